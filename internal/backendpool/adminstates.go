@@ -12,10 +12,10 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Turned are the nodes that an attempt turned in one pool.
+// Turned lists the admin state changes of an attempt in one pool, by node.
 type Turned struct {
 	Down, Back []string
-	// Owed are those that it should have turned.
+	// Owed nodes should have changed, but the attempt failed.
 	Owed []string
 }
 
@@ -24,7 +24,6 @@ func AdminFails(r poolupdate.Report) bool {
 	return r.AdminTried && (r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal)
 }
 
-// turnedBy returns which nodes an attempt turned, and which it should have.
 func (e *Entry) turnedBy(r poolupdate.Report, set membership.Set) Turned {
 	var t Turned
 	for _, a := range set.Addresses {
@@ -42,21 +41,21 @@ func (e *Entry) turnedBy(r poolupdate.Report, set membership.Set) Turned {
 	return t
 }
 
-// Owes returns the members whose admin state in the pool is another than it has to be, as far
-// as is known: those that have to be Down, and those that are Down by us and need not.
+// Owes returns the members with a wrong admin state, as far as known: those that must become Down, and those
+// that Weir set Down and that must come back up.
 func (e *Entry) Owes(set membership.Set) (down, back []string) {
 	e.mu.Lock()
-	shown := e.shownDown // replaced, never changed
-	are := shown
+	shown := e.shownDown // replaced, never modified
+	current := shown
 	if shown == nil {
-		are = setOf(members.Down(e.status.Down))
+		current = setOf(members.Down(e.status.Down))
 	}
 	e.mu.Unlock()
 	drain := drainingIn(set)
 	for _, a := range set.Addresses {
 		_, drains := drain[a.IP]
 		_, isShown := shown[a.IP]
-		_, isDown := are[a.IP]
+		_, isDown := current[a.IP]
 		switch {
 		case drains && !isShown:
 			down = append(down, a.Name)
@@ -67,14 +66,13 @@ func (e *Entry) Owes(set membership.Set) (down, back []string) {
 	return down, back
 }
 
-// shows keeps which members are Down, whoever set them so, once a pool is level.
 func (e *Entry) shows(set membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.shownDown = drainingIn(set)
 }
 
-// drainingIn returns the addresses that are to be Down; never nil.
+// drainingIn returns the addresses that must be Down; never nil.
 func drainingIn(set membership.Set) map[netip.Addr]struct{} {
 	ips := make([]netip.Addr, len(set.Draining))
 	for i, d := range set.Draining {
@@ -83,7 +81,7 @@ func drainingIn(set membership.Set) map[netip.Addr]struct{} {
 	return setOf(ips)
 }
 
-// none is that of most pools. Nobody changes such a set.
+// none is the shared empty set. Do not modify it.
 var none = map[netip.Addr]struct{}{}
 
 func setOf(ips []netip.Addr) map[netip.Addr]struct{} {

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// note keeps what an attempt found out, whatever the BackendPool is entitled to by now.
+// note records the result of an attempt, whatever the current entitlement is.
 func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report) {
 	at := metav1.NewTime(r.At).Rfc3339Copy()
 	if r.Observed >= 0 && r.Outcome != poolwrite.Refused {
@@ -50,8 +50,7 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	}
 }
 
-// says reports whether a status says of an attempt what is to be said. That a pool which Weir has
-// written is found as it was written is no news, and would be told of each.
+// says reports whether the status already records the outcome. Unchanged after Written is not a new outcome.
 func says(last *v1alpha1.AttemptOutcome, outcome v1alpha1.AttemptOutcome) bool {
 	if last == nil {
 		return false
@@ -60,8 +59,8 @@ func says(last *v1alpha1.AttemptOutcome, outcome v1alpha1.AttemptOutcome) bool {
 	return found || last.Class == outcome.Class && last.Code == outcome.Code
 }
 
-// judge sets the conditions after an attempt. A BackendPool that was paused or lost its
-// right meanwhile keeps saying so.
+// judge sets the conditions after an attempt. A paused BackendPool, or one that lost its pool, keeps its
+// Synced condition.
 func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r poolupdate.Report, generation int64) {
 	if r.NextEligibleAt.After(r.At) {
 		park(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, patience(r.NextEligibleAt))
@@ -104,7 +103,7 @@ func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r 
 func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {
 	why = words.Sentence(why, words.MaxMessage)
 	if is := meta.FindStatusCondition(s.Conditions, kind); is != nil && words.Same(is.Message, why) {
-		why = is.Message // a status that says no more than another request of Azure is not worth a write
+		why = is.Message // do not write a status that differs only in a request ID of Azure
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: why, ObservedGeneration: generation})
 }
@@ -116,17 +115,16 @@ func syncedReason(conditions []metav1.Condition) string {
 	return ""
 }
 
-// problems are the reasons that a person has to do something about.
+// problems are the reasons that require user action.
 var problems = []string{
 	v1alpha1.ReasonFailed, v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound,
 	v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
 	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
 }
 
-// noProblem are those with which a problem is over: if it comes back, that is news.
+// noProblem are the reasons that end a problem: its recurrence gets a new event.
 var noProblem = []string{v1alpha1.ReasonLevel, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
 
-// problem returns the reason of the Synced condition if it is a problem, else "".
 func problem(conditions []metav1.Condition) string {
 	if reason := syncedReason(conditions); slices.Contains(problems, reason) {
 		return reason
@@ -134,16 +132,16 @@ func problem(conditions []metav1.Condition) string {
 	return ""
 }
 
-// attempted are the reasons that come from attempts: they stand until the next one.
+// attempted are the reasons set by attempts. They remain until the next attempt.
 var attempted = []string{
 	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
 	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool,
 }
 
-// unlevel are those of them that say that an attempt failed.
+// unlevel are the attempted reasons that mean failure.
 var unlevel = []string{v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed}
 
-// settleConditions sets the conditions that no attempt decides.
+// settleConditions sets the conditions that do not depend on an attempt.
 func settleConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, now time.Time) {
 	if parkedFor(s) == "" {
 		rests(s, p.Generation, now)
@@ -152,12 +150,11 @@ func settleConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, no
 	setCondition(s, p.Generation, v1alpha1.ConditionPaused, status, reason, why)
 }
 
-// setRehearsed says what would change in Azure, were it not for a dry run.
+// setRehearsed records what would change in Azure without dry run.
 func setRehearsed(s *v1alpha1.BackendPoolStatus, generation int64, text string) {
 	setCondition(s, generation, v1alpha1.ConditionDryRun, metav1.ConditionTrue, "Planned", text)
 }
 
-// settleRehearsed takes away what would have changed, where that is done now.
 func settleRehearsed(s *v1alpha1.BackendPoolStatus) {
 	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDryRun)
 }

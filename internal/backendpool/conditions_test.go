@@ -103,8 +103,7 @@ func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 	}
 }
 
-// The time of a pool that is not level runs from when it was level last, whatever the reasons are that
-// it goes through.
+// LastTransitionTime is when the pool was last in sync, whatever reasons follow.
 func TestSinceWhenAPoolIsNotLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, p := recorded(t)

@@ -15,15 +15,12 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// EventPoolContested is the reason of the event on a BackendPool when its Contested condition
-// comes.
+// EventPoolContested is the event reason when a BackendPool becomes Contested.
 const EventPoolContested = "BackendPoolContested"
 
-// mostContested is how many addresses a message names.
 const mostContested = 10
 
-// contest keeps the Contested condition: it is there as long as somebody else keeps undoing
-// what Weir writes.
+// contest sets the Contested condition while another controller keeps undoing Weir's writes.
 func contest(s *v1alpha1.BackendPoolStatus, r poolupdate.Report, generation int64) {
 	if len(r.Contested) == 0 {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionContested)
@@ -41,7 +38,6 @@ func contestedText(ips []netip.Addr) string {
 		strings.Join(texts, ", ") + ". Weir repairs it whenever it looks"
 }
 
-// contested reports whether the BackendPool says so.
 func contested(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// A BackendPool says that somebody else keeps undoing what Weir writes, as long as he does; an
-// event says so once.
+// The Contested condition lasts while another controller undoes Weir's writes, with one event.
 func TestAContestedPool(t *testing.T) {
 	d := atDesk(t)
 	fought := func(r *poolupdate.Report) {

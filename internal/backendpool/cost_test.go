@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Members are not kept of a pool that is level: they are asked for again by the next attempt. They are
-// kept until then, and what an attempt tells that failed before it asked for them names them all the same.
+// The members are dropped once the pool is in sync. A failed attempt that did not compute them still reports
+// the current ones.
 func TestOfALevelPoolNoMembersAreKept(t *testing.T) {
 	c, _, p := recorded(t)
 	ref, e := RefOf(p), c.statuses.Known(RefOf(p))

@@ -21,10 +21,10 @@ func (c *Controller) Relevant(op poolschedule.Operation) bool {
 	}
 	is := c.Entitlement(p, time.Now())
 	if !is.Works() {
-		if e := c.statuses.Known(op.Ref); e != nil { // the operation is dropped: as hold does
+		if e := c.statuses.Known(op.Ref); e != nil { // the operation is dropped, as for a suspended pool
 			e.idle(situation{state: is.State, generation: p.Generation})
 		}
-		if is.State == Paused { // the clock may have been set back behind its end, which is then to be waited for
+		if is.State == Paused { // the clock may have been set back to before the pause ends: wait for it again
 			c.Queue(op.Ref)
 		}
 		return false
@@ -35,12 +35,11 @@ func (c *Controller) Relevant(op poolschedule.Operation) bool {
 	return op.Service == (poolschedule.ServiceName{}) || !is.Removes() && op.Service == is.Service
 }
 
-// errHeld says that a BackendPool is not entitled to a write any more.
+// errHeld means the BackendPool may not write to its pool now.
 var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
 
-// Desired implements poolupdate.Cluster. Where the cluster has no answer, because the
-// BackendPool went, was paused or became invalid since Relevant was asked, an empty
-// set would drain the pool: it says that it does not know.
+// Desired implements poolupdate.Cluster. If the BackendPool was deleted, paused or became invalid since
+// Relevant, it returns an error: an empty set would drain the pool.
 func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	none := poolwrite.Desired{}
 	e, p := c.known(ref)
@@ -61,16 +60,16 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	is := c.Entitlement(p, time.Now())
 	switch {
 	case !is.Works():
-		e.remember(membership.Set{}, situation{state: is.State, generation: p.Generation}) // as hold does
+		e.remember(membership.Set{}, situation{state: is.State, generation: p.Generation}) // as for a suspended pool
 		return none, errHeld
 	case is.Removes():
 		set := membership.Set{}
-		if !is.Deleting { // the Service is gone, as far as is known
+		if !is.Deleting { // the Service may still exist
 			set = keep(c, e, set)
 		}
 		e.remember(set, situationOf(p, is, set))
 		want.Addresses, want.Kept = set.Addresses, set.Kept
-		if want.Machines != nil && c.Owner.Made(p) { // a scale set makes machines members that nobody recorded
+		if want.Machines != nil && c.Owner.Made(p) { // a scale set adds machines that no record lists
 			want.Ours = c.Cluster.OfThisCluster
 		}
 	default:
@@ -80,7 +79,7 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 			return none, err
 		}
 		want.Addresses, want.Kept, want.Twins, want.Awaited, want.Alone = set.Addresses, set.Kept, set.Twins, set.Awaited, c.Owner.Made(p)
-		if want.Machines == nil || want.Alone { // of an interface in somebody's pool nobody knows what it is there for
+		if want.Machines == nil || want.Alone { // an interface in a pool of the user may have another purpose
 			want.Ours = c.OursIn(p)
 		}
 	}

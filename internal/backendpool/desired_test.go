@@ -57,7 +57,7 @@ func TestRelevant(t *testing.T) {
 	}
 }
 
-// Nobody else writes the pools that Weir made.
+// In pools that Weir created there is no other writer.
 func TestWhoElseWritesAPool(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
@@ -73,8 +73,8 @@ func TestWhoElseWritesAPool(t *testing.T) {
 	}
 }
 
-// Of a pool of network interfaces that Weir made every node leaves, recorded or not: a scale set makes
-// machines members by itself. Of one of somebody else's only those on record do.
+// In an interface pool that Weir created, every node is removed, recorded or not, because a scale set adds
+// members itself. In other pools only recorded ones are.
 func TestWhoLeavesAPoolOfInterfaces(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		p := bp("a", 0, took, deleting, func(p *v1alpha1.BackendPool) {

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// desk is a Cluster with one BackendPool, whose reconcilers are called by hand.
+// desk is a Cluster with one BackendPool; the test calls its reconcilers.
 type desk struct {
 	*testing.T
 	*cluster
@@ -28,7 +28,7 @@ type desk struct {
 	p     *v1alpha1.BackendPool
 }
 
-// atDesk has a BackendPool of an active Service; edit changes it before anybody sees it.
+// atDesk returns a desk with a BackendPool of an active Service, after edit.
 func atDesk(t *testing.T, edit ...func(*v1alpha1.BackendPool)) *desk {
 	t.Helper()
 	c, api, p := recorded(t)
@@ -38,7 +38,6 @@ func atDesk(t *testing.T, edit ...func(*v1alpha1.BackendPool)) *desk {
 	return d
 }
 
-// becomes changes the BackendPool in the cluster.
 func (d *desk) becomes(edit ...func(*v1alpha1.BackendPool)) {
 	d.Helper()
 	p := d.p.DeepCopy()
@@ -54,7 +53,7 @@ func (d *desk) serviceGoes() {
 	d.world.deletes(serviceOfType(corev1.ServiceTypeLoadBalancer))
 }
 
-// reconciles returns when to look again; 0 for never.
+// reconciles returns the requeue delay; 0 for never.
 func (d *desk) reconciles() time.Duration {
 	d.Helper()
 	result, err := d.reconciled(d.T, d.p)
@@ -88,7 +87,6 @@ func (d *desk) parked(want bool) {
 	}
 }
 
-// reports tells of an attempt at the pool.
 func (d *desk) reports(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	d.Helper()
 	r := poolupdate.Report{Ref: RefOf(d.p), Pool: d.Entitlement(d.p, time.Now()).Pool, Outcome: o, At: time.Unix(1000, 0)}
@@ -103,7 +101,7 @@ func (d *desk) reports(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	d.Report(d.Context(), r)
 }
 
-// said returns the reasons of the events that wait to be written.
+// said returns the reasons of the pending events.
 func (d *desk) said() string {
 	var reasons []string
 	for e, waits := d.world.next(); waits; e, waits = d.world.next() {

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// A status names the members that keep a pool from being level, until it is level: an attempt that reads nothing
-// leaves them as they are, and the same again is not written again.
+// The status lists the differing members until the pool is in sync. An attempt that reads nothing keeps them,
+// and an unchanged list is not written again.
 func TestAStatusNamesTheMembersThatDiffer(t *testing.T) {
 	d := atDesk(t)
 	d.world.nodes["n7"] = netip.MustParseAddr("10.0.0.7")

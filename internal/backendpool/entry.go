@@ -19,65 +19,62 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Entry is what is known of one BackendPool. It has more than a dozen fields, for all that is
-// remembered of a BackendPool beside its status goes when it goes.
+// Entry is the in-memory state of one BackendPool. One struct holds all of it so that it is dropped with the
+// BackendPool.
 type Entry struct {
 	ref poolschedule.Ref
 
-	// writing has room for one, who writes: so writes arrive in their order. He alone uses
-	// version, the resource version that the last read or write showed, and own.
+	// writing is a one-slot semaphore that serializes writes. Its holder owns version, the resource version
+	// of the last read or write, and own.
 	writing chan struct{}
 	version string
 	own     own
-	// guarded, which mu guards, is true if the status was read of an object with Weir's finalizer, or if this process
-	// has set that: until then what is known may be older than what another process has recorded.
+	// guarded (guarded by mu) is true once the status was read from an object with Weir's finalizer, or this
+	// process has set it. Before that, another process may have recorded more.
 	guarded bool
 
-	mu     sync.Mutex // guards all below; held for moments
+	mu     sync.Mutex // guards the fields below; held briefly
 	status v1alpha1.BackendPoolStatus
-	// learnt is what another process has recorded and no attempt has seen; nil if nothing.
+	// learnt is what another process recorded and no attempt has read yet; nil if nothing.
 	learnt *v1alpha1.BackendPoolStatus
-	// revision counts the changes of status, and saved is the one that the API holds.
+	// revision counts changes of status; saved is the revision that the API server has.
 	revision, saved int
-	// patience is until when what is not saved may wait for the next write; zero if it may not.
+	// patience is the deadline for writing unsaved changes; zero means immediately.
 	patience time.Time
-	// gone refuses every further write: the finalizer is about to be removed.
+	// gone rejects further writes: the finalizer is about to be removed.
 	gone bool
 
-	// set is what Desired computed last: what an attempt works with; nil once one has ended that
-	// left the pool level, for it is as large as all else that is known of a pool.
+	// set is the last result of Desired. It is nil after an attempt that brought the pool in sync, because it
+	// is large.
 	set *membership.Set
-	// shownDown are the members of nodes that drain, as they were when the pool was last seen
-	// level, by this process; nil until it was.
+	// shownDown are the draining members when this process last saw the pool in sync; nil before that.
 	shownDown map[netip.Addr]struct{}
-	// unusable are the nodes of the set whose machine could not join, by the last attempt that left the pool
-	// level. It is replaced, never changed.
+	// unusable are the nodes that could not join, by the last attempt that brought the pool in sync.
+	// Replaced, never modified.
 	unusable []poolwrite.Unusable
-	// spares is true while members stay up though their eviction is announced.
+	// spares is true while members are kept up although their eviction is announced.
 	spares bool
 
-	// pool is where the BackendPool pointed last.
+	// pool is the last known target.
 	pool lb.PoolID
-	// acted is the situation that an operation was last queued for, or, once an attempt
-	// has looked at the cluster, that of the attempt.
+	// acted is the situation of the last queued operation, or of the last attempt that read the cluster.
 	acted situation
-	// reportedAt is when the last attempt ended that was reported.
+	// reportedAt is when the last reported attempt ended.
 	reportedAt time.Time
 	// missing is true from an attempt that found no pool to write until one that did.
 	missing bool
-	// unnamed is true after a first 404 that named nothing.
+	// unnamed is true after a first 404 without a resource name.
 	unnamed bool
-	// notBefore is a Retry-After that an earlier process was asked for.
+	// notBefore is a Retry-After received by an earlier process.
 	notBefore time.Time
-	// recheckAt is when to queue one again though nothing changed; zero for never.
+	// recheckAt is when to queue an operation without a change; zero for never.
 	recheckAt time.Time
-	// released is true once none of our addresses is left in the pool.
+	// released is true once the pool contains none of Weir's addresses.
 	released bool
-	// dropped is true once this process has deleted the BackendPool for its Service, which so has
-	// not gone unseen.
+	// dropped is true once this process deleted the BackendPool because its Service no longer needs it.
 	dropped bool
-	// lastProblem is the problem that the last event on the BackendPool spoke of, and lastEvent
-	// the reason of the last one on a pool of nodes about an attempt.
+	// lastProblem is the problem of the last event on the BackendPool. lastEvent is the reason of the last
+	// attempt event, for pools of nodes only.
 	lastProblem, lastEvent string
 }
 
@@ -115,72 +112,69 @@ func (e *Entry) LacksPool() bool {
 	return e.missing
 }
 
-// holds reports whether an address of ours may be in the pool, or an interface Down by us.
+// holds reports whether the pool may contain addresses of Weir, or an interface that Weir set Down.
 func (e *Entry) holds() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.status.WrittenAddresses)+len(e.status.Down) > 0
 }
 
-// Released reports whether none of our addresses is left in the pool.
+// Released reports whether the pool contains none of Weir's addresses.
 func (e *Entry) Released() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.released
 }
 
-// Emptied notes that a pool is gone, and with it what Weir wrote there.
+// Emptied records that the pool was deleted in Azure.
 func (e *Entry) Emptied() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.released = true
 }
 
-// Drop notes that the BackendPool is deleted because its Service needs it no more.
+// Drop records that Weir deleted the BackendPool because its Service no longer needs it.
 func (e *Entry) Drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.dropped = true
 }
 
-// unseen reports whether the Service of a BackendPool that is being deleted may have gone while
-// nobody watched.
+// unseen reports whether the Service may have been deleted while no process was watching.
 func unseen(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.released && !e.dropped
 }
 
-// reason returns the state that people read first.
 func (e *Entry) reason() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return syncedReason(e.status.Conditions)
 }
 
-// isPaused is what the status says of a pause.
 func isPaused(e *Entry) metav1.ConditionStatus {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return pausing.Said(&e.status)
 }
 
-// remember keeps what an attempt works with, and for which situation that is: if the
-// cluster is another one by the time it is looked at, an operation has to follow.
+// remember stores the members and the situation of an attempt. If the situation differs at the next
+// reconciliation, an operation is queued.
 func (e *Entry) remember(set membership.Set, now situation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.set, e.acted = &set, now
 }
 
-// remembered is what the last attempt works with, or worked with; nil if that has left the pool level.
+// remembered returns the members of the last attempt; nil if it brought the pool in sync.
 func (e *Entry) remembered() *membership.Set {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.set
 }
 
-// Unusable returns the nodes whose machine could not join when the pool was last seen level; none of nil.
+// Unusable returns the nodes that could not join when the pool was last in sync. e may be nil.
 func Unusable(e *Entry) []poolwrite.Unusable {
 	if e == nil {
 		return nil
@@ -190,7 +184,7 @@ func Unusable(e *Entry) []poolwrite.Unusable {
 	return e.unusable
 }
 
-// beginsToSpare keeps whether members are spared, and reports whether that is news.
+// beginsToSpare sets spares and reports whether it became true.
 func (e *Entry) beginsToSpare(spares bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,40 +10,37 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Reasons of the events on Services, and on BackendPools that have none. The names are a
-// contract: users and tools of the Azure cloud provider know them.
+// Event reasons on Services and on BackendPools of nodes. They match cloud-provider-azure, so users and tools
+// rely on them.
 const (
 	EventUpdated  = "LoadBalancerBackendPoolUpdated"
 	EventRetrying = "LoadBalancerBackendPoolUpdateRetrying"
 	EventFailed   = "LoadBalancerBackendPoolUpdateFailed"
 )
 
-// EventLeftInPlace is the reason of the event on a BackendPool that was deleted while
-// it was paused.
+// EventLeftInPlace is the event reason for a BackendPool deleted while paused.
 const EventLeftInPlace = "LeftInPlace"
 
 const (
 	updatedMessage = "Load balancer backend pool updated successfully"
 	failedPrefix   = "Backend pool update failed: "
 	failedAdvice   = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
-	// ofNodesAdvice is for who has no Service with endpoints to change.
+	// ofNodesAdvice is for pools without a Service.
 	ofNodesAdvice  = ". To retrigger: weir retry."
 	retryingAdvice = ". Another attempt follows"
 )
 
-// warn puts an event on a BackendPool.
 func (c *Controller) warn(p *v1alpha1.BackendPool, reason, why string) {
 	c.Events.OnPool(p, Event{Warning, reason, words.Sentence(why, words.MaxMessage)})
 }
 
-// said is one word of an attempt, and whom it is for.
+// said is one event of an attempt and the Services that get it.
 type said struct {
 	to           []poolschedule.ServiceName
 	kind, reason string
 	text         func(poolupdate.Report) string
 }
 
-// saidOf are the words of an attempt, the last word last.
 func saidOf(r poolupdate.Report) []said {
 	return []said{
 		{r.Updated, Normal, EventUpdated, func(poolupdate.Report) string { return updatedMessage }},
@@ -52,7 +49,6 @@ func saidOf(r poolupdate.Report) []said {
 	}
 }
 
-// tellServices puts the events of an attempt on its Services.
 func (c *Controller) tellServices(r poolupdate.Report) {
 	for _, say := range saidOf(r) {
 		for _, name := range say.to {
@@ -74,8 +70,6 @@ func failedWith(advice string) func(poolupdate.Report) string {
 	}
 }
 
-// tellOfNodes puts an event on a pool of nodes, which has no Service whose event it could
-// be.
 func (c *Controller) tellOfNodes(p *v1alpha1.BackendPool, reason string, r poolupdate.Report) {
 	switch reason {
 	case EventRetrying:
@@ -87,8 +81,8 @@ func (c *Controller) tellOfNodes(p *v1alpha1.BackendPool, reason string, r poolu
 	}
 }
 
-// tells returns the reason of an event if it is another than the last one's, else "". That the
-// pool was level already is news only after a failure.
+// tells returns reason if it differs from the last event's, else "". An unchanged pool gets an event only
+// after a failure.
 func (e *Entry) tells(reason string, unchanged bool) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,9 +93,8 @@ func (e *Entry) tells(reason string, unchanged bool) string {
 	return reason
 }
 
-// reasonOf is what a Service would be told of an attempt.
 func reasonOf(r poolupdate.Report) (reason string, unchanged bool) {
-	if r.Admin && !r.Settled { // other events speak of admin states
+	if r.Admin && !r.Settled { // admin states have their own events
 		return "", false
 	}
 	switch r.Outcome {

@@ -18,8 +18,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// The words, types and reasons of the three events are a contract with people and tools: they
-// stand here as they are written, and not by the names of constants.
+// The events are a contract with users and tools, so the test spells them out.
 func TestTheWordsOfTheThreeEvents(t *testing.T) {
 	web := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}}
 	refused := &fault.Fault{Class: fault.Terminal, Code: "InvalidRequestFormat", Err: errors.New("put backend pool web: 400 InvalidRequestFormat: Not now")}
@@ -56,7 +55,7 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 	}
 }
 
-// Of admin states other events speak; a pool of nodes hears only that a bad word is over.
+// Admin states have their own events; a pool of nodes only gets the end of a failure.
 func TestNoWordIsSaidOfAdminStates(t *testing.T) {
 	e := &Entry{}
 	written := poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Admin: true}
@@ -74,7 +73,7 @@ func TestNoWordIsSaidOfAdminStates(t *testing.T) {
 	}
 }
 
-// Whatever Azure sends, an event holds one line, the code and the advice.
+// The event is one line with code and advice, whatever Azure returns.
 func FuzzFailedEvent(f *testing.F) {
 	f.Add("Code", "message")
 	f.Add("InvalidRequestFormat", strings.Repeat("ä", 2000))

@@ -8,7 +8,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// A member without a node is removed whatever share its namespace has used. Another change is not exempt.
+// Removing a member without a node bypasses the namespace's share. Other changes do not.
 func TestMembersWithoutANodeAreExempt(t *testing.T) {
 	c, _, p := recorded(t)
 	c.world.nodes["n1"] = nodeAt("n1")

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// flaky is an API server that fails so many times to set a finalizer.
+// flaky is an API server that rejects SetFinalizer a number of times.
 type flaky struct {
 	*statusAPI
 	fails, asked int
@@ -35,7 +35,7 @@ func TestAFinalizerThatCouldNotBeTakenOffIsTakenOffLater(t *testing.T) {
 	d.becomes(func(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) })
 	for range 5 {
 		_, err := d.reconciled(t, d.p)
-		if err == nil || errors.Is(err, ErrGone) { // the work queue lets it go
+		if err == nil || errors.Is(err, ErrGone) { // the work queue drops it
 			break
 		}
 	}

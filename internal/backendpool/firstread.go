@@ -11,25 +11,23 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// firstReadLasts is how long what was read of all BackendPools stands in for a read of each. What
-// is older meets a conflict when it is written, and is read again then: that only costs more.
+// firstReadLasts is how long the initial list is used instead of single reads. A stale entry only costs a
+// conflict and another read.
 const firstReadLasts = time.Minute
 
-// firstReadDeadline bounds the read: whoever waits for it is reconciled again.
+// firstReadDeadline is the timeout of the list; waiting reconciliations are retried.
 const firstReadDeadline = time.Minute
 
-// firstRead is what a process reads of all BackendPools when it meets the first that another one may
-// have recorded something of: a thousand reads in one.
+// firstRead lists all BackendPools once, instead of reading each when a process first sees it.
 type firstRead struct {
-	// slot has room for one, who reads, or looks up what was read: whoever comes meanwhile waits for
-	// what that brings.
+	// slot is a one-slot semaphore: concurrent callers wait for the list.
 	slot chan struct{}
 	done bool
 	at   time.Time
 	read map[poolschedule.Ref]*v1alpha1.BackendPool
 }
 
-// of returns a BackendPool as the API server holds it, or held it a moment ago. Each is returned once.
+// of returns a BackendPool from the list, at most once each; otherwise it reads the object.
 func (f *firstRead) of(ctx context.Context, s *Statuses, ref poolschedule.Ref, now time.Time) (*v1alpha1.BackendPool, error) {
 	p, err := f.take(ctx, s.api, ref, now)
 	if p == nil && err == nil {
@@ -38,7 +36,7 @@ func (f *firstRead) of(ctx context.Context, s *Statuses, ref poolschedule.Ref, n
 	return p, err
 }
 
-// take returns nil for one that was not among them.
+// take returns nil if the list does not have the BackendPool.
 func (f *firstRead) take(ctx context.Context, api API, ref poolschedule.Ref, now time.Time) (*v1alpha1.BackendPool, error) {
 	select {
 	case f.slot <- struct{}{}:
@@ -66,7 +64,7 @@ func (f *firstRead) take(ctx context.Context, api API, ref poolschedule.Ref, now
 	return p, nil
 }
 
-// drop has a BackendPool read by itself that was changed since.
+// drop removes a changed BackendPool from the list.
 func (f *firstRead) drop(ref poolschedule.Ref) {
 	f.slot <- struct{}{}
 	defer func() { <-f.slot }()

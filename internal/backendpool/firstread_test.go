@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// counted is an API server that counts what is asked of it.
 type counted struct {
 	stored     map[string]*v1alpha1.BackendPool
 	lists      int
@@ -59,13 +58,13 @@ func (a *counted) Apply(_ context.Context, ref poolschedule.Ref, version string,
 func (a *counted) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool) (*v1alpha1.BackendPool, error) {
 	a.finalizers++
 	is := a.stored[p.Name]
-	if is.ResourceVersion == p.ResourceVersion { // else it is read again, and has one
+	if is.ResourceVersion == p.ResourceVersion { // otherwise it is read again and has one
 		is.Finalizers, is.ResourceVersion = []string{v1alpha1.Finalizer}, is.ResourceVersion+"f"
 	}
 	return is.DeepCopy(), nil
 }
 
-// seenBy is a Controller of BackendPools that are seen as the API server holds them, and asks it.
+// seenBy returns a Controller with a cache equal to the API server's content.
 func seenBy(t *testing.T, api *counted) *cluster {
 	t.Helper()
 	c := stored(t, serviceOfType(corev1.ServiceTypeLoadBalancer))
@@ -86,11 +85,11 @@ func ofAPI(n int, edit ...func(*v1alpha1.BackendPool)) *counted {
 	return api
 }
 
-// A thousand BackendPools of an earlier process are read in one, and one that comes later by itself.
+// One list reads a thousand BackendPools of an earlier process; a later one is read individually.
 func TestWhatAnotherProcessHasRecordedIsReadInOne(t *testing.T) {
 	api := ofAPI(1000, func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1"} })
 	c := seenBy(t, api)
-	api.stored["p7"].Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2"} // nobody here has seen that yet
+	api.stored["p7"].Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2"} // not yet in the cache
 	for _, p := range api.stored {
 		e, err := c.statuses.Load(t.Context(), p, time.Now())
 		if err != nil {
@@ -107,7 +106,7 @@ func TestWhatAnotherProcessHasRecordedIsReadInOne(t *testing.T) {
 	}
 }
 
-// What was read of all is no news after a minute.
+// The list expires after a minute.
 func TestAnOldReadOfAllStandsInForNothing(t *testing.T) {
 	api := ofAPI(2)
 	c := seenBy(t, api)
@@ -122,8 +121,7 @@ func TestAnOldReadOfAllStandsInForNothing(t *testing.T) {
 	}
 }
 
-// A new BackendPool is level after three writes: the finalizer, the record and the outcome. Nothing
-// of it is read, and no write meets one of our own.
+// A new BackendPool takes three writes to get in sync (finalizer, record, outcome), no read and no conflict.
 func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := ofAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
@@ -137,7 +135,7 @@ func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 		reconciles()
 		c.world.add(api.stored["p0"].DeepCopy())
 		reconciles()
-		reconciles() // for what was queued
+		reconciles() // for the queued request
 		ref, one := RefOf(api.stored["p0"]), []netip.Addr{nodeAt("n1")}
 		if _, err := c.Desired(ref); err != nil {
 			t.Fatal(err)
@@ -157,8 +155,8 @@ func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 	})
 }
 
-// One that Weir makes itself has the finalizer from the start, and what is seen of it before the API server has
-// answered waits for the answer: nothing is read.
+// A BackendPool created by Weir has the finalizer from the start, and a reconciliation waits for the create
+// response instead of reading.
 func TestABackendPoolThatWeirMakesCostsNoRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := ofAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
@@ -166,7 +164,7 @@ func TestABackendPoolThatWeirMakesCostsNoRead(t *testing.T) {
 		err := c.statuses.Make(api.stored["p0"], func() error {
 			c.world.add(api.stored["p0"].DeepCopy())
 			go func() { _, _ = c.Reconcile(t.Context(), "shop", "p0", time.Now()) }()
-			time.Sleep(time.Second) // it is seen long before
+			time.Sleep(time.Second) // the watch event arrives much earlier
 			return nil
 		})
 		if err != nil {
@@ -183,7 +181,7 @@ func TestABackendPoolThatWeirMakesCostsNoRead(t *testing.T) {
 	})
 }
 
-// One that is not made is waited for no more.
+// A failed creation ends the wait.
 func TestWhatWeirCannotMakeIsRead(t *testing.T) {
 	api := ofAPI(1)
 	c := seenBy(t, api)
@@ -196,14 +194,14 @@ func TestWhatWeirCannotMakeIsRead(t *testing.T) {
 	}
 }
 
-// Another process has taken the pool, and what is seen of it here is older than that.
+// Another process took the pool and the cache is stale.
 func TestAnOldSightOfABackendPoolIsReadAnew(t *testing.T) {
 	api := ofAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
 	c := seenBy(t, api)
 	is := api.stored["p0"]
 	is.Finalizers, is.ResourceVersion = []string{v1alpha1.Finalizer}, "2"
 	is.Status.PoolID, is.Status.WrittenAddresses = "taken", []string{"10.0.0.9"}
-	for range 2 { // the finalizer is there already; then it is seen
+	for range 2 { // the finalizer exists first, then the cache has it
 		if _, err := c.Reconcile(t.Context(), "shop", "p0", time.Now()); err != nil && !errors.Is(err, ErrGone) {
 			t.Fatal(err)
 		}
@@ -214,7 +212,7 @@ func TestAnOldSightOfABackendPoolIsReadAnew(t *testing.T) {
 	}
 }
 
-// That an attempt is about to be made is written if it is not made, and not before.
+// A pending status is written only if no attempt follows.
 func TestAStatusThatWaitsIsWrittenInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := ofAPI(1)
@@ -235,7 +233,7 @@ func TestAStatusThatWaitsIsWrittenInTheEnd(t *testing.T) {
 	})
 }
 
-// A look that finds a pool as Weir has written it writes no status.
+// A check that finds the pool as written writes no status.
 func TestALookThatFindsNothingWritesNothing(t *testing.T) {
 	api := ofAPI(1)
 	c := seenBy(t, api)
@@ -252,8 +250,7 @@ func TestALookThatFindsNothingWritesNothing(t *testing.T) {
 	}
 }
 
-// A change of endpoints that came while nobody looked waits for no other look; a pool that is as it
-// is on record does.
+// An endpoint change found at a start is not delayed like a check; a pool that matches its record is.
 func TestWhatChangedWhileNobodyLookedWaitsForNoCompany(t *testing.T) {
 	for name, differs := range map[string]bool{"n1": false, "n2": true} {
 		api := ofAPI(1, func(p *v1alpha1.BackendPool) {

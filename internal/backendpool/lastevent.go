@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// notesEvents keeps the last word of an attempt in a status: to the Service of a BackendPool, or
-// own, which is that on a BackendPool of nodes.
+// notesEvents records the last event of an attempt in the status. own is the reason on a BackendPool of
+// nodes.
 func notesEvents(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own string, r poolupdate.Report) {
 	t := lastEvent(s)
 	if p.Spec.ServiceRef == nil {
@@ -31,7 +31,6 @@ func notesEvents(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own str
 	setLastEvent(s, t)
 }
 
-// notesProblem keeps which problem of a BackendPool its last warning speaks of.
 func notesProblem(s *v1alpha1.BackendPoolStatus) {
 	t := lastEvent(s)
 	if is := problem(s.Conditions); is != "" {
@@ -42,8 +41,8 @@ func notesProblem(s *v1alpha1.BackendPoolStatus) {
 	setLastEvent(s, t)
 }
 
-// lastTold is what an earlier process has said to a Service, or to nobody but the
-// BackendPool. What was said to another Service is not known to this one.
+// lastTold returns the last event that an earlier process recorded for the Service; service is "" for a
+// BackendPool of nodes.
 func (e *Entry) lastTold(service string) poolschedule.Told {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// told has the Service of the desk hear of an attempt.
 func (d *desk) told(o poolwrite.Outcome, givenUpFor string, edit ...func(*poolupdate.Report)) {
 	d.Helper()
 	name := []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}
@@ -30,7 +29,7 @@ func (d *desk) told(o poolwrite.Outcome, givenUpFor string, edit ...func(*poolup
 	}}, edit...)...)
 }
 
-// startsAnew has another process take the desk, with nothing but what the API server holds.
+// startsAnew replaces the process; only the API server's content remains.
 func (d *desk) startsAnew() poolschedule.Told {
 	d.Helper()
 	stored := d.p.DeepCopy()
@@ -58,8 +57,7 @@ func (d *desk) recalls(want poolschedule.Told) {
 	}
 }
 
-// The next process knows the last word, and for what a change was given up, wherever this
-// one ends.
+// The next process knows the last event and the abandoned change, wherever this one stops.
 func TestTheLastWordIsReadBack(t *testing.T) {
 	d := atDesk(t)
 	failed := poolschedule.Told{Failure: true, GivenUpFor: "Terminal Bad"}
@@ -97,7 +95,7 @@ func (d *desk) records() {
 	}
 }
 
-// What one Service was told is nothing to the next one that the BackendPool names.
+// The last event of one Service does not apply to the next Service of the BackendPool.
 func TestTheLastWordIsThatOfItsService(t *testing.T) {
 	d := atDesk(t)
 	d.told(poolwrite.Terminal, "Terminal Bad")
@@ -110,7 +108,7 @@ func TestTheLastWordIsThatOfItsService(t *testing.T) {
 	}
 }
 
-// A warning on the BackendPool itself is not repeated, wherever the process before ended.
+// A warning on the BackendPool is not repeated by the next process.
 func TestAProblemIsToldOnceByWhicheverProcess(t *testing.T) {
 	d := atDesk(t)
 	d.reports(poolwrite.Terminal)
@@ -133,8 +131,7 @@ func TestAProblemIsToldOnceByWhicheverProcess(t *testing.T) {
 	}
 }
 
-// The status comes before the event: a process that dies between them has told nothing that
-// the next one does not know.
+// The status is written before the event, so a crash between them loses no state.
 func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
 	d := atDesk(t)
 	waiting := 0
@@ -146,7 +143,7 @@ func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
 	if got := d.said(); !strings.Contains(got, "Service "+EventFailed) {
 		t.Errorf("told: %s", got)
 	}
-	// And where the BackendPool has gone meanwhile, the Service hears all the same.
+	// The Service gets its event even without the BackendPool.
 	r := poolupdate.Report{Ref: poolschedule.Ref{Namespace: d.p.Namespace, Name: "gone", UID: "u"}, Pool: lb.PoolID{}, Outcome: poolwrite.Terminal}
 	r.Failed = []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: "web"}}
 	d.Report(d.Context(), r)

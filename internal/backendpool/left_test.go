@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A pool that Weir made and left to others holds addresses of theirs: of it only the nodes are Weir's.
+// A pool that Weir created and left to others contains foreign addresses: only the nodes are Weir's.
 func TestWhatIsInAPoolThatWasLeftToOthers(t *testing.T) {
 	w := &world{nodes: map[string]netip.Addr{}}
 	c := &Controller{Config: Config{Cluster: w, Owner: w}}

@@ -30,9 +30,8 @@ import (
 
 var failing = transcript.Failing
 
-// life is a world in virtual time that writes down all that the Controller does: what it asks of
-// the lanes and of the API server, what it tells whom, and each line of a status that changes. The
-// text is compared with the one in testdata.
+// life records everything the Controller does in virtual time: calls to the updater and the API server,
+// events, and each changed status line. The test compares it with testdata.
 type life struct {
 	*testing.T
 	*transcript.Transcript
@@ -42,21 +41,21 @@ type life struct {
 	p     *v1alpha1.BackendPool
 
 	members  membership.Set    // of the Service's pools
-	level    bool              // what the lanes believe
-	stale    bool              // what is known of the cluster may be old
-	dropped  int               // operations that the lanes have of a Service
-	needed   bool              // what the owner says
-	right    map[string]Right  // by name; Granted for the others
-	refusal  Refusal           // of those without one
-	fails    map[string]error  // by verb of the API
+	level    bool              // what the updater reports
+	stale    bool              // the cluster cache may be stale
+	dropped  int               // operations queued for a Service
+	needed   bool              // what the owner returns
+	right    map[string]Right  // by name; default Granted
+	refusal  Refusal           // of BackendPools without a right
+	fails    map[string]error  // by API verb
 	version  int               // of the object
-	was      map[string]string // the status as it was shown last
+	was      map[string]string // the last status shown
 	ops      []poolschedule.Operation
 	tampered func(*v1alpha1.BackendPoolStatus) // by another process, with the next write
-	moves    bool                              // others write the object before each write
+	moves    bool                              // other writers change the object before each write
 }
 
-// lives plays a life, and compares it.
+// lives runs a scenario and compares its trace.
 func lives(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *life)) {
 	t.Helper()
 	transcript.Of(t, name, func(t *testing.T, x *transcript.Transcript) {
@@ -71,7 +70,6 @@ func lives(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *lif
 	})
 }
 
-// starts is the start of a process.
 func (l *life) starts() {
 	l.Controller = New(Config{
 		Cluster: l, Owner: l, Lanes: l, Events: l, Keeper: &keeping.Keeper{Stale: func(time.Time) bool { return l.stale }, NodeAt: l.nodeByAddress}, Log: slog.New(logged{l}), RecheckAfter: 5 * time.Minute, ReleaseAgainAfter: time.Minute,
@@ -79,7 +77,7 @@ func (l *life) starts() {
 	}, NewStatuses(l))
 }
 
-// becomes changes the BackendPool in the cluster, as the API server shows it.
+// becomes updates the BackendPool in the cluster and the API server.
 func (l *life) becomes(edit ...func(*v1alpha1.BackendPool)) {
 	next := l.p.DeepCopy()
 	if e := l.statuses.Known(RefOf(next)); e != nil {
@@ -101,7 +99,7 @@ func (l *life) endpointsChange() {
 	l.Says("endpoints changed%s", failing(l.EndpointsChanged(l.Context(), poolschedule.ServiceName{Namespace: "shop", Name: "web"}, time.Now())))
 }
 
-// attempts is what a lane asks that takes up the operation that was queued last.
+// attempts makes the calls of an attempt for the last queued operation.
 func (l *life) attempts(intent *poolwrite.Intent) {
 	op := l.ops[len(l.ops)-1]
 	if !l.Relevant(op) {
@@ -127,7 +125,6 @@ func (l *life) attempts(intent *poolwrite.Intent) {
 	}
 }
 
-// ends has the lane report an attempt.
 func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	r := poolupdate.Report{Ref: RefOf(l.p), Pool: l.Entitlement(l.p, time.Now()).Pool, Outcome: o, At: time.Now(), Budget: 3}
 	r.Settled = o == poolwrite.Written || o == poolwrite.Unchanged
@@ -142,7 +139,6 @@ func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	l.Report(l.Context(), r)
 }
 
-// web names the Service in a report.
 func (l *life) web() []poolschedule.ServiceName {
 	return []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}}
 }
@@ -174,7 +170,7 @@ func (l *life) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
 	return ip, there && family == lb.IPv4
 }
 
-// MachineOf implements Cluster: the machine of a node has its name.
+// MachineOf implements Cluster: a machine has the name of its node.
 func (l *life) MachineOf(node string) (nic.Machine, error) {
 	if err := l.fails["machine of "+node]; err != nil {
 		return nic.Machine{}, err
@@ -249,7 +245,7 @@ func (l *life) AdminStates(p *v1alpha1.BackendPool, _ Entitlement, _ poolupdate.
 	}
 }
 
-// Pool implements Cluster: what is seen is what the API server holds.
+// Pool implements Cluster: the cache equals the API server.
 func (l *life) Pool(namespace, name string) *v1alpha1.BackendPool {
 	p := l.world.Pool(namespace, name)
 	if p != nil {
@@ -279,7 +275,7 @@ func (l *life) Load(_ context.Context, ref poolschedule.Ref) (*v1alpha1.BackendP
 	return stored, nil
 }
 
-// Apply implements API; it shows the lines of the status that are others than before.
+// Apply implements API and records the changed status lines.
 func (l *life) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	if until, there := ctx.Deadline(); !there || time.Until(until) != statusDeadline {
 		l.Error("a write without its deadline")
@@ -320,7 +316,6 @@ func (l *life) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want boo
 	return is, nil
 }
 
-// lines are a status, each under its name.
 func (l *life) lines(s *v1alpha1.BackendPoolStatus) map[string]string {
 	is := map[string]string{
 		"written": strings.Join(s.WrittenAddresses, " "), "made for": s.MadeFor,
@@ -370,7 +365,7 @@ func sorted(all ...map[string]string) []string {
 	return slices.Compact(names)
 }
 
-// logged writes down what is logged as a warning.
+// logged records warnings of the log.
 type logged struct{ *life }
 
 func (logged) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }

@@ -32,7 +32,6 @@ func leaving(name string) membership.Drain {
 	return membership.Drain{Node: name, IP: nodeAt(name), Why: "out-of-service"}
 }
 
-// holds is what a report says of a pool that holds these nodes.
 func holds(names ...string) func(*poolupdate.Report) {
 	return func(r *poolupdate.Report) {
 		r.Desired, r.Observed, r.Written = len(names), len(names), nil
@@ -56,7 +55,7 @@ func finalizers(names ...string) func(*v1alpha1.BackendPool) {
 
 var errOnce = errors.New("500 once")
 
-// From the day on which somebody makes it to the day on which it is gone.
+// From creation to deletion.
 func TestLifeOfAPoolOfAService(t *testing.T) {
 	lives(t, "pool_of_a_service", bp("a", 0, finalizers()), func(l *life) {
 		l.members = setOfNodes("n1", "n2")
@@ -190,7 +189,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 	})
 }
 
-// Those that the pool of nodes has for itself.
+// What is specific to pools of nodes.
 func TestLifeOfAPoolOfNodes(t *testing.T) {
 	lives(t, "pool_of_nodes", bp("a", 0, ofNodes), func(l *life) {
 		l.nodes["n1"], l.nodes["n2"] = nodeAt("n1"), nodeAt("n2")
@@ -256,7 +255,7 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 	})
 }
 
-// Weir makes it itself, for a load balancer that it makes, too.
+// Weir creates the BackendPool, also for a load balancer that it creates.
 func TestLifeOfAPoolThatWeirMakes(t *testing.T) {
 	made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = "svc" }
 	lives(t, "pool_that_weir_makes", bp("a", 0, made), func(l *life) {
@@ -291,7 +290,7 @@ func TestLifeOfAPoolThatWeirMakes(t *testing.T) {
 	})
 }
 
-// Its members are network interfaces, which join machine by machine.
+// The members are network interfaces, which join machine by machine.
 func TestLifeOfAPoolOfInterfaces(t *testing.T) {
 	byInterface := func(p *v1alpha1.BackendPool) { p.Spec.Membership = v1alpha1.MembershipNetworkInterface }
 	lives(t, "pool_of_interfaces", bp("a", 0, ofNodes, byInterface), func(l *life) {
@@ -329,7 +328,7 @@ func TestLifeOfAPoolOfInterfaces(t *testing.T) {
 	})
 }
 
-// Its Service gives the load balancer up, in which others have put something into the pool.
+// The Service releases a load balancer with foreign addresses in its pool.
 func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 	made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = "svc" }
 	lives(t, "pool_that_stays_for_others", bp("a", 0, made), func(l *life) {
@@ -355,7 +354,7 @@ func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 	})
 }
 
-// Whose namespace may not bind the pool, or no more.
+// The namespace is not, or no longer, allowed to use the pool.
 func TestLifeWithoutRight(t *testing.T) {
 	lives(t, "without_right", bp("a", 0), func(l *life) {
 		l.members = setOfNodes("n1")
@@ -413,7 +412,7 @@ func TestLifeWithoutRight(t *testing.T) {
 	})
 }
 
-// The API server fails, moves on, or another process writes.
+// The API server fails, the object changes, or another process writes.
 func TestLifeWithATroubledAPIServer(t *testing.T) {
 	lives(t, "troubled_api_server", bp("a", 0), func(l *life) {
 		l.members = setOfNodes("n1")
@@ -476,7 +475,7 @@ func TestLifeWithATroubledAPIServer(t *testing.T) {
 	})
 }
 
-// Members that stay for a while: a label keeps their node out, or what is known of the cluster may be old.
+// Retained members: a label excludes their node, or the cluster cache may be stale.
 func TestLifeOfMembersThatStay(t *testing.T) {
 	lives(t, "members_that_stay", bp("a", 0, finalizers(v1alpha1.Finalizer)), func(l *life) {
 		l.nodes["n1"], l.nodes["n2"], l.nodes["n3"] = nodeAt("n1"), nodeAt("n2"), nodeAt("n3")

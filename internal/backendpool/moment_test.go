@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// flap is an owner that grants a pool and takes the grant back.
+// flap is an owner that grants and revokes a pool.
 type flap struct {
 	*world
 	refused bool
@@ -27,8 +27,7 @@ func (f *flap) Right(p *v1alpha1.BackendPool, at lb.PoolID) (Right, Refusal) {
 	return f.world.Right(p, at)
 }
 
-// An attempt under way is dropped because the grant is gone; it is back before the BackendPool is
-// reconciled.
+// A running attempt is dropped after a revoked grant, which returns before the next reconciliation.
 func TestAChangeOutlivesAMomentWithoutRight(t *testing.T) {
 	d := atDesk(t, func(p *v1alpha1.BackendPool) {
 		p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{}}

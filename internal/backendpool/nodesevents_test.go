@@ -18,7 +18,6 @@ func ofNodes(p *v1alpha1.BackendPool) {
 	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 }
 
-// words returns the events on the BackendPool that speak of attempts.
 func (d *desk) words() string {
 	d.Helper()
 	var said []string
@@ -38,7 +37,7 @@ func (d *desk) words() string {
 	return strings.Join(said, " ")
 }
 
-// A pool of nodes says itself what a Service would be told, when that becomes another word.
+// A pool of nodes gets the events of a Service when the reason changes.
 func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
 	d := atDesk(t, ofNodes)
 	for _, tt := range []struct {
@@ -73,7 +72,7 @@ func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
 	}
 }
 
-// Nobody hears twice of what an earlier process said.
+// The events of an earlier process are not repeated.
 func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 	for _, tt := range []struct {
 		before poolwrite.Outcome
@@ -113,7 +112,7 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 	}
 }
 
-// The Service is told where there is one, and a removal is nobody's update.
+// With a Service, the Service gets the events; a removal has none.
 func TestWhoElseSaysNothingOfAttempts(t *testing.T) {
 	d := atDesk(t)
 	d.reports(poolwrite.Written)

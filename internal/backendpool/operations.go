@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// EndpointsChanged queues an operation for each pool of a Service that is not known to
-// be level. It calls nobody but the lanes, and writes no more than a message.
+// EndpointsChanged queues an operation for each pool of a Service that is not in sync. It calls only the pool
+// updater and writes at most one log message.
 func (c *Controller) EndpointsChanged(ctx context.Context, name poolschedule.ServiceName, now time.Time) error {
 	log := c.Log.With("service", key(name.Namespace, name.Name))
 	if s, there := c.Cluster.Service(name); !there || s.Deleting {
@@ -29,7 +29,7 @@ func (c *Controller) EndpointsChanged(ctx context.Context, name poolschedule.Ser
 	}
 	var failed []error
 	for _, p := range c.Cluster.PoolsOf(name) {
-		// A BackendPool that was not reconciled yet gets its first operation then.
+		// Its first reconciliation queues the first operation.
 		e := c.statuses.Known(RefOf(p))
 		if e == nil || !hasFinalizer(p) {
 			continue
@@ -46,7 +46,7 @@ func (c *Controller) EndpointsChanged(ctx context.Context, name poolschedule.Ser
 	return errors.Join(failed...)
 }
 
-// bringLevel queues an operation, unless the pool is known to hold its members.
+// bringLevel queues an operation unless the pool is known to be in sync.
 func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, changed bool, now time.Time) error {
 	set, err := membersOf(c, p, e)
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 	if set.Homeless > 0 || set.Unfit > 0 {
 		log.DebugContext(ctx, "some endpoints make no node a member", "withoutNode", set.Homeless, "slicesWithoutIPs", set.Unfit)
 	}
-	// The lanes may know the pool from before a pause or from another BackendPool, so
-	// they are believed only where the status says the same.
+	// The updater may know the pool from before a pause or for another BackendPool: trust it only if the
+	// status agrees.
 	if e.reason() == v1alpha1.ReasonLevel && c.Lanes.LevelAs(is.Pool, set.Fingerprint()) {
 		log.DebugContext(ctx, "level already")
 		return c.relevel(ctx, p, e, set)
@@ -79,7 +79,7 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 	return nil
 }
 
-// membersOf returns which nodes belong in a pool, those included that stay for a while.
+// membersOf returns the nodes that belong in a pool, including retained ones.
 func membersOf(c *Controller, p *v1alpha1.BackendPool, e *Entry) (membership.Set, error) {
 	set, err := c.Cluster.Members(p)
 	if err != nil {
@@ -88,7 +88,7 @@ func membersOf(c *Controller, p *v1alpha1.BackendPool, e *Entry) (membership.Set
 	return keep(c, e, set), nil
 }
 
-// keep returns members with those that stay for a while, and has the pool looked at when one leaves.
+// keep adds retained members and schedules a recheck for when the next one expires.
 func keep(c *Controller, e *Entry, set membership.Set) membership.Set {
 	set, again := c.Keeper.Members(e.ref, set, func() membership.OnRecord { return onRecord(e) }, time.Now())
 	if !again.IsZero() {
@@ -97,14 +97,13 @@ func keep(c *Controller, e *Entry, set membership.Set) membership.Set {
 	return set
 }
 
-// onRecord returns what the status has on record of a pool.
 func onRecord(e *Entry) membership.OnRecord {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return members.OnRecord(&e.status)
 }
 
-// MembersOf is Cluster.Members with those members that stay for a while.
+// MembersOf returns Cluster.Members plus the retained members.
 func MembersOf(c *Controller, p *v1alpha1.BackendPool) (membership.Set, error) {
 	if e := c.statuses.Known(RefOf(p)); e != nil {
 		return membersOf(c, p, e)
@@ -112,11 +111,10 @@ func MembersOf(c *Controller, p *v1alpha1.BackendPool) (membership.Set, error) {
 	return c.Cluster.Members(p)
 }
 
-// unfinished are the reasons of a pool that a process has left before it was level: what is on record
-// of it may be ahead of what is in the pool.
+// unfinished are the reasons of a pool that an earlier process did not bring in sync: the record may be ahead
+// of Azure.
 var unfinished = []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying}
 
-// differs reports whether other addresses are on record than belong in the pool.
 func differs(e *Entry, set membership.Set) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -131,13 +129,13 @@ func differs(e *Entry, set membership.Set) bool {
 	return false
 }
 
-// isNew reports whether a pool has just been made by Weir, and holds nothing of it yet.
+// isNew reports whether Weir has just created the pool and not yet written to it.
 func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Entitlement) bool {
 	return c.Owner.Made(p) && (!is.Taken || e.LacksPool())
 }
 
-// isExempt reports whether a change never waits for the share of its namespace: a member has no node any more, or
-// Weir made the BackendPool for nodes.
+// isExempt reports whether a change bypasses the namespace's share: a member no longer has a node, or Weir
+// created the BackendPool for nodes.
 func isExempt(c *Controller, p *v1alpha1.BackendPool, e *Entry) bool {
 	if p.Spec.Nodes != nil && c.Owner.Made(p) {
 		return true
@@ -150,28 +148,27 @@ func isExempt(c *Controller, p *v1alpha1.BackendPool, e *Entry) bool {
 	})
 }
 
-// operations returns what has to be queued: the operation, and ahead of it one for the admin
-// states if others are to be Down than are on record. Where nothing else differs that one
-// does all.
+// operations returns the operations to queue. If the Down members differ from the record, an admin state
+// operation comes first; it is the only one if nothing else differs.
 func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []poolschedule.Operation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var shall, are []string
+	var desired, recorded []string
 	for _, d := range set.Draining {
-		shall = append(shall, d.IP.String())
+		desired = append(desired, d.IP.String())
 	}
 	for _, d := range e.status.Down {
-		are = append(are, d.Address)
+		recorded = append(recorded, d.Address)
 	}
-	slices.Sort(shall)
-	slices.Sort(are)
+	slices.Sort(desired)
+	slices.Sort(recorded)
 	op.Stake = members.StakeOfChange(set, e.status.WrittenAddresses)
-	if slices.Equal(shall, are) {
+	if slices.Equal(desired, recorded) {
 		return []poolschedule.Operation{op}
 	}
 	admin := op
-	admin.Admin, admin.Stake = true, members.StakeOfStates(set, shall, are)
-	if op.ChangedAt.IsZero() { // they left, or came back, while nobody looked: the members may have changed, too
+	admin.Admin, admin.Stake = true, members.StakeOfStates(set, desired, recorded)
+	if op.ChangedAt.IsZero() { // changed while no process was watching: the members may differ too
 		return []poolschedule.Operation{admin, op}
 	}
 	ips := make([]string, len(set.Addresses))
@@ -185,8 +182,8 @@ func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []pool
 	return []poolschedule.Operation{admin, op}
 }
 
-// wants keeps the wanted number of members current while a pool is not level, and reports
-// whether it is another one. For one that was, the attempt that follows says it.
+// wants updates the desired count while the pool is not in sync, and reports whether it changed. Otherwise
+// the next attempt sets it.
 func wants(e *Entry, members int, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -198,8 +195,7 @@ func wants(e *Entry, members int, now time.Time) bool {
 	})
 }
 
-// relevel corrects what a level pool says about nodes that are left out, and about why those
-// are Down that are.
+// relevel updates the message and the Down reasons of a pool that is in sync.
 func (c *Controller) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
 	usable := members.Without(set, Unusable(e))
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// A change of admin states goes ahead of one of the members, also when a start finds it; where
-// it is all that has changed it goes alone. It says how many stay, leave and return.
+// An admin state change comes before a member change, also at a start, and alone if nothing else differs. It
+// has the impact.
 func TestWhatIsQueuedForAPool(t *testing.T) {
 	n1, n2 := lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}, lb.Address{Name: "n2", IP: netip.MustParseAddr("10.0.0.2")}
 	tests := []struct {

@@ -13,20 +13,19 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// park says until when the pool is left alone, and why.
+// park sets the Parked condition: no attempt before until.
 func park(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, why string) {
 	s.NextEligibleAt = new(metav1.NewTime(words.WholeSecond(until)))
 	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
 }
 
-// unpark says that an attempt may be made at any time.
 func unpark(s *v1alpha1.BackendPoolStatus, generation int64) {
 	s.NextEligibleAt = nil
 	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionFalse, v1alpha1.ReasonNotParked, "")
 }
 
-// rests is for a pool that nothing is tried for just now. What Azure asked for stands, for
-// whoever tries next, which may be another process.
+// rests marks a pool without a pending update. An unexpired Retry-After is retained for the next attempt,
+// also of another process.
 func rests(s *v1alpha1.BackendPoolStatus, generation int64, now time.Time) {
 	if !asked(s, now) {
 		unpark(s, generation)
@@ -36,8 +35,7 @@ func rests(s *v1alpha1.BackendPoolStatus, generation int64, now time.Time) {
 	park(s, generation, until, v1alpha1.ReasonNothingWaits, patience(until)+"; no attempt waits for that time")
 }
 
-// stays is for a pool with a change that waits for something else. What Azure asked for
-// stands beside it.
+// stays marks a pool whose change waits for something else. An unexpired Retry-After is retained.
 func stays(s *v1alpha1.BackendPoolStatus, generation int64, now time.Time) {
 	switch {
 	case !asked(s, now):
@@ -47,7 +45,6 @@ func stays(s *v1alpha1.BackendPoolStatus, generation int64, now time.Time) {
 	}
 }
 
-// asked reports whether Azure wants no call yet.
 func asked(s *v1alpha1.BackendPoolStatus, now time.Time) bool {
 	return s.NextEligibleAt != nil && s.NextEligibleAt.After(now)
 }
@@ -59,8 +56,8 @@ func parkedFor(s *v1alpha1.BackendPoolStatus) string {
 	return ""
 }
 
-// restsUntil is when a pool that nothing is tried for stops being parked; zero if it is
-// not, or if an attempt waits, which says it then.
+// restsUntil returns when an idle pool stops being parked; zero if it is not parked, or if an attempt is
+// pending, which clears it.
 func restsUntil(s *v1alpha1.BackendPoolStatus) time.Time {
 	if s.NextEligibleAt == nil || parkedFor(s) != v1alpha1.ReasonNothingWaits {
 		return time.Time{}
@@ -68,7 +65,6 @@ func restsUntil(s *v1alpha1.BackendPoolStatus) time.Time {
 	return s.NextEligibleAt.Time
 }
 
-// endsRest ends the rest of a pool whose time has come.
 func (e *Entry) endsRest(generation int64, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,8 +73,8 @@ func (e *Entry) endsRest(generation int64, now time.Time) {
 	}
 }
 
-// believe takes over what an earlier process was asked for, but no more than a server can
-// ask for: a status can be edited, and clocks can be wrong.
+// believe adopts the persisted Retry-After, limited to the maximum: a status can be edited, and clocks can be
+// wrong.
 func (e *Entry) believe(generation int64, now time.Time) {
 	if e.status.NextEligibleAt == nil {
 		return
@@ -86,7 +82,7 @@ func (e *Entry) believe(generation int64, now time.Time) {
 	e.notBefore = e.status.NextEligibleAt.Time
 	if latest := words.WholeSecond(now.Add(backoff.MaxRetryAfter)); e.notBefore.After(latest) {
 		e.notBefore = latest
-		// Written, too, or each restart would add as much again.
+		// Persist the limit, or each restart would extend it.
 		e.amend(func(s *v1alpha1.BackendPoolStatus) {
 			park(s, generation, latest, v1alpha1.ReasonRetryAfter, patience(latest))
 		})

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// until pauses a BackendPool until a time.
 func until(end time.Time) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) {
 		p.Spec.Paused, p.Spec.Pause = true, &v1alpha1.Pause{Until: new(metav1.NewTime(end)), Why: "a move", By: "jane"}
@@ -22,13 +21,12 @@ func until(end time.Time) func(*v1alpha1.BackendPool) {
 	}
 }
 
-// works reports whether an attempt may be made, which the lane asks right before it writes.
 func (d *desk) works() bool {
 	_, err := d.Desired(RefOf(d.p))
 	return err == nil
 }
 
-// A pause for an hour. Endpoints change meanwhile, and so does who leads.
+// Endpoints and the leader change during a pause of one hour.
 func TestAPauseEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := atDesk(t, took)
@@ -66,7 +64,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 		}
 
 		time.Sleep(time.Nanosecond)
-		if after := d.reconciles(); after == 0 || after > statusPatience { // it is paused no more: the status is written with the attempt
+		if after := d.reconciles(); after == 0 || after > statusPatience { // no longer paused: the status is written with the attempt
 			t.Errorf("after its end it looks again after %s", after)
 		}
 		if len(d.lanes.ops) != 1 || d.lanes.ops[0].ChangedAt.IsZero() || !d.works() {
@@ -82,7 +80,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 	})
 }
 
-// A pause that becomes longer or shorter ends when it says now.
+// Changing the end of a pause takes effect.
 func TestAPauseIsProlongedAndCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := atDesk(t, took)
@@ -107,8 +105,8 @@ func TestAPauseIsProlongedAndCutShort(t *testing.T) {
 	})
 }
 
-// The clock is set back behind the end of a pause that was taken for over: what waits in the lane is dropped, and
-// the end is waited for anew.
+// The clock is set back to before the end of an expired pause: the queued operation is dropped, and the pause
+// applies again.
 func TestTheClockIsSetBackBehindTheEndOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := atDesk(t, took, until(time.Now()))
@@ -116,7 +114,7 @@ func TestTheClockIsSetBackBehindTheEndOfAPause(t *testing.T) {
 		if len(d.lanes.ops) != 1 || d.condition(v1alpha1.ConditionPaused).Status != metav1.ConditionFalse {
 			t.Fatal("a pause whose end has come is one")
 		}
-		d.becomes(until(time.Now().Add(time.Minute))) // which is the same
+		d.becomes(until(time.Now().Add(time.Minute))) // unchanged
 		d.world.queued = nil
 		if d.Relevant(d.lanes.ops[0]) || len(d.world.queued) != 1 {
 			t.Fatalf("queued %v", d.world.queued)

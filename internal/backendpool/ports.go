@@ -17,123 +17,122 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Cluster is the newest snapshot of the cluster. It answers without waiting, and nothing that it
-// returns is changed. It is asked from any goroutine.
+// Cluster is the current snapshot of the cluster. Its methods do not block and are safe for concurrent use.
+// Do not modify what they return.
 type Cluster interface {
-	// Pool returns the BackendPool of a name; nil if there is none.
+	// Pool returns a BackendPool by name; nil if it does not exist.
 	Pool(namespace, name string) *v1alpha1.BackendPool
-	// PoolsOf returns those that refer to a Service, PoolsAt those that name a pool.
+	// PoolsOf returns the BackendPools of a Service, PoolsAt those of a pool.
 	PoolsOf(service poolschedule.ServiceName) []*v1alpha1.BackendPool
 	PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool
-	// Target resolves which pool a BackendPool means.
+	// Target resolves the pool of a BackendPool.
 	Target(p *v1alpha1.BackendPool) (lb.PoolID, error)
-	// Service returns what decides about the pools of a Service; false if there is none.
+	// Service returns a Service; false if it does not exist.
 	Service(name poolschedule.ServiceName) (Service, bool)
-	// Members returns which nodes belong in the pool, whatever the BackendPool is entitled to.
-	// The error is that of its selector.
+	// Members returns the nodes that belong in the pool, whatever the entitlement. The error is that of the
+	// selector.
 	Members(p *v1alpha1.BackendPool) (membership.Set, error)
-	// OfThisCluster reports whether a node has the address, excluded ones included.
+	// OfThisCluster reports whether a node has the address, including excluded nodes.
 	OfThisCluster(ip netip.Addr) bool
-	// NodeAt names the node that has an address; empty if none has.
+	// NodeAt returns the name of the node with an address; "" if none.
 	NodeAt(ip netip.Addr) string
-	// AddressOf returns the address of a family that the node has which runs on a machine.
+	// AddressOf returns the node address of a family for a machine.
 	AddressOf(machine string, family lb.Family) (netip.Addr, bool)
-	// MachineOf returns the machine that the node of a name runs on, or why it is not known.
+	// MachineOf returns the machine of a node, or why it is unknown.
 	MachineOf(node string) (nic.Machine, error)
-	// ConfigurationOf names the load balancer configuration of a BackendPool; an internal load
-	// balancer has that of its twin.
+	// ConfigurationOf returns the load balancer configuration of a BackendPool; an internal load balancer
+	// uses that of its public one.
 	ConfigurationOf(p *v1alpha1.BackendPool) string
 }
 
-// Service is what decides about the pools of a Service.
+// Service is the part of a Service that determines its pools.
 type Service struct {
 	UID      types.UID
 	Deleting bool
-	// Type is that of its spec.
+	// Type is spec.type.
 	Type string
-	// DryRun is true if all that it has in Azure stays as it is, HasLoadBalancer if Weir has
-	// one for it.
+	// DryRun keeps everything of the Service in Azure unchanged. HasLoadBalancer is true if Weir has a load
+	// balancer for it.
 	DryRun, HasLoadBalancer bool
 }
 
-// The types of Services that have node ports.
+// The Service types with node ports.
 const (
 	typeLoadBalancer = "LoadBalancer"
 	typeNodePort     = "NodePort"
 )
 
-// Owner knows which BackendPools Weir makes, and for whom.
+// Owner knows which BackendPools Weir creates, and for which object.
 type Owner interface {
-	// Right says which right a BackendPool has to its pool, and why it has none.
+	// Right returns the right of a BackendPool to its pool, and why it has none.
 	Right(p *v1alpha1.BackendPool, at lb.PoolID) (Right, Refusal)
-	// Made reports whether a BackendPool is provably one that Weir made.
+	// Made reports whether Weir provably created the BackendPool.
 	Made(p *v1alpha1.BackendPool) bool
-	LeftToOthers(pool lb.PoolKey) bool // whether Weir made a pool, and left it to the addresses of others
-	// ByMachine reports whether the members of a pool are to be network interfaces.
+	LeftToOthers(pool lb.PoolKey) bool // whether Weir created the pool and left it for addresses of others
+	// ByMachine reports whether the members are network interfaces.
 	ByMachine(p *v1alpha1.BackendPool) bool
-	// MadeFor is what to record of for whom Weir made it; empty if it did not.
+	// MadeFor returns the owner to record; "" if Weir did not create it.
 	MadeFor(p *v1alpha1.BackendPool) string
-	// Needed reports whether the members of one that is deleted stay where they are.
+	// Needed reports whether the members of a deleted BackendPool must remain.
 	Needed(p *v1alpha1.BackendPool) bool
-	// Goes tells of a BackendPool that is being deleted, not released and not deleted by Weir,
-	// Missing of one that Weir made and whose pool Azure does not have, Filled of what became of
-	// an attempt.
+	// Goes is called for a BackendPool that another user deleted and that is not released. The other two are
+	// called for a BackendPool that Weir created and that has no pool in Azure, and after each attempt.
 	Goes(p *v1alpha1.BackendPool)
 	Missing(p *v1alpha1.BackendPool)
 	Filled(p *v1alpha1.BackendPool, r poolupdate.Report)
 }
 
-// Lanes are what operations are handed to; see poolupdate.Lanes.
+// Lanes queue operations; see poolupdate.Lanes.
 type Lanes interface {
 	Add(ops ...poolschedule.Operation)
 	RemoveService(name poolschedule.ServiceName) int
 	Drop(ref poolschedule.Ref)
-	// Retry has what waits for a BackendPool tried without our own waiting.
+	// Retry retries the pending operations of a BackendPool, skipping Weir's own delays.
 	Retry(ref poolschedule.Ref)
 	Forget(pool lb.PoolID)
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool
 }
 
-// Events tells people. It waits for nobody.
+// Events records events. It does not block.
 type Events interface {
-	// OnPool puts an event on a BackendPool, OnService on a Service that is there.
+	// OnPool records an event on a BackendPool, OnService on an existing Service.
 	OnPool(p *v1alpha1.BackendPool, e Event)
 	OnService(name poolschedule.ServiceName, e Event)
-	// Spares tells that members begin to stay up though their eviction is announced.
+	// Spares reports members kept up although their eviction is announced.
 	Spares(p *v1alpha1.BackendPool, is Entitlement, set membership.Set)
-	// AdminStates tells what an attempt did to admin states.
+	// AdminStates reports the admin states that an attempt changed.
 	AdminStates(p *v1alpha1.BackendPool, is Entitlement, r poolupdate.Report, t Turned)
 }
 
-// Event is one that is put on an object. Kind is Normal or Warning.
+// Event is a Kubernetes event. Kind is Normal or Warning.
 type Event struct{ Kind, Reason, Text string }
 
-// The kinds of events.
+// Event kinds.
 const (
 	Normal  = "Normal"
 	Warning = "Warning"
 )
 
-// API is the API server. Its errors are ErrGone, ErrConflict or what went wrong on the way.
+// API is the API server. It returns ErrGone, ErrConflict or a transport error.
 type API interface {
 	// Load reads a BackendPool with a quorum read.
 	Load(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error)
-	// Apply replaces the status of a BackendPool that has this resource version, and returns
-	// the new one. ErrConflict says that it has another.
+	// Apply replaces the status of a BackendPool at this resource version and returns the new one. It returns
+	// ErrConflict if the version differs.
 	Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error)
-	// All reads all BackendPools with quorum reads, as many at a time as is usual.
+	// All lists all BackendPools with quorum reads, in pages.
 	All(ctx context.Context) ([]*v1alpha1.BackendPool, error)
-	// SetFinalizer adds Weir's finalizer to a BackendPool, or removes it, and returns what the API
-	// server then holds. If that holds another resource version than p has, it is read again.
+	// SetFinalizer adds or removes Weir's finalizer and returns the stored object. It reads the object again
+	// if its resource version differs from p's.
 	SetFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error)
 }
 
 var (
-	// ErrGone says that a BackendPool is not there any more, or is another of its name.
+	// ErrGone means the BackendPool was deleted, or recreated with another UID.
 	ErrGone = errors.New("the BackendPool is gone")
-	// ErrConflict says that an object has another resource version.
+	// ErrConflict means the object has another resource version.
 	ErrConflict = errors.New("the object has changed")
 )
 
-// dryRunAnnotation is the one that people read of, on a Service with DryRun.
+// dryRunAnnotation is the dry-run annotation of a Service, for messages.
 const dryRunAnnotation = "weir.dev/dry-run"

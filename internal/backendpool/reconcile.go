@@ -20,27 +20,27 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Config is what a Controller works with.
+// Config configures a Controller.
 type Config struct {
 	Cluster Cluster
 	Owner   Owner
-	// Lanes are set before the first call of Reconcile: they are made with the Controller.
+	// Lanes must be set before the first Reconcile.
 	Lanes  Lanes
 	Events Events
-	// Queue has a BackendPool reconciled soon. It waits for nobody.
+	// Queue requests a reconciliation of a BackendPool. It does not block.
 	Queue func(ref poolschedule.Ref)
 	Log   *slog.Logger
-	// RecheckAfter is when a pool is read again that did not exist, or held network
+	// RecheckAfter is the delay before a pool is read again that did not exist or contained network
 	// interfaces.
 	RecheckAfter time.Duration
-	// ReleaseAgainAfter is when our addresses are taken out again if that failed.
+	// ReleaseAgainAfter is the delay before a failed removal of addresses is retried.
 	ReleaseAgainAfter time.Duration
-	// Keeper says which members stay for a while.
+	// Keeper decides which members are retained.
 	Keeper *keeping.Keeper
 }
 
-// Controller keeps BackendPools in the state that they are entitled to. It implements
-// poolupdate's Cluster and Reporter, and poolattempt's Ledger; these may be called from any goroutine.
+// Controller reconciles BackendPools. It implements poolupdate's Cluster and Reporter, and poolattempt's
+// Ledger; those methods are safe for concurrent use.
 type Controller struct {
 	Config
 	statuses   *Statuses
@@ -53,19 +53,18 @@ var (
 	_ poolupdate.Reporter = (*Controller)(nil)
 )
 
-// New returns a Controller of these statuses.
+// New returns a Controller.
 func New(cfg Config, statuses *Statuses) *Controller {
 	return &Controller{Config: cfg, statuses: statuses}
 }
 
-// Result is what follows a reconciliation.
+// Result is the result of a reconciliation.
 type Result struct {
-	// After is when to look again; 0 for only when something changes.
+	// After is the requeue delay; 0 means only after a change.
 	After time.Duration
 }
 
-// Reconcile brings the BackendPool of a name into the state that it is entitled to. It returns
-// ErrGone for one that has gone meanwhile.
+// Reconcile reconciles a BackendPool by name. It returns ErrGone if it was deleted during the call.
 func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now time.Time) (Result, error) {
 	p := c.Cluster.Pool(namespace, name)
 	uid := ""
@@ -95,7 +94,6 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 	return Result{pausing.Sooner(e.wait(now), p, now)}, err
 }
 
-// bring has a BackendPool do what it is entitled to.
 func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	switch {
 	case is.Deleting:
@@ -105,7 +103,7 @@ func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 		return c.release(ctx, p, e, is, now)
 	case is.State == Active:
 		return c.fill(ctx, p, e, is, now)
-	case is.State == ServiceGone && e.Released(): // it goes with its pool, which is gone: no complaint
+	case is.State == ServiceGone && e.Released(): // the pool was deleted with its Service: not an error
 		return nil
 	case is.State == ServiceGone:
 		return c.drain(ctx, p, e, is, now)
@@ -113,8 +111,8 @@ func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 	return c.hold(ctx, p, e, is, now)
 }
 
-// recordMade notes for whom Weir made a BackendPool. The next write of the status writes it:
-// what rests on it comes after that. It remembers where the BackendPool points, too.
+// recordMade records the target and the owner of a BackendPool that Weir created. The next status write
+// persists it.
 func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolID, now time.Time) {
 	owner := c.statuses.MadeFor(p)
 	if owner == "" {
@@ -126,11 +124,10 @@ func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolI
 	e.amendSoon(now, func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
 }
 
-// fill has the pool hold its members.
 func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	if !hasFinalizer(p) {
-		e.idle(situation{})                             // without it operations were dropped
-		return c.statuses.setFinalizer(ctx, e, p, true) // its event comes back here
+		e.idle(situation{})                             // operations without the finalizer were dropped
+		return c.statuses.setFinalizer(ctx, e, p, true) // its watch event triggers the next reconciliation
 	}
 	set, err := membersOf(c, p, e)
 	if err != nil {
@@ -142,7 +139,7 @@ func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 		settleConditions(s, p, now)
 		settleRehearsed(s)
 		reason := syncedReason(s.Conditions)
-		// Whoever asks about a level pool doubts that: it is read, though nothing is known to have changed.
+		// A retry request for a pool that is in sync reads it again although nothing changed.
 		if !slices.Contains(attempted, reason) || asked && reason == v1alpha1.ReasonLevel {
 			pending(s, p.Generation)
 		}
@@ -158,7 +155,7 @@ func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 	return c.relevelIf(ctx, p, e, is, set)
 }
 
-// pending says that a pool is about to be read.
+// pending sets Synced to Unknown before a pool is read.
 func pending(s *v1alpha1.BackendPoolStatus, generation int64) {
 	reason, why := v1alpha1.ReasonUpdating, "the pool is read again, and written where it has to be"
 	if s.LastOutcome == nil {
@@ -167,8 +164,7 @@ func pending(s *v1alpha1.BackendPoolStatus, generation int64) {
 	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionUnknown, reason, why)
 }
 
-// relevelIf is relevel for a pool of nodes: those of a Service are relevelled when it is
-// reconciled.
+// relevelIf refreshes the status of a pool of nodes; the Service reconciler handles the others.
 func (c *Controller) relevelIf(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, set membership.Set) error {
 	if p.Spec.Nodes != nil {
 		c.tellSpared(p, e, is, set)
@@ -179,14 +175,13 @@ func (c *Controller) relevelIf(ctx context.Context, p *v1alpha1.BackendPool, e *
 	return c.relevel(ctx, p, e, set)
 }
 
-// tellSpared tells where members begin to stay up; the status follows each of them.
+// tellSpared records an event when members begin to be spared.
 func (c *Controller) tellSpared(p *v1alpha1.BackendPool, e *Entry, is Entitlement, set membership.Set) {
 	if e.beginsToSpare(len(set.Spared) > 0) {
 		c.Events.Spares(p, is, set)
 	}
 }
 
-// drain takes our addresses out of a pool whose Service is gone.
 func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	left := is.Taken && e.holds()
 	if left && !hasFinalizer(p) {
@@ -201,7 +196,7 @@ func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 		settleConditions(s, p, now)
 		settleRehearsed(s)
 		if left && slices.Contains(unlevel, syncedReason(s.Conditions)) {
-			return // what the last attempt met stays in sight until the next
+			return // keep the result of the last attempt until the next
 		}
 		if !left {
 			rests(s, p.Generation, now)
@@ -217,13 +212,13 @@ func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 	return err
 }
 
-// remove queues the operation that takes our addresses out; nobody is told of it.
+// remove queues an operation that removes Weir's addresses, without events.
 func (c *Controller) remove(e *Entry, is Entitlement, now time.Time) {
 	e.again(now.Add(c.ReleaseAgainAfter))
 	c.Lanes.Add(poolschedule.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore, Exempt: true})
 }
 
-// hold leaves the pool as it is and says why.
+// hold keeps the pool unchanged and sets the reason.
 func (c *Controller) hold(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	e.idle(situation{state: is.State, generation: p.Generation})
 	c.Lanes.Drop(e.ref)
@@ -241,7 +236,7 @@ func (c *Controller) hold(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 	})
 }
 
-// LookAgainAt has pools looked at again though nothing of them has changed.
+// LookAgainAt rechecks pools without a change.
 func LookAgainAt(c *Controller, refs []poolschedule.Ref, now time.Time) {
 	for _, ref := range refs {
 		if e := c.statuses.Known(ref); e != nil {
@@ -251,8 +246,7 @@ func LookAgainAt(c *Controller, refs []poolschedule.Ref, now time.Time) {
 	}
 }
 
-// LookAgain has a pool looked at again that was missing when it was seen last: its load balancer
-// is known to be there now.
+// LookAgain rechecks a pool that was missing: its load balancer now exists.
 func (c *Controller) LookAgain(p *v1alpha1.BackendPool, now time.Time) {
 	if e := c.statuses.Known(RefOf(p)); e != nil && e.LacksPool() {
 		e.again(now)
@@ -260,7 +254,7 @@ func (c *Controller) LookAgain(p *v1alpha1.BackendPool, now time.Time) {
 	}
 }
 
-// forgetUnnamed drops what the lanes remember of a pool that nobody names any more.
+// forgetUnnamed drops the updater's state of a pool that no BackendPool references.
 func (c *Controller) forgetUnnamed(e *Entry) {
 	e.mu.Lock()
 	pool := e.pool
@@ -270,7 +264,7 @@ func (c *Controller) forgetUnnamed(e *Entry) {
 	}
 }
 
-// known returns the entry of a BackendPool that is still there; nil for both if it is not.
+// known returns the entry of an existing BackendPool; nil for both if it does not exist.
 func (c *Controller) known(ref poolschedule.Ref) (*Entry, *v1alpha1.BackendPool) {
 	e, p := c.statuses.Known(ref), c.Cluster.Pool(ref.Namespace, ref.Name)
 	if e == nil || p == nil || string(p.UID) != ref.UID {

@@ -18,18 +18,17 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// errAnotherRecorded says that the ledger holds what the attempt has not seen.
 var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
 
-// readRecord is Recorded for an attempt, which then knows what another process has recorded.
+// readRecord returns the record for an attempt, which then includes the records of other processes.
 func (e *Entry) readRecord() poolwrite.Recorded {
 	e.mu.Lock()
-	e.learnt = nil // the status holds it
+	e.learnt = nil // the status already includes it
 	e.mu.Unlock()
 	return e.Recorded()
 }
 
-// Recorded is what is on record of the pool.
+// Recorded returns what Weir recorded for the pool.
 func (e *Entry) Recorded() poolwrite.Recorded {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -39,9 +38,8 @@ func (e *Entry) Recorded() poolwrite.Recorded {
 	}
 }
 
-// Record implements poolattempt.Ledger. On an error nothing was recorded, as far as
-// the next attempt is concerned; if the API has taken it all the same, the next write
-// of the status replaces it.
+// Record implements poolattempt.Ledger. After an error the next attempt assumes that nothing was recorded; if
+// the API server did accept it, the next status write replaces it.
 func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
 	e, p := c.known(ref)
 	if p == nil {
@@ -66,15 +64,14 @@ func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent po
 	return nil
 }
 
-// beforeRecord returns the status as it is, and what the attempt works with.
 func (e *Entry) beforeRecord() (v1alpha1.BackendPoolStatus, membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return *e.status.DeepCopy(), *cmp.Or(e.set, &membership.Set{})
 }
 
-// judgeRecord has the status be as it was, and written once more, if recording failed, or another
-// has recorded something that no attempt has seen.
+// judgeRecord restores the previous status and schedules a write if recording failed, or another process
+// recorded something that no attempt has read.
 func (e *Entry) judgeRecord(before v1alpha1.BackendPoolStatus, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// release lets a BackendPool go that is being deleted: once none of our addresses is
-// left in the pool, or at once where none of them is to be taken out. While its Service gives up
-// the load balancer, which may take the pool along, it waits.
+// release removes the finalizer of a deleted BackendPool once the pool contains none of Weir's addresses, or
+// immediately if they must remain. While the Service releases its load balancer, and possibly the pool, it
+// waits.
 func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	if !hasFinalizer(p) {
-		return nil // somebody else's finalizer keeps it
+		return nil // another controller's finalizer blocks deletion
 	}
 	if is.State == Leaving && is.Taken && !e.Released() {
-		return c.hold(ctx, p, e, is, now) // others may keep the pool: the record stays until that is known
+		return c.hold(ctx, p, e, is, now) // others may keep the pool: retain the record until that is known
 	}
 	if is.Removes() && !e.Released() && !c.Owner.Needed(p) {
 		if !e.due(situationOf(p, is, membership.Set{}), now) {
@@ -33,14 +33,13 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *En
 		})
 	}
 	if !is.Works() && !is.Taken && !e.abandon() {
-		c.Queue(e.ref) // it was taken this moment: judge it again
+		c.Queue(e.ref) // it was taken just now: evaluate again
 		return nil
 	}
 	if why := map[State]string{Paused: "deleted while paused", NotAllowed: "deleted while its namespace may not bind the pool"}[is.State]; why != "" && is.Taken {
 		c.warn(p, EventLeftInPlace, why+": "+DescribePool(is.Pool)+" was left as it is, with the addresses that Weir wrote")
 	}
-	// The holder forgets before it lets go, so that nothing of the next holder is
-	// forgotten with it.
+	// Forget before releasing, so that no state of the next owner is dropped.
 	if is.State != Duplicate && is.State != Invalid && is.State != NotAllowed {
 		c.Lanes.Forget(is.Pool)
 	}
@@ -48,8 +47,8 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *En
 	return c.statuses.setFinalizer(ctx, e, p, false)
 }
 
-// abandon refuses every further record, unless the pool was taken meanwhile: an
-// attempt under way must not write for a BackendPool that goes without a release.
+// abandon rejects further records unless the pool was taken in the meantime: a running attempt must not write
+// for a BackendPool that is removed without release.
 func (e *Entry) abandon() bool {
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
@@ -62,7 +61,7 @@ func (e *Entry) abandon() bool {
 	return true
 }
 
-// abandoned reports whether the finalizer is on its way out.
+// abandoned reports whether the finalizer is being removed.
 func abandoned(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,9 +17,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Report implements poolupdate.Reporter: the status, then events on the Services, so that
-// whoever comes next knows of each that was said. A status that cannot be written is kept,
-// and written through the work queue.
+// Report implements poolupdate.Reporter. It writes the status before the events, so that the next process
+// knows which were sent. The work queue retries a failed status write.
 func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	defer c.tellServices(r)
 	e, p := c.known(r.Ref)
@@ -61,22 +60,21 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	if err != nil && !isGone(err) && ctx.Err() == nil {
 		c.Log.WarnContext(ctx, "status not written, trying again", "backendPool", key(p.Namespace, p.Name), "err", err)
 	}
-	// The work queue writes what could not be written, and knows when to look again.
+	// The work queue retries the write and schedules the next check.
 	c.Queue(r.Ref)
 }
 
-// workedWith is what an attempt worked with that ends. One that failed before it asked for the
-// members, of a pool that was level before, would have worked with those that there are now.
+// workedWith returns the members of the ending attempt, or the current ones if it failed before it read them.
 func (c *Controller) workedWith(p *v1alpha1.BackendPool, e *Entry) membership.Set {
 	if set := e.remembered(); set != nil {
 		return *set
 	}
-	set, _ := membersOf(c, p, e) // none of a selector that is wrong
+	set, _ := membersOf(c, p, e) // empty if the selector is invalid
 	return set
 }
 
-// postponed says what a pool waits for that nobody's retry pays for. If the API server
-// does not take it, it is that which the pool waits for: the log has it.
+// postponed records why an attempt was postponed without using a retry. A failed write is only logged: the
+// pool is then waiting for the API server.
 func (c *Controller) postponed(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, r poolupdate.Report) {
 	if !is.Works() {
 		return
@@ -90,7 +88,7 @@ func (c *Controller) postponed(ctx context.Context, p *v1alpha1.BackendPool, e *
 	}
 }
 
-// Rehearsed puts on a BackendPool what would change in Azure, were it not for a dry run.
+// Rehearsed records what would change in Azure without dry run.
 func (c *Controller) Rehearsed(ctx context.Context, p *v1alpha1.BackendPool, text string) error {
 	e := c.statuses.Known(RefOf(p))
 	if e == nil {
@@ -103,8 +101,7 @@ func (c *Controller) Rehearsed(ctx context.Context, p *v1alpha1.BackendPool, tex
 	return err
 }
 
-// change updates the status of a BackendPool, and puts an event on it when that turned
-// it into a problem.
+// change updates the status, and records an event if it became or stopped being a problem.
 func (c *Controller) change(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, fn func(*v1alpha1.BackendPoolStatus)) error {
 	err := c.statuses.update(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		fn(s)
@@ -116,22 +113,21 @@ func (c *Controller) change(ctx context.Context, p *v1alpha1.BackendPool, e *Ent
 	over := e.recovered()
 	reason, why, turned := e.turned()
 	switch {
-	case over != "" && (p.Spec.Nodes != nil || c.Owner.Made(p) && slices.Contains(missingReasons, over)): // see tellOfNodes, and below
+	case over != "" && (p.Spec.Nodes != nil || c.Owner.Made(p) && slices.Contains(missingReasons, over)): // see tellOfNodes, and the case below
 	case over != "":
 		c.Events.OnPool(p, Event{Normal, EventUpdated, updatedMessage + ", after " + over})
 	case !turned:
 	case c.Owner.Made(p) && slices.Contains(missingReasons, reason):
-		c.Owner.Missing(p) // nobody's trouble: it has just gone with its rules, or is made again
+		c.Owner.Missing(p) // not a user error: it was deleted with its rules, or is being recreated
 	default:
 		c.warn(p, reason, why)
 	}
 	return err
 }
 
-// missingReasons are those of a pool that Azure does not have.
 var missingReasons = []string{v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonLoadBalancerNotFound}
 
-// recovered returns the problem that an event spoke of, if the pool is level now; else "".
+// recovered returns the problem that had an event if the pool is in sync now; else "".
 func (e *Entry) recovered() (problem string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,7 +137,7 @@ func (e *Entry) recovered() (problem string) {
 	return problem
 }
 
-// turned reports a problem that no event spoke of yet.
+// turned returns a problem that has no event yet.
 func (e *Entry) turned() (reason, why string, turned bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

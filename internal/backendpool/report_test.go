@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// A removal that fails stays in sight until the next attempt, and is told of once.
+// A failed removal remains visible until the next attempt, with one event.
 func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	d := atDesk(t)
 	d.reports(poolwrite.Written, addressesOfOurs)
@@ -32,7 +32,7 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 			t.Errorf("that another request failed was written: %d times, then %d", written, is)
 		}
 		written = len(d.api.writes)
-		d.statuses.Known(RefOf(d.p)).again(time.Unix(1, 0)) // it is time
+		d.statuses.Known(RefOf(d.p)).again(time.Unix(1, 0)) // it is due
 		d.reconciles()
 		d.says(v1alpha1.ReasonFailed, "out of the pool")
 	}
@@ -43,8 +43,8 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	d.says(v1alpha1.ReasonServiceNotFound, "its addresses were removed")
 }
 
-// A lost write that may land yet keeps its addresses on record, and the BackendPool says so; one
-// that is to go does not go before.
+// A lost write that may still land keeps its addresses on record and shows in the status. A deleted
+// BackendPool is not released before.
 func TestALostWriteThatMayLandIsInTheStatus(t *testing.T) {
 	d := atDesk(t)
 	mayLand := func(r *poolupdate.Report) { r.MayLand = true }
@@ -60,7 +60,7 @@ func TestALostWriteThatMayLandIsInTheStatus(t *testing.T) {
 	d.says(v1alpha1.ReasonServiceNotFound, "may land yet")
 }
 
-// What an attempt found out is kept, and no more than that.
+// The status contains the findings of an attempt and nothing else.
 func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 	d := atDesk(t)
 	d.reports(poolwrite.Unchanged, addressesOfOurs)
@@ -90,8 +90,7 @@ func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 	}
 }
 
-// Whoever pauses a pool knows of its problem; when it goes on and has it still, that is
-// news.
+// A problem that remains after a pause gets a new event.
 func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
 	d := atDesk(t)
 	d.reports(poolwrite.Terminal)
@@ -119,7 +118,7 @@ func TestNobodyIsLeftToBeTold(t *testing.T) {
 	}
 }
 
-// What waits for a Service is dropped as soon as it is being deleted.
+// Deleting a Service drops its operations at once.
 func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 	d := atDesk(t)
 	reconciles := func() {
@@ -143,8 +142,7 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 	}
 }
 
-// That a pool is level again is told once on its BackendPool, after a problem that was told there; a process that
-// comes after the one that told it says so all the same.
+// A recovery gets one event on the BackendPool, after an event for the problem, also from the next process.
 func TestARecoveryIsToldOnce(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		d := atDesk(t)

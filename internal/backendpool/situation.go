@@ -14,22 +14,19 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// situation is what an operation was queued for, or an attempt found. While it is the
-// same, reconciling again queues nothing: our own status writes and timers cause no
-// calls to Azure. The zero value is like no other.
+// situation is the input of an operation. While it is unchanged, reconciling queues nothing, so status writes
+// and timers cause no Azure calls. The zero value equals no real situation.
 type situation struct {
 	state      State
 	deleting   bool
 	generation int64
 	serviceUID types.UID
-	// members tells the memberships of a pool of nodes apart. Those of a Service's
-	// pool are the Service reconciler's.
+	// members is the fingerprint of a pool of nodes. The Service reconciler handles the others.
 	members uint64
-	// retry is what a person has written who wants the pool tried again.
+	// retry is the value of the retry annotation.
 	retry string
 }
 
-// situationOf returns the situation of a BackendPool with these members.
 func situationOf(p *v1alpha1.BackendPool, is Entitlement, set membership.Set) situation {
 	now := situation{state: is.State, deleting: is.Deleting, generation: p.Generation, serviceUID: is.ServiceUID, retry: p.Annotations[v1alpha1.RetryNowAnnotation]}
 	if p.Spec.Nodes != nil && !is.Removes() {
@@ -38,8 +35,7 @@ func situationOf(p *v1alpha1.BackendPool, is Entitlement, set membership.Set) si
 	return now
 }
 
-// due reports whether an operation has to be queued: the situation is a new one, or
-// the time to look again has come.
+// due reports whether to queue an operation: the situation changed, or recheckAt has passed.
 func (e *Entry) due(s situation, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,30 +46,29 @@ func (e *Entry) due(s situation, now time.Time) bool {
 	return true
 }
 
-// changed reports whether the situation is known to be another one than before. Of that in
-// which an earlier process left a pool nothing is known.
+// changed reports whether the situation is known to have changed; false if an earlier process handled the
+// pool.
 func (e *Entry) changed(s situation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return s != e.acted && (e.acted != situation{} || e.status.PoolID == "" && e.status.LastOutcome == nil)
 }
 
-// retried reports whether a person wants the pool tried again since it was acted upon. A process that starts
-// tries everything.
+// retried reports whether the user requested a retry since the last operation. After a start everything is
+// tried anyway.
 func retried(e *Entry, s situation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.acted != situation{} && s.retry != e.acted.retry && s.retry != ""
 }
 
-// idle notes a situation in which nothing is queued.
+// idle records a situation that needs no operation.
 func (e *Entry) idle(s situation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.acted, e.recheckAt = s, time.Time{}
 }
 
-// again sets when to look again at the latest.
 func (e *Entry) again(at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,8 +77,7 @@ func (e *Entry) again(at time.Time) {
 	}
 }
 
-// wait returns how long until it is time to look again, or to say that the pool is not
-// parked any more; 0 for never.
+// wait returns the time until the next recheck, status write or end of a Retry-After; 0 for never.
 func (e *Entry) wait(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +94,7 @@ func (e *Entry) wait(now time.Time) time.Duration {
 	return max(next.Sub(now), time.Millisecond)
 }
 
-// schedule decides when to look again although nothing changes.
+// schedule sets when to recheck without a change.
 func (e *Entry) schedule(is Entitlement, r poolupdate.Report, c Config) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,20 +104,20 @@ func (e *Entry) schedule(is Entitlement, r poolupdate.Report, c Config) {
 	}
 	e.missing = (missing || e.missing && !r.Settled) && !r.States
 	if r.Outcome == poolwrite.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {
-		// A 404 that names nothing may be a proxy's: before our addresses are given up,
-		// it has to come twice.
+		// A proxy may have returned a 404 that names no resource: require a second one before giving up
+		// Weir's addresses.
 		e.unnamed, missing = true, missing && !is.Removes()
 	} else {
 		e.unnamed = false
 	}
 	switch {
-	// A pool that is gone, or was made anew for network interfaces, holds none of ours. One
-	// whose interfaces an attempt still had members for may have just got a state of ours.
+	// A pool that was deleted, or recreated for network interfaces, contains no address of Weir. If the
+	// attempt still had members for its interfaces, it may have set an admin state.
 	case is.Removes() && (missing && is.Deleting && (!r.States || r.Desired == 0) || r.Settled && len(r.Written) == 0):
 		e.released, e.recheckAt = is.Deleting, time.Time{}
 	case is.Removes() && !missing:
 		e.recheckAt = r.At.Add(c.ReleaseAgainAfter)
-	case e.missing: // also if Azure failed when it was asked again
+	case e.missing: // also if Azure failed the second read
 		e.recheckAt = r.At.Add(c.RecheckAfter)
 	default:
 		e.recheckAt = time.Time{}

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// desired is what an attempt works with that looks at the cluster now.
 func (c *cluster) desired(t *testing.T, ref poolschedule.Ref) poolwrite.Desired {
 	t.Helper()
 	d, err := c.Desired(ref)
@@ -36,8 +35,8 @@ func (c *cluster) situationNow(t *testing.T, p *v1alpha1.BackendPool) situation 
 	return situationOf(p, c.Entitlement(p, time.Now()), set)
 }
 
-// A node goes, an attempt looks, and the node is back before anybody has reconciled:
-// what was queued for before is what holds again, and still an operation has to follow.
+// A node is missing during an attempt and returns before the next reconciliation: the situation equals that of
+// the first operation, and still another operation is needed.
 func TestWhatAnAttemptSawIsWhatCounts(t *testing.T) {
 	p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
 		p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
@@ -59,7 +58,7 @@ func TestWhatAnAttemptSawIsWhatCounts(t *testing.T) {
 	}
 }
 
-// The same with a Service that goes, comes back and goes again.
+// The same for a Service that is deleted, recreated and deleted.
 func TestServiceThatGoesTwiceIsDrainedTwice(t *testing.T) {
 	p := bp("a", 0, took)
 	c, e := loaded(t, p, nil)
@@ -117,7 +116,7 @@ func TestWhenToLookAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := &Entry{}
 			for _, r := range tt.attempts {
-				e.recheckAt = time.Time{} // the time had come
+				e.recheckAt = time.Time{} // due
 				e.schedule(tt.standing, r, opts)
 			}
 			var after time.Duration
@@ -131,8 +130,7 @@ func TestWhenToLookAgain(t *testing.T) {
 	}
 }
 
-// A pool that was read before says so while it waits to be read again, and one that
-// is being deleted never says that it is level.
+// A pool that was read before keeps that while it is queued again; a deleted one never reports in sync.
 func TestWhatAQueuedPoolSays(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -161,8 +159,8 @@ func TestWhatAQueuedPoolSays(t *testing.T) {
 	}
 }
 
-// The attempt that set an interface Down reports when the BackendPool is already being deleted:
-// it has taken nothing back, so the BackendPool has to wait for one that does.
+// The attempt that set an interface Down ends after the BackendPool was deleted. Release must wait for an
+// attempt that reverts it.
 func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
 	st := Entitlement{State: Active, Deleting: true, Taken: true}
 	for wanted, released := range map[int]bool{1: false, 0: true} {
@@ -174,7 +172,7 @@ func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
 	}
 }
 
-// Whoever asks for a retry is heard once; a process that starts tries everything, whoever asked for it before.
+// A retry request is handled once; a new process tries everything.
 func TestARetryThatPeopleAskFor(t *testing.T) {
 	d := atDesk(t)
 	asks := func(at string) {
@@ -197,7 +195,7 @@ func TestARetryThatPeopleAskFor(t *testing.T) {
 	}
 }
 
-// Whoever asks for a level pool has it read: somebody may have changed it in Azure.
+// A retry request reads a pool that is in sync: it may have been changed in Azure.
 func TestALevelPoolThatPeopleAskForIsRead(t *testing.T) {
 	d := atDesk(t)
 	d.reconciles()

@@ -19,15 +19,14 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Statuses holds the status of each BackendPool. What is in memory is authoritative:
-// it is read once, with a quorum read, and from then on only written. Its methods may
-// be called from any goroutine.
+// Statuses holds the status of each BackendPool. The copy in memory is authoritative: it is loaded once with
+// a quorum read and then only written. It is safe for concurrent use.
 type Statuses struct {
 	api   API
 	first firstRead
-	mu    sync.Mutex                  // guards those below
-	byRef map[poolschedule.Ref]*Entry // those that were loaded
-	// named are the same by the name of their object, of which there may be several in turn.
+	mu    sync.Mutex                  // guards the fields below
+	byRef map[poolschedule.Ref]*Entry // loaded entries
+	// named are the same entries by object name; a recreated object has several.
 	named  map[objectName][]*Entry
 	making making.Names
 }
@@ -36,23 +35,23 @@ type objectName struct{ namespace, name string }
 
 func nameOf(ref poolschedule.Ref) objectName { return objectName{ref.Namespace, ref.Name} }
 
-// NewStatuses returns one that knows none yet.
+// NewStatuses returns empty Statuses.
 func NewStatuses(api API) *Statuses {
 	return &Statuses{api: api, first: firstRead{slot: make(chan struct{}, 1)}, byRef: map[poolschedule.Ref]*Entry{}, named: map[objectName][]*Entry{}}
 }
 
-// Known returns the entry of a BackendPool that was loaded, or nil.
+// Known returns the entry of a loaded BackendPool, or nil.
 func (s *Statuses) Known(ref poolschedule.Ref) *Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byRef[ref]
 }
 
-// Load returns the entry of a BackendPool, reading its status if this is the first
-// that is heard of it. It returns ErrGone if there is no such object.
+// Load returns the entry of a BackendPool, reading its status on first use. It returns ErrGone if the object
+// does not exist.
 //
-// One without Weir's finalizer has nothing on record, as far as is seen: its status is believed,
-// and read anew if another process turns out to have set the finalizer.
+// Without Weir's finalizer the cached status is used as is, and read again if another process has set the
+// finalizer.
 func (s *Statuses) Load(ctx context.Context, p *v1alpha1.BackendPool, now time.Time) (*Entry, error) {
 	ref, guarded := RefOf(p), hasFinalizer(p)
 	if err := s.making.Wait(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
@@ -73,7 +72,7 @@ func (s *Statuses) Load(ctx context.Context, p *v1alpha1.BackendPool, now time.T
 	return s.keep(e), nil
 }
 
-// Make has a BackendPool created, with Weir's finalizer, and believes the answer: nothing is on record of a new one.
+// Make creates a BackendPool with Weir's finalizer and adopts the response, which has no record yet.
 func (s *Statuses) Make(p *v1alpha1.BackendPool, create func() error) error {
 	defer s.making.Begin(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})()
 	p.Finalizers = append(p.Finalizers, v1alpha1.Finalizer)
@@ -84,12 +83,12 @@ func (s *Statuses) Make(p *v1alpha1.BackendPool, create func() error) error {
 	return err
 }
 
-// forget drops what was known of a BackendPool.
+// forget drops the state of a BackendPool.
 func (s *Statuses) forget(ref poolschedule.Ref) {
 	s.dropThose(nameOf(ref), func(e *Entry) bool { return e.ref == ref })
 }
 
-// Adopt returns the entry of a BackendPool, whose status is believed as it is.
+// Adopt returns the entry of a BackendPool and uses its status as is.
 func (s *Statuses) Adopt(p *v1alpha1.BackendPool) *Entry {
 	if e := s.Known(RefOf(p)); e != nil {
 		return e
@@ -97,7 +96,7 @@ func (s *Statuses) Adopt(p *v1alpha1.BackendPool) *Entry {
 	return s.keep(newEntry(RefOf(p), p))
 }
 
-// keep returns the entry that is kept, which may have come first.
+// keep stores the entry unless another one exists, and returns the stored one.
 func (s *Statuses) keep(e *Entry) *Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,25 +121,25 @@ func (s *Statuses) read(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.Ba
 	return p, nil
 }
 
-// drop forgets the entries of a name but for the one of this UID, and returns them.
+// drop removes and returns the entries of a name except the one with this UID.
 func (s *Statuses) drop(namespace, name, exceptUID string) []*Entry {
 	return s.dropThose(objectName{namespace, name}, func(e *Entry) bool { return e.ref.UID != exceptUID })
 }
 
-func (s *Statuses) dropThose(of objectName, are func(*Entry) bool) (dropped []*Entry) {
+func (s *Statuses) dropThose(name objectName, matches func(*Entry) bool) (dropped []*Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var left []*Entry
-	for _, e := range s.named[of] {
-		if !are(e) {
-			left = append(left, e)
+	var remaining []*Entry
+	for _, e := range s.named[name] {
+		if !matches(e) {
+			remaining = append(remaining, e)
 			continue
 		}
 		delete(s.byRef, e.ref)
 		dropped = append(dropped, e)
 	}
-	if s.named[of] = left; left == nil {
-		delete(s.named, of)
+	if s.named[name] = remaining; remaining == nil {
+		delete(s.named, name)
 	}
 	return dropped
 }
@@ -151,7 +150,7 @@ func (s *Statuses) entries() []*Entry {
 	return slices.AppendSeq(make([]*Entry, 0, len(s.byRef)), maps.Values(s.byRef))
 }
 
-// Unsaved returns whose status is not what the API holds.
+// Unsaved returns the BackendPools with an unsaved status.
 func (s *Statuses) Unsaved() []poolschedule.Ref {
 	var refs []poolschedule.Ref
 	for _, e := range s.entries() {
@@ -162,8 +161,7 @@ func (s *Statuses) Unsaved() []poolschedule.Ref {
 	return refs
 }
 
-// Synced calls yield with the Synced condition of each BackendPool that has one. Its cost grows with
-// their number.
+// Synced calls yield with the Synced condition of each BackendPool that has one, in O(n).
 func (s *Statuses) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) {
 	for _, e := range s.entries() {
 		e.mu.Lock()
@@ -175,7 +173,7 @@ func (s *Statuses) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) 
 	}
 }
 
-// Contested counts those that somebody else keeps undoing. Its cost grows with their number.
+// Contested returns the number of contested BackendPools, in O(n).
 func (s *Statuses) Contested() (n int) {
 	for _, e := range s.entries() {
 		if contested(e) {
@@ -185,8 +183,7 @@ func (s *Statuses) Contested() (n int) {
 	return n
 }
 
-// statusOf is what is known of the status of a BackendPool: the cluster's copy learns of our own
-// writes late.
+// statusOf reads the latest status: the cache lags behind Weir's own writes.
 func (s *Statuses) statusOf(p *v1alpha1.BackendPool, read func(*v1alpha1.BackendPoolStatus)) {
 	if e := s.Known(RefOf(p)); e != nil {
 		e.mu.Lock()
@@ -197,30 +194,29 @@ func (s *Statuses) statusOf(p *v1alpha1.BackendPool, read func(*v1alpha1.Backend
 	read(&p.Status)
 }
 
-// Taken reports whether something of the pool of a BackendPool is ours.
+// Taken reports whether Weir has recorded anything in the pool.
 func (s *Statuses) Taken(p *v1alpha1.BackendPool) (taken bool) {
 	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { taken = takes(is) })
 	return taken
 }
 
-// MadeFor is for whom Weir made a BackendPool, as recorded; empty if it did not.
+// MadeFor returns the recorded owner of a BackendPool that Weir created; else "".
 func (s *Statuses) MadeFor(p *v1alpha1.BackendPool) (owner string) {
 	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { owner = is.MadeFor })
 	return owner
 }
 
-// IsLevel reports whether the status of a BackendPool says that its pool is level.
+// IsLevel reports whether the status of a BackendPool is in sync.
 func (s *Statuses) IsLevel(p *v1alpha1.BackendPool) bool {
 	e := s.Known(RefOf(p))
 	return e != nil && e.reason() == v1alpha1.ReasonLevel
 }
 
-// NothingForeign reports whether an attempt has seen none but Weir's addresses in a pool.
+// NothingForeign reports whether an attempt found no foreign addresses in the pool.
 func (s *Statuses) NothingForeign(p *v1alpha1.BackendPool) (none bool) {
 	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { none = is.Foreign != nil && *is.Foreign == 0 })
 	return none
 }
 
-// takes reports whether a pool was ever taken, or is one of network interfaces with admin
-// states of ours.
+// takes reports whether the pool was taken, or has interfaces that Weir set Down.
 func takes(s *v1alpha1.BackendPoolStatus) bool { return s.PoolID != "" || len(s.Down) > 0 }

@@ -34,7 +34,7 @@ func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 		t.Errorf("a record that failed stands: %+v", got)
 	}
 	api.fail = nil
-	// The API may have taken the record all the same, so the next write replaces it.
+	// The API server may have accepted the record, so the next write replaces it.
 	if err := c.statuses.flush(t.Context(), c.statuses.Known(RefOf(p)), time.Now()); err != nil || len(api.writes) != 1 {
 		t.Errorf("%v, %d writes, want one", err, len(api.writes))
 	}
@@ -61,7 +61,7 @@ func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 	api.fail = nil
 	e := c.statuses.Known(RefOf(p))
-	for range 2 { // the second time there is nothing left to write
+	for range 2 { // the second time nothing is left to write
 		if err := c.statuses.flush(t.Context(), e, time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestWhatAPoolWaitsForIsSaid(t *testing.T) {
 	c, api, p := recorded(t)
 	waiting := poolupdate.Report{Ref: RefOf(p), Outcome: poolwrite.Postponed, Fault: &fault.Fault{Err: errors.New("waiting: a write is still under way")}}
 	c.Report(t.Context(), waiting)
-	c.Report(t.Context(), waiting) // nothing new
+	c.Report(t.Context(), waiting) // unchanged
 	e := c.statuses.Known(RefOf(p))
 	if e.reason() != v1alpha1.ReasonUpdating || len(api.writes) != 1 || !strings.Contains(fmt.Sprint(api.writes[0].Conditions), "still under way") {
 		t.Errorf("reason %s after %d writes: %v", e.reason(), len(api.writes), api.writes)
@@ -85,7 +85,7 @@ func TestWhatAPoolWaitsForIsSaid(t *testing.T) {
 	}
 }
 
-// An empty set would drain the pool, so no answer is not an empty set.
+// An error is not an empty set, which would drain the pool.
 func TestNoAnswerIsNotAnEmptySet(t *testing.T) {
 	c, _, p := recorded(t)
 	ref := RefOf(p)
@@ -113,8 +113,7 @@ func TestNoAnswerIsNotAnEmptySet(t *testing.T) {
 	}
 }
 
-// Which addresses are Down by us, why, and since when outlives a write that has nothing to
-// do with them.
+// The Down addresses, reasons and times survive an unrelated write.
 func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	c, api, p := recorded(t)
 	ref, e := RefOf(p), c.statuses.Known(RefOf(p))
@@ -138,7 +137,7 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	if got := e.readRecord(); fmt.Sprint(got.Down) != "[10.0.0.1 10.0.0.2]" {
 		t.Errorf("%+v", got)
 	}
-	e.remember(membership.Set{}, situation{}) // the reason is kept while it is Down
+	e.remember(membership.Set{}, situation{}) // the reason remains while it is Down
 	down := report(one)
 	want := v1alpha1.DownAddress{Address: "10.0.0.1", Node: "n1", Reason: "spot-eviction", Since: since}
 	if len(down) != 1 || down[0] != want || *e.status.DownCount != 1 {

@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// versioned is the API server as far as one status is concerned that two processes write:
-// a write with another version than it holds is refused.
+// versioned is an API server for one status written by two processes. It rejects a write with another
+// version.
 type versioned struct{ stored *v1alpha1.BackendPool }
 
 func (a *versioned) Load(context.Context, poolschedule.Ref) (*v1alpha1.BackendPool, error) {
@@ -62,7 +62,6 @@ func (a *versioned) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, wan
 	return a.stored.DeepCopy(), nil
 }
 
-// moves changes something else of the object.
 func (a *versioned) moves() {
 	n, _ := strconv.Atoi(a.stored.ResourceVersion)
 	a.stored.ResourceVersion = strconv.Itoa(n + 1)
@@ -70,7 +69,6 @@ func (a *versioned) moves() {
 
 func (a *versioned) written() []string { return a.stored.Status.WrittenAddresses }
 
-// replica is one of the processes, which has loaded the BackendPool.
 func replica(t *testing.T, api *versioned) *cluster {
 	t.Helper()
 	c := stored(t, api.stored.DeepCopy(), serviceOfType(corev1.ServiceTypeLoadBalancer))
@@ -98,9 +96,8 @@ func settled(ref poolschedule.Ref, all ...string) poolupdate.Report {
 	return poolupdate.Report{Ref: ref, Outcome: poolwrite.Written, Settled: true, Written: ips(all...), At: time.Unix(0, 0)}
 }
 
-// Two processes that both take themselves for the leader record addresses in turn. Neither
-// loses what the other wrote, and who finds out looks at the ledger again before it writes
-// the pool.
+// Two processes that both claim leadership record addresses in turn. Neither loses the other's record, and
+// the one that finds a conflict reads it before it writes the pool.
 func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 	api := &versioned{stored: bp("a", 0)}
 	api.stored.ResourceVersion = "1"
@@ -115,7 +112,7 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Fatalf("the ledger holds %v", got)
 	}
-	newer.Report(t.Context(), settled(ref, "10.0.0.1")) // its attempt has not seen the other's
+	newer.Report(t.Context(), settled(ref, "10.0.0.1")) // its attempt has not seen the other record
 	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("after the report the ledger holds %v", got)
 	}
@@ -125,7 +122,7 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 	if got := newer.knows(t, ref); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("its next attempt works with %v", got)
 	}
-	newer.Report(t.Context(), settled(ref, "10.0.0.1")) // that one has taken it out
+	newer.Report(t.Context(), settled(ref, "10.0.0.1")) // removed by that attempt
 	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1"}) {
 		t.Errorf("at the end the ledger holds %v", got)
 	}
@@ -134,7 +131,7 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 	}
 }
 
-// What else changes the object, such as a finalizer, brings no address back.
+// An unrelated change of the object, such as a finalizer, restores no address.
 func TestAnObjectThatMovesOnKeepsItsLedger(t *testing.T) {
 	api := &versioned{stored: bp("a", 0)}
 	api.stored.ResourceVersion = "1"
@@ -150,7 +147,7 @@ func TestAnObjectThatMovesOnKeepsItsLedger(t *testing.T) {
 	}
 }
 
-// lostAnswer takes the next write and says that it failed.
+// lostAnswer applies the next write and returns an error.
 type lostAnswer struct {
 	*versioned
 	lose bool
@@ -165,7 +162,7 @@ func (a *lostAnswer) Apply(ctx context.Context, ref poolschedule.Ref, version st
 	return version, err
 }
 
-// A write of ours whose answer was lost is not another's.
+// A lost response does not count as a write of another process.
 func TestALostAnswerIsNobodyElse(t *testing.T) {
 	api := &lostAnswer{versioned: &versioned{stored: bp("a", 0)}}
 	api.stored.ResourceVersion = "1"
@@ -184,7 +181,7 @@ func TestALostAnswerIsNobodyElse(t *testing.T) {
 	}
 }
 
-// What one of two ledgers holds, the union holds, and nothing else.
+// The union contains exactly the addresses of both records.
 func TestTheUnionOfTwoLedgers(t *testing.T) {
 	address := rapid.Custom(func(t *rapid.T) string {
 		return netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(1, 9).Draw(t, "ip"))}).String()

@@ -13,10 +13,10 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// unrecorded is what was on record of BackendPools that this process has let go, until the next one
-// has a record of its pool. Of a pool that is not in it nothing is known.
+// unrecorded retains the records of released BackendPools until the next BackendPool records its pool. A
+// missing pool is unknown, not empty.
 type unrecorded struct {
-	mu sync.Mutex // held for moments
+	mu sync.Mutex // held briefly
 	of map[lb.PoolKey][]netip.Addr
 }
 
@@ -36,7 +36,7 @@ func (u *unrecorded) in(pool lb.PoolKey) (ips []netip.Addr, known bool) {
 	return ips, known
 }
 
-// forget drops what a BackendPool has on record by now, and what went with its pool.
+// forget drops a pool that has a new record, or no longer exists.
 func (u *unrecorded) forget(r poolupdate.Report) {
 	if !r.Settled && r.Outcome != poolwrite.Stale {
 		return
@@ -46,16 +46,15 @@ func (u *unrecorded) forget(r poolupdate.Report) {
 	delete(u.of, r.Pool.Key())
 }
 
-// handOver notes what stays in a pool when a BackendPool goes that Weir makes again.
 func (c *Controller) handOver(p *v1alpha1.BackendPool, e *Entry, is Entitlement) {
 	if is.Taken && c.Owner.Made(p) {
 		c.unrecorded.note(is.Pool.Key(), e.Recorded().Written)
 	}
 }
 
-// OursIn tells which addresses are ours that stand in a pool when it is first taken. In a pool that Weir made it is all of
-// them, as nobody else writes it, unless this process knows what it has put there, or Weir left the pool to others. Anywhere
-// else, and besides that, the nodes of this cluster are.
+// OursIn returns which addresses are Weir's when a pool is first taken. In a pool that Weir created it is all
+// of them, unless this process has a record, or Weir left the pool to others. In any case it includes the
+// nodes of this cluster.
 func (c *Controller) OursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool {
 	pool, err := c.Cluster.Target(p)
 	if err != nil || !c.Owner.Made(p) {

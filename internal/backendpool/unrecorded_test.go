@@ -14,12 +14,12 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// whoNeedsIt is an owner whose Service has the pool of every BackendPool, whoever deletes it.
+// whoNeedsIt is an owner that needs every deleted BackendPool.
 type whoNeedsIt struct{ *world }
 
 func (whoNeedsIt) Needed(*v1alpha1.BackendPool) bool { return true }
 
-// takes lists which addresses the next attempt takes for Weir's.
+// takes lists the addresses that the next attempt considers Weir's.
 func (c *cluster) takes(t *testing.T, p *v1alpha1.BackendPool, names ...string) string {
 	t.Helper()
 	if _, err := c.statuses.Load(t.Context(), p, time.Now()); err != nil {
@@ -35,10 +35,9 @@ func (c *cluster) takes(t *testing.T, p *v1alpha1.BackendPool, names ...string) 
 	return fmt.Sprintf("%v, taken %t", ours, want.Recorded.Taken)
 }
 
-// Somebody deletes the BackendPool of a Service that goes on. In the pool stand the node n1, the
-// node n2 that goes meanwhile, and n7, which somebody else has put there. Weir makes the BackendPool
-// again: n1 and n2 are Weir's, n7 is not, and stays. A process that knows nothing of that takes all
-// that it finds, as it does where another controller had the pool before.
+// A user deletes the BackendPool of a live Service. The pool contains n1, n2, which is removed from the
+// cluster, and the foreign n7. After Weir recreates the BackendPool, n1 and n2 are Weir's and n7 remains. A
+// new process considers all of them Weir's, as after a takeover.
 func TestTheNextBackendPoolLeavesAloneWhatSomebodyElseHasPutThere(t *testing.T) {
 	for _, about := range []struct {
 		process string
@@ -66,7 +65,7 @@ func TestTheNextBackendPoolLeavesAloneWhatSomebodyElseHasPutThere(t *testing.T) 
 		if got := c.takes(t, next, "n1", "n2", "n7"); got != about.ours {
 			t.Errorf("%s process takes %s, want %s", about.process, got, about.ours)
 		}
-		// Once it is on record nobody has to remember.
+		// The record replaces the memory.
 		is := c.Entitlement(next, time.Now())
 		c.Report(t.Context(), poolupdate.Report{Ref: RefOf(next), Pool: is.Pool, Outcome: poolwrite.Written, Settled: true})
 		if _, known := c.unrecorded.in(is.Pool.Key()); known {

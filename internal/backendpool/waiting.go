@@ -13,8 +13,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Wait implements poolupdate.Reporter. It waits for nobody: the status is changed in
-// memory, and the work queue writes it.
+// Wait implements poolupdate.Reporter. It does not block: the work queue writes the status.
 func (c *Controller) Wait(w poolupdate.Waiting) {
 	e, p := c.known(w.Ref)
 	if p == nil {
@@ -29,7 +28,7 @@ func (c *Controller) Wait(w poolupdate.Waiting) {
 	if !is.Removes() {
 		set, err := membersOf(c, p, e)
 		if err != nil {
-			return // the reconciler says so
+			return // the reconciler reports the error
 		}
 		desired = len(set.Addresses)
 	}
@@ -38,8 +37,7 @@ func (c *Controller) Wait(w poolupdate.Waiting) {
 	}
 }
 
-// waits takes over what a change waits for, unless an attempt has ended meanwhile, and said
-// what it found.
+// waits records why a change waits, unless an attempt has ended since.
 func (e *Entry) waits(generation int64, w poolupdate.Waiting, desired int, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,8 +48,8 @@ func (e *Entry) waits(generation int64, w poolupdate.Waiting, desired int, now t
 	return true
 }
 
-// wait says what a change waits for. What the last attempt met stays in sight.
-// Of a pool that is only looked at nothing new is known but until when that is put off.
+// wait sets the conditions of a waiting change and retains the last error. For a read without a change, only
+// the Parked condition is set.
 func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting, desired int, now time.Time) {
 	stays(s, generation, now)
 	switch w.Cause {

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// What Azure asked for stands when nothing is tried any more, and says that nothing waits.
+// A Retry-After outlives the attempts, with the reason that nothing waits.
 func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 	for name, then := range map[string]func(d *desk){
 		"the Service goes before the first write": func(d *desk) { d.serviceGoes() },
@@ -58,7 +58,7 @@ func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 	}
 }
 
-// Whatever else a change waits for, and whoever starts meanwhile.
+// A Retry-After remains during other waits and after a restart.
 func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for _, cause := range []poolupdate.Cause{poolupdate.CauseLease, poolupdate.CausePace, poolupdate.CauseBehind} {
@@ -82,8 +82,7 @@ func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
 	}
 }
 
-// A process that starts believes what the status says, but no more than a server can ask
-// for, and writes down what it believes.
+// A new process adopts the persisted Retry-After up to the maximum, and persists the limit.
 func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct{ asked, believed time.Duration }{
@@ -139,14 +138,14 @@ func TestNothingStaysParkedThatIsTried(t *testing.T) {
 	})
 }
 
-// What a wait means for the status depends on what the BackendPool is entitled to by now.
+// The effect of a wait on the status depends on the current entitlement.
 func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 	t.Run("paused meanwhile", func(t *testing.T) {
 		d := atDesk(t)
 		d.becomes(paused)
 		d.reconciles()
 		d.waits()
-		d.parked(false) // it was not, and nothing waits by now
+		d.parked(false) // not parked, and nothing waits now
 		d.says(v1alpha1.ReasonPaused, "")
 		d.reports(poolwrite.Postponed)
 		d.says(v1alpha1.ReasonPaused, "")
@@ -155,7 +154,7 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 		d := atDesk(t)
 		d.waits(func(w *poolupdate.Waiting) { w.Pool = lb.PoolID{LoadBalancer: w.Pool.LoadBalancer, Name: "before"} })
 		d.parked(false)
-		d.waits(func(w *poolupdate.Waiting) { w.Pool.Name = strings.ToUpper(w.Pool.Name) }) // Azure folds case
+		d.waits(func(w *poolupdate.Waiting) { w.Pool.Name = strings.ToUpper(w.Pool.Name) }) // Azure IDs are case-insensitive
 		d.parked(true)
 	})
 	t.Run("another BackendPool of the name", func(t *testing.T) {
@@ -186,8 +185,7 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 	})
 }
 
-// A pool that is only looked at keeps what is known of it, and says until when Azure is
-// left alone.
+// A pending check keeps the status and only sets the Retry-After.
 func TestALookThatWaitsTakesNothingBack(t *testing.T) {
 	d := atDesk(t, took)
 	d.reconciles()
@@ -199,7 +197,7 @@ func TestALookThatWaitsTakesNothingBack(t *testing.T) {
 	d.says(v1alpha1.ReasonUpdating, "a change waits")
 }
 
-// A wait that was seen before the last attempt ended is not believed.
+// A wait older than the last attempt is ignored.
 func TestAWaitFromBeforeTheLastAttemptIsOld(t *testing.T) {
 	d := atDesk(t, took)
 	d.reconciles()
@@ -209,7 +207,7 @@ func TestAWaitFromBeforeTheLastAttemptIsOld(t *testing.T) {
 	d.says(v1alpha1.ReasonLevel, "")
 }
 
-// The end of a pause is a change, also if an attempt was under way when it began.
+// The end of a pause is a change, even if an attempt was running when it began.
 func TestTheEndOfAPauseIsAChange(t *testing.T) {
 	d := atDesk(t, took)
 	d.reconciles()
@@ -227,16 +225,15 @@ func TestTheEndOfAPauseIsAChange(t *testing.T) {
 	}
 }
 
-// What an earlier process left, or was not there when it was asked for last, is looked at:
-// nothing is known to have changed.
+// After a restart, or for a missing pool, a check is no change.
 func TestALookIsNoChange(t *testing.T) {
 	d := atDesk(t, took)
-	d.status().PoolID = d.p.Status.PoolID // as it was read at the start
+	d.status().PoolID = d.p.Status.PoolID // as read at the start
 	d.reconciles()
 	if len(d.lanes.ops) != 1 || !d.lanes.ops[0].ChangedAt.IsZero() {
 		t.Errorf("after a start: %+v", d.lanes.ops)
 	}
-	d = atDesk(t) // it was never taken
+	d = atDesk(t) // never taken
 	d.reconciles()
 	if len(d.lanes.ops) != 1 || d.lanes.ops[0].ChangedAt.IsZero() {
 		t.Errorf("a new pool: %+v", d.lanes.ops)

@@ -14,15 +14,14 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// DescribePool names a pool for people.
+// DescribePool names a pool in messages.
 func DescribePool(id lb.PoolID) string {
 	return fmt.Sprintf("pool %s of load balancer %s", id.Name, id.LoadBalancer.Name)
 }
 
-// mayLandMessage says why the record holds more than the pool.
+// mayLandMessage explains why the record contains more than the pool.
 const mayLandMessage = "a write whose answer was lost may land yet, for the pool's etag does not keep it out: what it would bring stays on record, and is taken out when it lands"
 
-// updatingMessage says what is about to be written.
 func updatingMessage(i poolwrite.Intent) string {
 	var doing []string
 	if i.Add > 0 {
@@ -46,7 +45,6 @@ func retryingMessage(r poolupdate.Report) string {
 	return text
 }
 
-// adminRetryingMessage is for a pool of which admin states are tried again, whatever else is.
 func adminRetryingMessage(r poolupdate.Report) string {
 	text := "the last attempt failed: " + words.OfFault(r.Fault, words.MaxMessage-160) + "; another to set the admin states follows at " + words.Stamp(r.AdminRetryAt)
 	if r.NextEligibleAt.After(r.At) {
@@ -55,7 +53,6 @@ func adminRetryingMessage(r poolupdate.Report) string {
 	return text
 }
 
-// patience says what Azure asked for.
 func patience(until time.Time) string { return "Azure asked for no call before " + words.Stamp(until) }
 
 func failedMessage(r poolupdate.Report) string {
@@ -77,7 +74,6 @@ func removalFailedMessage(r poolupdate.Report) string {
 	return text + "within a minute"
 }
 
-// missingPool says what a stale attempt found missing.
 func missingPool(r poolupdate.Report) (reason, why string) {
 	where := r.Pool.LoadBalancer
 	if r.Fault != nil && (r.Fault.Code == "ResourceNotFound" || r.Fault.Code == "ResourceGroupNotFound") {
@@ -87,7 +83,6 @@ func missingPool(r poolupdate.Report) (reason, why string) {
 	return v1alpha1.ReasonPoolNotFound, fmt.Sprintf("load balancer %s in resource group %s has no backend pool %s", where.Name, where.ResourceGroup, r.Pool.Name)
 }
 
-// refusedPool says why a pool is left as it is that holds the other kind of members.
 func refusedPool(r poolupdate.Report) (reason, why string) {
 	if r.Fault != nil && r.Fault.Code == poolwrite.CodeAddressPool {
 		return v1alpha1.ReasonAddressPool, DescribePool(r.Pool) + " holds IP addresses, and its members are to be network interfaces, which Azure does not mix: name another pool, or set membership to Address"
@@ -102,10 +97,10 @@ func refusedPool(r poolupdate.Report) (reason, why string) {
 	return v1alpha1.ReasonNICPool, why
 }
 
-// removed says what became of our addresses now that nothing wants them.
+// removed returns the condition once Weir's addresses are no longer wanted.
 func removed(is Entitlement, left bool) (reason, why string) {
 	reason, why = is.Reason, is.Why
-	if reason == "" { // an active one that is being deleted
+	if reason == "" { // an active BackendPool is being deleted
 		reason, why = v1alpha1.ReasonUpdating, "this BackendPool is being deleted"
 	}
 	switch {

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// What is about to be written names what is done, and nothing that is not.
+// The message names only what is about to change.
 func TestWhatIsAboutToBeWritten(t *testing.T) {
 	for _, tt := range []struct {
 		intent poolwrite.Intent
@@ -37,7 +37,7 @@ func TestWhatIsAboutToBeWritten(t *testing.T) {
 	}
 }
 
-// Whatever Azure says at whatever length, what follows from it is not cut off.
+// The advice is never truncated, however long Azure's text is.
 func TestWhatFollowsIsNeverCutOff(t *testing.T) {
 	at := time.Unix(1000, 0)
 	r := poolupdate.Report{
@@ -55,7 +55,7 @@ func TestWhatFollowsIsNeverCutOff(t *testing.T) {
 	}
 }
 
-// A message names some, and counts the others.
+// A message names some and counts the rest.
 func TestHowManyAMessageNames(t *testing.T) {
 	var set membership.Set
 	var ips []netip.Addr
@@ -72,13 +72,13 @@ func TestHowManyAMessageNames(t *testing.T) {
 			t.Errorf("%d: %s", i, got)
 		}
 	}
-	set.Absent = append(set.Absent, membership.Absence{Node: "cp", Why: "a label", Meant: true}) // it is named apart
+	set.Absent = append(set.Absent, membership.Absence{Node: "cp", Why: "a label", Meant: true}) // listed separately
 	if got := members.LevelMessage(set); !strings.Contains(got, "; kept out: node cp: a label; left out: node n: gone;") || !strings.HasSuffix(got, "and 1 more") {
 		t.Error(got)
 	}
 }
 
-// An attempt that has settled the pool has used no retry, and the counts are those of the reports.
+// A successful attempt resets the retries; the counts are those of the report.
 func TestRetriesOfASettledAttempt(t *testing.T) {
 	var s v1alpha1.BackendPoolStatus
 	for _, tt := range []struct {
@@ -94,7 +94,7 @@ func TestRetriesOfASettledAttempt(t *testing.T) {
 	}
 }
 
-// An interface that is Down by us is something of ours as an address is.
+// An interface that Weir set Down counts like an address.
 func TestWhatAPoolHoldsOfOurs(t *testing.T) {
 	one, down := []string{"10.0.0.1"}, []v1alpha1.DownAddress{{Address: "10.0.0.1"}}
 	for _, tt := range []struct {
@@ -119,7 +119,7 @@ func targetOf(t *testing.T, p *v1alpha1.BackendPool) lb.PoolID {
 	return id
 }
 
-// Of two with the same right the one that took the pool holds it, whichever is asked for first.
+// With equal rights, the BackendPool that took the pool owns it, in either order.
 func TestPrecedence(t *testing.T) {
 	took, younger := bp("b", 1, took), bp("a", 0)
 	for _, all := range [][]any{{took, younger, bp("c", 0, deleting)}, {younger, took}} {
@@ -131,13 +131,13 @@ func TestPrecedence(t *testing.T) {
 	if c.precedence(took, younger) >= 0 || c.precedence(younger, took) <= 0 || c.precedence(bp("a", 0), bp("b", 0)) >= 0 || c.precedence(bp("a", 1), bp("b", 0)) <= 0 {
 		t.Error("who comes first")
 	}
-	// One that is being deleted and was never taken is passed over, and the next is looked at.
+	// A deleted BackendPool that never took the pool is skipped.
 	if holder := stored(t, bp("a", 0, deleting), bp("b", 1)).Holder(targetOf(t, took)); holder == nil || holder.Name != "b" {
 		t.Errorf("held by %v", holder)
 	}
 }
 
-// What is recorded of for whom a BackendPool was made counts, whatever the cluster's copy says.
+// The recorded owner wins over the cached one.
 func TestForWhomABackendPoolWasMade(t *testing.T) {
 	p := bp("a", 0)
 	c, e := loaded(t, p, nil)
@@ -156,8 +156,7 @@ func TestForWhomABackendPoolWasMade(t *testing.T) {
 	}
 }
 
-// Which members have to be turned: by what is on record until the pool was seen level, and then by what
-// was seen.
+// Owed members are relative to the record, and once the pool was in sync, to what was read.
 func TestWhichMembersAreOwed(t *testing.T) {
 	set := setOfNodes("n1", "n2", "n3", "n4")
 	set.Draining = []membership.Drain{leaving("n1"), leaving("n2")}
@@ -187,7 +186,7 @@ func TestWhichMembersAreOwed(t *testing.T) {
 	}
 }
 
-// The members are the same in whatever order they are on record.
+// The order of the record does not matter.
 func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 	set := membership.Set{Addresses: []lb.Address{{Name: "a", IP: nodeAt("n2")}, {Name: "b", IP: nodeAt("n1")}}}
 	set.Draining = []membership.Drain{{Node: "b", IP: nodeAt("n1")}, {Node: "a", IP: nodeAt("n2")}}
@@ -203,7 +202,7 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A pool that another process has taken is taken.
+// A pool taken by another process is taken.
 func TestTheUnionIsTaken(t *testing.T) {
 	for _, tt := range []struct{ is, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
 		s := &v1alpha1.BackendPoolStatus{PoolID: tt.is}

@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// world is a cluster in memory. It implements Cluster, Owner and Events.
+// world is an in-memory cluster. It implements Cluster, Owner and Events.
 type world struct {
 	pools    map[string]*v1alpha1.BackendPool
 	services map[poolschedule.ServiceName]Service
@@ -32,7 +32,6 @@ type world struct {
 	left     map[lb.PoolKey]bool
 }
 
-// told is an event, and what it is about.
 type told struct {
 	about, name string
 	Event
@@ -144,7 +143,6 @@ func (w *world) Spares(*v1alpha1.BackendPool, Entitlement, membership.Set) {}
 
 func (w *world) AdminStates(*v1alpha1.BackendPool, Entitlement, poolupdate.Report, Turned) {}
 
-// next returns the first event that was not looked at.
 func (w *world) next() (told, bool) {
 	if len(w.told) == 0 {
 		return told{}, false
@@ -171,14 +169,13 @@ func (w *world) deletes(s *corev1.Service) {
 	delete(w.services, poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Name})
 }
 
-// cluster is a Controller in a world.
 type cluster struct {
 	*Controller
 	world *world
 }
 
-// stored is a world of these objects. Pools count as taken, and as made by Weir, by their
-// status, and every namespace may bind every pool.
+// stored returns a cluster with these objects. Their status sets taken and made; every namespace may use
+// every pool.
 func stored(t *testing.T, objects ...any) *cluster {
 	t.Helper()
 	w := &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolschedule.ServiceName]Service{}, nodes: map[string]netip.Addr{}}
@@ -189,12 +186,11 @@ func stored(t *testing.T, objects ...any) *cluster {
 	}, NewStatuses(nil)), w}
 }
 
-// statusAPI is the API server as far as a status is concerned.
 type statusAPI struct {
 	stored *v1alpha1.BackendPool
 	fail   error
 	writes []*v1alpha1.BackendPoolStatus
-	// applied is called before a write, if it is there.
+	// applied, if set, runs before a write.
 	applied func()
 }
 
@@ -224,7 +220,6 @@ func (a *statusAPI) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ b
 	return p, a.fail
 }
 
-// recorded is a world with one BackendPool, active and loaded.
 func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
 	t.Helper()
 	p := bp("a", 0)
@@ -237,16 +232,14 @@ func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
 	return c, api, p
 }
 
-// startsAnew has another process take over, with nothing but what the API server holds.
+// startsAnew replaces the process; only the API server's content remains.
 func (c *cluster) startsAnew(api API) { c.statuses = NewStatuses(api) }
 
-// reconcilesAll has the BackendPool reconciled.
 func (c *cluster) reconciled(t *testing.T, p *v1alpha1.BackendPool) (Result, error) {
 	t.Helper()
 	return c.Reconcile(t.Context(), p.Namespace, p.Name, time.Now())
 }
 
-// loaded is a world whose status store knows the BackendPool.
 func loaded(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, nodes ...string) (*cluster, *Entry) {
 	t.Helper()
 	c := stored(t, p)
@@ -261,7 +254,6 @@ func loaded(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, node
 
 func nodeAt(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + name[1:]) }
 
-// queued is a Lanes that keeps what it is given.
 type queued struct {
 	ops     []poolschedule.Operation
 	removed []poolschedule.ServiceName

@@ -13,37 +13,35 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// statusDeadline bounds one read or write of a status: it happens under a lane's lock.
+// statusDeadline is the timeout of a status read or write, which holds a lock of the pool updater.
 const statusDeadline = 10 * time.Second
 
-// errMovesOn says that an object changes faster than it can be read.
 var errMovesOn = errors.New("others keep writing the object")
 
 func isGone(err error) bool { return errors.Is(err, ErrGone) }
 
-// update changes a status and writes it, if that changed anything or an earlier write
-// did not succeed. After an error the change stands in memory and the next update
-// writes it, or flush does. It returns ErrGone if the object is not there any more.
+// update changes a status and writes it if it differs from the saved one. After an error the change remains
+// in memory for the next write. It returns ErrGone if the object does not exist.
 func (s *Statuses) update(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
 	return s.updateInTurn(ctx, e, change)
 }
 
-// updateInTurn is update for who has taken e.writing.
+// updateInTurn changes and writes a status. The caller holds e.writing.
 func (s *Statuses) updateInTurn(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
 	next, revision, err := e.toWrite(change)
 	if next == nil {
 		return err
 	}
 	e.own = e.own.with(next)
-	version, anothers, err := s.Apply(ctx, e.ref, e.version, next, e.own)
+	version, otherStatus, err := s.Apply(ctx, e.ref, e.version, next, e.own)
 	e.version = version
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.patience = time.Time{}
-	if anothers != nil {
-		e.learn(anothers)
+	if otherStatus != nil {
+		e.learn(otherStatus)
 		revision, e.recheckAt = e.revision, time.Now()
 		e.own = e.own.with(next)
 	}
@@ -53,7 +51,7 @@ func (s *Statuses) updateInTurn(ctx context.Context, e *Entry, change func(*v1al
 	return err
 }
 
-// toWrite changes the status in memory, and returns it if the API does not hold it.
+// toWrite changes the status in memory, and returns a copy if it is not saved.
 func (e *Entry) toWrite(change func(*v1alpha1.BackendPoolStatus)) (next *v1alpha1.BackendPoolStatus, revision int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,18 +65,18 @@ func (e *Entry) toWrite(change func(*v1alpha1.BackendPoolStatus)) (next *v1alpha
 	return e.status.DeepCopy(), e.revision, nil
 }
 
-// statusPatience is how long a status may wait to be written that says no more than that an attempt
-// is about to be made: the record of that attempt, or its end, is written in its place.
+// statusPatience is how long the write of a pending status may be delayed: usually a write by the attempt
+// replaces it.
 const statusPatience = time.Second
 
-// soon changes a status that is written with what comes next, or when its patience is over.
+// soon changes a status that is written with the next update, or after statusPatience.
 func soon(e *Entry, now time.Time, change func(*v1alpha1.BackendPoolStatus)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.amendSoon(now, change)
 }
 
-// amendSoon is soon for who holds e.mu. It reports whether the status is another one.
+// amendSoon changes a status that is written later, and reports whether it changed. The caller holds e.mu.
 func (e *Entry) amendSoon(now time.Time, change func(*v1alpha1.BackendPoolStatus)) bool {
 	before := e.revision
 	e.amend(change)
@@ -88,15 +86,14 @@ func (e *Entry) amendSoon(now time.Time, change func(*v1alpha1.BackendPoolStatus
 	return e.revision != before
 }
 
-// isPatient reports whether what is not saved may wait.
 func isPatient(e *Entry, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return now.Before(e.patience)
 }
 
-// flush writes what an earlier update could not, or what has waited long enough. Of one that was
-// abandoned nothing is written, and its finalizer has still to go.
+// flush writes what an earlier update could not write, or what has waited long enough. It does not write an
+// abandoned status: only the finalizer remains to be removed.
 func (s *Statuses) flush(ctx context.Context, e *Entry, now time.Time) error {
 	if abandoned(e) || isPatient(e, now) {
 		return nil
@@ -104,35 +101,33 @@ func (s *Statuses) flush(ctx context.Context, e *Entry, now time.Time) error {
 	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})
 }
 
-// Apply writes a whole status, and returns the object's new resource version. It names the
-// version that it knows, because the API server does not compare UIDs when a status is written:
-// without, a BackendPool that was made anew under the name would get the status of the old one.
-// Where the object has moved on, it is read again, and written if it is still the same. Where the
-// status that stands is not of our own, another process has written it: what that one has
-// recorded is kept, and its status returned.
-func (s *Statuses) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus, ours own) (is string, anothers *v1alpha1.BackendPoolStatus, err error) {
+// Apply writes a status and returns the new resource version. It requires the known version, because the API
+// server does not compare UIDs of status writes: a recreated BackendPool would get the status of the old one.
+// After a conflict it reads the object again and retries if the UID is the same. If the stored status is not
+// in written, another process wrote it: its record is merged, and its status returned.
+func (s *Statuses) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus, written own) (is string, otherStatus *v1alpha1.BackendPoolStatus, err error) {
 	for range 5 {
 		now, err := s.applyOnce(ctx, ref, version, status)
 		switch {
 		case err == nil:
-			return now, anothers, nil
+			return now, otherStatus, nil
 		case isGone(err):
-			return version, anothers, ErrGone
+			return version, otherStatus, ErrGone
 		case !errors.Is(err, ErrConflict):
-			return version, anothers, notWritten(ref, err)
+			return version, otherStatus, notWritten(ref, err)
 		}
 		p, err := s.read(ctx, ref)
 		if err != nil {
-			return version, anothers, err
+			return version, otherStatus, err
 		}
 		version = p.ResourceVersion
-		if !ours.has(&p.Status) {
+		if !written.has(&p.Status) {
 			members.Unite(status, &p.Status)
-			anothers = p.Status.DeepCopy()
-			ours = ours.with(&p.Status).with(status)
+			otherStatus = p.Status.DeepCopy()
+			written = written.with(&p.Status).with(status)
 		}
 	}
-	return version, anothers, notWritten(ref, errMovesOn)
+	return version, otherStatus, notWritten(ref, errMovesOn)
 }
 
 func notWritten(ref poolschedule.Ref, err error) error {
@@ -145,12 +140,12 @@ func (s *Statuses) applyOnce(ctx context.Context, ref poolschedule.Ref, version 
 	return s.api.Apply(ctx, ref, version, status)
 }
 
-// setFinalizer sets Weir's finalizer, or takes it away. If the object turns out to have a status that
-// this process has neither read nor written, that is read when the object is seen again.
+// setFinalizer adds or removes Weir's finalizer. If the stored status is unknown to this process, the entry
+// is dropped and loaded again.
 func (s *Statuses) setFinalizer(ctx context.Context, e *Entry, p *v1alpha1.BackendPool, want bool) error {
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
-	if p.ResourceVersion != e.version { // others' finalizers may be newer than what is seen
+	if p.ResourceVersion != e.version { // the cached finalizers of other controllers may be outdated
 		fresh, err := s.read(ctx, e.ref)
 		if err != nil {
 			return err

@@ -8,28 +8,26 @@ import (
 	"slices"
 )
 
-// AcrossLoadBalancers returns a node as it is to the pools of its load balancer, where nodes of several load
-// balancers are one member. same are all of them, the node included, and shared says what they have in common. The
-// first by name of those that may be members counts: the member is on its load balancer alone, and is Down while
-// all of them leave.
+// AcrossLoadBalancers returns n as seen by its load balancer's pools when nodes on several load balancers are
+// the same member. same lists all of them including n; shared describes what they share. The eligible node
+// that is first by name determines the load balancer, and the member is Down only while all of them drain.
 func AcrossLoadBalancers(n Node, same []Node, shared string) Node {
-	may := slices.DeleteFunc(slices.Clone(same), func(o Node) bool { return !o.mayBeMember() || o.Place == "" })
-	if !slices.ContainsFunc(may, func(o Node) bool { return o.Place != n.Place }) {
+	eligible := slices.DeleteFunc(slices.Clone(same), func(o Node) bool { return !o.mayBeMember() || o.Place == "" })
+	if !slices.ContainsFunc(eligible, func(o Node) bool { return o.Place != n.Place }) {
 		return n
 	}
-	counts := slices.MinFunc(may, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	if counts.Place != n.Place {
-		n.Leaves = false // the member is elsewhere already
-		n.Duplicate = fmt.Sprintf("%s is also that of node %s, which is on load balancer %s and counts: it is the first by name", shared, counts.Name, counts.Place)
+	chosen := slices.MinFunc(eligible, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	if chosen.Place != n.Place {
+		n.Leaves = false // the member is on another load balancer
+		n.Duplicate = fmt.Sprintf("%s is also that of node %s, which is on load balancer %s and counts: it is the first by name", shared, chosen.Name, chosen.Place)
 		return n
 	}
 	if !n.mayBeMember() {
 		return n
 	}
-	decides := slices.MinFunc(may, compareTwins)
-	n.Draining, n.Announced, n.AnnouncedAt = decides.Draining, decides.Announced, decides.AnnouncedAt
+	preferred := slices.MinFunc(eligible, compareTwins)
+	n.Draining, n.Announced, n.AnnouncedAt = preferred.Draining, preferred.Announced, preferred.AnnouncedAt
 	return n
 }
 
-// mayBeMember reports whether nothing keeps a node out of the pools of its load balancer.
 func (n Node) mayBeMember() bool { return n.Excluded == "" && n.NoMachine == "" }

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// onPlaces are the sets of the load balancers of a cluster with these nodes.
 func onPlaces(nodes []membership.Node, places ...string) map[string]membership.Set {
 	sets := map[string]membership.Set{}
 	for _, place := range places {
@@ -44,7 +43,7 @@ func placed(name, place string, states ...func(*membership.Node)) membership.Nod
 	return n
 }
 
-// Which node counts for an address that nodes of two load balancers have.
+// Nodes on two load balancers share an address.
 func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	serves := func(n *membership.Node) { n.Leaves, n.Draining = true, membership.ReasonExcluded }
 	on := func(address string) func(*membership.Node) {
@@ -54,7 +53,7 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 		about    string
 		nodes    []membership.Node
 		one, two string // members
-		left     string // of one
+		left     string // excluded from the first load balancer
 	}{
 		{"the first by name", []membership.Node{placed("b", "one"), placed("a", "two")}, "", "a", "node b: its address 10.0.0.1 is also that of node a, which is on load balancer two and counts: it is the first by name"},
 		{"the other order", []membership.Node{placed("a", "one"), placed("b", "two")}, "a", "", ""},
@@ -92,9 +91,9 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	}
 }
 
-// Whatever nodes there are: no address is in the pools of two load balancers; one that a node of any of them may give is
-// in those of one, and Down there while all of these leave; the order of nodes decides nothing, and a node that leaves
-// moves no address.
+// Property: an address is in the pools of at most one load balancer; if an eligible node has it, it is in
+// exactly one, and Down while all these nodes drain. The order of nodes does not matter, and draining moves
+// no address.
 func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 	places := []string{"one", "two", "three"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,7 +141,6 @@ func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 	})
 }
 
-// addressesIn spells the addresses of a set in their order.
 func addressesIn(set membership.Set) string {
 	var all []string
 	for _, a := range set.Addresses {

@@ -4,23 +4,22 @@ package membership
 
 import "strings"
 
-// Labels that keep a node out of every pool. The first is Kubernetes' own, the
-// second is that of nodes which Azure does not manage.
+// Labels that exclude a node from every pool. The first is a Kubernetes label; the second marks nodes not
+// managed by Azure.
 const (
 	labelExclude = "node.kubernetes.io/exclude-from-external-load-balancers"
 	labelManaged = "kubernetes.azure.com/managed"
 )
 
-// controlPlaneLabels mark a node of the control plane; the last two are older spellings.
+// controlPlaneLabels mark control-plane nodes; the last two are legacy labels.
 var controlPlaneLabels = []struct{ key, value string }{
 	{"node-role.kubernetes.io/control-plane", ""},
 	{"node-role.kubernetes.io/master", ""},
 	{"kubernetes.io/role", "master"},
 }
 
-// Excluded returns why a node with these labels never takes traffic from a load
-// balancer, or "" if it may. Control-plane nodes are excluded unless azure.json
-// says excludeMasterFromStandardLB: false.
+// Excluded returns why a node with these labels is excluded from load balancers, or "". Control-plane nodes
+// are excluded unless azure.json sets excludeMasterFromStandardLB to false.
 func Excluded(labels map[string]string, controlPlaneToo bool) string {
 	if _, ok := labels[labelExclude]; ok {
 		return "it is labelled " + labelExclude
@@ -39,6 +38,6 @@ func Excluded(labels map[string]string, controlPlaneToo bool) string {
 	return ""
 }
 
-// ExcludedByLabel reports whether a label keeps a node out that others set and remove while the node
-// serves. Those of control-plane nodes are not among them.
+// ExcludedByLabel reports whether a node is excluded by a label that may change while the node serves.
+// Control-plane labels do not count.
 func ExcludedByLabel(labels map[string]string) bool { return Excluded(labels, false) != "" }

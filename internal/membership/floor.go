@@ -10,13 +10,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Floor keeps percent of the members up, rounded up, and one at least, whatever evictions are
-// announced: an announcement is no more than somebody's word, and where all are evicted
-// nobody else would take their flows. 0 keeps none. Whoever drains for another reason drains,
-// and counts as one that is not up.
+// Floor keeps percent of the members up, rounded up and at least one, despite announced evictions: an
+// announcement is unverified, and evicting all leaves no member for their flows. 0 disables the floor. Nodes
+// that drain for another reason count as down.
 //
-// Who was announced first goes Down first, so that another announcement changes nothing for
-// those before it; at the same time the order of names decides. The set given stays as it is.
+// The first announced goes Down first, ties broken by name, so a later announcement does not affect earlier
+// ones. The receiver is not modified.
 func (s Set) Floor(percent int) Set {
 	announced := 0
 	for _, d := range s.Draining {
@@ -25,8 +24,8 @@ func (s Set) Floor(percent int) Set {
 		}
 	}
 	up := len(s.Addresses) - len(s.Draining)
-	may := up + announced - minAvailable(len(s.Addresses), percent)
-	if announced <= max(may, 0) {
+	allowed := up + announced - minAvailable(len(s.Addresses), percent)
+	if announced <= max(allowed, 0) {
 		return s
 	}
 	spared := make([]Drain, 0, announced)
@@ -36,10 +35,9 @@ func (s Set) Floor(percent int) Set {
 		}
 	}
 	slices.SortStableFunc(spared, func(a, b Drain) int { return a.AnnouncedAt.Compare(b.AnnouncedAt) })
-	return s.spare(spared[max(may, 0):])
+	return s.spare(spared[max(allowed, 0):])
 }
 
-// minAvailable is how many of so many members have to be up.
 func minAvailable(members, percent int) int {
 	if percent <= 0 {
 		return 0
@@ -47,7 +45,6 @@ func minAvailable(members, percent int) int {
 	return max((members*percent+99)/100, min(members, 1))
 }
 
-// spare returns the set in which these stay up.
 func (s Set) spare(drains []Drain) Set {
 	ips := make(map[netip.Addr]struct{}, len(drains))
 	for _, d := range drains {

@@ -18,8 +18,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// members reads "a b! c@3 d@": b drains by a person's word, the eviction of c was announced
-// three seconds after noon, and that of d nobody knows when.
+// members parses "a b! c@3 d@": b drains by user request, the eviction of c was announced three seconds after
+// noon, that of d at an unknown time.
 func members(text string) membership.Set {
 	var nodes []membership.Node
 	for i, word := range strings.Fields(text) {
@@ -75,12 +75,12 @@ func TestAnnouncedEvictionsLeaveAFloor(t *testing.T) {
 		{"a@1 b@2 c@3 d@4", 100, "", "a b c d"},
 		{"a@1 b@2 c@3 d@4", 0, "a b c d", ""},
 
-		{"a! b! c! d!", 50, "a b c d", ""}, // a person's word
+		{"a! b! c! d!", 50, "a b c d", ""}, // user requests
 		{"a! b! c@1 d", 50, "a b", "c"},
 		{"a! b! c! d@1", 50, "a b c", "d"},
 		{"a! b@1 c d", 50, "a b", ""},
 		{"a! b@1 c@2 d", 50, "a b", "c"},
-		{"b@1 c@ d", 50, "c", "b"}, // whoever put the taint there said so before
+		{"b@1 c@ d", 50, "c", "b"}, // an unknown time counts as earlier
 		{"", 50, "", ""},
 	} {
 		before := members(tt.members)
@@ -96,8 +96,8 @@ func TestAnnouncedEvictionsLeaveAFloor(t *testing.T) {
 	}
 }
 
-// Whatever is announced, what a person says is done, the floor holds, no more is spared than
-// it needs, and one more announcement changes nothing for those before it.
+// Property: user requests always apply, the floor holds with the fewest spared members, and a new
+// announcement does not affect earlier ones.
 func TestLawOfTheFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "members")

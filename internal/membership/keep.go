@@ -11,29 +11,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// LeavingTimeout is how long a member that a label keeps out of every pool stays in one, Down,
-// while something serves on its node.
+// LeavingTimeout is how long a member that a label excludes remains in a pool, Down, while its node still
+// serves.
 const LeavingTimeout = 10 * time.Minute
 
-// ReasonExcluded is why such a member is Down.
+// ReasonExcluded is the Down reason of such a member.
 const ReasonExcluded = "excluded"
 
-// OnRecord is what is on record of a pool: the addresses that Weir wrote, and those of them that it
-// set Down, with the time and the reason.
+// OnRecord is the record of a pool: the addresses that Weir wrote, and those it set Down.
 type OnRecord struct {
 	Written []netip.Addr
 	Down    map[netip.Addr]DownRecord
 }
 
-// DownRecord says since when an address is Down by Weir, and why.
+// DownRecord is when and why Weir set an address Down.
 type DownRecord struct {
 	Since time.Time
 	Why   string
 }
 
-// KeepLeaving returns the set in which the nodes that a label keeps out, and that serve, are Down
-// where they are on record, until LeavingTimeout has passed since they became Down. A node that is not
-// on record does not join. Again is when the first of them times out; zero if none does.
+// KeepLeaving returns the set in which recorded nodes that a label excludes but that still serve are Down,
+// until LeavingTimeout after they became Down. Nodes without a record do not join. again is when the first of
+// them times out; zero if none does.
 func (s Set) KeepLeaving(has OnRecord, now time.Time) (kept Set, again time.Time) {
 	kept = s
 	for _, d := range s.Leaving {
@@ -51,9 +50,8 @@ func (s Set) KeepLeaving(has OnRecord, now time.Time) (kept Set, again time.Time
 	return kept, again
 }
 
-// KeepRemoved returns the set that has, beside its own, all members on record: what is known of the
-// cluster may be older than what is true. node returns the node of an address, false if it is not
-// known; it says whether the node drains.
+// KeepRemoved returns the set plus all recorded members, for use while the cluster cache may be stale. node
+// returns the node of an address, whose draining state applies; false if unknown.
 func (s Set) KeepRemoved(has OnRecord, node func(netip.Addr) (Node, bool)) Set {
 	kept := s
 	for _, ip := range has.Written {
@@ -68,7 +66,7 @@ func (s Set) KeepRemoved(has OnRecord, node func(netip.Addr) (Node, bool)) Set {
 		if why := n.Draining; why != "" {
 			down.Why, isDown = why, true
 		} else if known && n.Excluded == "" {
-			isDown = false // it drains no more
+			isDown = false // no longer draining
 		}
 		kept = kept.keep(Drain{Node: n.Name, IP: ip, Why: down.Why}, isDown)
 		kept.Held++
@@ -76,7 +74,6 @@ func (s Set) KeepRemoved(has OnRecord, node func(netip.Addr) (Node, bool)) Set {
 	return kept
 }
 
-// keep adds a member that stays where it is in the pool.
 func (s Set) keep(d Drain, down bool) Set {
 	a := lb.Address{Name: d.Node, IP: d.IP}
 	if down {
@@ -88,14 +85,12 @@ func (s Set) keep(d Drain, down bool) Set {
 	return s.sorted()
 }
 
-// sorted has addresses and drains in the order of names.
 func (s Set) sorted() Set {
 	s.Addresses = slices.SortedFunc(slices.Values(s.Addresses), func(a, b lb.Address) int { return strings.Compare(a.Name, b.Name) })
 	s.Draining = slices.SortedFunc(slices.Values(s.Draining), func(a, b Drain) int { return strings.Compare(a.Node, b.Node) })
 	return s
 }
 
-// has reports whether an address is a member.
 func (s Set) has(ip netip.Addr) bool {
 	return slices.ContainsFunc(s.Addresses, func(a lb.Address) bool { return a.IP == ip })
 }

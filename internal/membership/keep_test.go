@@ -18,7 +18,7 @@ import (
 
 var began = time.Unix(1000, 0)
 
-// onRecord reads "10.0.0.1 10.0.0.2" as written, with those that are Down since then.
+// onRecord parses "10.0.0.1 10.0.0.2" as written, with the given Down times.
 func onRecord(written string, down map[string]time.Time) membership.OnRecord {
 	has := membership.OnRecord{Down: map[netip.Addr]membership.DownRecord{}}
 	for _, ip := range strings.Fields(written) {
@@ -30,7 +30,7 @@ func onRecord(written string, down map[string]time.Time) membership.OnRecord {
 	return has
 }
 
-// stands prints a set as "n1 n2(Down: why)", and who is absent.
+// stands formats a set as "n1 n2(Down: why)" and its absent nodes.
 func stands(s membership.Set) string {
 	var parts []string
 	for _, a := range s.Addresses {
@@ -47,7 +47,7 @@ func stands(s membership.Set) string {
 	return strings.Join(parts, " ")
 }
 
-// Of four nodes n1 serves as ever, n2 to n4 got a label that keeps them out while they serve.
+// n1 serves without a label; n2 to n4 serve and get an exclusion label.
 func TestALabelledNodeThatServesIsDownBeforeItLeaves(t *testing.T) {
 	labelled := func(name, ip string) membership.Node {
 		n := node(name, ip)
@@ -84,8 +84,7 @@ func TestALabelledNodeThatServesIsDownBeforeItLeaves(t *testing.T) {
 	}
 }
 
-// While what is known of the cluster may be old no member on record is missing; who joins, and who is
-// Down, is as the cluster has it.
+// With a stale cache no recorded member is missing; joins and admin states follow the cache.
 func TestNoMemberLeavesWhileTheClusterMayBeOld(t *testing.T) {
 	drains := node("n3", "10.0.0.3")
 	drains.Draining = "out-of-service"
@@ -100,7 +99,7 @@ func TestNoMemberLeavesWhileTheClusterMayBeOld(t *testing.T) {
 	set := membership.OfService([]membership.Slice{slice(lb.IPv4, ready("n1"), ready("n5"))}, nodes.find, lb.IPv4)
 	has := onRecord("10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6", map[string]time.Time{"10.0.0.2": began, "10.0.0.6": began})
 	kept := set.KeepRemoved(has, at)
-	// n2 drains no more, and the nodes of the last two are not known.
+	// n2 no longer drains, and the nodes of the last two are unknown.
 	if got, want := stands(kept), "10.0.0.4 10.0.0.6(Down: recorded) n1 n2 n3(Down: out-of-service) n5"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -115,7 +114,7 @@ func TestNoMemberLeavesWhileTheClusterMayBeOld(t *testing.T) {
 	}
 }
 
-// Nodes that have one address and get a label: the address stays once.
+// Labeled nodes with the same address: the address remains once.
 func TestALabelledAddressOfTwoNodesIsThereOnce(t *testing.T) {
 	var nodes cluster
 	for _, name := range []string{"a", "b"} {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membership decides which nodes belong in a backend pool. It is pure:
-// slices and nodes go in as values, and an address set comes out.
+// Package membership computes which nodes belong in a backend pool. It is pure: slices and nodes are values,
+// and the result is a set of addresses.
 package membership
 
 import (
@@ -18,65 +18,57 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Slice is one EndpointSlice of a Service.
+// Slice is an EndpointSlice of a Service.
 type Slice struct {
-	// Family is the slice's address type; empty for one that holds no IP
-	// addresses (FQDN), which never makes a node a member.
+	// Family is the address type; empty for FQDN slices, which add no members.
 	Family    lb.Family
 	Endpoints []Endpoint
 }
 
-// Endpoint is one endpoint of a slice, with the nil conditions of the API
-// already resolved.
+// Endpoint is an endpoint of a slice with resolved nil conditions.
 type Endpoint struct {
-	// Node is empty if the API does not say where the endpoint runs.
+	// Node is empty if the endpoint has no nodeName.
 	Node        string
 	Ready       bool
 	Serving     bool
 	Terminating bool
 }
 
-// Takes reports whether the endpoint makes its node a member. One that is
-// terminating but still serving drains open connections; the failing
-// healthCheckNodePort already keeps new flows away from it.
+// Takes reports whether the endpoint makes its node a member. A terminating but serving endpoint drains open
+// connections; the failing healthCheckNodePort keeps new flows away.
 func (e Endpoint) Takes() bool { return e.Ready || e.Terminating && e.Serving }
 
-// Node is a node of the cluster, as far as it decides about members: there is no other input. Where a
-// pool takes some nodes alone, it is the node as it is to that pool.
+// Node is the only input about a cluster node. Where pools select nodes, it is the node as seen by that pool.
 type Node struct {
 	Name string
-	// UID tells apart nodes that have had one name.
+	// UID distinguishes nodes recreated with the same name.
 	UID string
-	// IPs are the InternalIP addresses in the order of the node's status.
+	// IPs are the InternalIP addresses in status order.
 	IPs []netip.Addr
-	// Machine is the key of the virtual machine, see lb.MachineKey. It is empty if it is not known, or if
-	// the members of the pool are addresses.
+	// Machine is the key of the virtual machine, see lb.MachineKey. Empty if unknown, or if pool members are
+	// addresses.
 	Machine string
-	// NoMachine is why the node can be no member of a pool of network interfaces; empty if it can.
-	// Awaited is true if its machine is yet to be told.
+	// NoMachine is why the node cannot join a pool of network interfaces, or "". The flag is true while its
+	// machine is still unknown.
 	NoMachine string
 	Awaited   bool
-	// Place is the load balancer that the node is on, where there are several.
+	// Place is the node's load balancer, if there are several.
 	Place string
-	// Duplicate says which node of another load balancer counts instead of this one; empty if this one counts. See
-	// AcrossLoadBalancers.
+	// Duplicate names the node on another load balancer that is used instead, or "". See AcrossLoadBalancers.
 	Duplicate string
-	// Excluded is why the node never takes traffic from a load balancer;
-	// empty for one that may.
+	// Excluded is why the node is excluded from load balancers, or "".
 	Excluded string
-	// Leaves is true if a label keeps it out that may come while it serves: it stays, Down, where it
-	// is a member.
+	// Leaves is true if the excluding label may be set while the node serves: an existing member remains,
+	// Down.
 	Leaves bool
-	// Draining is why the node is to take no new flows any more; empty for one that may.
-	// It stays a member.
+	// Draining is why the node takes no new flows, or "". It remains a member.
 	Draining string
-	// Announced is true if nothing but an announced eviction has it drain. AnnouncedAt is when
-	// that was, as far as is known.
+	// Announced is true if only an announced eviction drains the node. AnnouncedAt is the time, if known.
 	Announced   bool
 	AnnouncedAt time.Time
 }
 
-// Equal reports whether two nodes are the same to every pool. Labels select nodes besides.
+// Equal reports whether two nodes are equal for every pool, apart from label selectors.
 func (n Node) Equal(o Node) bool {
 	ips, other := n.IPs, o.IPs
 	at, otherAt := n.AnnouncedAt, o.AnnouncedAt
@@ -96,42 +88,40 @@ func (n Node) Address(family lb.Family) (netip.Addr, bool) {
 
 // Set is the membership of a pool.
 type Set struct {
-	// Addresses are sorted by name; neither a name nor an IP occurs twice.
+	// Addresses are sorted by name; names and IPs are unique.
 	Addresses []lb.Address
-	// Twins are further nodes that have an address of Addresses and another machine, sorted by name. Azure
-	// knows which of the machines has it.
+	// Twins are other nodes with an address of Addresses and another machine, sorted by name. Azure decides
+	// which machine has it.
 	Twins []lb.Address
-	// Awaited are the addresses of nodes whose machine is yet to be told.
+	// Awaited are the addresses of nodes with a still unknown machine.
 	Awaited []netip.Addr
-	// Absent are the nodes that host an endpoint, or were selected, and are not
-	// in Addresses all the same, sorted by name.
+	// Absent are the nodes that host an endpoint or were selected, but are not in Addresses; sorted by name.
 	Absent []Absence
-	// Draining are those of Addresses that are to be Down, in the same order.
+	// Draining are those of Addresses that must be Down, in the same order.
 	Draining []Drain
-	// Leaving are those of Absent that serve, and have to be Down where they are members; see
-	// KeepLeaving.
+	// Leaving are the non-members that still serve and must be Down if they are in the pool; see KeepLeaving.
 	Leaving []Drain
-	// Kept are those of Addresses that stay where they are in the pool, and do not join it. Held
-	// counts those of them that stay because what is known of the cluster may be old.
+	// Kept are those of Addresses that may remain but not join. The count is of those that remain because of
+	// a stale cache.
 	Kept []netip.Addr
 	Held int
-	// Spared are those of Addresses that drain and yet stay up; see Floor.
+	// Spared are those of Addresses that drain but remain up to keep the minimum available.
 	Spared []Drain
-	// Homeless counts endpoints that take traffic and name no node.
+	// Homeless is the number of endpoints that take traffic but have no nodeName.
 	Homeless int
-	// Unfit counts slices that hold no IP addresses (FQDN).
+	// Unfit is the number of FQDN slices.
 	Unfit int
 }
 
-// Absence says why a node is not a member.
+// Absence is why a node is not a member.
 type Absence struct {
 	Node string
 	Why  string
-	// Meant is true if a label keeps the node out of every pool: somebody wants it so.
+	// Meant is true if a label excludes the node.
 	Meant bool
 }
 
-// Drain says why a member is to take no new flows.
+// Drain is why a member takes no new flows.
 type Drain struct {
 	Node string
 	IP   netip.Addr
@@ -144,8 +134,8 @@ type Drain struct {
 // String returns "node: why".
 func (a Absence) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Why) }
 
-// Missed says of the first few nodes that are no members though no label says so why, each in a text
-// of at most so many bytes; the last tells how many more there are.
+// Missed describes the first few absent nodes not excluded by a label, each in at most the given bytes. The
+// last text includes the number of further nodes.
 func (s Set) Missed(few, bytes int, cut func(string, int) string) (texts []string) {
 	all := slices.DeleteFunc(slices.Clone(s.Absent), func(a Absence) bool { return a.Meant })
 	for _, a := range all[:min(len(all), few)] {
@@ -157,7 +147,7 @@ func (s Set) Missed(few, bytes int, cut func(string, int) string) (texts []strin
 	return texts
 }
 
-// KeptOut says of each node that a label keeps out which it is.
+// KeptOut describes the nodes excluded by a label.
 func (s Set) KeptOut() (texts []string) {
 	for _, a := range s.Absent {
 		if a.Meant {
@@ -167,9 +157,8 @@ func (s Set) KeptOut() (texts []string) {
 	return texts
 }
 
-// OfService returns the nodes that host, in any of a Service's slices of the
-// pool's family, an endpoint that takes traffic. node looks a node up by name.
-// No slices means no members, never all nodes.
+// OfService returns the nodes that host an endpoint taking traffic, over all slices of the pool's family.
+// node looks up a node by name. Without slices there are no members, never all nodes.
 func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Family) Set {
 	var set Set
 	hosts := make(map[string]struct{})
@@ -202,7 +191,7 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 	return b.finish()
 }
 
-// OfNodes returns all given nodes that may take traffic.
+// OfNodes returns the given nodes that may take traffic.
 func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
 	sorted := slices.SortedFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	b := builder{family: family, byIP: make(map[netip.Addr]int, len(sorted))}
@@ -212,7 +201,7 @@ func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
 	return b.finish()
 }
 
-// builder adds nodes, in the order of their names, to a set.
+// builder adds nodes in name order to a set.
 type builder struct {
 	set     Set
 	family  lb.Family
@@ -220,11 +209,11 @@ type builder struct {
 	byIP    map[netip.Addr]int // index in members
 }
 
-// member is an address, and the nodes that have it and may be members.
+// member is an address and the eligible nodes that have it.
 type member struct {
 	ip    netip.Addr
 	node  Node
-	twins []Node // others than node
+	twins []Node // other than node
 }
 
 func (b *builder) add(n Node) {
@@ -259,8 +248,8 @@ func (b *builder) add(n Node) {
 	b.members = append(b.members, member{ip: ip, node: n})
 }
 
-// finish returns the set. An address that several nodes have is Down while all of them drain: it is known
-// by one that does not, or by one that only an announced eviction has drain.
+// finish returns the set. An address shared by nodes is Down only while all of them drain. The node that does
+// not drain represents it, or else one with only an announced eviction.
 func (b *builder) finish() Set {
 	if len(b.members) == 0 {
 		return b.set
@@ -287,7 +276,7 @@ func (b *builder) finish() Set {
 		slices.SortFunc(b.set.Absent, func(a, b Absence) int { return cmp.Compare(a.Node, b.Node) })
 		slices.SortFunc(b.set.Twins, func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	b.set.Addresses = make([]lb.Address, 0, len(b.members)) // a set is kept for each pool: it has no room for more
+	b.set.Addresses = make([]lb.Address, 0, len(b.members)) // exact capacity: a set is retained for each pool
 	for _, m := range b.members {
 		n, a := m.node, lb.Address{Name: m.node.Name, IP: m.ip, Machine: m.node.Machine}
 		if n.Draining != "" {
@@ -299,7 +288,7 @@ func (b *builder) finish() Set {
 	return b.set
 }
 
-// compareTwins orders nodes that have one address: the first decides about its admin state.
+// compareTwins orders nodes with the same address: the first determines the admin state.
 func compareTwins(a, b Node) int {
 	rank := func(n Node) int {
 		switch {
@@ -313,8 +302,8 @@ func compareTwins(a, b Node) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), b.AnnouncedAt.Compare(a.AnnouncedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// Deciding returns the node that decides about an address that all of these have: one that may be a member
-// rather than one that is kept out. It is false if there is none.
+// Deciding returns the node that determines the state of a shared address, preferring eligible nodes. It is
+// false if there is none.
 func Deciding(nodes []Node) (Node, bool) {
 	if len(nodes) == 0 {
 		return Node{}, false
@@ -331,14 +320,14 @@ func (b *builder) absent(node, why string) {
 	b.set.Absent = append(b.set.Absent, Absence{Node: node, Why: why})
 }
 
-// Fingerprint is equal for equal sets of addresses and machines, and of those that are Down. It serves
-// to recognize that a change did not change the membership, without keeping the addresses.
+// Fingerprint hashes addresses, machines and admin states. It detects an unchanged membership without
+// retaining the addresses.
 func Fingerprint(members ...[]lb.Address) uint64 {
 	h := fnv.New64a()
 	text := func(s string) {
 		var length [4]byte
 		binary.LittleEndian.PutUint32(length[:], uint32(len(s)))
-		_, _ = h.Write(length[:]) // a hash's Write returns no error
+		_, _ = h.Write(length[:]) // hash.Hash.Write returns no error
 		_, _ = h.Write([]byte(s))
 	}
 	for _, a := range slices.Concat(members...) {
@@ -351,10 +340,10 @@ func Fingerprint(members ...[]lb.Address) uint64 {
 	return h.Sum64()
 }
 
-// Fingerprint is that of the addresses and twins, and of what is awaited: an address stays only as long.
+// Fingerprint covers addresses, twins and awaited addresses.
 func (s Set) Fingerprint() uint64 { return Fingerprint(s.Addresses, s.Twins, Nameless(s.Awaited)) }
 
-// Nameless returns addresses without the names of their nodes.
+// Nameless returns addresses without node names.
 func Nameless(ips []netip.Addr) []lb.Address {
 	all := make([]lb.Address, len(ips))
 	for i, ip := range ips {

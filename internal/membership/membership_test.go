@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// cluster is a node list with the look-up that OfService wants.
+// cluster is a node list with the lookup for OfService.
 type cluster []membership.Node
 
 func (c cluster) find(name string) (membership.Node, bool) {
@@ -52,7 +52,7 @@ func dying(node string) membership.Endpoint {
 	return membership.Endpoint{Node: node, Terminating: true}
 }
 
-// show prints a set as one line: "n1=10.0.0.1 n2=10.0.0.2 | absent: …".
+// show formats a set as "n1=10.0.0.1 n2=10.0.0.2 | absent: …".
 func show(s membership.Set) string {
 	var parts []string
 	for _, a := range s.Addresses {
@@ -119,7 +119,7 @@ func TestOfNodes(t *testing.T) {
 	}
 }
 
-// A node that drains stays a member, and is to be Down; its return changes the fingerprint.
+// A draining node remains a member and must be Down; the end of the drain changes the fingerprint.
 func TestANodeThatDrainsIsToBeDown(t *testing.T) {
 	leaving := node("b", "10.0.0.2", "fd00::2")
 	leaving.Draining = "out-of-service"
@@ -164,8 +164,8 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
-// The membership does not depend on how endpoints are spread over slices, nor on
-// their order, and equal memberships have equal fingerprints.
+// The distribution of endpoints over slices and their order do not matter; equal memberships have equal
+// fingerprints.
 func TestMembershipIgnoresOrderAndSlicing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nodes cluster
@@ -219,7 +219,7 @@ func BenchmarkOfService(b *testing.B) {
 	}
 }
 
-// states are what becomes of a node: each of several that have one address goes through them by itself.
+// states are the state changes of a node; nodes with a shared address change independently.
 var states = map[string]func(*membership.Node){
 	"ready":     func(*membership.Node) {},
 	"leaving":   func(n *membership.Node) { n.Draining = "out-of-service" },
@@ -230,8 +230,8 @@ var states = map[string]func(*membership.Node){
 	},
 }
 
-// An address is a member while any node that has it may be one, and Down while all of these leave, in
-// whatever order they came, are named or are listed; deleted nodes are those that are not among them.
+// An address is a member while an eligible node has it, and Down while all these nodes drain, in any order.
+// Nodes not listed are deleted.
 func TestNodesWithOneAddress(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.1")
 	names := []string{"a", "b", "c"}
@@ -299,7 +299,7 @@ func wantsOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
 	}
 }
 
-// Of machines that have one address all are members, whichever node decides about its state.
+// All machines with the address are members, whichever node determines its state.
 func TestMachinesWithOneAddress(t *testing.T) {
 	on := func(n membership.Node, machine string) membership.Node { n.Machine = machine; return n }
 	leaving := node("a", "10.0.0.1")
@@ -319,7 +319,7 @@ func TestMachinesWithOneAddress(t *testing.T) {
 	}
 }
 
-// Whatever an input of membership is, a change of it is one: fields that are added have to be compared.
+// Each field of Node affects Equal: new fields must be compared.
 func TestEveryInputCounts(t *testing.T) {
 	n := node("n1", "10.0.0.1", "10.0.0.2")
 	if !n.Equal(node("n1", "10.0.0.1", "10.0.0.2")) {

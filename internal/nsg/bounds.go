@@ -9,13 +9,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// holder is a Service, and its namespace, that a rule admits flows to.
+// holder is a Service and its namespace to which a rule admits flows.
 type holder struct{ service, namespace string }
 
-// holders finds the Services that the destinations of a rule are of.
+// holders maps rule destinations to Services.
 type holders struct {
 	at    map[netip.Addr][]holder
-	nodes map[int32]holder // by node port, which one Service has
+	nodes map[int32]holder // by node port, which is unique
 	ours  map[netip.Addr]bool
 }
 
@@ -43,8 +43,7 @@ func holdersOf(in Input) holders {
 	return h
 }
 
-// atNodes are the Services with a node port that a rule admits flows to. A rule of the cluster lists
-// single ports.
+// atNodes returns the Services with a node port in a rule. Managed rules list single ports.
 func (h holders) atNodes(r lb.SecurityRule) map[holder]bool {
 	all := map[holder]bool{}
 	for _, text := range r.DestinationPorts {
@@ -57,18 +56,18 @@ func (h holders) atNodes(r lb.SecurityRule) map[holder]bool {
 	return all
 }
 
-// entry is what a namespace has of a rule.
+// entry is the usage of a rule by a namespace.
 type entry struct {
 	sources int
-	// destinations counts those of each Service.
+	// destinations is the number of destinations per Service.
 	destinations map[string]int
 }
 
-// Usage is what namespaces have of a security group. A rule that several of them share counts for each.
+// Usage is the usage of a security group by namespace. A shared rule counts for each namespace.
 type Usage struct {
 	of    map[string]map[meaning]*entry
 	rooms map[string]room
-	// total is what is in use of the group, and all are the meanings of its managed rules.
+	// total is the usage of the group; all are the meanings of its managed rules.
 	total room
 	all   map[meaning]bool
 }
@@ -77,7 +76,6 @@ func newUsage() *Usage {
 	return &Usage{of: map[string]map[meaning]*entry{}, rooms: map[string]room{}, all: map[meaning]bool{}}
 }
 
-// usageOf is what namespaces have of the observed group.
 func usageOf(s *sight, h holders) *Usage {
 	u := newUsage()
 	for _, o := range s.rules {
@@ -86,7 +84,6 @@ func usageOf(s *sight, h holders) *Usage {
 	return u
 }
 
-// count adds what a rule of the group is for.
 func (u *Usage) count(r lb.SecurityRule, h holders) {
 	u.total.add(r)
 	if !managed(r) {
@@ -116,7 +113,7 @@ func (u *Usage) count(r lb.SecurityRule, h holders) {
 	}
 }
 
-// add adds what is about to be written for a Service.
+// add adds the planned destinations of a Service.
 func (u *Usage) add(m meaning, sources int, is holder, destinations int) {
 	if destinations == 0 {
 		return
@@ -150,7 +147,7 @@ func (u *Usage) put(m meaning, sources int, is holder, destinations int) {
 	u.rooms[is.namespace] = has
 }
 
-// isShared reports whether a namespace other than this one uses the group.
+// isShared reports whether another namespace uses the group.
 func (u *Usage) isShared(namespace string) bool {
 	if _, own := u.rooms[namespace]; own {
 		return len(u.rooms) > 1
@@ -158,7 +155,7 @@ func (u *Usage) isShared(namespace string) bool {
 	return len(u.rooms) > 0
 }
 
-// missing is what a namespace would have more with what is missing of a Service.
+// missing returns what the namespace needs in addition for a Service.
 func (g *group) missing(s asking) room {
 	var need room
 	counted := map[meaning]map[netip.Addr]bool{}
@@ -179,11 +176,11 @@ func (g *group) missing(s asking) room {
 	return need
 }
 
-// bounded are the bounds of namespaces in a plan.
+// bounded are the limits of namespaces in a plan.
 type bounded struct {
 	bounds func(namespace string) bound.Settings
 	before *Usage
-	// wants are the namespaces of Services that ask for something.
+	// wants are the namespaces of Services that need rules.
 	wants    map[string]bool
 	promised map[string]Claim
 }
@@ -198,7 +195,7 @@ func boundedBy(in Input, before *Usage) bounded {
 	return b
 }
 
-// exceeded returns why a Service would have its namespace exceed a bound; nil if it would not.
+// exceeded returns why a Service would exceed a limit of its namespace, or nil.
 func (b bounded) exceeded(u *Usage, s asking, more room) error {
 	if b.bounds == nil || s.Namespace == "" || b.promised[s.Service].Covers(ClaimOf(s.Namespace, s.Admissions)) {
 		return nil
@@ -207,8 +204,8 @@ func (b bounded) exceeded(u *Usage, s asking, more room) error {
 	return exceedsBound(s.Namespace, b.before.rooms[s.Namespace], *u.rooms[s.Namespace].and(more), b.bounds(s.Namespace), shared)
 }
 
-// exceedsBound returns why a namespace that had one room would exceed a bound with another; nil if it
-// would not. What it had is never too much.
+// exceedsBound returns why a namespace would exceed a limit when its usage grows from had to would, or nil.
+// Existing usage never exceeds.
 func exceedsBound(namespace string, had, would room, set bound.Settings, shared bool) error {
 	rules, addresses := bound.Capacity{Max: lb.MostSecurityRules}, bound.Capacity{Max: lb.MostSecurityPrefixes}
 	part := set.Part(bound.MaxSecurityRules, rules, addresses, shared)
@@ -228,14 +225,14 @@ func exceedsBound(namespace string, had, would room, set bound.Settings, shared 
 	return nil
 }
 
-// Claim is what a Service is about to ask of a group, before its addresses are known.
+// Claim is the expected demand of a Service before its addresses are known.
 type Claim struct {
 	Namespace    string
 	sources      map[meaning]int
 	destinations int
 }
 
-// ClaimOf is that of a Service with these admissions. Their destinations stand for as many others.
+// ClaimOf returns the claim of these admissions. Only the number of destinations counts.
 func ClaimOf(namespace string, admissions []Admission) Claim {
 	c := Claim{Namespace: namespace, sources: map[meaning]int{}}
 	for i, m := range meaningsOf(admissions) {
@@ -258,9 +255,9 @@ func (c Claim) Covers(other Claim) bool {
 	return true
 }
 
-// Admits returns why a group would refuse a Service, by a bound of its namespace or because it is full,
-// before anything of the Service is made: nil if it would not. promised are the claims of Services, this one
-// left out, that were admitted and are not in the group yet.
+// Admits returns why the group would reject a Service, because of a limit of its namespace or because it is
+// full, before anything is created for the Service; nil if it would not. promised are the claims of other
+// Services that were admitted but not written.
 func (u *Usage) Admits(service string, c Claim, promised map[string]Claim, set bound.Settings) error {
 	had := u.rooms[c.Namespace]
 	would, total, shared := had, u.total, u.isShared(c.Namespace)
@@ -278,7 +275,7 @@ func (u *Usage) Admits(service string, c Claim, promised map[string]Claim, set b
 		}
 		of[m] = true
 	}
-	all := map[meaning]bool{} // what the group lacks and was counted
+	all := map[meaning]bool{} // what the group lacks and is already counted
 	count := func(c Claim, its bool) {
 		for m, sources := range c.sources {
 			if its && !of[m] {
@@ -316,5 +313,5 @@ func (c Claim) has(m meaning) bool {
 	return is
 }
 
-// Observe is what namespaces have of a group, by its rules.
+// Observe returns the usage of a group by its rules.
 func Observe(in Input) *Usage { return usageOf(see(in), holdersOf(in)) }

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// tagged is a Service of a namespace with an address of its own and so many service tags. Its name is
-// the namespace and the number.
+// tagged returns a Service with an address of its own and a number of service tags, named after namespace and
+// number.
 func tagged(namespace string, number, tags int) Share {
 	name := namespace + strconv.Itoa(number)
 	at := []netip.Addr{numbered(namespace[0], number)}
@@ -32,7 +32,6 @@ func tagged(namespace string, number, tags int) Share {
 	return s
 }
 
-// renamed is a Service with other tags.
 func renamed(s Share) Share {
 	for i := range s.Admissions {
 		s.Admissions[i].Sources = []string{"U" + s.Admissions[i].Sources[0]}
@@ -40,7 +39,6 @@ func renamed(s Share) Share {
 	return s
 }
 
-// ranged is one with so many ranges in one rule.
 func ranged(namespace string, number, ranges int) Share {
 	s := tagged(namespace, number, 1)
 	s.Admissions[0].Sources = nil
@@ -59,7 +57,7 @@ func boundsOf(annotations map[string]string) func(string) bound.Settings {
 	}
 }
 
-// group of the shares, where all addresses are ours.
+// inputOf returns an Input in which all addresses are the cluster's.
 func inputOf(observed []lb.SecurityRule, bounds func(string) bound.Settings, shares ...Share) Input {
 	in := Input{Observed: observed, Shares: shares, Ours: map[netip.Addr]bool{}, Bounds: bounds}
 	for _, s := range shares {
@@ -77,7 +75,7 @@ func TestANamespaceIsBounded(t *testing.T) {
 		about       string
 		annotations map[string]string
 		steps       [][]Share
-		want        map[string]string // what the last plan refuses, and a part of why
+		want        map[string]string // rejected by the last plan, with a part of the reason
 	}{
 		{about: "1,000 service tags, and no neighbor yet", steps: [][]Share{{tagged("team", 1, 1000)}},
 			want: map[string]string{"team1": "namespace team would have 1000 rules in the security group and may have 900 (default: 100 are reserved"}},
@@ -117,14 +115,14 @@ func TestANamespaceIsBounded(t *testing.T) {
 	}
 }
 
-// sharing is a Service that is open to the Internet: all of these are one rule.
+// sharing returns a Service open to the Internet; all of these share a rule.
 func sharing(namespace string) Share {
 	s := web(namespace, int(namespace[0]))
 	s.Namespace = namespace
 	return s
 }
 
-// Services of which nothing is known yet count by what the group holds for them, at node ports, too.
+// Unknown Services count by the existing rules, including those at node ports.
 func TestWhatIsThereCounts(t *testing.T) {
 	node := numbered(10, 1)
 	var observed []lb.SecurityRule
@@ -141,7 +139,7 @@ func TestWhatIsThereCounts(t *testing.T) {
 	}
 }
 
-// rulesOf counts the rules with a destination of each namespace.
+// rulesOf returns the number of rules with a destination per namespace.
 func rulesOf(rules []lb.SecurityRule, of map[netip.Addr]string) map[string]int {
 	all := map[string]int{}
 	for _, r := range rules {
@@ -157,9 +155,9 @@ func rulesOf(rules []lb.SecurityRule, of map[netip.Addr]string) map[string]int {
 	return all
 }
 
-// Where the bounds of namespaces add up to what the group holds: a namespace within its bound is never
-// refused, whatever others demand; none grows above its bound; nothing that exists is removed for
-// others; and the order of namespaces does not matter. What Admits promises, the plan keeps.
+// Property: if the limits add up to the group's capacity, a namespace within its limit is never rejected,
+// whatever others request; none exceeds its limit; nothing existing is removed for others; the order does not
+// matter; and the plan accepts what Admits accepted.
 func TestLawNamespacesDoNotCompete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := map[string]int{"a": rapid.IntRange(0, 5).Draw(t, "a"), "b": rapid.IntRange(0, 5).Draw(t, "b")}
@@ -223,7 +221,7 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 					t.Fatalf("%s: %v", name, why)
 				}
 			}
-			for name := range p.Refused { // it keeps what it had
+			for name := range p.Refused { // existing usage remains
 				wants[name] = before[name]
 				if wants[name].Service == "" {
 					delete(wants, name)
@@ -287,8 +285,8 @@ func TestAdmits(t *testing.T) {
 	}
 }
 
-// A second namespace may come between the check of a Service and the write of its rules, so that its bound
-// falls to half. Its load balancer may be written by then, so its rules are written, too.
+// A second namespace may appear between the check of a Service and the write of its rules, which halves its
+// limit. Its load balancer may already be written, so its rules are written too.
 func TestAPromiseIsKept(t *testing.T) {
 	promise := func(s Share) map[string]Claim {
 		return map[string]Claim{s.Service: ClaimOf(s.Namespace, s.Admissions)}

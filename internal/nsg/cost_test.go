@@ -16,7 +16,7 @@ func numbered(first byte, i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{first, byte(i >> 16), byte(i >> 8), byte(i)})
 }
 
-// restricted are Services, each with one address of its own and so many service tags.
+// restricted returns Services with one address each and a number of service tags.
 func restricted(services, tags int) Input {
 	in := Input{Ours: map[netip.Addr]bool{}}
 	for i := range services {
@@ -34,8 +34,8 @@ func restricted(services, tags int) Input {
 	return in
 }
 
-// behindNodes are Services without floating IP, at the node ports of so many nodes, of which
-// nothing is known, and a group that lets flows to them in.
+// behindNodes returns unknown Services without floating IP at node ports, and a group that admits their
+// flows.
 func behindNodes(services, nodes int) Input {
 	in := Input{Ours: map[netip.Addr]bool{}}
 	var at []netip.Addr
@@ -63,7 +63,7 @@ func full(in Input) Input { in.Observed = Merge(in).Next; return in }
 
 var costs = []struct {
 	about string
-	of    func(n int) Input // 1000 is the largest that may come
+	of    func(n int) Input // 1000 is the largest input
 }{
 	{"tags of one Service", func(n int) Input { return restricted(1, n) }},
 	{"tags of one Service that are there", func(n int) Input { return full(restricted(1, n)) }},
@@ -106,7 +106,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// A plan of the largest group that may come, for the most Services, takes no time to speak of.
+// The largest group is planned quickly.
 func TestTheLargestGroupIsPlanned(t *testing.T) {
 	for _, c := range costs {
 		in := c.of(1000)
@@ -114,13 +114,13 @@ func TestTheLargestGroupIsPlanned(t *testing.T) {
 		go func() { defer close(done); Merge(in) }()
 		select {
 		case <-done:
-		case <-time.After(10 * time.Second): // a hundred times what it takes
+		case <-time.After(10 * time.Second): // a hundred times the expected time
 			t.Fatalf("%s: no end", c.about)
 		}
 	}
 }
 
-// What is twice as much takes about twice as many allocations.
+// Twice the input needs about twice the allocations.
 func TestAPlanGrowsWithItsInput(t *testing.T) {
 	for _, c := range costs {
 		cost := func(n int) float64 {

@@ -15,15 +15,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The priorities of managed rules, as the Azure cloud provider has them. What is let in goes
-// up from the first, and what is kept out goes down from the last, so that whoever is let in
-// is not kept out: with at most 1,000 rules in a group the two never meet.
+// Priorities of managed rules, as in cloud-provider-azure. Allow rules count up from the first and deny rules
+// down from the last, so allow takes precedence: with at most 1,000 rules per group they never meet.
 const (
 	firstPriority = 500
 	lastPriority  = 4096
 )
 
-// fresh is a new rule for an admission, without destinations yet.
+// fresh returns a new rule for an admission, without destinations.
 func (g *group) fresh(a Admission, m meaning) lb.SecurityRule {
 	return lb.SecurityRule{
 		Name: g.name(a, m), Priority: g.priority(a.Access), Direction: lb.Inbound, Access: a.Access, Protocol: a.Protocol,
@@ -31,8 +30,8 @@ func (g *group) fresh(a Admission, m meaning) lb.SecurityRule {
 	}
 }
 
-// name returns a name that no rule has, whatever the capitals. It is the one that the Azure
-// cloud provider gives a rule for the same sources and ports, so that it knows it as its own.
+// name returns a rule name that is unique ignoring case. It equals the name in cloud-provider-azure for the
+// same sources and ports, so that it recognizes the rule.
 func (g *group) name(a Admission, m meaning) string {
 	name := Prefix + "deny-all_" + string(a.Family)
 	if all := (meaning{lb.Deny, a.Family, lb.Any, lb.Any, lb.Any}); m != all {
@@ -47,7 +46,7 @@ func (g *group) name(a Admission, m meaning) string {
 	return next
 }
 
-// room is what of a group's room is in use.
+// room is usage of a group's capacity.
 type room struct{ rules, sources, destinations int }
 
 func (u *room) add(r lb.SecurityRule) {
@@ -60,7 +59,7 @@ func (u room) and(more room) *room {
 	return &room{u.rules + more.rules, u.sources + more.sources, u.destinations + more.destinations}
 }
 
-// prefixes counts what counts for Azure: addresses and ranges, and no tags.
+// prefixes counts addresses and ranges; service tags do not count in Azure.
 func prefixes(list []string) int {
 	n := 0
 	for _, text := range list {
@@ -71,10 +70,10 @@ func prefixes(list []string) int {
 	return n
 }
 
-// ErrNoRoom says that the security group cannot hold what a Service asks for.
+// ErrNoRoom means the security group is full.
 var ErrNoRoom = errors.New("the security group has no room for the Service")
 
-// exceeded says which of Azure's limits the group exceeds; nil if none.
+// exceeded returns which Azure limit is exceeded, or nil.
 func (u *room) exceeded() error {
 	for _, limit := range []struct {
 		is, most int

@@ -16,13 +16,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// flow is what a rule says of one source, one destination and one port.
+// flow is the effect of a rule for one source, destination and port.
 type flow struct {
 	access                              lb.Access
 	protocol, source, destination, port string
 }
 
-// said takes rules apart. Of the managed ones, what they say of these destinations counts.
+// said expands rules to flows. For managed rules, only destinations accepted by counts.
 func said(rules []lb.SecurityRule, counts func(netip.Addr) bool) map[flow]bool {
 	all := map[flow]bool{}
 	for _, r := range rules {
@@ -64,7 +64,7 @@ var (
 	theirs = netip.MustParseAddr("20.9.9.9")
 )
 
-// drawShare draws what a Service asks for; several may have the same address.
+// drawShare draws a Service's share; several may have the same address.
 func drawShare(t *rapid.T, name string) Share {
 	s := Share{Service: name}
 	for range rapid.IntRange(0, 3).Draw(t, name+" admissions") {
@@ -86,7 +86,6 @@ func drawShare(t *rapid.T, name string) Share {
 	return s
 }
 
-// strangers are rules that nobody of the cluster made.
 func strangers() []lb.SecurityRule {
 	rule := func(name string, priority int32, direction lb.Direction) lb.SecurityRule {
 		return lb.SecurityRule{
@@ -103,7 +102,7 @@ func strangers() []lb.SecurityRule {
 	}
 }
 
-// neighbour is a managed rule in which another cluster has a destination.
+// neighbour returns a managed rule with a destination of another cluster.
 func neighbour() lb.SecurityRule {
 	return lb.SecurityRule{
 		Name: Prefix + "allow_IPv4_neighbour", Priority: 503, Direction: lb.Inbound, Access: lb.Allow, Protocol: "TCP", Sources: []string{"internet"},
@@ -113,8 +112,8 @@ func neighbour() lb.SecurityRule {
 
 var services = []string{"a", "b", "c", "d"}
 
-// Whatever the order of edits: what is let in is what is asked for, for the cluster's
-// addresses; nothing else changes; and what is planned again is nothing.
+// Property: after any edits, the admitted flows to the cluster's addresses equal the desired ones, nothing
+// else changes, and a second plan is empty.
 func TestLawWhatIsAskedIsLetIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours := map[netip.Addr]bool{}
@@ -149,7 +148,7 @@ func TestLawWhatIsAskedIsLetIn(t *testing.T) {
 	})
 }
 
-// spelled gives the words of the neighbour's rule our capitals.
+// spelled normalizes the case of the neighbor's rule.
 func spelled(flows map[flow]bool) map[flow]bool {
 	next := map[flow]bool{}
 	for f := range flows {
@@ -177,7 +176,7 @@ func undisturbed(t *rapid.T, before, after []lb.SecurityRule) {
 	if diff := cmp.Diff(said(before, at), said(after, at)); diff != "" {
 		t.Fatalf("the neighbour's -before +after\n%s", diff)
 	}
-	for _, r := range after { // who stays keeps name and priority
+	for _, r := range after { // remaining rules keep name and priority
 		at := slices.IndexFunc(before, func(b lb.SecurityRule) bool { return b.Name == r.Name })
 		if at >= 0 && before[at].Priority != r.Priority {
 			t.Fatalf("%s moved from %d to %d", r.Name, before[at].Priority, r.Priority)
@@ -199,14 +198,13 @@ func distinct(t *rapid.T, rules []lb.SecurityRule) {
 	}
 }
 
-// Whoever is refused counts as one of whom nothing is known, whatever it took to find out: all
-// others get what they would get then.
+// Property: a rejected Service is treated like an unknown one, and all others get the same result as then.
 func TestLawTheRefusedAreHeld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{Ours: map[netip.Addr]bool{}}
 		share := func(name string) Share {
 			s := many(name, rapid.IntRange(1, 4).Draw(t, "at"), rapid.SampledFrom([]int{1, 900, 1100, 3000}).Draw(t, "ranges"))
-			for i := range s.Admissions[0].Sources { // of its own
+			for i := range s.Admissions[0].Sources { // specific to the Service
 				s.Admissions[0].Sources[i] = strings.Replace(s.Admissions[0].Sources[i], "10.", name[1:]+".", 1)
 			}
 			return s

@@ -10,20 +10,19 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Limit is the upper bound of the clients of a Service whose other admissions are unknown.
+// Limit is the upper bound of a Service's clients if its desired admissions are unknown.
 type Limit struct {
-	// Ranges and Tags are these clients; without any nobody is admitted.
+	// Ranges and Tags are the allowed clients; without any, none is admitted.
 	Ranges []netip.Prefix
 	Tags   []string
-	// Private admits clients of private networks only: the Service becomes internal.
+	// Private admits private networks only: the Service becomes internal.
 	Private bool
-	// Own are the flows that belong to the Service even where other Services share the address. Their Sources are
-	// ignored.
+	// Own are flows that belong to the Service even at shared addresses. Their Sources are ignored.
 	Own []Admission
 }
 
-// applyLimits replaces the admissions of each share with a Limit by those of the observed group, restricted to the
-// Limit. decided are the destinations, by meaning, that only these shares keep.
+// applyLimits replaces the admissions of each share with a Limit by the observed ones, restricted to the
+// Limit. decided are the destinations, by meaning, that only these shares retain.
 func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]map[netip.Addr]bool) {
 	if !slices.ContainsFunc(shares, Share.isLimited) {
 		return shares, nil
@@ -36,7 +35,7 @@ func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]
 		}
 		isOnly := func(a netip.Addr) bool { return only[a] == i }
 		all[i].Admissions = withoutSharedDenials(s.Admissions, isOnly)
-		of := map[int][]netip.Addr{} // destinations, by rule
+		of := map[int][]netip.Addr{} // destinations by rule
 		for _, p := range s.Places {
 			for _, a := range p.Addresses {
 				for _, at := range rules[a] {
@@ -67,7 +66,7 @@ func (s Share) isLimited() bool { return s.Limit != nil && !s.Fixed }
 
 func isAllowRule(o observed) bool { return o.meaning.access == lb.Allow }
 
-// soleShares maps each address of Services to the index of its only share; -1 if several shares have it.
+// soleShares maps each address to the index of its only share; -1 if it is shared.
 func soleShares(shares []Share) map[netip.Addr]int {
 	only := map[netip.Addr]int{}
 	note := func(i int, addresses []netip.Addr) {
@@ -92,7 +91,7 @@ func soleShares(shares []Share) map[netip.Addr]int {
 	return only
 }
 
-// rulesAt returns the managed rules that have each of our destinations.
+// rulesAt returns the managed rules of each of the cluster's destinations.
 func (s *sight) rulesAt() map[netip.Addr][]int {
 	at := map[netip.Addr][]int{}
 	for i, o := range s.rules {
@@ -105,7 +104,7 @@ func (s *sight) rulesAt() map[netip.Addr][]int {
 	return at
 }
 
-// withoutSharedDenials drops denials of all ports at addresses that other Services share.
+// withoutSharedDenials drops denials of all ports at addresses shared with other Services.
 func withoutSharedDenials(all []Admission, isOnly func(netip.Addr) bool) []Admission {
 	var kept []Admission
 	for _, a := range all {
@@ -131,11 +130,11 @@ func (l *Limit) isOwn(o observed, a netip.Addr) bool {
 const (
 	internet  = "Internet"
 	network   = "VirtualNetwork"
-	azureSelf = "AzureLoadBalancer" // asks the probes
+	azureSelf = "AzureLoadBalancer" // source of health probes
 )
 
-// restrict returns the part of the sources that is within the Limit, as sources of separate rules. A service tag and a
-// range cannot be compared: they have nothing in common.
+// restrict returns the intersection of sources and Limit, as sources of separate rules. A service tag and a
+// range are treated as disjoint.
 func (l *Limit) restrict(sources []string, family lb.Family) (all [][]string) {
 	var ranges, tags []string
 	for _, text := range sources {
@@ -179,7 +178,6 @@ func narrower(a, b netip.Prefix) netip.Prefix {
 	return b
 }
 
-// private are the ranges that private networks have.
 var private = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("172.16.0.0/12"),
 	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),

@@ -21,7 +21,7 @@ func prefixesOf(all ...string) (of []netip.Prefix) {
 	return of
 }
 
-// Of what the group lets in, what is within a limit stays, whoever that was said of.
+// Admitted sources within a limit remain, whichever Service added them.
 func TestWithinALimit(t *testing.T) {
 	ranges, tags := Limit{Ranges: prefixesOf("10.1.0.0/16", "192.0.2.0/24", "2001:db8::/32")}, Limit{Tags: []string{"AzureCloud", "Storage"}}
 	both, nobody, private := Limit{Ranges: ranges.Ranges, Tags: tags.Tags}, Limit{}, Limit{Private: true}
@@ -63,7 +63,6 @@ func TestWithinALimit(t *testing.T) {
 	}
 }
 
-// limited is a Service of which it is known only who may be let in at most.
 func limited(service string, l Limit, at ...int) Share {
 	s := web(service, at...)
 	l.Own, s.Admissions = s.Admissions, nil
@@ -71,7 +70,7 @@ func limited(service string, l Limit, at ...int) Share {
 	return s
 }
 
-// A share with a limit takes away, and opens nothing; its neighbors keep what they have.
+// A share with a limit removes sources and adds none; other Services keep theirs.
 func TestALimitTakesAway(t *testing.T) {
 	other := rule("allow_IPv4_o", 501, "20.0.0.1")
 	other.DestinationPorts = []string{"443"}
@@ -127,7 +126,7 @@ func limitedAt443(service string, l Limit) Share {
 	return s
 }
 
-// Where a group has no room for the rules of a limit, nobody stays in.
+// If the rules of a limit do not fit, all clients are removed.
 func TestALimitWithoutRoomCloses(t *testing.T) {
 	l := Limit{}
 	for _, p := range many("a", 1, 4500).Admissions[0].Sources {
@@ -139,8 +138,8 @@ func TestALimitWithoutRoomCloses(t *testing.T) {
 	}
 }
 
-// Whatever the group holds and whichever Services are limited: nothing is let in that was not, nothing of a limited
-// Service beyond its limit, what denies stays, the other Services have what they had, and the same again is nothing.
+// Property: limits admit nothing new and nothing of the Service beyond its limit, keep denials and other
+// Services' flows, and a second plan is empty.
 func TestLawALimitOpensNothing(t *testing.T) {
 	clients := []string{"10.1.2.3", "10.200.0.1", "192.0.2.9", "203.0.113.1", "2001:db8:9::1"}
 	admits := func(rules []lb.SecurityRule, client string, to netip.Addr, protocol, port string, access lb.Access) bool {
@@ -162,7 +161,7 @@ func TestLawALimitOpensNothing(t *testing.T) {
 		before := append(strangers(), neighbour())
 		var shares []Share
 		port := map[string]string{"a": "80", "b": "443", "c": "8080"}
-		for _, name := range []string{"a", "b", "c"} { // at one address they have different ports
+		for _, name := range []string{"a", "b", "c"} { // different ports at the same address
 			s := drawShare(t, name)
 			for i := range s.Admissions {
 				s.Admissions[i].Ports = []string{port[name]}

@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// meaning is what a rule says of its destinations, in one spelling: rules with the same
-// meaning are one rule. A rule is known by its meaning and not by its name, so that rules
-// of the Azure cloud provider need no other name, whatever theirs is made from.
+// meaning is a normalized rule without destinations: rules with the same meaning are merged. Rules are
+// identified by meaning, not by name, so those of cloud-provider-azure keep their names.
 type meaning struct {
 	access   lb.Access
 	family   lb.Family
@@ -26,8 +25,8 @@ func (a Admission) meaning() meaning {
 	return meaning{a.Access, a.Family, strings.ToLower(a.Protocol), folded(a.Sources, prefix), folded(a.Ports, ports)}
 }
 
-// meaningsOf are those of admissions. The admissions of a Service have the same list of ports, with many
-// service tags: it is spelled once.
+// meaningsOf returns the meanings of admissions. With many service tags the admissions of a Service share one
+// port list, which is normalized once.
 func meaningsOf(all []Admission) []meaning {
 	list := make([]meaning, len(all))
 	for i, a := range all {
@@ -40,12 +39,11 @@ func meaningsOf(all []Admission) []meaning {
 	return list
 }
 
-// sameList reports whether two slices are one.
+// sameList reports whether two slices are identical.
 func sameList(a, b []string) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
-// meaningOf is that of a managed rule.
 func meaningOf(r lb.SecurityRule) meaning {
 	a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: r.Protocol, Sources: r.Sources, Ports: r.DestinationPorts}
 	if strings.EqualFold(string(r.Access), string(lb.Deny)) {
@@ -62,8 +60,8 @@ func meaningOf(r lb.SecurityRule) meaning {
 	return a.meaning()
 }
 
-// managed reports whether a rule is one that clusters keep. One that says more than they
-// ever do is somebody else's, whatever its name.
+// managed reports whether a rule is managed by a cluster. One with unsupported features is foreign, whatever
+// its name.
 func managed(r lb.SecurityRule) bool {
 	return len(r.Name) >= len(Prefix) && strings.EqualFold(r.Name[:len(Prefix)], Prefix) &&
 		strings.EqualFold(string(r.Direction), string(lb.Inbound)) && !r.Grouped &&
@@ -80,7 +78,7 @@ func folded(list []string, spell func(string) string) string {
 	return strings.Join(slices.Compact(texts), ",")
 }
 
-// prefix spells a source: 192.0.2.7 is 192.0.2.7/32, and a tag has no capitals.
+// prefix normalizes a source: 192.0.2.7 becomes 192.0.2.7/32, tags become lower case.
 func prefix(text string) string {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Masked().String()
@@ -91,7 +89,7 @@ func prefix(text string) string {
 	return strings.ToLower(text)
 }
 
-// address reads a destination that is a single address.
+// address parses a destination that is a single address.
 func address(text string) (netip.Addr, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Addr(), p.IsSingleIP()
@@ -100,7 +98,6 @@ func address(text string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// ports spells a port or a range of ports.
 func ports(text string) string {
 	switch first, last, ok := span(text); {
 	case !ok:

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nsg says what the rules of a network security group have to become, so that the
-// flows of all Services get in which people let in, and no others. It is pure.
+// Package nsg computes the rules of a network security group from the demands of all Services. It is pure.
 //
-// The managed rules are those whose names begin with Prefix. They may be shared by several
-// clusters: in them, a destination is ours if it is one of Input.Ours, and all others stay
-// as they are. All other rules are foreign, and never change.
+// Managed rules have names that begin with Prefix. Clusters may share them: the input lists the destinations
+// of this cluster, and all others remain unchanged. Rules without Prefix are foreign and never change.
 package nsg
 
 import (
@@ -18,81 +16,77 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// Prefix is how the names of managed rules begin. It is that of the Azure cloud provider,
-// whose rules are taken over as they stand.
+// Prefix is the name prefix of managed rules. It is that of cloud-provider-azure: its rules are taken over
+// unchanged.
 const Prefix = "k8s-azure-lb_"
 
-// Kind is that of the changes of a plan.
+// Kind is the kind of the changes.
 const Kind plan.Kind = "security rule"
 
-// Admission lets flows to some addresses in, or keeps them out.
+// Admission allows or denies flows to some addresses.
 type Admission struct {
 	Access   lb.Access
 	Family   lb.Family
 	Protocol string
-	// Sources are CIDRs of the family, or one service tag, or lb.Any.
+	// Sources are CIDRs of the family, a service tag, or lb.Any.
 	Sources      []string
 	Destinations []netip.Addr
 	Ports        []string
 }
 
-// Place is where a Service is reached: some addresses, and some ports there; no ports are
-// all.
+// Place is a set of addresses and ports where a Service receives flows; no ports means all.
 type Place struct {
 	Addresses []netip.Addr
 	Ports     []int32
 }
 
-// Share is what one Service wants of the security group.
+// Share is the demand of one Service.
 type Share struct {
 	Service string
-	// Namespace is that of the Service; empty is bounded by nothing.
+	// Namespace is the Service's namespace; empty for no limit.
 	Namespace  string
 	Admissions []Admission
-	// Fixed is true if it is not known what the Service wants: at its places all stays as
-	// it is.
+	// Fixed is true if the demand is unknown: nothing changes at its places.
 	Fixed bool
-	// Limit is set if only the upper bound of the Service's clients is known. Its Admissions are denials, which are
-	// added. What the group admits at its Places is restricted to the Limit.
+	// Limit is set if only the upper bound of the Service's clients is known. The rules of the share are then
+	// denials to add, and what the group admits at Places is restricted to the Limit.
 	Limit *Limit
-	// Places are where the Service is reached. What its neighbours want there is added.
+	// Places are where the Service receives flows. Rules of other Services are still added there.
 	Places []Place
-	// NodePorts are the ports at nodes where it is reached.
+	// NodePorts are the node ports that receive flows.
 	NodePorts []int32
 }
 
-// Input is what a plan is made from.
+// Input is the input of a plan.
 type Input struct {
 	// Observed are the rules of the group.
 	Observed []lb.SecurityRule
-	// Shares are those of all Services of the cluster, in the order in which they are
-	// served where there is not enough room.
+	// Shares are those of all Services, in the order of precedence if capacity is short.
 	Shares []Share
-	// Ours are the destinations that no other cluster has.
+	// Ours are the destinations that belong to this cluster.
 	Ours map[netip.Addr]bool
-	// Bounds returns the bounds of a namespace; nil applies none.
+	// Bounds returns the limits of a namespace; nil means none.
 	Bounds func(namespace string) bound.Settings
-	// Promised are the claims of Services that were admitted before their load balancer was written. A
-	// bound that fell since then does not refuse them: they would be published without their rules.
+	// Promised are the claims of Services admitted before their load balancer was written. A limit lowered
+	// since then does not reject them, because they would be published without rules.
 	Promised map[string]Claim
 }
 
-// Plan is what the group has to become.
+// Plan is the planned state of a group.
 type Plan struct {
-	// Next are all rules, in the order of the observed ones.
+	// Next are all rules, existing ones in observed order.
 	Next    []lb.SecurityRule
 	Changes []plan.Change
-	// Refused are the Services for which there is no room, and why. At their places all
-	// stays as it is.
+	// Refused are the rejected Services and the reasons. Nothing changes at their places.
 	Refused map[string]error
-	// Before and After are what namespaces have of the observed group, and of Next.
+	// Before and After are the usage of the observed group and of Next.
 	Before, After *Usage
 }
 
-// Empty reports whether there is nothing to do.
+// Empty reports whether there are no changes.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
-// Merge makes a plan. It is empty when it is made again from what the first one became.
+// Merge computes a plan. A plan for the result of a plan is empty.
 func Merge(in Input) Plan {
 	seen, refused := see(in), map[string]error{}
 	var decided map[meaning]map[netip.Addr]bool
@@ -112,26 +106,26 @@ func Merge(in Input) Plan {
 	}
 }
 
-// group is a security group that is being planned.
+// group is a security group being planned.
 type group struct {
 	rules []lb.SecurityRule
-	// of is the first rule of each meaning.
+	// of is the index of the first rule per meaning.
 	of map[meaning]int
-	// served are the destinations of each meaning that a managed rule has.
+	// served are the destinations of managed rules per meaning.
 	served map[meaning]map[netip.Addr]bool
-	// hollow are the meanings of rules that stay for what is added alone.
+	// hollow are the meanings of rules retained only for added destinations.
 	hollow map[meaning]bool
 	seen   *sight
 	used   room
 	taken
 	holders holders
-	// usage is what namespaces have, what was added so far included.
+	// usage is the usage by namespace, including what was added.
 	usage   *Usage
 	bounded bounded
 }
 
-// takeOut starts a plan with what stays: of the managed rules the destinations that are
-// not ours, those that are wanted, and those of Services of which nothing is known, unless they are decided about.
+// takeOut starts a plan with what remains: destinations of other clusters, desired ones, and those of unknown
+// Services unless decided.
 func takeOut(seen *sight, shares []asking, refused map[string]error, decided map[meaning]map[netip.Addr]bool) *group {
 	g := &group{
 		of: map[meaning]int{}, served: map[meaning]map[netip.Addr]bool{}, hollow: map[meaning]bool{}, seen: seen, taken: newTaken(),
@@ -180,7 +174,6 @@ func takeOut(seen *sight, shares []asking, refused map[string]error, decided map
 	return g
 }
 
-// put adds a rule.
 func (g *group) put(r lb.SecurityRule) {
 	g.rules = append(g.rules, r)
 	g.used.add(r)
@@ -196,9 +189,8 @@ func put(of map[meaning]map[netip.Addr]bool, m meaning, addresses ...netip.Addr)
 	}
 }
 
-// addAll adds what is missing, one Service after the other, and refuses those for which there
-// is no room. It reports whether the plan has to be made again, because what stays of one
-// that is refused was taken out.
+// addAll adds what is missing, Service by Service, and rejects those that do not fit. again is true if a new
+// pass is needed because existing rules of a rejected Service were removed.
 func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 	for _, s := range shares {
 		if s.Fixed || refused[s.Service] != nil {
@@ -209,10 +201,10 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 			continue
 		}
 		if s.Limit != nil && (g.bounded.exceeded(g.usage, s, g.missing(s)) != nil || g.used.and(need).exceeded() != nil) {
-			continue // those clients are denied
+			continue // these clients are denied
 		}
 		if err := g.bounded.exceeded(g.usage, s, g.missing(s)); err != nil {
-			// The rest of this pass finds others: what stays of this one is no more room for them.
+			// The rest of this pass finds other rejections: the rules of this Service leave no room for them.
 			refused[s.Service] = err
 			again = again || g.has(s)
 			continue
@@ -234,7 +226,7 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 	return again
 }
 
-// needs is the room that what is missing of a Service takes.
+// needs returns the capacity that the missing rules of a Service need.
 func (g *group) needs(s asking) room {
 	var need room
 	counted := map[meaning]map[netip.Addr]bool{}
@@ -255,7 +247,7 @@ func (g *group) needs(s asking) room {
 	return need
 }
 
-// has reports whether the observed group may have something of a Service.
+// has reports whether the observed group may have rules of a Service.
 func (g *group) has(s asking) bool {
 	for i, a := range s.Admissions {
 		if g.hollow[s.meanings[i]] || g.seen.anyHere(a.Destinations) {
@@ -265,8 +257,7 @@ func (g *group) has(s asking) bool {
 	return slices.ContainsFunc(s.Places, func(p Place) bool { return g.seen.anyHere(p.Addresses) })
 }
 
-// add gives an admission its destinations in the rule that means it, or else in a new one, and
-// returns how many it lacked.
+// add adds the missing destinations of an admission to its rule, or to a new one, and returns their number.
 func (g *group) add(a Admission, m meaning) int {
 	var missing []netip.Addr
 	for _, d := range a.Destinations {
@@ -294,8 +285,8 @@ func (g *group) add(a Admission, m meaning) int {
 	return len(missing)
 }
 
-// withoutEmpty returns the rules but for those that were kept for a destination which
-// turned out to be in another rule of the same meaning.
+// withoutEmpty returns the rules without those retained for a destination that another rule with the same
+// meaning has.
 func (g *group) withoutEmpty() []lb.SecurityRule {
 	empty := map[string]bool{}
 	for _, at := range g.of {
@@ -306,7 +297,7 @@ func (g *group) withoutEmpty() []lb.SecurityRule {
 	return slices.DeleteFunc(g.rules, func(r lb.SecurityRule) bool { return empty[r.Name] })
 }
 
-// Diff lists the differences of two sets of rules.
+// Diff returns the changes between two sets of rules.
 func Diff(before, after []lb.SecurityRule) []plan.Change {
 	was, is := byName(before), byName(after)
 	var changes []plan.Change
@@ -326,7 +317,7 @@ func Diff(before, after []lb.SecurityRule) []plan.Change {
 	return changes
 }
 
-// byName says where the first rule of each name is.
+// byName maps lower-case names to the index of the first rule.
 func byName(rules []lb.SecurityRule) map[string]int {
 	at := make(map[string]int, len(rules))
 	for i, r := range rules {

@@ -25,7 +25,7 @@ func web(service string, at ...int) Share {
 	return s
 }
 
-// rule is a managed rule, as the Azure cloud provider writes it.
+// rule returns a managed rule as written by cloud-provider-azure.
 func rule(name string, priority int32, destinations ...string) lb.SecurityRule {
 	return lb.SecurityRule{
 		Name: Prefix + name, Priority: priority, Direction: lb.Inbound, Access: lb.Allow, Protocol: "Tcp", Sources: []string{"Internet"},
@@ -107,8 +107,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The names of new rules say who may enter and what the rule is about; no name is taken
-// twice, whatever the capitals.
+// Names of new rules are derived from sources and content, and are unique ignoring case.
 func TestNames(t *testing.T) {
 	share := web("a", 1)
 	name := Merge(Input{Shares: []Share{share}, Ours: own(1)}).Next[0].Name
@@ -126,7 +125,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// many is a Service that lets in this many ranges.
 func many(service string, at, n int) Share {
 	s := web(service, at)
 	s.Admissions[0].Sources = nil
@@ -136,7 +134,7 @@ func many(service string, at, n int) Share {
 	return s
 }
 
-// What does not fit is refused, keeps what it had, and takes no neighbour down with it.
+// A Service that does not fit is rejected, keeps its rules and does not affect others.
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	full := func(n int) []lb.SecurityRule {
 		var rules []lb.SecurityRule

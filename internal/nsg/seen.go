@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// asking is a share with the meanings of its admissions, which take a while to spell.
+// asking is a share with the meanings of its admissions, which are costly to compute.
 type asking struct {
 	Share
 	meanings []meaning
@@ -24,19 +24,19 @@ func readAll(shares []Share) []asking {
 	return all
 }
 
-// sight is the observed group, read once.
+// sight is the parsed observed group.
 type sight struct {
 	rules []observed
-	// here are the destinations of managed rules that are ours.
+	// here are the cluster's destinations in managed rules.
 	here map[netip.Addr]bool
 }
 
-// observed is a rule as it is.
+// observed is a parsed rule.
 type observed struct {
 	lb.SecurityRule
 	managed bool
 	meaning meaning
-	// hosts are those of its destinations that are ours; the zero Addr stands for others.
+	// hosts are the destinations of the cluster; the zero Addr stands for others.
 	hosts []netip.Addr
 }
 
@@ -57,7 +57,7 @@ func see(in Input) *sight {
 	return s
 }
 
-// Hosts are the single addresses that managed rules name, whosever they are.
+// Hosts returns the single addresses in managed rules, of any cluster.
 func Hosts(rules []lb.SecurityRule) map[netip.Addr]bool {
 	hosts := map[netip.Addr]bool{}
 	for _, r := range rules {
@@ -77,13 +77,13 @@ func (s *sight) anyHere(addresses []netip.Addr) bool {
 	return slices.ContainsFunc(addresses, func(a netip.Addr) bool { return s.here[a] })
 }
 
-// holding are the places where all stays as it is, by address.
+// holding are the places without changes, by address.
 type holding struct {
 	places []Place
 	at     map[netip.Addr][]int
 }
 
-// add adds places, as far as there is something to hold.
+// add adds places that have existing rules.
 func (h *holding) add(places []Place, here map[netip.Addr]bool) {
 	for _, p := range places {
 		for _, a := range p.Addresses {
@@ -95,8 +95,8 @@ func (h *holding) add(places []Place, here map[netip.Addr]bool) {
 	}
 }
 
-// of reports of addresses whether a rule admits somebody at a place there. It looks at each
-// place once, and not once for each of its addresses.
+// of returns a function that reports whether a rule admits flows at a place with an address. It evaluates
+// each place once.
 func (h *holding) of(r lb.SecurityRule) (covers func(netip.Addr) bool) {
 	known := map[int]bool{}
 	var spans [][2]int
@@ -130,11 +130,11 @@ func within(spans [][2]int, port int32) bool {
 	return slices.ContainsFunc(spans, func(s [2]int) bool { return s[0] <= int(port) && int(port) <= s[1] })
 }
 
-// taken are the names and priorities that rules have.
+// taken are the used names and priorities.
 type taken struct {
 	names      map[string]bool
 	priorities map[int32]bool
-	// next is the first priority of each access that may be free.
+	// next is the next possibly free priority per access.
 	next map[lb.Access]int32
 }
 
@@ -145,7 +145,7 @@ func newTaken() taken {
 	}
 }
 
-// take notes those of a rule. Only rules of the same direction compete for priorities.
+// take marks name and priority of a rule as used. Priorities are unique per direction.
 func (t *taken) take(r lb.SecurityRule) {
 	t.names[strings.ToLower(r.Name)] = true
 	if strings.EqualFold(string(r.Direction), string(lb.Inbound)) {
@@ -153,7 +153,6 @@ func (t *taken) take(r lb.SecurityRule) {
 	}
 }
 
-// priority returns the first one that is free.
 func (t *taken) priority(access lb.Access) int32 {
 	step := int32(1)
 	if access == lb.Deny {

@@ -4,10 +4,10 @@ package nsg
 
 import "weir.dev/weir/internal/lb"
 
-// Use is how much of its limits a security group uses: rules, and the addresses and ranges of all rules.
+// Use is the usage of a security group's Azure limits.
 type Use struct{ Rules, Sources, Destinations int }
 
-// UseOf returns what rules use of the limits of their group.
+// UseOf returns the usage of rules.
 func UseOf(rules []lb.SecurityRule) Use {
 	u := &room{}
 	for _, r := range rules {

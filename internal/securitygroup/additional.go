@@ -12,18 +12,17 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// naming says whose the addresses are that Services name as additional ones. Whoever names an
-// address that is somebody else's would open that for whom he likes. An address that nobody
-// else has belongs to the Service that names it; to the first, if several do.
+// naming determines the owners of additional addresses. A Service must not open an address of another owner.
+// A free address belongs to the first Service that names it.
 type naming struct {
 	nodes map[netip.Addr]bool
-	// served are the Services that have an address, and named those that name it.
+	// served and named are the Services that have and that name an address.
 	served, named map[netip.Addr][]string
-	// holds says who was the first to name an address, as far as this process has seen it.
+	// holds is the first Service that named an address, as seen by this process.
 	holds map[netip.Addr]string
 }
 
-// namingOf gathers what Kubernetes shows of all Services, and what is known of some.
+// namingOf combines the Services in the cluster with the known demands.
 func namingOf(nodes []netip.Addr, there []Reached, known map[string]Demand, holds map[netip.Addr]string) naming {
 	n := naming{nodes: map[netip.Addr]bool{}, served: map[netip.Addr][]string{}, named: map[netip.Addr][]string{}, holds: holds}
 	for _, a := range nodes {
@@ -50,7 +49,7 @@ func namingOf(nodes []netip.Addr, there []Reached, known map[string]Demand, hold
 	return n
 }
 
-// taken says whose an address is that this Service must not name; empty if it may.
+// taken returns the other owner of an address, or "" if the Service may name it.
 func (n naming) taken(of string, a netip.Addr) string {
 	switch {
 	case n.nodes[a]:
@@ -61,8 +60,7 @@ func (n naming) taken(of string, a netip.Addr) string {
 	return ""
 }
 
-// rival is another Service that names an address which this one is not known to have named
-// first; empty if there is none.
+// rival returns another Service that names the address and may have been first, or "".
 func (n naming) rival(of string, a netip.Addr) string {
 	if n.holds[a] == of {
 		return ""
@@ -78,13 +76,12 @@ func (n naming) rival(of string, a netip.Addr) string {
 	return ""
 }
 
-// opens reports whether an address is opened for a Service.
 func (n naming) opens(of string, a netip.Addr) bool {
 	return n.taken(of, a) == "" && n.rival(of, a) == ""
 }
 
-// lawful returns what a Service wants, without the additional addresses that are not opened for
-// it. What was found when it was looked at may be otherwise by now: nodes come, and neighbours.
+// lawful returns the demand without additional addresses that are not opened for it. Nodes and Services may
+// have changed since it was checked.
 func (n naming) lawful(of Demand) Demand {
 	if of.Desired == nil || !slices.ContainsFunc(of.Desired.Access.Additional, func(a netip.Addr) bool { return !n.opens(of.Service, a) }) {
 		return of
@@ -95,7 +92,7 @@ func (n naming) lawful(of Demand) Demand {
 	return of
 }
 
-// withheld says which additional addresses are not opened for a Service; empty for none.
+// withheld describes the additional addresses that are not opened for a Service, or "".
 func (n naming) withheld(of Demand) string {
 	if of.Desired == nil {
 		return ""
@@ -117,7 +114,7 @@ func (n naming) withheld(of Demand) string {
 	return "nothing is changed for the Service at further addresses that it names (" + service.AdditionalIPs + "): " + strings.Join(texts, "; ")
 }
 
-// holders says of the Services for which the group holds what they want, which of them has which address.
+// holders returns the Service of each additional address that the group has.
 func (n naming) holders(known map[string]Demand) map[netip.Addr]string {
 	all := map[netip.Addr]string{}
 	for _, of := range known {
@@ -134,8 +131,8 @@ func joined(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 }
 
-// MayName returns why a Service must not name one of its additional addresses: before anything
-// is made for it. publicIPs says of public IPs that are not its own whose they are.
+// MayName returns why a Service must not name one of its additional addresses. Call it before creating
+// anything. publicIPs returns the owners of public IPs that are not the Service's.
 func (g *Group) MayName(key string, access service.Access, publicIPs func() (map[netip.Addr]string, error)) error {
 	if len(access.Additional) == 0 || access.Unruled {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// An address is opened for at most one of the Services that name it, for none if somebody else
-// has it, and for whoever was first as long as he names it.
+// An address is opened for at most one Service that names it, for none if it has another owner, and for the
+// first one as long as it names it.
 func TestAnAdditionalAddressIsOneServicesAlone(t *testing.T) {
 	address := rapid.Custom(func(t *rapid.T) netip.Addr {
 		return netip.AddrFrom4([4]byte{20, 0, 0, byte(rapid.IntRange(1, 4).Draw(t, "address"))})

@@ -14,20 +14,20 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// ledger is what namespaces have of the group, for Services whose load balancer is not written yet. It
-// may be used from any goroutine.
+// ledger tracks the group's usage for Services before their load balancer is written. It is safe for
+// concurrent use.
 type ledger struct {
-	// reading is held while the group is read for the first time.
+	// reading is a one-slot semaphore for the first read of the group.
 	reading chan struct{}
 
-	mu sync.Mutex // guards all below
+	mu sync.Mutex // guards the fields below
 	// usage is that of the last plan; nil before the first.
 	usage *nsg.Usage
-	// promised are the claims of Services that were admitted and are not written yet, by owner.
+	// promised are the claims of admitted Services that are not written yet, by owner.
 	promised map[string]nsg.Claim
 }
 
-// wrote notes a plan, and that the claims of the Services in it are settled.
+// wrote records a plan, and clears the claims of its Services if it was written.
 func (l *ledger) wrote(requests []*Request, p nsg.Plan, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,18 +40,17 @@ func (l *ledger) wrote(requests []*Request, p nsg.Plan, written bool) {
 	}
 }
 
-// promises returns the claims that are promised, by owner.
 func (l *ledger) promises() map[string]nsg.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.promised)
 }
 
-// admits checks a claim, and promises room for it.
+// admits checks a claim and reserves capacity for it.
 func (l *ledger) admits(owner string, c nsg.Claim, check func(*nsg.Usage, map[string]nsg.Claim) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if promised, is := l.promised[owner]; is && promised.Covers(c) { // its load balancer may be written by now, and a bound may have fallen
+	if promised, is := l.promised[owner]; is && promised.Covers(c) { // its load balancer may be written already, and the limit may have been lowered
 		l.promised[owner] = c
 		return nil
 	}
@@ -69,16 +68,14 @@ func (l *ledger) admits(owner string, c nsg.Claim, check func(*nsg.Usage, map[st
 	return nil
 }
 
-// known reports whether there was a plan.
 func (l *ledger) known() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.usage != nil
 }
 
-// Admits returns why the group would refuse a Service: because its namespace would exceed a bound, or
-// because the group is full. It is for use before anything is made for the Service: one that
-// says who may connect must not be published without its rules.
+// Admits returns why the group would reject a Service: it exceeds a limit of its namespace, or the group is
+// full. Call it before creating anything: a restricted Service must not be published without its rules.
 func (g *Group) Admits(ctx context.Context, name, owner string, w *service.Spec) error {
 	c := nsg.ClaimOf(namespaceOf(name), g.expected(w))
 	if w.Access.Limited() && !w.Access.Unruled {
@@ -95,7 +92,7 @@ func (g *Group) Admits(ctx context.Context, name, owner string, w *service.Spec)
 	return nil
 }
 
-// expected are the admissions of a Service before its addresses are known: others stand for them.
+// expected returns the admissions of a Service with placeholder addresses.
 func (g *Group) expected(w *service.Spec) []nsg.Admission {
 	var addresses []netip.Addr
 	for _, f := range w.Frontends {
@@ -112,8 +109,8 @@ func (g *Group) expected(w *service.Spec) []nsg.Admission {
 	return w.Admissions(addresses, nodes)
 }
 
-// look reads the group once, if there was no plan yet. What keeps it from being read is not the
-// Service's trouble here: the write of its rules meets the same.
+// look reads the group once before the first plan. Read errors are ignored: the write of the rules reports
+// them.
 func (g *Group) look(ctx context.Context) error {
 	select {
 	case g.room.reading <- struct{}{}:
@@ -147,7 +144,7 @@ func (g *Group) look(ctx context.Context) error {
 	return nil
 }
 
-// Forget drops the room that is promised to a Service, by owner.
+// Forget drops the capacity reserved for a Service, by owner.
 func (g *Group) Forget(owner string) {
 	g.room.mu.Lock()
 	defer g.room.mu.Unlock()

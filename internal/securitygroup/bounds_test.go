@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/nsg"
 )
 
-// A promise holds until the rules are written: each try of a Service is checked again, and its load
-// balancer may be written since the first one.
+// A promise holds until the rules are written: each attempt is checked again, and the load balancer may be
+// written already.
 func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
 	claim := func(tags ...string) nsg.Claim {
 		var all []nsg.Admission

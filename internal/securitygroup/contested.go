@@ -15,9 +15,8 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// contested returns the owners of whose rules of the security group somebody else keeps undoing
-// what Weir wrote. Every write is for all Services that were served, so each write is a look
-// at all of them, whoever is due.
+// contested returns the owners of rules that another controller keeps changing after Weir's writes. Each write
+// includes all served Services, so all of them are checked.
 func (g *Group) contested(due []*Request, s survey, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
 	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c plan.Change) bool { return !g.touched(c, observed) })
 	stay := map[string]bool{}
@@ -37,8 +36,8 @@ func (g *Group) contested(due []*Request, s survey, p nsg.Plan, observed []lb.Se
 	return stay
 }
 
-// touched reports whether somebody changed a rule since the last write that has to change now:
-// nodes that come and go change rules, too.
+// touched reports whether a rule that must change was modified since the last write; node changes also modify
+// rules.
 func (g *Group) touched(c plan.Change, observed []lb.SecurityRule) bool {
 	if g.left == nil {
 		return false
@@ -50,7 +49,7 @@ func (g *Group) touched(c plan.Change, observed []lb.SecurityRule) bool {
 	return (was < 0) != (is < 0) || was >= 0 && !g.left[was].Same(observed[is])
 }
 
-// differingAt are the changes that let somebody in at these addresses, or keep him out.
+// differingAt returns the changes that affect these addresses.
 func differingAt(at []netip.Addr, changes []plan.Change) []contest.Undone {
 	var all []contest.Undone
 	for _, c := range changes {
@@ -61,8 +60,7 @@ func differingAt(at []netip.Addr, changes []plan.Change) []contest.Undone {
 	return all
 }
 
-// shown notes for all of them that the group holds what they want, and for those that are due
-// which contests there are.
+// shown records that the group has the desired rules, and sets the conflicts of the due requests.
 func (g *Group) shown(due []*Request, p nsg.Plan) {
 	for owner, of := range g.demands(nil) {
 		if p.Refused[owner] == nil {

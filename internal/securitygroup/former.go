@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Former are the addresses that Services had, or are about to give up, and at which the security
-// group may still let somebody in. A status does not tell all of them: the API server empties it
-// when the type changes, and it is written after the group.
+// Former tracks addresses that Services had or are about to release, until the security group is closed
+// there. The status is not sufficient: the API server clears it when the type changes, and it is written
+// after the group.
 type Former struct {
 	mu sync.Mutex
 	of map[string][]netip.Addr // by owner
@@ -30,14 +30,14 @@ func (f *Former) Note(owner string, addresses []netip.Addr) {
 	}
 }
 
-// Addresses are those that a Service had.
+// Addresses returns the addresses that a Service had.
 func (f *Former) Addresses(owner string) []netip.Addr {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.of[owner])
 }
 
-// Forget ends that: the group has been written for the Service.
+// Forget drops the addresses of a Service after the group was written.
 func (f *Former) Forget(owner string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,73 +11,70 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Azure reads and writes security groups. Its errors carry a *fault.Fault.
+// Azure reads and writes security groups. Its errors wrap *fault.Fault.
 type Azure interface {
 	GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error)
 	PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error)
 }
 
-// Cluster answers from the newest snapshot of the cluster, without waiting.
+// Cluster is the current snapshot of the cluster. Its methods do not block.
 type Cluster interface {
-	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
-	// which Azure may hold something.
+	// Reached returns all Services of type LoadBalancer, of any controller, and those that may have Azure
+	// resources.
 	Reached() []Reached
-	// Bounds returns the bounds that the Namespace of this name sets.
+	// Bounds returns the limits of a namespace.
 	Bounds(namespace string) bound.Settings
-	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
-	// balancer, or, of a Service with pools of its own, anywhere; false if they are not known yet.
+	// Nodes returns the addresses of all nodes. NodesOf returns those behind a load balancer, or all for
+	// Services with dedicated pools; false if unknown.
 	Nodes() []netip.Addr
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
-// Reached is where a Service of the cluster is reached, as far as Kubernetes shows.
+// Reached is a Service with the addresses and ports where it receives flows.
 type Reached struct {
 	Owner string
-	// Service is its namespace and name, with a slash.
+	// Service is namespace/name.
 	Service string
-	// Addresses are those that its status shows.
+	// Addresses are those in its status.
 	Addresses []netip.Addr
 	NodePorts []int32
-	// Additional are the further addresses that it names.
+	// Additional are its additional addresses.
 	Additional []netip.Addr
 }
 
-// Config is what a Group works with. All fields but Lease are needed.
+// Config configures a Group. All fields except Lease are required.
 type Config struct {
-	// ID is that of the group.
+	// ID is the resource ID of the group.
 	ID      lb.ResourceID
 	Azure   Azure
 	Cluster Cluster
-	// Lease keeps other controllers away during a write; nil is none.
+	// Lease excludes other writers during a write; nil for none.
 	Lease      contest.Lease
 	Contests   *contest.Contests
 	InProgress *contest.InProgress
-	// Overtaken is told that a write met 412 and was tried a second time, and whether that went
-	// well.
+	// Overtaken reports a second attempt after a 412, and whether it succeeded.
 	Overtaken func(settled bool)
-	// RequireEffective refuses Services that say who may connect where the group is not there,
-	// or guards nothing.
+	// RequireEffective rejects restricted Services if the group does not exist or is not attached.
 	RequireEffective bool
 }
 
-// Group is the cluster's security group. Begin, Write and Knows are for one goroutine at a time, and nobody
-// else of this process writes the group; the other methods may be called from any goroutine.
+// Group reconciles the cluster's security group. The methods that write rules or read the written ones are
+// not safe for concurrent use, and nothing else in this process may write the group; the other methods are
+// safe.
 type Group struct {
 	cfg Config
-	// known are the Services for which the group holds what they want, by owner, and those that
-	// leave and for which it is closed.
+	// known are the Services with written rules, by owner, including those being removed.
 	known map[string]Demand
-	// had are the destinations that were ours at the last write: those that nobody asks for
-	// any more are closed by the next.
+	// had are the cluster's destinations at the last write: the next write removes unused ones.
 	had map[netip.Addr]bool
-	// nodes are those that this process has seen: those that are there, and those that left and that
-	// rules still name, because it was not known yet what the Services with ports there want.
+	// nodes are the addresses of current nodes, and of former ones that rules still contain, because the
+	// demand of Services with ports there was unknown.
 	nodes map[netip.Addr]bool
-	// holds says which Service was the first to name an additional address.
+	// holds is the first Service that named an additional address.
 	holds map[netip.Addr]string
-	// left are the rules of the group as the last write left them, or would have without contests.
+	// left are the rules after the last write, ignoring conflicts.
 	left []lb.SecurityRule
-	// room is what is known of how full the group is.
+	// room is the usage of the group.
 	room ledger
 }
 
@@ -88,8 +85,7 @@ func New(cfg Config) *Group {
 	return g
 }
 
-// Begin notes the nodes that are there, before the first write: of those that leave by then the
-// rules may know.
+// Begin records the current nodes before the first write, because rules may contain nodes deleted by then.
 func (g *Group) Begin() { g.sees(g.cfg.Cluster.Nodes(), nil) }
 
 func (g *Group) name() string { return "security group " + g.cfg.ID.Name }

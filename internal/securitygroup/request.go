@@ -16,45 +16,42 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Demand is what a Service wants of the security group.
+// Demand is what a Service needs from the security group.
 type Demand struct {
-	// Service is its namespace and name, with a slash, and Owner the first part of the names of
-	// all that is the Service's.
+	// Service is namespace/name, and Owner the name prefix of its Azure resources.
 	Service, Owner string
-	Desired        *service.Spec // nil if it leaves
-	// Addresses are those of its frontends, Shown those that its status showed, and Had others
-	// that it had, or still has while it leaves.
+	Desired        *service.Spec // nil if it is removed
+	// Addresses are those of its frontends, then those of its status, and others that it had or still has.
 	Addresses, Shown, Had []netip.Addr
-	// On is the load balancer where it belongs.
+	// On is its load balancer.
 	On lb.LoadBalancerID
-	// Again is what a person wrote who wants a contest to be taken up again.
+	// Again is the user's token to retry after a conflict.
 	Again string
-	// Closes is true if the group is only closed to clients whom the Access of Desired does not admit. The
-	// frontends and rules of Desired are those that the Service has now.
+	// Closes is true if the group is only closed to clients that the Access of Desired does not admit. The
+	// frontends and rules of Desired are the current ones.
 	Closes bool
 }
 
-// Request is the Demand of a Service that is due, and what came of it.
+// Request is the Demand of a due Service and its result.
 type Request struct {
 	Demand
-	// Err is why the group holds nothing for it.
+	// Err is why its rules are not written.
 	Err error
-	// Changed is true if somebody was let in at its addresses, or kept out, who was not or was.
+	// Changed is true if rules changed at its addresses.
 	Changed bool
-	// Note is what people should know although all went well; empty for nothing.
+	// Note is a warning despite success, or "".
 	Note string
-	// Contest is the one about its rules; nil if there is none.
+	// Contest is the conflict about its rules, or nil.
 	Contest *contest.Contest
 }
 
-// Knows reports whether this process has written the group for all that a Service wants: then it knows where it is
-// open for it.
+// Knows reports whether this process has written all rules of a Service, so its places are known.
 func (g *Group) Knows(owner string) bool {
 	d, ok := g.known[owner]
 	return ok && !d.Closes
 }
 
-// completeClosing adds to a Demand that closes what the group is known to hold for the Service.
+// completeClosing adds the known places of the Service to a closing Demand.
 func (g *Group) completeClosing(d Demand) Demand {
 	known, ok := g.known[d.Owner]
 	if !d.Closes || !ok {
@@ -75,13 +72,11 @@ func (d Demand) asked() contest.Asked {
 	return contest.Asked{Desired: d.Desired, On: d.On.Key(), Again: d.Again}
 }
 
-// admissions are what a Service asks for.
 func (g *Group) admissions(d Demand) []nsg.Admission {
 	nodes, _ := g.cfg.Cluster.NodesOf(d.On, d.Desired.OwnPools())
 	return d.Desired.Admissions(d.Addresses, nodes)
 }
 
-// demands are the Services of which it is known what they want, those that are due included.
 func (g *Group) demands(due []*Request) map[string]Demand {
 	all := map[string]Demand{}
 	for owner, d := range g.known {
@@ -98,22 +93,21 @@ func (g *Group) demands(due []*Request) map[string]Demand {
 	return all
 }
 
-// Unenforced returns why the group would keep nobody from a Service that says who may connect, if
-// such Services are to be refused: before anything is made for it. Otherwise the Service is
-// served, and told; see note.
+// Unenforced returns why a restricted Service must be rejected because the group is not effective, before
+// anything is created. Without RequireEffective the Service is served with a warning.
 func (g *Group) Unenforced(ctx context.Context, access service.Access) error {
 	if !g.cfg.RequireEffective || access.Unruled || !access.Limited() {
 		return nil
 	}
-	const way = "; requireEffectiveRestrictions of azure.json refuses Services that say who may connect until that is mended"
-	shown, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
+	const hint = "; requireEffectiveRestrictions of azure.json refuses Services that say who may connect until that is mended"
+	observed, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
 	switch f := fault.From(err); {
 	case f != nil && f.Class == fault.Stale:
-		return fmt.Errorf("resource group %s has no %s%s", g.cfg.ID.ResourceGroup, g.name(), way)
+		return fmt.Errorf("resource group %s has no %s%s", g.cfg.ID.ResourceGroup, g.name(), hint)
 	case err != nil:
 		return fmt.Errorf("%s: %w", g.name(), err)
-	case shown.Subnets+shown.Interfaces == 0:
-		return errors.New(g.name() + " is on no subnet and on no network interface: its rules have no effect" + way)
+	case observed.Subnets+observed.Interfaces == 0:
+		return errors.New(g.name() + " is on no subnet and on no network interface: its rules have no effect" + hint)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/nsg"
 )
 
-// behind are the nodes behind a load balancer, or anywhere, if they are known.
+// behind are the nodes behind a load balancer or anywhere, if known.
 type behind struct {
 	nodes []netip.Addr
 	known bool
@@ -24,7 +24,7 @@ type whichNodes struct {
 	anywhere bool
 }
 
-// behind looks the nodes of a load balancer up, once: thousands of Services have the same.
+// behind returns the nodes of a load balancer, cached because thousands of Services share them.
 func (s *survey) behind(g *Group, d Demand) behind {
 	key := whichNodes{d.On.Key(), d.Desired.OwnPools()}
 	b, done := s.behinds[key]
@@ -35,26 +35,24 @@ func (s *survey) behind(g *Group, d Demand) behind {
 	return b
 }
 
-// survey is what a plan of the security group is made from, but for the group.
+// survey is the input of a plan, except for the group.
 type survey struct {
 	shares []nsg.Share
-	// nodes are those of the cluster, and former those that left and that rules may still name.
+	// nodes are the current nodes; former are deleted ones that rules may still contain.
 	nodes, former []netip.Addr
-	// mine are the destinations of the Services of which it is known what they want, and former ones.
+	// mine are the destinations of known Services, current and former.
 	mine    map[netip.Addr]bool
 	behinds map[whichNodes]behind
-	// naming says which additional addresses are whose.
+	// naming determines the owners of additional addresses.
 	naming naming
 	bounds func(namespace string) bound.Settings
-	// promised are the claims for which room is promised.
+	// promised are the claims with reserved capacity.
 	promised map[string]nsg.Claim
 }
 
-// survey gathers what all Services of the cluster ask for: those that are due, those that
-// were served since the start, and of all others only where they are reached, so that
-// nothing is closed there. Those may be of another controller, and after a start they are
-// all that were not looked at yet. Those of stay are contested, and nothing is changed where
-// they are reached.
+// survey collects the demands of all Services: due ones, and those served since the start. All others, which
+// may be of another controller or not reconciled since the start, only keep their places unchanged; so do
+// those in stay, which have a conflict.
 func (g *Group) survey(due []*Request, stay map[string]bool) survey {
 	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[whichNodes]behind{}, bounds: g.cfg.Cluster.Bounds, promised: g.room.promises()}
 	s.former = without(g.nodes, s.nodes)
@@ -69,11 +67,11 @@ func (g *Group) survey(due []*Request, stay map[string]bool) survey {
 	for _, owner := range slices.Sorted(maps.Keys(g.known)) {
 		is, ok := there[owner]
 		switch known := g.known[owner]; {
-		case !ok: // it has gone, or somebody took its finalizer away
+		case !ok: // deleted, or its finalizer was removed
 			delete(g.known, owner)
 		case isDue[owner]:
 		case known.Desired == nil:
-			// It keeps nothing open while it leaves. Once it has, somebody else may serve it.
+			// Its rules are removed. Later, another controller may serve it.
 			if !sameAddresses(known.Shown, is.Addresses) {
 				delete(g.known, owner)
 			}
@@ -81,7 +79,7 @@ func (g *Group) survey(due []*Request, stay map[string]bool) survey {
 			s.add(g, owner, known, stay[owner])
 		}
 	}
-	atNodes := map[int32]bool{} // of all that are fixed: each at each node would be many
+	atNodes := map[int32]bool{} // of all fixed shares: one per Service and node would be too many
 	for _, owner := range slices.Sorted(maps.Keys(there)) {
 		if _, known := g.known[owner]; !known && !isDue[owner] {
 			s.shares = append(s.shares, fixedShare(there[owner]))
@@ -99,20 +97,19 @@ func (g *Group) survey(due []*Request, stay map[string]bool) survey {
 	return s
 }
 
-// fixedShare is that of a Service of which it is not known what it wants.
+// fixedShare returns the share of a Service with an unknown demand.
 func fixedShare(r Reached) nsg.Share {
 	return nsg.Share{
 		Service: r.Owner, Namespace: namespaceOf(r.Service), Fixed: true, Places: []nsg.Place{{Addresses: r.Addresses}}, NodePorts: r.NodePorts,
 	}
 }
 
-// namespaceOf is the namespace of a Service, by its name.
 func namespaceOf(service string) string {
 	namespace, _, _ := strings.Cut(service, "/")
 	return namespace
 }
 
-// sameAddresses reports whether two lists hold the same addresses, and any.
+// sameAddresses reports whether both lists have the same addresses and are not empty.
 func sameAddresses(a, b []netip.Addr) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.SortFunc(a, netip.Addr.Compare)
@@ -120,8 +117,7 @@ func sameAddresses(a, b []netip.Addr) bool {
 	return len(a) > 0 && slices.Equal(a, b)
 }
 
-// add adds a Service of which it is known what it wants. One whose nodes are not known is as good as one
-// of which nothing is.
+// add adds the demand of a Service. It is fixed if its nodes are unknown.
 func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 	of = s.naming.lawful(of)
 	for _, a := range s.places(of) {
@@ -150,7 +146,7 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 	s.shares = append(s.shares, share)
 }
 
-// limitedShare is the share of a Service that is only closed.
+// limitedShare returns the share of a closing demand.
 func (s *survey) limitedShare(owner string, of Demand, stays bool) nsg.Share {
 	return nsg.Share{
 		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Limit: of.Desired.Limit(of.Addresses, slices.Concat(s.nodes, s.former)),
@@ -158,7 +154,7 @@ func (s *survey) limitedShare(owner string, of Demand, stays bool) nsg.Share {
 	}
 }
 
-// places are the addresses of a Service, those that it had and those in front included.
+// places returns all addresses of a Service, including former and additional ones.
 func (s *survey) places(of Demand) []netip.Addr {
 	all := slices.Concat(of.Addresses, of.Shown, of.Had)
 	if of.Desired != nil {
@@ -167,7 +163,7 @@ func (s *survey) places(of Demand) []netip.Addr {
 	return all
 }
 
-// reached are some addresses, and some ports of all nodes.
+// reached returns the addresses, and the ports on all nodes.
 func (s *survey) reached(addresses []netip.Addr, ports []int32) []nsg.Place {
 	places := []nsg.Place{{Addresses: addresses}}
 	if len(ports) > 0 {
@@ -184,8 +180,8 @@ func (s *survey) input(observed []lb.SecurityRule) nsg.Input {
 	return in
 }
 
-// ours are the destinations of these Services: what is closed by now may be another
-// cluster's the next time.
+// ours returns the destinations of these Services. Closed ones are left out, because another cluster may use
+// them later.
 func (s *survey) ours(known map[string]Demand) map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, of := range known {
@@ -203,7 +199,7 @@ func (s *survey) ours(known map[string]Demand) map[netip.Addr]bool {
 	return all
 }
 
-// sees notes the nodes that are there. Of those that left it keeps the ones that rules still name.
+// sees records the current nodes and retains former ones that rules still contain.
 func (g *Group) sees(nodes []netip.Addr, rules []lb.SecurityRule) {
 	former := without(g.nodes, nodes)
 	named := map[netip.Addr]bool{}
@@ -221,7 +217,7 @@ func (g *Group) sees(nodes []netip.Addr, rules []lb.SecurityRule) {
 	}
 }
 
-// without are those of a set that a list does not have.
+// without returns the set minus the list.
 func without(set map[netip.Addr]bool, list []netip.Addr) []netip.Addr {
 	rest := maps.Clone(set)
 	for _, a := range list {

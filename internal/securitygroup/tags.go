@@ -12,9 +12,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// withoutUnknownTags writes what a Service wants without the service tags that Azure may not know, if Azure has
-// rejected its rules: else the group would stay as open as it was. A tag that a rule has, Azure knows. It reports
-// whether that is written.
+// withoutUnknownTags writes the rules without service tags that Azure may not know, after Azure rejected
+// them; otherwise the group would remain open. A tag in an existing rule is known. It reports whether the
+// write succeeded.
 func (g *Group) withoutUnknownTags(ctx context.Context, requests []*Request, observed lb.SecurityGroup, rejected error, valid func() bool, log *slog.Logger) bool {
 	f := fault.From(rejected)
 	if f == nil || f.Class != fault.Terminal || f.Reason != "refused" && f.Reason != "operation_failed" || len(requests) != 1 || requests[0].Desired == nil {
@@ -35,7 +35,6 @@ func (g *Group) withoutUnknownTags(ctx context.Context, requests []*Request, obs
 	return err == nil
 }
 
-// usesTag reports whether a rule has a service tag.
 func usesTag(rules []lb.SecurityRule, tag string) bool {
 	return slices.ContainsFunc(rules, func(r lb.SecurityRule) bool {
 		return slices.ContainsFunc(r.Sources, func(source string) bool { return strings.EqualFold(source, tag) })

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// Write has the group admit what these Services want, in one write. An error is that of all
-// that have none of their own. Where they compete, the first is served first.
+// Write writes the rules of these Services at once. The error applies to all requests without an Err of their
+// own. Earlier requests take precedence.
 func (g *Group) Write(ctx context.Context, requests []*Request, log *slog.Logger) error {
 	for _, r := range requests {
 		r.Demand = g.completeClosing(r.Demand)
@@ -29,7 +29,7 @@ func (g *Group) Write(ctx context.Context, requests []*Request, log *slog.Logger
 	})
 }
 
-// try reads, surveys, plans, writes, checks what Azure then shows, and notes what came of it.
+// try reads, plans, writes, verifies and records the result.
 func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool, log *slog.Logger) error {
 	observed, there, err := g.observe(ctx, requests)
 	if !there || err != nil {
@@ -55,7 +55,6 @@ func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool,
 	return err
 }
 
-// observe returns the group; false if it is not there.
 func (g *Group) observe(ctx context.Context, requests []*Request) (observed lb.SecurityGroup, there bool, err error) {
 	for _, r := range requests {
 		r.Err = nil
@@ -74,8 +73,8 @@ func (g *Group) observe(ctx context.Context, requests []*Request) (observed lb.S
 	return observed, true, nil
 }
 
-// plan plans for these Services, but for those of which something is contested: that stays as it
-// is. left are the rules as a write would leave them without contests.
+// plan computes a plan that keeps contested Services unchanged. left are the rules as written without
+// conflicts.
 func (g *Group) plan(requests []*Request, observed lb.SecurityGroup) (s survey, p nsg.Plan, left []lb.SecurityRule) {
 	s = g.survey(requests, nil)
 	p = nsg.Merge(s.input(observed.Rules))
@@ -87,7 +86,7 @@ func (g *Group) plan(requests []*Request, observed lb.SecurityGroup) (s survey, 
 	return s, p, left
 }
 
-// settle notes that the group holds what Services want, and what became of these requests.
+// settle records the written demands and the results of the requests.
 func (g *Group) settle(requests []*Request, s survey, p nsg.Plan, observed lb.SecurityGroup) {
 	for _, r := range requests {
 		if r.Err != nil {
@@ -110,8 +109,8 @@ func (g *Group) settle(requests []*Request, s survey, p nsg.Plan, observed lb.Se
 	g.shown(requests, p)
 }
 
-// note says what keeps the group from guarding the nodes. A group of a network interface
-// is not given to the interfaces of new nodes.
+// note returns a warning if the group does not protect all nodes. A group of a network interface does not
+// apply to new nodes.
 func (g *Group) note(shown lb.SecurityGroup) string {
 	switch {
 	case shown.Subnets > 0:
@@ -122,7 +121,7 @@ func (g *Group) note(shown lb.SecurityGroup) string {
 	return g.name() + " is on no subnet and on no network interface: its rules have no effect"
 }
 
-// put writes the group, and checks what Azure then shows.
+// put writes the group and verifies the response.
 func (g *Group) put(ctx context.Context, observed lb.SecurityGroup, s survey, p nsg.Plan) error {
 	observed.Rules = p.Next
 	shown, err := g.cfg.Azure.PutSecurityGroup(ctx, observed)
@@ -132,8 +131,7 @@ func (g *Group) put(ctx context.Context, observed lb.SecurityGroup, s survey, p 
 	return err
 }
 
-// check returns why what Azure shows after a write is not what was written, by what would have to
-// be written again.
+// check returns an error if a plan for the response is not empty.
 func (g *Group) check(again nsg.Plan) error {
 	if again.Empty() {
 		return nil
@@ -145,8 +143,8 @@ func (g *Group) check(again nsg.Plan) error {
 	}
 }
 
-// missing lets those go who leave, or ask for nothing: a group that is not there admits
-// nobody, and keeps nobody out. Should it be there again, its next write keeps nothing open for who has left.
+// missing handles a group that does not exist: removals succeed. If the group reappears, the next write
+// removes their rules.
 func (g *Group) missing(requests []*Request) {
 	for _, r := range requests {
 		if _, known := g.known[r.Owner]; known && r.Desired == nil {
@@ -159,7 +157,6 @@ func (g *Group) missing(requests []*Request) {
 	}
 }
 
-// refuse refuses the Services that a plan leaves out, or of whose nodes nothing is known.
 func (g *Group) refuse(requests []*Request, p nsg.Plan) {
 	for _, r := range requests {
 		if why := p.Refused[r.Owner]; why != nil {
@@ -172,8 +169,6 @@ func (g *Group) refuse(requests []*Request, p nsg.Plan) {
 	}
 }
 
-// concerns reports whether a change of a rule lets somebody in at these addresses, or keeps
-// him out, who was not or was.
 func concerns(c plan.Change, at []netip.Addr) bool {
 	was, _ := c.Was.(lb.SecurityRule)
 	is, _ := c.Is.(lb.SecurityRule)

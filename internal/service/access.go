@@ -15,28 +15,26 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Access says who may open connections to a Service. The rules of the network's security
-// group follow from it.
+// Access defines which clients may connect to a Service. It determines the security rules.
 type Access struct {
-	// Unruled is true if no security rules are made for the Service.
+	// Unruled is true if the Service gets no security rules.
 	Unruled bool
-	// Ranges and Tags are who may enter, if there are any; none of the ranges is within
-	// another one.
+	// Ranges and Tags are the allowed sources, if any. The ranges do not overlap.
 	Ranges []netip.Prefix
 	Tags   []string
-	// Restricted is true if people said who may enter, whether or not anything of that is valid.
+	// Restricted is true if the user restricts sources, even if no value is valid.
 	Restricted bool
-	// Alone is true if they are the only ones, in the virtual network too.
+	// Alone denies all other sources, including the virtual network.
 	Alone bool
-	// Additional are further addresses at which flows for the Service arrive. They are opened
-	// on its ports, and never closed: they are not its own.
+	// Additional are further destination addresses of the Service. They are allowed on its ports, but never
+	// denied, because other Services may use them.
 	Additional []netip.Addr
 }
 
-// Limited reports whether people said who may enter.
+// Limited reports whether the user restricts sources.
 func (a Access) Limited() bool { return a.Restricted || len(a.Ranges)+len(a.Tags) > 0 }
 
-// narrows reports whether every client that this admits was admitted by another one.
+// narrows reports whether every client that a admits was admitted by was.
 func (a Access) narrows(was Access, internal bool) bool {
 	if reflect.DeepEqual(a, was) {
 		return true
@@ -48,7 +46,7 @@ func (a Access) narrows(was Access, internal bool) bool {
 		return false
 	}
 	if !was.Limited() {
-		return !internal // an internal one admits the virtual network alone
+		return !internal // an internal Service admits the virtual network only
 	}
 	return within(a.Tags, was.Tags) && !slices.ContainsFunc(a.Ranges, func(p netip.Prefix) bool {
 		return !slices.ContainsFunc(was.Ranges, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
@@ -59,7 +57,7 @@ func within[T comparable](some, all []T) bool {
 	return !slices.ContainsFunc(some, func(one T) bool { return !slices.Contains(all, one) })
 }
 
-// Narrows reports whether a Service wants what it wanted before, but for fewer clients that may connect.
+// Narrows reports whether s differs from was only in admitting fewer clients.
 func (s *Spec) Narrows(was *Spec) bool {
 	if s == nil || was == nil {
 		return false
@@ -69,15 +67,17 @@ func (s *Spec) Narrows(was *Spec) bool {
 	return s.Access.narrows(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
 }
 
-// Restriction is the upper bound of the clients of a Service. Its valid parts count even if the Service is invalid.
+// Restriction is the upper bound of a Service's clients. Its valid parts apply even if the Service is
+// invalid.
 type Restriction struct {
 	Access   Access
 	Internal bool
-	// Flaws are what is wrong with the Access.
+	// Flaws are the errors in Access.
 	Flaws []Flaw
 }
 
-// RestrictionOf reads the Restriction of a Service. An unclear value of the annotation Internal counts as "true".
+// RestrictionOf returns the Restriction of a Service. An invalid value of annotation Internal counts as
+// "true".
 func RestrictionOf(s Service) Restriction {
 	r := &reader{annotations: s.Annotations}
 	is := Restriction{Access: r.access(s), Internal: r.yes(Internal) || unclear(r.text(Internal))}
@@ -85,13 +85,13 @@ func RestrictionOf(s Service) Restriction {
 	return is
 }
 
-// Restriction is that of a valid Service.
+// Restriction returns the Restriction of a valid Service.
 func (s *Spec) Restriction() Restriction { return Restriction{Access: s.Access, Internal: s.Internal} }
 
-// IsOpen reports whether Weir denies no client by a Restriction.
+// IsOpen reports whether the Restriction denies no client.
 func (r Restriction) IsOpen() bool { return r.Access.Unruled || !r.Access.Limited() && !r.Internal }
 
-// IsWithin reports whether another Restriction certainly admits every client that this one admits.
+// IsWithin reports whether other certainly admits every client that r admits.
 func (r Restriction) IsWithin(other Restriction) bool {
 	return r.Internal == other.Internal && r.Access.narrows(other.Access, r.Internal)
 }
@@ -103,7 +103,7 @@ func (r *reader) access(s Service) Access {
 	}
 	from := "spec.loadBalancerSourceRanges"
 	ranges := r.ranges(from, s.SourceRanges)
-	if len(s.SourceRanges) == 0 { // as Kubernetes has it
+	if len(s.SourceRanges) == 0 { // same precedence as Kubernetes
 		from = SourceRanges
 		text, _ := r.text(from)
 		ranges = r.ranges(from, words(text))
@@ -111,7 +111,7 @@ func (r *reader) access(s Service) Access {
 	text, _ := r.text(AllowedIPRanges)
 	more := r.ranges(AllowedIPRanges, words(text))
 	if len(more) > len(ranges) {
-		from = AllowedIPRanges // where most of them are
+		from = AllowedIPRanges // the field with more ranges
 	}
 	a.Ranges = collapse(slices.Concat(ranges, more))
 	if n := len(a.Ranges); n > mostRanges {
@@ -129,12 +129,10 @@ func (r *reader) access(s Service) Access {
 	return a
 }
 
-// words reads what is separated by commas, space, or both.
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 }
 
-// ranges reads CIDRs.
 func (r *reader) ranges(field string, texts []string) []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range texts {
@@ -156,8 +154,8 @@ func (r *reader) ranges(field string, texts []string) []netip.Prefix {
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// collapse leaves out ranges that are within others: Azure takes no two that overlap in one
-// rule. In this order a range comes before all that are within it, and these right behind it.
+// collapse removes ranges within others, because Azure rejects overlapping ranges in a rule. In this order a
+// range precedes those it contains.
 func collapse(all []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(all, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
@@ -171,12 +169,10 @@ func collapse(all []netip.Prefix) []netip.Prefix {
 	return kept
 }
 
-// tagRule is what service tags look like, a region behind a dot included. Which there are
-// only Azure knows.
+// tagRule matches service tags with an optional region; only Azure knows which exist. See
 // https://learn.microsoft.com/azure/virtual-network/service-tags-overview
 var tagRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_-]+)*$`)
 
-// serviceTags reads the tags, each once.
 func (r *reader) serviceTags() []string {
 	var tags []string
 	known := map[string]bool{}
@@ -197,7 +193,7 @@ func (r *reader) serviceTags() []string {
 	return tags
 }
 
-// additional reads the addresses that a load balancer in front of this one has.
+// additional returns the addresses of load balancers in front of this one.
 func (r *reader) additional() []netip.Addr {
 	var all []netip.Addr
 	known := map[netip.Addr]bool{}
@@ -221,21 +217,18 @@ func (r *reader) additional() []netip.Addr {
 	return all
 }
 
-// notPublic are the ranges that no load balancer in front of this one has its address in: those
-// of private networks, of machines themselves, of Azure's own services at 168.63.129.16, and of
-// groups.
-// https://www.iana.org/assignments/iana-ipv4-special-registry
+// notPublic are ranges that a load balancer in front cannot use: private, link-local, Azure platform
+// (168.63.129.16) and multicast addresses. See https://www.iana.org/assignments/iana-ipv4-special-registry
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
 	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// global is where all public addresses of IPv6 are.
 var global = netip.MustParsePrefix("2000::/3")
 
-// public reports whether an address can be that of a public load balancer. All others are
-// nodes', pods' and machines' of private networks, and closed or open for reasons of theirs.
+// public reports whether a public load balancer can have the address. Others belong to nodes, pods and
+// machines.
 func public(a netip.Addr) bool {
 	if !a.Is4() {
 		return global.Contains(a)
@@ -243,11 +236,10 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// mostNamed bounds what is read of an annotation whose Service is not looked at.
+// mostNamed limits parsing of a Service that is not validated.
 const mostNamed = 100
 
-// AdditionalOf returns the addresses that a value of the annotation AdditionalIPs names, as far
-// as a Service may name them.
+// AdditionalOf returns the valid addresses in a value of annotation AdditionalIPs.
 func AdditionalOf(value string) []netip.Addr {
 	var all []netip.Addr
 	for _, text := range strings.SplitN(value, ",", mostNamed+1)[:min(mostNamed, strings.Count(value, ",")+1)] {
@@ -258,27 +250,24 @@ func AdditionalOf(value string) []netip.Addr {
 	return all
 }
 
-// What one Service may list. Each is what Azure takes in all, so whoever lists more would be
-// refused there, after everybody else has waited for the work.
+// Limits of one Service. Each is an Azure limit, so more would fail only after delaying other Services. See
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
 const (
 	mostRanges         = lb.MostSecurityPrefixes
-	mostServiceTags    = lb.MostSecurityRules // each is a rule of its own
+	mostServiceTags    = lb.MostSecurityRules // each is a separate rule
 	mostAdditional     = lb.MostSecurityPrefixes
 	mostRules          = 1500 // of a Standard load balancer
-	mostConfigurations = 1000 // load balancers of a subscription in a region
+	mostConfigurations = 1000 // load balancers of a subscription per region
 	mostIPTags         = lb.MostTags
 )
 
-// mostProblems is how many problems of one Service are told: whoever mends these hears of the
-// others.
 const mostProblems = 10
 
-// tooMany says that a list is too long, and reports so. unit says what is listed.
-func (r *reader) tooMany(field string, n, most int, unit, because string) bool {
-	if n <= most {
+// tooMany reports whether n exceeds the limit, and records the problem. unit names the listed items.
+func (r *reader) tooMany(field string, n, limit int, unit, because string) bool {
+	if n <= limit {
 		return false
 	}
-	r.wrong(field, fmt.Sprintf("%d %s", n, unit), fmt.Sprintf("at most %d: %s", most, because))
+	r.wrong(field, fmt.Sprintf("%d %s", n, unit), fmt.Sprintf("at most %d: %s", limit, because))
 	return true
 }

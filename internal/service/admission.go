@@ -13,22 +13,20 @@ import (
 	"weir.dev/weir/internal/nsg"
 )
 
-// The service tags that stand for everybody outside of the virtual network, and for those
-// who ask the probes.
+// The service tags for the Internet and for health probes.
 const (
 	internet  = "Internet"
 	azureSelf = "AzureLoadBalancer"
 )
 
-// Admissions are what a Service asks of the network's security group: addresses are those
-// of its frontends, in their order, and nodes those that its load balancer sends flows to.
+// Admissions returns the security rules that a Service needs: addresses are those of its frontends in order,
+// and nodes are the backend nodes.
 //
-// The group sees a flow as it reaches a node. With floating IP it is for the frontend's
-// address and port; without it, for the node's own, at the node port.
+// The security group sees a flow at the node. With floating IP the destination is the frontend's address and
+// port, otherwise the node's address and node port.
 //
-// A public Service lets the Internet in unless people say whom else. An internal one asks
-// for nothing then: the group's own rules let the virtual network in. So does the Azure
-// cloud provider, of whose internal Services none has a rule.
+// A public Service admits the Internet unless sources are restricted. An internal one then needs no rule,
+// because default rules admit the virtual network; cloud-provider-azure does the same.
 func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	if spec.Access.Unruled {
 		return nil
@@ -38,7 +36,7 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 		family := f.Frontend.Family
 		for _, g := range spec.gates(f) {
 			if !g.floating && g.protocol == lb.Any {
-				continue // all ports of all nodes are nobody's to open or close
+				continue // no Service may open or close all ports of the nodes
 			}
 			a := nsg.Admission{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
 			own, further := of(family, nodes), []netip.Addr(nil)
@@ -60,7 +58,8 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	return all
 }
 
-// Limit returns the upper bound of the Service's clients. Addresses and nodes are as for Admissions.
+// Limit returns the upper bound of the Service's clients. The addresses are those of its frontends in order,
+// the nodes are the backend nodes.
 func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
 	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.Limited()}
 	spec.Access, spec.Internal = Access{Additional: spec.Access.Additional}, false
@@ -68,7 +67,7 @@ func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
 	return l
 }
 
-// Denials are those Admissions that deny clients, with those that probes need then.
+// Denials returns the rules that deny clients, and those that probes then need.
 func (spec Spec) Denials(addresses, nodes []netip.Addr) []nsg.Admission {
 	if !spec.Access.Limited() {
 		return nil
@@ -77,8 +76,7 @@ func (spec Spec) Denials(addresses, nodes []netip.Addr) []nsg.Admission {
 	return spec.Admissions(addresses, nodes)
 }
 
-// boundSecurityRules leaves out the service tags of a Service whose sources, protocols and families make more security rules than
-// a group holds, before they are spelled out.
+// boundSecurityRules removes the service tags if the Service needs more security rules than a group can have.
 func (r *reader) boundSecurityRules(spec *Spec) {
 	if spec.Access.Unruled {
 		return
@@ -94,14 +92,14 @@ func (r *reader) boundSecurityRules(spec *Spec) {
 	}
 }
 
-// gate is how flows of one protocol get in.
+// gate is how flows of one protocol reach a node.
 type gate struct {
 	protocol string
 	ports    []string
 	floating bool
 }
 
-// gates are those of a frontend: the ports of a protocol stand in one rule.
+// gates returns the gates of a frontend; one rule has all ports of a protocol.
 func (spec Spec) gates(f Frontend) []gate {
 	var all []gate
 	for _, r := range spec.Rules {
@@ -126,7 +124,6 @@ func (spec Spec) gates(f Frontend) []gate {
 	return all
 }
 
-// gatePort is where flows of a rule arrive at the node.
 func gatePort(r lb.Rule) string {
 	switch {
 	case r.Transport == lb.All:
@@ -137,8 +134,8 @@ func gatePort(r lb.Rule) string {
 	return strconv.Itoa(int(r.BackendPort))
 }
 
-// sources are who may enter, each a rule of its own: Azure takes one service tag in a rule,
-// and no ranges beside it.
+// sources returns the sources of each security rule: Azure accepts one service tag per rule, and no ranges
+// with it.
 func (spec Spec) sources(family lb.Family) [][]string {
 	if !spec.Access.Limited() {
 		if spec.Internal {
@@ -162,9 +159,8 @@ func (spec Spec) sources(family lb.Family) [][]string {
 	return all
 }
 
-// denials keep out whom the Service does not name, in the virtual network too. A frontend's
-// address is closed on all its ports. A node has other ports, and is asked by probes at
-// these: they still get in.
+// denials deny all other sources, including the virtual network. A frontend address is closed on all ports.
+// At a node address only the Service's ports are closed, and probes remain allowed.
 func (spec Spec) denials(a nsg.Admission, floating bool) []nsg.Admission {
 	if !spec.Access.Alone || !spec.Access.Limited() {
 		return nil
@@ -179,14 +175,12 @@ func (spec Spec) denials(a nsg.Admission, floating bool) []nsg.Admission {
 	return []nsg.Admission{a, deny}
 }
 
-// OwnPools reports whether a Service has pools of its own, which have nodes that host its endpoints
-// wherever those are.
+// OwnPools reports whether the Service has dedicated pools, which contain the nodes with its endpoints.
 func (spec Spec) OwnPools() bool {
 	return slices.ContainsFunc(spec.Pools, func(p Pool) bool { return !p.Shared })
 }
 
-// NodePorts are the ports at the nodes' own addresses where flows for the Service arrive;
-// none with floating IP.
+// NodePorts returns the node ports that receive flows; none with floating IP.
 func (spec Spec) NodePorts() []int32 {
 	var all []int32
 	for _, r := range spec.Rules {
@@ -201,9 +195,8 @@ func of(family lb.Family, addresses []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool { return !family.Of(a) })
 }
 
-// Unenforced says which restrictions of a Service have no effect, because no security rule
-// follows from them, and why; empty if there are none. guarded is true if there is a security
-// group for the rules. Whoever restricts a Service takes it for restricted.
+// Unenforced describes the restrictions of a Service that have no effect because they create no security
+// rule; "" if none. guarded is true if a security group is configured.
 func (s Service) Unenforced(guarded bool) string {
 	r := &reader{annotations: s.Annotations}
 	limits := s.limits()
@@ -229,13 +222,12 @@ func withoutEffect(fields []string, why string) string {
 	return "restrictions without effect: " + strings.Join(fields, ", ") + ": " + why
 }
 
-// limits are the fields of a Service that say who may connect. One whose value nobody can read
-// says so, too.
+// limits returns the fields that restrict sources, including invalid ones.
 func (s Service) limits() []string {
 	r := &reader{annotations: s.Annotations}
 	var all []string
 	ranges := SourceRanges
-	if len(s.SourceRanges) > 0 { // it goes before the annotation
+	if len(s.SourceRanges) > 0 { // it takes precedence over the annotation
 		ranges = ""
 		all = append(all, "spec.loadBalancerSourceRanges")
 	}

@@ -30,7 +30,7 @@ func spellAdmissions(all []nsg.Admission) string {
 
 func ranges(list ...string) func(*Service) { return func(s *Service) { s.SourceRanges = list } }
 
-// What Services ask of the security group.
+// The security rules that Services need.
 func TestAdmissions(t *testing.T) {
 	only, alone := ranges("10.0.0.0/8"), with(DenyAllExcept, "true")
 	direct := with(DisableFloatingIP, "true")
@@ -79,8 +79,8 @@ func TestAdmissions(t *testing.T) {
 	}
 }
 
-// A group that the Azure cloud provider filled needs no change for its Services, whoever
-// looks first. Some of its names and all of its order are its own.
+// A security group written by cloud-provider-azure needs no change, in either order. Some names and the order
+// remain.
 func TestAnAdoptedGroupStaysAsItIs(t *testing.T) {
 	text, err := os.ReadFile("testdata/adopted.json")
 	if err != nil {

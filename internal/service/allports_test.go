@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Without floating IP a rule for all ports reaches all ports of the nodes, those of machines
-// and of other tenants included: no Service opens or closes them.
+// Without floating IP an all-ports rule would include all ports of the nodes, so no Service opens or closes
+// them.
 func TestNobodyHasAllPortsOfTheNodes(t *testing.T) {
 	direct, all := with(DisableFloatingIP, "true"), with(HAPorts, "true")
 	for about, s := range map[string]Service{

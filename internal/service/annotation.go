@@ -13,10 +13,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// prefix is that of all annotations.
 const prefix = "service.beta.kubernetes.io/"
 
-// The annotations that are read here.
+// The supported annotations.
 const (
 	Internal          = prefix + "azure-load-balancer-internal"
 	InternalSubnet    = prefix + "azure-load-balancer-internal-subnet"
@@ -48,15 +47,15 @@ const (
 	DisableSecurityRules = prefix + "azure-disable-load-balancer-nsg-rule"
 )
 
-// AllowRemoval is Weir's annotation on a Service by which a person gives its addresses up.
+// AllowRemoval is the Weir annotation by which the user allows removing the Service's addresses.
 const AllowRemoval = "weir.dev/allow-removal"
 
-// ofPort names an annotation of one port, such as port_80_no_lb_rule.
+// ofPort returns a per-port annotation such as port_80_no_lb_rule.
 func ofPort(port int32, what string) string {
 	return fmt.Sprintf("%sport_%d_%s", prefix, port, what)
 }
 
-// The annotations of one port.
+// The per-port annotations.
 const (
 	portNoRule         = "no_lb_rule"
 	portNoProbe        = "no_probe_rule"
@@ -67,21 +66,20 @@ const (
 	portProbePath      = "health-probe_request-path"
 )
 
-// Problem is something that keeps a Service from being realised.
+// Problem is an error that blocks a Service.
 type Problem struct {
-	// Field is the annotation, or the field of the Service.
+	// Field is the annotation or the field of the Service.
 	Field string
-	// Value is what stands there; Want says what may.
+	// Value is the current value, followed by a description of the allowed ones.
 	Value, Want string
 }
 
-// Error names the field, the value and what is allowed. The value is quoted: it is
-// whatever somebody wrote.
+// Error returns field, quoted value and allowed values.
 func (p Problem) Error() string {
 	return fmt.Sprintf("%s is %q: want %s", p.Field, shorten(p.Value), p.Want)
 }
 
-// shorten keeps a value of an annotation, which may have 256 KiB, fit for an event.
+// shorten truncates a value for an event; annotations can have 256 KiB.
 func shorten(value string) string {
 	if runes := []rune(value); len(runes) > 80 {
 		return string(runes[:80]) + "…"
@@ -89,7 +87,7 @@ func shorten(value string) string {
 	return value
 }
 
-// reader reads the annotations of a Service, and collects what is wrong with them.
+// reader parses the annotations of a Service and collects problems.
 type reader struct {
 	annotations map[string]string
 	problems    []Problem
@@ -104,13 +102,12 @@ func (r *reader) wrong(field, value, want string) {
 	}
 }
 
-// text returns an annotation without the space around it, and whether it says anything.
 func (r *reader) text(name string) (string, bool) {
 	value := strings.TrimSpace(r.annotations[name])
 	return value, value != ""
 }
 
-// yes reads "true" or "false", in any case, as the Azure cloud provider does.
+// yes parses "true" or "false", case-insensitively like cloud-provider-azure.
 func (r *reader) yes(name string) bool {
 	value, ok := r.text(name)
 	switch {
@@ -123,21 +120,21 @@ func (r *reader) yes(name string) bool {
 	return false
 }
 
-// number reads a whole number within bounds, of a unit if it has one.
-func (r *reader) number(name, unit string, least, most, standard int32) int32 {
+// number parses an integer within bounds; unit is for messages.
+func (r *reader) number(name, unit string, minimum, maximum, fallback int32) int32 {
 	value, ok := r.text(name)
 	if !ok {
-		return standard
+		return fallback
 	}
 	n, err := strconv.ParseInt(value, 10, 32)
-	if err != nil || n < int64(least) || n > int64(most) {
-		r.wrong(name, value, fmt.Sprintf("a whole number%s from %d to %d", unit, least, most))
-		return standard
+	if err != nil || n < int64(minimum) || n > int64(maximum) {
+		r.wrong(name, value, fmt.Sprintf("a whole number%s from %d to %d", unit, minimum, maximum))
+		return fallback
 	}
 	return int32(n)
 }
 
-// first returns the first of the annotations that is set, or the last.
+// first returns the first annotation that is set, or the last.
 func (r *reader) first(names ...string) string {
 	for _, name := range names {
 		if _, ok := r.text(name); ok {
@@ -147,7 +144,6 @@ func (r *reader) first(names ...string) string {
 	return names[len(names)-1]
 }
 
-// address reads an IP address of a family.
 func (r *reader) address(name, value string, family lb.Family) netip.Addr {
 	ip, err := netip.ParseAddr(value)
 	if err != nil || !family.Of(ip) || ip.Zone() != "" {
@@ -157,7 +153,7 @@ func (r *reader) address(name, value string, family lb.Family) netip.Addr {
 	return ip
 }
 
-// pairs reads "a=b,c=d".
+// pairs parses "a=b,c=d".
 func (r *reader) pairs(name string, check func(key, value string) string) map[string]string {
 	text, ok := r.text(name)
 	if !ok {
@@ -183,7 +179,6 @@ func (r *reader) pairs(name string, check func(key, value string) string) map[st
 	return pairs
 }
 
-// tag says what is wrong with a tag, as what is wanted; empty if nothing.
 func tag(key, value string) string {
 	if !lb.ValidTag(key, value) {
 		return lb.TagRule
@@ -191,10 +186,9 @@ func tag(key, value string) string {
 	return ""
 }
 
-// dnsRule is Azure's for the label of a public IP's name.
 var dnsRule = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)
 
-// known are the annotations that have an effect, but for those of ports.
+// known are the supported annotations, without those of ports.
 var known = []string{
 	Internal, InternalSubnet, IPv4, IPv6, PIPName, PIPNameIPv6, PIPPrefixID, PIPPrefixIDIPv6, PIPResourceGroup,
 	PIPTags, PIPIPTags, DNSLabel, AdditionalIPs, ProbeProtocol, ProbeInterval, ProbeThreshold, ProbePath,
@@ -208,9 +202,8 @@ var (
 	ofPortRule   = regexp.MustCompile(`^port_[1-9][0-9]{0,4}_(.+)$`)
 )
 
-// Unknown returns the annotations of a Service that speak of Azure load balancers and have no
-// effect, because they are misspelt or not supported, in order. Those of other clouds are none
-// of them.
+// Unknown returns the sorted Azure load balancer annotations without effect, because they are misspelled or
+// unsupported.
 func (s Service) Unknown() []string {
 	var all []string
 	for name := range s.Annotations {

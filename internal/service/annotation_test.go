@@ -23,7 +23,7 @@ func spell(tags map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// shown is a part of the Spec of a Service, as show spells it.
+// shown is a part of a Spec as formatted by show.
 type shown struct {
 	about   string
 	service Service
@@ -74,7 +74,7 @@ func theLabel(w Spec) string {
 	return fmt.Sprintf("%q %v, tagged %v", p.DNSLabel, p.SetsDNSLabel, p.Tags[TagDNSLabel] != "")
 }
 
-// What the annotations of frontends and their addresses do.
+// Annotations of frontends and addresses.
 func TestAnnotationsOfAddresses(t *testing.T) {
 	prefixID := subscription + "/resourceGroups/net/providers/Microsoft.Network/publicIPPrefixes/p"
 	showsAll(t, []shown{
@@ -101,7 +101,7 @@ func TestAnnotationsOfAddresses(t *testing.T) {
 	})
 }
 
-// What those of rules do.
+// Annotations of rules.
 func TestAnnotationsOfRules(t *testing.T) {
 	showsAll(t, []shown{
 		{"no floating IP", web(with(DisableFloatingIP, "true")), theRule, "Tcp 80->30080 floating false idle 4 reset true"},
@@ -114,7 +114,7 @@ func TestAnnotationsOfRules(t *testing.T) {
 	})
 }
 
-// What those of probes do.
+// Annotations of probes.
 func TestAnnotationsOfProbes(t *testing.T) {
 	showsAll(t, []shown{
 		{"no probe for a port", web(with(ofPort(80, portNoProbe), "true")), theProbe, "none"},
@@ -138,7 +138,7 @@ func TestAnnotationsOfProbes(t *testing.T) {
 	})
 }
 
-// A bad value is named with its annotation and with what is allowed, and nothing is desired.
+// A problem names the annotation and the allowed values, and nothing is desired.
 func TestBadValues(t *testing.T) {
 	tests := []struct {
 		service Service
@@ -200,7 +200,7 @@ func TestEverythingThatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-// An annotation may hold 256 KiB of anything.
+// An annotation may have 256 KiB of any content.
 func TestAProblemIsShortAndQuoted(t *testing.T) {
 	_, problems := Desired(web(with(Internal, strings.Repeat("x\n\x1b[31m", 1000))), settings())
 	if text := problems[0].Error(); len(text) > 500 || strings.ContainsAny(text, "\n\x1b") {
@@ -243,8 +243,8 @@ func manyTags(n int) string {
 	return strings.Join(pairs, ",")
 }
 
-// Behind a Private Link Service with the PROXY protocol the probe that is asked for applies, at the node port: kube-proxy
-// does not understand the header that all probes have.
+// Behind a Private Link Service with PROXY protocol, the requested probe applies at the node port, because
+// kube-proxy does not support the header.
 func TestProbesBehindAPrivateLinkServiceWithTheProxyProtocol(t *testing.T) {
 	create, proxy, tcp := with(PLSCreate, "true"), with(PLSProxyProtocol, "true"), with(ProbeProtocol, "tcp")
 	set := settings()

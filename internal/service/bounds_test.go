@@ -12,8 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A list as long as Azure takes it is read; one that is longer by one is refused, in words that
-// name the field, the length and the bound.
+// A list of Azure's maximum length is accepted. A longer one is rejected with field, length and limit.
 func TestListsAreBounded(t *testing.T) {
 	ranges := func(n int) []string {
 		return strings.Split(joined(n, func(i int) string { return host(2*i) + "/32" }), ",")
@@ -42,7 +41,7 @@ func TestListsAreBounded(t *testing.T) {
 		{PIPIPTags, 50, func(n int) Service {
 			return web(with(PIPIPTags, joined(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
 		}, "51 IP tags"},
-		{PIPTags, 48, func(n int) Service { // and two of Weir's
+		{PIPTags, 48, func(n int) Service { // plus two of Weir
 			return web(with(PIPTags, joined(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
 		}, "t0=x"},
 		{"spec.ports", 1500, func(n int) Service { return web(ports(manyPorts(1 << 20)[:n]...)) }, "1501 rules"},
@@ -62,7 +61,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// What is listed twice, or within something else that is listed, counts once.
+// Duplicates and contained values count once.
 func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
 	twice := joined(9000, func(i int) string { return host(i%4000*2) + "/32" })
 	w := desired(t, web(with(AllowedIPRanges, twice)), settings())
@@ -79,7 +78,7 @@ func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
 	}
 }
 
-// Of a Service with many faults the first are told.
+// Only the first problems are reported.
 func TestFewProblemsAreTold(t *testing.T) {
 	w, _ := Desired(web(with(AllowedIPRanges, joined(500, strconv.Itoa))), settings())
 	if len(w.Flaws) != mostProblems || w.Flaws[0].Value != "0" {
@@ -87,7 +86,7 @@ func TestFewProblemsAreTold(t *testing.T) {
 	}
 }
 
-// What is left of ranges admits the same, none is within another, and they are in order.
+// Property: collapse admits the same addresses, without overlaps and sorted.
 func TestLawCollapse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []netip.Prefix

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// What the API server takes of one object: 1.5 MiB of it all, 256 KiB of annotations.
+// Kubernetes limits: 1.5 MiB per object, 256 KiB of annotations.
 const (
 	largestObject      = 3 << 19
 	largestAnnotations = 1 << 18
 )
 
-// listOf returns texts of this form, separated by commas, up to a size.
+// listOf returns formatted texts up to a total size.
 func listOf(size int, form func(i int) string) []string {
 	var all []string
 	for i, used := 0, 0; ; i++ {
@@ -33,7 +33,6 @@ func host(i int) string {
 	return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}).String()
 }
 
-// largest are Services as large as the API server takes them.
 func largest() map[string]Service {
 	text := func(all []string) string { return strings.Join(all, ",") }
 	annotated := func(name string, form func(i int) string) Service {
@@ -66,7 +65,7 @@ func largest() map[string]Service {
 	}
 }
 
-// manyPorts are as many as fit in a size, as JSON writes them.
+// manyPorts returns as many ports as fit a size in JSON.
 func manyPorts(size int) []Port {
 	var all []Port
 	for i := 1; i < 65536 && size > 0; i++ {
@@ -76,11 +75,10 @@ func manyPorts(size int) []Port {
 	return all
 }
 
-// clearly is far more than a computation takes that grows with its input, on any machine, and
-// far less than one that grows with the square of it.
+// clearly is far more than linear time and far less than quadratic time on any machine.
 const clearly = 10 * time.Second
 
-// ends fails a test whose computation does not end.
+// ends fails the test if do does not return in time.
 func ends(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -112,7 +110,7 @@ func BenchmarkLargest(b *testing.B) {
 	}
 }
 
-// Whatever the API server takes of somebody is read in time that grows with its length.
+// The largest Services are parsed in linear time.
 func TestTheLargestServicesAreRead(t *testing.T) {
 	for name, s := range largest() {
 		ends(t, name, func() {
@@ -127,7 +125,7 @@ func TestTheLargestServicesAreRead(t *testing.T) {
 	}
 }
 
-// What is twice as long takes about twice as many allocations.
+// Twice the length needs about twice the allocations.
 func TestReadingGrowsWithTheLength(t *testing.T) {
 	for _, tt := range []struct {
 		about string

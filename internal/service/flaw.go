@@ -9,14 +9,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Flaw is something that is wrong with a part of a Service, which is served without that part.
+// Flaw is an error in a part of a Service, which is served without that part.
 type Flaw struct {
 	Problem
-	// Effect is what the Service lacks by that.
+	// Effect describes the consequence.
 	Effect string
 }
 
-// Error names what is wrong, and what follows.
+// Error returns the problem and its effect.
 func (f Flaw) Error() string { return f.Problem.Error() + ". " + f.Effect }
 
 // The effects of flaws.
@@ -27,13 +27,12 @@ const (
 	unservedPort = "The port is not served"
 )
 
-// flaws collects them.
 type flaws struct {
 	flaws []Flaw
 	ports map[PortRef]bool // that Azure cannot serve
 }
 
-// flawed adds a flaw, unless there are many already.
+// flawed adds a flaw, up to the limit.
 func (l *flaws) flawed(field, value, want, effect string) {
 	f := Flaw{Problem{Field: field, Value: value, Want: want}, effect}
 	if len(l.flaws) < mostProblems && !slices.Contains(l.flaws, f) {
@@ -41,7 +40,7 @@ func (l *flaws) flawed(field, value, want, effect string) {
 	}
 }
 
-// unserved leaves a port out that Azure cannot serve.
+// unserved excludes a port that Azure cannot serve.
 func (l *flaws) unserved(p Port, field, value, want string) {
 	if l.isUnserved(p) {
 		return
@@ -50,12 +49,12 @@ func (l *flaws) unserved(p Port, field, value, want string) {
 		l.ports = map[PortRef]bool{}
 	}
 	l.ports[PortRef{p.Port, p.Protocol}] = true
-	l.flaws = append(l.flaws, Flaw{Problem{ofPorts(p, field), value, want}, unservedPort}) // the status names each
+	l.flaws = append(l.flaws, Flaw{Problem{ofPorts(p, field), value, want}, unservedPort}) // no limit: the status needs each
 }
 
 func (l *flaws) isUnserved(p Port) bool { return l.ports[PortRef{p.Port, p.Protocol}] }
 
-// withoutPorts calls wrong for the flaws of ports if Azure can serve none of them.
+// withoutPorts calls wrong for the flaws of ports if no port can be served.
 func (l *flaws) withoutPorts(rules []lb.Rule, wrong func(field, value, want string)) {
 	for _, f := range l.flaws {
 		if len(rules) == 0 && f.Effect == unservedPort {
@@ -64,8 +63,7 @@ func (l *flaws) withoutPorts(rules []lb.Rule, wrong func(field, value, want stri
 	}
 }
 
-// strictly reads "true" or "false" of a restriction. What is neither of them counts as the stricter one, with an
-// effect that says so.
+// strictly parses a boolean restriction. An invalid value counts as the stricter one and adds a flaw.
 func (r *reader) strictly(name string, stricter bool, effect string) bool {
 	if !unclear(r.text(name)) {
 		return r.yes(name)
@@ -74,7 +72,6 @@ func (r *reader) strictly(name string, stricter bool, effect string) bool {
 	return stricter
 }
 
-// unclear reports whether an annotation that is to be "true" or "false" is neither of them.
 func unclear(value string, is bool) bool {
 	return is && !strings.EqualFold(value, "false") && !strings.EqualFold(value, "true")
 }

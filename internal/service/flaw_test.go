@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A restriction with an error in it has its valid parts in force, and denies all others.
+// The valid parts of a restriction with an error apply, and all else is denied.
 func TestARestrictionWithAnErrorDenies(t *testing.T) {
 	const nobody, some = "", "Allow IPv4 Tcp from 192.0.2.0/24 to [20.0.0.1] at 80"
 	const denied = "\nDeny IPv4 * from * to [20.0.0.1] at *"
@@ -56,8 +56,8 @@ func TestARestrictionWithAnErrorDenies(t *testing.T) {
 	}
 }
 
-// A port that Azure cannot serve leaves the others as they are. One of SCTP takes a rule for all ports of an internal
-// frontend, and is probed by a port of TCP.
+// A port that Azure cannot serve does not affect others. An SCTP port needs an all-ports rule of an internal
+// frontend and is probed on a TCP port.
 func TestAPortThatAzureCannotServe(t *testing.T) {
 	tcp, sctp := Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "SCTP", Port: 30102, NodePort: 30103}
 	same := Port{Protocol: "SCTP", Port: 80, NodePort: 30081}
@@ -111,7 +111,7 @@ func TestAPortThatAzureCannotServe(t *testing.T) {
 
 func sharesAddress(s *Service) { s.SharesAddress = true }
 
-// Which private addresses a Service asks for.
+// The private addresses that a Service requests.
 func TestPrivateAddresses(t *testing.T) {
 	for about, tt := range map[string]struct {
 		service  Service
@@ -133,8 +133,8 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// Whatever is wrong in the restrictions of a Service, it admits what it would admit without the wrong parts, and
-// where nothing is left, nobody of the Internet. The wrong parts are named.
+// Property: a Service with invalid restrictions admits what it would admit without the invalid parts; if none
+// is left, nothing from the Internet. The invalid parts are reported.
 func TestLawRestrictionsWithErrors(t *testing.T) {
 	good := map[string][]string{
 		AllowedIPRanges: {"192.0.2.0/24", "198.51.100.7/32", "2001:db8::/32"}, AllowedServiceTags: {"AzureCloud", "AzureFrontDoor.Backend"},
@@ -193,7 +193,7 @@ func TestLawRestrictionsWithErrors(t *testing.T) {
 	})
 }
 
-// One label cannot be that of two public IPs: that of the first family has it, and the user is told.
+// Two public IPs cannot have the same label: that of the first family gets it, and the user is informed.
 func TestADNSLabelOfTwoFamilies(t *testing.T) {
 	for about, families := range map[string][]lb.Family{"IPv4": {lb.IPv4, lb.IPv6}, "IPv6": {lb.IPv6, lb.IPv4}} {
 		w := desired(t, web(func(s *Service) { s.Families = families }, with(DNSLabel, "dual")), settings())

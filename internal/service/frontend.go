@@ -14,20 +14,19 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Frontend is a frontend of one family with what it takes to make it.
+// Frontend is a frontend of one family and its public IP.
 type Frontend struct {
 	Frontend lb.Frontend
-	// PublicIP is what a public frontend needs; nil for a private one.
+	// PublicIP is nil for a private frontend.
 	PublicIP *PublicIP
-	// stem and suffix are what the names of rules and probes begin and end with.
+	// stem and suffix are the prefix and suffix of rule and probe names.
 	stem, suffix string
 }
 
-// subnetRule is Azure's for names of subnets:
+// subnetRule is Azure's rule for subnet names. See
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 var subnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 
-// frontends returns a frontend for each family.
 func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
 	subnet, names := r.text(InternalSubnet)
 	if names && !subnetRule.MatchString(subnet) {
@@ -54,7 +53,6 @@ func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
 	return frontends
 }
 
-// private makes a frontend one with an address of a subnet.
 func (r *reader) private(f *lb.Frontend, s Service, set Settings, subnet string) {
 	if set.VirtualNetwork == "" || subnet == "" {
 		r.wrong(Internal, "true", "vnetName and subnetName in azure.json, or "+InternalSubnet)
@@ -65,13 +63,13 @@ func (r *reader) private(f *lb.Frontend, s Service, set Settings, subnet string)
 	f.Static = f.PrivateIP.IsValid()
 }
 
-// HasSCTP reports whether a port of the Service is one of SCTP.
+// HasSCTP reports whether the Service has an SCTP port.
 func (s Service) HasSCTP() bool {
 	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" })
 }
 
-// PrivateAddresses are those that an internal Service asks for, each with its subnet if it names one; internal is false for a
-// public one.
+// PrivateAddresses returns the addresses that an internal Service requests, each with its subnet if set;
+// internal is false for a public one.
 func (s Service) PrivateAddresses() (asked []string, internal bool) {
 	r := &reader{annotations: s.Annotations}
 	if !r.yes(Internal) {
@@ -86,7 +84,7 @@ func (s Service) PrivateAddresses() (asked []string, internal bool) {
 	return asked, true
 }
 
-// pinned is the address that a Service wants for a family; the zero Addr if any will do.
+// pinned returns the requested address of a family; the zero Addr if none.
 func (r *reader) pinned(s Service, family lb.Family) netip.Addr {
 	name := map[lb.Family]string{lb.IPv4: IPv4, lb.IPv6: IPv6}[family]
 	if value, ok := r.text(name); ok {
@@ -98,40 +96,39 @@ func (r *reader) pinned(s Service, family lb.Family) netip.Addr {
 	return netip.Addr{}
 }
 
-// The tags by which public IPs name whom they serve.
+// Tags of public IPs that identify their Service.
 const (
 	TagService  = "k8s-azure-service"
 	TagCluster  = "k8s-azure-cluster-name"
 	TagDNSLabel = "k8s-azure-dns-label-service"
 )
 
-// PublicIP is the public IP that a frontend needs: one that exists, by its name or its
-// address, or else one that is made.
+// PublicIP is the public IP of a frontend: an existing one by name or address, or one to create.
 type PublicIP struct {
-	// ID is where it is, and its name. The name of one that is wanted by address is that
-	// which it would have if it were made.
+	// ID is the resource ID. For a public IP requested by address, the name is the one it would get if
+	// created.
 	ID lb.ResourceID
-	// Named is true if people named it: it is never made and never deleted. AnyFamily is true if the name
-	// counts for the family that the public IP has.
+	// Named is true if the user named it: Weir neither creates nor deletes it. AnyFamily is true if the name
+	// applies to the family of that public IP.
 	Named, AnyFamily bool
-	// Made begins the names of those that are made for the Service. Pair is true if it has both families.
+	// Made is the name prefix of public IPs created for the Service. Pair is true if it has both families.
 	Made string
 	Pair bool
-	// Address is set if one with this address is wanted, which has to exist.
+	// Address selects an existing public IP by address, if set.
 	Address netip.Addr
 	Family  lb.Family
-	// Prefix is the ARM id of the prefix that it is made from; empty for none. It may be of another family
-	// than the public IP if PrefixAnyFamily is true.
+	// Prefix is the ARM ID of the prefix to allocate from; "" for none. With PrefixAnyFamily the prefix may
+	// have another family.
 	Prefix          string
 	PrefixAnyFamily bool
 	IPTags          map[string]string
-	// DNSLabel is the label that it gets. It is removed if SetsDNSLabel is true and it
-	// is empty, and left alone if that is false.
+	// DNSLabel is the desired label. If SetsDNSLabel is false, the label is not changed; otherwise an empty
+	// one is removed.
 	DNSLabel     string
 	SetsDNSLabel bool
-	// LabelElsewhere is true if the label is that of the Service's other public IP: no two have the same.
+	// LabelElsewhere is true if the Service's other public IP has the label: labels are unique.
 	LabelElsewhere bool
-	// Tags are those that it gets besides those it has.
+	// Tags are added to existing tags.
 	Tags map[string]string
 }
 
@@ -183,8 +180,8 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 	return p
 }
 
-// ofFamily returns the annotation that counts for a family. Without that of IPv6 the general one counts for
-// the family of what it names, which anyFamily reports.
+// ofFamily returns the annotation for a family. Without the IPv6 annotation, the general one applies to the
+// family of the named resource, which anyFamily reports.
 func ofFamily(r *reader, family lb.Family, general, ipv6 string) (name string, anyFamily bool) {
 	_, own := r.text(ipv6)
 	if own && family == lb.IPv6 {
@@ -193,7 +190,7 @@ func ofFamily(r *reader, family lb.Family, general, ipv6 string) (name string, a
 	return general, !own
 }
 
-// dnsLabel reads the label. An annotation that is there and empty takes it away.
+// dnsLabel parses the label. An empty annotation removes it.
 func (r *reader) dnsLabel() (label string, sets bool) {
 	if _, sets = r.annotations[DNSLabel]; !sets {
 		return "", false
@@ -205,8 +202,7 @@ func (r *reader) dnsLabel() (label string, sets bool) {
 	return label, true
 }
 
-// tags are the cluster's, the Service's, and those that say whom the address serves,
-// which nobody else can set.
+// tags returns the tags of the cluster, the Service, and the owner tags, which users cannot set.
 func (r *reader) tags(s Service, set Settings, label string) map[string]string {
 	tags := maps.Clone(set.Tags)
 	if tags == nil {

@@ -10,15 +10,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The suffixes of names. A name depends on its family alone, so the second family of a Service can come and
-// go, and what is of the first keeps its name.
+// Name suffixes per family. A name depends only on its family, so adding or removing the second family does
+// not rename the first.
 const (
 	SuffixIPv6 = "-IPv6"
-	// SuffixIPv4 is that of IPv4 where IPv6 has the names without a suffix.
+	// SuffixIPv4 is for IPv4 where IPv6 has the names without suffix.
 	SuffixIPv4 = "-IPv4"
 )
 
-// suffixOf returns what the names of a family end in.
 func suffixOf(f lb.Family) string {
 	if f == lb.IPv6 {
 		return SuffixIPv6
@@ -26,15 +25,15 @@ func suffixOf(f lb.Family) string {
 	return ""
 }
 
-// Part is a frontend or a rule of a load balancer, and its family.
+// Part is a frontend or a rule of a load balancer with its family.
 type Part struct {
 	Name   string
 	Family lb.Family
 }
 
-// PartsOf are the frontends and rules of an owner, as far as their family is known. of returns the family of a
-// public IP by its id; empty if it is not known.
-func PartsOf(owner string, observed lb.LoadBalancer, of func(publicIP string) lb.Family) []Part {
+// PartsOf returns the frontends and rules of an owner with a known family. familyOf returns the family of a
+// public IP by ID; "" if unknown.
+func PartsOf(owner string, observed lb.LoadBalancer, familyOf func(publicIP string) lb.Family) []Part {
 	var parts []Part
 	add := func(name string, family lb.Family) {
 		if family != "" && (strings.EqualFold(name, owner) || strings.HasPrefix(strings.ToLower(name), strings.ToLower(owner)+"-")) {
@@ -43,7 +42,7 @@ func PartsOf(owner string, observed lb.LoadBalancer, of func(publicIP string) lb
 	}
 	families := map[string]lb.Family{}
 	for _, f := range observed.Frontends {
-		family := cmp.Or(of(f.PublicIP), f.Family)
+		family := cmp.Or(familyOf(f.PublicIP), f.Family)
 		families[strings.ToLower(f.Name)] = family
 		add(f.Name, family)
 	}
@@ -53,8 +52,8 @@ func PartsOf(owner string, observed lb.LoadBalancer, of func(publicIP string) lb
 	return parts
 }
 
-// KeepNames returns the Spec with the names that its Service has on a load balancer. The Azure cloud provider,
-// and Weir before it, gave what is of IPv6 no suffix where a Service had that family alone.
+// KeepNames returns the Spec with the existing names on a load balancer. cloud-provider-azure and earlier
+// versions of Weir used no suffix for IPv6-only Services.
 func (spec *Spec) KeepNames(parts []Part) *Spec {
 	suffixes := map[lb.Family]string{lb.IPv4: "", lb.IPv6: SuffixIPv6}
 	for _, f := range spec.Frontends {
@@ -69,13 +68,13 @@ func (spec *Spec) KeepNames(parts []Part) *Spec {
 	return spec.withSuffixes(suffixes)
 }
 
-// withoutSuffix reports whether a Service has IPv6 by the names without a suffix, and not by the others.
+// withoutSuffix reports whether IPv6 exists with the names without suffix only.
 func (f Frontend) withoutSuffix(parts []Part) bool {
 	return f.has(parts, lb.IPv6, "") && !f.has(parts, lb.IPv6, SuffixIPv6)
 }
 
-// has reports whether a part of a family has a name of the frontend's Service that ends in a suffix; an empty
-// one is that no suffix of a family is there.
+// has reports whether a part of a family has a name of the frontend's Service with that suffix; "" matches
+// names without a family suffix.
 func (f Frontend) has(parts []Part, family lb.Family, suffix string) bool {
 	return slices.ContainsFunc(parts, func(p Part) bool {
 		name, stem := strings.ToLower(p.Name), strings.ToLower(f.stem)
@@ -89,7 +88,6 @@ func (f Frontend) has(parts []Part, family lb.Family, suffix string) bool {
 	})
 }
 
-// withSuffixes returns the Spec with other suffixes of its names.
 func (spec *Spec) withSuffixes(suffixes map[lb.Family]string) *Spec {
 	next := *spec
 	next.Frontends, next.Rules, next.Probes = slices.Clone(spec.Frontends), slices.Clone(spec.Rules), slices.Clone(spec.Probes)

@@ -10,23 +10,21 @@ import (
 	"time"
 )
 
-// Contender is a Service that may have a pool for itself.
+// Contender is a Service that may have a dedicated pool.
 type Contender struct {
 	// Key is namespace/name.
 	Key     string
 	Created time.Time
-	// Has are the names of pools that it has for itself, as far as anything shows.
+	// Has are the names of its existing dedicated pools, as far as known.
 	Has []string
 }
 
-// has reports whether a contender has the pool of a name.
 func (c Contender) has(name string) bool {
 	return slices.ContainsFunc(c.Has, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// PoolAmong returns the name of the pool that a Service has for itself: the usual one, or one
-// with a hash if that is another's, whose names make the same. Who has a name keeps it; of
-// those who have none the older gets the usual one.
+// PoolAmong returns the name of a Service's dedicated pool: the usual one, or a hashed one if another Service
+// has the same usual name. Existing names are retained; otherwise the oldest Service gets the usual one.
 func PoolAmong(usual string, c Contender, rivals []Contender) string {
 	hashed := HashedPool(usual, c.Key)
 	switch {
@@ -43,7 +41,6 @@ func PoolAmong(usual string, c Contender, rivals []Contender) string {
 	return usual
 }
 
-// older orders contenders by when they were created, then by name.
 func older(a, b Contender) bool {
 	if !a.Created.Equal(b.Created) {
 		return a.Created.Before(b.Created)
@@ -51,7 +48,7 @@ func older(a, b Contender) bool {
 	return a.Key < b.Key
 }
 
-// HashedPool is the name of a pool that keeps two Services apart whose names make the same.
+// HashedPool returns a unique pool name for a Service with an ambiguous usual name.
 func HashedPool(usual, key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))

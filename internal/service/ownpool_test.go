@@ -46,8 +46,8 @@ func TestPoolAmong(t *testing.T) {
 	}
 }
 
-// Whatever Services come, go and restart their controller in between, no two have the same
-// pool, and none is given another than it has.
+// No two Services get the same pool, and none gets another pool, whatever Services are created and deleted
+// and whenever the controller restarts.
 func TestPoolsOfServicesStayApart(t *testing.T) {
 	keys := []string{"a/b-c-d", "a-b/c-d", "a-b-c/d"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,29 +10,27 @@ import (
 	"strings"
 )
 
-// Configuration is one of the cluster's load balancers: it and its internal twin.
+// Configuration is a load balancer configuration of the cluster: a load balancer and its internal twin.
 type Configuration struct {
-	// Name is the load balancer's; one configuration has the cluster's.
+	// Name is the load balancer's name; one configuration has the cluster's.
 	Name string
-	// PrimaryVMSet is the scale set or availability set whose nodes are on it; empty for none.
+	// PrimaryVMSet is the scale set or availability set of its nodes; "" for none.
 	PrimaryVMSet string
-	// Closed is true if no Service that is not there yet may come.
+	// Closed is true if no new Service may be placed here.
 	Closed bool
-	// Services, Namespaces and Nodes tell by labels who belongs here; nil is no selector.
+	// Services, Namespaces and Nodes select by labels; nil means no selector.
 	Services, Namespaces, Nodes Selector
 }
 
-// Selector reports whether it selects something with these labels.
+// Selector reports whether it matches the labels.
 type Selector func(labels map[string]string) bool
 
-// Places reports whether there is anything to choose: a single load balancer without
-// conditions takes every Service.
+// Places reports whether there is a choice: a single load balancer without conditions takes every Service.
 func Places(all []Configuration) bool {
 	return len(all) != 1 || all[0].Closed || all[0].Services != nil || all[0].Namespaces != nil
 }
 
-// ConfigurationOf returns the configuration that a load balancer belongs to, by its name;
-// false if it is none of them.
+// ConfigurationOf returns the configuration of a load balancer by name; false if none.
 func ConfigurationOf(loadBalancer string, all []Configuration) (Configuration, bool) {
 	for _, c := range all {
 		if strings.EqualFold(loadBalancer, c.Name) || strings.EqualFold(loadBalancer, c.Name+twin) {
@@ -42,8 +40,8 @@ func ConfigurationOf(loadBalancer string, all []Configuration) (Configuration, b
 	return Configuration{}, false
 }
 
-// ConfigurationName names the configuration that a load balancer belongs to: of one that is none of
-// the given ones it is its own, or that of its twin.
+// ConfigurationName returns the configuration name of a load balancer; for an unknown one, its name without
+// the internal suffix.
 func ConfigurationName(loadBalancer string, all []Configuration) string {
 	if c, ok := ConfigurationOf(loadBalancer, all); ok {
 		return c.Name
@@ -51,10 +49,9 @@ func ConfigurationName(loadBalancer string, all []Configuration) string {
 	return strings.TrimSuffix(strings.ToLower(loadBalancer), twin)
 }
 
-// twin is what the name of an internal load balancer ends in.
 const twin = "-internal"
 
-// LoadBalancerName is the name of a configuration's load balancer for a Service.
+// LoadBalancerName returns the name of a configuration's load balancer for a Service.
 func LoadBalancerName(configuration string, internal bool) string {
 	if internal {
 		return configuration + twin
@@ -62,21 +59,20 @@ func LoadBalancerName(configuration string, internal bool) string {
 	return configuration
 }
 
-// IsInternal reports whether a load balancer of the cluster is one with private frontends, by its name.
+// IsInternal reports whether the name is that of an internal load balancer.
 func IsInternal(loadBalancer string) bool {
 	return strings.HasSuffix(strings.ToLower(loadBalancer), twin)
 }
 
-// Occupancy is how full a configuration's load balancer is, of the kind that a Service
-// needs: public or internal.
+// Occupancy is how full a configuration's public or internal load balancer is.
 type Occupancy struct {
-	// Exists is true if it is there in Azure.
+	// Exists is true if Azure has the load balancer.
 	Exists bool
-	// HasFrontend is true if something has a frontend there. Then one of them has an IPv4 address: Azure requires it.
+	// HasFrontend is true if the load balancer has a frontend. One of them is IPv4: Azure requires it.
 	HasFrontend bool
-	// Rules counts those of others.
+	// Rules is the number of rules of other Services.
 	Rules int
-	// Exceeded is why the Service would exceed a bound of its namespace; nil if it would not.
+	// Exceeded is why the Service would exceed a limit of its namespace, or nil.
 	Exceeded error
 }
 
@@ -84,61 +80,59 @@ type Occupancy struct {
 type Candidate struct {
 	Labels, NamespaceLabels map[string]string
 	Desired                 Spec
-	// Current is the configuration where it is; empty if nowhere yet.
+	// Current is the current configuration, or "".
 	Current string
-	// Pinned is the configuration that has the address which the Service asks for;
-	// empty if none has.
+	// Pinned is the configuration that has the requested address, or "".
 	Pinned string
 }
 
-// Place returns the configuration whose load balancer a Service belongs on. It stays where
-// it is as long as its annotation and the selectors allow it; one with IPv6 alone goes where an IPv4
-// frontend is. The reasons of an error are for people.
+// Place returns the configuration for a Service. The Service remains where it is while annotation and
+// selectors allow it; an IPv6-only Service needs a load balancer with an IPv4 frontend. Errors are for users.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
-func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, mostRules int) (string, error) {
-	may, err := eligible(c, all)
+func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, maxRules int) (string, error) {
+	candidates, err := eligible(c, all)
 	if err != nil {
 		return "", err
 	}
 	if c.Pinned != "" {
-		if !slices.Contains(may, c.Pinned) {
-			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.Pinned, strings.Join(may, ", "))
+		if !slices.Contains(candidates, c.Pinned) {
+			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.Pinned, strings.Join(candidates, ", "))
 		}
 		return c.Pinned, nil
 	}
 	if c.Desired.hasIPv6Alone() {
-		may = besideIPv4(may, occupied)
+		candidates = besideIPv4(candidates, occupied)
 	}
-	if slices.Contains(may, c.Current) {
+	if slices.Contains(candidates, c.Current) {
 		return c.Current, nil
 	}
 	rules := len(c.Desired.Rules)
-	room := slices.DeleteFunc(slices.Clone(may), func(name string) bool {
-		return mostRules > 0 && occupied[name].Rules+rules > mostRules
+	fitting := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool {
+		return maxRules > 0 && occupied[name].Rules+rules > maxRules
 	})
-	if len(room) == 0 {
-		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", rules, strings.Join(may, ", "), mostRules)
+	if len(fitting) == 0 {
+		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", rules, strings.Join(candidates, ", "), maxRules)
 	}
-	fits := slices.DeleteFunc(slices.Clone(room), func(name string) bool { return occupied[name].Exceeded != nil })
-	if len(fits) == 0 {
-		return "", fmt.Errorf("%w (the same is true of each load balancer where the Service may be: %s)", occupied[room[0]].Exceeded, strings.Join(room, ", "))
+	allowed := slices.DeleteFunc(slices.Clone(fitting), func(name string) bool { return occupied[name].Exceeded != nil })
+	if len(allowed) == 0 {
+		return "", fmt.Errorf("%w (the same is true of each load balancer where the Service may be: %s)", occupied[fitting[0]].Exceeded, strings.Join(fitting, ", "))
 	}
-	return slices.MinFunc(fits, func(a, b string) int {
+	return slices.MinFunc(allowed, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(occupied[a]), rank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))
-	}), nil // the first of several in the order of the configuration
+	}), nil // the first in configuration order
 }
 
-// besideIPv4 returns those of the configurations where a Service may have IPv6 alone; all if there is none yet.
-func besideIPv4(may []string, occupied map[string]Occupancy) []string {
-	beside := slices.DeleteFunc(slices.Clone(may), func(name string) bool { return !occupied[name].HasFrontend })
-	if len(beside) == 0 {
-		return may
+// besideIPv4 returns the configurations that have an IPv4 frontend; all if there is none yet.
+func besideIPv4(candidates []string, occupied map[string]Occupancy) []string {
+	filtered := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !occupied[name].HasFrontend })
+	if len(filtered) == 0 {
+		return candidates
 	}
-	return beside
+	return filtered
 }
 
-// rank prefers a load balancer that is there and empty, then one to be made.
+// rank prefers an existing empty load balancer, then one to create.
 func rank(o Occupancy) int {
 	switch {
 	case o.Exists && o.Rules == 0:
@@ -149,7 +143,7 @@ func rank(o Occupancy) int {
 	return 2
 }
 
-// eligible returns where a Service may be, in the order of the configuration.
+// eligible returns the allowed configurations in configuration order.
 func eligible(c Candidate, all []Configuration) ([]string, error) {
 	var named, open []Configuration
 	for _, conf := range all {
@@ -186,7 +180,7 @@ func eligible(c Candidate, all []Configuration) ([]string, error) {
 	return names(chosen), nil
 }
 
-// selects reports whether labels pass; no selector lets all pass.
+// selects reports whether the labels match; a nil selector matches all.
 func selects(s Selector, labels map[string]string) bool { return s == nil || s(labels) }
 
 func names(all []Configuration) []string {
@@ -205,16 +199,15 @@ func containsFold(list []string, name string) bool {
 type Node struct {
 	Name   string
 	Labels map[string]string
-	// VMSet is its scale set, or the availability set of its machine; empty for neither.
+	// VMSet is its scale set or availability set, or "".
 	VMSet string
-	// Placed is the configuration that it was placed on before, as recorded, or as Azure
-	// shows it; empty if on none.
+	// Placed is its previous configuration as recorded or found in Azure, or "".
 	Placed string
 }
 
-// PlaceNodes returns the configuration of each node, by its name: each node is on just
-// one. One without a set or a selector that says where stays where it is, and otherwise
-// goes where the fewest nodes are. A node is missing if no configuration may have it.
+// PlaceNodes returns the configuration of each node by name: exactly one per node. A node that no set or
+// selector assigns remains where it is, or is placed where the fewest nodes are. A node is missing from the result
+// if no configuration may have it.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
 func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
@@ -243,8 +236,8 @@ func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
 	return placed
 }
 
-// PlaceOf returns the configuration of a node as far as that does not depend on other nodes:
-// where its set or a selector says, or where it is; empty otherwise.
+// PlaceOf returns the configuration of a node if it does not depend on other nodes: by set or selector, or
+// its previous one; otherwise "".
 func PlaceOf(n Node, all []Configuration) string {
 	if conf := belongs(n, all); conf != "" {
 		return conf
@@ -255,12 +248,11 @@ func PlaceOf(n Node, all []Configuration) string {
 	return ""
 }
 
-// unselective are the configurations that take any node.
 func unselective(all []Configuration) []Configuration {
 	return slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool { return c.Nodes != nil })
 }
 
-// belongs returns the configuration that a node's set or labels name; empty if none.
+// belongs returns the configuration that a node's set or labels select, or "".
 func belongs(n Node, all []Configuration) string {
 	for _, conf := range all {
 		if conf.PrimaryVMSet != "" && strings.EqualFold(conf.PrimaryVMSet, n.VMSet) {

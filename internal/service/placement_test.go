@@ -103,7 +103,7 @@ func TestPlaceNodes(t *testing.T) {
 	}
 }
 
-// A node that comes or goes moves no other, and no configuration gets more than its share.
+// Property: adding or removing a node moves no other, and nodes are balanced.
 func TestLawNodesStay(t *testing.T) {
 	all := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: team("shop")}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -154,7 +154,7 @@ func TestConfigurationOf(t *testing.T) {
 	}
 }
 
-// What a node is told without a look at the others is what it is told beside them.
+// PlaceOf agrees with PlaceNodes.
 func TestPlaceOf(t *testing.T) {
 	all := []Configuration{{Name: "kubernetes", PrimaryVMSet: "a"}, {Name: "lb-1", Nodes: team("shop")}, {Name: "lb-2"}}
 	shop := map[string]string{"team": "shop"}

@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// What is wrong with a port, in words for its status.
+// Port error reasons for the Service status.
 const (
-	PortProtocol   = "UnsupportedProtocol" // Azure Load Balancer does not forward it
-	PortNodePort   = "NoNodePort"          // it needs one, for its rule or its probe
-	PortAnnotation = "InvalidAnnotation"   // an annotation of the port is refused
+	PortProtocol   = "UnsupportedProtocol" // Azure Load Balancer does not support the protocol
+	PortNodePort   = "NoNodePort"          // its rule or probe needs a node port
+	PortAnnotation = "InvalidAnnotation"   // an annotation of the port is invalid
 )
 
-// fieldOfPort finds the number of a port, and which of its fields it is.
+// fieldOfPort and annotationOfPort extract the port number, and the field.
 var (
 	fieldOfPort      = regexp.MustCompile(`^port ([1-9][0-9]{0,4}): (.+)$`)
 	annotationOfPort = regexp.MustCompile(`^port_([1-9][0-9]{0,4})_`)
 )
 
-// PortRef is a port of a Service. One without a protocol stands for the port of each protocol.
+// PortRef is a port of a Service. Without a protocol it means the port of each protocol.
 type PortRef struct {
 	Port     int32
 	Protocol string
 }
 
-// OfPort says of which port a problem is, and what is wrong with that; the zero PortRef for one of the
-// Service as a whole.
+// OfPort returns the port of a problem and its reason; the zero PortRef if the problem is not about a port.
 func (p Problem) OfPort() (port PortRef, why string) {
 	if bare, is := strings.CutPrefix(p.Field, prefix); is {
 		if n := number(annotationOfPort.FindStringSubmatch(bare)); n != 0 {
@@ -51,7 +50,7 @@ func number(match []string) int32 {
 		return 0
 	}
 	n, err := strconv.ParseInt(match[1], 10, 32)
-	if err != nil { // the pattern lets none through
+	if err != nil { // the pattern excludes this
 		return 0
 	}
 	return int32(n)

@@ -13,8 +13,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The annotations of Private Link Services.
-// https://cloud-provider-azure.sigs.k8s.io/topics/pls-integration/
+// Annotations of Private Link Services. See https://cloud-provider-azure.sigs.k8s.io/topics/pls-integration/
 const (
 	PLSCreate        = prefix + "azure-pls-create"
 	PLSName          = prefix + "azure-pls-name"
@@ -28,45 +27,43 @@ const (
 	PLSAutoApproval  = prefix + "azure-pls-auto-approval"
 )
 
-// The tags by which Private Link Services name who has a say in them. The cluster's is TagCluster.
+// Owner tags of Private Link Services. The cluster's is TagCluster.
 const (
 	TagLinkOwner = "k8s-azure-owner-service"
-	// TagLinkOwnerBefore is what that was called in earlier releases of the Azure cloud provider.
+	// TagLinkOwnerBefore is the tag in earlier releases of cloud-provider-azure.
 	TagLinkOwnerBefore = "kubernetes-owner-service"
 )
 
-// PrivateLink is the Private Link Service that a Service asks for.
+// PrivateLink is the Private Link Service that a Service requests.
 type PrivateLink struct {
-	// Name and ResourceGroup are empty where the Service leaves them open.
+	// Name and ResourceGroup are empty if not set.
 	Name, ResourceGroup string
-	// Subnet is the name of the one that NAT addresses are of; empty if neither the Service nor
-	// azure.json names one.
+	// Subnet is the subnet of the NAT addresses; empty if neither the Service nor azure.json sets one.
 	Subnet string
-	// Addresses are those of Count that are fixed, the primary one first.
+	// Addresses are the static ones of Count, the primary first.
 	Addresses     []netip.Addr
 	Count         int
 	FQDNs         []string
 	ProxyProtocol bool
-	// Visibility and AutoApproval are ids of subscriptions, in order; "*" is all.
+	// Visibility and AutoApproval are sorted subscription IDs; "*" is all.
 	Visibility, AutoApproval []string
-	// Said are the annotations that say so, with their values. What is not among them is taken as
-	// it comes, where Services share.
+	// Said are the annotations that are set. Others follow the owner's values in a shared Private Link
+	// Service.
 	Said map[string]string
 }
 
-// Everybody is all subscriptions.
+// Everybody means all subscriptions.
 const Everybody = "*"
 
-// What one Service may list.
+// Limits of one Service.
 const (
 	mostFQDNs         = 100  // of a Private Link Service (assumed)
-	mostSubscriptions = 1000 // each is for a private endpoint, and Azure takes no more of them on one
+	mostSubscriptions = 1000 // each needs a private endpoint; this is Azure's limit for one Private Link Service
 	mostFQDN          = 253
 )
 
-// LinkOf returns the Private Link Service that a Service asks for, nil if it asks for none; or what is
-// wrong with the annotations: then nothing is to be changed for it. Where it asks for none, the other
-// annotations mean nothing, and are not read.
+// LinkOf returns the requested Private Link Service, nil if none, or the problems, in which case nothing must
+// be changed. Without PLSCreate the other annotations are ignored.
 func LinkOf(s Service, set Settings) (*PrivateLink, []Problem) {
 	r := linkReader{&reader{annotations: s.Annotations}}
 	if !r.yes(PLSCreate) {
@@ -90,10 +87,8 @@ func LinkOf(s Service, set Settings) (*PrivateLink, []Problem) {
 	return l, nil
 }
 
-// linkReader reads the annotations of Private Link Services.
 type linkReader struct{ *reader }
 
-// place reads where the Private Link Service is, and where its addresses are.
 func (r linkReader) place(l *PrivateLink, s Service, set Settings) {
 	id := lb.ResourceID{SubscriptionID: "s", ResourceGroup: "g", Type: lb.TypePrivateLinkService, Name: "n"}
 	var named, placed bool
@@ -128,7 +123,7 @@ func (r linkReader) place(l *PrivateLink, s Service, set Settings) {
 	l.Subnet = subnet
 }
 
-// natAddresses reads the fixed addresses. They are separated by space alone.
+// natAddresses parses the static addresses, separated by whitespace only.
 func (r linkReader) natAddresses(count int) []netip.Addr {
 	text, _ := r.text(PLSAddresses)
 	fields := strings.Fields(text)
@@ -151,7 +146,7 @@ func (r linkReader) natAddresses(count int) []netip.Addr {
 	return all
 }
 
-// fqdnRule is that of names in the DNS, none of which stands for others.
+// fqdnRule matches DNS names without wildcards.
 var fqdnRule = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?)*\.?$`)
 
 func (r linkReader) fqdns() []string {
@@ -172,11 +167,10 @@ func (r linkReader) fqdns() []string {
 	return all
 }
 
-// subscriptionRule is that of ids of subscriptions.
 var subscriptionRule = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// subscriptions reads ids, each once, in order, in lower case; or "*" alone, which only visibility
-// takes.
+// subscriptions parses IDs into a sorted lower-case list without duplicates; only PLSVisibility also accepts
+// "*".
 func (r linkReader) subscriptions(name string) []string {
 	text, _ := r.text(name)
 	want := "ids of subscriptions, separated by spaces"
@@ -205,7 +199,7 @@ func (r linkReader) subscriptions(name string) []string {
 	return all
 }
 
-// withinVisibility refuses to approve whoever cannot ask.
+// withinVisibility rejects automatic approval of subscriptions without visibility.
 func (r linkReader) withinVisibility(l *PrivateLink) {
 	if slices.Contains(l.Visibility, Everybody) {
 		return
@@ -217,7 +211,7 @@ func (r linkReader) withinVisibility(l *PrivateLink) {
 	}
 }
 
-// shown is what an annotation comes to, for people and for comparison.
+// shown formats the effective value of an annotation for messages and comparison.
 func (l *PrivateLink) shown(name string) string {
 	switch name {
 	case PLSName:
@@ -240,8 +234,7 @@ func (l *PrivateLink) shown(name string) string {
 	return strings.Join(l.AutoApproval, " ")
 }
 
-// Unlike returns what a Service asks for by its annotations that is not what another one has
-// asked for, who owns what both share.
+// Unlike returns the annotations that differ from those of the owner of a shared Private Link Service.
 func (l *PrivateLink) Unlike(owner *PrivateLink, ownerKey string) []Problem {
 	var all []Problem
 	for _, name := range []string{PLSName, PLSResourceGroup, PLSSubnet, PLSCount, PLSAddresses, PLSFQDNs, PLSProxyProtocol, PLSVisibility, PLSAutoApproval} {

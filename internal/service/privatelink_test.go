@@ -16,7 +16,6 @@ const (
 	green = "22222222-2222-2222-2222-22222222222b"
 )
 
-// published is a Service that asks for a Private Link Service.
 func published(changes ...func(*Service)) Service {
 	return web(append([]func(*Service){with(PLSCreate, "true")}, changes...)...)
 }
@@ -104,7 +103,7 @@ func TestBadAnnotationsOfPrivateLinkServices(t *testing.T) {
 	}
 }
 
-// Who shares takes what is there, but for what he says himself.
+// Only annotations that are set are compared with the owner's.
 func TestUnlike(t *testing.T) {
 	link := func(changes ...func(*Service)) *PrivateLink {
 		l, problems := LinkOf(published(changes...), settings())
@@ -136,7 +135,7 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// Whatever people write, what comes out is fit for a request, or said to be wrong in a few words.
+// Any input gives either a valid request or a short problem.
 func FuzzLinkOf(f *testing.F) {
 	f.Add(PLSAddresses, "10.0.0.7 10.0.0.8", PLSCount, "2")
 	f.Add(PLSVisibility, blue, PLSAutoApproval, "*")

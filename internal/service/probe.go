@@ -11,10 +11,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// SharedProbeName is that of the probe that all Services share which are not Local.
+// SharedProbeName is the probe shared by all Services that are not Local.
 const SharedProbeName = "cluster-service-shared-health-probe"
 
-// SharedProbeOf returns that probe: kube-proxy answers it on every node.
+// SharedProbeOf returns the shared probe; kube-proxy answers it on every node.
 func SharedProbeOf(port int32, path string) *lb.Probe {
 	return &lb.Probe{
 		Name: SharedProbeName, Protocol: lb.ProbeHTTP, Port: port, Path: path,
@@ -25,13 +25,13 @@ func SharedProbeOf(port int32, path string) *lb.Probe {
 const (
 	standardInterval  = 5 // seconds
 	standardThreshold = 2
-	// probeSpan bounds interval times threshold, in seconds.
+	// probeSpan limits interval times threshold, in seconds.
 	probeSpan = 120
-	localPath = "/healthz" // kube-proxy's, at the healthCheckNodePort
+	localPath = "/healthz" // of kube-proxy, at the healthCheckNodePort
 )
 
-// probeOf returns the probe of a port, nil for none. name is that of the port's rule, and
-// localName that of the probe which the ports of a Local Service share.
+// probeOf returns the probe of a port, or nil. name is the rule's name; localName is the probe shared by the
+// ports of a Local Service.
 func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.Probe) *lb.Probe {
 	if r.yes(ofPort(p.Port, portNoProbe)) {
 		return nil
@@ -46,7 +46,7 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	case !own && shared != nil && !proxied:
 		return shared
 	case !own && p.Protocol != "TCP":
-		return nil // nothing can ask a port of UDP or SCTP
+		return nil // UDP and SCTP ports cannot be probed
 	}
 	probe := lb.Probe{Name: name, Protocol: r.probeProtocol(s, p), Port: r.probePort(s, p)}
 	if probe.Protocol != lb.ProbeTCP {
@@ -55,20 +55,20 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	return r.timed(p, probe, true)
 }
 
-// Proxied reports whether a Private Link Service in front of a Service begins flows with a PROXY protocol header.
-// Probes then have it, too, which kube-proxy does not understand: so nothing asks its ports.
+// Proxied reports whether a Private Link Service sends PROXY protocol headers to the Service. Probes then
+// have the header too, which kube-proxy does not support, so its ports are not probed. See
 // https://cloud-provider-azure.sigs.k8s.io/topics/pls-integration/
 func Proxied(annotations map[string]string) bool {
 	r := &reader{annotations: annotations}
 	return r.yes(PLSCreate) && r.yes(PLSProxyProtocol)
 }
 
-// ProbesHTTP reports whether a probe of a Service does not understand a PROXY protocol header.
+// ProbesHTTP reports whether a probe does not support PROXY protocol headers.
 func (spec *Spec) ProbesHTTP() bool {
 	return slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool { return p.Protocol != lb.ProbeTCP })
 }
 
-// timed adds interval and threshold. Those of a port count for a probe that is its own.
+// timed adds interval and threshold. The port's annotations apply to its own probe only.
 func (r *reader) timed(p Port, probe lb.Probe, own bool) *lb.Probe {
 	interval, threshold := ProbeInterval, ProbeThreshold
 	if own {
@@ -84,8 +84,8 @@ func (r *reader) timed(p Port, probe lb.Probe, own bool) *lb.Probe {
 	return &probe
 }
 
-// probeProtocol returns what the port's annotation says, else its appProtocol, else the
-// Service's annotation, else TCP. An appProtocol that no probe speaks is TCP.
+// probeProtocol returns the port's annotation, else its appProtocol, else the Service's annotation, else TCP.
+// An unsupported appProtocol means TCP.
 func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	name := ofPort(p.Port, portProbeProtocol)
 	if value, ok := r.text(name); ok {
@@ -117,8 +117,8 @@ func (r *reader) protocol(name, value string) lb.ProbeProtocol {
 	return known
 }
 
-// probePort returns the node's port that a probe asks. A port of the Service, by name or
-// number, stands for its node port; any other number for itself.
+// probePort returns the probed node port. The name or number of a Service port means its node port; any other
+// number is used as is.
 func (r *reader) probePort(s Service, p Port) int32 {
 	name := ofPort(p.Port, portProbePort)
 	value, ok := r.text(name)
@@ -142,7 +142,7 @@ func (r *reader) probePort(s Service, p Port) int32 {
 	return int32(n)
 }
 
-// probedNodePort is the node port of a port, which the probe of p has to have.
+// probedNodePort returns the node port of other, which the probe of p requires.
 func (r *reader) probedNodePort(p, other Port) int32 {
 	if other.NodePort == 0 {
 		r.unserved(p, "nodePort", "0",
@@ -152,7 +152,6 @@ func (r *reader) probedNodePort(p, other Port) int32 {
 	return other.NodePort
 }
 
-// probePath returns what HTTP is asked for.
 func (r *reader) probePath(p Port) string {
 	name := r.first(ofPort(p.Port, portProbePath), ProbePath)
 	path, ok := r.text(name)

@@ -22,8 +22,7 @@ import (
 
 const page = "../../docs/reference/service-annotations.md"
 
-// annotations are those of the code, without their prefix: the constants that are made of
-// it, and those of a port.
+// annotations returns the annotation constants without prefix, including those of ports.
 func annotations(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -75,7 +74,6 @@ func annotation(value ast.Expr) (text, of string) {
 	return text, of
 }
 
-// rows are the rows of the page's tables of annotations, by annotation.
 func rows(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -89,7 +87,7 @@ func rows(t *testing.T) map[string]string {
 	return found
 }
 
-// The page has a row for each annotation that is read, and for no other.
+// The page documents exactly the supported annotations.
 func TestTheReferenceListsEveryAnnotation(t *testing.T) {
 	code, shown := annotations(t), slices.Sorted(maps.Keys(rows(t)))
 	if len(code) < 29 {
@@ -107,7 +105,7 @@ func TestTheReferenceListsEveryAnnotation(t *testing.T) {
 	}
 }
 
-// The bounds on the page are those of the code.
+// The limits on the page match the code.
 func TestTheReferenceKnowsTheBounds(t *testing.T) {
 	interval, threshold := fmt.Sprintf("| %d to %d |", standardInterval, probeSpan-1), fmt.Sprintf("| %d to %d |", standardThreshold, probeSpan-1)
 	of := func(annotation string) string { return strings.TrimPrefix(annotation, prefix) }
@@ -130,7 +128,7 @@ func TestTheReferenceKnowsTheBounds(t *testing.T) {
 	}
 }
 
-// The names on the page are those that Services get.
+// The names on the page match the code.
 func TestReferenceNames(t *testing.T) {
 	ipv6 := func(s *Service) { s.Families = []lb.Family{lb.IPv6} }
 	table := "\n| Service | family | frontend | rule | probe | pool | public IP |\n|---|---|---|---|---|---|---|\n"

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An invalid Service has the restriction that it would have if it were valid.
+// Property: an invalid Service has the restriction of the corresponding valid one.
 func TestLawTheRestrictionOfAnInvalidService(t *testing.T) {
 	values := map[string][]string{
 		AllowedIPRanges: {"", "192.0.2.0/24", "192.0.2.0/24,198.51.100.7/24", "?"}, AllowedServiceTags: {"", "AzureCloud", "AzureCloud,*"},
@@ -47,7 +47,7 @@ func desiredOf(t *rapid.T, s Service) Spec {
 	return w
 }
 
-// Restrictions are compared with care: what is not certain is not within another one.
+// IsWithin is conservative: false if uncertain.
 func TestRestrictionsWithinOthers(t *testing.T) {
 	of := func(edits ...func(*Service)) Restriction { return RestrictionOf(web(edits...)) }
 	open, some, fewer := of(), of(ranges("10.0.0.0/8")), of(ranges("10.1.0.0/16"))
@@ -69,8 +69,8 @@ func TestRestrictionsWithinOthers(t *testing.T) {
 	}
 }
 
-// A Service that becomes internal admits those of private networks alone, and the denials of a Service are the same without whom it
-// admits.
+// A Service that becomes internal admits only private networks, and its denials do not depend on the admitted
+// clients.
 func TestTheLimitOfAService(t *testing.T) {
 	w := desired(t, web(internal), settings())
 	if l := w.Limit([]netip.Addr{front4}, nil); !l.Private || len(l.Own) != 1 || len(w.Denials([]netip.Addr{front4}, nil)) != 0 {

@@ -10,13 +10,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Azure's bounds of an idle timeout, in minutes.
+// Azure's limits of the idle timeout in minutes.
 const (
 	leastIdle = 4
 	mostIdle  = 100
 )
 
-// style is what all rules of a Service have in common.
+// style is common to all rules of a Service.
 type style struct {
 	floatingIP, reset, haPorts bool
 	idleMinutes                int32
@@ -37,14 +37,13 @@ func (r *reader) style(s Service, internal bool) style {
 	return st
 }
 
-// transports are the protocols that Azure Load Balancer forwards port by port. SCTP it forwards by a rule for all
-// ports of an internal frontend alone.
-// https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/
+// transports are the protocols with a rule per port. SCTP needs a rule for all ports of an internal frontend.
+// See https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/
 var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
 
-// needsAllPorts reports whether a port of an internal Service takes a rule for all ports. It cannot have that rule
-// without floating IP, where each port goes to its node port, beside further addresses, or at an address that it shares,
-// where the rule would have the ports of the others.
+// needsAllPorts reports whether an SCTP port of an internal Service gets a rule for all ports. This requires
+// floating IP and no additional or shared address, because the rule would include the ports of other
+// Services.
 func needsAllPorts(r *reader, s Service) bool {
 	_, additional := r.text(AdditionalIPs)
 	if additional || r.yes(DisableFloatingIP) || s.SharesAddress {
@@ -53,8 +52,8 @@ func needsAllPorts(r *reader, s Service) bool {
 	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" && !r.yes(ofPort(p.Port, portNoRule)) })
 }
 
-// probed is the port whose probe counts for a rule for all ports: the first, or if that is one of SCTP, which
-// nothing can probe, the first of TCP.
+// probed returns the port to probe for a rule for all ports: the first, or the first TCP port if that is
+// SCTP.
 func probed(s Service, first Port) Port {
 	if at := slices.IndexFunc(s.Ports, func(p Port) bool { return p.Protocol == "TCP" }); first.Protocol == "SCTP" && at >= 0 {
 		return s.Ports[at]
@@ -62,10 +61,9 @@ func probed(s Service, first Port) Port {
 	return first
 }
 
-// rules adds the rules and probes of one family to a Spec.
 func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style) {
 	if len(spec.Rules) > mostRules {
-		return // that is said
+		return // already reported
 	}
 	localName := f.stem + "-TCP-" + strconv.Itoa(int(s.HealthCheckNodePort)) + f.suffix
 	for _, p := range s.Ports {
@@ -112,18 +110,16 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 			return
 		}
 		if st.haPorts {
-			return // one rule is for all ports
+			return // one rule covers all ports
 		}
 	}
 }
 
-// fieldProtocol is the field of a port that says what is forwarded.
 const fieldProtocol = "protocol"
 
-// ofPorts names a field of a port, by the port's number: an index says nothing to people.
+// ofPorts names a field by port number, because an index does not help users.
 func ofPorts(p Port, field string) string { return "port " + strconv.Itoa(int(p.Port)) + ": " + field }
 
-// nodePort is where a rule without floating IP sends flows.
 func (r *reader) nodePort(p Port) int32 {
 	if p.NodePort == 0 {
 		r.unserved(p, "nodePort", "0", "a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)

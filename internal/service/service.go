@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package service decides which load balancer a Kubernetes Service wants: frontends,
-// rules, probes, pools, public IPs, and on which of the cluster's load balancers. It is
-// pure: Services and settings go in as values, and what Azure shall hold comes out, or
-// the list of what is wrong with the Service.
+// Package service computes the load balancer configuration of a Kubernetes Service: frontends, rules, probes,
+// pools, public IPs and the load balancer itself. It is pure: it takes Services and settings as values and
+// returns the desired state in Azure or the problems of the Service.
 //
-// Annotations, names and tags are those of the Azure cloud provider, so that a Service
-// means the same under both (https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/).
+// Annotations, names and tags are those of cloud-provider-azure, so a Service means the same under both
+// (https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/).
 package service
 
 import (
@@ -17,7 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Service is what counts of a Kubernetes Service of type LoadBalancer.
+// Service is the relevant part of a Service of type LoadBalancer.
 type Service struct {
 	Namespace, Name, UID string
 	Labels, Annotations  map[string]string
@@ -26,74 +25,68 @@ type Service struct {
 	Families []lb.Family
 	// Local is true for externalTrafficPolicy Local.
 	Local bool
-	// HealthCheckNodePort is where kube-proxy tells of a Local Service's endpoints.
+	// HealthCheckNodePort is where kube-proxy reports the health of a Local Service.
 	HealthCheckNodePort int32
-	// ClientIP is true for session affinity by client address.
+	// ClientIP is true for session affinity ClientIP.
 	ClientIP bool
-	// LoadBalancerIP is spec.loadBalancerIP, which the annotations of a family go before.
+	// LoadBalancerIP is spec.loadBalancerIP; the annotations of a family take precedence.
 	LoadBalancerIP string
 	// SourceRanges are spec.loadBalancerSourceRanges.
 	SourceRanges []string
-	// SharesAddress is true if another Service has its private address, or is to have it.
+	// SharesAddress is true if another Service has or will have its private address.
 	SharesAddress bool
-	// PoolNames are those that OwnPools returns where the usual ones are another Service's.
+	// PoolNames overrides the names of OwnPools if another Service has the usual ones.
 	PoolNames []string
 }
 
-// Port is one port of a Service.
+// Port is a port of a Service.
 type Port struct {
 	Name        string
 	Protocol    string // TCP, UDP or SCTP
 	AppProtocol string
 	Port        int32
-	NodePort    int32 // 0 where none is allocated
+	NodePort    int32 // 0 if not allocated
 }
 
-// Settings are the cluster's.
+// Settings are the cluster settings.
 type Settings struct {
-	// ClusterName is the name of the shared pool, and the first part of public IPs' names.
+	// ClusterName is the name of the shared pool and the prefix of public IP names.
 	ClusterName string
-	// PublicIPs is where public IPs are, unless a Service says otherwise; its Type and
-	// Name are not used.
+	// PublicIPs is the default location of public IPs; Type and Name are not used.
 	PublicIPs lb.ResourceID
-	// PrivateLinks is where Private Link Services are, unless a Service says otherwise; its Type and
-	// Name are not used.
+	// PrivateLinks is the default location of Private Link Services; Type and Name are not used.
 	PrivateLinks lb.ResourceID
-	// VirtualNetwork is the ARM id of the nodes' network, and Subnet the name of the
-	// subnet in it where private frontends are, unless a Service says otherwise.
+	// VirtualNetwork is the ARM ID of the nodes' network. Subnet is the default subnet of private frontends.
 	VirtualNetwork, Subnet string
-	// Interfaces is true where pools hold network interfaces. Then Local Services share the pools of
-	// all nodes, too, and their probes decide: a pool that follows endpoints would be a write for each
-	// machine.
+	// Interfaces is true if pool members are network interfaces. Then Local Services share the pools of all
+	// nodes and rely on their probes: a pool that follows endpoints would need a write per machine.
 	Interfaces bool
-	// Converts is true where pools of nodes that hold the other kind of members become such of this
-	// one.
+	// Converts is true if pools of nodes are converted from the other kind of members.
 	Converts bool
 	// SharedProbe is the probe of all Services that are not Local; nil gives each its own.
 	SharedProbe *lb.Probe
 	// DisableOutboundSNAT keeps members from using frontends for outbound flows.
 	DisableOutboundSNAT bool
-	// Tags are put on everything that is made.
+	// Tags are added to all created resources.
 	Tags map[string]string
 }
 
-// Owner is the first part of the names of all that is a Service's on a load balancer:
-// "a" and the UID without its dashes, cut to 32 characters.
+// Owner returns the name prefix of a Service's load balancer parts: "a" and the UID without dashes, truncated
+// to 32 characters.
 func (s Service) Owner() string { return Owner(s.UID) }
 
-// Owner is that of the Service with this UID.
+// Owner returns the name prefix for a Service UID.
 func Owner(uid string) string {
 	owner := "a" + strings.ReplaceAll(uid, "-", "")
 	return owner[:min(len(owner), 32)]
 }
 
-// Key is the Service's name as people and tags spell it.
+// Key returns namespace/name, as in tags.
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
-// has reports whether the Service has a family.
 func (s Service) has(f lb.Family) bool { return slices.Contains(s.Families, f) }
 
-// literal is the address that spec.loadBalancerIP names for a family, if it does.
+// literal returns spec.loadBalancerIP if it applies to a family, or "".
 func (s Service) literal(f lb.Family) string {
 	if ip, err := netip.ParseAddr(s.LoadBalancerIP); err != nil || f.Of(ip) {
 		return s.LoadBalancerIP

@@ -10,25 +10,24 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Spec is what a Service wants of a load balancer. It does not say of which one.
+// Spec is the desired load balancer configuration of a Service, independent of the load balancer.
 type Spec struct {
-	// Owner is the first part of the names of all frontends, rules and probes of the
-	// Service, but for the shared probe.
+	// Owner is the name prefix of the Service's frontends, rules and probes, except the shared probe.
 	Owner string
-	// Internal is true for private frontends: they are on a load balancer of their own.
+	// Internal is true for private frontends, which are on a separate load balancer.
 	Internal  bool
 	Frontends []Frontend
 	Probes    []lb.Probe
 	Rules     []lb.Rule
-	// Pools are those that the rules send flows to.
+	// Pools are the backend pools of the rules.
 	Pools []Pool
-	// Access says who may open connections.
+	// Access defines which clients may connect.
 	Access Access
-	// Configurations are the load balancers that people allow, by name; empty for any.
+	// Configurations are the allowed configuration names; empty for any.
 	Configurations []string
-	// Flaws are what is wrong with parts of the Service, which is served without them.
+	// Flaws are the errors in parts of the Service, which is served without them.
 	Flaws []Flaw
-	// Link is the Private Link Service that it asks for; nil for none.
+	// Link is the requested Private Link Service, or nil.
 	Link *PrivateLink
 }
 
@@ -36,13 +35,12 @@ type Spec struct {
 type Pool struct {
 	Name   string
 	Family lb.Family
-	// Shared is true for the pool of all nodes of a load balancer, Interfaces if its members are network
+	// Shared is true for a load balancer's pool of all nodes. Interfaces is true if its members are network
 	// interfaces.
 	Shared, Interfaces bool
 }
 
-// Desired returns what a Service wants, or what is wrong with it: then nothing is to be
-// changed for it.
+// Desired returns the Spec of a Service, or its problems, in which case nothing must be changed.
 func Desired(s Service, set Settings) (Spec, []Problem) {
 	r := &reader{annotations: s.Annotations, probes: map[lb.Probe]bool{}}
 	spec := Spec{Owner: s.Owner(), Internal: r.yes(Internal), Configurations: r.configurations()}
@@ -59,7 +57,7 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 		r.problems = append(r.problems, *problem)
 	}
 	if len(spec.Rules) == 0 {
-		// Bounds limit rules and not pools. A pool of its own is filled after its rules only.
+		// Limits count rules, not pools, so a Service without rules gets no dedicated pool.
 		spec.Pools = slices.DeleteFunc(spec.Pools, func(p Pool) bool { return !p.Shared })
 	}
 	spec.Access = r.access(s)
@@ -73,8 +71,8 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 	return spec, nil
 }
 
-// poolOf names the pool of a family: a Local Service has its own where pools hold addresses, all
-// others share that of the load balancer's nodes.
+// poolOf returns the pool of a family: a Local Service has a dedicated one if members are addresses; others
+// share the pool of all nodes.
 func poolOf(s Service, set Settings, family lb.Family) Pool {
 	at := 0
 	if family == lb.IPv6 {
@@ -86,17 +84,17 @@ func poolOf(s Service, set Settings, family lb.Family) Pool {
 	return Pool{Name: s.OwnPools()[at], Family: family}
 }
 
-// SharedPools are the names of the pools of all nodes, that of IPv4 first.
+// SharedPools returns the names of the pools of all nodes, IPv4 first.
 func (set Settings) SharedPools() []string {
 	return []string{set.ClusterName, set.ClusterName + "-IPv6"}
 }
 
-// interim is what the names of pools have that stand in for the shared ones. No name of a Service or
-// namespace has its underscore, so no pool of a Service's own is called so.
+// interim marks the names of temporary pools. Names of Services and namespaces have no underscore, so no
+// dedicated pool can have the same name.
 const interim = "_addresses"
 
-// InterimPools are the names of the pools that stand in for the shared ones while these go from one
-// kind of members to the other, in the same order. They hold addresses.
+// InterimPools returns the names of the temporary address pools used while the shared pools are converted,
+// IPv4 first.
 func (set Settings) InterimPools() []string {
 	var names []string
 	for _, suffix := range []string{"", "-IPv6"} {
@@ -106,11 +104,10 @@ func (set Settings) InterimPools() []string {
 	return names
 }
 
-// NodePools are the names of all pools of nodes: two of IPv4 and IPv6, then two that stand in for them.
+// NodePools returns the names of all pools of nodes: shared, then interim.
 func (set Settings) NodePools() []string { return append(set.SharedPools(), set.InterimPools()...) }
 
-// OwnPools are the names of the pools that the Service has for itself while it is Local,
-// that of IPv4 first.
+// OwnPools returns the names of the dedicated pools of a Local Service, IPv4 first.
 func (s Service) OwnPools() []string {
 	if len(s.PoolNames) > 0 {
 		return s.PoolNames
@@ -119,7 +116,7 @@ func (s Service) OwnPools() []string {
 	return []string{name, name + "-ipv6"}
 }
 
-// mostName is Azure's longest name of a pool.
+// mostName is Azure's limit for pool names.
 const mostName = 80
 
 func poolNameFits(s Service, set Settings, pools []Pool) *Problem {
@@ -135,12 +132,10 @@ func poolNameFits(s Service, set Settings, pools []Pool) *Problem {
 	return nil
 }
 
-// hasIPv6Alone reports whether all frontends of a Service are of IPv6.
 func (spec *Spec) hasIPv6Alone() bool {
 	return len(spec.Frontends) > 0 && !slices.ContainsFunc(spec.Frontends, func(f Frontend) bool { return f.Frontend.Family != lb.IPv6 })
 }
 
-// pool is the name of the pool of a family.
 func (spec *Spec) pool(family lb.Family) string {
 	for _, p := range spec.Pools {
 		if p.Family == family {
@@ -150,7 +145,6 @@ func (spec *Spec) pool(family lb.Family) string {
 	return ""
 }
 
-// addProbe adds a probe, once.
 func (r *reader) addProbe(spec *Spec, p lb.Probe) {
 	if !r.probes[p] {
 		r.probes[p] = true
@@ -158,7 +152,6 @@ func (r *reader) addProbe(spec *Spec, p lb.Probe) {
 	}
 }
 
-// configurations reads names of load balancers.
 func (r *reader) configurations() []string {
 	names := r.list(Configurations)
 	if r.tooMany(Configurations, len(names), mostConfigurations, "names", "Azure takes no more load balancers in a region") {
@@ -167,7 +160,7 @@ func (r *reader) configurations() []string {
 	return names
 }
 
-// list reads names that are separated by commas.
+// list splits a value at commas.
 func (r *reader) list(name string) []string {
 	text, ok := r.text(name)
 	if !ok {

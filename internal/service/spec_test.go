@@ -26,7 +26,6 @@ func settings() Settings {
 	}
 }
 
-// web is a Service with one TCP port, changed as a test likes.
 func web(changes ...func(*Service)) Service {
 	s := Service{
 		Namespace: "shop", Name: "web", UID: "01234567-89ab-cdef-0123-456789abcdef",
@@ -52,7 +51,6 @@ func ports(list ...Port) func(*Service) {
 	return func(s *Service) { s.Ports = list }
 }
 
-// desired is the Spec of a Service that nothing is wrong with.
 func desired(t *testing.T, s Service, set Settings) Spec {
 	t.Helper()
 	w, problems := Desired(s, set)
@@ -123,8 +121,7 @@ func TestALocalServiceOfTwoFamilies(t *testing.T) {
 	}
 }
 
-// Bounds limit the rules of a namespace, and so its pools: a Service has a pool of its own for a family
-// only with a rule that sends flows to it.
+// Limits count rules, so a dedicated pool of a family needs a rule.
 func TestAPoolOfItsOwnHasARule(t *testing.T) {
 	two := ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})
 	noRule := with(ofPort(80, portNoRule), "true")
@@ -152,11 +149,10 @@ func TestAPoolOfItsOwnHasARule(t *testing.T) {
 	}
 }
 
-// A pool of network interfaces holds all nodes, for Local Services, too: which of them get flows their
-// probe says.
+// A pool of network interfaces contains all nodes, also for Local Services; the probe selects.
 func TestALocalServiceOfPoolsOfInterfaces(t *testing.T) {
 	set := settings()
-	set.Interfaces, set.ClusterName = true, "shop-web" // which would be the name of its own pool
+	set.Interfaces, set.ClusterName = true, "shop-web" // would equal the name of its dedicated pool
 	w := desired(t, web(local, dual), set)
 	want := []Pool{{Name: "shop-web", Family: lb.IPv4, Shared: true, Interfaces: true}, {Name: "shop-web-IPv6", Family: lb.IPv6, Shared: true, Interfaces: true}}
 	if diff := cmp.Diff(want, w.Pools); diff != "" || w.OwnPools() {
@@ -179,7 +175,7 @@ func TestNamesDependOnTheFamilyAlone(t *testing.T) {
 	}
 }
 
-// The names of two Services never meet where one's would be the beginning of the other's.
+// No Owner is a prefix of another.
 func TestOwnersAreNoPrefixesOfEachOther(t *testing.T) {
 	other := web(func(s *Service) { s.UID = "01234567-89ab-cdef-0123-456789abcd00" })
 	if web().Owner() == other.Owner() || len(web().Owner()) != 32 || len(other.Owner()) != 32 {
@@ -203,7 +199,7 @@ func TestSharedProbe(t *testing.T) {
 	}
 }
 
-// A Service's own pool is never that of all nodes, whatever it is called.
+// A dedicated pool never has the name of the pool of all nodes.
 func TestNoServiceOwnsThePoolOfAllNodes(t *testing.T) {
 	set := settings()
 	for cluster, owned := range map[string]bool{"shop-web": true, "Shop-Web": true, "shop": false} {

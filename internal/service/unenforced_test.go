@@ -10,15 +10,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Restrictions from which no security rule follows are named, each with the reason.
+// Restrictions without a security rule are reported with the reason.
 func TestRestrictionsWithoutEffect(t *testing.T) {
 	only, alone, unruled := ranges("10.0.0.0/8"), with(DenyAllExcept, "True"), with(DisableSecurityRules, "true")
 	const none, off, nobody = "azure.json names no securityGroupName", DisableSecurityRules + ` is "true"`, "no range and no service tag says who may connect"
 	tests := []struct {
 		about     string
 		service   Service
-		unguarded string // the fields, without a group
-		guarded   string // and with one
+		unguarded string // fields without a group
+		guarded   string // fields with a group
 		why       string
 	}{
 		{"nothing is restricted", web(), "", "", ""},
@@ -48,8 +48,7 @@ func TestRestrictionsWithoutEffect(t *testing.T) {
 	}
 }
 
-// With a group, a restriction is without effect just when the rules are those that the Service
-// has without any restriction.
+// With a group, a restriction is without effect exactly if the rules equal those without it.
 func TestRestrictionsHaveAnEffectOrAreNamed(t *testing.T) {
 	restricting := map[string]string{AllowedIPRanges: "192.0.2.0/24", SourceRanges: "198.51.100.0/24", AllowedServiceTags: "AzureCloud", DenyAllExcept: "true"}
 	rapid.Check(t, func(t *rapid.T) {

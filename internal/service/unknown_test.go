@@ -29,7 +29,7 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 	}
 }
 
-// An annotation that is read is known: all constants of annotation.go and privatelink.go are.
+// All annotation constants are known.
 func TestAllAnnotationsAreKnown(t *testing.T) {
 	s := Service{Annotations: map[string]string{}}
 	for _, name := range []string{"annotation.go", "privatelink.go"} {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keeping decides which members on record stay in a pool for a while though the cluster does not
-// have them there any more: a label keeps their node out and something serves on it, or what is known of
-// the cluster may be old.
+// Package keeping decides which recorded members remain in a pool although the cluster no longer wants them:
+// a label excludes their node while it still serves endpoints, or the cluster cache may be stale.
 package keeping
 
 import (
@@ -14,20 +13,20 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Keeper decides it, and knows in which pools members stay because what is known may be old. Its methods
-// may be called from any goroutine.
+// Keeper decides which members remain, and tracks the pools retained because of a stale cache. It is safe for
+// concurrent use.
 type Keeper struct {
-	// Stale reports whether what is known of the cluster may be old; nil if it never is.
+	// Stale reports whether the cluster cache may be stale; nil means never.
 	Stale func(now time.Time) bool
-	// NodeAt returns the node of an address; false if it is not known.
+	// NodeAt returns the node with an address; false if unknown.
 	NodeAt func(ip netip.Addr) (membership.Node, bool)
 
 	mu   sync.Mutex
 	held map[poolschedule.Ref]int
 }
 
-// Members returns the members of a pool, those that stay included, and when the next of them leaves; zero
-// if none does. record returns what is on record of the pool.
+// Members returns set plus the retained members, and when the next of them expires; zero if none does. record
+// returns the recorded members of the pool.
 func (k *Keeper) Members(ref poolschedule.Ref, set membership.Set, record func() membership.OnRecord, now time.Time) (kept membership.Set, again time.Time) {
 	stale := k.Stale != nil && k.Stale(now)
 	if kept = set; stale || len(set.Leaving) > 0 {
@@ -43,8 +42,8 @@ func (k *Keeper) Members(ref poolschedule.Ref, set membership.Set, record func()
 	return kept, again
 }
 
-// note records how many members stay. Only Release forgets the pool: once what is known is no longer
-// old, a caller may ask for the members and write nothing.
+// note records the number of held members. Only a release clears the entry: once the cache is fresh, a caller
+// may request the members and write nothing.
 func (k *Keeper) note(ref poolschedule.Ref, held int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,7 +56,7 @@ func (k *Keeper) note(ref poolschedule.Ref, held int) {
 	k.held[ref] = held
 }
 
-// Held counts the members that stay because what is known may be old.
+// Held returns the number of members retained because of a stale cache.
 func (k *Keeper) Held() (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -67,8 +66,8 @@ func (k *Keeper) Held() (n int) {
 	return n
 }
 
-// Release returns the pools with such members, and forgets them. The caller reconciles each: nothing
-// else removes these members.
+// Release returns and clears the pools with held members. The caller must reconcile each: nothing else
+// removes these members.
 func (k *Keeper) Release() (refs []poolschedule.Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

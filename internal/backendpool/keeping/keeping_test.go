@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Each pool in which a member stayed is released once what is known is no longer old, whichever callers
-// ask for its members meanwhile.
+// Release returns each pool with a held member, whichever callers request members in between.
 func TestHeldPoolsAreReleased(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stale := false

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package making has those who see an object before the answer to its creation is there wait for that.
+// Package making makes readers of an object wait until its create request has returned.
 package making
 
 import (
@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Names are those of objects that are being created. Its methods may be called from any goroutine.
+// Names tracks objects that are being created. It is safe for concurrent use.
 type Names struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]chan struct{} // closed once the answer is there
+	of map[types.NamespacedName]chan struct{} // closed when the request returns
 }
 
-// Begin takes in a name. Each call of it is followed by one of end, when what was answered is known.
+// Begin adds a name. The caller must call end when the result is known.
 func (n *Names) Begin(name types.NamespacedName) (end func()) {
 	done := make(chan struct{})
 	n.mu.Lock()
@@ -28,14 +28,14 @@ func (n *Names) Begin(name types.NamespacedName) (end func()) {
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if n.of[name] == done { // else another try has begun
+		if n.of[name] == done { // otherwise another attempt has begun
 			delete(n.of, name)
 		}
 		close(done)
 	}
 }
 
-// Wait returns once no object of a name is being created, as far as is known now.
+// Wait blocks until no object of that name is being created.
 func (n *Names) Wait(ctx context.Context, name types.NamespacedName) error {
 	n.mu.Lock()
 	done := n.of[name]

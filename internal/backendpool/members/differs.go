@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Differ has a status name the members that keep the pool from being level, as they were read
-// last. An attempt that read nothing has found out nothing of them, and a pool that is level, that Azure does not
-// have or that Weir does not write has none.
+// Differ sets status.members to the members that differ, as last read. It is nil if the pool is in sync,
+// missing in Azure or not writable; an attempt that read nothing does not change it.
 func Differ(s *v1alpha1.BackendPoolStatus, r poolupdate.Report, nodeAt func(netip.Addr) string) {
 	switch {
 	case r.Settled, r.Outcome == poolwrite.Stale, r.Outcome == poolwrite.Refused:
@@ -28,7 +27,7 @@ func Differ(s *v1alpha1.BackendPoolStatus, r poolupdate.Report, nodeAt func(neti
 	}
 }
 
-// someMembers are members with the names of their nodes; nil if there are none.
+// someMembers adds node names to members; nil if there are none.
 func someMembers(m poolwrite.Members, nodeAt func(netip.Addr) string) *v1alpha1.SomeMembers {
 	if m.Count == 0 {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"weir.dev/weir/internal/once"
 )
 
-// instanceOf stands between a scale set and the number of an instance in the key of a machine.
+// instanceOf separates scale set and instance ID in a machine key.
 const instanceOf = "/virtualmachines/"
 
-// Instances returns the addresses of instances that are on record, by machine; nil if none is.
+// Instances returns the recorded addresses of instances by machine; nil if none.
 func Instances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
 	var all map[string]netip.Addr
 	for _, set := range written {
@@ -32,7 +32,7 @@ func Instances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
 	return all
 }
 
-// FormatInstances is the other way.
+// FormatInstances converts addresses by machine to their status entries.
 func FormatInstances(instances map[string]netip.Addr) []v1alpha1.WrittenInstances {
 	sets := map[string]map[string]string{}
 	for machine, ip := range instances {
@@ -54,7 +54,6 @@ func FormatInstances(instances map[string]netip.Addr) []v1alpha1.WrittenInstance
 	return all
 }
 
-// uniteInstances returns all that either has on record.
 func uniteInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstances {
 	other := Instances(b)
 	if len(other) == 0 {

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package members has the status of a BackendPool speak of members: which are on record as Weir's, which
-// are Down, and which keep the pool from being level.
-//
-//	record.go   addresses on record, and those that are Down
-//	instances.go instances of uniform scale sets, by machine
-//	unusable.go nodes whose machine cannot join
-//	unite.go    what several processes have recorded, together
-//	stake.go    what a change is about
-//	words.go    sentences for people
-//	differs.go  which are missing, surplus or foreign
+// Package members converts between pool members and the status of a BackendPool: recorded members, Down
+// members and members that differ.
 package members
 
 import (
@@ -24,7 +16,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Down returns the addresses that a status says are Down by us.
+// Down returns the addresses that Weir set Down according to the status.
 func Down(down []v1alpha1.DownAddress) []netip.Addr {
 	names := make([]string, len(down))
 	for i, d := range down {
@@ -33,7 +25,7 @@ func Down(down []v1alpha1.DownAddress) []netip.Addr {
 	return Parse(names)
 }
 
-// OnRecord returns what a status has on record of a pool.
+// OnRecord returns the recorded members of a pool.
 func OnRecord(s *v1alpha1.BackendPoolStatus) membership.OnRecord {
 	has := membership.OnRecord{Written: Parse(s.WrittenAddresses), Down: make(map[netip.Addr]membership.DownRecord, len(s.Down))}
 	for _, d := range s.Down {
@@ -44,7 +36,7 @@ func OnRecord(s *v1alpha1.BackendPoolStatus) membership.OnRecord {
 	return has
 }
 
-// SetDown has a status say which addresses are Down by us.
+// SetDown sets the addresses that Weir set Down.
 func SetDown(s *v1alpha1.BackendPoolStatus, ips []netip.Addr, set membership.Set, now metav1.Time) {
 	s.Down, s.DownCount = downNow(s.Down, ips, set, now), nil
 	if len(s.Down) > 0 {
@@ -52,8 +44,8 @@ func SetDown(s *v1alpha1.BackendPoolStatus, ips []netip.Addr, set membership.Set
 	}
 }
 
-// downNow says which addresses are Down by us, why, and since when. The node and the reason
-// of one that the members do not speak of any more stay.
+// downNow returns the Down addresses with node, reason and since. Those no longer in set retain their node
+// and reason.
 func downNow(before []v1alpha1.DownAddress, ips []netip.Addr, set membership.Set, now metav1.Time) []v1alpha1.DownAddress {
 	var down []v1alpha1.DownAddress
 	for _, ip := range ips {
@@ -69,7 +61,7 @@ func downNow(before []v1alpha1.DownAddress, ips []netip.Addr, set membership.Set
 	return down
 }
 
-// Parse reads a status; what is no address was not written by Weir.
+// Parse parses addresses of a status and skips invalid ones.
 func Parse(written []string) []netip.Addr {
 	ips := make([]netip.Addr, 0, len(written))
 	for _, s := range written {
@@ -80,11 +72,11 @@ func Parse(written []string) []netip.Addr {
 	return ips
 }
 
-// Format writes addresses into a status.
+// Format formats addresses for a status.
 func Format(ips []netip.Addr) []string {
 	out := make([]string, len(ips))
 	for i, ip := range ips {
-		out[i] = once.Text(ip.String()) // a thousand pools have the addresses of the same nodes
+		out[i] = once.Text(ip.String()) // many pools contain the addresses of the same nodes
 	}
 	return out
 }

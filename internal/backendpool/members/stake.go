@@ -9,12 +9,12 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// StakeOfChange counts what a change of the membership is about, by what is on record as written.
+// StakeOfChange returns the impact of a membership change relative to the recorded addresses.
 func StakeOfChange(set membership.Set, written []string) poolschedule.Stake {
-	there := slices.Sorted(slices.Values(written))
-	stake := poolschedule.Stake{Leaves: len(there)}
+	recorded := slices.Sorted(slices.Values(written))
+	stake := poolschedule.Stake{Leaves: len(recorded)}
 	for _, a := range set.Addresses {
-		if _, stays := slices.BinarySearch(there, a.IP.String()); stays {
+		if _, retained := slices.BinarySearch(recorded, a.IP.String()); retained {
 			stake.Stays++
 			stake.Leaves--
 		} else {
@@ -24,14 +24,14 @@ func StakeOfChange(set membership.Set, written []string) poolschedule.Stake {
 	return stake
 }
 
-// StakeOfStates counts what a change of admin states is about: shall are the members that are to be
-// Down, are those on record as Down. Both are sorted.
-func StakeOfStates(set membership.Set, shall, are []string) poolschedule.Stake {
+// StakeOfStates returns the impact of an admin state change: desired and recorded are the Down
+// addresses, both sorted.
+func StakeOfStates(set membership.Set, desired, recorded []string) poolschedule.Stake {
 	var stake poolschedule.Stake
 	for _, a := range set.Addresses {
 		ip := a.IP.String()
-		_, leaves := slices.BinarySearch(shall, ip)
-		_, down := slices.BinarySearch(are, ip)
+		_, leaves := slices.BinarySearch(desired, ip)
+		_, down := slices.BinarySearch(recorded, ip)
 		switch {
 		case leaves && !down:
 			stake.Leaves++

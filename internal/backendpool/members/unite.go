@@ -9,9 +9,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Unite has the ledger of a status hold what that of another's says, too. What one of two
-// processes has written into a pool must not become foreign because the other did not know
-// of it; an address too many is taken out with the next attempt.
+// Unite merges the record of another status into s. Otherwise addresses written by another process would
+// become foreign. The next attempt removes surplus addresses.
 func Unite(s, other *v1alpha1.BackendPoolStatus) {
 	if s.PoolID == "" {
 		s.PoolID = other.PoolID

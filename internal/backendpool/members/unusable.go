@@ -15,10 +15,10 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostUnusable bounds what a status names, as its schema does.
+// mostUnusable is the limit of the CRD schema.
 const mostUnusable = 50
 
-// Unusable returns what a status says of nodes whose machine cannot join.
+// Unusable returns the status entries of nodes that cannot join.
 func Unusable(nodes []poolwrite.Unusable) []v1alpha1.UnusableNode {
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b poolwrite.Unusable) int { return cmp.Compare(a.Node, b.Node) })
 	var all []v1alpha1.UnusableNode
@@ -28,7 +28,7 @@ func Unusable(nodes []poolwrite.Unusable) []v1alpha1.UnusableNode {
 	return all
 }
 
-// ParseUnusable is the other way, as far as a status names them.
+// ParseUnusable parses the status entries of nodes that cannot join.
 func ParseUnusable(nodes []v1alpha1.UnusableNode) []poolwrite.Unusable {
 	var all []poolwrite.Unusable
 	for _, n := range nodes {
@@ -39,7 +39,7 @@ func ParseUnusable(nodes []v1alpha1.UnusableNode) []poolwrite.Unusable {
 	return all
 }
 
-// Without returns a membership in which the nodes are left out whose machine cannot join.
+// Without returns set without the nodes that cannot join.
 func Without(set membership.Set, nodes []poolwrite.Unusable) membership.Set {
 	if len(nodes) == 0 {
 		return set

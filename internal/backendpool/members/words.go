@@ -10,14 +10,13 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// leftOut is how many of the nodes that are left out a message names, and nodesNamed how many of
-// those that are spared.
+// leftOut and nodesNamed limit the excluded and the spared nodes in a message.
 const (
 	leftOut    = 5
 	nodesNamed = 12
 )
 
-// SparedMessage says which members stay up though their eviction is announced, and why.
+// SparedMessage describes the members that are kept up although their eviction is announced.
 func SparedMessage(set membership.Set) string {
 	announced := len(set.Spared)
 	for _, d := range set.Draining {
@@ -33,7 +32,7 @@ func SparedMessage(set membership.Set) string {
 		announced, words.Count(len(set.Addresses), "member"), words.List(names, nodesNamed))
 }
 
-// LevelMessage says that a pool is level, how many of its nodes leave, and which are kept or left out.
+// LevelMessage describes a pool that is in sync, with its draining, retained and excluded nodes.
 func LevelMessage(set membership.Set) string {
 	text := "level with " + words.Count(len(set.Addresses), "node")
 	if len(set.Addresses) == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pausing says of a BackendPool that people have paused whether it is, until when, and why. Whether it is
-// paused at a moment its spec decides, for everybody.
+// Package pausing describes the pause of a BackendPool: condition, message and events. The spec alone decides
+// whether it is paused.
 package pausing
 
 import (
@@ -14,13 +14,13 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Reasons of the events on a BackendPool.
+// Event reasons on a BackendPool.
 const (
 	EventPaused  = "Paused"
 	EventResumed = "Resumed"
 )
 
-// Text says that a pool is paused: until when, by whom, and why, as far as that is known.
+// Text describes a pause: until when, by which user, and why, as far as known.
 func Text(p *v1alpha1.BackendPool) string {
 	is := p.Spec.Pause
 	if is == nil {
@@ -50,7 +50,7 @@ func Judge(p *v1alpha1.BackendPool, now time.Time) (status metav1.ConditionStatu
 	return metav1.ConditionFalse, v1alpha1.ReasonNotPaused, ""
 }
 
-// Said is what a status says of a pause; empty if nothing.
+// Said returns the status of the Paused condition; empty if not set.
 func Said(s *v1alpha1.BackendPoolStatus) metav1.ConditionStatus {
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionPaused); c != nil {
 		return c.Status
@@ -58,7 +58,7 @@ func Said(s *v1alpha1.BackendPoolStatus) metav1.ConditionStatus {
 	return ""
 }
 
-// Told is the event of a status that said one thing of a pause, and says another now; empty if it is none.
+// Told returns the event for a change of the Paused condition; empty if none.
 func Told(p *v1alpha1.BackendPool, before, now metav1.ConditionStatus) (reason, text string) {
 	switch {
 	case before == now:
@@ -72,7 +72,7 @@ func Told(p *v1alpha1.BackendPool, before, now metav1.ConditionStatus) (reason, 
 	return "", ""
 }
 
-// Sooner is when to look at a BackendPool again: after a time, 0 for never, or when its pause ends.
+// Sooner returns the earlier of after (0 for never) and the end of the pause.
 func Sooner(after time.Duration, p *v1alpha1.BackendPool, now time.Time) time.Duration {
 	ends := p.Spec.PauseEnds(now)
 	if ends.IsZero() || after != 0 && after <= ends.Sub(now) {

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// newsGather is how long the first news of admin states waits for company: a write of
-	// fifty pools is one event on a node that is in all of them.
+	// newsGather is how long admin state changes are collected: a write of fifty pools is one event on a
+	// node.
 	newsGather = time.Second
-	// newsAgain is when what was not over then is looked at though no attempt was reported: a
-	// pool that was paused meanwhile keeps nobody waiting.
+	// newsAgain is the interval at which open changes are checked without an attempt, because a pool may have
+	// been paused.
 	newsAgain = 30 * time.Second
 )
 
-// whom an event is about: a Service, a BackendPool that has none, or a Node.
+// whom is the object of an event: a Service, a BackendPool without one, or a Node.
 type whom struct{ kind, namespace, name string }
 
 func aboutNode(name string) whom { return whom{kind: "Node", name: name} }
 
-// aboutPool is whose events speak of a pool.
+// aboutPool returns the object that gets the events of a pool.
 func aboutPool(p *v1alpha1.BackendPool, is backendpool.Entitlement) whom {
 	if is.Service != (poolschedule.ServiceName{}) {
 		return whom{"Service", is.Service.Namespace, is.Service.Name}
@@ -40,43 +40,43 @@ func aboutPool(p *v1alpha1.BackendPool, is backendpool.Entitlement) whom {
 	return whom{"BackendPool", p.Namespace, p.Name}
 }
 
-// bulletin is what one of them has not been told yet. A node's speaks of itself alone.
+// bulletin collects the pending events of one object; that of a node contains the node only.
 type bulletin struct {
-	// down and back are nodes that became Down, or take new flows again, in some pool. They
-	// are told once it is so in all pools that the bulletin is about.
+	// down and back are nodes that became Down or Up in some pool. The event follows once that applies to all
+	// pools of the object.
 	down, back map[string]struct{}
-	// failing are the pools in which admin states could not be set. failed is what the first
-	// attempt met, and complained is true once it was told.
+	// failing are the pools in which admin states could not be set. failed is the first error; complained is
+	// true after its event.
 	failing    map[poolschedule.Ref]struct{}
 	failed     string
 	complained bool
-	// told is true for a node of which Down was told: a pool that it joins later is no news.
+	// told is true after the Down event of a node: a pool that it joins later needs no event.
 	told bool
 }
 
-// AdminStates gathers what becomes of admin states, to tell it once to each whom it concerns.
+// AdminStates collects changes of admin states and records one event per affected object.
 type AdminStates struct {
-	// Entitlement is what Weir has to do with the pool of a BackendPool. It is set before the
-	// first attempt at one.
+	// Entitlement returns the entitlement of a BackendPool. It must be set before the first attempt.
 	Entitlement func(*v1alpha1.BackendPool, time.Time) backendpool.Entitlement
-	// Members are those of a pool, with those that stay for a while. It is set with Entitlement.
+	// Members returns the members of a pool, including retained ones. It must be set before the first
+	// attempt.
 	Members func(*v1alpha1.BackendPool) (membership.Set, error)
 
 	snapshot *view.Snapshot
 	statuses *backendpool.Statuses
 	events   Recorder
-	wake     chan struct{} // has room for one token
+	wake     chan struct{} // has capacity 1
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards the fields below
 	bulletins map[whom]*bulletin
 }
 
-// NewAdminStates returns one that has heard of nothing.
+// NewAdminStates returns empty AdminStates.
 func NewAdminStates(snapshot *view.Snapshot, statuses *backendpool.Statuses, events Recorder) *AdminStates {
 	return &AdminStates{snapshot: snapshot, statuses: statuses, events: events, wake: make(chan struct{}, 1), bulletins: map[whom]*bulletin{}}
 }
 
-// of returns a bulletin. The caller holds a.mu.
+// of returns the bulletin of an object. The caller holds a.mu.
 func (a *AdminStates) of(w whom) *bulletin {
 	b := a.bulletins[w]
 	if b == nil {
@@ -86,11 +86,9 @@ func (a *AdminStates) of(w whom) *bulletin {
 	return b
 }
 
-// open reports whether there is something to tell, or will be.
 func (b *bulletin) open() bool { return len(b.down)+len(b.back)+len(b.failing) > 0 || b.complained }
 
-// waits reports whether there is something to tell. If not it forgets of which nodes Down was
-// told that do not drain any more.
+// waits reports whether events are pending. Otherwise it drops the bulletins of nodes that no longer drain.
 func (a *AdminStates) waits(drains func(node string) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,14 +96,14 @@ func (a *AdminStates) waits(drains func(node string) bool) bool {
 		if b.open() {
 			return true
 		}
-		if !drains(w.name) { // what is not open is a node's
+		if !drains(w.name) { // a bulletin that is not open is a node's
 			delete(a.bulletins, w)
 		}
 	}
 	return false
 }
 
-// Hear takes what an attempt at a pool says of admin states. It waits for nothing.
+// Hear records the admin state changes of an attempt. It does not block.
 func (a *AdminStates) Hear(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned) {
 	about := aboutPool(p, is)
 	news := len(t.Down)+len(t.Back) > 0
@@ -143,7 +141,7 @@ func (a *AdminStates) Hear(p *v1alpha1.BackendPool, is backendpool.Entitlement, 
 	}
 }
 
-// fails notes a pool in which admin states could not be set, and reports whether that is news.
+// fails records a pool in which admin states could not be set, and reports whether it is the first error.
 func (b *bulletin) fails(r poolupdate.Report) bool {
 	b.failing[r.Ref] = struct{}{}
 	if b.failed != "" {
@@ -153,8 +151,8 @@ func (b *bulletin) fails(r poolupdate.Report) bool {
 	return true
 }
 
-// drop forgets a pool that cannot be written any more. If it was the last to fail nobody is
-// told that it succeeds.
+// drop removes a pool that can no longer be written. If it was the last failing one, no success event
+// follows.
 func (b *bulletin) drop(ref poolschedule.Ref) {
 	delete(b.failing, ref)
 	if len(b.failing) == 0 {
@@ -162,8 +160,8 @@ func (b *bulletin) drop(ref poolschedule.Ref) {
 	}
 }
 
-// Run tells the news until the context is done. What comes later is told after the end
-// of the lanes.
+// Run records events until the context is done. Later changes are recorded after the pool updater has
+// stopped.
 func (a *AdminStates) Run(ctx context.Context) {
 	timer := time.NewTimer(newsAgain)
 	defer timer.Stop()

@@ -35,16 +35,16 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// newsDesk is a cluster with pools that a test attempts by hand.
+// newsDesk is a cluster in which the test makes the attempts.
 type newsDesk struct {
 	*testing.T
 	*kube.Rooms
 	told *events.Queue
-	seen int // of the events that wait
+	seen int // number of events read
 }
 
-// atNewsDesk has the Service web with two pools, api with one, and a pool of all nodes; each
-// holds the nodes.
+// atNewsDesk returns a desk with Service web with two pools, Service api with one, and a pool of all nodes;
+// each contains the nodes.
 func atNewsDesk(t *testing.T, size int) *newsDesk {
 	t.Helper()
 	named := func(pool, service string) *v1alpha1.BackendPool {
@@ -78,7 +78,7 @@ func atNewsDesk(t *testing.T, size int) *newsDesk {
 	return d
 }
 
-// starts has a process begin, which sees these objects. Every namespace may bind every pool.
+// starts starts a process with these objects. Every namespace may use every pool.
 func (d *newsDesk) starts(all ...client.Object) {
 	d.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -91,7 +91,7 @@ func (d *newsDesk) starts(all ...client.Object) {
 	}
 }
 
-// startsAnew has another process take over, with this address Down in all pools.
+// startsAnew starts another process, with this address Down in all pools.
 func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
 	d.Helper()
 	var all []client.Object
@@ -110,14 +110,12 @@ func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
 	}
 }
 
-// noAPI is an API server that takes every status, and reads none.
 type noAPI struct{ backendpool.API }
 
 func (noAPI) Apply(_ context.Context, _ poolschedule.Ref, version string, _ *v1alpha1.BackendPoolStatus) (string, error) {
 	return version, nil
 }
 
-// taints replaces the taints of a node.
 func (d *newsDesk) taints(n int, taints ...string) {
 	d.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n), UID: "uid"}}
@@ -144,8 +142,7 @@ func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
 	d.Pools.Report(d.Context(), r)
 }
 
-// settles is an attempt after which the pool is level; nodes above 0 became Down, those below
-// take new flows again.
+// settles ends an attempt that brought the pool in sync; positive nodes became Down, negative ones came back.
 func (d *newsDesk) settles(pool string, nodes ...int) {
 	d.Helper()
 	d.attempts(pool, func(r *poolupdate.Report) {
@@ -167,7 +164,6 @@ func (d *newsDesk) fails(pool string) {
 	})
 }
 
-// taken are the events that have come since it was asked last.
 func (d *newsDesk) taken() []*corev1.Event {
 	all := d.told.Waiting()
 	since := all[d.seen:]
@@ -175,7 +171,7 @@ func (d *newsDesk) taken() []*corev1.Event {
 	return since
 }
 
-// hears tells the news, and checks which events that makes.
+// hears records the pending events and compares them.
 func (d *newsDesk) hears(want ...string) {
 	d.Helper()
 	d.AdminStates.Tell()
@@ -195,7 +191,7 @@ const (
 	out  = adminstate.KeyOutOfService
 )
 
-// Each Service, and each node, hears once when a change is through in all of its pools.
+// Each Service and node gets one event once a change applies to all its pools.
 func TestAdminStatesAreToldWhereTheyAreThrough(t *testing.T) {
 	d := atNewsDesk(t, 3)
 	d.hears()
@@ -231,7 +227,7 @@ func TestAdminStatesAreToldWhereTheyAreThrough(t *testing.T) {
 	}
 }
 
-// What is another by the time it could be told is not told, nor what has gone.
+// No event follows for a change that was reverted, or of a deleted node.
 func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 	d := atNewsDesk(t, 2)
 	everywhere := func(n ...int) {
@@ -243,7 +239,7 @@ func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 	everywhere(1)
 	d.taints(1)
 	everywhere(-1)
-	d.taints(1, out) // and its write is on its way
+	d.taints(1, out) // its write is in progress
 	d.hears()
 	everywhere(1)
 	d.hears("BackendPool all Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
@@ -269,7 +265,7 @@ func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 	}
 }
 
-// A pool that is paused, goes, or is not there in Azure keeps nobody from hearing of the rest.
+// Pools that are paused, deleted or missing in Azure do not delay events.
 func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 	for name, goes := range map[string]func(d *newsDesk){
 		"paused": func(d *newsDesk) {
@@ -310,8 +306,8 @@ func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// That admin states could not be set is told once, and once when they were: to the Services,
-// and to the nodes that it is about, one that came later included.
+// A failure gets one event, and so does its end: on the Services and the affected nodes, including later
+// ones.
 func TestAdminStatesThatFailAreToldOnce(t *testing.T) {
 	d := atNewsDesk(t, 3)
 	d.taints(1, out)
@@ -338,13 +334,12 @@ func TestAdminStatesThatFailAreToldOnce(t *testing.T) {
 		"Service api Updated: Load balancer admin states updated after all")
 	d.taints(1)
 	d.taints(2)
-	d.settles("web-2") // it has nothing to do
+	d.settles("web-2") // nothing to do
 	d.hears("Node n1 Updated: Load balancer admin states updated after all",
 		"Service web Updated: Load balancer admin states updated after all")
 }
 
-// A process that starts does not know yet what the pools hold: what it takes back in one of
-// them is told when it has seen them all.
+// A new process does not know the pools' contents: a revert is reported once all pools were read.
 func TestAfterARestartAdminStatesAreToldWhenAllPoolsWereSeen(t *testing.T) {
 	d := atNewsDesk(t, 1)
 	d.startsAnew(v1alpha1.DownAddress{Address: ipOf(1).String(), Node: "n1", Reason: "out-of-service"})
@@ -359,7 +354,7 @@ func TestAfterARestartAdminStatesAreToldWhenAllPoolsWereSeen(t *testing.T) {
 		"Service api Restored: 1 node drains no more: n1: new flows may go there again")
 }
 
-// A wave of nodes is one event on each Service, of bounded length.
+// Many nodes give one event of bounded length per Service.
 func TestAWaveIsOneEventAService(t *testing.T) {
 	d := atNewsDesk(t, 200)
 	var all []int
@@ -379,7 +374,7 @@ func TestAWaveIsOneEventAService(t *testing.T) {
 	}
 }
 
-// The news of a second are told together, and what comes as the lanes end is told at the end.
+// Changes within a second are combined; changes during shutdown are recorded at the end.
 func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := atNewsDesk(t, 2)

@@ -17,20 +17,19 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// adminView is how the admin states of nodes stand in all pools at one moment.
+// adminView is a snapshot of the nodes' admin states in all pools.
 type adminView struct {
-	// owed is whose pools do not have a node as it has to be yet.
+	// owed lists, per node, the objects with a wrong admin state in a pool.
 	owed map[string][]whom
-	// pools counts those that a node that drains is a member of.
+	// pools is the number of pools with a draining node.
 	pools map[string]int
-	// drains says why a node takes no new flows; empty for one that does. It has none for a
-	// node that is not there.
+	// drains is why a node drains; "" if it does not. Unknown nodes have no entry.
 	drains map[string]string
-	// refs are the pools that Weir works on.
+	// refs are the pools that Weir updates.
 	refs map[poolschedule.Ref]struct{}
 }
 
-// view looks at all pools. Its cost grows with their members.
+// view reads all pools, in O(members).
 func (a *AdminStates) view() adminView {
 	v := adminView{owed: map[string][]whom{}, pools: map[string]int{}, drains: map[string]string{}, refs: map[poolschedule.Ref]struct{}{}}
 	for _, obj := range a.snapshot.Pools.List() {
@@ -63,7 +62,7 @@ func (a *AdminStates) view() adminView {
 	return v
 }
 
-// over reports whether a node is as it has to be in all pools that are of concern.
+// over reports whether the node has the right admin state in all pools of the object.
 func (v adminView) over(w whom, node string) bool {
 	if w.kind == "Node" {
 		return len(v.owed[node]) == 0
@@ -71,17 +70,16 @@ func (v adminView) over(w whom, node string) bool {
 	return !slices.Contains(v.owed[node], w)
 }
 
-// news is what is to be told now.
 type news struct {
 	about      whom
 	down, back []string
 	failed     string
-	// pools are those in which it failed.
+	// pools is the number of failing pools.
 	pools   int
 	settled bool
 }
 
-// settle returns what is to be told now, in the order of names, and forgets it.
+// settle removes and returns the events to record now, sorted by object.
 func (a *AdminStates) settle(v adminView) []news {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,8 +88,8 @@ func (a *AdminStates) settle(v adminView) []news {
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	}) {
 		b := a.bulletins[w]
-		if told := b.settle(w, v); told.any() {
-			all = append(all, told)
+		if event := b.settle(w, v); event.any() {
+			all = append(all, event)
 		}
 		if !b.open() && !b.told {
 			delete(a.bulletins, w)
@@ -102,7 +100,6 @@ func (a *AdminStates) settle(v adminView) []news {
 
 func (n news) any() bool { return len(n.down)+len(n.back) > 0 || n.failed != "" || n.settled }
 
-// settle takes out of a bulletin what is to be told now.
 func (b *bulletin) settle(w whom, v adminView) news {
 	told := news{about: w, down: b.takeIf(b.down, w, v, true), back: b.takeIf(b.back, w, v, false)}
 	if w.kind == "Node" {
@@ -125,8 +122,8 @@ func (b *bulletin) settle(w whom, v adminView) news {
 	return told
 }
 
-// takeIf takes out the nodes that drain, or do not, as the news says, if they are so
-// everywhere. Of one that is another by now, or has gone, there is nothing to tell.
+// takeIf removes and returns the nodes with the new admin state everywhere, and drops those whose state
+// changed again or that are deleted.
 func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains bool) []string {
 	var ready []string
 	for name := range from {
@@ -142,7 +139,7 @@ func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains 
 	return ready
 }
 
-// Tell puts the events of what is to be told now.
+// Tell records the pending events.
 func (a *AdminStates) Tell() {
 	drains := func(node string) bool {
 		n, there := a.snapshot.Node(node)
@@ -159,7 +156,7 @@ func (a *AdminStates) Tell() {
 	}
 }
 
-// objectOf returns whom an event is about, or nil if it has gone.
+// objectOf returns the object of an event, or nil if it is deleted.
 func (a *AdminStates) objectOf(w whom) client.Object {
 	switch w.kind {
 	case "Node":

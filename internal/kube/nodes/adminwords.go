@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Reasons of the events about admin states, on nodes, and on Services and the BackendPools
-// that have none.
+// Event reasons for admin states, on Nodes, Services and BackendPools without a Service.
 const (
 	EventAdminDown     = "LoadBalancerAdminStateDown"
 	EventAdminRestored = "LoadBalancerAdminStateRestored"
@@ -23,10 +22,8 @@ const (
 	EventAdminUpdated  = "LoadBalancerAdminStateUpdated"
 )
 
-// nodesNamed is how many nodes an event names.
 const nodesNamed = 12
 
-// tell puts the events of one whom news are about.
 func (a *AdminStates) tell(about client.Object, n news, v adminView) {
 	add := func(kind, reason, text string) {
 		a.events.Add(about, kind, reason, words.Sentence(text, words.MaxMessage))
@@ -83,7 +80,6 @@ func adminFailedText(n news) string {
 	return text + words.Sentence(n.failed, words.MaxMessage-len(text)-len(advice)) + advice
 }
 
-// namesOf lists nodes.
 func namesOf(names []string) string {
 	text := strings.Join(names[:min(len(names), nodesNamed)], ", ")
 	if n := len(names) - nodesNamed; n > 0 {

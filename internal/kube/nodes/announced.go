@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/adminstate"
 )
 
-// announcements are those that need no record on their nodes, see adminstate.Heard. It
-// holds no more of them than the API server does.
+// announcements tracks announcements that need no record on their node, see adminstate.Heard. It is limited
+// by the events in the API server.
 type announcements struct {
 	mu      sync.Mutex
 	events  adminstate.Heard
@@ -41,7 +41,7 @@ func (a *announcements) forget(uid types.UID) {
 	delete(a.events, string(uid))
 }
 
-// firstDoubt reports whether it is asked for the first time.
+// firstDoubt reports whether this is the first call.
 func (a *announcements) firstDoubt() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,5 +50,5 @@ func (a *announcements) firstDoubt() bool {
 	return first
 }
 
-// beginning returns at most limit bytes of a text, and holds on to no more of it.
+// beginning returns a copy of at most limit bytes, so that the rest can be freed.
 func beginning(text string, limit int) string { return strings.Clone(text[:min(len(text), limit)]) }

@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// evictionOf returns the latest eviction that the conditions of a node announce, and the type of
-// that condition. Its time is that of the node's clock, and never before the node was created: the
-// condition is the node's own.
+// evictionOf returns the latest eviction announced by a node's conditions, and the condition type. Its time
+// is by the node's clock, but not before the node's creation, because earlier conditions are of a
+// predecessor.
 func evictionOf(n *corev1.Node) (e adminstate.Event, condition string) {
 	for _, c := range n.Status.Conditions {
 		if !view.ConditionOf(c).Announces() {
@@ -31,7 +31,7 @@ func evictionOf(n *corev1.Node) (e adminstate.Event, condition string) {
 	return e, condition
 }
 
-// evictionChanged lets those nodes through whose conditions announce another eviction than before.
+// evictionChanged passes nodes with conditions that announce a new eviction.
 func evictionChanged() predicate.Predicate {
 	announces := func(obj client.Object) adminstate.Event {
 		n, ok := obj.(*corev1.Node)
@@ -51,12 +51,12 @@ func evictionChanged() predicate.Predicate {
 	}
 }
 
-// nodeItself is the request of a node: it has no namespace, as those of events have.
+// nodeItself maps a node to its request, which has no namespace, unlike those of events.
 func nodeItself(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: obj.GetName()}}}
 }
 
-// reconcileConditions puts the taint of a spot eviction on a node whose condition announces one.
+// reconcileConditions adds the spot eviction taint to a node with a condition that announces an eviction.
 func (e *Evictions) reconcileConditions(ctx context.Context, name string) error {
 	n := view.Get[corev1.Node](e.Nodes.Nodes, name)
 	if n == nil {
@@ -69,7 +69,6 @@ func (e *Evictions) reconcileConditions(ctx context.Context, name string) error 
 	return e.taint(ctx, name, "condition "+condition, judgedByCondition)
 }
 
-// judgedByCondition asks what its conditions do to a node.
 func judgedByCondition(n *corev1.Node) (adminstate.Verdict, adminstate.Record) {
 	occurred, condition := evictionOf(n)
 	if condition == "" {

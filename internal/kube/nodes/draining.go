@@ -16,17 +16,15 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Draining says which nodes drain: they take no new flows, and their addresses are Down while they
-// are there.
+// Draining determines which nodes drain: they take no new flows, and their addresses are Down.
 type Draining struct {
 	Nodes *view.Snapshot
-	// Signals are what says so; nil leaves the taints of nodes alone.
+	// Signals define draining; nil ignores taints.
 	Signals *adminstate.Signals
 	Log     *slog.Logger
 }
 
-// Why returns why a node drains; nothing if it does not. The answer is that of the node cache
-// just now.
+// Why returns why a node drains according to the cache; nil if it does not.
 func (d Draining) Why(node string) (reasons []string) {
 	if n := view.Get[corev1.Node](d.Nodes.Nodes, node); n != nil {
 		return d.of(n)
@@ -34,7 +32,7 @@ func (d Draining) Why(node string) (reasons []string) {
 	return nil
 }
 
-// of returns why a node takes no new flows; none if it does, or if taints are left alone.
+// of returns why a node drains; nil if it does not, or if taints are ignored.
 func (d Draining) of(n *corev1.Node) []string {
 	if d.Signals == nil {
 		return nil
@@ -42,8 +40,8 @@ func (d Draining) of(n *corev1.Node) []string {
 	return d.Signals.Draining(view.TaintsOf(n.Spec.Taints...))
 }
 
-// Count counts the nodes that drain by reason, those without nodes included. One
-// with two reasons counts twice.
+// Count returns the number of draining nodes by reason, including zeros. A node with two reasons counts
+// twice.
 func (d Draining) Count() map[string]int {
 	count := map[string]int{}
 	if d.Signals == nil {
@@ -62,7 +60,7 @@ func (d Draining) Count() map[string]int {
 	return count
 }
 
-// Watch logs which nodes begin and end to drain.
+// Watch logs the start and end of drains.
 func (d Draining) Watch(ctx context.Context, informers cache.Informers) error {
 	nodes, err := informers.GetInformer(ctx, &corev1.Node{})
 	if err != nil {
@@ -76,11 +74,10 @@ func (d Draining) Watch(ctx context.Context, informers cache.Informers) error {
 	return err
 }
 
-// changed logs why a node drains, if that has changed.
 func (d Draining) changed(before, after any) {
 	var was, is []string
 	name := ""
-	if n, ok := before.(*corev1.Node); ok { // a tombstone says no more than that it is gone
+	if n, ok := before.(*corev1.Node); ok { // a tombstone only means deleted
 		name, was = n.Name, d.of(n)
 	}
 	if n, ok := after.(*corev1.Node); ok {

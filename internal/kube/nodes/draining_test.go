@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// tainted is the node n1 with these taints, key=value.
+// tainted returns node n1 with these taints, key=value.
 func tainted(uid string, taints ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID(uid)}}
 	for _, text := range taints {
@@ -28,7 +28,7 @@ func tainted(uid string, taints ...string) *corev1.Node {
 	return n
 }
 
-// A node drains as long as its taints say so, and is counted once for each reason.
+// A node drains while a taint requires it, and counts once per reason.
 func TestWhyANodeDrains(t *testing.T) {
 	const spot, out = adminstate.KeyDraining + "=" + adminstate.ValueSpotEviction, adminstate.KeyOutOfService
 	snap := &view.Snapshot{}
@@ -37,7 +37,7 @@ func TestWhyANodeDrains(t *testing.T) {
 	d := Draining{Nodes: snap, Log: slog.New(slog.NewTextHandler(&log, nil)), Signals: &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}}}
 	var before any
 	for _, tt := range []struct {
-		node *corev1.Node // nil: it is gone
+		node *corev1.Node // nil: deleted
 		want string
 		says string // the log
 	}{
@@ -83,7 +83,7 @@ func TestWhyANodeDrains(t *testing.T) {
 	}
 }
 
-// Emitters write times and counts in one of two ways, or in both.
+// Event times and counts come in either format or both.
 func TestWhatIsReadOfAnEvent(t *testing.T) {
 	second := func(s int64) metav1.Time { return metav1.Unix(s, 0) }
 	micro := func(s int64) metav1.MicroTime { return metav1.NewMicroTime(time.Unix(s, 0)) }

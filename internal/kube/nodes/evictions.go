@@ -35,32 +35,31 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// eventPreempt is the reason of the events that announce that Azure evicts a spot machine.
+// eventPreempt is the event reason for a spot eviction by Azure.
 const eventPreempt = "PreemptScheduled"
 
-// EventTainted is the reason of the event on a node that got the taint of a spot eviction.
+// EventTainted is the event reason for a node with a new spot eviction taint.
 const EventTainted = "SpotEvictionTaintAdded"
 
-// spotEviction is that taint.
+// spotEviction is the spot eviction taint.
 var spotEviction = corev1.Taint{
 	Key: adminstate.KeyDraining, Value: adminstate.ValueSpotEviction, Effect: corev1.TaintEffectNoSchedule,
 }
 
-// eventsNamespace is where events about nodes are, which have no namespace of their own.
-// Elsewhere anybody may write one that names a node.
+// eventsNamespace is the namespace of events about nodes. Elsewhere any tenant may write them.
 const eventsNamespace = metav1.NamespaceDefault
 
-// Recorder is told what becomes of a node.
+// Recorder records events.
 type Recorder interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-// Evictions puts a taint on the nodes whose eviction is announced by events or by their conditions.
+// Evictions taints nodes with an eviction announced by events or conditions.
 type Evictions struct {
 	Nodes *view.Snapshot
-	// Signals say who is believed.
+	// Signals define the trusted reporters.
 	Signals *adminstate.Signals
-	Reader  client.Reader // of the API server itself
+	Reader  client.Reader // reads directly from the API server
 	Writer  client.Writer
 	Events  Recorder
 	Log     *slog.Logger
@@ -70,9 +69,8 @@ type Evictions struct {
 	seen     announcements
 }
 
-// Watch makes the informer of announced evictions. It is not one of the manager's
-// cache, which fills as a whole: without the role of config/admin-state this one never does,
-// and all controllers would wait for it.
+// Watch creates the informer of eviction events. It is separate from the manager's cache: without the role in
+// config/admin-state it never syncs, which would block all controllers.
 func (e *Evictions) Watch(core toolscache.Getter) error {
 	about := fields.Set{"reason": eventPreempt, "involvedObject.kind": "Node"}.AsSelector()
 	e.informer = toolscache.NewSharedIndexInformer(
@@ -93,10 +91,10 @@ func (e *Evictions) Watch(core toolscache.Getter) error {
 	return e.informer.SetTransform(view.Strip(stripEvent))
 }
 
-// messageKept is how much is held of what an event says; nobody needs more of it.
+// messageKept limits the cached event message.
 const messageKept = 64
 
-// stripEvent keeps whom an event is about, who says so, and when it occurred.
+// stripEvent keeps object, reporter and times of an event.
 func stripEvent(e *corev1.Event) {
 	*e = corev1.Event{
 		ObjectMeta: view.Identity(e.ObjectMeta, nil), InvolvedObject: corev1.ObjectReference{Name: e.InvolvedObject.Name},
@@ -117,8 +115,7 @@ func (e *Evictions) Setup(mgr manager.Manager, backoff workqueue.Backoff) error 
 	itself := func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	}
-	// What the first list brings was there before this process, which cannot know whether an
-	// operator has cleared a taint since.
+	// Events of the initial list predate this process, and an operator may have removed a taint since.
 	found := predicate.Funcs{
 		CreateFunc: func(created event.CreateEvent) bool {
 			if a, ok := created.Object.(*corev1.Event); ok && created.IsInInitialList {
@@ -136,10 +133,10 @@ func (e *Evictions) Setup(mgr manager.Manager, backoff workqueue.Backoff) error 
 		Complete(e.queue.Reconciler(e.reconcile))
 }
 
-// Retry has those judged again that failed because of the API server.
+// Retry requeues requests that failed because of the API server.
 func (e *Evictions) Retry(now time.Time) { e.queue.Retry(now) }
 
-// Held are the events that are held in memory.
+// Held returns the cached events.
 func (e *Evictions) Held() (held []*corev1.Event) {
 	for _, obj := range e.informer.GetStore().List() {
 		if a, ok := obj.(*corev1.Event); ok {
@@ -149,8 +146,7 @@ func (e *Evictions) Held() (held []*corev1.Event) {
 	return held
 }
 
-// reconcile puts the taint of a spot eviction on the node that an event is about, or whose
-// condition says so.
+// reconcile adds the spot eviction taint to the node of an event, or to a node by its conditions.
 func (e *Evictions) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req.Namespace == "" {
 		return workqueue.Result(ctx, e.reconcileConditions(ctx, req.Name), 0)
@@ -163,8 +159,8 @@ func (e *Evictions) reconcile(ctx context.Context, req reconcile.Request) (recon
 		e.disbelieved(ctx, a)
 		return reconcile.Result{}, nil
 	}
-	// A start finds the events of an hour, most of which were judged before, and agents repeat
-	// themselves. That a cached node says so stays true.
+	// A start lists an hour of events, most of them handled, and agents repeat events. The cached node is
+	// enough to skip these.
 	if n := view.Get[corev1.Node](e.Nodes.Nodes, a.InvolvedObject.Name); n != nil {
 		verdict, _ := judged(n, announced(a), e.seen.covers(a))
 		if hasSpotEviction(n.Spec.Taints) {
@@ -177,8 +173,8 @@ func (e *Evictions) reconcile(ctx context.Context, req reconcile.Request) (recon
 	return workqueue.Result(ctx, e.Taint(ctx, a), 0)
 }
 
-// disbelieved tells of the first event that is not believed: whoever runs an agent of their
-// own has to name it. The rest is for who looks closely, as anybody may write such events.
+// disbelieved logs an event of an untrusted reporter: the first as a warning, because a custom agent must be
+// configured, the rest at debug level, because any user may write such events.
 func (e *Evictions) disbelieved(ctx context.Context, a *corev1.Event) {
 	level := slog.LevelDebug
 	if e.seen.firstDoubt() {
@@ -188,7 +184,7 @@ func (e *Evictions) disbelieved(ctx context.Context, a *corev1.Event) {
 		"event", view.Key(a.Namespace, a.Name), "node", a.InvolvedObject.Name, "reporter", words.Sentence(a.ReportingController, words.MaxCode), "message", words.Sentence(a.Message, messageKept))
 }
 
-// Taint puts the taint of a spot eviction on the node that an event is about.
+// Taint adds the spot eviction taint to the node of an event.
 func (e *Evictions) Taint(ctx context.Context, a *corev1.Event) error {
 	return e.taint(ctx, a.InvolvedObject.Name, "event "+a.Name, func(n *corev1.Node) (adminstate.Verdict, adminstate.Record) {
 		if hasSpotEviction(n.Spec.Taints) {
@@ -198,8 +194,8 @@ func (e *Evictions) Taint(ctx context.Context, a *corev1.Event) error {
 	})
 }
 
-// taint writes taint and record in one patch of the node as it is now: a patch replaces the
-// list of taints, of which the cache has only some. by names what announces the eviction.
+// taint writes taint and record in one patch of the current node: a patch replaces the list of taints, and
+// the cache has only some. by is the source of the announcement.
 func (e *Evictions) taint(ctx context.Context, node, by string, judge func(*corev1.Node) (adminstate.Verdict, adminstate.Record)) error {
 	n := &corev1.Node{}
 	var verdict adminstate.Verdict
@@ -233,7 +229,7 @@ func (e *Evictions) taint(ctx context.Context, node, by string, judge func(*core
 	return nil
 }
 
-// judged asks what an announcement does to a node.
+// judged evaluates an announcement for a node.
 func judged(n *corev1.Node, e adminstate.Event, seen bool) (adminstate.Verdict, adminstate.Record) {
 	return adminstate.Preempted(adminstate.Node{
 		Created: n.CreationTimestamp.Time, Record: adminstate.ParseRecord(n.Annotations[view.PreemptionAnnotation]),
@@ -241,7 +237,7 @@ func judged(n *corev1.Node, e adminstate.Event, seen bool) (adminstate.Verdict, 
 	}, e, seen)
 }
 
-// announced converts an event. Those of events.k8s.io have times and counts of their own.
+// announced converts an event. Events of events.k8s.io have separate times and counts.
 func announced(e *corev1.Event) adminstate.Event {
 	out := adminstate.Event{
 		UID: string(e.UID), Created: e.CreationTimestamp.Time,
@@ -263,12 +259,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// hasSpotEviction reports whether the taint is there, with any effect.
+// hasSpotEviction reports whether the node has the taint, with any effect.
 func hasSpotEviction(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == spotEviction.Key && t.Value == spotEviction.Value })
 }
 
-// withSpotEviction adds the taint. One of its key and effect gets its value: a node has no two.
+// withSpotEviction adds the taint, or sets the value of the taint with the same key and effect.
 func withSpotEviction(taints []corev1.Taint) []corev1.Taint {
 	if i := slices.IndexFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&spotEviction) }); i >= 0 {
 		taints[i] = spotEviction

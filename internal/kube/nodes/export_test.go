@@ -2,11 +2,11 @@
 
 package nodes
 
-// How long news wait, for tests.
+// Delays for tests.
 const (
 	NewsGather = newsGather
 	NewsAgain  = newsAgain
 )
 
-// Bulletins counts what is kept of those who were not told yet.
+// Bulletins returns the number of bulletins.
 func (a *AdminStates) Bulletins() int { return len(a.bulletins) }

@@ -17,18 +17,15 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// EventLeftDown is the reason of the event on a BackendPool in which addresses are Down that
-// nobody takes back.
+// EventLeftDown is the event reason for a BackendPool with Down addresses that Weir no longer manages.
 const EventLeftDown = "AdminStateLeftDown"
 
-// poolsNamed is how many BackendPools the log names.
 const poolsNamed = 20
 
-// addressesNamed is how many addresses of a pool are named.
 const addressesNamed = 12
 
-// TellLeftDown says once, if admin states are left alone, where an earlier process has left
-// addresses Down: on each such BackendPool, and in one line of the log.
+// TellLeftDown reports addresses that an earlier process left Down if admin states are disabled: an event per
+// BackendPool and one log line.
 func TellLeftDown(ctx context.Context, snap *view.Snapshot, events Recorder, log *slog.Logger) {
 	var left []string
 	addresses := 0
@@ -48,7 +45,6 @@ func TellLeftDown(ctx context.Context, snap *view.Snapshot, events Recorder, log
 		"addresses", addresses, "backendPools", len(left), "among", left[:min(len(left), poolsNamed)])
 }
 
-// sortedPools are all BackendPools, by name.
 func sortedPools(snap *view.Snapshot) []*v1alpha1.BackendPool {
 	all := view.All[v1alpha1.BackendPool](snap.Pools)
 	slices.SortFunc(all, func(a, b *v1alpha1.BackendPool) int {
@@ -57,7 +53,6 @@ func sortedPools(snap *view.Snapshot) []*v1alpha1.BackendPool {
 	return all
 }
 
-// downNames spells addresses with whose they are.
 func downNames(down []v1alpha1.DownAddress) string {
 	var names []string
 	for _, d := range down[:min(len(down), addressesNamed)] {

@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// With the setting off a start says what was left Down: on each pool, and in one line of the
-// log, both of bounded length.
+// With admin states disabled, a start reports Down addresses per pool and in one log line, both of bounded
+// length.
 func TestWhatWasLeftDownIsSaidAtStart(t *testing.T) {
 	var log bytes.Buffer
 	snap, told := &view.Snapshot{}, &told{}
@@ -70,7 +70,6 @@ func TestWhatWasLeftDownIsSaidAtStart(t *testing.T) {
 	}
 }
 
-// told is what somebody was told: of which object, the reason and the message.
 type told []string
 
 func (r *told) Add(about runtime.Object, _, reason, message string) {

@@ -18,43 +18,41 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// nodePlace is what is known of the place of one node.
 type nodePlace struct {
 	uid types.UID
-	// set is its scale set or availability set, once that is known.
+	// set is its scale set or availability set, if known is true.
 	set   string
 	known bool
-	// given is true from the choice of a place, on, until the informer's copy shows it: what
-	// is in memory is newer.
+	// given is true from the choice until the cache shows the label: on is newer than the label.
 	given bool
 	on    string
-	// nowhere is true if no load balancer may have it, or if its machine is gone or not told for long.
+	// nowhere is true if no load balancer may have the node, its machine is deleted, or it lacks a providerID
+	// for too long.
 	nowhere bool
-	// told is the word for why it is not placed, and why the sentence; empty if it is.
+	// told is the event key and why the reason for a missing placement; both empty if placed.
 	told, why string
 }
 
-// places are those of all nodes, by name. The zero value is ready, where there is one
-// load balancer.
+// places is the placement state of all nodes by name. The zero value is ready to use with a single load
+// balancer.
 type places struct {
-	// several are the configurations, and names theirs by the value of the label.
+	// several are the configurations; names maps label values to their names.
 	several []service.Configuration
 	names   map[string]string
-	// shown says on which configurations Azure shows nodes, and availabilitySet in which one a
-	// machine is.
+	// shown returns the configurations of nodes in Azure; availabilitySet returns the set of a machine.
 	shown           func(context.Context) (map[string]string, error)
 	availabilitySet func(ctx context.Context, providerID string) (string, error)
 
 	mu  sync.Mutex
 	all map[string]*nodePlace
-	// notBefore is what Azure asked for.
+	// notBefore is an unexpired Retry-After.
 	notBefore time.Time
 }
 
-// shownPlaces are the configurations on which Azure showed nodes, by address and by lb.MachineKey.
+// shownPlaces are the configurations of nodes in Azure, by address and by lb.MachineKey.
 type shownPlaces map[string]string
 
-// of returns the place of this very node. The caller holds the lock.
+// of returns the state of a node by UID. The caller holds the lock.
 func (p *places) of(n *corev1.Node) *nodePlace {
 	place := p.all[n.Name]
 	if place == nil || place.uid != n.UID {
@@ -67,25 +65,22 @@ func (p *places) of(n *corev1.Node) *nodePlace {
 	return place
 }
 
-// bySets reports whether it matters which set a node is in.
 func (p *places) bySets() bool {
 	return slices.ContainsFunc(p.several, func(c service.Configuration) bool { return c.PrimaryVMSet != "" })
 }
 
-// note changes what is known of a node.
+// note updates the state of a node.
 func (p *places) note(n *corev1.Node, change func(*nodePlace)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(p.of(n))
 }
 
-// knows reports whether it is known which set a node is in.
 func (p *places) knows(n *corev1.Node) (known bool) {
 	p.note(n, func(place *nodePlace) { known = place.known })
 	return known
 }
 
-// isNowhere reports whether a node is known to be on no load balancer.
 func (p *places) isNowhere(n *corev1.Node) (is bool) {
 	p.note(n, func(place *nodePlace) { is = place.nowhere })
 	return is
@@ -95,7 +90,7 @@ func (p *places) learn(n *corev1.Node, set string) {
 	p.note(n, func(place *nodePlace) { place.set, place.known = set, true })
 }
 
-// tell notes why a node is not placed, and reports whether the word for it is news.
+// tell records why a node is not placed, and reports whether the word differs from the last one.
 func (p *places) tell(n *corev1.Node, word, why string) (news bool) {
 	p.note(n, func(place *nodePlace) {
 		news = place.told != word && word != ""
@@ -110,7 +105,6 @@ func (p *places) forget(name string) {
 	delete(p.all, name)
 }
 
-// rest keeps all nodes from asking Azure until then.
 func (p *places) rest(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +113,7 @@ func (p *places) rest(until time.Time) {
 	}
 }
 
-// open returns an error while Azure wants not to be asked.
+// open returns an error during a Retry-After.
 func (p *places) open(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,14 +126,13 @@ func (p *places) open(now time.Time) error {
 	}
 }
 
-// on returns the configuration of a node: that which it was given just now, or that of its
-// label; empty for none.
+// on returns the configuration of a node by the last choice or its label; "" for none.
 func (p *places) on(n *corev1.Node) (on string) {
 	p.note(n, func(place *nodePlace) { on = place.at(p.names[n.Labels[view.PlaceLabel]]) })
 	return on
 }
 
-// at is on for a node that has a configuration's label.
+// at returns the configuration given the one of the label.
 func (place *nodePlace) at(labelled string) string {
 	if place.given && place.on != labelled {
 		return place.on
@@ -148,8 +141,8 @@ func (place *nodePlace) at(labelled string) string {
 	return labelled
 }
 
-// standing gives a node, whose set is known, the place that it has whatever the others have;
-// empty if there is none.
+// standing assigns a node with a known set to the configuration that does not depend on other nodes, and
+// returns it; "" for none.
 func (p *places) standing(n *corev1.Node, shown shownPlaces) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +154,7 @@ func (p *places) standing(n *corev1.Node, shown shownPlaces) string {
 	return on
 }
 
-// choose gives a node a place among all others; empty if no load balancer may have it.
+// choose assigns a node among all others; "" if no load balancer may have it.
 func (p *places) choose(n *corev1.Node, nodes []*corev1.Node, shown shownPlaces) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,8 +174,8 @@ func (p *places) give(n *corev1.Node, on string) {
 	place.given, place.on, place.nowhere = on != p.names[n.Labels[view.PlaceLabel]], on, on == ""
 }
 
-// candidate is a node as the choice sees it; false for one that nothing is known of. One
-// that an earlier process placed is where its set says as long as nobody knows better.
+// candidate returns a node for placement; false if nothing is known about it. A node placed by an earlier
+// process counts as part of that configuration's set until its set is known.
 func (p *places) candidate(n *corev1.Node, shown shownPlaces) (service.Node, bool) {
 	place := p.of(n)
 	c := service.Node{Name: n.Name, Labels: n.Labels, VMSet: place.set, Placed: place.at(p.names[n.Labels[view.PlaceLabel]])}
@@ -196,7 +189,7 @@ func (p *places) candidate(n *corev1.Node, shown shownPlaces) (service.Node, boo
 	return c, place.known
 }
 
-// of returns the configuration on which a node was shown; empty for none.
+// of returns the configuration of a node in Azure; "" for none.
 func (s shownPlaces) of(n *corev1.Node) string {
 	keys := []string{lb.MachineKey(n.Spec.ProviderID)}
 	for _, ip := range view.InternalIPs(n) {
@@ -210,8 +203,8 @@ func (s shownPlaces) of(n *corev1.Node) string {
 	return ""
 }
 
-// missing returns the first of these nodes, by name, that is known neither to have the
-// label nor to get none, and why; an empty name if there is none.
+// missing returns the first node by name that lacks the label and is not known to get none, and why; "" if
+// none.
 func (p *places) missing(nodes []*corev1.Node) (name, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

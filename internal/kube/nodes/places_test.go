@@ -34,8 +34,7 @@ func twoPlaces() *places {
 	return &places{several: several, names: view.PlaceNames(several)}
 }
 
-// What was chosen counts from then on, though the informer does not show it yet; what a
-// person writes afterwards counts more.
+// A choice applies before the cache shows it; a later label by the user takes precedence.
 func TestAChoiceCountsAtOnce(t *testing.T) {
 	p := twoPlaces()
 	nodes := []*corev1.Node{worker(1, ""), worker(2, ""), worker(3, "")}
@@ -43,7 +42,7 @@ func TestAChoiceCountsAtOnce(t *testing.T) {
 		p.learn(n, "")
 	}
 	var got []string
-	for _, n := range []*corev1.Node{nodes[2], nodes[0], nodes[1]} { // in no helpful order
+	for _, n := range []*corev1.Node{nodes[2], nodes[0], nodes[1]} { // in arbitrary order
 		got = append(got, p.choose(n, nodes, nil))
 	}
 	if s := fmt.Sprint(got); s != "[One One two]" && s != "[One two One]" {
@@ -91,8 +90,7 @@ func TestWhereAzureShowsItItStays(t *testing.T) {
 	}
 }
 
-// Nodes of an earlier process count where their label says, those of which nothing is known
-// nowhere.
+// Nodes of an earlier process count by label, unknown nodes do not count.
 func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 	p := twoPlaces()
 	fresh := worker(9, "")
@@ -101,7 +99,7 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 	if on := p.choose(fresh, nodes, nil); on != "two" {
 		t.Errorf("on %q, where there is one more than on two", on)
 	}
-	// One that its set put on two takes no room where any node may be.
+	// A node assigned by its set does not count for unrestricted configurations.
 	p.several = []service.Configuration{
 		{Name: "One"}, {Name: "two", PrimaryVMSet: "set-2", Nodes: func(map[string]string) bool { return false }}, {Name: "three"},
 	}
@@ -112,7 +110,7 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 	}
 }
 
-// placing knows these nodes, and has two load balancers.
+// placing returns a controller with these nodes and two load balancers.
 func placing(t *testing.T, told Recorder, nodes ...client.Object) *Placing {
 	t.Helper()
 	p := &Placing{Nodes: &view.Snapshot{}, Events: told}
@@ -156,7 +154,7 @@ func TestPatienceWithAzure(t *testing.T) {
 	}
 }
 
-// A node that has just joined is given time to be told which machine it is. After that nothing waits for it.
+// A new node has time to get a providerID; after that nothing waits for it.
 func TestWithoutAProviderID(t *testing.T) {
 	var events told
 	p := placing(t, &events)

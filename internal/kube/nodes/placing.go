@@ -36,19 +36,18 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// EventNotPlaced is the reason of the event on a node that is on no load balancer yet.
+// EventNotPlaced is the event reason for a node without a load balancer.
 const EventNotPlaced = "NotPlacedOnLoadBalancer"
 
-// providerPatience is how long a new node may be without a providerID before that is worth
-// an event.
+// providerPatience is how long a new node may lack a providerID before an event.
 const providerPatience = time.Minute
 
-// Placing labels each node with the load balancer where it belongs, if there are several.
+// Placing labels each node with its load balancer, if there are several.
 type Placing struct {
 	Nodes  *view.Snapshot
 	Writer client.Writer
 	Events Recorder
-	// Selected has the BackendPools of nodes select by the labels, once all nodes are placed.
+	// Selected sets the selectors of the BackendPools of nodes, once all nodes are placed.
 	Selected func(context.Context) error
 	Log      *slog.Logger
 
@@ -56,20 +55,19 @@ type Placing struct {
 	queue  workqueue.Queue
 }
 
-// Among says which load balancers there are, and who knows what is on them: shown returns on which
-// one Azure shows nodes, availabilitySet in which set a machine is.
+// Among sets the configurations: shown returns the configurations of nodes in Azure, availabilitySet the set
+// of a machine.
 func (p *Placing) Among(several []service.Configuration, shown func(context.Context) (map[string]string, error),
 	availabilitySet func(ctx context.Context, providerID string) (string, error)) {
 	p.places.several, p.places.names = several, view.PlaceNames(several)
 	p.places.shown, p.places.availabilitySet = shown, availabilitySet
 }
 
-// Missing returns the first of these nodes, by name, that is known neither to have the label nor
-// to get none, and why; an empty name if there is none.
+// Missing returns the first node by name that lacks the label and is not known to get none, and why; "" if
+// none.
 func (p *Placing) Missing(nodes []*corev1.Node) (name, why string) { return p.places.missing(nodes) }
 
-// All places all nodes at once, in the order of their names. One that its place is not known of is
-// an error.
+// All places all nodes in name order. It returns an error if a place cannot be determined.
 func (p *Placing) All(ctx context.Context) error {
 	if len(p.places.several) == 0 {
 		return nil
@@ -88,7 +86,7 @@ func (p *Placing) All(ctx context.Context) error {
 	return p.Selected(ctx)
 }
 
-// Retry has those placed again that failed because of the API server.
+// Retry requeues requests that failed because of the API server.
 func (p *Placing) Retry(now time.Time) { p.queue.Retry(now) }
 
 // Setup adds the controller to the manager, if there are several load balancers.
@@ -103,7 +101,7 @@ func (p *Placing) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
 		Complete(p.queue.Reconciler(p.reconcile))
 }
 
-// placeChanged drops updates that say nothing about where a node belongs.
+// placeChanged drops updates that do not affect placement.
 func placeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*corev1.Node)
@@ -113,10 +111,10 @@ func placeChanged() predicate.Predicate {
 	}}
 }
 
-// reconcile labels a node with the load balancer where it belongs.
+// reconcile labels a node with its load balancer.
 func (p *Placing) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	n := view.Get[corev1.Node](p.Nodes.Nodes, req.Name)
-	if n == nil || p.Nodes.Excluded(n) { // what an excluded node has as a label, it keeps
+	if n == nil || p.Nodes.Excluded(n) { // an excluded node keeps its label
 		p.places.forget(req.Name)
 		return workqueue.Result(ctx, p.Selected(ctx), 0)
 	}
@@ -126,7 +124,7 @@ func (p *Placing) reconcile(ctx context.Context, req reconcile.Request) (reconci
 		p.places.tell(n, "", "")
 		return workqueue.Result(ctx, p.Selected(ctx), 0)
 	}
-	if err == nil && p.places.isNowhere(n) { // nobody waits for it
+	if err == nil && p.places.isNowhere(n) { // nothing waits for it
 		err = p.Selected(ctx)
 	}
 	if err != nil && !errors.Is(err, backendpool.ErrGone) {
@@ -139,8 +137,7 @@ func (p *Placing) reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return workqueue.Result(ctx, err, wait)
 }
 
-// place finds out where a node belongs, and labels it. If there is something to wait
-// for, it returns how long.
+// place determines the load balancer of a node and labels it. wait is the requeue delay, if any.
 func (p *Placing) place(ctx context.Context, n *corev1.Node, now time.Time) (wait time.Duration, err error) {
 	if !p.places.knows(n) {
 		set := ""
@@ -157,8 +154,8 @@ func (p *Placing) place(ctx context.Context, n *corev1.Node, now time.Time) (wai
 	return 0, p.label(ctx, n, now)
 }
 
-// awaitProviderID returns how long a node is given until the cloud provider has told which
-// machine it is. After that it is on no load balancer, and nothing waits for it; it is placed once it tells.
+// awaitProviderID returns how long to wait for the providerID. After the limit the node is on no load
+// balancer and nothing waits for it, until it gets one.
 func (p *Placing) awaitProviderID(n *corev1.Node, now time.Time) time.Duration {
 	if age := now.Sub(n.CreationTimestamp.Time); age < providerPatience {
 		return providerPatience - age
@@ -168,11 +165,10 @@ func (p *Placing) awaitProviderID(n *corev1.Node, now time.Time) time.Duration {
 	return providerPatience
 }
 
-// vmSet returns the name of the scale set or availability set of a node; empty for a node
-// in neither.
+// vmSet returns the scale set or availability set of a node; "" for neither.
 func (p *Placing) vmSet(ctx context.Context, n *corev1.Node, now time.Time) (string, error) {
 	scaleSet, _, err := lb.VMSetOfProviderID(n.Spec.ProviderID)
-	if err != nil { // no machine of Azure, which is in no set
+	if err != nil { // not an Azure machine, so in no set
 		p.Log.DebugContext(ctx, "node is no machine of Azure", "node", n.Name, "err", err)
 		return "", nil
 	}
@@ -187,10 +183,10 @@ func (p *Placing) vmSet(ctx context.Context, n *corev1.Node, now time.Time) (str
 	return set, err
 }
 
-// label chooses a place for a node whose set is known, and writes it onto the node.
+// label chooses a load balancer for a node with a known set and writes the label.
 func (p *Placing) label(ctx context.Context, n *corev1.Node, now time.Time) error {
 	on := p.places.standing(n, nil)
-	if on == "" { // it may be in a pool that was there before
+	if on == "" { // it may be in an existing pool
 		if err := p.places.open(now); err != nil {
 			return err
 		}
@@ -216,7 +212,6 @@ func (p *Placing) label(ctx context.Context, n *corev1.Node, now time.Time) erro
 	return nil
 }
 
-// writeLabel sets the label of this very node, or takes it away.
 func (p *Placing) writeLabel(ctx context.Context, n *corev1.Node, value string) error {
 	label := &value
 	if value == "" {
@@ -239,8 +234,7 @@ func (p *Placing) writeLabel(ctx context.Context, n *corev1.Node, value string) 
 	return nil
 }
 
-// complain says why a node is not placed. What was not even asked, because Azure wants
-// patience, is worth no event on each node.
+// complain records why a node is not placed. A request skipped because of Retry-After gets no event.
 func (p *Placing) complain(n *corev1.Node, err error) {
 	word, why := err.Error(), words.OfError(err, time.Now())
 	f, ok := errors.AsType[*fault.Fault](err)
@@ -249,13 +243,12 @@ func (p *Placing) complain(n *corev1.Node, err error) {
 		p.places.tell(n, f.Code, why)
 		return
 	case ok:
-		word = f.Code // the rest differs from try to try
+		word = f.Code // the rest varies between attempts
 	}
 	p.notPlaced(n, word, why)
 }
 
-// notPlaced puts an event on a node that is not placed, once while the word for it is the
-// same.
+// notPlaced records an event on a node that is not placed, once per word.
 func (p *Placing) notPlaced(n *corev1.Node, word, why string) {
 	text := "No load balancer is chosen for this node: "
 	if on := p.places.on(n); on != "" {

@@ -40,8 +40,8 @@ func (r serviceLedger) MakePools(ctx context.Context, v servicelb.Service, on lb
 	return names, nil
 }
 
-// makePool creates a BackendPool, unless it is there. One of nodes that is there gets the
-// selector that it needs now; if it has to wait for that, selectPlaced gives it.
+// makePool creates a BackendPool. An existing one of nodes gets the current selector; if that must wait,
+// selectPlaced sets it.
 func (r serviceLedger) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	same := func(is *v1alpha1.BackendPool) bool {
 		return ownership.Says(is, p) && r.own.ByMachine(is) == (p.Spec.Membership == v1alpha1.MembershipNetworkInterface)
@@ -80,7 +80,7 @@ func (r serviceLedger) makePool(ctx context.Context, p *v1alpha1.BackendPool) er
 		}
 		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrStillGoing)
 	case r.own.FillsSame(is, p):
-		return nil // somebody has Weir keep this pool already, in his own words
+		return nil // the user already has a BackendPool for this pool
 	}
 	return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrNameTaken)
 }
@@ -108,8 +108,7 @@ func (r serviceLedger) DropPools(ctx context.Context, s servicelb.Service, keep 
 	return nil
 }
 
-// Missing has the load balancer of a BackendPool that Weir made compared at once: Azure does
-// not have the pool.
+// Missing requests a comparison of the load balancer of a BackendPool without a pool in Azure.
 func (r *Reconciler) Missing(p *v1alpha1.BackendPool) {
 	served := r.own.ServedBy(p.Spec.LoadBalancer.Name)
 	if ref := p.Spec.ServiceRef; ref != nil {
@@ -120,7 +119,6 @@ func (r *Reconciler) Missing(p *v1alpha1.BackendPool) {
 	}
 }
 
-// emptied notes that a pool is gone, and with it what Weir wrote there.
 func (r serviceLedger) emptied(p *v1alpha1.BackendPool) {
 	if e := r.own.Statuses.Known(backendpool.RefOf(p)); e != nil {
 		e.Emptied()
@@ -135,8 +133,8 @@ func (r serviceLedger) deletePool(ctx context.Context, p *v1alpha1.BackendPool) 
 	return nil
 }
 
-// EmptyPools implements servicelb.Ledger, unless rules or another Service need the pools meanwhile: the
-// BackendPool of one lets go of it, and its finalizer goes when the members have left.
+// EmptyPools implements servicelb.Ledger. It skips pools that rules or another Service use again. Deleting
+// the BackendPool removes the members before the finalizer.
 func (r serviceLedger) EmptyPools(ctx context.Context, pools []plan.Emptying) error {
 	for _, e := range pools {
 		if e.Interim == "" && len(r.own.ServedBy(e.Pool.LoadBalancer.Name)) > 0 || e.Rules > 0 {
@@ -168,9 +166,9 @@ func (r serviceLedger) DropInterim(ctx context.Context, gone []lb.PoolID) error 
 	return nil
 }
 
-// emptyPool deletes the BackendPool of a pool of nodes, which gives up its members though Services need
-// such a pool, for it selects nobody. What another controller has made members has none: it gets one that
-// takes them, and goes the next time.
+// emptyPool deletes the BackendPool of a pool of nodes to remove its members; before that, an interim one
+// selects no node. A pool filled by another controller first gets a BackendPool that takes it, and is emptied
+// the next time.
 func (r serviceLedger) emptyPool(ctx context.Context, e plan.Emptying) error {
 	all := r.view.PoolsAt(e.Pool.Key())
 	for _, p := range all {
@@ -179,7 +177,7 @@ func (r serviceLedger) emptyPool(ctx context.Context, e plan.Emptying) error {
 			continue
 		case e.Interim == "" && !r.own.Statuses.Taken(p):
 			continue
-		case e.Interim != "" && e.Interfaces > 0 && !r.own.Statuses.Taken(p): // it is about to take them
+		case e.Interim != "" && e.Interfaces > 0 && !r.own.Statuses.Taken(p): // it is about to take the pool
 			continue
 		case e.Interim != "":
 			if err := r.selectNodes(ctx, p, view.Nobody()); err != nil {
@@ -188,7 +186,7 @@ func (r serviceLedger) emptyPool(ctx context.Context, e plan.Emptying) error {
 		}
 		return r.deletePool(ctx, p)
 	}
-	if e.Interim != "" && e.Interfaces == 0 || slices.ContainsFunc(all, r.own.Made) { // it goes, or is about to take the pool
+	if e.Interim != "" && e.Interfaces == 0 || slices.ContainsFunc(all, r.own.Made) { // it is being deleted, or is about to take the pool
 		return nil
 	}
 	family := lb.IPv4
@@ -196,12 +194,11 @@ func (r serviceLedger) emptyPool(ctx context.Context, e plan.Emptying) error {
 		family = lb.IPv6
 	}
 	p := r.own.For(nil, e.Pool.LoadBalancer, service.Pool{Name: e.Pool.Name, Family: family, Shared: true, Interfaces: true})
-	p.Spec.Nodes.Selector = view.Nobody() // nobody joins before all leave
+	p.Spec.Nodes.Selector = view.Nobody() // no node joins before all are removed
 	return r.makePool(ctx, p)
 }
 
-// DropNodePools implements servicelb.Ledger, unless another Service has had the load balancer made
-// again meanwhile, or is about to.
+// DropNodePools implements servicelb.Ledger. It does nothing if another Service uses the load balancer again.
 func (r serviceLedger) DropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
 	if len(r.own.ServedBy(id.Name)) > 0 {
 		return nil

@@ -16,15 +16,14 @@ import (
 	"weir.dev/weir/internal/bound"
 )
 
-// noted keeps the texts of events.
 type noted []string
 
 func (n *noted) Add(_ runtime.Object, kind, reason, message string) {
 	*n = append(*n, kind+" "+reason+" "+message)
 }
 
-// A change of bounds has the Services of the namespace asked for again; one in error is reported in
-// the log and by an event, when it appears and not again.
+// Changed limits requeue the Services of the namespace. Invalid ones are reported once, in the log and by an
+// event.
 func TestBoundsOfANamespaceChange(t *testing.T) {
 	team := func(label string, annotations map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"l": label}, Annotations: annotations}}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A condition is written if its status, reason, message or generation is another, and not else.
+// A condition is written only if status, reason, message or generation differ.
 func TestConditionsAreWrittenOnChange(t *testing.T) {
 	want := metav1.Condition{Type: "weir.dev/Programmed", Status: metav1.ConditionTrue, Reason: "Programmed", Message: "Azure has it (request id r1)", ObservedGeneration: 2}
 	shows := &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{want, {Type: "example.com/Theirs"}}}}

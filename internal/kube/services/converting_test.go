@@ -21,8 +21,7 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// Flows go to a pool that has all but a tenth of its members, whatever else is in it; never to one whose
-// members are being taken out.
+// Rules use a pool that has nine tenths of its members, and never one that is being emptied.
 func TestWhenAPoolIsFilled(t *testing.T) {
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
@@ -92,8 +91,8 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 	}
 }
 
-// A pool that goes from one kind to the other gives up its members once no rule names it, though its Services
-// are there: its BackendPool selects nobody, and goes. What another controller has made members gets one first.
+// A pool being converted is emptied once no rule uses it, even if Services need it: its BackendPool selects
+// no node and is deleted. A pool filled by another controller first gets a BackendPool.
 func TestAPoolOfTheOtherKindIsEmptied(t *testing.T) {
 	inRG := func(p *v1alpha1.BackendPool) {
 		p.Status.PoolID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/kubernetes"

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// crowded is a cluster with the 5,000 nodes that Kubernetes is made for.
+// crowded is a cluster with 5,000 nodes, the Kubernetes limit.
 func crowded(tb testing.TB) *services.Reconciler {
 	tb.Helper()
 	var objects []client.Object
@@ -47,7 +47,7 @@ func BenchmarkNodesOf(b *testing.B) {
 	}
 }
 
-// The nodes of the largest cluster are found in time that grows with their number.
+// NodesOf is linear in the number of nodes.
 func TestAllNodesAreFound(t *testing.T) {
 	r, done := crowded(t), make(chan struct{})
 	go func() {

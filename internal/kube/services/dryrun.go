@@ -48,7 +48,7 @@ func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, req
 	return p.Brief(), nil
 }
 
-// desiredOf is what a pool of a Service has to hold, which may have no BackendPool yet.
+// desiredOf returns the desired members of a Service's pool, which may not have a BackendPool yet.
 func (v serviceRehearser) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (poolwrite.Desired, error) {
 	p := v.r.own.For(s, on, pool)
 	desired := poolwrite.Desired{}

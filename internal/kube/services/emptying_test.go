@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// The last Service leaves a load balancer whose pool holds network interfaces: the BackendPool of nodes
-// goes, and the Service stays until nothing keeps the load balancer. Who needs the pool keeps it.
+// The last Service leaves a load balancer with network interfaces in its pool: the BackendPool of nodes is
+// deleted, and the Service remains until the load balancer can be deleted. Another Service keeps the pool.
 func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 	inRG := func(p *v1alpha1.BackendPool) {
 		p.Status.PoolID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/kubernetes"

@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// serviceOfSlice maps a slice to its Service, if that has a load balancer of Weir's: its status says
-// whether anything takes its traffic.
+// serviceOfSlice maps a slice to its Service if Weir manages its load balancer: the status reports whether
+// endpoints take traffic.
 func serviceOfSlice(v *view.Snapshot) handler.MapFunc {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
 		slice, ok := obj.(*discoveryv1.EndpointSlice)
@@ -33,8 +33,8 @@ func serviceOfSlice(v *view.Snapshot) handler.MapFunc {
 	}
 }
 
-// takesOrNot lets through that a slice begins or ceases to have endpoints which take traffic, and that
-// one goes which had some. How many they are, and where, is for the BackendPools.
+// takesOrNot passes events in which a slice starts or stops having endpoints that take traffic. Their number
+// and nodes concern BackendPools only.
 func takesOrNot() predicate.Predicate {
 	takes := func(obj client.Object) bool {
 		s, ok := obj.(*discoveryv1.EndpointSlice)

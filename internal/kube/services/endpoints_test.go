@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// A Service hears that its endpoints begin and cease to take traffic, and of no rollout between.
+// A Service is reconciled when its endpoints start or stop taking traffic, not during rollouts.
 func TestOnlyTheEdgesOfEndpointsAreHeardOf(t *testing.T) {
 	slice := func(ready ...bool) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}

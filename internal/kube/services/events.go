@@ -15,29 +15,29 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Reasons of the events about the load balancer of a Service. The first five are those of
-// Kubernetes' own service controller.
+// Event reasons for load balancers of Services. The first five are those of the Kubernetes service
+// controller.
 const (
 	EventEnsuring          = servicelb.ReasonEnsuring
 	EventEnsured           = servicelb.ReasonEnsured
 	EventDeleting          = servicelb.ReasonDeleting
 	EventDeleted           = servicelb.ReasonDeleted
 	EventSyncFailed        = servicelb.ReasonSyncFailed
-	EventUnknownAnnotation = servicelb.ReasonUnknownAnnotation // of annotations that have no effect
-	EventProbesProxied     = servicelb.ReasonProbesProxied     // of HTTP probes that fail because of another Service on the load balancer
-	EventPartial           = servicelb.ReasonPartial           // of what is wrong with a part, without which the Service is served
-	EventNoEffect          = servicelb.ReasonNoEffect          // of restrictions that keep nobody out
-	EventNotGuarded        = servicelb.ReasonNotGuarded        // the security group does not do what it should
-	EventRemovalHeld       = servicelb.ReasonRemovalHeld       // of addresses that are not taken away before a person says so
-	EventKept              = servicelb.ReasonKept              // it is not served any more, and keeps what it has
-	EventPoolKept          = servicelb.ReasonPoolKept          // of a pool that stays for the addresses of others in it
-	EventPoolEmptying      = servicelb.ReasonPoolEmptying      // of a load balancer that goes when network interfaces have left its pools
-	EventDeferred          = servicelb.ReasonDeferred          // its next write waits
-	EventContested         = servicelb.ReasonContested         // somebody else keeps undoing what Weir writes for it
-	EventDryRun            = servicelb.ReasonDryRun            // what would change
+	EventUnknownAnnotation = servicelb.ReasonUnknownAnnotation // annotations without effect
+	EventProbesProxied     = servicelb.ReasonProbesProxied     // HTTP probes fail because of another Service on the load balancer
+	EventPartial           = servicelb.ReasonPartial           // errors in a part of the Service, which is served without it
+	EventNoEffect          = servicelb.ReasonNoEffect          // restrictions without effect
+	EventNotGuarded        = servicelb.ReasonNotGuarded        // the security group does not have the intended effect
+	EventRemovalHeld       = servicelb.ReasonRemovalHeld       // removal of addresses needs the user's approval
+	EventKept              = servicelb.ReasonKept              // no longer served; resources are retained
+	EventPoolKept          = servicelb.ReasonPoolKept          // the pool is retained because of foreign addresses
+	EventPoolEmptying      = servicelb.ReasonPoolEmptying      // the load balancer is deleted once network interfaces have left its pools
+	EventDeferred          = servicelb.ReasonDeferred          // the next write waits
+	EventContested         = servicelb.ReasonContested         // another controller keeps undoing Weir's writes
+	EventDryRun            = servicelb.ReasonDryRun            // planned changes
 )
 
-// EventInvalidBound is the reason of events about a Namespace whose annotation sets no valid bound.
+// EventInvalidBound is the event reason for a Namespace with an invalid limit annotation.
 const EventInvalidBound = "InvalidBound"
 
 // serviceEvents implements servicelb.Reporter.
@@ -58,7 +58,7 @@ func (e serviceEvents) Tell(s servicelb.Service, event servicelb.Event) {
 	e.r.cfg.Events.Add(e.r.view.ServiceObject(s), kind, event.Reason, words.Sentence(text, words.MaxMessage))
 }
 
-// contestText says in at most limit bytes what is undone, and what Weir does about it.
+// contestText describes the undone changes and Weir's reaction, in at most limit bytes.
 func contestText(c balancer.Contest, limit int) string {
 	what := fmt.Sprintf(" (%s). Somebody else keeps undoing this after Weir has written it. ", c.In)
 	what += "Weir has written it again since, and looks whether it stays"

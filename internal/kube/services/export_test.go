@@ -11,12 +11,12 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// ProxiedBeside is what the cluster answers for a Service.
+// ProxiedBeside calls the Cluster method.
 func ProxiedBeside(r *Reconciler, s servicelb.Service) string {
 	return serviceCluster{r}.ProxiedBeside(s)
 }
 
-// SharesAddress is what the cluster answers for a Service.
+// SharesAddress calls the Cluster method.
 func SharesAddress(r *Reconciler, s servicelb.Service) bool {
 	return serviceCluster{r}.SharesAddress(s)
 }

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// A pool is waited for only where it will be filled.
+// Awaits is true only for pools that will be filled.
 func TestWhichPoolsAreWaitedFor(t *testing.T) {
 	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
 	all := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true}

@@ -12,13 +12,12 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// What others have put into a pool is known by the record of its BackendPool, and where there
-// is none by the nodes.
+// Foreign addresses are those not in the BackendPool's record, or without one, not of nodes.
 func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "kubernetes"}
 	made, took := objects.RecordedAs(v1alpha1.MadeForNodes), objects.Took
 	theirs := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
-	wrote := func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.8"} } // 8 is of a node that has gone
+	wrote := func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.8"} } // 10.0.0.8 is of a deleted node
 	for _, tt := range []struct {
 		about string
 		pool  string
@@ -51,8 +50,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 	}
 }
 
-// Of a pool of network interfaces the nodes' are Weir's, whoever made them members, and it is said
-// which ones are not.
+// In a pool of network interfaces those of nodes are Weir's in any case; the others are named.
 func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 	const group = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft."
 	r := holding(t)
@@ -77,8 +75,7 @@ func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 	}
 }
 
-// A pool counts as Weir's to fill as long as there is a BackendPool of its own for it, also one that
-// goes.
+// A pool is Weir's to fill while it has a BackendPool created by Weir, even a deleted one.
 func TestWhetherWeirFillsAPool(t *testing.T) {
 	at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "Kubernetes"}, Name: "kubernetes"}
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)

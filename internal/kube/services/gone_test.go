@@ -21,8 +21,8 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// holding is a cluster of these BackendPools and the Service shop/web, which is served, on the
-// load balancers kubernetes and kubernetes-internal.
+// holding is a cluster with these BackendPools and the served Service shop/web on load balancers kubernetes
+// and kubernetes-internal.
 func holding(t *testing.T, all ...*v1alpha1.BackendPool) *kube.Rooms {
 	t.Helper()
 	web := objects.Service(corev1.ServiceTypeLoadBalancer)
@@ -42,8 +42,8 @@ func holding(t *testing.T, all ...*v1alpha1.BackendPool) *kube.Rooms {
 	return c.Rooms
 }
 
-// A Service that went while nobody watched is named by what Weir recorded on its BackendPool,
-// which goes with it: not by an owner, whom anybody may write, nor if it is there after all.
+// A Service deleted while no process was watching is identified by the record in its BackendPool's status,
+// not by owner references, which any user may write, and only if it does not exist.
 func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 	lost := func(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 		return objects.Made(append([]func(*v1alpha1.BackendPool){objects.Deleting, objects.Named("lost.kubernetes"), objects.OfService("lost"), objects.OfPool("shop-lost")}, edits...)...)

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// holds says what pools of network interfaces hold, and what namespaces are granted.
+// holds answers questions about pools of network interfaces and about grants.
 type holds struct {
 	view *view.Snapshot
 	own  *ownership.Pools
@@ -41,7 +41,6 @@ func (h holds) Converts(pool lb.PoolID) (is, paused bool) {
 	return is, paused
 }
 
-// foreignInterfaces returns the network interfaces of a pool that no node has.
 func (h holds) foreignInterfaces(pool lb.Pool) []string {
 	var all []string
 	for _, a := range pool.Addresses {

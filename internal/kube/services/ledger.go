@@ -28,7 +28,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// serviceLedger implements servicelb.Ledger; backendpools.go has what is of BackendPools.
+// serviceLedger implements servicelb.Ledger; its BackendPool methods are in backendpools.go.
 type serviceLedger struct{ *Reconciler }
 
 // Record implements servicelb.Ledger.
@@ -36,14 +36,14 @@ func (l serviceLedger) Record(ctx context.Context, s servicelb.Service, r servic
 	seen := l.seen(s)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		fresh := seen
-		if seen = nil; fresh == nil { // not seen, or not any more as it is
+		if seen = nil; fresh == nil { // missing or outdated
 			fresh = &corev1.Service{}
 			if err := l.cfg.API.Reader.Get(ctx, view.NamespacedName(s.Name), fresh); err != nil {
 				return err
 			}
 		}
 		if string(fresh.UID) != s.UID || len(r.Places) > 0 && fresh.DeletionTimestamp != nil && !l.view.Serving.Held(fresh) {
-			return servicelb.ErrGone // too late to keep it: nothing of it may come into Azure
+			return servicelb.ErrGone // too late: it must not get resources in Azure
 		}
 		before := fresh.DeepCopy()
 		if len(r.Places) > 0 && fresh.DeletionTimestamp == nil {
@@ -67,8 +67,8 @@ func (l serviceLedger) Record(ctx context.Context, s servicelb.Service, r servic
 	return nil
 }
 
-// seen returns the informer's copy of a Service, to write to the object of that very version: what has changed
-// since is a conflict. It is nil without one that has all finalizers, and Weir's records.
+// seen returns the cached copy for an optimistic patch of that version. It returns nil if the cache does not
+// have all finalizers and records of the Service.
 func (l serviceLedger) seen(v servicelb.Service) *corev1.Service {
 	s := l.view.ServiceObject(v)
 	if s.ResourceVersion == "" || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !view.HasFinalizer(s) {
@@ -77,7 +77,7 @@ func (l serviceLedger) seen(v servicelb.Service) *corev1.Service {
 	return s.DeepCopy()
 }
 
-// letGo takes off the finalizers that keep a Service until its load balancer is gone.
+// letGo removes the finalizers that keep a Service until its load balancer is deleted.
 func (l serviceLedger) letGo(s *corev1.Service) {
 	controllerutil.RemoveFinalizer(s, view.ServiceFinalizer)
 	if view.OwnershipOf(s).Inherits(l.options.Class) {
@@ -85,7 +85,7 @@ func (l serviceLedger) letGo(s *corev1.Service) {
 	}
 }
 
-// annotate writes a record; nil is none.
+// annotate sets an annotation, or deletes it if record is nil.
 func annotate(s *corev1.Service, annotation string, record *string) {
 	if record == nil {
 		delete(s.Annotations, annotation)
@@ -94,7 +94,7 @@ func annotate(s *corev1.Service, annotation string, record *string) {
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, *record)
 }
 
-// recordOf is the record of some names; nil without any.
+// recordOf joins names; nil if there are none.
 func recordOf(names []string) *string {
 	if len(names) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (l serviceLedger) Publish(ctx context.Context, v servicelb.Service, address
 	return l.Conclude(ctx, v, servicelb.Conclusion{Shows: true, Addresses: addresses})
 }
 
-// shownBy returns what a status shows of addresses, and whether that is news.
+// shownBy returns the ingress list for addresses, and whether the status differs.
 func shownBy(s *corev1.Service, addresses []netip.Addr) (ingress []corev1.LoadBalancerIngress, news bool) {
 	for _, ip := range addresses {
 		ingress = append(ingress, corev1.LoadBalancerIngress{IP: ip.String()})
@@ -119,7 +119,6 @@ func sameIngress(a, b corev1.LoadBalancerIngress) bool {
 	return a.IP == b.IP && a.Hostname == b.Hostname
 }
 
-// patchStatus patches the status of a Service. One that is gone needs none.
 func (l serviceLedger) patchStatus(ctx context.Context, what string, s *corev1.Service, patch client.Patch) error {
 	err := l.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(apiserver.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -174,7 +173,6 @@ func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, c serv
 	return l.patchFields(ctx, s, "status", status)
 }
 
-// condition keeps a condition of Weir's on a Service; without a text it goes.
 func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string, anew bool) error {
 	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}, anew); part != nil {
 		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
@@ -182,9 +180,8 @@ func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind st
 	return nil
 }
 
-// changed returns what a patch says of a condition; nil if the informer's copy shows it already. One
-// without a text goes. Another try that fails as the last one did has another request of Azure behind
-// it, and that alone is no news. What is written anew is written whatever the copy shows.
+// changed returns the patch entry for a condition, or nil if the cached copy is equal. An empty message
+// deletes the condition. Messages that differ only in an Azure request ID are equal. The anew flag forces the write.
 func changed(s *corev1.Service, want metav1.Condition, anew bool) any {
 	conditions := view.Own(s.Status.Conditions, want.Type)
 	if want.Message == "" {
@@ -203,8 +200,7 @@ func changed(s *corev1.Service, want metav1.Condition, anew bool) any {
 	return conditions[0]
 }
 
-// patchFields writes these fields of a status. Of conditions the patch names Weir's own alone: those of others,
-// of which the informer's copy has none, stay as they are.
+// patchFields patches status fields. The patch lists only Weir's conditions, because the cache has no others.
 func (l serviceLedger) patchFields(ctx context.Context, s *corev1.Service, what string, fields map[string]any) error {
 	if len(fields) == 0 {
 		return nil

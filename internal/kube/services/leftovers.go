@@ -12,23 +12,20 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// leftoversAfter is when they are looked for after a start: what a Service leaves that is
-// just going is none of it.
+// leftoversAfter delays the first search after a start, so that Services being deleted are not found.
 const leftoversAfter = time.Minute
 
-// leftoversAgain is when they are looked for again where none were found: they come about while nobody
-// watches, which is before a start as a rule. Those that are there are looked at more often, until they
-// are gone.
+// leftoversAgain is the search interval when nothing was found: leftovers usually originate before a start.
+// Found ones are checked more often until they are deleted.
 const leftoversAgain = 24 * time.Hour
 
-// leftovers are the parts of Azure that were found without a Service. The zero value is
-// ready.
+// leftovers tracks Azure resources without a Service. The zero value is ready to use.
 type leftovers struct {
 	mu    sync.Mutex
 	known map[balancer.Leftover]bool
 }
 
-// replace notes what is there now, and returns what was not there before.
+// replace stores the current leftovers and returns the new ones.
 func (l *leftovers) replace(all []balancer.Leftover) (news []balancer.Leftover) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,16 +39,16 @@ func (l *leftovers) replace(all []balancer.Leftover) (news []balancer.Leftover) 
 	return news
 }
 
-// Leftovers counts what is named in Azure as a Service's, and no Service has it.
+// Leftovers returns the number of resources named after a Service that does not exist.
 func (r *Reconciler) Leftovers() int {
 	r.left.mu.Lock()
 	defer r.left.mu.Unlock()
 	return len(r.left.known)
 }
 
-// FindLeftovers looks for what Services left whose finalizer somebody took away while nobody
-// watched, until the context is done, and says once of each that it is there. It has deleted what Services left to others
-// and nothing needs any more.
+// FindLeftovers searches until the context is done for resources of Services that lost their finalizer
+// while no process was watching, and logs each once. It also deletes resources that Services left to others
+// and that are no longer needed.
 func (r *Reconciler) FindLeftovers(ctx context.Context) {
 	var next time.Time
 	for wait := leftoversAfter; sleep.For(ctx, wait) == nil; wait = r.options.LookAgainAfter {
@@ -84,7 +81,7 @@ func (r *Reconciler) findLeftovers(ctx context.Context) (none bool) {
 	return len(all) == 0
 }
 
-// deleteUnneeded has deleted what Weir left to others, and the BackendPools of load balancers that do not exist.
+// deleteUnneeded deletes resources left to others, and the BackendPools of load balancers that do not exist.
 func (r *Reconciler) deleteUnneeded(ctx context.Context) error {
 	d, err := r.balancers.DeleteUnneeded(ctx)
 	failed := []error{err}

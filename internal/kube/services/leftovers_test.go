@@ -15,11 +15,11 @@ import (
 	"weir.dev/weir/internal/balancer"
 )
 
-// leavingThings stand in for Azure: each look finds the next, and the last is found for ever.
+// leavingThings is a fake Azure: each search returns the next list; the last one repeats.
 type leavingThings struct {
 	Balancers
 	looks [][]balancer.Leftover
-	// deletions counts how often what nothing needs was to be deleted.
+	// deletions counts calls of DeleteUnneeded.
 	deletions int
 }
 
@@ -39,7 +39,7 @@ func (l *leavingThings) DeleteUnneeded(context.Context) (balancer.Deleted, error
 	return balancer.Deleted{}, nil
 }
 
-// Each is said once, as long as it stays, and counted; a look that fails changes nothing.
+// Each leftover is logged once and counted while it exists; a failed search changes nothing.
 func TestLeftoversAreSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ip, rule := balancer.Leftover{What: "public IP x", Service: "shop/x"}, balancer.Leftover{What: "rule y"}

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// LoadBalancers are all that are the cluster's, there or not.
+// LoadBalancers returns the IDs of all load balancers of the cluster, existing or not.
 func LoadBalancers(r *Reconciler) []lb.LoadBalancerID {
 	var all []lb.LoadBalancerID
 	for _, name := range r.balancers.Names() {
@@ -26,7 +26,7 @@ func LoadBalancers(r *Reconciler) []lb.LoadBalancerID {
 	return all
 }
 
-// TellMigrated has people hear of the Service of this namespace and name.
+// TellMigrated records an event on a Service.
 func TellMigrated(r *Reconciler, service string, warning bool, reason, text string) {
 	kind := corev1.EventTypeNormal
 	if warning {
@@ -37,8 +37,7 @@ func TellMigrated(r *Reconciler, service string, warning bool, reason, text stri
 	}
 }
 
-// ShowMigrating keeps in the status of the Service of this namespace and name how far its load balancer is. The next
-// look at the Service says what is so then.
+// ShowMigrating sets the migration progress in the status of a Service until its next reconciliation.
 func ShowMigrating(ctx context.Context, r *Reconciler, service, text string) error {
 	s := view.Get[corev1.Service](r.view.Services, service)
 	if s == nil {
@@ -48,8 +47,8 @@ func ShowMigrating(ctx context.Context, r *Reconciler, service, text string) err
 	return serviceLedger{r}.Conclude(ctx, is, servicelb.Conclusion{Verdicts: []servicelb.Verdict{{Type: servicelb.TypeProgrammed, Reason: servicelb.WhyMigrating, Text: text}}})
 }
 
-// Migrated returns the Services that are served, and those that leave, which Weir has to clean up after; each with
-// the frontends that it wants and the addresses that its status shows. One that nobody can serve as it is shows its addresses all the same.
+// Migrated returns the Services that are served or must be cleaned up, with desired frontends and published
+// addresses. An invalid Service still has its addresses.
 func Migrated(r *Reconciler) []migrate.Service {
 	var all []migrate.Service
 	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
@@ -60,7 +59,7 @@ func Migrated(r *Reconciler) []migrate.Service {
 		wants, _ := service.Desired(view.ServiceOf(s), r.options.Settings)
 		on := service.LoadBalancerName(r.balancers.Names()[0], wants.Internal)
 		if at := servicelb.Names(s.Annotations[view.PlaceAnnotation]); len(at) > 0 {
-			for _, ours := range r.balancers.Names() { // whoever may edit the Service may edit its record
+			for _, ours := range r.balancers.Names() { // a user who can edit the Service can edit its record
 				if strings.EqualFold(ours, at[0]) {
 					on = ours
 				}

@@ -17,9 +17,8 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// AllPlaced returns a servicelb.NotPlacedError unless each node that may take traffic has its label, as
-// far as the informer shows, or is known to get none. A pool that selected by the label
-// before would lose the nodes that have none yet.
+// AllPlaced returns a servicelb.NotPlacedError unless the cache shows the label of each eligible node that
+// gets one. A selector set earlier would exclude unlabeled nodes.
 func (r *Reconciler) AllPlaced() error {
 	if name, why := r.cfg.NotPlaced(r.view.Eligible()); name != "" {
 		return servicelb.NotPlacedError{Node: name, Why: why}
@@ -27,8 +26,8 @@ func (r *Reconciler) AllPlaced() error {
 	return nil
 }
 
-// SelectPlaced has all BackendPools of nodes that Weir made select the nodes that were placed
-// on their load balancer, once all nodes are placed. One whose load balancer nobody is on is about to go.
+// SelectPlaced sets the node selector of the BackendPools that Weir created, once all nodes are placed. It
+// skips load balancers without Services, because they will be deleted.
 func (r *Reconciler) SelectPlaced(ctx context.Context) error {
 	var stale []*v1alpha1.BackendPool
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
@@ -37,7 +36,7 @@ func (r *Reconciler) SelectPlaced(ctx context.Context) error {
 		}
 	}
 	if len(stale) == 0 || r.AllPlaced() != nil {
-		return nil // the next node that is placed comes back here
+		return nil // the next placed node retries this
 	}
 	for _, p := range stale {
 		if err := (serviceLedger{r}).selectNodes(ctx, p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)); err != nil {
@@ -47,15 +46,13 @@ func (r *Reconciler) SelectPlaced(ctx context.Context) error {
 	return nil
 }
 
-// ofNodes reports whether Weir made a BackendPool for the nodes of one of several load
-// balancers.
+// ofNodes reports whether Weir created the BackendPool for the nodes of one of several load balancers.
 func (r serviceLedger) ofNodes(p *v1alpha1.BackendPool) bool {
 	at, err := r.view.Target(p)
 	_, several := service.ConfigurationOf(at.LoadBalancer.Name, r.options.Several)
 	return err == nil && several && r.own.Made(p)
 }
 
-// selectNodes gives a BackendPool this selector.
 func (r serviceLedger) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
 	if p.DeletionTimestamp != nil || view.Selects(p, want) {
 		return nil

@@ -33,11 +33,11 @@ func (l serviceLedger) RefusePorts(ctx context.Context, v servicelb.Service, por
 	if equality.Semantic.DeepEqual(s.Status.LoadBalancer, next.Status.LoadBalancer) {
 		return nil
 	}
-	// The list of addresses is written whole: of a copy that is behind, an old one would come back.
+	// The patch replaces the ingress list: a stale copy would restore an old address.
 	return l.patchStatus(ctx, "status", next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
 }
 
-// refused are the statuses of all ports, as the API has them; nil if none is refused.
+// refused returns the statuses of all ports, or nil if none has an error.
 func refused(ports []corev1.ServicePort, why map[service.PortRef]string) (all []corev1.PortStatus) {
 	found := false
 	for _, p := range ports {
@@ -54,7 +54,7 @@ func refused(ports []corev1.ServicePort, why map[service.PortRef]string) (all []
 	return all
 }
 
-// portErrors is what the errors of Weir's begin with: nobody else's are taken back.
+// portErrors is the prefix of Weir's port errors; other errors are not removed.
 const portErrors = "weir.dev/"
 
 func ofWeir(p corev1.PortStatus) bool {

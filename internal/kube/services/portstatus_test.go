@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// A status names all ports where one is refused, as the API asks for, and none else.
+// If a port has an error, the status lists all ports, as the API requires.
 func TestTheStatusOfRefusedPorts(t *testing.T) {
 	ports := []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 81, Protocol: corev1.ProtocolSCTP}}
 	both := `[{"port":80,"protocol":"TCP","error":"weir.dev/NoNodePort"},{"port":81,"protocol":"SCTP"}]`
@@ -20,7 +20,7 @@ func TestTheStatusOfRefusedPorts(t *testing.T) {
 		want string
 	}{
 		{nil, "null"},
-		{map[service.PortRef]string{{Port: 80}: "NoNodePort", {Port: 81, Protocol: "TCP"}: "InvalidAnnotation"}, both}, // that of SCTP is another port
+		{map[service.PortRef]string{{Port: 80}: "NoNodePort", {Port: 81, Protocol: "TCP"}: "InvalidAnnotation"}, both}, // the SCTP port is another port
 		{map[service.PortRef]string{{Port: 7}: "NoNodePort"}, "null"},
 		{map[service.PortRef]string{{Port: 81, Protocol: "SCTP"}: "UnsupportedProtocol"}, `[{"port":80,"protocol":"TCP"},{"port":81,"protocol":"SCTP","error":"weir.dev/UnsupportedProtocol"}]`},
 	} {

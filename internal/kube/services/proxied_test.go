@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// A Service with the PROXY protocol is found from those on the same load balancer, and from no others.
+// A Service with PROXY protocol is found only from Services on the same load balancer.
 func TestWhichServiceHasTheProxyProtocolBeside(t *testing.T) {
 	link := objects.Service(corev1.ServiceTypeLoadBalancer)
 	link.Name, link.UID = "link", "77"

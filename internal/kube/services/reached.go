@@ -66,8 +66,8 @@ func (r *Reconciler) Nodes() []netip.Addr {
 	return all
 }
 
-// NodesOf implements balancer.Cluster. It is not only those that host an endpoint: these
-// change with every rollout, and a node without one takes no flow.
+// NodesOf implements balancer.Cluster. It includes nodes without endpoints: those with endpoints change with
+// each rollout, and nodes without one take no flows.
 func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool) {
 	if !anywhere && len(r.options.Several) > 0 && r.AllPlaced() != nil {
 		return nil, false
@@ -86,13 +86,12 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr,
 		for _, a := range set.Addresses {
 			all = append(all, a.IP)
 		}
-		all = append(all, set.Awaited...) // whose machines may be members still
+		all = append(all, set.Awaited...) // their machines may still be members
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all), true
 }
 
-// servicesAtNodes maps a node to the Services whose security rules name nodes.
 func (r *Reconciler) servicesAtNodes(_ context.Context, _ client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	if !r.options.Guarded {
@@ -116,8 +115,8 @@ func (r *Reconciler) Owners() []string {
 	return owners
 }
 
-// Fresh implements balancer.Cluster. A pool that has a BackendPool is filled by its lane, so
-// that what Weir wrote stays on record; in one that has none all is Weir's when it gets one.
+// Fresh implements balancer.Cluster. It returns nothing for a pool with a BackendPool: the pool updater fills
+// it and records the members. Without one, all members are recorded when it gets one.
 func (r *Reconciler) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	at := lb.PoolID{LoadBalancer: on, Name: pool.Name}
 	if r.pools.Holder(at) != nil {
@@ -134,10 +133,9 @@ func (r *Reconciler) Fresh(name string, on lb.LoadBalancerID, pool service.Pool)
 	return set.Addresses
 }
 
-// Awaits implements balancer.Cluster. All but a tenth of the members that are not Down have to be in the
-// pool: a machine may hang. Those that cannot join do not count. From one whose BackendPool takes its members out, or is to, flows keep away
-// in any case; what one leaves as it is has to hold anything at all. If nobody can tell who is to be in it,
-// they wait.
+// Awaits implements balancer.Cluster. A pool must have nine tenths of its members, not counting those that
+// are Down or cannot join, because a machine may hang. Rules always wait while the BackendPool removes the
+// members or the members are unknown. A pool that Weir leaves unchanged must have at least one member.
 func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
 	s := view.Get[corev1.Service](r.view.Services, name)
 	if s == nil {
@@ -146,9 +144,9 @@ func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool
 	p, frozen := r.own.For(s, on, pool), false
 	holder := r.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name})
 	if holder != nil {
-		has := r.pools.Entitlement(holder, time.Now())
-		frozen = !has.Works()
-		if !has.Deleting && !view.SelectsNobody(holder) {
+		binding := r.pools.Entitlement(holder, time.Now())
+		frozen = !binding.Works()
+		if !binding.Deleting && !view.SelectsNobody(holder) {
 			p = holder
 		}
 	}
@@ -166,14 +164,13 @@ func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool
 		return true
 	case frozen:
 		return len(is.Addresses) == 0
-	case is.NIC: // whose addresses are not shown
+	case is.NIC: // addresses are not shown
 		return n-len(is.Addresses) > n/10
 	default:
 		return lacking(set.Addresses, is.Addresses) > n/10
 	}
 }
 
-// lacking counts the members that a pool has not.
 func lacking(want, is []lb.Address) int {
 	has := make(map[netip.Addr]bool, len(is))
 	for _, a := range is {
@@ -188,11 +185,11 @@ func lacking(want, is []lb.Address) int {
 	return n
 }
 
-// Foreign implements balancer.Cluster. What is on the record of a BackendPool is Weir's, and in
-// one that was not taken yet what will be on it then. In a pool without a BackendPool the nodes are
-// Weir's: either it is not made yet, or it has gone with all that was on its record.
+// Foreign implements balancer.Cluster. An address is Weir's if it is in the record of a BackendPool, or would
+// be when the pool is taken. In a pool without a BackendPool, node addresses are Weir's: it is not created
+// yet, or was deleted with its recorded members.
 //
-// Of a pool of network interfaces the nodes' are Weir's.
+// In a pool of network interfaces, those of nodes are Weir's.
 func (r *Reconciler) Foreign(ctx context.Context, pool lb.Pool) ([]string, error) {
 	if pool.NIC {
 		return r.foreignInterfaces(pool), nil
@@ -220,7 +217,7 @@ func (r *Reconciler) Foreign(ctx context.Context, pool lb.Pool) ([]string, error
 	return foreignIn(pool, ours...), nil
 }
 
-// foreignIn returns the addresses of a pool that are not ours by any of these records.
+// foreignIn returns the addresses of a pool that none of these functions accepts.
 func foreignIn(pool lb.Pool, ours ...func(netip.Addr) bool) []string {
 	var all []string
 	for _, a := range pool.Addresses {

@@ -29,22 +29,22 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// API is the API server as far as Services and their BackendPools are concerned.
+// API is the API server for Services and BackendPools.
 type API struct {
-	Reader client.Reader // of the API server itself
-	Cached client.Reader // of the manager's cache
+	Reader client.Reader // reads directly from the API server
+	Cached client.Reader // reads the manager's cache
 	Writer client.Writer
 	Status client.SubResourceWriter
 }
 
-// Events takes events about objects, and waits for nothing.
+// Events records events and does not block.
 type Events interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-// Pools are the BackendPools, as package backendpool has them.
+// Pools is the BackendPool reconciler; see package backendpool.
 type Pools interface {
-	// Queue has a BackendPool reconciled.
+	// Queue requests a reconciliation.
 	Queue(name types.NamespacedName)
 	LookAgain(p *v1alpha1.BackendPool, now time.Time)
 	Rehearsed(ctx context.Context, p *v1alpha1.BackendPool, text string) error
@@ -53,23 +53,21 @@ type Pools interface {
 	OursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool
 }
 
-// Config is what a Reconciler works with.
+// Config configures a Reconciler.
 type Config struct {
 	View *view.Snapshot
-	// Own says whose pools are, and gets from Balance what it needs of load balancers.
+	// Own determines pool ownership. Its load balancer fields are set when load balancers are enabled.
 	Own    *ownership.Pools
 	API    API
 	Events Events
-	// NotPlaced returns the first of these nodes that has no place on a load balancer yet, and
-	// why; an empty name if there is none.
+	// NotPlaced returns the first node without a load balancer and the reason; "" if none.
 	NotPlaced func([]*corev1.Node) (name, why string)
 	Backoff   workqueue.Backoff
 	Log       *slog.Logger
 }
 
-// Reconciler brings the load balancers of Services level. Package servicelb decides what happens
-// next to each; this is its cluster, its ledger and its voice. Without Balance it has none, and
-// leaves all Services alone.
+// Reconciler reconciles the load balancers of Services. Package servicelb decides; the Reconciler implements
+// its interfaces. It ignores Services until load balancers are enabled.
 type Reconciler struct {
 	holds
 	sharers
@@ -78,15 +76,15 @@ type Reconciler struct {
 	own   *ownership.Pools
 	pools Pools
 	queue workqueue.Queue
-	// decide says what happens next to the load balancer of a Service.
+	// decide makes the decisions for a Service.
 	decide *servicelb.Reconciler
-	// balancers are nil if Weir makes no load balancers.
+	// balancers is nil if Weir creates no load balancers.
 	balancers Balancers
 	options   Options
 	left      leftovers
 }
 
-// New returns a Reconciler that leaves all Services alone.
+// New returns a Reconciler that ignores all Services.
 func New(c Config) *Reconciler {
 	r := &Reconciler{holds: holds{c.View, c.Own}, cfg: c, view: c.View, own: c.Own, decide: servicelb.New(servicelb.Config{})}
 	r.sharers = sharers{r}
@@ -94,13 +92,13 @@ func New(c Config) *Reconciler {
 	return r
 }
 
-// Connect gives it the room of BackendPools, before Setup.
+// Connect sets the BackendPool reconciler. Call it before Setup.
 func (r *Reconciler) Connect(pools Pools) { r.pools = pools }
 
-// Work gives it another API server.
+// Work replaces the API server.
 func (r *Reconciler) Work(api API) { r.cfg.API = api }
 
-// Balance has it serve Services, before their first is seen.
+// Balance enables load balancers for Services. Call it before the first Service event.
 func (r *Reconciler) Balance(b Balancers, o Options) {
 	r.balancers, r.options = b, o
 	r.own.Balancers, r.own.Namespace, r.own.Settings, r.own.Several = b, o.Namespace, o.Settings, o.Several
@@ -115,13 +113,13 @@ func (r *Reconciler) Balance(b Balancers, o Options) {
 	})
 }
 
-// Balances reports whether Weir makes load balancers.
+// Balances reports whether Weir creates load balancers.
 func (r *Reconciler) Balances() bool { return r.balancers != nil }
 
-// Run has its load balancers worked on until the context is done.
+// Run runs the load balancers until the context is done.
 func (r *Reconciler) Run(ctx context.Context) { r.balancers.Run(ctx) }
 
-// Retry has those reconciled again that failed because of the API server.
+// Retry requeues requests that failed because of the API server.
 func (r *Reconciler) Retry(now time.Time) { r.queue.Retry(now) }
 
 // Setup adds the controller to the manager.
@@ -136,70 +134,66 @@ func (r *Reconciler) Setup(mgr manager.Manager) error {
 		Complete(r.queue.Reconciler(r.Reconcile))
 }
 
-// Balancers make load balancers what Services want; see balancer.Balancers.
+// Balancers deploys load balancers; see balancer.Balancers.
 type Balancers interface {
 	servicelb.Balancers
-	// Run works until the context is done, and returns when nothing is under way any more.
+	// Run runs until the context is done and all work has ended.
 	Run(ctx context.Context)
-	// Names are those of all load balancers that are the cluster's.
+	// Names returns the names of all load balancers of the cluster.
 	Names() []string
 	LeftToOthers(pool lb.PoolKey) bool
-	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
+	// Leftovers returns resources named after a Service that does not exist.
 	Leftovers(ctx context.Context) ([]balancer.Leftover, error)
-	// DeleteUnneeded deletes what Weir made, left to others, and nothing needs any more.
+	// DeleteUnneeded deletes resources that Weir created, left to others, and no longer needs.
 	DeleteUnneeded(ctx context.Context) (balancer.Deleted, error)
-	// NodePlaces returns by address, and by machine, on which configuration Azure showed the nodes
-	// at first.
+	// NodePlaces returns the initial configuration of nodes in Azure, by address and machine.
 	NodePlaces(ctx context.Context) (map[string]string, error)
 }
 
-// Options say which Services have a load balancer of Weir's, and how it is made.
+// Options select the Services and configure their load balancers.
 type Options struct {
-	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
+	// Class is the spec.loadBalancerClass of served Services; empty means those without one.
 	Class string
-	// AllowRemoval lets addresses be taken away, however many.
+	// AllowRemoval allows removing any number of addresses.
 	AllowRemoval bool
-	// Settings are what load balancers are made from.
+	// Settings are the cluster settings.
 	Settings service.Settings
-	// Namespace is where the BackendPools of all nodes are.
+	// Namespace is the namespace of the BackendPools of nodes.
 	Namespace string
-	// Guarded is true if a security group says who may connect.
+	// Guarded is true if a security group is configured.
 	Guarded bool
-	// RequireEffectiveRestrictions refuses Services whose restrictions have no effect.
+	// RequireEffectiveRestrictions rejects Services with restrictions that have no effect.
 	RequireEffectiveRestrictions bool
-	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
-	// never.
+	// LookAgainAfter is the resync period of a load balancer; 0 is never.
 	LookAgainAfter time.Duration
-	// Several are the load balancers on which nodes and Services are placed; empty where
-	// there is one, which has all of them.
+	// Several are the configurations among which nodes and Services are placed; empty for a single load
+	// balancer.
 	Several []service.Configuration
-	// AvailabilitySet returns the name of the availability set of a node's virtual machine,
-	// by its providerID; see azure.Client. It is called where a configuration has a
-	// PrimaryVMSet.
+	// AvailabilitySet returns the availability set of a node's virtual machine by providerID; see
+	// azure.Client. It is called only if a configuration has a PrimaryVMSet.
 	AvailabilitySet func(ctx context.Context, providerID string) (string, error)
-	// Rehearse returns a rehearsal for a Service that is only to be planned.
+	// Rehearse returns a dry run for a Service.
 	Rehearse func() *rehearse.Rehearsal
 }
 
-// Options are those of Balance.
+// Options returns the load balancer options.
 func (r *Reconciler) Options() Options { return r.options }
 
-// WhyKept says why all that a Service has in Azure stays as it is, though it is not served; empty
-// if it does not.
+// WhyKept returns why the Azure resources of a Service are retained although it is not served; "" if they are
+// not.
 func (r *Reconciler) WhyKept(s *corev1.Service) string { return r.decide.WhyKept(view.ServiceLB(s)) }
 
-// Request returns what is asked for a Service, and why it is refused.
+// Request returns the load balancer request of a Service, and why it is rejected.
 func (r *Reconciler) Request(ctx context.Context, s *corev1.Service) (req balancer.Request, refused string, err error) {
 	return r.decide.Request(ctx, r.balancers, view.ServiceLB(s))
 }
 
-// WriteDown makes and deletes BackendPools as a controller does when a request is done.
+// WriteDown creates and deletes BackendPools after a completed request.
 func (r *Reconciler) WriteDown(ctx context.Context, result balancer.Result) error {
 	return r.decide.WriteDown(ctx, result)
 }
 
-// States counts the Services that have a load balancer of Weir's, or are to have one,
-// by state.
+// States returns the number of Services with a load balancer of Weir, by state.
 func (r *Reconciler) States() map[string]int {
 	count := map[string]int{}
 	for is, n := range r.decide.States.Count() {
@@ -208,9 +202,8 @@ func (r *Reconciler) States() map[string]int {
 	return count
 }
 
-// Contested counts those of which somebody else keeps undoing something.
+// Contested returns the number of contested Services.
 func (r *Reconciler) Contested() int { return r.States()[string(servicelb.Contested)] }
 
-// Known reports whether a Service has a load balancer of Weir's, as far as this process knows, and
-// the UID of that Service.
+// Known reports whether this process knows a load balancer of the Service, and the Service's UID.
 func (r *Reconciler) Known(name string) (uid string, known bool) { return r.decide.States.Known(name) }

@@ -28,23 +28,23 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// town is a cluster without an API server, and an Azure where each Service has an address. A
-// setting may be about to take those away.
+// town is a cluster without an API server and a fake Azure where each Service has an address. A setting may
+// request the removal of all addresses.
 type town struct {
 	t     *testing.T
 	kube  *kube.Rooms
 	all   []*corev1.Service
 	loses bool
-	// refuses is true if Azure refuses to.
+	// refuses is true if Azure rejects removals.
 	refuses bool
-	// removed are the Services whose address was taken away, and asked counts requests.
+	// removed are the Services that lost their address; asked counts requests.
 	removed []string
 	asked   int
-	// interfaces is true where pools hold network interfaces, and emptying are the pools that they have
-	// to leave before whoever leaves is done.
+	// interfaces is true if pools contain network interfaces. emptying are the pools that must be empty
+	// before a Service is removed.
 	interfaces bool
 	emptying   []plan.Emptying
-	// converts is true where they keep whoever stays, too, for their pools go from one kind to the other.
+	// converts is true if pools are converted; then remaining Services wait too.
 	converts bool
 }
 
@@ -71,7 +71,7 @@ func (*town) Locate(_ context.Context, p balancer.Placing) (string, []string, er
 	return "kubernetes", nil, nil
 }
 
-// Ensure answers at once, from another goroutine.
+// Ensure answers immediately, from another goroutine.
 func (w *town) Ensure(req balancer.Request) {
 	r := balancer.Result{Request: req, Addresses: req.Shown}
 	w.asked++
@@ -96,7 +96,7 @@ func (w *town) Ensure(req balancer.Request) {
 	go w.kube.Services.Ensured(r)
 }
 
-// newTown has n Services that are served, and level.
+// newTown returns a town with n served Services in sync.
 func newTown(t *testing.T, n int) *town {
 	t.Helper()
 	w := &town{t: t}
@@ -123,19 +123,18 @@ func newTown(t *testing.T, n int) *town {
 	return w
 }
 
-// balance serves the town's class.
 func (w *town) balance(o services.Options) {
 	o.Class, o.Namespace = "weir.dev/azure", "default"
 	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes", Interfaces: w.interfaces, Converts: w.converts}
 	w.kube.Balance(w, o)
 }
 
-// passes lets so much time pass, in which every Service is reconciled once a second.
+// passes advances time and reconciles each Service once a second.
 func (w *town) passes(d time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
 		for _, s := range w.all {
-			for range 3 { // a request, its result, and what follows from that
+			for range 3 { // a request, its result and the follow-up
 				req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
 				if _, err := w.kube.Services.Reconcile(w.t.Context(), req); err != nil {
 					w.t.Fatal(err)
@@ -146,7 +145,6 @@ func (w *town) passes(d time.Duration) {
 	}
 }
 
-// is returns what the metric counts, without zeros.
 func (w *town) is() string {
 	var texts []string
 	for state, n := range w.kube.Services.States() {
@@ -167,8 +165,8 @@ func (w *town) change(i int, edit func(*corev1.Service)) {
 	}
 }
 
-// The API server lists no Services, for it was set up anew or is another cluster's: those that
-// Weir serves did not go by themselves. When they are back they have what they had.
+// The API server lists no Services, because it was recreated or belongs to another cluster: the served
+// Services were not deleted, and keep their resources.
 func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
@@ -194,7 +192,7 @@ func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 	})
 }
 
-// One that went without a word leaves what it had, as ever.
+// A Service deleted without an event is cleaned up.
 func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
@@ -213,8 +211,8 @@ func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
 	})
 }
 
-// A new setting would take the addresses of all away, from the first look after the start. One
-// of them is annotated, one deleted, one becomes a ClusterIP: these go, and no other.
+// After a start, a new setting requests the removal of all addresses. One Service is annotated, one deleted,
+// one becomes ClusterIP: only those are removed.
 func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
@@ -237,7 +235,7 @@ func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
 		if got := strings.Join(slices.Compact(w.removed), " "); !strings.Contains(w.is(), "7 held") || got != "shop/web-1 shop/web-2 shop/web-3" {
 			t.Errorf("then: %s, and %s were removed", w.is(), got)
 		}
-		w.loses = false // somebody sets it back
+		w.loses = false // the setting is reverted
 		w.passes(3 * time.Minute)
 		if !strings.Contains(w.is(), "8 ready") {
 			t.Errorf("set back: %s", w.is())
@@ -245,7 +243,7 @@ func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
 	})
 }
 
-// With the flag of the controller all go.
+// The controller flag allows all removals.
 func TestTheFlagAllowsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
@@ -258,7 +256,7 @@ func TestTheFlagAllowsAll(t *testing.T) {
 	})
 }
 
-// A script puts an annotation on all that would take their addresses away, and takes it back.
+// A script adds and removes an annotation that requests the removal of all addresses.
 func TestAScriptThatTakesItsWordBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
@@ -283,13 +281,13 @@ func TestAScriptThatTakesItsWordBack(t *testing.T) {
 	})
 }
 
-// What Azure refuses of a removal is tried again after a while, not at once.
+// A removal that Azure rejects is retried with a delay.
 func TestARemovalThatFailsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 1)
 		w.loses, w.refuses = true, true
 		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
-		for i, asked := range []int{1, 2, 2} { // sparing; few may go; refused
+		for i, asked := range []int{1, 2, 2} { // blocked; allowed; rejected
 			r, err := w.kube.Services.Reconcile(t.Context(), req)
 			synctest.Wait()
 			if err != nil || w.asked != asked || (r.RequeueAfter > 0) != (i == 2) {

@@ -32,7 +32,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Reconcile has Azure hold what a Service wants, and says how far that is.
+// Reconcile reconciles the load balancer of a Service and reports the progress.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	again, err := r.decide.Reconcile(ctx, req.String(), time.Now())
 	if errors.Is(err, servicelb.ErrGone) {
@@ -41,15 +41,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return workqueue.Result(ctx, err, again)
 }
 
-// Ensured is told what came of a request. It may be called from any goroutine.
+// Ensured handles the result of a request. It is safe for concurrent use.
 func (r *Reconciler) Ensured(result balancer.Result) {
 	if r.decide.States.Ensured(result) {
 		r.queue.Add(view.NamespacedName(result.Service))
 	}
 }
 
-// LoadBalancerMade has the Services asked for again that are on a load balancer which was not there and is made: they have lost
-// all that they had on it, but for those that it was made for. It may be called from any goroutine.
+// LoadBalancerMade requeues the Services of a recreated load balancer, because their parts are gone. It is
+// safe for concurrent use.
 func LoadBalancerMade(r *Reconciler, id lb.LoadBalancerID) {
 	for _, s := range r.own.ServedBy(id.Name) {
 		name := client.ObjectKeyFromObject(s)
@@ -59,8 +59,8 @@ func LoadBalancerMade(r *Reconciler, id lb.LoadBalancerID) {
 	}
 }
 
-// balancedService maps a Service to itself, if it has or had a load balancer of Weir's, and to those at its private
-// address with a port of SCTP, which goes by who else is there.
+// balancedService maps a Service to itself, if it has or had a load balancer of Weir, and to SCTP Services
+// that share its private address.
 func (r *Reconciler) balancedService(_ context.Context, obj client.Object) []reconcile.Request {
 	name := client.ObjectKeyFromObject(obj)
 	s, ok := obj.(*corev1.Service)
@@ -77,15 +77,14 @@ func (r *Reconciler) balancedService(_ context.Context, obj client.Object) []rec
 	return requests
 }
 
-// servicesOfPool maps a BackendPool to its Service: it may have filled the pool that this needs. One of
-// nodes is mapped to all Services on its load balancer.
+// servicesOfPool maps a BackendPool to its Service, and one of nodes to all Services on its load balancer.
 func (r *Reconciler) servicesOfPool(_ context.Context, obj client.Object) []reconcile.Request {
 	p, ok := obj.(*v1alpha1.BackendPool)
 	if !ok {
 		return nil
 	}
 	if p.Spec.ServiceRef == nil {
-		if !r.own.Made(p) { // whoever writes one in a namespace of theirs has nobody else's Services looked at
+		if !r.own.Made(p) { // a tenant's BackendPool must not requeue the Services of others
 			return nil
 		}
 		requests := lose(r.decide.States, p, r.own.ServedBy(p.Spec.LoadBalancer.Name))
@@ -99,7 +98,7 @@ func (r *Reconciler) servicesOfPool(_ context.Context, obj client.Object) []reco
 	return []reconcile.Request{{NamespacedName: name}}
 }
 
-// lose brings to Services that a BackendPool is gone, or its pool, and returns those that are known.
+// lose records the loss of a pool for the Services and returns the known ones.
 func lose(states *servicelb.States, p *v1alpha1.BackendPool, services []*corev1.Service) (known []reconcile.Request) {
 	for _, s := range services {
 		name := client.ObjectKeyFromObject(s)
@@ -114,13 +113,12 @@ func lostPool(p *v1alpha1.BackendPool) servicelb.LostPool {
 	return servicelb.LostPool{LoadBalancer: p.Spec.LoadBalancer.Name, Pool: p.Spec.PoolName}
 }
 
-// poolGoes lets the end of a BackendPool through alone.
 func poolGoes() predicate.Predicate {
 	none := func(event.CreateEvent) bool { return false }
 	return predicate.Funcs{CreateFunc: none, UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// balancedChanged drops updates that change nothing of what is wanted or shown.
+// balancedChanged drops updates that change neither desired state nor status.
 func balancedChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*corev1.Service)
@@ -138,15 +136,15 @@ func balancedChanged() predicate.Predicate {
 	}}
 }
 
-// watchNamespaces reconciles the Services of a namespace when its bounds or its grants of public IPs change, or its
-// labels where these place Services.
+// watchNamespaces reconciles the Services of a namespace when its limits or grants change, or its labels if
+// these place Services.
 func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
 	byLabels := (servicelb.Settings{Several: r.options.Several}).ByNamespace()
 	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
 }
 
-// namespaceChanged passes updates of the bounds and grants of a Namespace, and of its labels if byLabels is set. The
-// Services of a new namespace have events of their own. It reports invalid bounds.
+// namespaceChanged passes updates of limits and grants, and of labels if byLabels is set. Services of a new
+// namespace have their own events. It reports invalid limits.
 func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(c event.CreateEvent) bool {
@@ -168,7 +166,6 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 
 func boundsOf(ns client.Object) bound.Settings { return bound.Read(ns.GetName(), ns.GetAnnotations()) }
 
-// reportBounds reports the bounds of a Namespace that are in error.
 func (r *Reconciler) reportBounds(ns client.Object) {
 	for _, text := range boundsOf(ns).Problems() {
 		r.cfg.Log.Warn(text)
@@ -176,7 +173,6 @@ func (r *Reconciler) reportBounds(ns client.Object) {
 	}
 }
 
-// servicesIn maps a namespace to those of its Services that have a load balancer of Weir's.
 func (r *Reconciler) servicesIn(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
@@ -187,7 +183,7 @@ func (r *Reconciler) servicesIn(_ context.Context, obj client.Object) []reconcil
 	return requests
 }
 
-// Filled has the Services asked for again that wait for a pool.
+// Filled requeues the Services that wait for a pool.
 func (r *Reconciler) Filled(p *v1alpha1.BackendPool, report poolupdate.Report) {
 	if r.balancers == nil || !report.Settled {
 		return
@@ -200,12 +196,11 @@ func (r *Reconciler) Filled(p *v1alpha1.BackendPool, report poolupdate.Report) {
 	}
 }
 
-// found has a pool looked at again that was missing when it was seen last: its load balancer is
-// known to be there now.
+// found rechecks a pool that was missing: its load balancer now exists.
 func (r serviceLedger) found(p *v1alpha1.BackendPool) { r.pools.LookAgain(p, time.Now()) }
 
-// Goes has the Service of a BackendPool that Weir made leave its load balancer, if it went
-// while nobody watched. Whose it was the status tells, which only Weir writes.
+// Goes cleans up the Service of a deleted BackendPool if the Service was deleted while no process was
+// watching. The status, which only Weir writes, identifies the Service.
 func (r *Reconciler) Goes(p *v1alpha1.BackendPool) {
 	uid := types.UID(r.own.RecordedFor(p))
 	if r.balancers == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !r.own.Made(p) {
@@ -214,7 +209,7 @@ func (r *Reconciler) Goes(p *v1alpha1.BackendPool) {
 	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	if view.Get[corev1.Service](r.view.Services, name.String()) != nil ||
 		slices.ContainsFunc(r.Reached(), func(r balancer.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
-		return // it is there, or another has its name now
+		return // it exists, or another Service has its name
 	}
 	if r.decide.States.Absent(name.String(), string(uid), p.Spec.LoadBalancer.Name) {
 		r.queue.Add(name)

@@ -12,11 +12,11 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// sharers says what Services ask of what publishes a frontend.
+// sharers returns the demands for Private Link Services.
 type sharers struct{ of *Reconciler }
 
-// Sharers implements balancer.Cluster. One that is only rehearsed, or that is of another class, keeps
-// what it has; so does one with annotations that cannot be read.
+// Sharers implements balancer.Cluster. A dry run, another class or invalid annotations freeze the Service's
+// Private Link Service.
 func (h sharers) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 	all := map[string]privatelink.Sharer{}
 	for _, obj := range h.of.view.Services.List() {
@@ -43,7 +43,7 @@ func (h sharers) sharer(s *corev1.Service) privatelink.Sharer {
 	return sharer
 }
 
-// Connections counts the connections to the Private Link Services of the cluster's Services, by state.
+// Connections returns the number of private endpoint connections by state.
 func (h sharers) Connections() map[string]int {
 	n := h.of.decide.States.Connections()
 	return map[string]int{"pending": n.Pending, "approved": n.Approved, "rejected": n.Rejected, "other": n.Others}

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// Which other Services have the private address of a Service with a port of SCTP: those of its namespace that ask for it, and
-// those that show it. Their events have it looked at again.
+// An SCTP Service shares its address with Services of its namespace that request it, and with those that have
+// it. Their events requeue it.
 func TestWhoHasTheAddressOfAServiceWithSCTP(t *testing.T) {
 	internal := func(annotations map[string]string, shown string) *corev1.Service {
 		s := objects.Service(corev1.ServiceTypeLoadBalancer)

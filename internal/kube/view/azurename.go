@@ -13,13 +13,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// hashed is how much of a name stands before its hash in a label: with it, the value has at
-// most 63 characters.
+// hashed is the length of the name before the hash in a label value of at most 63 characters.
 const hashed = validation.LabelValueMaxLength - len("-00000000")
 
-// PlaceValue makes the name of a load balancer, which may have up to 80 characters and end
-// in an underscore, fit for a label. Capitals make no difference to Azure, and are lost;
-// where anything else is, a hash keeps two names apart.
+// PlaceValue converts a load balancer name, which may have 80 characters and end in an underscore, to a label
+// value. It ignores case like Azure, and adds a hash if anything else changes.
 func PlaceValue(name string) string {
 	lower := strings.ToLower(name)
 	if len(validation.IsValidLabelValue(lower)) == 0 {
@@ -28,13 +26,12 @@ func PlaceValue(name string) string {
 	return fmt.Sprintf("%s-%08x", strings.TrimRight(lower[:min(len(lower), hashed)], "-_."), hashOf(lower))
 }
 
-// betweenParts is what stands around a dot where Kubernetes has one dot alone: the parts of
-// its names begin and end with a letter or digit.
+// betweenParts matches a dot with adjacent dots and dashes: Kubernetes names need a letter or digit on both
+// sides of a dot.
 var betweenParts = regexp.MustCompile(`[-.]*\.[-.]*`)
 
-// ObjectName makes a name of Azure fit for a part of the name of an object. Capitals are lost;
-// where anything else is, a hash keeps two names apart. It never becomes another one for the
-// same name: BackendPools that are there bear it.
+// ObjectName converts an Azure name to a part of an object name, ignoring case, with a hash if anything else
+// changes. The result must remain stable, because BackendPools have these names.
 func ObjectName(name string) string {
 	lower := strings.ToLower(name)
 	fit := strings.ReplaceAll(lower, "_", "-")
@@ -54,7 +51,7 @@ func hashOf(text string) uint32 {
 	return h.Sum32()
 }
 
-// PoolObjectName is the name of the BackendPool that Weir makes for a Service, or for nodes.
+// PoolObjectName returns the name of a BackendPool that Weir creates for a Service or for nodes.
 func PoolObjectName(of, balancer string, family lb.Family) string {
 	name := of + "." + ObjectName(balancer)
 	if family == lb.IPv6 {

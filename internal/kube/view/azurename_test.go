@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Names that were fit for an object before stay, for the BackendPools are there; others become fit.
+// Existing names do not change; others become valid.
 func TestObjectNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"kubernetes": "kubernetes", "Kubernetes": "kubernetes", "prod.eu": "prod.eu", "lb-2": "lb-2",
@@ -25,7 +25,7 @@ func TestObjectNames(t *testing.T) {
 	}
 }
 
-// azureNames draws names as Azure has them for load balancers, most of them short and odd.
+// azureNames generates load balancer names valid in Azure, most of them short and unusual.
 func azureNames() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		name := rapid.StringMatching(`[a-bA-B0]`).Draw(t, "first")
@@ -37,9 +37,7 @@ func azureNames() *rapid.Generator[string] {
 	})
 }
 
-// Whatever Azure takes as the name of a load balancer: the BackendPools of its nodes and of a
-// Service there, and the label of a node there, have names that Kubernetes takes, the same each
-// time, and those of two load balancers are two.
+// For any Azure load balancer name, the BackendPool names and the node label are valid, stable and unique.
 func TestEveryNameOfAzureFitsKubernetes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		web := strings.Repeat("w", rapid.SampledFrom([]int{1, 63}).Draw(t, "length of the Service's name"))

@@ -13,8 +13,7 @@ import (
 	"weir.dev/weir/internal/grant"
 )
 
-// Of a Namespace the cache keeps what sets bounds and grants, and of a value in error no more than
-// shows that it is one.
+// The cache keeps limits and grants of a Namespace, and of an invalid value only a prefix.
 func TestAStrippedNamespaceKeepsItsBounds(t *testing.T) {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{
 		bound.MaxRules: "5", bound.MaxFrontends: strings.Repeat("7", 200<<10), grant.Annotation: "*", "other": "x",

@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/internal/once"
 )
 
-// Scheme returns the kinds that Weir reads and writes.
+// Scheme returns the scheme of the types that Weir uses.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(s))
@@ -30,10 +30,9 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// CacheOptions are the options of the controller's cache: EndpointSlices, Services, Nodes,
-// BackendPools and Namespaces, each stripped of what Weir does not
-// read. Anything else that is read through the cache is an error, not a new watch. The
-// taints are those of Snapshot.Draining.
+// CacheOptions returns the cache options of the controller: EndpointSlices, Services, Nodes, BackendPools and
+// Namespaces, stripped of unused fields. Reading another type is an error instead of a new watch. Nodes keep
+// the taints in draining.
 func CacheOptions(draining *adminstate.Signals) cache.Options {
 	return cache.Options{
 		Scheme:                      Scheme(),
@@ -48,8 +47,7 @@ func CacheOptions(draining *adminstate.Signals) cache.Options {
 	}
 }
 
-// Strip adapts a function on one kind to the informers, which also hand over
-// tombstones of deleted objects.
+// Strip adapts a function of one type to informers, which also pass tombstones.
 func Strip[T any](fn func(*T)) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(*T); ok {
@@ -59,7 +57,7 @@ func Strip[T any](fn func(*T)) func(any) (any, error) {
 	}
 }
 
-// Identity keeps what tells objects apart, and these labels.
+// Identity keeps the identifying metadata and these labels.
 func Identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: once.Text(m.Namespace), Name: m.Name, UID: m.UID,
@@ -69,7 +67,7 @@ func Identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
 	}
 }
 
-// stripSlice keeps whose slice it is, and which nodes host its endpoints.
+// stripSlice keeps the Service label and the nodes of the endpoints.
 func stripSlice(s *discoveryv1.EndpointSlice) {
 	var labels map[string]string
 	if service, ok := s.Labels[discoveryv1.LabelServiceName]; ok {
@@ -80,8 +78,8 @@ func stripSlice(s *discoveryv1.EndpointSlice) {
 	keepHosts(s)
 }
 
-// stripService keeps the type and whether all stays as it is, and of a load balancer what is wanted of it. A Service that
-// had one keeps our finalizer.
+// stripService keeps the type and the dry-run annotation, and for load balancers the desired state. A Service
+// that had one keeps Weir's finalizer.
 func stripService(s *corev1.Service) {
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer || HasFinalizer(s) {
 		stripBalanced(s)
@@ -96,8 +94,8 @@ func stripService(s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 }
 
-// stripNode keeps labels, which machine it is, internal addresses, the taints and conditions that
-// say that the node leaves, and our record of announced evictions.
+// stripNode keeps labels, providerID, internal addresses, draining taints, eviction conditions, and Weir's
+// eviction record.
 func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	var taints []corev1.Taint
 	var annotations map[string]string
@@ -125,10 +123,9 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	n.Status = corev1.NodeStatus{Addresses: internal, Conditions: conditions}
 }
 
-// messageKept is how much is kept of what a condition says.
 const messageKept = 64
 
-// announcing keeps the conditions that announce an eviction, without their heartbeats.
+// announcing keeps the conditions that announce an eviction, without heartbeats.
 func announcing(all []corev1.NodeCondition) (kept []corev1.NodeCondition) {
 	for _, c := range all {
 		if ConditionOf(c).Announces() {
@@ -139,9 +136,8 @@ func announcing(all []corev1.NodeCondition) (kept []corev1.NodeCondition) {
 	return kept
 }
 
-// stripPool keeps all but the bookkeeping of writers, and of a status what is asked of one that was
-// not read yet. Only of a BackendPool without Weir's finalizer the status is believed as it is seen:
-// of all others package backendpool reads it, and has it in memory then.
+// stripPool removes managed fields, and most of a status that is not loaded yet. Without Weir's finalizer the
+// cached status is used as is; otherwise package backendpool reads it.
 func stripPool(p *v1alpha1.BackendPool) {
 	finalizers, owners, retry := p.Finalizers, p.OwnerReferences, p.Annotations[v1alpha1.RetryNowAnnotation]
 	p.ObjectMeta = Identity(p.ObjectMeta, nil)
@@ -158,13 +154,13 @@ func stripPool(p *v1alpha1.BackendPool) {
 	}
 }
 
-// mostRetry is how long a request for a retry may be, which is a time: a tenant writes it.
+// mostRetry limits a retry annotation, which tenants write; it contains a time.
 const mostRetry = 64
 
-// ourFinalizer is what most BackendPools have. Nobody changes what is in a cache.
+// ourFinalizer is the shared finalizer list of most BackendPools. Cached objects are not modified.
 var ourFinalizer = []string{v1alpha1.Finalizer}
 
-// stripNamespace keeps labels, grants and bounds.
+// stripNamespace keeps labels, grants and limits.
 func stripNamespace(n *corev1.Namespace) {
 	var annotations map[string]string
 	keep := func(name, value string) {
@@ -187,7 +183,7 @@ func stripNamespace(n *corev1.Namespace) {
 	n.Annotations = annotations
 }
 
-// stripBalanced keeps of a Service of type LoadBalancer what its load balancer is made from.
+// stripBalanced keeps the inputs of the load balancer of a Service.
 func stripBalanced(s *corev1.Service) {
 	annotations := map[string]string{}
 	for name, value := range s.Annotations {

@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// tainted is the node n1 with these taints, key=value.
+// tainted returns node n1 with these taints, key=value.
 func tainted(uid string, taints ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID(uid)}}
 	for _, text := range taints {
@@ -33,7 +33,7 @@ func tainted(uid string, taints ...string) *corev1.Node {
 	return n
 }
 
-// What nobody reads of a node is not kept, and nothing of its taints if they are left alone.
+// Unused fields of a node are dropped, and all taints if admin states are disabled.
 func TestWhatIsKeptOfANode(t *testing.T) {
 	node := func() *corev1.Node {
 		n := tainted("a", adminstate.KeyOutOfService, "leaves=x", "gpu=a100")
@@ -50,7 +50,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	want := tainted("a", adminstate.KeyOutOfService, "leaves=x")
 	want.Spec.ProviderID = "azure:///x"
 	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{PreemptionAnnotation: "{}"}
-	want.Spec.ProviderID = "azure:///x" // which machine it is
+	want.Spec.ProviderID = "azure:///x" // identifies the machine
 	want.Status.Conditions = []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Message: strings.Repeat("soon ", 200)[:64], LastTransitionTime: metav1.Unix(7, 0)}}
 	got := node()
 	stripNode(got, &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}})
@@ -65,7 +65,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	}
 }
 
-// Of endpoints it is kept which nodes host some that take traffic, and how many name no node.
+// A slice keeps the nodes of endpoints that take traffic, and the number of those without a node.
 func TestWhatIsKeptOfASlice(t *testing.T) {
 	takes, drains := discoveryv1.EndpointConditions{}, discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
 	not := discoveryv1.EndpointConditions{Ready: new(false)}
@@ -88,7 +88,7 @@ func TestWhatIsKeptOfASlice(t *testing.T) {
 	}
 	is := slice()
 	stripSlice(is)
-	stripSlice(is) // an informer may do it again
+	stripSlice(is) // informers may transform twice
 	want := metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}
 	if diff := cmp.Diff(want, is.ObjectMeta); diff != "" || is.Ports != nil || len(is.Endpoints) != 1 {
 		t.Errorf("%d endpoints, %v: %s", len(is.Endpoints), is.Ports, diff)
@@ -107,7 +107,7 @@ func TestWhatIsKeptOfASlice(t *testing.T) {
 	}
 }
 
-// Whatever the endpoints are, those that are kept make the same nodes members as all of them.
+// Property: the kept endpoints give the same members as all endpoints.
 func TestLawOfWhatIsKeptOfASlice(t *testing.T) {
 	condition := func() *rapid.Generator[*bool] { return rapid.SampledFrom([]*bool{nil, new(false), new(true)}) }
 	known := func(name string) (membership.Node, bool) {
@@ -133,8 +133,7 @@ func TestLawOfWhatIsKeptOfASlice(t *testing.T) {
 	})
 }
 
-// Of a BackendPool with Weir's finalizer no more of its status is kept than is asked of one that was not
-// read yet; of another all, for it is believed as it is seen.
+// A BackendPool with Weir's finalizer keeps only the status fields used before loading; others keep all.
 func TestWhatIsKeptOfABackendPool(t *testing.T) {
 	pool := func(finalizers ...string) *v1alpha1.BackendPool {
 		return &v1alpha1.BackendPool{
@@ -153,7 +152,7 @@ func TestWhatIsKeptOfABackendPool(t *testing.T) {
 			want.Status.Conditions, want.Status.WrittenAddresses, want.Status.Desired, want.Status.LastWrite = nil, nil, nil, nil
 		}
 		got.Annotations = map[string]string{"theirs": "much"}
-		if len(finalizers) > 0 { // a retry that people ask for is heard, if it is as long as a time is
+		if len(finalizers) > 0 { // a retry annotation is kept up to the length of a time
 			want.Annotations, got.Annotations[v1alpha1.RetryNowAnnotation] = map[string]string{v1alpha1.RetryNowAnnotation: "now"}, "now"
 		} else {
 			got.Annotations[v1alpha1.RetryNowAnnotation] = strings.Repeat("x", mostRetry+1)
@@ -165,7 +164,7 @@ func TestWhatIsKeptOfABackendPool(t *testing.T) {
 	}
 }
 
-// Of a Provision no more is kept than a decision is made from: who decides reads it again before acting.
+// A Provision keeps only the inputs of decisions; it is read again before acting.
 func TestWhatIsKeptOfAProvision(t *testing.T) {
 	provision := func() *v1alpha1.Provision {
 		return &v1alpha1.Provision{
@@ -201,7 +200,7 @@ func TestWhatIsKeptOfAProvision(t *testing.T) {
 	}
 }
 
-// A request that the status does not answer is open; a request is longer than what the status keeps of it.
+// A request without a response in the status is open; it may be longer than the recorded part.
 func TestHasOpenRequest(t *testing.T) {
 	long := strings.Repeat("1", 100)
 	p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.RetryNowAnnotation: long}}}
@@ -213,7 +212,7 @@ func TestHasOpenRequest(t *testing.T) {
 	}
 }
 
-// A Provision in the cache has no part that a tenant can make large, and the same decision follows from it.
+// A cached Provision has no field that a tenant can make large, and leads to the same decision.
 func TestALargeProvisionInTheCache(t *testing.T) {
 	large := func() *v1alpha1.Provision {
 		long := strings.Repeat("x", 200<<10)

@@ -30,22 +30,20 @@ func SliceOf(s *discoveryv1.EndpointSlice) membership.Slice {
 	return out
 }
 
-// ServiceOfSlice names the Service that a slice belongs to; no name if it has none.
+// ServiceOfSlice returns the Service of a slice; an empty name if none.
 func ServiceOfSlice(s *discoveryv1.EndpointSlice) poolschedule.ServiceName {
 	return poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 }
 
-// nodeOf converts a node, except for what its taints and its machine say.
+// nodeOf converts a node, without taints and machine.
 func nodeOf(n *corev1.Node, controlPlaneToo bool) membership.Node {
 	return membership.Node{
 		Name: n.Name, UID: string(n.UID), IPs: InternalIPs(n), Place: n.Labels[PlaceLabel], Excluded: membership.Excluded(n.Labels, controlPlaneToo),
 	}
 }
 
-// InternalIPs returns the InternalIP addresses of a node, in their order. What is no
-// unicast address of the network (loopback, link-local, multicast, with a zone) is
-// skipped: a load balancer could not reach it, and one entry that Azure refuses would
-// keep all others out.
+// InternalIPs returns the InternalIP addresses of a node in order. It skips addresses that are not global
+// unicast or have a zone: a load balancer cannot reach them, and Azure rejects a pool that contains one.
 func InternalIPs(n *corev1.Node) []netip.Addr {
 	var ips []netip.Addr
 	for _, a := range n.Status.Addresses {
@@ -59,14 +57,13 @@ func InternalIPs(n *corev1.Node) []netip.Addr {
 	return ips
 }
 
-// Placement resolves which pool a BackendPool means.
+// Placement resolves the pool of a BackendPool.
 type Placement struct {
 	SubscriptionID, ResourceGroup string
 }
 
-// Of returns the pool of a BackendPool. One that took a pool keeps it, even if the
-// configuration now names another resource group where its spec names none: its
-// addresses are in the pool that it took.
+// Of returns the pool of a BackendPool. A pool that was taken remains, even if the default resource group
+// changes: its addresses are in that pool.
 func (d Placement) Of(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 	where := p.Spec.LoadBalancer
 	id := lb.PoolID{Name: p.Spec.PoolName, LoadBalancer: lb.LoadBalancerID{
@@ -75,12 +72,12 @@ func (d Placement) Of(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 		Name:           where.Name,
 	}}
 	if took, ok := parsePoolID(p.Status.PoolID); ok && meant(took, p.Spec) {
-		return took, nil // what was parsed is valid
+		return took, nil // a parsed ID is valid
 	}
 	return id, id.Validate()
 }
 
-// meant reports whether the spec alone, without what it leaves open, names the pool.
+// meant reports whether the spec, apart from fields left open, refers to the pool.
 func meant(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
 	same := strings.EqualFold
 	open := func(named, is string) bool { return named == "" || same(named, is) }
@@ -89,7 +86,7 @@ func meant(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
 		open(spec.LoadBalancer.SubscriptionID, id.LoadBalancer.SubscriptionID)
 }
 
-// parsePoolID reads an ARM id of a backend address pool, as lb.PoolID prints it.
+// parsePoolID parses the ARM ID of a backend address pool, as formatted by lb.PoolID.
 func parsePoolID(s string) (lb.PoolID, bool) {
 	part := strings.Split(s, "/")
 	if len(part) != 11 {
@@ -108,12 +105,12 @@ func TaintsOf(taints ...corev1.Taint) []adminstate.Taint {
 	return all
 }
 
-// ConditionOf converts a condition of a node.
+// ConditionOf converts a node condition.
 func ConditionOf(c corev1.NodeCondition) adminstate.Condition {
 	return adminstate.Condition{Type: string(c.Type), Status: string(c.Status), Message: c.Message}
 }
 
-// ContainsFold reports whether a name is among names, as Azure compares them.
+// ContainsFold reports whether names contains name, ignoring case like Azure.
 func ContainsFold(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

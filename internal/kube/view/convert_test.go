@@ -24,7 +24,7 @@ var (
 	took = objects.Took
 )
 
-// A BackendPool that took a pool keeps it when the defaults change under it.
+// A BackendPool keeps a taken pool when the defaults change.
 func TestPlacement(t *testing.T) {
 	moved := Placement{SubscriptionID: "s9", ResourceGroup: "rg9"}
 	elsewhere := func(p *v1alpha1.BackendPool) { took(p); p.Spec.PoolName = "other" }
@@ -76,8 +76,7 @@ func TestNilConditions(t *testing.T) {
 	}
 }
 
-// Whoever may edit a Service may edit its record: it costs no more than some reads, and names
-// nothing but resource groups.
+// A user who can edit a Service can edit its record: parsing is limited and accepts only resource groups.
 func TestARecordOfResourceGroupsIsBelievedInBounds(t *testing.T) {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 	s.Annotations = map[string]string{GroupsAnnotation: "a, ../b, c/d, e,1,2,3,4,5,6,7,8,9"}
@@ -96,7 +95,7 @@ func TestAddressesThatNoLoadBalancerReaches(t *testing.T) {
 	}
 }
 
-// A node's machine is that of its providerID, once it has one that names a machine of Azure.
+// The machine of a node follows from a providerID of Azure.
 func TestMachineOf(t *testing.T) {
 	s := &Snapshot{}
 	s.InMemory()

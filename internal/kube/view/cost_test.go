@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// What the cache keeps of each object is bounded: of ten thousand this is what a large cluster costs.
+// The cached size per object is limited: ten thousand objects are a large cluster.
 func TestWhatIsCachedIsSmall(t *testing.T) {
 	const objects = 500
 	for _, tt := range []struct {
@@ -43,14 +43,14 @@ func TestWhatIsCachedIsSmall(t *testing.T) {
 
 func inUse() uint64 {
 	var m runtime.MemStats
-	for range 3 { // what is kept once for all of a kind is dropped a collection later
+	for range 3 { // unique.Handle values are freed one collection later
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// decoded returns an object in memory of its own, as an informer decodes and keeps it.
+// decoded returns an object with separate memory, like an informer.
 func decoded[T any](object *T, strip func(*T)) *T {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -101,9 +101,9 @@ func decodedPool(i int) client.Object {
 	return decoded(p, stripPool)
 }
 
-// What the statuses of ten thousand pools have in common is in memory once.
+// Ten thousand pool statuses share equal strings.
 func TestStatusesShareWhatTheyHaveInCommon(t *testing.T) {
-	decoded := func() *v1alpha1.BackendPoolStatus { // in memory of its own
+	decoded := func() *v1alpha1.BackendPoolStatus { // with separate memory
 		text := func(s string) string { return string([]byte(s)) }
 		return &v1alpha1.BackendPoolStatus{
 			Conditions:       append(make([]metav1.Condition, 0, 4), metav1.Condition{Type: text("Synced"), Status: metav1.ConditionStatus(text("True")), Reason: text("Level"), Message: text("level with 1 node")}),
@@ -111,7 +111,7 @@ func TestStatusesShareWhatTheyHaveInCommon(t *testing.T) {
 		}
 	}
 	a := Shared(decoded())
-	inUse() // what nobody refers to goes
+	inUse() // free unreferenced memory
 	b := Shared(decoded())
 	same := func(x, y string) {
 		t.Helper()

@@ -10,17 +10,17 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// DryRun reports whether all that a Service has in Azure stays as it is. A value that nobody
-// can read may mean that. One that is being deleted goes: to keep it would change nothing.
+// DryRun reports whether the resources of a Service must not change. An invalid value counts as true. A
+// deleted Service is cleaned up anyway.
 func DryRun(s *corev1.Service) bool {
 	value := strings.TrimSpace(s.Annotations[DryRunAnnotation])
 	return value != "" && !strings.EqualFold(value, "false") && s.DeletionTimestamp == nil
 }
 
-// DryRunValid reports whether people can read that all of a Service stays as it is.
+// DryRunValid reports whether the Service has a valid dry-run annotation set to true.
 func DryRunValid(s *corev1.Service) bool { return DryRun(s) && len(DryRunProblems(s)) == 0 }
 
-// DryRunProblems says what is wrong with the annotation.
+// DryRunProblems returns the problems of the annotation.
 func DryRunProblems(s *corev1.Service) []service.Problem {
 	if value := s.Annotations[DryRunAnnotation]; DryRun(s) && !strings.EqualFold(strings.TrimSpace(value), "true") {
 		return []service.Problem{{Field: DryRunAnnotation, Value: value, Want: `"true" or "false"`}}
@@ -28,10 +28,10 @@ func DryRunProblems(s *corev1.Service) []service.Problem {
 	return nil
 }
 
-// AllowsRemoval reports whether a Service lets its own addresses be taken away.
+// AllowsRemoval reports whether a Service allows removing its addresses.
 func AllowsRemoval(s *corev1.Service) bool {
 	return strings.EqualFold(strings.TrimSpace(s.Annotations[AllowRemovalAnnotation]), "true")
 }
 
-// NotCreated reports whether no API server has seen a Service yet.
+// NotCreated reports whether a Service comes from a file, not from an API server.
 func NotCreated(s *corev1.Service) bool { return s.Annotations[NotCreatedAnnotation] != "" }

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// sameAddress returns the nodes that have the address of a node in pools of a family.
+// sameAddress returns the nodes that share the node's pool address of a family.
 func (s *Snapshot) sameAddress(node membership.Node, family lb.Family) (nodes []*corev1.Node, shared string) {
 	ip, ok := node.Address(family)
 	if !ok {
@@ -29,7 +29,6 @@ func (s *Snapshot) sameAddress(node membership.Node, family lb.Family) (nodes []
 	return nodes, "its address " + ip.String()
 }
 
-// sameMachine returns the nodes that run on the machine of a node.
 func (s *Snapshot) sameMachine(node membership.Node, _ lb.Family) (nodes []*corev1.Node, shared string) {
 	if node.Machine == "" {
 		return nil, ""
@@ -37,7 +36,7 @@ func (s *Snapshot) sameMachine(node membership.Node, _ lb.Family) (nodes []*core
 	return List[corev1.Node](s.Nodes, NodesByMachine, node.Machine), "its machine"
 }
 
-// placedBy converts nodes with the load balancers that they are on.
+// placedBy adds the load balancer to converted nodes.
 func placedBy(places func(*corev1.Node) string, convert func(*corev1.Node) membership.Node) func(*corev1.Node) membership.Node {
 	return func(n *corev1.Node) membership.Node {
 		node := convert(n)
@@ -46,7 +45,7 @@ func placedBy(places func(*corev1.Node) string, convert func(*corev1.Node) membe
 	}
 }
 
-// acrossLoadBalancers returns a node as it is to the pools of its load balancer, where nodes of others are the same
+// acrossLoadBalancers returns a node as seen by its load balancer's pools if nodes on others are the same
 // member.
 func acrossLoadBalancers(node membership.Node, same []*corev1.Node, shared string, convert func(*corev1.Node) membership.Node) membership.Node {
 	if len(same) < 2 {
@@ -59,7 +58,7 @@ func acrossLoadBalancers(node membership.Node, same []*corev1.Node, shared strin
 	return membership.AcrossLoadBalancers(node, all, shared)
 }
 
-// IsDuplicate reports whether a node of another load balancer counts for the machine of a node.
+// IsDuplicate reports whether a node on another load balancer represents the machine of n.
 func (s *Snapshot) IsDuplicate(n *corev1.Node, places func(*corev1.Node) string) bool {
 	convert := placedBy(places, s.NodeOf)
 	node := convert(n)
@@ -67,7 +66,7 @@ func (s *Snapshot) IsDuplicate(n *corev1.Node, places func(*corev1.Node) string)
 	return acrossLoadBalancers(node, same, shared, convert).Duplicate != ""
 }
 
-// Duplicates returns the other nodes that have an address of a node, or its machine.
+// Duplicates returns the other nodes with an address or the machine of n.
 func (s *Snapshot) Duplicates(n *corev1.Node) (nodes []*corev1.Node) {
 	add := func(all []*corev1.Node) {
 		for _, o := range all {

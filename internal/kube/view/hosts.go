@@ -12,15 +12,15 @@ import (
 	"weir.dev/weir/internal/once"
 )
 
-// hostsOnly is the hostname of the one endpoint of a slice as it is cached; no API server takes it.
+// hostsOnly is the hostname that marks a stripped slice; it is invalid in the API.
 const hostsOnly = "*"
 
-// keepHosts has a slice hold no more than the nodes that host endpoints which take traffic, in the
-// addresses of one endpoint: sorted, each once, and empty for each such endpoint that names no node. An
-// Endpoint takes a hundred bytes, and a cluster has more of them than of anything else.
+// keepHosts replaces the endpoints of a slice by a single one. Its addresses are the sorted nodes of
+// endpoints that take traffic, with an empty string per endpoint without a node. An Endpoint takes a hundred
+// bytes, and clusters have more endpoints than anything else.
 func keepHosts(s *discoveryv1.EndpointSlice) {
 	if _, is := hostsIn(s); is {
-		return // it was seen before
+		return // already stripped
 	}
 	hosts := make([]string, 0, len(s.Endpoints))
 	for i := range s.Endpoints {
@@ -43,7 +43,7 @@ func keepHosts(s *discoveryv1.EndpointSlice) {
 
 var only = hostsOnly
 
-// hostsIn returns what keepHosts has kept; false for a slice as the API server has it.
+// hostsIn returns the nodes stored by keepHosts; false for a slice that is not stripped.
 func hostsIn(s *discoveryv1.EndpointSlice) (hosts []string, kept bool) {
 	if len(s.Endpoints) != 1 || s.Endpoints[0].Hostname == nil || *s.Endpoints[0].Hostname != hostsOnly {
 		return nil, false
@@ -51,7 +51,6 @@ func hostsIn(s *discoveryv1.EndpointSlice) (hosts []string, kept bool) {
 	return s.Endpoints[0].Addresses, true
 }
 
-// endpointsOf converts the endpoints of a slice.
 func endpointsOf(s *discoveryv1.EndpointSlice) []membership.Endpoint {
 	hosts, kept := hostsIn(s)
 	if !kept {
@@ -68,8 +67,7 @@ func endpointsOf(s *discoveryv1.EndpointSlice) []membership.Endpoint {
 	return all
 }
 
-// endpointOf converts an endpoint. The API leaves conditions unset: ready then means yes, serving as
-// ready, terminating no.
+// endpointOf converts an endpoint. Unset conditions mean: ready true, serving as ready, terminating false.
 func endpointOf(e *discoveryv1.Endpoint) membership.Endpoint {
 	ready := ptr.Deref(e.Conditions.Ready, true)
 	return membership.Endpoint{
@@ -85,12 +83,12 @@ func TakesTraffic(s *discoveryv1.EndpointSlice) bool {
 	return slices.ContainsFunc(endpointsOf(s), membership.Endpoint.Takes)
 }
 
-// HasEndpoints reports whether anything takes the traffic of a Service.
+// HasEndpoints reports whether any endpoint of a Service takes traffic.
 func (s *Snapshot) HasEndpoints(service string) bool {
 	return slices.ContainsFunc(List[discoveryv1.EndpointSlice](s.Slices, SlicesByService, service), TakesTraffic)
 }
 
-// NodesOf returns the nodes that host an endpoint of a slice, each once.
+// NodesOf returns the nodes of a slice's endpoints without duplicates.
 func NodesOf(s *discoveryv1.EndpointSlice) []string {
 	var names []string
 	if hosts, kept := hostsIn(s); kept {
@@ -105,8 +103,8 @@ func NodesOf(s *discoveryv1.EndpointSlice) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// SameMembers reports whether two versions of a slice make the same nodes members. Of one that was not
-// cached, and whose endpoints come in another order, it says that they do not.
+// SameMembers reports whether two versions of a slice give the same members. It may return false for slices
+// that are not stripped and differ in order.
 func SameMembers(before, after *discoveryv1.EndpointSlice) bool {
 	if before.AddressType != after.AddressType {
 		return false

@@ -12,15 +12,15 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Names of the indexes.
+// Index names and their keys.
 const (
 	SlicesByService  = "service"  // namespace/name
-	ServicesBalanced = "balanced" // "" for each that has a load balancer of Weir's
-	ServicesProxied  = "proxied"  // "" for each of these that asks for a Private Link Service with the PROXY protocol
-	ServicesByPool   = "pool"     // lower-case name of a pool that each of these may have for itself
-	// ServicesByAddress is a private address that each of these asks for or shows.
+	ServicesBalanced = "balanced" // "" if Weir manages the load balancer
+	ServicesProxied  = "proxied"  // "" for these with a Private Link Service and PROXY protocol
+	ServicesByPool   = "pool"     // lower-case name of a possible dedicated pool of these
+	// ServicesByAddress is a private address that these request or have.
 	ServicesByAddress = "private address"
-	SlicesByNode      = "node"    // name of a node that hosts an endpoint
+	SlicesByNode      = "node"    // name of a node with an endpoint
 	NodesByAddress    = "address" // an InternalIP
 	NodesByMachine    = "machine" // that of spec.providerID
 	PoolsByService    = "service" // namespace/name
@@ -29,7 +29,7 @@ const (
 	PoolsByNamespace  = "in"      // namespace
 )
 
-// indexOf adapts a function on one kind to the informers' indexers.
+// indexOf adapts a function of one type to indexers.
 func indexOf[T any](fn func(*T) []string) toolscache.IndexFunc {
 	return func(obj any) ([]string, error) {
 		if o, ok := obj.(*T); ok {
@@ -124,5 +124,5 @@ func poolIndexers(place Placement) toolscache.Indexers {
 	}
 }
 
-// Key is how objects are called in stores and texts.
+// Key returns the key of an object in stores and messages.
 func Key(namespace, name string) string { return namespace + "/" + name }

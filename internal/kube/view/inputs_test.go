@@ -20,13 +20,13 @@ import (
 
 const group = "azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/"
 
-// decides are labels that may decide about a node, and what they may say.
+// decides lists labels that may affect membership, with their values.
 var decides = map[string][]string{
 	corev1.LabelNodeExcludeBalancers: {"", "true"}, "kubernetes.azure.com/managed": {"false", "true"}, "kubernetes.io/role": {"master", "agent"},
 	"node-role.kubernetes.io/control-plane": {""}, PlaceLabel: {"a", "b"}, corev1.LabelTopologyZone: {"1", "2"}, "pool": {"blue", "green"},
 }
 
-// drawNode draws a node from few values of everything that may decide about it.
+// drawNode draws a node from few values of all relevant fields.
 func drawNode(t *rapid.T, name, label string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
 	of := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label+" "+what) }
@@ -54,7 +54,6 @@ func drawNode(t *rapid.T, name, label string) *corev1.Node {
 	return n
 }
 
-// changeOne changes one thing of a node.
 func changeOne(t *rapid.T, before *corev1.Node) *corev1.Node {
 	next, after := drawNode(t, "n1", "after"), before.DeepCopy()
 	switch rapid.SampledFrom([]string{"labels", "one label", "taints", "addresses", "providerID", "record"}).Draw(t, "changes") {
@@ -76,8 +75,8 @@ func changeOne(t *rapid.T, before *corev1.Node) *corev1.Node {
 	return after
 }
 
-// Whatever changes of a node, where it makes other members of a pool it is noticed: by the controller of
-// BackendPools, for nodes or for a Service, and by that of Services. The cache keeps all that decides.
+// A node change that affects members is detected by the BackendPool controller and the Service controller,
+// also after stripping.
 func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 	pools := map[string]*v1alpha1.BackendPool{}
 	for _, family := range []string{"IPv4", "IPv6"} {
@@ -127,7 +126,7 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 	})
 }
 
-// compare compares the members of pools before and after a change of the node n1; whole is without a cache.
+// compare compares the members before and after a change of node n1; whole has unstripped objects.
 func compare(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole *Snapshot) {
 	t.Helper()
 	for name, p := range pools {
@@ -155,7 +154,6 @@ func compare(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole 
 	}
 }
 
-// same reports whether two memberships are the same, with all that is said of them.
 func same(a, b membership.Set) bool {
 	return reflect.DeepEqual(a.Absent, b.Absent) && reflect.DeepEqual(a.Draining, b.Draining) && reflect.DeepEqual(a.Spared, b.Spared) && reflect.DeepEqual(a.Awaited, b.Awaited) &&
 		slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Twins, b.Twins)

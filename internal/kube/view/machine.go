@@ -13,10 +13,10 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// errNoProviderID is of a node whose machine is yet to be told.
+// errNoProviderID is for a node with a still unknown machine.
 var errNoProviderID = errors.New("it has no spec.providerID, so its machine is not known: the cloud provider has to set it")
 
-// machineOf returns the machine that a node runs on, or why it is not known.
+// machineOf returns the machine of a node, or why it is unknown.
 func machineOf(n *corev1.Node) (nic.Machine, error) {
 	if n.Spec.ProviderID == "" {
 		return nic.Machine{}, errNoProviderID
@@ -28,7 +28,7 @@ func machineOf(n *corev1.Node) (nic.Machine, error) {
 	return m, nil
 }
 
-// WithMachine returns a node as it is to a pool of network interfaces.
+// WithMachine returns a node as seen by a pool of network interfaces.
 func WithMachine(node membership.Node, n *corev1.Node) membership.Node {
 	m, err := machineOf(n)
 	if node.Awaited = n.Spec.ProviderID == ""; err != nil {
@@ -39,19 +39,16 @@ func WithMachine(node membership.Node, n *corev1.Node) membership.Node {
 	return node
 }
 
-// machineInputs keeps what membership needs to know of machines, for parsing is slow and a pool has
-// thousands of them.
+// machineInputs caches the parsed machines, because parsing is slow and pools have thousands of nodes.
 type machineInputs struct {
-	mu sync.Mutex // held for moments
+	mu sync.Mutex // held briefly
 	of map[string]machineInput
 }
 
 type machineInput struct{ key, none string }
 
-// mostMachineInputs bounds what is kept: nodes come and go.
 const mostMachineInputs = 20_000
 
-// set fills in the machine of a node.
 func (m *machineInputs) set(node *membership.Node, n *corev1.Node) {
 	is := m.get(n)
 	node.Machine, node.NoMachine, node.Awaited = is.key, is.none, n.Spec.ProviderID == ""

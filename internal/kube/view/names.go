@@ -4,69 +4,56 @@ package view
 
 import "weir.dev/weir/internal/servicelb"
 
-// What Weir writes on a Service.
+// Metadata that Weir writes on Services.
 const (
-	// ServiceFinalizer keeps a Service until nothing of it is left in Azure.
+	// ServiceFinalizer keeps a Service until its Azure resources are deleted.
 	ServiceFinalizer = "weir.dev/azure-load-balancer"
-	// PlaceAnnotation records on a Service the names of the load balancers that may hold parts
-	// of it, the one where it belongs first.
+	// PlaceAnnotation records the load balancers that may have parts of the Service, the assigned one first.
 	PlaceAnnotation = "weir.dev/load-balancer"
-	// GroupsAnnotation records the further resource groups that may have a public IP which was
-	// made for a Service; it is absent where there are none.
+	// GroupsAnnotation records additional resource groups that may have a public IP created for the Service.
 	GroupsAnnotation = "weir.dev/public-ip-resource-groups"
-	// ClassAnnotation records on a Service the spec.loadBalancerClass under which Weir serves it;
-	// it is empty for none.
+	// ClassAnnotation records the spec.loadBalancerClass under which Weir serves the Service; empty for none.
 	ClassAnnotation = "weir.dev/load-balancer-class"
-	// LinkGroupsAnnotation records the resource groups that may have a Private Link Service of a
-	// Service; it is absent where there are none.
+	// LinkGroupsAnnotation records the resource groups that may have a Private Link Service of the Service.
 	LinkGroupsAnnotation = "weir.dev/private-link-resource-groups"
-	// ConditionPrivateLink is the type of the condition on a Service that asks for a Private Link
-	// Service.
+	// ConditionPrivateLink is the condition type for a Private Link Service.
 	ConditionPrivateLink = "weir.dev/PrivateLinkService"
-	// ConditionContested is the type of the condition on a Service. It is there during a contest
-	// alone.
+	// ConditionContested is the condition type present during a conflict.
 	ConditionContested = "weir.dev/Contested"
-	// ConditionAccepted and ConditionProgrammed say how far a Service is.
+	// ConditionAccepted and ConditionProgrammed report the progress of a Service.
 	ConditionAccepted   = servicelb.TypeAccepted
 	ConditionProgrammed = servicelb.TypeProgrammed
-	// NotCreatedAnnotation is on a Service of a file that no API server has seen: its UID and its
-	// node ports are stand-ins.
+	// NotCreatedAnnotation marks a Service from a file: UID and node ports are placeholders.
 	NotCreatedAnnotation = "weir.dev/not-created-yet"
 )
 
-// What people write on a Service.
+// Annotations that users write on Services.
 const (
-	// AllowRemovalAnnotation lets its own addresses be taken away, however many others would lose
+	// AllowRemovalAnnotation allows removing the Service's addresses, however many other Services would lose
 	// theirs.
 	AllowRemovalAnnotation = servicelb.AllowRemovalAnnotation
-	// WriteAgainAnnotation has Weir write at once what somebody else has undone, whenever its
-	// value becomes another one.
+	// WriteAgainAnnotation makes Weir immediately rewrite undone changes whenever the value changes.
 	WriteAgainAnnotation = "weir.dev/write-again"
-	// DryRunAnnotation on a Service keeps all that it has in Azure as it is. What would change
-	// is said instead.
+	// DryRunAnnotation keeps the Service's Azure resources unchanged and reports the planned changes.
 	DryRunAnnotation = "weir.dev/dry-run"
 )
 
-// CleanupFinalizer is that of Kubernetes' service controller, which cloud providers run: it
-// keeps a Service until nothing of its load balancer is left.
+// CleanupFinalizer is set by the Kubernetes service controller of cloud providers until the load balancer is
+// deleted.
 const CleanupFinalizer = "service.kubernetes.io/load-balancer-cleanup"
 
-// What Weir writes on a Node.
+// Metadata that Weir writes on Nodes.
 const (
-	// PlaceLabel is on each node where there are several load balancers, and says on which of
-	// them it is: the name of the configuration, fit for a label.
+	// PlaceLabel is the configuration of a node as a label value, if there are several load balancers.
 	PlaceLabel = "weir.dev/load-balancer"
-	// PreemptionAnnotation records on a node by which announcement of its eviction it was judged
-	// last.
+	// PreemptionAnnotation records the last evaluated eviction announcement.
 	PreemptionAnnotation = "weir.dev/preemption"
 )
 
-// ManagedBy labels the BackendPools that Weir makes, for people: whoever may write a
-// BackendPool may write it, so nothing is decided by it.
+// ManagedBy labels the BackendPools that Weir creates. It is informational: tenants can set it.
 const ManagedBy = "app.kubernetes.io/managed-by"
 
-// azureAnnotations is how all annotations begin that speak of Azure load balancers.
 const azureAnnotations = "service.beta.kubernetes.io/"
 
-// ownAnnotations are those of Weir that stay in the cache.
+// ownAnnotations are Weir's annotations kept in the cache.
 var ownAnnotations = []string{PlaceAnnotation, GroupsAnnotation, LinkGroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}

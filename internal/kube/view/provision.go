@@ -22,8 +22,8 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// ProvisionerCacheOptions are the options of the provisioner's cache: Provisions, their policies, and Namespaces.
-// Reading anything else through the cache is an error, not a new watch.
+// ProvisionerCacheOptions returns the cache options of the provisioner: Provisions, their policies and
+// Namespaces. Reading another type is an error instead of a new watch.
 func ProvisionerCacheOptions() cache.Options {
 	return cache.Options{
 		Scheme:                      Scheme(),
@@ -39,35 +39,34 @@ func ProvisionerCacheOptions() cache.Options {
 	}
 }
 
-// maxRequest bounds the bytes of an annotation that are kept.
 const maxRequest = 64
 
 func cutRequest(value string) string {
-	return strings.ToValidUTF8(strings.Clone(value[:min(len(value), maxRequest)]), "") // a character that is cut would come back as another
+	return strings.ToValidUTF8(strings.Clone(value[:min(len(value), maxRequest)]), "") // drop a truncated character, which JSON would replace
 }
 
-// ProvisionRequests returns the requests that the annotations of a Provision make.
+// ProvisionRequests returns the requests in the annotations of a Provision.
 func ProvisionRequests(p *v1alpha1.Provision) provision.Requests {
 	of := func(name string) string { return cutRequest(p.Annotations[name]) }
 	return provision.Requests{Cancel: of(v1alpha1.CancelAnnotation), RetryNow: of(v1alpha1.RetryNowAnnotation), Reset: of(v1alpha1.ResetAnnotation)}
 }
 
-// HasOpenRequest reports whether the status of a Provision does not answer all of its requests yet.
+// HasOpenRequest reports whether a request of the Provision has no response in the status.
 func HasOpenRequest(p *v1alpha1.Provision) bool {
 	s := &p.Status
 	return ProvisionRequests(p) != provision.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt}
 }
 
-// maxSpec bounds the spec of a Provision, in bytes of JSON: each attempt holds one.
+// maxSpec limits the spec of a Provision, in bytes of JSON: each attempt holds a copy.
 const maxSpec = 128 << 10
 
-// Wanted is a digest of the target and the steps of a Provision, and why they are not accepted.
+// Wanted is the digest of target and steps of a Provision, and why they are rejected.
 type Wanted struct {
 	Job     string
 	Refused error
 }
 
-// StepsOf returns the names of the steps of a Provision, and what they depend on.
+// StepsOf returns the steps of a Provision with dependencies.
 func StepsOf(p *v1alpha1.Provision) []provision.Step {
 	steps := make([]provision.Step, len(p.Spec.Steps))
 	for i, s := range p.Spec.Steps {
@@ -76,22 +75,23 @@ func StepsOf(p *v1alpha1.Provision) []provision.Step {
 	return steps
 }
 
-// WantedOf reads the spec of a Provision that is not from the cache.
+// WantedOf returns the Wanted of an unstripped Provision.
 func WantedOf(p *v1alpha1.Provision) Wanted {
 	_, err := provision.OrderOf(StepsOf(p))
-	if text, _ := json.Marshal(p.Spec); len(text) > maxSpec { // values of the API have JSON
+	if text, _ := json.Marshal(p.Spec); len(text) > maxSpec { // API types always marshal
 		err = errors.Join(err, fmt.Errorf("the spec has %d KiB as JSON, and at most %d KiB: move manifests, values and scripts to ConfigMaps", len(text)>>10, maxSpec>>10))
 	}
 	return Wanted{provision.Digest(p.Spec.Target) + "/" + provision.Digest(p.Spec.Steps), err}
 }
 
-// Annotations of a Provision in the cache, which has no steps. StripProvision sets them from the spec and drops those of users.
+// Annotations of a cached Provision, which has no steps. StripProvision sets them from the spec and drops
+// those of users.
 const (
 	cachedJob     = "job"
 	cachedRefusal = "refusal"
 )
 
-// CachedWantedOf returns the Wanted of a Provision from the cache.
+// CachedWantedOf returns the Wanted of a cached Provision.
 func CachedWantedOf(p *v1alpha1.Provision) Wanted {
 	is := Wanted{Job: p.Annotations[cachedJob]}
 	if why := p.Annotations[cachedRefusal]; why != "" {
@@ -100,11 +100,10 @@ func CachedWantedOf(p *v1alpha1.Provision) Wanted {
 	return is
 }
 
-// asked are the annotations by which people ask for something.
 var asked = []string{v1alpha1.CancelAnnotation, v1alpha1.RetryNowAnnotation, v1alpha1.ResetAnnotation}
 
-// StripProvision keeps what a decision is made from: what was done of each step is read again by whoever
-// does it. Of conditions it is the one that does not follow from the rest of the status.
+// StripProvision keeps the inputs of decisions; step details are read again when needed. Of the conditions it
+// keeps the one that does not follow from the status.
 func StripProvision(p *v1alpha1.Provision) {
 	annotations, wanted := p.Annotations, WantedOf(p)
 	p.TypeMeta, p.ObjectMeta = metav1.TypeMeta{}, Identity(p.ObjectMeta, nil)
@@ -139,10 +138,9 @@ func StripProvision(p *v1alpha1.Provision) {
 	s.Conditions = kept
 }
 
-// lastAnnotations are the annotations that were kept last.
 var lastAnnotations atomic.Pointer[map[string]string]
 
-// sameAnnotations returns equal annotations, shared with other Provisions where it can.
+// sameAnnotations returns equal annotations, shared with other Provisions if possible.
 func sameAnnotations(of map[string]string) map[string]string {
 	if last := lastAnnotations.Load(); last != nil && maps.Equal(*last, of) {
 		return *last
@@ -151,10 +149,10 @@ func sameAnnotations(of map[string]string) map[string]string {
 	return of
 }
 
-// lastPolicy is the policy that was seen last, which is that of most others, too.
+// lastPolicy is the last stored policy, equal to most others.
 var lastPolicy atomic.Pointer[[]v1alpha1.PolicyValue]
 
-// samePolicy returns equal values, in the memory of others where it can. Nobody changes what is in a cache.
+// samePolicy returns equal values, shared if possible. Cached objects are not modified.
 func samePolicy(values []v1alpha1.PolicyValue) []v1alpha1.PolicyValue {
 	if last := lastPolicy.Load(); last != nil && slices.Equal(*last, values) {
 		return *last

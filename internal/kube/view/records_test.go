@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a record names is read once, however often it is there, and of resource groups some.
-// Whoever may edit a Service may write 12,000 names into it.
+// A record is parsed without duplicates and with a limit: a user may write 12,000 names.
 func TestRecordsAreReadOnce(t *testing.T) {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		PlaceAnnotation:  strings.Repeat("kubernetes, Kubernetes ,kubernetes-internal,", 4000),

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Selector returns what selects by labels as Kubernetes does.
+// Selector converts a label selector.
 func Selector(s *metav1.LabelSelector) (service.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -21,7 +21,7 @@ func Selector(s *metav1.LabelSelector) (service.Selector, error) {
 	return func(on map[string]string) bool { return selector.Matches(labels.Set(on)) }, nil
 }
 
-// NodesOn selects the nodes of a load balancer: all of them, unless nodes are placed on several.
+// NodesOn selects the nodes of a load balancer: all nodes unless there are several.
 func NodesOn(loadBalancer string, several []service.Configuration) metav1.LabelSelector {
 	conf, ok := service.ConfigurationOf(loadBalancer, several)
 	if !ok {
@@ -37,10 +37,10 @@ func Nobody() metav1.LabelSelector {
 	}}
 }
 
-// SelectsNobody reports whether Weir has a BackendPool of nodes give up its members.
+// SelectsNobody reports whether a BackendPool of nodes must remove its members.
 func SelectsNobody(p *v1alpha1.BackendPool) bool { return p.Spec.Nodes != nil && Selects(p, Nobody()) }
 
-// PlaceNames are the names of the configurations, by the value of the label.
+// PlaceNames returns the configuration names by label value.
 func PlaceNames(all []service.Configuration) map[string]string {
 	names := map[string]string{}
 	for _, c := range all {
@@ -49,8 +49,7 @@ func PlaceNames(all []service.Configuration) map[string]string {
 	return names
 }
 
-// Selects reports whether a BackendPool of nodes has this selector; one of a Service has none to
-// compare.
+// Selects reports whether a BackendPool of nodes has this selector; true for one of a Service.
 func Selects(p *v1alpha1.BackendPool, want metav1.LabelSelector) bool {
 	return p.Spec.Nodes == nil || equality.Semantic.DeepEqual(p.Spec.Nodes.Selector, want)
 }

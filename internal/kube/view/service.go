@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// ServiceOf converts a Service to what it wants of Azure.
+// ServiceOf converts a Service for package service.
 func ServiceOf(s *corev1.Service) service.Service {
 	out := service.Service{
 		Namespace: s.Namespace, Name: s.Name, UID: string(s.UID), Labels: s.Labels,
@@ -36,7 +36,7 @@ func ServiceOf(s *corev1.Service) service.Service {
 	for _, family := range s.Spec.IPFamilies {
 		out.Families = append(out.Families, lb.Family(family))
 	}
-	if len(out.Families) == 0 { // an API server fills them in
+	if len(out.Families) == 0 { // an API server sets the default
 		out.Families = []lb.Family{lb.IPv4}
 	}
 	for _, p := range s.Spec.Ports {
@@ -47,7 +47,7 @@ func ServiceOf(s *corev1.Service) service.Service {
 	return out
 }
 
-// ServiceLB converts a Service to what decides about its load balancer.
+// ServiceLB converts a Service for package servicelb.
 func ServiceLB(s *corev1.Service) servicelb.Service {
 	return servicelb.Service{
 		Name: Key(s.Namespace, s.Name), UID: string(s.UID), Created: s.CreationTimestamp.Time, Generation: s.Generation, Ownership: OwnershipOf(s),
@@ -60,7 +60,6 @@ func ServiceLB(s *corev1.Service) servicelb.Service {
 	}
 }
 
-// programmed is the reason of the condition that says how far a Service is; empty without one.
 func programmed(s *corev1.Service) string {
 	if c := meta.FindStatusCondition(s.Status.Conditions, ConditionProgrammed); c != nil {
 		return c.Reason
@@ -68,7 +67,7 @@ func programmed(s *corev1.Service) string {
 	return ""
 }
 
-// ServiceObject returns the Service of which servicelb speaks, or what stands in for one that is gone.
+// ServiceObject returns the Service object, or a placeholder if it is deleted.
 func (s *Snapshot) ServiceObject(of servicelb.Service) *corev1.Service {
 	if svc := Get[corev1.Service](s.Services, of.Name); svc != nil && string(svc.UID) == of.UID {
 		return svc
@@ -77,13 +76,13 @@ func (s *Snapshot) ServiceObject(of servicelb.Service) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: types.UID(of.UID)}}
 }
 
-// NamespacedName is the name of a Service that rooms call by a text.
+// NamespacedName parses namespace/name.
 func NamespacedName(service string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(service, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// Own keeps of the conditions those of some types.
+// Own returns the conditions of these types.
 func Own(conditions []metav1.Condition, types ...string) (kept []metav1.Condition) {
 	for _, one := range types {
 		if c := meta.FindStatusCondition(conditions, one); c != nil {
@@ -93,7 +92,7 @@ func Own(conditions []metav1.Condition, types ...string) (kept []metav1.Conditio
 	return kept
 }
 
-// OwnsLink reports whether a Service is on record as the owner of a Private Link Service.
+// OwnsLink reports whether the Service is recorded as owner of a Private Link Service.
 func OwnsLink(s *corev1.Service) bool {
 	c := meta.FindStatusCondition(s.Status.Conditions, ConditionPrivateLink)
 	return c != nil && c.Reason == privatelinkround.ReasonPublished

@@ -13,34 +13,33 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Serving says which Services have a load balancer of Weir's.
+// Serving determines the Services with a load balancer of Weir.
 type Serving struct {
-	// LoadBalancers is true if Weir makes load balancers at all.
+	// LoadBalancers is true if Weir creates load balancers.
 	LoadBalancers bool
-	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
+	// Class is the spec.loadBalancerClass of these Services; empty means those without one.
 	Class string
 }
 
-// Ours reports whether a Service has a load balancer of Weir's, or is to have one.
+// Ours reports whether Weir manages the load balancer of a Service.
 func (v Serving) Ours(s *corev1.Service) bool {
 	return v.LoadBalancers && OwnershipOf(s).Ours(v.Class)
 }
 
-// Held reports whether Azure may hold something of a Service that Weir has to remove.
+// Held reports whether Azure may have resources of a Service that Weir must delete.
 func (v Serving) Held(s *corev1.Service) bool {
 	return HasFinalizer(s) || v.LoadBalancers && OwnershipOf(s).Held(v.Class)
 }
 
-// Has reports whether Weir has anything to do with the load balancer of a Service.
+// Has reports whether Weir is responsible for the load balancer of a Service.
 func (v Serving) Has(s *corev1.Service) bool { return v.Ours(s) || v.Held(s) }
 
-// Keeps reports whether a Service that Weir has served under another class keeps what it has in
-// Azure.
+// Keeps reports whether a Service served under another class keeps its Azure resources.
 func (v Serving) Keeps(s *corev1.Service) bool {
 	return v.LoadBalancers && OwnershipOf(s).Kept(v.Class, RecordedClass(s))
 }
 
-// OwnershipOf says whose a Service is.
+// OwnershipOf returns the ownership inputs of a Service.
 func OwnershipOf(s *corev1.Service) servicelb.Ownership {
 	return servicelb.Ownership{
 		LoadBalancer: s.Spec.Type == corev1.ServiceTypeLoadBalancer, Class: s.Spec.LoadBalancerClass, Deleting: s.DeletionTimestamp != nil,
@@ -48,12 +47,12 @@ func OwnershipOf(s *corev1.Service) servicelb.Ownership {
 	}
 }
 
-// HasFinalizer reports whether Azure may hold something of a Service.
+// HasFinalizer reports whether the Service has Weir's finalizer.
 func HasFinalizer(s *corev1.Service) bool {
 	return controllerutil.ContainsFinalizer(s, ServiceFinalizer)
 }
 
-// RecordedClass is the class on record; nil if there is none.
+// RecordedClass returns the recorded class; nil if none.
 func RecordedClass(s *corev1.Service) *string {
 	if class, recorded := s.Annotations[ClassAnnotation]; recorded {
 		return &class
@@ -61,7 +60,7 @@ func RecordedClass(s *corev1.Service) *string {
 	return nil
 }
 
-// Addresses are those that the status of a Service shows.
+// Addresses returns the addresses in the status of a Service.
 func Addresses(s *corev1.Service) []netip.Addr {
 	var all []netip.Addr
 	for _, in := range s.Status.LoadBalancer.Ingress {
@@ -72,8 +71,8 @@ func Addresses(s *corev1.Service) []netip.Addr {
 	return all
 }
 
-// PrivateAddresses are the keys of the addresses that an internal Service asks for, which its namespace may have, and of
-// those that its status shows.
+// PrivateAddresses returns the index keys of the addresses that an internal Service requests, per namespace,
+// and of those in its status.
 func PrivateAddresses(s *corev1.Service) (asked, shown []string) {
 	if s.Annotations[service.Internal] == "" {
 		return nil, nil
@@ -91,11 +90,10 @@ func PrivateAddresses(s *corev1.Service) (asked, shown []string) {
 	return asked, shown
 }
 
-// SharesAddress reports whether another Service asks for a private address that a Service asks for, or shows one that it
-// shows.
+// SharesAddress reports whether another Service requests or has a private address of svc.
 func (s *Snapshot) SharesAddress(svc *corev1.Service) bool { return len(s.ServicesBeside(svc)) > 0 }
 
-// ServicesBeside are the other Services that ask for a private address of a Service, or show one.
+// ServicesBeside returns the other Services that request or have a private address of svc.
 func (s *Snapshot) ServicesBeside(svc *corev1.Service) (beside []*corev1.Service) {
 	asked, shown := PrivateAddresses(svc)
 	for _, key := range append(asked, shown...) {
@@ -108,7 +106,7 @@ func (s *Snapshot) ServicesBeside(svc *corev1.Service) (beside []*corev1.Service
 	return beside
 }
 
-// OwnPools are the names of the pools that a Service may have for itself.
+// OwnPools returns the possible names of a Service's dedicated pools.
 func OwnPools(s *corev1.Service) []string {
 	names := ServiceOf(s).OwnPools()
 	for _, usual := range names[:2:2] {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What Weir has served is kept when the flag changes, and given up when a person asks for it.
+// Resources are kept when the class flag changes, and released at the user's request.
 func TestWhatIsKeptWhenTheClassIsNotTheFlags(t *testing.T) {
 	const azure, typo = "weir.dev/azure", "weir.dev/azrue"
 	recorded := func(class string) func(*corev1.Service) {

@@ -7,8 +7,7 @@ import (
 	"weir.dev/weir/internal/once"
 )
 
-// Shared returns a status that was decoded, in as little memory as it takes: without room for more, and
-// with what it has in common with others where they have it.
+// Shared returns a copy of a decoded status with exact capacities and interned strings.
 func Shared(s *v1alpha1.BackendPoolStatus) v1alpha1.BackendPoolStatus {
 	is := *s.DeepCopy()
 	for i := range is.Conditions {

@@ -26,41 +26,39 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Snapshot reads the informers' stores. The objects in there are shared: they are
-// never changed.
+// Snapshot reads the informers' stores. Do not modify the objects.
 type Snapshot struct {
 	Slices, Services, Nodes, Pools, Namespaces toolscache.Indexer
 
-	// Placement stands in where a BackendPool names no place.
+	// Placement provides defaults for BackendPools.
 	Placement Placement
-	// ExcludeControlPlane keeps control-plane nodes out of every pool.
+	// ExcludeControlPlane excludes control-plane nodes from every pool.
 	ExcludeControlPlane bool
-	// Draining says which nodes leave; nil leaves admin states alone.
+	// Draining defines draining nodes; nil disables admin states.
 	Draining *adminstate.Signals
-	// Serving says which Services have a load balancer of Weir's. It is set before the stores
-	// get their first object.
+	// Serving determines the Services of Weir. Set it before filling the stores.
 	Serving Serving
-	// Elsewhere says of a pool why nodes cannot be in it, empty of those that can; nil is of a pool that any
-	// node may be in, and of all pools. It is set before the stores get their first object.
+	// Elsewhere returns why a node cannot be in a pool, or ""; a nil function means any node can. Set it
+	// before filling the stores.
 	Elsewhere func(p *v1alpha1.BackendPool) func(*corev1.Node) string
-	// Places says on which load balancer nodes are, of a pool that takes the nodes of its load balancer alone; nil is of one that
-	// takes any, and of all pools. It is set before the stores get their first object.
+	// Places returns the load balancer of a node, for pools limited to their load balancer's nodes; nil for
+	// others. Set it before filling the stores.
 	Places func(p *v1alpha1.BackendPool) func(*corev1.Node) string
-	// ByMachine reports whether the members of a pool are network interfaces; nil is no pool. It is set before
-	// the stores get their first object.
+	// ByMachine reports whether members are network interfaces; nil means never. Set it before filling the
+	// stores.
 	ByMachine func(p *v1alpha1.BackendPool) bool
 
 	machines machineInputs
 }
 
-// Kind is a kind of objects that is watched, and where its objects are kept.
+// Kind is a watched type with its store.
 type Kind struct {
 	Object   client.Object
 	Store    *toolscache.Indexer
 	Indexers toolscache.Indexers
 }
 
-// Kinds are all that a Snapshot reads. Their stores are empty until somebody sets them.
+// Kinds returns the types that a Snapshot reads. Their stores must be set.
 func (s *Snapshot) Kinds() []Kind {
 	return []Kind{
 		{&discoveryv1.EndpointSlice{}, &s.Slices, sliceIndexers()},
@@ -71,17 +69,17 @@ func (s *Snapshot) Kinds() []Kind {
 	}
 }
 
-// Get returns what a store has under a key, or nil.
+// Get returns an object by key, or nil.
 func Get[T any](store toolscache.Indexer, name string) *T {
 	obj, ok, err := store.GetByKey(name)
-	if err != nil || !ok { // a store in memory has no errors
+	if err != nil || !ok { // in-memory stores return no errors
 		return nil
 	}
 	typed, _ := obj.(*T)
 	return typed
 }
 
-// All returns what a store has.
+// All returns all objects of a store.
 func All[T any](store toolscache.Indexer) []*T {
 	objs := store.List()
 	out := make([]*T, 0, len(objs))
@@ -93,7 +91,7 @@ func All[T any](store toolscache.Indexer) []*T {
 	return out
 }
 
-// List returns what a store has under a key of an index.
+// List returns the objects with an index key.
 func List[T any](store toolscache.Indexer, index, name string) []*T {
 	objs, err := store.ByIndex(index, name)
 	if err != nil { // the index does not exist
@@ -118,14 +116,14 @@ func (s *Snapshot) Service(name poolschedule.ServiceName) *corev1.Service {
 	return Get[corev1.Service](s.Services, Key(name.Namespace, name.Name))
 }
 
-// NodeOf converts a node: all of it that decides about members, in pools of either kind.
+// NodeOf converts a node with all inputs of membership for both kinds of pools.
 func (s *Snapshot) NodeOf(n *corev1.Node) membership.Node {
 	node := s.addressOf(n)
 	s.machines.set(&node, n)
 	return node
 }
 
-// addressOf converts a node as it is to a pool of addresses.
+// addressOf converts a node for a pool of addresses.
 func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 	node := nodeOf(n, s.ExcludeControlPlane)
 	if s.Draining != nil {
@@ -141,7 +139,7 @@ func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 	return node
 }
 
-// Serves reports whether a node hosts an endpoint of a Service that load balancers send flows to.
+// Serves reports whether a node has an endpoint of a LoadBalancer or NodePort Service.
 func (s *Snapshot) Serves(node string) bool {
 	return slices.ContainsFunc(List[discoveryv1.EndpointSlice](s.Slices, SlicesByNode, node), func(es *discoveryv1.EndpointSlice) bool {
 		service := s.Service(ServiceOfSlice(es))
@@ -149,7 +147,7 @@ func (s *Snapshot) Serves(node string) bool {
 	})
 }
 
-// Node looks a node up.
+// Node returns a node by name.
 func (s *Snapshot) Node(name string) (membership.Node, bool) { return s.nodeAs(s.NodeOf, name) }
 
 func (s *Snapshot) nodeAs(as func(*corev1.Node) membership.Node, name string) (membership.Node, bool) {
@@ -160,7 +158,7 @@ func (s *Snapshot) nodeAs(as func(*corev1.Node) membership.Node, name string) (m
 	return as(n), true
 }
 
-// nodeIn converts a node as it is to a pool.
+// nodeIn returns the conversion of nodes for a pool.
 func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership.Node {
 	var elsewhere, places func(*corev1.Node) string
 	if s.Elsewhere != nil {
@@ -190,32 +188,32 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 	}
 }
 
-// NodeDiffers reports whether anything about a node differs that makes members of pools.
+// NodeDiffers reports whether the membership inputs of a node differ.
 func (s *Snapshot) NodeDiffers(before, after *corev1.Node) bool {
 	return !s.NodeOf(before).Equal(s.NodeOf(after))
 }
 
-// NodeOrLabelsDiffer is NodeDiffers, and speaks of labels as well, which select nodes.
+// NodeOrLabelsDiffer is NodeDiffers including labels, for selectors.
 func (s *Snapshot) NodeOrLabelsDiffer(before, after *corev1.Node) bool {
 	return !maps.Equal(before.Labels, after.Labels) || s.NodeDiffers(before, after)
 }
 
-// Excluded reports whether a node is kept out of every pool.
+// Excluded reports whether a node is excluded from every pool.
 func (s *Snapshot) Excluded(n *corev1.Node) bool {
 	return membership.Excluded(n.Labels, s.ExcludeControlPlane) != ""
 }
 
-// Eligible are the nodes that may take traffic.
+// Eligible returns the nodes that may take traffic.
 func (s *Snapshot) Eligible() []*corev1.Node {
 	return slices.DeleteFunc(All[corev1.Node](s.Nodes), s.Excluded)
 }
 
-// OfThisCluster reports whether a node has the address, excluded ones included.
+// OfThisCluster reports whether a node has the address, including excluded nodes.
 func (s *Snapshot) OfThisCluster(ip netip.Addr) bool {
 	return len(List[corev1.Node](s.Nodes, NodesByAddress, ip.String())) > 0
 }
 
-// NodeByAddress returns the node that has an address, of several the one that decides about it.
+// NodeByAddress returns the node that determines the state of an address.
 func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) {
 	var nodes []membership.Node
 	for _, n := range List[corev1.Node](s.Nodes, NodesByAddress, ip.String()) {
@@ -224,7 +222,7 @@ func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) {
 	return membership.Deciding(nodes)
 }
 
-// NodeAt names the node that has an address, the first by name of several; empty if none has.
+// NodeAt returns the first node by name with an address; "" if none.
 func (s *Snapshot) NodeAt(ip netip.Addr) (name string) {
 	for _, n := range List[corev1.Node](s.Nodes, NodesByAddress, ip.String()) {
 		if name == "" || n.Name < name {
@@ -234,8 +232,7 @@ func (s *Snapshot) NodeAt(ip netip.Addr) (name string) {
 	return name
 }
 
-// AddressOf returns the address of a family that the node has which runs on a machine, the first by name of
-// several.
+// AddressOf returns the address of a family of the first node by name on a machine.
 func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
 	if machine == "" {
 		return netip.Addr{}, false
@@ -252,7 +249,7 @@ func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool
 	return netip.Addr{}, false
 }
 
-// MachineOf returns the machine that a node runs on, or why it is not known.
+// MachineOf returns the machine of a node, or why it is unknown.
 func (s *Snapshot) MachineOf(node string) (nic.Machine, error) {
 	n := Get[corev1.Node](s.Nodes, node)
 	if n == nil {
@@ -261,21 +258,20 @@ func (s *Snapshot) MachineOf(node string) (nic.Machine, error) {
 	return machineOf(n)
 }
 
-// Target returns the pool that a BackendPool means.
+// Target returns the pool of a BackendPool.
 func (s *Snapshot) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return s.Placement.Of(p) }
 
-// PoolsOf returns the BackendPools that refer to a Service.
+// PoolsOf returns the BackendPools of a Service.
 func (s *Snapshot) PoolsOf(service poolschedule.ServiceName) []*v1alpha1.BackendPool {
 	return List[v1alpha1.BackendPool](s.Pools, PoolsByService, Key(service.Namespace, service.Name))
 }
 
-// PoolsAt returns the BackendPools that name a pool.
+// PoolsAt returns the BackendPools of a pool.
 func (s *Snapshot) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
 	return List[v1alpha1.BackendPool](s.Pools, PoolsByTarget, string(pool))
 }
 
-// Members returns which nodes belong in the pool, whatever its standing, and which of them
-// are to be Down. The error is that of the selector.
+// Members returns the members of a pool and which must be Down. The error is that of the selector.
 func (s *Snapshot) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 	set, err := s.hosts(p)
 	if err != nil || s.Draining == nil {
@@ -284,7 +280,7 @@ func (s *Snapshot) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 	return set.Floor(s.Draining.MinAvailablePercent), nil
 }
 
-// hosts returns the members as the nodes alone have them.
+// hosts returns the members without the floor for evictions.
 func (s *Snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
 	family := lb.Family(p.Spec.IPFamily)
 	if p.Spec.ServiceRef != nil {
@@ -302,7 +298,6 @@ func (s *Snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
 	return membership.OfNodes(nodes, family), nil
 }
 
-// selected are the nodes that match a pool's selector.
 func (s *Snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {
 	selector, err := backendpool.Selector(p)
 	if err != nil {

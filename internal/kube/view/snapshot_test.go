@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/adminstate"
 )
 
-// Of nodes with one address one that serves decides about it, whatever their names are.
+// Of nodes with the same address, a serving one determines its state, whatever the names.
 func TestTheNodeThatDecidesAboutAnAddress(t *testing.T) {
 	s := &Snapshot{Draining: &adminstate.Signals{}}
 	s.InMemory()

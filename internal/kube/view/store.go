@@ -11,14 +11,14 @@ import (
 	"reflect"
 )
 
-// InMemory gives the Snapshot empty stores, which no informer fills.
+// InMemory sets empty stores without informers.
 func (s *Snapshot) InMemory() {
 	for _, k := range s.Kinds() {
 		*k.Store = toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, k.Indexers)
 	}
 }
 
-// StoreOf returns the store of objects of the same kind; nil if there is none.
+// StoreOf returns the store of a type; nil if none.
 func (s *Snapshot) StoreOf(like client.Object) toolscache.Indexer {
 	for _, k := range s.Kinds() {
 		if reflect.TypeOf(k.Object) == reflect.TypeOf(like) {
@@ -28,7 +28,7 @@ func (s *Snapshot) StoreOf(like client.Object) toolscache.Indexer {
 	return nil
 }
 
-// Add puts objects into their stores.
+// Add adds objects to their stores.
 func (s *Snapshot) Add(objects ...client.Object) error {
 	for _, obj := range objects {
 		store := s.StoreOf(obj)
