@@ -19,7 +19,7 @@ const budgetFiles = 30
 
 const exceptionsFile = "testdata/exceptions.txt"
 
-var lower = flag.Bool("lower", false, "write what is left of the exceptions into "+exceptionsFile)
+var lower = flag.Bool("lower", false, "lower the numbers in testdata to what there is")
 
 // TestHouseKeepsItsBudget fails when a package exceeds the budget, or its recorded exception.
 // Exceptions may only shrink.
@@ -28,7 +28,7 @@ func TestHouseKeepsItsBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, allowed := overBudget(sizes(tree)), readExceptions(t)
+	over, allowed := overBudget(sizes(tree)), readNumbers(t, exceptionsFile)
 	left := map[string]int{}
 	for _, what := range slices.Sorted(maps.Keys(over)) {
 		had, excepted := allowed[what]
@@ -43,7 +43,7 @@ func TestHouseKeepsItsBudget(t *testing.T) {
 		}
 	}
 	if *lower {
-		writeExceptions(t, left)
+		writeNumbers(t, exceptionsFile, "# What is over the budget of "+budget+".", "Budget", left)
 		return
 	}
 	for _, what := range slices.Sorted(maps.Keys(allowed)) {
@@ -65,10 +65,10 @@ func overBudget(all []size) map[string]int {
 	return over
 }
 
-// readExceptions parses lines such as "internal/x files 31"; "#" starts a comment.
-func readExceptions(t *testing.T) map[string]int {
+// readNumbers reads lines of "internal/x files 31"; "#" begins a comment.
+func readNumbers(t *testing.T, file string) map[string]int {
 	t.Helper()
-	f, err := os.Open(exceptionsFile)
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,21 +82,22 @@ func readExceptions(t *testing.T) map[string]int {
 		var name, unit string
 		var n int
 		if _, err := fmt.Sscan(line, &name, &unit, &n); err != nil {
-			t.Fatalf("%s: %q: %v", exceptionsFile, line, err)
+			t.Fatalf("%s: %q: %v", file, line, err)
 		}
 		all[name+" "+unit] = n
 	}
 	return all
 }
 
-func writeExceptions(t *testing.T, left map[string]int) {
+// writeNumbers writes numbers below a title and the command that lowers them.
+func writeNumbers(t *testing.T, file, title, test string, numbers map[string]int) {
 	t.Helper()
 	var text strings.Builder
-	fmt.Fprintf(&text, "# What is over the budget of %s.\n# It may only shrink: go test ./tools/house -run Budget -lower\n", budget)
-	for _, what := range slices.Sorted(maps.Keys(left)) {
-		fmt.Fprintf(&text, "%s %d\n", what, left[what])
+	fmt.Fprintf(&text, "%s\n# The numbers may only shrink: go test ./tools/house -run %s -lower\n", title, test)
+	for _, what := range slices.Sorted(maps.Keys(numbers)) {
+		fmt.Fprintf(&text, "%s %d\n", what, numbers[what])
 	}
-	if err := os.WriteFile(exceptionsFile, []byte(text.String()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
