@@ -170,11 +170,11 @@ var (
 	}
 )
 
-// references are the properties by which one child of a load balancer names
-// another; each is an object with an id or an array of such objects.
+// references are the properties by which a child of a load balancer references another: an object
+// with an id, or an array of them.
 var references = []string{"backendAddressPool", pools, "frontendIPConfiguration", frontends, "probe"}
 
-// rootByCollection returns the type of that name below the resource provider, or below a parent.
+// rootByCollection returns the type with that collection name in a namespace, or below a parent.
 func rootByCollection(namespace string, parent *rootKind, name string) *rootKind {
 	for _, k := range roots {
 		if k.namespace == namespace && k.parent == parent && strings.EqualFold(k.collection, name) {

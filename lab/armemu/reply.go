@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// A reply is a finished answer, still to be put on a wire.
+// reply is a response before it is sent.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
-	drop   bool // close the connection instead of answering
-	cut    int  // send only so many bytes of the body; -1 sends all
+	drop   bool // close the connection without a response
+	cut    int  // number of body bytes to send; -1 sends all
 }
 
-// finish turns the exchange into a reply and logs it. The lock is held.
+// finish turns the exchange into a reply and logs it. Requires the lock.
 func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
 	if problem == nil && x.fault != nil {
 		x.afterApply()
