@@ -92,7 +92,7 @@ func deleteOptions(r *request) (metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// wanted refuses to delete another object than the client has seen.
+// wanted checks the preconditions of a delete.
 func wanted(r *request, options metav1.DeleteOptions, live object) error {
 	p := options.Preconditions
 	if p == nil {
