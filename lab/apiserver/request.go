@@ -15,14 +15,14 @@ import (
 
 // Verbs.
 const (
-	verbGet    = "get"
-	verbList   = "list"
-	verbWatch  = "watch"
-	verbCreate = "create"
-	verbUpdate = "update"
-	verbPatch  = "patch"
-	verbApply  = "apply"
-	verbDelete = "delete"
+	verbGet      = "get"
+	verbList     = "list"
+	verbWatch    = "watch"
+	verbCreate   = "create"
+	verbUpdate   = "update"
+	verbPatch    = "patch"
+	verbApply    = "apply"
+	verbDelete   = "delete"
 	verbDiscover = "discover"
 )
 

@@ -36,7 +36,7 @@ type story struct {
 	emu *armemu.Emulator
 }
 
-// want sends a request and expects that status and, of an error, that code.
+// want sends a request and expects this status and, for an error, this code.
 func (s story) want(status int, code, method, target, body string) answer {
 	s.t.Helper()
 	a := send(s.t, s.emu, method, target, body)

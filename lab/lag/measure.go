@@ -133,7 +133,7 @@ func (f *Figures) wrong(held members, changes []Change, writes []Write, lasts ti
 	}
 }
 
-// wantedAt is what a pool wants at a time.
+// wantedAt returns the desired members at a time.
 func wantedAt(first members, changes []Change, at time.Duration) members {
 	for _, c := range changes {
 		if c.At > at {

@@ -167,7 +167,7 @@ func StopAll(processes ...*Process) {
 	all.Wait()
 }
 
-// Output is all that it has printed.
+// Output returns the complete output.
 func (p *Process) Output() string {
 	raw, err := os.ReadFile(p.Log)
 	if err != nil {

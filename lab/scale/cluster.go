@@ -197,8 +197,8 @@ func (c *cluster) exclude(ctx context.Context, node int) error {
 // down is the suffix of an address that is Down.
 const down = "/Down"
 
-// wanted returns the members of each pool, sorted. An excluded node is Down while it serves. The addresses of
-// nodes are kubelab's.
+// wanted returns the desired members of each pool, sorted. An excluded node is Down while it serves. The node
+// addresses are kubelab's.
 func (c *cluster) wanted() map[string]string {
 	pools := map[string]string{}
 	for s, nodes := range c.on {
