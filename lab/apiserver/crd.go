@@ -106,7 +106,7 @@ func dropEmpty(u *unstructured.Unstructured) {
 	}
 }
 
-// counted returns the fields whose changes increment the generation.
+// counted returns the fields that increment the generation.
 func counted(o map[string]any, status bool) map[string]any {
 	rest := make(map[string]any, len(o))
 	for name, v := range o {

@@ -45,7 +45,7 @@ type kind struct {
 	validate func(next, before object) field.ErrorList
 	// generation reports whether a change increments the generation; nil for kinds without one.
 	generation func(next, before object) bool
-	// fields returns the selectable fields besides name and namespace.
+	// fields returns the selectable fields other than name and namespace.
 	fields func(o object) fields.Set
 	// The keep functions restore what a request does not write: a status write retains the spec.
 	clearStatus func(next object)

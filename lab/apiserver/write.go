@@ -39,7 +39,7 @@ func unexplained(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }
 
-// insert creates an object whose field ownership is set.
+// insert creates an object with its field ownership set.
 func (s *Server) insert(r *request, next object) (object, error) {
 	k := r.kind
 	generated := next.GetName() == "" && next.GetGenerateName() != ""

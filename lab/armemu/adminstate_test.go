@@ -173,7 +173,7 @@ func TestNewFlowsToInterfaces(t *testing.T) {
 	})
 }
 
-// Operations that end between two reads take effect in the order of their ends: the interface goes
+// Operations that end between two reads take effect in the order of their ends: the interface is deleted
 // after 5 s, the failed write after 27.
 func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ type Options struct {
 	// Role restricts the caller; nil allows everything.
 	Role *Role
 	// LatencyScale multiplies the latency model; 0 completes an operation at once (its first
-	// response still says Updating).
+	// response still is Updating).
 	LatencyScale float64
 	// Latency is the profile of the latency model; default Quiet.
 	Latency Latency
@@ -44,11 +44,11 @@ type Options struct {
 	// MostStandardIPs limits the Standard public IP addresses per IP family, subscription and
 	// region; 0 is 1,000.
 	MostStandardIPs int
-	// OlderVersion handles a PUT whose api-version is older than a property of the resource;
+	// OlderVersion handles a PUT with an api-version older than a property of the resource;
 	// default RejectOlder.
 	OlderVersion OlderVersion
 	// HideDeleted answers 404 to a GET of a resource that is being deleted. What it references
-	// stays in use until the deletion ends.
+	// remains in use until the deletion ends.
 	HideDeleted bool
 	// CallLogCap limits the call log to the newest calls; 0 retains all.
 	CallLogCap int

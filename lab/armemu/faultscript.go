@@ -85,6 +85,7 @@ type pollFault struct {
 // duration uses Go's syntax: 250ms, 2s, 5m.
 type duration time.Duration
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (d *duration) UnmarshalJSON(raw []byte) error {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

@@ -53,7 +53,7 @@ func (e *Emulator) imply(id resourceID) {
 	}
 }
 
-// refuseGroup rejects a request whose group does not exist or is being deleted.
+// refuseGroup rejects a request if its group does not exist or is being deleted.
 func (e *Emulator) refuseGroup(r route) *Problem {
 	if r.id.group == "" {
 		return nil

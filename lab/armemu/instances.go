@@ -118,7 +118,7 @@ func withConfigs(body fields, f func(nic string, config fields) fields) fields {
 	return with(body, "properties", with(properties(body), profileOfOne, mapConfigs(profile, f)))
 }
 
-// keepInstanceAddresses retains the address of an IP configuration that stays in its subnet.
+// keepInstanceAddresses retains the address of an IP configuration that remains in its subnet.
 func keepInstanceAddresses(before, after fields) fields {
 	had := map[string]fields{}
 	for id, props := range memberConfigs("", properties(before)) {
@@ -173,7 +173,7 @@ func (e *Emulator) whole(agg *aggregate) fields {
 	return out
 }
 
-// installModel marks a seeded instance as up to date unless its body says otherwise.
+// installModel marks a seeded instance as up to date unless its body has another model state.
 func (e *Emulator) installModel(agg *aggregate, body fields) {
 	parent, below := agg.id.above()
 	if !below || properties(body)["latestModelApplied"] == false {

@@ -12,7 +12,7 @@ import (
 // Latency is a latency profile of operations.
 type Latency string
 
-// The profiles differ for load balancers whose pools hold IP addresses.
+// The profiles differ for load balancers with IP addresses in their pools.
 const (
 	// Quiet is recorded without machines behind the addresses. It is the default, for tests of
 	// event order and for clouds under construction.
@@ -39,7 +39,7 @@ type spread struct{ median, p90, most float64 }
 // Latencies that depend on more than the resource type. Medians are the middle of the bounds
 // observed by polling.
 var (
-	programmed = spread{27, 72, 142}    // a load balancer whose members must be programmed
+	programmed = spread{27, 72, 142}    // a load balancer with members to program
 	unmanned   = spread{3, 4, 4}        // a load balancer with addresses without a machine
 	instant    = spread{}               // a load balancer without members
 	attached   = spread{41.5, 72, 198}  // a network interface attached to a machine

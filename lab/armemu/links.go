@@ -13,14 +13,14 @@ import (
 // back-references, in-use errors and address allocation. Keys are lower-cased IDs, values IDs of IP
 // configurations or of referencing resources.
 //
-// A running write may still fail and be reverted, so what it releases stays in use until it ends
+// A running write may still fail and be reverted, so what it releases remains in use until it ends
 // (assumed).
 type links struct {
 	publicIP map[string][]string // public IP → IP configurations
 	prefix   map[string][]string // public IP prefix → public IPs, frontends
 	subnet   map[string][]string // subnet → IP configurations
 	pool     map[string][]string // backend pool → network interface IP configurations
-	model    map[string][]string // backend pool → scale sets whose model references it
+	model    map[string][]string // backend pool → scale sets with a model that references it
 	nic      map[string][]string // network interface → virtual machines
 	first    map[string]bool     // primary network interfaces
 	guarded  map[string][]string // security group → subnets and network interfaces
@@ -167,7 +167,7 @@ func (e *Emulator) changed(id resourceID, before, after fields) {
 	}
 }
 
-// forgetKeptNICs removes entries from seeded pools whose network interfaces were seeded too.
+// forgetKeptNICs removes entries from seeded pools if the network interface was seeded too.
 func (e *Emulator) forgetKeptNICs() {
 	for _, agg := range e.aggregates {
 		if agg.id.root != loadBalancerKind {

@@ -47,7 +47,7 @@ func (e *Emulator) hosts(nic resourceID) (hosts []*aggregate) {
 	return hosts
 }
 
-// refuseBusyMachine rejects a write of a network interface whose machine is being written.
+// refuseBusyMachine rejects a write of a network interface while its machine is being written.
 func (e *Emulator) refuseBusyMachine(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil
@@ -60,7 +60,7 @@ func (e *Emulator) refuseBusyMachine(p *proposal) *Problem {
 	return nil
 }
 
-// startTenantUpdate rejects a write of a network interface whose machine is being deleted.
+// startTenantUpdate rejects a write of a network interface while its machine is being deleted.
 func (e *Emulator) startTenantUpdate(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil

@@ -9,10 +9,11 @@ import (
 	"weir.dev/weir/lab/armemu/schema"
 )
 
-// OlderVersion is the behavior for a PUT whose api-version is older than a property of the
+// OlderVersion is the behavior for a PUT with an api-version older than a property of the
 // resource.
 type OlderVersion string
 
+// The behaviors.
 const (
 	// RejectOlder answers 400 UpdateOnResourceNotAllowedWithApiVersion.
 	RejectOlder OlderVersion = "reject"

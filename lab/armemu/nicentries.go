@@ -53,7 +53,7 @@ func nicEntryName(id string) string {
 }
 
 // takeEntries returns a pool's body as stored after a write: an address with only the name of an
-// interface's address stands for it, and an omitted one loses its admin state.
+// interface's address refers to it, and an omitted one loses its admin state.
 func (e *Emulator) takeEntries(pool resourceID, before, body fields) fields {
 	nics := e.index().nicsOf(pool, body)
 	if len(nics) == 0 {

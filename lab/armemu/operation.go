@@ -47,7 +47,7 @@ type operation struct {
 	pollAfter time.Duration
 }
 
-// start accepts the write: p.root becomes the aggregate's body (on DELETE it stays until the
+// start accepts the write: p.root becomes the aggregate's body (on DELETE it remains until the
 // operation is done). Some writes finish at once.
 func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 	op := &operation{

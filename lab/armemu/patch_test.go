@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Tags change at once: the response says Succeeded, has no operation and one new etag.
+// Tags change at once: the response is Succeeded, has no operation and one new etag.
 func TestPatchChangesTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})

@@ -10,7 +10,7 @@ import (
 // asked is a required Azure RBAC action and its scope.
 type asked struct{ action, scope string }
 
-// Join is a linked access check: a write whose body references another resource also requires an
+// Join is a linked access check: a write with a reference to another resource also requires an
 // action there, even if the reference is not new.
 type Join struct {
 	On Scope

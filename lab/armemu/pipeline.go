@@ -211,7 +211,7 @@ func (e *Emulator) find(x *exchange) *Problem {
 	return nil
 }
 
-// missingParent rejects a write of a child whose parent does not exist.
+// missingParent rejects a write of a child without its parent.
 func missingParent(kind Kind, parent resourceID) *Problem {
 	if kind == KindDelete {
 		return missing(parent)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// keepPrivateAddresses retains a Dynamic address while its IP configuration stays in its subnet.
+// keepPrivateAddresses retains a Dynamic address while its IP configuration remains in its subnet.
 func keepPrivateAddresses(k *childKind, before, after fields) fields {
 	old := objects(properties(before), k.collection)
 	list := objects(properties(after), k.collection)

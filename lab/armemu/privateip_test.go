@@ -30,7 +30,7 @@ func frontendAddresses(t *testing.T, emu *armemu.Emulator, id string) string {
 	return strings.Join(out, " ")
 }
 
-// A Dynamic frontend has the lowest free address of its subnet and keeps it while it stays there.
+// A Dynamic frontend has the lowest free address of its subnet and keeps it while it is there.
 func TestPrivateFrontends(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withInterface(t, emu) // interfaces use 10.0.0.4 and 10.0.0.5, a pool 10.0.0.9

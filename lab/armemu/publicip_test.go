@@ -135,7 +135,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 	})
 }
 
-// inUse is a load balancer with a member, whose writes take time.
+// inUse is a load balancer with a member, so writes take time.
 func inUse(balancer string) string {
 	pool := strings.Replace(poolBody("10.0.0.9"), "{", `{"name":"p",`, 1)
 	return strings.Replace(balancer, `"frontendIPConfigurations"`, `"backendAddressPools":[`+pool+`],"frontendIPConfigurations"`, 1)

@@ -83,7 +83,7 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(r.body) // the client may be gone
+	_, _ = w.Write(r.body) // the client may have disconnected
 }
 
 // Transport sends requests to an Emulator in memory. It implements azcore's policy.Transporter.

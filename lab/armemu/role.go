@@ -56,7 +56,7 @@ func covers(pattern, whole string) bool {
 	return false
 }
 
-// authorize records the required actions and rejects a caller whose role lacks one.
+// authorize records the required actions and rejects a caller without one of them.
 func (e *Emulator) authorize(x *exchange) *Problem {
 	list := x.asks()
 	for _, a := range list {

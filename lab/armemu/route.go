@@ -12,6 +12,7 @@ import (
 // Kind is the kind of a request.
 type Kind string
 
+// The kinds of request.
 const (
 	KindGet    Kind = "get"
 	KindList   Kind = "list"
@@ -23,6 +24,7 @@ const (
 	KindOther  Kind = "other"
 )
 
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{KindGet, KindList, KindPut, KindPatch, KindDelete, KindAction, KindPoll, KindOther}
 }
@@ -37,7 +39,7 @@ type route struct {
 	action       *action    // action of a POST
 	interfaces   bool       // reads network interfaces of a scale set or instance
 	nic          string     // name of the network interface to get
-	location     string     // location whose usages are listed
+	location     string     // location of listed usages
 	operation    string     // polled operation
 	result       bool       // polled by Location rather than Azure-AsyncOperation
 	about        about      // target in Resource Manager itself

@@ -14,6 +14,7 @@ const recorded = "recordings of Azure/azure-xplat-cli"
 // Tag is how certain a statement about Azure is.
 type Tag string
 
+// The degrees of certainty.
 const (
 	Documented Tag = "documented" // by Azure's documentation or API specification
 	Observed   Tag = "observed"   // in a published response of Azure
@@ -23,6 +24,7 @@ const (
 // Scope is the resource type that a rule applies to.
 type Scope string
 
+// The scopes.
 const (
 	ScopeLoadBalancer       Scope = "load balancer"
 	ScopePool               Scope = "backend pool"

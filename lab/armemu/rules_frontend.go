@@ -14,7 +14,7 @@ var onlyConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
 // allConfigs are the scopes with IP configurations, including those of a model.
 var allConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService, ScopeScaleSet, ScopeScaleSetVM}
 
-// privateConfigs are the scopes whose IP configurations have private addresses.
+// privateConfigs are the scopes with private addresses in IP configurations.
 var privateConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService}
 
 func frontendRules() []Rule {

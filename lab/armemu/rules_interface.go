@@ -52,7 +52,7 @@ func networkInterfaceRules() []Rule {
 	}
 }
 
-// onlyMembers are the scopes whose IP configurations can join pools.
+// onlyMembers are the scopes with IP configurations that can join pools.
 var onlyMembers = []Scope{ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
 
 // membership is a pool that an IP configuration is in.

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// memberRules returns the rules for pools whose members are network interfaces.
+// memberRules returns the rules for pools of network interfaces.
 func memberRules() []Rule {
 	return []Rule{
 		{

@@ -71,7 +71,7 @@ func (s setStory) sees(latest string, members int) {
 	}
 }
 
-// A write of a scale set creates as many instances as its SKU says, each from the model and with a
+// A write of a scale set creates as many instances as its SKU has, each from the model and with a
 // subnet address, and deletes the last ones.
 func TestCapacityMakesMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ type state struct {
 func (l *Link) Admin(changed func(Network)) http.Handler {
 	show := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(state{l.Network(), l.Figures()}) // the client may be gone
+		_ = json.NewEncoder(w).Encode(state{l.Network(), l.Figures()}) // the client may have disconnected
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", show)

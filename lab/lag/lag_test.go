@@ -67,7 +67,7 @@ func TestChangesOnceInAWhileAreWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// Weir stays within its share and gets no 429.
+// Weir remains within its share and gets no 429.
 func TestChurnStaysWithinTheShare(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")

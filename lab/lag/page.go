@@ -33,7 +33,7 @@ type Row struct {
 	AtLeast time.Duration
 }
 
-// compare returns Weir's result beside other schedules.
+// compare returns Weir's result and those of other schedules.
 func (t Trace) compare(all played, cost Cost, latency armemu.Latency, share float64, writes []Write) Row {
 	budget, serial := int(share*quota), CostOf(wholewrite.Serial, latency)
 	serial.Busy = max(serial.Busy, polled)

@@ -75,7 +75,7 @@ func newAzure(latency armemu.Latency) *armemu.Emulator {
 	return armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: latency, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1, Behaviour: allowing})
 }
 
-// newCluster returns a cluster whose load balancers exist in Azure.
+// newCluster returns a cluster with its load balancers in Azure.
 func newCluster(name string, t Trace, emu *armemu.Emulator, cost Cost, share float64) (*cluster, error) {
 	c := &cluster{
 		trace: t, name: name, start: time.Now(), cost: cost, emu: emu, want: slices.Clone(t.First),

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	// Services each have a BackendPool, and endpoints on ten nodes.
 	Services, Nodes, LoadBalancers int
-	// WholeWrites lets Azure accept pools written with their load balancer.
+	// WholeWrites makes Azure accept pools written with their load balancer.
 	WholeWrites bool
 	// Idle is the duration of the idle phase.
 	Idle time.Duration
@@ -34,7 +34,7 @@ type Options struct {
 	Flood bool
 	// Profiles is a folder for CPU and allocation profiles of each phase; empty disables them.
 	Profiles string
-	// JSON prints the results as JSON to Out. Progress goes to Err.
+	// JSON prints the results as JSON to Out. Err receives the progress.
 	JSON     bool
 	Out, Err io.Writer
 

@@ -33,7 +33,7 @@ type world struct {
 	// on.
 	heedless bool
 	// forgetful is an Azure that reverts superseded writes late. The next process considers writes
-	// superseded by a dead one as in sync until a resync, and so writes whose response was lost: in
+	// superseded by a dead one as in sync until a resync, and so writes with a lost response: in
 	// such a world the process survives and no response is lost.
 	forgetful bool
 }

@@ -42,7 +42,7 @@ func takenBack(w *world) []string {
 	return append(lines, w.scale([]string{service}, before))
 }
 
-// meanwhile lets another client write a pool during a write.
+// meanwhile writes a pool as another client during a write.
 func meanwhile(w *world) []string {
 	service, pool := w.served()
 	if service == "" {
@@ -134,7 +134,7 @@ func behindALock(w *world) []string {
 	}
 }
 
-// twoAnswers lets two load balancers exhaust a quota at once. The last response has the shorter
+// twoAnswers exhausts a quota from two load balancers at once. The last response has the shorter
 // Retry-After.
 func twoAnswers(w *world) []string {
 	services, pools, ok := w.apart()

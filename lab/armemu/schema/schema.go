@@ -22,6 +22,7 @@ var table string
 // Fault is the kind of a violation.
 type Fault string
 
+// The faults.
 const (
 	Unknown  Fault = "unknown"   // the resource has no such property
 	ReadOnly Fault = "read-only" // only Azure sets it
