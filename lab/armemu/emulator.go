@@ -24,7 +24,7 @@ type Options struct {
 	// Role restricts the caller; nil allows everything.
 	Role *Role
 	// LatencyScale multiplies the latency model; 0 completes an operation at once (its first
-	// response still is Updating).
+	// response is still Updating).
 	LatencyScale float64
 	// Latency is the profile of the latency model; default Quiet.
 	Latency Latency
