@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scheme knows the API's own types.
+// scheme contains the built-in types.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(s))
@@ -31,7 +31,7 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// The formats that are spoken. Custom resources are in JSON alone.
+// Supported formats. Custom resources are JSON only.
 var (
 	inJSON     = mediaType(runtime.ContentTypeJSON)
 	inProtobuf = mediaType(runtime.ContentTypeProtobuf)
@@ -45,8 +45,7 @@ func mediaType(name string) runtime.SerializerInfo {
 	return info
 }
 
-// accepted returns the format of the answer that a client likes best, and whether it wants
-// the metadata of objects alone.
+// accepted returns the response format that the client prefers, and whether it wants metadata only.
 func accepted(h http.Header, k *kind) (info runtime.SerializerInfo, metadataOnly bool) {
 	first, _, _ := strings.Cut(h.Get("Accept"), ",")
 	name, params, err := mime.ParseMediaType(first)
@@ -60,7 +59,7 @@ func accepted(h http.Header, k *kind) (info runtime.SerializerInfo, metadataOnly
 	return inJSON, metadataOnly
 }
 
-// decode reads an object of a kind from a body.
+// decode decodes an object of a kind.
 func decode(k *kind, contentType string, body []byte) (object, error) {
 	name, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -130,7 +129,7 @@ func unsupportedMedia(name string) error {
 	}}
 }
 
-// metadataOf returns what is left of an object for whom its metadata is enough.
+// metadataOf returns an object's metadata.
 func metadataOf(o object) *metav1.PartialObjectMetadata {
 	u, ok := o.(*unstructured.Unstructured)
 	p := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: metav1.SchemeGroupVersion.String()}}

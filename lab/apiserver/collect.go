@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// collect deletes, a while after an object has gone, those of which it was the last owner.
-// It is called with the lock.
+// collect schedules the deletion of objects that lost their last owner. Requires the lock.
 func (s *Server) collect(owner types.UID) {
 	for k, st := range s.stores {
 		for _, o := range st.objects {
@@ -30,8 +29,7 @@ func owns(owner types.UID, o object) bool {
 	return false
 }
 
-// mayBeCollected looks at an object again later if it has owners, and none of them is there.
-// It is called with the lock.
+// mayBeCollected schedules a check of an object whose owners are all gone. Requires the lock.
 func (s *Server) mayBeCollected(k *kind, o object) {
 	if s.closed || !s.orphaned(o) && !k.empties(o) {
 		return
@@ -51,7 +49,7 @@ func (s *Server) mayBeCollected(k *kind, o object) {
 	s.collections[t] = struct{}{}
 }
 
-// collected deletes an object as the collector does. It is called with the lock.
+// collected deletes an object as the garbage collector does. Requires the lock.
 func (s *Server) collected(k *kind, o object) {
 	switch {
 	case k.empties(o):
@@ -63,7 +61,7 @@ func (s *Server) collected(k *kind, o object) {
 	}
 }
 
-// orphaned reports whether an object has owners of which none is there.
+// orphaned reports whether an object has owners and none of them exists.
 func (s *Server) orphaned(o object) bool {
 	owners := o.GetOwnerReferences()
 	if len(owners) == 0 {
@@ -86,10 +84,10 @@ func (s *Server) orphaned(o object) bool {
 	return true
 }
 
-// empties reports whether an object is a namespace whose contents have to go with it.
+// empties reports whether an object is a terminating namespace.
 func (k *kind) empties(o object) bool { return k.terminating != nil && o.GetDeletionTimestamp() != nil }
 
-// empty deletes what is in a namespace, and the namespace when nothing is left.
+// empty deletes a namespace's contents, and the namespace when nothing is left.
 func (s *Server) empty(k *kind, namespace object) {
 	left := false
 	for of, st := range s.stores {

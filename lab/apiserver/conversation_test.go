@@ -20,17 +20,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// exchange is a request, and with it what it may take from answers before: ${version} is the
-// resource version of the object's last answer, ${first} of its first, ${uid} its UID, ${ns} the
-// scenario's namespace.
+// exchange is a request that may refer to earlier responses: ${version} is the resource version of
+// the object's last response, ${first} of its first, ${uid} its UID, ${ns} the scenario's
+// namespace.
 type exchange struct {
 	// request is a method and a path below the namespace: POST services. WATCH collects the events
-	// of a second. A path that begins with a slash is whole.
+	// of one second. A path with a leading slash is absolute.
 	request string
 	body    string
 }
 
-// contentTypes of patches, by the method that asks for them.
+// contentTypes maps pseudo methods to patch types.
 var contentTypes = map[string]string{
 	"MERGE": "application/merge-patch+json", "JSON": "application/json-patch+json",
 	"STRATEGIC": "application/strategic-merge-patch+json", "APPLY": "application/apply-patch+yaml",
@@ -41,8 +41,8 @@ var prefixes = map[string]string{
 	"endpointslices": "/apis/discovery.k8s.io/v1", "leases": "/apis/coordination.k8s.io/v1", "backendpools": "/apis/weir.dev/v1alpha1",
 }
 
-// Hold has the exchanges of a scenario with a server, in a namespace of its own, and returns what
-// was answered, but for UIDs, versions, times, addresses, ports and the words of errors.
+// Hold runs a scenario against a server in its own namespace and returns the responses without
+// UIDs, versions, times, addresses, ports and error messages.
 func (sc Scenario) Hold(t *testing.T, cfg *rest.Config) []any {
 	t.Helper()
 	c := newConversation(t, cfg, "compare-"+sc.Slug())
@@ -50,7 +50,7 @@ func (sc Scenario) Hold(t *testing.T, cfg *rest.Config) []any {
 	for _, e := range sc.exchanges {
 		came = append(came, c.one(e))
 	}
-	// As it is read from a file.
+	// normalize as if read from a file
 	text, err := json.Marshal(came)
 	if err != nil {
 		t.Fatal(err)
@@ -62,12 +62,12 @@ func (sc Scenario) Hold(t *testing.T, cfg *rest.Config) []any {
 	return again
 }
 
-// Slug is the name for files and namespaces.
+// Slug returns the name for files and namespaces.
 func (sc Scenario) Slug() string {
 	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(sc.Name), "-"), "-")
 }
 
-// Recorded returns what the real API server has answered.
+// Recorded returns the recorded responses of kube-apiserver.
 func (sc Scenario) Recorded(t *testing.T) []any {
 	t.Helper()
 	text, err := os.ReadFile(sc.File())
@@ -81,10 +81,10 @@ func (sc Scenario) Recorded(t *testing.T) []any {
 	return all
 }
 
-// File is where that stands.
+// File returns the path of the recording.
 func (sc Scenario) File() string { return filepath.Join("testdata", "answers", sc.Slug()+".json") }
 
-// Differ fails the test for each exchange that was answered in another way.
+// Differ fails the test for every differing response.
 func (sc Scenario) Differ(t *testing.T, want, got []any) {
 	t.Helper()
 	if len(want) != len(sc.exchanges) {
@@ -109,7 +109,7 @@ func (sc Scenario) Differ(t *testing.T, want, got []any) {
 	}
 }
 
-// leaves are the values of an answer by where they stand.
+// leaves returns the values of a response by path.
 func leaves(at string, v any) map[string]string {
 	all := map[string]string{}
 	switch v := v.(type) {
@@ -132,13 +132,13 @@ func leaves(at string, v any) map[string]string {
 	return all
 }
 
-// conversation is one with a server.
+// conversation is a sequence of exchanges with a server.
 type conversation struct {
 	t      *testing.T
 	client *http.Client
 	host   string
 	ns     string
-	// last and first are answers by path.
+	// last and first are responses by path.
 	last, first map[string]map[string]any
 	names       map[string]string
 	versions    map[string]string
@@ -214,7 +214,7 @@ func (c *conversation) whole(resource string) string {
 	return prefixes[kind] + "/namespaces/" + c.ns + "/" + resource
 }
 
-// objectPath is the path without the subresource.
+// objectPath returns the path without the subresource.
 func objectPath(resource string) string {
 	return strings.TrimSuffix(resource, "/status")
 }
@@ -244,7 +244,7 @@ func metaOf(o map[string]any, name string) string {
 	return text
 }
 
-// noted keeps an answer for later exchanges, and returns it without what differs.
+// noted records a response for later exchanges and returns it normalized.
 func (c *conversation) noted(method, resource string, body []byte) any {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -259,7 +259,7 @@ func (c *conversation) noted(method, resource string, body []byte) any {
 		if c.first[at] == nil {
 			c.first[at] = o
 			if kind, _, _ := strings.Cut(resource, "/"); c.first[kind] == nil {
-				c.first[kind] = o // a watch from the first object's version
+				c.first[kind] = o // enables a watch from the first object's version
 			}
 		}
 	}
@@ -281,7 +281,7 @@ func (c *conversation) events(body []byte) []any {
 		}
 		if e.Type == "BOOKMARK" && metaOf(e.Object, "name") == "" {
 			if m, _ := e.Object["metadata"].(map[string]any); m["annotations"] == nil {
-				continue // they come when they come
+				continue // asynchronous
 			}
 		}
 		if e.Type == "BOOKMARK" {
@@ -291,7 +291,7 @@ func (c *conversation) events(body []byte) []any {
 	}
 }
 
-// plain returns an answer without what differs between two servers.
+// plain returns a response without server-specific values.
 func (c *conversation) plain(o map[string]any) any {
 	if o["kind"] == "Status" {
 		return c.status(o)
@@ -302,7 +302,7 @@ func (c *conversation) plain(o map[string]any) any {
 		}
 		return map[string]any{"kind": o["kind"], "items": items}
 	}
-	// A copy: what is kept stays whole.
+	// Copy, to retain the original.
 	text, _ := json.Marshal(o)
 	next := map[string]any{}
 	_ = json.Unmarshal(text, &next)
@@ -328,7 +328,7 @@ func (c *conversation) status(o map[string]any) any {
 		all = append(all, fmt.Sprint(is["reason"], " ", is["field"]))
 	}
 	slices.Sort(all)
-	plain["causes"] = slices.Compact(all) // some are told twice
+	plain["causes"] = slices.Compact(all) // some are repeated
 	return plain
 }
 
@@ -355,7 +355,7 @@ func (c *conversation) plainMeta(m map[string]any, kind string) {
 	for _, f := range fields {
 		f.(map[string]any)["time"] = "some time"
 	}
-	// They stand in the order of their seconds.
+	// The order depends on timestamps.
 	slices.SortFunc(fields, func(a, b any) int { return strings.Compare(owner(a), owner(b)) })
 }
 
@@ -382,7 +382,7 @@ func (c *conversation) plainSpec(spec map[string]any) {
 	}
 }
 
-// named gives values names in the order in which they come.
+// named replaces values by names in order of appearance.
 func (c *conversation) named(sort, value string) string {
 	at := sort + " " + value
 	if c.names[at] == "" {
@@ -397,5 +397,5 @@ func (c *conversation) named(sort, value string) string {
 	return c.names[at]
 }
 
-// replaced puts a value where the text has a percent sign.
+// replaced replaces the percent sign by a value.
 func replaced(text, by string) string { return strings.Replace(text, "%", by, 1) }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is what a custom resource is like.
+// definition is the schema of a custom resource.
 type definition struct {
 	schema    *apiextensionsv1.JSONSchemaProps
 	types     managedfields.TypeConverter
@@ -26,7 +26,7 @@ type definition struct {
 	rules     []boundRule
 }
 
-// Install has the custom resources of a definition served, in its first version.
+// Install serves a custom resource in the first version of its definition.
 func (s *Server) Install(crd []byte) error {
 	var is apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal(crd, &is); err != nil {
@@ -51,7 +51,7 @@ func (s *Server) Install(crd []byte) error {
 	return nil
 }
 
-// customKind is the kind of a definition. Its objects are unstructured.
+// customKind returns the kind of a definition. Its objects are unstructured.
 func customKind(gvk schema.GroupVersionKind, d *definition) *kind {
 	k := &kind{gvk: gvk, crd: d, validate: d.validate}
 	k.defaults = func(o object) {
@@ -87,7 +87,7 @@ func customKind(gvk schema.GroupVersionKind, d *definition) *kind {
 	return k
 }
 
-// dropEmpty takes out of the metadata what says nothing, as its type does.
+// dropEmpty removes empty metadata fields, as the typed ObjectMeta does.
 func dropEmpty(u *unstructured.Unstructured) {
 	m, _ := u.Object["metadata"].(map[string]any)
 	for name, v := range m {
@@ -106,7 +106,7 @@ func dropEmpty(u *unstructured.Unstructured) {
 	}
 }
 
-// counted is what a generation counts the changes of.
+// counted returns the fields that increment the generation.
 func counted(o map[string]any, status bool) map[string]any {
 	rest := make(map[string]any, len(o))
 	for name, v := range o {
@@ -124,7 +124,7 @@ func take(next, was *unstructured.Unstructured, name string) {
 	}
 }
 
-// define reads a schema.
+// define compiles a schema.
 func define(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (*definition, error) {
 	d := &definition{schema: props}
 	var err error
@@ -151,8 +151,7 @@ func openAPI(props *apiextensionsv1.JSONSchemaProps) (*spec.Schema, error) {
 	return s, json.Unmarshal(text, s)
 }
 
-// typesOf are the types by which fields are owned: those of the definition, with the metadata
-// that each object has.
+// typesOf returns the type converter for field ownership: the definition plus object metadata.
 func typesOf(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (managedfields.TypeConverter, error) {
 	s, err := openAPI(props)
 	if err != nil {
@@ -169,7 +168,7 @@ func typesOf(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps
 	return managedfields.NewTypeConverter(map[string]*spec.Schema{"dev.custom." + gvk.Kind: s}, false)
 }
 
-// objectMetaSchema is how the parts of the metadata merge.
+// objectMetaSchema defines how metadata fields merge.
 const objectMetaSchema = `{"type":"object","properties":{
 	"name":{"type":"string"},"generateName":{"type":"string"},"namespace":{"type":"string"},"selfLink":{"type":"string"},
 	"uid":{"type":"string"},"resourceVersion":{"type":"string"},"generation":{"type":"integer","format":"int64"},

@@ -17,7 +17,7 @@ import (
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 )
 
-// prune takes out what the schema does not know. The root has a kind and metadata besides.
+// prune removes fields unknown to the schema, except kind and metadata at the root.
 func prune(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
 	if s == nil || s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
 		return
@@ -45,7 +45,7 @@ func prune(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
 	}
 }
 
-// fill puts in the defaults of the schema.
+// fill sets the schema's defaults.
 func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -69,7 +69,7 @@ func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// validate applies the schema and its rules. They see an object as it is stored.
+// validate applies the schema and its rules to an object as stored.
 func (d *definition) validate(next, before object) field.ErrorList {
 	u := next.(*unstructured.Unstructured)
 	var errs field.ErrorList
@@ -85,12 +85,12 @@ func (d *definition) validate(next, before object) field.ErrorList {
 	return errs
 }
 
-// blocks reports whether an object is so far from its schema that its rules are not asked.
+// blocks reports whether a schema error prevents the evaluation of rules.
 func blocks(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, err.Type)
 }
 
-// invalid names the field as other refusals do.
+// invalid converts a validation error, with the field in the usual format.
 func invalid(err error) *field.Error {
 	v, ok := errors.AsType[*openapierrors.Validation](err)
 	if !ok {
@@ -114,14 +114,14 @@ func invalid(err error) *field.Error {
 	return field.Invalid(at, v.Value, strings.TrimSpace(strings.TrimPrefix(v.Error(), v.Name+" in body ")))
 }
 
-// rule is one of x-kubernetes-validations, in Go: is is the value, and was what it was before.
+// rule is an x-kubernetes-validations rule in Go.
 type rule struct {
 	holds func(is, was map[string]any) bool
-	// transition rules speak of changes.
+	// transition rules compare with the previous value.
 	transition bool
 }
 
-// rules are those of the definitions in config/crd. No other can be evaluated here.
+// rules implements the rules of config/crd. No others are supported.
 var rules = map[string]rule{
 	"has(self.serviceRef) != has(self.nodes)": {holds: func(is, _ map[string]any) bool {
 		_, service := is["serviceRef"]
@@ -154,12 +154,12 @@ func membershipOf(pool map[string]any) string {
 	return "Auto"
 }
 
-// boundRule is a rule where it stands: in the schema of a property, or of the root.
+// boundRule is a rule at a path of the schema.
 type boundRule struct {
 	rule
 	path          []string
 	text, message string
-	// at is what it speaks of, below path; empty for path itself.
+	// at is the rule's fieldPath below path; may be empty.
 	at []string
 }
 

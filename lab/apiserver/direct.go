@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// direct is the client whose requests no fault meets: who sets a stage.
+// direct is the client of Get, Put and Delete, which faults do not affect.
 const direct = "direct"
 
-// Get returns an object. The resource is as in a path: services, or backendpools.
+// Get returns an object. The resource is a path segment, such as services or backendpools.
 func (s *Server) Get(resource, namespace, name string) (runtime.Object, error) {
 	r, err := s.directly(verbGet, resource, namespace, name)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Server) Get(resource, namespace, name string) (runtime.Object, error) {
 	return s.done(r, func() (object, error) { return s.get(r) })
 }
 
-// List returns the objects of a namespace; empty is all.
+// List returns the objects of a namespace; empty lists all.
 func (s *Server) List(resource, namespace string) ([]runtime.Object, error) {
 	r, err := s.directly(verbList, resource, namespace, "")
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Server) List(resource, namespace string) ([]runtime.Object, error) {
 	return all, nil
 }
 
-// Put creates an object, or has it be as given if there is one: its status, too.
+// Put creates or replaces an object, including its status.
 func (s *Server) Put(o runtime.Object) (runtime.Object, error) {
 	next, k, err := s.typed(o)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) Put(o runtime.Object) (runtime.Object, error) {
 	})
 }
 
-// unversioned is an object to write over whatever there is.
+// unversioned prepares an object to overwrite the live one unconditionally.
 func unversioned(next, live object) object {
 	o := copyOf(next)
 	o.SetResourceVersion(live.GetResourceVersion())
@@ -72,7 +72,7 @@ func unversioned(next, live object) object {
 	return o
 }
 
-// Delete deletes an object, as a client does that asks for nothing more.
+// Delete deletes an object with default options.
 func (s *Server) Delete(resource, namespace, name string) error {
 	r, err := s.directly(verbDelete, resource, namespace, name)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Server) Delete(resource, namespace, name string) error {
 	return err
 }
 
-// typed returns an object as this server keeps it, and its kind.
+// typed returns an object in its stored form, and its kind.
 func (s *Server) typed(o runtime.Object) (object, *kind, error) {
 	gvk := o.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
@@ -130,7 +130,7 @@ func (s *Server) directly(verb, resource, namespace, name string) (*request, err
 	return nil, fmt.Errorf("no %s are served here", resource)
 }
 
-// done does something with the lock, and returns a copy of what comes of it.
+// done runs a function with the lock held and returns a copy of its result.
 func (s *Server) done(r *request, what func() (object, error)) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// discover says which kinds there are, path by path: whoever asks for all at once gets the
-// answer for this path, which is what a client has to expect.
+// discover serves discovery path by path. Aggregated discovery gets the unaggregated response,
+// which clients have to support.
 func (s *Server) discover(path string) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Server) discover(path string) (runtime.Object, error) {
 	return nil, errNoPath
 }
 
-// versionInfo is an answer that is no object of the API.
+// versionInfo is a response that is not an API object.
 type versionInfo struct {
 	metav1.TypeMeta
 	version.Info

@@ -1,45 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver is a Kubernetes API server in memory: the part of one that a controller
-// such as Weir talks to, in Kubernetes' own HTTP. What ships runs against it unchanged, in
-// virtual time. It never ships itself.
+// Package apiserver is an in-memory Kubernetes API server: the part that a controller such as Weir
+// uses, over Kubernetes' own HTTP API. The shipped binaries run against it unchanged, in virtual
+// time. It is for tests only.
 //
 // # Use
 //
 //	s := apiserver.New(apiserver.Options{Seed: 1})
 //	err := s.Install(definition)        // a custom resource, from config/crd
 //	cfg := s.RESTConfig("weir")         // client-go, controller-runtime; no sockets
-//	o, err := s.Put(service)            // an object that is simply there, with its status
+//	o, err := s.Put(service)            // create an object with its status
 //	end := s.Inject(apiserver.Fault{Client: "weir", Verb: "watch", Late: time.Minute})
-//	s.BreakWatches("weir", "services")  // the connection is lost
-//	s.ExpireWatches("weir", "services") // 410: who watches lists again
-//	s.Log()                             // who asked for what, and what was answered
+//	s.BreakWatches("weir", "services")  // connection reset
+//	s.ExpireWatches("weir", "services") // 410: the client lists again
+//	s.Log()                             // requests and responses
 //
 // # Time and concurrency
 //
-// A Server is safe for concurrent use. It starts no goroutine: a request is answered in the
-// caller's, and a watch waits in the goroutine that reads it. Only the collector waits for
-// itself, on timers that Close stops. Time is time.Now, so inside a testing/synctest bubble it is
-// virtual; the one mutex is never held while time passes.
+// A Server is safe for concurrent use. It starts no goroutine: a request is served in the caller's,
+// and a watch blocks its reader. Only the garbage collector uses timers, which Close stops. Time is
+// time.Now, so it is virtual inside a testing/synctest bubble. The mutex is never held while time
+// passes.
 //
-// # What it does
+// # Features
 //
-//   - Discovery, group by group; whoever asks for all groups at once gets the old answer.
+//   - Discovery by group, not aggregated.
 //   - get, list, watch, create, update, patch (JSON, merge, strategic merge, server-side apply) and
 //     delete of Services, Nodes, Namespaces, ConfigMaps, Events, EndpointSlices, Leases, and custom
-//     resources; status of those that have one. JSON, Protobuf, and metadata alone.
-//   - One counter of resource versions; optimistic locking; writes that change nothing store
-//     nothing. UIDs, generations, generated names, finalizers, preconditions, dry runs.
-//   - Ownership of fields and server-side apply are apimachinery's own.
-//   - A watch starts at a version, at the objects there are, or as a stream that begins with
-//     them (sendInitialEvents); it has bookmarks, a time limit, and is refused as expired when
-//     what it asks for is forgotten. Selectors by label and field, for lists and watches.
-//   - Services: defaults, cluster IPs, node ports, what a change of type takes away, and what
-//     cannot change. Custom resources: pruning, defaults, validation by their schema, and the
-//     rules of config/crd, which are written down in Go: no other can be installed.
-//   - A collector deletes what has lost its owners, and what is in a namespace that is deleted.
+//     resources; status subresources. JSON, Protobuf, and metadata only.
+//   - One counter of resource versions; optimistic locking; no-op writes. UIDs, generations,
+//     generated names, finalizers, preconditions, dry runs.
+//   - Field ownership and server-side apply by apimachinery.
+//   - Watches from a version, from the current objects, or with sendInitialEvents; bookmarks,
+//     timeouts, and expiry of compacted versions. Label and field selectors.
+//   - Services: defaults, cluster IPs, node ports, type changes and immutable fields. Custom
+//     resources: pruning, defaults, schema validation, and the rules of config/crd, which are
+//     implemented in Go: no other rules can be installed.
+//   - A garbage collector for orphans and for the contents of deleted namespaces.
 //
-// It knows no authorization, no admission but what is said here, no limit of lists, and no
-// version of a kind but one. A test compares it with kube-apiserver, request by request; what
-// is left to differ stands there and in docs/reference/apiserver.md.
+// It has no authorization, no other admission, no list limits, and one version per kind. A test
+// compares it with kube-apiserver request by request; the differences are listed there and in
+// docs/reference/apiserver.md.
 package apiserver

@@ -14,33 +14,32 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Fault is something that goes wrong with the requests that it is meant for. What is empty
-// means all.
+// Fault is an injected failure of matching requests. Empty fields match all.
 type Fault struct {
-	// Client, Verb, Resource (services, services/status), Namespace and Name choose requests. Of a
-	// watch the Verb is watch, whatever it has to tell.
+	// Client, Verb, Resource (services, services/status), Namespace and Name select requests. The
+	// Verb of a watch is watch, whatever its events.
 	Client, Verb, Resource, Namespace, Name string
-	// Times is after how many requests it is over; 0 is never.
+	// Times limits the number of requests; 0 is unlimited.
 	Times int
 
-	// Latency is how long a request takes to arrive.
+	// Latency delays a request.
 	Latency time.Duration
-	// Late is how long events of a watch take; Events are which, ADDED, MODIFIED or DELETED. None
-	// overtakes another.
+	// Late delays the events of a watch; Events selects ADDED, MODIFIED or DELETED. Order is
+	// preserved.
 	Late   time.Duration
 	Events []watch.EventType
-	// Status refuses requests: 409, 429, 500, 503, 504. RetryAfter, in whole seconds, goes with it.
+	// Status rejects requests with 409, 429, 500, 503 or 504. RetryAfter is in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// LoseAnswer has the connection break after a request was done.
+	// LoseAnswer breaks the connection after the request was processed.
 	LoseAnswer bool
-	// Hang leaves requests without an answer until the client gives up. They are not done.
+	// Hang blocks requests until the client gives up; they are not processed.
 	Hang bool
-	// Away is a server to which no connection can be made.
+	// Away refuses connections.
 	Away bool
 }
 
-// Inject has a fault from now on. The function that is returned ends it.
+// Inject adds a fault. The returned function removes it.
 func (s *Server) Inject(f Fault) (end func()) {
 	rule := &f
 	s.mu.Lock()
@@ -62,24 +61,24 @@ func (s *Server) drop(rule *Fault) {
 	}
 }
 
-// BreakWatches breaks the connections of a client's watches of a resource; empty is all. It
-// returns how many there were.
+// BreakWatches resets the connections of a client's watches of a resource; empty matches all. It
+// returns their number.
 func (s *Server) BreakWatches(client, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.breakWatches(chosen(client, resource), errReset)
 }
 
-// ExpireWatches ends them because what they wait for is too old: 410, Expired. Who watches has
-// to list again, and sees nothing of what came and went in between.
+// ExpireWatches ends watches with 410 Expired. Clients have to list again and miss changes in
+// between.
 func (s *Server) ExpireWatches(client, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.breakWatches(chosen(client, resource), expired(s.version, s.version))
 }
 
-// Compact forgets what has happened to objects of a resource until now; empty is all. Watches
-// that run go on unless they are behind.
+// Compact drops the past events of a resource; empty is all. Running watches continue unless they
+// are behind.
 func (s *Server) Compact(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (f *Fault) meant(r *request) bool {
 		(f.Namespace == "" || f.Namespace == r.namespace) && (f.Name == "" || f.Name == r.name)
 }
 
-// hinder lets a request wait, and returns what it gets instead of its answer.
+// hinder applies delays and returns the injected error, if any.
 func (s *Server) hinder(ctx context.Context, r *request) error {
 	var latency time.Duration
 	var refusal *Fault
@@ -138,7 +137,7 @@ func (s *Server) hinder(ctx context.Context, r *request) error {
 	return refusal.refuses(r)
 }
 
-// used counts.
+// used counts a match and removes an exhausted fault.
 func (s *Server) used(f *Fault) {
 	if f.Times == 0 {
 		return
@@ -161,7 +160,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 var errFault = errors.New("a fault that was asked for")
 
-// refuses returns what the API server says.
+// refuses returns the API server's error for the fault.
 func (f *Fault) refuses(r *request) error {
 	seconds := int(f.RetryAfter / time.Second)
 	resource := schema.GroupResource{Resource: r.resource()}
@@ -180,7 +179,7 @@ func (f *Fault) refuses(r *request) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(f.Status), Message: errFault.Error()}} //nolint:gosec // an HTTP status
 }
 
-// losesAnswer reports whether nobody hears of what was done.
+// losesAnswer reports whether the response is to be dropped.
 func (s *Server) losesAnswer(r *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +192,7 @@ func (s *Server) losesAnswer(r *request) bool {
 	return false
 }
 
-// late is how long an event of a watch takes. It is called with the lock.
+// late returns the delay of a watch event. Requires the lock.
 func (s *Server) late(r *request, kind watch.EventType) time.Duration {
 	var d time.Duration
 	for _, f := range s.faults {

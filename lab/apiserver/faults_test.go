@@ -24,8 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// inBubble runs a test in virtual time with a server and a client of it that tries nothing twice
-// by itself.
+// inBubble runs a test in virtual time with a server and a client without retries.
 func inBubble(t *testing.T, run func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +127,7 @@ func TestServerIsAway(t *testing.T) {
 	})
 }
 
-// informed is an informer, and what it told.
+// informed is an informer with its recorded events.
 type informed struct {
 	cache.SharedIndexInformer
 	mu   sync.Mutex
@@ -163,7 +162,7 @@ func inform(t *testing.T, s *Server) *informed {
 	return i
 }
 
-// tells checks what the informer has told since it was asked last.
+// tells checks the events since the last call.
 func (i *informed) tells(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -234,9 +233,9 @@ func TestExpiredWatchListsAgainAndMissesWhatCameAndWent(t *testing.T) {
 		put(t, s, configMap("d"))
 		time.Sleep(time.Minute)
 		i.mu.Lock()
-		slices.Sort(i.told) // client-go tells what a list brings in any order
+		slices.Sort(i.told) // client-go delivers the events of a list in any order
 		i.mu.Unlock()
-		i.tells(t, "added d", "changed c") // again what has not changed
+		i.tells(t, "added d", "changed c") // unchanged objects again
 	})
 }
 
@@ -294,7 +293,7 @@ func put(t *testing.T, s *Server, o *corev1.ConfigMap) any {
 	return is
 }
 
-// BenchmarkSmallRequest is what a client pays for a read and a write.
+// BenchmarkSmallRequest measures a read and a write.
 func BenchmarkSmallRequest(b *testing.B) {
 	s := New(Options{OwnFromApply: true})
 	cfg := s.RESTConfig("bench")

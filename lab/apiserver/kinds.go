@@ -17,39 +17,39 @@ import (
 
 type metaObject = metav1.Object
 
-// kind is a kind of objects and what is special about it.
+// kind is a resource type and its strategy.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   string
 	shortNames []string
 	namespaced bool
-	// status is whether it has a subresource of that name.
+	// status reports whether the kind has a status subresource.
 	status bool
-	// unconditional updates may leave the resource version out.
+	// unconditional updates may omit the resource version.
 	unconditional bool
-	// upserts are updates that create what is not there.
+	// upserts: an update of a missing object creates it.
 	upserts bool
-	// returned is the object to who deletes it; otherwise it is a Status.
+	// returned: a delete returns the object instead of a Status.
 	returned bool
-	// crd is the definition of a custom resource; nil for the API's own types.
+	// crd is the definition of a custom resource; nil for built-in types.
 	crd *definition
 
 	name validation.ValidateNameFunc
-	// defaults fills in what a client left out, as soon as it is read.
+	// defaults sets defaults after decoding.
 	defaults func(next object)
-	// prepare is what a write changes besides; the object before is nil for a new one.
+	// prepare applies other changes of a write; before is nil on create.
 	prepare func(next, before object)
-	// admit gives what only one object can have, such as a node port; dry is for nobody to keep.
+	// admit validates and allocates unique values such as node ports.
 	admit func(s *Server, next, before object) field.ErrorList
-	// validate returns what is wrong with an object.
+	// validate returns the errors of an object.
 	validate func(next, before object) field.ErrorList
-	// generation reports whether a change is one of the spec; nil for kinds that do not count.
+	// generation reports whether a change increments the generation; nil for kinds without one.
 	generation func(next, before object) bool
-	// fields can be selected by, besides the name and the namespace.
+	// fields returns the selectable fields other than name and namespace.
 	fields func(o object) fields.Set
-	// These keep of an object what a request does not write: a status write keeps the spec.
+	// The keep functions restore what a request does not write: a status write retains the spec.
 	clearStatus func(next object)
-	// terminating changes an object that is deleted; of a kind that has it, none goes at once.
+	// terminating changes a deleted object; kinds that set it are never deleted at once.
 	terminating func(next object)
 	keepStatus  func(next, before object)
 	keepSpec    func(next, before object)
@@ -65,7 +65,7 @@ func (k *kind) listKind() schema.GroupVersionKind {
 	return k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List")
 }
 
-// empty returns an object of the kind that says nothing else.
+// empty returns an empty object of the kind.
 func (k *kind) empty() object {
 	if k.crd != nil {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -74,16 +74,16 @@ func (k *kind) empty() object {
 	}
 	o, err := scheme.New(k.gvk)
 	if err != nil {
-		panic(err) // the scheme has all kinds of builtIn
+		panic(err) // the scheme has all built-in kinds
 	}
 	o.GetObjectKind().SetGroupVersionKind(k.gvk)
 	return o.(object)
 }
 
-// copyOf returns an object that may be changed.
+// copyOf returns a mutable copy.
 func copyOf(o object) object { return o.DeepCopyObject().(object) }
 
-// on adapts a function on one of the API's types.
+// on adapts a function of one of the API's types.
 func on[T runtime.Object](fn func(next, before T)) func(next, before object) {
 	return func(next, before object) {
 		was, _ := before.(T)
@@ -91,12 +91,12 @@ func on[T runtime.Object](fn func(next, before T)) func(next, before object) {
 	}
 }
 
-// one adapts a function that needs no other object.
+// one adapts a function that needs no previous object.
 func one[T runtime.Object](fn func(next T)) func(object) {
 	return func(next object) { fn(next.(T)) }
 }
 
-// builtIn are the kinds of every cluster, as far as they are served.
+// builtIn returns the built-in kinds.
 func builtIn() []*kind {
 	core, discovery, coordination := corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion
 	return []*kind{

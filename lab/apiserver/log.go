@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Request is one that was answered, or was not.
+// Request is a logged request.
 type Request struct {
 	At              time.Time
 	Client, Verb    string
-	Resource        string // and the subresource: services/status
+	Resource        string // including the subresource: services/status
 	Namespace, Name string
-	// Status is the HTTP status; 0 if the client got no answer.
+	// Status is the HTTP status; 0 if the client got no response.
 	Status int
-	// Why is what the answer said that was no success.
+	// Why is the error message of a failed request.
 	Why string
 }
 
-// String is a line of the log.
+// String formats a log line.
 func (r Request) String() string {
 	where := r.Resource
 	switch {
@@ -36,7 +36,7 @@ func (r Request) String() string {
 	return line
 }
 
-// Log returns the requests so far, in the order of their answers. A watch stands where it began.
+// Log returns the requests so far in order of their responses; a watch is logged at its start.
 func (s *Server) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

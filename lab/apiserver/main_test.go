@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// theRealOne is the API server that the tests of this package compare with.
+// theRealOne is the kube-apiserver to compare with.
 var theRealOne *rest.Config
 
 func TestMain(m *testing.M) {

@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// managers keep account of who owns which field of the objects of a kind: by its main resource
-// and by its status, each without the fields that it does not write.
+// managers tracks field ownership of a kind, separately for the main resource and its status.
 type managers struct {
 	once sync.Once
 	// lazily is Options.OwnFromApply.
@@ -25,7 +24,7 @@ type managers struct {
 	main, status *managedfields.FieldManager
 }
 
-// builtInTypes are the types of the API, as client-go has them.
+// builtInTypes are client-go's types.
 var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme) })
 
 func (m *managers) of(k *kind, subresource string) *managedfields.FieldManager {
@@ -63,13 +62,12 @@ func newManager(k *kind, subresource string, reset ...string) *managedfields.Fie
 		m, err = managedfields.NewDefaultFieldManager(builtInTypes(), scheme, defaulter{k}, scheme, k.gvk, gv, subresource, filter)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("field manager of %s: %v", k.gvk, err)) // only for want of a type converter
+		panic(fmt.Sprintf("field manager of %s: %v", k.gvk, err)) // only without a type converter
 	}
 	return m
 }
 
-// wrote returns an object as a request left it, with the fields that the request changed
-// owned by who sent it.
+// wrote returns an object with the changed fields owned by the request's manager.
 func (m *managers) wrote(k *kind, live, next object, r *request) object {
 	if m.lazily && len(live.GetManagedFields()) == 0 {
 		next.SetManagedFields(nil)
@@ -78,7 +76,7 @@ func (m *managers) wrote(k *kind, live, next object, r *request) object {
 	return m.of(k, r.subresource).UpdateNoErrors(live, next, r.manager()).(object)
 }
 
-// applied merges.
+// applied merges a server-side apply patch.
 func (m *managers) applied(k *kind, live object, patch *unstructured.Unstructured, r *request) (object, error) {
 	if gvk := patch.GroupVersionKind(); gvk != k.gvk {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("apply is for %s, and the patch for %s", k.gvk, gvk))
@@ -111,7 +109,7 @@ type creator struct{ k *kind }
 // New implements runtime.ObjectCreater.
 func (c creator) New(schema.GroupVersionKind) (runtime.Object, error) { return c.k.empty(), nil }
 
-// asItIs converts custom resources, which have one version.
+// asItIs is the converter of custom resources, which have one version.
 type asItIs struct{}
 
 // Convert implements runtime.ObjectConvertor.

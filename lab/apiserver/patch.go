@@ -21,7 +21,7 @@ import (
 
 const applyPatch = "application/apply-patch"
 
-// patch changes an object as the body says.
+// patch applies a JSON, merge or strategic merge patch.
 func (s *Server) patch(r *request) (object, error) {
 	live, err := s.get(r)
 	if err != nil {
@@ -73,7 +73,7 @@ func patched(r *request, before []byte, live object) ([]byte, error) {
 	return nil, unsupportedMedia(name)
 }
 
-// apply merges what a client wants of an object with what others do.
+// apply performs a server-side apply.
 func (s *Server) apply(r *request) (object, int, error) {
 	k := r.kind
 	if r.query.Get("fieldManager") == "" {

@@ -25,7 +25,7 @@ func (s *Server) get(r *request) (object, error) {
 	return o, nil
 }
 
-// list answers with all that is selected: limit is more than there is.
+// list returns all selected objects; limit is ignored.
 func (s *Server) list(r *request) (runtime.Object, int, error) {
 	sel, err := selected(r)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) list(r *request) (runtime.Object, int, error) {
 	return listOf(r.kind, all, s.version), http.StatusOK, nil
 }
 
-// notAhead refuses a resource version that no write has had yet, or that is none.
+// notAhead rejects an invalid or future resource version.
 func (s *Server) notAhead(r *request) error {
 	v, err := versionOf(r.query.Get("resourceVersion"))
 	if err != nil {
@@ -83,16 +83,16 @@ func listOf(k *kind, all []object, version uint64) runtime.Object {
 	}
 	list, err := scheme.New(k.listKind())
 	if err != nil {
-		panic(err) // the scheme has the lists of all its kinds
+		panic(err) // the scheme has all list types
 	}
 	items := make([]runtime.Object, len(all))
 	for i, o := range all {
 		items[i] = o
 	}
 	if err := meta.SetList(list, items); err != nil {
-		panic(err) // they are of that type
+		panic(err) // the types match
 	}
-	// The items are copies of the objects, one level deep: they name no kind.
+	// Items are shallow copies; list items have no kind.
 	_ = meta.EachListItem(list, func(o runtime.Object) error {
 		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 		return nil
@@ -102,7 +102,7 @@ func listOf(k *kind, all []object, version uint64) runtime.Object {
 	return list
 }
 
-// metadataOnlyOf returns an object or a list as who reads metadata alone gets it.
+// metadataOnlyOf returns the metadata of an object or list.
 func metadataOnlyOf(o runtime.Object) runtime.Object {
 	if one, ok := o.(object); ok {
 		return metadataOf(one)
@@ -122,7 +122,7 @@ func metadataOnlyOf(o runtime.Object) runtime.Object {
 	return list
 }
 
-// selection is what a list or a watch is about.
+// selection selects the objects of a list or watch.
 type selection struct {
 	kind      *kind
 	namespace string

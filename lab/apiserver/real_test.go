@@ -14,7 +14,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "record the answers of kube-apiserver in testdata/answers")
 
-// TestRecordedAnswersAreKubeAPIServers has each scenario's exchanges with kube-apiserver.
+// TestRecordedAnswersAreKubeAPIServers runs each scenario against kube-apiserver.
 func TestRecordedAnswersAreKubeAPIServers(t *testing.T) {
 	for _, sc := range apiserver.Scenarios() {
 		t.Run(sc.Slug(), func(t *testing.T) {

@@ -4,8 +4,8 @@ package apiserver
 
 import "testing"
 
-// TestAnswersAsTheRealOneDid has the exchanges that were had with kube-apiserver. Whether those
-// that are recorded are still its answers, TestRecordedAnswersAreKubeAPIServers says.
+// TestAnswersAsTheRealOneDid compares with recorded responses of kube-apiserver.
+// TestRecordedAnswersAreKubeAPIServers verifies the recordings.
 func TestAnswersAsTheRealOneDid(t *testing.T) {
 	s := newServer(t)
 	for _, sc := range Scenarios() {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// remove deletes an object, or marks it as deleted while somebody's finalizer is on it.
+// remove deletes an object, or marks it as deleted while it has finalizers.
 func (s *Server) remove(r *request) (runtime.Object, int, error) {
 	k := r.kind
 	options, err := deleteOptions(r)
@@ -62,7 +62,7 @@ func (s *Server) remove(r *request) (runtime.Object, int, error) {
 	return next, http.StatusOK, nil
 }
 
-// terminates reports whether an object stays for a time when it is deleted.
+// terminates reports whether a deleted object persists for a while.
 func (k *kind) terminates(o object) bool {
 	return len(o.GetFinalizers()) > 0 || k.terminating != nil
 }
@@ -92,7 +92,7 @@ func deleteOptions(r *request) (metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// wanted refuses to delete another object than the client has seen.
+// wanted checks the preconditions of a delete.
 func wanted(r *request, options metav1.DeleteOptions, live object) error {
 	p := options.Preconditions
 	if p == nil {

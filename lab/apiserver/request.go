@@ -13,21 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The verbs of requests.
+// Verbs.
 const (
-	verbGet    = "get"
-	verbList   = "list"
-	verbWatch  = "watch"
-	verbCreate = "create"
-	verbUpdate = "update"
-	verbPatch  = "patch"
-	verbApply  = "apply"
-	verbDelete = "delete"
-	// verbDiscover asks which kinds there are.
+	verbGet      = "get"
+	verbList     = "list"
+	verbWatch    = "watch"
+	verbCreate   = "create"
+	verbUpdate   = "update"
+	verbPatch    = "patch"
+	verbApply    = "apply"
+	verbDelete   = "delete"
 	verbDiscover = "discover"
 )
 
-// request is what an HTTP request asks for.
+// request is a parsed HTTP request.
 type request struct {
 	client, verb    string
 	kind            *kind
@@ -51,7 +50,7 @@ func (r *request) resource() string {
 
 func (r *request) dryRun() bool { return r.query.Get("dryRun") == metav1.DryRunAll }
 
-// manager is the name under which the request's fields are owned.
+// manager returns the field manager of the request.
 func (r *request) manager() string {
 	if m := r.query.Get("fieldManager"); m != "" {
 		return m
@@ -63,7 +62,7 @@ func (r *request) manager() string {
 	return agent
 }
 
-// parse finds out what an HTTP request asks for.
+// parse parses an HTTP request.
 func (s *Server) parse(client string, req *http.Request) (*request, error) {
 	r := &request{client: client, path: req.URL.Path, query: req.URL.Query(), header: req.Header, verb: verbDiscover}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
@@ -76,7 +75,7 @@ func (s *Server) parse(client string, req *http.Request) (*request, error) {
 	default:
 		return r, nil
 	}
-	// A namespace is an object, too: namespaces/x, but namespaces/x/services.
+	// namespaces/x is an object, namespaces/x/services a namespaced resource.
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" {
 		r.namespace, parts = parts[1], parts[2:]
 	}
@@ -98,7 +97,7 @@ func (s *Server) parse(client string, req *http.Request) (*request, error) {
 	return r, nil
 }
 
-// served reports whether there is such a resource, in a namespace or not.
+// served reports whether the resource exists in this scope.
 func (r *request) served() bool {
 	switch {
 	case r.kind == nil || r.subresource != "" && (r.subresource != "status" || !r.kind.status):
@@ -142,5 +141,5 @@ func verbOf(method string, r *request) string {
 	return ""
 }
 
-// errNoPath is answered in plain text, as by a server that knows of no such path.
+// errNoPath is returned as plain text, like an unknown path.
 var errNoPath = errors.New("no such path")

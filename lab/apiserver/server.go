@@ -13,22 +13,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure a Server. The zero value is a good one.
+// Options configure a Server. The zero value is usable.
 type Options struct {
-	// Seed decides UIDs, generated names, node ports and cluster IPs.
+	// Seed determines UIDs, generated names, node ports and cluster IPs.
 	Seed uint64
-	// CollectAfter is how long after its owner an object goes that nobody else owns; zero is a
-	// second.
+	// CollectAfter delays the deletion of orphans; default 1 s.
 	CollectAfter time.Duration
-	// Remember is how many events of a kind a watch can start behind; zero is 10000.
+	// Remember limits the retained events per kind, which a watch can replay; default 10000.
 	Remember int
-	// OwnFromApply keeps account of who owns which field of an object only from the first
-	// server-side apply on, which spares other writes half of their time. Who applies by force sees
-	// no difference; who does not meets a conflict with before-first-apply.
+	// OwnFromApply tracks field ownership only from the first server-side apply on, which halves
+	// the cost of other writes. A forced apply makes no difference; others conflict with
+	// before-first-apply.
 	OwnFromApply bool
 }
 
-// Server is an API server and its store. It is safe for concurrent use.
+// Server is an API server with its store. It is safe for concurrent use.
 type Server struct {
 	opts Options
 
@@ -36,17 +35,17 @@ type Server struct {
 	rng    *rand.Rand
 	kinds  map[string]map[string]*kind // by group and version, then by resource
 	stores map[*kind]*store
-	// version is that of the newest write of any kind.
+	// version is the version of the latest write of any kind.
 	version uint64
 	closed  bool
 	faults  []*Fault
 	log     []Request
-	// collections are the collector's timers.
+	// collections are the garbage collector's timers.
 	collections map[*time.Timer]struct{}
 	collecting  sync.WaitGroup
 }
 
-// New returns a server that holds the namespaces of every cluster. It starts nothing.
+// New returns a server with the default namespaces. It starts nothing.
 func New(opts Options) *Server {
 	if opts.CollectAfter == 0 {
 		opts.CollectAfter = time.Second
@@ -63,14 +62,14 @@ func New(opts Options) *Server {
 	}
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		if _, err := s.Put(newNamespace(name)); err != nil {
-			panic(err) // a namespace of ours is no good: a fault of this package
+			panic(err) // a bug in this package
 		}
 	}
 	s.log = nil
 	return s
 }
 
-// add has a kind served.
+// add serves a kind.
 func (s *Server) add(k *kind) {
 	gv := k.gvk.GroupVersion().String()
 	k.managers.lazily = s.opts.OwnFromApply
@@ -81,13 +80,13 @@ func (s *Server) add(k *kind) {
 	s.stores[k] = newStore()
 }
 
-// RESTConfig returns how a client reaches the server. The name stands in the log of requests,
-// and faults can be meant for it.
+// RESTConfig returns the configuration of a client, whose name appears in the log and selects
+// faults.
 func (s *Server) RESTConfig(client string) *rest.Config {
 	return &rest.Config{Host: "http://apiserver.invalid", Transport: s.Transport(client), QPS: -1, UserAgent: client}
 }
 
-// Close ends all watches and the collector. Whoever asks later gets no connection.
+// Close ends all watches and the garbage collector. Later requests get no connection.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -102,13 +101,13 @@ func (s *Server) Close() {
 	s.collecting.Wait()
 }
 
-// uid returns the next one.
+// uid returns a new UID.
 func (s *Server) uid() types.UID {
 	a, b := s.rng.Uint64(), s.rng.Uint64()
 	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-a%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff))
 }
 
-// suffix returns what makes a name of a generateName.
+// suffix returns the suffix for a generateName.
 func (s *Server) suffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	var b [5]byte
@@ -118,10 +117,10 @@ func (s *Server) suffix() string {
 	return string(b[:])
 }
 
-// key names an object within its kind.
+// key identifies an object within its kind.
 func key(namespace, name string) string { return namespace + "/" + name }
 
-// object is what is stored: one of the API's own types, or unstructured. It is never changed.
+// object is a stored object, typed or unstructured. It is immutable.
 type object interface {
 	runtime.Object
 	metaObject

@@ -28,7 +28,7 @@ func serviceKind(gvk schemaKind) *kind {
 	}
 }
 
-// defaultService fills in what needs no look at others.
+// defaultService sets defaults that do not depend on other objects.
 func defaultService(s *corev1.Service) {
 	sp := &s.Spec
 	if sp.Type == "" {
@@ -77,8 +77,8 @@ func defaultAffinity(sp *corev1.ServiceSpec) {
 	}
 }
 
-// prepareService takes from a Service what its new type has no use for, as long as the client
-// did not change that, and keeps what was given to it when the client says nothing of it.
+// prepareService clears unchanged fields that the new type does not use, and retains allocated
+// values that the client omits.
 func prepareService(s, was *corev1.Service) {
 	if was == nil {
 		return
@@ -112,7 +112,7 @@ func prepareService(s, was *corev1.Service) {
 	}
 }
 
-// keepGiven keeps addresses and node ports for a client that leaves them out.
+// keepGiven retains addresses and node ports that the client omits.
 func keepGiven(sp, old *corev1.ServiceSpec) {
 	if sp.Type != corev1.ServiceTypeExternalName && old.Type != corev1.ServiceTypeExternalName && sp.ClusterIP == "" {
 		sp.ClusterIP, sp.ClusterIPs = old.ClusterIP, slices.Clone(old.ClusterIPs)
@@ -133,7 +133,7 @@ func keepGiven(sp, old *corev1.ServiceSpec) {
 	}
 }
 
-// portKey is by what the API server knows a port again.
+// portKey identifies a port across updates.
 func portKey(p corev1.ServicePort) string { return fmt.Sprintf("%s/%d", p.Protocol, p.Port) }
 
 func taken(sp *corev1.ServiceSpec, nodePort int32) bool {
@@ -155,18 +155,18 @@ func dropAddresses(sp, old *corev1.ServiceSpec) {
 	}
 }
 
-// external reports whether traffic comes from outside of the cluster.
+// external reports whether a Service accepts traffic from outside of the cluster.
 func external(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort ||
 		sp.Type == corev1.ServiceTypeClusterIP && len(sp.ExternalIPs) > 0
 }
 
-// nodePorts reports whether a Service may have them.
+// nodePorts reports whether a Service may have node ports.
 func nodePorts(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort
 }
 
-// checked reports whether each node answers a health check.
+// checked reports whether a Service has a health check node port.
 func checked(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer && sp.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

@@ -17,13 +17,13 @@ import (
 
 type schemaKind = schema.GroupVersionKind
 
-// Node ports are of Kubernetes' own range; cluster IPs are of a network as large as most.
+// Kubernetes' default node port range, and a common service network.
 const (
 	firstNodePort, lastNodePort = 30000, 32767
 	serviceNetwork              = "10.0.0.0"
 )
 
-// admitService gives a Service its cluster IP and node ports, once it is known to be good.
+// admitService validates a Service and allocates its cluster IP and node ports.
 func admitService(s *Server, next, before object) field.ErrorList {
 	svc := next.(*corev1.Service)
 	was, _ := before.(*corev1.Service)
@@ -78,7 +78,7 @@ func (s *Server) clusterIP(family corev1.IPFamily) string {
 	}
 }
 
-// givePorts gives node ports to the ports that have none and want one.
+// givePorts allocates missing node ports.
 func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
 	sp := &svc.Spec
 	wants := sp.Type == corev1.ServiceTypeNodePort ||
@@ -127,8 +127,8 @@ func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
 	return nil
 }
 
-// sharable returns the node port of the same port of another protocol, if there is one: 53 of
-// TCP and of UDP get the same.
+// sharable returns the node port of the same port with another protocol, if any: TCP and UDP port
+// 53 share one.
 func sharable(sp *corev1.ServiceSpec, p corev1.ServicePort) int32 {
 	for _, other := range sp.Ports {
 		if other.Port == p.Port && other.Protocol != p.Protocol && other.NodePort != 0 {
@@ -158,7 +158,8 @@ func (s *Server) usedPorts(but *corev1.Service) map[portUse]bool {
 	return used
 }
 
-// nodePort returns a free port, or an internal error as kube-apiserver does when the range is full.
+// nodePort returns a free port, or an internal error if the range is exhausted, as kube-apiserver
+// does.
 func (s *Server) nodePort(used, own map[portUse]bool, protocol corev1.Protocol, like int32) (int32, *field.Error) {
 	if use := (portUse{like, protocol}); like != 0 && !used[use] && !own[use] {
 		return like, nil
@@ -174,7 +175,7 @@ func (s *Server) nodePort(used, own map[portUse]bool, protocol corev1.Protocol, 
 	return 0, field.InternalError(field.NewPath("spec", "ports"), errors.New("failed to allocate a nodePort: range is full"))
 }
 
-// validateService refuses what Services are refused for that a controller of load balancers meets.
+// validateService implements the validation relevant to load balancer controllers.
 func validateService(svc, was *corev1.Service) field.ErrorList {
 	sp := &svc.Spec
 	at := field.NewPath("spec")
@@ -236,7 +237,7 @@ func validatePorts(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateOnly refuses fields of load balancers on others.
+// validateOnly rejects load balancer fields on other types.
 func validateOnly(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if sp.Type != corev1.ServiceTypeLoadBalancer {
@@ -256,7 +257,7 @@ func validateOnly(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateServiceChange refuses what cannot change.
+// validateServiceChange rejects changes of immutable fields.
 func validateServiceChange(sp, old *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if old.Type != corev1.ServiceTypeExternalName && sp.Type != corev1.ServiceTypeExternalName && old.ClusterIP != "" && sp.ClusterIP != old.ClusterIP {

@@ -12,33 +12,33 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// store holds the objects of a kind and what became of them.
+// store holds the objects of a kind and their event history.
 type store struct {
 	objects map[string]object
-	// order are the keys, sorted; nil if a key came or went.
+	// order caches the sorted keys; nil if stale.
 	order []string
-	// events are what happened, oldest first; forgotten is how many before them are dropped, and
-	// since the version of the last of those: a watch cannot start before it.
+	// events are the retained events, oldest first; forgotten counts dropped ones, and since is the
+	// version of the last of those: a watch cannot start before it.
 	events    []event
 	forgotten int
 	since     uint64
 	watchers  map[*watcher]struct{}
 }
 
-// event is a change of an object: what it became, and what it was.
+// event is a change of an object.
 type event struct {
 	kind    watch.EventType
 	version uint64
 	at      time.Time
 	is, was object
-	why     *metav1.Status // of an error
+	why     *metav1.Status // for error events
 }
 
 func newStore() *store {
 	return &store{objects: map[string]object{}, watchers: map[*watcher]struct{}{}}
 }
 
-// keys returns them in the order in which lists show objects.
+// keys returns the keys in list order.
 func (st *store) keys() []string {
 	if st.order == nil {
 		st.order = make([]string, 0, len(st.objects))
@@ -53,7 +53,7 @@ func (st *store) keys() []string {
 // sortable orders namespaces before names.
 func sortable(k string) string { return strings.Replace(k, "/", "\x00", 1) }
 
-// commit writes an object, whose version it sets, and tells the watches.
+// commit writes an object with a new version and wakes the watches.
 func (s *Server) commit(k *kind, next, before object, how watch.EventType) {
 	st := s.stores[k]
 	s.version++
@@ -76,7 +76,7 @@ func (s *Server) commit(k *kind, next, before object, how watch.EventType) {
 	}
 }
 
-// forget drops the oldest events.
+// forget drops the n oldest events.
 func (st *store) forget(n int) {
 	if n == 0 {
 		return
@@ -86,8 +86,8 @@ func (st *store) forget(n int) {
 	st.forgotten += n
 }
 
-// after returns the number of the first event that is newer than a version, counted from the
-// first that ever was; false if some of those are forgotten.
+// after returns the index of the first event newer than a version, counting dropped ones; false if
+// it was dropped.
 func (st *store) after(version uint64) (int, bool) {
 	if version < st.since {
 		return 0, false

@@ -18,20 +18,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What a client gets instead of an answer.
+// Connection errors.
 var (
 	errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	errReset   = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// transport is the way of one client to the server.
+// transport connects one client to the server.
 type transport struct {
 	s      *Server
 	client string
 }
 
-// Transport returns the way of a client to the server, without sockets: it answers in the
-// caller's goroutine. The name stands in the log, and faults can be meant for it.
+// Transport returns an in-memory transport that serves requests in the caller's goroutine. The
+// client's name appears in the log and selects faults.
 func (s *Server) Transport(client string) http.RoundTripper { return &transport{s, client} }
 
 // RoundTrip implements http.RoundTripper.
@@ -72,7 +72,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(req, status, info.MediaType, io.NopCloser(&out)), nil
 }
 
-// read returns what a client sends, as a transport has to: all of it, and closed.
+// read reads and closes the request body, as transports must.
 func read(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
@@ -81,7 +81,7 @@ func read(req *http.Request) ([]byte, error) {
 	return body, errors.Join(err, req.Body.Close())
 }
 
-// refused answers with an error, or gives none if the connection was lost.
+// refused returns an error response, or the error itself for a lost connection.
 func (t *transport) refused(req *http.Request, r *request, err error) (*http.Response, error) {
 	if errors.Is(err, errNoPath) {
 		t.s.note(r, http.StatusNotFound, err)
@@ -116,7 +116,7 @@ func answer(req *http.Request, code int, contentType string, body io.ReadCloser)
 	}
 }
 
-// serve does what a request asks for, and returns the answer and its format.
+// serve processes a request and returns the response and its format.
 func (s *Server) serve(r *request) (runtime.SerializerInfo, runtime.Object, int, error) {
 	if r.verb == verbDiscover {
 		o, err := s.discover(strings.Trim(r.path, "/"))
@@ -135,7 +135,7 @@ func (s *Server) serve(r *request) (runtime.SerializerInfo, runtime.Object, int,
 	return info, o, status, nil
 }
 
-// do is called with the lock.
+// do dispatches a request. Requires the lock.
 func (s *Server) do(r *request) (o runtime.Object, status int, err error) {
 	switch r.verb {
 	case verbGet:

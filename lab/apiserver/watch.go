@@ -20,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// bookmarkEvery is how often a watch says how far it is.
+// bookmarkEvery is the interval of bookmarks.
 const bookmarkEvery = time.Minute
 
-// watcher is a watch: the body of its answer, and a place in the events of a kind. Whoever reads
-// it waits; nothing else does.
+// watcher is a watch: its response body and its position in the events of a kind. Only its reader
+// blocks.
 type watcher struct {
 	s        *Server
 	ctx      context.Context
@@ -36,10 +36,10 @@ type watcher struct {
 
 	wake, ended chan struct{}
 	end         sync.Once
-	// deadline is when the server ends it, and marks when it says how far it is; zero is never.
+	// deadline is the end of the watch, and marks the time of the next bookmark; zero is never.
 	deadline, marks time.Time
 
-	// What follows is the reader's, but for failed, which the server's lock guards.
+	// The reader owns the fields below, except failed, which the server's lock guards.
 	pending bytes.Buffer
 	frames  io.Writer
 	initial []event
@@ -50,7 +50,7 @@ type watcher struct {
 
 var errClosed = errors.New("the watch is closed")
 
-// watch begins a watch.
+// watch starts a watch.
 func (s *Server) watch(ctx context.Context, r *request) (*watcher, error) {
 	sel, err := selected(r)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) watch(ctx context.Context, r *request) (*watcher, error) {
 	return w, nil
 }
 
-// timeout is how long a watch lasts whose client does not say.
+// timeout returns how long a watch lasts.
 func timeout(r *request) time.Duration {
 	if n, err := strconv.Atoi(r.query.Get("timeoutSeconds")); err == nil && n > 0 {
 		return time.Duration(n) * time.Second
@@ -88,7 +88,7 @@ func timeout(r *request) time.Duration {
 	return 30*time.Minute + rand.N(30*time.Minute) //nolint:gosec // as servers spread their load
 }
 
-// begin finds the place where it starts.
+// begin determines the watch's starting position.
 func (w *watcher) begin() error {
 	s, st := w.s, w.s.stores[w.r.kind]
 	version, err := versionOf(w.r.query.Get("resourceVersion"))
@@ -122,7 +122,7 @@ func (w *watcher) begin() error {
 	return nil
 }
 
-// state are the objects there are, as if they came now.
+// state returns the current objects as ADDED events.
 func (w *watcher) state() []event {
 	st := w.s.stores[w.r.kind]
 	var all []event
@@ -138,7 +138,7 @@ func expired(version, since uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, since))
 }
 
-// wakes the reader. It is called with the server's lock.
+// wakes wakes the reader. Requires the server's lock.
 func (w *watcher) wakes() {
 	select {
 	case w.wake <- struct{}{}:
@@ -157,7 +157,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// Read implements io.Reader. It waits for the next event.
+// Read implements io.Reader. It blocks until the next event.
 func (w *watcher) Read(p []byte) (int, error) {
 	for {
 		if w.pending.Len() > 0 {
@@ -196,7 +196,7 @@ func (w *watcher) wait(until time.Time) error {
 	return nil
 }
 
-// take returns the next event that is due; one of no kind if none is, and until when.
+// take returns the next due event, or an empty event and the time to wait for.
 func (w *watcher) take() (event, time.Time, error) {
 	s := w.s
 	s.mu.Lock()
@@ -251,8 +251,7 @@ func sooner(a, b time.Time) time.Time {
 	return b
 }
 
-// fails ends the watch: with an event that says why if the server does, else as a connection
-// that is lost.
+// fails ends the watch with an error event, or a connection error.
 func (w *watcher) fails() (event, time.Time, error) {
 	err := w.failed
 	if said, ok := errors.AsType[*apierrors.StatusError](err); ok {
@@ -264,8 +263,7 @@ func (w *watcher) fails() (event, time.Time, error) {
 	return event{}, time.Time{}, err
 }
 
-// sees returns the event as a watch with this selection has it: an object that is selected no
-// more has gone.
+// sees returns the event as this selection sees it: an object that no longer matches is deleted.
 func (w *watcher) sees(e event) (event, bool) {
 	is := e.kind != watch.Deleted && w.sel.matches(e.is)
 	was := e.was != nil && w.sel.matches(e.was)
@@ -275,7 +273,7 @@ func (w *watcher) sees(e event) (event, bool) {
 	case is:
 		e.kind = watch.Added
 	case was:
-		if e.kind != watch.Deleted { // it shows what was selected, and which write ended that
+		if e.kind != watch.Deleted { // the last matching state, with the version of the write that ended it
 			gone := copyOf(e.was)
 			gone.SetResourceVersion(strconv.FormatUint(e.version, 10))
 			e.is = gone
@@ -285,7 +283,7 @@ func (w *watcher) sees(e event) (event, bool) {
 	return e, is || was
 }
 
-// encode writes an event for the client to read.
+// encode writes an event to the response.
 func (w *watcher) encode(e event) error {
 	var o runtime.Object = e.is
 	switch {
@@ -304,7 +302,7 @@ func (w *watcher) encode(e event) error {
 	return w.info.StreamSerializer.Encode(&frame, w.frames)
 }
 
-// bookmark says how far the watch is; the one without a time, that what there was is complete.
+// bookmark returns a bookmark; without a time it marks the end of the initial events.
 func (w *watcher) bookmark(e event) runtime.Object {
 	o := w.r.kind.empty()
 	o.SetResourceVersion(strconv.FormatUint(e.version, 10))
@@ -317,7 +315,7 @@ func (w *watcher) bookmark(e event) runtime.Object {
 	return o
 }
 
-// breakWatches has those that are chosen fail. It is called with the lock.
+// breakWatches makes matching watches fail. Requires the lock.
 func (s *Server) breakWatches(chosen func(*watcher) bool, with error) int {
 	n := 0
 	for _, st := range s.stores {

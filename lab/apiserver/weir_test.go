@@ -63,7 +63,7 @@ func TestManagerListsAndWatchesInVirtualTime(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(3 * time.Hour) // watches end, and go on
+		time.Sleep(3 * time.Hour) // watches expire and restart
 		svc := &corev1.Service{}
 		if err := mgr.GetClient().Get(ctx, client.ObjectKey{Namespace: "default", Name: "web"}, svc); err != nil {
 			t.Fatal(err)

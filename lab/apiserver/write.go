@@ -34,12 +34,12 @@ func (s *Server) create(r *request, next object) (object, error) {
 	return s.insert(r, next)
 }
 
-// unexplained is an error that the API server gives no reason for.
+// unexplained returns an error without a reason, as the API server does here.
 func unexplained(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }
 
-// insert is the part of create that does not ask who owns which field.
+// insert creates an object with its field ownership set.
 func (s *Server) insert(r *request, next object) (object, error) {
 	k := r.kind
 	generated := next.GetName() == "" && next.GetGenerateName() != ""
@@ -76,7 +76,7 @@ func (s *Server) insert(r *request, next object) (object, error) {
 	return next, nil
 }
 
-// placed puts an object into the namespace of its request, which has to be there.
+// placed sets the request's namespace, which must exist.
 func (s *Server) placed(r *request, next object) error {
 	if next.GetNamespace() == "" {
 		next.SetNamespace(r.namespace)
@@ -102,7 +102,7 @@ func (s *Server) placed(r *request, next object) error {
 	return err
 }
 
-// check refuses what is no good, and gives what only one object can have.
+// check validates an object and allocates unique values.
 func (s *Server) check(r *request, next, before object) error {
 	k := r.kind
 	meta := field.NewPath("metadata")
@@ -160,7 +160,7 @@ func (s *Server) update(r *request) (object, int, error) {
 	return o, http.StatusOK, err
 }
 
-// replace stores what becomes of an object, unless that is what there is.
+// replace stores a changed object; no-op writes store nothing.
 func (s *Server) replace(r *request, next, live object) (object, error) {
 	k := r.kind
 	if err := current(r, next, live); err != nil {
@@ -203,7 +203,7 @@ func (s *Server) replace(r *request, next, live object) (object, error) {
 	return next, nil
 }
 
-// current refuses a write that is meant for another object, or for an older form of this one.
+// current rejects a write with another UID or an outdated version.
 func current(r *request, next, live object) error {
 	k := r.kind
 	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
@@ -223,7 +223,7 @@ func current(r *request, next, live object) error {
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// sameTimes leaves the times of ownership as they were if nothing else about it is new.
+// sameTimes retains the ownership timestamps if nothing else in it changed.
 func sameTimes(next, live object) {
 	a, b := slices.Clone(next.GetManagedFields()), live.GetManagedFields()
 	if len(a) != len(b) {
@@ -237,8 +237,7 @@ func sameTimes(next, live object) {
 	}
 }
 
-// gone takes an object away, and returns it as its watches are told of it: as it was, with the
-// version of its end.
+// gone deletes an object and returns the final state that watches receive.
 func (s *Server) gone(k *kind, live object) object {
 	last := copyOf(live)
 	s.commit(k, last, live, watch.Deleted)

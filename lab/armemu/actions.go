@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// An action is what a POST below a resource asks for.
+// action is a POST operation on a resource.
 type action struct {
-	name string // as in the path, e.g. manualupgrade; case does not matter
-	// permission is its name in the action that the caller has to be allowed.
+	name string // as in the path, e.g. manualupgrade; case-insensitive
+	// permission is the operation's name in the required Azure RBAC action.
 	permission string
 	takes      spread
-	// plan is the proposal of it, and which machines of a scale set take part.
+	// plan returns the proposed body and the scale set instances that take part.
 	plan func(e *Emulator, agg *aggregate, body fields) (root fields, machines []*aggregate, problem *Problem)
 }
 
-// The actions. That a machine of a scale set is stopped and started by itself is documented,
-// as are all of them.
+// Azure documents all of these, and that scale set instances can be stopped and started
+// individually.
 var (
 	manualUpgrade = &action{name: "manualupgrade", permission: "manualUpgrade", takes: upgraded, plan: (*Emulator).planUpgrade}
 	deallocate    = &action{name: "deallocate", permission: "deallocate", takes: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
@@ -31,7 +31,7 @@ var (
 	}}
 )
 
-// actionOn returns the action of that name on resources of a type; nil if there is none.
+// actionOn returns the named action of a resource type, or nil.
 func actionOn(kind *rootKind, name string) *action {
 	var all []*action
 	switch kind {
@@ -47,7 +47,7 @@ func actionOn(kind *rootKind, name string) *action {
 	return all[i]
 }
 
-// act accepts an action: 202, with an operation and a result to poll.
+// act accepts an action with 202, an operation and a result to poll.
 func (e *Emulator) act(x *exchange) *Problem {
 	agg := e.aggregates[x.route.id.rootKey()]
 	body := fields{}
@@ -73,8 +73,8 @@ func (e *Emulator) act(x *exchange) *Problem {
 	return nil
 }
 
-// refuseConcurrent is what a write or an action meets while another runs. Of a scale set and
-// its machines Compute refuses it, whatever else overlaps; two machines are two.
+// refuseConcurrent rejects a request that overlaps a running operation. Compute always rejects
+// overlaps on a scale set and its instances; two instances do not overlap.
 func (e *Emulator) refuseConcurrent(x *exchange, agg *aggregate) *Problem {
 	id := x.route.id
 	if x.route.kind == KindDelete || id.root != scaleSetKind && id.root != instanceKind {
@@ -99,7 +99,7 @@ func (e *Emulator) refuseConcurrent(x *exchange, agg *aggregate) *Problem {
 	}
 }
 
-// instanceIDs reads the machines that an action names: all of them by "*".
+// instanceIDs returns the instances that an action names; "*" selects all.
 func (e *Emulator) instanceIDs(set resourceID, body fields) ([]*aggregate, *Problem) {
 	list, ok := body["instanceIds"].([]any)
 	if !ok || len(list) == 0 {

@@ -14,9 +14,9 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Admin returns the handler of the admin API under /_emu/. Whoever reaches it
-// can read and change everything, so it belongs on a listener of its own on a
-// loopback address. docs/reference/emulator.md describes it.
+// Admin returns the handler of the admin API under /_emu/, described in docs/reference/emulator.md.
+// It has full read and write access and no authentication: serve it on a separate loopback
+// listener.
 func (e *Emulator) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /_emu/healthz", func(w http.ResponseWriter, _ *http.Request) { reply200(w, fields{"status": "ok"}) })
@@ -49,10 +49,10 @@ func (e *Emulator) Admin() http.Handler {
 	return mux
 }
 
-// maxAdminBody bounds what a PUT may carry, in bytes.
+// maxAdminBody limits a request body, in bytes.
 const maxAdminBody = 64 << 20
 
-// replace is a handler that hands the request's body on: 204, or 400 with the
+// replace returns a handler that passes the request body to a function: 204, or 400 with the
 // reason.
 func replace(with func([]byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
@@ -88,10 +88,10 @@ func (e *Emulator) adminCalls(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
-	_ = WriteCalls(w, e.Calls(keep...)) // a reader that has gone away misses the rest
+	_ = WriteCalls(w, e.Calls(keep...)) // a disconnected reader loses the rest
 }
 
-// callFilters reads the query of GET /_emu/calls.
+// callFilters parses the query of GET /_emu/calls.
 func callFilters(query url.Values) ([]func(Call) bool, error) {
 	var keep []func(Call) bool
 	for name := range query {
@@ -120,7 +120,7 @@ func callFilters(query url.Values) ([]func(Call) bool, error) {
 	return keep, nil
 }
 
-// parseSince takes a time, or the sequence number of the last call seen.
+// parseSince parses a time or the sequence number of the last call seen.
 func parseSince(value string) (func(Call) bool, error) {
 	if seq, err := strconv.ParseUint(value, 10, 64); err == nil {
 		return func(c Call) bool { return c.Seq > seq }, nil
@@ -132,7 +132,7 @@ func parseSince(value string) (func(Call) bool, error) {
 	return Since(t), nil
 }
 
-// settings are what PUT /_emu/config changes; absent ones stay.
+// settings are the fields of PUT /_emu/config; absent fields keep their value.
 type settings struct {
 	Behaviour    *behaviour.Behaviour `json:"behaviour,omitempty"`
 	Latency      *Latency             `json:"latency,omitempty"`
@@ -165,7 +165,7 @@ func (e *Emulator) configure(body []byte) error {
 		}
 	}
 	if want.Behaviour != nil {
-		return e.SetBehaviour(*want.Behaviour) // its answers were checked when it was read
+		return e.SetBehaviour(*want.Behaviour) // validated when decoded
 	}
 	return nil
 }

@@ -18,8 +18,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// statesOf returns the addresses of a pool with their admin states, as the SDK
-// reads them.
+// statesOf returns the addresses of a pool with their admin states, read with the SDK.
 func statesOf(t testing.TB, emu *armemu.Emulator, id string) string {
 	t.Helper()
 	raw, ok := emu.Get(id)
@@ -47,8 +46,8 @@ func entry(name, target, state string) string {
 
 func ip(last int) string { return fmt.Sprintf(`"ipAddress":"10.0.0.%d"`, last) }
 
-// Admin states are taken from a PUT of the pool and from one of its load
-// balancer, and a PUT that leaves one out takes it back.
+// Admin states are stored from a PUT of the pool or its load balancer, and removed by a PUT that
+// omits them.
 func TestAdminStateIsStored(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	write := func(id, body string, status int) {
@@ -80,9 +79,8 @@ func TestAdminStateIsStored(t *testing.T) {
 
 const setNIC = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/s/virtualMachines/0/networkInterfaces/n/ipConfigurations/ip"
 
-// A pool that interfaces have joined shows an address for each. Who is in it is
-// not for the pool's writers to say, but the admin states are, by the reference
-// or by the name; what a write of the load balancer leaves out has none.
+// A pool of network interfaces shows an address for each. Pool writes cannot change its members,
+// but set admin states by reference or by name; a write of the load balancer removes omitted ones.
 func TestAdminStateOfInterfaces(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	withInterface(t, emu)
@@ -129,7 +127,7 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 	}
 }
 
-// A scale set's interface has a GUID for a name, always the same one.
+// A scale set's interface has a stable GUID as its name.
 func TestEntryOfAScaleSet(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+setNIC+`"}]}}`)
@@ -145,8 +143,8 @@ func TestEntryOfAScaleSet(t *testing.T) {
 	}
 }
 
-// The data plane knows an interface by its private address; one that is not
-// modelled never dies.
+// The data plane finds an interface by its private address; an interface that is not modeled never
+// dies.
 func TestNewFlowsToInterfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowStory(t, twoProbes, armemu.Options{})
@@ -175,8 +173,8 @@ func TestNewFlowsToInterfaces(t *testing.T) {
 	})
 }
 
-// Operations that end between two looks take effect in the order of their ends,
-// not of their starts: the interface goes after 5 s, the failed write after 27.
+// Operations that end between two reads take effect in the order of their ends: the interface is deleted
+// after 5 s, the failed write after 27.
 func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
@@ -199,7 +197,7 @@ func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	})
 }
 
-// A pool of interfaces that are not modelled has addresses without an IP.
+// Addresses of interfaces that are not modeled have no IP.
 func TestNewFlowsToUnknownInterfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowStory(t, twoProbes, armemu.Options{})

@@ -15,25 +15,23 @@ const (
 	stateFailed    = "Failed"
 )
 
-// An aggregate is one versioned resource, such as a load balancer with all its
-// children or a virtual network with its subnets.
+// aggregate is one resource with its own etag, such as a load balancer with its children.
 type aggregate struct {
 	id   resourceID
-	body fields // as stored: without ids, etags, states and back-references
+	body fields // as stored: without IDs, etags, states and back-references
 	etag string
-	// guid is the resourceGuid.
 	guid string
-	// state is the provisioning state of the resource last written; touched is
-	// that resource. All others are Succeeded.
+	// state is the provisioning state of touched, the resource last written; all others are
+	// Succeeded.
 	state   string
 	touched resourceID
 	op      *operation // running, or nil
 	last    string     // name of the last operation
-	// model names the model that a machine of a scale set was given last.
+	// model is the scale set model last applied to an instance.
 	model string
 }
 
-// has tells whether the aggregate holds the resource.
+// has reports whether the aggregate contains the resource.
 func (a *aggregate) has(id resourceID) bool {
 	return id.child == nil || findChild(a.body, id) != nil
 }
@@ -46,8 +44,7 @@ func findChild(root fields, id resourceID) fields {
 	return nil
 }
 
-// withChildBody returns root with that child put in its place or at the end; a
-// nil body removes it.
+// withChildBody returns root with the child replaced or appended; a nil body removes it.
 func withChildBody(root fields, id resourceID, body fields) fields {
 	list := objects(properties(root), id.child.collection)
 	i := indexByName(list, id.childName)
@@ -62,7 +59,7 @@ func withChildBody(root fields, id resourceID, body fields) fields {
 	return with(root, "properties", with(properties(root), id.child.collection, array(list)))
 }
 
-// keepServerState carries what a write cannot change from before into after.
+// keepServerState copies server-managed state from before to after.
 func keepServerState(kind *rootKind, before, after fields) fields {
 	for _, key := range kind.kept {
 		if v, ok := properties(before)[key]; ok {
@@ -100,7 +97,7 @@ func keepProperties(k *childKind, before, after fields) fields {
 	return after
 }
 
-// render returns the resource as an answer shows it.
+// render returns the resource as a response shows it.
 func (a *aggregate) render(id resourceID, from *links) fields {
 	back := backReferences(a)
 	if id.child != nil {
@@ -153,8 +150,7 @@ func (a *aggregate) renderAddress(pool resourceID, addr fields, state string) fi
 	return out
 }
 
-// stateOf: a write of the root touches all its children, a write of a child
-// touches the child and the root.
+// stateOf: writing the root touches all children; writing a child touches the child and the root.
 func (a *aggregate) stateOf(id resourceID) string {
 	if id.child == nil {
 		if a.touched.child != nil && a.state == stateDeleting {
@@ -168,8 +164,7 @@ func (a *aggregate) stateOf(id resourceID) string {
 	return stateSucceeded
 }
 
-// backReferences finds, by lower-cased id, which rules name which pools,
-// frontends and probes.
+// backReferences returns the rules that reference each pool, frontend and probe, by lower-cased ID.
 func backReferences(a *aggregate) map[string]fields {
 	back := map[string]fields{}
 	for _, collection := range []string{lbRules, outRules, natRules, natPools} {
@@ -191,9 +186,8 @@ func backReferences(a *aggregate) map[string]fields {
 	return back
 }
 
-// referencedIDs is the set of lower-cased ids that a child of a load balancer
-// names. A rule that names its pool twice, as backendAddressPool and in
-// backendAddressPools, refers to it once.
+// referencedIDs returns the lower-cased IDs that a child of a load balancer references. A pool
+// named in both backendAddressPool and backendAddressPools counts once.
 func referencedIDs(child fields) map[string]bool {
 	ids := map[string]bool{}
 	for _, key := range references {

@@ -11,20 +11,20 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Overlaps are the answers to a write that overlaps another, in the order of the documentation;
-// mixed is some of them by turns.
+// Overlaps returns the behaviors for overlapping writes in documentation order; Mixed alternates
+// between some of them.
 func Overlaps() []behaviour.Answer {
 	return []behaviour.Answer{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict}
 }
 
-// Behaviour returns how requests are answered now; it knows all.
+// Behaviour returns the current behavior with every question answered.
 func (e *Emulator) Behaviour() behaviour.Behaviour {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.opts.Behaviour
 }
 
-// SetBehaviour changes how requests to come are answered; what b does not know stays as it is.
+// SetBehaviour changes the behavior for future requests; unset answers keep their value.
 func (e *Emulator) SetBehaviour(b behaviour.Behaviour) error {
 	for i, q := range behaviour.Questions() {
 		if _, err := b.With(q.Name, b.Get(i)); err != nil {
@@ -37,8 +37,8 @@ func (e *Emulator) SetBehaviour(b behaviour.Behaviour) error {
 	return nil
 }
 
-// ParseBehaviour reads the key behaviour of a JSON object, such as a probe's report, whose
-// other keys are for other readers.
+// ParseBehaviour reads the key behaviour of a JSON object, such as a probe report, and ignores
+// other keys.
 func ParseBehaviour(text []byte) (behaviour.Behaviour, error) {
 	var report struct {
 		Behaviour *behaviour.Behaviour `json:"behaviour"`
@@ -52,8 +52,8 @@ func ParseBehaviour(text []byte) (behaviour.Behaviour, error) {
 	return *report.Behaviour, nil
 }
 
-// inlineEntries are the addresses of a pool after a PUT of its load balancer: had are those
-// of the pool that is there, sent those of the body.
+// inlineEntries returns the addresses of a pool after a PUT of its load balancer, from the stored
+// addresses (had) and those in the body (sent).
 func inlineEntries(b behaviour.Behaviour, isNew bool, had, sent []fields) []fields {
 	addressesIgnored, statesIgnored := b.WholeWriteAddresses == behaviour.Ignored, b.WholeWriteAdminStates == behaviour.Ignored
 	switch {
@@ -71,7 +71,7 @@ func inlineEntries(b behaviour.Behaviour, isNew bool, had, sent []fields) []fiel
 	return sent
 }
 
-// withStatesOf returns the addresses with the admin states that the same ones have in other.
+// withStatesOf returns the addresses with the admin states that other has for them.
 func withStatesOf(list, other []fields) []fields {
 	states := map[string]fields{}
 	for _, a := range other {
@@ -93,7 +93,7 @@ func withStatesOf(list, other []fields) []fields {
 	return out
 }
 
-// target is what an address stands for: an IP address, an IP configuration, or its own name.
+// target identifies an address by its IP address, its IP configuration, or its name.
 func target(a fields) string {
 	props := properties(a)
 	for _, to := range []string{text(props, "ipAddress"), nicOf(a), reference(props, "loadBalancerFrontendIPConfiguration")} {
@@ -104,7 +104,7 @@ func target(a fields) string {
 	return "name " + text(a, "name")
 }
 
-// overlapNow is the policy for the request at hand. Mixed draws one of the three that differ
+// overlapNow returns the overlap policy for this request. Mixed picks one of the three that differ
 // on the wire.
 func (e *Emulator) overlapNow() behaviour.Answer {
 	policy := e.opts.Behaviour.Overlap
@@ -114,7 +114,7 @@ func (e *Emulator) overlapNow() behaviour.Answer {
 	return policy
 }
 
-// heeded are If-Match and If-None-Match of a write, as far as they count for it.
+// heeded returns the If-Match and If-None-Match values that apply to a write.
 func (e *Emulator) heeded(x *exchange) (match, noneMatch string) {
 	match, noneMatch = x.req.Header.Get("If-Match"), x.req.Header.Get("If-None-Match")
 	if x.route.kind != KindPut || x.route.id.root != loadBalancerKind {
@@ -129,7 +129,7 @@ func (e *Emulator) heeded(x *exchange) (match, noneMatch string) {
 	return match, noneMatch
 }
 
-// QuestionsMarkdown renders what is not known for the reference.
+// QuestionsMarkdown renders the open questions about Azure for the reference documentation.
 func QuestionsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| Question | Answers, the assumed one first | Because of |\n|---|---|---|\n")

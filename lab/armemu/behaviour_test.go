@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// A PUT of the load balancer is answered as if all was well, whatever it does to the pools:
-// web holds a and b (Up), and the body has a (Down) and c in web and in a pool that is new.
+// A PUT of the load balancer always reports success: web holds a and b (Up), and the body has a
+// (Down) and c in web and in a new pool.
 func TestWholeWrites(t *testing.T) {
 	for _, row := range []struct {
 		addresses, states, pools behaviour.Answer
@@ -44,7 +44,7 @@ func TestWholeWrites(t *testing.T) {
 	}
 }
 
-// Admin states of interfaces' entries go by the same answer, those that nobody has set too.
+// The same answer covers admin states of interface entries, even unset ones.
 func TestWholeWriteOfInterfacesStates(t *testing.T) {
 	for answer, want := range map[behaviour.Answer]string{behaviour.Taken: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-"} {
 		emu := newCloud(t, armemu.Options{Behaviour: behaviour.Behaviour{WholeWriteAddresses: behaviour.Ignored, WholeWriteAdminStates: answer}})
@@ -59,7 +59,7 @@ func TestWholeWriteOfInterfacesStates(t *testing.T) {
 	}
 }
 
-// Preconditions that are ignored are those of pools and load balancers alone.
+// Only pools and load balancers ignore preconditions.
 func TestIgnoredPreconditions(t *testing.T) {
 	ignored := behaviour.Behaviour{PoolIfMatch: behaviour.Ignored, IfNoneMatch: behaviour.Ignored}
 	for _, row := range []struct {
@@ -84,7 +84,7 @@ func TestIgnoredPreconditions(t *testing.T) {
 	}
 }
 
-// What SetBehaviour does not know stays; what is no answer changes nothing.
+// SetBehaviour retains unset answers; an invalid answer changes nothing.
 func TestSetBehaviour(t *testing.T) {
 	emu := armemu.New(armemu.Options{Behaviour: behaviour.Behaviour{PoolIfMatch: behaviour.Ignored}})
 	if err := emu.SetBehaviour(behaviour.Behaviour{Overlap: behaviour.Lock}); err != nil {
@@ -116,7 +116,7 @@ func TestParseBehaviour(t *testing.T) {
 	}
 }
 
-// The reference shows the questions as they are.
+// The reference documentation lists the current questions.
 func TestReferenceShowsTheQuestions(t *testing.T) {
 	referencepage.Shows(t, "../../docs/reference/emulator.md", "questions", armemu.QuestionsMarkdown())
 }

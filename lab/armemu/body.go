@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// fields is a JSON object. Bodies that are stored are never changed in place:
-// a write copies along the path that it changes, so that an older version can
-// be kept by keeping a pointer.
+// fields is a JSON object. Stored bodies are immutable: a write copies along the changed path, so a
+// pointer is enough to retain an older version.
 type fields = map[string]any
 
 func object(m fields, key string) fields {
@@ -30,7 +29,7 @@ func text(m fields, key string) string {
 
 func properties(m fields) fields { return object(m, "properties") }
 
-// objects returns the objects of an array property; absent and null are empty.
+// objects returns the objects of an array property, or none if it is absent or null.
 func objects(m fields, key string) []fields {
 	list, _ := m[key].([]any)
 	out := make([]fields, 0, len(list))
@@ -50,7 +49,7 @@ func array(list []fields) []any {
 	return out
 }
 
-// with returns a copy of m in which key is v.
+// with returns a copy of m with key set to v.
 func with(m fields, key string, v any) fields {
 	c := maps.Clone(m)
 	if c == nil {
@@ -66,7 +65,7 @@ func indexByName(list []fields, name string) int {
 	return slices.IndexFunc(list, func(o fields) bool { return sameName(text(o, "name"), name) })
 }
 
-// parseBody decodes one JSON object and keeps numbers as they were written.
+// parseBody decodes one JSON object and preserves numbers as written.
 func parseBody(raw []byte) (fields, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -83,8 +82,8 @@ func parseBody(raw []byte) (fields, error) {
 	return m, nil
 }
 
-// checkShape refuses bodies whose known properties have another JSON type, so
-// that rules and rendering need not ask.
+// checkShape rejects known properties of the wrong JSON type, so rules and rendering need no type
+// checks.
 func checkShape(id resourceID, body fields) error {
 	if id.child != nil {
 		return checkChildShape(id.child, body, id.child.collection)
@@ -162,8 +161,7 @@ func wantObjects(m fields, key, where string) error {
 	return nil
 }
 
-// clean takes a body that was just decoded, drops what only the server may set
-// and returns it as it is stored.
+// clean removes server-managed properties from a decoded body and returns the stored form.
 func (e *Emulator) clean(id resourceID, body fields) fields {
 	if id.child != nil {
 		return e.cleanChild(id.child, body, id.childName)
@@ -175,7 +173,7 @@ func (e *Emulator) clean(id resourceID, body fields) fields {
 		props["dnsSettings"] = without(dns, "fqdn")
 	}
 	if os := object(props, "osProfile"); os != nil && id.root == virtualMachineKind {
-		props["osProfile"] = without(os, "adminPassword", "customData") // never shown again
+		props["osProfile"] = without(os, "adminPassword", "customData") // write-only
 	}
 	for _, k := range id.root.children {
 		list := objects(props, k.collection)
@@ -219,8 +217,8 @@ func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
 	return body
 }
 
-// fillDefaults adds what a client left out. A client that compares what it wants
-// with what it reads has to expect that.
+// fillDefaults adds the defaults of omitted properties, so responses differ from what a client
+// sent.
 func fillDefaults(kind *rootKind, body fields) fields {
 	props := filled(properties(body), kind.defaults)
 	for _, k := range kind.children {

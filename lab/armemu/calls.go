@@ -9,40 +9,39 @@ import (
 	"time"
 )
 
-// A Call is one request as the emulator saw and answered it. It carries no
-// header but the ones named here, so no token.
+// Call is one request and its response. It records no other headers, so no token.
 type Call struct {
 	Seq      uint64    `json:"seq"`
 	Time     time.Time `json:"time"`
 	Method   string    `json:"method"`
 	Path     string    `json:"path"`
 	Kind     Kind      `json:"kind"`
-	Resource string    `json:"resource,omitempty"` // ARM id; of a poll, what the operation writes
-	// Actions are what Azure asks the caller to be allowed: the request's own, and one
-	// for each other resource that its body names.
+	Resource string    `json:"resource,omitempty"` // ARM ID; for a poll, the resource that the operation writes
+	// Actions are the required Azure RBAC actions: the request's own, and one for each other
+	// resource that its body references.
 	Actions []string `json:"actions,omitempty"`
-	// EtagBefore and EtagAfter are those of the whole load balancer (or other
-	// resource that is not a child), around this request.
+	// EtagBefore and EtagAfter are the etags of the root resource, e.g. the load balancer, around
+	// this request.
 	EtagBefore      string `json:"etagBefore,omitempty"`
 	EtagAfter       string `json:"etagAfter,omitempty"`
 	IfMatch         string `json:"ifMatch,omitempty"`
-	Status          int    `json:"status"` // 0 when the connection was dropped
+	Status          int    `json:"status"` // 0 if the connection was dropped
 	ErrorCode       string `json:"errorCode,omitempty"`
 	Dropped         bool   `json:"dropped,omitempty"`
 	Fault           string `json:"fault,omitempty"`     // rule that fired
 	Operation       string `json:"operation,omitempty"` // started or polled
-	Early           string `json:"early,omitempty"`     // how long before a Retry-After that the path had answered
+	Early           string `json:"early,omitempty"`     // time left of a Retry-After returned for this path
 	ClientRequestID string `json:"clientRequestId,omitempty"`
 }
 
-// Stats count calls since the start or the last ClearCalls.
+// Stats counts calls since the start or the last ClearCalls.
 type Stats struct {
 	Calls        int `json:"calls"`
 	Reads        int `json:"reads"` // get and list
 	Writes       int `json:"writes"`
 	Deletes      int `json:"deletes"`
 	Polls        int `json:"polls"`
-	ClientErrors int `json:"clientErrors"` // 4xx, throttled ones included
+	ClientErrors int `json:"clientErrors"` // 4xx, including throttled
 	ServerErrors int `json:"serverErrors"`
 	Throttled    int `json:"throttled"` // 429
 	Conflicts    int `json:"conflicts"` // 409 and 412
@@ -52,13 +51,13 @@ type Stats struct {
 }
 
 type callLog struct {
-	limit   int // 0 keeps all
+	limit   int // 0 retains all
 	entries []Call
 	seq     uint64
 	stats   Stats
 }
 
-// before notes what is known of the call before the stages that need the lock.
+// before records the request before the stages that need the lock.
 func (x *exchange) before(e *Emulator) {
 	x.call.Time, x.call.Method, x.call.Path = x.now, x.req.Method, x.req.URL.EscapedPath()
 	x.call.Kind, x.call.Resource = x.route.kind, x.route.resource()
@@ -77,7 +76,7 @@ func (l *callLog) add(c Call) {
 	c.Seq = l.seq
 	l.stats.count(c)
 	l.entries = append(l.entries, c)
-	// Dropping the front in blocks keeps adding cheap.
+	// Trimming in blocks makes add amortized O(1).
 	if l.limit > 0 && len(l.entries) >= 2*l.limit {
 		l.entries = append([]Call(nil), l.entries[len(l.entries)-l.limit:]...)
 	}
@@ -119,8 +118,7 @@ func (s *Stats) count(c Call) {
 	}
 }
 
-// Calls returns the log, oldest first, restricted to the calls that satisfy all
-// predicates. The slice is the caller's.
+// Calls returns a copy of the log, oldest first, with the calls that satisfy all predicates.
 func (e *Emulator) Calls(keep ...func(Call) bool) []Call {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -137,7 +135,7 @@ next:
 	return out
 }
 
-// OfKind keeps calls of these kinds.
+// OfKind matches calls of these kinds.
 func OfKind(kinds ...Kind) func(Call) bool {
 	return func(c Call) bool {
 		for _, k := range kinds {
@@ -149,11 +147,10 @@ func OfKind(kinds ...Kind) func(Call) bool {
 	}
 }
 
-// Since keeps calls at or after t.
+// Since matches calls at or after t.
 func Since(t time.Time) func(Call) bool { return func(c Call) bool { return !c.Time.Before(t) } }
 
-// ClearCalls empties the log and sets the statistics to zero. Sequence numbers
-// go on.
+// ClearCalls empties the log and resets the statistics, but not the sequence numbers.
 func (e *Emulator) ClearCalls() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -34,8 +34,8 @@ const (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newCloud has a virtual network and a Standard load balancer with the empty
-// pool web, which a rule uses, and the unused pool spare.
+// newCloud has a virtual network and a Standard load balancer with the empty pool web, used by a
+// rule, and the unused pool spare.
 func newCloud(t testing.TB, opts armemu.Options) *armemu.Emulator {
 	t.Helper()
 	emu := armemu.New(opts)
@@ -64,7 +64,7 @@ func put(t testing.TB, emu *armemu.Emulator, id, body string) {
 	}
 }
 
-// poolBody is a pool PUT in the virtual network with one address for each IP.
+// poolBody is a pool PUT in the virtual network with one address per IP.
 func poolBody(ips ...string) string {
 	var list []string
 	for _, ip := range ips {
@@ -73,7 +73,7 @@ func poolBody(ips ...string) string {
 	return `{"properties":{"virtualNetwork":{"id":"` + vnetID + `"},"loadBalancerBackendAddresses":[` + strings.Join(list, ",") + `]}}`
 }
 
-// answer is what came back from a bare request.
+// answer is the response to a raw request.
 type answer struct {
 	status int
 	header http.Header
@@ -98,7 +98,7 @@ func (a answer) text(key string) string {
 	return s
 }
 
-// try sends a bare request with a token; headers are pairs of name and value.
+// try sends a raw request with a token; headers are pairs of name and value.
 func try(ctx context.Context, emu *armemu.Emulator, method, target, body string, headers ...string) (answer, error) {
 	if strings.HasPrefix(target, "/") {
 		target = "http://emulator.test" + target
@@ -133,7 +133,7 @@ func send(t testing.TB, emu *armemu.Emulator, method, target, body string, heade
 	return a
 }
 
-// addressesOf returns the IP addresses that the pool shows.
+// addressesOf returns the IP addresses of a pool.
 func addressesOf(t testing.TB, emu *armemu.Emulator, id string) []string {
 	t.Helper()
 	raw, ok := emu.Get(id)
@@ -157,7 +157,7 @@ func (staticToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore
 	return azcore.AccessToken{Token: "token", ExpiresOn: time.Now().Add(24 * time.Hour)}, nil
 }
 
-// sendEtag sends the body's etag as If-Match with a PUT.
+// sendEtag adds the body's etag as If-Match to a PUT.
 type sendEtag struct{}
 
 func (sendEtag) Do(req *policy.Request) (*http.Response, error) {
@@ -176,8 +176,7 @@ func (sendEtag) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// newClients returns the SDK's real clients over the transport, without its
-// retries.
+// newClients returns the SDK's clients on this transport, without retries.
 func newClients(t testing.TB, transport policy.Transporter, endpoint string, perCall ...policy.Policy) *armnetwork.ClientFactory {
 	t.Helper()
 	factory, err := armnetwork.NewClientFactory(subscription, staticToken{}, clientOptions(transport, endpoint, perCall...))

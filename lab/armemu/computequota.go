@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// computeQuotas are how many requests of one sort the compute provider allows in a while. It
-// tells what is left of them; the emulator refuses nobody over them.
+// computeQuotas are the request quotas of the compute provider. The emulator reports what is left
+// but never throttles on them.
 var computeQuotas = []struct {
 	suffix string
 	size   int
 	length time.Duration
 }{{"3Min", 60, 3 * time.Minute}, {"30Min", 300, 30 * time.Minute}}
 
-// countCompute tells what is left of the compute provider's quotas.
+// countCompute reports the remaining compute quota in the response headers.
 func (e *Emulator) countCompute(x *exchange) *Problem {
 	if e.limits.limits == nil || x.route.namespace != compute || x.route.kind == KindPoll || x.route.problem != nil {
 		return nil
@@ -38,7 +38,8 @@ func (e *Emulator) countCompute(x *exchange) *Problem {
 	return nil
 }
 
-// computePolicy names a quota. That of a scale set's PUT is observed, the others are assumed.
+// computePolicy returns the name of a quota. The name for a scale set's PUT is observed, the others
+// are assumed.
 func computePolicy(r route) string {
 	of := r.id.root.operation
 	if r.id.child != nil {

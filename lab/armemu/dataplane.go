@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Who takes new flows: pure functions of what a load balancer was told and of
-// when nodes died. A sentence here that is not Azure's own is marked as assumed
-// in docs/reference/emulator.md.
+// This file models which addresses receive new flows, as pure functions of the load balancer's
+// configuration and of node failures. docs/reference/emulator.md marks assumptions.
 
-// A lifeChange is a node's death or its recovery.
+// lifeChange is a node's failure or recovery.
 type lifeChange struct {
 	at    time.Time
 	alive bool
 }
 
-// A life is a node's changes, oldest first. One without any has always been
-// alive; a dead node answers no probe and no flow.
+// life is a node's changes, oldest first; a node starts alive. A dead node answers no probe and no
+// flow.
 type life []lifeChange
 
 func (l life) alive(t time.Time) bool {
@@ -33,22 +32,21 @@ func (l life) alive(t time.Time) bool {
 	return alive
 }
 
-// A flowProbe takes an address out after so many failed probes in a row, and
-// back after as many good ones.
+// flowProbe removes an address after threshold failed probes in a row, and restores it after as
+// many successful ones.
 type flowProbe struct {
 	interval  time.Duration
 	threshold int
-	// allUp sends new flows to all if every address is probed down.
+	// allUp sends new flows to all addresses if every address is probed down.
 	allUp bool
 }
 
-// window is how long a change has to last before the probe acts on it: the last
-// probe before the change came right before it, so the first one that meets it
-// comes one interval later.
+// window is how long a change must last before the probe acts on it. The last probe is assumed
+// right before the change, so the first to see it comes one interval later.
 func (p *flowProbe) window() time.Duration { return p.interval * time.Duration(p.threshold) }
 
-// up reports whether the probe has a node in rotation at t. What lasts shorter
-// than the window breaks off the row, and goes unnoticed.
+// up reports whether the probe has a node in rotation at t. Changes shorter than the window have no
+// effect.
 func (p *flowProbe) up(node life, t time.Time) bool {
 	up := true
 	for i, c := range node {
@@ -63,14 +61,14 @@ func (p *flowProbe) up(node life, t time.Time) bool {
 	return up
 }
 
-// A flowAddress is an address of one pool.
+// flowAddress is an address of one pool.
 type flowAddress struct {
 	pool, name string
-	ip         netip.Addr // invalid if nobody knows it; such a one never dies
+	ip         netip.Addr // invalid if unknown; such a node never dies
 	adminState string
 }
 
-// A flowRule is a load balancing rule as new flows meet it.
+// flowRule is a load balancing rule as seen by new flows.
 type flowRule struct {
 	id, frontend, probeID string
 	probe                 *flowProbe // nil if the rule has none
@@ -86,7 +84,7 @@ func (r *flowRule) equal(o *flowRule) bool {
 		slices.Equal(r.addresses, o.addresses)
 }
 
-// lives are the nodes of a rule, in the order of its addresses.
+// lives returns the nodes of a rule, in the order of its addresses.
 func (r *flowRule) lives(nodes map[netip.Addr]life) []life {
 	all := make([]life, len(r.addresses))
 	for i := range r.addresses {
@@ -95,7 +93,7 @@ func (r *flowRule) lives(nodes map[netip.Addr]life) []life {
 	return all
 }
 
-// takers says of each address whether it takes new flows at t.
+// takers reports for each address whether it receives new flows at t.
 func (r *flowRule) takers(nodes []life, t time.Time) []bool {
 	takes := make([]bool, len(r.addresses))
 	for i := range r.addresses {
@@ -116,13 +114,13 @@ func (r *flowRule) takers(nodes []life, t time.Time) []bool {
 	return takes
 }
 
-// A ruleVersion is what a rule was from a time on; nil if it was not there.
+// ruleVersion is a rule from a point in time on; nil if it did not exist.
 type ruleVersion struct {
 	at   time.Time
 	rule *flowRule
 }
 
-// at returns what the rule was at t.
+// ruleAt returns the rule at time t, or nil.
 func ruleAt(versions []ruleVersion, t time.Time) *flowRule {
 	var rule *flowRule
 	for _, v := range versions {
@@ -134,17 +132,15 @@ func ruleAt(versions []ruleVersion, t time.Time) *flowRule {
 	return rule
 }
 
-// A tally is what went wrong in a stretch of time, in seconds.
+// tally sums up misdirected and unserved flows, in seconds.
 type tally struct {
-	// misdirected is the share of the addresses taking new flows that were dead,
-	// summed over time.
+	// misdirected is the dead share of the addresses receiving new flows, integrated over time.
 	misdirected float64
-	// unserved is for how long no address took any.
+	// unserved is the time without any address receiving new flows.
 	unserved float64
 }
 
-// count adds up from one time to another. Between two cuts nothing changes, so
-// the sum is exact.
+// count sums up the interval [from, to). Nothing changes between two cuts, so the sum is exact.
 func count(versions []ruleVersion, all map[netip.Addr]life, from, to time.Time) tally {
 	var sum tally
 	for i, v := range versions {
@@ -175,8 +171,7 @@ func (s *tally) add(dead float64, d time.Duration) {
 	s.misdirected += dead * d.Seconds()
 }
 
-// share is which part of the addresses taking new flows is dead; below zero if
-// none takes any.
+// share returns the dead share of the addresses receiving new flows, or -1 if there are none.
 func (r *flowRule) share(nodes []life, t time.Time) float64 {
 	all, dead := 0, 0
 	for i, takes := range r.takers(nodes, t) {
@@ -194,8 +189,7 @@ func (r *flowRule) share(nodes []life, t time.Time) float64 {
 	return float64(dead) / float64(all)
 }
 
-// cuts are the times from start until end at which nodes or probes change, and
-// the start.
+// cuts returns start and the times before end at which nodes or probes change.
 func (r *flowRule) cuts(nodes []life, start, end time.Time) []time.Time {
 	cuts := []time.Time{start}
 	cut := func(t time.Time) {

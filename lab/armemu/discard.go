@@ -4,15 +4,15 @@ package armemu
 
 import "weir.dev/weir/internal/behaviour"
 
-// Where what was overtaken is taken back late, its operation goes on for three times as long as it
-// would have taken, and a poll more: until then it is in progress, and the pool shows what it has put.
+// With SupersedeDiscardLate, the operation of a superseded write runs three times as long as it
+// would have, plus one poll. Until then it is in progress and the pool shows what it wrote.
 
-// discardsLate reports whether an operation that is overtaken now does so.
+// discardsLate reports whether a superseded operation is discarded late.
 func (e *Emulator) discardsLate(op *operation) bool {
 	return e.opts.Behaviour.Overlap == behaviour.SupersedeDiscardLate && op.target.child == poolKind && !op.remove
 }
 
-// own notes that a resource is written: what an overtaken write has put there is another's now.
+// own records a write of a resource: superseded writes no longer revert it.
 func (e *Emulator) own(id resourceID) {
 	for _, op := range e.running {
 		if op.by != nil && op.target.rootKey() == id.rootKey() && (id.child == nil || op.target.key() == id.key()) {
@@ -21,7 +21,7 @@ func (e *Emulator) own(id resourceID) {
 	}
 }
 
-// discard ends an overtaken operation, and takes back what it has put.
+// discard ends a superseded operation and reverts its write.
 func (e *Emulator) discard(op *operation) {
 	op.status = opCanceled
 	agg := e.aggregates[op.target.rootKey()]
@@ -29,7 +29,7 @@ func (e *Emulator) discard(op *operation) {
 		return
 	}
 	was, before := findChild(op.before, op.target), agg.body
-	if was == nil { // it was made by the write
+	if was == nil { // created by the write
 		return
 	}
 	agg.body = withChildBody(agg.body, op.target, was)

@@ -13,69 +13,67 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Options configure an Emulator. The zero value answers at once, supersedes
-// overlapping writes, throttles nothing and accepts any bearer token.
+// Options configure an Emulator. The zero value completes operations at once, supersedes
+// overlapping writes, does not throttle and accepts any bearer token.
 type Options struct {
-	// Seed makes etags, operation ids, latencies and fault probabilities
-	// repeatable for the same order of requests.
+	// Seed makes etags, operation IDs, latencies and fault probabilities repeatable for the same
+	// order of requests.
 	Seed uint64
-	// Token is the bearer token that requests must carry. Empty accepts any
-	// token, but one must be present.
+	// Token is the required bearer token. If empty, any token is accepted, but one must be present.
 	Token string
-	// Role is what the caller may do; nil allows everything.
+	// Role restricts the caller; nil allows everything.
 	Role *Role
-	// LatencyScale stretches the latency model: 1 is the model, 0 completes an
-	// operation at once (its first answer still says Updating).
+	// LatencyScale multiplies the latency model; 0 completes an operation at once (its first
+	// response is still Updating).
 	LatencyScale float64
-	// Latency is the profile of the latency model; empty is Quiet.
+	// Latency is the profile of the latency model; default Quiet.
 	Latency Latency
-	// LatencyFixed lets every operation take its type's median instead of a draw
-	// from the model, so that its length does not depend on the order of requests.
+	// LatencyFixed uses the median of each resource type instead of a random draw, so latency does
+	// not depend on the order of requests.
 	LatencyFixed bool
-	// Behaviour answers what is not known of Azure; what it leaves open is as
-	// defaults has it.
+	// Behaviour answers open questions about Azure; unset answers use the defaults.
 	Behaviour behaviour.Behaviour
-	// Throttle sets the request limits; nil throttles nothing.
-	// AzureLimits returns the documented ones.
+	// Throttle sets the request limits, e.g. AzureLimits; nil disables throttling.
 	Throttle *Limits
-	// StrictResourceGroups answers 404 for whatever lies in a resource group that
-	// nobody has made, by a PUT or a seed. Without it any write makes its group.
+	// StrictResourceGroups answers 404 for resource groups not created by a PUT or a seed.
+	// Otherwise any write creates its group.
 	StrictResourceGroups bool
-	// MostPrivateLinks is how many private link services a load balancer takes; 0 is 8, which Azure
-	// lifts for a subscription that asks.
+	// MostPrivateLinks limits the private link services per load balancer; 0 is 8, which Azure
+	// raises on request.
 	MostPrivateLinks int
-	// MostStandardIPs is how many Standard public IP addresses of a family a subscription may have in a region; 0 is 1,000.
+	// MostStandardIPs limits the Standard public IP addresses per IP family, subscription and
+	// region; 0 is 1,000.
 	MostStandardIPs int
-	// OlderVersion is what a PUT does whose api-version is older than a property that the resource has;
-	// empty is RejectOlder.
+	// OlderVersion handles a PUT with an api-version older than a property of the resource;
+	// default RejectOlder.
 	OlderVersion OlderVersion
-	// HideDeleted answers 404 to a GET of a resource that is being deleted. What it uses stays in use
-	// until the deletion ends.
+	// HideDeleted answers 404 to a GET of a resource that is being deleted. What it references
+	// remains in use until the deletion ends.
 	HideDeleted bool
-	// CallLogCap keeps the newest calls only; 0 keeps all.
+	// CallLogCap limits the call log to the newest calls; 0 retains all.
 	CallLogCap int
 }
 
-// Emulator is one Azure cloud. It implements http.Handler.
+// Emulator is one Azure cloud and an http.Handler.
 type Emulator struct {
-	mu sync.Mutex // guards all below; never held while time passes
+	mu sync.Mutex // guards all fields below; never held while time passes
 
 	opts       Options
 	random     *rand.Rand
-	aggregates map[string]*aggregate     // by lower-cased ARM id
-	operations map[string]*operation     // by operation id
+	aggregates map[string]*aggregate     // by lower-cased ARM ID
+	operations map[string]*operation     // by operation ID
 	groups     map[string]*resourceGroup // by groupKey
-	deletions  map[string]*groupDeletion // of groups, by operation id
-	opOrder    []string                  // operation ids, oldest first
+	deletions  map[string]*groupDeletion // of groups, by operation ID
+	opOrder    []string                  // operation IDs, oldest first
 	running    []*operation
 	limits     *limiter
 	faults     *faultScript
 	calls      callLog
 	patience   patience
 	violations []Violation
-	links      *links       // who refers to whom; nil when it has to be built anew
-	loading    bool         // etags are a snapshot's: nothing but it changes them
-	lastPublic publicCursor // the public addresses given last
+	links      *links       // reference index; nil if stale
+	loading    bool         // restoring a snapshot: keep its etags
+	lastPublic publicCursor // public addresses allocated last
 	flows      *flowHistory // nil until a node dies
 }
 
@@ -97,7 +95,7 @@ func New(opts Options) *Emulator {
 	}
 }
 
-// SetLatencyScale changes the latency of operations to come.
+// SetLatencyScale changes the latency of future operations.
 func (e *Emulator) SetLatencyScale(scale float64) error {
 	if !(scale >= 0 && scale <= 1000) {
 		return fmt.Errorf("latency scale %v is out of range: use 0 (at once) to 1000, 1 is the model", scale)
@@ -108,9 +106,8 @@ func (e *Emulator) SetLatencyScale(scale float64) error {
 	return nil
 }
 
-// SetFaults replaces the fault script by this YAML text; empty removes it.
-// Time windows in the script count from this call. A script that does not
-// parse changes nothing.
+// SetFaults replaces the fault script with this YAML text; empty removes it. Time windows in the
+// script count from this call. An invalid script changes nothing.
 func (e *Emulator) SetFaults(script string) error {
 	parsed, err := parseFaults([]byte(script))
 	if err != nil {
@@ -123,7 +120,7 @@ func (e *Emulator) SetFaults(script string) error {
 	return nil
 }
 
-// Faults returns the text of the fault script in force.
+// Faults returns the text of the active fault script.
 func (e *Emulator) Faults() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +130,7 @@ func (e *Emulator) Faults() string {
 	return e.faults.text
 }
 
-// guid returns a seeded identifier in the form Azure uses.
+// guid returns a seeded identifier in Azure's format.
 func (e *Emulator) guid() string {
 	a, b := e.random.Uint64(), e.random.Uint64()
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
@@ -141,7 +138,7 @@ func (e *Emulator) guid() string {
 
 func (e *Emulator) newEtag() string { return `W/"` + e.guid() + `"` }
 
-// retag gives a resource another etag. Those of Microsoft.Compute are numbers.
+// retag gives a resource a new etag. Etags of Microsoft.Compute are numbers.
 func (e *Emulator) retag(agg *aggregate) {
 	if agg.id.root.namespace != compute {
 		agg.etag = e.newEtag()

@@ -23,9 +23,8 @@ func etagOf(t *testing.T, emu *armemu.Emulator, id string) string {
 	return a.text("etag")
 }
 
-// A write changes the etag when it is accepted and when it is done, whoever it is of; all
-// parts of the load balancer show the same one, and the answer to the PUT has it in its body
-// alone.
+// A write changes the etag when accepted and when done, by any client; all parts of the load
+// balancer show the same one, and the response to the PUT has it only in its body.
 func TestEtagChangesTwice(t *testing.T) {
 	for _, write := range []struct{ what, method, id, body string }{
 		{"a pool", http.MethodPut, poolID, poolBody("10.0.0.1")},
@@ -63,8 +62,8 @@ func TestEtagChangesTwice(t *testing.T) {
 	}
 }
 
-// The etag of a load balancer changes with the interfaces in its pools, and that of a public
-// IP with who uses it, though nobody writes them; they keep theirs when others do other things.
+// The etag of a load balancer changes with the interfaces in its pools, and that of a public IP
+// with its association, without a write; other changes do not affect them.
 func TestEtagsThatOthersChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -73,7 +72,7 @@ func TestEtagsThatOthersChange(t *testing.T) {
 		apart := strings.Replace(nic(poolID), `,"loadBalancerBackendAddressPools":[{"id":"`+poolID+`"}]`, "", 1)
 		for _, step := range []struct {
 			what, method, id, body string
-			balancer, address      bool // whose etag changes
+			balancer, address      bool // expected etag changes
 		}{
 			{"an interface comes that is in no pool", http.MethodPut, nics + "nic", apart, false, false},
 			{"it joins", http.MethodPut, nics + "nic", nic(poolID), true, false},
@@ -98,7 +97,7 @@ func TestEtagsThatOthersChange(t *testing.T) {
 	})
 }
 
-// A machine of a scale set joins and leaves as an interface does, by its own write.
+// A scale set instance joins and leaves by its own write, like an interface.
 func TestEtagsThatScaleSetsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -127,7 +126,7 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 			if n := strings.Count(statesOf(t, emu, poolID), "="); n != step.members {
 				t.Errorf("%s: the pool shows %d members, want %d", step.what, n, step.members)
 			}
-			if step.members > 0 { // Weir sets it Down; it does not come back with that
+			if step.members > 0 { // Set Down before; the state must not survive a rejoin.
 				name, _, _ := strings.Cut(statesOf(t, emu, poolID), "=")
 				accepted(t, send(t, emu, http.MethodPut, poolID, poolWith("", entry(name, "", "Down"))))
 				time.Sleep(5 * time.Minute)
@@ -140,7 +139,7 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 	})
 }
 
-// A seed says what etags are: nothing that is in it changes one.
+// Restoring a snapshot retains its etags.
 func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	put(t, emu, nics+"nic", nic(poolID))
@@ -159,9 +158,8 @@ func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 	}
 }
 
-// A PUT that repeats what is there, as it was sent or as it was read, is done at once. Virtual
-// networks keep their etag, subnets and public IPs do not, and of load balancers and pools
-// nobody knows.
+// An unchanged PUT, as sent or as read, is done at once. Virtual networks retain their etag,
+// subnets and public IPs do not; load balancers and pools are unknown.
 func TestUnchangedWrites(t *testing.T) {
 	both := []behaviour.Answer{behaviour.Kept, behaviour.Renewed}
 	subnet := vnetID + "/subnets/nodes"
@@ -203,7 +201,7 @@ func TestUnchangedWrites(t *testing.T) {
 	}
 }
 
-// What asks for something else is no repetition, whether Azure takes it or not.
+// A changed body is not a repetition, even if Azure ignores the change.
 func TestWritesThatChange(t *testing.T) {
 	pool := strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), "{", `{"name":"web",`, 1)
 	for _, row := range []struct{ what, id, body string }{

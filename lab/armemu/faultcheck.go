@@ -12,7 +12,7 @@ import (
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// check returns an error that begins with the field's name.
+// check returns an error that starts with the field's name.
 func (m *faultMatch) check() error {
 	methods := []string{"", http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodPost, http.MethodPatch}
 	switch {

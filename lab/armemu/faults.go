@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A firedFault is the rule that acts on one request.
+// firedFault is the rule that applies to a request.
 type firedFault struct {
 	rule string
 	*faultAction
 }
 
-// arm starts the script: counters at zero, and for each rule a generator of its
-// own, so that one rule's draws do not depend on another's.
+// arm resets the script. Each rule has its own random generator, so one rule's draws do not depend
+// on another's.
 func (s *faultScript) arm(seed uint64, now time.Time) {
 	s.armed = now
 	for i, r := range s.rules {
@@ -26,7 +26,7 @@ func (s *faultScript) arm(seed uint64, now time.Time) {
 	}
 }
 
-// fire finds the rule that acts on the request.
+// fire returns the fault for the request, or nil.
 func (s *faultScript) fire(req *http.Request, kind Kind, now time.Time) *firedFault {
 	var acting *firedFault
 	for _, r := range s.rules {
@@ -38,7 +38,7 @@ func (s *faultScript) fire(req *http.Request, kind Kind, now time.Time) *firedFa
 	return acting
 }
 
-// fits counts the request if it is of the kind the rule is about.
+// fits counts the request if it matches.
 func (r *faultRule) fits(req *http.Request, kind Kind, age time.Duration) bool {
 	m := r.Match
 	if m.Method != "" && m.Method != req.Method || m.Kind != "" && m.Kind != kind {
@@ -70,7 +70,7 @@ func (r *faultRule) due() bool {
 	return m.Probability == nil || r.random.Float64() < *m.Probability
 }
 
-// applyFault is the fault stage. It waits without the lock.
+// applyFault is the fault stage. It waits without holding the lock.
 func (e *Emulator) applyFault(x *exchange) *Problem {
 	e.mu.Lock()
 	if e.faults != nil {
@@ -103,7 +103,7 @@ func (e *Emulator) applyFault(x *exchange) *Problem {
 	return nil
 }
 
-// bumpEtag is another writer who was faster.
+// bumpEtag simulates a concurrent write.
 func (e *Emulator) bumpEtag(r route) {
 	if r.id.root == nil || r.id.name == "" {
 		return
@@ -115,7 +115,7 @@ func (e *Emulator) bumpEtag(r route) {
 	}
 }
 
-// answer replaces whatever the answer is by the one the rule states.
+// answer replaces the response with the rule's.
 func (f *firedFault) answer(x *exchange) {
 	if f.Status == 0 {
 		return
@@ -134,7 +134,7 @@ func (f *firedFault) answer(x *exchange) {
 	}
 }
 
-// afterApply answers a write that happened with the error the rule states.
+// afterApply returns the rule's error although the write took place.
 func (x *exchange) afterApply() {
 	if x.fault.Applied {
 		x.fault.answer(x)

@@ -18,8 +18,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Each action, seen from the wire: what comes back, and whether the write
-// happened.
+// Each action on the wire: the response, and whether the write happened.
 func TestFaultActions(t *testing.T) {
 	cases := []struct {
 		name, script string
@@ -141,8 +140,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// Operations that are accepted and then fail, hang or cannot be polled, through
-// the SDK.
+// Accepted operations that fail, hang or cannot be polled, through the SDK.
 func TestOperationFaults(t *testing.T) {
 	write := func(t *testing.T, script string) (*armemu.Emulator, error) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -197,7 +195,7 @@ func TestOperationFaults(t *testing.T) {
 	})
 }
 
-// Which requests a rule acts on.
+// Requests that a rule matches.
 func TestFaultMatching(t *testing.T) {
 	pattern := func(t *testing.T, match string) string {
 		var out strings.Builder
@@ -248,7 +246,7 @@ func TestFaultMatching(t *testing.T) {
 	}
 }
 
-// The first rule that fires acts; the others count on all the same.
+// The first rule that is due applies; the others still count.
 func TestFirstRuleActs(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	setFaults(t, emu, `rules: [{name: one, match: {nth: 1}, action: {status: 500}}, {match: {nth: 2}, action: {status: 503}}]`)

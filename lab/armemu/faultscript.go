@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A faultScript is an ordered list of rules. Every rule counts the requests
-// that fit its method, path, kind, client and window; the first rule that fires acts.
+// faultScript is an ordered list of rules. Every matching rule counts the request; the first one
+// that is due applies.
 type faultScript struct {
 	text  string
 	rules []*faultRule
@@ -82,10 +82,10 @@ type pollFault struct {
 	RetryAfter duration `json:"retryAfter"`
 }
 
-// duration is written as in Go: 250ms, 2s, 5m.
+// duration uses Go's syntax: 250ms, 2s, 5m.
 type duration time.Duration
 
-// UnmarshalJSON reads the text form.
+// UnmarshalJSON implements json.Unmarshaler.
 func (d *duration) UnmarshalJSON(raw []byte) error {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -99,7 +99,7 @@ func (d *duration) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// parseFaults reads a script and checks it wholly; an empty one has no rules.
+// parseFaults parses and validates a script; an empty one has no rules.
 func parseFaults(raw []byte) (*faultScript, error) {
 	script := &faultScript{text: string(raw)}
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -164,7 +164,7 @@ func parseRule(raw json.RawMessage) (*faultRule, error) {
 	return rule, nil
 }
 
-// strict decodes JSON and refuses unknown fields, naming the allowed ones.
+// strict decodes JSON and rejects unknown fields, listing the allowed ones.
 func strict(raw []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
@@ -219,9 +219,8 @@ func fieldNames(t reflect.Type, prefix string) []string {
 	return names
 }
 
-// compileGlob: * is any run within one segment, ** any run. A pattern that does
-// not begin with a slash may begin at any segment. Case does not matter, as in
-// ARM ids.
+// compileGlob: * matches within one segment, ** across segments. A pattern without leading slash
+// may match from any segment. Case-insensitive, as ARM IDs are.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, nil //nolint:nilnil // no pattern, no restriction

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A bad script names the rule, the field and the way out, and changes nothing.
+// An error names the rule, the field and the fix, and changes nothing.
 func TestBadFaultScripts(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	good := `rules: [{action: {status: 500}}]`
@@ -60,8 +60,7 @@ func TestBadFaultScripts(t *testing.T) {
 	}
 }
 
-// FuzzParseFaults: any text is a script or an error, never a panic, also when
-// it then meets requests.
+// FuzzParseFaults: any text is a script or an error, never a panic, even when requests follow.
 func FuzzParseFaults(f *testing.F) {
 	f.Add(`rules: [{match: {method: PUT, path: "backendAddressPools/*", nth: 2}, action: {status: 500, applied: true}}]`)
 	f.Add(`rules: [{match: {probability: 0.5, after: 1s}, action: {polls: {status: 429, times: 1}, headers: {a: b}}}]`)
@@ -69,7 +68,7 @@ func FuzzParseFaults(f *testing.F) {
 	f.Add("rules:\n- action: {operation: {fail: {code: X}}}\n  match: {path: '/**'}")
 	f.Fuzz(func(t *testing.T, script string) {
 		if strings.Contains(script, "delay") {
-			return // a script may wait as long as it likes
+			return // a script may delay arbitrarily
 		}
 		emu := newCloud(t, armemu.Options{})
 		if err := emu.SetFaults(script); err != nil {
@@ -84,7 +83,7 @@ func FuzzParseFaults(f *testing.F) {
 	})
 }
 
-// FuzzPut: any body is a resource or an ARM error, and what was stored renders.
+// FuzzPut: any body is a resource or an ARM error, and stored bodies render.
 func FuzzPut(f *testing.F) {
 	f.Add(lbID, lbBody(`{"name":"web"},{"name":"spare","properties":{"backendIPConfigurations":[{"id":"/x"}]}}`))
 	f.Add(poolID, poolBody("10.0.0.1", "fd00::1"))

@@ -12,41 +12,41 @@ import (
 	"time"
 )
 
-// flowHistory is what the model of the data plane needs to know of the past. It
-// begins when the first node dies: before that no flow can have gone wrong.
+// flowHistory records rules and nodes for the data plane model. It starts when the first node dies:
+// before that no flow can be misdirected.
 type flowHistory struct {
 	nodes map[netip.Addr]life
-	rules map[string][]ruleVersion // by lower-cased id
+	rules map[string][]ruleVersion // by lower-cased ID
 }
 
-// RuleFlows is how a load balancing rule sends new flows.
+// RuleFlows describes new flows of a load balancing rule.
 type RuleFlows struct {
 	Rule      string         `json:"rule"`
 	Frontend  string         `json:"frontend"`
 	Probe     string         `json:"probe,omitempty"`
 	Addresses []AddressFlows `json:"addresses"`
-	// MisdirectedSeconds is the share of the addresses taking new flows that were
-	// dead, summed over time: one of four for three seconds is 0.75.
+	// MisdirectedSeconds is the dead share of the addresses receiving new flows, integrated over
+	// time: one of four for three seconds is 0.75.
 	MisdirectedSeconds float64 `json:"misdirectedSeconds"`
-	// UnservedSeconds is for how long no address took new flows.
+	// UnservedSeconds is the time without any address receiving new flows.
 	UnservedSeconds float64 `json:"unservedSeconds"`
 }
 
-// AddressFlows is an address of a rule's pool.
+// AddressFlows describes new flows to an address of a rule's pool.
 type AddressFlows struct {
-	Pool string `json:"pool"` // its name
+	Pool string `json:"pool"` // name
 	Name string `json:"name"`
-	// IP is empty for a network interface that is not modelled.
+	// IP is empty for a network interface that is not modeled.
 	IP         string `json:"ip,omitempty"`
 	AdminState string `json:"adminState"`
 	Alive      bool   `json:"alive"`
-	// ProbedUp is what the probe says, whatever the admin state; true without one.
+	// ProbedUp is the probe's result, whatever the admin state; true without a probe.
 	ProbedUp      bool `json:"probedUp"`
 	TakesNewFlows bool `json:"takesNewFlows"`
 }
 
-// SetAlive tells that the node with this IP address has died, or has recovered.
-// A dead node answers no probe and no flow.
+// SetAlive marks the node with this IP address as dead or recovered. A dead node answers no probe
+// and no flow.
 func (e *Emulator) SetAlive(ip netip.Addr, alive bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,16 +64,16 @@ func (e *Emulator) SetAlive(ip netip.Addr, alive bool) {
 	}
 }
 
-// ForgetFlows lets all nodes be alive and forgets what was misdirected.
+// ForgetFlows marks all nodes as alive and clears the history.
 func (e *Emulator) ForgetFlows() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.flows = nil
 }
 
-// Flows returns, for every load balancing rule, who takes new flows at the time
-// to, and what went wrong since the time from. A rule that has gone is in it if
-// anything did. What was before the first node died is not kept.
+// Flows returns for every load balancing rule where new flows go at time to, and the misdirected
+// flows since from. Deleted rules are included if they misdirected flows. There is no history from
+// before the first node died.
 func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +118,7 @@ func (r *flowRule) show(all map[netip.Addr]life, t time.Time) RuleFlows {
 	return shown
 }
 
-// flowsFrom returns a history that begins with what is there.
+// flowsFrom returns a history that starts with the current rules.
 func (e *Emulator) flowsFrom(now time.Time) *flowHistory {
 	h := &flowHistory{nodes: map[netip.Addr]life{}, rules: map[string][]ruleVersion{}}
 	h.follow("/", e.allRules(), now)
@@ -133,22 +133,21 @@ func (e *Emulator) allRules() []*flowRule {
 	return all
 }
 
-// programmed has the data plane follow a change of this resource at once: what
-// GET shows is what new flows meet.
+// programmed updates the data plane at once after a change of a resource: it always matches what
+// GET shows.
 func (e *Emulator) programmed(id resourceID, at time.Time) {
 	switch {
 	case e.flows == nil:
-	case id.child == poolKind: // writes of pools are the many, and leave the rules alone
+	case id.child == poolKind: // frequent, and never changes the set of rules
 		e.flows.note(e.flowRules(e.aggregates[id.rootKey()], id.key()), at)
 	case id.root == loadBalancerKind:
 		e.flows.follow(id.rootKey()+"/", e.flowRules(e.aggregates[id.rootKey()], ""), at)
-	case id.root == networkInterfaceKind || id.root == instanceKind || id.root == scaleSetKind: // it may have joined or left any pool
+	case id.root == networkInterfaceKind || id.root == instanceKind || id.root == scaleSetKind: // may affect any pool
 		e.flows.follow("/", e.allRules(), at)
 	}
 }
 
-// follow notes the rules that are not what they were: these are all below that
-// path.
+// follow replaces all rules below a path.
 func (h *flowHistory) follow(under string, rules []*flowRule, at time.Time) {
 	there := map[string]bool{}
 	for _, r := range rules {
@@ -175,8 +174,7 @@ func (h *flowHistory) append(key string, rule *flowRule, at time.Time) {
 	}
 }
 
-// flowRules reads the rules of a load balancer, or those of one of its pools; nil
-// has none.
+// flowRules returns the rules of a load balancer, or of one of its pools.
 func (e *Emulator) flowRules(agg *aggregate, pool string) []*flowRule {
 	if agg == nil || agg.id.root != loadBalancerKind {
 		return nil
@@ -220,7 +218,7 @@ func (e *Emulator) heldBy(agg *aggregate, key string) []flowAddress {
 	return held
 }
 
-// probeOf returns the probe that a rule names, if there is one.
+// probeOf returns the probe of a rule, if any.
 func (a *aggregate) probeOf(rule fields) (string, *flowProbe) {
 	id := text(object(rule, "probe"), "id")
 	kind := a.id.root.child(lbProbes)
@@ -241,14 +239,14 @@ func readProbe(props fields) *flowProbe {
 	if !given {
 		threshold = 1
 	}
-	const most = 10_000 // far beyond what Azure allows, and no overflow
+	const most = 10_000 // far beyond Azure's limit; prevents overflow
 	return &flowProbe{
 		interval: time.Duration(min(interval, most)) * time.Second, threshold: min(threshold, most),
 		allUp: sameName(text(props, "noHealthyBackendsBehavior"), "AllProbedUp"),
 	}
 }
 
-// probeReport is what POST /_emu/probe takes.
+// probeReport is the body of POST /_emu/probe.
 type probeReport struct {
 	IP    string `json:"ip"`
 	Alive *bool  `json:"alive"`

@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// A flowStory happens to a rule with three addresses, n1 to n3, whose probe asks
-// every 5 s and acts on the second answer.
+// flowStory is a scenario of a rule with three addresses, n1 to n3, whose probe runs every 5 s with
+// threshold 2.
 type flowStory struct {
 	*testing.T
 	emu   *armemu.Emulator
@@ -67,12 +67,12 @@ func (s *flowStory) lives(alive bool, names []string) {
 	}
 }
 
-// at waits until so long after the start.
+// at waits until this time after the start.
 func (s *flowStory) at(seconds float64) {
 	time.Sleep(time.Until(s.start.Add(time.Duration(seconds * float64(time.Second)))))
 }
 
-// sees compares who takes new flows now, and what went wrong so far.
+// sees compares the addresses receiving new flows, and the totals so far.
 func (s *flowStory) sees(takers string, misdirected, unserved float64) {
 	s.Helper()
 	s.seesBetween(time.Time{}, time.Now(), takers, misdirected, unserved)
@@ -105,10 +105,10 @@ func TestNewFlows(t *testing.T) {
 	}
 }
 
-// A dead node among three takes a third.
+// One dead node of three.
 const third = 1.0 / 3
 
-// flowStories are each told in seconds.
+// flowStories use times in seconds.
 var flowStories = map[string]func(*flowStory){
 	"a dead node takes new flows until its second failed probe": func(s *flowStory) {
 		s.dies("n2")
@@ -162,7 +162,7 @@ var flowStories = map[string]func(*flowStory){
 		s.sees("n1 n3", 3*third, 0)
 		s.at(60)
 		s.sees("n1 n3", 3*third, 0)
-		s.holds("n1", "n2=None", "n3") // the probe has not slept
+		s.holds("n1", "n2=None", "n3") // the probe kept running
 		s.sees("n1 n3", 3*third, 0)
 	},
 	"admin state Down takes a living node out as well": func(s *flowStory) {
@@ -183,7 +183,7 @@ var flowStories = map[string]func(*flowStory){
 		s.holds("n1", "n3")
 		s.at(60)
 		s.sees("n1 n3", 4*third, 0)
-		s.holds("n1", "n2", "n3") // dead for long
+		s.holds("n1", "n2", "n3") // dead for a while
 		s.sees("n1 n3", 4*third, 0)
 	},
 	"with nobody left nobody takes new flows": func(s *flowStory) {
@@ -222,7 +222,7 @@ var flowStories = map[string]func(*flowStory){
 	},
 }
 
-// A probe that is changed judges all that it has seen anew.
+// A changed probe reevaluates the whole history.
 func TestNewFlowsWhenTheProbeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowStory(t, twoProbes, armemu.Options{})
@@ -235,7 +235,7 @@ func TestNewFlowsWhenTheProbeChanges(t *testing.T) {
 	})
 }
 
-// What the probe says of itself.
+// Settings of the probe.
 func TestNewFlowsByProbe(t *testing.T) {
 	for name, c := range map[string]struct {
 		probe                 string
@@ -272,8 +272,8 @@ func TestNewFlowsByProbe(t *testing.T) {
 	}
 }
 
-// A write that fails is taken back when its operation ends, whenever somebody
-// looks: Down counts from its acceptance, 6 s.
+// A failed write is reverted when its operation ends, not when read: Down takes effect at
+// acceptance, 6 s.
 func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1})
@@ -286,8 +286,7 @@ func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
 	})
 }
 
-// A rule that goes takes its account with it, and a snapshot ends all rules that
-// it does not have.
+// A deleted rule removes its totals, and a snapshot removes all other rules.
 func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowStory(t, twoProbes, armemu.Options{Behaviour: worlds.Taking()})
@@ -316,7 +315,7 @@ func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 	})
 }
 
-// A seed may name anything as a pool.
+// A seed may reference anything as a pool.
 func TestNewFlowsOfARuleWithoutAPool(t *testing.T) {
 	for _, pool := range []string{lbID, vnetID, lbID + "/backendAddressPools/none", "x", ""} {
 		emu := newCloud(t, armemu.Options{})

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// foreign is a JSON object whose members the emulator knows nothing of.
+// foreign generates a JSON object with unknown members.
 func foreign() *rapid.Generator[map[string]any] {
 	leaf := rapid.OneOf(
 		rapid.Map(rapid.StringMatching(`[a-z]{0,8}`), func(s string) any { return s }),
@@ -30,7 +30,7 @@ func foreign() *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(name, value, 0, 3)
 }
 
-// sprinkle adds foreign members to every object of a body that has a place for them.
+// sprinkle adds foreign members to every object of a body.
 func sprinkle(t *rapid.T, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -52,7 +52,7 @@ func sprinkle(t *rapid.T, v any) any {
 	return v
 }
 
-// shows tells where got lacks something of want.
+// shows reports where got lacks something of want.
 func shows(got, want any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -81,8 +81,7 @@ func shows(got, want any, path string) string {
 	return ""
 }
 
-// Whatever members the emulator does not know are there after any PUT, after one of what was
-// read, and after a snapshot.
+// Unknown members survive any PUT, a PUT of what was read, and a snapshot.
 func TestForeignMembersSurviveAnyPut(t *testing.T) {
 	bodies := map[string]string{
 		nics + "n":                   nicIn(`"primary":true,"privateIPAddressVersion":"IPv4","applicationGatewayBackendAddressPools":[{"id":"/gateway"}],`, poolID),

@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// Resource Manager itself answers for resource groups: what it holds is spread over the
-// providers, and it deletes it there.
+// Resource groups are served by Resource Manager itself, not by a resource provider.
 
-// about says what a path of Resource Manager itself leads to.
+// about is the kind of target of a path.
 type about int
 
 const (
-	aResource     about = iota // a provider's, and none of the below
+	aResource     about = iota // a resource of a provider
 	aGroup                     // a resource group
 	allGroups                  // the groups of a subscription
 	groupContents              // the resources of a group
@@ -30,13 +29,14 @@ const (
 // resources is the namespace of Resource Manager itself.
 const resources = "Microsoft.Resources"
 
-// resourcesVersions are the api-versions of Microsoft.Resources that are answered alike.
+// resourcesVersions are api-versions of Microsoft.Resources with the same behavior.
 var resourcesVersions = []string{
 	"2019-10-01", "2020-06-01", "2020-10-01", "2021-01-01", "2021-04-01", "2022-09-01", "2023-07-01",
 	"2024-03-01", "2024-07-01", "2024-11-01", "2025-03-01", "2025-04-01",
 }
 
-// readGroup reads what follows the subscription, and tells whether it is Resource Manager's own.
+// readGroup parses the path after the subscription and reports whether Resource Manager itself
+// serves it.
 func (r *route) readGroup(method string, seg []string) bool {
 	inGroups := len(seg) > 0 && sameName(seg[0], "resourceGroups")
 	switch {
@@ -62,7 +62,7 @@ func (r *route) readGroup(method string, seg []string) bool {
 	return true
 }
 
-// groupID is what a path of Resource Manager itself names.
+// groupID returns the ID of the group or subscription in the path.
 func (r route) groupID() string {
 	id := "/subscriptions/" + r.subscription
 	if r.id.group != "" {
@@ -71,7 +71,7 @@ func (r route) groupID() string {
 	return id
 }
 
-// asksGroup is what the caller has to be allowed.
+// asksGroup returns the permission that the request requires.
 func (r route) asksGroup() asked {
 	const groups = resources + "/subscriptions/resourceGroups"
 	action := groups + "/read"
@@ -88,7 +88,7 @@ func (r route) asksGroup() asked {
 	return asked{action, r.groupID()}
 }
 
-// answerGroup answers a path of Resource Manager itself.
+// answerGroup serves a path of Resource Manager itself.
 func (e *Emulator) answerGroup(x *exchange) *Problem {
 	x.done = true
 	r := x.route
@@ -173,7 +173,7 @@ func (e *Emulator) pollGroup(x *exchange) *Problem {
 	return nil
 }
 
-// byTag is the filter by which groups are found; others are refused.
+// byTag is the only supported filter of groups.
 var byTag = regexp.MustCompile(`^\s*tagName\s+eq\s+'([^']*)'(?:\s+and\s+tagValue\s+eq\s+'([^']*)')?\s*$`)
 
 func (e *Emulator) listGroups(x *exchange) *Problem {
@@ -193,7 +193,8 @@ func (e *Emulator) listGroups(x *exchange) *Problem {
 	return nil
 }
 
-// tagged tells whether the group has the tag; an empty value is any. Names ignore case.
+// tagged reports whether the group has the tag; an empty value matches any. Names are
+// case-insensitive.
 func (g *resourceGroup) tagged(name, value string) bool {
 	for key, v := range object(g.body, "tags") {
 		if sameName(key, name) && (value == "" || v == value) {

@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// A resourceGroup is one that somebody has made, or that holds what somebody has put.
+// resourceGroup is a group created explicitly, or implied by a resource in it.
 type resourceGroup struct {
 	subscription, name string
-	// body is what a PUT or a seed said; nil if the group is there for what is in it.
+	// body comes from a PUT or a seed; nil for an implied group.
 	body     fields
 	deletion *groupDeletion // running, or nil
 }
 
-// A groupDeletion is a DELETE of a group that was accepted.
+// groupDeletion is an accepted DELETE of a group.
 type groupDeletion struct {
 	id       string
 	deadline time.Time
 	done     bool
 }
 
-// groupSelf is the deletion of an empty group, in seconds. Each type that is in it takes as
-// long as a DELETE of one: Resource Manager waits for those that depend on others.
+// groupSelf is how long an empty group takes to delete, in seconds. Each resource type in it adds
+// the time of one DELETE: Resource Manager deletes dependent types first.
 const groupSelf = 5
 
-// groupPollEvery is what a DELETE of a group asks of pollers at latency scale 1.
+// groupPollEvery is the Retry-After of a group's DELETE at latency scale 1.
 const groupPollEvery = 15 * time.Second
 
 func groupKey(subscription, name string) string {
@@ -46,15 +46,14 @@ func (e *Emulator) group(id resourceID) *resourceGroup {
 	return e.groups[groupKey(id.subscription, id.group)]
 }
 
-// imply has a resource's group be there.
+// imply creates a resource's group if it does not exist.
 func (e *Emulator) imply(id resourceID) {
 	if key := groupKey(id.subscription, id.group); e.groups[key] == nil {
 		e.groups[key] = &resourceGroup{subscription: id.subscription, name: id.group}
 	}
 }
 
-// refuseGroup is what a request for a group's resource meets if the group is not there or
-// about to go.
+// refuseGroup rejects a request if its group does not exist or is being deleted.
 func (e *Emulator) refuseGroup(r route) *Problem {
 	if r.id.group == "" {
 		return nil
@@ -69,7 +68,7 @@ func (e *Emulator) refuseGroup(r route) *Problem {
 	return nil
 }
 
-// refuseGoing is what a write meets in a group that is being deleted.
+// refuseGoing rejects a write in a group that is being deleted.
 func (g *resourceGroup) refuseGoing() *Problem {
 	if g.deletion == nil {
 		return nil
@@ -84,14 +83,14 @@ func groupMissing(name string) *Problem {
 	return notFound("ResourceGroupNotFound", fmt.Sprintf("Resource group '%s' could not be found.", name))
 }
 
-// within are the resources of a group, in the order of their ids.
+// within returns the resources of a group, sorted by ID.
 func (e *Emulator) within(g *resourceGroup) []*aggregate {
 	return slices.DeleteFunc(e.sorted(), func(a *aggregate) bool {
 		return groupKey(a.id.subscription, a.id.group) != groupKey(g.subscription, g.name)
 	})
 }
 
-// render returns the group as an answer shows it.
+// render returns the group as a response shows it.
 func (g *resourceGroup) render() fields {
 	out := with(g.body, "id", g.id())
 	out["name"], out["type"] = g.name, resources+"/resourceGroups"
@@ -103,7 +102,7 @@ func (g *resourceGroup) render() fields {
 	return out
 }
 
-// readGroupBody is what a PUT or a seed of a group says.
+// readGroupBody parses the body of a group's PUT or seed.
 func readGroupBody(raw []byte) (fields, error) {
 	body, err := parseBody(raw)
 	if err == nil {
@@ -119,7 +118,7 @@ func readGroupBody(raw []byte) (fields, error) {
 	return body, nil
 }
 
-// installGroup has a group be there as a seed says.
+// installGroup creates a group from a seed.
 func (e *Emulator) installGroup(r route, raw []byte) error {
 	body, err := readGroupBody(raw)
 	if err != nil {
@@ -130,7 +129,7 @@ func (e *Emulator) installGroup(r route, raw []byte) error {
 	return nil
 }
 
-// startDeletion accepts a DELETE of a group. What is in it stays until it is done (assumed).
+// startDeletion accepts a DELETE of a group. Its resources exist until the end (assumed).
 func (e *Emulator) startDeletion(g *resourceGroup, now time.Time) {
 	seconds := float64(groupSelf)
 	seen := map[*rootKind]bool{}
@@ -144,7 +143,7 @@ func (e *Emulator) startDeletion(g *resourceGroup, now time.Time) {
 	e.deletions[g.deletion.id] = g.deletion
 }
 
-// settleGroups finishes the deletions that have come due, each after what was done before.
+// settleGroups finishes the deletions that are due, in order of their deadlines.
 func (e *Emulator) settleGroups(now time.Time) {
 	due := slices.DeleteFunc(slices.Collect(maps.Values(e.groups)), func(g *resourceGroup) bool {
 		return g.deletion == nil || now.Before(g.deletion.deadline)
@@ -154,7 +153,7 @@ func (e *Emulator) settleGroups(now time.Time) {
 	})
 	for _, g := range due {
 		if g.deletion.done {
-			continue // settled with one that was due at the same time
+			continue // finished with another that was due at the same time
 		}
 		g.deletion.done = true
 		delete(e.groups, groupKey(g.subscription, g.name))
@@ -163,7 +162,7 @@ func (e *Emulator) settleGroups(now time.Time) {
 	}
 }
 
-// empty removes all that a group holds. What runs there ends with it.
+// empty deletes a group's resources and ends their operations.
 func (e *Emulator) empty(g *resourceGroup, at time.Time) {
 	all := e.within(g)
 	for _, agg := range all {
@@ -176,7 +175,7 @@ func (e *Emulator) empty(g *resourceGroup, at time.Time) {
 	}
 }
 
-// endRunning ends what runs on a resource that is gone: a DELETE has done its work.
+// endRunning ends the operation on a deleted resource: a DELETE succeeds, others are canceled.
 func (e *Emulator) endRunning(agg *aggregate, why string) {
 	run := agg.op
 	if run == nil {
@@ -189,7 +188,7 @@ func (e *Emulator) endRunning(agg *aggregate, why string) {
 	e.forgetRunning(run)
 }
 
-// storedGroups are the groups that somebody made, for a snapshot.
+// storedGroups returns the explicitly created groups for a snapshot.
 func (e *Emulator) storedGroups() []stored {
 	all := []stored{}
 	for _, key := range slices.Sorted(maps.Keys(e.groups)) {

@@ -20,7 +20,7 @@ const (
 	machineVersion = "?api-version=2024-07-01"
 )
 
-// machine is a PUT of a virtual machine, as its SDK sends it.
+// machine is the SDK's PUT of a virtual machine.
 func machine(nic string) string {
 	return `{"location":"eastus","properties":{
 		"hardwareProfile":{"vmSize":"Standard_B1s"},
@@ -30,13 +30,13 @@ func machine(nic string) string {
 		"networkProfile":{"networkInterfaces":[{"id":"` + nic + `","properties":{"primary":true}}]}}}`
 }
 
-// A story is an emulator and whoever sends it requests, one after the other.
+// story is an emulator and a sequence of requests.
 type story struct {
 	t   *testing.T
 	emu *armemu.Emulator
 }
 
-// want sends a request and expects that status and, of an error, that code.
+// want sends a request and expects this status and, for an error, this code.
 func (s story) want(status int, code, method, target, body string) answer {
 	s.t.Helper()
 	a := send(s.t, s.emu, method, target, body)
@@ -46,10 +46,10 @@ func (s story) want(status int, code, method, target, body string) answer {
 	return a
 }
 
-// settled lets all operations end.
+// settled waits until all operations have ended.
 func (s story) settled() { time.Sleep(time.Hour) }
 
-// fill puts into the disposable group what a probe of Azure needs.
+// fill creates the resources that a probe of Azure needs in the disposable group.
 func (s story) fill() {
 	s.t.Helper()
 	nodes := someNetwork + "/virtualNetworks/net/subnets/nodes"
@@ -68,12 +68,12 @@ func (s story) fill() {
 	}
 }
 
-// A group is made, filled and deleted with all that it holds, as a probe of Azure does it.
+// A group is created, filled and deleted with its resources, as by a probe of Azure.
 func TestLifeOfAResourceGroup(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, StrictResourceGroups: strict})}
-			lower := strings.Replace(someGroup, "resourceGroups", "resourcegroups", 1) // as the SDK writes it
+			lower := strings.Replace(someGroup, "resourceGroups", "resourcegroups", 1) // as the SDK spells it
 			s.want(404, "", http.MethodHead, lower+groupVersion, "")
 			made := s.want(201, "", http.MethodPut, lower+groupVersion, `{"location":"East US","tags":{"made-by":"probe"}}`)
 			if made.text("id") != someGroup || made.text("type") != "Microsoft.Resources/resourceGroups" || made.text("location") != "eastus" || made.state() != "Succeeded" {
@@ -110,7 +110,7 @@ func TestLifeOfAResourceGroup(t *testing.T) {
 	}
 }
 
-// What runs in a group ends with it: a machine that is being made, an interface that goes.
+// Deleting a group ends the operations in it.
 func TestGroupTakesRunningOperationsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true})}
@@ -131,7 +131,7 @@ func TestGroupTakesRunningOperationsAlong(t *testing.T) {
 	})
 }
 
-// The machine holds its interface until it is deleted, and never shows its password.
+// A machine uses its interface until deleted, and never shows its password.
 func TestMachineHoldsItsInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1})}
@@ -149,7 +149,7 @@ func TestMachineHoldsItsInterface(t *testing.T) {
 	})
 }
 
-// Groups are found by their tags, and each subscription has its own.
+// Groups are filtered by tag and by subscription.
 func TestGroupsAreListed(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
 	put(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
@@ -201,7 +201,7 @@ func TestGroupRefusals(t *testing.T) {
 	s.want(404, "NotFound", http.MethodGet, "/subscriptions/"+subscription+"/operationresults/none"+groupVersion, "")
 }
 
-// A snapshot carries the groups that were made, with their tags.
+// A snapshot includes explicitly created groups with their tags.
 func TestSnapshotCarriesGroups(t *testing.T) {
 	emu := armemu.New(armemu.Options{StrictResourceGroups: true})
 	put(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)

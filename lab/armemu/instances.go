@@ -12,10 +12,10 @@ import (
 	"strconv"
 )
 
-// The machines of a uniform scale set are resources of their own below it: each has an etag
-// and operations of its own. The scale set shows none of them.
+// Instances of a uniform scale set are child resources with their own etags and operations. The
+// scale set does not show them.
 
-// instancesOf are the machines of a scale set in the order of their numbers.
+// instancesOf returns the instances of a scale set, sorted by number.
 func (e *Emulator) instancesOf(set resourceID) []*aggregate {
 	var all []*aggregate
 	for _, agg := range e.sorted() {
@@ -30,12 +30,12 @@ func (e *Emulator) instancesOf(set resourceID) []*aggregate {
 func instanceNumber(agg *aggregate) int {
 	n, err := strconv.Atoi(agg.id.name)
 	if err != nil {
-		return -1 // a seed may call it anything
+		return -1 // a seed may use any name
 	}
 	return n
 }
 
-// removeBelow takes the machines of a scale set along that is gone. What runs on them ends.
+// removeBelow deletes the instances of a deleted scale set and ends their operations.
 func (e *Emulator) removeBelow(set resourceID) {
 	if set.root != scaleSetKind {
 		return
@@ -46,7 +46,7 @@ func (e *Emulator) removeBelow(set resourceID) {
 	}
 }
 
-// notActive is what names a machine that a scale set does not have.
+// notActive rejects an unknown instance ID.
 func notActive(id string) *Problem {
 	return &Problem{
 		Status: http.StatusBadRequest, Code: "InvalidParameter",
@@ -54,8 +54,8 @@ func notActive(id string) *Problem {
 	}
 }
 
-// showInstance adds what is known of a machine by its scale set, and takes away the addresses
-// of its interfaces: those are the interfaces' to show.
+// showInstance adds what the scale set knows about an instance, and removes the addresses, which
+// only the network interfaces show.
 func (e *Emulator) showInstance(agg *aggregate, out, props fields) {
 	out["instanceId"] = agg.id.name
 	props["latestModelApplied"] = e.latestModel(agg)
@@ -66,14 +66,14 @@ func (e *Emulator) showInstance(agg *aggregate, out, props fields) {
 	}
 }
 
-// latestModel tells whether a machine has the model that its scale set has.
+// latestModel reports whether an instance has its scale set's current model.
 func (e *Emulator) latestModel(agg *aggregate) bool {
 	parent, _ := agg.id.above()
 	set := e.aggregates[parent.key()]
 	return set != nil && agg.model == modelOf(set.body)
 }
 
-// mapConfigs returns a network profile in which f has replaced each IP configuration.
+// mapConfigs returns the network profile with f applied to each IP configuration.
 func mapConfigs(profile fields, f func(nic string, config fields) fields) fields {
 	list := objects(profile, nicsOfProfile)
 	if len(list) == 0 {
@@ -92,8 +92,7 @@ func mapConfigs(profile fields, f func(nic string, config fields) fields) fields
 	return with(profile, nicsOfProfile, array(list))
 }
 
-// memberConfigs are the IP configurations of a scale set's machine, or of the model of a scale
-// set, by their ids.
+// memberConfigs returns the IP configurations of an instance or of a scale set's model, by ID.
 func memberConfigs(id string, props fields) iter.Seq2[string, fields] {
 	profile := object(props, profileOfOne)
 	if model := object(props, machineProfile); model != nil {
@@ -110,8 +109,7 @@ func memberConfigs(id string, props fields) iter.Seq2[string, fields] {
 	}
 }
 
-// withConfigs returns the body of a scale set's machine in which f has replaced each IP
-// configuration.
+// withConfigs returns the body of an instance with f applied to each IP configuration.
 func withConfigs(body fields, f func(nic string, config fields) fields) fields {
 	profile := object(properties(body), profileOfOne)
 	if profile == nil {
@@ -120,7 +118,7 @@ func withConfigs(body fields, f func(nic string, config fields) fields) fields {
 	return with(body, "properties", with(properties(body), profileOfOne, mapConfigs(profile, f)))
 }
 
-// keepInstanceAddresses: an IP configuration keeps its address as long as it stays in its subnet.
+// keepInstanceAddresses retains the address of an IP configuration that remains in its subnet.
 func keepInstanceAddresses(before, after fields) fields {
 	had := map[string]fields{}
 	for id, props := range memberConfigs("", properties(before)) {
@@ -137,8 +135,8 @@ func keepInstanceAddresses(before, after fields) fields {
 	})
 }
 
-// allocateInstance gives every IP configuration of a scale set's machine without an address
-// the lowest free one of its subnet.
+// allocateInstance gives every IP configuration of an instance without an address the lowest free
+// one of its subnet.
 func (e *Emulator) allocateInstance(id resourceID, body fields) fields {
 	var own []fields
 	for _, props := range memberConfigs("", properties(body)) {
@@ -163,7 +161,7 @@ func (e *Emulator) allocateInstance(id resourceID, body fields) fields {
 	})
 }
 
-// whole is a resource as a snapshot has it: with what an answer does not show.
+// whole returns a resource for a snapshot, including what responses omit.
 func (e *Emulator) whole(agg *aggregate) fields {
 	out := e.shown(agg, agg.id, "")
 	props := properties(out)
@@ -175,7 +173,7 @@ func (e *Emulator) whole(agg *aggregate) fields {
 	return out
 }
 
-// installModel: a machine that was put is up to date unless its body says otherwise.
+// installModel marks a seeded instance as up to date unless its body has another model state.
 func (e *Emulator) installModel(agg *aggregate, body fields) {
 	parent, below := agg.id.above()
 	if !below || properties(body)["latestModelApplied"] == false {

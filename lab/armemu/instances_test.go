@@ -18,10 +18,10 @@ const (
 	computeAPI = "?api-version=2024-07-01"
 )
 
-// instanceID is a machine of the scale set.
+// instanceID is the ID of a scale set instance.
 func instanceID(n string) string { return setID + "/virtualMachines/" + n }
 
-// namesIn are the last segments of the ids of a list, in its order.
+// namesIn returns the last ID segments of a list, in order.
 func namesIn(t *testing.T, emu *armemu.Emulator, list string) string {
 	t.Helper()
 	var page struct {
@@ -40,8 +40,7 @@ func namesIn(t *testing.T, emu *armemu.Emulator, list string) string {
 	return strings.Join(names, " ")
 }
 
-// Machines of a scale set are listed by their numbers, have etags of their own, and are
-// written side by side.
+// Scale set instances are sorted by number, have their own etags and are written concurrently.
 func TestInstancesAreWrittenSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -71,7 +70,7 @@ func TestInstancesAreWrittenSideBySide(t *testing.T) {
 	})
 }
 
-// A scale set that is deleted takes its machines along, and what runs on them.
+// Deleting a scale set deletes its instances and ends their operations.
 func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -89,8 +88,7 @@ func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
 	})
 }
 
-// A machine that is simply put has an address, too, the lowest free one; its own write takes
-// none away and brings none.
+// A seeded instance receives the lowest free address; its own write does not change it.
 func TestAddressesOfInstances(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	put(t, emu, nics+"n", nicIn(""))

@@ -8,47 +8,43 @@ import (
 	"time"
 )
 
-// A rootKind is a resource type with a version and an etag of its own. Its
-// children live in its body and share both. A further type is one more entry
-// in roots, its rules in the validation table and, where other resources must
-// know of it, a line in links.go.
+// rootKind is a resource type with its own etag. Its children share body and etag. To add a type,
+// add an entry in roots, its validation rules and, if other resources reference it, a line in
+// links.go.
 type rootKind struct {
 	namespace  string // of the resource provider
 	collection string // as in the path, e.g. loadBalancers
-	// parent is the type of the resource that it lies below, of which it is independent all the
-	// same: a machine of a scale set. Nil for most.
+	// parent is the type of the parent resource, e.g. of a scale set's instance; mostly nil.
 	parent    *rootKind
 	operation string // middle of the operation's name, e.g. LoadBalancer
 	scope     Scope
 	children  []*childKind
-	// configs are the children that take addresses: public ones, and private
-	// ones of a subnet.
+	// configs are the children that receive addresses, public ones or private ones of a subnet.
 	configs *childKind
-	// derived and kept properties are the server's, as a child's are.
+	// derived and kept are as in childKind.
 	derived, kept []string
-	// defaults are the properties that a PUT leaves out and the server adds.
+	// defaults are added by the server when a PUT omits them.
 	defaults fields
-	// guid says that properties carry a resourceGuid.
+	// guid reports whether properties contain a resourceGuid.
 	guid bool
-	// put and delete are how long operations take, if nothing else decides.
+	// put and delete are default latencies.
 	put, delete spread
 	// pollAfter is the Retry-After of an accepted PUT; 0 is pollEvery.
 	pollAfter time.Duration
 }
 
-// A childKind is an array in its parent's properties.
+// childKind is an array in its parent's properties.
 type childKind struct {
-	collection  string // property of the parent and segment of the path
+	collection  string // property of the parent and path segment
 	operation   string
 	scope       Scope
 	addressable bool // has paths of its own
-	// json is what the service calls the object of the properties, where that is known: it
-	// refuses a name in there.
+	// json is Azure's internal name of the properties object, if known: Azure rejects the property
+	// name inside it.
 	json string
-	// derived properties are the server's: stripped from writes, filled in answers.
+	// derived properties are computed by the server: removed from writes, added to responses.
 	derived []string
-	// kept properties are the server's as well, but are state: a write cannot
-	// change them and they survive it.
+	// kept properties are server-managed state that writes cannot change.
 	kept        []string
 	defaults    fields
 	put, delete spread
@@ -174,11 +170,11 @@ var (
 	}
 )
 
-// references are the properties by which one child of a load balancer names
-// another; each is an object with an id or an array of such objects.
+// references are the properties by which a child of a load balancer references another: an object
+// with an id, or an array of them.
 var references = []string{"backendAddressPool", pools, "frontendIPConfiguration", frontends, "probe"}
 
-// rootByCollection returns the type of that name below the resource provider, or below a parent.
+// rootByCollection returns the type with that collection name in a namespace, or below a parent.
 func rootByCollection(namespace string, parent *rootKind, name string) *rootKind {
 	for _, k := range roots {
 		if k.namespace == namespace && k.parent == parent && strings.EqualFold(k.collection, name) {

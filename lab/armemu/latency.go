@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Latency is a profile of how long operations take.
+// Latency is a latency profile of operations.
 type Latency string
 
-// The profiles. They differ in load balancers whose pools hold IP addresses.
+// The profiles differ for load balancers with IP addresses in their pools.
 const (
-	// Quiet is what was recorded with no machine behind the addresses. It is the default: for
-	// tests of what happens in which order, and for clouds that are still being built.
+	// Quiet is recorded without machines behind the addresses. It is the default, for tests of
+	// event order and for clouds under construction.
 	Quiet Latency = "quiet"
-	// Busy is for machines in service: a load balancer with members of any sort takes as long
-	// as was recorded with network interfaces. It is for figures: lag, drains, whole days.
+	// Busy is for machines in service: a load balancer with any members is as slow as recorded with
+	// network interfaces. Use it for measurements such as lag or drains.
 	Busy Latency = "busy"
 )
 
-// ParseLatency returns the profile of that name; empty is Quiet.
+// ParseLatency returns the named profile; empty is Quiet.
 func ParseLatency(name string) (Latency, error) {
 	switch l := Latency(name); l {
 	case "":
@@ -33,24 +33,23 @@ func ParseLatency(name string) (Latency, error) {
 	return "", fmt.Errorf("latency profile %q is unknown: use %s (recorded without machines) or %s (with machines in service)", name, Quiet, Busy)
 }
 
-// A spread is how long operations of one sort take, in seconds: half of them at most median,
-// nine of ten at most p90, none longer than most.
+// spread is a latency distribution in seconds; most is the maximum.
 type spread struct{ median, p90, most float64 }
 
-// Operations that do not take as long as their type alone says. Of the medians, which polls
-// bound from below and above, each is the middle.
+// Latencies that depend on more than the resource type. Medians are the middle of the bounds
+// observed by polling.
 var (
-	programmed = spread{27, 72, 142}    // a load balancer whose members have to be told
-	unmanned   = spread{3, 4, 4}        // a load balancer with addresses that no machine has
+	programmed = spread{27, 72, 142}    // a load balancer with members to program
+	unmanned   = spread{3, 4, 4}        // a load balancer with addresses without a machine
 	instant    = spread{}               // a load balancer without members
-	attached   = spread{41.5, 72, 198}  // a network interface that a machine has
+	attached   = spread{41.5, 72, 198}  // a network interface attached to a machine
 	removed    = spread{5, 9, 10}       // a DELETE in Microsoft.Network
-	machine    = spread{40, 108, 198}   // a machine of its own
-	instance   = spread{15, 30, 30}     // a machine of a scale set
-	upgraded   = spread{45.5, 108, 198} // machines of a scale set that take its model
+	machine    = spread{40, 108, 198}   // a virtual machine
+	instance   = spread{15, 30, 30}     // a scale set instance
+	upgraded   = spread{45.5, 108, 198} // instances upgraded to the scale set's model
 )
 
-// members are what the pools of a load balancer hold.
+// members is the kind of members in a load balancer's pools.
 type members int
 
 const (
@@ -59,8 +58,8 @@ const (
 	interfaceMembers
 )
 
-// spreadOf is how long a write takes. members are those before and after it, the most
-// laborious of them; machines says that a machine has the network interface.
+// spreadOf returns the latency of a write. members is the slowest kind before or after it; machines
+// reports whether the network interface is attached to a machine.
 func spreadOf(id resourceID, kind Kind, profile Latency, m members, machines bool) spread {
 	own := id.root.put
 	if id.child != nil {
@@ -81,16 +80,16 @@ func spreadOf(id resourceID, kind Kind, profile Latency, m members, machines boo
 	return own
 }
 
-// draw is one duration in seconds, log-normal.
+// draw returns a random duration in seconds, log-normal.
 func (s spread) draw(random *rand.Rand) float64 {
 	if s.median == 0 || s.p90 <= s.median {
 		return s.median
 	}
-	const z90 = 1.2816 // nine of ten of a normal distribution are below it
+	const z90 = 1.2816 // 90th percentile of the standard normal distribution
 	return min(s.median*math.Exp(math.Log(s.p90/s.median)/z90*random.NormFloat64()), s.most)
 }
 
-// latency draws from the seeded model.
+// latency returns a duration from the seeded model.
 func (e *Emulator) latency(s spread) time.Duration {
 	seconds := s.median
 	if !e.opts.LatencyFixed {
@@ -99,10 +98,10 @@ func (e *Emulator) latency(s spread) time.Duration {
 	return time.Duration(seconds * e.opts.LatencyScale * float64(time.Second))
 }
 
-// pollEvery is what Retry-After asks of pollers at latency scale 1, where no type says other.
+// pollEvery is the default Retry-After of an operation at latency scale 1.
 const pollEvery = 10 * time.Second
 
-// pollsAfter is the Retry-After of an accepted write.
+// pollsAfter returns the Retry-After of an accepted write.
 func (e *Emulator) pollsAfter(id resourceID, kind Kind, isNew bool, root fields) time.Duration {
 	every := id.root.pollAfter
 	if id.child != nil {
@@ -121,7 +120,7 @@ func (e *Emulator) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * e.opts.LatencyScale)
 }
 
-// isInternal tells whether a load balancer has a frontend in a subnet.
+// isInternal reports whether a load balancer has a frontend in a subnet.
 func isInternal(root fields) bool {
 	for _, f := range objects(properties(root), frontends) {
 		if reference(properties(f), "subnet") != "" {
@@ -131,7 +130,7 @@ func isInternal(root fields) bool {
 	return false
 }
 
-// membersOf are the members of the pools of a load balancer's body.
+// membersOf returns the kind of members in the pools of a load balancer's body.
 func (e *Emulator) membersOf(id resourceID, root fields) members {
 	most := noMembers
 	for _, pool := range objects(properties(root), pools) {
@@ -145,7 +144,7 @@ func (e *Emulator) membersOf(id resourceID, root fields) members {
 	return most
 }
 
-// SetLatency changes the profile for operations to come.
+// SetLatency changes the profile for future operations.
 func (e *Emulator) SetLatency(profile Latency) error {
 	parsed, err := ParseLatency(string(profile))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// durations are how long 200 writes of a resource take, from the acceptance to the end of the
-// operation, to a tenth. Each write differs from the one before it.
+// durations returns how long 200 different writes of a resource take, from acceptance to the end of
+// the operation, sorted and rounded to tenths.
 func durations(t *testing.T, emu *armemu.Emulator, id, body string) []float64 {
 	t.Helper()
 	var took []float64
@@ -34,7 +34,7 @@ func durations(t *testing.T, emu *armemu.Emulator, id, body string) []float64 {
 	return took
 }
 
-// What holds members and what machines stand behind them decides how long a write takes.
+// Members and their machines decide how long a write takes.
 func TestLatency(t *testing.T) {
 	withVM := func(t *testing.T, emu *armemu.Emulator) {
 		put(t, emu, nics+"nic", nic(poolID))
@@ -76,7 +76,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// What is asked of pollers depends on the type, and what is done asks nothing.
+// Retry-After depends on the type; a finished operation has none.
 func TestRetryAfterByType(t *testing.T) {
 	for _, row := range []struct{ method, id, body, want string }{
 		{http.MethodPut, poolID, poolBody("10.0.0.1"), "10"},

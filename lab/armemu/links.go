@@ -9,29 +9,28 @@ import (
 	"strings"
 )
 
-// links say who refers to whom across resources. They are derived from the
-// bodies and drive back-references, in-use errors and the choice of addresses.
-// Keys are lower-cased ids, values ids of the IP configurations (a load
-// balancer's frontend, or one of a network interface) or resources that refer.
+// links is an index of references between resources, derived from their bodies. It drives
+// back-references, in-use errors and address allocation. Keys are lower-cased IDs, values IDs of IP
+// configurations or of referencing resources.
 //
-// A write that runs may still fail and bring back what was before it, so what
-// it lets go of stays in use until it ends (assumed).
+// A running write may still fail and be reverted, so what it releases remains in use until it ends
+// (assumed).
 type links struct {
 	publicIP map[string][]string // public IP → IP configurations
 	prefix   map[string][]string // public IP prefix → public IPs, frontends
 	subnet   map[string][]string // subnet → IP configurations
-	pool     map[string][]string // backend pool → IP configurations of network interfaces
-	model    map[string][]string // backend pool → scale sets whose model names it
+	pool     map[string][]string // backend pool → network interface IP configurations
+	model    map[string][]string // backend pool → scale sets with a model that references it
 	nic      map[string][]string // network interface → virtual machines
-	first    map[string]bool     // network interfaces that are their machine's primary one
+	first    map[string]bool     // primary network interfaces
 	guarded  map[string][]string // security group → subnets and network interfaces
-	// published has the private link services of each frontend.
+	// published maps a frontend to its private link services.
 	published map[string][]string
-	// private has the addresses of each subnet that are taken.
+	// private maps a subnet to its addresses in use.
 	private map[string]map[netip.Addr]string
 }
 
-// index returns the links as they are now. The lock is held.
+// index returns the current links. Requires the lock.
 func (e *Emulator) index() *links {
 	if e.links != nil {
 		return e.links
@@ -85,14 +84,14 @@ func (l *links) read(id resourceID, body fields) {
 	}
 }
 
-// readInstance reads the interfaces that a scale set's machine describes itself.
+// readInstance adds the network interfaces in a scale set instance's body.
 func (l *links) readInstance(id string, props fields) {
 	for config, c := range memberConfigs(id, props) {
 		l.readConfig(config, c)
 	}
 }
 
-// guardedBy is how subnets and network interfaces name their security group.
+// guardedBy is the property that references a security group.
 const guardedBy = "networkSecurityGroup"
 
 func (l *links) readConfig(id string, props fields) {
@@ -117,12 +116,12 @@ func note(m map[string][]string, key, id string) {
 	}
 }
 
-// reference is the lower-cased id that a property names, or nothing.
+// reference returns the lower-cased ID in a property, or "".
 func reference(props fields, key string) string {
 	return strings.ToLower(text(object(props, key), "id"))
 }
 
-// refs is a list of ids as a body shows them.
+// refs returns IDs as JSON references.
 func refs(ids []string) []any {
 	out := make([]any, len(ids))
 	for i, id := range ids {
@@ -131,14 +130,14 @@ func refs(ids []string) []any {
 	return out
 }
 
-// others are those of the ids that do not belong to the resource.
+// others returns the IDs that do not belong to the resource.
 func others(ids []string, own resourceID) []string {
 	root := own.rootKey() + "/"
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(strings.ToLower(id)+"/", root) })
 }
 
-// nicsOf returns the IP configurations of network interfaces in a pool: those
-// that a seed says are there, and those of modelled interfaces.
+// nicsOf returns the network interface IP configurations in a pool: seeded ones and those of
+// modeled interfaces.
 func (l *links) nicsOf(pool resourceID, body fields) []string {
 	var ids []string
 	for _, c := range objects(properties(body), nicConfigs) {
@@ -152,8 +151,8 @@ func (l *links) nicsOf(pool resourceID, body fields) []string {
 	return ids
 }
 
-// changed follows a write to what depends on it. Pools name nothing that is in
-// the links, and they are written often.
+// changed updates dependent resources after a write. Pool writes are frequent and reference nothing
+// in the links.
 func (e *Emulator) changed(id resourceID, before, after fields) {
 	if id.child == poolKind {
 		return
@@ -168,8 +167,7 @@ func (e *Emulator) changed(id resourceID, before, after fields) {
 	}
 }
 
-// forgetKeptNICs drops from seeded pools the entries of interfaces that were
-// seeded too: those speak for themselves.
+// forgetKeptNICs removes entries from seeded pools if the network interface was seeded too.
 func (e *Emulator) forgetKeptNICs() {
 	for _, agg := range e.aggregates {
 		if agg.id.root != loadBalancerKind {
@@ -190,7 +188,7 @@ func (e *Emulator) forgetKeptNICs() {
 	}
 }
 
-// renderLinks adds to a root's properties what other resources say about it.
+// renderLinks adds the properties that derive from other resources.
 func (a *aggregate) renderLinks(props fields, from *links) {
 	key := a.id.key()
 	switch a.id.root {
@@ -228,7 +226,7 @@ func (a *aggregate) renderLinks(props fields, from *links) {
 			props["virtualMachine"], props["primary"] = fields{"id": by[0]}, from.first[key]
 		}
 	}
-	// An address that is being assigned shows when the creation is done.
+	// An allocated address appears when the creation is done.
 	if a.op != nil && a.op.before == nil {
 		for _, k := range a.id.root.kept {
 			delete(props, k)

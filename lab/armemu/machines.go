@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What a machine is doing decides what becomes of its network interface.
+// Power state of a machine; it decides how its network interface behaves.
 
 const (
 	instanceView     = "instanceView"
@@ -19,8 +19,8 @@ const (
 	powerDeallocated = powerState + "deallocated"
 )
 
-// statuses are those of the instance view of a machine, which is stored if somebody has
-// stopped it, or a seed says so.
+// statuses returns the instance view's statuses, stored only if the machine was stopped or seeded
+// with them.
 func statuses(body fields) []fields {
 	return objects(object(properties(body), instanceView), "statuses")
 }
@@ -31,13 +31,13 @@ func withPower(body fields, state string) fields {
 	return with(body, "properties", with(properties(body), instanceView, with(object(properties(body), instanceView), "statuses", array(list))))
 }
 
-// deallocated tells whether a machine has given back its place.
+// deallocated reports whether a machine is deallocated.
 func deallocated(body fields) bool {
 	return slices.ContainsFunc(statuses(body), func(s fields) bool { return sameName(text(s, "code"), powerDeallocated) })
 }
 
-// hosts are the machines that have a network interface and a place in the datacenter, so that
-// a change of it has to be programmed there.
+// hosts returns the allocated machines with this network interface; a change of it must be
+// programmed there.
 func (e *Emulator) hosts(nic resourceID) (hosts []*aggregate) {
 	for _, id := range e.index().nic[nic.rootKey()] {
 		if agg := e.aggregates[strings.ToLower(id)]; agg != nil && !deallocated(agg.body) {
@@ -47,7 +47,7 @@ func (e *Emulator) hosts(nic resourceID) (hosts []*aggregate) {
 	return hosts
 }
 
-// refuseBusyMachine: a network interface waits for the machine that is being made or changed.
+// refuseBusyMachine rejects a write of a network interface while its machine is being written.
 func (e *Emulator) refuseBusyMachine(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil
@@ -60,7 +60,7 @@ func (e *Emulator) refuseBusyMachine(p *proposal) *Problem {
 	return nil
 }
 
-// startTenantUpdate is why a change of a network interface fails whose machine is being deleted.
+// startTenantUpdate rejects a write of a network interface while its machine is being deleted.
 func (e *Emulator) startTenantUpdate(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil
@@ -75,8 +75,7 @@ func (e *Emulator) startTenantUpdate(p *proposal) *Problem {
 	return nil
 }
 
-// shown is a resource as an answer has it. The instance view of a machine is there if the
-// request asks for it; what the emulator keeps of a scale set's machine is not.
+// shown returns a resource as responses show it. The instance view of a machine needs $expand.
 func (e *Emulator) shown(agg *aggregate, id resourceID, expand string) fields {
 	out := agg.render(id, e.index())
 	if agg.id.root != virtualMachineKind && agg.id.root != instanceKind {

@@ -14,12 +14,12 @@ import (
 
 const vmID = computeGroup + "/virtualMachines/vm"
 
-// What a machine is doing decides what becomes of a write of its network interface.
+// The state of a machine decides whether its network interface can be written.
 func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 	inPool, vm := nic(userPool("p")), `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`nic"}]}}}`
 	for _, tt := range []struct {
 		what, method, path, body string
-		settled                  bool // the machine's own operation is over
+		settled                  bool // the machine's own operation has ended
 		status                   int
 		code, state, ends        string
 	}{
@@ -59,7 +59,7 @@ func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 	}
 }
 
-// The instance view is shown to who asks for it. A seed may have one; a write has not.
+// The instance view needs $expand. A seed may contain one, a write may not.
 func TestInstanceView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})

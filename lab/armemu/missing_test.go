@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// What is missing is told by Resource Manager, which has resources and groups in its index, or
-// by the provider, which knows their children. The words are those of recorded answers.
+// Resource Manager reports missing resources and groups, the provider missing children. The
+// messages are recorded ones.
 func TestWordsForWhatIsMissing(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
 	put(t, emu, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
@@ -40,8 +40,8 @@ func TestWordsForWhatIsMissing(t *testing.T) {
 	story{t, emu}.want(400, "InvalidParameter", http.MethodGet, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set/virtualMachines/first?api-version=2024-07-01", "")
 }
 
-// A DELETE is 202, of a network interface 200, both with an operation and a result to poll;
-// of what is not there 204.
+// DELETE returns 202, or 200 for a network interface, with an operation and a result to poll; 204
+// if the resource does not exist.
 func TestStatusesOfDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := story{t, armemu.New(armemu.Options{LatencyScale: 1})}
@@ -63,7 +63,7 @@ func TestStatusesOfDelete(t *testing.T) {
 	})
 }
 
-// The SDK waits for the end of a DELETE that is answered 200.
+// The SDK waits for a DELETE answered with 200.
 func TestSDKWaitsForADeletedInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := armemu.New(armemu.Options{LatencyScale: 1})

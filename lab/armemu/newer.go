@@ -9,11 +9,11 @@ import (
 	"weir.dev/weir/lab/armemu/schema"
 )
 
-// OlderVersion is the answer to a PUT whose api-version is older than a property that the resource
-// has.
+// OlderVersion is the behavior for a PUT with an api-version older than a property of the
+// resource.
 type OlderVersion string
 
-// The answers.
+// The behaviors.
 const (
 	// RejectOlder answers 400 UpdateOnResourceNotAllowedWithApiVersion.
 	RejectOlder OlderVersion = "reject"
@@ -25,8 +25,8 @@ const (
 
 func (x *exchange) version() string { return x.req.URL.Query().Get("api-version") }
 
-// refuseOlder is the answer to a PUT of what its api-version does not have, or of a resource that
-// has a newer property.
+// refuseOlder rejects a PUT with a property newer than its api-version, or of a resource that has
+// one.
 func (e *Emulator) refuseOlder(x *exchange, p *proposal) *Problem {
 	if p.on != KindPut || p.id.root.namespace != network {
 		return nil
@@ -56,7 +56,7 @@ func (e *Emulator) refuseOlder(x *exchange, p *proposal) *Problem {
 		p.id, x.version(), newer.Property, newer.Detail))
 }
 
-// hideNewer takes from an answer the properties that its api-version does not have.
+// hideNewer removes properties newer than the api-version from a response.
 func (x *exchange) hideNewer() {
 	body, isObject := x.body.(fields)
 	if !isObject || x.route.id.root == nil || x.route.namespace != network {

@@ -12,16 +12,15 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// A pool that network interfaces have joined shows an address for each of their
-// IP configurations. Who is in it is the interfaces' affair; a write of the pool
-// sets admin states.
+// A pool shows an address for each network interface IP configuration in it. The interfaces decide
+// on membership; a write of the pool only sets admin states.
 
 func nicOf(entry fields) string {
 	return reference(properties(entry), "networkInterfaceIPConfiguration")
 }
 
-// entriesOf returns the addresses that a pool shows: those that are stored, and
-// one for each IP configuration that none of them stands for.
+// entriesOf returns the addresses of a pool: the stored ones, plus one per remaining IP
+// configuration.
 func entriesOf(from *links, pool resourceID, body fields) []fields {
 	entries := objects(properties(body), addresses)
 	stored := map[string]bool{}
@@ -39,9 +38,8 @@ func entriesOf(from *links, pool resourceID, body fields) []fields {
 	return entries
 }
 
-// nicEntryName is what Azure calls the address of an IP configuration: for a
-// network interface of its own its resource group and its names, for one of a
-// scale set a GUID (observed).
+// nicEntryName returns Azure's name for the address of an IP configuration: resource group and
+// names for a network interface, a GUID for a scale set's (observed).
 func nicEntryName(id string) string {
 	parts := strings.Split(id, "/")
 	group := slices.IndexFunc(parts, func(p string) bool { return sameName(p, "resourceGroups") })
@@ -54,9 +52,8 @@ func nicEntryName(id string) string {
 	return parts[group+1] + "_" + parts[nic+1] + parts[nic+3]
 }
 
-// takeEntries returns a pool's body as a write of it is stored: an address that
-// only has the name of an interface's stands for it, and one that the write
-// leaves out is there without an admin state.
+// takeEntries returns a pool's body as stored after a write: an address with only the name of an
+// interface's address refers to it, and an omitted one loses its admin state.
 func (e *Emulator) takeEntries(pool resourceID, before, body fields) fields {
 	nics := e.index().nicsOf(pool, body)
 	if len(nics) == 0 {
@@ -83,7 +80,7 @@ func (e *Emulator) takeEntries(pool resourceID, before, body fields) fields {
 	return with(body, "properties", with(properties(body), addresses, array(list)))
 }
 
-// takeAllEntries is takeEntries for the pools of a load balancer.
+// takeAllEntries applies takeEntries to the pools of a load balancer.
 func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fields {
 	list, old := objects(properties(root), pools), objects(properties(before), pools)
 	for i, pool := range list {
@@ -95,7 +92,7 @@ func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fiel
 		entries := inlineEntries(e.opts.Behaviour, was == nil, entriesOf(e.index(), id, was), objects(properties(pool), addresses))
 		props := with(properties(pool), addresses, array(entries))
 		if network, ok := properties(was)["virtualNetwork"]; ok && e.opts.Behaviour.WholeWriteAddresses == behaviour.Ignored {
-			props["virtualNetwork"] = network // it belongs to the addresses
+			props["virtualNetwork"] = network // belongs to the addresses
 		}
 		pool = with(pool, "properties", props)
 		list[i] = e.takeEntries(id, was, pool)
@@ -103,8 +100,8 @@ func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fiel
 	return with(root, "properties", with(properties(root), pools, array(list)))
 }
 
-// forgetLeft drops what pools have stored for IP configurations that have left them: one that
-// joins again has no admin state.
+// forgetLeft removes stored entries of IP configurations that left a pool: one that joins again has
+// no admin state.
 func (e *Emulator) forgetLeft(was, is *links) {
 	if was == nil {
 		return
@@ -134,8 +131,8 @@ func (e *Emulator) forgetEntry(pool, nic string) {
 	}
 }
 
-// ipOf returns the IP address of a pool's entry: its own, or that of the modelled
-// IP configuration that it stands for; not valid if neither is known.
+// ipOf returns the IP address of a pool entry or of its modeled IP configuration; invalid if
+// unknown.
 func (e *Emulator) ipOf(entry fields) netip.Addr {
 	ip := text(properties(entry), "ipAddress")
 	if ip == "" {
@@ -145,8 +142,8 @@ func (e *Emulator) ipOf(entry fields) netip.Addr {
 	return addr.Unmap()
 }
 
-// configOf returns the properties of a modelled IP configuration by its id in lower case, of a
-// network interface or of a scale set's machine; nil if it is not known.
+// configOf returns the properties of the IP configuration with this lower-cased ID, of a network
+// interface or a scale set instance; nil if unknown.
 func (e *Emulator) configOf(id string) fields {
 	nic, config, _ := strings.Cut(id, "/"+strings.ToLower(ipConfigKind.collection)+"/")
 	if agg := e.aggregates[nic]; agg != nil {
@@ -166,7 +163,7 @@ func (e *Emulator) configOf(id string) fields {
 	return nil
 }
 
-// leavePools takes the pools of a load balancer that was deleted from the network interfaces in them.
+// leavePools removes a deleted load balancer's pools from network interfaces.
 func (e *Emulator) leavePools(balancer resourceID) {
 	below := balancer.rootKey() + "/"
 	for _, agg := range e.sorted() {

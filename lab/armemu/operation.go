@@ -21,35 +21,34 @@ const (
 	opCanceled   = "Canceled"
 )
 
-// keptOperations bounds the memory of a long-lived server: the oldest finished
-// operations are forgotten beyond it.
+// keptOperations limits the memory of a long-lived server: it drops the oldest finished operations.
 const keptOperations = 20_000
 
-// An operation is a write that was accepted and takes time.
+// operation is an accepted long-running write.
 type operation struct {
 	id       string
 	name     string // e.g. PutLoadBalancerOperation
 	target   resourceID
 	remove   bool
-	before   fields // root body that a failure brings back; nil on create
-	rolls    []roll // of machines of a scale set, that are still to come
+	before   fields // root body to restore on failure; nil on create
+	rolls    []roll // pending scale set upgrades
 	deadline time.Time
 	stuck    bool
 	status   string
-	problem  *Problem // why it ended, or will end, Failed or Canceled
-	keep     bool     // a failure leaves the content that was written
+	problem  *Problem // why it ended, or will end, as Failed or Canceled
+	keep     bool     // a failure retains the written content
 	polls    *pollFault
-	by       *operation // that has canceled it
+	by       *operation // operation that superseded it
 	took     time.Duration
-	// owned is true once a later write has written what this one did.
+	// owned reports whether a later write replaced this write's content.
 	owned bool
-	// query is what the operation's URL carries and every poll has to send back.
+	// query holds the parameters of the operation's URL that every poll must send back.
 	query     url.Values
 	pollAfter time.Duration
 }
 
-// start accepts the write: p.root is the aggregate's body from now on (for a DELETE it stays
-// as it was until the operation is done). Some writes are done at once.
+// start accepts the write: p.root becomes the aggregate's body (on DELETE it remains until the
+// operation is done). Some writes finish at once.
 func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 	op := &operation{
 		id: e.guid(), name: operationName(p.id, p.on), target: p.id, remove: p.on == KindDelete,
@@ -130,8 +129,8 @@ func (e *Emulator) forgetRunning(op *operation) {
 	e.running = slices.DeleteFunc(e.running, func(o *operation) bool { return o == op })
 }
 
-// settle finishes what has come due. Everything that looks at state calls it
-// first, so no goroutine has to.
+// settle finishes the operations that are due. Every access to state calls it first, so no
+// goroutine is needed.
 func (e *Emulator) settle(now time.Time) {
 	e.settleGroups(now)
 	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
@@ -180,8 +179,7 @@ func (e *Emulator) settle(now time.Time) {
 	e.rollUntil(now)
 }
 
-// operationURL is absolute, as the SDKs require, and leads back to wherever the
-// request was sent.
+// operationURL returns an absolute URL, as the SDKs require, on the host of the request.
 func operationURL(x *exchange, op *operation, segment string) string {
 	query := maps.Clone(op.query)
 	if query == nil {
@@ -211,7 +209,7 @@ func absolute(x *exchange, u *url.URL) string {
 	return u.String()
 }
 
-// poll answers a GET of an operation.
+// poll serves a GET of an operation.
 func (e *Emulator) poll(x *exchange) *Problem {
 	op := e.operations[x.route.operation]
 	if op == nil || !sameName(op.target.subscription, x.route.subscription) {
@@ -248,7 +246,7 @@ func (e *Emulator) poll(x *exchange) *Problem {
 	return nil
 }
 
-// operationName is what Azure calls an operation, e.g. PutLoadBalancerOperation.
+// operationName returns Azure's name of an operation, e.g. PutLoadBalancerOperation.
 func operationName(id resourceID, kind Kind) string {
 	verb, what := "Put", id.root.operation
 	switch kind {
@@ -263,7 +261,7 @@ func operationName(id resourceID, kind Kind) string {
 	return verb + what + "Operation"
 }
 
-// signature are the parameters of an operation's URL that are nobody's business.
+// signature returns the opaque parameters of an operation's URL.
 func signature(namespace, id string) url.Values {
 	query := url.Values{}
 	names := []string{"t", "c", "s", "h"}

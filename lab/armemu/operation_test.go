@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// Which PUTs are done when they are answered, and which of those name an operation.
+// PUTs that finish at once, and which of them have an operation.
 func TestDoneAtOnce(t *testing.T) {
 	pool := strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)
 	withVM := func(t *testing.T, emu *armemu.Emulator) {
@@ -72,7 +72,7 @@ func TestDoneAtOnce(t *testing.T) {
 	}
 }
 
-// An operation is known by its whole URL, as it was given.
+// An operation's URL must be sent back unchanged.
 func TestOperationURLIsOpaque(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	a := send(t, emu, http.MethodDelete, poolID+"2", "")

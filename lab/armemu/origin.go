@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// An Entry is one IP address of a backend pool, and who put it there. Azure tells nobody; it
-// is the emulator's own record, for tests that must not take a client's word for it.
+// Entry is one IP address of a backend pool and its origin. Azure does not expose the origin; tests
+// use it to verify clients.
 type Entry struct {
-	// Pool is the id of the pool.
+	// Pool is the ID of the pool.
 	Pool, Name string
 	IP         netip.Addr
-	// PutBy is who put the address into the pool: the Caller of the request, or empty for Put
-	// and Restore. Whoever repeats what is there puts nothing.
+	// PutBy is the Caller that added the address, or empty for Put and Restore. Repeating an
+	// existing address adds nothing.
 	PutBy string
 	Down  bool
-	// DownBy is who set it Down, in the same words.
+	// DownBy is the Caller that set it Down.
 	DownBy string
 }
 
-// Caller is how a bearer token is named where it must not be seen.
+// Caller returns a digest that identifies a bearer token without exposing it.
 func Caller(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Entries returns the IP addresses of the backend pool with this id, or, if that is empty, of
-// all backend pools, in the order of their ids.
+// Entries returns the IP addresses of the backend pool with this ID, or of all backend pools if
+// empty, sorted by pool ID.
 func (e *Emulator) Entries(of string) []Entry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,19 +56,19 @@ func (e *Emulator) Entries(of string) []Entry {
 	return all
 }
 
-// origin is who put an address, and who set it Down. It is stored with the address, so that
-// a write that is taken back takes it along, and is never rendered.
+// origin records which caller added an address and which set it Down. It is stored with the
+// address, so reverting a write reverts it too, and is never rendered.
 type origin struct{ put, down string }
 
-// originKey is no name that Azure has.
+// originKey cannot collide with an Azure property.
 const originKey = "\x00origin"
 
 func isDown(address fields) bool {
 	return strings.EqualFold(text(properties(address), adminState), "Down")
 }
 
-// signed returns a root body with the origins of its addresses, after a write of by: those
-// that were there before keep theirs.
+// signed returns a root body with the origins of its addresses after a write by this caller:
+// existing addresses keep theirs.
 func signed(before, after fields, by string) fields {
 	list := objects(properties(after), pools)
 	if len(list) == 0 {

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// origins spells who put the addresses of the pool, and who set them Down.
+// origins formats the origins of addresses and Down states.
 func origins(emu *armemu.Emulator) string {
 	names := map[string]string{"": "hand", armemu.Caller("token"): "weir", armemu.Caller("other"): "other"}
 	var all []string
@@ -28,8 +28,8 @@ func origins(emu *armemu.Emulator) string {
 	return strings.Join(all, "; ")
 }
 
-// The emulator knows who put an address into a pool and who set it Down, however often others
-// repeat it. Whoever takes it out and has it put back has lost it to the other.
+// The emulator records which client added an address and which set it Down, even if others repeat
+// it. Removing and adding it again changes the origin.
 func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	a, b, c := entry("a", ip(1), ""), entry("b", ip(2), ""), entry("c", ip(3), "")
@@ -68,7 +68,7 @@ func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
 	}
 }
 
-// A write that fails takes with it what it said about who put what.
+// A failed write reverts its origins.
 func TestAWriteThatIsTakenBackPutNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})

@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A write that another overtakes ends Canceled over HTTP 200.
+// A superseded write ends Canceled over HTTP 200.
 func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1})
@@ -59,8 +59,8 @@ func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 	})
 }
 
-// An overtaken operation may go on, and take back what it has put when it ends, long after the load
-// balancer has come to rest; but not what was written since.
+// A superseded operation may continue and revert its write at its end, but not what was written
+// since.
 func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 	}
 }
 
-// The overtaken operation names the one that won.
+// The superseded operation names its successor.
 func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -111,8 +111,8 @@ func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	})
 }
 
-// A lock says in its text how long it asks for, and in Retry-After the same; a conflict and a
-// reference that is being written ask for no time.
+// A lock has the same delay in its message and in Retry-After; a conflict and a reference being
+// written have none.
 func TestWhatLocksAskFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}})
@@ -134,7 +134,7 @@ func TestWhatLocksAskFor(t *testing.T) {
 	})
 }
 
-// Mixed draws for each request one of the three answers that differ, the same for the same seed.
+// Mixed draws one of three responses per request, repeatable by seed.
 func TestMixedOverlap(t *testing.T) {
 	answers := func(seed uint64) (all string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestOverlapRefusals(t *testing.T) {
 				if has := a.header.Get("Retry-After") != ""; has != c.retries {
 					t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
 				}
-				time.Sleep(5 * time.Minute) // longer than any operation of this seed
+				time.Sleep(5 * time.Minute) // longer than any operation with this seed
 				if a := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2")); a.status != 200 {
 					t.Errorf("after the operation ended: %s", a.raw)
 				}
@@ -190,7 +190,7 @@ func TestOverlapRefusals(t *testing.T) {
 	}
 }
 
-// The load balancer and its children are one version.
+// The load balancer and its children share one etag.
 func TestEtagIsTheAggregates(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	before := send(t, emu, http.MethodGet, lbID, "").text("etag")
@@ -234,8 +234,8 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// Writers that read, add one address and write back lose nothing under
-// If-Match, whatever the overlap policy. Without it they do: the test can fail.
+// Read-modify-write with If-Match loses no address under any overlap policy. Without it some are
+// lost: the test can fail.
 func TestConcurrentWriters(t *testing.T) {
 	const writers = 12
 	for _, overlap := range append(armemu.Overlaps(), behaviour.Mixed) {
@@ -270,7 +270,7 @@ func concurrentWriters(t *testing.T, overlap behaviour.Answer, writers int, perC
 	return held
 }
 
-// addUntilTaken is a read-modify-write loop that thinks between read and write.
+// addUntilTaken is a read-modify-write loop with a pause between read and write.
 func addUntilTaken(ctx context.Context, pools *armnetwork.LoadBalancerBackendAddressPoolsClient, random *rand.Rand, ip string) error {
 	for range 500 {
 		got, err := pools.Get(ctx, "rg", "kubernetes", "web", nil)

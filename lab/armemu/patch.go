@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// patch changes the tags of a resource, at once and with one new etag. What runs on it goes
-// on: the tags stay whatever becomes of that (assumed).
+// patch changes the tags of a resource at once, with one new etag. A running operation continues
+// and does not affect the tags (assumed).
 func (e *Emulator) patch(x *exchange) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -34,7 +34,7 @@ func (e *Emulator) patch(x *exchange) *Problem {
 	return nil
 }
 
-// tagged is a body with other tags; null is none.
+// tagged returns the body with these tags; null removes them.
 func tagged(body fields, tags any) fields {
 	if tags == nil {
 		return without(body, "tags")
@@ -42,7 +42,7 @@ func tagged(body fields, tags any) fields {
 	return with(body, "tags", tags)
 }
 
-// checkTags refuses what changes more than tags: the service takes nothing else in a PATCH.
+// checkTags rejects a PATCH of anything but tags, as Azure does.
 func checkTags(body fields) error {
 	if err := wantObject(body, "tags", "patch"); err != nil {
 		return err

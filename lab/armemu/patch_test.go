@@ -13,8 +13,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Tags change at once: the answer says Succeeded, names no operation and has a new etag, the
-// only one.
+// Tags change at once: the response is Succeeded, has no operation and one new etag.
 func TestPatchChangesTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -47,7 +46,7 @@ func TestPatchChangesTags(t *testing.T) {
 	})
 }
 
-// Tags outlive what runs: a write that is taken back takes its own content back alone.
+// Reverting a failed write retains tags.
 func TestTagsOutliveAWriteThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})

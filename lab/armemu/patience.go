@@ -12,38 +12,36 @@ import (
 )
 
 const (
-	// onItsWay is for how long after a refusal a call may come that was sent before the
-	// refusal arrived.
+	// onItsWay is the grace period for requests already sent when a rejection arrives.
 	onItsWay = time.Second
-	// keptHasty and keptAsked bound the memory of a long-lived server.
+	// keptHasty and keptAsked limit the memory of a long-lived server.
 	keptHasty, keptAsked = 100, 10_000
 )
 
-// patience is what the emulator has asked for with Retry-After, and who did not wait. A
-// refusal's Retry-After is for all calls of that caller to that path: Azure says that an
-// application waits so long before it sends the next request. That of an answer to a
-// poll that succeeds is advice, and is not in it.
+// patience tracks Retry-After headers and the calls that ignored them. A Retry-After on an error
+// applies to all calls of that caller to that path. On a successful poll it is only advice and not
+// tracked.
 type patience struct {
 	asked map[askedOf]askedFor
 	hasty []string
 }
 
-// askedOf is a caller, by its token, and a path.
+// askedOf is a caller, by digest of its token, and a path.
 type askedOf struct{ caller, path string }
 
 type askedFor struct {
 	at, until time.Time
 	status    int
-	// class is that of the request: other requests have limits of their own. isScripted says that a fault
-	// script made the answer; the emulator's own limits count early calls themselves.
+	// class is the request class: other classes have separate limits. isScripted reports that the
+	// fault script sent it; the emulator's own limits count early calls themselves.
 	class      string
 	isScripted bool
-	// isForgotten says that the client that was refused is gone.
+	// isForgotten reports that the client restarted since.
 	isForgotten bool
 }
 
-// awaited is the stage that notes who comes too early. It refuses a call before the Retry-After of a
-// scripted 429 with another Retry-After.
+// awaited is the stage that records early calls. It rejects a call before the Retry-After of a
+// scripted 429 with a new Retry-After.
 func (e *Emulator) awaited(x *exchange) *Problem {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,7 +60,7 @@ func (e *Emulator) awaited(x *exchange) *Problem {
 	}
 }
 
-// arrives notes a call that comes too early.
+// arrives records an early call.
 func (p *patience) arrives(x *exchange, a askedFor, now time.Time) {
 	if a.isForgotten || now.Sub(a.at) < onItsWay {
 		return
@@ -74,7 +72,7 @@ func (p *patience) arrives(x *exchange, a askedFor, now time.Time) {
 	}
 }
 
-// refuses notes what an answer asks for.
+// refuses records the Retry-After of a response.
 func (p *patience) refuses(x *exchange, r *reply, now time.Time) {
 	until, named := retryAfter(r.header, now)
 	if r.drop || r.status < http.StatusBadRequest || !named || !until.After(p.asked[x.askedOf()].until) {
@@ -93,7 +91,7 @@ func (x *exchange) askedOf() askedOf {
 	return askedOf{caller: x.caller, path: strings.ToLower(x.req.URL.EscapedPath())}
 }
 
-// retryAfter reads the header's seconds or date.
+// retryAfter parses the header as seconds or a date.
 func retryAfter(h http.Header, now time.Time) (until time.Time, named bool) {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil {
@@ -103,16 +101,16 @@ func retryAfter(h http.Header, now time.Time) (until time.Time, named bool) {
 	return until, err == nil
 }
 
-// Hasty returns the calls that came before a Retry-After that their path had answered, the
-// first hundred of them. A client that respects Azure makes none: tests fail over any.
+// Hasty returns the first 100 calls sent before a Retry-After of their path had passed. Tests fail
+// on any.
 func (e *Emulator) Hasty() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]string(nil), e.patience.hasty...)
 }
 
-// ForgetRetryAfter is for a client that begins anew, and cannot know what was asked of the
-// one before. Its early calls are refused and not recorded.
+// ForgetRetryAfter is for a restarted client that cannot know earlier Retry-Afters. Its early calls
+// are rejected but not recorded.
 func (e *Emulator) ForgetRetryAfter() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

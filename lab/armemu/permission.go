@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// An asked is an action that the caller of a request has to be allowed, and where.
+// asked is a required Azure RBAC action and its scope.
 type asked struct{ action, scope string }
 
-// A Join is a linked access check: who writes a body that names another resource
-// has to be allowed an action there as well, whether the reference is new or not.
+// Join is a linked access check: a write with a reference to another resource also requires an
+// action there, even if the reference is not new.
 type Join struct {
 	On Scope
-	// Property leads to the reference: names below properties, of one or of each
-	// member of an array.
+	// Property is the path of the reference below properties; arrays match every element.
 	Property string
 	Action   string
-	Tag      Tag // how sure it is
+	Tag      Tag // how certain it is
 	Source   string
 }
 
@@ -37,7 +36,7 @@ const (
 	poolSubnet    = network + "/virtualNetworks/subnets/joinLoadBalancer/action"
 )
 
-// Joins are the linked access checks.
+// Joins returns the linked access checks.
 func Joins() []Join {
 	list := []Join{
 		{ScopeLoadBalancer, frontends + "/publicIPAddress", joinPublicIP, Observed, "an answer in Microsoft Q&A, question 49223"},
@@ -56,7 +55,7 @@ func Joins() []Join {
 	return append(list, memberJoins()...)
 }
 
-// memberJoins are those of what is behind load balancers, which Weir does not write.
+// memberJoins returns the checks for backend resources, which Weir does not write.
 func memberJoins() []Join {
 	const page, like = "network interface page, permissions", "by analogy with network interfaces"
 	list := []Join{
@@ -85,7 +84,7 @@ func memberJoins() []Join {
 	return list
 }
 
-// poolJoins are those of a pool, written by itself or in its load balancer.
+// poolJoins returns the checks for a pool, written alone or with its load balancer.
 func poolJoins() []Join {
 	var list []Join
 	for _, j := range []Join{
@@ -105,7 +104,7 @@ func poolJoins() []Join {
 	return list
 }
 
-// joinsOf are the linked access checks by what is written, built once.
+// joinsOf indexes the linked access checks by the written resource.
 var joinsOf = func() map[Scope][]Join {
 	by := map[Scope][]Join{}
 	for _, j := range Joins() {
@@ -114,8 +113,8 @@ var joinsOf = func() map[Scope][]Join {
 	return by
 }()
 
-// asks returns what the caller of a request has to be allowed, its own action first;
-// nothing if the path leads nowhere.
+// asks returns the permissions that a request requires, its own action first; none for an unknown
+// path.
 func (x *exchange) asks() []asked {
 	r := x.route
 	if r.problem != nil {
@@ -166,7 +165,7 @@ func (r route) asksList() asked {
 	return asked{r.id.typeName() + "/read", scope + "/providers/" + r.namespace}
 }
 
-// asksJoins reads the references of a body.
+// asksJoins returns the permissions for a body's references.
 func (x *exchange) asksJoins() []asked {
 	body, err := x.object()
 	if err != nil {
@@ -206,7 +205,7 @@ func follow(from fields, path []string) []fields {
 	return list
 }
 
-// JoinsMarkdown renders the linked access checks for the reference.
+// JoinsMarkdown renders the linked access checks for the reference documentation.
 func JoinsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| PUT of | that names | asks for | Is | Source |\n|---|---|---|---|---|\n")

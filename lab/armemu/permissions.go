@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// readPermissions is what Azure asks of who lists what he may do.
+// readPermissions is the action required to list permissions.
 const readPermissions = "Microsoft.Authorization/permissions/read"
 
-// permissions answers what the caller may do, which is the same at each scope, to a caller who may ask that.
+// permissions serves the caller's permissions, which are the same at every scope.
 func (e *Emulator) permissions(x *exchange) *Problem {
 	scope, found := strings.CutSuffix(strings.ToLower(x.req.URL.Path), "/providers/microsoft.authorization/permissions")
 	if !found || x.req.Method != http.MethodGet {

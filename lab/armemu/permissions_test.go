@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Who may list what he may do hears it at each scope, and nobody else does.
+// A caller with the permission to list permissions gets the same list at every scope, others an
+// error.
 func TestPermissions(t *testing.T) {
 	for _, tt := range []struct {
 		role   *Role

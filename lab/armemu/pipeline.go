@@ -18,34 +18,33 @@ import (
 // maxBody is ARM's limit on a request body, in bytes.
 const maxBody = 4 << 20
 
-// An exchange is one request on its way through the stages.
+// exchange is one request passing through the stages.
 type exchange struct {
 	req     *http.Request
 	now     time.Time
 	route   route
 	payload []byte
-	object  func() (fields, error) // the payload, decoded once
+	object  func() (fields, error) // decodes the payload once
 	caller  string                 // digest of the bearer token
 	fault   *firedFault
 	call    Call
 
-	// The answer.
+	// Response.
 	status int
 	header http.Header
 	body   any
-	raw    []byte // sent instead of body when not nil
-	done   bool   // no later stage runs
+	raw    []byte // if not nil, sent instead of body
+	done   bool   // skip the remaining stages
 }
 
-// A stage may end the exchange by returning a problem or by setting done.
+// stage may end the exchange by returning a problem or by setting done.
 type stage struct {
 	name string
 	run  func(*Emulator, *exchange) *Problem
 }
 
-// The stages in order. The emulator's lock is held from "ARM buckets" to the
-// call log, so that a precondition and the write behind it are one step. It is
-// not held before, because a fault may ask for a delay.
+// The stages in order. The inner stages hold the emulator's lock, so a precondition check and its
+// write are atomic. The outer ones do not, because a fault may delay.
 var (
 	outerStages = []stage{
 		{"auth", (*Emulator).authenticate},
@@ -66,8 +65,7 @@ var (
 	}
 )
 
-// answer runs the stages. An error means that the request's context ended while
-// it was being answered; nothing is sent then.
+// answer runs the stages. An error means that the request's context is done; nothing is sent then.
 func (e *Emulator) answer(req *http.Request) (*reply, error) {
 	x := &exchange{req: req, header: http.Header{}, route: parseRoute(req.Method, req.URL)}
 	payload, err := readPayload(req)
@@ -121,7 +119,7 @@ func (e *Emulator) authenticate(x *exchange) *Problem {
 			Message: "Authentication failed. The 'Authorization' header is missing or does not carry a bearer token.",
 		}
 	}
-	// The token itself is neither kept nor logged.
+	// The token itself is neither stored nor logged.
 	x.caller = Caller(token)
 	if e.opts.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(e.opts.Token)) != 1 {
 		return &Problem{
@@ -132,7 +130,7 @@ func (e *Emulator) authenticate(x *exchange) *Problem {
 	return nil
 }
 
-// apiVersions of Microsoft.Network that the emulator answers alike.
+// apiVersions are api-versions of Microsoft.Network with the same behavior.
 var apiVersions = []string{
 	"2020-11-01", "2021-02-01", "2021-03-01", "2021-05-01", "2021-08-01", "2022-01-01", "2022-05-01",
 	"2022-07-01", "2022-09-01", "2022-11-01", "2023-02-01", "2023-04-01", "2023-05-01", "2023-06-01",
@@ -140,7 +138,7 @@ var apiVersions = []string{
 	"2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01", "2025-09-01",
 }
 
-// computeVersions are those of Microsoft.Compute.
+// computeVersions are the same for Microsoft.Compute.
 var computeVersions = []string{
 	"2022-03-01", "2022-08-01", "2022-11-01", "2023-03-01", "2023-07-01", "2023-09-01",
 	"2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01", "2026-04-01",
@@ -169,8 +167,7 @@ func (e *Emulator) checkVersion(x *exchange) *Problem {
 	return nil
 }
 
-// find answers what the path alone decides: paths that lead nowhere, reads,
-// polls, and writes below a parent that does not exist.
+// find handles unknown paths, reads, polls, and writes below a missing parent.
 func (e *Emulator) find(x *exchange) *Problem {
 	r := x.route
 	if r.problem != nil {
@@ -214,7 +211,7 @@ func (e *Emulator) find(x *exchange) *Problem {
 	return nil
 }
 
-// missingParent is what a write of a child meets whose parent is not there.
+// missingParent rejects a write of a child without its parent.
 func missingParent(kind Kind, parent resourceID) *Problem {
 	if kind == KindDelete {
 		return missing(parent)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// precondition is If-Match and If-None-Match against the aggregate's etag.
+// precondition checks If-Match and If-None-Match against the aggregate's etag.
 func (e *Emulator) precondition(x *exchange) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -44,8 +44,8 @@ func (e *Emulator) precondition(x *exchange) *Problem {
 	return mismatch(agg, strings.Join(tags, ","))
 }
 
-// heldByDeletion is what a load balancer meets that is made again while its deletion runs, and is hidden; nil if
-// none of its frontends has a private address.
+// heldByDeletion rejects the re-creation of a load balancer with a private frontend address whose
+// hidden deletion is running.
 func heldByDeletion(agg *aggregate) *Problem {
 	if agg.id.root != loadBalancerKind {
 		return nil
@@ -61,7 +61,7 @@ func heldByDeletion(agg *aggregate) *Problem {
 	return nil
 }
 
-// quoted is an etag of If-Match as the provider compares it: it adds quotes that are missing.
+// quoted adds missing quotes to an etag of If-Match, as Azure does.
 func quoted(k *rootKind, tag string) string {
 	switch {
 	case strings.HasSuffix(tag, `"`):

@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Both providers add the quotes that an etag of If-Match lacks, and say what they compared, each
-// in its own words.
+// Both providers add missing quotes to an etag of If-Match and report what they compared.
 func TestIfMatchWithoutQuotes(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	vm := computeGroup + "/virtualMachines/vm?api-version=2024-07-01"

@@ -6,8 +6,7 @@ import (
 	"net/netip"
 )
 
-// keepPrivateAddresses: a Dynamic address stays what it is as long as its IP
-// configuration stays in its subnet.
+// keepPrivateAddresses retains a Dynamic address while its IP configuration remains in its subnet.
 func keepPrivateAddresses(k *childKind, before, after fields) fields {
 	old := objects(properties(before), k.collection)
 	list := objects(properties(after), k.collection)
@@ -26,11 +25,11 @@ func keepPrivateAddresses(k *childKind, before, after fields) fields {
 	return with(after, "properties", with(properties(after), k.collection, array(list)))
 }
 
-// versionOf an IP configuration is 1 for IPv6, else 0.
+// versionOf returns 1 for an IPv6 configuration, else 0.
 func versionOf(props fields) int { return family(text(props, "privateIPAddressVersion")) }
 
-// allocatePrivate gives every Dynamic IP configuration without an address the
-// lowest free one of its subnet.
+// allocatePrivate gives every Dynamic IP configuration without an address the lowest free one of
+// its subnet.
 func (e *Emulator) allocatePrivate(id resourceID, root fields) fields {
 	k := id.root.configs
 	list := objects(properties(root), k.collection)
@@ -59,9 +58,8 @@ func (e *Emulator) allocatePrivate(id resourceID, root fields) fields {
 	return with(root, "properties", with(properties(root), k.collection, array(list)))
 }
 
-// privateTaken are the addresses of a subnet that a new one must avoid. The
-// addresses in pools are among them: they are machines' whose network
-// interfaces need not be modelled (assumed).
+// privateTaken returns the addresses in use in a subnet. It includes addresses in pools, because
+// their network interfaces may not be modeled (assumed).
 func (e *Emulator) privateTaken(id resourceID, subnet string, configs []fields) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	for addr := range e.index().private[subnet] {
@@ -90,8 +88,7 @@ func (e *Emulator) privateTaken(id resourceID, subnet string, configs []fields) 
 	return taken
 }
 
-// subnetPrefix is the range of a subnet for one family, not valid when the
-// subnet does not exist or has none.
+// subnetPrefix returns the range of a subnet for one IP family; invalid if there is none.
 func (e *Emulator) subnetPrefix(key string, version int) netip.Prefix {
 	id, err := parseID(key)
 	if err != nil || id.child != subnetKind {
@@ -112,8 +109,7 @@ func (e *Emulator) subnetPrefix(key string, version int) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// reserved tells whether an address of a subnet is Azure's own: the first four
-// and the last.
+// reserved reports whether Azure reserves the address: the first four of a subnet and the last.
 func reserved(p netip.Prefix, addr netip.Addr) bool {
 	first := p.Masked().Addr()
 	for range 4 {
@@ -141,7 +137,7 @@ func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// configsOf are a subject's IP configurations with their ids.
+// configsOf iterates over a subject's IP configurations by ID.
 func (s *subject) configsOf(yield func(id string, props fields) bool) {
 	for id, props := range memberConfigs(s.self.String(), properties(s.body)) {
 		if !yield(id, props) {

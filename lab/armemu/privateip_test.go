@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// frontendAddresses are a load balancer's private addresses in order.
+// frontendAddresses returns a load balancer's private addresses in order.
 func frontendAddresses(t *testing.T, emu *armemu.Emulator, id string) string {
 	t.Helper()
 	raw, _ := emu.Get(id)
@@ -30,11 +30,10 @@ func frontendAddresses(t *testing.T, emu *armemu.Emulator, id string) string {
 	return strings.Join(out, " ")
 }
 
-// A Dynamic frontend has the lowest free address of its subnet, and keeps it as
-// long as it lives there.
+// A Dynamic frontend has the lowest free address of its subnet and keeps it while it is there.
 func TestPrivateFrontends(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	withInterface(t, emu) // interfaces have 10.0.0.4 and 10.0.0.5, a pool 10.0.0.9
+	withInterface(t, emu) // interfaces use 10.0.0.4 and 10.0.0.5, a pool 10.0.0.9
 	put(t, emu, poolID, poolBody("10.0.0.6"))
 	now := func(want string) {
 		t.Helper()
@@ -50,11 +49,11 @@ func TestPrivateFrontends(t *testing.T) {
 	write(x, y, private("z", nodesID, "10.0.0.7"))
 	now("10.0.0.8 10.0.0.10 10.0.0.7")
 
-	// What a client reads and sends back, leaves out or invents changes nothing.
+	// Sending the address back, omitting or changing it has no effect.
 	write(strings.Replace(y, `"subnet"`, `"privateIPAddress":"10.0.0.99","subnet"`, 1), x)
 	now("10.0.0.10 10.0.0.8")
 
-	// A frontend that goes gives its address back; one that moves gets another.
+	// A deleted frontend releases its address; a moved one gets a new one.
 	write(y)
 	write(y, strings.Replace(private("new", nodesID, ""), `"subnet"`, `"privateIPAddress":"10.0.0.99","subnet"`, 1))
 	now("10.0.0.10 10.0.0.7")
@@ -66,7 +65,7 @@ func TestPrivateFrontends(t *testing.T) {
 	now("10.0.0.8 fd00::4")
 }
 
-// A refused or failed write costs no address.
+// A rejected or failed write uses no address.
 func TestPrivateAddressesAfterFailures(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
@@ -80,7 +79,7 @@ func TestPrivateAddressesAfterFailures(t *testing.T) {
 	accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("x", tinyID, ""), private("y", tinyID, "10.1.0.6"))))
 }
 
-// A pool shows the network interfaces that name it, as long as they do.
+// A pool shows the network interfaces that reference it.
 func TestInterfacesAreInTheirPools(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withInterface(t, emu)
@@ -102,8 +101,7 @@ func TestInterfacesAreInTheirPools(t *testing.T) {
 
 const computeGroup = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
 
-// Machines have api-versions of their own, and are none of the network
-// provider's requests.
+// Virtual machines have their own api-versions, and do not count as network provider requests.
 func TestMachines(t *testing.T) {
 	limits := &armemu.Limits{NetworkReads: 1, NetworkWindow: 1 << 40}
 	emu := armemu.New(armemu.Options{Throttle: limits})
@@ -125,8 +123,8 @@ func TestMachines(t *testing.T) {
 	refused(t, send(t, emu, http.MethodGet, computeGroup+"/virtualMachines/none?api-version=2024-07-01", ""), 404, "ResourceNotFound")
 }
 
-// A scale set shows no machines among its properties, a write of it leaves them alone, and a
-// list has them, also after a snapshot.
+// A scale set's properties omit its instances, writes do not change them, and a list returns them,
+// also after a snapshot.
 func TestScaleSetsListTheirMachines(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
 	set := computeGroup + "/virtualMachineScaleSets/set"
@@ -145,8 +143,8 @@ func TestScaleSetsListTheirMachines(t *testing.T) {
 	}
 }
 
-// A seed as another ARM server wrote it: every resource on its own, children in
-// their parents and alone, in no helpful order. Each reads back as it was.
+// A seed from another ARM server: each resource separate, children within their parents and alone,
+// in any order. Each reads back unchanged.
 func TestSeedReadsBackAsItWas(t *testing.T) {
 	source := newCloud(t, armemu.Options{Seed: 3})
 	withInterface(t, source)
@@ -186,8 +184,7 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 			t.Errorf("%s (-seed +read):\n%s", r.ID, diff)
 		}
 	}
-	// An interface that was seeded is in its pool of itself: once, and no longer
-	// when it leaves. New addresses are not among the seeded ones.
+	// A seeded interface is in its pool once, until it leaves. New addresses avoid seeded ones.
 	accepted(t, send(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(userPool("p")), `{"id":"`+userPool("p")+`"}`, "", 1)))
 	if got := send(t, emu, http.MethodGet, userPool("p"), "").raw; strings.Contains(got, "networkInterfaces") {
 		t.Errorf("the pool still shows %s", got)
@@ -198,7 +195,7 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 	}
 }
 
-// plain is a body without what a server may choose: etags and GUIDs.
+// plain removes etags and GUIDs from a body.
 func plain(t *testing.T, raw []byte) any {
 	t.Helper()
 	var v any

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// inFrontends is what stands between the id of a load balancer, in lower case, and a frontend's name.
+// inFrontends separates the lower-cased ID of a load balancer from a frontend's name.
 var inFrontends = "/" + strings.ToLower(frontends) + "/"
 
-// aliased gives a private link service the name by which consumers ask for it.
+// aliased adds the alias by which consumers address a private link service.
 func (e *Emulator) aliased(id resourceID, root fields) fields {
 	props := properties(root)
 	if text(props, "alias") != "" {
@@ -25,14 +25,13 @@ func (e *Emulator) aliased(id resourceID, root fields) fields {
 	return with(root, "properties", with(props, "alias", fmt.Sprintf("%s.%s.%s.azure.privatelinkservice", id.name, e.guid(), location(root))))
 }
 
-// networkInterface is the id of the interface that Azure makes for a private link service. It is not
-// modelled.
+// networkInterface returns the ID of a private link service's network interface, which is not
+// modeled.
 func (r resourceID) networkInterface(guid string) string {
 	return "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group + "/providers/" + network + "/networkInterfaces/" + r.name + ".nic." + guid
 }
 
-// frontendOf returns the load balancer of a frontend's id, in lower case, and the frontend; nil if
-// there is none.
+// frontendOf returns the load balancer and frontend of a lower-cased frontend ID; nil if missing.
 func (e *Emulator) frontendOf(key string) (*aggregate, fields) {
 	balancer, name, _ := strings.Cut(key, inFrontends)
 	agg := e.aggregates[balancer]
@@ -46,10 +45,9 @@ func (e *Emulator) frontendOf(key string) (*aggregate, fields) {
 	return nil, nil
 }
 
-// Connect has the owner of a private endpoint ask for a connection to a private link service, and
-// returns the id of the connection. It is Approved if the endpoint's subscription is among those of the
-// service's auto-approval, else Pending: somebody PUTs it to be Approved or Rejected. The endpoint
-// itself is not modelled.
+// Connect requests a connection from a private endpoint to a private link service and returns its
+// ID. It is Approved if the service auto-approves the endpoint's subscription, else Pending until a
+// PUT approves or rejects it. The endpoint is not modeled.
 func (e *Emulator) Connect(service, endpoint string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,12 +82,13 @@ func (e *Emulator) Connect(service, endpoint string) (string, error) {
 	return child.String(), nil
 }
 
-// seenBy tells whether a subscription may ask for a connection. To the own one it is left by roles.
+// seenBy reports whether a subscription may request a connection. The service's own subscription
+// always may.
 func seenBy(agg *aggregate, subscription string) bool {
 	return strings.EqualFold(agg.id.subscription, subscription) || subscriptions(agg.body, "visibility", subscription)
 }
 
-// subscriptions tells whether one is in a list of a private link service.
+// subscriptions reports whether a list of a private link service contains the subscription.
 func subscriptions(body fields, list, subscription string) bool {
 	all, _ := object(properties(body), list)["subscriptions"].([]any)
 	return slices.ContainsFunc(all, func(v any) bool {
@@ -98,7 +97,7 @@ func subscriptions(body fields, list, subscription string) bool {
 	})
 }
 
-// adminConnect is Connect over HTTP.
+// adminConnect serves Connect over HTTP.
 func (e *Emulator) adminConnect(w http.ResponseWriter, req *http.Request) {
 	var want struct {
 		Service  string `json:"service"`

@@ -21,7 +21,8 @@ const (
 	endpoint  = "/subscriptions/" + consumer + "/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe"
 )
 
-// link is a private link service of a load balancer's frontend f, with one address and more properties.
+// link is a private link service of a load balancer's frontend f, with one address and more
+// properties.
 func link(balancer, more string, addresses ...string) string {
 	if addresses == nil {
 		addresses = []string{nat("a", openID)}
@@ -34,9 +35,9 @@ func nat(name, subnet string) string {
 	return `{"name":"` + name + `","properties":{"subnet":{"id":"` + subnet + `"}}}`
 }
 
-// withLink adds the subnets open, which takes private link services, and spare; the load balancers
-// published and free (Standard, a frontend f in a subnet), old (Basic), six (with a frontend of IPv6),
-// ips (with a pool of addresses); and pls, which publishes the first.
+// withLink adds the subnets open, which allows private link services, and spare; the load balancers
+// published and free (Standard, a frontend f in a subnet), old (Basic), six (with an IPv6
+// frontend), ips (with a pool of addresses); and pls, which references the first.
 func withLink(t *testing.T, emu *armemu.Emulator) {
 	t.Helper()
 	put(t, emu, openID, `{"properties":{"addressPrefix":"10.7.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}}`)
@@ -55,7 +56,7 @@ func withLink(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, linkID, link("published", `"visibility":{"subscriptions":["*"]},`))
 }
 
-// withConnection adds a connection to pls that is Pending.
+// withConnection adds a Pending connection to pls.
 func withConnection(t *testing.T, emu *armemu.Emulator) {
 	t.Helper()
 	withLink(t, emu)
@@ -116,8 +117,7 @@ func privateLinkBreaches() []breach {
 	return cases
 }
 
-// The life of a private link service, as it was recorded: what the server fills in, whose etags move,
-// what a connection does.
+// The recorded life cycle of a private link service: defaults, etags, connections.
 func TestPrivateLinkService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -192,7 +192,7 @@ func TestPrivateLinkService(t *testing.T) {
 	})
 }
 
-// Who may not see a service cannot connect; the admin API says so as well.
+// A subscription without visibility cannot connect, also through the admin API.
 func TestConnections(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withLink(t, emu)

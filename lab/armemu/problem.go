@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Problem is an error answer in ARM's form.
+// Problem is an error response in ARM's format.
 type Problem struct {
 	Status  int
 	Code    string
 	Message string
 	Details []Detail
-	// Gateway says that Resource Manager itself answers, and no provider behind it: its
-	// errors have no details, and those about what is missing no throttle headers.
+	// Gateway marks errors of Resource Manager itself: they have no details, and not-found errors
+	// no throttle headers.
 	Gateway bool
-	// Bare leaves the details off, as the compute provider does.
+	// Bare omits the details, as the compute provider does.
 	Bare bool
-	// RetryAfter becomes the header in whole seconds, rounded up; 0 sends none.
+	// RetryAfter is sent in whole seconds, rounded up; 0 sends none.
 	RetryAfter time.Duration
 }
 
@@ -43,7 +43,7 @@ func (p *Problem) fields() map[string]any {
 	return out
 }
 
-// header adds the headers that belong to the problem.
+// header sets the problem's headers.
 func (p *Problem) header(h http.Header) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", wholeSeconds(p.RetryAfter))
@@ -65,19 +65,18 @@ func notFound(code, message string) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: code, Message: message, Gateway: true}
 }
 
-// wholeSeconds rounds up, because a client that comes early is refused again.
+// wholeSeconds rounds up, so a client that waits that long is never early.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// encode writes JSON as a server would: no HTML escapes, keys in order.
+// encode returns JSON without HTML escapes, keys sorted.
 func encode(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		// All that is encoded here came from a JSON decoder or from this
-		// package's own structs.
+		// All values come from a JSON decoder or this package's structs.
 		panic("armemu: cannot encode an answer: " + err.Error())
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n")

@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// Public addresses come from ranges that nobody uses: the one of RFC 2544 for
-// benchmarks and the one of RFC 3849 for documentation. Those of prefixes lie
-// apart from single ones. They are given in order, and not twice before the
-// range is used up, so that an address that was lost and had again shows.
+// Public addresses come from the reserved ranges of RFC 2544 (benchmarks) and RFC 3849
+// (documentation), separate ones for prefixes. They are allocated in order and not reused before
+// the range is exhausted, so a re-allocation is visible.
 var (
 	singles  = [2]netip.Prefix{netip.MustParsePrefix("198.18.0.0/16"), netip.MustParsePrefix("2001:db8::/112")}
 	prefixes = [2]netip.Prefix{netip.MustParsePrefix("198.19.0.0/16"), netip.MustParsePrefix("2001:db8:0:1::/112")}
 )
 
-// A publicCursor is the last address given of each range, by family.
+// publicCursor holds the last address allocated from each range, by IP family.
 type publicCursor struct{ single, prefix [2]netip.Addr }
 
-// family is 1 for IPv6, else 0.
+// family returns 1 for IPv6, else 0.
 func family(version string) int {
 	if strings.EqualFold(version, "IPv6") {
 		return 1
@@ -37,7 +36,7 @@ func isStatic(props fields) bool {
 	return strings.EqualFold(method, "Static")
 }
 
-// fqdn is the name that the label of a public IP makes in its location.
+// fqdn returns the DNS name of a public IP.
 func fqdn(body fields) string {
 	label := text(object(properties(body), "dnsSettings"), "domainNameLabel")
 	if label == "" {
@@ -47,8 +46,7 @@ func fqdn(body fields) string {
 	return strings.ToLower(label + "." + location + ".cloudapp.azure.com")
 }
 
-// allocate adds the addresses that the server assigns. It gives none away yet:
-// what is refused later has used none up.
+// allocate adds server-assigned addresses. It reserves none, in case the write is rejected.
 func (e *Emulator) allocate(id resourceID, root fields) fields {
 	props := properties(root)
 	switch {
@@ -70,7 +68,7 @@ func (e *Emulator) allocate(id resourceID, root fields) fields {
 	return root
 }
 
-// give notes that the addresses of a body are given.
+// give marks the addresses of a body as allocated.
 func (e *Emulator) give(id resourceID, root fields) {
 	props := properties(root)
 	v := family(text(props, "publicIPAddressVersion"))
@@ -86,8 +84,7 @@ func (e *Emulator) give(id resourceID, root fields) {
 	}
 }
 
-// publicAddress is the address that a public IP gets: at once when Static,
-// when something uses it when Dynamic.
+// publicAddress returns the address for a public IP: Static at once, Dynamic when in use.
 func (e *Emulator) publicAddress(id resourceID, props fields) netip.Addr {
 	if !isStatic(props) && len(e.index().publicIP[id.key()]) == 0 {
 		return netip.Addr{}
@@ -112,7 +109,7 @@ func (e *Emulator) publicTaken() map[netip.Addr]bool {
 	return taken
 }
 
-// prefixOf is the range of a public IP prefix, not valid when there is none.
+// prefixOf returns the range of a public IP prefix; invalid if there is none.
 func (e *Emulator) prefixOf(key string) netip.Prefix {
 	agg := e.aggregates[key]
 	if agg == nil || agg.id.root != publicIPPrefixKind {
@@ -122,7 +119,7 @@ func (e *Emulator) prefixOf(key string) netip.Prefix {
 	return p
 }
 
-// freePrefix is the next range of the length asked for.
+// freePrefix returns the next free range of the requested length.
 func (e *Emulator) freePrefix(props fields) netip.Prefix {
 	bits, ok := number(props, "prefixLength")
 	v := family(text(props, "publicIPAddressVersion"))
@@ -134,7 +131,7 @@ func (e *Emulator) freePrefix(props fields) netip.Prefix {
 		start = after.Next()
 	}
 	p := netip.PrefixFrom(start, bits)
-	if p.Masked().Addr() != start { // begin where such a range may begin
+	if p.Masked().Addr() != start { // align the range
 		p = netip.PrefixFrom(last(p).Next(), bits)
 	}
 	if !prefixes[v].Contains(p.Addr()) {
@@ -152,8 +149,8 @@ func firstFree(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// nextFree is the address after the last one given, or a free one from the start
-// of the range when that was the end of it.
+// nextFree returns the address after the last allocated one, or a free one from the start if the
+// range is exhausted.
 func nextFree(p netip.Prefix, after netip.Addr, taken map[netip.Addr]bool) netip.Addr {
 	if !after.IsValid() {
 		after = p.Addr()
@@ -164,7 +161,7 @@ func nextFree(p netip.Prefix, after netip.Addr, taken map[netip.Addr]bool) netip
 	return firstFree(p, taken)
 }
 
-// last is the highest address of a range.
+// last returns the highest address of a range.
 func last(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {
@@ -174,8 +171,7 @@ func last(p netip.Prefix) netip.Addr {
 	return addr
 }
 
-// followDynamic gives Dynamic public IPs an address while something uses them,
-// and takes it away afterwards.
+// followDynamic assigns Dynamic public IPs an address while in use, and releases it afterwards.
 func (e *Emulator) followDynamic(k *childKind, body fields) {
 	for _, c := range objects(properties(body), k.collection) {
 		agg := e.aggregates[reference(properties(c), "publicIPAddress")]
@@ -190,19 +186,19 @@ func (e *Emulator) followDynamic(k *childKind, body fields) {
 	}
 }
 
-// allocateMissing gives a resource that was put without its addresses.
+// allocateMissing allocates addresses of a seeded resource.
 func (e *Emulator) allocateMissing(agg *aggregate) {
 	agg.body = e.allocate(agg.id, agg.body)
 	e.give(agg.id, agg.body)
 	e.changed(agg.id, nil, agg.body)
 }
 
-// withoutAddress drops the state that a creation would have brought.
+// withoutAddress removes the state that a creation would have added.
 func withoutAddress(k *rootKind, body fields) fields {
 	return with(body, "properties", without(properties(body), k.kept...))
 }
 
-// number is a whole number among the properties.
+// number returns an integer property.
 func number(m fields, key string) (int, bool) {
 	n, ok := m[key].(json.Number)
 	if !ok {
@@ -212,7 +208,7 @@ func number(m fields, key string) (int, bool) {
 	return int(v), err == nil
 }
 
-// sameList compares two JSON lists of words; absent is empty.
+// sameList compares two JSON lists, ignoring order; absent is empty.
 func sameList(a, b any) bool {
 	return slices.Equal(words(a), words(b))
 }

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// get returns a text property of a resource by its path below properties.
+// get returns a string property by its path below properties.
 func get(t testing.TB, emu *armemu.Emulator, id string, path ...string) string {
 	t.Helper()
 	raw, ok := emu.Get(id)
@@ -50,7 +50,7 @@ func refused(t *testing.T, a answer, status int, code string) {
 	}
 }
 
-// A public IP from its creation to its end, as the SDK sees it.
+// The life cycle of a public IP with the SDK.
 func TestLifeOfAPublicIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behaviour: worlds.Taking()})
@@ -69,7 +69,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// While it is being made it has no address and nothing can use it.
+			// While being created it has no address and cannot be used.
 			if ip := get(t, emu, pips+"a", "ipAddress"); ip != "" {
 				t.Errorf("the address %s shows before the creation is done", ip)
 			}
@@ -86,7 +86,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			t.Errorf("made: %s, %s, %v", *made.Properties.IPAddress, *made.Properties.DNSSettings.Fqdn, made.Properties.IPConfiguration)
 		}
 
-		// A frontend takes it; both say so, and it cannot go.
+		// A frontend uses it; both show it, and it cannot be deleted.
 		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends(public("fe", "A")))))
 		time.Sleep(time.Minute)
 		if by := get(t, emu, pips+"a", "ipConfiguration", "id"); by != otherLB+"/frontendIPConfigurations/fe" {
@@ -95,7 +95,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		_, err := ips.BeginDelete(t.Context(), "rg", "a", nil)
 		wantError(t, err, http.StatusBadRequest, "PublicIPAddressCannotBeDeleted")
 
-		// The write that lets it go may still fail: until it is done, it is in use.
+		// The write that releases it may still fail: until done, it is in use.
 		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends(private("in", nodesID, "")))))
 		refused(t, send(t, emu, http.MethodDelete, pips+"a", ""), 400, "PublicIPAddressCannotBeDeleted")
 		time.Sleep(time.Minute)
@@ -103,7 +103,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			t.Errorf("still used by %q", by)
 		}
 
-		// The etag counts here too; it has changed with who uses the address.
+		// The etag has changed with the association.
 		etag := send(t, emu, http.MethodGet, pips+"a", "").text("etag")
 		if etag == *made.Etag {
 			t.Error("it was associated and freed, and shows the etag of its creation")
@@ -121,7 +121,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			t.Errorf("the list shows %v, %v", page.Value, err)
 		}
 
-		// Whoever deletes it has lost its address for good.
+		// Deleting it releases its address.
 		gone, err := ips.BeginDelete(t.Context(), "rg", "a", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -135,14 +135,13 @@ func TestLifeOfAPublicIP(t *testing.T) {
 	})
 }
 
-// inUse is a load balancer with a member, whose writes take time.
+// inUse is a load balancer with a member, so writes take time.
 func inUse(balancer string) string {
 	pool := strings.Replace(poolBody("10.0.0.9"), "{", `{"name":"p",`, 1)
 	return strings.Replace(balancer, `"frontendIPConfigurations"`, `"backendAddressPools":[`+pool+`],"frontendIPConfigurations"`, 1)
 }
 
-// A creation that fails leaves a resource without an address, which nothing can
-// use; the next PUT repairs it.
+// A failed creation leaves an unusable resource without an address; the next PUT repairs it.
 func TestFailedPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	setFaults(t, emu, `rules: [{match: {method: PUT, path: "publicIPAddresses/*", nth: 1}, action: {operation: {fail: {code: InternalServerError, message: m}}}}]`)
@@ -157,7 +156,7 @@ func TestFailedPublicIP(t *testing.T) {
 	}
 }
 
-// A write of a load balancer that fails takes its public IP back.
+// A failed write of a load balancer reverts its use of a public IP.
 func TestFailedWriteKeepsItsPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
@@ -168,7 +167,7 @@ func TestFailedWriteKeepsItsPublicIP(t *testing.T) {
 	accepted(t, send(t, emu, http.MethodDelete, pips+"a", ""))
 }
 
-// Prefixes have ranges of their own, and give their addresses one by one.
+// Prefixes have separate ranges and allocate addresses one by one.
 func TestPrefixesGiveAddresses(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	for name, length := range map[string]string{"four": "124", "six": "127"} {
@@ -213,7 +212,7 @@ func TestPrefixesGiveAddresses(t *testing.T) {
 	}
 }
 
-// A Dynamic public IP has an address while something uses it.
+// A Dynamic public IP has an address while in use.
 func TestDynamicPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	ip := func() string { return get(t, emu, pips+"d", "ipAddress") }
@@ -236,21 +235,21 @@ func TestDynamicPublicIP(t *testing.T) {
 	if ip() == first || ip() == "" {
 		t.Errorf("used again, it has %q, and had %s before", ip(), first)
 	}
-	// Static keeps what it has.
+	// Static retains the address.
 	kept := ip()
 	accepted(t, send(t, emu, http.MethodPut, pips+"d", lb("Basic", static)))
 	accepted(t, send(t, emu, http.MethodDelete, basicID, ""))
 	if ip() != kept {
 		t.Errorf("Static and let go, it has %q instead of %s", ip(), kept)
 	}
-	// So that it can become Standard with its address.
+	// It can become Standard with its address.
 	accepted(t, send(t, emu, http.MethodPut, pips+"d", lb("Standard", static)))
 	if ip() != kept {
 		t.Errorf("Standard, it has %q instead of %s", ip(), kept)
 	}
 }
 
-// What a client sends for what the server owns is dropped.
+// Server-managed properties in a request are ignored.
 func TestPublicIPServerProperties(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static+`,"ipAddress":"1.2.3.4","ipConfiguration":{"id":"/x"},"dnsSettings":{"domainNameLabel":"web","fqdn":"forged"}`)))
@@ -263,7 +262,7 @@ func TestPublicIPServerProperties(t *testing.T) {
 	}
 }
 
-// What a PUT leaves out is filled in; what it says stands.
+// Omitted properties get defaults.
 func TestDefaults(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
@@ -286,8 +285,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A seed's public IP that names no address gets one, and none that was given
-// before the seed.
+// A seeded public IP without an address gets one that was not allocated before.
 func TestSeededPublicIPGetsAnAddress(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))

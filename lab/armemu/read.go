@@ -24,7 +24,7 @@ func (e *Emulator) get(x *exchange) *Problem {
 	return nil
 }
 
-// hides reports whether a resource is missing in answers because its deletion runs.
+// hides reports whether a resource is hidden because it is being deleted.
 func (e *Emulator) hides(agg *aggregate) bool {
 	return e.opts.HideDeleted && agg.op != nil && agg.op.remove && agg.op.target.child == nil && agg.op.problem == nil
 }
@@ -64,8 +64,7 @@ func (e *Emulator) list(x *exchange) *Problem {
 	return nil
 }
 
-// missing: Resource Manager answers for a resource of its own, which it has in its
-// index, and the provider for a child.
+// missing returns the 404 of Resource Manager for a root resource, or of the provider for a child.
 func missing(id resourceID) *Problem {
 	if _, below := id.above(); below {
 		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("Resource %s not found.", id)}
@@ -75,7 +74,7 @@ func missing(id resourceID) *Problem {
 		id.typeName(), id.name, id.group))
 }
 
-// badInstance refuses the id of a scale set's machine that is no number.
+// badInstance rejects a non-numeric instance ID.
 func badInstance(id resourceID) *Problem {
 	if id.root != instanceKind {
 		return nil

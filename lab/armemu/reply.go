@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// A reply is a finished answer, still to be put on a wire.
+// reply is a response before it is sent.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
-	drop   bool // close the connection instead of answering
-	cut    int  // send only so many bytes of the body; -1 sends all
+	drop   bool // close the connection without a response
+	cut    int  // number of body bytes to send; -1 sends all
 }
 
-// finish turns the exchange into a reply and logs it. The lock is held.
+// finish turns the exchange into a reply and logs it. Requires the lock.
 func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
 	if problem == nil && x.fault != nil {
 		x.afterApply()
@@ -64,12 +64,11 @@ func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
 	return r
 }
 
-// ServeHTTP answers as Azure Resource Manager would. It never serves /_emu/.
+// ServeHTTP serves requests as Azure Resource Manager would. It never serves /_emu/.
 func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r, err := e.answer(req)
 	if err != nil || r.drop {
-		// The connection closes without an answer; net/http logs nothing for
-		// this value.
+		// Closes the connection without a response; net/http does not log this value.
 		panic(http.ErrAbortHandler)
 	}
 	for k, v := range r.header {
@@ -84,19 +83,17 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(r.body) // a client that has gone away misses its answer
+	_, _ = w.Write(r.body) // the client may have disconnected
 }
 
-// Transport carries requests to an Emulator in memory. It has the shape of
-// azcore's policy.Transporter.
+// Transport sends requests to an Emulator in memory. It implements azcore's policy.Transporter.
 type Transport struct{ emulator *Emulator }
 
-// Transport returns a transport without sockets or goroutines, fit for a
-// testing/synctest bubble.
+// Transport returns a transport without sockets or goroutines, suitable for testing/synctest.
 func (e *Emulator) Transport() *Transport { return &Transport{emulator: e} }
 
-// Do answers the request. A connection that a fault drops is an error that
-// wraps syscall.ECONNRESET; a context that ends is its own error.
+// Do serves the request. A dropped connection is an error that wraps syscall.ECONNRESET; a canceled
+// context returns its cause.
 func (t *Transport) Do(req *http.Request) (*http.Response, error) {
 	if err := context.Cause(req.Context()); err != nil {
 		return nil, err
@@ -120,7 +117,7 @@ func (t *Transport) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// RoundTrip lets the transport stand in an http.Client.
+// RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) { return t.Do(req) }
 
 type brokenReader struct{}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A resourceID is the parsed ARM id of a modelled resource. The case of its
-// names is the one it was written in; keys are lower case.
+// resourceID is the parsed ARM ID of a modeled resource. Names keep their case; keys are lower
+// case.
 type resourceID struct {
 	subscription, group string
 	root                *rootKind
-	parent              string // name of the resource it lies below; empty unless root.parent is set
+	parent              string // name of the parent resource; empty unless root.parent is set
 	name                string
 	child               *childKind // nil for the root itself
 	childName           string
@@ -41,8 +41,8 @@ func (r resourceID) String() string {
 	return s
 }
 
-// above is the resource that must be there for this one: the root of a child, the parent of a
-// root that lies below another. ok is false for all others.
+// above returns the resource that must exist for this one: the root of a child, or the parent of a
+// nested root. ok is false if there is none.
 func (r resourceID) above() (parent resourceID, ok bool) {
 	if r.child != nil {
 		return r.rootID(), true
@@ -60,7 +60,7 @@ func (r resourceID) typeName() string {
 	return r.root.typeName()
 }
 
-// deleted is the status of a DELETE that is accepted.
+// deleted returns the status of an accepted DELETE.
 func (r resourceID) deleted() int {
 	if r.root == networkInterfaceKind {
 		return http.StatusOK

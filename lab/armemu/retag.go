@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// The etag of a load balancer changes when interfaces join or leave its pools, or a private link
-// service a frontend of it, and that of a public IP when it is associated or freed, though nobody writes them.
+// Azure changes the etag of a load balancer when interfaces join or leave its pools or a private
+// link service starts or stops using a frontend, and that of a public IP when it is associated or
+// released, without a write.
 
-// retagOthers gives new etags to what a write of another resource has changed: was and is are
-// who refers to whom before and after it.
+// retagOthers renews the etags of resources affected by a write of another; was and is are the
+// links before and after it.
 func (e *Emulator) retagOthers(written resourceID, was, is *links) {
 	if e.loading {
 		return
@@ -37,7 +38,7 @@ func (e *Emulator) retagOthers(written resourceID, was, is *links) {
 	}
 }
 
-// moved are the keys, in order, under which not the same ids stand.
+// moved returns the keys whose IDs changed, sorted.
 func moved(was, is map[string][]string) []string {
 	all := maps.Clone(is)
 	if all == nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A Role is an Azure role definition, in the form that az role definition create reads.
-// The emulator knows one caller, who has it everywhere: scopes count for nothing.
+// Role is an Azure role definition, in the format of az role definition create. The emulator has
+// one caller with one role; scopes are ignored.
 type Role struct {
 	Name             string   `json:"Name"`
 	ID               string   `json:"Id,omitempty"`
@@ -24,7 +24,7 @@ type Role struct {
 	AssignableScopes []string `json:"AssignableScopes"`
 }
 
-// ParseRole reads a role definition.
+// ParseRole parses a role definition.
 func ParseRole(raw []byte) (*Role, error) {
 	r := &Role{}
 	if err := strict(raw, r); err != nil {
@@ -36,13 +36,13 @@ func ParseRole(raw []byte) (*Role, error) {
 	return r, nil
 }
 
-// Allows tells whether the role holds an action; case does not matter.
+// Allows reports whether the role includes an action, ignoring case.
 func (r *Role) Allows(action string) bool {
 	holds := func(pattern string) bool { return covers(strings.ToLower(pattern), strings.ToLower(action)) }
 	return slices.ContainsFunc(r.Actions, holds) && !slices.ContainsFunc(r.NotActions, holds)
 }
 
-// covers tells whether a pattern, in which * is any run of characters, matches the whole.
+// covers reports whether a pattern with * wildcards matches the whole string.
 func covers(pattern, whole string) bool {
 	head, tail, open := strings.Cut(pattern, "*")
 	if !open || !strings.HasPrefix(whole, head) {
@@ -56,8 +56,7 @@ func covers(pattern, whole string) bool {
 	return false
 }
 
-// authorize notes what Azure asks the caller to be allowed, and refuses a caller whose
-// role does not hold it.
+// authorize records the required actions and rejects a caller without one of them.
 func (e *Emulator) authorize(x *exchange) *Problem {
 	list := x.asks()
 	for _, a := range list {
@@ -88,7 +87,7 @@ func (e *Emulator) authorize(x *exchange) *Problem {
 	return nil
 }
 
-// callerID has the form of an object id, and is the same for the same token.
+// callerID formats a token's digest as an object ID.
 func callerID(digest string) string {
 	return fmt.Sprintf("%s-%s-%s-8000-%012x", digest[:8], digest[8:12], digest[12:16], 0)
 }

@@ -53,8 +53,7 @@ func TestARoleThatIsNone(t *testing.T) {
 	}
 }
 
-// Every request asks for an action of its own, and a write for one at each other resource
-// that its body names.
+// Every request requires its own action, and a write one more for each referenced resource.
 func TestWhatARequestAsksFor(t *testing.T) {
 	const lbs, ip = "Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses"
 	const sets = "Microsoft.Compute/virtualMachineScaleSets"
@@ -105,7 +104,7 @@ func TestWhatARequestAsksFor(t *testing.T) {
 	}
 }
 
-// What the role does not hold is refused in Azure's words, and changes nothing.
+// A missing permission is rejected with Azure's message, and changes nothing.
 func TestTheRoleIsEnforced(t *testing.T) {
 	const pool = "Microsoft.Network/loadBalancers/backendAddressPools"
 	emu := newCloud(t, armemu.Options{Role: role(t, pool+"/read "+pool+"/write", "")})

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kind is what a request asks for.
+// Kind is the kind of a request.
 type Kind string
 
 // The kinds of request.
@@ -17,33 +17,33 @@ const (
 	KindGet    Kind = "get"
 	KindList   Kind = "list"
 	KindPut    Kind = "put"
-	KindPatch  Kind = "patch" // of tags, or of a scale set's or machine's model
+	KindPatch  Kind = "patch" // of tags, or of a scale set's or instance's model
 	KindDelete Kind = "delete"
 	KindAction Kind = "action" // a POST, such as manualupgrade
 	KindPoll   Kind = "poll"   // of a long-running operation
 	KindOther  Kind = "other"
 )
 
-// Kinds lists every kind.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{KindGet, KindList, KindPut, KindPatch, KindDelete, KindAction, KindPoll, KindOther}
 }
 
-// A route is a parsed request path.
+// route is a parsed request path.
 type route struct {
 	kind         Kind
 	subscription string
 	namespace    string
-	id           resourceID // of the resource, or of the parent whose children are listed
-	list         *childKind // children listed; nil lists roots of id.root
-	action       *action    // asked for by a POST
-	interfaces   bool       // network interfaces of a scale set, or of a machine of it, are read
-	nic          string     // the one that is got
-	location     string     // whose usages are listed
-	operation    string     // operation polled
+	id           resourceID // of the resource, or of the parent of listed children
+	list         *childKind // listed children; nil lists roots of id.root
+	action       *action    // action of a POST
+	interfaces   bool       // reads network interfaces of a scale set or instance
+	nic          string     // name of the network interface to get
+	location     string     // location of listed usages
+	operation    string     // polled operation
 	result       bool       // polled by Location rather than Azure-AsyncOperation
-	about        about      // what it leads to if it is Resource Manager's own
-	problem      *Problem   // why the path leads nowhere
+	about        about      // target in Resource Manager itself
+	problem      *Problem   // error of an unknown path
 }
 
 func (r route) resource() string {
@@ -58,8 +58,8 @@ func (r route) resource() string {
 	return ""
 }
 
-// parseRoute reads the path. The escaped form is split, so that an escaped
-// slash in a name cannot make it another resource's id.
+// parseRoute parses the path. It splits the escaped form, so an escaped slash in a name cannot
+// address another resource.
 func parseRoute(method string, u *url.URL) route {
 	r := route{kind: KindOther}
 	var seg []string
@@ -95,8 +95,7 @@ func parseRoute(method string, u *url.URL) route {
 	return r
 }
 
-// knownNamespace returns the resource provider's name as it is written, or
-// nothing.
+// knownNamespace returns the canonical name of a resource provider, or "".
 func knownNamespace(name string) string {
 	for _, known := range []string{network, compute} {
 		if strings.EqualFold(known, name) {
@@ -106,7 +105,7 @@ func knownNamespace(name string) string {
 	return ""
 }
 
-// under reads the part of the path below the provider.
+// under parses the path below the provider.
 func (r *route) under(method string, seg []string) {
 	if r.id.group == "" && strings.EqualFold(seg[0], "locations") && len(seg) == 4 {
 		r.operation = strings.ToLower(seg[3])
@@ -176,7 +175,7 @@ func (r *route) under(method string, seg []string) {
 	}
 }
 
-// below reads the rest of a path that leads to resources of their own below the one it names.
+// below parses the path of nested resources.
 func (r *route) below(method string, kind *rootKind, rest []string) {
 	r.id.root, r.id.parent, r.id.name = kind, r.id.name, ""
 	if len(rest) == 0 {
@@ -231,7 +230,7 @@ func (r *route) unknownType(name string) *Problem {
 		"The resource type %q could not be found in the namespace %q. The emulator models %s.", name, r.namespace, modelledTypes()))
 }
 
-// parseID parses an ARM id of a modelled resource.
+// parseID parses the ARM ID of a modeled resource.
 func parseID(id string) (resourceID, error) {
 	r := parseRoute(http.MethodGet, &url.URL{Path: id})
 	if r.problem != nil {

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// recorded is where answers of the service to bad requests can be read.
+// recorded is the source of Azure's responses to bad requests.
 const recorded = "recordings of Azure/azure-xplat-cli"
 
-// Tag says how sure something about Azure is.
+// Tag is how certain a statement about Azure is.
 type Tag string
 
-// The tags.
+// The degrees of certainty.
 const (
-	Documented Tag = "documented" // in Azure's documentation or in the API's own description
-	Observed   Tag = "observed"   // in an answer of the real service that someone published
-	Assumed    Tag = "assumed"    // nothing public found; a choice of this emulator
+	Documented Tag = "documented" // by Azure's documentation or API specification
+	Observed   Tag = "observed"   // in a published response of Azure
+	Assumed    Tag = "assumed"    // no public source; a choice of this emulator
 )
 
-// Scope is the type of resource a rule looks at.
+// Scope is the resource type that a rule applies to.
 type Scope string
 
 // The scopes.
@@ -41,39 +41,38 @@ const (
 	ScopeScaleSetVM         Scope = "scale set's virtual machine"
 )
 
-// A Rule is one entry of the validation table. A write that breaks it is
-// refused with status 400 and changes nothing.
+// Rule is one entry of the validation table. A violation returns status 400 and changes nothing.
 type Rule struct {
 	Name     string
 	On       Kind // KindPut or KindDelete
 	Scopes   []Scope
-	Requires string // what must hold, one sentence
+	Requires string // the requirement, in one sentence
 	Code     string // of the ARM error
-	Under    string // the ARM error that has Code among its details; empty if Code is its own
-	CodeTag  Tag    // how sure the code is
-	Tag      Tag    // how sure the rule is
+	Under    string // ARM error with Code in its details; empty if Code is the error itself
+	CodeTag  Tag    // how certain the code is
+	Tag      Tag    // how certain the rule is
 	Source   string
-	// check returns what is wrong, or nothing.
+	// check returns the violation, or "".
 	check func(*subject) string
 }
 
-// A proposal is the state that a write asks for, still to be validated.
+// proposal is the state requested by a write, before validation.
 type proposal struct {
 	e      *Emulator
 	id     resourceID
 	on     Kind
 	action *action // if on is KindAction
-	before fields  // root body that the write builds on; nil when there is none
-	root   fields  // root body as it would be
-	// sent is the body of the request as it would be stored if all of it were taken.
+	before fields  // current root body; nil if none
+	root   fields  // proposed root body
+	// sent is the stored form of the request body alone.
 	sent fields
-	// lists says that a pool's body has a list of addresses, an empty one too.
+	// lists reports whether a pool's body has a list of addresses, even if empty.
 	lists bool
-	// repeats says that it asks for what is there.
+	// repeats reports whether the request changes nothing.
 	repeats bool
 }
 
-// A subject is one resource of a proposal, seen by a rule.
+// subject is one resource of a proposal, as validated by a rule.
 type subject struct {
 	*proposal
 	self  resourceID
@@ -81,7 +80,7 @@ type subject struct {
 	body  fields
 }
 
-// Rules returns the validation table, in the order in which it is applied.
+// Rules returns the validation table in order of evaluation.
 func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
@@ -93,7 +92,7 @@ func Rules() []Rule {
 	return rules
 }
 
-// table is Rules, built once.
+// table caches Rules.
 var table = Rules()
 
 func validate(p *proposal) *Problem {
@@ -134,7 +133,7 @@ func (r *Rule) looksAt(s *subject) bool {
 	return false
 }
 
-// subjects: a write of a root is one of its addressable children as well.
+// subjects: a write of a root also writes its addressable children.
 func (p *proposal) subjects() []*subject {
 	if p.id.child != nil {
 		return []*subject{{proposal: p, self: p.id, scope: p.id.child.scope, body: findChild(p.root, p.id)}}
@@ -156,7 +155,7 @@ func (p *proposal) subjects() []*subject {
 
 func (s *subject) addresses() []fields { return objects(properties(s.body), addresses) }
 
-// exists tells whether an id names a resource of the emulator.
+// exists reports whether the emulator has a resource with this ID.
 func (e *Emulator) exists(id string) bool {
 	parsed, err := parseID(id)
 	if err != nil {
@@ -181,7 +180,7 @@ func isFrontend(addr fields) bool {
 	return text(object(properties(addr), "loadBalancerFrontendIPConfiguration"), "id") != ""
 }
 
-// RulesMarkdown renders the validation table for the reference.
+// RulesMarkdown renders the validation table for the reference documentation.
 func RulesMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| Rule | On | Requires | Rule is | Error code | Code is | Source |\n")

@@ -62,7 +62,7 @@ func balancingRules() []Rule {
 	}
 }
 
-// rules calls f with every load balancing rule until it returns a message.
+// rules calls f with every load balancing rule until it returns a violation.
 func (s *subject) rules(f func(id string, props fields) string) string {
 	prefix := s.self.String() + "/" + lbRules + "/"
 	for _, r := range objects(properties(s.body), lbRules) {
@@ -86,7 +86,7 @@ func rulePorts(s *subject) string {
 	})
 }
 
-// portOutOfRange is what the service says of a port; word is what it calls the property.
+// portOutOfRange returns Azure's message for a bad port; word is Azure's name of the property.
 func portOutOfRange(id, word string, props fields, key string, most int) string {
 	if n, ok := number(props, key); ok && (n < 1 || n > most) {
 		return fmt.Sprintf("Resource %s has invalid value of %s (%d). The value must be between 1 and %d.", id, word, n, most)
@@ -129,8 +129,7 @@ func haPortsInternal(s *subject) string {
 	})
 }
 
-// once finds two rules for which key gives the same words; an empty key is
-// compared with none.
+// once returns an earlier rule with the same key, if any. Empty keys never match.
 func once(seen map[string]string, key, id string) (other string, twice bool) {
 	if key == "" {
 		return "", false
@@ -166,7 +165,7 @@ func frontendPortOnce(s *subject) string {
 	return ""
 }
 
-// poolsOf are the pools that a rule names, each once.
+// poolsOf returns the pools of a rule without duplicates.
 func poolsOf(props fields) []string {
 	ids := []string{reference(props, "backendAddressPool")}
 	for _, p := range objects(props, pools) {

@@ -4,15 +4,14 @@ package armemu_test
 
 import "strings"
 
-// balancing is a load balancer with the frontends pub and priv, the pools p and
-// q, the probe hp and what else is given.
+// balancing is a load balancer with the frontends pub and priv, the pools p and q, the probe hp and
+// more.
 func balancing(more ...string) string {
 	return lb("Standard", `"frontendIPConfigurations":[`+public("pub", "a")+`,`+private("priv", nodesID, "")+`],
 		"backendAddressPools":[{"name":"p"},{"name":"q"}]`+strings.Join(append([]string{""}, more...), ","))
 }
 
-// rule is a load balancing rule with floating IP: frontend, pool, protocol and
-// properties.
+// rule is a load balancing rule with floating IP.
 func rule(name, frontend, pool, protocol, props string) string {
 	return `{"name":"` + name + `","properties":{"frontendIPConfiguration":{"id":"` + otherLB + `/frontendIPConfigurations/` + frontend + `"},
 		"backendAddressPool":{"id":"` + otherLB + `/backendAddressPools/` + pool + `"},"protocol":"` + protocol + `",` + props + `}}`

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// basicRules keep Basic and Standard apart, besides those about SKUs that are told with what they
-// concern: public IPs, frontends, pools, probes.
+// basicRules returns the rules that separate Basic and Standard, except those of other rule sets.
 func basicRules() []Rule {
 	return []Rule{
 		{
@@ -36,8 +35,8 @@ func basicRules() []Rule {
 	}
 }
 
-// homeOf is the availability set or the scale set of the machine that has an IP configuration, or the
-// machine itself; empty for one that no machine has.
+// homeOf returns the availability set or scale set of the machine with this IP configuration, or
+// the machine itself; "" if there is none.
 func (e *Emulator) homeOf(config string) string {
 	nic, _, _ := strings.Cut(strings.ToLower(config), "/"+strings.ToLower(ipConfigKind.collection)+"/")
 	if set, _, inSet := strings.Cut(nic, "/virtualmachines/"); inSet && strings.Contains(set, "/virtualmachinescalesets/") {
@@ -77,7 +76,7 @@ func oneSetBehindBasic(s *subject) string {
 	return ""
 }
 
-// skuUsers are the load balancers and public IP addresses of a network interface.
+// skuUsers returns the load balancers and public IP addresses of a network interface.
 func (s *subject) skuUsers() (all []*aggregate) {
 	for _, m := range s.joins() {
 		all = append(all, m.balancer)

@@ -15,8 +15,8 @@ import (
 
 const computeID = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute"
 
-// withSets adds the Basic load balancer basic, the Standard one bare, and machines: one and two in an
-// availability set, three in another, four in none.
+// withSets adds the Basic load balancer basic, the Standard one bare, and machines: one and two in
+// an availability set, three in another, four in none.
 func withSets(t *testing.T, emu *armemu.Emulator) {
 	withBalancers(t, emu)
 	for vm, set := range map[string]string{"one": "blue", "two": "blue", "three": "green", "four": ""} {
@@ -59,8 +59,8 @@ func basicBreaches() []breach {
 	}
 }
 
-// A Dynamic address is gone with the frontend that had it, and a Static one stays; only a public IP that
-// is free and Static becomes Standard.
+// A Dynamic address is released with its frontend, a Static one is not; only a free Static public
+// IP can become Standard.
 func TestFromBasicToStandard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behaviour: worlds.Taking()})

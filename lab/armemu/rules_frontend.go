@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// onlyConfigs have IP configurations.
+// onlyConfigs are the scopes with IP configurations.
 var onlyConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
 
-// allConfigs have IP configurations, their own or those of a model.
+// allConfigs are the scopes with IP configurations, including those of a model.
 var allConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService, ScopeScaleSet, ScopeScaleSetVM}
 
-// privateConfigs have IP configurations with addresses of subnets.
+// privateConfigs are the scopes with private addresses in IP configurations.
 var privateConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService}
 
 func frontendRules() []Rule {
@@ -100,7 +100,7 @@ func privateIPRules() []Rule {
 func frontendHasAddress(s *subject) string {
 	old := objects(properties(s.before), frontends)
 	for _, c := range objects(properties(s.body), frontends) {
-		// One that had no address before came from a seed, which nothing checks.
+		// A frontend without an address before was seeded, which skips validation.
 		if j := indexByName(old, text(c, "name")); addressed(properties(c)) || j >= 0 && !addressed(properties(old[j])) {
 			continue
 		}
@@ -181,8 +181,8 @@ func frontendZonesFixed(s *subject) string {
 	return ""
 }
 
-// statics calls f with every Static private address and its subnet's range,
-// until f returns a message.
+// statics calls f with every Static private address and its subnet's range, until f returns a
+// violation.
 func (s *subject) statics(f func(id string, addr netip.Addr, subnet string, p netip.Prefix) string) string {
 	for id, props := range s.configsOf {
 		subnet := reference(props, "subnet")
@@ -228,7 +228,7 @@ func privateNotReserved(s *subject) string {
 }
 
 func privateFree(s *subject) string {
-	// Dynamic ones of this body have kept their address or been given a free one.
+	// Dynamic addresses of this body are already allocated.
 	own := map[string]string{}
 	for id, props := range s.configsOf {
 		if !isStatic(props) {

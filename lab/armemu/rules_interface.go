@@ -52,18 +52,18 @@ func networkInterfaceRules() []Rule {
 	}
 }
 
-// onlyMembers have IP configurations that join pools.
+// onlyMembers are the scopes with IP configurations that can join pools.
 var onlyMembers = []Scope{ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
 
-// A membership is a pool that an IP configuration is in.
+// membership is a pool that an IP configuration is in.
 type membership struct {
-	config   string // id of the IP configuration
-	nic      string // of the network interface, which a scale set has several of
+	config   string // ID of the IP configuration
+	nic      string // of the network interface; a scale set has several
 	pool     resourceID
 	balancer *aggregate
 }
 
-// joins are the pools that a subject's IP configurations are in.
+// joins returns the pools of a subject's IP configurations.
 func (s *subject) joins() []membership {
 	var all []membership
 	for id, props := range s.configsOf {
@@ -78,7 +78,7 @@ func (s *subject) joins() []membership {
 	return all
 }
 
-// poolRoot is the key of the load balancer of a pool; empty for any other resource.
+// poolRoot returns the key of a pool's load balancer; "" for other resources.
 func (r resourceID) poolRoot() string {
 	if r.child != poolKind {
 		return ""
@@ -96,8 +96,8 @@ func nicPoolNotMixed(s *subject) string {
 	return ""
 }
 
-// pairs calls f with each load balancer of an interface and one of the same interface before
-// it, until f returns a message.
+// pairs calls f with each pair of load balancers of the same network interface, until f returns a
+// violation.
 func (s *subject) pairs(f func(nic string, a, b *aggregate) string) string {
 	all := s.joins()
 	for i, m := range all {
@@ -157,7 +157,7 @@ func oneLocation(s *subject) string {
 	return ""
 }
 
-// location is where a resource is, as Azure compares it.
+// location returns a resource's location, normalized.
 func location(body fields) string {
 	return strings.ToLower(strings.ReplaceAll(text(body, "location"), " ", ""))
 }

@@ -25,9 +25,9 @@ func withBalancers(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, group+"/loadBalancers/east", strings.Replace(lb("Standard", pool), "eastus", "East US", 1))
 }
 
-// withRules adds the load balancers rules and fewer, whose pools p have 300 and 299 rules, one of them for
-// inbound NAT, the internal one within with 200, and the interface member in the pool of that one and of fewer2
-// with 99.
+// withRules adds the load balancers rules and fewer, whose pools p have 300 and 299 rules (one
+// inbound NAT each), the internal one within with 200, and the interface member in that pool and in
+// the pool of fewer2 with 99.
 func withRules(t *testing.T, emu *armemu.Emulator) {
 	withAddresses(t, emu)
 	for name, n := range map[string]int{"rules": 300, "fewer": 299, "fewer2": 99, "within": 200, "within2": 201} {
@@ -43,7 +43,7 @@ func withRules(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, nics+"member", nicIn("", poolOf("within"), poolOf("fewer2")))
 }
 
-// rulesBody is a load balancer with so many rules for its pool p, one of them for inbound NAT.
+// rulesBody is a load balancer with n rules for its pool p, one of them inbound NAT.
 func rulesBody(name string, n int, frontend string) string {
 	ref := `{"id":"` + poolOf(name) + `"}`
 	rules := repeat(n-1, `{"name":"r%","properties":{"frontendPort":1%,"backendPort":1%,"protocol":"Tcp","backendAddressPool":`+ref+`,"backendAddressPools":[`+ref+`]}}`)
@@ -54,7 +54,7 @@ func poolOf(balancer string) string {
 	return group + "/loadBalancers/" + balancer + "/backendAddressPools/p"
 }
 
-// nicIn has one IP configuration in these pools, and more properties of it.
+// nicIn has one IP configuration in these pools, and more properties.
 func nicIn(more string, pools ...string) string {
 	refs := make([]string, len(pools))
 	for i, p := range pools {
@@ -107,7 +107,7 @@ func membershipBreaches() []breach {
 	return cases
 }
 
-// machineIn is a scale set's machine with one interface in these pools.
+// machineIn is a scale set instance with one interface in these pools.
 func machineIn(pools ...string) string {
 	refs := make([]string, len(pools))
 	for i, p := range pools {

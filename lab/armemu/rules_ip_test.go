@@ -21,8 +21,8 @@ const (
 	static    = `"publicIPAllocationMethod":"Static"`
 )
 
-// withAddresses has the public IPs a and b (free) and used (by the frontend fe
-// of the load balancer user) and z (by the zonal frontend of zonal), all Standard, the Basic public IP old, the prefix
+// withAddresses has the public IPs a and b (free), used (by the frontend fe of the load balancer
+// user) and z (by the zonal frontend of zonal), all Standard; the Basic public IP old, the prefix
 // range of two, and the subnets tiny and six (IPv6).
 func withAddresses(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, pips+"a", lb("Standard", static))
@@ -38,7 +38,7 @@ func withAddresses(t *testing.T, emu *armemu.Emulator) {
 		"backendAddressPools":[{"name":"p"},{"name":"q"},{"name":"ips","properties":{"loadBalancerBackendAddresses":[`+in(vnetID, "n", "10.0.0.9")+`]}}]`))
 }
 
-// withInterface adds a NIC in the pool user/p, which the machine vm has.
+// withInterface adds a network interface of the machine vm in the pool user/p.
 func withInterface(t *testing.T, emu *armemu.Emulator) {
 	withAddresses(t, emu)
 	put(t, emu, nics+"nic", nic(userPool("p")))
@@ -60,7 +60,7 @@ func private(name, subnet, address string) string {
 	return `{"name":"` + name + `","properties":{"subnet":{"id":"` + subnet + `"},` + method + `}}`
 }
 
-// inside are the frontends of a load balancer that only needs one.
+// inside are frontends for a load balancer that just needs one.
 var inside = `"frontendIPConfigurations":[` + private("in", nodesID, "") + `]`
 
 func userPool(name string) string { return group + "/loadBalancers/user/backendAddressPools/" + name }

@@ -19,7 +19,7 @@ var (
 	onlyParents = []Scope{ScopeLoadBalancer, ScopeVirtualNetwork, ScopeNetworkInterface, ScopeSecurityGroup, ScopePrivateLinkService}
 )
 
-// A load balancer's limits by SKU: rules, frontends.
+// lbLimits are the limits of a load balancer by SKU.
 var lbLimits = map[string]struct{ rules, frontends int }{
 	"basic":    {250, 200},
 	"standard": {1500, 600},
@@ -144,7 +144,7 @@ func hasLocation(s *subject) string {
 	return ""
 }
 
-// children calls f for each collection of a root until it returns a message.
+// children calls f for each collection of a root until it returns a violation.
 func (s *subject) children(f func(collection string, list []fields) string) string {
 	for _, k := range s.self.root.children {
 		if wrong := f(k.collection, objects(properties(s.body), k.collection)); wrong != "" {
@@ -273,8 +273,7 @@ func nicUser(s *subject, pool resourceID) string {
 	return ""
 }
 
-// dropped calls f with every child that is there and that the body leaves out,
-// until f returns a message.
+// dropped calls f with every existing child that the body omits, until f returns a violation.
 func (s *subject) dropped(k *childKind, f func(*subject, resourceID) string) string {
 	left := objects(properties(s.body), k.collection)
 	for _, c := range objects(properties(s.before), k.collection) {
@@ -288,7 +287,7 @@ func (s *subject) dropped(k *childKind, f func(*subject, resourceID) string) str
 	return ""
 }
 
-// scaleSetOf is a scale set that names a pool, or a machine of which is in it.
+// scaleSetOf returns a scale set whose model or instance uses the pool.
 func (s *subject) scaleSetOf(pool resourceID) string {
 	if sets := s.e.index().model[pool.key()]; len(sets) > 0 {
 		return sets[0]

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// memberRules are what a write may do to pools whose members are not its own to choose.
+// memberRules returns the rules for pools of network interfaces.
 func memberRules() []Rule {
 	return []Rule{
 		{
@@ -45,10 +45,10 @@ func memberRules() []Rule {
 	}
 }
 
-// ofPool tells whether the request is for the pool itself.
+// ofPool reports whether the request targets the pool itself.
 func (s *subject) ofPool() bool { return s.id.child == poolKind }
 
-// sentPool is the pool as the request has it.
+// sentPool returns the pool in the request.
 func (s *subject) sentPool() fields {
 	if s.ofPool() {
 		return s.sent
@@ -56,7 +56,7 @@ func (s *subject) sentPool() fields {
 	return findChild(s.sent, s.self)
 }
 
-// shown are the addresses that the pool has, by the IP configurations that they stand for.
+// shown returns the pool's addresses by IP configuration ID.
 func (s *subject) shown() map[string]fields {
 	by := map[string]fields{}
 	for _, a := range entriesOf(s.e.index(), s.self, findChild(s.before, s.self)) {
@@ -67,7 +67,7 @@ func (s *subject) shown() map[string]fields {
 	return by
 }
 
-// bare tells whether an address has a name and nothing that it stands for.
+// bare reports whether an address has only a name.
 func bare(a fields) bool {
 	return text(properties(a), "ipAddress") == "" && !isNIC(a) && !isFrontend(a)
 }
@@ -133,7 +133,7 @@ func sameInterfaceStates(s *subject) string {
 	return ""
 }
 
-// sameState compares admin states; none and None are one.
+// sameState compares admin states; absent equals None.
 func sameState(a, b fields) bool {
 	of := func(a fields) string {
 		return strings.TrimPrefix(strings.ToLower(text(properties(a), adminState)), "none")

@@ -55,8 +55,8 @@ func memberBreaches() []breach {
 	}...)
 }
 
-// What is asked for with an interface's entry is done, left alone or refused; a write that
-// says nothing of addresses leaves the interfaces in any case.
+// An interface entry's admin state is applied, ignored or rejected; a write without addresses never
+// changes the interfaces.
 func TestInterfaceAdminStates(t *testing.T) {
 	for answer, want := range map[behaviour.Answer]string{
 		behaviour.Taken: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-", behaviour.Refused: "rg_nicip=-",
@@ -74,8 +74,8 @@ func TestInterfaceAdminStates(t *testing.T) {
 	}
 }
 
-// A pool whose load balancer is Failed is written all the same unless that is refused; the
-// load balancer itself always, and then its pools.
+// A pool of a Failed load balancer is writable unless configured otherwise; the load balancer
+// itself always, and its pools afterwards.
 func TestFailedParent(t *testing.T) {
 	for answer, want := range map[behaviour.Answer]int{behaviour.Taken: 200, behaviour.Refused: 400} {
 		emu := newCloud(t, armemu.Options{Behaviour: behaviour.Behaviour{FailedParent: answer}})
@@ -89,8 +89,8 @@ func TestFailedParent(t *testing.T) {
 	}
 }
 
-// Addresses are taken as they are sent: in their order, in whatever subnet they name, Azure's
-// own too, and with admin states from the start.
+// Addresses are stored as sent: in order, in any subnet, including reserved ones, with admin states
+// from the start.
 func TestAddressesStayAsSent(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	put(t, emu, vnetID+"/subnets/far", `{"properties":{"addressPrefix":"10.9.0.0/16"}}`)

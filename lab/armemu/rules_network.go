@@ -25,7 +25,7 @@ func networkRules() []Rule {
 	}
 }
 
-// rangesOf are the ranges of a subnet, or of a virtual network's address space, as they are written.
+// rangesOf returns the address prefixes of a subnet or virtual network as written.
 func rangesOf(props fields) []string {
 	if space := object(props, "addressSpace"); space != nil {
 		props = space
@@ -56,15 +56,15 @@ func subnetInNetwork(s *subject) string {
 	return ""
 }
 
-// holds tells whether one range lies in another.
+// holds reports whether outer contains inner.
 func holds(outer, inner string) bool {
 	o, err1 := netip.ParsePrefix(outer)
 	i, err2 := netip.ParsePrefix(inner)
 	return err1 == nil && err2 == nil && o.Contains(i.Addr()) && o.Bits() <= i.Bits()
 }
 
-// networkUnused looks at IP configurations and at every pool: pools and their
-// addresses may name a virtual network or a subnet.
+// networkUnused checks IP configurations, pools and their addresses: all may reference a virtual
+// network or subnet.
 func networkUnused(s *subject) string {
 	used := s.e.index().subnet
 	for _, subnet := range slices.Sorted(maps.Keys(used)) {
@@ -88,7 +88,7 @@ func networkUnused(s *subject) string {
 	return ""
 }
 
-// named is the subject's id, or that of a child of it, if the properties refer to it.
+// named returns the referenced ID if it is the subject or one of its children.
 func (s *subject) named(props fields) string {
 	for _, key := range []string{"subnet", "virtualNetwork"} {
 		id := reference(props, key)
@@ -99,7 +99,7 @@ func (s *subject) named(props fields) string {
 	return ""
 }
 
-// inUse is what is said of a subnet, or of a virtual network that a pool names as a whole.
+// inUse returns the violation for a referenced subnet or virtual network.
 func (s *subject) inUse(key, by string) string {
 	id, err := parseID(key)
 	if err != nil || id.child == nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxRulesPerConfig is the limit of load balancing and inbound NAT rules together.
+// maxRulesPerConfig limits load balancing and inbound NAT rules together.
 const maxRulesPerConfig = 299
 
 const (
@@ -32,7 +32,7 @@ func nicLimitRules() []Rule {
 	}
 }
 
-// rulesOf returns how many rules of a load balancer use each of its pools, by the pool's key.
+// rulesOf counts the rules of a load balancer per pool, by the pool's key.
 func rulesOf(root fields) map[string]int {
 	n := map[string]int{}
 	for _, collection := range []string{lbRules, natRules} {
@@ -101,7 +101,7 @@ func fewRulesForMembers(s *subject) string {
 	return tooManyRules(sums)
 }
 
-// otherBalancers returns the load balancers of a subscription but one.
+// otherBalancers returns the other load balancers of the subscription.
 func (e *Emulator) otherBalancers(than resourceID) []*aggregate {
 	var list []*aggregate
 	for _, agg := range e.aggregates {

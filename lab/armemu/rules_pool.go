@@ -146,8 +146,8 @@ func adminStateLater(s *subject) string {
 	return ""
 }
 
-// ipBased tells whether the client put an IP address. An entry that a NIC
-// stands behind may show its IP address too.
+// ipBased reports whether the client set an IP address. A network interface's entry may also show
+// one.
 func ipBased(a fields) bool { return text(properties(a), "ipAddress") != "" && !isNIC(a) }
 
 func notMixed(s *subject) string {
@@ -166,8 +166,8 @@ func standardForIPs(s *subject) string {
 	return ""
 }
 
-// networkOf returns the id of the virtual network that a pool or an address
-// names, itself or by its subnet, in lower case.
+// networkOf returns the lower-cased ID of the virtual network that a pool or address references,
+// directly or by subnet.
 func networkOf(props fields) string {
 	if id := text(object(props, "virtualNetwork"), "id"); id != "" {
 		return strings.ToLower(id)

@@ -11,10 +11,10 @@ import (
 
 var onlyPrivateLinks = []Scope{ScopePrivateLinkService}
 
-// linkCodes is where codes of refusals can be read that no recording has.
+// linkCodes is the source of error codes without a recording.
 const linkCodes = "public code and notes that quote the answer"
 
-// limitsPage is where Azure says how many there may be.
+// limitsPage is the source of Azure's limits.
 const limitsPage = "subscription and service limits page"
 
 const (
@@ -89,7 +89,7 @@ func privateLinkRules() []Rule {
 	}
 }
 
-// privateLinkStays are what keeps a private link service, and what it publishes.
+// privateLinkStays returns the rules that protect private link services and the frontends they use.
 func privateLinkStays() []Rule {
 	return []Rule{
 		{
@@ -110,7 +110,7 @@ func privateLinkStays() []Rule {
 	}
 }
 
-// eachFrontend calls f with what a private link service publishes, until it returns a message.
+// eachFrontend calls f with every frontend of a private link service until it returns a violation.
 func (s *subject) eachFrontend(f func(id string, balancer *aggregate, frontend fields) string) string {
 	for _, ref := range objects(properties(s.body), publishedFrontends) {
 		balancer, frontend := s.e.frontendOf(strings.ToLower(text(ref, "id")))
@@ -175,7 +175,7 @@ func poolBehindLink(s *subject) string {
 	return ""
 }
 
-// links are the private link services of the load balancer that the subject is or is part of.
+// links returns the private link services of the subject's load balancer.
 func (s *subject) links() []string {
 	var all []string
 	for key, ids := range s.e.index().published {
@@ -210,7 +210,7 @@ func linkSubnetsOpen(s *subject) string {
 	for _, props := range s.configsOf {
 		id, err := parseID(reference(props, "subnet"))
 		if err != nil {
-			continue // said of references
+			continue // checked by another rule
 		}
 		if agg := s.e.aggregates[id.rootKey()]; agg != nil && closed(findChild(agg.body, id)) {
 			return fmt.Sprintf("Private link service %s cannot be created in subnet %s since it has private link service network policies enabled.", s.self, text(object(props, "subnet"), "id"))
@@ -248,7 +248,7 @@ func connectionExists(s *subject) string {
 func connectionState(s *subject) string {
 	status := text(object(properties(s.body), "privateLinkServiceConnectionState"), "status")
 	if s.id.child == nil || sameName(status, "Approved") || sameName(status, "Rejected") {
-		return "" // a write of the service keeps them as they are
+		return "" // a write of the service does not change it
 	}
 	return fmt.Sprintf("Private endpoint connection %s cannot be set to status %q.", s.self, status)
 }

@@ -47,7 +47,7 @@ func probeRules() []Rule {
 	}
 }
 
-// probes calls f with every probe until it returns a message.
+// probes calls f with every probe until it returns a violation.
 func (s *subject) probes(f func(id string, props fields) string) string {
 	k := s.self.root.child(lbProbes)
 	for _, p := range objects(properties(s.body), lbProbes) {
@@ -58,7 +58,7 @@ func (s *subject) probes(f func(id string, props fields) string) string {
 	return ""
 }
 
-// A probe's interval, in seconds.
+// Bounds of a probe's interval, in seconds.
 const leastInterval, greatestInterval = 5, 1<<31 - 2
 
 func probePort(s *subject) string {

@@ -13,8 +13,8 @@ var (
 	onlyPrefixes  = []Scope{ScopePublicIPPrefix}
 )
 
-// maxPublicIPs is a subscription's number of public IP addresses in a region.
-// The real one depends on the subscription.
+// maxPublicIPs limits the public IP addresses per subscription and region. Azure's limit depends on
+// the subscription.
 const maxPublicIPs = 1000
 
 func publicIPRules() []Rule {
@@ -171,7 +171,7 @@ func standardIPLimit(s *subject) string {
 	return ""
 }
 
-// countInRegion counts resources of the subject's subscription and location.
+// countInRegion counts resources in the subject's subscription and location.
 func (s *subject) countInRegion(k *rootKind) int {
 	n := 0
 	for _, agg := range s.e.aggregates {
@@ -190,7 +190,7 @@ func publicIPUnused(s *subject) string {
 	return ""
 }
 
-// publicIPFixedRules are about what an existing public IP address cannot become.
+// publicIPFixedRules returns the rules about immutable properties.
 func publicIPFixedRules() []Rule {
 	return []Rule{
 		{

@@ -18,7 +18,7 @@ const (
 	mostPrefixes     = 4000
 	leastPriority    = 100
 	greatestPriority = 4096
-	// longestDescription is in characters.
+	// in characters
 	longestDescription = 140
 )
 
@@ -92,7 +92,7 @@ func securityGroupRules() []Rule {
 	}
 }
 
-// oneAndMany returns what the fields for one and for many of something hold.
+// oneAndMany returns the values of a singular and a plural field.
 func oneAndMany(r fields, key, plural string) (one string, many []string) {
 	list, _ := properties(r)[plural].([]any)
 	for _, v := range list {
@@ -195,11 +195,11 @@ func securityRuleConflict(s *subject) string {
 	return ""
 }
 
-// knownTags are some of Azure's service tags. A region may stand behind most of them.
+// knownTags matches some of Azure's service tags, most with an optional region.
 var knownTags = regexp.MustCompile(`(?i)^(\*|Internet|VirtualNetwork|AzureLoadBalancer|AzureTrafficManager|(AzureCloud|AzureFrontDoor|ApiManagement|AppService|` +
 	`AzureActiveDirectory|AzureContainerRegistry|AzureCosmosDB|AzureDevOps|AzureKeyVault|AzureMonitor|EventHub|GatewayManager|ServiceBus|Sql|Storage)(\.[A-Za-z0-9]+)?)$`)
 
-// rangeOf reads an address or a range.
+// rangeOf parses an address or a range.
 func rangeOf(text string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), true

@@ -13,7 +13,7 @@ import (
 
 const nsgID = group + "/networkSecurityGroups/nsg"
 
-// securityRule is a rule that is in order but for what is replaced in it, pair by pair.
+// securityRule is a valid rule with replacements, pair by pair.
 func securityRule(name string, replaced ...string) string {
 	const rule = `{"name":"NAME","properties":{"priority":500,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"Internet",` +
 		`"sourcePortRange":"*","destinationAddressPrefixes":["20.0.0.1","20.0.0.2"],"destinationPortRanges":["80","443"]}}`
@@ -71,7 +71,7 @@ func securityBreaches() []breach {
 	return cases
 }
 
-// withGuarded adds a group that a subnet and a network interface have, and a free one.
+// withGuarded adds a group used by a subnet and a network interface, and a free one.
 func withGuarded(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, nsgID, securityGroup())
 	put(t, emu, nsgID+"2", securityGroup())
@@ -79,7 +79,7 @@ func withGuarded(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, group+"/networkInterfaces/n", `{"location":"eastus","properties":{"networkSecurityGroup":{"id":"`+strings.ToUpper(nsgID)+`"},"ipConfigurations":[]}}`)
 }
 
-// A group shows where it is, and no write changes that.
+// A group shows its associations, and writes do not change them.
 func TestASecurityGroupShowsWhereItIs(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withGuarded(t, emu)

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// A breach is a request that breaks one rule of the validation table, and one
-// beside it that does not.
+// breach is a request that violates one rule of the validation table, and a similar one that does
+// not.
 type breach struct {
 	rule            string
 	prepare         func(t *testing.T, emu *armemu.Emulator)
@@ -158,8 +158,8 @@ func networkBreaches() []breach {
 	}
 }
 
-// Every rule of the table refuses what breaks it, with its own code and naming
-// the culprit, and lets pass what just keeps it. Every rule has a case.
+// Every rule rejects its violation with its own code and names the cause, and accepts the similar
+// valid request. Every rule has a case.
 func TestValidationTable(t *testing.T) {
 	codes, untested := map[string]string{}, map[string]bool{}
 	for _, r := range armemu.Rules() {
@@ -220,7 +220,7 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
-// The reference shows the table as it is.
+// The reference documentation shows the current table.
 func TestReferenceShowsTheTable(t *testing.T) {
 	referencepage.Shows(t, "../../docs/reference/emulator.md", "rules", armemu.RulesMarkdown())
 }

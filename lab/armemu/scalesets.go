@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// bySet is the filter by which the machines of a flexible scale set are found; no other is known.
+// bySet is the only supported filter of virtual machines.
 var bySet = regexp.MustCompile(`^\s*'?virtualMachineScaleSet/id'?\s+eq\s+'?([^']+?)'?\s*$`)
 
-// listed tells which resources a list has.
+// listed returns the predicate of a $filter.
 func listed(r route, filter string) (func(*aggregate) bool, *Problem) {
 	if filter == "" || r.id.root != virtualMachineKind {
 		return func(*aggregate) bool { return true }, nil
@@ -27,8 +27,7 @@ func listed(r route, filter string) (func(*aggregate) bool, *Problem) {
 	}, nil
 }
 
-// merged is a body with what a PATCH says: objects are merged, all else is replaced, and null
-// takes away.
+// merged applies a PATCH to a body: objects are merged, other values replaced, and null deletes.
 func merged(body, patch fields) fields {
 	out := maps.Clone(body)
 	if out == nil {
@@ -49,8 +48,8 @@ func merged(body, patch fields) fields {
 	return out
 }
 
-// resize makes and removes machines of a uniform scale set when a write of it is done, until
-// there are as many as its SKU says. One without a model or a capacity is left alone.
+// resize creates or deletes instances of a uniform scale set after a write, until their number
+// matches its SKU. It ignores scale sets without a model or capacity.
 func (e *Emulator) resize(set *aggregate, at time.Time) {
 	want, given := number(object(set.body, "sku"), "capacity")
 	if set.id.root != scaleSetKind || !given || isFlexible(set.body) || object(properties(set.body), machineProfile) == nil {

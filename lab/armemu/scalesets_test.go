@@ -27,7 +27,7 @@ func setBody(mode string, capacity int, pools ...string) string {
 		capacity, mode, nodesID, strings.Join(refs, ","))
 }
 
-// A setStory is a scale set of some machines, in virtual time, where operations take their medians.
+// setStory is a scenario of a scale set in virtual time with median latencies.
 type setStory struct {
 	t   *testing.T
 	emu *armemu.Emulator
@@ -49,7 +49,7 @@ func (s setStory) does(status int, method, id, body string) answer {
 	return a
 }
 
-// latest are the numbers of the machines that have the scale set's model.
+// latest returns the instances with the latest model.
 func (s setStory) latest() string {
 	s.t.Helper()
 	var up []string
@@ -71,8 +71,8 @@ func (s setStory) sees(latest string, members int) {
 	}
 }
 
-// A write of a scale set makes as many machines as its SKU says, each by the model and with an
-// address of the subnet, and removes the last ones.
+// A write of a scale set creates as many instances as its SKU has, each from the model and with a
+// subnet address, and deletes the last ones.
 func TestCapacityMakesMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Manual", 2)
@@ -92,7 +92,7 @@ func TestCapacityMakesMachines(t *testing.T) {
 	})
 }
 
-// A PATCH merges objects and replaces lists; what it does not name stays.
+// A PATCH merges objects and replaces lists.
 func TestPatchOfAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Manual", 1)
@@ -120,7 +120,7 @@ func TestPatchOfAModel(t *testing.T) {
 	})
 }
 
-// A PUT of a scale set that is there changes what it names.
+// A PUT of an existing scale set changes what it contains.
 func TestPutOfAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Manual", 2)
@@ -135,8 +135,8 @@ func TestPutOfAModel(t *testing.T) {
 	})
 }
 
-// One write of a scale set or of one of its machines at a time, but two machines are two; a
-// DELETE goes ahead.
+// Writes of a scale set and its instances do not overlap, writes of two instances may, and a DELETE
+// always may.
 func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
 	tag := `{"location":"eastus","tags":{"a":"b"}}`
 	upgrade := `{"instanceIds":["*"]}`
@@ -177,7 +177,7 @@ func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
 	}
 }
 
-// The machines of a flexible scale set are machines of their own, found by a filter.
+// Instances of a flexible scale set are virtual machines, found by a filter.
 func TestFlexibleScaleSets(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	s := setStory{t, emu}

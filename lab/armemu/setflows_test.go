@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// takers are the addresses that take new flows of the one rule, in the order of its pool.
+// takers returns the addresses receiving new flows, in pool order.
 func takers(emu *armemu.Emulator) string {
 	var all []string
 	for _, rule := range emu.Flows(time.Time{}, time.Now()) {
@@ -26,14 +26,14 @@ func takers(emu *armemu.Emulator) string {
 	return strings.Join(all, " ")
 }
 
-// New flows go to machines of a scale set as to any address: from when they have joined, by
-// what the probe says, and no longer when they have gone.
+// New flows reach scale set instances like any address: from joining to leaving, by the probe's
+// result.
 func TestNewFlowsToScaleSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Manual", 2)
 		put(t, s.emu, lbID, lb("Standard", `"backendAddressPools":[{"name":"web"}],"probes":[{"name":"p","properties":{"intervalInSeconds":5,"probeThreshold":2}}],
 			"loadBalancingRules":[{"name":"r","properties":{"backendAddressPool":{"id":"`+poolID+`"},"probe":{"id":"`+lbID+`/probes/p"}}}]`))
-		s.emu.SetAlive(netip.MustParseAddr("10.9.9.9"), false) // the history begins
+		s.emu.SetAlive(netip.MustParseAddr("10.9.9.9"), false) // starts the history
 		sees := func(want string) {
 			t.Helper()
 			if got := takers(s.emu); got != want {
@@ -61,7 +61,7 @@ func TestNewFlowsToScaleSets(t *testing.T) {
 	})
 }
 
-// A rolling upgrade brings machines into the data plane batch by batch.
+// A rolling upgrade adds instances to the data plane batch by batch.
 func TestNewFlowsFollowARollingUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Rolling", 2)

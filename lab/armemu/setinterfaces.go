@@ -7,16 +7,16 @@ import (
 	"net/http"
 )
 
-// The network interfaces of a scale set's machines are no resources of their own: they are
-// what its machines describe, and are read below them. It is there that their addresses show.
+// Network interfaces of a scale set are read-only views below its instances, which define them.
+// Only here do their addresses show.
 
 const (
 	interfacesOfSet = "networkInterfaces"
-	// interfacesVersion is that of Microsoft.Network's which the SDK asks for.
+	// interfacesVersion is the api-version of Microsoft.Network that the SDK uses here.
 	interfacesVersion = "2018-10-01"
 )
 
-// readInterfaces answers a GET or a list of network interfaces of a scale set or of a machine.
+// readInterfaces serves a GET or list of network interfaces of a scale set or instance.
 func (e *Emulator) readInterfaces(x *exchange) *Problem {
 	id := x.route.id
 	if parent, below := id.above(); below && e.aggregates[parent.key()] == nil {
@@ -52,7 +52,7 @@ func (e *Emulator) readInterfaces(x *exchange) *Problem {
 	return nil
 }
 
-// renderInterface is a network interface as its own type has it.
+// renderInterface returns an instance's network interface in the format of its own type.
 func renderInterface(machine *aggregate, nic fields) fields {
 	id := machine.id.String() + "/" + interfacesOfSet + "/" + text(nic, "name")
 	etag := "W/" + machine.etag

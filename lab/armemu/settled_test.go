@@ -14,7 +14,7 @@ import (
 
 const newest = "?api-version=2025-09-01"
 
-// A load balancer shows since 2025-01-01 whether it is public; a client cannot set it.
+// Since 2025-01-01 a load balancer shows whether it is public; a client cannot set it.
 func TestScope(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
@@ -36,8 +36,8 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// What a newer api-version has set is invisible to an older one, whose PUT is rejected, resets the
-// property or keeps it.
+// Properties of a newer api-version are hidden from an older one, whose PUT is rejected, resets or
+// retains them.
 func TestOlderVersion(t *testing.T) {
 	for _, row := range []struct {
 		option armemu.OlderVersion
@@ -70,7 +70,7 @@ func TestOlderVersion(t *testing.T) {
 	refused(t, a, 400, "ModeCannotBeSpecifiedForApiVersion")
 }
 
-// A load balancer with stand-alone interfaces in its pools is deleted; the interfaces leave.
+// A load balancer can be deleted with stand-alone interfaces in its pools; they leave.
 func TestDeletionTakesInterfacesOutOfPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -88,7 +88,7 @@ func TestDeletionTakesInterfacesOutOfPools(t *testing.T) {
 	})
 }
 
-// With HideDeleted a resource is missing as soon as its deletion runs, and what it uses is not free.
+// With HideDeleted a resource is hidden when its deletion starts, but its references stay in use.
 func TestHideDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, hides := range []bool{false, true} {
@@ -120,8 +120,8 @@ func TestHideDeleted(t *testing.T) {
 	})
 }
 
-// A call before the Retry-After of a 429 is not processed and gets another Retry-After, also one of a
-// client that begins anew; other kinds of requests and other callers do not wait.
+// A call before the Retry-After of a 429 is rejected with a new Retry-After, even after a client
+// restart; other request classes and callers are not affected.
 func TestEarlyCallsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{})
@@ -144,7 +144,7 @@ func TestEarlyCallsAreRefused(t *testing.T) {
 	})
 }
 
-// The network provider counts writes for each region.
+// The network provider counts writes per region.
 func TestNetworkWindowIsOfARegion(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: &armemu.Limits{NetworkWrites: 2, NetworkWindow: time.Minute}})
 	east, west := lb("Standard", ""), strings.Replace(lb("Standard", ""), "eastus", "westus", 1)

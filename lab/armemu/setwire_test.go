@@ -20,8 +20,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// computeDo sends one request to Microsoft.Compute through azcore's pipeline, and waits for
-// what it starts.
+// computeDo sends a request to Microsoft.Compute through azcore's pipeline and waits for its
+// operation.
 func computeDo(t *testing.T, client *arm.Client, method, id, body string) map[string]any {
 	t.Helper()
 	req, err := runtime.NewRequest(t.Context(), method, runtime.JoinPaths(client.Endpoint(), id))
@@ -63,7 +63,7 @@ func newComputeClient(t *testing.T, emu *armemu.Emulator) *arm.Client {
 	return client
 }
 
-// The SDK sees a scale set's machines in a pool, and their addresses below the scale set.
+// The SDK reads scale set instances in a pool, and their addresses below the scale set.
 func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -108,7 +108,7 @@ func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 	})
 }
 
-// addressesOfSet are the private addresses of the scale set's interfaces.
+// addressesOfSet returns the private addresses of the scale set's interfaces.
 func addressesOfSet(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesClient) (all []string) {
 	t.Helper()
 	for pager := nics.NewListVirtualMachineScaleSetNetworkInterfacesPager("rg", "set", nil); pager.More(); {
@@ -123,8 +123,7 @@ func addressesOfSet(ctx context.Context, t *testing.T, nics *armnetwork.Interfac
 	return all
 }
 
-// The SDK takes an interface into a pool and out of it. The etags of the interface and of the
-// load balancer follow.
+// The SDK adds an interface to a pool and removes it. The etags of both change.
 func TestTheSDKMovesAnInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})

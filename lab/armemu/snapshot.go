@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// stored is one resource in a snapshot, such as a load balancer with all its
-// children.
+// stored is one root resource in a snapshot.
 type stored struct {
 	ID   string          `json:"id"`
 	Body json.RawMessage `json:"body"`
 }
 
-// sorted returns the aggregates in the order of their ids.
+// sorted returns the aggregates sorted by ID.
 func (e *Emulator) sorted() []*aggregate {
 	out := make([]*aggregate, 0, len(e.aggregates))
 	for _, key := range slices.Sorted(maps.Keys(e.aggregates)) {
@@ -30,11 +29,10 @@ func (e *Emulator) sorted() []*aggregate {
 	return out
 }
 
-// Put makes a resource be as body says, at once: no validation beyond the
-// body's shape, no operation, a new etag. Properties that only the server sets
-// and that are state, such as a pool's backendIPConfigurations, are taken from
-// the body; addresses that the body leaves out are assigned. A running operation
-// on the resource is cancelled, as if another writer had come.
+// Put creates or replaces a resource at once: it only validates the body's shape, starts no
+// operation and sets a new etag. Server-managed state, such as a pool's backendIPConfigurations, is
+// taken from the body; omitted addresses are allocated. A running operation is canceled, as by a
+// concurrent write.
 func (e *Emulator) Put(id string, body []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,8 +97,7 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 	return nil
 }
 
-// installed returns the root body with the resource in it and its server-owned
-// state as given.
+// installed returns the root body including the resource with its server-managed state.
 func (e *Emulator) installed(id resourceID, root, body fields) fields {
 	clean := e.clean(id, body)
 	if id.child != nil {
@@ -109,8 +106,8 @@ func (e *Emulator) installed(id resourceID, root, body fields) fields {
 	return keepServerState(id.root, body, clean)
 }
 
-// Get returns the resource as a GET would answer it, and whether it exists.
-// Reading here is no call: it leaves the log and the limits alone.
+// Get returns the resource as a GET would show it, and whether it exists. It is not logged and not
+// throttled.
 func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,9 +129,9 @@ func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 	return encode(e.shown(agg, parsed, "")), true
 }
 
-// Snapshot returns all resources as JSON: an array of {"id", "body"} in the
-// order of their ids, and before them the resource groups that were made. What a running operation wrote is in it; the operation
-// is not.
+// Snapshot returns all resources as a JSON array of {"id", "body"}, sorted by ID, after the
+// explicitly created resource groups. It includes what a running operation wrote, but not the
+// operation.
 func (e *Emulator) Snapshot() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,10 +143,9 @@ func (e *Emulator) Snapshot() []byte {
 	return encode(all)
 }
 
-// Restore replaces all resources by a snapshot's, etags included, and forgets
-// all operations. Resources come back Succeeded, whatever they were. Children
-// may be listed on their own, after or before their parent. A snapshot that
-// does not parse, or holds a type that is not modelled, changes nothing.
+// Restore replaces all resources with a snapshot, etags included, and drops all operations. All
+// resources become Succeeded. Children may be listed separately, before or after their parent. An
+// invalid snapshot changes nothing.
 func (e *Emulator) Restore(snapshot []byte) error {
 	var all []stored
 	if err := json.Unmarshal(snapshot, &all); err != nil {
@@ -175,7 +171,7 @@ func (e *Emulator) Restore(snapshot []byte) error {
 	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
 	e.groups, e.deletions = fresh.groups, fresh.deletions
 	e.links, e.lastPublic = nil, fresh.lastPublic
-	_ = e.index() // what changes from now on is told from this
+	_ = e.index() // baseline for later changes
 	if e.flows != nil {
 		e.flows.follow("/", e.allRules(), time.Now())
 	}

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// The reference counts how sure it is: the rows of its tables by their tags.
+// The reference documentation counts the rows of its tables by tag.
 func TestReferenceCountsItsTags(t *testing.T) {
 	const page = "../../docs/reference/emulator.md"
 	raw, err := os.ReadFile(page)
@@ -34,7 +34,7 @@ func TestReferenceCountsItsTags(t *testing.T) {
 	referencepage.Shows(t, page, "counts", b.String())
 }
 
-// tagged counts the rows of all tables by the tags in their columns Is, Rule is and Code is.
+// tagged counts the rows of all tables by the tags in the columns Is, Rule is and Code is.
 func tagged(t *testing.T, page string) map[string]map[armemu.Tag]int {
 	t.Helper()
 	counts := map[string]map[armemu.Tag]int{"Is": {}, "Rule is": {}, "Code is": {}}
@@ -66,7 +66,7 @@ func tagged(t *testing.T, page string) map[string]map[armemu.Tag]int {
 	return counts
 }
 
-// leastSure is what a row with several tags counts as.
+// leastSure returns the least certain tag of a row.
 func leastSure(t *testing.T, line, cell string) armemu.Tag {
 	t.Helper()
 	all := []armemu.Tag{armemu.Assumed, armemu.Observed, armemu.Documented}

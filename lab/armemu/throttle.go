@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// Limits are request limits. ARM's are token buckets for each subscription and
-// caller; the network provider's count within a window for each subscription.
+// Limits are request limits. ARM has token buckets per subscription and caller; the network
+// provider has fixed windows per subscription.
 type Limits struct {
 	Reads, Writes, Deletes Bucket
-	// Global is how many times that much all callers of a subscription have together; 0 is no limit.
+	// Global multiplies the limits for all callers of a subscription together; 0 is no limit.
 	Global float64
-	// NetworkReads and NetworkWrites (writes and deletes together) are allowed
-	// in each NetworkWindow; 0 is no limit.
+	// NetworkReads and NetworkWrites (writes and deletes together) are the limits per
+	// NetworkWindow; 0 is no limit.
 	NetworkReads, NetworkWrites int
 	NetworkWindow               time.Duration
 }
 
-// Bucket holds Size tokens and gains PerSecond; a Size of 0 is no limit.
+// Bucket holds Size tokens and is refilled at PerSecond; Size 0 is no limit.
 type Bucket struct {
 	Size      float64
 	PerSecond float64
 }
 
-// AzureLimits returns the documented limits: ARM's reads 250 and 25 a second,
-// writes and deletes 200 and 10 a second each, and 15 times as much for all callers; Microsoft.Network's 1,000 writes
-// and deletes and 10,000 reads in five minutes.
+// AzureLimits returns the documented limits: ARM allows 250 reads and refills 25 per second, 200
+// writes and 200 deletes at 10 per second, and 15 times as much for all callers; Microsoft.Network
+// allows 1,000 writes and deletes and 10,000 reads in five minutes.
 func AzureLimits() *Limits {
 	return &Limits{
 		Reads:        Bucket{Size: 250, PerSecond: 25},
@@ -54,8 +54,7 @@ type level struct {
 	at     time.Time
 }
 
-// A window opens with its first request and counts until it closes. That it is
-// fixed and not sliding is assumed.
+// window counts the requests since the first one. Fixed rather than sliding is assumed.
 type window struct {
 	opened time.Time
 	count  int
@@ -65,7 +64,7 @@ func newLimiter(limits *Limits) *limiter {
 	return &limiter{limits: limits, buckets: map[bucketKey]*level{}, windows: map[bucketKey]*window{}}
 }
 
-// class is ARM's operation type. Polls count as reads (assumed).
+// class returns ARM's operation type. Polls count as reads (assumed).
 func (x *exchange) class() string {
 	switch x.req.Method {
 	case http.MethodGet, http.MethodHead:
@@ -88,7 +87,7 @@ func (l *Limits) bucket(class string) Bucket {
 	}
 }
 
-// takeToken is ARM's own limit: of the caller, and of all callers of the subscription.
+// takeToken applies ARM's limits, per caller and per subscription.
 func (e *Emulator) takeToken(x *exchange) *Problem {
 	limits := e.limits.limits
 	if limits == nil {
@@ -119,7 +118,7 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 	return refused
 }
 
-// level is how full a bucket is now.
+// level refills and returns a bucket.
 func (l *limiter) level(key bucketKey, b Bucket, now time.Time) *level {
 	is := l.buckets[key]
 	if is == nil {
@@ -131,7 +130,7 @@ func (l *limiter) level(key bucketKey, b Bucket, now time.Time) *level {
 	return is
 }
 
-// refuse is the answer of an empty bucket. That the one of all callers answers alike is assumed.
+// refuse returns the error of an empty bucket. That the global bucket's error is alike is assumed.
 func (l *level) refuse(b Bucket, who, class string) *Problem {
 	wait := 5 * time.Minute
 	if b.PerSecond > 0 {
@@ -144,8 +143,7 @@ func (l *level) refuse(b Bucket, who, class string) *Problem {
 	}
 }
 
-// quietLookups takes the throttle headers off what Resource Manager found missing in its own
-// index: no provider was asked.
+// quietLookups removes throttle headers from Resource Manager's own 404s, which reach no provider.
 func (p *Problem) quietLookups(h http.Header) {
 	if !p.Gateway || p.Code != "ResourceNotFound" && p.Code != "ResourceGroupNotFound" {
 		return
@@ -157,7 +155,7 @@ func (p *Problem) quietLookups(h http.Header) {
 	}
 }
 
-// regionOf is the region of a write's resource; all else is one region.
+// regionOf returns the region of a write's resource; "" for all other requests.
 func (e *Emulator) regionOf(x *exchange) string {
 	if x.route.id.root == nil || x.class() == "reads" {
 		return ""
@@ -169,8 +167,7 @@ func (e *Emulator) regionOf(x *exchange) string {
 	return location(body)
 }
 
-// takeWindow is the network provider's limit, whose quotas have names. Its error code and the
-// rest of its words are assumed.
+// takeWindow applies the network provider's quotas. Error code and part of the message are assumed.
 func (e *Emulator) takeWindow(x *exchange) *Problem {
 	if e.limits.limits == nil || x.route.namespace != network {
 		return nil

@@ -4,11 +4,11 @@ package armemu
 
 import "weir.dev/weir/internal/behaviour"
 
-// Azure is done with some writes when it answers them: those that repeat what is there, and
-// those that leave it nothing to program.
+// Azure completes some writes at once: those that change nothing, and those that need no
+// programming.
 
-// doneAtOnce tells whether a PUT is answered Succeeded. running is the state that it finds,
-// empty for what is new.
+// doneAtOnce reports whether a PUT completes at once. found is the previous state, "" for a new
+// resource.
 func doneAtOnce(p *proposal, found string, m members, machines bool) bool {
 	if p.on != KindPut || found != "" && found != stateSucceeded || p.id.root.namespace != network {
 		return false
@@ -22,9 +22,8 @@ func doneAtOnce(p *proposal, found string, m members, machines bool) bool {
 	return p.id.root == loadBalancerKind && p.id.child == nil && m == noMembers
 }
 
-// keepsEtag tells whether a PUT that repeats what is there leaves the etag as it is: whole
-// virtual networks keep theirs, their subnets and public IPs do not. Of other types but load
-// balancers nothing is known.
+// keepsEtag reports whether an unchanged PUT retains the etag: true for virtual networks, false for
+// subnets and public IPs. Other types except load balancers are unknown.
 func keepsEtag(p *proposal, b behaviour.Behaviour) bool {
 	switch {
 	case !p.repeats:
@@ -35,8 +34,7 @@ func keepsEtag(p *proposal, b behaviour.Behaviour) bool {
 	return p.id.root == virtualNetworkKind && p.id.child == nil
 }
 
-// repeated tells whether a request asks for what is there: all that it says is shown, and
-// nothing else is. sent is the body as it would be stored if Azure took all of it.
+// repeated reports whether a request changes nothing. sent is the stored form of its body.
 func (e *Emulator) repeated(id resourceID, before, sent fields) bool {
 	if before == nil {
 		return false
@@ -55,7 +53,7 @@ func (e *Emulator) repeated(id resourceID, before, sent fields) bool {
 	return sameContent(before, sent)
 }
 
-// withEntries is a pool with the addresses that it shows.
+// withEntries returns a pool with the addresses that it shows.
 func (e *Emulator) withEntries(id resourceID, body fields) fields {
 	if id.child != poolKind {
 		return body
@@ -63,7 +61,7 @@ func (e *Emulator) withEntries(id resourceID, body fields) fields {
 	return with(body, "properties", with(properties(body), addresses, array(entriesOf(e.index(), id, body))))
 }
 
-// sameContent compares what clients see of two bodies; null is absent.
+// sameContent compares the visible content of two bodies; null equals absent.
 func sameContent(a, b any) bool {
 	switch a := a.(type) {
 	case fields:
@@ -84,7 +82,7 @@ func sameContent(a, b any) bool {
 	return a == b
 }
 
-// within tells whether b has all that clients see of a.
+// within reports whether b has all visible content of a.
 func within(a, b fields) bool {
 	for k, v := range a {
 		if k != originKey && v != nil && !sameContent(v, b[k]) {
@@ -94,7 +92,7 @@ func within(a, b fields) bool {
 	return true
 }
 
-// visible is how much of an object clients see.
+// visible counts the visible properties of an object.
 func visible(m fields) (n int) {
 	for k, v := range m {
 		if k != originKey && v != nil {

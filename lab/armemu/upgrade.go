@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// A scale set has a model, by which its machines are made. A change of it reaches those that
-// are there when they are upgraded: by themselves (Automatic, Rolling), or when somebody asks
-// for it (Manual).
+// Instances take a scale set's changed model when they are upgraded: automatically (Automatic,
+// Rolling) or on request (Manual).
 
 const (
 	machineProfile = "virtualMachineProfile"
@@ -22,24 +21,24 @@ const (
 	upgradePolicy  = "upgradePolicy"
 )
 
-// A roll is when machines of a scale set take its model.
+// roll is the time at which instances take the model.
 type roll struct {
 	at       time.Time
 	machines []string // keys
 }
 
-// modelOf names a model: a machine that was given the same one is up to date.
+// modelOf identifies a model: an instance with the same value is up to date.
 func modelOf(set fields) string {
 	sum := sha256.Sum256(encode(properties(set)[machineProfile]))
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// isFlexible tells whether the machines of a scale set are machines of their own.
+// isFlexible reports whether the scale set's instances are virtual machines.
 func isFlexible(set fields) bool {
 	return sameName(text(properties(set), "orchestrationMode"), "Flexible")
 }
 
-// planUpgrade is the action manualupgrade.
+// planUpgrade plans the action manualupgrade.
 func (e *Emulator) planUpgrade(set *aggregate, body fields) (fields, []*aggregate, *Problem) {
 	if isFlexible(set.body) {
 		return nil, nil, &Problem{
@@ -51,7 +50,7 @@ func (e *Emulator) planUpgrade(set *aggregate, body fields) (fields, []*aggregat
 	return set.body, machines, problem
 }
 
-// planRolls says when the machines of a scale set take a model that a write has changed.
+// planRolls returns when instances take a changed model.
 func (e *Emulator) planRolls(op *operation, p *proposal) []roll {
 	policy := object(properties(p.root), upgradePolicy)
 	mode := text(policy, "mode")
@@ -68,8 +67,8 @@ func (e *Emulator) planRolls(op *operation, p *proposal) []roll {
 	return nil
 }
 
-// batches splits machines as a rolling upgrade does. One batch is healthy when it is done
-// (assumed), and the next one begins after the pause.
+// batches splits instances as a rolling upgrade does. Every batch becomes healthy (assumed); the
+// next one starts after the pause.
 func (e *Emulator) batches(from time.Time, policy fields, all []string) []roll {
 	percent, given := number(policy, "maxBatchInstancePercent")
 	if !given || percent < 1 {
@@ -85,7 +84,7 @@ func (e *Emulator) batches(from time.Time, policy fields, all []string) []roll {
 	return rolls
 }
 
-// iso8601 reads a duration such as PT1M30S; what it cannot read is none.
+// iso8601 parses a duration such as PT1M30S; 0 if invalid.
 func iso8601(text string) time.Duration {
 	rest, ok := strings.CutPrefix(text, "PT")
 	d, err := time.ParseDuration(strings.ToLower(rest))
@@ -95,8 +94,8 @@ func iso8601(text string) time.Duration {
 	return d
 }
 
-// follow has machines take the model while the operation runs, which ends with the last of
-// them. One that fails or is stuck upgrades none (assumed).
+// follow schedules upgrades during the operation, which ends with the last one. A failing or stuck
+// operation upgrades none (assumed).
 func (e *Emulator) follow(op *operation, rolls []roll) {
 	if op.status != opInProgress || op.stuck || op.problem != nil {
 		return
@@ -125,7 +124,7 @@ func keysOf(list []*aggregate) []string {
 	return keys
 }
 
-// rollUntil has machines take the model whose time has come.
+// rollUntil applies the upgrades that are due.
 func (e *Emulator) rollUntil(now time.Time) {
 	for _, op := range slices.Clone(e.running) {
 		for len(op.rolls) > 0 && !op.rolls[0].at.After(now) {
@@ -138,7 +137,7 @@ func (e *Emulator) rollUntil(now time.Time) {
 	}
 }
 
-// upgrade gives a machine the model of its scale set; one that is gone needs none.
+// upgrade gives an instance its scale set's model.
 func (e *Emulator) upgrade(set, machine *aggregate, at time.Time) {
 	if set == nil || machine == nil {
 		return
@@ -151,7 +150,7 @@ func (e *Emulator) upgrade(set, machine *aggregate, at time.Time) {
 	e.programmed(machine.id, at)
 }
 
-// modelled is a machine's body with the interfaces of the model.
+// modelled returns an instance's body with the model's network interfaces.
 func modelled(set, body fields) fields {
 	nics, given := object(object(properties(set), machineProfile), "networkProfile")[nicsOfProfile]
 	if !given {
@@ -160,7 +159,7 @@ func modelled(set, body fields) fields {
 	return with(body, "properties", with(properties(body), profileOfOne, fields{nicsOfProfile: nics}))
 }
 
-// endRolls lets go of the machines that an operation was to upgrade.
+// endRolls cancels an operation's pending upgrades.
 func (e *Emulator) endRolls(op *operation) {
 	for _, r := range op.rolls {
 		for _, key := range r.machines {

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A model that changes reaches machines when they are asked to take it, one or all.
+// Instances take a changed model on request, one or all.
 func TestManualUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Manual", 3)
@@ -64,8 +64,8 @@ func TestManualUpgradeRefusals(t *testing.T) {
 	refused(t, send(t, emu, http.MethodPost, instanceID("0")+"/manualupgrade"+computeAPI, `{}`), 404, "InvalidResourceType")
 }
 
-// Automatic has all machines take the model by the end of the write, Rolling one batch after
-// the other; a model that stays reaches nobody.
+// Automatic upgrades all instances by the end of the write, Rolling batch by batch; an unchanged
+// model upgrades none.
 func TestUpgradesByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Automatic", 4)
@@ -95,8 +95,8 @@ func TestUpgradesByThemselves(t *testing.T) {
 	})
 }
 
-// A write or an upgrade that fails leaves the machines as they were, and a model that comes
-// back is the one they have.
+// A failed write or upgrade leaves the instances unchanged, and restoring the model makes them up
+// to date.
 func TestUpgradesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Automatic", 2)
@@ -122,7 +122,7 @@ func TestUpgradesThatFail(t *testing.T) {
 	})
 }
 
-// A snapshot has who has which model, and the addresses of machines.
+// A snapshot includes the models and addresses of instances.
 func TestSnapshotCarriesScaleSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetStory(t, "Manual", 2)

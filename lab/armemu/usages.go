@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// usagesOf is the last part of the path at which a region's usages are listed.
+// usagesOf is the last path segment of a region's usages.
 const usagesOf = "usages"
 
-// Under these names Standard public IP addresses count.
+// Names under which Standard public IP addresses count.
 const (
 	standardIPv4 = "IPv4StandardSkuPublicIpAddresses"
 	standardIPv6 = "IPv6StandardSkuPublicIpAddresses"
 )
 
-// used is how many public IP addresses and load balancers a subscription has in a region, by Azure's names of the limits.
+// used counts public IP addresses and load balancers of a subscription and region, by Azure's name
+// of the limit.
 func (e *Emulator) used(subscription, location string) map[string]int {
 	n := map[string]int{}
 	for _, agg := range e.aggregates {
@@ -41,7 +42,7 @@ func (e *Emulator) used(subscription, location string) map[string]int {
 	return n
 }
 
-// usedAs is under which name a public IP address counts, if it is Standard.
+// usedAs returns the limit's name for a Standard public IP address, else "".
 func usedAs(body fields) string {
 	switch {
 	case !sameName(sku(body), "Standard"):
@@ -52,7 +53,7 @@ func usedAs(body fields) string {
 	return standardIPv4
 }
 
-// usages answers how much of its limits a subscription uses in a region.
+// usages serves a subscription's usage of its limits in a region.
 func (e *Emulator) usages(x *exchange) *Problem {
 	r := x.route
 	n := e.used(r.subscription, r.location)

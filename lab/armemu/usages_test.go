@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Usages count what is there by SKU, of a subscription and region, for who may read them.
+// Usages count resources by SKU, subscription and region, and require read permission.
 func TestUsages(t *testing.T) {
 	for _, tt := range []struct {
 		role   *Role

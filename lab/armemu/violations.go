@@ -9,25 +9,25 @@ import (
 	"weir.dev/weir/lab/armemu/schema"
 )
 
-// maxViolations bounds the memory of a long-lived server.
+// maxViolations limits the memory of a long-lived server.
 const maxViolations = 100
 
-// A Violation is a request body that breaks the schema of its resource type. One is kept for each
+// Violation is a request body that violates the schema of its resource type, recorded once per
 // method, property and fault.
 type Violation struct {
 	schema.Violation
 	Method, Path, Version, UserAgent string
 }
 
-// String returns the method and the property: the key of allowlists.
+// String returns method and property, the key of allowlists.
 func (v Violation) String() string { return v.Method + " " + v.Violation.String() }
 
-// Describe returns the violation with the request that made it.
+// Describe returns the violation with its request.
 func (v Violation) Describe() string {
 	return fmt.Sprintf("%s (%q) in %s with api-version %s from %q", v, v.Detail, v.Path, v.Version, v.UserAgent)
 }
 
-// checkSchema is the stage that records violations of the schema. It refuses nothing.
+// checkSchema is the stage that records schema violations. It rejects nothing.
 func (e *Emulator) checkSchema(x *exchange) *Problem {
 	r := x.route
 	if r.kind != KindPut && r.kind != KindPatch || r.id.root == nil || r.problem != nil || !schema.Knows(r.id.typeName()) {
@@ -35,7 +35,7 @@ func (e *Emulator) checkSchema(x *exchange) *Problem {
 	}
 	body, err := x.object()
 	if err != nil {
-		return nil // validation refuses it
+		return nil // rejected by validation
 	}
 	version := x.req.URL.Query().Get("api-version")
 	found := schema.Check(r.id.typeName(), version, r.kind == KindPatch, body)
@@ -54,7 +54,7 @@ func (e *Emulator) checkSchema(x *exchange) *Problem {
 	return nil
 }
 
-// Violations returns the request bodies that break the schema of Azure's OpenAPI.
+// Violations returns the recorded violations of Azure's OpenAPI schema.
 func (e *Emulator) Violations() []Violation {
 	e.mu.Lock()
 	defer e.mu.Unlock()

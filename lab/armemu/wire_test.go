@@ -25,7 +25,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// A transcript is a transport that writes down what passes.
+// transcript is a transport that records requests and responses.
 type transcript struct {
 	inner interface {
 		Do(*http.Request) (*http.Response, error)
@@ -69,7 +69,7 @@ func (tr *transcript) body(raw []byte) {
 	}
 }
 
-// The life of a pool as the SDK sees it, byte for byte.
+// The life cycle of a pool with the SDK, byte for byte.
 func TestGoldenWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := armemu.New(armemu.Options{Seed: 7, LatencyScale: 1})
@@ -80,7 +80,7 @@ func TestGoldenWire(t *testing.T) {
 	})
 }
 
-// lifeOfAPool creates, reads, changes and deletes all the types through the SDK.
+// lifeOfAPool creates, reads, changes and deletes all types with the SDK.
 func lifeOfAPool(t *testing.T, clients *armnetwork.ClientFactory) {
 	t.Helper()
 	ctx := t.Context()
@@ -155,7 +155,7 @@ func wantError(t *testing.T, err error, status int, code string) {
 	}
 }
 
-// The same over TCP, where net/http is between.
+// The same over TCP and net/http.
 func TestLifeOfAPoolOverTCP(t *testing.T) {
 	emu := armemu.New(armemu.Options{Seed: 7})
 	var lc net.ListenConfig
@@ -181,7 +181,7 @@ func TestLifeOfAPoolOverTCP(t *testing.T) {
 	}
 }
 
-// Unknown fields are the emulator's reason to keep raw JSON.
+// Unknown fields are why the emulator stores raw JSON.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	body := `{"marker":1.50,"properties":{"virtualNetwork":{"id":"` + vnetID + `"},"futureSetting":{"deep":[1,2]},
@@ -197,7 +197,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	}
 }
 
-// A PUT of the load balancer says what its pools are.
+// A PUT of the load balancer replaces its pools.
 func TestLoadBalancerPutReplacesItsPools(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.4", "10.0.0.5"))
@@ -217,8 +217,8 @@ func TestLoadBalancerPutReplacesItsPools(t *testing.T) {
 	}
 }
 
-// What belongs to the NICs survives every PUT of the pool and of its load
-// balancer, and a client cannot write it.
+// Network interfaces survive every PUT of the pool and its load balancer, and clients cannot write
+// them.
 func TestNICMembershipSurvivesWrites(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"/nic/1"}]}}`)
@@ -229,8 +229,8 @@ func TestNICMembershipSurvivesWrites(t *testing.T) {
 	}
 }
 
-// Pools, frontends and probes show the rules that name them; what a client
-// sends there is dropped.
+// Pools, frontends and probes show the rules that reference them; values sent by a client are
+// ignored.
 func TestBackReferences(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	want := `"loadBalancingRules":[{"id":"` + lbID + `/loadBalancingRules/r"}]`

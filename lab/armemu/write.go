@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// base is the aggregate's body that a write builds on.
+// base returns the body that a write builds on.
 func (e *Emulator) base(agg *aggregate) fields {
 	if agg == nil {
 		return nil
@@ -20,7 +20,7 @@ func (e *Emulator) base(agg *aggregate) fields {
 	return agg.body
 }
 
-// propose builds the state that the request asks for, without changing any.
+// propose returns the requested state without changing any.
 func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -30,7 +30,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		return p, nil
 	}
 	body, err := x.object()
-	if err == nil && (p.on == KindPatch || id.root == scaleSetKind && p.before != nil) { // of Compute: a write of what it comes to
+	if err == nil && (p.on == KindPatch || id.root == scaleSetKind && p.before != nil) { // Compute merges these into the current body
 		p.on, body = KindPut, merged(p.before, body)
 	}
 	if err == nil {
@@ -64,7 +64,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 	return p, nil
 }
 
-// commit accepts a validated write, unless another runs and the policy says no.
+// commit accepts a validated write, unless another is running and the overlap policy rejects it.
 func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -100,8 +100,8 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 	return nil
 }
 
-// announce tells the caller where to ask for the operation. That of a network interface's PUT
-// which is done is not told.
+// announce sets the headers for polling the operation. A finished PUT of a network interface has
+// none.
 func announce(x *exchange, op *operation) {
 	if op.status == opSucceeded && op.target.root == networkInterfaceKind {
 		return
@@ -116,7 +116,7 @@ func announce(x *exchange, op *operation) {
 	}
 }
 
-// refuseOverlap is the policy for a write while another runs.
+// refuseOverlap applies the policy for overlapping writes.
 func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
 	run := agg.op
 	if run == nil {
@@ -146,8 +146,7 @@ func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
 	return nil
 }
 
-// refuseUnprovisioned: a resource cannot use a public IP or a prefix that is
-// being written, or whose last write failed.
+// refuseUnprovisioned rejects references to a public IP or prefix that is not Succeeded.
 func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
 	if p.on != KindPut || p.id.child != nil {
 		return nil
@@ -168,7 +167,7 @@ func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
 	return nil
 }
 
-// unprovisioned is what a write meets that needs another resource which is not Succeeded.
+// unprovisioned returns the error for a reference to a resource that is not Succeeded.
 func unprovisioned(agg *aggregate, by resourceID) *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",

@@ -8,18 +8,18 @@ import (
 	"net/http"
 )
 
-// state is what Admin shows.
+// state is the response of Admin.
 type state struct {
 	Network
 	Figures
 }
 
-// Admin shows the network and what it has carried, and changes what of it a PATCH names. Not nil,
-// changed hears of each change.
+// Admin serves the network's settings and figures; PATCH changes the settings it names. changed, if
+// not nil, is called after each change.
 func (l *Link) Admin(changed func(Network)) http.Handler {
 	show := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(state{l.Network(), l.Figures()}) // who asked may have gone
+		_ = json.NewEncoder(w).Encode(state{l.Network(), l.Figures()}) // the client may have disconnected
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", show)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// lane is one direction of the network. What all connections send goes one after the other.
+// lane is one direction of the network, shared by all connections.
 type lane struct {
 	mu   sync.Mutex
 	free time.Time
 }
 
-// pass returns when so many bytes have passed.
+// pass blocks until these bytes have passed.
 func (l *lane) pass(bytes, perSecond int) {
 	l.mu.Lock()
 	now := time.Now()
@@ -26,5 +26,5 @@ func (l *lane) pass(bytes, perSecond int) {
 	time.Sleep(wait)
 }
 
-// halfASecond is what is carried at a time.
+// halfASecond returns the bytes transferred in half a second.
 func halfASecond(perSecond int) int { return perSecond / 2 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package badlink is a bad network in front of a server: it is slow, breaks connections off, and is
-// away. It is for the demo, and for tests of what is built.
-//
-//	link.go   connections, and what becomes of them
-//	lane.go   how long bytes are under way
-//	admin.go  the network is shown and changed over HTTP
+// Package badlink puts a bad network in front of a server: slow, with connection resets, or
+// unreachable. It serves the demo and tests of the built binaries.
 package badlink
 
 import (
@@ -20,16 +16,16 @@ import (
 	"time"
 )
 
-// resetWithin is how many bytes a connection that is reset carries at most; a TLS handshake is half of it.
+// resetWithin limits the bytes before a reset; a TLS handshake is half of it.
 const resetWithin = 8 << 10
 
-// Network is how the network is.
+// Network is the state of the network.
 type Network struct {
-	// Away has every connection be reset, those that are there and those that are tried.
+	// Away resets all existing and new connections.
 	Away bool `json:"away"`
-	// BytesPerSecond is what all connections together carry, in each direction.
+	// BytesPerSecond is the bandwidth of all connections together, in each direction.
 	BytesPerSecond int `json:"bytesPerSecond"`
-	// ResetPercent is how many of a hundred connections are reset within their first 8 KiB.
+	// ResetPercent is the percentage of connections reset within their first 8 KiB.
 	ResetPercent int `json:"resetPercent"`
 }
 
@@ -39,7 +35,7 @@ const (
 	Fastest = 100_000_000
 )
 
-// Validate says what no network can be.
+// Validate checks the bounds.
 func (n Network) Validate() error {
 	switch {
 	case n.BytesPerSecond < Slowest || n.BytesPerSecond > Fastest:
@@ -57,15 +53,15 @@ func (n Network) String() string {
 	return fmt.Sprintf("%d bytes/s each way, resets %d%% of connections", n.BytesPerSecond, n.ResetPercent)
 }
 
-// Figures count what the network has done.
+// Figures are the network's counters.
 type Figures struct {
-	Connections int   `json:"connections"` // that were tried
-	Refused     int   `json:"refused"`     // while it was away
-	Reset       int   `json:"reset"`       // that had begun
-	Bytes       int64 `json:"bytes"`       // both ways
+	Connections int   `json:"connections"` // attempted
+	Refused     int   `json:"refused"`     // while away
+	Reset       int   `json:"reset"`       // established ones
+	Bytes       int64 `json:"bytes"`       // both directions
 }
 
-// Link is a TCP proxy, between whom the bad network is.
+// Link is a TCP proxy with a bad network.
 type Link struct {
 	listener net.Listener
 	dial     func(context.Context) (net.Conn, error)
@@ -81,13 +77,14 @@ type Link struct {
 	live    map[*connection]bool
 }
 
-// connection is one that was made.
+// connection is an accepted connection.
 type connection struct {
-	near, far net.Conn // far is nil while it is dialled
-	left      int      // bytes until it is reset
+	near, far net.Conn // far is nil while dialing
+	left      int      // bytes before the reset; negative for none
 }
 
-// address returns an address of this machine that is not on loopback: Weir provisions no cluster at an address of loopback.
+// address returns a non-loopback address of this machine: Weir does not provision clusters at
+// loopback addresses.
 func address() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -110,7 +107,7 @@ func address() (string, error) {
 	return found, nil
 }
 
-// Listener listens on a free port of this machine, at an address that is not on loopback.
+// Listener listens on a free port of a non-loopback address.
 func Listener(ctx context.Context) (net.Listener, error) {
 	at, err := address()
 	if err != nil {
@@ -119,8 +116,8 @@ func Listener(ctx context.Context) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at, "0"))
 }
 
-// Listen has a network be between a free port of this machine, at an address that is not on loopback, and a server. The same seed
-// has the same connections be reset.
+// Listen puts a network between a server and a free port of a non-loopback address. The seed
+// determines which connections are reset.
 func Listen(ctx context.Context, server string, n Network, seed uint64) (*Link, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
@@ -142,24 +139,24 @@ func serve(listener net.Listener, dial func(context.Context) (net.Conn, error), 
 	return l
 }
 
-// Addr is where it listens.
+// Addr returns the listening address.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Network is how the network is now.
+// Network returns the current settings.
 func (l *Link) Network() Network {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.network
 }
 
-// Figures are those since it began.
+// Figures returns the counters.
 func (l *Link) Figures() Figures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.figures
 }
 
-// Set changes the network, also for connections that are there.
+// Set changes the network, for existing connections too.
 func (l *Link) Set(n Network) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,12 +166,12 @@ func (l *Link) Set(n Network) {
 	}
 }
 
-// Close ends all connections, and waits until nothing is left of them.
+// Close closes all connections and waits for them.
 func (l *Link) Close() error {
 	err := l.listener.Close()
 	l.cancel()
 	l.mu.Lock()
-	l.network.Away = true // for one that was accepted and is not known yet
+	l.network.Away = true // for a connection accepted but not registered yet
 	l.breakAll()
 	l.mu.Unlock()
 	l.all.Wait()
@@ -187,7 +184,7 @@ func (l *Link) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // of one connection, or there are too many
+		if err != nil { // of a single connection, or too many open files
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -197,7 +194,7 @@ func (l *Link) accept() {
 	}
 }
 
-// begins decides what becomes of a connection; nil if it is none.
+// begins registers a connection; nil if it was reset.
 func (l *Link) begins(near net.Conn) *connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +204,7 @@ func (l *Link) begins(near net.Conn) *connection {
 		reset(near)
 		return nil
 	}
-	// Both are drawn in any case: what becomes of one connection does not depend on another's.
+	// Draw both always, so that connections do not affect each other's randomness.
 	breaks, after := l.random.IntN(100) < l.network.ResetPercent, 1+l.random.IntN(resetWithin)
 	c := &connection{near: near, left: -1}
 	if breaks {
@@ -217,7 +214,7 @@ func (l *Link) begins(near net.Conn) *connection {
 	return c
 }
 
-// carry carries a connection to its end.
+// carry proxies a connection to its end.
 func (l *Link) carry(c *connection) {
 	far, err := l.dial(l.end)
 	if err != nil {
@@ -234,7 +231,7 @@ func (l *Link) carry(c *connection) {
 	ways.Wait()
 }
 
-// joins reports whether there still is a connection that now has two ends.
+// joins sets the far end and reports whether the connection is still open.
 func (l *Link) joins(c *connection, far net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +239,7 @@ func (l *Link) joins(c *connection, far net.Conn) bool {
 	return l.live[c]
 }
 
-// way carries what comes from one end to the other.
+// way copies one direction.
 func (l *Link) way(c *connection, to io.Writer, from io.Reader, over *lane) {
 	defer l.ends(c)
 	var buf [32 << 10]byte
@@ -259,7 +256,7 @@ func (l *Link) way(c *connection, to io.Writer, from io.Reader, over *lane) {
 	}
 }
 
-// passes reports whether a connection bears so many bytes more.
+// passes counts transferred bytes and reports whether the connection survives.
 func (l *Link) passes(c *connection, n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,12 +274,12 @@ func (l *Link) passes(c *connection, n int) bool {
 	return true
 }
 
-// ends closes a connection of which one end is closed.
+// ends closes both ends of a connection.
 func (l *Link) ends(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, c)
-	_ = c.near.Close() // it may have been reset
+	_ = c.near.Close() // may be reset already
 	if c.far != nil {
 		_ = c.far.Close()
 	}
@@ -304,10 +301,10 @@ func (l *Link) breaks(c *connection) {
 	}
 }
 
-// reset closes as a network does that is gone: the other side hears of no end.
+// reset closes with RST, so the peer sees no orderly end.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // it is closed next
+		_ = tcp.SetLinger(0) // closed next
 	}
 	_ = c.Close()
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// within is a listener within the process, for virtual time.
+// within is an in-process listener, for virtual time.
 type within chan net.Conn
 
 func (w within) Accept() (net.Conn, error) {
@@ -40,7 +40,7 @@ func (w within) connects() net.Conn {
 	return near
 }
 
-// serves has a link be in front of a server that sends so many bytes to each who says something.
+// serves puts a link in front of a server that answers any input with this many bytes.
 func serves(t *testing.T, n Network, seed uint64, bytes int) (within, *Link) {
 	t.Helper()
 	w := make(within)
@@ -58,7 +58,7 @@ func serves(t *testing.T, n Network, seed uint64, bytes int) (within, *Link) {
 	return w, l
 }
 
-// fetch returns how many bytes came.
+// fetch returns the number of bytes received.
 func (w within) fetch(t *testing.T) int64 {
 	t.Helper()
 	c := w.connects()
@@ -70,8 +70,7 @@ func (w within) fetch(t *testing.T) int64 {
 	return n
 }
 
-// What is sent takes as long as the network takes, one connection's beside the other's; a change of
-// speed is one for connections that are there.
+// Transfers share the bandwidth; a change of speed affects existing connections.
 func TestTheNetworkIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := serves(t, Network{BytesPerSecond: 5000}, 1, 50_000)
@@ -97,7 +96,7 @@ func TestTheNetworkIsSlow(t *testing.T) {
 	})
 }
 
-// So many of a hundred connections break within 8 KiB, the same with the same seed.
+// The given percentage of connections is reset within 8 KiB, repeatable by seed.
 func TestTheNetworkResets(t *testing.T) {
 	plays := func(percent int, seed uint64) (broken string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,7 +128,7 @@ func TestTheNetworkResets(t *testing.T) {
 	}
 }
 
-// A network that goes breaks what is there, and lets nothing begin until it is back.
+// Away resets existing connections and rejects new ones until it ends.
 func TestTheNetworkIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := serves(t, Network{BytesPerSecond: 5000}, 1, 50_000)
@@ -150,7 +149,7 @@ func TestTheNetworkIsAway(t *testing.T) {
 	})
 }
 
-// Over TCP who is connected hears of a reset, and not of an end.
+// Over TCP the client sees a reset, not an end of stream.
 func TestOverTCP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }))
 	defer server.Close()
@@ -207,7 +206,7 @@ func TestOverTCP(t *testing.T) {
 	}
 }
 
-// People see the network and change what they name of it; what cannot be is refused in words.
+// Admin shows the network and changes the named settings; invalid ones are rejected with a message.
 func TestAdmin(t *testing.T) {
 	l, err := Listen(t.Context(), "127.0.0.1:1", Network{BytesPerSecond: 5000, ResetPercent: 30}, 1)
 	if err != nil {

@@ -9,19 +9,18 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// AtLeast is a mean lag that no schedule of a strategy goes below, whatever it knows. By
-// Little's law the mean lag is how many changes wait at each moment, over time. At a moment all
-// changes wait that came so lately that no write can have taken effect. Of the time before, take
-// any stretch: of the pools that changed in it only as many can be level as writes fit in. A change
-// after which a pool wants what it has wanted before may have it level without a write, so that what it
-// ends does not count.
+// AtLeast returns a lower bound of the mean lag of any schedule of a strategy. By Little's law the
+// mean lag is the number of waiting changes, integrated over time. At any moment, all changes wait
+// that are too recent for a write to have taken effect. Before that, in any interval only as many
+// pools can be in sync as writes fit into it. A change may need no write if its pool later wants
+// earlier members again, so it counts only until then.
 func (t Trace) AtLeast(cost Cost, budget int) time.Duration {
 	const step = 2 * time.Second
 	back := t.returns()
 	effect := cost.Accept + cost.Effect
 	fit := func(d time.Duration) int { return int(d/(cost.Accept+cost.Busy)) + 1 }
 	switch cost.Strategy {
-	case wholewrite.Whole: // one fits all
+	case wholewrite.Whole: // one write covers all
 		fit = func(time.Duration) int { return len(t.First) }
 	case wholewrite.Pipelined:
 		fit = func(d time.Duration) int { return int(d/cost.Accept) + 1 }
@@ -31,7 +30,7 @@ func (t Trace) AtLeast(cost Cost, budget int) time.Duration {
 		waiting += min(effect, back[i]-c.At).Seconds()
 	}
 	for at := time.Duration(0); at < t.Lasts; at += step {
-		// Through the whole step no change counts that comes in it, and every write that may.
+		// Pessimistic over the whole step: exclude changes in it and include all possible writes.
 		now, per := at+step, map[int][]Change{}
 		for i, c := range t.Changes {
 			if c.At <= at-effect && back[i] > now {
@@ -55,8 +54,8 @@ func (t Trace) AtLeast(cost Cost, budget int) time.Duration {
 	return time.Duration(waiting / float64(len(t.Changes)) * float64(time.Second))
 }
 
-// returns has, for each change, when its pool first wants again, from then on, what it has wanted before;
-// the end of time if it never does.
+// returns gives for each change when its pool first wants an earlier content again; the maximum
+// time if never.
 func (t Trace) returns() []time.Duration {
 	all, next := make([]time.Duration, len(t.Changes)), map[int]time.Duration{}
 	before := make([][]members, len(t.Changes))
@@ -80,8 +79,8 @@ func (t Trace) returns() []time.Duration {
 	return all
 }
 
-// unserved is how many of some changes, in order of time, wait at least, if so many writes fit
-// into a time, and there are so many pools at most.
+// unserved returns how many of the changes, sorted by time, must wait, given how many writes fit
+// into a duration and the number of pools.
 func unserved(changes []Change, now time.Duration, most int, fit func(time.Duration) int) int {
 	pools, waits := map[int]int{}, 0
 	for i, c := range slices.Backward(changes) {

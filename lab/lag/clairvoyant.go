@@ -4,28 +4,28 @@ package lag
 
 import "time"
 
-// Found is what was found for who knows the future.
+// Found is the best result with knowledge of the future.
 type Found struct {
-	// Best is one schedule, that of the least mean lag.
+	// Best is the schedule with the least mean lag.
 	Best Figures
-	// Median and P99 are the least of any schedule, whatever its other figures are: some have the one
-	// by starving whoever makes the other.
+	// Median and P99 are the least of any schedule. A schedule may reach one at the cost of the
+	// other.
 	Median, P99 time.Duration
-	// Unforeseen is the one of the least mean lag among those that do not know the future. Their constants
-	// are fitted to the trace, which nobody can do before it is over.
+	// Unforeseen is the schedule with the least mean lag among those without knowledge of the
+	// future. Its constants are fitted to the trace.
 	Unforeseen Figures
 }
 
-// played is what all plans come to.
+// played are the results of all plans.
 type played []outcome
 
-// outcome is what a plan comes to.
+// outcome is the result of a plan.
 type outcome struct {
 	Figures
 	foresees bool
 }
 
-// plays plays all plans.
+// plays runs all plans.
 func (t Trace) plays(cost Cost) played {
 	var all played
 	for _, p := range clairvoyants() {
@@ -34,8 +34,8 @@ func (t Trace) plays(cost Cost) played {
 	return all
 }
 
-// Clairvoyant is the best that was found for a trace by who knows the future, and is bound to what Weir
-// is: no more than so many writes in any five minutes, unless each pool has one an interval at most.
+// Clairvoyant returns the best result under Weir's constraint: at most budget writes in any five
+// minutes, unless each pool has at most one per interval.
 func (all played) Clairvoyant(budget int) Found {
 	var found Found
 	for _, f := range all {
@@ -56,14 +56,14 @@ func (all played) Clairvoyant(budget int) Found {
 	return found
 }
 
-// clairvoyants are the plans that are tried.
+// clairvoyants returns the candidate plans.
 func clairvoyants() []plan {
 	var all []plan
 	for _, spacing := range []int{0, 10, 15, 20, 25, 30, 40, 60, 120} {
 		for _, ahead := range []int{0, 1000, 4000, 8000, 15000} {
 			for _, alone := range []int{0, 5, 10, 15, 20, 30} {
 				if alone > 10 && ahead > 0 {
-					continue // who knows the second change need not wait for it so long
+					continue // with foresight a longer wait is pointless
 				}
 				for first := range rules {
 					all = append(all, plan{
@@ -77,5 +77,5 @@ func clairvoyants() []plan {
 	return all
 }
 
-// mostTogether is how many pools Weir writes together.
+// mostTogether is the maximum number of pools in one of Weir's writes.
 const mostTogether = 100

@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Exact is the least mean lag that any schedule of a strategy has, for a trace so small that all of
-// them can be tried: half a dozen changes.
+// Exact returns the least mean lag of any schedule of a strategy, by exhaustive search: for half a
+// dozen changes.
 func (t Trace) Exact(cost Cost) time.Duration {
 	total := time.Duration(0)
 	for lb := range slices.Max(t.Balancers) + 1 {
@@ -31,12 +31,12 @@ type search struct {
 	trace   Trace
 	cost    Cost
 	changes [][]Change    // by pool
-	best    time.Duration // the least sum
+	best    time.Duration // least total lag
 }
 
-// try goes on from some writes, the last of which may be in a row from one of them on, and from when
-// the load balancer is free. A write that is best begins when a change comes or when the load balancer
-// is free, or so that a later one of its row does: else it might as well begin earlier.
+// try extends a sequence of writes; row is the first write of the current pipelined row, free the
+// time when the load balancer is free. An optimal write starts when a change arrives, when the load
+// balancer is free, or so that a later write of its row does.
 func (s *search) try(writes []Write, row int, free time.Duration) {
 	sum, least := s.sum(writes)
 	s.best = min(s.best, sum)
@@ -73,7 +73,7 @@ func (s *search) try(writes []Write, row int, free time.Duration) {
 	}
 }
 
-// follow goes on after writes that come into effect together, of which the last began at a time.
+// follow continues after writes that take effect together; start is the start of the last one.
 func (s *search) follow(writes []Write, row int, start time.Duration, together int) {
 	effect := s.cost.Effect
 	if together > 1 {
@@ -86,7 +86,7 @@ func (s *search) follow(writes []Write, row int, start time.Duration, together i
 	s.try(writes, row, accepted+s.cost.Busy)
 }
 
-// choices are the pools that may be written at a time, alone or, by the strategy, together.
+// choices returns the sets of pools that can be written at a time.
 func (s *search) choices(writes, but []Write, start time.Duration) [][]int {
 	all := [][]int{nil}
 	for pool, changes := range s.changes {
@@ -103,7 +103,8 @@ func (s *search) choices(writes, but []Write, start time.Duration) [][]int {
 	return all[1:]
 }
 
-// sum adds up how long all changes wait if nothing else is written, and how long those do whatever is.
+// sum returns the total lag if nothing else is written, and the part that further writes cannot
+// change.
 func (s *search) sum(writes []Write) (sum, least time.Duration) {
 	for pool, changes := range s.changes {
 		its := slices.DeleteFunc(slices.Clone(writes), func(w Write) bool { return w.Pool != pool })
@@ -116,7 +117,7 @@ func (s *search) sum(writes []Write) (sum, least time.Duration) {
 	return sum, least
 }
 
-// lastOf is when the last write of a pool began; before all time if there is none.
+// lastOf returns the start of a pool's last write; -1 if there is none.
 func lastOf(writes []Write, pool int) time.Duration {
 	for _, w := range slices.Backward(writes) {
 		if w.Pool == pool {

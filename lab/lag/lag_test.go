@@ -19,7 +19,7 @@ import (
 
 var write = flag.Bool("write", false, "write docs/reference/lag.md and its plots")
 
-// weir plays a trace to Weir in a bubble.
+// weir runs a trace with Weir in a bubble.
 func weir(t *testing.T, trace Trace, strategy wholewrite.Strategy, latency armemu.Latency, share float64) (writes []Write) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,8 +31,7 @@ func weir(t *testing.T, trace Trace, strategy wholewrite.Strategy, latency armem
 	return writes
 }
 
-// TestPage plays all traces, prints what they come to and, with -write, writes the page. make
-// bench does.
+// TestPage runs all traces, prints the results and, with -write (make bench), writes the page.
 func TestPage(t *testing.T) {
 	if !*write {
 		t.Skip("make bench writes the page")
@@ -58,8 +57,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A change that comes alone takes as long as a write and Weir's wait for company, and five in a
-// minute do, too.
+// A single change takes one write plus the debounce time, also at five per minute.
 func TestChangesOnceInAWhileAreWrittenAtOnce(t *testing.T) {
 	for _, trace := range []Trace{isolated(), fewInAMinute()} {
 		f := trace.Measure(weir(t, trace, wholewrite.Serial, armemu.Quiet, 0.5))
@@ -69,7 +67,7 @@ func TestChangesOnceInAWhileAreWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// Of a share Weir spends what it is, and nobody meets a 429.
+// Weir remains within its share and gets no 429.
 func TestChurnStaysWithinTheShare(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -78,16 +76,16 @@ func TestChurnStaysWithinTheShare(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
 		most  int
-	}{{0.5, 500}, {0.1, 40 * 11}} { // of the second one an interval is more than the share
+	}{{0.5, 500}, {0.1, 40 * 11}} { // for the second share, one write per interval exceeds it
 		if f := trace.Measure(weir(t, trace, wholewrite.Serial, armemu.Quiet, tt.share)); f.Most > tt.most {
 			t.Errorf("share %v: %d writes in five minutes", tt.share, f.Most)
 		}
 	}
 }
 
-// Two clusters change all the time, for an hour, in one subscription and as one identity, each with
-// Weir and its half: neither meets a 429, and neither spends more than its share. Writes that overlap are
-// as many, so that a quarter of an hour says it of them.
+// Two clusters in one subscription with one identity change continuously for an hour, each with
+// half of the quota: no 429, and neither exceeds its share. Pipelined writes are as many, so a
+// quarter of an hour is enough.
 func TestTwoShareASubscription(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -119,8 +117,8 @@ func TestTwoShareASubscription(t *testing.T) {
 	}
 }
 
-// What is called clairvoyant is never better than the best that there is, where all schedules of a strategy
-// can be tried, and what nobody goes below is below that.
+// The clairvoyant result is never better than the optimum of small traces, and the lower bound is
+// below it.
 func TestLawClairvoyantEnclosesExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
@@ -132,7 +130,7 @@ func TestLawClairvoyantEnclosesExact(t *testing.T) {
 	})
 }
 
-// It is close to the best, too: on average, over the same traces each time.
+// On average the clairvoyant result is close to the optimum.
 func TestClairvoyantIsCloseToExact(t *testing.T) {
 	const traces = 100
 	for _, strategy := range Strategies {
@@ -158,7 +156,7 @@ func smallCost(strategy wholewrite.Strategy) Cost {
 	return c
 }
 
-// smallTrace is a trace small enough to try all its schedules.
+// smallTrace is a trace small enough for exhaustive search.
 func smallTrace(pools, changes int, draw func(name string, least, most int) int) Trace {
 	m := newMaker("small", "", 1, pools, 1)
 	for range changes {
@@ -167,7 +165,7 @@ func smallTrace(pools, changes int, draw func(name string, least, most int) int)
 	return m.done()
 }
 
-// By hand: one pool, two changes, one write each.
+// Computed by hand: one pool, two changes, one write each.
 func TestMeasure(t *testing.T) {
 	m := newMaker("two", "", 1, 1, 1)
 	m.toggle(0, 0, 1)
@@ -178,7 +176,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A change that is taken back before anybody has written it lasts until then, and needs no write.
+// A change reverted before a write lasts until then, and needs no write.
 func TestWhatIsTakenBackIsOver(t *testing.T) {
 	m := newMaker("back", "", 1, 1, 1)
 	m.toggle(0, 0, 1)

@@ -8,33 +8,31 @@ import (
 	"time"
 )
 
-// Write is one write of a pool: what it brought, which is what was wanted at From, and since
-// when Azure acts on it.
+// Write is one write of a pool, with the members desired at From, effective since Effect.
 type Write struct {
 	Pool         int
 	From, Effect time.Duration
-	// Part is true if it is no request of its own, but a part of the one before.
+	// Part marks a further pool in the same request as the previous write.
 	Part bool
 }
 
-// Figures are what a schedule comes to.
+// Figures are the results of a schedule.
 type Figures struct {
 	Writes int
-	// Early counts those that are begun within an interval of another of their pool, which is never
-	// paced: of these a budget speaks.
+	// Early counts writes within an interval of another of the same pool; the budget applies to
+	// these.
 	Early int
-	// Most is how many of them are begun in any five minutes.
+	// Most is the maximum number of writes started in any five minutes.
 	Most int
-	// Mean, Median and P99 are of all changes: from when it is wanted until Azure acts on it.
+	// Mean, Median and P99 are over all changes, from the change until Azure applies it.
 	Mean, Median, P99 time.Duration
-	// Missing and Wrong add up, in seconds, for how long members were wanted and not there, and
-	// there and not wanted.
+	// Missing and Wrong are member-seconds: desired but absent, and present but not desired.
 	Missing, Wrong float64
-	// Lags are those of all changes, in order of length.
+	// Lags of all changes, sorted.
 	Lags []time.Duration
 }
 
-// Measure compares what a trace wants with what writes have brought.
+// Measure computes the figures of the writes for a trace.
 func (t Trace) Measure(writes []Write) Figures {
 	f := Figures{Most: most(writes)}
 	of := make([][]Write, len(t.First))
@@ -63,12 +61,12 @@ func (t Trace) Measure(writes []Write) Figures {
 	return f
 }
 
-// lags returns how long each change of one pool waits, of which writes are in the order of their
-// effects: until one has brought it, or until what is wanted is what Azure holds, for it was taken back
-// before anybody wrote it. One that is neither waits to the end.
+// lags returns the lag of each change of one pool; writes are sorted by effect. A change ends when
+// a write delivers it, or when the desired members equal Azure's again. Otherwise it lasts until
+// the end.
 func lags(held members, changes []Change, writes []Write, lasts time.Duration) []time.Duration {
 	all := make([]time.Duration, len(changes))
-	wanted, seen, over := held, 0, 0 // changes that have come, and that are over
+	wanted, seen, over := held, 0, 0 // numbers of arrived and of finished changes
 	end := func(at time.Duration) {
 		for ; over < seen; over++ {
 			all[over] = at - changes[over].At
@@ -100,7 +98,7 @@ func lags(held members, changes []Change, writes []Write, lasts time.Duration) [
 	return all
 }
 
-// contents are what writes of a pool have brought.
+// contents returns the members delivered by each write.
 func contents(first members, changes []Change, writes []Write) []members {
 	all := make([]members, len(writes))
 	for i, w := range writes {
@@ -111,7 +109,7 @@ func contents(first members, changes []Change, writes []Write) []members {
 
 func (f Figures) quantile(q float64) time.Duration { return f.Lags[int(q*float64(len(f.Lags)-1))] }
 
-// wrong adds up what one pool misses and has too much.
+// wrong adds one pool's missing and wrong member-seconds.
 func (f *Figures) wrong(held members, changes []Change, writes []Write, lasts time.Duration) {
 	wanted, at := held, time.Duration(0)
 	content := contents(held, changes, writes)
@@ -135,7 +133,7 @@ func (f *Figures) wrong(held members, changes []Change, writes []Write, lasts ti
 	}
 }
 
-// wantedAt is what a pool wants at a time.
+// wantedAt returns the desired members at a time.
 func wantedAt(first members, changes []Change, at time.Duration) members {
 	for _, c := range changes {
 		if c.At > at {
@@ -146,7 +144,7 @@ func wantedAt(first members, changes []Change, at time.Duration) members {
 	return first
 }
 
-// early counts those of one pool, in order, that follow another within an interval.
+// early counts writes of one pool that follow another within an interval.
 func early(writes []Write) int {
 	n := 0
 	for i := 1; i < len(writes); i++ {
@@ -176,5 +174,5 @@ func most(writes []Write) int {
 	return most
 }
 
-// windowLasts is that of Microsoft.Network's quota.
+// windowLasts is the window of Microsoft.Network's quota.
 const windowLasts = 5 * time.Minute

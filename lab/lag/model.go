@@ -9,52 +9,51 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Cost is what a write takes while nothing else goes on, and how writes of one load balancer follow
-// each other.
+// Cost is the duration of an isolated write, and of sequences of writes to a load balancer.
 type Cost struct {
 	Strategy wholewrite.Strategy
-	// Accept is until Azure has accepted a write, which a pipelined one follows then.
+	// Accept is the time until Azure accepts a write; then the next pipelined one may start.
 	Accept time.Duration
-	// Effect is from then until Azure acts on it, and Busy until the next write, or row of pipelined
-	// ones, of the same load balancer may begin: Azure tells when it is done only to who asks, and says
-	// when to ask. A row comes into effect as a whole, with its last.
+	// Effect is the time from then until Azure applies it, and Busy until the next write or
+	// pipelined row of the load balancer may start: the end is only visible by polling at Azure's
+	// interval. A row takes effect with its last write.
 	Effect, Busy time.Duration
-	// Whole is the Effect of a write of the load balancer with several of its pools.
+	// Whole is the Effect of a write with several pools.
 	Whole time.Duration
 }
 
-// A plan is a way to schedule writes.
+// plan is a scheduling policy.
 type plan struct {
-	// company is how long a change waits for others of its pool, and ahead how long a gap
-	// before the next one may be that is waited for: nobody who does not know the future can.
+	// company is how long a change waits for others of its pool, and ahead the longest gap before
+	// the next change worth waiting for, which needs knowledge of the future.
 	company, ahead time.Duration
-	// spacing is how far apart the writes of one pool begin, at least.
+	// spacing is the minimum time between writes of a pool.
 	spacing time.Duration
 	first   rule
-	// alone is how long a change that is the only one of its pool waits for a second one.
+	// alone is how long a single change waits for a second one.
 	alone time.Duration
-	// most bounds the pools that are written together, or in a row.
+	// most limits the pools written together, or in a row.
 	most int
-	// tick has changes wait for the next of these moments, and one goroutine write all pools,
-	// with what was wanted when the tick came.
+	// tick makes changes wait for multiples of this time; one goroutine then writes all pools, with
+	// the members desired at the tick.
 	tick time.Duration
 }
 
-// foresees reports whether only who knows the future can follow the plan.
+// foresees reports whether the plan needs knowledge of the future.
 func (p plan) foresees() bool { return p.ahead > 0 || p.first == calmest }
 
-// A rule picks one of several pools.
+// rule selects the next pool.
 type rule int
 
 const (
-	oldest   rule = iota // whose change waits for the longest
-	heaviest             // with the most changes that wait
-	calmest              // whose next change is furthest away
-	stalest              // whose last write is longest ago
+	oldest   rule = iota // longest waiting change
+	heaviest             // most waiting changes
+	calmest              // latest next change
+	stalest              // oldest last write
 	rules
 )
 
-// lane is one load balancer in a play of a plan.
+// lane is one load balancer during a run of a plan.
 type lane struct {
 	plan
 	cost    Cost
@@ -64,14 +63,14 @@ type lane struct {
 }
 
 type lanePool struct {
-	seen    int // changes up to now
-	brought int // by a write
+	seen    int // changes so far
+	brought int // changes delivered by a write
 	held    members
-	last    time.Duration // when that began
+	last    time.Duration // start of the last write
 	written bool
 }
 
-// play returns the writes that a plan makes of a trace.
+// play returns a plan's writes for a trace.
 func (p plan) play(t Trace, cost Cost) []Write {
 	of := map[int][]int{}
 	for pool, lb := range t.Balancers {
@@ -105,7 +104,8 @@ func (p plan) play(t Trace, cost Cost) []Write {
 	return all
 }
 
-// ticks writes all that waits, one after the other, at each tick that finds the last one done.
+// ticks writes all waiting pools sequentially at each tick, unless the previous round is still
+// running.
 func (l *lane) ticks(lasts time.Duration) {
 	free := time.Duration(0)
 	for now := l.tick; now < lasts; now += l.tick {
@@ -124,7 +124,7 @@ func (l *lane) ticks(lasts time.Duration) {
 	}
 }
 
-// run writes what is due as soon as the load balancer is free.
+// run writes due pools whenever the load balancer is free.
 func (l *lane) run() {
 	now := time.Duration(0)
 	for {
@@ -140,8 +140,7 @@ func (l *lane) run() {
 	}
 }
 
-// best returns the pool that goes first of those that may be written now, but for some; if there is
-// none, when to look again.
+// best returns the first pool to write now, or -1 and the time to try again.
 func (l *lane) best(now time.Duration, but []int) (best int, next time.Duration) {
 	best, next = -1, -1
 	for i := range l.pools {
@@ -160,8 +159,8 @@ func (l *lane) best(now time.Duration, but []int) (best int, next time.Duration)
 	return best, next
 }
 
-// write writes a pool, and those that follow it by the strategy. It returns when the load balancer is
-// free.
+// write writes a pool and, depending on the strategy, more pools with it. It returns when the load
+// balancer is free.
 func (l *lane) write(pool int, now time.Duration) (free time.Duration) {
 	first, effect, written := len(l.writes), l.cost.Effect, []int(nil)
 	for pool >= 0 && len(written) < max(l.most, 1) {
@@ -191,8 +190,7 @@ func (l *lane) write(pool int, now time.Duration) (free time.Duration) {
 	return now + l.cost.Busy
 }
 
-// see counts the changes of a pool up to now. What was taken back before anybody wrote it needs no
-// write.
+// see counts a pool's changes up to now. Changes reverted before a write need none.
 func (l *lane) see(i int, now time.Duration) {
 	p := &l.pools[i]
 	for p.seen < len(l.changes[i]) && l.changes[i][p.seen].At <= now {
@@ -203,13 +201,13 @@ func (l *lane) see(i int, now time.Duration) {
 	}
 }
 
-// brings has a pool hold what is wanted.
+// brings applies the desired members to a pool.
 func (l *lane) brings(i int) {
 	p := &l.pools[i]
 	p.brought, p.held = p.seen, l.changes[i][p.seen-1].Want
 }
 
-// due returns when a pool may be written, for a change that waits or for the next one.
+// due returns when a pool may be written, for a waiting or for the next change.
 func (l *lane) due(i int) (at time.Duration, waits bool) {
 	p, changes := &l.pools[i], l.changes[i]
 	if p.brought == len(changes) {
@@ -235,7 +233,7 @@ func (l *lane) due(i int) (at time.Duration, waits bool) {
 	return at, true
 }
 
-// before compares two pools that may be written now.
+// before reports whether pool a is written before b.
 func (l *lane) before(a, b int) bool {
 	pa, pb := &l.pools[a], &l.pools[b]
 	switch l.first {
@@ -255,7 +253,7 @@ func (l *lane) before(a, b int) bool {
 	return l.changes[a][pa.brought].At < l.changes[b][pb.brought].At
 }
 
-// nextChange is when a pool changes next.
+// nextChange returns the time of a pool's next change.
 func (l *lane) nextChange(i int) time.Duration {
 	if n := l.pools[i].seen; n < len(l.changes[i]) {
 		return l.changes[i][n].At

@@ -11,10 +11,10 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Shares are how much of Azure's quota Weir spends: what it does by default, and little.
+// Shares are the shares of Azure's quota: Weir's default, and a small one.
 var Shares = []float64{0.5, 0.1}
 
-// Strategies are those that Weir can be told.
+// Strategies are those available in Weir.
 var Strategies = []wholewrite.Strategy{wholewrite.Serial, wholewrite.Pipelined, wholewrite.Whole}
 
 // Row is one trace under one strategy, profile and budget.
@@ -24,16 +24,16 @@ type Row struct {
 	Strategy wholewrite.Strategy
 	Latency  armemu.Latency
 	Share    float64
-	// Weir is what Weir has come to, Found what was found for who knows the future, and Tick what a tick
-	// of the interval has that writes one after the other.
+	// Weir, Found and Tick are the results of Weir, of the best schedule with foresight, and of
+	// sequential writes at every interval.
 	Weir  Figures
 	Found Found
 	Tick  Figures
-	// AtLeast is a mean lag that nobody goes below.
+	// AtLeast is the lower bound of the mean lag.
 	AtLeast time.Duration
 }
 
-// compare puts what Weir has written beside other schedules.
+// compare returns Weir's result and those of other schedules.
 func (t Trace) compare(all played, cost Cost, latency armemu.Latency, share float64, writes []Write) Row {
 	budget, serial := int(share*quota), CostOf(wholewrite.Serial, latency)
 	serial.Busy = max(serial.Busy, polled)
@@ -45,13 +45,13 @@ func (t Trace) compare(all played, cost Cost, latency armemu.Latency, share floa
 	return r
 }
 
-// polled is how long a write takes at least for who polls its operation as Azure asks for.
+// polled is the minimum duration of a write whose operation is polled at Azure's interval.
 const polled = 10 * time.Second
 
-// quota is how many writes Azure takes of a subscription in five minutes.
+// quota is Azure's limit of writes per subscription and five minutes.
 const quota = 1000
 
-// String implements fmt.Stringer: the row as make bench prints it.
+// String formats the row for make bench.
 func (r Row) String() string {
 	best := r.Found.Best
 	return fmt.Sprintf("%-9s %-5s %2.0f%% %-29s median %6.1f = %.2f × best, p99 %6.1f = %.2f × best, mean %6.1f = %.2f × best; %d writes, %d in 5 min; tick: %.0f, %.0f",
@@ -132,7 +132,7 @@ every ten ([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.
 |---|---|
 `
 
-// costs says what the strategies cost.
+// costs describes the costs of the strategies.
 var costs = map[wholewrite.Strategy]string{
 	wholewrite.Serial: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
 	wholewrite.Pipelined: `Azure accepts a write after a second, and the next of its row follows. A row is in force 1.5 or 27 s after

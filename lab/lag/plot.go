@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// The plot's measures, in pixels.
+// Dimensions in pixels.
 const (
 	plotLeft, plotRight = 230, 860
 	plotRow             = 44
 )
 
-// plot draws the lags of some traces from median to p99, on a logarithmic scale of seconds, one
-// bar a schedule.
+// plot draws lags from median to p99 on a logarithmic scale of seconds, one bar per schedule.
 func plot(rows []Row) string {
 	var b strings.Builder
 	height := 50 + plotRow*len(rows)
@@ -42,7 +41,7 @@ func plot(rows []Row) string {
 
 var colours = []string{"#2563eb", "#16a34a", "#9ca3af"}
 
-// bar is from the median, marked, to p99.
+// bar draws a bar from the median, marked, to p99.
 func bar(y int, median, p99 time.Duration, colour string) string {
 	from, to := across(median.Seconds()), across(max(p99, median).Seconds())
 	return fmt.Sprintf(`<rect x="%.1f" y="%d" width="%.1f" height="8" fill="%s" fill-opacity="0.45"/><rect x="%.1f" y="%d" width="3" height="8" fill="%s"/>`+"\n",

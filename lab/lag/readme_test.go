@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The figures that the README quotes are those of the page that the bench writes.
+// The README quotes the figures of the generated page.
 func TestTheReadmeQuotesThePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/lag.md")
 	if err != nil {

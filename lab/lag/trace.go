@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Trace is what happens in a cluster: pools that want other members, in time.
+// Trace is a sequence of changes of pools.
 type Trace struct {
 	Name, About string
-	// Balancers has the number of the load balancer of each pool.
+	// Balancers maps pools to load balancers.
 	Balancers []int
-	// First are the members of each pool when the trace begins, and what Azure holds then.
+	// First are the initial members of each pool, already in Azure.
 	First []members
-	// Changes are in the order of their times.
+	// Changes are sorted by time.
 	Changes []Change
-	// Lasts is when the last change is over, whatever it takes.
+	// Lasts is long enough to finish the last change.
 	Lasts time.Duration
 }
 
@@ -30,7 +30,7 @@ type Change struct {
 	Want members
 }
 
-// members is a set of nodes, by number.
+// members is a set of node numbers.
 type members [2]uint64
 
 func (m members) with(n int) members {
@@ -45,27 +45,27 @@ func (m members) without(n int) members {
 
 func (m members) has(n int) bool { return m[n/64]&(1<<(n%64)) != 0 }
 
-// but counts the members that another set has not.
+// but counts the members not in the other set.
 func (m members) but(other members) int {
 	return bits.OnesCount64(m[0]&^other[0]) + bits.OnesCount64(m[1]&^other[1])
 }
 
-// and counts the members that another set has, too.
+// and counts the members also in the other set.
 func (m members) and(other members) int {
 	return bits.OnesCount64(m[0]&other[0]) + bits.OnesCount64(m[1]&other[1])
 }
 
-// mostNodes is how many numbers there are.
+// mostNodes is the maximum number of nodes.
 const mostNodes = 128
 
-// maker makes a trace.
+// maker builds a trace.
 type maker struct {
 	Trace
 	random *rand.Rand
 	want   []members
 }
 
-// newMaker returns that of a trace with pools on so many load balancers, each of which holds the
+// newMaker returns a maker with this number of pools, spread over load balancers, each with the
 // first nodes.
 func newMaker(name, about string, balancers, pools, nodes int) *maker {
 	m := &maker{Trace: Trace{Name: name, About: about}, random: rand.New(rand.NewPCG(17, 4)), want: make([]members, pools)} //nolint:gosec // repeatable on purpose
@@ -79,17 +79,17 @@ func newMaker(name, about string, balancers, pools, nodes int) *maker {
 	return m
 }
 
-// within is a moment within a time.
+// within returns a random time below d.
 func (m *maker) within(d time.Duration) time.Duration {
 	return time.Duration(m.random.Int64N(int64(d))).Truncate(time.Millisecond)
 }
 
-// toggle has a node join a pool, or leave it.
+// toggle adds a node to a pool, or removes it.
 func (m *maker) toggle(at time.Duration, pool, node int) {
 	m.Changes = append(m.Changes, Change{At: at, Pool: pool, Want: members{}.with(node)})
 }
 
-// done puts the changes in order, and turns what toggles into what is wanted.
+// done sorts the changes and converts toggles to desired members.
 func (m *maker) done() Trace {
 	slices.SortStableFunc(m.Changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
 	for i, c := range m.Changes {
@@ -109,7 +109,7 @@ func (m *maker) done() Trace {
 	return m.Trace
 }
 
-// Traces are those of the page.
+// Traces returns the traces of the page.
 func Traces() []Trace {
 	return []Trace{isolated(), fewInAMinute(), steadyChurn(), drain(), manyServices(), rollingRestart(), deployAll()}
 }

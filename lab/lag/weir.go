@@ -27,7 +27,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Interval is the one that Weir has by default.
+// Interval is Weir's default.
 const Interval = 30 * time.Second
 
 const (
@@ -35,11 +35,11 @@ const (
 	networkID = groupID + "/providers/Microsoft.Network/virtualNetworks/v"
 )
 
-// cluster plays a trace to the lanes that ship, over the client that ships, against an emulated
-// Azure. It is what they know of Kubernetes, and the way to Azure.
+// cluster runs a trace through the shipped updater and Azure client against the emulator. It
+// implements the updater's view of Kubernetes and the transport to Azure.
 type cluster struct {
 	trace Trace
-	name  string // what its load balancers' names begin with
+	name  string // prefix of load balancer names
 	cost  Cost
 	start time.Time
 	emu   *armemu.Emulator
@@ -48,14 +48,14 @@ type cluster struct {
 	mu       sync.Mutex
 	want     []members
 	recorded [][]netip.Addr
-	read     []time.Duration // when what is wanted was last read for an attempt
-	prepared []bool          // whether that was since the last write
+	read     []time.Duration // last read of the desired members
+	prepared []bool          // read since the last write
 	writes   []Write
-	refused  int // answers that are 429
+	refused  int // 429 responses
 }
 
-// Weir plays a trace to Weir, in the bubble of its caller, in an Azure where the strategy is known to be
-// allowed, as weir probe-azure finds it out.
+// Weir runs a trace with Weir inside the caller's bubble, in an Azure known to support the
+// strategy, as determined by weir probe-azure.
 func (t Trace) Weir(strategy wholewrite.Strategy, latency armemu.Latency, share float64) ([]Write, error) {
 	c, err := newCluster("lb", t, newAzure(latency), CostOf(strategy, latency), share)
 	if err != nil {
@@ -65,7 +65,8 @@ func (t Trace) Weir(strategy wholewrite.Strategy, latency armemu.Latency, share 
 	return c.writes, nil
 }
 
-// allowing is an Azure that takes writes of whole load balancers, and leaves what an overtaken write has put.
+// allowing is an Azure that accepts writes of whole load balancers and does not revert superseded
+// writes.
 var allowing = behaviour.Behaviour{
 	WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, Overlap: behaviour.Supersede,
 }.Or(behaviour.Assumed())
@@ -74,7 +75,7 @@ func newAzure(latency armemu.Latency) *armemu.Emulator {
 	return armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: latency, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1, Behaviour: allowing})
 }
 
-// newCluster returns one whose load balancers are in Azure already.
+// newCluster returns a cluster with its load balancers in Azure.
 func newCluster(name string, t Trace, emu *armemu.Emulator, cost Cost, share float64) (*cluster, error) {
 	c := &cluster{
 		trace: t, name: name, start: time.Now(), cost: cost, emu: emu, want: slices.Clone(t.First),
@@ -86,7 +87,7 @@ func newCluster(name string, t Trace, emu *armemu.Emulator, cost Cost, share flo
 	return c, c.connect(share)
 }
 
-// play has the changes of the trace come, until it is over.
+// play runs the changes of the trace until its end.
 func (c *cluster) play() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -104,9 +105,9 @@ func (c *cluster) play() {
 	<-ended
 }
 
-// CostOf is what the emulator's profile has a write cost. Whether Azure is done is seen by what was written
-// after two and five seconds, and by its operation every ten. That a write is accepted after a second counts
-// where others follow then; elsewhere it is a part of what the profile says.
+// CostOf returns the cost of a write in the emulator's profile. The end of a write is detected by
+// reads after two and five seconds, and by polls every ten. Acceptance after a second counts for
+// pipelined writes only; otherwise it is part of the profile.
 func CostOf(strategy wholewrite.Strategy, latency armemu.Latency) Cost {
 	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, Whole: 3 * time.Second, Busy: 2 * time.Second}
 	if strategy == wholewrite.Whole {
@@ -139,7 +140,7 @@ func (c *cluster) pool(n int) lb.PoolID {
 	}
 }
 
-// addresses are those of members.
+// addresses returns the addresses of members.
 func addresses(m members) []lb.Address {
 	var all []lb.Address
 	for n := range mostNodes {
@@ -150,7 +151,7 @@ func addresses(m members) []lb.Address {
 	return all
 }
 
-// build has Azure hold what the trace begins with.
+// build creates the trace's initial state in Azure.
 func (c *cluster) build() error {
 	if err := c.emu.Put(networkID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)); err != nil {
 		return err
@@ -219,8 +220,8 @@ func (c *cluster) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// accepted notes the write that Azure has accepted. It comes into effect with what it has overtaken. The
-// caller holds the lock.
+// accepted records an accepted write, which takes effect together with superseded ones. Requires
+// the lock.
 func (c *cluster) accepted(path string) {
 	_, path, _ = strings.Cut(path, "/loadBalancers/")
 	balancer, name, one := strings.Cut(path, "/backendAddressPools/p")

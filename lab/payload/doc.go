@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package payload has no program: its tests measure what a large payload costs over a link that is slow and
-// breaks, fetched as docs/guide/provisioning.md says and otherwise, and run the script of that page.
+// Package payload contains only tests: they measure the cost of a large payload over a slow and
+// unreliable link, fetched as docs/guide/provisioning.md recommends and otherwise, and run that
+// page's script.
 package payload

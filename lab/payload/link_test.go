@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// link is a network within the process, in virtual time: so many bytes a second in each direction, a way there and
-// back that takes its time, and all connections break again and
-// again.
+// link is an in-process network in virtual time with a bandwidth per direction, a round-trip time,
+// and periodic breaks of all connections.
 type link struct {
 	bytesPerSecond int
-	back           time.Duration // and forth
-	breaks         time.Duration // how often it breaks, and with it all connections
+	back           time.Duration // round-trip time
+	breaks         time.Duration // time between breaks of all connections
 	conns          chan net.Conn
 	begun          time.Time
 	end            context.Context //nolint:containedctx // of the network
 	close          context.CancelFunc
 
 	mu      sync.Mutex
-	carried int64 // bytes, both ways
+	carried int64 // bytes, both directions
 	made    int   // connections
 }
 
@@ -33,7 +32,7 @@ func newLink(bytesPerSecond int, back, breaks time.Duration) *link {
 	return l
 }
 
-// dial makes a connection that lives until it breaks.
+// dial opens a connection that lives until the next break.
 func (l *link) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	time.Sleep(l.back)
 	near, in := net.Pipe()
@@ -58,7 +57,7 @@ func (l *link) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return near, nil
 }
 
-// carry carries half a second's bytes at a time.
+// carry transfers half a second's bytes at a time.
 func (l *link) carry(to io.Writer, from io.Reader) {
 	buf := make([]byte, l.bytesPerSecond/2)
 	for {

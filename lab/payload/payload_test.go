@@ -20,33 +20,33 @@ import (
 	"time"
 )
 
-// What the guide says of: 200 MB over 5 kB/s.
+// The guide's example: 200 MB over 5 kB/s.
 const (
 	ofPayload = 200_000_000
 	speed     = 5_000
 )
 
-// giveUp is how long a way is watched: a payload without a break takes eleven hours.
+// giveUp limits a measurement: a payload without a break takes eleven hours.
 const giveUp = 16 * time.Hour
 
-// way is how a payload is fetched.
+// way is a way to fetch a payload.
 type way struct {
-	row     string // how the guide's table begins
+	row     string // start of the row in the guide's table
 	piece   int    // bytes
-	resumes bool   // a piece that broke off goes on where it was
-	stays   bool   // what is there stays from one attempt to the next: a PersistentVolumeClaim
+	resumes bool   // an interrupted piece is resumed
+	stays   bool   // data persists across attempts: a PersistentVolumeClaim
 	attempt time.Duration
-	// hours until it has arrived, 0 for never; MB over the link, until then or until nobody watches any
-	// more; attempts, which TLS may make one more or less.
+	// hours until complete, 0 for never; MB over the link until then; attempts, which vary by one
+	// because of TLS.
 	hours     float64
 	megabytes float64
 	attempts  int
 }
 
-// A Job is given up half a minute before its attempt ends.
+// A Job gives up half a minute before its attempt ends.
 const halfAnHour = 30*time.Minute - 30*time.Second
 
-// ways are those of the guide's table.
+// ways are the rows of the guide's table.
 var ways = []way{
 	{row: "one file, from its beginning after each break", piece: ofPayload, stays: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
 	{row: "pieces of 1 MB, each from its beginning", piece: 1_000_000, stays: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
@@ -57,7 +57,7 @@ var ways = []way{
 	{row: "the same, without a volume", piece: 1_000_000, resumes: true, attempt: halfAnHour, megabytes: 271.0, attempts: 32},
 }
 
-// line is one of the guide's table.
+// line formats a row of the guide's table.
 func (w way) line() string {
 	after := "never"
 	if w.hours > 0 {
@@ -66,8 +66,8 @@ func (w way) line() string {
 	return fmt.Sprintf("| %s | %s | %.0f MB | %d |", w.row, after, w.megabytes, w.attempts)
 }
 
-// Over a link that breaks more often than a piece takes, a payload arrives if what is there counts: within an attempt
-// by ranges, from one attempt to the next by a volume.
+// Over a link that breaks more often than a piece takes, a payload arrives only if partial data
+// counts: by ranges within an attempt, by a volume across attempts.
 func TestWhatALargePayloadCosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of a processor")
@@ -95,7 +95,7 @@ func TestWhatALargePayloadCosts(t *testing.T) {
 	}
 }
 
-// cost is what a way has cost.
+// cost is the measured cost of a way.
 type cost struct {
 	arrived     bool
 	took        time.Duration
@@ -104,12 +104,12 @@ type cost struct {
 	attempts    int
 }
 
-// fetcher is what runs in the container: it does what the script of the guide does.
+// fetcher does in Go what the guide's script does in the container.
 type fetcher struct {
 	client  *http.Client
 	piece   int
 	resumes bool
-	has     map[string][]byte // what is on its volume
+	has     map[string][]byte // data on its volume
 }
 
 // plays fetches the payload by attempts, 30 s apart.
@@ -126,9 +126,9 @@ func (w way) plays(t *testing.T, payload []byte) cost {
 	_ = server.Listener.Close()
 	server.Listener, server.Config.ErrorLog = l, slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.StartTLS()
-	defer func() { server.Close(); time.Sleep(3 * time.Minute) }() // for what is still on its way
+	defer func() { server.Close(); time.Sleep(3 * time.Minute) }() // for data in flight
 	wire := server.Client().Transport.(*http.Transport).Clone()
-	wire.DialContext, wire.DisableKeepAlives, wire.ForceAttemptHTTP2 = l.dial, true, false // as each curl has one of its own
+	wire.DialContext, wire.DisableKeepAlives, wire.ForceAttemptHTTP2 = l.dial, true, false // like separate curl processes
 	f := &fetcher{client: &http.Client{Transport: wire}, piece: w.piece, resumes: w.resumes}
 	begun, got := time.Now(), cost{}
 	for !got.arrived && time.Since(begun) < giveUp {
@@ -150,7 +150,7 @@ func (w way) plays(t *testing.T, payload []byte) cost {
 	return got
 }
 
-// all fetches one piece after the other until each is what its digest says.
+// all fetches the pieces until every digest matches.
 func (f *fetcher) all(ctx context.Context, payload []byte) error {
 	for from := 0; from < len(payload); from += f.piece {
 		name, sum := fmt.Sprintf("/%d-%d", from, from+f.piece), sha256.Sum256(payload[from:from+f.piece])
@@ -166,7 +166,7 @@ func (f *fetcher) all(ctx context.Context, payload []byte) error {
 	return nil
 }
 
-// goesOn goes on with a piece.
+// goesOn fetches the rest of a piece.
 func (f *fetcher) goesOn(ctx context.Context, name string) error {
 	if !f.resumes {
 		delete(f.has, name)

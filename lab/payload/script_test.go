@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-// shop has pieces of a payload behind a link that breaks in the middle of answers.
+// shop serves pieces of a payload and breaks connections in the middle of responses.
 type shop struct {
 	pieces map[string][]byte
 
 	mu     sync.Mutex
 	random *rand.Rand
-	wrong  string // a piece that comes with other content, once
+	wrong  string // a piece served once with wrong content
 	sent   int
 	asked  int
 	onAsk  func(asked int)
@@ -43,7 +43,7 @@ func newShop(pieces, bytesEach int) *shop {
 	return s
 }
 
-// ServeHTTP implements http.Handler. Three answers of four break off.
+// ServeHTTP implements http.Handler. Three of four responses break off.
 func (s *shop) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimPrefix(req.URL.Path, "/")
 	s.mu.Lock()
@@ -60,7 +60,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	http.ServeContent(&breaking{w, s, most}, req, "", time.Time{}, bytes.NewReader(content))
 }
 
-// breaking is an answer of which no more than so many bytes arrive.
+// breaking is a response limited to this many bytes.
 type breaking struct {
 	http.ResponseWriter
 
@@ -83,7 +83,7 @@ func (b *breaking) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// script is what the guide's Job runs.
+// script returns the script of the guide's Job.
 func script(t *testing.T) string {
 	t.Helper()
 	guide, err := os.ReadFile("../../docs/guide/provisioning.md")
@@ -98,8 +98,8 @@ func script(t *testing.T) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\n            ", "\n"), "cd /payload", `cd "$AT"`)
 }
 
-// The script of the guide brings a payload over a link that breaks, though it is killed and one piece comes with
-// other content; nothing comes twice that had come.
+// The guide's script fetches a payload over an unreliable link, despite being killed and one wrong
+// piece; it fetches nothing twice.
 func TestScriptOfTheGuide(t *testing.T) {
 	for _, needed := range []string{"sh", "curl", "sha256sum"} {
 		if _, err := exec.LookPath(needed); err != nil {
@@ -131,7 +131,7 @@ func TestScriptOfTheGuide(t *testing.T) {
 	if out, err := runs(ctx); err == nil {
 		t.Fatalf("it was not killed:\n%s", out)
 	}
-	for n := range 2 { // the second finds all of it there
+	for n := range 2 { // the second run finds everything
 		s.mu.Lock()
 		asked := s.asked
 		s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// FreeAddresses returns addresses of this machine at which nobody listens, no two the same:
-// each is held until all are found.
+// FreeAddresses returns n different free loopback addresses. All are held until the last is found,
+// so none repeats.
 func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 	all := make([]string, n)
 	for i := range all {
@@ -17,7 +17,7 @@ func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer func() { _ = listener.Close() }() // nothing was accepted
+		defer func() { _ = listener.Close() }() // no connections
 		all[i] = listener.Addr().String()
 	}
 	return all, nil

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// A group that is gone needs no signal, so errors are of no interest here.
+// Errors mean that the group has ended.
 
 func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 

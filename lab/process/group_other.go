@@ -6,6 +6,6 @@ package process
 
 import "os/exec"
 
-// ownGroup does nothing here: a parent that is killed takes those children along
-// that watch their standard input, and leaves the controller.
+// ownGroup does nothing: if the parent is killed, only children that watch their standard input
+// end.
 func ownGroup(*exec.Cmd) {}

@@ -16,13 +16,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test's own program plays the processes that tests need: the first argument
-// says which.
+// The test binary also plays the child processes, by its first argument.
 const (
-	roleStubborn = "role:stubborn" // ends on nothing but SIGKILL
+	roleStubborn = "role:stubborn" // ends only by SIGKILL
 	roleObliging = "role:obliging" // ends when standard input closes
 	roleFailing  = "role:failing"  // prints a line and fails
-	roleParent   = "role:parent"   // starts one of each of the first two in a folder, and waits
+	roleParent   = "role:parent"   // starts the first two in a folder and waits
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 		case roleStubborn:
 			signal.Ignore(syscall.SIGTERM, os.Interrupt)
 			fmt.Println("stubborn")
-			time.Sleep(time.Minute) // longer than any test; then nothing is left in any case
+			time.Sleep(time.Minute) // longer than any test, so nothing is left behind
 			os.Exit(0)
 		case roleObliging:
 			fmt.Println("obliging")
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// beParent prints the ids of two children and waits to be killed.
+// beParent prints the IDs of two children and waits to be killed.
 func beParent(dir string) {
 	runtime.LockOSThread()
 	for _, role := range []string{roleStubborn, roleObliging} {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestNoChildOutlivesItsParent kills the parent as nobody can prepare for.
+// TestNoChildOutlivesItsParent sends SIGKILL to the parent.
 func TestNoChildOutlivesItsParent(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), os.Args[0], roleParent, t.TempDir())
 	out, err := parent.StdoutPipe()
@@ -33,16 +33,16 @@ func TestNoChildOutlivesItsParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // it was killed
+	_ = parent.Wait() // killed above
 	for deadline := time.Now().Add(10 * time.Second); alive(pids[0]) || alive(pids[1]); {
 		if time.Now().After(deadline) {
 			t.Fatalf("children %v live: %v %v", pids, alive(pids[0]), alive(pids[1]))
 		}
-		time.Sleep(5 * time.Millisecond) // real processes: nothing to wait on but their end
+		time.Sleep(5 * time.Millisecond) // real processes: poll for their end
 	}
 }
 
-// alive tells whether a process runs; a zombie that waits for its parent does not.
+// alive reports whether a process runs; zombies do not count.
 func alive(pid string) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", strings.TrimSpace(pid)))
 	if err != nil {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs programs as processes that do not outlive this one: for the demo, and for
-// tests of what is built.
-//
-//	process.go  one that is started, watched and stopped
-//	run.go      one that runs to its end
-//	address.go  addresses at which a program may listen
-//	group.go, group_linux.go, group_other.go  signals to it and all that it starts
+// Package process runs child processes that do not outlive this one, for the demo and tests of the
+// built binaries.
 package process
 
 import (
@@ -23,41 +18,39 @@ import (
 	"time"
 )
 
-// stopGrace is how long a process may take to end when it is asked to.
+// stopGrace is the time for an orderly exit.
 const stopGrace = 5 * time.Second
 
-// Program says what is started.
+// Program describes the process to start.
 type Program struct {
-	// Name is that of the process, and of the file in Dir with all that it prints. What is
-	// there already stays.
+	// Name is the name of the process and of its log file in Dir, which is appended to.
 	Name, Dir string
 	Path      string
 	Args      []string
-	// Env is set besides the environment of the parent.
+	// Env is added to the parent's environment.
 	Env []string
-	// Ended is called if it ends before it is stopped or waited for; nil is nobody.
+	// Ended, if not nil, is called when the process ends before it is stopped or waited for.
 	Ended func(error)
 }
 
-// Process is one that runs. It is in a process group of its own, so that a
-// Ctrl-C at the terminal reaches the parent alone and the parent decides the
-// order. It does not outlive the parent, however that ends: its standard input
-// closes, and on Linux the kernel kills it.
+// Process is a running child. It has its own process group, so Ctrl-C reaches only the parent,
+// which decides the order of shutdown. It does not outlive the parent: its standard input closes,
+// and on Linux the kernel kills it.
 type Process struct {
 	Name string
-	Log  string // file with all that it prints
+	Log  string // file with its output
 
 	cmd   *exec.Cmd
-	grace time.Duration // how long it may take to end when asked
+	grace time.Duration // time for an orderly exit
 
 	stdin    io.Closer
 	announce *firstLine
-	expected atomic.Bool // its end is no surprise
+	expected atomic.Bool // stopped or waited for
 	done     chan struct{}
-	err      error // how it ended; set before done is closed
+	err      error // exit error; set before done is closed
 }
 
-// UnexpectedEnd is the error of a process that ended by itself.
+// UnexpectedEnd is the error of a process that ended unexpectedly.
 type UnexpectedEnd struct{ Process *Process }
 
 func (e *UnexpectedEnd) Error() string {
@@ -68,12 +61,12 @@ func (e *UnexpectedEnd) Error() string {
 	return fmt.Sprintf("%s ended by itself (%s); its output is in %s", e.Process.Name, how, e.Process.Log)
 }
 
-// Start starts a program in its folder. The calling goroutine has to be on a thread that does
-// not end before the process shall: the kernel kills it then.
+// Start starts a program in its folder. The calling goroutine's thread must outlive the process:
+// the kernel kills the process with it.
 func Start(ctx context.Context, of Program) (*Process, error) {
 	p := &Process{
 		Name: of.Name, Log: filepath.Join(of.Dir, of.Name+".log"), done: make(chan struct{}), grace: stopGrace,
-		// Its end is the caller's to bring about, in order: not the context's.
+		// Stop ends the process, in order; the context does not.
 		cmd: exec.CommandContext(context.WithoutCancel(ctx), of.Path, of.Args...), //nolint:gosec // a program of ours
 	}
 	out, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -94,7 +87,7 @@ func Start(ctx context.Context, of Program) (*Process, error) {
 	}
 	go func() {
 		p.err = p.cmd.Wait()
-		_ = out.Close() // a log cut short is all that could be lost
+		_ = out.Close() // at worst the log is truncated
 		close(p.done)
 		if !p.expected.Load() && of.Ended != nil {
 			of.Ended(&UnexpectedEnd{p})
@@ -103,7 +96,7 @@ func Start(ctx context.Context, of Program) (*Process, error) {
 	return p, nil
 }
 
-// FirstLine waits for the first line that it prints to standard output.
+// FirstLine waits for the first line on standard output.
 func (p *Process) FirstLine(ctx context.Context) (string, error) {
 	select {
 	case line := <-p.announce.seen:
@@ -115,29 +108,29 @@ func (p *Process) FirstLine(ctx context.Context) (string, error) {
 	}
 }
 
-// ID is that of the process.
+// ID returns the process ID.
 func (p *Process) ID() int { return p.cmd.Process.Pid }
 
-// Signal sends it a signal.
+// Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Done is closed when it has ended.
+// Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits until it has ended, and returns how: as exec.Cmd does. Its end is no surprise then.
+// Wait waits for the process and returns its exit error, as exec.Cmd does.
 func (p *Process) Wait() error {
 	p.expected.Store(true)
 	<-p.done
 	return p.err
 }
 
-// ExitCode waits until it has ended, and returns its exit code; -1 if a signal ended it.
+// ExitCode waits for the process and returns its exit code; -1 after a signal.
 func (p *Process) ExitCode() int {
-	_ = p.Wait() // the code says it
+	_ = p.Wait() // ExitCode has the result
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Kill ends it as kill -9 does, and waits until it has. It may have ended already.
+// Kill sends SIGKILL to the group and waits. The process may have ended already.
 func (p *Process) Kill() {
 	p.expected.Store(true)
 	select {
@@ -148,13 +141,13 @@ func (p *Process) Kill() {
 	}
 }
 
-// Crash kills it as somebody else might: its end is a surprise.
+// Crash sends SIGKILL; the end counts as unexpected.
 func (p *Process) Crash() { killGroup(p.cmd) }
 
-// Stop asks it to end, and kills it if it does not.
+// Stop requests an orderly exit, and kills the process after the grace period.
 func (p *Process) Stop() {
 	p.expected.Store(true)
-	_ = p.stdin.Close() // it may have ended already
+	_ = p.stdin.Close() // may be closed already
 	terminateGroup(p.cmd)
 	select {
 	case <-p.done:
@@ -163,7 +156,7 @@ func (p *Process) Stop() {
 	}
 }
 
-// StopAll stops processes side by side; nil ones were never started.
+// StopAll stops processes concurrently, ignoring nil ones.
 func StopAll(processes ...*Process) {
 	var all sync.WaitGroup
 	for _, p := range processes {
@@ -174,7 +167,7 @@ func StopAll(processes ...*Process) {
 	all.Wait()
 }
 
-// Output is all that it has printed.
+// Output returns the complete output.
 func (p *Process) Output() string {
 	raw, err := os.ReadFile(p.Log)
 	if err != nil {
@@ -183,13 +176,13 @@ func (p *Process) Output() string {
 	return string(raw)
 }
 
-// Tail returns the last lines that it printed.
+// Tail returns the last lines of the output.
 func (p *Process) Tail(lines int) []string {
 	all := strings.Split(strings.TrimRight(p.Output(), "\n"), "\n")
 	return all[max(0, len(all)-lines):]
 }
 
-// firstLine hands on what is written, and the first line of it on a channel.
+// firstLine is a writer that sends the first line to a channel.
 type firstLine struct {
 	to   io.Writer
 	seen chan string
@@ -197,7 +190,7 @@ type firstLine struct {
 	done bool
 }
 
-// Write is called by one goroutine, that of the child's output.
+// Write is called by one goroutine only.
 func (f *firstLine) Write(p []byte) (int, error) {
 	if !f.done {
 		line, _, ended := bytes.Cut(p, []byte("\n"))

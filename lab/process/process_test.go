@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// role starts the test's own program in a role.
+// role starts the test binary in a role.
 func role(t *testing.T, name string, fail func(error), args ...string) *Process {
 	t.Helper()
 	c, err := Start(t.Context(), Program{Dir: t.TempDir(), Name: "it", Ended: fail, Path: os.Args[0], Args: append([]string{name}, args...)})

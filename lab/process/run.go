@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// Result is what a program has printed, and its exit code.
+// Result is a program's output and exit code.
 type Result struct {
 	Out, Err string
 	Code     int
 }
 
-// Run runs a program to its end, which the context may bring about, and returns what it prints.
-// The error is that of a program which did not end by itself. Not nil, meanwhile is called once
-// it has started.
+// Run runs a program until it exits or the context is done. The error is nil for a nonzero exit
+// code. meanwhile, if not nil, is called once the program has started.
 func Run(ctx context.Context, meanwhile func(*os.Process), path string, args ...string) (Result, error) {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours
 	var out, complaint bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The Azure that is measured against.
+// IDs of the emulated Azure.
 const (
 	subscription  = "00000000-0000-0000-0000-000000000000"
 	resourceGroup = "rg"
@@ -25,7 +25,7 @@ const (
 
 type object = map[string]any
 
-// azureJSON is the configuration of the controller.
+// azureJSON returns the controller's configuration.
 func azureJSON() object {
 	return object{
 		"cloud": "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
@@ -33,8 +33,8 @@ func azureJSON() object {
 	}
 }
 
-// azureBehaviour is that of the emulator. Where pools are written one by one, Azure's time for a write
-// decides how long a first start takes.
+// azureBehaviour returns the emulator's behavior. Where pools are written one by one, Azure's write
+// latency dominates a first start.
 func azureBehaviour(o Options) object {
 	is := behaviour.Behaviour{}
 	if o.WholeWrites {
@@ -46,7 +46,7 @@ func azureBehaviour(o Options) object {
 func balancerName(i int) string { return fmt.Sprintf("lb-%02d", i) }
 func serviceName(i int) string  { return fmt.Sprintf("s-%05d", i) }
 
-// seedResources are the network, and load balancers with empty pools.
+// seedResources returns the network, and load balancers with empty pools.
 func seedResources(o Options) []object {
 	all := []object{{"id": provider + "virtualNetworks/" + network, "body": object{
 		"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
@@ -63,7 +63,7 @@ func seedResources(o Options) []object {
 	return all
 }
 
-// shown returns the members of each pool, sorted, as the emulator has them.
+// shown returns the members of each pool in the emulator, sorted.
 func (l *lab) shown(ctx context.Context) (map[string]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.admin+"snapshot", nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *lab) shown(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read
+	defer func() { _ = resp.Body.Close() }() // already read
 	var all []struct {
 		ID   string
 		Body struct {

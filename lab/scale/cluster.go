@@ -30,17 +30,17 @@ import (
 
 const (
 	namespace = "scale"
-	// otherClass has Weir make no load balancers for the Services: their pools are there.
+	// otherClass keeps Weir from creating load balancers for the Services: their pools exist.
 	otherClass = "example.com/other"
-	// sideBySide bounds the requests that fill the cluster.
+	// sideBySide limits concurrent requests while filling the cluster.
 	sideBySide = 16
 )
 
-// cluster is what the lab does to the cluster. It is used by one goroutine.
+// cluster changes the cluster. It is used by one goroutine.
 type cluster struct {
 	api  client.Client
 	opts Options
-	// on are the nodes of each Service's endpoints, and generation counts what became of them.
+	// on holds the nodes of each Service's endpoints, and generation counts their changes.
 	on         [][]int
 	generation []int
 	excluded   map[int]bool
@@ -51,7 +51,7 @@ func newCluster(kubeconfig string, o Options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1 // one user on one machine
+	config.QPS = -1 // no client-side rate limit
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -61,18 +61,18 @@ func newCluster(kubeconfig string, o Options) (*cluster, error) {
 	return c, err
 }
 
-// spread says where the endpoints are at first.
+// spread distributes the endpoints initially.
 func spread(o Options) *cluster {
 	c := &cluster{opts: o, on: make([][]int, o.Services), generation: make([]int, o.Services), excluded: map[int]bool{}}
 	for s := range c.on {
-		for e := range endpoints { // apart, and each node as often as any
+		for e := range endpoints { // spread evenly over the nodes
 			c.on[s] = append(c.on[s], (s*7+e*(o.Nodes/endpoints))%o.Nodes)
 		}
 	}
 	return c
 }
 
-// fill makes all that the cluster has.
+// fill creates the cluster's objects.
 func (c *cluster) fill(ctx context.Context, say func(string, ...any)) error {
 	if err := c.installCRDs(ctx); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (c *cluster) installCRDs(ctx context.Context) error {
 			return fmt.Errorf("creating %s: %w", definition.GetName(), err)
 		}
 	}
-	for c.api.List(ctx, &v1alpha1.BackendPoolList{}) != nil { // it is not served yet
+	for c.api.List(ctx, &v1alpha1.BackendPoolList{}) != nil { // not served yet
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
@@ -124,8 +124,8 @@ func (c *cluster) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// newService has no selector, so that nobody else writes its endpoints, and no node ports, of which
-// a cluster has fewer than there may be Services.
+// newService has no selector, so the cluster does not manage its endpoints, and no node ports,
+// because there may be more Services than node ports.
 func newService(s int) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(s)},
@@ -146,7 +146,7 @@ func newPool(s int, o Options) *v1alpha1.BackendPool {
 	}
 }
 
-// newSlice has the endpoints of a Service as they are now.
+// newSlice returns the current endpoints of a Service.
 func (c *cluster) newSlice(s int) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -166,16 +166,16 @@ func (c *cluster) newSlice(s int) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// nodeName is that of kubelab's node, counted from 0.
+// nodeName returns the name of kubelab's node, counted from 0.
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
 
-// touch gives the endpoints of a Service other addresses on the same nodes.
+// touch changes the endpoint addresses of a Service on the same nodes.
 func (c *cluster) touch(ctx context.Context, s int) error {
 	c.generation[s]++
 	return c.api.Update(ctx, c.newSlice(s))
 }
 
-// move has an endpoint of a Service come up on another node.
+// move moves an endpoint of a Service to another node.
 func (c *cluster) move(ctx context.Context, s int) error {
 	c.generation[s]++
 	next := c.on[s][0]
@@ -186,7 +186,7 @@ func (c *cluster) move(ctx context.Context, s int) error {
 	return c.api.Update(ctx, c.newSlice(s))
 }
 
-// exclude sets the label that excludes a node from load balancers.
+// exclude labels a node to exclude it from load balancers.
 func (c *cluster) exclude(ctx context.Context, node int) error {
 	c.excluded[node] = true
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(node)}}
@@ -194,11 +194,11 @@ func (c *cluster) exclude(ctx context.Context, node int) error {
 	return c.api.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
-// down follows the address of a member that is Down.
+// down is the suffix of an address that is Down.
 const down = "/Down"
 
-// wanted returns the members of each pool, sorted. An excluded node is Down while it serves. The addresses of
-// nodes are kubelab's.
+// wanted returns the desired members of each pool, sorted. An excluded node is Down while it serves. The node
+// addresses are kubelab's.
 func (c *cluster) wanted() map[string]string {
 	pools := map[string]string{}
 	for s, nodes := range c.on {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// floodConnections are those to the ports of health and of metrics, each with a request of floodHeaders bytes of
-	// tiny headers that never ends.
+	// floodConnections is the number of connections to each of the health and metrics ports, each
+	// with an endless request with floodHeaders bytes of tiny headers.
 	floodConnections = 60
 	floodHeaders     = 1 << 20
-	floodLasts       = 15 * time.Second // then the rate of new connections recovers
+	floodLasts       = 15 * time.Second // then the connection rate recovers
 )
 
-// flood sends requests to the controller while the phase lasts.
+// flood sends requests to the controller during the phase.
 func (r *run) flood(ctx context.Context) error {
 	var headers strings.Builder
 	headers.WriteString("GET / HTTP/1.1\r\nHost: x\r\n")
@@ -38,7 +38,7 @@ func (r *run) flood(ctx context.Context) error {
 	return nil
 }
 
-// sendUnfinished returns when the server closes the connection, or the context ends.
+// sendUnfinished returns when the server closes the connection or the context is done.
 func sendUnfinished(ctx context.Context, address, request string) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

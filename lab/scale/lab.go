@@ -15,27 +15,27 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// lab is the three processes: a cluster, an Azure, and the controller between.
+// lab manages three processes: a cluster, an Azure, and the controller.
 type lab struct {
 	opts Options
 	dir  string      // logs, kubeconfig and azure.json; etcd's data
-	fail func(error) // called when a process ends by itself
+	fail func(error) // called when a process ends unexpectedly
 
 	kubelab, emulator, weir *process.Process
 
 	kubeconfig      string
 	endpoint, admin string // of the emulator
-	// metrics and health are addresses of the controller, and profiles that of its profiler.
+	// metrics, health and profiles are addresses of the controller.
 	metrics, health, profiles string
-	looks                     int       // how often its metrics were read
-	started                   time.Time // the controller
+	looks                     int       // number of metrics reads
+	started                   time.Time // start of the controller
 }
 
 func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
 	return process.Start(ctx, process.Program{Dir: l.dir, Name: name, Path: program, Args: args, Ended: l.fail})
 }
 
-// startKubelab starts the cluster and waits until it is there.
+// startKubelab starts the cluster and waits until it is ready.
 func (l *lab) startKubelab(ctx context.Context) error {
 	program := filepath.Join(l.opts.bin, "kubelab")
 	if _, err := os.Stat(program); err != nil {
@@ -52,7 +52,7 @@ func (l *lab) startKubelab(ctx context.Context) error {
 	return err
 }
 
-// startEmulator starts an Azure that takes no time: what is measured is Weir.
+// startEmulator starts an Azure without latency, so only Weir is measured.
 func (l *lab) startEmulator(ctx context.Context) error {
 	seed, err := l.writeJSON("azure-resources.json", seedResources(l.opts))
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	return nil
 }
 
-// startWeir starts the controller. Nobody else is there to lead, so there is no election.
+// startWeir starts the controller without leader election.
 func (l *lab) startWeir(ctx context.Context) error {
 	file, err := l.writeJSON("azure.json", azureJSON())
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *lab) ready(ctx context.Context) error {
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err == nil {
-			_ = resp.Body.Close() // the status is the answer
+			_ = resp.Body.Close() // only the status matters
 			if resp.StatusCode == http.StatusOK {
 				return nil
 			}
@@ -125,7 +125,7 @@ func (l *lab) ready(ctx context.Context) error {
 	}
 }
 
-// stop ends what was started: the controller first, so that it meets no cluster that is gone.
+// stop stops the processes, the controller first, while its cluster is still running.
 func (l *lab) stop() {
 	process.StopAll(l.weir)
 	process.StopAll(l.kubelab, l.emulator)
@@ -140,7 +140,7 @@ func (l *lab) writeJSON(name string, v any) (string, error) {
 	return file, err
 }
 
-// pause waits for d unless ctx is done before.
+// pause waits for d or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -16,20 +16,20 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// sample is what the controller has used since its start, and how far it is.
+// sample is the controller's resource usage since its start, and its progress.
 type sample struct {
 	at             time.Time
 	cpu            time.Duration
 	bytes, objects float64 // allocated
 	resident       float64 // bytes
-	// api counts requests to the API server, reads those of them that are GET, and conflicts
-	// those that met 409. The watches are among them: a handful.
+	// api counts requests to the API server, reads the GETs, and conflicts the 409s. The few
+	// watches are included.
 	api, reads, conflicts float64
 	// armReads and armWrites count requests to Azure.
 	armReads, armWrites float64
 	level, waiting      int // pools, operations
-	looks               int // how often it was asked
-	// cluster and azure are what kubelab and the emulator have used: they share the processors.
+	looks               int // number of metrics reads
+	// cluster and azure are the CPU time of kubelab and the emulator, on the same machine.
 	cluster, azure time.Duration
 }
 
@@ -44,7 +44,7 @@ func (l *lab) measure(ctx context.Context) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read
+	defer func() { _ = resp.Body.Close() }() // already read
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(resp.Body)
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *lab) measure(ctx context.Context) (sample, error) {
 	return s, nil
 }
 
-// sumOf adds the series of a family that have the labels, given as names and values in turn.
+// sumOf sums the series with these labels, given as alternating names and values.
 func sumOf(family *dto.MetricFamily, labels []string) (sum float64) {
 	for _, m := range family.GetMetric() {
 		if has(m, labels) {
@@ -87,16 +87,16 @@ func has(m *dto.Metric, labels []string) bool {
 	return true
 }
 
-// tick is the unit in which Linux tells programs of processor time, whatever its own is.
+// tick is Linux's unit of CPU time in /proc.
 const tick = 10 * time.Millisecond
 
-// cpuOf returns the processor time that a process has used; 0 where the system does not tell.
+// cpuOf returns the CPU time of a process; 0 if unavailable.
 func cpuOf(id int) time.Duration {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(raw), ") ") // its name may have spaces
+	_, rest, _ := strings.Cut(string(raw), ") ") // the name may contain spaces
 	fields := strings.Fields(rest)
 	const user, system = 11, 12
 	if len(fields) <= system {
@@ -113,8 +113,8 @@ func cpuOf(id int) time.Duration {
 	return sum
 }
 
-// highest returns the most memory that the controller had resident since forgetHighest, in bytes; 0
-// where the system does not tell.
+// highest returns the controller's peak resident memory since forgetHighest, in bytes; 0 if
+// unavailable.
 func (l *lab) highest() float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.weir.ID()))
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *lab) highest() float64 {
 	return kib * 1024
 }
 
-// forgetHighest has highest begin anew.
+// forgetHighest resets the peak.
 func (l *lab) forgetHighest() {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", l.weir.ID()), []byte("5"), 0o200) // else it is the most since the start
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", l.weir.ID()), []byte("5"), 0o200) // otherwise it is the peak since the start
 }

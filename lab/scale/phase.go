@@ -8,43 +8,43 @@ import (
 	"time"
 )
 
-// Events of each kind.
+// Numbers of events.
 const (
 	touches   = 500
 	moves     = 100
 	excluding = 10
-	// movesApart is the time between two moves, so that each is an event for itself.
+	// movesApart separates moves, so that they are not batched.
 	movesApart = 100 * time.Millisecond
 )
 
-// phase is one part of a cluster's life.
+// phase is one measured part of a run.
 type phase struct {
 	name string
-	// events is by how many the cost is divided; 0 is by none.
+	// events divides the cost; 0 does not.
 	events int
-	// begin has it happen.
+	// begin starts the phase.
 	begin func(context.Context) error
-	// lasts has the phase take that long, instead of until nothing is left to do.
+	// lasts is a fixed duration, instead of until all work is done.
 	lasts time.Duration
-	// after is how long after the controller's start it begins at the earliest.
+	// after is the earliest start after the controller's.
 	after time.Duration
 }
 
-// usage is what is used in a second, or by one look.
+// usage is per second, or per metrics read.
 type usage struct{ cpu, bytes, objects float64 }
 
-// result is what a phase cost.
+// result is the cost of a phase.
 type result struct {
 	Phase  string  `json:"phase"`
 	Events int     `json:"events,omitempty"`
 	Took   float64 `json:"seconds"`
 	CPU    float64 `json:"cpuSeconds"`
-	// Cluster and Azure are the processor time of kubelab and the emulator.
+	// Cluster and Azure are the CPU time of kubelab and the emulator.
 	Cluster float64 `json:"apiServerCPUSeconds"`
 	Azure   float64 `json:"azureCPUSeconds"`
 	Bytes   float64 `json:"allocatedBytes"`
 	Allocs  float64 `json:"allocations"`
-	// API counts all requests to the API server, and Reads and Conflicts some of them.
+	// API counts all requests to the API server; Reads and Conflicts are subsets.
 	API       float64 `json:"apiRequests"`
 	Reads     float64 `json:"apiReads"`
 	Conflicts float64 `json:"apiConflicts"`
@@ -54,8 +54,8 @@ type result struct {
 	Highest   float64 `json:"highestResidentBytes"`
 }
 
-// phases are those of the table. The idle one is measured before the events, from whose cost it is
-// taken away, as is what it costs the controller to be asked how far it is.
+// phases returns the rows of the table. The idle phase comes before the events, whose cost excludes
+// the idle cost and the cost of reading metrics.
 func (r *run) phases() []phase {
 	start := func(ctx context.Context) error { return r.lab.startWeir(ctx) }
 	all := []phase{
@@ -70,7 +70,7 @@ func (r *run) phases() []phase {
 		}},
 		{name: "ten nodes excluded", begin: func(ctx context.Context) error {
 			for i := range excluding {
-				if err := r.cluster.exclude(ctx, i*(r.opts.Nodes/excluding)+i); err != nil { // each is in other pools
+				if err := r.cluster.exclude(ctx, i*(r.opts.Nodes/excluding)+i); err != nil { // nodes of different pools
 					return err
 				}
 			}
@@ -83,8 +83,8 @@ func (r *run) phases() []phase {
 	return all
 }
 
-// startLasts is for how long a start has things to do: a minute after it, leftovers of Services are
-// looked for. A run that idles for less than that does not wait for it either.
+// startLasts is how long the controller works after a start: leftovers of Services are cleaned up
+// after a minute. Runs with a shorter idle phase do not wait.
 func (r *run) startLasts() time.Duration {
 	if r.opts.Idle < time.Minute {
 		return 0
@@ -92,7 +92,7 @@ func (r *run) startLasts() time.Duration {
 	return 75 * time.Second
 }
 
-// each does something to so many Services.
+// each applies a function to n Services.
 func (r *run) each(ctx context.Context, n int, apart time.Duration, do func(context.Context, int) error) error {
 	for i := range n {
 		if err := do(ctx, i*7%r.opts.Services); err != nil {
@@ -105,7 +105,7 @@ func (r *run) each(ctx context.Context, n int, apart time.Duration, do func(cont
 	return nil
 }
 
-// phase plays one, and keeps what it cost.
+// phase runs a phase and stores its cost.
 func (r *run) phase(ctx context.Context, p phase) error {
 	if err := pause(ctx, time.Until(r.lab.started.Add(p.after))); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (r *run) phase(ctx context.Context, p phase) error {
 	return nil
 }
 
-// askOften finds out what the controller uses to be asked once.
+// askOften measures the cost of reading the metrics once.
 func (r *run) askOften(ctx context.Context) error {
 	const times = 20
 	before, err := r.lab.measure(ctx)
@@ -149,12 +149,12 @@ func (r *run) askOften(ctx context.Context) error {
 	return err
 }
 
-// profile begins the phase, profiled if that is wanted. The returned function ends the profile.
+// profile starts the phase, with a profile if requested. The returned function ends the profile.
 func (r *run) profile(ctx context.Context, p phase, starts bool) (end func(context.Context) error, err error) {
 	if r.opts.Profiles == "" {
 		return func(context.Context) error { return nil }, p.begin(ctx)
 	}
-	if starts { // the profiler comes with the process, which begins with it
+	if starts { // the profiler starts with the process
 		err = p.begin(ctx)
 	} else if err = r.lab.startProfile(ctx); err == nil {
 		err = p.begin(ctx)
@@ -162,19 +162,19 @@ func (r *run) profile(ctx context.Context, p phase, starts bool) (end func(conte
 	return func(ctx context.Context) error { return r.lab.endProfile(ctx, r.opts.Profiles, p.name) }, err
 }
 
-// Of the end of a phase.
+// End of a phase.
 const (
-	// looks is how often the controller is asked, and rests how long it has to do nothing to have done
-	// all; then it uses less than quiet of a processor.
+	// looks is the polling interval. A phase ends after rests without work, using less than quiet
+	// of a CPU.
 	looks = 500 * time.Millisecond
 	rests = 2 * time.Second
 	quiet = 0.15
 )
 
-// level waits until all pools are level and nothing is left to do, or as long as the phase lasts. It
-// returns what was used by then.
+// level waits until all pools are in sync and no work is left, or for the phase's fixed duration.
+// It returns the usage at that time.
 func (r *run) level(ctx context.Context, p phase, begun time.Time) (last sample, err error) {
-	if p.lasts > 0 { // nobody asks meanwhile: each answer costs the controller as much as it does by itself
+	if p.lasts > 0 { // no polling: a read costs as much as the idle controller
 		if err := pause(ctx, p.lasts); err != nil {
 			return last, err
 		}
@@ -217,7 +217,7 @@ func (r *run) keep(p phase, begun time.Time, before, last sample) {
 	}
 	if p.lasts > 0 {
 		r.idles = usage{is.CPU / took, is.Bytes / took, is.Allocs / took}
-	} else { // what the looks have used, and what would have been used anyway
+	} else { // subtract the metrics reads and the idle cost
 		n := float64(last.looks - before.looks)
 		is.CPU -= r.look.cpu*n + r.idles.cpu*took
 		is.Bytes -= r.look.bytes*n + r.idles.bytes*took

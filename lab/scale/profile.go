@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// ProfiledCommand is the command of weirlab that runs the controller and Profiler.
+// ProfiledCommand is weirlab's command that runs the controller with Profiler.
 const ProfiledCommand = "profiled-controller"
 
-// Profiler serves profiles of this process, until the context is done. A CPU profile begins with it.
-// The address has to be loopback.
+// Profiler serves profiles of this process on a loopback address until the context is done. A CPU
+// profile starts at once.
 func Profiler(ctx context.Context, address string) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		_ = listener.Close() // nobody was served
+		_ = listener.Close() // no connections
 		return fmt.Errorf("%s is not loopback", address)
 	}
 	cpu, err := os.CreateTemp("", "weir-cpu-")
@@ -52,7 +52,7 @@ func Profiler(ctx context.Context, address string) error {
 	mux.HandleFunc("GET /cpu", func(w http.ResponseWriter, _ *http.Request) {
 		pprof.StopCPUProfile()
 		if _, err := cpu.Seek(0, io.SeekStart); err == nil {
-			_, _ = io.Copy(w, cpu) // who asks sees a profile cut short
+			_, _ = io.Copy(w, cpu) // on error the profile is truncated
 		}
 	})
 	mux.HandleFunc("GET /allocs", func(w http.ResponseWriter, _ *http.Request) {
@@ -60,10 +60,10 @@ func Profiler(ctx context.Context, address string) error {
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, MaxHeaderBytes: 16 << 10}
 	context.AfterFunc(ctx, func() {
-		_ = server.Close() // the process ends
+		_ = server.Close() // the process is ending
 		_ = os.Remove(cpu.Name())
 	})
-	go func() { _ = server.Serve(listener) }() // who asks gets no answer
+	go func() { _ = server.Serve(listener) }() // requests then fail
 	return begin()
 }
 
@@ -71,7 +71,7 @@ func (l *lab) startProfile(ctx context.Context) error {
 	return l.askProfiler(ctx, http.MethodPost, "begin", io.Discard)
 }
 
-// endProfile writes what was profiled since startProfile.
+// endProfile writes the profiles since startProfile.
 func (l *lab) endProfile(ctx context.Context, dir, phase string) error {
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(phase)
 	for _, kind := range []string{"cpu", "allocs"} {
@@ -99,7 +99,7 @@ func (l *lab) askProfiler(ctx context.Context, method, what string, to io.Writer
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read
+	defer func() { _ = resp.Body.Close() }() // already read
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("profile %s: %s", what, resp.Status)
 	}

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scale measures what Weir costs in a large cluster: the controller runs as a process
-// between a real kube-apiserver and the ARM emulator, and what it has used is read off after each
-// phase of a cluster's life.
-//
-//	scale.go    what is measured, and in which order
-//	lab.go      the three processes
-//	cluster.go  nodes, Services, endpoints and BackendPools, and what happens to them
-//	azure.go    the Azure that they live in, and what it shows
-//	flood.go    a flood of requests to the controller
-//	meter.go    what the controller has used
-//	phase.go    one phase, from its begin until nothing is left to do
-//	table.go    the table, and its JSON
-//	profile.go  a controller that can be profiled
+// Package scale measures the cost of Weir in a large cluster: the controller runs as a process
+// between a real kube-apiserver and the ARM emulator, and its resource usage is read after each
+// phase.
 package scale
 
 import (
@@ -30,35 +20,35 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Options say how large the cluster is, and what is measured of it.
+// Options define the cluster's size and what is measured.
 type Options struct {
 	// Services each have a BackendPool, and endpoints on ten nodes.
 	Services, Nodes, LoadBalancers int
-	// WholeWrites has Azure take pools that are written with their load balancer.
+	// WholeWrites makes Azure accept pools written with their load balancer.
 	WholeWrites bool
-	// Idle is for how long nothing happens in the idle phase.
+	// Idle is the duration of the idle phase.
 	Idle time.Duration
-	// Within bounds the whole run.
+	// Within limits the whole run.
 	Within time.Duration
-	// Flood ends the run with a flood of requests to the controller.
+	// Flood adds a final phase with a flood of requests to the controller.
 	Flood bool
-	// Profiles is a folder for a CPU profile and an allocation profile of each phase; empty is none.
+	// Profiles is a folder for CPU and allocation profiles of each phase; empty disables them.
 	Profiles string
-	// JSON prints the figures as JSON to Out. What happens on the way goes to Err.
+	// JSON prints the results as JSON to Out. Err receives the progress.
 	JSON     bool
 	Out, Err io.Writer
 
-	bin, weirlab string // folder of kubelab and weir, and the running program
+	bin, weirlab string // folder of kubelab and weir, and the running executable
 }
 
 // Bounds of Options.
 const (
-	endpoints  = 10 // of each Service
+	endpoints  = 10 // per Service
 	mostOfEach = 10_000
 	mostNodes  = 5_000
 )
 
-// Validate says what cannot be run.
+// Validate checks the bounds.
 func (o Options) Validate() error {
 	switch {
 	case o.Services < 1 || o.Services > mostOfEach:
@@ -73,13 +63,13 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// errLate is the cause of the end of a run that took too long.
+// errLate is the cause of a timeout.
 var errLate = errors.New("the time of --within is over")
 
-// Run plays the phases. Whatever it started has ended when it returns; the folder with the logs
-// stays if it failed for another reason than that ctx is done.
+// Run runs the phases and stops all processes. The folder with the logs is retained on failure,
+// unless ctx is done.
 func Run(ctx context.Context, o Options) (err error) {
-	// The kernel ends the children when the thread ends that started them.
+	// The kernel kills children when their parent thread ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := o.Validate(); err != nil {
@@ -112,14 +102,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	return fmt.Errorf("%w; the logs of all processes are in %s", err, dir)
 }
 
-// run is one run of the phases.
+// run is one measurement.
 type run struct {
 	opts    Options
 	lab     *lab
 	cluster *cluster
 	results []result
-	// idles is what the controller uses while nothing happens, by the second, and look what it uses
-	// to be asked once.
+	// idles is the idle usage per second, and look the usage per metrics read.
 	idles, look usage
 }
 
@@ -132,11 +121,11 @@ func (r *run) play(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	// The figures are worth printing whatever Azure shows.
+	// Print the results even if the check fails.
 	return errors.Join(r.print(), r.agree(ctx))
 }
 
-// prepare starts the cluster and its Azure, and fills both.
+// prepare starts and fills the cluster and Azure.
 func (r *run) prepare(ctx context.Context) error {
 	r.say("starting etcd and kube-apiserver with %d nodes", r.opts.Nodes)
 	if err := r.lab.startKubelab(ctx); err != nil {
@@ -153,7 +142,7 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.cluster.fill(ctx, r.say)
 }
 
-// agree compares at the end what Azure shows with what the endpoints ask for.
+// agree compares Azure's pools with the endpoints at the end.
 func (r *run) agree(ctx context.Context) error {
 	shown, err := r.lab.shown(ctx)
 	if err != nil {
@@ -170,5 +159,5 @@ func (r *run) agree(ctx context.Context) error {
 }
 
 func (r *run) say(format string, a ...any) {
-	_, _ = fmt.Fprintf(r.opts.Err, format+"\n", a...) // nobody may read it
+	_, _ = fmt.Fprintf(r.opts.Err, format+"\n", a...) // best effort
 }

@@ -33,7 +33,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// nowhere takes requests that change something.
+// nowhere accepts writes.
 type nowhere struct{ client.Client }
 
 func (nowhere) Update(context.Context, client.Object, ...client.UpdateOption) error { return nil }
@@ -42,7 +42,8 @@ func (nowhere) Patch(context.Context, client.Object, client.Patch, ...client.Pat
 	return nil
 }
 
-// A touched Service keeps its members, one that moves gets one other, and an excluded node is Down in all.
+// Touching a Service keeps its members, moving replaces one, and an excluded node is Down
+// everywhere.
 func TestEventsDoWhatTheyAreNamedFor(t *testing.T) {
 	c := spread(small())
 	c.api = nowhere{}

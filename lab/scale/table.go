@@ -11,7 +11,7 @@ import (
 
 const mib = 1 << 20
 
-// print writes the figures to Out.
+// print writes the results to Out.
 func (r *run) print() error {
 	if r.opts.JSON {
 		encoder := json.NewEncoder(r.opts.Out)
@@ -26,7 +26,7 @@ func (r *run) print() error {
 		lines = append(lines, row(is))
 	}
 	for _, line := range lines {
-		_, _ = fmt.Fprintln(table, strings.Join(line, "\t")) // Flush has the error
+		_, _ = fmt.Fprintln(table, strings.Join(line, "\t")) // reported by Flush
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func row(is result) []string {
 	return line
 }
 
-// also is what a phase cost by the hour, the event or the pool.
+// also returns a phase's cost per hour, event or pool.
 func also(is result, o Options) string {
 	n := float64(is.Events)
 	switch {

@@ -9,20 +9,17 @@ import (
 	"time"
 )
 
-// Virtual time is testing/synctest, and that wants a *testing.T, also in the command
-// that ships. A zero one will do: synctest.Test makes a T of its own below it, for
-// its bubble, and asks the upper one only for its name and whether it is being cleaned
-// up. Running a whole test (testing.MainStart) would give a T too, and would parse the
-// process's arguments and print PASS. Should a future Go want more of a T, every test
-// of this package fails at once.
+// testing/synctest requires a *testing.T, which the shipped command does not have. A zero T works:
+// synctest.Test creates its own T for the bubble and only uses the name and cleanup state of the
+// parent. testing.MainStart would parse the process's arguments and print PASS. If a future Go
+// needs more, all tests of this package fail.
 var noTest = new(testing.T)
 
-// stuck is the longest that a bubble may take in real time.
+// stuck limits a bubble in real time.
 const stuck = 2 * time.Minute
 
-// bubble runs f in virtual time. It returns what f panicked with, how the bubble
-// locked up, or that it does not come to an end; empty if all went well. A bubble that
-// does not end is left behind.
+// bubble runs f in virtual time. It returns a panic, a deadlock or a timeout as text, or "". A
+// bubble that does not end is abandoned.
 func bubble(f func()) string {
 	end := make(chan string, 1)
 	go func() {

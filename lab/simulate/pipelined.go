@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// Pipelined returns the steps of a seed as Schedule does, in a world where many pools of one load
-// balancer change at once, and writes of pools overlap, as far as Azure takes that.
+// Pipelined is Schedule for a world where many pools of one load balancer change at once and pool
+// writes overlap, as far as Azure allows.
 func Pipelined(seed uint64, n int) []scenario.Step {
 	w := newWorld(seed, 1)
 	lines := w.buildPipelined()
@@ -18,7 +18,7 @@ func Pipelined(seed uint64, n int) []scenario.Step {
 	return w.schedule(lines, happens, n)
 }
 
-// buildPipelined spells the steps that make the world.
+// buildPipelined returns the steps that create the world.
 func (w *world) buildPipelined() []string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azure())
@@ -59,8 +59,7 @@ func (w *world) buildPipelined() []string {
 	return []string{text.String()}
 }
 
-// burst has all Services run on other nodes, some of them twice, while something happens to one of
-// the writes, or to the process at any of its calls.
+// burst moves all Services to other nodes, some twice, while a write or the process fails.
 func burst(w *world) []string {
 	there := w.present()
 	if len(there) == 0 {

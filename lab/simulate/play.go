@@ -12,34 +12,34 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// maxRetries is what a world has that does not say otherwise, as in the scenarios' tests.
+// maxRetries is the default of a world, as in the scenario tests.
 const maxRetries = 3
 
-// Outcome is what became of a schedule.
+// Outcome is the result of a schedule.
 type Outcome struct {
-	// Steps are those that could be made. The last one is the one that failed.
+	// Steps are the executed steps, ending with the failed one.
 	Steps []scenario.Step
-	// Traces is what happened at each of them.
+	// Traces are the traces of Steps.
 	Traces []string
-	// Left are the steps that could not be made.
+	// Left are the skipped steps.
 	Left []Left
-	// Check is the name of the check that failed, or "expect", or "lock-up" for a
-	// process that panicked or stands still; empty if all held. How says more.
+	// Check is the failed check, "expect", or "lock-up" after a panic or deadlock; empty if all
+	// held. How has details.
 	Check, How string
-	// Print is a fingerprint of the traces.
+	// Print is a hash of the traces.
 	Print uint64
 }
 
-// Left is a step that could not be made: which of the schedule, counted from 0, and why.
+// Left is a skipped step: its index in the schedule, and the reason.
 type Left struct {
 	At  int
 	Why string
 }
 
-// Failed reports whether a check did not hold.
+// Failed reports whether a check failed.
 func (o Outcome) Failed() bool { return o.Check != "" }
 
-// kind tells failures apart: the check, and what was expected.
+// kind classifies a failure by check and expectation.
 func (o Outcome) kind() string {
 	for _, what := range []string{"not level: it does not exist", "not level", "writes in", "waits"} {
 		if o.Check == "expect" && strings.Contains(o.How, what) {
@@ -49,15 +49,14 @@ func (o Outcome) kind() string {
 	return o.Check
 }
 
-// LockUp is the check that a process neither panics nor stands still.
+// LockUp is the check for panics and deadlocks.
 const LockUp = "lock-up"
 
-// Play makes the steps on a new stage, in a bubble of its own. A step that cannot be
-// made, because it names what is not there, is left out.
+// Play runs the steps on a new stage in a new bubble. It skips steps that name missing objects.
 func Play(steps []scenario.Step) Outcome {
 	var o Outcome
 	if trouble := bubble(func() { o.play(steps) }); trouble != "" {
-		if o.Check == "" { // the bubble may still be at work, so nothing is taken from it
+		if o.Check == "" { // the abandoned bubble may still write to o
 			o = Outcome{Steps: steps, Check: LockUp, How: trouble}
 		}
 		return o
@@ -92,7 +91,7 @@ func (o *Outcome) play(steps []scenario.Step) {
 	}
 }
 
-// note keeps the first check that is broken in err.
+// note records the first failed check.
 func (o *Outcome) note(err error) {
 	if broken, ok := errors.AsType[*scenario.Broken](err); ok {
 		o.Check, o.How = broken.Check, broken.How

@@ -13,29 +13,28 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// world is what a schedule knows of the stage while it is made. It does not look at
-// what happens there.
+// world is the generator's model of the stage. It does not observe the stage.
 type world struct {
 	r        *rand.Rand
 	nodes    int
 	balances []string
-	sub      map[string]string   // the subscription of a load balancer
+	sub      map[string]string   // subscription by load balancer
 	pools    []string            // as LB/NAME
 	services map[string][]string // pools by Service
-	names    []string            // of the Services, in their order
-	owner    map[string]string   // of a pool: its Service, or empty if it is one of nodes
-	placed   map[string]string   // the nodes of a Service
+	names    []string            // of Services, in order
+	owner    map[string]string   // Service by pool; empty for a pool of nodes
+	placed   map[string]string   // nodes by Service
 	term     int                 // of the resource lease, in seconds; 0 if there is none
-	replicas bool                // there are two
-	gone     map[string]bool     // Services, nodes, pools and BackendPools that are away
-	ill      map[string]bool     // nodes that are excluded, and pools that are paused
+	replicas bool                // two replicas
+	gone     map[string]bool     // deleted Services, nodes, pools and BackendPools
+	ill      map[string]bool     // excluded nodes and paused pools
 	foreign  int
-	// heedless is an Azure that does not heed If-Match, of which the fence against a write is
-	// made that was lost and may land yet.
+	// heedless is an Azure that ignores If-Match, which the protection against late writes depends
+	// on.
 	heedless bool
-	// forgetful is an Azure that takes back what was overtaken long after that. What a process has
-	// overtaken that has died since is level for the next one, until a look finds out, and so is a write
-	// whose answer was lost, or whose end nobody knows, which the next one overtakes: such a world has one that lives, and hears.
+	// forgetful is an Azure that reverts superseded writes late. The next process considers writes
+	// superseded by a dead one as in sync until a resync, and so writes with a lost response: in
+	// such a world the process survives and no response is lost.
 	forgetful bool
 }
 
@@ -47,14 +46,14 @@ func newWorld(seed, stream uint64) *world {
 	}
 }
 
-// Schedule returns the steps of a seed: a world, n things that happen to it with time
-// between them, and the end, at which all faults cease and every pool has to be level.
+// Schedule returns the steps of a seed: a world, n events separated by time, and the end, when all
+// faults stop and every pool must get in sync.
 func Schedule(seed uint64, n int) []scenario.Step {
 	w := newWorld(seed, 0)
 	return w.schedule(w.build(), w.choose(), n)
 }
 
-// schedule goes on from the world that lines make.
+// schedule appends random events to the lines that create the world.
 func (w *world) schedule(lines []string, happens chosen, n int) []scenario.Step {
 	for range n {
 		lines = append(lines, w.fair(happens.pick(w)(w))...)
@@ -67,20 +66,20 @@ func (w *world) schedule(lines []string, happens chosen, n int) []scenario.Step 
 		}
 	}
 	lines = append(lines, "clock 20m", "expect calm")
-	if w.r.IntN(2) == 0 { // what only memory knew is lost
+	if w.r.IntN(2) == 0 { // in-memory state is lost
 		lines = append(lines, "restart", "clock 3m", "expect calm")
 	}
 	return parse(lines)
 }
 
-// parse turns what this package wrote into steps.
+// parse parses generated steps.
 func parse(lines []string) []scenario.Step {
 	var steps []scenario.Step
 	for _, text := range lines {
 		first, input, _ := strings.Cut(text, "\n")
 		step, err := scenario.ParseStep(first)
 		if err != nil {
-			panic(err) // a mistake of this package
+			panic(err) // a bug in this package
 		}
 		step.Input = input
 		steps = append(steps, step)
@@ -88,7 +87,7 @@ func parse(lines []string) []scenario.Step {
 	return steps
 }
 
-// build spells the steps that make the world.
+// build returns the steps that create the world.
 func (w *world) build() []string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azure())
@@ -128,7 +127,7 @@ func (w *world) build() []string {
 	for i := 0; i < len(w.pools); {
 		n := min(1+w.r.IntN(5)/4, len(w.pools)-i)
 		if i > 0 && w.r.IntN(8) == 0 {
-			i++ // one of nodes
+			i++ // a pool of nodes
 			continue
 		}
 		name := fmt.Sprintf("s%d", len(w.names)+1)
@@ -149,8 +148,8 @@ func (w *world) build() []string {
 	return lines
 }
 
-// azure spells what Azure does otherwise than assumed. Where it does not heed If-Match less
-// can be promised, so that is seldom.
+// azure returns Azure's deviations from the assumed behavior. Ignoring If-Match is rare, because it
+// weakens the guarantees.
 func (w *world) azure() string {
 	b := behaviour.Drawn(w.r.IntN)
 	if w.r.IntN(3) > 0 {
@@ -163,20 +162,20 @@ func (w *world) azure() string {
 	return " " + b.String()
 }
 
-// fair leaves out what no controller could stand in the world.
+// fair removes steps that no controller could handle in this world.
 func (w *world) fair(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
 		return w.heedless && strings.Contains(line, " late=") || w.forgetful && (ends(line) || strings.HasPrefix(line, "lose-answer") || strings.HasPrefix(line, "fail on=poll"))
 	})
 }
 
-// ends reports whether a step may end the process, or have another lead.
+// ends reports whether a step may end the process or change the leader.
 func ends(line string) bool {
 	verb, _, _ := strings.Cut(line, " ")
 	return line != "restart dead" && slices.Contains([]string{"kill", "restart", "freeze", "thaw", "suspend"}, verb)
 }
 
-// make spells a Service with those of its pools that have a BackendPool.
+// make returns a Service with its pools that have a BackendPool.
 func (w *world) make(service string) string {
 	var pools []string
 	for _, p := range w.services[service] {
@@ -188,7 +187,7 @@ func (w *world) make(service string) string {
 	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), w.placed[service])
 }
 
-// bind spells a BackendPool.
+// bind returns a step that creates a BackendPool.
 func (w *world) bind(pool string) string {
 	if s := w.owner[pool]; s != "" {
 		return fmt.Sprintf("create-backendpool %s service=%s", bare(pool), s)
@@ -196,10 +195,10 @@ func (w *world) bind(pool string) string {
 	return fmt.Sprintf("create-backendpool %s nodes=(%s)", bare(pool), w.someNodes())
 }
 
-// backendPool is how a pool's BackendPool is called among what is gone.
+// backendPool returns the key of a pool's BackendPool in gone.
 func backendPool(pool string) string { return "BackendPool of " + pool }
 
-// addPool spells a pool, with what stands in it before Weir takes it.
+// addPool writes a pool, with optional existing addresses.
 func (w *world) addPool(text *strings.Builder, name string) {
 	if w.r.IntN(8) == 0 {
 		name += "-ipv6"
@@ -215,8 +214,8 @@ func (w *world) addPool(text *strings.Builder, name string) {
 	}
 }
 
-// pause is how long a step is followed by nothing: mostly around the times that the
-// lanes know, sometimes hours, as after a machine was suspended.
+// pause returns the time after a step: mostly near the updater's timeouts, sometimes hours, as
+// after a suspend.
 func (w *world) pause() string {
 	switch n := w.r.IntN(100); {
 	case n < 25:
@@ -231,7 +230,7 @@ func (w *world) pause() string {
 
 func oneOf[T any](w *world, of ...T) T { return of[w.r.IntN(len(of))] }
 
-// bare is a pool's name without its load balancer.
+// bare returns a pool's name without its load balancer.
 func bare(pool string) string {
 	_, name, _ := strings.Cut(pool, "/")
 	return name
@@ -241,7 +240,7 @@ func (w *world) node() string    { return fmt.Sprintf("n%d", 1+w.r.IntN(w.nodes)
 func (w *world) pool() string    { return bare(oneOf(w, w.pools...)) }
 func (w *world) service() string { return oneOf(w, w.names...) }
 
-// someNodes is any number of nodes, none and all included.
+// someNodes returns a random subset of the nodes.
 func (w *world) someNodes() string {
 	var some []string
 	for i := range w.nodes {
@@ -252,19 +251,19 @@ func (w *world) someNodes() string {
 	return strings.Join(some, ", ")
 }
 
-// newForeign is an address that nobody has used yet.
+// newForeign returns an unused address.
 func (w *world) newForeign() string {
 	w.foreign++
 	return fmt.Sprintf("10.9.%d.%d", w.foreign/200, w.foreign%200+1)
 }
 
-// balancer is a pool's load balancer.
+// balancer returns a pool's load balancer.
 func balancer(pool string) string {
 	name, _, _ := strings.Cut(pool, "/")
 	return name
 }
 
-// present returns the Services that are there.
+// present returns the existing Services.
 func (w *world) present() []string {
 	return slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return w.gone[name] })
 }

@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// Script spells an outcome as a scenario file: a sentence, and each step with what
-// happened at it.
+// Script formats an outcome as a scenario file: a comment, and each step with its trace.
 func Script(sentence string, o Outcome) string {
 	var out strings.Builder
 	out.WriteString("# " + strings.ReplaceAll(sentence, "\n", " ") + "\n")
@@ -27,8 +26,7 @@ func Script(sentence string, o Outcome) string {
 	return out.String()
 }
 
-// ParseScript reads the steps of a scenario file, and the line at which each begins. What
-// happened at them is not read.
+// ParseScript parses the steps of a scenario file and their line numbers. It ignores traces.
 func ParseScript(text string) (steps []scenario.Step, lines []int, err error) {
 	var input []string
 	open, trace := false, false // in a step, and below its ----

@@ -8,43 +8,42 @@ import (
 	"time"
 )
 
-// Search says which seeds to play.
+// Search defines the seeds to run.
 type Search struct {
 	First uint64
-	// Seeds is how many; 0 is without end.
+	// Seeds is their number; 0 is unlimited.
 	Seeds int
-	// For ends the search after so much real time; 0 is never.
+	// For limits the search in real time; 0 is unlimited.
 	For time.Duration
-	// Steps is how many things happen in each schedule.
+	// Steps is the number of events per schedule.
 	Steps int
-	// Whole has all of Weir played, as it is wired, on the stage of package cluster.
+	// Whole runs the complete controller on the stage of package cluster.
 	Whole bool
-	// Pipelined has schedules played of many pools that change at once, with writes that overlap.
+	// Pipelined runs schedules with many changing pools and overlapping writes.
 	Pipelined bool
-	// Jobs is how many seeds are played at once.
+	// Jobs is the number of seeds run in parallel.
 	Jobs int
-	// Most ends the search after so many failures; 0 is never.
+	// Most ends the search after this many failures; 0 is unlimited.
 	Most int
-	// Progress, if set, is called after each seed, by one goroutine at a time.
+	// Progress, if set, is called after each seed, never concurrently.
 	Progress func(Tally)
 }
 
-// Tally is how far a search is.
+// Tally is the progress of a search.
 type Tally struct {
-	// Done counts seeds, Steps what was played in them.
+	// Done counts seeds, Steps their executed steps.
 	Done, Steps int
-	// Found are the seeds that failed, in the order in which they were found.
+	// Found are the failed seeds, in order of discovery.
 	Found []Found
 }
 
-// Found is a seed that failed, as it was played.
+// Found is a failed seed.
 type Found struct {
 	Seed    uint64
 	Outcome Outcome
 }
 
-// Run plays the seeds until they, the time or the context end, and returns what it
-// found. A seed that is being played at the end is played to its end.
+// Run runs seeds until they, the time or the context end. It completes the seeds in progress.
 func (s Search) Run(ctx context.Context) Tally {
 	if s.For > 0 {
 		var cancel context.CancelFunc
@@ -57,7 +56,7 @@ func (s Search) Run(ctx context.Context) Tally {
 	go func() {
 		defer close(seeds)
 		for n := 0; s.Seeds == 0 || n < s.Seeds; n++ {
-			if ctx.Err() != nil { // before a worker that waits is asked
+			if ctx.Err() != nil { // select is random if a worker is ready, too
 				return
 			}
 			select {
@@ -79,7 +78,7 @@ func (s Search) Run(ctx context.Context) Tally {
 				tally.Steps += len(o.Steps)
 				if o.Failed() {
 					tally.Found = append(tally.Found, Found{seed, o})
-					if len(tally.Found) == s.Most || o.Check == LockUp { // what hangs still takes its share
+					if len(tally.Found) == s.Most || o.Check == LockUp { // an abandoned bubble still uses CPU
 						enough()
 					}
 				}

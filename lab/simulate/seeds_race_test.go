@@ -4,6 +4,5 @@
 
 package simulate
 
-// seeds are few under the race detector, which makes each of them much slower; the
-// Makefile plays the others without it.
+// seeds is small because of the race detector's overhead; the Makefile runs the others without it.
 const seeds = 200

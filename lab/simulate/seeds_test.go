@@ -4,5 +4,5 @@
 
 package simulate
 
-// seeds are those of TestSeeds.
+// seeds is the number of seeds in TestSeeds.
 const seeds = 2000

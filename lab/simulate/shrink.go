@@ -11,22 +11,21 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// Effort bounds a search for the shortest script: by plays, and by real time.
+// Effort limits shrinking by runs and by real time.
 type Effort struct {
 	Plays int
 	Time  time.Duration
 }
 
-// shrinking is a script that fails, and what may still be spent on a shorter one.
+// shrinking is the shortest failing script so far and the remaining effort.
 type shrinking struct {
 	best  Outcome
 	plays int
 	until time.Time
 }
 
-// Shrink returns the shortest schedule that it finds and that fails the same check: it
-// leaves steps out, then lines of the world, then makes arguments plain. It is the one
-// given if nothing can go.
+// Shrink returns the shortest schedule found that fails the same check, and the number of runs: it
+// removes steps, then lines of the world, then simplifies arguments.
 func Shrink(failed Outcome, effort Effort) (shortest Outcome, plays int) {
 	s := &shrinking{best: failed, until: time.Now().Add(effort.Time)}
 	s.plays = effort.Plays
@@ -50,7 +49,7 @@ func size(steps []scenario.Step) int {
 
 func (s *shrinking) spent() bool { return s.plays <= 0 || time.Now().After(s.until) }
 
-// try plays steps, and keeps them if they fail the same check.
+// try runs steps and keeps them if they fail the same check.
 func (s *shrinking) try(steps []scenario.Step) bool {
 	if s.spent() {
 		return false
@@ -64,20 +63,20 @@ func (s *shrinking) try(steps []scenario.Step) bool {
 	return true
 }
 
-// dropSteps leaves out as many steps as it can, large pieces first. The first step
-// makes the world, and stays.
+// dropSteps removes as many steps as possible, large pieces first. The first step creates the world
+// and is kept.
 func (s *shrinking) dropSteps() {
 	for piece := max(1, len(s.best.Steps)/2); piece >= 1; piece /= 2 {
 		for at := len(s.best.Steps) - piece; at >= 1 && !s.spent(); at -= piece {
 			if at+piece > len(s.best.Steps) {
-				continue // it has become shorter than that
+				continue // shorter by now
 			}
 			s.try(slices.Delete(slices.Clone(s.best.Steps), at, at+piece))
 		}
 	}
 }
 
-// mergeClocks makes one step of two in which time passes.
+// mergeClocks merges consecutive clock steps.
 func (s *shrinking) mergeClocks() {
 	for at := len(s.best.Steps) - 2; at >= 1 && !s.spent(); at-- {
 		if at+1 >= len(s.best.Steps) {
@@ -105,8 +104,7 @@ func clock(d time.Duration) scenario.Step {
 	return scenario.Step{Verb: "clock", Args: []scenario.Arg{{Key: d.String()}}}
 }
 
-// dropLines leaves out lines of the world. A line that another one needs stays, as the
-// world cannot be made without it.
+// dropLines removes lines of the world that no other line needs.
 func (s *shrinking) dropLines() {
 	for at := range s.best.Steps {
 		for line := strings.Count(s.best.Steps[min(at, len(s.best.Steps)-1)].Input, "\n"); line >= 0 && !s.spent(); line-- {
@@ -121,8 +119,8 @@ func (s *shrinking) dropLines() {
 	}
 }
 
-// plainArgs leaves out arguments, and makes those that stay shorter: of a list one
-// value, of a duration or a number the roundest.
+// plainArgs removes arguments, or simplifies them: lists to one value, durations and numbers to
+// round ones.
 func (s *shrinking) plainArgs() {
 	for at := len(s.best.Steps) - 1; at >= 0 && !s.spent(); at-- {
 		if at >= len(s.best.Steps) {
@@ -149,8 +147,7 @@ func (s *shrinking) replace(at int, args []scenario.Arg, input string) bool {
 	return s.try(steps)
 }
 
-// plainer returns what may stand for an argument, the shortest first; nothing at all
-// is the shortest.
+// plainer returns replacements of an argument, shortest first, starting with none.
 func plainer(a scenario.Arg) [][]scenario.Arg {
 	all := [][]scenario.Arg{{}}
 	if len(a.Values) == 0 {
@@ -171,7 +168,7 @@ func plainer(a scenario.Arg) [][]scenario.Arg {
 	return all
 }
 
-// rounder returns shorter spellings of numbers and durations that are near.
+// rounder returns shorter notations of nearby numbers and durations.
 func rounder(text string) []string {
 	var all []string
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
@@ -189,7 +186,7 @@ func rounder(text string) []string {
 	return all
 }
 
-// spell is a duration as people write it: 2m, not 2m0s.
+// spell formats a duration without zero seconds: 2m, not 2m0s.
 func spell(d time.Duration) string {
 	text := d.String()
 	text = strings.TrimSuffix(text, "0s")

@@ -16,10 +16,10 @@ import (
 
 const steps = 40
 
-// No check fails in any of the seeds. One that does is printed as a scenario; give it a
-// name, and keep it in lab/scenario/testdata when it holds.
+// No check fails in any seed. A failure is printed as a scenario: name it, and keep it in
+// lab/scenario/testdata once fixed.
 //
-// With -short it plays the first 200.
+// -short runs the first 200.
 func TestSeeds(t *testing.T) {
 	seeds := seeds
 	if testing.Short() {
@@ -36,7 +36,7 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds, %d steps", tally.Done, tally.Steps)
 }
 
-// The same seed gives the same trace, whatever else the machine does.
+// The same seed gives the same trace on any machine.
 func TestSameSeedSameTrace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -58,7 +58,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 }
 
-// Different seeds differ, and most steps of a schedule can be made.
+// Seeds differ, and most steps are applicable.
 func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -83,8 +83,8 @@ func TestSchedules(t *testing.T) {
 	}
 	for _, v := range scenario.Verbs() {
 		switch v.Name {
-		case "calls", "events", "status", "flows", "delete-lb": // they only show, or end it all
-		case "node-dead": // nothing that the process sees
+		case "calls", "events", "status", "flows", "delete-lb": // output steps, or deletion of the load balancer
+		case "node-dead": // invisible to the process
 		default:
 			if verbs[v.Name] == 0 {
 				t.Errorf("no schedule uses the verb %s", v.Name)
@@ -93,7 +93,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// The page that people read lists the kinds and their weights as they are.
+// The documentation lists the kinds and weights.
 func TestPage(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/reference/simulator.md")
 	if err != nil {
@@ -106,11 +106,10 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// late is a schedule that fails because it asks too early, among much that has nothing
-// to do with it.
+// late is a schedule that fails because of an early request, with much unrelated noise.
 func late(t *testing.T) Outcome {
 	t.Helper()
-	for seed := range uint64(20) { // in some of them s1 is not there, or is paused
+	for seed := range uint64(20) { // s1 may be missing or paused
 		schedule := append(Schedule(seed, 20), parse([]string{"clock 10m", "scale s1 nodes=(n1, n2)", "scale s1 nodes=(n3)", "clock 200ms", "expect level", "clock 1h"})...)
 		if o := Play(schedule); o.Check == "expect" && strings.Contains(schedule[0].Input, "service s1 pools=(a) ") {
 			return o
@@ -120,8 +119,7 @@ func late(t *testing.T) Outcome {
 	return Outcome{}
 }
 
-// What is left of a script that fails is next to nothing, and fails in the same way,
-// also when it is read again from its file.
+// Shrinking leaves a minimal script with the same failure, also after reading it from its file.
 func TestShrink(t *testing.T) {
 	o, plays := Shrink(late(t), Effort{Plays: 2000, Time: time.Minute})
 	script := Script("Too early.", o)
@@ -138,7 +136,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// Little effort gives a longer script, and never one that holds.
+// Limited effort gives a longer script that still fails.
 func TestShrinkEndsEarly(t *testing.T) {
 	failed := late(t)
 	if o, plays := Shrink(failed, Effort{Plays: 3, Time: time.Minute}); plays > 3 || o.Check != failed.Check {
@@ -166,8 +164,7 @@ func TestScriptsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// A process that panics or stands still is a failure like any other, and ends no more
-// than its bubble.
+// A panic or deadlock is a failure of its bubble only.
 func TestLockUp(t *testing.T) {
 	if got := bubble(func() { panic("at the wrong time") }); got != "panic: at the wrong time" {
 		t.Errorf("a panic: %q", got)
@@ -180,7 +177,7 @@ func TestLockUp(t *testing.T) {
 	}
 }
 
-// A search that is interrupted says what it has done.
+// An interrupted search returns its progress.
 func TestSearchEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tally := Search{First: 1, Jobs: 2, Steps: 3, Progress: func(now Tally) {

@@ -6,17 +6,16 @@ import (
 	"fmt"
 )
 
-// happening is a kind of what happens: how often it comes among the others, and the steps
-// of it; none if it would make no sense now.
+// happening is a kind of event: its weight, and its steps; none if it is not applicable now.
 type happening struct {
 	name   string
 	weight int
-	does   string // for people
+	does   string // description
 	text   func(w *world) []string
 }
 
-// happenings are all kinds. Changes of the cluster are a good third: a fault shows only
-// in what is done meanwhile.
+// happenings returns all kinds. About a third are cluster changes: faults matter only during
+// changes.
 func happenings() []happening {
 	return []happening{
 		{"scale", 26, "endpoints of one Service, or of all, run on other nodes", scale},
@@ -70,14 +69,13 @@ func happenings() []happening {
 	}
 }
 
-// one is a single step.
+// one returns a single step.
 func one(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
 
-// chosen are the happenings of one schedule.
+// chosen are the kinds of one schedule.
 type chosen []happening
 
-// choose leaves out a third of the kinds, other ones for each seed, so that what is
-// left comes often and together.
+// choose omits a random third of the kinds, so that the others occur often and together.
 func (w *world) choose() chosen {
 	var all chosen
 	for _, h := range happenings() {

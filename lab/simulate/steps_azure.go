@@ -4,13 +4,13 @@ package simulate
 
 import "fmt"
 
-// The steps that Azure and other writers make.
+// Steps of Azure and other writers.
 
 func (w *world) times() int { return 1 + w.r.IntN(3) }
 
 func (w *world) on() string { return oneOf(w, "GET", "PUT", "any") }
 
-// target is a pool, or sometimes a whole load balancer.
+// target returns a pool, or sometimes a whole load balancer.
 func (w *world) target() string {
 	if w.r.IntN(4) == 0 {
 		return "whole=" + oneOf(w, w.balances...)
@@ -18,7 +18,7 @@ func (w *world) target() string {
 	return "pool=" + w.pool()
 }
 
-// throttle has Azure answer 429: for one pool, a load balancer's lock, or a quota.
+// throttle makes Azure answer 429: for one pool, a load balancer's lock, or a quota.
 func throttle(w *world) []string {
 	text := fmt.Sprintf("throttle on=%s %s", w.on(), w.target())
 	switch w.r.IntN(3) {
@@ -33,11 +33,10 @@ func throttle(w *world) []string {
 	return one("%s times=%d", text, w.times())
 }
 
-// parksAlone is the code of a 429 that closes no gate.
+// parksAlone is a 429 that throttles a single pool only.
 const parksAlone = "RetryableError/ReferencedResourceNotProvisioned"
 
-// otherWriter changes a pool: what it adds is its own, what it takes is ours; so is what it
-// sets Down, or not.
+// otherWriter changes a pool: it adds a foreign address, or removes or sets Down a managed one.
 func otherWriter(w *world) []string {
 	switch w.r.IntN(6) {
 	case 0, 1:
@@ -58,7 +57,7 @@ func loseAnswer(w *world) []string {
 	return one("lose-answer on=%s %s times=%d", w.on(), w.target(), w.times())
 }
 
-// fail has Azure refuse a request, end an accepted write badly, or lose track of it.
+// fail rejects requests, fails an accepted write, or fails polls.
 func fail(w *world) []string {
 	switch w.r.IntN(3) {
 	case 0:
@@ -71,7 +70,7 @@ func fail(w *world) []string {
 }
 
 func slow(w *world) []string {
-	if w.r.IntN(6) == 0 { // as if the connection were dead
+	if w.r.IntN(6) == 0 { // like a dead connection
 		return one("slow on=%s pool=%s by=30m times=1", w.on(), w.pool())
 	}
 	return one("slow on=%s %s by=%dms times=%d", w.on(), w.target(), 100+w.r.IntN(20_000), w.times())
@@ -81,7 +80,7 @@ func unreachable(w *world) []string {
 	return one("unreachable %s%s for=%ds", oneOf(w, "refused", "silent"), oneOf(w, "", " lb="+oneOf(w, w.balances...)), 1+w.r.IntN(oneOf(w, 30, 600)))
 }
 
-// remove deletes a pool in Azure, or makes it again, empty but for what is foreign.
+// remove deletes a pool in Azure, or recreates it with only foreign addresses.
 func remove(w *world) []string {
 	at := oneOf(w, w.pools...)
 	return turn(w.gone, at, "delete-pool "+bare(at), fmt.Sprintf("cluster\npool %s foreign=(%s)", at, w.newForeign()))

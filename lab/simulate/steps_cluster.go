@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The steps that change the cluster and the process.
+// Steps of the cluster and the process.
 
 func scale(w *world) []string {
 	there := w.present()
@@ -21,7 +21,7 @@ func scale(w *world) []string {
 	return one("%s", w.scale(names, w.someNodes()))
 }
 
-// scale spells that Services run on these nodes from now on.
+// scale returns a step that moves Services to these nodes.
 func (w *world) scale(services []string, nodes string) string {
 	for _, s := range services {
 		w.placed[s] = nodes
@@ -29,7 +29,7 @@ func (w *world) scale(services []string, nodes string) string {
 	return fmt.Sprintf("scale %s nodes=(%s)", strings.Join(services, " "), nodes)
 }
 
-// turn has something be so that is not, or end it, and returns which of two texts says it.
+// turn toggles a state and returns the step for it.
 func turn(is map[string]bool, what, begin, end string) []string {
 	is[what] = !is[what]
 	if is[what] {
@@ -48,7 +48,7 @@ func exclude(w *world) []string {
 	return turn(w.ill, n, "exclude "+n, "exclude "+n+" end")
 }
 
-// taint has one node leave, or several together, or one that cannot make up its mind.
+// taint taints one node, several together, or one repeatedly.
 func taint(w *world) []string {
 	switch n := w.node(); w.r.IntN(5) {
 	case 0:
@@ -77,7 +77,7 @@ func selectNodes(w *world) []string {
 	return one("select %s nodes=(%s)", bare(oneOf(w, ofNodes...)), w.someNodes())
 }
 
-// service deletes a Service, or makes it again.
+// service deletes a Service, or recreates it.
 func service(w *world) []string {
 	name := w.service()
 	if w.gone[name] = !w.gone[name]; w.gone[name] {
@@ -86,7 +86,7 @@ func service(w *world) []string {
 	return one("cluster\n%s", w.make(name))
 }
 
-// remake deletes a BackendPool, or makes it again.
+// remake deletes a BackendPool, or recreates it.
 func remake(w *world) []string {
 	p := oneOf(w, w.pools...)
 	w.ill[p] = w.ill[p] && w.gone[backendPool(p)] // a new one is not paused
@@ -98,7 +98,7 @@ func pauseOrEnd(w *world) []string {
 	return turn(w.ill, p, "pause "+bare(p), "pause "+bare(p)+" end")
 }
 
-// kill ends the process at any boundary, or starts the next.
+// kill ends the process at a call, or starts the next one.
 func kill(w *world) []string {
 	at := oneOf(w, "any", "any", "PUT", "poll", "result", "record", "report")
 	return one("%s", oneOf(w, "restart", "restart", "restart dead", "kill", "kill leader",

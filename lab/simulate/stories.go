@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// The steps that belong together: each of them alone would hardly ever meet the others at
-// the right moment.
+// Sequences of steps that would rarely coincide at random.
 
-// served returns a Service that is there and one of its pools that has a BackendPool;
-// empty if the one that was drawn has none.
+// served returns an existing Service and one of its pools with a BackendPool; empty if the drawn
+// Service has none.
 func (w *world) served() (service, pool string) {
 	service = w.service()
 	for _, p := range w.services[service] {
@@ -23,8 +22,8 @@ func (w *world) served() (service, pool string) {
 	return "", ""
 }
 
-// takenBack loses a write that lands later, and takes its change back before it is tried
-// again, with or without another process.
+// takenBack delays a write and reverts its change before the retry, with or without a process
+// restart.
 func takenBack(w *world) []string {
 	service, pool := w.served()
 	if service == "" {
@@ -32,7 +31,7 @@ func takenBack(w *world) []string {
 	}
 	before := w.placed[service]
 	lines := []string{fmt.Sprintf("lose-answer late=%ds pool=%s", 32+w.r.IntN(50), bare(pool))}
-	if w.r.IntN(2) == 0 { // the SDK sends it again, and that is refused
+	if w.r.IntN(2) == 0 { // the SDK's retry is rejected
 		lines[0] += " status=504"
 		lines = append(lines, fmt.Sprintf("throttle on=PUT pool=%s code=%s times=1", bare(pool), parksAlone))
 	}
@@ -43,7 +42,7 @@ func takenBack(w *world) []string {
 	return append(lines, w.scale([]string{service}, before))
 }
 
-// meanwhile has somebody else write a pool while a write of ours is under way there.
+// meanwhile writes a pool as another client during a write.
 func meanwhile(w *world) []string {
 	service, pool := w.served()
 	if service == "" {
@@ -63,7 +62,7 @@ func meanwhile(w *world) []string {
 	return append(lines, fmt.Sprintf("conflict pool=%s remove=%s", bare(pool), w.node()))
 }
 
-// parked has Azure ask for patience with one pool, and something else change meanwhile.
+// parked throttles one pool and changes something else before the retry.
 func parked(w *world) []string {
 	service, pool := w.served()
 	if service == "" {
@@ -84,7 +83,7 @@ func parked(w *world) []string {
 		w.gone[backendPool(pool)] = true
 	case 3:
 		lines = append(lines, "restart", w.scale([]string{service}, w.someNodes()))
-	case 4: // until its budget is spent, if it has none
+	case 4: // until the retries are exhausted, if there are none
 		lines = append(lines, "clock 35s", w.scale([]string{service}, w.someNodes()))
 	default:
 		if others := w.neighbours(pool); len(others) > 0 {
@@ -94,16 +93,15 @@ func parked(w *world) []string {
 	return lines
 }
 
-// neighbours returns the Services that are there and have pools on the load balancer of a
-// pool, its own one left out.
+// neighbours returns the other existing Services with pools on the same load balancer.
 func (w *world) neighbours(pool string) []string {
 	return slices.DeleteFunc(w.present(), func(s string) bool {
 		return s == w.owner[pool] || !slices.ContainsFunc(w.services[s], func(p string) bool { return balancer(p) == balancer(pool) })
 	})
 }
 
-// apart returns two Services with a pool of each, whose load balancers share a subscription
-// and no lane; ok is false if the ones that were drawn do not.
+// apart returns two Services with a pool each on different load balancers of one subscription; ok
+// is false if the drawn ones are not.
 func (w *world) apart() (services, pools [2]string, ok bool) {
 	services[0], pools[0] = w.served()
 	for range w.names {
@@ -116,8 +114,8 @@ func (w *world) apart() (services, pools [2]string, ok bool) {
 	return services, pools, false
 }
 
-// behindALock has a quota be used up by one load balancer while the lane of another one of
-// the same subscription is in other hands, for a moment or longer, with a change behind it.
+// behindALock exhausts a quota while another load balancer of the subscription is locked with a
+// change waiting.
 func behindALock(w *world) []string {
 	services, pools, ok := w.apart()
 	if !ok {
@@ -136,8 +134,8 @@ func behindALock(w *world) []string {
 	}
 }
 
-// twoAnswers has two lanes use up one quota at once. Azure names a time to each, and the one
-// that is answered last is asked for less patience.
+// twoAnswers exhausts a quota from two load balancers at once. The last response has the shorter
+// Retry-After.
 func twoAnswers(w *world) []string {
 	services, pools, ok := w.apart()
 	if !ok {
@@ -153,8 +151,7 @@ func twoAnswers(w *world) []string {
 	}
 }
 
-// orphan has the process of a write go, which then fails in the end. The next process finds
-// it under way.
+// orphan restarts the process during a write that then fails.
 func orphan(w *world) []string {
 	service, pool := w.served()
 	if service == "" {
@@ -168,8 +165,8 @@ func orphan(w *world) []string {
 	}
 }
 
-// turnEnds has a write last for more than a minute, which is a turn with the lease, and meet
-// a quota in the end; another lane waits for its turn by then.
+// turnEnds makes a write outlast a minute, its turn with the lease, and then hit a quota while
+// another load balancer waits.
 func turnEnds(w *world) []string {
 	services, pools, ok := w.apart()
 	if !ok || w.term == 0 {
@@ -183,8 +180,7 @@ func turnEnds(w *world) []string {
 	}
 }
 
-// busy has the pools of one load balancer change faster than Azure writes them. One of
-// them has to be tried again, and that must not wait for the end of it.
+// busy changes pools of one load balancer faster than Azure writes. A retry must not starve.
 func busy(w *world) []string {
 	service, pool := w.served()
 	if service == "" {

@@ -4,8 +4,8 @@ package simulate
 
 import "fmt"
 
-// frozen has the leader stand still in the middle of an attempt. The lease lasts 15 s, and
-// the fence closes after 10 s; another leads within 17 s.
+// frozen freezes the leader during an attempt. The lease lasts 15 s, the fence closes after 10 s,
+// and another replica leads within 17 s.
 func frozen(w *world) []string {
 	service, pool := w.served()
 	if service == "" || !w.replicas {
@@ -16,7 +16,7 @@ func frozen(w *world) []string {
 		fmt.Sprintf("clock %dms", 250+w.r.IntN(oneOf(w, 150, 3000))),
 		"freeze",
 	}
-	if w.r.IntN(3) == 0 { // what has left before arrives
+	if w.r.IntN(3) == 0 { // a request in flight arrives
 		lines = append([]string{fmt.Sprintf("lose-answer late=%ds pool=%s times=1", 1+w.r.IntN(30), bare(pool))}, lines...)
 	}
 	for range 1 + w.r.IntN(3) {

@@ -4,10 +4,10 @@ package simulate
 
 import "fmt"
 
-// The stories of the resource lease.
+// Sequences of the resource lease.
 
-// leaseEnds has the lease end in the middle of an attempt: somebody else takes it, it is not
-// renewed, or the machine is suspended, also while the lease is asked for.
+// leaseEnds ends the lease during an attempt: another client takes it, renewal fails, or the
+// machine is suspended.
 func leaseEnds(w *world) []string {
 	service, pool := w.served()
 	if service == "" || w.term == 0 {
@@ -31,8 +31,7 @@ func leaseEnds(w *world) []string {
 	return append(lines, suspend)
 }
 
-// quarrel has somebody else take the lease by force, again and again for as long as it takes
-// to look at all pools, and an address of ours with it.
+// quarrel repeatedly steals the lease for a full resync, and removes a managed address.
 func quarrel(w *world) []string {
 	service, pool := w.served()
 	if service == "" || w.term == 0 {

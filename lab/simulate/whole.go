@@ -8,16 +8,16 @@ import (
 	"weir.dev/weir/lab/cluster"
 )
 
-// WholeCheck is the check of a seed that all of Weir was played with.
+// WholeCheck is the check for runs of the complete controller.
 const WholeCheck = "whole"
 
-// PlayWhole plays a seed with all of Weir, as it is wired, in a bubble of its own. The log says
-// what happened, and is empty for a bubble that does not end.
+// PlayWhole runs a seed with the complete controller in a new bubble. The log is empty if the
+// bubble does not end.
 func PlayWhole(seed uint64, steps int) (o Outcome, log string) {
 	var err error
 	var told string
 	if trouble := bubble(func() { told, err = cluster.Play(cluster.Draw(seed, steps), synctest.Wait) }); trouble != "" {
-		return Outcome{Check: LockUp, How: trouble}, "" // the bubble may still be at work, so nothing is taken from it
+		return Outcome{Check: LockUp, How: trouble}, "" // the abandoned bubble may still write to it
 	}
 	if err != nil {
 		o.Check, o.How = WholeCheck, err.Error()
@@ -25,7 +25,7 @@ func PlayWhole(seed uint64, steps int) (o Outcome, log string) {
 	return o, told
 }
 
-// Play plays a seed of the search.
+// Play runs a seed of the search.
 func (s Search) Play(seed uint64) Outcome {
 	if s.Pipelined {
 		return Play(Pipelined(seed, s.Steps))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema checks request bodies against the properties of Azure's OpenAPI.
+// Package schema checks request bodies against Azure's OpenAPI specification.
 //
-// properties.tsv names every property of the resources that Weir writes, with its flags, its
-// values and the first api-version that has it; the header names the source. Embedded resources
-// are cut off there, so a property without children accepts any value.
+// properties.tsv lists every property of the resources that Weir writes, with flags, allowed values
+// and the first api-version; its header names the source. It does not descend into embedded
+// resources, so a property without children accepts any value.
 package schema
 
 import (
@@ -28,10 +28,10 @@ const (
 	ReadOnly Fault = "read-only" // only Azure sets it
 	Value    Fault = "value"     // not one of the values, or not the JSON type
 	Required Fault = "required"  // missing
-	Newer    Fault = "newer"     // a later api-version than the request's introduced it
+	Newer    Fault = "newer"     // introduced by a later api-version
 )
 
-// Violation is one property of a request body that breaks the schema.
+// Violation is one property of a request body that violates the schema.
 type Violation struct {
 	// Type is the resource type, Property the path in the body with [] for list items.
 	Type, Property string
@@ -40,7 +40,7 @@ type Violation struct {
 	Detail string
 }
 
-// String returns the violation without its detail: the key of allowlists.
+// String returns the violation without its detail, the key of allowlists.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s %s: %s", v.Type, v.Property, v.Fault)
 }
@@ -50,7 +50,7 @@ type property struct {
 	readOnly, required bool
 	values             []string
 	since              string
-	latest             string // since of itself and of all below
+	latest             string // maximum of since here and below
 	list               bool
 	children           map[string]*property
 }
@@ -105,24 +105,24 @@ func (p *property) child(name string) *property {
 // Knows reports whether the table has the resource type.
 func Knows(resourceType string) bool { return schemas()[strings.ToLower(resourceType)] != nil }
 
-// accepted has the read-only properties that Azure accepts when a client sends back what it read.
-// Evidence: a load balancer is repaired by a PUT of what its GET shows (documented), and a recorded
-// PUT of a private endpoint connection carries its id. Azure's answers to a pool of interfaces
-// (DuplicateIpConfigurationReferenceOnBackendAddressPool) show that it reads the interface of an
-// address, which alone identifies the address.
+// accepted lists read-only properties that Azure accepts when a client sends back what it read.
+// Evidence: repairing a load balancer by a PUT of its GET is documented, and a recorded PUT of a
+// private endpoint connection has its id. DuplicateIpConfigurationReferenceOnBackendAddressPool
+// shows that Azure evaluates the network interface of an address, the only thing that identifies
+// the address.
 var accepted = []string{
 	"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
 	"properties.backendAddressPools[].properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
 }
 
-// Accepted returns the read-only properties that are no violation.
+// Accepted returns the read-only properties that are not violations.
 func Accepted() []string { return slices.Clone(accepted) }
 
-// missingInPatch has the properties that the PATCH model of a scale set lacks and the PUT model has.
+// missingInPatch lists properties in the PUT model of a scale set but not in its PATCH model.
 var missingInPatch = []string{"publicIPAddressConfiguration.sku", "publicIPAddressConfiguration.properties.ipTags", "publicIPAddressConfiguration.properties.publicIPAddressVersion"}
 
-// Check returns the violations of a PUT or PATCH body, in the order of their paths. A resource type
-// that the table lacks has none.
+// Check returns the violations of a PUT or PATCH body, sorted by path. Unknown resource types have
+// none.
 func Check(resourceType, version string, patch bool, body map[string]any) []Violation {
 	p := schemas()[strings.ToLower(resourceType)]
 	if p == nil {
@@ -136,7 +136,7 @@ func Check(resourceType, version string, patch bool, body map[string]any) []Viol
 	return c.found
 }
 
-// NewerThan returns the first property of a body that a later api-version introduced.
+// NewerThan returns the first property introduced by a later api-version.
 func NewerThan(resourceType, version string, body map[string]any) (Violation, bool) {
 	for _, p := range newer(resourceType, version) {
 		if has(body, p.steps) {
@@ -146,8 +146,7 @@ func NewerThan(resourceType, version string, body map[string]any) (Violation, bo
 	return Violation{}, false
 }
 
-// WithoutNewer returns a body without the properties that a later api-version introduced. The body
-// itself does not change.
+// WithoutNewer returns a copy of the body without properties introduced by a later api-version.
 func WithoutNewer(resourceType, version string, body any) any {
 	for _, p := range newer(resourceType, version) {
 		body = remove(body, p.steps)
@@ -155,8 +154,7 @@ func WithoutNewer(resourceType, version string, body any) any {
 	return body
 }
 
-// KeepNewer returns after with the newer properties that before has; items of lists are found by
-// name.
+// KeepNewer returns after with the newer properties of before; list items are matched by name.
 func KeepNewer(resourceType, version string, before, after any) any {
 	for _, p := range newer(resourceType, version) {
 		after = keep(before, after, p.steps)
@@ -169,7 +167,7 @@ type newerProperty struct {
 	steps       []string
 }
 
-// newer returns the properties that a later api-version introduced, without those below others of them.
+// newer returns the topmost properties introduced by a later api-version.
 func newer(resourceType, version string) []newerProperty {
 	p := schemas()[strings.ToLower(resourceType)]
 	if p == nil || p.latest <= version {
@@ -184,7 +182,7 @@ func newer(resourceType, version string) []newerProperty {
 	return all
 }
 
-// newerThan caches newer: a type and a version have few properties, and each answer needs them.
+// newerThan caches newer, which every response needs.
 var newerThan sync.Map
 
 func (p *property) newer(path, version string, all []newerProperty) []newerProperty {
@@ -280,7 +278,7 @@ func sameItem(a, b any) bool {
 	return name != "" && strings.EqualFold(name, other)
 }
 
-// Writable returns a body without the properties that only Azure sets. The body itself does not change.
+// Writable returns a copy of the body without read-only properties.
 func Writable(resourceType string, body map[string]any) map[string]any {
 	p := schemas()[strings.ToLower(resourceType)]
 	if p == nil {
@@ -319,8 +317,8 @@ func (p *property) writable(path string, body map[string]any) map[string]any {
 	return next
 }
 
-// Example returns a body with every property that a client may set. Lists have one item. A property
-// without known values gets what leaf returns for its path.
+// Example returns a body with every writable property. Lists have one item. leaf returns the value
+// of a property without known values.
 func Example(resourceType string, leaf func(path string) any) map[string]any {
 	p := schemas()[strings.ToLower(resourceType)]
 	if p == nil {
@@ -329,7 +327,7 @@ func Example(resourceType string, leaf func(path string) any) map[string]any {
 	return p.example("", false, leaf)
 }
 
-// Shown returns a body with every property, also those that only Azure sets, as Example does.
+// Shown is Example with read-only properties.
 func Shown(resourceType string, leaf func(path string) any) map[string]any {
 	p := schemas()[strings.ToLower(resourceType)]
 	if p == nil {
@@ -379,7 +377,7 @@ func (c *check) object(path string, p *property, body map[string]any) {
 			c.add(at, Unknown, "")
 		case c.isMissingInPatch(at):
 			c.add(at, Unknown, "in a PATCH")
-		case body[name] == nil: // as if it were absent
+		case body[name] == nil: // equals absent
 		case child.readOnly && slices.Contains(accepted, at):
 		case child.readOnly:
 			c.add(at, ReadOnly, fmt.Sprint(body[name]))
@@ -391,7 +389,7 @@ func (c *check) object(path string, p *property, body map[string]any) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.children)) {
 		child := p.children[name]
-		// The URL has the name of the resource itself.
+		// The resource's own name is in the URL.
 		if child.required && !child.readOnly && !c.patch && body[name] == nil && (path != "" || name != "name") {
 			c.add(strings.TrimPrefix(path+"."+name, "."), Required, "")
 		}

@@ -79,7 +79,7 @@ func stripSet(s string) string {
 	return strings.ReplaceAll(s, "properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations[].properties.ipConfigurations[].properties.", "")
 }
 
-// The read-only properties that are accepted are these; each needs evidence.
+// Every accepted read-only property needs evidence.
 func TestAccepted(t *testing.T) {
 	want := []string{
 		"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
@@ -90,7 +90,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// What Example makes breaks nothing with the newest api-version, and Writable leaves nothing that does.
+// Example satisfies the newest api-version, and Writable removes all violations.
 func TestExampleAndWritable(t *testing.T) {
 	leaf := func(string) any { return "x" }
 	for _, resourceType := range []string{balancer, pool, set, "Microsoft.Network/publicIPAddresses", "Microsoft.Network/networkSecurityGroups"} {
