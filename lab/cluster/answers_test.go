@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// One wrong answer to one request, whichever: what endpoints, a Service that comes and one that goes ask for is in
-// Azure all the same, long before drift is looked for. A deletion that says there is nothing is believed.
+// One wrong response to any request does not keep endpoint changes and new or deleted Services from
+// reaching Azure well before the next drift read. A 404 to a deletion is trusted.
 func TestOneWrongAnswer(t *testing.T) {
 	local := func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }
 	for _, kind := range []string{"put", "get", "list", "poll", "delete"} {
@@ -41,7 +41,8 @@ func TestOneWrongAnswer(t *testing.T) {
 	}
 }
 
-// A security group that is not there while a Service leaves, and is again, lets nobody in for it once it is written.
+// If the security group is missing while a Service is deleted and then returns, it allows no
+// traffic for it after the next write.
 func TestASecurityGroupThatIsNotThereForAMoment(t *testing.T) {
 	stage(t, Options{Configure: rarely}, func(s *Stage) {
 		must(s.AddNode(0))

@@ -18,12 +18,12 @@ import (
 
 const someSubscription = "11111111-1111-1111-1111-111111111111"
 
-// badLink is a value that an annotation cannot have.
+// badLink is an invalid annotation value.
 type badLink struct {
-	field string // what follows azure-pls- in the name of the annotation
+	field string // annotation name after azure-pls-
 	value string
-	shown string // what of the value an event shows; empty is all
-	want  string // a part of what it says is wanted
+	shown string // part of the value shown in the event; empty: all
+	want  string // part of the hint
 }
 
 var badLinks = []badLink{
@@ -48,17 +48,17 @@ var badLinks = []badLink{
 	{"auto-approval", someSubscription, "", "azure-pls-visibility has, too"},
 }
 
-// publishes has a Service ask for a Private Link Service.
+// publishes makes a Service request a Private Link Service.
 func publishes(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-create", "true") }
 
-// opensSubnets has pools hold interfaces, and subnets opened for Private Link Services.
+// opensSubnets configures pools of interfaces, and subnets that allow Private Link Services.
 func opensSubnets(c *config.Config) {
 	ofInterfaces(c)
 	c.DisableSubnetPolicies = true
 }
 
-// Each bad value of each annotation is one event, with the annotation, the value and what is wanted; nothing
-// is written for a Service that comes with it, nor for one that is published.
+// Each invalid annotation value causes one event with annotation, value and hint; nothing is
+// written for a new or an already published Service.
 func TestABadValueIsOneEvent(t *testing.T) {
 	for _, bad := range badLinks {
 		t.Run(bad.field+" "+bad.value[:min(len(bad.value), 20)], func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestABadValueIsOneEvent(t *testing.T) {
 				}
 				must(s.ChangeService("shop/web", spoil))
 				must(s.AddService("shop/api", spoil))
-				for _, name := range []string{"shop/web", "shop/api"} { // it is looked at again
+				for _, name := range []string{"shop/web", "shop/api"} { // reconciled again
 					s.Pass(30 * time.Minute)
 					must(s.ChangeService(name, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 8080 }))
 				}
@@ -93,8 +93,7 @@ func TestABadValueIsOneEvent(t *testing.T) {
 	}
 }
 
-// refusedOnce wants one event about a Service beside those that it has had, which says what is wrong with
-// an annotation.
+// refusedOnce requires exactly one new event, which names the invalid annotation.
 func (s *Stage) refusedOnce(name string, had int, bad badLink) error {
 	events := s.eventsOf(name)
 	begins := fmt.Sprintf("Error syncing load balancer: %sazure-pls-%s is %q: ", annotation, bad.field, cmp.Or(bad.shown, bad.value))
@@ -112,7 +111,7 @@ func (s *Stage) refusedOnce(name string, had int, bad badLink) error {
 	return nil
 }
 
-// eventsOf are those about a Service.
+// eventsOf returns the events of a Service.
 func (s *Stage) eventsOf(name string) []corev1.Event {
 	f, err := s.facts()
 	must(err)
@@ -125,7 +124,7 @@ func (s *Stage) eventsOf(name string) []corev1.Event {
 	return all
 }
 
-// azureWrites are the requests that would change something in Azure.
+// azureWrites returns the write requests to Azure.
 func (s *Stage) azureWrites() []string {
 	var all []string
 	for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Method != http.MethodGet }) {

@@ -14,18 +14,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// basicService is a Service that a Basic load balancer serves, with its addresses there.
+// basicService is a Service on a Basic load balancer.
 type basicService struct {
 	key      string
 	internal bool
-	method   string // how the public IP, or the private address, is allocated
-	dual     bool   // of both families
-	brought  string // the public IP that people brought; who brings the same one shares it
+	method   string // allocation method of the public IP or private address
+	dual     bool   // dual-stack
+	brought  string // public IP provided by a user; Services with the same one share it
 	port     int32  // zero is 80
-	on       string // the load balancer that it asks for; empty is none
+	on       string // requested load balancer; empty: none
 }
 
-// basics are those of each story: public and private addresses, Dynamic and Static.
+// basics returns public and private, Dynamic and Static Services.
 func basics() []basicService {
 	return []basicService{
 		{key: "shop/web", method: "Dynamic"}, {key: "shop/api", method: "Static"}, {key: "blog/web", method: "Dynamic"},
@@ -42,7 +42,7 @@ func (b basicService) balancer() string {
 	return name
 }
 
-// edit is what the Service asks for.
+// edit applies the spec to a Service.
 func (b basicService) edit(svc *corev1.Service) {
 	if b.internal {
 		setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
@@ -56,7 +56,8 @@ func (b basicService) edit(svc *corev1.Service) {
 	}
 }
 
-// basicAddress is that of one of some Services: of the first one with the same public IP, if people brought it.
+// basicAddress returns the address of the n-th Service, which is that of the first one with the
+// same user-provided public IP.
 func basicAddress(of []basicService, n int, family corev1.IPFamily) string {
 	b := of[n]
 	if b.brought != "" {
@@ -73,8 +74,8 @@ func basicAddress(of []basicService, n int, family corev1.IPFamily) string {
 	return fmt.Sprintf("198.18.9.%d", 10+n)
 }
 
-// addBasic makes the Services, and load balancers of SKU Basic as the Azure cloud provider has left them, with
-// the machines of these nodes behind them.
+// addBasic creates the Services and Basic load balancers as cloud-provider-azure leaves them, with
+// the machines of the given nodes.
 func (s *Stage) addBasic(nodes ...int) error {
 	pools, err := s.addBasicBalancers(basics())
 	if err != nil {
@@ -88,17 +89,19 @@ func (s *Stage) addBasic(nodes ...int) error {
 	return s.behind(append(pools, idOf(outboundPool)), nodes)
 }
 
-// basicBalancer is a Basic load balancer that is being made.
+// basicBalancer is a Basic load balancer under construction.
 type basicBalancer struct {
 	at               string
 	frontends, rules []any
 	pools            map[string]bool
-	brought          map[string]string // the frontends of public IPs that people brought
+	brought          map[string]string // frontends of user-provided public IPs
 }
 
-// addBasicBalancers makes the Services, and the load balancers with a rule for each, and returns their pools.
+// addBasicBalancers creates the Services and load balancers with one rule each and returns the
+// pools.
 //
-// The subnet of the machines has the security group: without one nothing would reach them once all is Standard.
+// The machines' subnet has the security group, which Standard load balancers need for inbound
+// traffic.
 func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 	all := map[string]*basicBalancer{}
 	if err := s.guards(idOf(securityGroup)); err != nil {
@@ -147,7 +150,7 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 	return pools, nil
 }
 
-// guards has the subnet of the machines have a security group; nil is none.
+// guards sets the security group of the machines' subnet; nil removes it.
 func (s *Stage) guards(group any) error {
 	return s.patch(vnetID, func(_, properties map[string]any) {
 		for _, subnet := range properties["subnets"].([]any) {
@@ -156,13 +159,13 @@ func (s *Stage) guards(group any) error {
 	})
 }
 
-// addBasicFrontend adds a frontend of a Service, with its public IP if it has one, and the rule.
+// addBasicFrontend adds a Service's frontend, public IP if any, and rule.
 func (s *Stage) addBasicFrontend(to *basicBalancer, b basicService, svc *corev1.Service, family corev1.IPFamily, ip string) error {
 	end := suffix(svc, family)
 	name, pool := owner(svc)+end, clusterName+end
 	switch first := to.brought[b.brought+end]; {
 	case b.brought != "" && first != "" && end == "":
-		name = first // it is shared
+		name = first // shared
 	case b.internal:
 		to.frontends = append(to.frontends, map[string]any{"name": name, "properties": map[string]any{
 			"subnet": idOf(vnetID + "/subnets/nodes"), "privateIPAllocationMethod": b.method, "privateIPAddress": ip, "privateIPAddressVersion": string(family),
@@ -190,7 +193,7 @@ func (s *Stage) addBasicFrontend(to *basicBalancer, b basicService, svc *corev1.
 	return nil
 }
 
-// patch has a resource be another in Azure.
+// patch edits a resource in Azure.
 func (s *Stage) patch(id string, edit func(body, properties map[string]any)) error {
 	raw, _ := s.emu.Get(id)
 	var body map[string]any
@@ -203,7 +206,8 @@ func (s *Stage) patch(id string, edit func(body, properties map[string]any)) err
 
 func idOf(id string) map[string]any { return map[string]any{"id": id} }
 
-// inPools is the network of a machine that is in these pools alone, each address in those of its family.
+// inPools returns the network profile of a machine in exactly these pools, each address in those of
+// its family.
 func inPools(pools []any, v4, v6 string) map[string]any {
 	p := profile(v4, v6)
 	for _, of := range p["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"].([]any) {
@@ -217,7 +221,7 @@ func inPools(pools []any, v4, v6 string) map[string]any {
 	return p
 }
 
-// behind has the machines of nodes, and the models of their scale sets, be in these pools alone.
+// behind puts the nodes' machines and the models of their scale sets into exactly these pools.
 func (s *Stage) behind(pools []any, nodes []int) error {
 	for _, n := range nodes {
 		v4, v6 := addressesOf(n)
@@ -241,10 +245,11 @@ func (s *Stage) behind(pools []any, nodes []int) error {
 	return nil
 }
 
-// machineKinds are what machines may be: a Basic load balancer has those of one availability set, or of one scale set.
+// machineKinds are the kinds of machines: a Basic load balancer serves one availability set or one
+// scale set.
 var machineKinds = []string{"availability set", "Manual", "Automatic", "Flexible"}
 
-// nodesOf are the numbers of nodes whose machines are of one kind.
+// nodesOf returns the nodes whose machines are of one kind.
 func nodesOf(kind string, count int) []int {
 	first := map[string]int{"Manual": 1, "Automatic": 2}[kind]
 	var nodes []int
@@ -254,7 +259,7 @@ func nodesOf(kind string, count int) []int {
 	return nodes
 }
 
-// addBasicOf makes nodes of one kind, and Basic load balancers with them behind, and nothing besides.
+// addBasicOf creates nodes of one kind and their Basic load balancers, and nothing else.
 func (s *Stage) addBasicOf(kind string, count int, services []basicService) error {
 	nodes := nodesOf(kind, count)
 	for _, n := range nodes {
@@ -269,7 +274,7 @@ func (s *Stage) addBasicOf(kind string, count int, services []basicService) erro
 	return s.machinesBehind(kind, nodes, pools)
 }
 
-// machinesBehind has machines of one kind be in these pools alone.
+// machinesBehind puts machines of one kind into exactly these pools.
 func (s *Stage) machinesBehind(kind string, nodes []int, pools []any) error {
 	if err := s.behind(pools, nodes); err != nil || s.setOf(nodes[0]) != "" {
 		return err
@@ -293,7 +298,7 @@ func (s *Stage) machinesBehind(kind string, nodes []int, pools []any) error {
 	return nil
 }
 
-// migrated returns what is not as it was, or not Standard.
+// migrated returns what is not migrated or was not preserved.
 func (s *Stage) migrated() error { return s.migratedAll(basics()) }
 
 func (s *Stage) migratedAll(of []basicService) error {

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// withPorts gives a Service n ports from a first one.
+// withPorts gives a Service n consecutive ports.
 func withPorts(first, n int32) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		svc.Spec.Ports = nil
@@ -38,8 +38,8 @@ func withTags(n int) func(*corev1.Service) {
 	}
 }
 
-// partsOf counts the parts of each Service in a resource: rules of a load balancer by their owner,
-// security rules by their address.
+// partsOf counts the parts of each Service in a resource: load balancer rules by owner, security
+// rules by address.
 func (s *Stage) partsOf(id, list string, of func(name string, properties map[string]any) []string) map[string]int {
 	all := map[string]int{}
 	body, there := s.emu.Get(id)
@@ -73,7 +73,7 @@ func (s *Stage) rules() map[string]int {
 	})
 }
 
-// securityRules counts the rules of the security group that Weir made.
+// securityRules counts Weir's security rules.
 func (s *Stage) securityRules() int {
 	return s.partsOf(securityGroup, "securityRules", func(name string, _ map[string]any) []string {
 		if strings.HasPrefix(name, "k8s-azure-lb_") {
@@ -83,7 +83,7 @@ func (s *Stage) securityRules() int {
 	})["ours"]
 }
 
-// writtenIPs are the ids of the public IPs that Weir made.
+// writtenIPs returns the ids of the public IPs created by Weir.
 func (s *Stage) writtenIPs() map[string]bool {
 	all := map[string]bool{}
 	for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut)) {
@@ -94,7 +94,7 @@ func (s *Stage) writtenIPs() map[string]bool {
 	return all
 }
 
-// refusal is what the conditions of a Service say while it has no address; empty once it has one.
+// refusal returns the condition message of a Service without an address, or "".
 func (s *Stage) refusal(key string) string {
 	svc := &corev1.Service{}
 	must(s.people.Get(ctx, split(key), svc))
@@ -120,8 +120,8 @@ func says(t *testing.T, about, got string, want ...string) {
 	}
 }
 
-// One namespace wants all rules of the load balancer: a neighbor that is there can use its half, and one
-// that comes later still has room.
+// If one namespace requests all load balancer rules, a neighbor can still use its half, and a later
+// one gets some.
 func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -153,7 +153,7 @@ func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 				if ips := len(s.writtenIPs()); ips != 3 {
 					t.Errorf("%d public IPs: one was made for the Service that is refused", ips)
 				}
-				// An administrator allows more, and the Service that waits is served.
+				// A higher limit serves the waiting Service.
 				must(s.DeleteService("blog/more"))
 				s.Pass(time.Minute)
 				must(s.ChangeNamespace("shop", func(n *corev1.Namespace) { n.Annotations = map[string]string{bound.MaxRules: "1500"} }))
@@ -166,8 +166,8 @@ func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 	}
 }
 
-// One Service asks for all rules of the security group: it is refused before it has an address, and
-// neighbors have their rules, however the order.
+// A Service that requests all security rules is rejected before it gets an address, and neighbors
+// get their rules, in any order.
 func TestOneNamespaceLeavesSecurityRulesForOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -204,8 +204,8 @@ func TestOneNamespaceLeavesSecurityRulesForOthers(t *testing.T) {
 	}
 }
 
-// Services that are created in one instant, each within the bound and together beyond it: none is published
-// without the rules that say who may connect to it.
+// Of Services created at once that exceed the limit together, none is exposed without its source
+// restrictions.
 func TestServicesThatExceedTheBoundTogether(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -228,7 +228,7 @@ func TestServicesThatExceedTheBoundTogether(t *testing.T) {
 		published := s.partsOf(network+"loadBalancers/"+clusterName+"-internal", "frontendIPConfigurations", func(name string, _ map[string]any) []string {
 			return []string{s.owners[name]}
 		})
-		if len(published) != 2 || s.securityRules() != 2+2*200+1 { // they share the rule that denies all others
+		if len(published) != 2 || s.securityRules() != 2+2*200+1 { // they share the deny rule
 			t.Errorf("published: %v, with %d security rules", published, s.securityRules())
 		}
 		for _, key := range keys {

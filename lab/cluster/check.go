@@ -20,8 +20,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Level returns what keeps Azure, the statuses and the records from being what the cluster wants
-// of them; nil if nothing does. It is asked once faults have ended and time has passed.
+// Level returns the differences between the desired state and Azure, statuses and records, or nil.
+// Call it after faults have ended and time has passed.
 func (s *Stage) Level() error {
 	f, err := s.facts()
 	if err != nil {
@@ -70,7 +70,7 @@ func differs(want, is []string) []error {
 	return all
 }
 
-// addressOf returns the address of a frontend by its label.
+// addressOf returns the address of the frontend with this label.
 func (c cloud) addressOf(label string) string {
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
@@ -82,7 +82,7 @@ func (c cloud) addressOf(label string) string {
 	return ""
 }
 
-// statuses compares what people read with what Azure has.
+// statuses compares Service statuses with Azure.
 func (s *Stage) statuses(f facts, c cloud) []error {
 	var all []error
 	for i := range f.services {
@@ -108,7 +108,7 @@ func (s *Stage) statuses(f facts, c cloud) []error {
 	return all
 }
 
-// admissions tries flows at the security group.
+// admissions tests flows against the security group.
 func (s *Stage) admissions(f facts, c cloud) []error {
 	var all []error
 	for flow, want := range f.flows(c.addressOf) {
@@ -120,18 +120,18 @@ func (s *Stage) admissions(f facts, c cloud) []error {
 	return all
 }
 
-// backendPools compares what the records say with who has one.
+// backendPools compares the BackendPools with the Services that need one.
 func backendPools(f facts, c cloud) []error {
 	var all []error
 	for i := range f.pools {
 		p := &f.pools[i]
 		synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
 		switch {
-		case p.Spec.LoadBalancer.Name == edge: // another check's
+		case p.Spec.LoadBalancer.Name == edge: // reported by another check
 		case p.DeletionTimestamp != nil:
 			all = append(all, fmt.Errorf("BackendPool %s/%s is still being deleted", p.Namespace, p.Name))
 		case synced != nil && synced.Reason == v1alpha1.ReasonPoolNotFound && p.Spec.Nodes != nil && !f.allNodes(p.Spec.LoadBalancer.Name, familyOf(p.Spec.PoolName)) && !c.hasPool(poolOf(p)):
-			// no flow goes there: it was made for a load balancer that is made anew since, without that pool
+			// no traffic: its load balancer was recreated without this pool
 		case synced == nil || synced.Reason != v1alpha1.ReasonLevel && !p.Spec.Paused:
 			all = append(all, fmt.Errorf("BackendPool %s/%s is not level: %s", p.Namespace, p.Name, spell(synced)))
 		case p.Spec.ServiceRef != nil && !slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
@@ -143,7 +143,7 @@ func backendPools(f facts, c cloud) []error {
 	return all
 }
 
-// allNodes reports whether a Service sends flows of a load balancer to all nodes.
+// allNodes reports whether a Service uses the pool of all nodes on a load balancer.
 func (f facts) allNodes(balancer string, family corev1.IPFamily) bool {
 	return slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
 		return ours(&svc) && f.balancerOf(&svc) == balancer && !local(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
@@ -155,7 +155,7 @@ func spell(synced any) string {
 	return string(text)
 }
 
-// leftovers looks for what names a Service that is not Weir's any more, or is no more.
+// leftovers finds resources of Services that are deleted or no longer managed.
 func (s *Stage) leftovers(f facts, c cloud) []error {
 	var all []error
 	alive := map[string]bool{}
@@ -185,7 +185,7 @@ func (s *Stage) leftovers(f facts, c cloud) []error {
 		}
 	}
 	for address, lives := range s.gone {
-		hosts[address] = s.lives() > lives // a node that left meanwhile stays (0010)
+		hosts[address] = s.lives() > lives // a node deleted by the running process stays (0010)
 	}
 	for _, r := range c.rules {
 		if !strings.HasPrefix(r.Name, "k8s-azure-lb_") {
@@ -200,8 +200,8 @@ func (s *Stage) leftovers(f facts, c cloud) []error {
 	return all
 }
 
-// shared reports whether a frontend keeps the name of the Service that first had it, for others
-// who share its address.
+// shared reports whether a frontend keeps the name of its first Service because others share its
+// address.
 func (s *Stage) shared(owner string, c cloud) bool {
 	rest := c.text
 	for _, b := range c.balancers {
@@ -218,7 +218,7 @@ func (s *Stage) shared(owner string, c cloud) bool {
 	return !strings.Contains(rest, owner)
 }
 
-// peoplesOwn looks whether what is other people's is as they left it.
+// peoplesOwn checks that resources of other owners are unchanged.
 func (s *Stage) peoplesOwn(f facts, c cloud) []error {
 	var all []error
 	for member := range s.foreign {
@@ -242,7 +242,7 @@ func (s *Stage) peoplesOwn(f facts, c cloud) []error {
 	return append(all, s.named()...)
 }
 
-// named looks whether the public IPs that people made are there.
+// named checks that public IPs created by users exist.
 func (s *Stage) named() []error {
 	var all []error
 	for _, id := range slices.Sorted(maps.Keys(s.peoples)) {
@@ -261,11 +261,10 @@ func (s *Stage) named() []error {
 
 // traffic counts requests.
 type traffic struct {
-	azure, api int // positions in the logs
+	azure, api int // log positions
 }
 
-// since returns what the processes have sent since the last look: writes, but for leases, and the
-// number of all else.
+// since returns the requests since its last call: writes without leases, and the number of reads.
 func (s *Stage) since() (writes []string, reads int) {
 	calls := s.emu.Calls(func(c armemu.Call) bool { return c.Seq > uint64(s.counted.azure) }) //nolint:gosec // small
 	for _, c := range calls {
@@ -294,7 +293,8 @@ func isWrite(r apiserver.Request) bool {
 	return !slices.Contains([]string{"get", "list", "watch", "discover"}, strings.ToLower(r.Verb))
 }
 
-// Settles waits until all is level, for at most so long. The error says what is not.
+// Settles waits until everything is in sync, at most for the given time, and returns the remaining
+// differences.
 func (s *Stage) Settles(most time.Duration) error {
 	for end := time.Now().Add(most); ; {
 		err := s.Level()
@@ -308,7 +308,7 @@ func (s *Stage) Settles(most time.Duration) error {
 	}
 }
 
-// Rests lets an hour pass in which nothing may be written, and little may be read.
+// Rests lets an hour pass and checks that nothing is written and few requests are sent.
 func (s *Stage) Rests(reads int) error {
 	s.since()
 	s.Pass(time.Hour)

@@ -14,7 +14,8 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// restriction is an edit after which fewer clients may connect to shop/web, and what keeps the rest of it from Azure.
+// restriction is an edit that admits fewer clients to shop/web, and what blocks the rest of the
+// update.
 type restriction struct {
 	about  string
 	edit   func(svc *corev1.Service)
@@ -44,7 +45,8 @@ func restrictions() []restriction {
 	}
 }
 
-// isOpen returns an error unless the security group admits everybody to a Service, or, restricted, only those of its ranges.
+// isOpen returns an error unless the security group admits everyone to a Service or, if restricted,
+// its ranges only.
 func (s *Stage) isOpen(key string, port int32, restricted bool) error {
 	svc := &corev1.Service{}
 	if err := s.people.Get(ctx, split(key), svc); err != nil {
@@ -66,7 +68,8 @@ func (s *Stage) isOpen(key string, port int32, restricted bool) error {
 	return errors.Join(all...)
 }
 
-// play has shop/web restricted while a process dies at a call, or does not: it returns how many calls there were.
+// play restricts shop/web while a process optionally dies at a call, and returns the number of
+// calls.
 func (r restriction) play(s *Stage, death int, after bool) (calls int) {
 	for n := range 3 {
 		must(s.AddNode(n))
@@ -110,8 +113,8 @@ func (r restriction) play(s *Stage, death int, after bool) (calls int) {
 	return calls
 }
 
-// A Service that admits fewer clients than before is closed to the others within seconds, whatever is wrong with the rest of it and
-// whatever Azure answers to the write of its load balancer, and wherever the process dies. Nothing else changes until then.
+// A Service that admits fewer clients is closed to the others within seconds, whatever blocks its
+// load balancer write and wherever the process dies. Nothing else changes until then.
 func TestARestrictionIsInForceBeforeAllElse(t *testing.T) {
 	for _, r := range restrictions() {
 		t.Run(r.about, func(t *testing.T) {
@@ -133,7 +136,7 @@ func TestARestrictionIsInForceBeforeAllElse(t *testing.T) {
 	}
 }
 
-// reasonOf is that of the condition Programmed.
+// reasonOf returns the reason of the condition Programmed.
 func reasonOf(svc *corev1.Service) string {
 	for _, c := range svc.Status.Conditions {
 		if c.Type == servicelb.TypeProgrammed {

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/lab/apiserver"
 )
 
-// stage plays a story on a stage of its own, in virtual time.
+// stage runs a test on its own stage in virtual time.
 func stage(t *testing.T, opts Options, story func(s *Stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,10 +42,10 @@ func stage(t *testing.T, opts Options, story func(s *Stage)) {
 	})
 }
 
-// failure ends a story.
+// failure is the panic value of must.
 type failure struct{ error }
 
-// must ends a story whose stage cannot be set, or that does not end as it has to.
+// must aborts the test on an error.
 func must(err error) {
 	if err != nil {
 		panic(failure{err})
@@ -79,7 +79,7 @@ func TestAServiceIsServed(t *testing.T) {
 	})
 }
 
-// A process that is told to stop before the API server has listed everything stops.
+// A process that is stopped before the initial list is complete stops.
 func TestStoppedBeforeTheCachesAreFilled(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		s.APIFault(0, apiserver.Fault{Resource: "services", Hang: true})
@@ -93,8 +93,8 @@ func TestStoppedBeforeTheCachesAreFilled(t *testing.T) {
 	})
 }
 
-// Of two processes one writes; one that loses the API server in the middle of its work stops, and the
-// other goes on with it.
+// Of two processes only one writes; when it loses the API server it stops, and the other one
+// continues.
 func TestOnlyTheLeaderWrites(t *testing.T) {
 	stage(t, Options{Replicas: 2}, func(s *Stage) {
 		for n := range 3 {

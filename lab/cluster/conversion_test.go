@@ -20,11 +20,11 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// ofAddresses has pools hold addresses, and says so.
+// ofAddresses configures pools of addresses explicitly.
 func ofAddresses(c *config.Config) { c.BackendPoolType = config.NodeIP }
 
-// The pools of a cluster go from network interfaces to addresses, and back, under Services of either
-// policy: at every moment each rule has members.
+// Pools are converted from network interfaces to addresses and back: every rule has members at all
+// times.
 func TestFromOneKindOfPoolToTheOther(t *testing.T) {
 	for about, first := range map[string]func(*config.Config){"from interfaces": ofInterfaces, "from addresses": ofAddresses} {
 		t.Run(about, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestFromOneKindOfPoolToTheOther(t *testing.T) {
 	}
 }
 
-// A process is killed again and again on the way: the next one goes on, whatever it finds.
+// Repeatedly killed during the conversion, the next process continues.
 func TestKilledFromOneKindToTheOther(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -95,8 +95,7 @@ func TestKilledFromOneKindToTheOther(t *testing.T) {
 	}
 }
 
-// Halfway through azure.json is set back: the rules return to the pool that they came from once it holds
-// its members again.
+// If azure.json is reverted halfway, rules return to their previous pool once it is filled again.
 func TestSetBackHalfway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -127,13 +126,13 @@ func TestSetBackHalfway(t *testing.T) {
 	}
 }
 
-// dual has a Service have both families.
+// dual makes a Service dual-stack.
 func dual(svc *corev1.Service) {
 	svc.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 	svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
 }
 
-// events are the messages of one reason about a Service.
+// events returns the messages of events with a reason.
 func (s *Stage) events(reason string) string {
 	f, err := s.facts()
 	must(err)
@@ -146,15 +145,15 @@ func (s *Stage) events(reason string) string {
 	return strings.Join(all, "\n")
 }
 
-// says wants a text in the events of a reason.
+// says requires a text in the events of a reason.
 func (s *Stage) says(reason, text string) {
 	if told := s.events(reason); !strings.Contains(told, text) {
 		must(fmt.Errorf("told of %s: %q, want %q", reason, told, text))
 	}
 }
 
-// What somebody else has put into a pool keeps it as it is, with the nodes that come and go, until he takes
-// it out; a dry run says what would become of it, and keeps it, too.
+// A pool with foreign members is not converted until they are removed, and still follows the nodes;
+// a dry run reports the conversion and prevents it.
 func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -169,7 +168,7 @@ func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 				must(s.AddService("shop/web", nil))
 				must(s.Settles(10 * time.Minute))
 				must(s.AddForeign(clusterName+"/"+clusterName, "10.0.9.9"))
-				s.Pass(3 * time.Minute) // it is on record as foreign
+				s.Pass(3 * time.Minute) // recorded as foreign
 				next, is := ofInterfaces, "addresses to network interfaces"
 				if s.interfaces() {
 					next, is = ofAddresses, "network interfaces to addresses"
@@ -198,7 +197,7 @@ func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 	}
 }
 
-// facesOf wants each rule to have so many nodes, whatever kind of members they are.
+// facesOf requires that each rule has the given number of nodes, of either member type.
 func (s *Stage) facesOf(nodes int) error {
 	c, err := s.observe()
 	if err != nil {
@@ -222,8 +221,8 @@ func (s *Stage) facesOf(nodes int) error {
 	return nil
 }
 
-// A Private Link Service has Azure refuse addresses, so the interim pool never fills: a new Service, and a new
-// port, are served by the pool of interfaces as long, with the nodes that come.
+// A Private Link Service makes Azure reject addresses, so the interim pool never fills: new
+// Services, ports and nodes keep using the pool of interfaces.
 func TestWhatIsNewWhileThePoolOfTheOtherKindCannotGo(t *testing.T) {
 	published := func(c *config.Config) { ofInterfaces(c); c.DisableSubnetPolicies = true }
 	stage(t, Options{Configure: published, Machines: true, Watched: true, Role: shipped.AzureRoles()}, func(s *Stage) {
@@ -255,8 +254,8 @@ func TestWhatIsNewWhileThePoolOfTheOtherKindCannotGo(t *testing.T) {
 	})
 }
 
-// Without the key in azure.json pools of interfaces stay what they are, and a Service whose policy changes
-// keeps what it has.
+// Without the key in azure.json, pools of interfaces are not converted, and a Service whose policy
+// changes keeps its pool type.
 func TestWithoutTheKeyNothingIsConverted(t *testing.T) {
 	stage(t, Options{Configure: ofInterfaces, Machines: true, Watched: true}, func(s *Stage) {
 		for n := range 3 {
@@ -281,8 +280,8 @@ func TestWithoutTheKeyNothingIsConverted(t *testing.T) {
 	})
 }
 
-// A Service that changes its policy moves when the pool where it goes has its members, not when that has the
-// first of them; while the BackendPool there is paused, it stays.
+// After a policy change a Service moves only when the new pool is completely filled, and not while
+// its BackendPool is paused.
 func TestAPolicyChangesWhenThePoolIsFilled(t *testing.T) {
 	stage(t, Options{Watched: true}, func(s *Stage) {
 		for n := range 3 {
@@ -305,7 +304,7 @@ func TestAPolicyChangesWhenThePoolIsFilled(t *testing.T) {
 	})
 }
 
-// removeForeign has somebody else take out what he has put into a pool, such as kubernetes/kubernetes.
+// removeForeign removes a foreign member like kubernetes/kubernetes.
 func (s *Stage) removeForeign(of, ip string) error {
 	delete(s.foreign, foreignMember{of, ip})
 	nic := network + "networkInterfaces/theirs-" + ip
@@ -328,7 +327,7 @@ func (s *Stage) removeForeign(of, ip string) error {
 	return s.seed(id, body)
 }
 
-// A plan says which pools would go from one kind to the other, and that the rules stay with them.
+// A plan lists the pools to be converted and keeps their rules.
 func TestThePlanOfAnotherKind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -358,7 +357,7 @@ func TestThePlanOfAnotherKind(t *testing.T) {
 	}
 }
 
-// Whatever else happens meanwhile, pools end up with what azure.json says in the end.
+// In random schedules, pools end with the configured member type.
 func TestSeedsThatChangeTheKind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -368,7 +367,7 @@ func TestSeedsThatChangeTheKind(t *testing.T) {
 		schedule := Draw(seed, 40)
 		schedule.Role, schedule.Machines = shipped.AzureRoles(), true
 		both := *schedule.Role
-		both.Actions = append(slices.Clone(both.Actions), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/delete") // by people
+		both.Actions = append(slices.Clone(both.Actions), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/delete") // for users
 		schedule.Role, schedule.Behaviour.InterfaceAdminState = &both, behaviour.Taken
 		change := Step{time.Second, "azure.json names the other kind", func(s *Stage) error {
 			if s.interfaces() {

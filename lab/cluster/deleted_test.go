@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// rarely has drift looked for once a day: what has to come at once must not wait for it.
+// rarely sets a drift period of one day, so that only events trigger changes.
 func rarely(c *config.Config) {
 	day := int((24 * time.Hour).Seconds())
 	c.DriftSeconds = &day
 }
 
-// A BackendPool that somebody deletes is made again at once, that of all nodes as a Service's own.
+// A deleted BackendPool is recreated at once, for all nodes and for a Service.
 func TestABackendPoolThatSomebodyDeletesIsMadeAgain(t *testing.T) {
 	for about, pools := range map[string][]string{
 		"of all nodes":             {"weir-system/nodes.kubernetes"},

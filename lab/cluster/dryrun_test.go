@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Of a Service with a dry run nothing is made in Azure, and what it has there stays as it is, whatever
-// is wanted of it meanwhile.
+// A dry-run Service creates nothing in Azure, and its existing resources stay unchanged whatever is
+// desired.
 func TestADryRunChangesNothing(t *testing.T) {
 	stage(t, Options{Configure: rarely}, func(s *Stage) {
 		for n := range 3 {

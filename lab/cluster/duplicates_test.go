@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// balancersWith are the load balancers that have an address in a pool of nodes, and its admin state there.
+// balancersWith lists the load balancers with an address in a node pool, and its admin state.
 func (s *Stage) balancersWith(ip string) string {
 	c, err := s.observe()
 	must(err)
@@ -35,8 +35,8 @@ func (s *Stage) balancersWith(ip string) string {
 	return strings.Join(all, ", ")
 }
 
-// Two nodes on two load balancers have one address: it is in the pools of that of the first by name, whatever becomes of
-// either, and Down while both leave.
+// Two nodes on two load balancers share an address: it is in the pools of the first by name, and
+// Down while both drain.
 func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	twins := func(c *config.Config) {
 		rarely(c)
@@ -114,8 +114,8 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	})
 }
 
-// A Service with a port of SCTP has all ports of its private address while it is alone there. While others have the address,
-// too, its other ports are served, and theirs; its status says so of the port.
+// A Service with an SCTP port has all ports of its private address while alone there. If others
+// share the address, all other ports are served, and its status reports the SCTP port.
 func TestAPortOfSCTPAtASharedAddress(t *testing.T) {
 	stage(t, Options{Configure: rarely}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -179,7 +179,7 @@ func TestAPortOfSCTPAtASharedAddress(t *testing.T) {
 	})
 }
 
-// A Service with a port of SCTP comes to an address that others have: neither loses a port that Azure can serve.
+// A Service with an SCTP port joins a shared address: no Service loses a port that Azure can serve.
 func TestAPortOfSCTPComesToAnAddress(t *testing.T) {
 	stage(t, Options{Configure: rarely}, func(s *Stage) {
 		must(s.AddNode(0))

@@ -15,17 +15,17 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// edge is a load balancer of somebody else, of whose pools people have Weir fill some; grants say which
-// namespaces may.
+// edge is an unmanaged load balancer. Users bind some of its pools; grants list the allowed
+// namespaces.
 const (
 	edge   = "edge"
 	grants = "weir.dev/allowed-load-balancers"
 )
 
-// edgePools are those of edge.
+// edgePools are the pools of edge.
 var edgePools = []string{"web", "nodes"}
 
-// edges have people bind pools of a load balancer of somebody else.
+// edges schedules BackendPools for pools of edge.
 func edges(d *draw) {
 	d.first = append(d.first, Step{0, "somebody makes load balancer edge", (*Stage).makeEdge})
 	d.grant("shop", edge)
@@ -62,7 +62,7 @@ func granted(n corev1.Namespace) bool {
 	return slices.Contains([]string{edge, "*", "rg/edge"}, n.Annotations[grants])
 }
 
-// makeEdge makes the load balancer.
+// makeEdge creates the load balancer.
 func (s *Stage) makeEdge() error {
 	var pools []map[string]any
 	for _, name := range edgePools {
@@ -84,7 +84,7 @@ func (s *Stage) makeEdge() error {
 	return s.emu.Put(network+"loadBalancers/"+edge, body)
 }
 
-// bind makes a BackendPool for a pool of edge; without a Service all nodes are in it.
+// bind creates a BackendPool for a pool of edge. Without a Service the pool holds all nodes.
 func (s *Stage) bind(key, pool, service string) error {
 	at := split(key)
 	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
@@ -97,7 +97,7 @@ func (s *Stage) bind(key, pool, service string) error {
 	return s.AddPool(p)
 }
 
-// bound are the members that a BackendPool wants, and what it has to say.
+// bound returns the desired members of a BackendPool and its expected reason.
 func (f facts) bound(p *v1alpha1.BackendPool) (members, reason string) {
 	if p.Spec.Nodes != nil {
 		return f.spell(f.nodesOf(corev1.IPv4Protocol, func(*corev1.Node) bool { return true })), v1alpha1.ReasonLevel
@@ -115,8 +115,8 @@ func (f facts) bound(p *v1alpha1.BackendPool) (members, reason string) {
 	return "", v1alpha1.ReasonServiceNotFound
 }
 
-// edges compares the pools of somebody else's load balancer with what BackendPools want of them. Of those
-// that name one pool, one has it.
+// edges compares the pools of edge with their BackendPools. Of several BackendPools for one pool,
+// exactly one owns it.
 func (s *Stage) edges(f facts, c cloud) []error {
 	if !s.edge {
 		return nil
@@ -153,8 +153,8 @@ func (s *Stage) edges(f facts, c cloud) []error {
 	return append(all, s.edgePools(c.balancers[there], want, held)...)
 }
 
-// edgePools compares pools by their names. A BackendPool that may not write leaves what it has written,
-// of which the next one takes the addresses of nodes that are still there.
+// edgePools compares pools by name. A BackendPool without permission leaves its members; the next
+// owner adopts those that are addresses of existing nodes.
 func (s *Stage) edgePools(b balancer, want, held map[string]string) []error {
 	var all []error
 	if len(b.Properties.Frontends) != 1 || len(b.Properties.Pools) != len(edgePools) {

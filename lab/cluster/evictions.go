@@ -18,13 +18,13 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// The taint of a node whose eviction was announced, and the annotation that says when.
+// Taint and time annotation of an announced node eviction.
 const (
 	evicted    = "cloudprovider.azure.microsoft.com/draining"
 	preemption = "weir.dev/preemption"
 )
 
-// evictions are announced, and some taken back.
+// evictions schedules announced evictions and their withdrawal.
 func evictions(d *draw) {
 	percent := pick(d, 50, 50, 75, 0)
 	d.configure(func(c *config.Config) { c.NodeAdminStateMinAvailablePercent = &percent })
@@ -42,7 +42,7 @@ func evictions(d *draw) {
 
 func isEviction(t corev1.Taint) bool { return t.Key == evicted && t.Value == "spot-eviction" }
 
-// Announce has an agent say that a node is evicted, or say so once more.
+// Announce announces the eviction of a node, or repeats the announcement.
 func (s *Stage) Announce(number int) error {
 	n := &corev1.Node{}
 	if err := s.people.Get(ctx, client.ObjectKey{Name: nodeName(number)}, n); err != nil {
@@ -65,15 +65,15 @@ func (s *Stage) Announce(number int) error {
 	return err
 }
 
-// clears notes that a person has written the taints of a node, whose eviction may have been announced.
+// clears records that a user removed the taints of a node.
 func (s *Stage) clears(n *corev1.Node) {
 	if _, is := s.announced[string(n.UID)]; is && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
 		s.announced[string(n.UID)] = false
 	}
 }
 
-// untainted looks for nodes whose eviction was announced, and that have no taint of it. Where a person has
-// cleared one, what was announced before counts no more.
+// untainted finds nodes with an announced eviction but no taint. A taint cleared by a user ends the
+// announcement.
 func (s *Stage) untainted(f facts) []error {
 	var all []error
 	for i := range f.nodes {
@@ -85,8 +85,8 @@ func (s *Stage) untainted(f facts) []error {
 	return all
 }
 
-// down are which of these addresses take no new flows: those that a person takes out of service, and of
-// those whose eviction is announced the first, as long as enough stay up.
+// down returns the addresses that take no new flows: those out of service, and of those with an
+// announced eviction the first ones, as long as enough members stay up.
 func (f facts) down(members []string) []string {
 	type leaving struct {
 		name, address string
@@ -103,7 +103,7 @@ func (f facts) down(members []string) []string {
 			all = append(all, n.Status.Addresses[at].Address)
 		case slices.ContainsFunc(n.Spec.Taints, isEviction):
 			var record struct{ At time.Time }
-			_ = json.Unmarshal([]byte(n.Annotations[preemption]), &record) // none is no time
+			_ = json.Unmarshal([]byte(n.Annotations[preemption]), &record) // invalid JSON: no time
 			announced = append(announced, leaving{n.Name, n.Status.Addresses[at].Address, record.At})
 		}
 	}
@@ -118,7 +118,7 @@ func (f facts) down(members []string) []string {
 	return all
 }
 
-// isIn reports whether an address is of a family.
+// isIn reports whether an address belongs to a family.
 func isIn(text string, family corev1.IPFamily) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.Is6() == (family == corev1.IPv6Protocol)

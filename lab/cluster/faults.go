@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/lab/apiserver"
 )
 
-// AzureFaults replaces what Azure does wrong; see lab/armemu for the rules. Each is one flow
-// mapping of YAML.
+// AzureFaults replaces the fault rules of the Azure emulator; see lab/armemu. Each rule is a YAML
+// flow mapping.
 func (s *Stage) AzureFaults(rules ...string) error {
 	if len(rules) == 0 {
 		return s.emu.SetFaults("")
@@ -18,22 +18,22 @@ func (s *Stage) AzureFaults(rules ...string) error {
 	return s.emu.SetFaults("rules:\n- " + strings.Join(rules, "\n- ") + "\n")
 }
 
-// APIFault has the API server go wrong for a replica.
+// APIFault injects a fault of the API server for a replica.
 func (s *Stage) APIFault(replica int, f apiserver.Fault) {
 	f.Client = s.replicas[replica%len(s.replicas)].name
 	s.apiFaults = append(s.apiFaults, s.api.Inject(f))
 }
 
-// BreakWatches breaks the connections of all watches of a resource; empty is of all.
+// BreakWatches breaks all watch connections of a resource; empty means every resource.
 func (s *Stage) BreakWatches(resource string) { s.api.BreakWatches("", resource) }
 
-// ExpireWatches has all who watch a resource list it again; empty is all resources.
+// ExpireWatches forces a relist of a resource; empty means every resource.
 func (s *Stage) ExpireWatches(resource string) { s.api.ExpireWatches("", resource) }
 
-// EndFaults ends all that goes wrong.
+// EndFaults ends all faults.
 func (s *Stage) EndFaults() {
 	if err := s.AzureFaults(); err != nil {
-		panic(err) // no rules are good ones
+		panic(err) // no rules are always valid
 	}
 	for _, end := range s.apiFaults {
 		end()
@@ -41,10 +41,10 @@ func (s *Stage) EndFaults() {
 	s.apiFaults = nil
 }
 
-// peoplesIP is the public IP that people made for the Services of a namespace.
+// peoplesIP returns the name of the user's public IP for the Services of a namespace.
 func peoplesIP(namespace string) string { return "of-" + namespace }
 
-// PublicIP makes a public IP that is a person's.
+// PublicIP creates a public IP owned by a user.
 func (s *Stage) PublicIP(name string) error {
 	id := network + "publicIPAddresses/" + name
 	if err := s.emu.Put(id, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`)); err != nil {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// watch notes a rule that has had members and has none. It is asked with each answer to a process.
+// watch records rules that lost all their members. It runs at each response to a process.
 func (s *Stage) watch() {
 	if !s.opts.Watched {
 		return
 	}
-	s.watching.Lock() // a look that is older shall not come after one that is newer
+	s.watching.Lock() // an older snapshot must not overwrite a newer one
 	defer s.watching.Unlock()
 	c, err := s.observe()
 	if err != nil {
@@ -43,12 +43,12 @@ func (s *Stage) watch() {
 	}
 }
 
-// kinds looks whether the pools of all nodes that rules name hold what azure.json says, and none stands in for
-// another.
+// kinds checks that the node pools used by rules hold the member type of azure.json, and that only
+// one pool per family is used.
 func (s *Stage) kinds(c cloud) []error {
 	var all []error
 	for _, b := range c.balancers {
-		if slices.ContainsFunc(b.Properties.Pools, func(p pool) bool { // what others have put there keeps its kind
+		if slices.ContainsFunc(b.Properties.Pools, func(p pool) bool { // a pool with foreign members keeps its type
 			return slices.ContainsFunc(p.Properties.Addresses, func(m member) bool { return s.isForeign(b.Name+"/"+p.Name, m.Properties.IP) })
 		}) {
 			continue

@@ -16,15 +16,15 @@ import (
 
 const (
 	attackers = 20
-	// maxRatio bounds the lag of a neighbor under attack, relative to its undisturbed lag.
+	// maxRatio limits the neighbor's lag relative to the undisturbed one.
 	maxRatio = 2
-	// neighborChanges is how many endpoint changes of the neighbor are measured, one every changeEvery.
+	// neighborChanges is the number of measured endpoint changes, one every changeEvery.
 	neighborChanges = 12
 	changeEvery     = 11 * time.Second
 )
 
-// flapping are attacks that the role edit in one namespace permits: each step changes one of its
-// Services, every 100 ms. round counts the changes of that Service.
+// flapping are attacks allowed by the role edit: each step changes one Service, every 100 ms. round
+// counts the changes of that Service.
 var flapping = []struct {
 	name  string
 	short bool
@@ -67,14 +67,14 @@ func changes(edit func(svc *corev1.Service, round int)) func(s *Stage, service s
 	}
 }
 
-// neighbor measures Services of one namespace while another namespace attacks.
+// neighbor measures a namespace while another one attacks.
 type neighbor struct {
 	*Stage
 	attack func(service string, round int) error
 	steps  int
 }
 
-// pass has time pass, and the attack go on.
+// pass lets time pass while the attack continues.
 func (n *neighbor) pass() {
 	if n.attack != nil {
 		if err := n.attack(fmt.Sprintf("shop/s%d", n.steps%attackers), n.steps/attackers); err != nil && !passes(err) {
@@ -85,7 +85,7 @@ func (n *neighbor) pass() {
 	n.Pass(100 * time.Millisecond)
 }
 
-// waits returns how long it takes until something holds.
+// waits returns the time until a condition holds.
 func (n *neighbor) waits(holds func() bool) time.Duration {
 	for start := time.Now(); ; n.pass() {
 		if passed := time.Since(start); holds() || passed > 5*time.Minute {
@@ -94,8 +94,7 @@ func (n *neighbor) waits(holds func() bool) time.Duration {
 	}
 }
 
-// movesEndpoint returns how long the pool of a Service takes to follow its endpoint: until the write
-// of the pool is over.
+// movesEndpoint returns the time until a pool write for a moved endpoint is complete.
 func (n *neighbor) movesEndpoint(to int) time.Duration {
 	must(n.Endpoints("blog/web", map[int]bool{to: true}))
 	address, _ := addressesOf(to)
@@ -111,7 +110,7 @@ func (n *neighbor) movesEndpoint(to int) time.Duration {
 	})
 }
 
-// addsService returns how long a new Service takes to show an address.
+// addsService returns the time until a new Service has an address.
 func (n *neighbor) addsService(key string) time.Duration {
 	must(n.AddService(key, nil))
 	return n.waits(func() bool {
@@ -121,13 +120,13 @@ func (n *neighbor) addsService(key string) time.Duration {
 	})
 }
 
-// lags are what a neighbor has to wait for, at most.
+// lags are the neighbor's maximum delays.
 type lags struct{ endpoint, median, service time.Duration }
 
-// twoSecondWrites is the scale at which a write of a load balancer or a pool takes 2 s.
+// twoSecondWrites is the latency scale for 2 s per load balancer or pool write.
 const twoSecondWrites = 2. / 27
 
-// furnished returns a neighbor with Services at rest, beside Services of the attacker.
+// furnished returns a neighbor with idle Services, next to the attacker's.
 func furnished(s *Stage, make func(*corev1.Service)) *neighbor {
 	for i := range 3 {
 		must(s.AddNode(i))
@@ -149,7 +148,7 @@ func furnished(s *Stage, make func(*corev1.Service)) *neighbor {
 	return &neighbor{Stage: s}
 }
 
-// measure measures a neighbor whose cluster's Azure takes 2 s for each write of a load balancer or a pool.
+// measure measures a neighbor with 2 s per load balancer or pool write.
 func measure(t *testing.T, make func(*corev1.Service), step func(s *Stage, service string, round int) error) (worst lags) {
 	t.Helper()
 	stage(t, Options{Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
@@ -179,8 +178,8 @@ func measure(t *testing.T, make func(*corev1.Service), step func(s *Stage, servi
 	return worst
 }
 
-// A namespace whose Services change all the time delays neither the endpoints nor the new Services of
-// another namespace by more than their undisturbed lag.
+// A namespace whose Services flap delays another namespace's endpoints and new Services by at most
+// their undisturbed lag.
 func TestFlappingServicesDoNotDelayANeighbor(t *testing.T) {
 	undisturbed := measure(t, nil, nil)
 	for _, attack := range flapping {

@@ -15,29 +15,29 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// foreignMember is an address in a pool that somebody else has put there.
+// foreignMember is a pool address added by another writer.
 type foreignMember struct{ pool, ip string }
 
-// onRecord is for what others put into a pool of which a BackendPool says what is Weir's.
+// onRecord marks a foreign member of a pool whose BackendPool records Weir's members.
 const onRecord = -1
 
-// loses is for what others put where Azure does not heed If-Match, while others write.
+// loses marks a foreign member that a concurrent write may lose, because Azure ignores If-Match.
 const loses = -2
 
-// isForeign reports whether others have put an address into a pool.
+// isForeign reports whether another writer added the address to the pool.
 func (s *Stage) isForeign(pool, ip string) bool {
 	_, is := s.foreign[foreignMember{pool, ip}]
 	return is
 }
 
-// stays reports whether what others put into a pool has to be there.
+// stays reports whether a foreign member must still be in its pool.
 func (s *Stage) stays(m foreignMember) bool {
 	since := s.foreign[m]
 	return since == onRecord || since == s.lives()
 }
 
-// recorded reports whether a BackendPool says which members of a pool are Weir's. Where none
-// does, all that is there counts as Weir's for the next one.
+// recorded reports whether a BackendPool records Weir's members of the pool. Without a record the
+// next BackendPool treats all members as Weir's.
 func (s *Stage) recorded(pool string) (bool, error) {
 	var all v1alpha1.BackendPoolList
 	if err := s.people.List(ctx, &all); err != nil {
@@ -50,9 +50,9 @@ func (s *Stage) recorded(pool string) (bool, error) {
 
 func poolOf(p *v1alpha1.BackendPool) string { return p.Spec.LoadBalancer.Name + "/" + p.Spec.PoolName }
 
-// forgetForeign is for a pool whose record somebody has deleted: the process that has seen it go knows
-// what is Weir's. What is in a pool that Weir made counts as Weir's when a BackendPool takes it that
-// another process makes (docs/reference/backendpool.md); which one makes it is not known here.
+// forgetForeign handles a pool whose BackendPool was deleted. Only the process that saw the
+// deletion still knows Weir's members; a BackendPool created by a later process adopts every member
+// of a pool that Weir created (docs/reference/backendpool.md).
 func (s *Stage) forgetForeign(pool string) {
 	for member, since := range s.foreign {
 		if member.pool == pool && since == onRecord && !strings.HasPrefix(pool, edge) {
@@ -61,7 +61,7 @@ func (s *Stage) forgetForeign(pool string) {
 	}
 }
 
-// AddForeign has somebody else put an address into a pool, such as kubernetes/kubernetes.
+// AddForeign adds an address to a pool as another controller would, such as kubernetes/kubernetes.
 func (s *Stage) AddForeign(pool, ip string) error {
 	if is, err := s.recorded(pool); !strings.HasPrefix(pool, edge) && (err != nil || !is) {
 		return errors.Join(err, fmt.Errorf("there is no pool %s of which it is on record what is in it", pool))
@@ -72,7 +72,7 @@ func (s *Stage) AddForeign(pool, ip string) error {
 	if !ok {
 		return fmt.Errorf("there is no pool %s", pool)
 	}
-	of := strings.Contains(string(raw), `"ipAddress"`) || strings.HasPrefix(pool, edge) // addresses
+	of := strings.Contains(string(raw), `"ipAddress"`) || strings.HasPrefix(pool, edge) // the pool holds IP addresses
 	if s.interfaces() && !of || strings.Contains(string(raw), `"networkInterfaceIPConfiguration"`) {
 		s.foreign[foreignMember{pool, ip}] = onRecord
 		return s.foreignInterface(id, ip)
@@ -84,7 +84,7 @@ func (s *Stage) AddForeign(pool, ip string) error {
 	properties, _ := body["properties"].(map[string]any)
 	addresses, _ := properties["loadBalancerBackendAddresses"].([]any)
 	if strings.Contains(string(raw), `"theirs-`+ip+`"`) {
-		return nil // it is there
+		return nil // already present
 	}
 	properties["loadBalancerBackendAddresses"] = append(addresses, map[string]any{
 		"name": "theirs-" + ip, "properties": map[string]any{"ipAddress": ip, "virtualNetwork": map[string]any{"id": vnetID}},
@@ -98,13 +98,13 @@ func (s *Stage) AddForeign(pool, ip string) error {
 	}
 	s.foreign[foreignMember{pool, ip}] = onRecord
 	if s.opts.Behaviour.PoolIfMatch == behaviour.Ignored && !s.calm {
-		s.foreign[foreignMember{pool, ip}] = loses // to a write of what was read before
+		s.foreign[foreignMember{pool, ip}] = loses // a write based on an older read
 	}
 	return nil
 }
 
-// othersKeep reports whether a line is about a load balancer that stays while others have addresses
-// in a pool of it (0020).
+// othersKeep reports whether a line belongs to a load balancer that is retained because a pool has
+// foreign addresses (0020).
 func (s *Stage) othersKeep(c cloud, line string) bool {
 	for member := range s.foreign {
 		balancer, _, _ := strings.Cut(member.pool, "/")
@@ -115,13 +115,13 @@ func (s *Stage) othersKeep(c cloud, line string) bool {
 	return slices.ContainsFunc(s.retained(c), func(f retained) bool { return slices.Contains(f.lines, line) })
 }
 
-// retained is a frontend that Azure requires while others have members in a pool of the load balancer.
+// retained is a frontend that Azure requires while the load balancer has foreign members.
 type retained struct {
 	name  string
 	lines []string
 }
 
-// retained returns the only frontend, without rules, of each load balancer that others keep.
+// retained returns the single rule-less frontend of each load balancer that foreign members retain.
 func (s *Stage) retained(c cloud) []retained {
 	var all []retained
 	for member := range s.foreign {
@@ -136,14 +136,14 @@ func (s *Stage) retained(c cloud) []retained {
 	return all
 }
 
-// hasPool reports whether there is a pool.
+// hasPool reports whether the pool exists.
 func (c cloud) hasPool(name string) bool {
 	return slices.ContainsFunc(c.balancers, func(b balancer) bool {
 		return slices.ContainsFunc(b.Properties.Pools, func(p pool) bool { return b.Name+"/"+p.Name == name })
 	})
 }
 
-// holds reports whether a pool has an address.
+// holds reports whether the pool contains the address.
 func (c cloud) holds(m foreignMember) bool {
 	for _, b := range c.balancers {
 		for _, p := range b.Properties.Pools {

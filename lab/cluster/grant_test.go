@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A pool of somebody else's load balancer is left as it is once its namespace may not bind it any more.
+// A pool of an unmanaged load balancer stays unchanged once its namespace loses the grant.
 func TestNothingIsWrittenWithoutTheGrant(t *testing.T) {
 	stage(t, Options{Configure: rarely}, func(s *Stage) {
 		grant := func(to string) {
@@ -32,7 +32,7 @@ func TestNothingIsWrittenWithoutTheGrant(t *testing.T) {
 		s.revoked = true
 		s.Pass(time.Second)
 		must(s.Endpoints("shop/web", map[int]bool{2: true}))
-		must(s.Settles(2 * time.Minute)) // and it says so
+		must(s.Settles(2 * time.Minute)) // and the status reports it
 		if after, _ := s.emu.Get(id); string(after) != string(before) {
 			must(fmt.Errorf("the pool was written without the grant: %s, was %s", after, before))
 		}

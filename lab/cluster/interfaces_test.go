@@ -11,11 +11,11 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// ofInterfaces has pools hold network interfaces.
+// ofInterfaces configures pools of network interfaces.
 func ofInterfaces(c *config.Config) { c.BackendPoolType = "nodeIPConfiguration" }
 
-// A Service of either policy gets the pool of all nodes, which are virtual machines and instances of
-// scale sets. Nodes come and go, and with the last Service the pool and its load balancer.
+// Services of both policies use the pool of all nodes, virtual machines and scale set instances.
+// Nodes come and go; the pool and load balancer are deleted with the last Service.
 func TestServicesOfNetworkInterfaces(t *testing.T) {
 	stage(t, Options{Configure: ofInterfaces}, func(s *Stage) {
 		for n := range 4 {
@@ -42,7 +42,7 @@ func TestServicesOfNetworkInterfaces(t *testing.T) {
 	})
 }
 
-// A node that leaves is Down in the pool of network interfaces while its machine stays there.
+// A deleted node is Down in the pool of network interfaces while its machine exists.
 func TestAMachineIsDown(t *testing.T) {
 	signals := func(c *config.Config) { ofInterfaces(c); c.EnableNodeAdminState = new(true) }
 	stage(t, Options{Configure: signals}, func(s *Stage) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ipConfiguration is an address of an interface, and the pools that it is in.
+// ipConfiguration is an address of an interface and its pools.
 type ipConfiguration struct {
 	Name       string `json:"name"`
 	Properties struct {
@@ -19,7 +19,7 @@ type ipConfiguration struct {
 	} `json:"properties"`
 }
 
-// interfaceBody is a network interface, or the part of an instance that makes one.
+// interfaceBody is a network interface, or the instance section that creates one.
 type interfaceBody struct {
 	Name       string `json:"name"`
 	Properties struct {
@@ -27,7 +27,8 @@ type interfaceBody struct {
 	} `json:"properties"`
 }
 
-// join notes the addresses that an interface has in pools: what the interfaces say is in force.
+// join records the pool addresses of an interface. The interfaces, not the pools, are
+// authoritative.
 func (c cloud) join(id string, nic interfaceBody) {
 	for i, ip := range nic.Properties.Configurations {
 		if i == 0 && !strings.Contains(id, "/theirs-") {
@@ -43,7 +44,7 @@ func (c cloud) join(id string, nic interfaceBody) {
 	}
 }
 
-// joinAll is join for a resource of any type.
+// joinAll calls join for a resource of any type.
 func (c cloud) joinAll(id string, raw json.RawMessage) error {
 	kind := strings.ToLower(id)
 	switch {
@@ -69,8 +70,8 @@ func (c cloud) joinAll(id string, raw json.RawMessage) error {
 	return nil
 }
 
-// withJoined has a load balancer's pools show the addresses of the interfaces that are in them, Down
-// where an entry of the pool says so.
+// withJoined adds the joined interface addresses to a load balancer's pools, Down where the pool
+// entry is.
 func (c cloud) withJoined(b balancer) balancer {
 	for i, p := range b.Properties.Pools {
 		down := map[string]string{}
@@ -93,7 +94,7 @@ func (c cloud) withJoined(b balancer) balancer {
 	return b
 }
 
-// wayOut has every machine be in the pool of somebody else.
+// wayOut checks that every machine is in the outbound pool.
 func (c cloud) wayOut() []error {
 	in := c.joined[strings.ToLower(outboundPool)]
 	var all []error

@@ -18,8 +18,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// journal is what the processes log, the newest lines of it, and what the stage did. A token in
-// it is noted.
+// journal keeps the newest log lines of all processes and the actions of the stage. It records
+// lines that contain a token.
 type journal struct {
 	mu     sync.Mutex
 	start  time.Time
@@ -27,7 +27,7 @@ type journal struct {
 	tokens tokens
 }
 
-// mostLines is how many are kept.
+// mostLines is the maximum number of retained lines.
 const mostLines = 4000
 
 func newJournal() *journal {
@@ -35,9 +35,8 @@ func newJournal() *journal {
 	return &journal{start: time.Now()}
 }
 
-// sharedLoggers has what libraries log by the process's own loggers, which all stages share, be
-// searched for tokens, and rest for nobody: apimachinery's pause between two errors counts from the
-// last one that any stage had, at a time of its own, which may be years ahead.
+// sharedLoggers scans the logs that libraries write to process-wide loggers for tokens, and
+// disables apimachinery's error backoff: its clock is shared by all bubbles and may be years ahead.
 var sharedLoggers = sync.OnceFunc(func() {
 	log := funcr.New(func(prefix, args string) { ofLibraries.search(prefix + " " + args) }, funcr.Options{})
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
@@ -47,10 +46,10 @@ var sharedLoggers = sync.OnceFunc(func() {
 	klog.SetLogger(log)
 })
 
-// ofLibraries is what client-go and controller-runtime have written down of tokens, on any stage.
+// ofLibraries are the tokens logged by client-go and controller-runtime on any stage.
 var ofLibraries tokens
 
-// tokens are lines in which there is one.
+// tokens are log lines that contain a token.
 type tokens struct {
 	mu    sync.Mutex
 	lines []string
@@ -71,7 +70,7 @@ func (t *tokens) all() []string {
 	return slices.Clone(t.lines)
 }
 
-// logger returns the log of a process.
+// logger returns the logger of a process.
 func (j *journal) logger(process string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -81,13 +80,12 @@ func (j *journal) logger(process string) *slog.Logger {
 	}})).With("process", process)
 }
 
-// Write implements io.Writer.
 func (j *journal) Write(line []byte) (int, error) {
 	j.add(string(bytes.TrimRight(line, "\n")))
 	return len(line), nil
 }
 
-// note adds what the stage does.
+// note adds an action of the stage.
 func (j *journal) note(format string, args ...any) { j.add("--- " + fmt.Sprintf(format, args...)) }
 
 func (j *journal) add(line string) {
@@ -113,7 +111,7 @@ func (j *journal) text() string {
 	return strings.Join(j.lines, "\n")
 }
 
-// says reports whether a line has all of some parts.
+// says reports whether a line contains all parts.
 func (j *journal) says(parts ...string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -122,5 +120,5 @@ func (j *journal) says(parts ...string) bool {
 	})
 }
 
-// Log returns what was logged, and what the stage did.
+// Log returns the log lines and the actions of the stage.
 func (s *Stage) Log() string { return s.log.text() }

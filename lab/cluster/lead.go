@@ -13,14 +13,13 @@ import (
 	"weir.dev/weir/internal/kube/leases"
 )
 
-// never is when a lead was renewed that is nobody's.
+// never is the renewal time without a leader.
 const never = math.MinInt64
 
-// elapsed is how long the stage has been there.
+// elapsed returns the time since the start of the stage.
 func (s *Stage) elapsed() time.Duration { return time.Since(s.start) }
 
-// may notes a request that never may be sent: one of a process that has ended, and a write of
-// one of several that has not renewed its lead in time.
+// may records a forbidden request: from a dead process, or a write without a current leader lease.
 func (p *process) may(req *http.Request) {
 	select {
 	case <-p.ended:
@@ -39,8 +38,8 @@ func (p *process) may(req *http.Request) {
 	}
 }
 
-// needsLead reports whether only the leader may send a request: it changes something, and is
-// neither the lead itself nor a question that is asked by POST.
+// needsLead reports whether only the leader may send the request: it writes, and is neither a lease
+// request nor a read by POST.
 func needsLead(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -49,12 +48,12 @@ func needsLead(req *http.Request) bool {
 	return !isLead(req) && !strings.Contains(req.URL.Path, "/apis/authorization.k8s.io/") && !strings.Contains(req.URL.Path, "/apis/authentication.k8s.io/")
 }
 
-// isLead reports whether a request is about the lease of the lead.
+// isLead reports whether the request is about the leader lease.
 func isLead(req *http.Request) bool {
 	return strings.Contains(req.URL.Path, "/namespaces/"+weirNamespace+"/leases")
 }
 
-// renews notes that a process has the lead, or has given it back.
+// renews records that the process acquired, renewed or released the leader lease.
 func (p *process) renews(req *http.Request, resp *http.Response, sent time.Duration) {
 	if req.Method == http.MethodGet || !isLead(req) || resp.StatusCode >= http.StatusMultipleChoices {
 		return
@@ -66,7 +65,7 @@ func (p *process) renews(req *http.Request, resp *http.Response, sent time.Durat
 	p.renewed.Store(int64(sent))
 }
 
-// givesBack reports whether a renewal names nobody.
+// givesBack reports whether a renewal has an empty holder.
 func (p *process) givesBack(req *http.Request) bool {
 	if req.GetBody == nil {
 		return false

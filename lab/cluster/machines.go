@@ -12,21 +12,21 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// In an Azure whose pools hold network interfaces every node has a machine: virtual machines with an
-// interface of their own, and instances of two uniform scale sets, which differ in who upgrades them.
+// Where pools hold network interfaces, each node has a machine: a virtual machine with its own
+// interface, or an instance of one of two uniform scale sets that differ in their upgrade policy.
 
 const compute = inGroup + "/providers/Microsoft.Compute/"
 
-// outbound is a load balancer of somebody else, in whose pool every machine is: it is their way out.
+// outbound is an unmanaged load balancer; every machine is in its pool for outbound traffic.
 const (
 	outbound     = "outbound"
 	outboundPool = network + "loadBalancers/" + outbound + "/backendAddressPools/all"
 )
 
-// interfaces has pools hold network interfaces, and their machines go wrong.
+// interfaces makes pools hold network interfaces and injects machine faults.
 func (d *draw) interfaces() {
 	d.configure(func(c *config.Config) { c.BackendPoolType = config.NodeIPConfiguration })
-	d.world(func(o *Options) { o.Behaviour.InterfaceAdminState = behaviour.Taken }) // else no pool gets level that is to have one
+	d.world(func(o *Options) { o.Behaviour.InterfaceAdminState = behaviour.Taken }) // otherwise no pool gets in sync
 	for range 4 + d.IntN(6) {
 		path := pick(d, "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*")
 		kind := pick(d, "put", "put", "get", "poll", "list")
@@ -48,7 +48,7 @@ func (d *draw) interfaces() {
 	}
 }
 
-// scaleSets are the uniform ones, with their upgrade policies.
+// scaleSets maps uniform scale sets to their upgrade policies.
 var scaleSets = map[string]string{"blue": "Manual", "green": "Automatic"}
 
 // interfaces reports whether pools hold network interfaces.
@@ -56,16 +56,16 @@ func (s *Stage) interfaces() bool {
 	return s.cfg.Interfaces()
 }
 
-// machines reports whether nodes have machines: pools hold network interfaces, or may come to.
+// machines reports whether nodes have machines.
 func (s *Stage) machines() bool { return s.interfaces() || s.opts.Machines }
 
-// addressesOf are those of a node.
+// addressesOf returns the addresses of a node.
 func addressesOf(number int) (v4, v6 string) {
 	return fmt.Sprintf("10.0.1.%d", number+4), fmt.Sprintf("fd00::1:%x", number+4)
 }
 
-// setOf is the scale set of a node's machine; empty for every third, which is in none, and where
-// pools hold addresses.
+// setOf returns the scale set of a node's machine. It is empty for every third node and where pools
+// hold addresses.
 func (s *Stage) setOf(number int) string {
 	if !s.machines() {
 		return ""
@@ -73,7 +73,7 @@ func (s *Stage) setOf(number int) string {
 	return [3]string{"", "blue", "green"}[number%3]
 }
 
-// machineID is the ARM id of a node's machine.
+// machineID returns the ARM id of a node's machine.
 func (s *Stage) machineID(number int) string {
 	set := s.setOf(number)
 	if set == "" {
@@ -82,7 +82,7 @@ func (s *Stage) machineID(number int) string {
 	return fmt.Sprintf("%svirtualMachineScaleSets/%s/virtualMachines/%d", compute, set, number)
 }
 
-// makeSets makes the scale sets, without instances.
+// makeSets creates the scale sets without instances.
 func (s *Stage) makeSets() error {
 	if !s.machines() {
 		return nil
@@ -108,8 +108,8 @@ func (s *Stage) makeSets() error {
 	return nil
 }
 
-// makeMachine makes the machine of a node, unless it is there. An instance that is being deleted goes
-// before.
+// makeMachine creates the machine of a node if it is missing. It waits for the deletion of a
+// previous instance.
 func (s *Stage) makeMachine(number int) error {
 	if !s.machines() {
 		return nil
@@ -137,8 +137,7 @@ func (s *Stage) makeMachine(number int) error {
 	}})
 }
 
-// deleteMachine has Azure delete the machine of a node that is in a scale set. Others stay, and are
-// nobody's.
+// deleteMachine deletes the scale set instance of a node. Other machines stay without a node.
 func (s *Stage) deleteMachine(number int) error {
 	if s.setOf(number) == "" {
 		return nil
@@ -146,10 +145,10 @@ func (s *Stage) deleteMachine(number int) error {
 	return s.ofMachine(http.MethodDelete, s.machineID(number))
 }
 
-// ofMachine is a request of somebody who looks after machines.
+// ofMachine sends a request of the machine operator.
 func (s *Stage) ofMachine(method, path string) error {
 	var failed error
-	for range 10 { // faults are for Weir
+	for range 10 { // faults are meant for Weir
 		req, err := http.NewRequestWithContext(ctx, method, "https://management.azure.com"+path+"?api-version=2024-11-01", nil)
 		if err != nil {
 			return err
@@ -157,7 +156,7 @@ func (s *Stage) ofMachine(method, path string) error {
 		req.Header.Set("Authorization", "Bearer "+azureToken)
 		resp, err := s.emu.Transport().Do(req)
 		if err == nil {
-			_ = resp.Body.Close() // nobody reads it
+			_ = resp.Body.Close()
 			if resp.StatusCode < http.StatusBadRequest {
 				return nil
 			}
@@ -169,7 +168,7 @@ func (s *Stage) ofMachine(method, path string) error {
 	return failed
 }
 
-// modelOf is what an instance gets that a scale set makes now: the pools of its model, and addresses.
+// modelOf returns a new instance of a scale set: the pools of the model, and addresses.
 func (s *Stage) modelOf(set, v4, v6 string) map[string]any {
 	raw, _ := s.emu.Get(compute + "virtualMachineScaleSets/" + set)
 	var is struct {
@@ -190,7 +189,8 @@ func (s *Stage) modelOf(set, v4, v6 string) map[string]any {
 	return model
 }
 
-// profile is the network of a machine with an address of each family; empty ones are not said.
+// profile returns the network profile of a machine with one address per family; empty addresses are
+// omitted.
 func profile(v4, v6 string) map[string]any {
 	ip := func(name, version, address string, primary bool) map[string]any {
 		properties := map[string]any{
@@ -220,7 +220,7 @@ func (s *Stage) seed(id string, body map[string]any) error {
 	return nil
 }
 
-// foreignInterface has somebody else put a network interface with an address into a pool.
+// foreignInterface adds an unmanaged network interface to a pool.
 func (s *Stage) foreignInterface(pool, ip string) error {
 	config := map[string]any{"name": "four", "properties": map[string]any{
 		"primary": true, "privateIPAddressVersion": "IPv4", "privateIPAddress": ip, "subnet": map[string]any{"id": vnetID + "/subnets/nodes"},

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// machineWrites are those of interfaces, scale sets and instances.
+// machineWrites returns the writes of interfaces, scale sets and instances.
 func (s *Stage) machineWrites() (machines []string) {
 	writes, _ := s.since()
 	for _, w := range writes {
@@ -28,7 +28,7 @@ func (s *Stage) machineWrites() (machines []string) {
 	return machines
 }
 
-// keepTheirWayOut sees that every machine is in the pool that is somebody else's.
+// keepTheirWayOut checks that every machine is in the unmanaged outbound pool.
 func (s *Stage) keepTheirWayOut(nodes int) error {
 	for n := range nodes {
 		id := s.machineID(n)
@@ -42,7 +42,7 @@ func (s *Stage) keepTheirWayOut(nodes int) error {
 	return nil
 }
 
-// Whatever the writes of machines meet, nodes join and leave, and what else their interfaces are in stays.
+// Nodes join and leave despite failing machine writes, and their interfaces keep other pools.
 func TestWhatWritesOfMachinesMeet(t *testing.T) {
 	const (
 		nics, sets, instances = "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*"
@@ -88,7 +88,7 @@ func met(path, kind string, times int, action string) string {
 	return fmt.Sprintf("{name: %q, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", kind+" "+path, path, kind, times, action)
 }
 
-// fired reports how many of the rules have met a request.
+// fired returns how many fault rules matched a request.
 func (s *Stage) fired() int {
 	names := map[string]bool{}
 	for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Fault != "" }) {
@@ -97,7 +97,7 @@ func (s *Stage) fired() int {
 	return len(names)
 }
 
-// Machines are deleted while they join, or are stopped and started: each is waited for, and the others join
+// Machines are deleted while they join, or stopped and started: each is awaited, and others join
 // meanwhile.
 func TestMachinesThatComeAndGo(t *testing.T) {
 	stage(t, Options{Configure: ofInterfaces}, func(s *Stage) {
@@ -112,7 +112,7 @@ func TestMachinesThatComeAndGo(t *testing.T) {
 		}
 		must(s.deleteMachine(4))
 		must(s.DeleteNode(4))
-		must(s.deleteMachine(5))        // its node lags behind
+		must(s.deleteMachine(5))        // its node is deleted later
 		for _, n := range []int{6, 7} { // a virtual machine, and an instance
 			must(s.ofMachine(http.MethodPost, s.machineID(n)+"/deallocate"))
 		}
@@ -126,8 +126,8 @@ func TestMachinesThatComeAndGo(t *testing.T) {
 	})
 }
 
-// Pools of both kinds are side by side: a Service's holds interfaces, and somebody's addresses on a load
-// balancer of theirs. Azure calls the latter one of interfaces in between: it is read again.
+// Both pool types coexist: a Service's pool of interfaces, and a pool of addresses on an unmanaged
+// load balancer. Azure temporarily reports the latter as a pool of interfaces: it is read again.
 func TestPoolsOfBothKinds(t *testing.T) {
 	stage(t, Options{Configure: ofInterfaces}, func(s *Stage) {
 		must(s.makeEdge())
@@ -155,8 +155,8 @@ func TestPoolsOfBothKinds(t *testing.T) {
 	})
 }
 
-// Services come and go by the dozen, and their endpoints move: no machine is written for them. An hour in which
-// nothing changes is read by lists.
+// Many Services come and go, and endpoints move, without machine writes. An idle hour reads lists
+// only.
 func TestServicesCostNoWriteOfAMachine(t *testing.T) {
 	stage(t, Options{Configure: ofInterfaces}, func(s *Stage) {
 		for n := range 5 {
@@ -209,8 +209,8 @@ func (s *Stage) served(key string) bool {
 	})
 }
 
-// Three dozen virtual machines join, each of which changes the load balancer's etag twice, and a Service comes
-// meanwhile: its load balancer is written all the same.
+// 36 virtual machines join, each changing the load balancer's etag twice. A Service added meanwhile
+// still gets its load balancer write.
 func TestAServiceAmongMachinesThatJoin(t *testing.T) {
 	stage(t, Options{Configure: func(c *config.Config) { ofInterfaces(c); c.ParallelMachines = new(5) }}, func(s *Stage) {
 		must(s.AddNode(0))

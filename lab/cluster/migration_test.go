@@ -20,17 +20,17 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// toStandard has Weir migrate what is Basic.
+// toStandard enables the migration to Standard.
 func toStandard(c *config.Config) { c.LoadBalancerSKU = "standard" }
 
-// migrating reports whether the status of a Service says that its load balancer becomes a Standard one.
+// migrating reports whether a Service's status shows a migration.
 func migrating(svc *corev1.Service) bool {
 	c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed)
 	return c != nil && c.Reason == servicelb.WhyMigrating
 }
 
-// A cluster whose load balancers are Basic has Standard ones, and each address stays: with machines of
-// either kind of membership, whenever Weir dies.
+// Basic load balancers become Standard and all addresses are kept, for every kind of machine and
+// wherever Weir dies.
 func TestFromBasicToStandard(t *testing.T) {
 	for name, pools := range map[string]func(*config.Config){"addresses": func(*config.Config) {}, "interfaces": ofInterfaces} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,8 @@ func TestFromBasicToStandard(t *testing.T) {
 	}
 }
 
-// A Service that leaves, and cannot as long as its load balancer is Basic, keeps no other from becoming Standard.
+// A Service that cannot be deleted while its load balancer is Basic does not block the migration of
+// others.
 func TestWhoLeavesABasicLoadBalancerHoldsNobodyUp(t *testing.T) {
 	for about, leave := range map[string]func(*Stage) error{
 		"deleted": func(s *Stage) error { return errors.Join(s.DeleteService("shop/web"), s.DeleteService("shop/db")) },
@@ -112,7 +113,7 @@ func TestFromBasicToStandardThroughFaults(t *testing.T) {
 	}
 }
 
-// deletes has a person delete a resource.
+// deletes deletes a resource as a user.
 func (s *Stage) deletes(id string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, "https://management.azure.com"+id+"?api-version=2024-05-01", nil)
 	if err != nil {
@@ -126,8 +127,8 @@ func (s *Stage) deletes(id string) error {
 	return resp.Body.Close()
 }
 
-// Somebody has deleted the internal load balancer before: its addresses are taken again, as the Services
-// show them, before anybody else gets them.
+// The internal load balancer is already deleted: its addresses are taken again, as in the Services'
+// status, before others can get them.
 func TestABasicLoadBalancerThatIsGoneAlready(t *testing.T) {
 	stage(t, Options{Configure: toStandard}, func(s *Stage) {
 		for n := range 3 {
@@ -142,7 +143,7 @@ func TestABasicLoadBalancerThatIsGoneAlready(t *testing.T) {
 	})
 }
 
-// Nobody has said that load balancers are to be taken apart, or somebody has said that they are not.
+// The migration is not enabled, or disabled.
 func TestBasicLoadBalancersThatStay(t *testing.T) {
 	for name, configure := range map[string]func(*config.Config){
 		"no SKU": func(*config.Config) {},

@@ -14,9 +14,9 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// What would close Services for good, or end in the middle, is found before anything is written, in the plan and in the run
-// alike: machines that no security group lets anything in to, a subnet that may not be read, too few Standard public IPs. A
-// security group of the machine alone, or of its subnet alone, is enough.
+// Plan and run find blockers before any write: machines without an allowing security group, an
+// unreadable subnet, too few Standard public IPs. A security group on either the interface or the
+// subnet suffices.
 func TestWhatAMigrationFindsBefore(t *testing.T) {
 	public := 0
 	for _, b := range basics() {
@@ -76,7 +76,7 @@ func TestWhatAMigrationFindsBefore(t *testing.T) {
 	}
 }
 
-// subnetsRead returns an error if subnets were not read so often.
+// subnetsRead returns an error unless subnets were read the given number of times.
 func subnetsRead(calls []armemu.Call, want int) error {
 	n := 0
 	for _, c := range calls {
@@ -90,7 +90,7 @@ func subnetsRead(calls []armemu.Call, want int) error {
 	return nil
 }
 
-// haveGroups has each machine have the security group itself, and the models of scale sets.
+// haveGroups gives the machines and scale set models the security group.
 func (s *Stage) haveGroups(kind string, nodes []int) error {
 	give := func(at string, path ...string) error {
 		return s.patch(at, func(_, properties map[string]any) {

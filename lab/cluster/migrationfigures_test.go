@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// manyBasics are 50 Services: 35 with public addresses, and 15 with private ones.
+// manyBasics returns 50 Services: 35 with public addresses, 15 with private ones.
 func manyBasics() (all []basicService) {
 	for n := range 50 {
 		all = append(all, basicService{key: fmt.Sprintf("shop/s%02d", n), internal: n%10 >= 7, method: []string{"Dynamic", "Static"}[n%2]})
@@ -30,8 +30,8 @@ func manyBasics() (all []basicService) {
 	return all
 }
 
-// reached is over how many machines each Service is reached: a load balancer that Azure is done with has its frontend and
-// a rule, and the pool has machines whose interfaces Azure is done with, or addresses.
+// reached returns the number of machines that serve each Service, counting only frontends, rules
+// and members without an Azure operation in progress.
 func (s *Stage) reached() (map[string]int, error) {
 	c, err := s.observe()
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Stage) reached() (map[string]int, error) {
 	return is, nil
 }
 
-// outages is for how long each Service was reached over no machine, and over fewer than all; how many requests there were,
-// and until when.
+// outages records how long each Service had no machine or fewer than all, the number of requests,
+// and the end time.
 type outages struct {
 	none, fewer map[string]time.Duration
 	writes, all int
@@ -92,7 +92,7 @@ const (
 	ofFigures  = 30 // nodes
 )
 
-// watched looks at all Services until each is reached over all machines again, and was not before.
+// watched polls all Services until an outage has started and all are fully served again.
 func (s *Stage) watched(of []basicService, most time.Duration) (outages, error) {
 	o := outages{none: map[string]time.Duration{}, fewer: map[string]time.Duration{}}
 	for range most / looksEvery {
@@ -118,7 +118,7 @@ func (s *Stage) watched(of []basicService, most time.Duration) (outages, error) 
 	return o, fmt.Errorf("after %s: %d Services of %d were not reached, and not all have come back", most, len(o.none), len(of))
 }
 
-// sums notes what there was until all is as it was before.
+// sums records outages until everything is restored.
 func (s *Stage) sums(o *outages) {
 	for _, c := range s.emu.Calls() {
 		o.took = c.Time.Sub(s.start).Round(looksEvery)
@@ -128,7 +128,7 @@ func (s *Stage) sums(o *outages) {
 	}
 }
 
-// between is the shortest and the longest of all Services.
+// between formats the minimum and maximum over all Services.
 func between(of map[string]time.Duration) string {
 	short, long := slices.Min(slices.Collect(maps.Values(of))), slices.Max(slices.Collect(maps.Values(of)))
 	if short == long {
@@ -137,7 +137,7 @@ func between(of map[string]time.Duration) string {
 	return short.String() + " to " + long.String()
 }
 
-// oneByOne is a person who follows the order of Microsoft's own module, and waits for each request before the next one.
+// oneByOne performs the migration in the order of Microsoft's module, one request at a time.
 type oneByOne struct {
 	*azure.Client
 	machines *machines.Client
@@ -152,9 +152,10 @@ func (s *Stage) person() (oneByOne, error) {
 	return oneByOne{client, machines.New(client)}, err
 }
 
-// migrates makes all load balancers Standard: public IPs become Static, machines leave, load balancers go and come again
-// empty, public IPs become Standard, then frontends, probes and rules, and machines join. The module writes a security
-// group before that, which is left out: here it lets in what it let in before.
+// migrates makes all load balancers Standard: public IPs become Static, machines leave, load
+// balancers are deleted and recreated empty, public IPs become Standard, then frontends, probes and
+// rules are added and machines join. The module's security group write is omitted, as the group
+// already allows the traffic.
 func (p oneByOne) migrates() error {
 	err := p.eachIP(func(ip *lb.PublicIP) bool {
 		changes := !ip.Static
@@ -227,7 +228,7 @@ func (p oneByOne) eachIP(change func(*lb.PublicIP) bool) error {
 	return err
 }
 
-// eachInterface has all interfaces be in these pools, and returns those that they were in.
+// eachInterface puts all interfaces into the given pools and returns the previous ones.
 func (p oneByOne) eachInterface(pools []string) (were []string, err error) {
 	all, err := p.machines.ListInterfaces(ctx, subscription, group)
 	for _, i := range all {
@@ -267,7 +268,7 @@ func figures(t *testing.T, latency armemu.Latency, configure func(*config.Config
 	return o
 }
 
-// What the page says of a migration of 50 Services with 30 nodes is what comes of it in the emulator.
+// The documented duration of a migration of 50 Services with 30 nodes matches the emulator.
 func TestFiguresOfAMigration(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an hour of a cluster with 30 nodes, several times")

@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Weir is killed when the deletion of a Basic load balancer was accepted, and Azure answers 404 to a GET of it while it
-// still holds the addresses. The next process waits for them.
+// Weir is killed after the deletion of a Basic load balancer was accepted, and Azure answers GET
+// with 404 while the addresses are still in use. The next process waits for them.
 func TestADeathWhileADeletionRuns(t *testing.T) {
 	c := basicCluster{seed: 2, kind: machineKinds[0], nodes: 2, services: basics(), pools: ofInterfaces}
 	var calls []int
@@ -53,8 +53,8 @@ func (s *Stage) owesNothing() error {
 	return nil
 }
 
-// Another system has the private address of a Service: every other Service is served, and that one gets no other address,
-// also after a restart, until its own is free or a user agrees.
+// Another system took the private address of a Service: all other Services are served, and that one
+// gets no other address, even after a restart, until its own is free or a user agrees.
 func TestAnAddressThatAnotherSystemHas(t *testing.T) {
 	const held = "10.0.9.13" // of shop/db
 	nic := network + "networkInterfaces/printer"
@@ -98,7 +98,7 @@ func TestAnAddressThatAnotherSystemHas(t *testing.T) {
 	}
 }
 
-// addressNow is the address of a Service in Azure; empty if it has none.
+// addressNow returns a Service's address in Azure, or "".
 func (s *Stage) addressNow(key string) (string, error) {
 	svc := &corev1.Service{}
 	if err := s.people.Get(ctx, split(key), svc); err != nil {
@@ -108,8 +108,7 @@ func (s *Stage) addressNow(key string) (string, error) {
 	return c.addressOf(labelOf(svc, corev1.IPv4Protocol)), err
 }
 
-// servesAllBut returns an error unless all Services have their addresses and are Programmed, and this one has no address
-// in Azure and is not.
+// servesAllBut returns an error unless exactly one Service has no address and is not Programmed.
 func (s *Stage) servesAllBut(waits string) error {
 	for n, b := range basics() {
 		svc := &corev1.Service{}

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// migratesWith has a cluster of pools of addresses migrate, after it was taken back once, with a role.
+// migratesWith migrates a cluster with pools of addresses, after one undo, with a role.
 func migratesWith(t *testing.T, kind string, newer bool, role *armemu.Role) (calls []armemu.Call) {
 	t.Helper()
 	stage(t, Options{Role: role, Machines: true, Indoors: true, Configure: toStandard}, func(s *Stage) {
@@ -44,11 +44,12 @@ func migratesWith(t *testing.T, kind string, newer bool, role *armemu.Role) (cal
 	return calls
 }
 
-// wears has a machine that is no instance have a security group of its own, which a write of it repeats, and a model have what its instances have not.
+// wears gives a virtual machine its own security group, which its writes must repeat, and a model
+// something its instances lack.
 func (s *Stage) wears(nodes []int) error {
 	if set := s.setOf(nodes[0]); set != "" {
 		return s.patch(compute+"virtualMachineScaleSets/"+set, func(_, properties map[string]any) {
-			properties["virtualMachineProfile"].(map[string]any)["userData"] = "bmV3" // which its instances have not: they are written one by one
+			properties["virtualMachineProfile"].(map[string]any)["userData"] = "bmV3" // which its instances lack: they are written one by one
 		})
 	}
 	return s.patch(s.nicOf(nodes[0]), func(_, properties map[string]any) {
@@ -56,8 +57,8 @@ func (s *Stage) wears(nodes []int) error {
 	})
 }
 
-// The roles of Weir and of migrations are what a migration of each kind of machine asks for, taking it back included, and of
-// the latter nothing is left over.
+// Weir's role and the migration role cover all requests of a migration and its undo, for each kind
+// of machine, and the migration role has nothing unused.
 func TestTheRoleForMigrations(t *testing.T) {
 	asked := map[string]bool{}
 	for n, kind := range slices.Concat(machineKinds, []string{"Manual"}) {
@@ -80,7 +81,7 @@ func TestTheRoleForMigrations(t *testing.T) {
 	}
 }
 
-// With a right less, nothing is written, and with all of them it comes to its end.
+// With one permission missing nothing is written; with all of them the migration completes.
 func TestAMigrationWithoutARight(t *testing.T) {
 	for _, lacks := range []string{
 		"Microsoft.Network/loadBalancers/delete", "Microsoft.Network/publicIPAddresses/write", "Microsoft.Network/virtualNetworks/subnets/join/action",

@@ -19,7 +19,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// kills are at how many of its requests the process of each migration dies, before and after in turn.
+// kills is the number of requests at which each migration's process dies, alternately before and
+// after.
 var kills = flag.Int("kills", 1, "how often each seed's migration is played with a death at another request; 0 is at each, before and after")
 
 // basicCluster is a random cluster of Basic load balancers.
@@ -30,8 +31,8 @@ type basicCluster struct {
 	services []basicService
 	several  bool
 	pools    func(*config.Config)
-	byHand   int    // how far somebody has gone without a tool
-	keeps    string // what keeps the migration from starting; empty is nothing
+	byHand   int    // progress of a manual migration
+	keeps    string // what blocks the migration; empty: nothing
 }
 
 func drawBasic(seed uint64) basicCluster {
@@ -78,7 +79,7 @@ func (c basicCluster) options() Options {
 	}}
 }
 
-// slowHere has deletions take longer than a restart where a GET hides them.
+// slowHere makes deletions outlast a restart where GET hides them.
 func slowHere(seed uint64) float64 {
 	if seed%2 == 0 {
 		return 5
@@ -86,7 +87,7 @@ func slowHere(seed uint64) float64 {
 	return 1
 }
 
-// build makes the cluster, and has somebody begin by hand.
+// build creates the cluster and the manual progress.
 func (c basicCluster) build(s *Stage) error {
 	nodes := nodesOf(c.kind, c.nodes)
 	for _, n := range nodes {
@@ -113,7 +114,7 @@ func (c basicCluster) build(s *Stage) error {
 	return c.begin(s, nodes, pools)
 }
 
-// begin does what people do by hand, in the right order.
+// begin performs the first steps of a manual migration in the right order.
 func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
 	seen, err := s.observe()
 	if err != nil {
@@ -145,7 +146,7 @@ func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
 	if c.byHand < 5 || err != nil {
 		return err
 	}
-	s.Pass(time.Minute) // until they are gone
+	s.Pass(time.Minute) // until they are deleted
 	for n, id := range ips {
 		if n%2 == 0 {
 			if err := s.patch(id, func(body, _ map[string]any) { body["sku"] = map[string]any{"name": "Standard"} }); err != nil {
@@ -156,7 +157,7 @@ func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
 	return nil
 }
 
-// spoil makes what keeps a migration from starting.
+// spoil creates what blocks a migration.
 func (c basicCluster) spoil(s *Stage, nodes []int) error {
 	at := network + "loadBalancers/" + c.services[0].balancer()
 	switch c.keeps {
@@ -190,8 +191,8 @@ func (c basicCluster) spoil(s *Stage, nodes []int) error {
 	return nil
 }
 
-// migrate plays a migration whose process dies at a request to Azure: before it arrives, or once it is answered. Zero is never.
-// It returns the requests until it had ended.
+// migrate runs a migration whose process dies at an Azure request, before it arrives or after it
+// was answered; zero is never. It returns the requests up to the end.
 func (c basicCluster) migrate(s *Stage, death int, after bool) []armemu.Call {
 	s.Pass(time.Minute)
 	was, err := s.publicIPs()
@@ -215,14 +216,14 @@ func (c basicCluster) migrate(s *Stage, death int, after bool) []armemu.Call {
 	return calls
 }
 
-// open reports whether the migration has not come to its end.
+// open reports whether the migration is unfinished.
 func (s *Stage) open() bool {
 	j, err := s.migrationJournal()
 	must(err)
 	return !j.Done
 }
 
-// publicIPs are the addresses of all public IPs, by id.
+// publicIPs returns the addresses of all public IPs, by id.
 func (s *Stage) publicIPs() (map[string]string, error) {
 	c, err := s.observe()
 	all := map[string]string{}
@@ -232,7 +233,7 @@ func (s *Stage) publicIPs() (map[string]string, error) {
 	return all, err
 }
 
-// keptAddresses returns which public IP has not the address that it had, or was deleted by anybody, or is not Static.
+// keptAddresses returns public IPs that lost their address, were deleted, or are not Static.
 func (s *Stage) keptAddresses(was map[string]string) error {
 	if is, err := s.publicIPs(); err != nil || !maps.Equal(is, was) {
 		return errors.Join(err, fmt.Errorf("public IPs were %v, and are %v", was, is))
@@ -248,8 +249,9 @@ func (s *Stage) keptAddresses(was map[string]string) error {
 	return nil
 }
 
-// Whatever the cluster is like, and whenever Weir dies, and Azure fails: each address stays, no public IP is deleted, and
-// nothing is left to plan. What a plan calls stopped is not begun; what it passes comes to its end.
+// For random clusters, deaths and Azure faults: all addresses are kept, no public IP is deleted,
+// and nothing is left to plan. A migration that the plan reports as blocked does not start; any
+// other completes.
 func TestSeedsOfMigrations(t *testing.T) {
 	t.Parallel()
 	died, plays, stopped := map[string]int{}, 0, 0
@@ -288,7 +290,7 @@ func TestSeedsOfMigrations(t *testing.T) {
 	t.Logf("%d plays, deaths at %v; %d clusters whose migration something kept from starting", plays, died, stopped)
 }
 
-// whole plays a migration without a failure, and compares it with what is planned before and after.
+// whole runs a migration without faults and compares it with the plans before and after.
 func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.State) {
 	t.Helper()
 	var before, after planned
@@ -327,7 +329,7 @@ func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.
 	return calls, state
 }
 
-// mark is a word of Azure's that is there if something keeps the migration from starting.
+// mark is Azure's text that is present if something blocks the migration.
 func (c basicCluster) mark() string {
 	return map[string]string{"rule": `"ssh"`, "frontend": `"vip"`, "public IP of a machine": "198.18.9.200", "no security group": `"198.18.9.`}[c.keeps]
 }

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// asksOfMigration has a person ask something of the migration, as weir migrate stop, resume and run do.
+// asksOfMigration sends a user request like weir migrate stop, resume and run.
 func (s *Stage) asksOfMigration(change func(*migrate.Asked)) error {
 	return record.Ask(ctx, s.people, weirNamespace, func(r record.Record) (migrate.Asked, error) {
 		asked := r.Asked()
@@ -25,7 +25,7 @@ func (s *Stage) asksOfMigration(change func(*migrate.Asked)) error {
 	})
 }
 
-// writtenSince are the requests after one that would change something in Azure, and the number of the last of all.
+// writtenSince returns the Azure writes after a sequence number, and the last number.
 func (s *Stage) writtenSince(seq uint64) (writes []string, last uint64) {
 	for _, c := range s.emu.Calls() {
 		last = max(last, c.Seq)
@@ -36,8 +36,8 @@ func (s *Stage) writtenSince(seq uint64) (writes []string, last uint64) {
 	return writes, last
 }
 
-// Whenever somebody has it stop, nothing more is written to Azure, however often Weir is killed meanwhile; and when it goes
-// on each address is where it was.
+// After a stop request nothing is written to Azure, however often Weir is killed; after resuming,
+// all addresses are kept.
 func TestFromBasicToStandardWithStops(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 				for n := range 4 {
 					s.Pass(time.Duration(r.IntN(60)) * time.Second)
 					must(s.asksOfMigration(func(a *migrate.Asked) { a.Stop = &migrate.Wish{At: time.Now().UTC(), By: "jane"} }))
-					s.Pass(5 * time.Minute) // what was under way has ended
+					s.Pass(5 * time.Minute) // running requests have ended
 					_, stands := s.writtenSince(0)
 					s.Kill(0)
 					s.Pass(10 * time.Minute)

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// takesBack has a person have the migration taken back, as weir migrate stop --undo does.
+// takesBack requests an undo like weir migrate stop --undo.
 func (s *Stage) takesBack() error {
 	return record.Ask(ctx, s.people, weirNamespace, func(r record.Record) (migrate.Asked, error) {
 		j, err := r.Migration()
@@ -37,8 +37,8 @@ func (s *Stage) migrationJournal() (migrate.Journal, error) {
 	return r.Migration()
 }
 
-// standing is what a migration that was taken back leaves as it was: the pools of each machine and of each model, and each
-// load balancer with its frontends, rules and probes.
+// standing returns what an undone migration must preserve: the pools of each machine and model, and
+// each load balancer with its frontends, rules and probes.
 func (s *Stage) standing() (map[string]string, error) {
 	var all []struct {
 		ID   string         `json:"id"`
@@ -87,7 +87,7 @@ func withoutEtags(of any) any {
 	return of
 }
 
-// memberships adds the pools of each IP configuration within a resource.
+// memberships adds the pools of each IP configuration in a resource.
 func memberships(to map[string]string, at string, of any) {
 	switch of := of.(type) {
 	case map[string]any:
@@ -113,7 +113,7 @@ func memberships(to map[string]string, at string, of any) {
 	}
 }
 
-// is returns what is not as it was.
+// is returns what changed.
 func (s *Stage) is(was map[string]string) error {
 	are, err := s.standing()
 	if err != nil || maps.Equal(are, was) {
@@ -127,7 +127,7 @@ func (s *Stage) is(was map[string]string) error {
 	return fmt.Errorf("there is more than there was: %v, %v", was, are)
 }
 
-// somethingFails has Azure fail now and then, and lose answers.
+// somethingFails injects random Azure failures and lost responses.
 func (s *Stage) somethingFails(r *rand.Rand) error {
 	var faults []string
 	for _, kind := range []string{"put", "patch", "action", "delete", "list", "get", "poll"} {
@@ -139,9 +139,9 @@ func (s *Stage) somethingFails(r *rand.Rand) error {
 
 func (s *Stage) nicOf(node int) string { return network + "networkInterfaces/" + nodeName(node) }
 
-// Whenever somebody has a migration taken back, through failures, and however often Weir is killed: it is refused, and ends
-// as if nobody had asked; or each machine is where it was, and each address, and nothing touches that until somebody
-// asks for a migration. That one ends like any other.
+// An undo at any time, with faults and kills, is either rejected and the migration completes, or
+// restores every machine and address until a user requests a migration again, which completes
+// normally.
 func TestFromBasicToStandardAndBack(t *testing.T) {
 	back, ends := 0, 0
 	for seed := range uint64(max(*seeds/3, 1)) {

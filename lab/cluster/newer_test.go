@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Another tool sets a property of the frontends with a newer api-version. Weir's changes are written, and the property stays.
+// Another tool sets a frontend property with a newer api-version. Weir's changes keep it.
 func TestAPropertyOfANewerAPIVersion(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -31,7 +31,7 @@ func TestAPropertyOfANewerAPIVersion(t *testing.T) {
 	})
 }
 
-// Where Azure does not have the api-version, the Service says whose property it is, and what Azure says of it.
+// If Azure does not support the api-version, the Service reports the property and Azure's message.
 func TestAPropertyThatWeirCannotWrite(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))

@@ -17,13 +17,14 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// eventsAlone has pools of network interfaces, and no look for drift that could stand in for an event.
+// eventsAlone configures pools of network interfaces and disables drift reads that could hide a
+// missed event.
 func eventsAlone(c *config.Config) {
 	ofInterfaces(c)
 	rarely(c)
 }
 
-// addNodeOn makes a node that runs on a machine by its own account.
+// addNodeOn creates a node with a provider ID.
 func (s *Stage) addNodeOn(number int, providerID string) error {
 	v4, v6 := addressesOf(number)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(number), Labels: map[string]string{"kubernetes.io/hostname": nodeName(number)}}}
@@ -36,27 +37,27 @@ func (s *Stage) addNodeOn(number int, providerID string) error {
 	return s.people.Status().Update(ctx, n)
 }
 
-// deleteNodeAlone deletes a node whose machine stays.
+// deleteNodeAlone deletes a node but not its machine.
 func (s *Stage) deleteNodeAlone(number int) error {
 	return s.people.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(number)}})
 }
 
-// pool returns a BackendPool of all nodes.
+// poolOfNodes returns a BackendPool of all nodes.
 func (s *Stage) poolOfNodes(name string) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{}
 	must(s.people.Get(ctx, client.ObjectKey{Namespace: "weir-system", Name: name}, p))
 	return p
 }
 
-// synced says whether a pool is level, with how many, and what is said of it.
+// synced formats the Synced condition and counts of a pool.
 func (s *Stage) synced(name string) string {
 	p := s.poolOfNodes(name)
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
 	return fmt.Sprintf("%s %d of %d: %s", c.Reason, *p.Status.Observed-*p.Status.Foreign, *p.Status.Desired, c.Message)
 }
 
-// A node gets what makes it a member after it was made, one thing each: it joins by that event within
-// seconds, without a look for drift.
+// A node that gets a membership requirement later joins within seconds of that event, without a
+// drift read.
 func TestANodeThatBecomesAMemberLater(t *testing.T) {
 	later := map[int]func(*Stage, *corev1.Node){ // virtual machines
 		3: func(s *Stage, n *corev1.Node) { n.Spec.ProviderID = "azure://" + s.machineID(3) },
@@ -106,8 +107,8 @@ func TestANodeThatBecomesAMemberLater(t *testing.T) {
 	}
 }
 
-// Nodes without a usable machine are left out by name: the pool is level, what is counted is true, and
-// nothing is said to be written. One whose machine is made later joins.
+// Nodes without a usable machine are listed by name: the pool is in sync with true counts and no
+// unneeded write. A machine created later joins.
 func TestNodesWithoutAMachine(t *testing.T) {
 	stage(t, Options{Configure: eventsAlone}, func(s *Stage) {
 		for n := range 3 {
@@ -146,8 +147,8 @@ func TestNodesWithoutAMachine(t *testing.T) {
 	})
 }
 
-// A node is deleted, registers again and is deleted before it is told its machine: the machine that stayed for it
-// leaves within seconds.
+// A node is deleted, registers again and is deleted before it gets its provider ID: its remaining
+// machine is removed within seconds.
 func TestANodeThatIsDeletedBeforeItIsToldItsMachine(t *testing.T) {
 	stage(t, Options{Configure: eventsAlone}, func(s *Stage) {
 		for n := range 3 {
@@ -167,8 +168,8 @@ func TestANodeThatIsDeletedBeforeItIsToldItsMachine(t *testing.T) {
 	})
 }
 
-// A node is deleted and its machine stays: the machine leaves all pools, also where nobody watched. What is
-// no node's stays.
+// A node is deleted and its machine remains: the machine is removed from all pools, even if no
+// process saw the deletion. Machines without a node are not touched.
 func TestANodeIsDeletedAndItsMachineStays(t *testing.T) {
 	for about, watched := range map[string]bool{"watched": true, "while Weir is away": false} {
 		t.Run(about, func(t *testing.T) {
@@ -188,13 +189,13 @@ func TestANodeIsDeletedAndItsMachineStays(t *testing.T) {
 				if !watched {
 					s.Kill(0)
 				}
-				for n := range 3 { // a virtual machine, and instances of either scale set
+				for n := range 3 { // a virtual machine, and an instance of either scale set
 					must(s.deleteNodeAlone(n))
 				}
 				must(s.Settles(2 * time.Minute))
 				s.Pass(time.Hour)
 				must(s.Level())
-				for n := range 3 { // they come back
+				for n := range 3 { // they return
 					must(s.AddNode(n))
 				}
 				must(s.Settles(2 * time.Minute))
@@ -204,8 +205,8 @@ func TestANodeIsDeletedAndItsMachineStays(t *testing.T) {
 	}
 }
 
-// A node is made again under its name, and is told its machine later, as a kubelet and a cloud provider do:
-// it leaves as any node that is deleted, or stays, and is a member in the end.
+// A node is recreated under its name and gets its provider ID later: it is removed like a deleted
+// node, or stays, and finally is a member.
 func TestANodeIsMadeAgain(t *testing.T) {
 	stage(t, Options{Configure: eventsAlone}, func(s *Stage) {
 		for n := range 3 {
@@ -235,7 +236,7 @@ func TestANodeIsMadeAgain(t *testing.T) {
 	})
 }
 
-// Two nodes have one address: it is Down while both leave, whichever came first.
+// Two nodes share an address: it is Down while both drain, in either order.
 func TestTwoNodesWithOneAddress(t *testing.T) {
 	signals := func(c *config.Config) { rarely(c); c.EnableNodeAdminState = new(true) }
 	stage(t, Options{Configure: signals}, func(s *Stage) {

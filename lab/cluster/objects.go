@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// furnish makes what every cluster and its Azure have.
+// furnish creates the initial objects of the cluster and its Azure.
 func (s *Stage) furnish() error {
 	for id, body := range map[string]string{
 		vnetID: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/48"]},"subnets":[
@@ -58,10 +58,10 @@ func (s *Stage) furnish() error {
 	return nil
 }
 
-// ctx is that of people, who wait as long as it takes.
+// ctx is the context of user requests, which have no deadline.
 var ctx = context.Background()
 
-// mapper knows the kinds that people write.
+// mapper returns the REST mapper for the kinds that users write.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
@@ -78,7 +78,7 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-// AddNode adds a node, whose address follows from its number.
+// AddNode adds a node; its address is derived from its number.
 func (s *Stage) AddNode(number int) error {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(number), Labels: map[string]string{"kubernetes.io/hostname": nodeName(number)}}}
 	n.Spec.ProviderID = "azure://" + s.machineID(number)
@@ -116,7 +116,7 @@ func (s *Stage) ChangeNamespace(name string, edit func(*corev1.Namespace)) error
 	return s.change(n, client.ObjectKey{Name: name}, func() { edit(n) })
 }
 
-// DeleteNode deletes a node; its endpoints go as well.
+// DeleteNode deletes a node and its endpoints.
 func (s *Stage) DeleteNode(number int) error {
 	all := &discoveryv1.EndpointSliceList{}
 	if err := s.people.List(ctx, all); err != nil {
@@ -141,7 +141,7 @@ func (s *Stage) DeleteNode(number int) error {
 	return errors.Join(s.people.Delete(ctx, n), s.deleteMachine(number))
 }
 
-// lives is how many processes there ever were.
+// lives returns the number of processes started so far.
 func (s *Stage) lives() int {
 	n := 0
 	for _, r := range s.replicas {
@@ -150,7 +150,7 @@ func (s *Stage) lives() int {
 	return n
 }
 
-// change edits an object, again where somebody else was faster.
+// change edits an object and retries on conflict.
 func (s *Stage) change(o client.Object, at client.ObjectKey, edit func()) error {
 	for {
 		if err := s.people.Get(ctx, at, o); err != nil {
@@ -163,7 +163,7 @@ func (s *Stage) change(o client.Object, at client.ObjectKey, edit func()) error 
 	}
 }
 
-// split reads a key, namespace/name.
+// split parses a namespace/name key.
 func split(key string) client.ObjectKey {
 	for i := range key {
 		if key[i] == '/' {
@@ -173,7 +173,7 @@ func split(key string) client.ObjectKey {
 	return client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: key}
 }
 
-// AddService creates a Service of Weir's, and the slice of its endpoints, which has none yet.
+// AddService creates a Service for Weir and its empty EndpointSlice.
 func (s *Stage) AddService(key string, edit func(*corev1.Service)) error {
 	at := split(key)
 	svc := &corev1.Service{
@@ -221,7 +221,7 @@ func (s *Stage) DeleteService(key string) error {
 	return s.people.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}})
 }
 
-// Endpoints says on which nodes a Service has endpoints, and whether they are ready.
+// Endpoints sets the nodes with endpoints of a Service, and whether each endpoint is ready.
 func (s *Stage) Endpoints(key string, on map[int]bool) error {
 	at := split(key)
 	var failed []error
@@ -243,16 +243,16 @@ func (s *Stage) Endpoints(key string, on map[int]bool) error {
 	return errors.Join(failed...)
 }
 
-// ChangePool edits a BackendPool, such as somebody who pauses it.
+// ChangePool edits a BackendPool.
 func (s *Stage) ChangePool(key string, edit func(*v1alpha1.BackendPool)) error {
 	p := &v1alpha1.BackendPool{}
 	return s.change(p, split(key), func() { edit(p) })
 }
 
-// AddPool creates a BackendPool by hand.
+// AddPool creates a BackendPool.
 func (s *Stage) AddPool(p *v1alpha1.BackendPool) error { return s.people.Create(ctx, p) }
 
-// DeletePool deletes a BackendPool by hand, and with it the record of what in its pool is Weir's.
+// DeletePool deletes a BackendPool and its record of Weir's members.
 func (s *Stage) DeletePool(key string) error {
 	p := &v1alpha1.BackendPool{}
 	if err := s.people.Get(ctx, split(key), p); err != nil {

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// cloud is what Azure holds, read from the bodies that it would show.
+// cloud is a snapshot of Azure, decoded from its response bodies.
 type cloud struct {
-	text      string // all of it
+	text      string // the complete text
 	balancers []balancer
 	addresses map[string]publicIP // by folded id
 	rules     []securityRule
-	// joined are the addresses of network interfaces, by their folded id, in each pool by its folded id.
+	// joined maps folded pool id and folded interface id to the interface's address.
 	joined map[string]map[string]string
-	// firsts are the folded ids of the first address of each machine.
+	// firsts are the folded ids of the first IP configuration of each machine.
 	firsts *[]string
 }
 
@@ -123,7 +123,7 @@ type securityRule struct {
 	} `json:"properties"`
 }
 
-// observe reads Azure.
+// observe reads a snapshot of Azure.
 func (s *Stage) observe() (cloud, error) {
 	raw := s.emu.Snapshot()
 	c := cloud{text: string(raw), addresses: map[string]publicIP{}, joined: map[string]map[string]string{}, firsts: &[]string{}}
@@ -168,7 +168,8 @@ func (s *Stage) observe() (cloud, error) {
 	return c, nil
 }
 
-// label names a frontend by what is independent of who made it first: its public IP, or itself.
+// label names a frontend by its public IP, else by its own name; both are independent of the
+// Service that created it.
 func (f frontend) label() string {
 	if f.Properties.PublicIP != nil {
 		return "public IP " + f.Properties.PublicIP.name()
@@ -176,7 +177,7 @@ func (f frontend) label() string {
 	return "private " + f.Name
 }
 
-// address is the one that a frontend has.
+// address returns the address of a frontend.
 func (c cloud) address(f frontend) string {
 	if f.Properties.PublicIP != nil {
 		return c.addresses[strings.ToLower(f.Properties.PublicIP.ID)].Properties.IP
@@ -184,7 +185,7 @@ func (c cloud) address(f frontend) string {
 	return f.Properties.Private
 }
 
-// lines spell what Azure holds, one line a frontend, rule, pool, probe or public IP.
+// lines renders Azure's state, one line per frontend, rule, pool, probe or public IP.
 func (c cloud) lines(foreign func(pool string, ip string) bool) []string {
 	var all []string
 	for _, b := range c.balancers {
@@ -209,7 +210,7 @@ func (b balancer) lines(foreign func(pool string, ip string) bool) []string {
 	for _, p := range b.Properties.Pools {
 		members := p.members(func(ip string) bool { return foreign(b.Name+"/"+p.Name, ip) })
 		pools[p.Name] = strings.Join(members, " ")
-		used["pool "+p.Name] = len(members) == 0 && len(p.Properties.Addresses) > 0 // it stays with what others put there
+		used["pool "+p.Name] = len(members) == 0 && len(p.Properties.Addresses) > 0 // retained with its foreign members
 	}
 	for _, p := range b.Properties.Probes {
 		probes[p.Name] = p
@@ -234,7 +235,7 @@ func (b balancer) lines(foreign func(pool string, ip string) bool) []string {
 	return all
 }
 
-// members are those of a pool that others have not put there.
+// members returns the pool members that are not foreign.
 func (p pool) members(foreign func(ip string) bool) []string {
 	var members []string
 	for _, a := range p.Properties.Addresses {
@@ -265,7 +266,7 @@ func spellProbe(r *ref, all map[string]probe) string {
 	return fmt.Sprintf("%s %d%s %ds×%d", strings.ToUpper(p.Protocol), p.Port, p.Path, p.Interval, p.Threshold)
 }
 
-// admits reports whether the security group lets a flow in that comes from the Internet.
+// admits reports whether the security group allows a flow from the Internet.
 func (c cloud) admits(from, to netip.Addr, protocol string, port int32) bool {
 	for _, r := range c.rules {
 		p := r.Properties
@@ -276,7 +277,7 @@ func (c cloud) admits(from, to netip.Addr, protocol string, port int32) bool {
 			return p.Access == "Allow"
 		}
 	}
-	return false // as the group's own rules have it
+	return false // denied by the group's default rules
 }
 
 func has(prefixes []string, ip netip.Addr) bool {

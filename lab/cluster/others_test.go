@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A Service's own pool stays for what others have put into it when the Service gives its load balancer
-// up; Weir's own addresses leave it.
+// A Service's own pool with foreign members is retained when the Service gives up its load
+// balancer; Weir's members are removed.
 func TestWeirsAddressesLeaveAPoolThatStaysForOthers(t *testing.T) {
 	for name, gives := range map[string]func(s *Stage){
 		"it is deleted": func(s *Stage) { must(s.DeleteService("shop/web")) },
@@ -57,8 +57,8 @@ func TestWeirsAddressesLeaveAPoolThatStaysForOthers(t *testing.T) {
 	}
 }
 
-// What a Service has left to others goes when they need it no more, though no Service is there any more: the pool that
-// Weir made, the load balancer, its last frontend and the public IP. So it does wherever the process dies meanwhile.
+// Resources retained for foreign members are deleted once those are gone, even without a Service:
+// the pool, the load balancer, its last frontend and the public IP, wherever the process dies.
 func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
 	balancer := func(c armemu.Call) bool {
 		return c.Method == http.MethodDelete && strings.EqualFold(c.Resource, network+"loadBalancers/"+clusterName)
@@ -95,7 +95,7 @@ func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
 				must(s.Settles(10 * time.Minute))
 				s.says("BackendPoolKept", "Azure requires it while the load balancer has backend pool shop-web")
 				s.Pass(settled)
-				must(s.Rests(400)) // as long as the others are there nothing is written
+				must(s.Rests(400)) // nothing is written while the foreign members exist
 				s.emu.ClearCalls()
 				must(s.removeForeign("kubernetes/shop-web", "10.0.9.1"))
 				disturb(s)
@@ -111,8 +111,8 @@ func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
 	}
 }
 
-// A Service is told of the frontend of a family that it has given up, and of a public IP that it does not use any more. An
-// annotation has that deleted.
+// A Service gets an event for a retained frontend of a family it gave up and for an unused public
+// IP. An annotation deletes it.
 func TestAServiceIsToldWhatStaysForIt(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))

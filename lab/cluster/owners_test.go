@@ -19,12 +19,12 @@ import (
 
 const publicIPGrant = "weir.dev/allowed-public-ips"
 
-// namedIP has a Service use a public IP that Weir did not make.
+// namedIP makes a Service use a public IP that Weir did not create.
 func namedIP(name string) func(*corev1.Service) {
 	return func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pip-name", name) }
 }
 
-// addressOf returns the address that the status of a Service shows; empty for none.
+// addressOf returns the address in a Service's status, or "".
 func (s *Stage) addressOf(key string) string {
 	svc := &corev1.Service{}
 	must(s.people.Get(ctx, split(key), svc))
@@ -34,7 +34,7 @@ func (s *Stage) addressOf(key string) string {
 	return ""
 }
 
-// owns fails unless a namespace is on record as the owner of a public IP.
+// owns fails unless a namespace is recorded as the owner of a public IP.
 func (s *Stage) owns(namespace, name string) {
 	m := &corev1.ConfigMap{}
 	must(s.people.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-public-ips"}, m))
@@ -54,9 +54,8 @@ func (s *Stage) refused(key, why string) {
 	must(fmt.Errorf("no event of %s says %q: %v", key, why, events.Items))
 }
 
-// While the Service of a namespace is recreated, a Service of another namespace that waits for its public IP
-// does not get it: neither from the same process, nor from the next, nor from another leader. A grant takes
-// effect at once.
+// While a Service is recreated, a Service of another namespace does not get its public IP: not from
+// the same process, the next one, or another leader. A grant takes effect at once.
 func TestARecreatedServiceKeepsItsPublicIP(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
@@ -111,7 +110,7 @@ func TestARecreatedServiceKeepsItsPublicIP(t *testing.T) {
 	}
 }
 
-// The DNS label of a public IP that Weir did not make stays as it is, whichever annotation a Service has.
+// No annotation changes the DNS label of a public IP that Weir did not create.
 func TestADNSLabelNeedsAGrant(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -131,7 +130,7 @@ func TestADNSLabelNeedsAGrant(t *testing.T) {
 		ask := func(value string) func(*corev1.Service) {
 			return func(svc *corev1.Service) {
 				namedIP("vip")(svc)
-				svc.Annotations[annotation+"azure-dns-label-name"] = value // also if it is empty
+				svc.Annotations[annotation+"azure-dns-label-name"] = value // also if empty
 			}
 		}
 		must(s.AddService("blog/thief", ask("evil")))
@@ -160,8 +159,8 @@ func TestADNSLabelNeedsAGrant(t *testing.T) {
 	})
 }
 
-// A process that finds no record records who uses which public IP, and writes nothing to Azure for it. Then
-// the record is written for changed owners alone.
+// Without a record, a process records the public IP owners without Azure writes. Later only changed
+// owners are written.
 func TestOwnersAreRecordedWithoutAWrite(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -193,7 +192,7 @@ func TestOwnersAreRecordedWithoutAWrite(t *testing.T) {
 	})
 }
 
-// ownerWrites counts the writes of the record of owners.
+// ownerWrites counts writes of the owner record.
 func (s *Stage) ownerWrites() (n int) {
 	for _, r := range s.api.Log() {
 		if isWrite(r) && r.Name == "weir-public-ips" {

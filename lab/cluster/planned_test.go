@@ -21,11 +21,11 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// planned is what a plan is made from: objects, as files have them, and Azure.
+// planned is the input of a plan: objects from files, and Azure.
 type planned struct {
 	objects []string
 	azure   []byte
-	// lets is what Azure lets the caller do and have.
+	// lets restricts the caller in Azure.
 	lets armemu.Options
 }
 
@@ -51,7 +51,7 @@ func (s *Stage) planned() planned {
 	return p
 }
 
-// options are those of a plan with some more lines in azure.json.
+// options returns the options of a plan with more lines in azure.json.
 func (p planned) options(t *testing.T, more string) app.PlanOptions {
 	t.Helper()
 	emu := armemu.New(p.lets)
@@ -70,7 +70,7 @@ func (p planned) options(t *testing.T, more string) app.PlanOptions {
 	return o
 }
 
-// azureJSON is what a cluster of Basic load balancers has in azure.json, besides.
+// azureJSON returns the additional azure.json of a cluster of Basic load balancers.
 func (c basicCluster) azureJSON() string {
 	s, err := New(c.options())
 	must(err)

@@ -11,22 +11,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Bounds of what follows a schedule, in virtual time.
+// Limits after a schedule, in virtual time.
 const (
-	// levelWithin is how long after the last fault all has to be level: back-offs have grown up to
-	// 1,000 s, and a pool that was given up is looked at after 1, 2, 4 and 8 minutes. In half of
-	// the worlds a drift period is an hour, which does not make up for news that are lost.
+	// levelWithin is the time to get in sync after the last fault: backoff grows to 1,000 s, and a
+	// failed pool is retried after 1, 2, 4 and 8 minutes. In half of the worlds the drift period is
+	// an hour, too long to recover missed events.
 	levelWithin = 25 * time.Minute
-	// settled is when what was read again is on record, beside a drift period.
+	// settled is the time until re-read state is recorded, in addition to a drift period.
 	settled = 25 * time.Minute
-	// readsPer bounds what is read for each step and each minute of a schedule.
+	// readsPer is the maximum number of reads per step and minute.
 	readsPer = 20
-	// restReads bounds what is read in an hour without a change.
+	// restReads is the maximum number of reads in an hour without changes.
 	restReads = 1500
 )
 
-// Play makes a schedule's steps on a stage, and the checks: what never may happen always, all
-// others once faults have ended. It has to be called in a bubble. The log says what happened.
+// Play runs a schedule and its checks: invariants after every step, all others after the faults
+// have ended. It must run in a bubble. It returns the log.
 func Play(schedule Schedule, settle func()) (log string, err error) {
 	schedule.Settle = settle
 	s, err := New(schedule.Options)
@@ -82,12 +82,12 @@ func Play(schedule Schedule, settle func()) (log string, err error) {
 	return "", s.Rests(restReads)
 }
 
-// passes reports whether a step was about what is not there, or is there already.
+// passes reports whether a step failed because its object is missing or already exists.
 func passes(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || strings.Contains(err.Error(), "there is no pool")
 }
 
-// always returns what does not hold that has to hold at any time.
+// always returns the violated invariants.
 func (s *Stage) always() error {
 	return errors.Join(append(s.named(), s.Broken())...)
 }

@@ -17,7 +17,7 @@ import (
 
 const flappingPools = 100
 
-// endpointAttacks return whether the endpoint of a Service moves in a second.
+// endpointAttacks return whether the endpoint of a Service moves in a given second.
 var endpointAttacks = []struct {
 	name  string
 	long  bool
@@ -27,16 +27,16 @@ var endpointAttacks = []struct {
 	{"once a minute each", false, func(service, second int) bool { return service%60 == second%60 }},
 }
 
-// poolLags are what a neighbor waits for at most, and writes the most in five minutes: since the start of the
-// attack, and once the neighbor is active.
+// poolLags are the neighbor's maximum delays and the maximum writes in five minutes, over the whole
+// attack and while the neighbor is active.
 type poolLags struct {
 	endpoint, service time.Duration
 	all, active       int
-	longest           time.Duration // between two writes of a pool under attack
+	longest           time.Duration // between two writes of an attacked pool
 }
 
-// playPools moves endpoints of a namespace with many pools for six minutes. After three minutes the neighbor moves its own
-// every 11 s, and adds a Service at the end.
+// playPools moves endpoints of a namespace with many pools for six minutes. After three minutes the
+// neighbor moves its own every 11 s, and finally adds a Service.
 func playPools(t *testing.T, moves func(service, second int) bool) (is poolLags) {
 	t.Helper()
 	stage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
@@ -107,8 +107,8 @@ func playPools(t *testing.T, moves func(service, second int) bool) (is poolLags)
 	return is
 }
 
-// One namespace moves the endpoints of a hundred Services all the time. Weir stays within its share of Azure's writes,
-// and a neighbor's endpoints and new Services take at most twice as long as without that.
+// A namespace moves the endpoints of 100 Services constantly. Weir stays within its write share,
+// and the neighbor's delays at most double.
 func TestAHundredPoolsOfOneNamespaceChangeAllTheTime(t *testing.T) {
 	undisturbed := playPools(t, nil)
 	for _, a := range endpointAttacks {

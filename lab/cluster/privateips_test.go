@@ -17,7 +17,7 @@ import (
 
 const privateVIP = "10.0.200.9"
 
-// requestsPrivateIP has a Service request a private address.
+// requestsPrivateIP makes a Service request a private address.
 func requestsPrivateIP(ip string) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
@@ -25,7 +25,7 @@ func requestsPrivateIP(ip string) func(*corev1.Service) {
 	}
 }
 
-// isReserved fails unless an address is on record for a namespace.
+// isReserved fails unless an address is reserved for a namespace.
 func (s *Stage) isReserved(namespace, ip string) {
 	m := &corev1.ConfigMap{}
 	must(s.people.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-private-ips"}, m))
@@ -34,14 +34,14 @@ func (s *Stage) isReserved(namespace, ip string) {
 	}
 }
 
-// has fails unless the status of a Service shows an address; empty is none.
+// has fails unless the status of a Service shows an address; "" means none.
 func (s *Stage) has(key, ip string) {
 	if got := s.addressOf(key); got != ip {
 		must(fmt.Errorf("%s has %q, want %q", key, got, ip))
 	}
 }
 
-// deleteAndWait deletes a Service and waits until it is gone.
+// deleteAndWait deletes a Service and waits for its removal.
 func (s *Stage) deleteAndWait(key string) {
 	must(s.DeleteService(key))
 	for !apierrors.IsNotFound(s.people.Get(ctx, split(key), &corev1.Service{})) {
@@ -49,7 +49,7 @@ func (s *Stage) deleteAndWait(key string) {
 	}
 }
 
-// reservationWrites counts the writes of the record of private addresses.
+// reservationWrites counts writes of the private address reservations.
 func (s *Stage) reservationWrites() (n int) {
 	for _, r := range s.api.Log() {
 		if isWrite(r) && r.Name == "weir-private-ips" {
@@ -59,9 +59,8 @@ func (s *Stage) reservationWrites() (n int) {
 	return n
 }
 
-// While the Service of a namespace is recreated, a Service of another namespace that waits for its private
-// address does not get it: neither from the same process, nor from the next, nor from another leader. After an
-// hour the address is free.
+// While a Service is recreated, a Service of another namespace does not get its private address:
+// not from the same process, the next one, or another leader. After an hour the address is free.
 func TestARecreatedServiceKeepsItsPrivateAddress(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
@@ -96,7 +95,7 @@ func TestARecreatedServiceKeepsItsPrivateAddress(t *testing.T) {
 				s.deleteAndWait("shop/bank")
 				s.Pass(55 * time.Minute)
 				s.has("blog/thief", "")
-				s.Pass(25 * time.Minute) // until the Service is tried again
+				s.Pass(25 * time.Minute) // until the Service is retried
 				s.has("blog/thief", privateVIP)
 				s.isReserved("blog", privateVIP)
 			})
@@ -104,8 +103,8 @@ func TestARecreatedServiceKeepsItsPrivateAddress(t *testing.T) {
 	}
 }
 
-// A process ends between the record and the write of the load balancer: the next one gives the address to the
-// namespace that is on record, and to no other one.
+// If the process dies between the reservation and the load balancer write, the next one gives the
+// address to the recorded namespace only.
 func TestAPrivateAddressIsRecordedBeforeItIsUsed(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -127,8 +126,8 @@ func TestAPrivateAddressIsRecordedBeforeItIsUsed(t *testing.T) {
 	})
 }
 
-// A process that finds no record records which private addresses are in use, and writes nothing to Azure for it.
-// A Service that is refused, and one that keeps its address, cause no write of the record.
+// Without reservations, a process records the private addresses in use without Azure writes. A
+// rejected Service, or one that keeps its address, does not write the reservations.
 func TestReservationsAreRecordedWithoutAWrite(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))

@@ -16,32 +16,31 @@ import (
 	"weir.dev/weir/internal/azure"
 )
 
-// replica is a place where Weir runs: when a process ends by itself another one starts, as a
-// kubelet has it.
+// replica runs Weir processes in sequence: when one exits, the next starts, as under a kubelet.
 type replica struct {
 	stage   *Stage
 	name    string
-	process atomic.Pointer[process] // that runs, or did last
+	process atomic.Pointer[process] // the running process, or the last one
 	lives   atomic.Int32
-	// off is closed by stop; ended when nothing runs any more.
+	// off is closed by stop; ended when nothing runs anymore.
 	off, ended chan struct{}
 }
 
-// process is one life of Weir, with all that it remembers.
+// process is one run of Weir with its in-memory state.
 type process struct {
 	stage  *Stage
 	name   string
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error // of Run; to be read once it has ended
-	// dead is set when the process is killed: what it does from then on reaches nobody.
+	err    error // result of Run; valid after it ended
+	// dead is set when the process is killed; later actions have no effect.
 	dead    atomic.Bool
 	metrics *prometheus.Registry
-	// renewed is when the renewal of its lead was sent that succeeded last, since the stage began.
+	// renewed is the send time of the last successful lease renewal, since the start of the stage.
 	renewed atomic.Int64
 }
 
-// Tokens that have to be seen on the wire alone.
+// Tokens that must appear on the wire only.
 const (
 	azureToken = "canary-YXp1cmUtdG9rZW4"
 	apiToken   = "canary-YXBpLXRva2Vu"
@@ -49,12 +48,11 @@ const (
 
 type credential struct{}
 
-// GetToken implements azcore.TokenCredential.
 func (credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: azureToken, ExpiresOn: time.Now().Add(1000 * time.Hour)}, nil
 }
 
-// startsAgainAfter is how long after its end a process is started again.
+// startsAgainAfter is the restart delay.
 const startsAgainAfter = 10 * time.Second
 
 func (r *replica) start() {
@@ -63,7 +61,7 @@ func (r *replica) start() {
 	go r.keep()
 }
 
-// keep starts a process whenever one has ended by itself.
+// keep restarts the process whenever it exits.
 func (r *replica) keep() {
 	defer close(r.ended)
 	for {
@@ -87,10 +85,10 @@ func (r *replica) keep() {
 	}
 }
 
-// launch starts a process with an empty memory.
+// launch starts a process with empty memory.
 func (r *replica) launch() {
 	s := r.stage
-	s.emu.ForgetRetryAfter() // it cannot know what another one was answered
+	s.emu.ForgetRetryAfter() // the new process does not know earlier answers
 	p := &process{stage: s, name: fmt.Sprintf("%s.%d", r.name, r.lives.Add(1)), ended: make(chan struct{}), metrics: prometheus.NewRegistry()}
 	p.renewed.Store(never)
 	r.process.Store(p)
@@ -98,7 +96,7 @@ func (r *replica) launch() {
 	p.cancel = cancel
 	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
 	if err != nil {
-		panic(err) // a constant
+		panic(err) // constant input
 	}
 	api := s.api.RESTConfig(r.name)
 	api.Transport = &apiWire{p, api.Transport}
@@ -113,11 +111,11 @@ func (r *replica) launch() {
 	}()
 }
 
-// Kill has a process end at once: what it has sent arrives, and no answer reaches it. Another
-// one starts a little later.
+// Kill ends a process at once: its requests arrive, but it gets no response. A new process starts
+// later.
 func (s *Stage) Kill(replica int) {
 	s.replicas[replica%len(s.replicas)].process.Load().dies()
-	s.emu.ForgetRetryAfter() // who leads now cannot know what it was answered
+	s.emu.ForgetRetryAfter() // the new leader does not know earlier answers
 	s.opts.Settle()
 }
 
@@ -127,7 +125,7 @@ func (p *process) dies() {
 	p.stage.log.note("%s is killed", p.name)
 }
 
-// stop has the process end in good order, and none start again.
+// stop shuts the process down gracefully and does not restart it.
 func (r *replica) stop() {
 	if r.off == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// published has Services ask for Private Link Services and take that back, consumers connect, and Azure
-// go wrong with them.
+// published schedules Services that request and withdraw Private Link Services, consumers that
+// connect, and Azure faults.
 func (d *draw) published() {
 	d.configure(func(c *config.Config) { c.DisableSubnetPolicies = true })
 	for range 8 + d.IntN(8) {
@@ -47,7 +47,7 @@ func (d *draw) published() {
 	}
 }
 
-// link is a Private Link Service, as Azure shows it.
+// link is a Private Link Service as Azure returns it.
 type link struct {
 	ID         string            `json:"id"`
 	Tags       map[string]string `json:"tags"`
@@ -56,7 +56,7 @@ type link struct {
 	} `json:"properties"`
 }
 
-// links are all that there are.
+// links lists all Private Link Services.
 func (s *Stage) links() ([]link, error) {
 	var all []struct {
 		ID   string          `json:"id"`
@@ -79,16 +79,17 @@ func (s *Stage) links() ([]link, error) {
 	return links, nil
 }
 
-// connect has a consumer ask for a connection to each of them that is not being written.
+// connect requests a private endpoint connection to each Private Link Service that is not being
+// written.
 func (s *Stage) connect(number int) error {
 	links, err := s.links()
 	for _, l := range links {
-		_, _ = s.emu.Connect(l.ID, fmt.Sprintf("%sprivateEndpoints/pe%d", network, number)) // one that is being written takes none
+		_, _ = s.emu.Connect(l.ID, fmt.Sprintf("%sprivateEndpoints/pe%d", network, number)) // fails while it is being written
 	}
 	return err
 }
 
-// publications compares what is published with who asks for it.
+// publications compares the Private Link Services with those requested.
 func (s *Stage) publications(f facts, c cloud) []error {
 	links, err := s.links()
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *Stage) publications(f facts, c cloud) []error {
 			l, published := of[strings.ToLower(b.Name+"/"+front.Name)]
 			delete(of, strings.ToLower(b.Name+"/"+front.Name))
 			switch by := l.Tags["k8s-azure-owner-service"]; {
-			case six: // Azure takes none, and keeps what was there before
+			case six: // Azure accepts none and keeps the previous one
 			case published && len(asks) == 0:
 				all = append(all, fmt.Errorf("frontend %s of %s is published for %s, and nobody of %v asks for that", front.Name, b.Name, by, on))
 			case !published && len(asks) > 0:

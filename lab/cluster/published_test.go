@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// A Service is published, a consumer connects and is seen within five minutes, and all of it goes with the
-// Service, whose process dies in the midst of that.
+// A Service is published, a consumer's connection is visible within five minutes, and everything is
+// deleted with the Service although the process dies meanwhile.
 func TestAServiceThatIsPublished(t *testing.T) {
 	stage(t, Options{Configure: opensSubnets, Role: shipped.AzureRoles()}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -49,7 +49,7 @@ func TestAServiceThatIsPublished(t *testing.T) {
 	})
 }
 
-// connections are those that the metric of the process counts, by state.
+// connections returns the connection metric by state.
 func (s *Stage) connections() map[string]float64 {
 	families, err := s.replicas[0].process.Load().metrics.Gather()
 	must(err)
@@ -71,7 +71,7 @@ func (s *Stage) counts(want map[string]float64) {
 	}
 }
 
-// asked has a consumer of a subscription ask for a connection to what publishes a Service.
+// asked requests a connection to a Service's Private Link Service from a subscription.
 func (s *Stage) asked(service, subscription, endpoint string) (connection string) {
 	for _, l := range s.published(service) {
 		id, err := s.emu.Connect(l.ID, "/subscriptions/"+subscription+"/resourceGroups/consumers/providers/Microsoft.Network/privateEndpoints/"+endpoint)
@@ -82,15 +82,14 @@ func (s *Stage) asked(service, subscription, endpoint string) (connection string
 	return ""
 }
 
-// published are the Private Link Services whose tags name a Service.
+// published returns the Private Link Services tagged with a Service.
 func (s *Stage) published(service string) []link {
 	all, err := s.links()
 	must(err)
 	return slices.DeleteFunc(all, func(l link) bool { return l.Tags["k8s-azure-owner-service"] != service })
 }
 
-// Consumers' connections are counted by their states within five minutes, and no more once their Service
-// has gone.
+// Connections are counted by state within five minutes, and removed with their Service.
 func TestConnectionsAreCounted(t *testing.T) {
 	stage(t, Options{Configure: opensSubnets}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -124,8 +123,8 @@ func TestConnectionsAreCounted(t *testing.T) {
 	})
 }
 
-// A removal that Azure does not end is shown on the Service, with what it waits for, and keeps no other
-// Service; the frontend and the load balancer go after it.
+// A deletion that Azure does not finish is reported on the Service with what it waits for, and does
+// not block other Services; the frontend and load balancer are deleted afterwards.
 func TestARemovalThatHangs(t *testing.T) {
 	stage(t, Options{Configure: opensSubnets}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -165,8 +164,8 @@ func TestARemovalThatHangs(t *testing.T) {
 	})
 }
 
-// A Service of a cluster whose pools hold addresses hears which key of azure.json changes that; once it
-// has, and the pools have followed, the Service is published without another word.
+// A Service with pools of addresses gets an event with the azure.json key to change; after the
+// change and conversion, it is published without further events.
 func TestFromPoolsOfAddressesToAPublishedService(t *testing.T) {
 	addresses := func(c *config.Config) {
 		ofAddresses(c)
@@ -192,7 +191,7 @@ func TestFromPoolsOfAddressesToAPublishedService(t *testing.T) {
 	})
 }
 
-// addressed wants a Service to have an address.
+// addressed requires that a Service has an address.
 func (s *Stage) addressed(name string) error {
 	var svc corev1.Service
 	err := s.people.Get(ctx, split(name), &svc)
@@ -202,7 +201,7 @@ func (s *Stage) addressed(name string) error {
 	return err
 }
 
-// without leaves out one of the properties of a resource.
+// without removes a property from a resource.
 func without(body []byte, property string) []byte {
 	var all map[string]any
 	must(json.Unmarshal(body, &all))

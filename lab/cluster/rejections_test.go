@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// What Azure rejects for two minutes costs few writes, and its Warnings are few events with counts, although each
+// Two minutes of rejections cost few writes and few aggregated Warning events, although every
 // rejection has another request id.
 func TestARepeatedRejectionIsOneEvent(t *testing.T) {
 	for _, tt := range []struct {

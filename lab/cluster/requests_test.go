@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What a new Service asks of the API server, beside its events: nothing is read, and the record, that it is on
-// its way, and what came of it are one write each. A pool of its own comes on top, with three.
+// API requests for a new Service, besides events: no read, and one write each for the record, the
+// progress and the result. Its own pool adds three.
 func TestANewServiceCostsThreeWrites(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))
 		s.Start()
-		must(s.AddService("shop/first", func(*corev1.Service) {})) // has the load balancer made, and the pools of nodes
+		must(s.AddService("shop/first", func(*corev1.Service) {})) // creates the load balancer and the node pools
 		must(s.Settles(2 * time.Minute))
 		s.Pass(2 * time.Minute)
 		service := []string{"patch services", "patch services/status", "patch services/status"}

@@ -14,40 +14,41 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Step is something that happens. A step about what is not there changes nothing.
+// Step is one event. A step whose object is missing changes nothing.
 type Step struct {
-	// After is how much later than the one before it happens.
+	// After is the delay since the previous step.
 	After time.Duration
-	// Text says what it is.
+	// Text describes the step.
 	Text string
 	do   func(*Stage) error
 }
 
-// Schedule is a world and what happens in it.
+// Schedule is a world and its steps.
 type Schedule struct {
 	Options
 	Seed uint64
-	// Interfaces is whether pools hold network interfaces.
+	// Interfaces: pools hold network interfaces.
 	Interfaces bool
 	Nodes      int
 	Steps      []Step
 }
 
-// draw draws what happens. Names are drawn from few, so that things meet.
+// draw generates a schedule. Names come from a small set, so that steps interact.
 type draw struct {
 	*rand.Rand
 	steps []Step
-	// first and last are steps before and after all others.
+	// first and last run before and after all other steps.
 	first, last []Step
-	// of the world, beside what options draw
+	// applied after the options
 	configures []func(*config.Config)
 	worlds     []func(*Options)
-	// several and ownAddresses are themes. sole has no Services share an address: who leaves such a one
-	// under the feet of others is refused.
+	// several and ownAddresses are themes. sole prevents shared addresses: a Service that changes a
+	// shared address is rejected.
 	several, ownAddresses, sole bool
-	// four has no Service of both families: Azure publishes nothing beside a frontend of IPv6.
+	// four excludes dual-stack Services: Azure creates no Private Link Service next to an IPv6
+	// frontend.
 	four bool
-	// selective is whether one of several load balancers selects Services.
+	// selective: one of several load balancers selects Services.
 	selective bool
 }
 
@@ -55,7 +56,7 @@ func (d *draw) configure(c func(*config.Config)) { d.configures = append(d.confi
 
 func (d *draw) world(o func(*Options)) { d.worlds = append(d.worlds, o) }
 
-// Draw returns the schedule of a seed: the same seed, the same schedule.
+// Draw returns the schedule of a seed. It is deterministic.
 func Draw(seed uint64, steps int) Schedule {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, 2))}        //nolint:gosec // repeatable on purpose
 	besides := &draw{Rand: rand.New(rand.NewPCG(seed, 3))}  //nolint:gosec // repeatable on purpose
@@ -73,7 +74,7 @@ func Draw(seed uint64, steps int) Schedule {
 	d.sole = besides.several || besides.ownAddresses
 	s := Schedule{Options: d.options(seed), Seed: seed, Interfaces: ofInterfaces, Nodes: 2 + d.IntN(3)}
 	besides.change(&s.Options)
-	for n := range 2 + d.IntN(2) { // something to begin with
+	for n := range 2 + d.IntN(2) { // initial objects
 		d.create(serviceNames[n])
 	}
 	for len(d.steps) < steps {
@@ -86,7 +87,7 @@ func Draw(seed uint64, steps int) Schedule {
 	return s
 }
 
-// change makes the world that of the themes.
+// change applies the themes to the options.
 func (d *draw) change(o *Options) {
 	for _, world := range d.worlds {
 		world(o)
@@ -104,7 +105,7 @@ func (d *draw) options(seed uint64) Options {
 	o := Options{Seed: seed, Replicas: pick(d, 1, 1, 1, 1, 2), Latency: pick(d, armemu.Quiet, armemu.Quiet, armemu.Quiet, armemu.Busy), LatencyScale: pick(d, 0.2, 1, 1)}
 	if d.IntN(2) == 0 {
 		o.Behaviour = behaviour.Drawn(d.IntN)
-		o.Behaviour.PoolIfMatch = behaviour.Honoured // else what others put into a pool can be lost
+		o.Behaviour.PoolIfMatch = behaviour.Honoured // otherwise foreign members can be lost
 	}
 	if d.one10() {
 		o.Limits = armemu.AzureLimits()
@@ -126,7 +127,7 @@ func (d *draw) one10() bool { return d.IntN(10) == 0 }
 
 func pick[T any](d *draw, of ...T) T { return of[d.IntN(len(of))] }
 
-// add adds a step.
+// add appends a step.
 func (d *draw) add(do func(*Stage) error, format string, args ...any) {
 	after := pick(d, 0, 10*time.Millisecond, 300*time.Millisecond, 2*time.Second, 8*time.Second, 40*time.Second)
 	if after > 0 {
@@ -135,7 +136,7 @@ func (d *draw) add(do func(*Stage) error, format string, args ...any) {
 	d.steps = append(d.steps, Step{after, fmt.Sprintf(format, args...), do})
 }
 
-// one adds a step, or some that belong together.
+// one appends a random step, or a group of related steps.
 func (d *draw) one() {
 	name := pick(d, serviceNames...)
 	for _, c := range []struct {

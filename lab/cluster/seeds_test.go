@@ -19,9 +19,9 @@ var (
 	stop      = flag.Bool("stop", false, "stop at the first that fails")
 )
 
-// All of Weir keeps its promises, whatever happens.
+// Random schedules keep all invariants.
 func TestSeeds(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a play leaves much behind, and holds little
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much garbage, small live heap
 	if testing.Short() {
 		*seeds = min(*seeds, 6)
 	}
@@ -34,7 +34,7 @@ func TestSeeds(t *testing.T) {
 		schedule.Role = shipped.AzureRole()
 		if schedule.Interfaces {
 			both := *shipped.AzureRoles()
-			both.Actions = append(slices.Clone(both.Actions), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/delete") // by people
+			both.Actions = append(slices.Clone(both.Actions), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/delete") // for users
 			schedule.Role = &both
 		}
 		var log string

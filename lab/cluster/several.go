@@ -14,14 +14,14 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// second is the cluster's other load balancer, where it has several; placed is the label of nodes
-// and the annotation of Services that record on which they are.
+// second is the cluster's second load balancer. placed is the node label and Service annotation
+// that record the placement.
 const (
 	second = "second"
 	placed = "weir.dev/load-balancer"
 )
 
-// several has the cluster have two load balancers, and Services and nodes move between them.
+// several gives the cluster two load balancers and moves Services and nodes between them.
 func several(d *draw) {
 	selects := func(key, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
@@ -47,7 +47,7 @@ func several(d *draw) {
 	}
 }
 
-// move has a Service, a namespace or a node be elsewhere.
+// move changes the placement of a Service, namespace or node.
 func (d *draw) move(name string, node int) {
 	on := d.IntN(2) == 0
 	mark := func(labels map[string]string, key, value string) map[string]string {
@@ -64,7 +64,7 @@ func (d *draw) move(name string, node int) {
 	switch d.IntN(7) {
 	case 0, 1:
 		names := pick(d, "", clusterName, "Second,"+clusterName)
-		if !d.selective { // who may be nowhere is refused, and stays where he is
+		if !d.selective { // a Service without an eligible load balancer is rejected and stays
 			names = pick(d, names, second)
 		}
 		d.add(func(s *Stage) error {
@@ -94,8 +94,8 @@ func (d *draw) move(name string, node int) {
 	}
 }
 
-// configurationOf is on which of several load balancers, or its internal twin, a Service is by its
-// record; that it may be there is another check's.
+// configurationOf returns the recorded load balancer, or internal twin, of a Service. Another check
+// verifies the record.
 func (f facts) configurationOf(svc *corev1.Service) string {
 	if len(f.several) == 0 {
 		return clusterName
@@ -103,7 +103,7 @@ func (f facts) configurationOf(svc *corev1.Service) string {
 	return strings.TrimSuffix(svc.Annotations[placed], "-internal")
 }
 
-// placements looks whether Services and nodes are where they may be, by their records.
+// placements checks the recorded placements of Services and nodes.
 func (f facts) placements() []error {
 	var all []error
 	for i := range f.services {
@@ -124,8 +124,8 @@ func (f facts) placements() []error {
 	return all
 }
 
-// mayTake are the load balancers on which a Service may be: of those that it names those that select
-// it, else those that select nobody.
+// mayTake returns the eligible load balancers of a Service: the named ones that select it, else
+// those without a selector.
 func (f facts) mayTake(svc *corev1.Service) []string {
 	asks := strings.ToLower(svc.Annotations[annotation+"azure-load-balancer-configurations"])
 	var chosen, free []string
@@ -144,7 +144,7 @@ func (f facts) mayTake(svc *corev1.Service) []string {
 	return free
 }
 
-// mayHold are the load balancers behind which a node may be.
+// mayHold returns the eligible load balancers of a node.
 func (f facts) mayHold(n *corev1.Node) []string {
 	var chosen, free []string
 	for _, c := range f.several {

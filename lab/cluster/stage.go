@@ -22,37 +22,37 @@ import (
 
 // Options configure a Stage. Settle is required.
 type Options struct {
-	// Settle returns when everything else in the bubble waits for time to pass:
-	// synctest.Wait.
+	// Settle returns when all other goroutines in the bubble are blocked: synctest.Wait.
 	Settle func()
 	// Seed makes names, addresses and latencies repeatable.
 	Seed uint64
-	// Replicas is how many processes of Weir there are; with more than one, one leads.
+	// Replicas is the number of Weir processes. With more than one, they elect a leader.
 	Replicas int
-	// Configure changes azure.json; nil leaves it as it is usual.
+	// Configure edits azure.json; nil keeps the defaults.
 	Configure func(*config.Config)
-	// Role is what Azure lets Weir do; nil is everything.
+	// Role is Weir's Azure role; nil allows everything.
 	Role *armemu.Role
-	// MostStandardIPs is how many Standard public IPs Azure lets the subscription have; 0 is its own number.
+	// MostStandardIPs is the subscription's quota of Standard public IPs; 0 is Azure's default.
 	MostStandardIPs int
-	// HideDeleted has Azure answer 404 to a GET of what is being deleted, while it still uses what it used.
+	// HideDeleted makes Azure answer GET with 404 for a resource that is being deleted, while it
+	// still occupies its references.
 	HideDeleted bool
-	// Behaviour is what Azure does where that is not known; what it leaves open is as assumed.
+	// Behaviour selects undocumented Azure behavior; unset answers use the assumed one.
 	Behaviour behaviour.Behaviour
-	// Machines has nodes have machines though pools hold addresses, and Watched that no rule which has had
-	// members has none.
+	// Machines gives nodes machines even if pools hold addresses. Watched checks that no rule loses
+	// all its members.
 	Machines, Watched bool
-	// Indoors has machines be in no pool of somebody else, as those behind Basic load balancers are.
+	// Indoors keeps machines out of the unmanaged outbound pool, as behind Basic load balancers.
 	Indoors bool
-	// Limits are Azure's; nil is none.
+	// Limits are Azure's limits; nil is none.
 	Limits *armemu.Limits
-	// Latency is how long Azure's operations take; empty is armemu.Quiet.
+	// Latency is the duration of Azure operations; empty is armemu.Quiet.
 	Latency armemu.Latency
-	// LatencyScale stretches it; zero is as recorded.
+	// LatencyScale scales Latency; zero is 1.
 	LatencyScale float64
 }
 
-// Names and places of the cluster in Azure.
+// Names and location of the cluster in Azure.
 const (
 	subscription  = "00000000-0000-0000-0000-000000000001"
 	group         = "rg"
@@ -65,8 +65,8 @@ const (
 	securityGroup = network + "networkSecurityGroups/nodes"
 )
 
-// Stage is a cluster, its Azure and the processes of Weir, in virtual time. Its methods are for
-// one goroutine, the one that made it.
+// Stage is a cluster, its Azure and Weir's processes in virtual time. Only the goroutine that
+// created it may call its methods.
 type Stage struct {
 	opts  Options
 	start time.Time
@@ -74,40 +74,40 @@ type Stage struct {
 	emu   *armemu.Emulator
 	api   *apiserver.Server
 	log   *journal
-	// people is by which people write.
-	people client.Client
-	// replicas run Weir.
+	// people is the client for user writes.
+	people   client.Client
 	replicas []*replica
-	// foreign are what others have put into pools, and how many processes there had been when somebody
-	// deleted the record of that, or onRecord; peoples the public IPs that people made, by folded id.
+	// foreign maps foreign pool members to onRecord, loses, or the number of processes started when
+	// the record was deleted. peoples are public IPs created by users, by folded id.
 	foreign map[foreignMember]int
 	peoples map[string]string
-	// gone are the addresses of nodes that left, and how many processes there had been by then.
+	// gone maps addresses of deleted nodes to the number of processes started by then.
 	gone map[string]int
-	// announced are the nodes whose eviction was, by UID: false once a person has cleared the taint.
+	// announced are nodes with an announced eviction, by UID; false after a user cleared the taint.
 	announced map[string]bool
-	// edge is whether somebody's load balancer is there, and revoked whether a namespace has lost its grant.
+	// edge: the unmanaged load balancer exists. revoked: a namespace lost its grant.
 	edge, revoked bool
-	// calm is whether all was level: nothing of Weir's is being written any more.
+	// calm: everything was in sync, and Weir writes nothing.
 	calm bool
-	// owners are all Services that there ever were.
+	// owners maps the first part of resource names to the key of the Service, for all Services ever
+	// created.
 	owners map[string]string // by the first part of their names, the key
-	// counted is how many requests each side had at the last look.
+	// counted is the traffic at the last call of since.
 	counted   traffic
-	apiFaults []func() // their ends
+	apiFaults []func() // functions that end them
 
-	// watching guards fed: the rules that have members, each with its pool, if that is watched.
+	// watching guards fed: the pool of each rule that has members, if Watched.
 	watching sync.Mutex
 	fed      map[string]string
 
-	// fatal is the request at which a process is to die.
+	// fatal is the request that kills its process.
 	fatal fatal
 
-	mu     sync.Mutex // guards all below; never held while time passes
-	broken []string   // what never may happen, and did
+	mu     sync.Mutex // guards the fields below; never held while time passes
+	broken []string   // violations
 }
 
-// New returns a stage with an empty cluster, on which nothing runs yet.
+// New returns a stage with an empty cluster and no running process.
 func New(opts Options) (*Stage, error) {
 	if opts.LatencyScale == 0 {
 		opts.LatencyScale = 1
@@ -146,7 +146,7 @@ func azureJSON() config.Config {
 	}
 }
 
-// flags are those of the controller, as it is deployed.
+// flags returns the controller flags of the shipped deployment.
 func (s *Stage) flags(log *slog.Logger) app.Options {
 	return app.Options{
 		ClusterName: clusterName, LoadBalancerClass: app.LoadBalancerClass, MetricsAddress: "0", HealthAddress: "0",
@@ -155,7 +155,7 @@ func (s *Stage) flags(log *slog.Logger) app.Options {
 	}
 }
 
-// Start starts all processes of Weir.
+// Start starts all Weir processes.
 func (s *Stage) Start() {
 	for _, r := range s.replicas {
 		r.start()
@@ -163,7 +163,7 @@ func (s *Stage) Start() {
 	s.opts.Settle()
 }
 
-// Configure has all processes of Weir end in good order, and others start with another azure.json.
+// Configure restarts all processes with another azure.json.
 func (s *Stage) Configure(change func(*config.Config)) error {
 	for _, r := range s.replicas {
 		r.stop()
@@ -177,14 +177,13 @@ func (s *Stage) Configure(change func(*config.Config)) error {
 	return nil
 }
 
-// Pass lets time pass.
+// Pass lets virtual time pass.
 func (s *Stage) Pass(d time.Duration) {
 	time.Sleep(d)
 	s.opts.Settle()
 }
 
-// Close ends all that runs. The stage is of no use afterwards. The error says what happened that
-// never may.
+// Close stops all processes. The stage is unusable afterwards. It returns the violations.
 func (s *Stage) Close() error {
 	s.EndFaults()
 	for _, r := range s.replicas {
@@ -195,7 +194,7 @@ func (s *Stage) Close() error {
 	return s.Broken()
 }
 
-// breaks notes what never may happen.
+// breaks records a violation.
 func (s *Stage) breaks(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +203,7 @@ func (s *Stage) breaks(format string, args ...any) {
 	}
 }
 
-// Broken returns what happened that never may: nil is a good answer at any time.
+// Broken returns the violations so far, or nil.
 func (s *Stage) Broken() error {
 	var all []error
 	for _, early := range s.emu.Hasty() {
@@ -224,5 +223,5 @@ func (s *Stage) Broken() error {
 	return errors.Join(all...)
 }
 
-// clock spells a time as it is on the stage.
+// clock formats a time relative to the start of the stage.
 func (s *Stage) clock(t time.Time) string { return fmt.Sprintf("%+.3fs", t.Sub(s.start).Seconds()) }

@@ -12,10 +12,10 @@ import (
 	"weir.dev/weir/internal/app"
 )
 
-// dryRun is the annotation by which nothing is changed for a Service.
+// dryRun is the annotation that disables changes for a Service.
 const dryRun = "weir.dev/dry-run"
 
-// endDryRuns ends those of all Services: what holds in the end is what is wanted.
+// endDryRuns removes all dry-run annotations, because the final check compares the desired state.
 func (d *draw) endDryRuns() {
 	for _, name := range serviceNames {
 		d.add(func(s *Stage) error {
@@ -24,10 +24,10 @@ func (d *draw) endDryRuns() {
 	}
 }
 
-// serviceNames are few, so that names come again.
+// serviceNames are few, so that names are reused.
 var serviceNames = []string{"shop/web", "shop/api", "blog/web", "blog/db"}
 
-// create adds a Service in one of many shapes.
+// create adds a Service with a random spec.
 func (d *draw) create(name string) {
 	var edits []serviceEdit
 	for range 1 + d.IntN(3) {
@@ -53,8 +53,8 @@ func (d *draw) create(name string) {
 	}, "Service %s is created%s, endpoints on %v", name, text, on)
 }
 
-// addressEdits are those that a Service is made with and keeps: who leaves a shared address under
-// the feet of others is refused.
+// addressEdits are edits made at creation only: a Service that changes an address shared with
+// others is rejected.
 func (d *draw) addressEdits() []serviceEdit {
 	switch d.IntN(8) {
 	case 0, 1:
@@ -76,7 +76,7 @@ func (d *draw) addressEdits() []serviceEdit {
 	return nil
 }
 
-// ownPorts moves the ports of a Service that shares an address away from those of the other one.
+// ownPorts moves the ports of a Service away from those of the Service that shares its address.
 func ownPorts(svc *corev1.Service) {
 	if svc.Name == "web" {
 		return
@@ -103,7 +103,7 @@ func (d *draw) edit(name string) {
 	}, "Service %s: %s", name, e.text)
 }
 
-// ports that Services have.
+// ports are the candidate Service ports.
 var ports = []corev1.ServicePort{
 	{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP}, {Name: "https", Port: 443, Protocol: corev1.ProtocolTCP},
 	{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}, {Name: "admin", Port: 8080, Protocol: corev1.ProtocolTCP},
@@ -151,7 +151,7 @@ func setAnnotation(svc *corev1.Service, key, value string) {
 	svc.Annotations[key] = value
 }
 
-// setPolicy sets the policy where the type has one.
+// setPolicy sets the external traffic policy if the Service type has one.
 func setPolicy(svc *corev1.Service, policy corev1.ServiceExternalTrafficPolicy) {
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		svc.Spec.ExternalTrafficPolicy = policy
@@ -206,7 +206,7 @@ func (d *draw) typeEdit() serviceEdit {
 	return serviceEdit{"type ClusterIP", clusterIP}
 }
 
-// clusterIP makes a Service one that no flows from outside reach.
+// clusterIP makes the Service internal to the cluster.
 func clusterIP(svc *corev1.Service) {
 	svc.Spec.Type, svc.Spec.LoadBalancerClass, svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = corev1.ServiceTypeClusterIP, nil, "", 0
 	svc.Spec.LoadBalancerSourceRanges, svc.Spec.AllocateLoadBalancerNodePorts = nil, nil

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/lab/apiserver"
 )
 
-// azureFault has Azure go wrong for a while. Each replaces the one before.
+// azureFault injects a temporary Azure fault. It replaces the previous one.
 func (d *draw) azureFault() {
 	path := pick(d, "**", "loadBalancers/*", "publicIPAddresses/*", "networkSecurityGroups/*", "backendAddressPools/*")
 	kind := pick(d, "put", "put", "get", "delete", "poll", "list")
@@ -35,7 +35,7 @@ func (d *draw) azureFault() {
 	d.add(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
 }
 
-// apiFault has the API server go wrong.
+// apiFault injects an API server fault.
 func (d *draw) apiFault() {
 	resource := pick(d, "", "services", "services/status", "backendpools", "backendpools/status", "endpointslices", "nodes", "configmaps")
 	verb := pick(d, "", "apply", "patch", "update", "create", "delete", "get", "list")
@@ -56,7 +56,7 @@ func (d *draw) apiFault() {
 	case 3:
 		f := apiserver.Fault{Resource: resource, Verb: verb, Times: 1 + d.IntN(5), Status: pick(d, 409, 429, 500, 503), RetryAfter: time.Duration(d.IntN(3)) * time.Second}
 		if f.Verb != "update" && f.Verb != "patch" && f.Verb != "apply" && f.Status == 409 {
-			f.Status = 500 // who reads meets no conflict
+			f.Status = 500 // reads never conflict
 		}
 		d.add(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d for %d × %s %s", f.Status, f.Times, verb, resource)
 	case 4:

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Endpoints become members at once, not when pools are compared the next time.
+// Endpoints become members at once, not at the next drift read.
 func TestEndpointsAreHeardOf(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		for n := range 3 {
@@ -33,8 +33,8 @@ func TestEndpointsAreHeardOf(t *testing.T) {
 	})
 }
 
-// A Service whose flows arrive at its nodes' own ports lets them in at nodes that are behind another load
-// balancer, too: its own pool has them.
+// A Service whose traffic arrives at node ports allows it at nodes behind another load balancer
+// too, because its own pool contains them.
 func TestALocalServiceIsOpenAtNodesBehindAnotherLoadBalancer(t *testing.T) {
 	twins := func(c *config.Config) {
 		c.Configurations = []config.LoadBalancerConfiguration{{Name: clusterName}, {Name: second}}
@@ -53,11 +53,11 @@ func TestALocalServiceIsOpenAtNodesBehindAnotherLoadBalancer(t *testing.T) {
 	})
 }
 
-// A Service says that nothing takes its traffic once that has been so for a while, and at once that something
-// does: what comes and goes faster is not written.
+// A Service reports missing endpoints after a while and their return at once; faster changes are
+// not written.
 func TestAServiceThatNothingAnswersFor(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
-		// That the security group has no effect would be told before.
+		// A security group without effect would be reported first.
 		must(s.emu.Put(vnetID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/48"]},"subnets":[
 			{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/16","fd00::/64"],"networkSecurityGroup":{"id":"`+securityGroup+`"}}}]}}`)))
 		must(s.AddNode(0))
@@ -93,8 +93,8 @@ func TestAServiceThatNothingAnswersFor(t *testing.T) {
 	})
 }
 
-// Somebody deletes a load balancer. As soon as a change of one Service has it made again, all others that were on it are
-// there, too: nobody waits for the next look.
+// After a load balancer is deleted, a change of one Service recreates it with all its Services,
+// before the next drift read.
 func TestALoadBalancerThatIsMadeAgainHasAllOfIt(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		for n := range 3 {

@@ -21,20 +21,20 @@ import (
 
 const (
 	tenantSteps = 40
-	// maxWritesPerWindow bounds what Weir writes in any five minutes: its share of Microsoft.Network's
+	// maxWritesPerWindow limits Weir's writes in any five minutes: its share of Microsoft.Network's
 	// 1,000 writes.
 	maxWritesPerWindow = 500
 )
 
-// tenant is an attacker with the role edit in the namespace shop. What the API server refuses has no
-// effect.
+// tenant is an attacker with the role edit in the namespace shop. Requests that the API server
+// rejects have no effect.
 type tenant struct {
 	*neighbor
 	*rand.Rand
 	made int
 }
 
-// service returns the name of one of few Services, so that names come again.
+// service returns one of few Service names, so that names are reused.
 func (a *tenant) service() string { return fmt.Sprintf("shop/s%d", a.IntN(attackers)) }
 
 func (a *tenant) edits(key string, edit func(*corev1.Service)) error {
@@ -45,7 +45,7 @@ func (a *tenant) annotates(key, name, value string) error {
 	return a.edits(key, func(svc *corev1.Service) { setAnnotation(svc, annotation+name, value) })
 }
 
-// theirs is the address of a Service of the neighbor.
+// theirs returns an address of the neighbor's Services.
 func (a *tenant) theirs() string {
 	svc := &corev1.Service{}
 	must(a.people.Get(ctx, split("blog/web"), svc))
@@ -58,7 +58,7 @@ func (a *tenant) ownerOfTheirs() string {
 	return owner(svc)
 }
 
-// act does one thing at random, and returns what it was.
+// act performs and describes a random action.
 func (a *tenant) act() (string, error) {
 	key := a.service()
 	acts := []func() (string, error){
@@ -191,8 +191,8 @@ func serviceTags(count int) string {
 	return strings.Join(all, ",")
 }
 
-// picture returns all that the Services of the neighbor have, as lines: addresses, frontends, rules,
-// probes, public IPs with their labels, and who may connect.
+// picture renders all Azure resources of the neighbor's Services: addresses, frontends, rules,
+// probes, labeled public IPs and security rules.
 func (n *neighbor) picture(keys ...string) []string {
 	c, err := n.observe()
 	must(err)
@@ -240,7 +240,7 @@ func (n *neighbor) picture(keys ...string) []string {
 	return all
 }
 
-// writesPerWindow returns the most writes of Weir in any five minutes.
+// writesPerWindow returns Weir's maximum number of writes in any five minutes.
 func (s *Stage) writesPerWindow() int {
 	writes := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindPatch, armemu.KindDelete, armemu.KindAction))
 	most, first := 0, 0
@@ -253,8 +253,8 @@ func (s *Stage) writesPerWindow() int {
 	return most
 }
 
-// playTenants has an attacker do whatever a seed draws, and looks after each step whether a neighbor
-// has what it had, and now and then whether its changes wait.
+// playTenants runs a random attack, checks after each step that the neighbor's resources are
+// unchanged, and sometimes that its changes are not delayed.
 func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 	t.Helper()
 	opts := Options{Seed: seed, Role: shipped.AzureRole(), Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}
@@ -305,10 +305,10 @@ func ignoreRefused(err error) error {
 	return err
 }
 
-// maxServiceRatio bounds how long a new Service of the neighbor takes, relative to its undisturbed time.
+// maxServiceRatio limits the delay of the neighbor's new Service relative to the undisturbed one.
 const maxServiceRatio = 3
 
-// A namespace keeps what it has in Azure, and its changes do not wait, whatever another namespace does.
+// A namespace keeps its Azure resources, and its changes are not delayed by another namespace.
 func TestSeedsOfTwoTenants(t *testing.T) {
 	undisturbed := measure(t, nil, nil)
 	count := min(*seeds, 6)
@@ -321,7 +321,7 @@ func TestSeedsOfTwoTenants(t *testing.T) {
 	}
 }
 
-// The picture of the neighbor differs when anything of it changes in Azure.
+// The picture shows every change of the neighbor's Azure resources.
 func TestThePictureShowsWhatIsTaken(t *testing.T) {
 	stage(t, Options{Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
 		n := furnished(s, nil)
@@ -353,7 +353,7 @@ func TestThePictureShowsWhatIsTaken(t *testing.T) {
 	})
 }
 
-// theirIP returns the id of the public IP that Weir made for a Service.
+// theirIP returns the id of the public IP that Weir created for a Service.
 func (s *Stage) theirIP(key string) string {
 	svc := &corev1.Service{}
 	must(s.people.Get(ctx, split(key), svc))

@@ -11,15 +11,16 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// themes are what some schedules are about besides: a world of its own, and steps among the others.
-// Each is in one schedule of so many; one of addresses has no pools of network interfaces beside it.
+// themes add steps and world options to some schedules. Each is part of one schedule in n; address
+// themes exclude pools of network interfaces.
 var themes = []struct {
 	oneIn       int
 	draw        func(*draw)
 	ofAddresses bool
 }{{4, several, false}, {4, edges, true}, {4, ownAddresses, false}, {4, evictions, false}, {6, deaf, false}}
 
-// withThemes draws those of a schedule, from numbers of its own: the others' steps stay as they are.
+// withThemes draws the themes of a schedule from a separate random source, so other steps do not
+// change.
 func (d *draw) withThemes(ofInterfaces bool) {
 	for _, t := range themes {
 		if d.IntN(t.oneIn) == 0 && (!ofInterfaces || !t.ofAddresses) {
@@ -28,7 +29,7 @@ func (d *draw) withThemes(ofInterfaces bool) {
 	}
 }
 
-// mingle puts steps between others, at places that are drawn, in their order.
+// mingle inserts steps at random positions and keeps their order.
 func (d *draw) mingle(others []Step) []Step {
 	var all []Step
 	for _, step := range d.steps {
@@ -40,21 +41,21 @@ func (d *draw) mingle(others []Step) []Step {
 	return append(all, others...)
 }
 
-// deaf is an Azure that does not heed If-Match on pools, where what others write meanwhile can be lost,
-// and what a dead process has sent can land late: pools are compared often there.
+// deaf is an Azure that ignores If-Match on pools. Foreign writes can be lost and requests of dead
+// processes can land late, so pools are compared often.
 func deaf(d *draw) {
 	d.world(func(o *Options) { o.Behaviour.PoolIfMatch = behaviour.Ignored })
 	d.configure(func(c *config.Config) { c.DriftSeconds = new(min(*c.DriftSeconds, 600)) })
 }
 
-// ownAddress is a public IP that people made for one Service, of several.
+// ownAddress returns the name of a user's public IP for one Service.
 func ownAddress(service string, number int) string {
 	at := split(service)
 	return fmt.Sprintf("of-%s-%s-%d", at.Namespace, at.Name, number)
 }
 
-// ownAddresses have Services move between public IPs that people made, one of which comes late, and those
-// that Weir makes.
+// ownAddresses moves Services between public IPs created by users, one of them late, and those
+// created by Weir.
 func ownAddresses(d *draw) {
 	d.ownAddresses = true
 	for _, name := range serviceNames {

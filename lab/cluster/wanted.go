@@ -17,25 +17,25 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// annotations begin so.
+// annotation is the prefix of the annotations.
 const annotation = "service.beta.kubernetes.io/"
 
-// facts are what the API server holds.
+// facts is a snapshot of the API server.
 type facts struct {
 	services []corev1.Service
 	slices   []discoveryv1.EndpointSlice
 	nodes    []corev1.Node
 	pools    []v1alpha1.BackendPool
 	events   []corev1.Event
-	// adminStates is whether nodes that leave are Down; peoples are the public IPs that people made.
+	// adminStates: draining nodes are Down. peoples are public IPs created by users.
 	adminStates bool
 	peoples     []string
-	// several are the cluster's load balancers where there are several; percent of a pool's members stay
-	// up whatever is announced.
+	// several lists the load balancer configurations if there are more than one; percent is the
+	// share of a pool that announced evictions leave up.
 	several    []config.LoadBalancerConfiguration
 	percent    int
 	namespaces map[string]corev1.Namespace
-	// interfaces is whether pools hold network interfaces: then all Services share that of all nodes.
+	// interfaces: pools hold network interfaces, and all Services share the pool of all nodes.
 	interfaces bool
 }
 
@@ -67,7 +67,7 @@ func (s *Stage) facts() (facts, error) {
 	return f, nil
 }
 
-// ours reports whether a Service is to have a load balancer of Weir's.
+// ours reports whether Weir manages the load balancer of a Service.
 func ours(svc *corev1.Service) bool {
 	return svc.DeletionTimestamp == nil && svc.Spec.Type == corev1.ServiceTypeLoadBalancer &&
 		svc.Spec.LoadBalancerClass != nil && *svc.Spec.LoadBalancerClass == app.LoadBalancerClass
@@ -85,7 +85,7 @@ func local(svc *corev1.Service) bool {
 	return svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// balancerOf is where a Service belongs.
+// balancerOf returns the load balancer of a Service.
 func (f facts) balancerOf(svc *corev1.Service) string {
 	if internal(svc) {
 		return f.configurationOf(svc) + "-internal"
@@ -93,7 +93,7 @@ func (f facts) balancerOf(svc *corev1.Service) string {
 	return f.configurationOf(svc)
 }
 
-// suffix is what names of a family end in.
+// suffix returns the name suffix of an IP family.
 func suffix(svc *corev1.Service, family corev1.IPFamily) string {
 	if len(svc.Spec.IPFamilies) > 1 && family == corev1.IPv6Protocol {
 		return "-IPv6"
@@ -101,7 +101,7 @@ func suffix(svc *corev1.Service, family corev1.IPFamily) string {
 	return ""
 }
 
-// labelOf names the frontend of a Service, as frontend.label does.
+// labelOf returns the frontend label of a Service; see frontend.label.
 func labelOf(svc *corev1.Service, family corev1.IPFamily) string {
 	if internal(svc) {
 		return "private " + owner(svc) + suffix(svc, family)
@@ -109,15 +109,15 @@ func labelOf(svc *corev1.Service, family corev1.IPFamily) string {
 	return "public IP " + publicIPOf(svc, family)
 }
 
-// publicIPOf is the name of the public IP of a Service.
+// publicIPOf returns the name of a Service's public IP.
 func publicIPOf(svc *corev1.Service, family corev1.IPFamily) string {
-	if name := svc.Annotations[annotation+"azure-pip-name"]; name != "" && suffix(svc, family) == "" { // which is about the first family
+	if name := svc.Annotations[annotation+"azure-pip-name"]; name != "" && suffix(svc, family) == "" { // it applies to the first family
 		return name
 	}
 	return clusterName + "-" + owner(svc) + suffix(svc, family)
 }
 
-// lines spell what Azure has to hold, as cloud.lines does.
+// lines renders the desired Azure state in the format of cloud.lines.
 func (f facts) lines() []string {
 	set := map[string]bool{}
 	for _, name := range f.peoples {
@@ -149,8 +149,8 @@ func (f facts) lines() []string {
 	return all
 }
 
-// mayStay reports whether a line is about a pool of all nodes that no rule uses: it goes with its
-// load balancer. Where it has a BackendPool it follows the nodes.
+// mayStay reports whether a line is about a pool of all nodes without a rule. It is deleted with
+// its load balancer; if it has a BackendPool, it still follows the nodes.
 func (f facts) mayStay(line string) bool {
 	balancer, rest, _ := strings.Cut(line, ": pool ")
 	name, members, unused := strings.Cut(rest, " without a rule, members ")
@@ -166,7 +166,7 @@ func (f facts) mayStay(line string) bool {
 	return true
 }
 
-// familyOf is the family of a pool of all nodes.
+// familyOf returns the IP family of a pool of all nodes.
 func familyOf(pool string) corev1.IPFamily {
 	if pool == clusterName+"-IPv6" {
 		return corev1.IPv6Protocol
@@ -174,7 +174,7 @@ func familyOf(pool string) corev1.IPFamily {
 	return corev1.IPv4Protocol
 }
 
-// ruleOf spells the rule and the probe of a port.
+// ruleOf renders the rule and probe of a port.
 func ruleOf(svc *corev1.Service, p corev1.ServicePort) string {
 	to, floating := p.Port, " floating"
 	if svc.Annotations[annotation+"azure-disable-load-balancer-floating-ip"] == "true" {
@@ -200,7 +200,7 @@ func ruleOf(svc *corev1.Service, p corev1.ServicePort) string {
 	return fmt.Sprintf("%s %d to %d%s%s, idle %s, %s, probe %s", p.Protocol, p.Port, to, floating, reset, idle, distribution, asks)
 }
 
-// spell spells the members of a pool: those that leave are Down.
+// spell renders the members of a pool; draining members are Down.
 func (f facts) spell(members []string) string {
 	down := f.down(members)
 	var all []string
@@ -213,25 +213,25 @@ func (f facts) spell(members []string) string {
 	return strings.Join(all, " ")
 }
 
-// members are the addresses that flows of a Service have to reach.
+// members returns the addresses that receive traffic for a Service.
 func (f facts) members(svc *corev1.Service, family corev1.IPFamily) []string {
-	if local(svc) && !f.interfaces { // whose probe asks each node
+	if local(svc) && !f.interfaces { // the health probe checks each node
 		return f.hosting(svc, family)
 	}
 	return f.allOf(f.configurationOf(svc), family)
 }
 
-// hosting are those of the nodes that have an endpoint of a Service.
+// hosting returns the addresses of nodes with an endpoint of the Service.
 func (f facts) hosting(svc *corev1.Service, family corev1.IPFamily) []string {
 	return f.nodesOf(family, func(n *corev1.Node) bool { return f.hosts(n.Name, svc, family) })
 }
 
-// allOf are those of all nodes behind a load balancer.
+// allOf returns the addresses of all nodes behind a load balancer.
 func (f facts) allOf(configuration string, family corev1.IPFamily) []string {
 	return f.nodesOf(family, func(n *corev1.Node) bool { return len(f.several) == 0 || n.Labels[placed] == configuration })
 }
 
-// nodesOf are the addresses of nodes that are not excluded.
+// nodesOf returns the addresses of nodes that are not excluded.
 func (f facts) nodesOf(family corev1.IPFamily, which func(*corev1.Node) bool) []string {
 	var all []string
 	for i := range f.nodes {
@@ -248,7 +248,7 @@ func (f facts) nodesOf(family corev1.IPFamily, which func(*corev1.Node) bool) []
 	return all
 }
 
-// hosts reports whether a node has an endpoint of a Service that takes flows.
+// hosts reports whether a node has an endpoint of the Service that accepts traffic.
 func (f facts) hosts(node string, svc *corev1.Service, family corev1.IPFamily) bool {
 	for _, slice := range f.slices {
 		if slice.Namespace != svc.Namespace || slice.Labels[discoveryv1.LabelServiceName] != svc.Name || string(slice.AddressType) != string(family) {
@@ -263,7 +263,7 @@ func (f facts) hosts(node string, svc *corev1.Service, family corev1.IPFamily) b
 	return false
 }
 
-// sources are who may enter a Service; none are all.
+// sources returns the source ranges of a Service; none means all.
 func sources(svc *corev1.Service) []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range svc.Spec.LoadBalancerSourceRanges {
@@ -272,26 +272,25 @@ func sources(svc *corev1.Service) []netip.Prefix {
 	return all
 }
 
-// sampled are addresses from which flows are tried.
+// sampled are source addresses of the tested flows.
 var sampled = map[corev1.IPFamily][]netip.Addr{
 	corev1.IPv4Protocol: {netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("192.0.2.130"), netip.MustParseAddr("192.0.2.5")},
 	corev1.IPv6Protocol: {netip.MustParseAddr("2001:db8:1::9"), netip.MustParseAddr("2001:db8:2::9")},
 }
 
-// flow is one that is tried.
+// flow is a tested flow.
 type flow struct {
 	from, to netip.Addr
 	protocol string
 	port     int32
 }
 
-// String spells a flow.
 func (f flow) String() string {
 	return f.protocol + " " + f.from.String() + " to " + netip.AddrPortFrom(f.to, uint16(f.port)).String() + " (" + strconv.Itoa(int(f.port)) + ")" //nolint:gosec // a port
 }
 
-// flows are those that are tried at the public Services, and whether they may enter. What one
-// Service lets in, another at the same address does not keep out.
+// flows returns the tested flows to public Services and whether they are allowed. A flow that one
+// Service allows is not denied by another at the same address.
 func (f facts) flows(addressOf func(label string) string) map[flow]bool {
 	all := map[flow]bool{}
 	for i := range f.services {
@@ -308,13 +307,13 @@ func (f facts) flows(addressOf func(label string) string) map[flow]bool {
 				for _, text := range to {
 					ip, err := netip.ParseAddr(text)
 					if err != nil {
-						continue // that it has none is another check's
+						continue // reported by another check
 					}
 					for _, from := range sampled[family] {
 						one := flow{from, ip, string(p.Protocol), port}
 						ranges := sources(svc)
 						all[one] = all[one] || len(ranges) == 0 || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(from) })
-						other := flow{from, ip, string(p.Protocol), 9} // a port that no Service has
+						other := flow{from, ip, string(p.Protocol), 9} // a port without a Service
 						all[other] = false
 					}
 				}

@@ -14,25 +14,24 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// How long a request travels, one way.
+// One-way network latency.
 const (
 	toAPI   = time.Millisecond
 	toAzure = 20 * time.Millisecond
 )
 
-// What a dead process gets.
+// Errors returned to a killed process.
 var (
 	errNoWay = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	errLost  = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// apiWire is the way of a process to the API server.
+// apiWire is the transport of a process to the API server.
 type apiWire struct {
 	process *process
 	next    http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
 func (w *apiWire) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := w.process.stage.elapsed()
 	resp, err := w.process.send(req, toAPI, w.next.RoundTrip)
@@ -42,13 +41,12 @@ func (w *apiWire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// azureWire is the way of a process to Azure.
+// azureWire is the transport of a process to Azure.
 type azureWire struct {
 	process *process
 	next    *armemu.Transport
 }
 
-// Do implements azure.Transport.
 func (w *azureWire) Do(req *http.Request) (*http.Response, error) {
 	dies, after := w.process.stage.fatal.counts()
 	if dies && !after {
@@ -58,29 +56,29 @@ func (w *azureWire) Do(req *http.Request) (*http.Response, error) {
 	if dies && after {
 		w.process.dies()
 		if err == nil {
-			_ = resp.Body.Close() // nobody reads it
+			_ = resp.Body.Close()
 		}
 		return nil, errLost
 	}
 	return resp, err
 }
 
-// fatal is a request to Azure at which its process dies.
+// fatal is the Azure request that kills its process.
 type fatal struct {
 	mu    sync.Mutex
-	in    int // requests from now; zero is never
+	in    int // requests left; zero: never
 	after bool
 }
 
-// DiesAt has the process die that sends the request to Azure of this number, from now: before it arrives, or once it has
-// been answered.
+// DiesAt kills the process that sends the given Azure request, counted from now: before the request
+// arrives, or after it was answered.
 func (s *Stage) DiesAt(request int, after bool) {
 	s.fatal.mu.Lock()
 	defer s.fatal.mu.Unlock()
 	s.fatal.in, s.fatal.after = request, after
 }
 
-// counts counts a request, and reports whether its process dies of it.
+// counts counts a request and reports whether it kills its process.
 func (f *fatal) counts() (dies, after bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,20 +89,20 @@ func (f *fatal) counts() (dies, after bool) {
 	return dies, f.after
 }
 
-// send has a request travel, and its answer. What a process has sent when it dies arrives.
+// send delivers a request and its response. A request in flight still arrives if its process dies.
 func (p *process) send(req *http.Request, distance time.Duration, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if p.dead.Load() {
 		return nil, p.refuse(req)
 	}
 	p.may(req)
 	travel(req, distance)
-	if err := req.Context().Err(); err != nil { // it has left, so it arrives; nobody waits for a watch
+	if err := req.Context().Err(); err != nil { // already sent, so it arrives; a watch is dropped
 		if req.URL.Query().Has("watch") {
 			return nil, err
 		}
 		req = req.WithContext(context.WithoutCancel(req.Context()))
 		if resp, sent := next(req); sent == nil {
-			_ = resp.Body.Close() // nobody reads it
+			_ = resp.Body.Close()
 		}
 		return nil, err
 	}
@@ -119,7 +117,7 @@ func (p *process) send(req *http.Request, distance time.Duration, next func(*htt
 		lost = errLost
 	}
 	if lost != nil {
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close()
 		return nil, lost
 	}
 	resp.Body = &body{resp.Body, p}
@@ -128,12 +126,12 @@ func (p *process) send(req *http.Request, distance time.Duration, next func(*htt
 
 func (p *process) refuse(req *http.Request) error {
 	if req.Body != nil {
-		_ = req.Body.Close() // as a transport has to; nothing was read
+		_ = req.Body.Close() // the RoundTripper contract; nothing was read
 	}
 	return errNoWay
 }
 
-// travel lets time pass, or less if nobody waits any more.
+// travel waits for d or until the request is canceled.
 func travel(req *http.Request, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -143,13 +141,12 @@ func travel(req *http.Request, d time.Duration) {
 	}
 }
 
-// body is an answer that ends with who reads it.
+// body is a response body that ends with the context of its reader.
 type body struct {
 	io.ReadCloser
 	process *process
 }
 
-// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	if b.process.dead.Load() {
 		return 0, errLost

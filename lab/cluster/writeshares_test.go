@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Figures of an attack.
+// Attack parameters.
 const (
 	editedServices = 60
 	attackLasts    = 5 * time.Minute
@@ -27,17 +27,17 @@ const (
 // An attack edits the Services of namespace shop once a second.
 type attack struct {
 	name string
-	// add creates a Service, edit changes it, and faults are rules of the emulator.
+	// add creates a Service, edit changes it, and faults are emulator rules.
 	add    func(n int, svc *corev1.Service)
 	edit   func(s *Stage, n, second int) error
 	faults []string
-	// most is the highest number of writes that the attack may cause in five minutes.
+	// most is the maximum number of writes in five minutes that the attack may cause.
 	most int
-	// reads is the highest number of reads in five minutes.
+	// reads is the maximum number of reads in five minutes.
 	reads int
 }
 
-// badAddress is outside of every subnet.
+// badAddress is outside every subnet.
 func badAddress(n, second int) string { return fmt.Sprintf("192.168.%d.%d", n, second%250) }
 
 func internalAt(svc *corev1.Service, address string) {
@@ -47,7 +47,7 @@ func internalAt(svc *corev1.Service, address string) {
 
 func attackerName(n int) string { return fmt.Sprintf("shop/bad-%d", n) }
 
-// writesOf returns the time of each write and deletion, and the number of reads.
+// writesOf returns the times of all writes and deletions, and the number of reads.
 func (s *Stage) writesOf() (writes []time.Time, reads int) {
 	for _, c := range s.emu.Calls() {
 		switch {
@@ -61,7 +61,7 @@ func (s *Stage) writesOf() (writes []time.Time, reads int) {
 	return writes, reads
 }
 
-// mostInFiveMinutes returns the highest number of writes in five minutes.
+// mostInFiveMinutes returns the maximum number of writes in five minutes.
 func mostInFiveMinutes(writes []time.Time) (most int) {
 	for i, at := range writes {
 		end, _ := slices.BinarySearchFunc(writes, at.Add(5*time.Minute), time.Time.Compare)
@@ -70,7 +70,7 @@ func mostInFiveMinutes(writes []time.Time) (most int) {
 	return most
 }
 
-// addressAfter returns how long a new Service of the neighbor waits for its address.
+// addressAfter returns how long the neighbor's new Service waits for its address.
 func (s *Stage) addressAfter(key string) (time.Duration, error) {
 	began := time.Now()
 	if err := s.AddService(key, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }); err != nil {
@@ -89,11 +89,11 @@ func (s *Stage) addressAfter(key string) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// outcome is what an attack comes to.
+// outcome is the effect of an attack.
 type outcome struct {
 	lag           time.Duration
 	writes, reads int // of the attack, in five minutes
-	all           int // the most writes in any five minutes
+	all           int // maximum writes in any five minutes
 }
 
 // play runs the attack, or the same time without it.
@@ -139,7 +139,7 @@ func (a attack) play(t *testing.T, attacked bool) (is outcome) {
 	return is
 }
 
-// attacks are those that Azure rejects, and one that it accepts.
+// attacks are rejected by Azure, except one.
 var attacks = []attack{{
 	name: "rejected addresses", most: 120, reads: 1200,
 	add: func(n int, svc *corev1.Service) { internalAt(svc, badAddress(n, 0)) },
@@ -193,7 +193,7 @@ var attacks = []attack{{
 	},
 	faults: []string{"{match: {path: 'loadBalancers/kubernetes', kind: put}, action: {operation: {fail: {code: InvalidParameter, message: rejected}}}}"},
 }, {
-	name: "valid changes", most: 4*weirs/5 + 5, reads: 2000, // what one may use while no other namespace waits
+	name: "valid changes", most: 4*weirs/5 + 5, reads: 2000, // allowed while no other namespace waits
 	add: func(n int, svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pip-tags", "a=b") },
 	edit: func(s *Stage, n, second int) error {
 		return s.ChangeService(attackerName(n), func(svc *corev1.Service) {
@@ -202,8 +202,8 @@ var attacks = []attack{{
 	},
 }}
 
-// One namespace edits its Services all the time. A neighbor's new Service has its address within twice the time
-// that it takes without that, and the writes stay within their bounds.
+// A namespace edits its Services constantly. The neighbor's new Service has its address within
+// twice the undisturbed time, and writes stay within their limits.
 func TestANamespaceThatEditsAllTheTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")

@@ -16,35 +16,34 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// The Azure that the story plays in.
+// Azure of the story.
 const (
 	subscription  = "00000000-0000-0000-0000-000000000000"
 	resourceGroup = "rg"
 	loadBalancer  = "kubernetes"
 	network       = "vnet"
-	// updateInterval is short, so that the pace of a busy pool shows in a minute.
+	// updateInterval is short, so that the pace of a busy pool shows within a minute.
 	updateInterval = 5 * time.Second
-	// latency is the profile without machines: the demo shows what happens in which order, and
-	// its nodes are none that Azure would have to program.
+	// latency is the profile without machines: the demo is about the order of events.
 	latency = "quiet"
-	// latencyScale makes a pool's write take about 0.15 s, and polls come each second.
+	// latencyScale gives 0.15 s per pool write and polls every second.
 	latencyScale = 0.1
 )
 
 const provider = "/subscriptions/" + subscription + "/resourceGroups/" + resourceGroup + "/providers/Microsoft.Network/"
 
-// foreignAddress is put into a pool while there is no controller. No node has it: some
-// other hand put it there, and it has to survive.
+// foreignAddress is added to a pool while no controller runs. It belongs to no node and must
+// survive.
 var foreignAddress = netip.MustParseAddr("10.225.0.10")
 
 type object = map[string]any
 
-// firstPlace is where the story plays but for its last act.
+// firstPlace is the environment of all acts but the last.
 func firstPlace() place {
 	return place{nodes: firstNodes, resources: seedResources(), latencyScale: latencyScale, azureJSON: azureJSON}
 }
 
-// azureJSON is the configuration file of the controller.
+// azureJSON is the controller's configuration file.
 func azureJSON(ignoresNodes bool) object {
 	return object{
 		"enableNodeAdminState": !ignoresNodes,
@@ -54,34 +53,33 @@ func azureJSON(ignoresNodes bool) object {
 	}
 }
 
-// seedResources are what is there before Weir comes: the nodes' virtual network.
+// seedResources are the initial Azure resources: the nodes' virtual network.
 func seedResources() []object {
 	return []object{{"id": provider + "virtualNetworks/" + network, "body": object{
 		"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
 	}}}
 }
 
-// azureWitness looks at the emulator from behind, through its admin API: what it
-// reads is in no call log and counts against no limit. The zero client is not
-// usable; see newAzureWitness.
+// azureWitness reads the emulator through its admin API, without call log and limits. Use
+// newAzureWitness.
 type azureWitness struct {
-	admin  string // base URL, ends in a slash
+	admin  string // base URL with trailing slash
 	client *http.Client
 }
 
 func newAzureWitness(admin string) *azureWitness {
 	return &azureWitness{admin: admin, client: &http.Client{
-		Timeout: 5 * time.Second, Transport: &http.Transport{}, // no proxy: it is on this machine
+		Timeout: 5 * time.Second, Transport: &http.Transport{}, // local, so no proxy
 	}}
 }
 
-// shown returns what Azure shows.
+// shown returns a snapshot of Azure.
 func (a *azureWitness) shown(ctx context.Context) (*shownAzure, error) {
 	body, err := a.get(ctx, "snapshot")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = body.Close() }() // it has been read
+	defer func() { _ = body.Close() }()
 	var resources []shownResource
 	if err := json.NewDecoder(body).Decode(&resources); err != nil {
 		return nil, fmt.Errorf("the emulator's snapshot: %w", err)
@@ -89,13 +87,13 @@ func (a *azureWitness) shown(ctx context.Context) (*shownAzure, error) {
 	return newShownAzure(resources), nil
 }
 
-// calls returns the calls after the one with a sequence number.
+// calls returns the calls after a sequence number.
 func (a *azureWitness) calls(ctx context.Context, after uint64) ([]armemu.Call, error) {
 	body, err := a.get(ctx, fmt.Sprintf("calls?since=%d", after))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = body.Close() }() // it has been read
+	defer func() { _ = body.Close() }()
 	var calls []armemu.Call
 	for decoder := json.NewDecoder(body); ; {
 		var c armemu.Call
@@ -115,7 +113,7 @@ func (a *azureWitness) get(ctx context.Context, what string) (io.ReadCloser, err
 
 // setFaults replaces the emulator's fault script.
 func (a *azureWitness) setFaults(ctx context.Context, script object) error {
-	raw, err := json.Marshal(script) // JSON is YAML
+	raw, err := json.Marshal(script) // JSON is valid YAML
 	if err != nil {
 		return err
 	}
@@ -136,19 +134,19 @@ func (a *azureWitness) do(ctx context.Context, method, what string, body io.Read
 		return nil, fmt.Errorf("asking the emulator: %w", err)
 	}
 	if resp.StatusCode != expected {
-		_ = resp.Body.Close() // the status says enough
+		_ = resp.Body.Close() // the status suffices
 		return nil, fmt.Errorf("asking the emulator: %s %s: %s", method, what, resp.Status)
 	}
 	return resp.Body, nil
 }
 
-// flows returns how each load balancing rule sends new flows.
+// flows returns the flow distribution of each load balancing rule.
 func (a *azureWitness) flows(ctx context.Context) ([]armemu.RuleFlows, error) {
 	body, err := a.get(ctx, "probe")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = body.Close() }() // it has been read
+	defer func() { _ = body.Close() }()
 	var all struct{ Rules []armemu.RuleFlows }
 	if err := json.NewDecoder(body).Decode(&all); err != nil {
 		return nil, fmt.Errorf("the emulator's flows: %w", err)
@@ -156,7 +154,7 @@ func (a *azureWitness) flows(ctx context.Context) ([]armemu.RuleFlows, error) {
 	return all.Rules, nil
 }
 
-// dies tells that the machine with an address answers no probe and no flow any more.
+// dies makes the machine with an address stop answering probes and flows.
 func (a *azureWitness) dies(ctx context.Context, ip string) error {
 	raw, err := json.Marshal(object{"ip": ip, "alive": false})
 	if err != nil {
@@ -169,7 +167,7 @@ func (a *azureWitness) dies(ctx context.Context, ip string) error {
 	return body.Close()
 }
 
-// forgetFlows begins to count anew.
+// forgetFlows resets the flow counters.
 func (a *azureWitness) forgetFlows(ctx context.Context) error {
 	body, err := a.do(ctx, http.MethodDelete, "probe", nil, http.StatusNoContent)
 	if err != nil {

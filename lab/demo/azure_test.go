@@ -20,13 +20,13 @@ func (o *observer) mustLook(t *testing.T) {
 	}
 }
 
-// writePool puts a pool with the addresses 10.0.0.<host> as an ARM client does.
+// writePool puts a pool with the addresses 10.0.0.<host> as an ARM client.
 func writePool(t *testing.T, emu *armemu.Emulator, pool string, hosts ...int) int {
 	t.Helper()
 	return writePoolAs(t, emu, "any", pool, hosts...)
 }
 
-// writePoolAs is writePool by the caller with this token.
+// writePoolAs is writePool with a caller's token.
 func writePoolAs(t *testing.T, emu *armemu.Emulator, token, pool string, hosts ...int) int {
 	t.Helper()
 	var entries []string

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// emptyAzure serves what the demo seeds.
+// emptyAzure returns an emulator with the demo's seed resources.
 func emptyAzure(t *testing.T) (*armemu.Emulator, *observer) {
 	t.Helper()
 	emu := patient.Watched(t, armemu.New(armemu.Options{LatencyScale: 0}))
@@ -29,8 +29,8 @@ func emptyAzure(t *testing.T) (*armemu.Emulator, *observer) {
 	return emu, newObserver(newAzureWitness(admin.URL + "/_emu/"))
 }
 
-// azureOf serves what there is for the workloads once they have load balancers. Somebody
-// else has put an address into the pool of db.
+// azureOf returns an emulator with the workloads' load balancer. The pool of db has a foreign
+// address.
 func azureOf(t *testing.T) (*armemu.Emulator, *observer) {
 	t.Helper()
 	emu, o := emptyAzure(t)
@@ -44,18 +44,18 @@ func azureOf(t *testing.T) (*armemu.Emulator, *observer) {
 	return emu, o
 }
 
-// built is a Service that has a load balancer.
+// built is a Service with a load balancer.
 type built struct {
 	name    string
 	members addresses
 	idle    int // minutes; 0 is 4
 }
 
-// addressAt is the public address of the i-th Service that was built.
+// addressAt returns the public address of the i-th Service.
 func addressAt(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, 1, byte(i + 1)}) } //nolint:gosec // some few
 
-// build has Azure hold a public IP, a frontend, a rule, a probe and a pool for each of
-// the Services, and nothing for others. The names are not Weir's, but for the pools'.
+// build creates a public IP, frontend, rule, probe and pool for each Service and deletes all
+// others. Only the pools have Weir's names.
 func build(t *testing.T, emu *armemu.Emulator, all ...built) {
 	t.Helper()
 	put := func(id string, body object) {

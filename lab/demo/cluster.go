@@ -31,26 +31,24 @@ import (
 
 const namespace = "shop"
 
-// loadBalancerClass is that of the Services that Weir serves. It is written out here:
-// users write it, too.
+// loadBalancerClass is the class that Weir serves. It is repeated here because users write it too.
 const loadBalancerClass = "weir.dev/azure"
 
-// appLabel is what Services select pods by.
+// appLabel is the pod selector of Services.
 const appLabel = "app"
 
-// workload is a Deployment and its Service, both of one name.
+// workload is a Deployment and a Service of the same name.
 type workload struct{ name string }
 
 var workloads = []workload{{"web"}, {"api"}, {"db"}}
 
-// pool returns the name of the workload's pool in Azure, which is part of what Weir
-// promises.
+// pool returns the Azure name of the workload's pool, which is part of Weir's API.
 func (w workload) pool() string { return namespace + "-" + w.name }
 
-// cluster does to the cluster what people do with kubectl.
+// cluster performs the changes that users make with kubectl.
 type cluster struct {
 	api  client.Client
-	http *http.Client // for what client does not ask
+	http *http.Client // for requests that client does not support
 	host string       // URL of the API server
 }
 
@@ -67,8 +65,7 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	return &cluster{api: api, http: web, host: strings.TrimSuffix(config.Host, "/")}, err
 }
 
-// installCRDs creates Weir's custom resource definitions and waits until the API
-// server serves them.
+// installCRDs creates Weir's CRDs and waits until the API server serves them.
 func (c *cluster) installCRDs(ctx context.Context) error {
 	files, err := fs.Glob(crd.Files, "*.yaml")
 	if err != nil {
@@ -85,7 +82,7 @@ func (c *cluster) installCRDs(ctx context.Context) error {
 	})
 }
 
-// createFile creates the objects of a file of YAML.
+// createFile creates the objects of a YAML file.
 func (c *cluster) createFile(ctx context.Context, files fs.FS, name string) error {
 	raw, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -107,7 +104,7 @@ func (c *cluster) createNamespace(ctx context.Context) error {
 	return c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 }
 
-// deploy creates a workload: from here on, the Service's endpoints belong in a pool.
+// deploy creates a workload. From here on its endpoints belong in a pool.
 func (c *cluster) deploy(ctx context.Context, w workload, replicas int, annotations map[string]string) error {
 	service := newService(w.name, w.name)
 	service.Annotations = annotations
@@ -125,8 +122,7 @@ func (c *cluster) deploy(ctx context.Context, w workload, replicas int, annotati
 		service)
 }
 
-// newService is a Service as users write it: for the pods of an app, with an address
-// from Weir.
+// newService returns a Service for the pods of an app, with an address from Weir.
 func newService(name, app string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -147,7 +143,7 @@ func (c *cluster) create(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// addNode creates node-<i>. The addresses go on where kubelab's own nodes end.
+// addNode creates node-<i>. Its address continues kubelab's range.
 func (c *cluster) addNode(ctx context.Context, i int) error {
 	host := i + 3
 	address := netip.AddrFrom4([4]byte{10, 224, byte(host >> 8), byte(host)}).String()
@@ -167,7 +163,7 @@ func (c *cluster) restart(ctx context.Context, name string) error {
 		fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339)))
 }
 
-// losePower takes the machine of a node away; the Node stays until it is deleted.
+// losePower removes a node's machine; the Node object stays.
 func (c *cluster) losePower(ctx context.Context, node string) error {
 	return c.patch(ctx, &corev1.Node{}, "", node, `{"metadata":{"annotations":{"kubelab.weir.dev/dead":"true"}}}`)
 }
@@ -185,7 +181,7 @@ func (c *cluster) patch(ctx context.Context, o client.Object, namespace, name, c
 	return nil
 }
 
-// evict deletes the pods of a node and returns how many they were.
+// evict deletes the pods of a node and returns their number.
 func (c *cluster) evict(ctx context.Context, node string) (int, error) {
 	pods, err := c.pods(ctx)
 	if err != nil {
@@ -217,7 +213,7 @@ func (c *cluster) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, err
 }
 
-// until asks every so often until the answer is yes, an error, or ctx is done.
+// until polls until ask returns true or an error, or ctx is done.
 func until(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -233,7 +229,7 @@ func until(ctx context.Context, every time.Duration, ask func() (bool, error)) e
 	}
 }
 
-// pause waits for d unless ctx is done before.
+// pause waits for d or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -251,8 +247,7 @@ func (c *cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// announce does what an agent on the node of a spot machine does when Azure tells it that
-// the machine goes.
+// announce acts as a spot machine's agent that received Azure's eviction notice.
 func (c *cluster) announce(ctx context.Context, node *corev1.Node) error {
 	now := metav1.Now()
 	return c.create(ctx, &corev1.Event{

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// conclude prints the summary and returns the verdict.
+// conclude prints the summary and returns the final error.
 func (r *run) conclude(ctx context.Context, err error, took time.Duration) error {
 	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Crowd: r.stage.crowd, Evictions: r.stage.evictions, Published: r.stage.published, Notes: r.stage.notes}
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
@@ -51,7 +51,7 @@ func (r *run) conclude(ctx context.Context, err error, took time.Duration) error
 	return err
 }
 
-// countEvents adds what the Services were told to the summary.
+// countEvents adds the Services' events to the summary.
 func (r *run) countEvents(ctx context.Context, sum *Summary) error {
 	retrying, err := r.stage.cluster.told(ctx, reasonRetrying)
 	if err != nil {

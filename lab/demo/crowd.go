@@ -14,14 +14,13 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// The crowd of the second act: Services that come, change and go together, all for the
-// pods of web.
+// Act two creates, changes and deletes many Services at once. All select the pods of web.
 const (
 	crowdSize  = 50
-	crowdStays = 3 // so many are not deleted
+	crowdStays = 3 // not deleted
 	crowdName  = "stall-"
-	// usualWrites is how many writes of the load balancer a step costs at most on an idle machine, however
-	// many Services it is about.
+	// usualWrites is the maximum number of load balancer writes per step on an idle machine, for
+	// any number of Services.
 	usualWrites = 5
 
 	idleAnnotation = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
@@ -31,29 +30,28 @@ const (
 
 func crowdMember(i int) string { return fmt.Sprintf("%s%02d", crowdName, i) }
 
-// CrowdSummary is what became of the Services of the second act.
+// CrowdSummary is the result of act two.
 type CrowdSummary struct {
 	Appeared Feat `json:"appeared"`
 	Changed  Feat `json:"changed"`
 	Refused  Feat `json:"refused"`
 	Deleted  Feat `json:"deleted"`
-	// Events is how often a Service with a wrong annotation was told so.
+	// Events counts the events for the wrong annotation.
 	Events int `json:"wrongAnnotationEvents"`
-	// Services, Frontends and PublicIPs are left in the end, those of the first act
-	// included.
+	// Services, Frontends and PublicIPs remain at the end, including those of act one.
 	Services  int `json:"servicesLeft"`
 	Frontends int `json:"frontendsLeft"`
 	PublicIPs int `json:"publicIPsLeft"`
 }
 
-// Feat is what it took until Azure had for a number of Services what they wanted.
+// Feat is the cost of bringing a number of Services in sync.
 type Feat struct {
 	Services int     `json:"services"`
 	Seconds  float64 `json:"seconds"`
 	traffic
 }
 
-// String says what was written.
+// String describes the writes.
 func (f Feat) String() string {
 	s := fmt.Sprintf("writes: %d load balancer", f.Balancers)
 	if f.PublicIPs > 0 {
@@ -62,7 +60,7 @@ func (f Feat) String() string {
 	return s
 }
 
-// servicesAppear creates the crowd.
+// servicesAppear creates the Services.
 func (s *stage) servicesAppear(ctx context.Context) (err error) {
 	s.tell("%d Services for the pods of web appear together", crowdSize)
 	s.crowd = &CrowdSummary{}
@@ -77,7 +75,7 @@ func (s *stage) servicesAppear(ctx context.Context) (err error) {
 	return err
 }
 
-// annotationChanges changes the same annotation on all of the crowd.
+// annotationChanges changes one annotation on all Services.
 func (s *stage) annotationChanges(ctx context.Context) (err error) {
 	s.tell("kubectl annotate: %s wants an idle timeout of %d minutes", crowdName+"*", idleMinutes)
 	s.crowd.Changed, err = s.together(ctx, crowdSize, "changed", func() error {
@@ -95,7 +93,7 @@ func (s *stage) annotate(ctx context.Context, name, value string) error {
 	return s.cluster.patch(ctx, &corev1.Service{}, namespace, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, idleAnnotation, value))
 }
 
-// whyUnchanged says what keeps a Service's address from having the timeout.
+// whyUnchanged returns why a Service's address lacks the timeout, or "".
 func whyUnchanged(service *corev1.Service, azure *shownAzure) string {
 	ip, _ := addressOf(service)
 	rules := azure.behind(ip)
@@ -110,8 +108,7 @@ func whyUnchanged(service *corev1.Service, azure *shownAzure) string {
 	return ""
 }
 
-// annotationWrong gives one of the crowd a value that cannot be, and shows what kubectl
-// shows.
+// annotationWrong sets an invalid annotation value on one Service and prints what kubectl shows.
 func (s *stage) annotationWrong(ctx context.Context) (err error) {
 	name := crowdMember(1)
 	s.tell("kubectl annotate: %s wants an idle timeout of %q", name, idleNonsense)
@@ -131,8 +128,7 @@ func (s *stage) annotationWrong(ctx context.Context) (err error) {
 	return nil
 }
 
-// afterWrong looks whether only the Service concerned was told, once, and nothing was
-// written.
+// afterWrong checks that only this Service got an event, once, and that nothing was written.
 func (s *stage) afterWrong(ctx context.Context) error {
 	events, err := s.cluster.told(ctx, reasonSyncFailed)
 	if err != nil {
@@ -149,7 +145,7 @@ func (s *stage) afterWrong(ctx context.Context) error {
 	return nil
 }
 
-// servicesGo deletes most of the crowd, the one with the wrong annotation included.
+// servicesGo deletes most Services, including the one with the wrong annotation.
 func (s *stage) servicesGo(ctx context.Context) (err error) {
 	gone := crowdSize - crowdStays
 	s.tell("%d of them are deleted", gone)
@@ -176,8 +172,7 @@ func (c *CrowdSummary) left() string {
 	return fmt.Sprintf("%s and %s for %s", words.Count(c.Frontends, "frontend"), words.Count(c.PublicIPs, "public IP"), words.Count(c.Services, "Service"))
 }
 
-// leftovers are the Services of the crowd that should be gone, and what Azure has for
-// none.
+// leftovers returns the deleted Services that still exist, and Azure resources without a Service.
 func (s *stage) leftovers() ([]string, error) {
 	all, err := s.truth.balanced()
 	var left []string
@@ -195,8 +190,7 @@ func (s *stage) leftovers() ([]string, error) {
 	return left, err
 }
 
-// lagging are the Services of the crowd about which a question has an answer, and those
-// that the watch does not know yet.
+// lagging returns the Services for which why returns a reason, or that the watch has not seen.
 func (s *stage) lagging(why func(*corev1.Service, *shownAzure) string) ([]string, error) {
 	all, err := s.truth.balanced()
 	var behind []string
@@ -216,11 +210,10 @@ func (s *stage) lagging(why func(*corev1.Service, *shownAzure) string) ([]string
 	return behind, err
 }
 
-// countEvery is the shortest time between two lines that count Services.
+// countEvery is the minimum time between progress lines.
 const countEvery = 5 * time.Second
 
-// together does something about n Services, waits until nothing is behind, and says how
-// that goes on.
+// together applies an action to n Services, waits until all are in sync, and prints the progress.
 func (s *stage) together(ctx context.Context, n int, verb string, do func() error, behind func() ([]string, error)) (Feat, error) {
 	began, before := time.Now(), s.observer.counted()
 	if err := do(); err != nil {
@@ -256,7 +249,7 @@ func (s *stage) together(ctx context.Context, n int, verb string, do func() erro
 	return f, nil
 }
 
-// lines are those of the summary.
+// lines returns the lines of the summary.
 func (c *CrowdSummary) lines() []string {
 	line := func(what string, f Feat, took string) string {
 		return fmt.Sprintf("%-29s%7.1f s  %s", what, f.Seconds, took)

@@ -26,8 +26,7 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// crowded is a stage on which all of the crowd has what it wants: one node, which all
-// slices name.
+// crowded is a stage with all Services of act two in sync, on one node.
 type crowded struct {
 	*stage
 	emu      *armemu.Emulator
@@ -181,7 +180,7 @@ func TestWhatTheCrowdLeaves(t *testing.T) {
 	}
 }
 
-// call has a client write something of Azure's.
+// call writes something in Azure as a client.
 func (c *crowded) call(t *testing.T, times int) {
 	t.Helper()
 	for range times {
@@ -210,7 +209,7 @@ func TestTogether(t *testing.T) {
 	if of := c.observer.counted().pools; len(of) > 0 {
 		t.Errorf("no pool was written, and these are counted: %v", of)
 	}
-	// More writes than usual are a note.
+	// More writes than usual add a note.
 	none := func() ([]string, error) { return nil, nil }
 	_, err = c.together(t.Context(), 50, "served", func() error { c.call(t, usualWrites+1); return nil }, none)
 	if err != nil || fmt.Sprint(c.notes) != "[6 writes of the load balancer; up to 5 are usual]" {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo plays a story of three minutes: a real kube-apiserver, the ARM
-// emulator and the controller run as processes of their own, the cluster changes, Azure
-// throttles, somebody else writes too, many Services come and go together, spot machines are evicted, one
-// Service is published to other networks, and two
-// independent witnesses compare what the cluster's API says with what Azure holds.
+// Package demo runs a three-minute story against a real kube-apiserver, the ARM emulator and the
+// controller, each in its own process: the cluster changes, Azure throttles, another client writes,
+// Services come and go in bulk, spot machines are evicted, and a Service is published through
+// Private Link. Independent observers compare the Kubernetes API with Azure.
 package demo
 
 import (
@@ -24,35 +23,35 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Bounds of Options.Nodes.
+// Limits of Options.Nodes.
 const (
 	MinNodes = 5
 	MaxNodes = 100
 )
 
-// Options say how a run goes.
+// Options configure a run.
 type Options struct {
-	// Nodes is what the cluster grows to, MinNodes to MaxNodes.
+	// Nodes is the final cluster size, MinNodes to MaxNodes.
 	Nodes int
-	// Seed decides the emulator's latencies and which nodes are hit.
+	// Seed determines the emulator's latencies and the affected nodes.
 	Seed uint64
-	// Full plays all four acts, not the first two alone.
+	// Full runs all four acts instead of the first two.
 	Full bool
-	// Stay keeps all running after the story, until the context is done.
+	// Stay keeps everything running after the story until ctx is done.
 	Stay bool
 	// JSON prints the summary as JSON to Out, and the story to Err.
 	JSON bool
 	// Out and Err are standard output and standard error.
 	Out, Err io.Writer
 
-	bin     string // folder of kubelab, weir and kubectl; "" is that of the running program
-	weirlab string // program with the command emulator; "" is the running one
-	story   []step // nil is the whole
-	// deadline is that of a step; 0 is stepDeadline.
+	bin     string // folder of kubelab, weir and kubectl; "": next to the running program
+	weirlab string // program with the command emulator; "": the running one
+	story   []step // nil: the whole story
+	// deadline per step; 0 is stepDeadline.
 	deadline time.Duration
 }
 
-// Validate says what cannot be run.
+// Validate checks the options.
 func (o Options) Validate() error {
 	if o.Nodes < MinNodes || o.Nodes > MaxNodes {
 		return fmt.Errorf("--nodes %d: give %d to %d", o.Nodes, MinNodes, MaxNodes)
@@ -60,24 +59,24 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Interrupted is the error of a run whose context was done before its story ended.
+// Interrupted is the error of a run whose context ended before its story.
 type Interrupted struct{}
 
-// Error says what happened.
+// Error implements error.
 func (Interrupted) Error() string { return "interrupted" }
 
-// ExitCode is that of a shell's command which Ctrl-C ended.
+// ExitCode is the shell's exit code after Ctrl-C.
 func (Interrupted) ExitCode() int { return 130 }
 
-// outputGone is the error of a run whose lines nobody can read any more.
+// outputGone is the error of a run whose output is closed.
 type outputGone struct{ error }
 
 func (e outputGone) Error() string { return "the output cannot be written: " + e.error.Error() }
 
-// Unwrap returns the error of the write.
+// Unwrap returns the write error.
 func (e outputGone) Unwrap() error { return e.error }
 
-// ExitCode is that of a shell's command which a closed pipe ended.
+// ExitCode is the shell's exit code after a closed pipe.
 func (e outputGone) ExitCode() int {
 	if errors.Is(e, syscall.EPIPE) {
 		return 141
@@ -85,9 +84,8 @@ func (e outputGone) ExitCode() int {
 	return 1
 }
 
-// Run plays the story. It returns an error if a step did not become level, or if
-// an address was lost or is where it should not be. Whatever it started has ended
-// when it returns. The folder with the logs stays if the story failed.
+// Run runs the story. It fails if a step did not get in sync, or if an address is lost or surplus.
+// All processes have ended when it returns. The log folder is kept if the story failed.
 func Run(ctx context.Context, opts Options) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -101,9 +99,9 @@ func Run(ctx context.Context, opts Options) error {
 	return play(ctx, opts, func(r *run) error { return r.run(ctx) })
 }
 
-// play has something be played in a folder with the logs of all, which stays if it fails.
+// play runs a function with a log folder that is kept if it fails.
 func play(ctx context.Context, opts Options, what func(*run) error) (err error) {
-	// The kernel ends the children when the thread ends that started them.
+	// The kernel kills the children when the thread that started them ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if opts, err = opts.complete(); err != nil {
@@ -127,7 +125,7 @@ func play(ctx context.Context, opts Options, what func(*run) error) (err error) 
 	return errors.Join(err, r.clean(err))
 }
 
-// complete says where the programs are, and looks for them before anything starts.
+// complete fills in the program paths and checks that they exist.
 func (o Options) complete() (Options, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -147,8 +145,7 @@ func (o Options) complete() (Options, error) {
 	return o, weir
 }
 
-// libraryLogs sends what client-go logs to a file: it belongs to neither the
-// story nor the summary.
+// libraryLogs redirects client-go's log to a file, away from story and summary.
 func libraryLogs(name string) (restore func(), err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // in a folder of ours
 	if err != nil {
@@ -160,7 +157,7 @@ func libraryLogs(name string) (restore func(), err error) {
 	return func() {
 		klog.Flush()
 		klog.SetOutput(io.Discard)
-		_ = file.Close() // a log cut short is all that could be lost
+		_ = file.Close() // only the end of the log could be lost
 	}, nil
 }
 
@@ -168,7 +165,7 @@ func libraryLogs(name string) (restore func(), err error) {
 type run struct {
 	opts  Options
 	dir   string
-	user  func() error // not nil after Ctrl-C, as apart from a child's end
+	user  func() error // not nil after Ctrl-C, unlike after a child's exit
 	print *printer
 	lab   *lab
 	stage *stage
@@ -201,7 +198,7 @@ func (r *run) run(ctx context.Context) error {
 	return err
 }
 
-// estimate says how long the story takes where nothing else runs.
+// estimate returns the duration of the story on an idle machine.
 func (r *run) estimate() string {
 	if r.opts.Full {
 		return "The story takes about three minutes."
@@ -209,7 +206,7 @@ func (r *run) estimate() string {
 	return "The story takes about two minutes."
 }
 
-// prepare starts all and watches both sides.
+// prepare starts everything and watches both sides.
 func (r *run) prepare(ctx context.Context) error {
 	r.print.plainly("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between.",
 		"web 3/5 +1 means: 3 of the 5 addresses that the cluster wants are in the pool",
@@ -248,13 +245,12 @@ func (r *run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// cause replaces the error of a call that was cancelled, or that met a process which
-// is gone, by the reason.
+// cause replaces the error of a canceled call, or of a call to a dead process, with its cause.
 func (r *run) cause(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	// A call may fail before the end of the process that it asked is known.
+	// A call may fail before its server's exit is noticed.
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -263,10 +259,10 @@ func (r *run) cause(ctx context.Context, err error) error {
 	}
 }
 
-// interrupted tells Ctrl-C from a failure.
+// interrupted reports whether the run failed because of Ctrl-C.
 func (r *run) interrupted(err error) bool { return err != nil && r.user() != nil }
 
-// ended says why staying ended: nil for Ctrl-C.
+// ended returns why staying ended: nil for Ctrl-C.
 func (r *run) ended(ctx context.Context) error {
 	if r.user() != nil {
 		return nil
@@ -274,14 +270,13 @@ func (r *run) ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// clean removes the folder of a run that went well, was interrupted, or has nobody
-// left to read where the folder is.
+// clean removes the log folder after success, an interrupt, or a closed output.
 func (r *run) clean(err error) error {
 	_, interrupted := errors.AsType[Interrupted](err)
 	_, unread := errors.AsType[outputGone](err)
 	if err != nil && !interrupted && !unread {
 		r.print.plainly("")
-		r.print.print(plain, "The logs of all processes are in "+r.dir) // not broken, so that it can be copied
+		r.print.print(plain, "The logs of all processes are in "+r.dir) // not wrapped, so that it can be copied
 		return nil
 	}
 	return os.RemoveAll(r.dir)

@@ -21,8 +21,7 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// real returns options that run with the programs that make kubelab and make
-// build have built.
+// real returns options with the built programs.
 func real(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) {
 	t.Helper()
 	if testing.Short() {
@@ -80,10 +79,9 @@ func TestAShortStoryAgainstRealProcesses(t *testing.T) {
 	if !s.OK || len(s.Steps) != 4 || s.Total.Changes < 6 || s.Total.LagP50 <= 0 {
 		t.Errorf("%+v", s)
 	}
-	// The load balancer is written for each Service that comes or goes, or for several of
-	// them; and it, or a pool, for what the members have become: how many pools go with one
-	// write is up to the moment, but none is made without a change. At the least it is made,
-	// the members change once with the new process, and a Service leaves it.
+	// The load balancer is written for one or several Services that come or go, and it or a pool
+	// for changed members. Batching depends on timing, but no write is without a change. The
+	// minimum is its creation, one change of members after the restart, and a deleted Service.
 	a := s.ARM
 	if writes := s.Total.Writes + a.Balancers; a.Balancers < 2 || writes < 3 || writes > 4+s.Total.Changes {
 		t.Errorf("%d writes of the load balancer and its pools for 4 Services that come or go and %d changes: %+v", writes, s.Total.Changes, a)
@@ -100,14 +98,14 @@ func TestAShortStoryAgainstRealProcesses(t *testing.T) {
 	}
 }
 
-// A pool that nobody brings level is named, with all that is known about it.
+// A pool that does not get in sync is named with all known reasons.
 func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	pause := func(s *stage, ctx context.Context) error {
 		s.deadline = 3 * time.Second
 		if err := s.cluster.patch(ctx, &v1alpha1.BackendPool{}, namespace, "api.kubernetes", `{"spec":{"paused":true}}`); err != nil {
 			return err
 		}
-		return s.cluster.scale(ctx, "api", 8) // pods go to the nodes in turn, so all nodes get one
+		return s.cluster.scale(ctx, "api", 8) // pods are spread, so all nodes get one
 	}
 	opts, out, lines := real(t, step{name: "deploy", act: (*stage).deploy}, step{name: "paused", act: pause})
 	err := Run(t.Context(), opts)
@@ -131,8 +129,8 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	}
 }
 
-// Somebody empties a pool and fills it again, behind the controller's back: all is
-// level in the end, and the loss is a loss.
+// A pool is emptied and refilled behind the controller: all is in sync in the end, and the loss is
+// reported.
 func TestALossThatIsRepairedFailsTheStory(t *testing.T) {
 	vandal := func(s *stage, ctx context.Context) error {
 		if err := pause(ctx, inFlight); err != nil {
@@ -158,7 +156,7 @@ func TestALossThatIsRepairedFailsTheStory(t *testing.T) {
 	}
 }
 
-// restore replaces what the emulator has.
+// restore replaces the emulator's content.
 func restore(ctx context.Context, admin string, snapshot []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, admin+"snapshot", bytes.NewReader(snapshot))
 	if err != nil {
@@ -194,7 +192,7 @@ func TestInterruptedInTheMiddle(t *testing.T) {
 	}
 }
 
-// What head -3 leaves is nothing: no process, no folder.
+// After head -3 no process or folder is left.
 func TestNobodyReadsTheRest(t *testing.T) {
 	opts, _, _ := real(t, step{name: "deploy", act: (*stage).deploy})
 	opts.JSON, opts.Out = false, &closedPipe{left: 3}
@@ -210,7 +208,7 @@ func TestNobodyReadsTheRest(t *testing.T) {
 	}
 }
 
-// saboteur does something when a line is printed.
+// saboteur acts when a line is printed.
 type saboteur struct {
 	bytes.Buffer
 	at string
@@ -225,8 +223,8 @@ func (s *saboteur) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// While all stays, the end of one process ends all, and is told as what it is,
-// whoever noticed it first.
+// With Stay, the exit of any process ends the run and is reported as such, whichever component
+// noticed it first.
 func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 	for name, of := range map[string]func(*lab) *process.Process{
 		"emulator": func(l *lab) *process.Process { return l.emulator },
@@ -257,7 +255,7 @@ func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 	}
 }
 
-// look asks for the page where the lines say that it is: it shows the load balancer that Weir has made.
+// look fetches the page at its printed URL: it shows Weir's load balancer.
 func look(t *testing.T, lines string) {
 	resp, err := http.Get(regexp.MustCompile(`http://127.0.0.1:\d+/\w{20,}/`).FindString(lines))
 	if err != nil {

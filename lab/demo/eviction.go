@@ -17,35 +17,34 @@ import (
 )
 
 const (
-	// notice is how long before its end a machine is announced. Azure gives at least 30 s.
+	// notice is the time between eviction notice and power loss. Azure gives at least 30 s.
 	notice = 5 * time.Second
-	// aftermath is how long new flows are counted once no one goes to the machine any more.
+	// aftermath is how long new flows are counted after the last one to the machine.
 	aftermath = 2 * time.Second
-	// reasonPreempt is that of the event by which an agent on a node announces its end.
+	// reasonPreempt is the reason of the agent's eviction event.
 	reasonPreempt = "PreemptScheduled"
 )
 
-// EvictionsSummary is what became of the new flows in the third act.
+// EvictionsSummary is the result of act three.
 type EvictionsSummary struct {
-	// With and Without are the evictions of two machines: in the second, Weir leaves admin
-	// states alone.
+	// With and Without are two evictions; in the second, Weir does not set admin states.
 	With    Eviction `json:"withAdminState"`
 	Without Eviction `json:"withoutAdminState"`
 }
 
-// Eviction is what became of the new flows when a machine was taken away.
+// Eviction is the effect of an eviction on new flows.
 type Eviction struct {
 	Node string `json:"node"`
-	// Rules are those that sent new flows to the machine.
+	// Rules are the rules that sent new flows to the machine.
 	Rules int `json:"rules"`
-	// Seconds is how long after the announcement the last of them stopped.
+	// Seconds is the time from the notice to the last new flow.
 	Seconds float64 `json:"secondsUntilNoNewFlow"`
-	// Misdirected is the share of new flows that met a dead machine, summed over time and
-	// rules, in seconds: for one of four machines that is dead for ten seconds 2.5.
+	// Misdirected is the share of new flows to a dead machine, integrated over time and summed over
+	// rules, in seconds: 2.5 for one of four machines dead for 10 s.
 	Misdirected float64 `json:"misdirectedSeconds"`
 }
 
-// spotEviction takes a spot machine away, and announces it before.
+// spotEviction evicts a spot machine after a notice.
 func (s *stage) spotEviction(ctx context.Context) (err error) {
 	s.evictions = &EvictionsSummary{}
 	s.evictions.With, err = s.takeMachine(ctx)
@@ -55,7 +54,7 @@ func (s *stage) spotEviction(ctx context.Context) (err error) {
 	return err
 }
 
-// evictionIgnored does the same while Weir leaves admin states alone.
+// evictionIgnored evicts a machine while Weir does not set admin states.
 func (s *stage) evictionIgnored(ctx context.Context) (err error) {
 	if err := s.restartWeir(ctx, true); err != nil {
 		return err
@@ -74,9 +73,8 @@ func (s *stage) restartWeir(ctx context.Context, ignoresNodes bool) error {
 	return s.lab.startWeir(ctx)
 }
 
-// takeMachine announces the end of a machine and ends it. Kubernetes hears of that
-// only after new flows were counted, as it takes 40 s to miss a kubelet; then the node goes
-// and another one comes.
+// takeMachine announces and ends a machine. Kubernetes notices only after new flows were counted,
+// as it takes 40 s to miss a kubelet; then the node is replaced.
 func (s *stage) takeMachine(ctx context.Context) (Eviction, error) {
 	name, err := s.spotMachine()
 	if err != nil {
@@ -112,8 +110,8 @@ func (s *stage) takeMachine(ctx context.Context) (Eviction, error) {
 	return e, s.replaceNode(ctx, node.Name)
 }
 
-// spotMachine picks one of web's that is no workload's only one: Weir leaves the last member of a pool up
-// though its end is announced, and flows go there whatever it does.
+// spotMachine returns a machine of web that is no workload's only one: Weir keeps the last member
+// of a pool up despite a notice.
 func (s *stage) spotMachine() (string, error) {
 	all := slices.DeleteFunc(s.observer.members("web"), func(node string) bool {
 		return slices.ContainsFunc(workloads, func(w workload) bool { return slices.Equal(s.observer.members(w.name), []string{node}) })
@@ -124,8 +122,7 @@ func (s *stage) spotMachine() (string, error) {
 	return all[s.random.IntN(len(all))], nil
 }
 
-// countFlows ends the machine when its time has come, and watches who takes new flows until
-// the machine does no more.
+// countFlows powers the machine off at its time and counts new flows until it gets none.
 func (s *stage) countFlows(ctx context.Context, e *Eviction, ip string, began time.Time) error {
 	var stopped, died time.Time
 	return s.until(ctx, "new flows still go to "+e.Node, func() (bool, error) {
@@ -164,7 +161,7 @@ func internalIP(node *corev1.Node) string {
 	return ""
 }
 
-// sending are the rules that send new flows to an address.
+// sending returns the rules that send new flows to an address.
 func sending(rules []armemu.RuleFlows, ip string) []string {
 	var found []string
 	for _, r := range rules {
@@ -177,7 +174,7 @@ func sending(rules []armemu.RuleFlows, ip string) []string {
 	return found
 }
 
-// stoppedBy says what keeps new flows away from an address.
+// stoppedBy returns what keeps new flows away from an address.
 func stoppedBy(rules []armemu.RuleFlows, ip string) string {
 	down, probed := 0, 0
 	for _, r := range rules {
@@ -197,7 +194,7 @@ func stoppedBy(rules []armemu.RuleFlows, ip string) string {
 	return fmt.Sprintf("the probes of %s have noticed", words.Count(probed, "rule"))
 }
 
-// showTold prints what kubectl shows of the node's events, if Weir told any.
+// showTold prints the node's events as kubectl shows them.
 func (s *stage) showTold(ctx context.Context, node *corev1.Node) error {
 	told, err := s.cluster.toldOf(ctx, node)
 	if err != nil || len(told) == 0 {
@@ -211,7 +208,7 @@ func (s *stage) showTold(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// replaceNode deletes a node whose machine is gone, and has another one join.
+// replaceNode deletes a node without a machine and adds another.
 func (s *stage) replaceNode(ctx context.Context, name string) error {
 	if err := s.cluster.losePower(ctx, name); err != nil {
 		return err
@@ -226,7 +223,7 @@ func (s *stage) replaceNode(ctx context.Context, name string) error {
 	return s.cluster.addNode(ctx, s.nodes+s.joined)
 }
 
-// lines are those of the summary.
+// lines returns the lines of the summary.
 func (e *EvictionsSummary) lines() []string {
 	line := func(what string, e Eviction) string {
 		return fmt.Sprintf("%-28s%8.2f s  new flows met a dead machine for %.1f s", what, e.Seconds, e.Misdirected)

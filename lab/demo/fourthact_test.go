@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A Service is published in a cluster of its own, beside that of the other acts; what publishes it goes in
-// order.
+// A Service is published in its own cluster; its resources are deleted in order.
 func TestTheFourthActAgainstRealProcesses(t *testing.T) {
 	opts, out, lines := real(t, steps("Fourth act")...)
 	if err := Run(t.Context(), opts); err != nil {
@@ -36,7 +35,7 @@ func TestTheFourthActAgainstRealProcesses(t *testing.T) {
 	}
 }
 
-// What goes too early is seen, and what is refused has not gone.
+// A premature deletion is detected; a rejected one does not count.
 func TestWhatIsRemovedFirst(t *testing.T) {
 	t.Parallel()
 	call := func(method, what string, status int) armemu.Call {

@@ -19,12 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reasons of the controller's events on Services. They are written out here: the
-// names are what users know them by.
+// Event reasons of the controller, repeated here because they are part of its API.
 const (
 	reasonRetrying = "LoadBalancerBackendPoolUpdateRetrying"
 	reasonFailed   = "LoadBalancerBackendPoolUpdateFailed"
-	// reasonSyncFailed is Kubernetes' own: the load balancer itself cannot be had.
+	// reasonSyncFailed is Kubernetes' own reason: the load balancer could not be provisioned.
 	reasonSyncFailed = "SyncLoadBalancerFailed"
 )
 
@@ -35,7 +34,7 @@ func (c *cluster) told(ctx context.Context, reason string) ([]corev1.Event, erro
 	})
 }
 
-// toldOf returns what was told of a node, but for its announced end, oldest first.
+// toldOf returns a node's events except the eviction notice, oldest first.
 func (c *cluster) toldOf(ctx context.Context, node *corev1.Node) ([]corev1.Event, error) {
 	return c.events(ctx, metav1.NamespaceDefault, func(e corev1.Event) bool {
 		return e.Reason != reasonPreempt && e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == node.Name
@@ -54,8 +53,7 @@ func (c *cluster) events(ctx context.Context, namespace string, which func(corev
 	return events, nil
 }
 
-// countByService returns how often each Service was told; equal events are one
-// object that counts.
+// countByService counts the events of each Service, including repetitions of one event object.
 func countByService(events []corev1.Event) map[string]int {
 	n := map[string]int{}
 	for i := range events {
@@ -64,7 +62,7 @@ func countByService(events []corev1.Event) map[string]int {
 	return n
 }
 
-// eventLines renders an event as kubectl get events does, its message below.
+// eventLines formats an event like kubectl get events, with its message below.
 func eventLines(e *corev1.Event, now time.Time, columns int) []string {
 	age := "0s"
 	if d := now.Sub(e.LastTimestamp.Time); d > 0 {
@@ -78,14 +76,14 @@ func eventLines(e *corev1.Event, now time.Time, columns int) []string {
 	return lines
 }
 
-// table is an answer of the API server to kubectl get -o wide.
+// table is the API server's answer to kubectl get -o wide.
 type table struct {
 	header []string
 	rows   [][]string
 }
 
-// backendPools asks the API server for what kubectl get backendpools -o wide prints: the
-// server decides the columns and their text.
+// backendPools returns the output of kubectl get backendpools -o wide, whose columns the server
+// defines.
 func (c *cluster) backendPools(ctx context.Context) (table, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host+"/apis/weir.dev/v1alpha1/namespaces/"+namespace+"/backendpools", nil)
 	if err != nil {
@@ -96,7 +94,7 @@ func (c *cluster) backendPools(ctx context.Context) (table, error) {
 	if err != nil {
 		return table{}, fmt.Errorf("asking for the table of BackendPools: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read
+	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return table{}, fmt.Errorf("asking for the table of BackendPools: %w", err)
@@ -129,7 +127,7 @@ func newTable(answer *metav1.Table) table {
 	return t
 }
 
-// value returns what a row has in a column; empty if there is no such column.
+// value returns a row's value in a column, or "" if the column does not exist.
 func (t table) value(row []string, column string) string {
 	if i := slices.Index(t.header, column); i >= 0 && i < len(row) {
 		return row[i]
@@ -137,13 +135,13 @@ func (t table) value(row []string, column string) string {
 	return ""
 }
 
-// all reports whether every row has the same value in a column.
+// all reports whether every row has the value in a column.
 func (t table) all(column, value string) bool {
 	return len(t.rows) > 0 && !slices.ContainsFunc(t.rows, func(row []string) bool { return t.value(row, column) != value })
 }
 
-// together reports whether every row has a time in a column, and all are the same but
-// for the second that rounding makes.
+// together reports whether all rows have times in a column that differ by at most the second of
+// rounding.
 func (t table) together(column string) bool {
 	var first time.Time
 	for i, row := range t.rows {
@@ -161,8 +159,7 @@ func (t table) together(column string) bool {
 	return len(t.rows) > 0
 }
 
-// lines renders the table as kubectl does. If it is wider than the page, the columns
-// named by spare are left out, one by one.
+// lines formats the table like kubectl. If it is too wide, it drops the spare columns one by one.
 func (t table) lines(columns int, spare ...string) []string {
 	left := map[string]bool{}
 	for {

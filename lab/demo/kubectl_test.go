@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tableOf is what an API server answers to kubectl get.
+// tableOf is an API server's response to kubectl get.
 const tableOf = `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[
 	{"name":"Name","type":"string"},{"name":"Load balancer","type":"string"},{"name":"Desired","type":"integer"},
 	{"name":"State","type":"string"},{"name":"Parked until","type":"string","priority":1}],
@@ -48,7 +48,7 @@ func TestTheTableIsTheServers(t *testing.T) {
 			"web    kubernetes      12        Retrying   2026-01-02T15:04:05Z|" +
 			"api    kubernetes      3         Retrying"},
 		{50, "NAME   DESIRED   STATE      PARKED UNTIL|web    12        Retrying   2026-01-02T15:04:05Z|api    3         Retrying"},
-		{10, "NAME   STATE      PARKED UNTIL|web    Retrying   2026-01-02T15:04:05Z|api    Retrying"}, // nothing more to spare
+		{10, "NAME   STATE      PARKED UNTIL|web    Retrying   2026-01-02T15:04:05Z|api    Retrying"}, // no more spare columns
 	} {
 		if got := strings.Join(pools.lines(c.columns, "NONE SUCH", "LOAD BALANCER", "DESIRED"), "|"); got != c.want {
 			t.Errorf("%d columns:\n%s", c.columns, strings.ReplaceAll(got, "|", "\n"))

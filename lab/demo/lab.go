@@ -20,35 +20,35 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// lab is the three processes: a cluster, an Azure, and the controller between.
+// lab is the cluster, the Azure emulator and the controller, each in its own process.
 type lab struct {
 	opts Options
-	dir  string      // logs, kubeconfig and azure.json; etcd's data
-	fail func(error) // called when a process ends by itself
+	dir  string      // logs, kubeconfig, azure.json and etcd's data
+	fail func(error) // called when a process exits unexpectedly
 	place
 
 	kubelab, emulator, weir *process.Process
-	provisioner             *process.Process // of a remote cluster alone
-	page                    *process.Process // nil but while all stays
+	provisioner             *process.Process // with a remote cluster only
+	page                    *process.Process // nil unless Stay is set
 
 	kubeconfig      string
-	account         string // the kubeconfig of the provisioner
+	account         string // kubeconfig of the provisioner
 	endpoint, admin string // of the emulator
-	// ignoresNodes has the controller leave admin states alone.
+	// ignoresNodes turns admin states off.
 	ignoresNodes    bool
 	metrics, health string // host:port of the controller
-	operator        string // where it tells of its requests to Azure
+	operator        string // serves its Azure requests
 }
 
-// place is what the processes of a lab begin with.
+// place is the initial environment of a lab.
 type place struct {
 	nodes        int
-	resources    []object // of Azure
+	resources    []object // in Azure
 	latencyScale float64
 	azureJSON    func(ignoresNodes bool) object
 }
 
-// program returns the path of a program beside the running one.
+// program returns the path of a program next to the running one.
 func (o Options) program(name, build string) (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
@@ -65,7 +65,7 @@ func (l *lab) start(ctx context.Context, name, program string, args ...string) (
 	return process.Start(ctx, process.Program{Dir: l.dir, Name: name, Path: program, Args: args, Ended: l.fail})
 }
 
-// startKubelab starts the cluster and waits until it is there.
+// startKubelab starts the cluster and waits until it is ready.
 func (l *lab) startKubelab(ctx context.Context) error {
 	if err := l.beginKubelab(ctx); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (l *lab) beginKubelab(ctx context.Context) error {
 	return err
 }
 
-// startEmulator starts an Azure that has the resources of the place.
+// startEmulator starts an Azure emulator with the resources of the place.
 func (l *lab) startEmulator(ctx context.Context) error {
 	seed := filepath.Join(l.dir, "azure-resources.json")
 	if err := writeJSON(seed, l.resources); err != nil {
@@ -111,7 +111,7 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	return nil
 }
 
-// furnish gives the cluster Weir's definitions and the namespace, and returns the way to it.
+// furnish installs Weir's CRDs and namespace and returns a client.
 func (l *lab) furnish(ctx context.Context) (*rest.Config, *cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
 	if err != nil {
@@ -125,9 +125,8 @@ func (l *lab) furnish(ctx context.Context) (*rest.Config, *cluster, error) {
 	return config, k8s, errors.Join(k8s.installCRDs(ctx), k8s.createNamespace(ctx))
 }
 
-// startWeir starts the controller, for the first time or again, and waits until
-// it has read the cluster. Nobody else is there to lead, so there is no election:
-// after kill -9 a lease would have to run out first.
+// startWeir starts or restarts the controller and waits until it has read the cluster. It runs
+// without election: after kill -9 a lease would have to expire first.
 func (l *lab) startWeir(ctx context.Context) error {
 	program, err := l.opts.program("weir", "make build")
 	if err != nil {
@@ -172,13 +171,13 @@ func (l *lab) weirReady(ctx context.Context) error {
 		if err != nil {
 			return false, nil //nolint:nilerr // it does not listen yet; the deadline ends this
 		}
-		_ = resp.Body.Close() // the status is the answer
+		_ = resp.Body.Close() // only the status matters
 		return resp.StatusCode == http.StatusOK, nil
 	})
 }
 
-// blame reports that the emulator cannot be asked. If that is because it has ended,
-// its end is reported instead, by who waits for it.
+// blame reports that the emulator is unreachable, unless its process exited, which is reported
+// elsewhere.
 func (l *lab) blame(ctx context.Context, err error) {
 	select {
 	case <-l.emulator.Done():
@@ -188,11 +187,10 @@ func (l *lab) blame(ctx context.Context, err error) {
 	}
 }
 
-// blameAfter is how long an end may take to show after a connection has broken.
+// blameAfter is how long a process exit may take to be noticed after a broken connection.
 const blameAfter = time.Second
 
-// stop ends what was started: the controller first, so that it meets no cluster
-// that is gone.
+// stop ends all processes, the controller first, so that it never sees a missing cluster.
 func (l *lab) stop() {
 	process.StopAll(l.weir, l.provisioner, l.page)
 	process.StopAll(l.kubelab, l.emulator)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// addresses is a set of IP addresses, each with the name it goes by.
+// addresses maps IP addresses to display names.
 type addresses map[netip.Addr]string
 
 func (a addresses) equal(b addresses) bool {
@@ -29,39 +29,37 @@ func (a addresses) minus(b addresses) []netip.Addr {
 	return out
 }
 
-// inFlight is how long an address has to have been wanted before its
-// disappearance counts as a loss: a write that was on its way when the address
-// became wanted may still take it out.
+// inFlight is how long an address must have been desired before its removal counts as a loss: a
+// write sent earlier may still remove it.
 const inFlight = 2 * time.Second
 
-// poolHistory follows one pool: what the cluster wants in it, and what Azure
-// shows. It is fed in the order of time and reads no clock. Its verdicts do not
-// depend on what the controller says or counts.
+// poolHistory compares the desired and actual members of one pool over time. Its input is in time
+// order; it reads no clock. It does not depend on the controller's reports.
 type poolHistory struct {
-	// foreign addresses stand in the pool from the start and have to stay.
+	// foreign addresses are present from the start and must remain.
 	foreign addresses
 
 	wanted addresses
-	since  map[netip.Addr]time.Time // when a wanted address became wanted
-	shown  addresses                // all that Azure shows, foreign ones included
-	busy   bool                     // Azure is still working on the pool
+	since  map[netip.Addr]time.Time // when each desired address became desired
+	shown  addresses                // all members, including foreign ones
+	busy   bool                     // an Azure operation is in progress
 
 	changes int
-	pending []change // those that the pool has not caught up with
+	pending []change // changes not yet in Azure
 	lags    []lag
-	storm   bool // changes from here on happen in a storm
-	// taken counts addresses that were taken out of the pool while the cluster
-	// wanted them; foreignGone counts disappearances of foreign ones.
+	storm   bool // a storm is in progress
+	// taken counts desired addresses that were removed; foreignGone counts removals of foreign
+	// ones.
 	taken, foreignGone int
 }
 
-// change is when the cluster wanted something else.
+// change is a change of the desired members.
 type change struct {
 	at    time.Time
 	storm bool
 }
 
-// lag is how long the pool took to catch up with a change.
+// lag is the time until a change was in Azure.
 type lag struct {
 	time.Duration
 	storm bool
@@ -71,7 +69,7 @@ func newPoolHistory(foreign addresses) *poolHistory {
 	return &poolHistory{foreign: foreign, wanted: addresses{}, since: map[netip.Addr]time.Time{}, shown: maps.Clone(foreign)}
 }
 
-// want takes note of what the cluster wants from now on.
+// want records the desired members.
 func (h *poolHistory) want(now time.Time, wanted addresses) {
 	if h.wanted.equal(wanted) {
 		return
@@ -87,9 +85,8 @@ func (h *poolHistory) want(now time.Time, wanted addresses) {
 	h.pending = append(h.pending, change{now, h.storm})
 }
 
-// show takes note of what Azure shows. A pool has caught up when Azure is done
-// and it holds what the cluster wants by then: every change since it last had is
-// as late as that.
+// show records the actual members. A pool has caught up when Azure is idle and the pool holds what
+// is desired now; all pending changes end there.
 func (h *poolHistory) show(now time.Time, shown addresses, busy bool) {
 	for _, ip := range h.shown.minus(shown) {
 		since, wanted := h.since[ip]
@@ -116,8 +113,8 @@ func (h *poolHistory) allLags(now time.Time) []lag {
 	return all
 }
 
-// lagsAt returns the lags of the changes in a storm, or of all others; one that the
-// pool has not caught up with at now is at least as late as that.
+// lagsAt returns the lags of the changes in a storm, or of all others; pending changes last until
+// now.
 func (h *poolHistory) lagsAt(now time.Time, storm bool) []time.Duration {
 	var lags []time.Duration
 	for _, l := range h.allLags(now) {
@@ -128,7 +125,7 @@ func (h *poolHistory) lagsAt(now time.Time, storm bool) []time.Duration {
 	return lags
 }
 
-// gap is how a pool differs from what it has to hold.
+// gap is the difference between desired and actual members.
 type gap struct {
 	missing, surplus, foreignMissing []netip.Addr
 }
@@ -148,8 +145,7 @@ func (h *poolHistory) level() bool {
 	return !h.busy && len(g.missing)+len(g.surplus)+len(g.foreignMissing) == 0
 }
 
-// percentile returns the smallest of the durations that at least the fraction p
-// of them does not exceed; 0 if there are none.
+// percentile returns the p-quantile of the durations by nearest rank; 0 if there are none.
 func percentile(all []time.Duration, p float64) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// set makes addresses 10.0.0.<n>.
+// set returns the addresses 10.0.0.<n>.
 func set(hosts ...int) addresses {
 	a := addresses{}
 	for _, n := range hosts {
@@ -58,7 +58,7 @@ func TestLagRunsUntilThePoolShowsTheNewestTruth(t *testing.T) {
 	pool.wants(1, 1, 2)
 	pool.shows(2, 1)
 	pool.wants(3, 1, 2, 3)
-	pool.shows(4, 1, 2) // what was wanted first, too late
+	pool.shows(4, 1, 2) // the first desired state, too late
 	pool.expectLags(t)
 	pool.shows(5, 1, 2, 3)
 	pool.expectLags(t, 4, 2)
@@ -129,11 +129,11 @@ func TestTakenOutWhileWanted(t *testing.T) {
 	pool.shows(2, 1, 2, 200)
 	pool.wants(10, 1, 2, 3)
 	pool.shows(10.5, 1, 2, 3, 200)
-	pool.shows(11, 200) // 1 and 2 were wanted for long; 3 may be a write that was on its way
+	pool.shows(11, 200) // 1 and 2 were desired for long; 3 may be a write in flight
 	if pool.taken != 2 || pool.foreignGone != 0 {
 		t.Errorf("taken %d, foreign %d", pool.taken, pool.foreignGone)
 	}
-	pool.shows(12, 1, 2, 3) // all back but the foreign one
+	pool.shows(12, 1, 2, 3) // all back except the foreign one
 	pool.shows(13, 1, 2, 3, 200)
 	if sum := pool.summary(pool.at(14)); sum.Lost != 2 || sum.ForeignLost != 1 {
 		t.Errorf("a loss that was repaired is a loss: %+v", sum)
@@ -170,8 +170,8 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// Whatever happens: each change has one lag once the pool has caught up, none is
-// negative, and none is shorter than its change is old.
+// Each change has one lag once the pool has caught up; no lag is negative or shorter than the age
+// of its change.
 func TestEveryChangeHasOneLag(t *testing.T) {
 	hosts := rapid.SliceOfNDistinct(rapid.IntRange(1, 6), 0, 6, rapid.ID[int])
 	rapid.Check(t, func(t *rapid.T) {

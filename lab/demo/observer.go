@@ -13,18 +13,17 @@ import (
 	"time"
 )
 
-// lookEvery is how often Azure's side is looked at, if that is quick; no lag is known
-// better.
+// lookEvery is the polling interval for Azure and the resolution of all lags.
 const lookEvery = 25 * time.Millisecond
 
-// observer brings together what the cluster wants and what Azure shows. Its
-// methods may be called from any goroutine.
+// observer compares the desired and actual pool members. It is safe for concurrent use, except
+// look.
 type observer struct {
 	azure *azureWitness
 
 	mu      sync.Mutex
-	pools   map[string]*poolHistory // by name of the workload
-	newest  *shownAzure             // is not changed any more
+	pools   map[string]*poolHistory // by workload name
+	newest  *shownAzure             // immutable
 	traffic traffic
 }
 
@@ -36,22 +35,21 @@ func newObserver(azure *azureWitness) *observer {
 	return o
 }
 
-// want is told what the cluster wants.
+// want records the desired members.
 func (o *observer) want(service string, now time.Time, wanted addresses) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pools[service].want(now, wanted)
 }
 
-// foreign is told of an address that somebody else has put into a pool: it has to
-// stay there from now on.
+// foreign records an address added by the second writer, which must remain from now on.
 func (o *observer) foreign(service string, ip netip.Addr, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pools[service].foreign[ip] = name
 }
 
-// foreignOf returns what others have put into the pool of a Service.
+// foreignOf returns the foreign addresses of a Service's pool.
 func (o *observer) foreignOf(service string) addresses {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +59,7 @@ func (o *observer) foreignOf(service string) addresses {
 	return nil
 }
 
-// foreignIn returns the addresses of others that a pool has to hold and holds.
+// foreignIn returns the names of a pool's foreign addresses that are present.
 func (o *observer) foreignIn(service string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +73,7 @@ func (o *observer) foreignIn(service string) []string {
 	return there
 }
 
-// storm is told when a storm begins and ends. Changes in it are measured apart.
+// storm starts or ends a storm, whose changes are measured separately.
 func (o *observer) storm(rages bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,8 +82,7 @@ func (o *observer) storm(rages bool) {
 	}
 }
 
-// look asks Azure's side once. Unlike the other methods it is for one goroutine
-// at a time.
+// look polls Azure once. It must not be called concurrently.
 func (o *observer) look(ctx context.Context) error {
 	shown, err := o.azure.shown(ctx)
 	if err != nil {
@@ -103,17 +100,17 @@ func (o *observer) look(ctx context.Context) error {
 	}
 	o.newest = shown
 	for _, w := range workloads {
-		pool := shown.pools[w.pool()] // none is as good as an empty one
+		pool := shown.pools[w.pool()] // a missing pool counts as empty
 		o.pools[w.name].show(now, pool.addresses, pool.busy)
 	}
 	return nil
 }
 
-// looksAtMost is the part of the time that looking may take: the more Azure holds, the
-// longer a look, and the processes that are looked at need the machine.
+// looksAtMost is the maximum share of time spent polling, which grows with Azure's content and
+// competes with the observed processes.
 const looksAtMost = 0.2
 
-// watch looks until ctx is done or Azure's side cannot be asked.
+// watch polls until ctx is done or Azure is unreachable.
 func (o *observer) watch(ctx context.Context) error {
 	for {
 		began := time.Now()
@@ -127,7 +124,7 @@ func (o *observer) watch(ctx context.Context) error {
 	}
 }
 
-// azureNow returns what Azure showed when it was looked at last.
+// azureNow returns the last snapshot.
 func (o *observer) azureNow() *shownAzure {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,19 +138,19 @@ func (o *observer) counted() traffic {
 	return o.traffic.clone()
 }
 
-// poolLevel is how level one pool is.
+// poolLevel is the sync state of one pool.
 type poolLevel struct {
 	workload workload
-	// shown counts all that Azure shows, present what of it the cluster wants, and
-	// surplus what it does not; foreign addresses are in shown alone.
+	// shown counts all members, present the desired ones, and surplus those not desired; foreign
+	// addresses count in shown only.
 	shown, present, wanted, surplus int
-	there                           bool // Azure has the pool
+	there                           bool // the pool exists in Azure
 	gap                             gap
 	level                           bool
 }
 
-// String returns "web 3/5 +1": three of the five wanted addresses are there, and
-// one that is no longer wanted.
+// String returns "web 3/5 +1": three of five desired addresses are present, and one that is not
+// desired.
 func (p poolLevel) String() string {
 	s := fmt.Sprintf("%s %d/%d", p.workload.name, p.present, p.wanted)
 	if p.surplus > 0 {
@@ -162,7 +159,7 @@ func (p poolLevel) String() string {
 	return s
 }
 
-// levels returns the pools in the order of the workloads.
+// levels returns the sync state in the order of the workloads.
 func (o *observer) levels() []poolLevel {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -182,15 +179,15 @@ func allLevel(pools []poolLevel) bool {
 	return !slices.ContainsFunc(pools, func(p poolLevel) bool { return !p.level })
 }
 
-// members returns the names of the nodes that a workload's pool has to hold.
+// members returns the node names desired in a workload's pool.
 func (o *observer) members(name string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Sorted(maps.Values(o.pools[name].wanted))
 }
 
-// describe says what a pool that is not level lacks and has too much. Surplus
-// addresses bear the names that Azure has for them.
+// describe lists the missing and surplus addresses of a pool. Surplus addresses have their names in
+// Azure.
 func (o *observer) describe(p poolLevel) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

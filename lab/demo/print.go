@@ -13,10 +13,10 @@ import (
 	"golang.org/x/term"
 )
 
-// width is the longest line that is printed, in columns.
+// width is the maximum line width in columns.
 const width = 80
 
-// colour is an escape sequence of terminals.
+// colour is a terminal escape sequence.
 type colour string
 
 const (
@@ -29,17 +29,16 @@ const (
 	reset         = "\x1b[0m"
 )
 
-// printer writes lines of the form "12.3s  tag      text". Nothing but printable
-// text reaches the terminal, whatever is handed in.
+// printer writes lines of the form "12.3s tag text". It filters non-printable characters.
 type printer struct {
 	out    io.Writer
 	began  time.Time
 	colour bool
-	// gone is called, if set, at the first line that cannot be written.
+	// gone, if set, is called at the first write error.
 	gone func(error)
 }
 
-// newPrinter uses colour on a terminal, unless NO_COLOR is set or it can show none.
+// newPrinter enables colors on a terminal unless NO_COLOR is set or it has no colors.
 func newPrinter(out io.Writer) *printer {
 	file, ok := out.(*os.File)
 	return &printer{
@@ -48,8 +47,7 @@ func newPrinter(out io.Writer) *printer {
 	}
 }
 
-// line prints text behind the time and a tag; what does not fit goes on in
-// further lines below it.
+// line prints text after the time and a tag, wrapped and indented.
 func (p *printer) line(c colour, tag, text string) {
 	p.row(c, fmt.Sprintf("%6.1fs", time.Since(p.began).Seconds()), tag, text)
 }
@@ -75,8 +73,7 @@ func (p *printer) plainly(lines ...string) {
 	}
 }
 
-// verbatim prints lines that are broken already; what is not printable in them
-// becomes spaces.
+// verbatim prints lines without wrapping; non-printable characters become spaces.
 func (p *printer) verbatim(c colour, lines ...string) {
 	for _, l := range lines {
 		p.print(c, printable(l))
@@ -104,8 +101,8 @@ func (p *printer) print(c colour, row string) {
 	}
 }
 
-// wrap breaks text at spaces into rows of at most columns; a word that is longer
-// is cut. Control characters become spaces.
+// wrap breaks text at spaces into rows of at most columns and cuts longer words. Control characters
+// become spaces.
 func wrap(text string, columns int) []string {
 	text = printable(text)
 	var rows []string
@@ -124,7 +121,7 @@ func wrap(text string, columns int) []string {
 	return append(rows, string(rest))
 }
 
-// pools prints how level the pools are.
+// pools prints the sync state of the pools.
 func (p *printer) pools(pools []poolLevel) {
 	tag, c := "pools", yellow
 	if allLevel(pools) {

@@ -36,8 +36,8 @@ func TestWrapLosesNothing(t *testing.T) {
 
 func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
 
-// Nothing that is printed is wider than the page or carries control characters,
-// and nothing is coloured that is no terminal.
+// Printed lines fit the page and have no control characters, and there are no colors without a
+// terminal.
 func TestLinesArePlainAndFitThePage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var out bytes.Buffer
@@ -63,7 +63,7 @@ func TestWhatIsBrokenAlreadyIsPlainToo(t *testing.T) {
 	}
 }
 
-// closedPipe takes some writes and no more.
+// closedPipe accepts a limited number of writes.
 type closedPipe struct{ left int }
 
 func (c *closedPipe) Write(p []byte) (int, error) {

@@ -24,14 +24,15 @@ import (
 )
 
 const (
-	// linkService is published, and consumer is the subscription whose private endpoint connects.
+	// linkService is the published Service; consumer is the subscription of the connecting private
+	// endpoint.
 	linkService = "portal"
 	consumer    = "11111111-1111-1111-1111-111111111111"
-	// linkCondition is where people read how a Service is published.
+	// linkCondition is the condition that reports the publication of a Service.
 	linkCondition = "weir.dev/PrivateLinkService"
 )
 
-// linkAnnotations are those of the Service of the fourth act.
+// linkAnnotations are the annotations of the Service in act four.
 var linkAnnotations = map[string]string{
 	"service.beta.kubernetes.io/azure-load-balancer-internal": "true",
 	"service.beta.kubernetes.io/azure-pls-create":             "true",
@@ -40,17 +41,18 @@ var linkAnnotations = map[string]string{
 	"service.beta.kubernetes.io/azure-pls-auto-approval":      consumer,
 }
 
-// PublishedSummary is what the fourth act took.
+// PublishedSummary is the result of act four.
 type PublishedSummary struct {
-	// Seconds are those until the Service had its alias, and Removed those until nothing was left of it.
+	// Seconds is the time until the Service had its alias, and Removed the time until all its
+	// resources were deleted.
 	Seconds float64 `json:"secondsUntilPublished"`
 	Removed float64 `json:"secondsUntilRemoved"`
-	// Order is what was removed, in that order.
+	// Order lists the deleted resources in order.
 	Order []string `json:"removedInOrder"`
 }
 
-// publication is the fourth act. It has processes of its own: Azure takes no Private Link Service in front
-// of pools of addresses, which are those of the cluster where the other acts play.
+// publication is act four. It has its own processes, because Azure does not allow a Private Link
+// Service in front of IP-based pools, which the other acts use.
 type publication struct {
 	*stage
 	lab     *lab
@@ -59,7 +61,7 @@ type publication struct {
 	PublishedSummary
 }
 
-// servicePublished has a Service published, a consumer connect, and the Service go.
+// servicePublished publishes a Service, connects a consumer, and deletes the Service.
 func (s *stage) servicePublished(ctx context.Context) error {
 	p := &publication{stage: s, lab: &lab{opts: s.lab.opts, dir: filepath.Join(s.lab.dir, "published"), fail: s.lab.fail, place: linkPlace()}}
 	if err := os.Mkdir(p.lab.dir, 0o700); err != nil {
@@ -75,7 +77,7 @@ func (s *stage) servicePublished(ctx context.Context) error {
 	return p.count(ctx)
 }
 
-// begin starts the second cluster, its Azure, and Weir between.
+// begin starts the second cluster, its Azure and Weir.
 func (p *publication) begin(ctx context.Context) error {
 	p.tell("a second one of %s, whose pools hold network interfaces: Azure has no Private Link Service in front of addresses", words.Count(linkNodes, "node"))
 	if err := errors.Join(p.lab.startKubelab(ctx), p.lab.startEmulator(ctx)); err != nil {
@@ -95,7 +97,7 @@ func (p *publication) begin(ctx context.Context) error {
 	return p.lab.startWeir(ctx)
 }
 
-// publish creates the Service, and waits for its alias.
+// publish creates the Service and waits for its alias.
 func (p *publication) publish(ctx context.Context) error {
 	began := time.Now()
 	p.tell("Service %s, which asks to be published to one subscription", linkService)
@@ -123,11 +125,11 @@ func (p *publication) publish(ctx context.Context) error {
 	p.print.verbatim(bold, "", "$ kubectl -n "+namespace+" get service "+linkService+" -o yaml  # how it is published")
 	what, rest, _ := strings.Cut(said, " as ")
 	alias, connections, _ := strings.Cut(rest, ": ")
-	p.print.plainly(what+" as", alias+":", connections, "") // the alias is to be copied
+	p.print.plainly(what+" as", alias+":", connections, "") // meant to be copied
 	return nil
 }
 
-// connect has a private endpoint of the consumer ask for a connection.
+// connect requests a private endpoint connection for the consumer.
 func (p *publication) connect(ctx context.Context) error {
 	shown, err := p.azure.published(ctx)
 	if err != nil {
@@ -147,7 +149,7 @@ func (p *publication) connect(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes the Service, and looks in which order Azure lost what it had.
+// remove deletes the Service and checks the order in which its resources are deleted.
 func (p *publication) remove(ctx context.Context) error {
 	calls, err := p.azure.calls(ctx, 0)
 	if err != nil {
@@ -181,7 +183,8 @@ func (p *publication) remove(ctx context.Context) error {
 	return p.showRemoved(ctx)
 }
 
-// removed is what calls have changed of a published Service, in the order in which they began with each.
+// removed lists the resources of a published Service deleted or changed by calls, ordered by the
+// first call for each.
 func removed(calls []armemu.Call) []string {
 	var order []string
 	for _, c := range calls {
@@ -203,10 +206,10 @@ func removed(calls []armemu.Call) []string {
 	return order
 }
 
-// lastWords are the reasons of the events that tell of the end.
+// lastWords are the reasons of the final events.
 var lastWords = []string{"PrivateEndpointDisconnected", "PrivateLinkServiceDeleted", "DeletedLoadBalancer"}
 
-// showRemoved prints what kubectl shows of the end.
+// showRemoved prints the final events as kubectl shows them.
 func (p *publication) showRemoved(ctx context.Context) error {
 	var told []corev1.Event
 	err := p.await(ctx, "not all of "+strings.Join(lastWords, ", ")+" were told", func() (all bool, err error) {
@@ -227,7 +230,7 @@ func (p *publication) showRemoved(ctx context.Context) error {
 	return nil
 }
 
-// await waits for something to happen before the step's deadline.
+// await waits for a condition until the step's deadline.
 func (p *publication) await(ctx context.Context, otherwise string, happened func() (bool, error)) error {
 	limited, cancel := context.WithTimeoutCause(ctx, p.deadline, &notLevel{p.deadline, nil})
 	defer cancel()
@@ -238,7 +241,7 @@ func (p *publication) await(ctx context.Context, otherwise string, happened func
 	return err
 }
 
-// count has the step show the calls to this Azure.
+// count adds this Azure's calls to the step.
 func (p *publication) count(ctx context.Context) error {
 	calls, err := p.azure.calls(ctx, 0)
 	p.elsewhere = &traffic{}
@@ -248,7 +251,7 @@ func (p *publication) count(ctx context.Context) error {
 	return err
 }
 
-// lines are those of the summary.
+// lines returns the lines of the summary.
 func (p *PublishedSummary) lines() []string {
 	return []string{
 		fmt.Sprintf("%-28s%8.1f s", "a Service is published", p.Seconds),

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// linkNodes is how many nodes, and machines, the second cluster has.
+	// linkNodes is the number of nodes and machines in the second cluster.
 	linkNodes = 2
-	// linkLatencyScale makes a write of a machine take a second, and polls come each second.
+	// linkLatencyScale gives 1 s per machine write and polls every second.
 	linkLatencyScale = 0.02
 	linkSubnet       = provider + "virtualNetworks/" + network + "/subnets/nodes"
 )
@@ -23,7 +23,7 @@ func machineOf(node string) string {
 	return "/subscriptions/" + subscription + "/resourceGroups/" + resourceGroup + "/providers/Microsoft.Compute/virtualMachines/" + node
 }
 
-// linkPlace is where the fourth act plays: every node has a machine with a network interface.
+// linkPlace is the environment of act four: every node has a machine with a network interface.
 func linkPlace() place {
 	resources := []object{{"id": provider + "virtualNetworks/" + network, "body": object{
 		"location": "eastus", "properties": object{
@@ -49,21 +49,21 @@ func linkPlace() place {
 	}}
 }
 
-// shownLink is what Azure shows of the one Private Link Service of the fourth act, and of the load
-// balancer behind it. Its id is empty if there is none.
+// shownLink is the Private Link Service of act four and its load balancer. The id is empty if there
+// is none.
 type shownLink struct {
 	id, alias          string
 	connections        []string // their states
 	balancers, members int
 }
 
-// published returns what Azure shows of the fourth act.
+// published returns Azure's state of act four.
 func (a *azureWitness) published(ctx context.Context) (shown shownLink, err error) {
 	body, err := a.get(ctx, "snapshot")
 	if err != nil {
 		return shown, err
 	}
-	defer func() { _ = body.Close() }() // it has been read
+	defer func() { _ = body.Close() }()
 	var all []struct {
 		ID   string `json:"id"`
 		Body struct {
@@ -104,7 +104,7 @@ func (a *azureWitness) published(ctx context.Context) (shown shownLink, err erro
 	return shown, nil
 }
 
-// connect has a private endpoint ask for a connection to a Private Link Service.
+// connect requests a private endpoint connection to a Private Link Service.
 func (a *azureWitness) connect(ctx context.Context, service, endpoint string) error {
 	raw, err := json.Marshal(object{"service": service, "endpoint": endpoint})
 	if err != nil {

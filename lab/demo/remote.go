@@ -16,25 +16,25 @@ import (
 	"weir.dev/weir/lab/badlink"
 )
 
-// RemoteOptions say how the network to the remote cluster is.
+// RemoteOptions configure the network to the remote cluster.
 type RemoteOptions struct {
-	// Network is how it is once it is there.
+	// Network is the network once it is available.
 	Network badlink.Network
-	// Away is for how long it is away at first.
+	// Away is the initial outage.
 	Away time.Duration
 	// Out is standard output.
 	Out io.Writer
 
-	bin, weirlab string // as in Options
+	bin, weirlab string // see Options
 }
 
-// seed has the first three connections be reset.
+// seed makes the first three connections fail with a reset.
 const seed = 19
 
-// mostAway bounds RemoteOptions.Away.
+// mostAway is the maximum of RemoteOptions.Away.
 const mostAway = time.Hour
 
-// Validate says what cannot be run.
+// Validate checks the options.
 func (o RemoteOptions) Validate() error {
 	speed, resets := o.Network.BytesPerSecond, o.Network.ResetPercent
 	switch {
@@ -48,8 +48,7 @@ func (o RemoteOptions) Validate() error {
 	return nil
 }
 
-// Remote has Weir provision a second cluster over a bad network, until the context is done, which is
-// no error.
+// Remote provisions a second cluster over a bad network until ctx is done, which is not an error.
 func Remote(ctx context.Context, o RemoteOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -63,13 +62,13 @@ func Remote(ctx context.Context, o RemoteOptions) error {
 	return err
 }
 
-// remote is two clusters, and the bad network from the first to the second.
+// remote is two clusters and the bad network from the first to the second.
 type remote struct {
 	*run
 	RemoteOptions
-	far      *lab // whose controllers are those of Kubernetes alone
+	far      *lab // runs Kubernetes' controllers only
 	link     *badlink.Link
-	admin    string // URL where the network is changed
+	admin    string // URL of the network's admin API
 	server   *http.Server
 	networks chan badlink.Network
 	cluster  *cluster
@@ -81,7 +80,7 @@ func newRemote(r *run, o RemoteOptions) *remote {
 	return &remote{run: r, RemoteOptions: o, far: far, networks: make(chan badlink.Network, 16)}
 }
 
-// follows prepares all, and has it go on until the context is done.
+// follows prepares everything and runs until ctx is done.
 func (r *remote) follows(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -102,7 +101,7 @@ func (r *remote) follows(ctx context.Context) error {
 	return err
 }
 
-// prepare starts both clusters, the network between, and Weir.
+// prepare starts both clusters, the network and Weir.
 func (r *remote) prepare(ctx context.Context) error {
 	r.print.plainly("Weir in one cluster provisions another one over a bad network, which is away at",
 		"first, then slow, and resets connections. store-17 is retried, and store-17-once",
@@ -142,7 +141,7 @@ func (r *remote) prepare(ctx context.Context) error {
 	return nil
 }
 
-// startNetwork puts the network in front of the remote cluster.
+// startNetwork starts the bad network in front of the remote cluster.
 func (r *remote) startNetwork(ctx context.Context) error {
 	server, err := r.far.server()
 	if err != nil {
@@ -174,7 +173,7 @@ func (r *remote) startNetwork(ctx context.Context) error {
 
 func (r *remote) stopNetwork() {
 	if r.link != nil {
-		_ = r.link.Close() // it is over
+		_ = r.link.Close() // already stopped
 	}
 	if r.server != nil {
 		_ = r.server.Close()

@@ -19,27 +19,28 @@ import (
 )
 
 const (
-	// account is the ServiceAccount of the provisioner.
+	// account is the provisioner's ServiceAccount.
 	account = "system:serviceaccount:" + weirNamespace + ":weir-provisioner"
-	// weirNamespace is that of the provisioner.
+	// weirNamespace is the provisioner's namespace.
 	weirNamespace = "weir-system"
-	// store is the Provision, and the Secret with the kubeconfig of its target.
+	// store is the Provision, and the Secret with its target's kubeconfig.
 	store = "store-17"
 )
 
-// wanted is what the two clusters have besides Weir's definitions and roles.
+// wanted are the manifests of the two clusters besides Weir's CRDs and roles.
 //
 //go:embed remote/*.yaml
 var wanted embed.FS
 
-// remotePlace is where Weir provisions.
+// remotePlace is the environment of the provisioner.
 func remotePlace() place {
 	p := firstPlace()
 	p.nodes = 1
 	return p
 }
 
-// startProvisioner starts weir-provisioner with the rights of its account. It is the only one, so there is no election.
+// startProvisioner starts weir-provisioner with its own account. There is one replica and no
+// election.
 func (l *lab) startProvisioner(ctx context.Context) error {
 	program, err := l.opts.program("weir-provisioner", "make build")
 	if err != nil {
@@ -50,8 +51,8 @@ func (l *lab) startProvisioner(ctx context.Context) error {
 	return err
 }
 
-// installRights gives the provisioner the roles of config/provisioning, and those that an administrator of the
-// namespace grants.
+// installRights binds the roles of config/provisioning and those that a namespace administrator
+// grants.
 func (c *cluster) installRights(ctx context.Context) error {
 	if err := c.createFile(ctx, wanted, "remote/rights.yaml"); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (l *lab) server() (string, error) {
 	return at.Host, nil
 }
 
-// introduce gives the provisioner an account of its own, and the first cluster the way to the second.
+// introduce creates the provisioner's account and gives the first cluster access to the second.
 func (r *remote) introduce(ctx context.Context) error {
 	r.lab.account = filepath.Join(r.lab.dir, "weir.kubeconfig")
 	as, err := changed(r.lab.kubeconfig, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) { user.Impersonate = account })
@@ -92,7 +93,7 @@ func (r *remote) introduce(ctx context.Context) error {
 		return err
 	}
 	way, err := changed(r.far.kubeconfig, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
-		c.Server, c.TLSServerName = "https://"+r.link.Addr(), "127.0.0.1" // for which its certificate is
+		c.Server, c.TLSServerName = "https://"+r.link.Addr(), "127.0.0.1" // the name in its certificate
 	})
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (r *remote) introduce(ctx context.Context) error {
 	})
 }
 
-// changed returns a kubeconfig with each cluster and user of it changed.
+// changed returns a kubeconfig with change applied to each cluster and user.
 func changed(file string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) (*clientcmdapi.Config, error) {
 	all, err := clientcmd.LoadFromFile(file)
 	if err != nil {

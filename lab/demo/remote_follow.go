@@ -14,11 +14,11 @@ import (
 	"weir.dev/weir/lab/badlink"
 )
 
-// printLookAround says what a person can do while all runs.
+// printLookAround prints what the user can try.
 func (r *remote) printLookAround() {
 	r.print.plainly("", "All keeps running until Ctrl-C. In another terminal:", "")
 	asks := "  weir provision %s -n " + namespace + " " + store
-	// These lines are to be copied whole, so they are not broken.
+	// These lines are meant to be copied, so they are not wrapped.
 	for _, l := range []string{
 		"  export KUBECONFIG=" + r.lab.kubeconfig + " PATH=" + r.opts.bin + ":$PATH",
 		fmt.Sprintf(asks, "watch"),
@@ -42,8 +42,7 @@ func (r *remote) printLookAround() {
 	r.print.plainly("", "logs  "+r.dir, "")
 }
 
-// follow creates the Provisions, and prints what becomes of them and of the network until the context
-// is done.
+// follow creates the Provisions and prints their progress until ctx is done.
 func (r *remote) follow(ctx context.Context) error {
 	if err := r.cluster.createFile(ctx, wanted, "remote/provisions.yaml"); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (r *remote) follow(ctx context.Context) error {
 	}
 }
 
-// comes has the network be there, unless somebody was faster.
+// comes makes the network available unless it already is.
 func (r *remote) comes() {
 	n := r.link.Network()
 	if !n.Away {
@@ -83,7 +82,7 @@ func (r *remote) comes() {
 	r.print.line(yellow, "network", "back: "+n.String())
 }
 
-// look prints what is new of each Provision.
+// look prints the news of each Provision.
 func (r *remote) look(ctx context.Context, seen map[string]*told) error {
 	var all v1alpha1.ProvisionList
 	if err := r.cluster.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
@@ -110,18 +109,18 @@ func carried(f badlink.Figures) string {
 	return fmt.Sprintf("%d connections so far, %d refused and %d reset; %.0f kB", f.Connections, f.Refused, f.Reset, float64(f.Bytes)/1000)
 }
 
-// told is what was said of a Provision.
+// told is what was printed about a Provision.
 type told struct {
 	state string
-	ended int64  // the number of the last attempt whose end was said
-	why   string // it has failed
-	under int64  // the number of the last attempt that was said to be under way
+	ended int64  // last attempt whose end was printed
+	why   string // reason of its failure
+	under int64  // last attempt printed as running
 }
 
-// goesOn is how long an attempt is under way before that is said.
+// goesOn is how long an attempt runs before that is printed.
 const goesOn = 2 * time.Second
 
-// news returns what was not said yet.
+// news returns what is new since the last call.
 func (t *told) news(p *v1alpha1.Provision, now time.Time) (text string, c colour) {
 	s, last := p.Status, p.Status.LastAttempt
 	before := t.state
@@ -159,7 +158,7 @@ func (t *told) news(p *v1alpha1.Provision, now time.Time) (text string, c colour
 
 func sentences(text, more string) string { return strings.TrimPrefix(text+"; "+more, "; ") }
 
-// reason is the last words of a message; weir provision logs has all of it.
+// reason shortens a message to its end; weir provision logs has all of it.
 func (t *told) reason(message string) string {
 	message, _, _ = strings.Cut(message, "; not begun for it")
 	message, _, _ = strings.Cut(message, " - error from a previous attempt")

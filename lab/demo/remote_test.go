@@ -25,7 +25,7 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// person reads what is printed, and does something at some of it, one after the other.
+// person reacts to printed lines in order.
 type person struct {
 	bytes.Buffer
 	does []deed
@@ -46,7 +46,7 @@ func (p *person) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// onRemote returns options that run with the programs that were built, over a network that is away.
+// onRemote returns options with the built programs and an unavailable network.
 func onRemote(t *testing.T, out io.Writer) RemoteOptions {
 	t.Helper()
 	opts, _, _ := real(t)
@@ -56,8 +56,8 @@ func onRemote(t *testing.T, out io.Writer) RemoteOptions {
 	}
 }
 
-// The remote cluster is provisioned once a person has the network be there; the same without retries is
-// not. Ctrl-C ends all, and leaves nothing.
+// The remote cluster is provisioned once the network is available; without retries it is not.
+// Ctrl-C ends everything and leaves nothing behind.
 func TestARemoteClusterIsProvisioned(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -83,7 +83,7 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 			t.Errorf("PATCH %s: %s", body, resp.Status)
 		}
 	}
-	// deployment has a kubeconfig's cluster say whether it has what is wanted of the remote one.
+	// deployment checks the desired objects in a cluster.
 	deployment := func(kubeconfig string) error {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 		if err != nil {
@@ -107,7 +107,7 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 			}
 			patch(`{"away":true}`)
 		}},
-		{"network away", interrupt}, // which was at the beginning, too
+		{"network away", interrupt}, // printed at the start, too
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -132,7 +132,7 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 	}
 }
 
-// The end of the remote cluster ends all, and is named; Ctrl-C while all starts is no failure.
+// An exit of the remote cluster ends the run and is named; Ctrl-C during the start is no failure.
 func TestTheRemoteClusterEnds(t *testing.T) {
 	person := &person{}
 	var far *lab
@@ -177,7 +177,7 @@ func TestRemotesThatCannotBe(t *testing.T) {
 	}
 }
 
-// What is said of a Provision is said once, and shortly.
+// News of a Provision is printed once and short.
 func TestNewsOfAProvision(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(d))) }

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// unrest says what in the cluster has not come to rest yet; empty if all has:
-// every pod that is wanted runs, none is on its way out, and the slices say so.
+// unrest returns what in the cluster is still changing, or "" if all desired pods run, none is
+// terminating, and the EndpointSlices agree.
 func (c *cluster) unrest(ctx context.Context) (string, error) {
 	var deployments appsv1.DeploymentList
 	var services corev1.ServiceList
@@ -36,9 +36,8 @@ func (c *cluster) unrest(ctx context.Context) (string, error) {
 	return unrestOf(deployments.Items, services.Items, published.Items, pods), nil
 }
 
-// disagreement says where the controller's own word on a pool differs from what
-// the witnesses see; empty if it does nowhere. A pool that is level in Azure while
-// its BackendPool says otherwise is not done: people look there.
+// disagreement returns where a BackendPool's status differs from the observed pool, or "". A pool
+// in sync whose BackendPool does not report it is not done.
 func (c *cluster) disagreement(ctx context.Context, pools []poolLevel) (string, error) {
 	var said v1alpha1.BackendPoolList
 	if err := c.api.List(ctx, &said, client.InNamespace(namespace)); err != nil {
@@ -59,7 +58,7 @@ func (c *cluster) disagreement(ctx context.Context, pools []poolLevel) (string, 
 	return "", nil
 }
 
-// backendPoolOf returns the BackendPool that speaks of a pool of Azure; nil if none does.
+// backendPoolOf returns the BackendPool of an Azure pool, or nil.
 func backendPoolOf(all []v1alpha1.BackendPool, pool string) *v1alpha1.BackendPool {
 	i := slices.IndexFunc(all, func(p v1alpha1.BackendPool) bool { return p.Spec.PoolName == pool })
 	if i < 0 {
@@ -108,8 +107,7 @@ func unrestOf(deployments []appsv1.Deployment, services []corev1.Service, publis
 	return slicesBehind(expected, published)
 }
 
-// slicesBehind compares the endpoints of the slices with the number of pods
-// that each Service has.
+// slicesBehind compares the EndpointSlices with the expected number of pods per Service.
 func slicesBehind(expected map[string]int32, published []discoveryv1.EndpointSlice) string {
 	ready := map[string]int32{}
 	for i := range published {

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// scenery is a cluster at rest: Deployment and Service web with two pods.
+// scenery is an idle cluster: Deployment and Service web with two pods.
 type scenery struct {
 	deployment appsv1.Deployment
 	services   []corev1.Service

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The crowd comes and goes; the Services of the first act are not needed for it, but for
-// the pods of one.
+// Act two needs only the pods of one Service of act one.
 func TestTheSecondActAgainstRealProcesses(t *testing.T) {
 	opts, out, lines := real(t, append([]step{{name: "deploy", act: (*stage).deploy}}, steps("Second act")...)...)
 	if err := Run(t.Context(), opts); err != nil {
@@ -37,7 +36,7 @@ func TestTheSecondActAgainstRealProcesses(t *testing.T) {
 	checkLines(t, lines)
 }
 
-// steps are those of one act of the story.
+// steps returns the steps of one act.
 func steps(act string) []step {
 	var of []step
 	for _, s := range story(true) {
@@ -50,7 +49,7 @@ func steps(act string) []step {
 	return of
 }
 
-// checkLines looks whether all lines fit the page and none is coloured.
+// checkLines checks the line width and that there are no colors.
 func checkLines(t *testing.T, lines *bytes.Buffer) {
 	t.Helper()
 	for row := range strings.Lines(lines.String()) {

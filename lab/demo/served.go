@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// unserved names a Service that does not have what its status and the cluster promise,
-// or says what Azure has for none of them; empty if all is as it should be.
+// unserved returns a Service whose status does not match Azure, or resources without a Service; ""
+// if all match.
 func (s *stage) unserved() (string, error) {
 	all, err := s.truth.balanced()
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *stage) unserved() (string, error) {
 	return unequal(azure, len(all)), nil
 }
 
-// unequal says of what Azure has more or less than one for each Service: all Services of
-// the story have one port and a pool of their own.
+// unequal reports resources whose number differs from the number of Services: each Service of the
+// story has one port and its own pool.
 func unequal(azure *shownAzure, services int) string {
 	var wrong []string
 	for _, part := range []struct {
@@ -60,8 +60,8 @@ func (s *stage) whyUnserved(service *corev1.Service, azure *shownAzure) string {
 	return broken(service, expected, azure)
 }
 
-// broken says where the way ends that begins with the address in a Service's status and
-// has to lead to its nodes; empty if it leads there.
+// broken follows the address in a Service's status to its nodes and returns where the path ends, or
+// "" if it is complete.
 func broken(service *corev1.Service, expected addresses, azure *shownAzure) string {
 	ip, ok := addressOf(service)
 	if !ok {
@@ -79,7 +79,7 @@ func broken(service *corev1.Service, expected addresses, azure *shownAzure) stri
 	return ""
 }
 
-// addressOf is the one address in the status of a Service.
+// addressOf returns the single address in a Service's status.
 func addressOf(service *corev1.Service) (netip.Addr, bool) {
 	ingress := service.Status.LoadBalancer.Ingress
 	if len(ingress) != 1 {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// statusOf is a Service with one port whose status has these addresses.
+// statusOf returns a Service with one port and these addresses in its status.
 func statusOf(name string, ips ...string) *corev1.Service {
 	s := newService(name, "web")
 	for _, ip := range ips {
@@ -22,8 +22,7 @@ func statusOf(name string, ips ...string) *corev1.Service {
 	return s
 }
 
-// The way from an address leads by Azure's references alone, and each thing that can be
-// wrong with it is told.
+// The path from an address uses Azure's references only, and each possible break is reported.
 func TestTheWayFromAnAddressToTheNodes(t *testing.T) {
 	emu, o := emptyAzure(t)
 	build(t, emu, built{name: "web", members: set(1, 2)}, built{name: "API", members: set(3)})
@@ -52,7 +51,7 @@ func TestTheWayFromAnAddressToTheNodes(t *testing.T) {
 		at := azure
 		if c.change != nil {
 			o.mustLook(t)
-			at = o.azureNow() // one of its own
+			at = o.azureNow() // its own copy
 			c.change(at)
 		}
 		got := broken(statusOf("web", c.ips...), c.wanted, at)
@@ -62,7 +61,7 @@ func TestTheWayFromAnAddressToTheNodes(t *testing.T) {
 	}
 }
 
-// Where a public IP has no address yet, no way begins.
+// A public IP without an address is the start of no path.
 func TestAnAddressThatIsNotThereYetLeadsNowhere(t *testing.T) {
 	a := newShownAzure(nil)
 	a.publicIPs["ip"], a.frontends["front"] = netip.Addr{}, "ip"
@@ -90,7 +89,7 @@ func TestWhatAzureHasForNobody(t *testing.T) {
 	}
 }
 
-// A pool that is gone is an empty one: what it should hold is missing.
+// A missing pool counts as empty: its desired members are missing.
 func TestAPoolThatIsGoneIsEmpty(t *testing.T) {
 	emu, o := azureOf(t)
 	o.want("web", time.Now(), set(1))

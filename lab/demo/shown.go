@@ -8,31 +8,30 @@ import (
 	"strings"
 )
 
-// shownAzure is what Azure shows of load balancers and public IPs. Ids and names are in
-// lower case.
+// shownAzure is a snapshot of Azure's load balancers and public IPs. Ids and names are in lower
+// case.
 type shownAzure struct {
 	pools     map[string]shownPool  // by name
-	frontends map[string]string     // the public IP of each
-	publicIPs map[string]netip.Addr // by id; one that is being made has no address yet
+	frontends map[string]string     // public IP by frontend
+	publicIPs map[string]netip.Addr // by id; no address while it is created
 	rules     []shownRule
 	probes    int
 }
 
-// shownPool is a pool as Azure shows it.
+// shownPool is a pool in Azure.
 type shownPool struct {
 	addresses addresses
-	busy      bool // a write of it is under way
+	busy      bool // a write is in progress
 }
 
-// shownRule sends what comes to a frontend to a pool.
+// shownRule forwards a frontend to a pool.
 type shownRule struct {
 	frontend, pool string
 	idleMinutes    int
 }
 
-// behind follows an address by Azure's own references: from the public IP to the
-// frontend, and on to the rules, which name the pools. How anything is called plays no
-// part.
+// behind follows Azure's references from a public IP to its frontend and the rules and pools. Names
+// are ignored.
 func (a *shownAzure) behind(ip netip.Addr) []shownRule {
 	var found []shownRule
 	for _, r := range a.rules {
@@ -49,7 +48,7 @@ func (a *shownAzure) has(pool string) bool {
 	return ok
 }
 
-// shownResource is a resource of the emulator's snapshot, as far as it matters here.
+// shownResource is the part of an emulator resource that is needed here.
 type shownResource struct {
 	ID   string `json:"id"`
 	Body struct {

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// stepDeadline is how long the pools may take to become level after a step. Weir takes seconds; the
-	// rest is for a machine that does other work.
+	// stepDeadline is the time limit for the pools to get in sync. Weir needs seconds; the rest is
+	// for busy machines.
 	stepDeadline = 5 * time.Minute
-	// waitsEvery is the time between two lines about what a step waits for.
+	// waitsEvery is the time between two progress lines.
 	waitsEvery = 15 * time.Second
 )
 
-// stage is where the story plays.
+// stage runs the steps of the story.
 type stage struct {
 	lab      *lab
 	cluster  *cluster
@@ -30,37 +30,35 @@ type stage struct {
 	observer *observer
 	print    *printer
 	random   *rand.Rand
-	nodes    int           // what the cluster grows to
-	deadline time.Duration // for a step to become level
+	nodes    int           // final cluster size
+	deadline time.Duration // per step
 	progress progress
 	steps    []StepSummary
-	crowd    *CrowdSummary // nil before the second act
-	// evictions is nil before the third act.
+	crowd    *CrowdSummary // nil before act two
+	// evictions is nil before act three.
 	evictions *EvictionsSummary
-	// published is nil before the fourth act.
+	// published is nil before act four.
 	published *PublishedSummary
-	// elsewhere are the calls of a step that plays in another Azure.
+	// elsewhere are the calls of a step that uses another Azure.
 	elsewhere *traffic
-	joined    int // how many nodes came after the first s.nodes
-	// notes are what a run cost more, or showed less, than it does on a machine that is idle. They do not
-	// fail the demo.
+	joined    int // nodes added after the first s.nodes
+	// notes are deviations from an idle machine's result. They do not fail the demo.
 	notes []string
 }
 
-// step is one thing that happens to the cluster.
+// step is one change of the cluster.
 type step struct {
-	// heading is that of the act that begins with the step; empty within one.
+	// heading starts an act; empty within one.
 	heading string
 	name    string
 	act     func(*stage, context.Context) error
-	// check looks, when all is level, at what that does not show.
+	// check runs additional checks once all pools are in sync.
 	check func(*stage, context.Context) error
-	// moral is what being level means here, where numbers do not show it.
+	// moral describes the result where numbers do not.
 	moral string
 }
 
-// play acts a story out. After each step the cluster has to come to rest and the
-// pools have to become level.
+// play runs the steps. After each, the cluster must be idle and the pools in sync.
 func (s *stage) play(ctx context.Context, story []step) error {
 	for _, step := range story {
 		began, before := time.Now(), s.observer.counted()
@@ -91,18 +89,18 @@ func (s *stage) play(ctx context.Context, story []step) error {
 	return nil
 }
 
-// addNote prints a note and keeps it for the summary.
+// addNote prints a note and adds it to the summary.
 func (s *stage) addNote(text string) {
 	s.print.line(yellow, "note", text)
 	s.notes = append(s.notes, text)
 }
 
-// tell says what happens to the cluster.
+// tell prints a change of the cluster.
 func (s *stage) tell(format string, args ...any) {
 	s.print.line(bold, "cluster", fmt.Sprintf(format, args...))
 }
 
-// notLevel is the failure of a step that did not end in time.
+// notLevel is the error of a step that timed out.
 type notLevel struct {
 	after   time.Duration
 	details []string // one line each
@@ -110,11 +108,11 @@ type notLevel struct {
 
 func (e *notLevel) Error() string { return fmt.Sprintf("not level after %s", e.after) }
 
-// settle waits until the cluster has come to rest, the pools are level and the
-// controller says so too, and prints how they get there.
+// settle waits until the cluster is idle, the pools are in sync and the controller reports so, and
+// prints the progress.
 func (s *stage) settle(ctx context.Context) error {
 	began, reported := time.Now(), time.Now()
-	calm := 0 // how often in a row all was well
+	calm := 0 // consecutive good checks
 	for {
 		pools := s.observer.levels()
 		unrest, err := s.unrest(ctx, pools)
@@ -128,8 +126,7 @@ func (s *stage) settle(ctx context.Context) error {
 		default:
 			calm = 0
 		}
-		// The truth and the answers above come by different ways; a second look
-		// leaves none behind.
+		// The checks above use different sources; a repeated check closes the gap.
 		if calm == 3 {
 			s.print.pools(pools)
 			return nil
@@ -159,7 +156,7 @@ func (s *stage) unrest(ctx context.Context, pools []poolLevel) (string, error) {
 	return why, err
 }
 
-// explain says what is not level, and what is known about it.
+// explain describes what is out of sync and the known reasons.
 func (s *stage) explain(ctx context.Context, unrest string, pools []poolLevel) []string {
 	var lines []string
 	if unrest != "" {
@@ -175,7 +172,7 @@ func (s *stage) explain(ctx context.Context, unrest string, pools []poolLevel) [
 	return append(lines, s.lab.weir.Tail(8)...)
 }
 
-// condition returns the Synced condition of a pool's BackendPool as a line.
+// condition formats the Synced condition of a pool's BackendPool.
 func (s *stage) condition(ctx context.Context, pool string) string {
 	var said v1alpha1.BackendPoolList
 	if err := s.cluster.api.List(ctx, &said, client.InNamespace(namespace)); err != nil {
@@ -192,13 +189,13 @@ func (s *stage) condition(ctx context.Context, pool string) string {
 	return fmt.Sprintf("BackendPool %s: Synced=%s, %s: %s", on.Name, c.Status, c.Reason, c.Message)
 }
 
-// progress prints how level the pools are when that has changed, not too often.
+// progress prints the pools' sync state when it changed, at a limited rate.
 type progress struct {
 	at   time.Time
 	text string
 }
 
-// progressEvery is the shortest time between two lines.
+// progressEvery is the minimum time between two lines.
 const progressEvery = 500 * time.Millisecond
 
 func (p *progress) next(to *printer, now time.Time, pools []poolLevel) {

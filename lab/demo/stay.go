@@ -12,13 +12,13 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// startPage shows the cluster to a browser, and returns where.
+// startPage starts the page for browsers and returns its URL.
 func (l *lab) startPage(ctx context.Context) (string, error) {
 	program, err := l.opts.program("weir", "make build")
 	if err != nil {
 		return "", err
 	}
-	// Nobody ends the rest with it: it is to look at.
+	// Its exit does not end the other processes.
 	l.page, err = process.Start(ctx, process.Program{Dir: l.dir, Name: "page", Path: program, Args: []string{
 		"page", "--kubeconfig", l.kubeconfig, "--listen", "127.0.0.1:0", "--server", "http://" + l.operator,
 	}})
@@ -33,7 +33,7 @@ func (l *lab) startPage(ctx context.Context) (string, error) {
 	return address, nil
 }
 
-// printStay says how to look around while all keeps running.
+// printStay prints how to explore while everything keeps running.
 func (r *run) printStay(ctx context.Context) {
 	page, err := r.lab.startPage(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *run) printStay(ctx context.Context) {
 	r.print.plainly("", "All keeps running until Ctrl-C. In a browser:", "")
 	r.print.print(plain, "  "+page)
 	r.print.plainly("", "In another terminal:", "")
-	// These lines are to be copied whole, so they are not broken.
+	// These lines are meant to be copied, so they are not wrapped.
 	for _, l := range []string{
 		"  export KUBECONFIG=" + r.lab.kubeconfig,
 		fmt.Sprintf("  %s -n %s get backendpools,pods -o wide", kubectl, namespace),
@@ -59,7 +59,7 @@ func (r *run) printStay(ctx context.Context) {
 	r.print.plainly("", "Azure (ARM)    "+r.lab.endpoint, "its admin API  "+r.lab.admin, "logs           "+r.dir)
 }
 
-// printFailure says what went wrong, in full.
+// printFailure prints the error in full.
 func (r *run) printFailure(err error) {
 	if err == nil {
 		return
@@ -72,7 +72,7 @@ func (r *run) printFailure(err error) {
 		}
 	}
 	if unseen, ok := errors.AsType[*notShown](err); ok {
-		r.print.verbatim(plain, unseen.details...) // broken to the page already
+		r.print.verbatim(plain, unseen.details...) // wrapped already
 	}
 	if end, ok := errors.AsType[*process.UnexpectedEnd](err); ok {
 		for _, line := range end.Process.Tail(8) {

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// storm has Azure refuse what is written for a while, and somebody else write the
-// same load balancer, while all Deployments scale.
+// storm makes Azure reject writes for a while and a second writer change the same load balancer,
+// while all Deployments scale.
 func (s *stage) storm(ctx context.Context) error {
 	t := &tempest{stage: s, before: s.observer.counted()}
 	if err := s.observer.azure.setFaults(ctx, stormFaults()); err != nil {
@@ -44,17 +44,16 @@ func (s *stage) storm(ctx context.Context) error {
 	return nil
 }
 
-// tempest is a storm while it lasts. What happens when in it is decided by what the
-// emulator and the API server show.
+// tempest is the state of a storm. The emulator and the API server decide when its events happen.
 type tempest struct {
 	*stage
 	began  time.Time
 	before traffic
 
 	reads int   // of the contested pool, when the second writer acted last
-	seen  table // the newest
+	seen  table // latest
 	told  map[string]int
-	// What has happened.
+	// Completed events.
 	closed, grown, shown, gateShown bool
 }
 
@@ -78,17 +77,17 @@ func (t *tempest) calls(pool string) poolCalls {
 	}
 }
 
-// overtakings is how often the second writer is faster: before both writes of an attempt.
+// overtakings is how often the second writer wins: before both writes of an attempt.
 const overtakings = 2
 
-// overtake has the second writer write after Weir has read the contested pool and
-// before its write arrives: that one meets 412 then.
+// overtake writes with the second writer between Weir's read and write of the contested pool, so
+// Weir's write gets 412.
 func (t *tempest) overtake(ctx context.Context) error {
 	calls := t.calls(contestedPool)
 	if calls.conflicts >= overtakings || calls.reads == t.reads || !t.behind(contestedPool) {
 		return nil
 	}
-	// While a write of its own is under way Weir reads again before it writes.
+	// While a write is in progress, Weir reads again before it writes.
 	if busy, err := newSecondWriter(t.lab.endpoint).busy(ctx); busy || err != nil {
 		return err
 	}
@@ -105,8 +104,8 @@ func (t *tempest) behind(pool string) bool {
 	return slices.ContainsFunc(t.observer.levels(), func(p poolLevel) bool { return p.workload.pool() == pool && !p.level })
 }
 
-// closeGate scales the third Deployment when writes of both other pools have been
-// refused: the answer to its first write is for all.
+// closeGate scales the third Deployment once writes of both other pools were rejected: the answer
+// to its first write blocks all pools.
 func (t *tempest) closeGate(ctx context.Context) error {
 	if t.closed || t.calls(throttledPool).refused() == 0 || t.calls(contestedPool).refused() == 0 {
 		return nil
@@ -117,10 +116,10 @@ func (t *tempest) closeGate(ctx context.Context) error {
 	return t.cluster.scale(ctx, "db", fewer)
 }
 
-// few is so small that a pool changes in any case; in a small cluster it is none.
+// few is small enough to change every pool; it is zero in a small cluster.
 func (s *stage) few() int { return s.nodes / 10 * 2 }
 
-// grow scales once more while the first change has not got through.
+// grow scales again before the first change succeeded.
 func (t *tempest) grow(ctx context.Context) error {
 	if t.grown || !t.shown {
 		return nil
@@ -131,7 +130,7 @@ func (t *tempest) grow(ctx context.Context) error {
 	return t.scale(ctx, web, api, db)
 }
 
-// showRetrying shows what kubectl shows when the first attempts have failed.
+// showRetrying prints what kubectl shows after the first failed attempts.
 func (t *tempest) showRetrying(ctx context.Context) error {
 	if t.shown || slices.ContainsFunc(workloads, func(w workload) bool { return t.calls(w.pool()).failed() == 0 }) {
 		return nil
@@ -158,17 +157,17 @@ func (t *tempest) showRetrying(ctx context.Context) error {
 
 const stateRetrying = "Retrying"
 
-// spare are the columns that are left out where there is no room, in this order.
+// spare are the columns dropped when space is short, in this order.
 var spare = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE", "DOWN"}
 
-// showPools prints the newest table, without what does not fit and says least.
+// showPools prints the latest table without its spare columns.
 func (t *tempest) showPools() {
 	t.print.verbatim(bold, "", "$ kubectl -n "+namespace+" get backendpools -o wide  # without its widest columns")
 	t.print.verbatim(plain, t.seen.lines(width, spare...)...)
 	t.print.verbatim(plain, "")
 }
 
-// showGate shows that all pools wait when the subscription's writes are used up.
+// showGate shows that all pools wait when the subscription's write quota is exhausted.
 func (t *tempest) showGate(ctx context.Context) error {
 	if t.gateShown || !t.shown {
 		return nil
@@ -187,7 +186,7 @@ func (t *tempest) showGate(ctx context.Context) error {
 	return nil
 }
 
-// missed returns an error if the storm passed and was not to be seen.
+// missed returns an error if the storm ended without being shown.
 func (t *tempest) missed() error {
 	var unhurt, untold []string
 	for _, w := range workloads {
@@ -214,7 +213,7 @@ func (t *tempest) missed() error {
 	return &notShown{what, append([]string{"kubectl get backendpools showed at last:"}, t.seen.lines(width, spare...)...)}
 }
 
-// notShown says that the storm was not to be seen where people look.
+// notShown means that the storm was not visible to users.
 type notShown struct {
 	what    string
 	details []string
@@ -222,12 +221,11 @@ type notShown struct {
 
 func (e *notShown) Error() string { return e.what }
 
-// eventsTimeout is how long the events of a refused attempt may take to be written.
+// eventsTimeout is how long the events of a rejected attempt may take.
 const eventsTimeout = 30 * time.Second
 
-// afterStorm compares what the Services were told with what Azure refused: every
-// refused attempt that is repeated is one Retrying event, and no more. Where the storm came into writes that
-// overlap, the write that was refused is nobody's attempt.
+// afterStorm compares the events with Azure's rejections: each rejected attempt that is retried has
+// exactly one Retrying event. A rejected write of a pipelined update is not an attempt.
 func (s *stage) afterStorm(ctx context.Context) error {
 	var wrong string
 	limited, cancel := context.WithTimeoutCause(ctx, min(s.deadline, eventsTimeout), errors.New("events"))
@@ -256,10 +254,11 @@ func (s *stage) afterStorm(ctx context.Context) error {
 	return nil
 }
 
-// overlaps is how many refusals may be of writes that overlap: after the third Weir writes one after the other.
+// overlaps is the maximum number of rejected pipelined writes: after the third, Weir writes
+// serially.
 const overlaps = 3
 
-// untold says where the events do not match what was refused; empty if they do.
+// untold returns where events and rejections differ, or "".
 func untold(told map[string]int, refused map[string]poolCalls) string {
 	var wrong []string
 	spared := overlaps

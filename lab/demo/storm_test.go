@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// stormy has an emulator with the storm's faults.
+// stormy returns an emulator with the storm's faults.
 func stormy(t *testing.T) (*armemu.Emulator, *observer) {
 	t.Helper()
 	emu, o := azureOf(t)
@@ -31,7 +31,7 @@ func TestTheStormRefusesWhatItSays(t *testing.T) {
 		pool string
 		code int
 	}{{throttledPool, 429}, {throttledPool, 429}, {busyPool, 429}, {busyPool, 409}, {busyPool, 200}, {throttledPool, 429}} {
-		// The emulator refuses an early call of the same caller before the storm's faults apply.
+		// The emulator rejects an early call of the same caller before the storm's faults apply.
 		if code := writePoolAs(t, emu, fmt.Sprint("caller-", i), c.pool, 1); code != c.code {
 			t.Errorf("%s: %d, want %d", c.pool, code, c.code)
 		}
@@ -41,8 +41,7 @@ func TestTheStormRefusesWhatItSays(t *testing.T) {
 	if got := fmt.Sprint(calls.pools[throttledPool], calls.pools[busyPool]); got != "{0 3 3 0 0} {0 3 1 1 0}" || calls.pools[busyPool].refused() != 2 {
 		t.Errorf("%s", got)
 	}
-	// Nobody waited here: the second write of each came too early, and all after the
-	// gate had closed.
+	// No caller waited: the second write of each was early, and all after the gate closed.
 	if calls.Early != 4 || calls.Throttled != 4 || calls.Conflicts != 1 {
 		t.Errorf("%+v", calls)
 	}
@@ -95,8 +94,7 @@ func writerOf(t *testing.T, emu *armemu.Emulator) *secondWriter {
 	return newSecondWriter(arm.URL)
 }
 
-// The second writer is no part of what is counted, and its address is one that has
-// to stay.
+// The second writer's calls are not counted, and its address must survive.
 func TestTheSecondWriter(t *testing.T) {
 	emu, o := azureOf(t)
 	ip, name := secondAddress(1)
@@ -123,7 +121,7 @@ func TestTheSecondWriter(t *testing.T) {
 	if calls := o.counted(); calls.Others != 4 || calls.Reads != 0 || calls.Writes != 1 {
 		t.Errorf("%+v", calls)
 	}
-	// Somebody writes what was read before.
+	// A client writes an old read.
 	if code := writePool(t, emu, contestedPool, 1); code >= 300 {
 		t.Fatal(code)
 	}
@@ -183,7 +181,7 @@ func TestEveryRefusalIsToldOnce(t *testing.T) {
 		want string
 	}{
 		{map[string]int{"web": 5, "api": 1}, ""},
-		{map[string]int{"web": 2, "api": 1}, ""}, // three were of writes that overlapped
+		{map[string]int{"web": 2, "api": 1}, ""}, // three were pipelined writes
 		{map[string]int{"web": 1, "api": 1}, "Service web has 1 Retrying event for 5 attempts at shop-web that Azure refused"},
 		{map[string]int{"web": 5}, "Service api has 0 Retrying events for 1 attempt at shop-api that Azure refused"},
 		{map[string]int{"web": 6, "api": 1, "db": 1}, "Service web has 6 Retrying events for 5 attempts at shop-web that Azure refused; " +

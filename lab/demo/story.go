@@ -17,10 +17,11 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// firstNodes is how many nodes there are in the beginning.
+// firstNodes is the initial number of nodes.
 const firstNodes = 3
 
-// story is what happens, in order: the first two acts, or all four. Numbers of pods go with the number of nodes.
+// story returns the steps in order: the first two acts, or all four. The number of pods scales with
+// the nodes.
 func story(full bool) []step {
 	if full {
 		return append(twoActs(), laterActs()...)
@@ -66,7 +67,7 @@ func (s *stage) deploy(ctx context.Context) error {
 	return nil
 }
 
-// showAddresses says where the Services are reached, now that they are.
+// showAddresses prints the addresses of the Services.
 func (s *stage) showAddresses(context.Context) error {
 	all, err := s.truth.balanced()
 	var parts []string
@@ -85,7 +86,7 @@ func (s *stage) nodesJoin(ctx context.Context) error {
 			return err
 		}
 	}
-	// The pools are level already: give a wrong write the time to show.
+	// The pools are in sync already: wait, so that a wrong write would show.
 	return pause(ctx, time.Second)
 }
 
@@ -122,8 +123,7 @@ func (s *stage) nodeLost(ctx context.Context) error {
 	return s.cluster.delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 }
 
-// losesAll waits until no pool wants a node any more and the pods that ran there
-// are replaced.
+// losesAll waits until no pool wants the node and its pods are replaced.
 func (s *stage) losesAll(ctx context.Context, node string) error {
 	gone := func() bool {
 		return !slices.ContainsFunc(workloads, func(w workload) bool { return slices.Contains(s.observer.members(w.name), node) })
@@ -147,8 +147,8 @@ func (s *stage) nodeDrained(ctx context.Context) error {
 	return nil
 }
 
-// controllerKilled kills the controller when it has written the first of the
-// pools that are due, changes the cluster behind its back, and starts it again.
+// controllerKilled kills the controller after it wrote the first due pool, changes the cluster, and
+// restarts it.
 func (s *stage) controllerKilled(ctx context.Context) error {
 	web, api, db := s.nodes*4/10, s.nodes*8/10, s.nodes*5/10
 	s.tell("web scales to %d pods, api to %d, db to %d", web, api, db)
@@ -181,7 +181,7 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 	return nil
 }
 
-// strangerPuts has the second writer put an address into a pool, where it has to stay.
+// strangerPuts adds a foreign address with the second writer; it must remain.
 func (s *stage) strangerPuts(ctx context.Context, pool string, ip netip.Addr, name string) error {
 	if err := newSecondWriter(s.lab.endpoint).add(ctx, pool, name, ip); err != nil {
 		return err
@@ -191,12 +191,12 @@ func (s *stage) strangerPuts(ctx context.Context, pool string, ip netip.Addr, na
 	return nil
 }
 
-// within waits for something to happen before the step's deadline.
+// within waits for a condition until the step's deadline.
 func (s *stage) within(ctx context.Context, otherwise string, happened func() bool) error {
 	return s.until(ctx, otherwise, func() (bool, error) { return happened(), nil })
 }
 
-// until is within for what may fail.
+// until is within for a condition that can fail.
 func (s *stage) until(ctx context.Context, otherwise string, happened func() (bool, error)) error {
 	limited, cancel := context.WithTimeoutCause(ctx, s.deadline, &notLevel{s.deadline, nil})
 	defer cancel()
@@ -217,7 +217,7 @@ func (s *stage) serviceGone(ctx context.Context) error {
 	return s.within(ctx, "the watch does not tell that Service db is gone", gone)
 }
 
-// calm holds the cluster still for longer than an interval.
+// calm changes nothing for longer than one interval.
 func (s *stage) calm(ctx context.Context) error {
 	length := updateInterval + time.Second
 	s.tell("nothing happens for %.0f seconds, and nothing may be written", length.Seconds())
@@ -231,7 +231,7 @@ func (s *stage) calm(ctx context.Context) error {
 	return nil
 }
 
-// anyMember picks one of the nodes in a workload's pool; the seed decides which.
+// anyMember returns a node of a workload's pool, chosen by the seed.
 func (s *stage) anyMember(name string) string {
 	members := s.observer.members(name)
 	return members[s.random.IntN(len(members))]

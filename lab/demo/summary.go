@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Summary is what a run found. Durations are in milliseconds.
+// Summary is the result of a run. Durations are in milliseconds.
 type Summary struct {
 	OK      bool    `json:"ok"`
 	Failure string  `json:"failure,omitempty"`
@@ -20,30 +20,29 @@ type Summary struct {
 	Pools []PoolSummary `json:"pools"`
 	ARM   traffic       `json:"arm"`
 	Steps []StepSummary `json:"steps"`
-	// Crowd is nil if the story did not come so far.
+	// Crowd is nil if the story did not reach act two.
 	Crowd *CrowdSummary `json:"crowd,omitempty"`
-	// Evictions is nil if the story did not come so far.
+	// Evictions is nil if the story did not reach act three.
 	Evictions *EvictionsSummary `json:"evictions,omitempty"`
-	// Published is nil if the story did not come so far.
+	// Published is nil if the story did not reach act four.
 	Published *PublishedSummary `json:"published,omitempty"`
-	// Notes are what cost more, or was shown less, than on an idle machine. They do not fail a run.
+	// Notes are deviations from an idle machine's result. They do not fail a run.
 	Notes []string `json:"notes,omitempty"`
-	// SyncFailed counts the events that a load balancer cannot be had, the one for a wrong
-	// annotation included.
+	// SyncFailed counts the events of failed load balancers, including the one for a wrong
+	// annotation.
 	SyncFailed int `json:"syncFailedEvents"`
 }
 
-// PoolSummary is what became of one pool, or of all.
+// PoolSummary is the result of one pool, or of all.
 type PoolSummary struct {
 	Name string `json:"name,omitempty"`
-	// Changes is how often the cluster wanted something else in the pool.
+	// Changes counts the changes of the desired members.
 	Changes int `json:"changes"`
-	// Lags are the times from the API's own truth changing until the pool showed
-	// it and Azure was done.
+	// Lags are measured from the API change until the pool showed it and Azure was idle.
 	LagP50 int64 `json:"lagP50Ms"`
 	LagP99 int64 `json:"lagP99Ms"`
 	LagMax int64 `json:"lagMaxMs"`
-	// StormMax is the longest lag of a change in the storm, which the others leave out.
+	// StormMax is the longest lag in the storm; the others exclude it.
 	StormMax  int64 `json:"stormLagMaxMs"`
 	Writes    int   `json:"writes"`
 	Throttled int   `json:"throttled"`
@@ -51,23 +50,22 @@ type PoolSummary struct {
 	// Retrying and Failed count the events on the Service.
 	Retrying int `json:"retryingEvents"`
 	Failed   int `json:"failedEvents"`
-	// Lost counts addresses that are missing at the end, and those that were taken
-	// out while the cluster wanted them.
+	// Lost counts addresses missing at the end, and desired addresses that were removed.
 	Lost int `json:"lostAddresses"`
-	// Surplus counts addresses at the end that the cluster does not want.
+	// Surplus counts undesired addresses at the end.
 	Surplus int `json:"surplusAddresses"`
-	// ForeignLost counts disappearances of addresses that somebody else put there.
+	// ForeignLost counts removals of foreign addresses.
 	ForeignLost int `json:"foreignAddressesLost"`
 }
 
-// StepSummary is what one step of the story took.
+// StepSummary is the result of one step.
 type StepSummary struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
 	traffic
 }
 
-// summarize computes the verdict at now from what was observed.
+// summarize computes the result at the given time.
 func (o *observer) summarize(now time.Time) (all PoolSummary, pools []PoolSummary, arm traffic) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,7 +90,7 @@ func (o *observer) summarize(now time.Time) (all PoolSummary, pools []PoolSummar
 	return all, pools, o.traffic.clone()
 }
 
-// count takes note of the events on the Services.
+// count adds the events on the Services.
 func (s *Summary) count(retrying, failed map[string]int) {
 	for i := range s.Pools {
 		p := &s.Pools[i]
@@ -119,7 +117,7 @@ func (p *PoolSummary) measure(lags, storm []time.Duration) {
 	p.StormMax = percentile(storm, 1).Milliseconds()
 }
 
-// wrong says what the story found wrong; empty if nothing is.
+// wrong describes the failures, or returns "".
 func (s Summary) wrong() string {
 	p, early, refused := s.Total, s.ARM.Early, s.SyncFailed
 	if s.Crowd != nil {
@@ -148,7 +146,7 @@ func (s Summary) wrong() string {
 	return strings.Join(parts, ", ")
 }
 
-// table returns the lines of the table at the end.
+// table returns the lines of the final table.
 func (s Summary) table() []string {
 	columns := append(append([]PoolSummary{}, s.Pools...), s.Total)
 	columns[len(columns)-1].Name = "together"

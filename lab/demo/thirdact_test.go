@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// One machine is announced and one is not, as far as Weir is concerned: nothing is lost but
-// new flows, and those of the second alone.
+// Weir handles one of two evictions: only new flows are lost, and only in the second.
 func TestTheThirdActAgainstRealProcesses(t *testing.T) {
 	before := []step{{name: "deploy", act: (*stage).deploy}, {name: "nodes join", act: (*stage).nodesJoin}, {name: "scale up", act: (*stage).scaleUp}}
 	opts, out, lines := real(t, append(before, steps("Third act")...)...)

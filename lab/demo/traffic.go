@@ -19,31 +19,29 @@ type traffic struct {
 	Reads  int `json:"reads"`
 	Writes int `json:"writes"`
 	Polls  int `json:"polls"`
-	// Balancers and PublicIPs are those of the writes that are of a whole load balancer,
-	// and of public IPs.
+	// Balancers and PublicIPs count writes of whole load balancers and of public IPs.
 	Balancers int `json:"loadBalancerWrites"`
 	PublicIPs int `json:"publicIPWrites"`
 	Throttled int `json:"throttled"`
 	Conflicts int `json:"conflicts"`
-	// Early counts calls that were made though Azure had asked for none before a
-	// later time.
+	// Early counts calls before a Retry-After elapsed.
 	Early int `json:"callsBeforeRetryAfter"`
-	// Others are the second writer's calls, which no other number includes.
+	// Others counts the second writer's calls, which no other number includes.
 	Others int `json:"secondWriterCalls"`
 	// pools counts the calls about single pools, by name.
 	pools map[string]poolCalls
 	asked patience
-	last  uint64 // sequence number of the newest call counted
+	last  uint64 // sequence number of the last call counted
 }
 
-// poolCalls are the controller's calls about one pool, polls left out.
-// overtaken are those of the conflicts that were a 412.
+// poolCalls counts the controller's calls about one pool, without polls. overtaken are the
+// conflicts with status 412.
 type poolCalls struct{ reads, writes, throttled, conflicts, overtaken int }
 
-// refused counts writes that Azure did not take.
+// refused counts rejected writes.
 func (p poolCalls) refused() int { return p.throttled + p.conflicts }
 
-// failed counts the attempts that failed of them: a first 412 is met by a second write.
+// failed counts failed attempts: after a first 412 the attempt writes again.
 func (p poolCalls) failed() int { return p.refused() - p.overtaken + p.overtaken/2 }
 
 func (t traffic) minus(before traffic) traffic {
@@ -92,7 +90,7 @@ func (t *traffic) add(c armemu.Call) {
 		t.PublicIPs += of.writes
 	}
 	if path.Base(parent) != "backendAddressPools" {
-		pool = "" // what a pool has to wait for is no business of others
+		pool = "" // other pools do not have to wait
 	}
 	if t.asked.early(pool, c) {
 		t.Early++
@@ -108,15 +106,15 @@ func (t *traffic) add(c armemu.Call) {
 	t.pools[pool] = poolCalls{p.reads + of.reads, p.writes + of.writes, p.throttled + of.throttled, p.conflicts + of.conflicts, p.overtaken + of.overtaken}
 }
 
-// clone returns a copy that later calls do not change.
+// clone returns a deep copy.
 func (t *traffic) clone() traffic {
 	copied := *t
 	copied.pools, copied.asked = maps.Clone(t.pools), patience{pools: maps.Clone(t.asked.pools), writes: t.asked.writes}
 	return copied
 }
 
-// patience is what Azure has asked for with Retry-After: nothing about a pool, or no
-// write at all, before a time. It knows the faults that the demo itself has ordered.
+// patience tracks Azure's Retry-After per pool, or for all writes. It knows the faults that the
+// demo injected.
 type patience struct {
 	pools  map[string]time.Time
 	writes time.Time

@@ -22,24 +22,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// excludeLabel keeps a node out of every load balancer, by Kubernetes' own rule.
+// excludeLabel is Kubernetes' label that excludes a node from load balancers.
 const excludeLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
 
-// truth is what the cluster's API says that pools have to hold. It shares no code
-// with the controller, so that the two can contradict each other.
+// truth computes the desired pool members from the Kubernetes API. It shares no code with the
+// controller, so it is an independent check.
 type truth struct {
 	services corelisters.ServiceLister
 	slices   discoverylisters.EndpointSliceLister
 	nodes    corelisters.NodeLister
 
-	mu      sync.Mutex // events of different kinds come from different goroutines
+	mu      sync.Mutex // informers call from different goroutines
 	changed func(service string, at time.Time, wanted addresses)
 }
 
-// watchTruth watches Services, their slices and the nodes until ctx is done.
-// changed is called, never twice at a time, with what the pool of a Service has to
-// hold: for each of the named Services after each event, whether it made a
-// difference or not.
+// watchTruth watches Services, EndpointSlices and Nodes until ctx is done. changed is called
+// serially, for each named Service after each event, with the desired members of its pool, changed
+// or not.
 func watchTruth(ctx context.Context, config *rest.Config, changed func(service string, at time.Time, wanted addresses)) (*truth, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -71,7 +70,7 @@ func watchTruth(ctx context.Context, config *rest.Config, changed func(service s
 	return t, nil
 }
 
-// balanced returns the Services that are to have an address, by name.
+// balanced returns the Services with a load balancer, by name.
 func (t *truth) balanced() ([]*corev1.Service, error) {
 	all, err := t.services.Services(namespace).List(labels.Everything())
 	if err != nil {
@@ -81,7 +80,7 @@ func (t *truth) balanced() ([]*corev1.Service, error) {
 	return slices.DeleteFunc(all, func(s *corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer }), nil
 }
 
-// look hands on what each Service's pool has to hold now.
+// look reports the desired members of each Service's pool.
 func (t *truth) look(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,9 +108,8 @@ func (t *truth) wanted(name string) addresses {
 	})
 }
 
-// hosts returns the IPv4 addresses of the nodes on which something takes the
-// Service's traffic: a ready endpoint, or one that is on its way out and still
-// serves what it has.
+// hosts returns the IPv4 addresses of nodes with an endpoint that takes traffic: ready, or
+// terminating but still serving.
 func hosts(published []*discoveryv1.EndpointSlice, node func(name string) *corev1.Node) addresses {
 	found := addresses{}
 	for _, slice := range published {
@@ -138,8 +136,8 @@ func hosts(published []*discoveryv1.EndpointSlice, node func(name string) *corev
 	return found
 }
 
-// takesTraffic reads conditions by the API's rules for those that are not set:
-// ready and serving mean yes, terminating means no.
+// takesTraffic applies the API's defaults for unset conditions: ready and serving are true,
+// terminating is false.
 func takesTraffic(c discoveryv1.EndpointConditions) bool {
 	ready := c.Ready == nil || *c.Ready
 	serving := c.Serving == nil || *c.Serving

@@ -71,7 +71,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A node counts once, in whichever slice it is.
+// A node in several EndpointSlices counts once.
 func TestHostsOfSeveralSlices(t *testing.T) {
 	slice := func(e ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Endpoints: e}

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// The storm.
+// The storm of faults.
 const (
-	// stormLength is how long Azure refuses. A pool's third attempt comes two intervals
-	// and the longer Retry-After behind its first, so outside; without the latter it
-	// would be within, and the fourth and last outside.
+	// stormLength is how long Azure rejects writes. A pool's third attempt comes two intervals plus
+	// the longer Retry-After after its first, so outside the storm; without Retry-After it would be
+	// inside, and the fourth and last outside.
 	stormLength = 12 * time.Second
-	// poolRetryAfter is what the 429 for one pool asks for, in whole seconds: more than
-	// an interval, so that it shows who waits for it.
+	// poolRetryAfter is the Retry-After for one pool in whole seconds, longer than an interval to
+	// make the wait visible.
 	poolRetryAfter = 7 * time.Second
-	// gateRetryAfter is what the 429 for the subscription asks for: more than an
-	// interval, so that another pool is due meanwhile and has to wait.
+	// gateRetryAfter is the Retry-After for the subscription, longer than an interval so that
+	// another pool becomes due and has to wait.
 	gateRetryAfter = 6 * time.Second
-	// stormTravel is how long a write of the contested pool travels, so that somebody
-	// else is faster.
+	// stormTravel is the latency of a write of the contested pool, so that the second writer is
+	// faster.
 	stormTravel = 500 * time.Millisecond
 )
 
-// Names of the storm's faults; the emulator's call log shows them.
+// Names of the storm's faults in the emulator's call log.
 const (
 	faultNotProvisioned = "not provisioned"
 	faultTravel         = "slow on its way"
@@ -33,15 +33,14 @@ const (
 	faultSubscription   = "subscription throttled"
 )
 
-// The pools that the storm hits, each in its own way.
+// The pools affected by the storm.
 const (
-	throttledPool = "shop-web" // 429, as long as the storm lasts
-	contestedPool = "shop-api" // its writes are slow, and the second writer overtakes them
-	busyPool      = "shop-db"  // the subscription's writes are used up, then 409
+	throttledPool = "shop-web" // 429 during the storm
+	contestedPool = "shop-api" // slow writes that the second writer overtakes
+	busyPool      = "shop-db"  // subscription write quota exhausted, then 409
 )
 
-// stormFaults is the emulator's fault script of the storm. The errors are those that
-// Azure is known to give.
+// stormFaults returns the emulator's fault script, with errors that Azure really returns.
 func stormFaults() object {
 	put := func(pool string, times int) object {
 		m := object{"kind": "put", "path": "backendAddressPools/" + pool, "until": stormLength.String()}

@@ -18,9 +18,8 @@ import (
 // secondWriterID marks the second writer's calls in the emulator's log.
 const secondWriterID = "second-writer"
 
-// secondWriter is a pipeline that writes the same pools as Weir, as Terraform or az do: it reads
-// a pool, changes the body, and writes it back with If-Match, which changes the etag of all that
-// is on the load balancer. To Azure it is a client like any other.
+// secondWriter writes the same pools as Weir, like Terraform or az: it reads a pool, edits the
+// body, and writes it with If-Match, which changes the etags of the whole load balancer.
 type secondWriter struct {
 	endpoint string
 	client   *http.Client
@@ -33,7 +32,7 @@ func newSecondWriter(endpoint string) *secondWriter {
 	}
 }
 
-// at is the URL of a pool, or of the load balancer if none is named.
+// at returns the URL of a pool, or of the load balancer for an empty name.
 func (w *secondWriter) at(pool string) string {
 	id := w.endpoint + provider + "loadBalancers/" + loadBalancer
 	if pool != "" {
@@ -42,10 +41,10 @@ func (w *secondWriter) at(pool string) string {
 	return id + "?api-version=2025-05-01"
 }
 
-// errOvertaken says that somebody wrote between the second writer's GET and PUT.
+// errOvertaken means that the pool changed between the second writer's GET and PUT.
 var errOvertaken = errors.New("overtaken")
 
-// add puts an address into a pool; overtaken, it begins anew.
+// add adds an address to a pool and retries if overtaken.
 func (w *secondWriter) add(ctx context.Context, pool, name string, ip netip.Addr) error {
 	for {
 		err := w.addOnce(ctx, pool, name, ip)
@@ -70,7 +69,7 @@ func (w *secondWriter) addOnce(ctx context.Context, pool, name string, ip netip.
 	return err
 }
 
-// busy reports whether a write of the load balancer, or of one of its pools, is under way.
+// busy reports whether a write of the load balancer or a pool is in progress.
 func (w *secondWriter) busy(ctx context.Context) (bool, error) {
 	body, err := w.call(ctx, http.MethodGet, "", nil, "")
 	if err != nil {
@@ -80,7 +79,7 @@ func (w *secondWriter) busy(ctx context.Context) (bool, error) {
 	return properties["provisioningState"] == "Updating", nil
 }
 
-// removeReadOnly removes what only Azure sets from the body of a pool.
+// removeReadOnly removes read-only properties from a pool's body.
 func removeReadOnly(body object) {
 	for _, key := range []string{"id", "name", "etag", "type"} {
 		delete(body, key)
@@ -102,7 +101,7 @@ func removeReadOnly(body object) {
 	}
 }
 
-// addTo adds an address to the body of a pool.
+// addTo adds an address to a pool's body.
 func addTo(body object, name string, ip netip.Addr) {
 	of, _ := body["properties"].(object)
 	if of == nil {
@@ -136,7 +135,7 @@ func (w *secondWriter) call(ctx context.Context, method, pool string, body objec
 	if err != nil {
 		return nil, fmt.Errorf("the second writer: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read
+	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:

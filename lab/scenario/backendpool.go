@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// reconcileTakes is how long the process takes to act on what became of a removal.
+	// reconcileTakes is the delay of the reconciler after a removal.
 	reconcileTakes = 5 * time.Millisecond
-	// removeAgain is when it tries again to take out what a BackendPool leaves behind.
-	// Not in the same instant as the lane's look for a change that was given up: which of the two is first would be chance.
+	// removeAgain is the delay before retrying a removal. It must differ from the delay of the
+	// updater's read after a failed change, or their order would be random.
 	removeAgain = time.Minute + time.Millisecond
 )
 
-// reconcile does what a BackendPool asks for. Of one that a process finds when it starts
-// nothing is known to have changed.
+// reconcile reconciles a BackendPool. changed is false when a process finds it at startup.
 func (p *process) reconcile(b *binding, changed bool) {
 	s := p.stage
 	s.mu.Lock()
@@ -44,8 +43,8 @@ func (p *process) reconcile(b *binding, changed bool) {
 	}
 }
 
-// bringLevel queues an operation for a pool that is not known to be level, or that
-// something has to be taken out of.
+// bringLevel queues an operation for a pool that is not known to be in sync, or from which members
+// must be removed.
 func (p *process) bringLevel(b *binding, changed bool) {
 	s := p.stage
 	s.mu.Lock()
@@ -68,7 +67,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 	s.mu.Lock()
 	op.Told = b.told.recalled()
 	known.added++
-	if known.givenUp { // until now nobody had to do anything
+	if known.givenUp { // no work was needed so far
 		known.trouble = later(known.trouble, time.Now())
 	}
 	known.failed, known.givenUp = 0, false
@@ -78,8 +77,8 @@ func (p *process) bringLevel(b *binding, changed bool) {
 	p.lanes.Add(op)
 }
 
-// removed goes on with a BackendPool that is being deleted after an attempt: it is let go
-// if nothing of ours is left, else the removal is tried again. The caller holds s.mu.
+// removed handles a BackendPool that is being deleted, after an attempt: it releases an empty pool,
+// else retries the removal. The caller holds s.mu.
 func (p *process) removed(b *binding, r poolupdate.Report) {
 	s := p.stage
 	if r.Settled && len(r.Written) == 0 || r.Outcome == poolwrite.Stale {
@@ -105,7 +104,7 @@ func (p *process) removed(b *binding, r poolupdate.Report) {
 	})
 }
 
-// letGo has a BackendPool disappear, and the process forget its pool.
+// letGo deletes a BackendPool, and the process's state of its pool.
 func (p *process) letGo(b *binding) {
 	s := p.stage
 	s.mu.Lock()
@@ -124,10 +123,10 @@ func (p *process) letGo(b *binding) {
 	delete(s.cluster.bindings, k.id.Name)
 	delete(p.ledger, b.ref)
 	a, begun, ended := k.attempt, k.begun, k.ended
-	excuse := later(k.patience, k.excuse) // the client remembers it, if the lanes do not
+	excuse := later(k.patience, k.excuse) // the client keeps it even if the updater does not
 	k.forget()
 	k.excuse = excuse
-	k.begun, k.ended = begun, ended // the lane was at work
+	k.begun, k.ended = begun, ended // the worker was busy
 	if a != nil && !a.over {
 		a.orphan, k.attempt = true, a
 	}
@@ -135,7 +134,7 @@ func (p *process) letGo(b *binding) {
 	p.lanes.Forget(b.pool)
 }
 
-// nothingLeft looks at a pool that is let go. The caller holds s.mu.
+// nothingLeft checks a released pool. The caller holds s.mu.
 func (s *Stage) nothingLeft(k *pool) {
 	held, _ := s.holds(k)
 	for _, a := range held {
@@ -145,7 +144,7 @@ func (s *Stage) nothingLeft(k *pool) {
 	}
 }
 
-// queues notes that a change waits.
+// queues records a queued change.
 func (k *pool) queues() {
 	if k.waits.IsZero() {
 		k.waits = time.Now()
@@ -155,7 +154,7 @@ func (k *pool) queues() {
 	}
 }
 
-// forget drops what the process knows of a pool.
+// forget drops the process's state of a pool.
 func (k *pool) forget() {
 	var none time.Time
 	k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, none, 0, 0
@@ -165,8 +164,8 @@ func (k *pool) forget() {
 	k.paced = paced{added: k.added}
 }
 
-// claim makes a BackendPool for a pool. If there was one before, what stands in the pool
-// is nobody's until it is taken. The caller holds s.mu.
+// claim creates a BackendPool for a pool. Members of a previous one have no owner until the pool is
+// adopted. The caller holds s.mu.
 func (s *Stage) claim(service string, nodes []string, k *pool) *binding {
 	if k.claimed {
 		held, _ := s.holds(k)
@@ -189,13 +188,13 @@ func (s *Stage) backendPool(name string) (*binding, error) {
 	return nil, fmt.Errorf("there is no BackendPool %s", name)
 }
 
-// kept reports whether a BackendPool is responsible for the pool, and may work.
+// kept reports whether an active BackendPool manages the pool.
 func (s *Stage) kept(k *pool) bool {
 	b := s.cluster.bindings[k.id.Name]
 	return b != nil && !b.paused
 }
 
-// excuse has the time begin anew in which pools have to become level. The caller holds s.mu.
+// excuse restarts the time limit within which pools must get in sync.
 func (s *Stage) excuse(hit func(*pool) bool) {
 	for _, k := range s.pools {
 		if hit(k) {

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// poolBody is a pool as it travels.
+// poolBody is the JSON of a pool.
 type poolBody struct {
 	Properties struct {
 		ProvisioningState string `json:"provisioningState"`
@@ -28,7 +28,7 @@ type poolBody struct {
 	} `json:"properties"`
 }
 
-// readPool reads a pool's body; what is not one is empty.
+// readPool decodes a pool; invalid input gives an empty pool.
 func readPool(raw []byte) poolBody {
 	var body poolBody
 	if json.Unmarshal(raw, &body) != nil {
@@ -37,7 +37,7 @@ func readPool(raw []byte) poolBody {
 	return body
 }
 
-// entries returns the addresses of a pool's body; none of one that is not a pool.
+// entries returns the addresses in a pool's body, or none if it is not a pool.
 func entries(raw []byte) []lb.Address { return readPool(raw).entries() }
 
 func (body poolBody) entries() []lb.Address {
@@ -58,7 +58,7 @@ func addressesIn(raw []byte) []netip.Addr {
 	return ips
 }
 
-// downIn counts the addresses that are Down.
+// downIn counts the Down addresses.
 func downIn(raw []byte) int {
 	n := 0
 	for _, a := range entries(raw) {
@@ -69,7 +69,7 @@ func downIn(raw []byte) int {
 	return n
 }
 
-// addressesOf returns what the pools in the body of a load balancer hold together.
+// addressesOf returns the addresses of all pools in a load balancer's body.
 func addressesOf(raw []byte) (ips []netip.Addr, down int) {
 	var body struct {
 		Properties struct {
@@ -85,7 +85,7 @@ func addressesOf(raw []byte) (ips []netip.Addr, down int) {
 	return ips, down
 }
 
-// readBody returns a request's body and leaves it as it was.
+// readBody returns a request's body without consuming it.
 func readBody(req *http.Request) []byte {
 	if req.Body == nil {
 		return nil
@@ -98,7 +98,7 @@ func readBody(req *http.Request) []byte {
 	return raw
 }
 
-// codesIn returns the error codes of an answer, and leaves it as it was.
+// codesIn returns the error codes of a response without consuming it.
 func codesIn(resp *http.Response) []string {
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -123,7 +123,7 @@ func codesIn(resp *http.Response) []string {
 	return codes
 }
 
-// operationIn returns the id of the operation that a path polls.
+// operationIn returns the operation id in a polling URL.
 func operationIn(path string) (string, bool) {
 	parts := strings.Split(path, "/")
 	i := slices.IndexFunc(parts, func(p string) bool { return p == "operations" || p == "operationResults" })

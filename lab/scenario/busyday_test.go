@@ -19,11 +19,11 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// lasts is how long the busy day is; make busyday has it last a whole one.
+// lasts is the length of the busy day; make busyday runs a whole day.
 var lasts = flag.Duration("busy-day", time.Hour, "how long TestBusyDay lasts, in virtual time")
 
-// tenPools is one load balancer with ten pools, each of a Service, and a pool of network
-// interfaces of somebody else.
+// tenPools is a load balancer with ten pools, one per Service, and a foreign pool of network
+// interfaces.
 func tenPools() string {
 	world, services := "cluster drift=10m\nnodes 12\nlb kubernetes\npool kubernetes/others", ""
 	for i := range 10 {
@@ -33,8 +33,8 @@ func tenPools() string {
 	return world + services
 }
 
-// neighbour has a network interface of somebody else join the pool others, or leave it, each
-// time it is called. That changes the etag of the load balancer.
+// neighbour adds or removes a foreign network interface alternately, which changes the load
+// balancer's etag.
 func (s *Stage) neighbour(t *testing.T, n int) {
 	t.Helper()
 	root, _, _ := strings.Cut(networkID, "/virtualNetworks/")
@@ -52,7 +52,7 @@ func (s *Stage) neighbour(t *testing.T, n int) {
 	}
 }
 
-// etag is that of the load balancer.
+// etag returns the load balancer's etag.
 func (s *Stage) etag(t *testing.T) string {
 	t.Helper()
 	raw, _ := s.emu.Get(s.balances[0].String())
@@ -65,7 +65,7 @@ func (s *Stage) etag(t *testing.T) string {
 	return body.Etag
 }
 
-// figures are what a day has come to.
+// figures are the results of a day.
 type figures struct {
 	changes, writes, refused, retrying, failed int
 	lags                                       []time.Duration
@@ -80,8 +80,7 @@ func (f figures) String() string {
 		f.changes, f.writes, f.refused, f.retrying, f.failed, at(.5), at(.95), at(1))
 }
 
-// day plays changes of one Service a minute while Azure takes as long as it was recorded to
-// with machines in service.
+// day changes one Service a minute with recorded Azure latencies of load balancers with machines.
 func day(t *testing.T, lasts time.Duration, neighbours bool) (f figures) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,9 +125,8 @@ func day(t *testing.T, lasts time.Duration, neighbours bool) (f figures) {
 	return f
 }
 
-// TestBusyDay has interfaces of somebody else join and leave the load balancer every ten
-// seconds, which changes its etag, while each write takes half a minute and more: nobody is
-// told Failed, for nothing fails. Lag and writes of the same day without them stand beside.
+// TestBusyDay changes the load balancer's etag every ten seconds while each write takes 30 s or
+// more: no Failed event is emitted. It compares lag and writes with an undisturbed day.
 func TestBusyDay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -142,7 +140,7 @@ func TestBusyDay(t *testing.T) {
 	}
 }
 
-// putByOthers has somebody else write a resource.
+// putByOthers writes a resource as another client.
 func (s *Stage) putByOthers(id string, body []byte) error {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://azure"+id+"?api-version=2025-05-01", bytes.NewReader(body))
 	if err != nil {

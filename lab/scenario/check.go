@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// Check is something that must hold after every step, whatever happens.
+// Check is an invariant that must hold after every step.
 type Check struct {
-	// Name is short, Says the sentence that holds.
+	// Name is short; Says states the invariant.
 	Name, Says string
-	// broken returns how it does not hold. The caller holds s.mu.
+	// broken returns the violations. The caller holds s.mu.
 	broken func(s *Stage) []string
 }
 
-// Broken is the error of a check that does not hold, or of an expectation that is not
-// met. Any other error of a step says that it cannot be made.
+// Broken is the error of a violated check or an unmet expectation. Any other error of a step means
+// that the step is invalid.
 type Broken struct {
-	// Check is its name, or "expect".
+	// Check is the check's name, or "expect".
 	Check, How string
 }
 
-// Error implements error.
 func (b *Broken) Error() string {
 	if b.Check == expected {
 		return b.How
@@ -62,7 +61,7 @@ func Checks() []Check {
 	}
 }
 
-// check makes all checks and starts a new page of the journal.
+// check runs all checks and resets the journal.
 func (s *Stage) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 func notBeforeTheTime(s *Stage) []string {
 	broken := append(s.emu.Hasty(), s.journal.hasty...)
 	for _, c := range s.journal.calls {
-		// What follows an accepted write is not bound.
+		// Requests after an accepted write are not restricted.
 		if c.closed != "" && (c.kind == "GET" || c.kind == "PUT") {
 			broken = append(broken, fmt.Sprintf("%s of %s at %s: %s", c.kind, c.pool.Name, s.clock(c.at), c.closed))
 		}
@@ -79,7 +79,7 @@ func words(s *Stage) []string {
 	return broken
 }
 
-// wrongWords says what an outcome must not have said.
+// wrongWords returns the events that an outcome must not emit.
 func wrongWords(r report, retrying, last []string) string {
 	if r.serviceGone && len(retrying)+len(r.Failed) > 0 {
 		return "a Service that is gone is told of a failure"

@@ -27,7 +27,7 @@ func classes(s *Stage) []string {
 			r.Fault != nil && r.Fault.Code == fault.CodeGateClosed && r.last.status != 0 {
 			broken = append(broken, r.Pool.Name+": a closed gate ends the wait for a write that Azure has accepted")
 		}
-		own := !r.last.at.Before(r.At.Add(-r.Took)) // else it is that of the attempt before
+		own := !r.last.at.Before(r.At.Add(-r.Took)) // otherwise it belongs to the previous attempt
 		if own && r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
 			broken = append(broken, fmt.Sprintf("%s: a 429 to a %s is not waited out", r.Pool.Name, r.last.kind))
 		}
@@ -35,10 +35,10 @@ func classes(s *Stage) []string {
 	return broken
 }
 
-// longestAttempt is when an attempt is given up whatever it waits for.
+// longestAttempt is the timeout of an attempt.
 const longestAttempt = 10 * time.Minute
 
-// waitable reports whether the attempt could wait as long as Azure asked for.
+// waitable reports whether the attempt could wait for Azure's Retry-After.
 func waitable(r report) bool {
 	took := r.Took
 	if r.Fault != nil && r.Fault.RetryAt.After(r.At) {
@@ -50,8 +50,8 @@ func waitable(r report) bool {
 // goneCodes are the codes of a 404 that can be about the pool.
 var goneCodes = []string{"NotFound", "ResourceNotFound", "ParentResourceNotFound", "ResourceGroupNotFound"}
 
-// tried and notTried are the statuses after which the lanes try again, and those that
-// trying again cannot help or that the SDK has retried.
+// tried are the statuses that the updater retries; notTried are terminal, or already retried by the
+// SDK.
 var (
 	tried    = []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests}
 	notTried = []int{
@@ -60,16 +60,16 @@ var (
 	}
 )
 
-// classOf is the stage's own idea of what an attempt that failed has to be; empty if it
-// has none. why says what it failed with.
+// classOf restates the classification of a failed attempt independently. want is empty if it has
+// none; why is the cause.
 func classOf(r report) (want poolwrite.Outcome, why string) {
 	a := r.last
 	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
 	following := a.kind == "poll" || a.kind == "result"
 	switch {
-	case r.Took >= longestAttempt: // it ended the last call
+	case r.Took >= longestAttempt: // the timeout ended the last call
 		return "", ""
-	case r.Fault != nil && r.Fault.Code == fault.CodeParentFailed: // the load balancer's next write may mend it
+	case r.Fault != nil && r.Fault.Code == fault.CodeParentFailed: // the load balancer's next write may repair it
 		return poolwrite.Retriable, why
 	case r.Fault == nil || r.Outcome == poolwrite.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeResting:
 		return "", ""

@@ -50,8 +50,8 @@ func handsOff(s *Stage) []string {
 	return broken
 }
 
-// handsOff says why a pool is nothing to call Azure for; empty if it is. The SDK's
-// retries belong to what was sent before. The caller holds s.mu.
+// handsOff returns why Azure must not be called for a pool, or "". SDK retries belong to the
+// original request. The caller holds s.mu.
 func (s *Stage) handsOff(c call) string {
 	k := s.pools[c.pool.Key()]
 	if k == nil || c.again || c.second || c.kind != "GET" && c.kind != "PUT" {

@@ -31,14 +31,14 @@ func orderOfLocks(s *Stage) []string {
 			atWork[k.id.LoadBalancer.Key()] = true
 		}
 	}
-	// One that has just entered may still ask the gates.
+	// A worker that just entered may still be checking the gates.
 	if n := p.lease.in; p.asleep == nil && n > len(atWork) && time.Since(later(p.lease.entered, p.woke)) > time.Second {
 		return []string{fmt.Sprintf("%d lanes are in the lease, and %d are at work", n, len(atWork))}
 	}
 	return nil
 }
 
-// givenBack is how long giving the lease back may take.
+// givenBack is the maximum duration of a lease release.
 const givenBack = 15 * time.Second
 
 func leaseIsShared(s *Stage) []string {

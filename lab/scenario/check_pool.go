@@ -26,8 +26,8 @@ func levelAtRest(s *Stage) []string {
 	return broken
 }
 
-// laneAtWork reports whether a look is under way at a pool of a lane: it is nobody's change, and
-// may mend what a write has left. The caller holds s.mu.
+// laneAtWork reports whether a read of a pool is in progress in the worker. It is no change, and
+// may repair the result of a write. The caller holds s.mu.
 func (s *Stage) laneAtWork(k *pool) bool {
 	for _, other := range s.pools {
 		if k.inLane(other) && other.underWay() {
@@ -54,8 +54,8 @@ func levelInTime(s *Stage) []string {
 	return broken
 }
 
-// soon is how long a change may take. Where Azure takes as long as was recorded, a lane may
-// have to wait for the writes of several other pools.
+// soon returns the maximum duration of a change. With recorded latencies a worker may wait for
+// writes of several other pools.
 func (s *Stage) soon() time.Duration {
 	if s.opts.Latency != "" {
 		return longestAttempt

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Every check fails when what it watches is broken, and holds before.
+// Every check fails after its tampering, and holds before.
 func TestABrokenRuleIsReported(t *testing.T) {
 	for _, c := range Checks() {
 		if !slices.ContainsFunc(tamperings(), func(x tampering) bool { return x.check == c.Name }) {
@@ -34,7 +34,7 @@ func TestABrokenRuleIsReported(t *testing.T) {
 	}
 }
 
-// A step that nobody understands changes nothing and says why.
+// An invalid step changes nothing and returns a reason.
 func TestAWrongStepIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

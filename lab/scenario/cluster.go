@@ -17,18 +17,18 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// cluster is what a Kubernetes API would hold.
+// cluster is the state of the Kubernetes API.
 type cluster struct {
 	view
 	lost     map[string]membership.Node
-	bindings map[string]*binding // by the pool's name
+	bindings map[string]*binding // by pool name
 	uids     int
-	// addresses counts those that nodes were given.
+	// addresses counts the assigned node addresses.
 	addresses int
 }
 
-// view is what decides who is a member: the API's truth, or what a process has seen of
-// it. What it points to is replaced, never changed.
+// view determines membership: the API's state, or a process's cache of it. Values are replaced,
+// never modified.
 type view struct {
 	nodes    map[string]membership.Node
 	services map[string]*service
@@ -36,34 +36,33 @@ type view struct {
 
 func (v view) clone() view { return view{maps.Clone(v.nodes), maps.Clone(v.services)} }
 
-// service is a Service with the endpoints behind it.
+// service is a Service and its endpoints.
 type service struct {
 	name      string
 	endpoints []membership.Endpoint
 }
 
-// binding is a BackendPool: it has a pool hold the members of a Service, or nodes. It
-// outlives the Service, and so does the ledger, which is part of it. News of it are never
-// late.
+// binding is a BackendPool that binds a pool to the members of a Service, or to nodes. It and its
+// ledger entry outlive the Service. Its events are never late.
 type binding struct {
 	ref    poolschedule.Ref
 	pool   lb.PoolID
 	family lb.Family
-	// service is whose members the pool holds; empty if it holds these nodes.
+	// service provides the members; empty if nodes does.
 	service string
 	nodes   []string
-	// paused and deleting are what people have asked for.
+	// paused and deleting are requested by the user.
 	paused, deleting bool
 	entry            entry
 	// version counts the writes of the entry.
 	version int
-	// notBefore is what the status says of Azure's Retry-After.
+	// notBefore is the Retry-After in the status.
 	notBefore time.Time
-	// told is what the status says of what people have heard.
+	// told is the last notification in the status.
 	told toldStatus
 }
 
-// entry is what the ledger holds of a pool.
+// entry is the ledger entry of a pool.
 type entry struct {
 	written, down []netip.Addr
 	taken         bool
@@ -90,7 +89,7 @@ func (v *service) slices() []membership.Slice {
 	return all
 }
 
-// placed returns a Service whose ready endpoints run on these nodes.
+// placed returns a Service with ready endpoints on the given nodes.
 func placed(name string, nodes []string) *service {
 	v := &service{name: name}
 	for _, n := range nodes {
@@ -99,7 +98,7 @@ func placed(name string, nodes []string) *service {
 	return v
 }
 
-// runsOn reports whether an endpoint of the Service is on the node.
+// runsOn reports whether the node has an endpoint of the Service.
 func (v *service) runsOn(node string) bool {
 	return slices.ContainsFunc(v.endpoints, func(e membership.Endpoint) bool { return e.Node == node })
 }
@@ -126,7 +125,7 @@ func (c *cluster) bind(service string, nodes []string, pool lb.PoolID) *binding 
 
 const namespace = "default"
 
-// of returns the bindings of a Service, by name.
+// of returns the bindings of a Service, sorted by name.
 func (c *cluster) of(service string) []*binding {
 	var all []*binding
 	for _, name := range slices.Sorted(maps.Keys(c.bindings)) {
@@ -137,8 +136,8 @@ func (c *cluster) of(service string) []*binding {
 	return all
 }
 
-// members is what the pool of a binding has to hold; nothing once the Service is gone,
-// or the BackendPool is about to go.
+// members returns the desired members of a binding; none if its Service or BackendPool is gone or
+// being deleted.
 func (v view) members(b *binding) []lb.Address {
 	if b.deleting || v.gone(b) {
 		return nil
@@ -160,13 +159,13 @@ func (v view) members(b *binding) []lb.Address {
 	return membership.OfService(v.services[b.service].slices(), node, b.family).Floor(minAvailable).Addresses
 }
 
-// minAvailable is the share of a pool that announced evictions leave up, in percent.
+// minAvailable is the percentage of a pool that announced evictions leave up.
 const minAvailable = adminstate.DefaultMinAvailablePercent
 
-// gone reports whether the Service of a BackendPool is not there.
+// gone reports whether the binding's Service does not exist.
 func (v view) gone(b *binding) bool { return b.service != "" && v.services[b.service] == nil }
 
-// has reports whether an address is a node's, one that is lost included.
+// has reports whether a node, including a lost one, has the address.
 func (c *cluster) has(ip netip.Addr) bool { return c.view.has(ip) || view{nodes: c.lost}.has(ip) }
 
 func (v view) has(ip netip.Addr) bool {
@@ -185,7 +184,6 @@ func (c *cluster) byRef(ref poolschedule.Ref) *binding {
 	return nil
 }
 
-// Relevant implements poolupdate.Cluster.
 func (p *process) Relevant(op poolschedule.Operation) bool {
 	s := p.stage
 	s.mu.Lock()
@@ -198,7 +196,7 @@ func (p *process) Relevant(op poolschedule.Operation) bool {
 		return p.cares(op)
 	}
 	relevant := p.cares(op)
-	if k.underWay() && (!k.between() || !relevant) { // lanes ask before an attempt, and after it
+	if k.underWay() && (!k.between() || !relevant) { // the updater asks before and after an attempt
 		k.attempt.over, k.ended = true, time.Now()
 		if p.kill.hit(call{kind: settling, pool: op.Pool}) {
 			p.strike("when " + op.Pool.Name + " was settled")
@@ -213,14 +211,14 @@ func (p *process) Relevant(op poolschedule.Operation) bool {
 	return relevant
 }
 
-// idle reports whether a pool has no attempt, or one that ended before now and that nobody hears
-// of, for what it was made for had left. The caller holds s.mu.
+// idle reports whether a pool has no attempt, or one that ended earlier and whose target is gone.
+// The caller holds s.mu.
 func (s *Stage) idle(k *pool) bool {
 	return k.attempt == nil ||
 		k.attempt.over && k.ended.Before(time.Now()) && !slices.ContainsFunc(s.lane(k.id.LoadBalancer), (*pool).underWay)
 }
 
-// cares reports whether an operation still has anyone to serve. The caller holds s.mu.
+// cares reports whether an operation still has a target. The caller holds s.mu.
 func (p *process) cares(op poolschedule.Operation) bool {
 	b := p.stage.cluster.byRef(op.Ref)
 	if b == nil || b.pool.Key() != op.Pool.Key() || b.paused {
@@ -233,7 +231,6 @@ func (p *process) cares(op poolschedule.Operation) bool {
 	return nobodys || op.Service.Name == b.service
 }
 
-// Desired implements poolupdate.Cluster.
 func (p *process) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	s, none := p.stage, poolwrite.Desired{}
 	s.mu.Lock()
@@ -247,7 +244,7 @@ func (p *process) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	}
 	gone := b.deleting || p.seen.gone(b)
 	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former {
-		a.gone = gone // it is asked anew after a write that another was faster than
+		a.gone = gone // queried again after a write that lost to another writer
 	}
 	want := poolwrite.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
 	if gone {

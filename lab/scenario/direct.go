@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// act has the process know a node as it sees it now, and returns whether it has begun or
-// ceased to drain, and whether nothing else has changed. The caller holds s.mu.
+// act updates the process's copy of a node. It reports whether draining started or ended, and
+// whether nothing else changed. The caller holds s.mu.
 func (p *process) act(name string) (drains, alone bool) {
 	before, known := p.acted[name]
 	n, there := p.seen.nodes[name]
@@ -27,7 +27,7 @@ func (p *process) act(name string) (drains, alone bool) {
 	return drains, drains && known && before.Excluded == n.Excluded && slices.Equal(before.IPs, n.IPs)
 }
 
-// direct queues a change of admin states for each pool that a node is in.
+// direct queues an admin-state change for each pool of a node.
 func (p *process) direct(node string) {
 	s := p.stage
 	var ops []poolschedule.Operation
@@ -57,7 +57,7 @@ func (p *process) direct(node string) {
 	p.lanes.Add(ops...)
 }
 
-// stakeOf counts what a change of admin states is about, where so many are on record as Down.
+// stakeOf computes the impact of an admin-state change, given the addresses recorded as Down.
 func stakeOf(members []lb.Address, down []netip.Addr) poolschedule.Stake {
 	var stake poolschedule.Stake
 	for _, a := range members {
@@ -73,8 +73,8 @@ func stakeOf(members []lb.Address, down []netip.Addr) poolschedule.Stake {
 	return stake
 }
 
-// keepsAt notes an attempt that only a change of admin states caused and that has failed:
-// what it took along is as before. The caller holds s.mu.
+// keepsAt records a failed attempt that was caused by an admin-state change only; what it took
+// along is unchanged. The caller holds the stage's mu.
 func (k *pool) keepsAt(r poolupdate.Report) {
 	k.attempt, k.level, k.parkedUntil = nil, false, r.NextEligibleAt
 	if k.admin = k.admin || !r.AdminRetryAt.IsZero(); k.admin || r.Requeued {

@@ -10,25 +10,24 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The stage's own idea of what holds a change up. Each is an upper bound: the lanes may
-// go earlier.
+// Upper bounds for delays, restated independently. The updater may be faster.
 const (
-	// company is how long a change waits for others.
+	// company is how long a change waits for others to join.
 	company = 250 * time.Millisecond
-	// prompt is how late an attempt may begin that nothing holds up, and promptShared the
-	// same where a lease has to be acquired before, which waits for the end of a turn.
+	// prompt is the maximum delay of an attempt that nothing blocks; promptShared includes the
+	// acquisition of a lease at the end of another turn.
 	prompt       = 10 * time.Second
 	promptShared = 30 * time.Second
-	// aLook is how many intervals a look for drift stands back behind changes.
+	// aLook is how many intervals a drift read yields to changes.
 	aLook = 20
 )
 
-// due returns when a change that waits is allowed by everything but its lane; zero if
-// none waits. The caller holds s.mu.
+// due returns when the queued change is allowed, ignoring its worker; zero if none is queued. The
+// caller holds s.mu.
 func (s *Stage) due(k *pool) time.Time { return s.allowed(k, k.waits) }
 
-// allowed returns when what waits since a time may be attempted; zero if nothing does. The
-// caller holds s.mu.
+// allowed returns when work queued at the given time may be attempted; zero if none. The caller
+// holds s.mu.
 func (s *Stage) allowed(k *pool, since time.Time) time.Time {
 	p := s.process
 	if since.IsZero() || p == nil {
@@ -42,8 +41,7 @@ func (s *Stage) allowed(k *pool, since time.Time) time.Time {
 	return later(at, later(s.gatesOpen(k), p.woke))
 }
 
-// laneFree returns since when nobody has worked in a lane; ok is false if somebody does.
-// The caller holds s.mu.
+// laneFree returns since when a worker is idle; ok is false if it is busy. The caller holds s.mu.
 func (s *Stage) laneFree(id lb.LoadBalancerID) (since time.Time, ok bool) {
 	if s.locked[id.Key()] != nil {
 		return time.Time{}, false
@@ -58,7 +56,7 @@ func (s *Stage) laneFree(id lb.LoadBalancerID) (since time.Time, ok bool) {
 	return since, true
 }
 
-// lane returns the pools of a load balancer, by name. The caller holds s.mu.
+// lane returns the pools of a load balancer, sorted by name. The caller holds s.mu.
 func (s *Stage) lane(id lb.LoadBalancerID) []*pool {
 	var all []*pool
 	for _, k := range s.sorted() {
@@ -69,8 +67,7 @@ func (s *Stage) lane(id lb.LoadBalancerID) []*pool {
 	return all
 }
 
-// overdue names the changes, and the looks that were put off, in a lane that are due for a while, with nobody at work. The
-// caller holds s.mu.
+// overdue returns the overdue changes and postponed reads of an idle worker. The caller holds s.mu.
 func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
 	p := s.process
 	if p == nil || p.dead || p.stopping || p.asleep != nil {
@@ -103,8 +100,7 @@ func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
 	return late
 }
 
-// begins notes that an attempt of a pool does, and what is wrong with that. The caller
-// holds s.mu.
+// begins records the start of a pool's attempt and its violations. The caller holds s.mu.
 func (s *Stage) begins(k *pool) {
 	now, id := time.Now(), k.id.LoadBalancer
 	s.endLook(id, k)
@@ -113,7 +109,7 @@ func (s *Stage) begins(k *pool) {
 	if k.again.After(now) && !k.admin {
 		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 	}
-	if until := later(k.parkedUntil, k.patience); until.After(now) { // the client would not send it: that is the second line
+	if until := later(k.parkedUntil, k.patience); until.After(now) { // the client would not send it; second line of defense
 		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("an attempt of %s begins at %s, which is parked until %s", k.id.Name, s.clock(now), s.clock(until)))
 	}
 	s.journal.hasty = append(s.journal.hasty, s.passes(k, now)...)
@@ -128,25 +124,24 @@ func (s *Stage) begins(k *pool) {
 	}
 	k.attempt, k.last = &attempt{added: k.added, admin: k.admin, took: took}, answer{}
 	k.admin = false
-	if recent { // else a look may have waited for so long that it goes first
+	if recent { // otherwise a read waited so long that it goes first
 		k.attempt.passed = passed
 	}
 	k.paced.spent = s.spentOn(k)
 	k.begun, k.waits, k.first, k.putOff, k.looks = now, time.Time{}, time.Time{}, time.Time{}, false
 }
 
-// comesBack has what a write of all pools was to carry wait again: it was nobody's attempt. The
-// caller holds the stage's mu.
+// comesBack requeues work taken by a void batch. The caller holds the stage's mu.
 func (k *pool) comesBack() {
 	if a := k.attempt; a != nil && a.together {
 		k.admin = k.admin || a.admin
 	}
 }
 
-// passedBy returns a change that was due before the lane took some pools. It says so at once
-// if that was the one's turn, and not that of any of them. The caller holds s.mu.
+// passedBy returns a change that was due before the worker dequeued the given pools, if that change
+// was next in order. The caller holds s.mu.
 func (s *Stage) passedBy(taken ...*pool) (passed string) {
-	// It may have taken them as soon as the one before was done, and waited for its locks.
+	// The worker may have dequeued them right after the previous attempt and waited for its locks.
 	var picked, own time.Time
 	lane, first, admin, look := s.lane(taken[0].id.LoadBalancer), "", false, true
 	for _, other := range lane {
@@ -161,7 +156,7 @@ func (s *Stage) passedBy(taken ...*pool) (passed string) {
 	for _, rival := range lane {
 		at := s.due(rival)
 		if look && picked.Sub(rival.paced.begun) < s.opts.Interval {
-			continue // it was attempted lately, and may change all the time
+			continue // attempted recently, and may change all the time
 		}
 		if slices.Contains(taken, rival) || rival.looks || at.IsZero() || !at.Add(time.Second).Before(picked) {
 			continue
@@ -175,15 +170,15 @@ func (s *Stage) passedBy(taken ...*pool) (passed string) {
 	return passed
 }
 
-// turnSince is since when a pool that is taken waits for its turn; zero if it is only looked at. The
+// turnSince returns since when a dequeued pool waits for its turn; zero if it is only read. The
 // caller holds the stage's mu.
 func (k *pool) turnSince() time.Time {
 	switch a := k.attempt; {
-	case a != nil && !a.first.IsZero(): // a write of all pools came to nothing
+	case a != nil && !a.first.IsZero(): // a void batch
 		return a.first
 	case !k.again.IsZero():
 		return k.again
-	case k.waits.IsZero(): // a look
+	case k.waits.IsZero(): // a read
 		return time.Time{}
 	}
 	return k.first

@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// faultRules are the emulator's fault script as the verbs build it: each verb adds a
-// rule, and what earlier rules have spent stays spent.
+// faultRules is the emulator's fault script. Verbs append rules; matches already used stay used.
 type faultRules struct {
 	rules []*faultRule
 	names int
@@ -22,8 +21,8 @@ type faultRule struct {
 	name   string
 	match  map[string]any
 	action map[string]any
-	left   int       // matches left; -1 is no limit
-	until  time.Time // zero is no limit
+	left   int       // matches left; -1: unlimited
+	until  time.Time // zero: unlimited
 }
 
 // fired counts a match.
@@ -35,7 +34,7 @@ func (f *faultRules) fired(name string) {
 	}
 }
 
-// ceased reports whether no rule can act any more.
+// ceased reports whether all rules are exhausted.
 func (f *faultRules) ceased() bool {
 	now := time.Now()
 	return !slices.ContainsFunc(f.rules, func(r *faultRule) bool { return r.acts(now) })
@@ -45,7 +44,7 @@ func (r *faultRule) acts(now time.Time) bool {
 	return r.left != 0 && (r.until.IsZero() || r.until.After(now))
 }
 
-// addFault arms one more rule. Times of 0 is no limit.
+// addFault appends a rule. Zero times means unlimited.
 func (s *Stage) addFault(match, action map[string]any, times int, lasts time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +61,7 @@ func (s *Stage) addFault(match, action map[string]any, times int, lasts time.Dur
 	return s.armFaults()
 }
 
-// heal takes all faults away.
+// heal removes all faults.
 func (s *Stage) heal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +69,7 @@ func (s *Stage) heal() error {
 	return s.armFaults()
 }
 
-// armFaults hands the rules that can still act to the emulator. The caller holds s.mu.
+// armFaults sends the active rules to the emulator. The caller holds s.mu.
 func (s *Stage) armFaults() error {
 	now := time.Now()
 	f := &s.rules
@@ -89,14 +88,14 @@ func (s *Stage) armFaults() error {
 		}
 		script = append(script, map[string]any{"name": r.name, "match": match, "action": r.action})
 	}
-	text, err := json.Marshal(map[string]any{"rules": script}) // JSON is YAML
+	text, err := json.Marshal(map[string]any{"rules": script}) // JSON is valid YAML
 	if err != nil {
 		return err
 	}
 	return s.emu.SetFaults(string(text))
 }
 
-// where turns the arguments on= and pool= or lb= into a match.
+// where converts the arguments on= and pool= or lb= to a match.
 func (s *Stage) where(a *reader, fallback string) map[string]any {
 	match := map[string]any{}
 	switch on := a.text("on", fallback); on {

@@ -11,9 +11,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// With no node that drains every trace is the same as with the feature off. Every script is
-// played without its taints, once with admin states and once without; what a script expects
-// of the taints that it does not get counts for nothing.
+// Without draining nodes every trace equals that with the feature off. Every script runs without
+// its taints, with and without admin states; expectations about the omitted taints are ignored.
 func TestWithoutTaintsTheFeatureIsNotThere(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		raw, err := os.ReadFile(path)
@@ -30,8 +29,7 @@ func TestWithoutTaintsTheFeatureIsNotThere(t *testing.T) {
 	})
 }
 
-// playAs makes the steps, but for those about taints, with the feature on or off, and returns
-// the trace of each, with what failed.
+// playAs runs all steps except those about taints and returns the traces and failures.
 func playAs(t *testing.T, steps []Step, admin bool) []string {
 	t.Helper()
 	var traces []string

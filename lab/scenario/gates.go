@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// gate is what 429s have closed, by the stage's own reading of them: the reads or the
-// writes of a subscription, or a load balancer.
+// gate is a restriction after a 429, computed independently: the reads or writes of a subscription,
+// or a load balancer.
 type gate struct {
 	since time.Time
-	// until is what an answer named, and excuse until when the process may take it for
-	// closed: an answer that names no time leaves that to it.
+	// until is the Retry-After; excuse is until when the process may assume it closed, because an
+	// answer without a time leaves the choice to the process.
 	until, excuse time.Time
-	// begun counts the attempts since it has opened.
+	// begun counts the attempts since it opened.
 	begun int
 }
 
-// quotaCodes and lockCode are the stage's own idea of what closes a gate.
+// quotaCodes and lockCode restate what closes a gate.
 var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
 const (
 	lockCode = "RetryableErrorDueToAnotherOperation"
-	// unnamed is how long a gate stays closed if the 429 names no time.
+	// unnamed is how long a gate stays closed if the 429 has no Retry-After.
 	unnamed = 10 * time.Second
 )
 
-// quotas are the gates of a subscription, and how far apart attempts are when one has
-// opened: as a write comes back, or the reads of an attempt.
+// quotas are the gates of a subscription and the minimum distance of attempts after reopening: the
+// refill time of one write, or of one attempt's reads.
 var quotas = []struct {
 	name  string
 	apart time.Duration
@@ -41,8 +41,8 @@ var quotas = []struct {
 	{"reads of ", 200 * time.Millisecond},
 }
 
-// gatesOf names the gates that a call to a pool meets. An attempt begins with a read
-// and waits for all of them.
+// gatesOf returns the gates of a call to a pool. An attempt begins with a read and waits for all
+// gates.
 func (s *Stage) gatesOf(k *pool, kind string) []string {
 	sub := strings.ToLower(k.id.LoadBalancer.SubscriptionID)
 	gates := []string{"writes of " + sub, string(k.id.LoadBalancer.Key())}
@@ -52,8 +52,7 @@ func (s *Stage) gatesOf(k *pool, kind string) []string {
 	return gates
 }
 
-// askedFor is the stage's own reading of a Retry-After: scripts name seconds, and what else
-// stands there names nothing.
+// askedFor parses a Retry-After independently: scripts use seconds, and other values give no time.
 func askedFor(h http.Header, now time.Time) (until time.Time, named bool) {
 	n, err := strconv.ParseUint(h.Get("Retry-After"), 10, 32)
 	if err != nil {
@@ -62,8 +61,8 @@ func askedFor(h http.Header, now time.Time) (until time.Time, named bool) {
 	return now.Add(time.Duration(n) * time.Second), true //nolint:gosec // 32 bits of seconds are 136 years
 }
 
-// closes closes what a 429 says is closed; one that the process may overlook excuses it
-// alone. The caller holds s.mu.
+// closes closes the gate of a 429. A gate that the process may ignore only excuses it. The caller
+// holds s.mu.
 func (s *Stage) closes(k *pool, c call, codes []string, until time.Time, must bool) {
 	sub := strings.ToLower(k.id.LoadBalancer.SubscriptionID)
 	for _, code := range codes {
@@ -78,8 +77,7 @@ func (s *Stage) closes(k *pool, c call, codes []string, until time.Time, must bo
 	}
 }
 
-// close never opens a gate earlier than it would have. The zero time is one that nobody
-// has named.
+// close closes a gate, never shortening it. A zero time means that the answer has no Retry-After.
 func (s *Stage) close(name string, until time.Time, must bool) {
 	now := time.Now()
 	g := s.gates[name]
@@ -96,8 +94,8 @@ func (s *Stage) close(name string, until time.Time, must bool) {
 	}
 }
 
-// gatesOpen returns when all gates are open that an attempt waits for; zero if none was
-// closed. The caller holds s.mu.
+// gatesOpen returns when all gates of an attempt are open; zero if none was closed. The caller
+// holds s.mu.
 func (s *Stage) gatesOpen(k *pool) time.Time {
 	var open time.Time
 	for _, name := range s.gatesOf(k, http.MethodGet) {
@@ -108,12 +106,12 @@ func (s *Stage) gatesOpen(k *pool) time.Time {
 	return open
 }
 
-// leaveLasts is how long before an attempt the gates may have been asked if the lease is
-// waited for in between.
+// leaveLasts is the maximum time between the gate check and the attempt if the lease is acquired in
+// between.
 const leaveLasts = time.Second
 
-// passes says what is wrong with an attempt that begins: a gate is closed, or has just
-// opened and others went through. The caller holds s.mu.
+// passes returns the gate violations of a new attempt: a gate is closed, or just opened and let
+// others through. The caller holds s.mu.
 func (s *Stage) passes(k *pool, now time.Time) []string {
 	var wrong []string
 	patience := time.Duration(0)

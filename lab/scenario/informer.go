@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// object is what a process watches: a Service with its endpoints, or a Node.
+// object is a watched object: a Service with its endpoints, or a Node.
 type object struct{ kind, name string }
 
 func named(kind string, names []string) []object {
@@ -21,22 +21,21 @@ func named(kind string, names []string) []object {
 	return all
 }
 
-// lag is how the news of objects reach a process late. A real informer promises this
-// much: states of one object come in their order, some may be left out, and the newest
-// comes in the end.
+// lag delays the watch events of objects. Like a real informer it keeps the order per object, may
+// skip states, and delivers the latest state eventually.
 type lag struct {
-	// by is how much later each state comes; 0 is that none comes before the end.
+	// by is the delay of each state; 0 delivers none until the end.
 	by time.Duration
-	// muted: the snapshot is up to date, and only the event is late.
+	// muted: the cache is current and only the event is late.
 	muted bool
-	// missed are the objects with news that nobody has told.
+	// missed are objects with undelivered events.
 	missed []object
 }
 
-// everyNode is the lag of all nodes: they have one watch.
+// everyNode is the lag of all nodes, which share one watch.
 var everyNode = object{"Node", ""}
 
-// watchOf is what an object's news come by.
+// watchOf returns the watch of an object.
 func watchOf(o object) object {
 	if o.kind == everyNode.kind {
 		return everyNode
@@ -44,7 +43,7 @@ func watchOf(o object) object {
 	return o
 }
 
-// changed lets the process see objects that have changed, at once or later.
+// changed delivers changed objects to the process, now or after their lag.
 func (s *Stage) changed(objects ...object) {
 	p := s.alive()
 	if p == nil {
@@ -67,7 +66,7 @@ func (s *Stage) changed(objects ...object) {
 		case l.by > 0:
 			s.after(l.by, func() {
 				s.mu.Lock()
-				current := p.lags[watchOf(o)] == l // else a relist was faster
+				current := p.lags[watchOf(o)] == l // otherwise a relist was faster
 				if current && !l.muted {
 					p.show(o, truth)
 				}
@@ -80,13 +79,13 @@ func (s *Stage) changed(objects ...object) {
 	}
 }
 
-// show has the snapshot hold an object as it is in a view. The caller holds s.mu.
+// show updates an object in the process's cache. The caller holds s.mu.
 func (p *process) show(o object, as view) {
 	if o.kind == everyNode.kind {
 		set(p.seen.nodes, as.nodes, o.name)
 	} else {
 		set(p.seen.services, as.services, o.name)
-		if p.seen.services[o.name] == nil { // nobody needs what was to be tried again
+		if p.seen.services[o.name] == nil { // a retry has no object anymore
 			for _, b := range p.stage.cluster.of(o.name) {
 				p.stage.pools[b.pool.Key()].again = time.Time{}
 			}
@@ -102,7 +101,7 @@ func set[T any](to, from map[string]T, key string) {
 	}
 }
 
-// lagging reports whether some news have not arrived. The caller holds s.mu.
+// lagging reports whether events are undelivered. The caller holds s.mu.
 func (p *process) lagging() bool {
 	for _, l := range p.lags {
 		if len(l.missed) > 0 {
@@ -112,8 +111,7 @@ func (p *process) lagging() bool {
 	return false
 }
 
-// catchUp ends a lag: the snapshot is the newest, and what was missed is told, the
-// newest first.
+// catchUp ends a lag: it refreshes the cache and delivers the missed events, newest first.
 func (p *process) catchUp(watch object) {
 	s := p.stage
 	s.mu.Lock()
@@ -148,16 +146,16 @@ func (s *Stage) relist() {
 	}
 }
 
-// inTurn lets the lanes begin with what they were told before they are told more: a change
-// of admin states waits for nothing, and a lane that wakes holds its lock for a moment, so
-// which of two came first would be chance. It is for the goroutine that drives the stage.
+// inTurn waits until the workers have started on earlier events. Admin-state changes do not wait,
+// and a waking worker briefly holds its lock, so the order would be random otherwise. Only the
+// goroutine that drives the stage may call it.
 func (s *Stage) inTurn() { s.opts.Settle() }
 
-// asItComes is inTurn for all others.
+// asItComes is a no-op inTurn for other goroutines.
 func asItComes() {}
 
-// tell handles an event as the controller would: it queues an operation for each pool
-// that is not known to be level with the snapshot.
+// tell handles an event like the controller: it queues an operation for each pool that is not known
+// to be in sync with the cache.
 func (p *process) tell(o object, inTurn func()) {
 	s := p.stage
 	s.mu.Lock()
@@ -192,11 +190,11 @@ func (p *process) tell(o object, inTurn func()) {
 	}
 }
 
-// lastWords stands for whatever a Service was told that is gone: the next of its name
-// may be told of it, and need not.
+// lastWords represents the last event of a deleted Service. A new Service of the same name may get
+// an event, but need not.
 const lastWords = "something, before it went"
 
-// serve brings the pools of one Service level.
+// serve queues the pools of a Service.
 func (p *process) serve(name string) {
 	s := p.stage
 	s.mu.Lock()
@@ -207,11 +205,11 @@ func (p *process) serve(name string) {
 		s.mu.Lock()
 		for _, b := range bindings {
 			k := s.pools[b.pool.Key()]
-			k.parkedUntil = time.Time{} // what was parked is out of the queue
+			k.parkedUntil = time.Time{} // idle pools are not queued
 			switch {
 			case !b.deleting:
 				k.waits = time.Time{}
-			case !k.waits.IsZero(): // the removal is left
+			case !k.waits.IsZero(): // the removal remains
 				k.waits = time.Now()
 			}
 			if k.words[name] != "" {
@@ -227,14 +225,14 @@ func (p *process) serve(name string) {
 	}
 }
 
-// hindered reports whether something keeps the process from bringing a pool level that
-// no fault of the emulator's is. The caller holds s.mu.
+// hindered reports whether a condition other than an emulator fault keeps the pool out of sync. The
+// caller holds s.mu.
 func (s *Stage) hindered(k *pool) bool {
 	p := s.process
 	if p == nil || p.dead {
 		return true
 	}
-	for _, other := range s.pools { // it keeps the lane as long as Azure has asked for
+	for _, other := range s.pools { // the worker is blocked for as long as Azure requested
 		if other.inLane(k) && other.underWay() && other.excuse.After(time.Now()) {
 			return true
 		}
@@ -244,7 +242,7 @@ func (s *Stage) hindered(k *pool) bool {
 		p.lease != nil && (s.lease.hinders(p) || p.lease.overstays())
 }
 
-// after runs something at its time, unless the stage heals or closes before.
+// after calls run after d unless the stage heals or closes first.
 func (s *Stage) after(d time.Duration, run func()) {
 	s.mu.Lock()
 	closing := s.closing
@@ -256,7 +254,7 @@ func (s *Stage) after(d time.Duration, run func()) {
 	})
 }
 
-// waited waits, and reports whether the time has come; false if it was ended before.
+// waited waits for d. It returns false if one of the channels was closed first.
 func waited(d time.Duration, ended ...<-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -273,7 +271,7 @@ func waited(d time.Duration, ended ...<-chan struct{}) bool {
 	return false
 }
 
-// sendHome ends whatever waits for its time.
+// sendHome ends all pending delays.
 func (s *Stage) sendHome() {
 	s.mu.Lock()
 	select {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// Two hundred nodes join one by one, a second apart: where little is left of Azure's quota, the pool
-// of all nodes is written at the pace of the interval, not of the nodes.
+// 200 nodes join one per second: with little quota left, the pool of all nodes is written at the
+// pace of the interval.
 func TestTwoHundredNodesJoinAPool(t *testing.T) {
 	const nodes, seconds = 200, 200
 	do := func(s *Stage, text, input string) string {
@@ -45,7 +45,7 @@ func TestTwoHundredNodesJoinAPool(t *testing.T) {
 				writes++
 			}
 		}
-		// What is spent of the ten writes in five minutes to begin with, and one an interval of 30 s.
+		// The remainder of the initial ten writes in five minutes, and one per interval of 30 s.
 		if most := 10 + (seconds+60)/30 + 1; writes < 4 || writes > most {
 			t.Errorf("%d writes for %d nodes, want at most %d", writes, nodes, most)
 		}

@@ -12,42 +12,42 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// journal is what happened since the last step, for the trace and for the checks.
+// journal is what happened in the current step, for the trace and the checks.
 type journal struct {
 	lines   []line
 	calls   []call
 	reports []report
-	// lost are foreign addresses that a write took away.
+	// lost are foreign addresses removed by a write.
 	lost []string
-	// overlaps are load balancers with two writes under way.
+	// overlaps are load balancers with two writes in flight.
 	overlaps []string
-	// hasty are attempts that began before their time, late those that did not, and
-	// unfair those that were not next.
+	// hasty are attempts before their time, late are overdue attempts, unfair are attempts out of
+	// order.
 	hasty, late, unfair []string
-	// left are addresses of ours that a BackendPool has left behind.
+	// left are Weir's addresses left by a deleted BackendPool.
 	left []string
-	// selfish are offences against others who want the lease.
+	// selfish are violations of the lease's fairness.
 	selfish []string
-	// deposed are writes of processes that lead no more.
+	// deposed are writes of former leaders.
 	deposed []string
-	// posthumous are words of a process that was killed.
+	// posthumous are reports of killed processes.
 	posthumous []string
 	// sent counts requests.
 	sent int
-	// writes tells which pool an operation writes.
+	// writes maps operations to the pool they write.
 	writes map[string]lb.PoolKey
-	// wholes are those that write a whole load balancer.
+	// wholes maps operations that write a whole load balancer.
 	wholes map[string]lb.LoadBalancerID
 	logged safeBuffer
-	texts  []string // what people were told
+	texts  []string // published notifications
 
-	// These are counted until a verb asks.
+	// Counters until a verb reads them.
 	counts map[string]int
 	reads  []call
 	events []event
-	// lags are how long changes took until they were seen in force.
+	// lags are the times from change to effect.
 	lags []time.Duration
-	// success and failure are the observations of the updater's metric.
+	// success and failure are observations of the updater's metric.
 	success, failure int
 }
 
@@ -56,79 +56,76 @@ type line struct {
 	who, text string
 }
 
-// call is one request as it was sent, with what was known at that moment.
+// call is a request and the state when it was sent.
 type call struct {
 	id   string
 	at   time.Time
 	pool lb.PoolID
 	// kind is GET, PUT, poll or result (the GET after the last poll).
 	kind string
-	// again is true for a repetition by the SDK.
+	// again: a retry by the SDK.
 	again bool
-	// second is true for a read between the two writes of an attempt.
+	// second: a read between the two writes of an attempt.
 	second bool
-	// closed says what forbids the call; empty if nothing does.
+	// closed is why the call is forbidden, or "".
 	closed string
-	// alone says why the process is not alone with the load balancer, or must not be
-	// at work at all; empty if it is and may.
+	// alone is why the process does not have exclusive access or may not work, or "".
 	alone string
-	// off says why there is nothing to call Azure for; empty if there is.
+	// off is why there is no reason to call Azure, or "".
 	off string
-	// gone is true if the cluster had nothing to want for the pool.
+	// gone: the cluster had no desired state for the pool.
 	gone  bool
 	holds []netip.Addr
 	// joint is set for a call about a whole load balancer.
 	joint *joint
-	// down counts those that are Down.
+	// down counts the Down addresses.
 	down int
-	// created is true if Azure had no such pool.
+	// created: the pool did not exist in Azure.
 	created bool
 }
 
-// report is what the lane said of one attempt, with what the stage knew.
+// report is the updater's report of an attempt and the state of the stage.
 type report struct {
 	poolupdate.Report
-	// failed and row include this attempt; newest is true if no operation was
-	// queued since the attempt began.
+	// failed and row include this attempt. newest: no operation was queued since the attempt began.
 	failed, row int
 	newest      bool
-	// last is the last answer of the attempt.
+	// last is the last response of the attempt.
 	last answer
-	// passed is a change that was due when the lane began this attempt.
+	// passed is a change that was due when the worker began this attempt.
 	passed string
-	// bound is when the next one may begin at the latest.
+	// bound is the latest start of the next attempt.
 	bound time.Time
-	// surrender is what the change before was given up for.
+	// surrender is why the previous change was given up.
 	surrender string
-	// serviceGone: nobody wants anything there; held: its BackendPool is paused.
+	// serviceGone: no desired state. held: the BackendPool is paused.
 	serviceGone, held bool
-	// before is each Service's last word on the pool.
+	// before is the previous event of each Service for the pool.
 	before map[string]string
 }
 
-// looks reports whether no change is known to stand behind the attempt: one for drift, or the
-// first of a process.
+// looks reports whether the attempt has no known change: a drift read, or the first read of a
+// process.
 func (r report) looks() bool { return r.Drift || r.ChangedAt.IsZero() }
 
-// event is a word told to a Service.
+// event is an event on a Service.
 type event struct {
 	service, word string
 }
 
-// safeBuffer is a buffer for several writers.
+// safeBuffer is a concurrency-safe buffer.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (b *safeBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.Write(p)
 }
 
-// drain returns and forgets what was written.
+// drain returns and clears the content.
 func (b *safeBuffer) drain() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,14 +12,13 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// workload is a world and what happens in it; between the two the process dies.
+// workload is a world and its events, between which the process dies.
 type workload struct {
 	name, world string
 	story       []string
 }
 
-// twoPools is the world of most workloads: two pools of one load balancer, with foreign
-// addresses in both.
+// twoPools is the world of most workloads: two pools of one load balancer with foreign addresses.
 const twoPools = `cluster drift=10m
 nodes 4
 lb kubernetes
@@ -28,7 +27,7 @@ pool kubernetes/api foreign=(10.9.0.2)
 service web pools=(web) nodes=(n1, n2)
 service api pools=(api) nodes=(n3)`
 
-// workloads are what a cluster and its Azure do to a controller.
+// workloads returns all workloads.
 func workloads() []workload {
 	return []workload{
 		{"scale", twoPools, []string{
@@ -61,7 +60,7 @@ service api pools=(api, api-ipv6) nodes=(n3)`, []string{"clock 3s", "scale web a
 	}
 }
 
-// newStage returns a stage that ends with its bubble, however the test ends.
+// newStage returns a stage that is closed with its bubble, however the test ends.
 func newStage(t *testing.T) *Stage {
 	t.Helper()
 	return newStageOf(t, Options{Settle: synctest.Wait, MaxRetries: 3})
@@ -98,9 +97,8 @@ func setUp(t *testing.T, s *Stage, overlap behaviour.Answer) {
 	do(t, s, strings.Replace(twoPools, "drift=10m", "overlap="+string(overlap), 1))
 }
 
-// In each workload a process is killed before and after each call that it makes, and
-// before and after each write of the ledger, and started again at once or when the
-// story is over: the pools are level in the end, and foreign addresses are all there.
+// In each workload the process is killed before and after every call and ledger write, and
+// restarted at once or at the end: all pools get in sync, and foreign addresses survive.
 func TestKilledAtEveryCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -118,7 +116,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 					kill := fmt.Sprintf("kill at=any nth=%d%s", n, where)
 					killed += w.killed(t, overlap, kill, true)
 					points++
-					if i == 0 { // when the next process comes late, nothing overlaps
+					if i == 0 { // without overlap when the next process starts late
 						killed += w.killed(t, overlap, kill, false)
 						points++
 					}
@@ -137,8 +135,7 @@ func (w workload) in(overlap behaviour.Answer) string {
 	return strings.Replace(w.world, "cluster ", "cluster overlap="+string(overlap)+" ", 1)
 }
 
-// undisturbed plays a workload in which the process lives on, and returns how many calls
-// and writes of the ledger it makes.
+// undisturbed runs a workload without a kill and returns the number of calls and ledger writes.
 func (w workload) undisturbed(t *testing.T, overlap behaviour.Answer) (calls int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -159,7 +156,7 @@ func (w workload) undisturbed(t *testing.T, overlap behaviour.Answer) (calls int
 	return calls
 }
 
-// killed plays a workload in which the process dies, and returns how often it did.
+// killed runs a workload with a kill and returns how often the process died.
 func (w workload) killed(t *testing.T, overlap behaviour.Answer, kill string, atOnce bool) (killed int) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s/%s/%s/at once %t", w.name, overlap, kill, atOnce), func(t *testing.T) {
@@ -168,7 +165,7 @@ func (w workload) killed(t *testing.T, overlap behaviour.Answer, kill string, at
 			do(t, s, w.in(overlap), kill)
 			for _, text := range w.story {
 				if strings.HasPrefix(text, "stale") && s.alive() == nil {
-					continue // nobody is there to be late
+					continue // no process, no delay
 				}
 				do(t, s, text)
 				if s.alive() == nil && killed == 0 {

@@ -13,25 +13,25 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// resourceLease is the Lease as the API holds it, and what is wrong with it.
+// resourceLease is the Lease in the API and its injected faults.
 type resourceLease struct {
-	holder string // empty if nobody
+	holder string // empty if free
 	until  time.Time
-	since  time.Time // of the holder
-	// failing is how requests fail, until a time or for a number of them.
-	failing string // "lost" (nothing happened) or "applied"; empty is not at all
-	fails   int    // left; -1 is no limit
+	since  time.Time // since the holder has it
+	// failing is how requests fail, for a time or a count.
+	failing string // "lost" (not applied) or "applied"; empty: no failure
+	fails   int    // left; -1: unlimited
 	failsTo time.Time
-	// slow is how much longer requests take, until slowTo; zero is no limit.
+	// slow is additional latency until slowTo; zero slowTo: unlimited.
 	slow   time.Duration
 	slowTo time.Time
-	// wanted counts those who wait for it.
+	// wanted is the number of waiters.
 	wanted int
 }
 
 const somebodyElse = "somebody-else"
 
-// free ends what is wrong with the Lease.
+// free removes all faults of the Lease.
 func (l *resourceLease) free() {
 	l.failing, l.slow = "", 0
 	if l.holder == somebodyElse {
@@ -39,7 +39,7 @@ func (l *resourceLease) free() {
 	}
 }
 
-// heldBy reports who holds the Lease now; empty if nobody.
+// heldBy returns the current holder, or "".
 func (l *resourceLease) heldBy(now time.Time) string {
 	if l.until.After(now) {
 		return l.holder
@@ -47,13 +47,13 @@ func (l *resourceLease) heldBy(now time.Time) string {
 	return ""
 }
 
-// hinders reports whether the process cannot have the Lease.
+// hinders reports whether the process cannot acquire the Lease.
 func (l *resourceLease) hinders(p *process) bool {
 	holder := l.heldBy(time.Now())
 	return holder != "" && holder != p.name || l.failure(false) != "" || l.wanted > 0
 }
 
-// takes is how long a request takes.
+// takes returns the duration of a request.
 func (l *resourceLease) takes() time.Duration {
 	if !l.slowTo.IsZero() && !l.slowTo.After(time.Now()) {
 		return requestTakes
@@ -61,7 +61,7 @@ func (l *resourceLease) takes() time.Duration {
 	return requestTakes + l.slow
 }
 
-// failure returns how a request fails; empty if it does not.
+// failure returns how a request fails, or "".
 func (l *resourceLease) failure(count bool) string {
 	switch {
 	case l.failing == "" || l.fails == 0 || !l.failsTo.IsZero() && !l.failsTo.After(time.Now()):
@@ -72,25 +72,24 @@ func (l *resourceLease) failure(count bool) string {
 	return l.failing
 }
 
-// entrance is how the lanes of a process enter the Lease, and what the stage knows of
-// it. It implements poolupdate.Lease around the lease that ships, and the requests of
-// that one (lease.Holder).
+// entrance acquires the Lease for the workers of a process and tracks its use. It implements
+// poolupdate.Lease with the shipped implementation, and that one's requests (lease.Holder).
 type entrance struct {
 	process *process
 	shared  *lease.Shared
 	term    time.Duration
-	// These are guarded by the stage's mu.
-	in      int       // lanes that are in
-	entered time.Time // when the last one did
-	left    time.Time // when the last one left
-	end     time.Time // of the term, as far as the process can know; zero if it is not ours
-	have    bool      // the process knows that the lease is its own
-	turn    time.Time // since when, without a break
-	free    time.Time // when it was given back
-	long    bool      // the last turn was a whole one
-	stuck   bool      // giving it back has failed
+	// Guarded by the stage's mu.
+	in      int       // workers inside
+	entered time.Time // last entry
+	left    time.Time // last exit
+	end     time.Time // end of the term as the process knows it; zero: not held
+	have    bool      // the process knows it holds the lease
+	turn    time.Time // start of the uninterrupted turn
+	free    time.Time // release time
+	long    bool      // the last turn used its full length
+	stuck   bool      // the release failed
 	refused bool
-	// refusedAt is when a lane was last turned away.
+	// refusedAt is when a worker was last denied.
 	refusedAt time.Time
 }
 
@@ -102,15 +101,14 @@ func newEntrance(p *process, term time.Duration) *entrance {
 
 var errAPI = errors.New("the API does not answer")
 
-// turn and breath are the stage's own idea of the rule.
+// turn and breath restate the lease rule independently.
 const (
 	wholeTurn = time.Minute
 	minBreath = 4 * time.Second
-	// requestTakes is how far the API is away.
+	// requestTakes is the latency to the API.
 	requestTakes = 10 * time.Millisecond
 )
 
-// Enter implements poolupdate.Lease.
 func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
 	valid, done, err := e.shared.Enter(ctx)
 	e.process.awakeLast()
@@ -124,7 +122,7 @@ func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), 
 		}
 		return nil, nil, err
 	}
-	// A machine that still sleeps is one that the end of the play has woken.
+	// A machine that is still asleep was woken by the end of the script.
 	if held := time.Since(e.turn); held > wholeTurn && e.process.asleep == nil && e.process.woke.Before(e.turn) {
 		s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("a lane enters %s after the lease was taken", held))
 	}
@@ -139,18 +137,17 @@ func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), 
 	}, nil
 }
 
-// overstays reports whether an attempt lasts longer than the process may keep the lease
-// before others had it. The caller holds the stage's mu.
+// overstays reports whether an attempt exceeds the process's turn while others wait. The caller
+// holds the stage's mu.
 func (e *entrance) overstays() bool { return e.in > 0 && time.Since(e.turn) > wholeTurn }
 
-// Acquire implements lease.Holder.
 func (e *entrance) Acquire(ctx context.Context) error {
 	e.process.awakeLast()
 	s, asked := e.process.stage, time.Now()
 	if err := e.ask(ctx); err != nil {
 		return err
 	}
-	defer e.process.awakeLast() // the answer is there when the machine goes on
+	defer e.process.awakeLast() // the response is processed when the machine resumes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, now := &s.lease, time.Now()
@@ -164,7 +161,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 	if err := e.process.fence.MayWrite(); err != nil {
 		return err
 	}
-	// One that leads takes it over at once from a replica that led before.
+	// A new leader takes over at once from the previous leader.
 	if holder := l.heldBy(now); holder != "" && holder != e.process.name && !slices.Contains(s.former, holder) {
 		if failure != "" {
 			return errAPI
@@ -176,7 +173,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 		return &lease.HeldError{Lease: "lease", Holder: holder, Until: l.until}
 	}
 	e.refused = false
-	lapsed := l.heldBy(now) == "" // others could have it
+	lapsed := l.heldBy(now) == "" // another process could acquire it
 	l.holder, l.until, e.stuck = e.process.name, now.Add(e.term), failure != ""
 	if failure != "" {
 		return errAPI
@@ -193,7 +190,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// ask takes a request to the API.
+// ask sends a request to the API.
 func (e *entrance) ask(ctx context.Context) error {
 	s := e.process.stage
 	s.mu.Lock()
@@ -202,7 +199,6 @@ func (e *entrance) ask(ctx context.Context) error {
 	return travel(ctx, takes)
 }
 
-// Release implements lease.Holder.
 func (e *entrance) Release(ctx context.Context) error {
 	s := e.process.stage
 	e.process.awakeLast()
@@ -220,7 +216,7 @@ func (e *entrance) Release(ctx context.Context) error {
 	if err != nil {
 		failure = "lost"
 	}
-	kept := e.have && l.heldBy(now) == e.process.name // else others could have it, or have
+	kept := e.have && l.heldBy(now) == e.process.name // otherwise another process can acquire it, or has
 	if failure != "lost" && l.holder == e.process.name {
 		l.holder = ""
 	}
@@ -232,8 +228,8 @@ func (e *entrance) Release(ctx context.Context) error {
 	return nil
 }
 
-// alone says why a call must not be made because somebody else may be at work; empty
-// if it may. The caller holds s.mu.
+// alone returns why a call is forbidden because another process may be writing, or "". The caller
+// holds s.mu.
 func (p *process) alone(c call) string {
 	s := p.stage
 	if c.kind != http.MethodGet && c.kind != http.MethodPut {

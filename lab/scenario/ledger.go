@@ -22,21 +22,20 @@ var (
 	errHeld   = errors.New("the BackendPool is paused")
 )
 
-// recorded is what the process knows of the ledger. The caller holds s.mu.
+// recorded returns the process's copy of a ledger entry. The caller holds s.mu.
 func (p *process) recorded(ref poolschedule.Ref) poolwrite.Recorded {
-	delete(p.learnt, ref) // what is known holds it
+	delete(p.learnt, ref) // now included
 	known := p.ledger[ref]
 	return poolwrite.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
 }
 
-// Record implements poolattempt.Ledger.
 func (p *process) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	s := p.stage
 	p.awakeLast()
 	if err := p.fence.MayWrite(); err != nil {
 		return err
 	}
-	if s.opts.together() { // several are written side by side
+	if s.opts.together() { // several are written concurrently
 		time.Sleep(s.turn(ref))
 	}
 	s.mu.Lock()
@@ -58,7 +57,7 @@ func (p *process) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.I
 	return err
 }
 
-// owns has the process know what is its own in a pool. The caller holds s.mu.
+// owns updates the process's copy of an entry. The caller holds s.mu.
 func (p *process) owns(b *binding, next entry) {
 	if !p.ledger[b.ref].taken {
 		p.leaveToOthers(b)
@@ -67,8 +66,8 @@ func (p *process) owns(b *binding, next entry) {
 	p.stage.reclaim(b, next)
 }
 
-// reclaim takes from what is foreign the nodes that came back to a pool, or were left in it
-// by a BackendPool that was there before. The caller holds s.mu.
+// reclaim removes from the foreign addresses the nodes that returned to a pool, or that a previous
+// BackendPool left in it. The caller holds s.mu.
 func (s *Stage) reclaim(b *binding, next entry) {
 	k := s.pools[b.pool.Key()]
 	k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool {
@@ -76,8 +75,8 @@ func (s *Stage) reclaim(b *binding, next entry) {
 	})
 }
 
-// save writes the ledger, which is where a process can die and what can fail. What another
-// has recorded since stays, and is returned with the rest. The caller holds s.mu.
+// save writes a ledger entry; a process can die here and the write can fail. It merges concurrent
+// changes of another process and returns the result. The caller holds s.mu.
 func (p *process) save(b *binding, next entry, kind string) (entry, error) {
 	s := p.stage
 	dies := p.kill.hit(call{kind: kind, pool: b.pool})
@@ -102,19 +101,19 @@ func (p *process) save(b *binding, next entry, kind string) (entry, error) {
 	return next, p.notSaved(b, kind+" fails")
 }
 
-// stands has the ledger hold an entry, and the process know that it does. The caller holds s.mu.
+// stands stores an entry in the ledger and in the process. The caller holds s.mu.
 func (p *process) stands(b *binding, next entry) {
 	if !p.ledger[b.ref].taken {
 		p.leaveToOthers(b)
 	}
 	if !slices.Equal(b.entry.written, next.written) || !slices.Equal(b.entry.down, next.down) || b.entry.taken != next.taken {
-		b.version++ // what changes nothing is not sent
+		b.version++ // no change, no request
 	}
 	b.entry = next
 	p.versions[b.ref] = b.version
 }
 
-// notSaved notes that the ledger could not be written. The caller holds s.mu.
+// notSaved records a failed ledger write. The caller holds s.mu.
 func (p *process) notSaved(b *binding, how string) error {
 	s, k := p.stage, p.stage.pools[b.pool.Key()]
 	s.trace(b.pool.Name, "%s", how)
@@ -122,8 +121,8 @@ func (p *process) notSaved(b *binding, how string) error {
 	return errLedger
 }
 
-// leaveToOthers has what stands in a pool that is taken now be foreign, unless it is a
-// node's of a Service that is there: either may have gone before. The caller holds s.mu.
+// leaveToOthers marks the members of a newly adopted pool as foreign, except nodes of an existing
+// Service, since either may be deleted first. The caller holds s.mu.
 func (p *process) leaveToOthers(b *binding) {
 	k := p.stage.pools[b.pool.Key()]
 	held, _ := p.stage.holds(k)
@@ -134,7 +133,6 @@ func (p *process) leaveToOthers(b *binding) {
 	}
 }
 
-// Wait implements poolupdate.Reporter.
 func (p *process) Wait(w poolupdate.Waiting) {
 	s := p.stage
 	s.mu.Lock()
@@ -146,7 +144,7 @@ func (p *process) Wait(w poolupdate.Waiting) {
 	if w.Cause == poolupdate.CauseGate {
 		k.trouble = later(k.trouble, w.Until)
 	}
-	switch { // what waits is not attempted
+	switch { // a pool that waits is not attempted
 	case k.looked():
 		s.endLook(w.Pool.LoadBalancer, nil)
 	case k.underWay() && k.attempt.together:
@@ -160,8 +158,8 @@ func (p *process) Wait(w poolupdate.Waiting) {
 	s.trace(w.Pool.Name, "waits: %s%s", w.Cause, until)
 }
 
-// Report implements poolupdate.Reporter. What a dead process says is not heard, and
-// is remembered against it.
+// Report implements poolupdate.Reporter. A report of a dead process is dropped and recorded as a
+// violation.
 func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage
 	goneBefore := p.without(r.Ref)
@@ -169,17 +167,17 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slept && p.ctx.Err() != nil {
-		return // it never came to say it
+		return // it died before reporting
 	}
 	if p.former {
 		p.reportsAsFormer(r)
 		return
 	}
 	if !p.dead && p.fence.MayWrite() != nil {
-		return // neither the event nor the status leaves
+		return // neither event nor status is sent
 	}
 	if p.dead && r.Settled && p.knew[r.Pool.Key()] {
-		return // it died beside that: of the record or the report of another pool of the same write
+		return // it died writing the entry or report of another pool in the same batch
 	}
 	if p.dead {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
@@ -198,7 +196,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	}
 	if r.Settled {
 		next := entry{slices.Clone(r.Written), slices.Clone(r.Down), true}
-		next, _ = p.save(b, next, "report") // what fails is written with the next
+		next, _ = p.save(b, next, "report") // a failure is written with the next entry
 		p.owns(b, next)
 	}
 	if b.deleting && !p.dead {
@@ -206,7 +204,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	}
 }
 
-// without reports whether the Service of a BackendPool has gone, or goes.
+// without reports whether the Service of a BackendPool is deleted or being deleted.
 func (p *process) without(ref poolschedule.Ref) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -214,7 +212,7 @@ func (p *process) without(ref poolschedule.Ref) bool {
 	return b == nil || p.seen.gone(b) || b.deleting
 }
 
-// tell keeps the words and writes the line of the trace.
+// tell stores the events and writes the trace line.
 func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	text := string(r.Outcome)
 	if r.Drift {
@@ -222,7 +220,7 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	}
 	if r.Fault != nil {
 		text += " " + r.Fault.Code
-		for err := error(r.Fault); err != nil; err = errors.Unwrap(err) { // the SDK's error holds the request
+		for err := error(r.Fault); err != nil; err = errors.Unwrap(err) { // the SDK's error contains the request
 			s.journal.texts = append(s.journal.texts, fmt.Sprintf("%+v", err))
 		}
 	}
@@ -258,7 +256,7 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	s.trace(r.Pool.Name, "%s", text)
 }
 
-// spellAdmin is what a report says of admin states.
+// spellAdmin formats the admin states of a report.
 func spellAdmin(s *Stage, r poolupdate.Report) string {
 	text := ""
 	for _, change := range []struct {

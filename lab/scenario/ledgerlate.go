@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// ledgerWaits is how long a process waits for a write of the ledger, as weir-controller does.
+// ledgerWaits is the write timeout of weir-controller's status store.
 const ledgerWaits = 10 * time.Second
 
 var errAnother = errors.New("another process has recorded addresses meanwhile")
 
-// saveLate has a write of the ledger reach the API server so much later, whatever becomes of
-// who sent it. It is refused there if the entry was written meanwhile.
+// saveLate delivers a ledger write to the API server after a delay, even if its sender is dead. The
+// server rejects it if the entry changed.
 func (p *process) saveLate(b *binding, next entry, by time.Duration) error {
 	s, landed := p.stage, make(chan error, 1)
 	s.mu.Lock()
@@ -62,8 +62,8 @@ func (p *process) landsInLedger(b *binding, next entry, version int) error {
 	return nil
 }
 
-// united returns an entry with what another process has recorded since this one has looked,
-// and an error until an attempt has seen that. The caller holds s.mu.
+// united merges next with concurrent changes of another process. It returns an error until an
+// attempt has seen them. The caller holds s.mu.
 func (p *process) united(b *binding, next entry, kind string) (entry, error) {
 	if p.versions[b.ref] != b.version {
 		p.versions[b.ref] = b.version
@@ -78,7 +78,7 @@ func (p *process) united(b *binding, next entry, kind string) (entry, error) {
 	return next.with(other), errAnother
 }
 
-// with is the union of two entries.
+// with returns the union of two entries.
 func (e entry) with(other entry) entry {
 	return entry{union(e.written, other.written), union(e.down, other.down), e.taken || other.taken}
 }

@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// note keeps a report, and what it says of its pool. A machine that is suspended between the
-// decision and the word says it late: thereWhenAsked. The caller holds s.mu.
+// note records a report and the state of its pool. thereWhenAsked is for a machine that was
+// suspended between decision and report. The caller holds s.mu.
 func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 	s := p.stage
 	k, b := s.pools[r.Pool.Key()], s.cluster.byRef(r.Ref)
@@ -23,8 +23,8 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		s.answers(k)
 		postponed, adminFailed := r.Outcome == poolwrite.Postponed, !r.AdminRetryAt.IsZero()
 		k.backsOff = postponed || adminFailed
-		// Where admin states failed, the change that went along has not been attempted.
-		// A look, or admin states alone, begin no pace.
+		// If admin states failed, the change taken along was not attempted. Drift reads and admin
+		// states alone do not start a pace.
 		if seen.passed = k.attempt.passed; !postponed && !r.ChangedAt.IsZero() && (!r.Admin || !adminFailed) {
 			s.paces(k, k.attempt.added, r.Admin || r.Outcome == poolwrite.Stale)
 		}
@@ -33,7 +33,7 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		}
 	}
 	patience := later(k.patience, k.excuse)
-	if r.Admin && !r.AdminRetryAt.IsZero() { // else it has dropped what it took along, too
+	if r.Admin && !r.AdminRetryAt.IsZero() { // otherwise it also dropped what it took along
 		seen.row, seen.failed = k.row, k.failed
 		k.keepsAt(r)
 		patience = later(patience, k.again)
@@ -41,7 +41,7 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		k.attempt, k.admin = nil, k.admin || !r.AdminRetryAt.IsZero()
 		seen.row, seen.failed = k.count(r, seen.newest)
 		k.stands(r, seen, s.opts.Interval)
-		if b != nil { // else the lanes forget the pool with its BackendPool
+		if b != nil { // otherwise the updater drops the pool with its BackendPool
 			k.goesOn(r)
 		}
 		k.isExcused(r)
@@ -54,10 +54,10 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 	s.journal.reports = append(s.journal.reports, seen)
 }
 
-// count keeps how often the pool's last change failed, and how often in a row; it returns
-// both as of this attempt. The caller holds the stage's mu.
+// count updates the failures and consecutive failures of the pool's last change and returns both,
+// including this attempt. The caller holds the stage's mu.
 func (k *pool) count(r poolupdate.Report, newest bool) (row, failed int) {
-	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
+	if r.Drift && k.surrender == "" { // a drift read counts like a change unless the last change was given up
 		k.failed = 0
 	}
 	if r.Outcome == poolwrite.Retriable {
@@ -80,11 +80,11 @@ func (k *pool) count(r poolupdate.Report, newest bool) (row, failed int) {
 	return row, failed
 }
 
-// putOff reports whether a look was: that is no change that waits.
+// putOff reports whether a drift read was postponed.
 func putOff(r poolupdate.Report) bool { return r.Drift && r.Outcome == poolwrite.Postponed }
 
-// stands keeps how the pool is after an attempt, and from when on it may be tried again. The
-// caller holds the stage's mu.
+// stands records the state of the pool after an attempt and its next allowed attempt. The caller
+// holds the stage's mu.
 func (k *pool) stands(r poolupdate.Report, seen report, interval time.Duration) {
 	k.level = r.Settled && !seen.serviceGone
 	k.givenUp = seen.newest && !r.Settled && (!r.Requeued || putOff(r) && k.givenUp)
@@ -100,7 +100,7 @@ func (k *pool) stands(r poolupdate.Report, seen report, interval time.Duration) 
 	}
 }
 
-// goesOn keeps what waits for the pool after an attempt. The caller holds the stage's mu.
+// goesOn records what is queued for the pool after an attempt. The caller holds the stage's mu.
 func (k *pool) goesOn(r poolupdate.Report) {
 	switch {
 	case putOff(r):
@@ -111,25 +111,24 @@ func (k *pool) goesOn(r poolupdate.Report) {
 	}
 }
 
-// standsBack reports whether what waits after an attempt is the first look of a process: it was
-// postponed, and is no change by that.
+// standsBack reports whether the queued work is a process's postponed first read, which is not a
+// change.
 func standsBack(r poolupdate.Report) bool {
 	return r.Outcome == poolwrite.Postponed && r.ChangedAt.IsZero() && r.RetriesUsed == 0
 }
 
-// isExcused keeps until when the pool need not be level. The caller holds the stage's mu.
+// isExcused extends the time by which the pool must be in sync. The caller holds the stage's mu.
 func (k *pool) isExcused(r poolupdate.Report) {
 	if r.Settled {
 		return
 	}
 	k.trouble = later(k.trouble, later(later(r.RetryAt, r.AdminRetryAt), time.Now()))
-	if r.Fault != nil { // nobody looks before the time that Azure named
+	if r.Fault != nil { // no read before Azure's Retry-After
 		k.trouble = later(k.trouble, r.Fault.RetryAt)
 	}
 }
 
-// surrenderTo says what a change is given up for with a report that no other attempt
-// follows; empty if it is not.
+// surrenderTo returns why a change was given up, or "" if another attempt follows.
 func surrenderTo(r poolupdate.Report) string {
 	if r.Fault == nil || r.Outcome != poolwrite.Retriable && r.Outcome != poolwrite.Terminal {
 		return ""

@@ -12,12 +12,12 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// leftovers are what Weir has put into a pool, or set Down there, and was told to leave: its
-// BackendPool was deleted while it was paused.
+// leftovers are addresses added or set Down by Weir and then left in the pool, because its
+// BackendPool was deleted while paused.
 type leftovers struct{ put, down map[netip.Addr]bool }
 
-// traces returns the addresses that Weir put into a pool, and those that it set Down, as the
-// emulator has it on record: Weir's own record is what is to be checked.
+// traces returns the addresses added and those set Down by Weir, according to the emulator's log:
+// Weir's own record is under test.
 func (s *Stage) traces(k *pool) (put, down map[netip.Addr]bool) {
 	put, down = map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for _, e := range s.emu.Entries(k.id.String()) {
@@ -26,7 +26,7 @@ func (s *Stage) traces(k *pool) (put, down map[netip.Addr]bool) {
 	return put, down
 }
 
-// sign has Azure see a request of a process of Weir: each has a token of its own there.
+// sign marks a request with the token of its process.
 func (s *Stage) sign(req *http.Request, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,18 +34,17 @@ func (s *Stage) sign(req *http.Request, name string) {
 	req.Header.Set("Authorization", "Bearer "+name)
 }
 
-// nobody is who sends what arrives when its process has given it up.
+// nobody prefixes the sender of requests that arrive after their process gave them up.
 const nobody = "weir-before-"
 
-// others returns what stands in a pool and was put there by somebody else, or was left to
-// others. The caller holds s.mu.
+// others returns a pool's addresses that are foreign or were left behind. The caller holds s.mu.
 func (s *Stage) others(k *pool) []lb.Address {
 	l := s.look(k)
 	return slices.DeleteFunc(slices.Clone(l.held), func(a lb.Address) bool { return l.byWeir[a.IP] && !k.left.put[a.IP] })
 }
 
-// reclaimed drops what was left and is not there any more, or is wanted and on record again:
-// from then on it is Weir's. The caller holds s.mu.
+// reclaimed drops leftovers that are missing, or desired and recorded again and so managed by Weir.
+// The caller holds s.mu.
 func (s *Stage) reclaimed(k *pool) {
 	if len(k.left.put)+len(k.left.down) == 0 {
 		return
@@ -59,7 +58,7 @@ func (s *Stage) reclaimed(k *pool) {
 	maps.DeleteFunc(k.left.down, func(ip netip.Addr, _ bool) bool { return !l.downByWeir[ip] })
 }
 
-// leave notes that what Weir has in a pool stays there, and is nobody's. The caller holds s.mu.
+// leave marks Weir's addresses in a pool as left behind. The caller holds s.mu.
 func (s *Stage) leave(k *pool) {
 	l := s.look(k)
 	k.left = leftovers{maps.Clone(l.byWeir), maps.Clone(l.downByWeir)}

@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// What a process puts into a pool over its own client is Weir's by Azure's record, and so
-// is what its successor puts there: else all that stands in a pool would be taken for others'.
+// Addresses added by a process or its successor are Weir's in Azure's log; otherwise all members
+// would count as foreign.
 func TestWhoPutWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// What Azure takes of a subscription's writes, by the stage's own idea of it.
+// Azure's write quota per subscription, restated independently.
 const (
 	quotaOf   = 1000
 	quotaTime = 5 * time.Minute
 )
 
-// paced is what the stage keeps of a pool's pace.
+// paced tracks the pace of a pool.
 type paced struct {
-	begun time.Time // when the last attempt for a change did
-	added int       // the operations that have been attempted
-	spent int       // what the process had written when its attempt began
+	begun time.Time // start of the last attempt for a change
+	added int       // operations attempted
+	spent int       // writes of the process when its attempt began
 }
 
-// spends counts a write that leaves. The caller holds s.mu.
+// spends counts a sent write. The caller holds s.mu.
 func (p *process) spends(c call) {
 	if c.kind != http.MethodPut && c.kind != http.MethodDelete {
 		return
@@ -32,8 +32,8 @@ func (p *process) spends(c call) {
 	p.spent[sub] = append(p.spent[sub], time.Now())
 }
 
-// spentOn returns how many writes of a pool's subscription left in the last five minutes, as far
-// as the process can know: one that has died counts for nobody. The caller holds s.mu.
+// spentOn returns how many writes the process sent to a pool's subscription in the last five
+// minutes. Writes of dead processes do not count. The caller holds s.mu.
 func (s *Stage) spentOn(k *pool) int {
 	sub, now := strings.ToLower(k.id.LoadBalancer.SubscriptionID), time.Now()
 	s.process.spent[sub] = slices.DeleteFunc(s.process.spent[sub], func(at time.Time) bool { return now.Sub(at) >= quotaTime })
@@ -42,10 +42,10 @@ func (s *Stage) spentOn(k *pool) int {
 
 func (s *Stage) share() int { return quotaOf * s.opts.SharePercent / 100 }
 
-// paces says what is wrong if an attempt for a change began within an interval of the one before
-// though the share was spent. Each lane may have a write under way that was not sent when that was
-// decided, and who goes with others may be earlier by as long as a change waits for company. A look,
-// what was tried again, and admin states have no pace, and where the pool is gone nothing is spent. The caller holds s.mu.
+// paces records a violation if an attempt for a change began within an interval of the previous one
+// although the quota share was used up. Tolerances: each worker may have one unsent write, and
+// batched pools may be early by the wait for company. Reads, retries, admin states and missing
+// pools have no pace. The caller holds s.mu.
 func (s *Stage) paces(k *pool, added int, exempt bool) {
 	p := &k.paced
 	fresh := added > p.added
@@ -61,14 +61,14 @@ func (s *Stage) paces(k *pool, added int, exempt bool) {
 	}
 }
 
-// plenty reports whether so little is spent that no pool has to wait for long: half of the share
-// is left beyond what all pools may need. The caller holds s.mu.
+// plenty reports whether no pool must wait long: half of the share exceeds what all pools may need.
+// The caller holds s.mu.
 func (s *Stage) plenty(k *pool) bool {
 	needed := len(s.pools) * int(quotaTime/s.opts.Interval)
 	return s.spentOn(k)+needed <= s.share()/2
 }
 
-// pacedUntil is when the pace of a pool lets it be attempted, at the latest. The caller holds s.mu.
+// pacedUntil returns the latest time at which the pace allows an attempt. The caller holds s.mu.
 func (s *Stage) pacedUntil(k *pool) time.Time {
 	switch {
 	case k.ended.IsZero():

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The page that people read lists the language and the checks as they are.
+// The documentation lists all verbs and checks.
 func TestPage(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/reference/scenarios.md")
 	if err != nil {

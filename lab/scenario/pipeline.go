@@ -10,10 +10,11 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// An attempt of several pools by writes that overlap is one of each: a read, and a write that Azure
-// accepts. One read of their load balancer, after the end of the last, is the answer to all of them.
-
+// A pipelined update of several pools consists of one read and one accepted write per pool. A final
+// read of the load balancer, after the last operation, gives the result of all.
+//
 // Begin implements poolupdate.Pipeline.
+
 func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
 	p.phase(pool.ID, "put")
@@ -52,8 +53,8 @@ func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, er
 	return begun, nil
 }
 
-// starts notes that a write of a load balancer begins. Only those that are pipelined begin while the
-// ends of others are awaited. The caller holds s.mu.
+// starts records the start of a load balancer write. Only pipelined writes may start while others
+// are in progress. The caller holds s.mu.
 func (p *process) starts(id lb.LoadBalancerID, by string, pipelined bool) {
 	s := p.stage
 	if p.writing[id.Key()]++; p.writing[id.Key()] > 1 || !pipelined && p.following[id.Key()] > 0 {
@@ -61,16 +62,16 @@ func (p *process) starts(id lb.LoadBalancerID, by string, pipelined bool) {
 	}
 }
 
-// together has the attempt of a pool be one of several, which is nobody's if that comes to nothing. The
-// caller holds the stage's mu.
+// together marks a pool's attempt as part of a batch, void if the batch fails. The caller holds the
+// stage's mu.
 func (k *pool) together() {
 	if a := k.attempt; a != nil {
 		a.together, a.first = true, a.took
 	}
 }
 
-// follows has the read of a load balancer be the answer to all pools whose writes were accepted before
-// it and that are not settled, and reports whether there are any. The caller holds s.mu.
+// follows applies a load balancer read to all pools whose accepted writes are unresolved, and
+// reports whether there are any. The caller holds s.mu.
 func (p *process) follows(id lb.LoadBalancerID, j *joint) bool {
 	begun := slices.DeleteFunc(p.begun[id.Key()], func(k *pool) bool { return !k.underWay() || !k.attempt.together })
 	if p.begun[id.Key()] = begun; len(begun) == 0 {

@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// hundred changes 100 pools of one load balancer at once, and returns how many writes that takes, and
-// how long until all are told.
+// hundred changes 100 pools of one load balancer at once and returns the number of writes and the
+// time until all are reported.
 func hundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
 	synctest.Test(t.(*testing.T), func(t *testing.T) {
 		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Quiet, Behaviour: behaviour.Assumed(), Pipelined: pipelined})
@@ -52,7 +52,7 @@ func hundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
 	return writes, took
 }
 
-// calm reports whether every pool holds what it has to, and nothing waits.
+// calm reports whether all pools are in sync and nothing is queued.
 func (s *Stage) calm() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *Stage) calm() bool {
 	return s.resting(s.process)
 }
 
-// A hundred pools of one load balancer that change at once take a tenth of the time, at most, where
-// writes may overlap, and no more writes.
+// 100 pools of one load balancer take at most a tenth of the time with pipelined writes, and no
+// more writes.
 func TestAHundredPoolsInATenthOfTheTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")

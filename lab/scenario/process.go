@@ -22,8 +22,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// process is one life of Weir: its lanes, its client, and all that it remembers. It
-// implements the interfaces by which the lanes know the outside.
+// process is one run of Weir: its workers, client and in-memory state. It implements the interfaces
+// that the updater depends on.
 type process struct {
 	stage  *Stage
 	name   string
@@ -33,71 +33,68 @@ type process struct {
 	lanes  *poolupdate.Lanes
 	client *azure.Client
 	writes *pace.Budgets
-	// dead is set when the process is killed, guarded by the stage's mu: what it
-	// does from then on has no effect.
+	// dead is set when the process is killed; later actions have no effect. Guarded by the stage's
+	// mu.
 	dead bool
-	// knew are the pools of writes of several whose last answer the process had when it died: it
-	// may come to settle them on the way to its end, as a real one does not.
+	// knew are the pools of batched updates whose last response the process had when it died.
+	// Unlike a real process, it may still resolve them.
 	knew map[lb.PoolKey]bool
-	// stopping is set when the process has to end in good order, as when it is not the
-	// leader any more.
+	// stopping: a graceful shutdown is requested, for example after losing leadership.
 	stopping bool
-	// former is set when another leads: what it does from then on is no attempt that the
-	// stage follows, and must not be a write.
+	// former: another process leads. Attempts are no longer tracked, and writes are violations.
 	former bool
-	// fence is asked before each write; nil without an election. epoch is what it leads in.
+	// fence is checked before each write; nil without an election. epoch is its leadership epoch.
 	fence *lead.Fence
 	epoch lead.Epoch
-	// seen is what the process has seen of the cluster, and lags how it lags behind.
+	// seen is the process's cache of the cluster; lags are its delays.
 	seen view
 	lags map[object]*lag
-	// acted are the nodes as the process has acted on them.
+	// acted are the nodes that the process has handled.
 	acted map[string]membership.Node
-	// ledger is what it knows of the ledger: a write of the ledger may fail. notBefore is
-	// what it has found in the statuses.
+	// ledger is the process's copy, since writes may fail. notBefore is the Retry-After read from
+	// the statuses.
 	ledger    map[poolschedule.Ref]entry
 	notBefore map[poolschedule.Ref]time.Time
-	// versions are those of the entries that it has read or written last, and learnt is what
-	// another has recorded since, and no attempt has seen.
+	// versions are the entry versions last read or written. learnt are concurrent changes of
+	// another process that no attempt has seen.
 	versions map[poolschedule.Ref]int
 	learnt   map[poolschedule.Ref]entry
-	lease    *entrance // nil if there is none
-	// kill is where the process dies; nil if nowhere.
+	lease    *entrance // nil if disabled
+	// kill is where the process dies, or nil.
 	kill *killPoint
-	// writing counts the writes under way by load balancer.
+	// writing counts the writes in flight by load balancer.
 	writing map[lb.LoadBalancerKey]int
-	// following counts the ends of writes that are awaited.
+	// following counts the awaited operations.
 	following map[lb.LoadBalancerKey]int
-	// begun are the pools whose writes Azure has accepted and that no read has followed yet.
+	// begun are the pools with accepted writes and no later read.
 	begun map[lb.LoadBalancerKey][]*pool
-	// waiting counts the requests that Azure has, by load balancer: it takes no time to
-	// answer one unless it is slow.
+	// waiting counts requests in Azure by load balancer; a response takes no time unless Azure is
+	// slow.
 	waiting map[lb.LoadBalancerKey]int
-	// freed is when another part of the process gave a lane back.
+	// freed is when another component released a worker's lock.
 	freed map[lb.LoadBalancerKey]time.Time
-	// asleep is closed when the machine goes on; nil while it works. woke is when it did.
+	// asleep is closed when the machine resumes; nil while it runs. woke is the time of resumption.
 	asleep chan struct{}
 	woke   time.Time
-	// spent are the writes of each subscription in the last minutes.
+	// spent are the recent writes of each subscription.
 	spent map[string][]time.Time
-	// recheck is when the removal of what a BackendPool leaves behind is looked at again.
+	// recheck is when the removal of leftover members is retried.
 	recheck map[poolschedule.Ref]time.Time
 }
 
-// canary is a token that must be seen on the wire alone.
+// canary is a token that must appear on the wire only.
 const canary = "canary-d2VpcmNhbmFyeQ"
 
 type canaryCredential struct{}
 
-// GetToken implements azcore.TokenCredential.
 func (canaryCredential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: canary, ExpiresOn: time.Now().Add(1000 * time.Hour)}, nil
 }
 
-// pause is every back-off of the SDK, and the longest Retry-After that it waits for.
+// pause is every SDK backoff, and the longest Retry-After it waits for.
 const pause = time.Second
 
-// connect gives the process a client that knows nothing yet.
+// connect creates a new client for the process.
 func (p *process) connect() error {
 	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
 	if err != nil {
@@ -110,7 +107,7 @@ func (p *process) connect() error {
 	return err
 }
 
-// launch starts a process with an empty memory. The cluster is listed at once.
+// launch starts a process with empty memory and lists the cluster.
 func (s *Stage) launch() error {
 	s.mu.Lock()
 	p := &process{
@@ -152,8 +149,8 @@ func (s *Stage) launch() error {
 	return nil
 }
 
-// die ends the process from within: nothing that it does from now on counts, and the
-// answers that are on their way to it are lost. The caller holds s.mu.
+// die ends the process: later actions have no effect, and pending responses are lost. The caller
+// holds s.mu.
 func (p *process) die(how string) {
 	if p.dead {
 		return
@@ -169,8 +166,7 @@ func (p *process) die(how string) {
 	p.cancel()
 }
 
-// forgetAll drops what the process knows that is not there any more, or does not lead. The
-// caller holds s.mu.
+// forgetAll drops the state of a dead or former leader. The caller holds s.mu.
 func (s *Stage) forgetAll() {
 	s.gates, s.joints = map[string]*gate{}, map[lb.LoadBalancerKey]*joint{}
 	for _, k := range s.pools {
@@ -181,7 +177,7 @@ func (s *Stage) forgetAll() {
 	}
 }
 
-// stop kills the process, if one runs, and waits for its end.
+// stop kills the running process, if any, and waits for its end.
 func (s *Stage) stop(how string) {
 	s.mu.Lock()
 	p := s.process
@@ -195,7 +191,7 @@ func (s *Stage) stop(how string) {
 	}
 }
 
-// stepDown has the process end in good order, and waits for it.
+// stepDown shuts the process down gracefully and waits for it.
 func (s *Stage) stepDown() {
 	s.mu.Lock()
 	p := s.process
@@ -205,7 +201,7 @@ func (s *Stage) stepDown() {
 	s.stop("")
 }
 
-// resign has the process begin to end in good order. The caller holds s.mu.
+// resign starts a graceful shutdown. The caller holds s.mu.
 func (p *process) resign(how string) {
 	p.stopping = true
 	who := ""
@@ -216,7 +212,7 @@ func (p *process) resign(how string) {
 	p.cancel()
 }
 
-// alive returns the process that runs, or nil.
+// alive returns the running process, or nil.
 func (s *Stage) alive() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,18 +222,15 @@ func (s *Stage) alive() *process {
 	return s.process
 }
 
-// Get implements poolupdate.Azure.
 func (p *process) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	p.phase(id, "get")
 	return p.client.Get(ctx, id)
 }
 
-// Machines implements poolupdate.Azure.
 func (p *process) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return p.client.Machines(ctx, pool)
 }
 
-// Put implements poolupdate.Azure.
 func (p *process) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
 	p.phase(pool.ID, "put")
@@ -254,7 +247,7 @@ func (p *process) wrote(id lb.LoadBalancerID) {
 	p.writing[id.Key()]--
 }
 
-// phase notes how far an attempt is.
+// phase records the phase of an attempt.
 func (p *process) phase(id lb.PoolID, phase string) {
 	s := p.stage
 	s.mu.Lock()
@@ -277,12 +270,12 @@ func (p *process) phase(id lb.PoolID, phase string) {
 	k.attempt.phase, k.attempt.sent = phase, 0
 }
 
-// betweenReads is how far apart the reads of one attempt may be.
+// betweenReads is the maximum time between the reads of one attempt.
 const betweenReads = 11 * time.Second
 
-// readsAgain reports whether a read belongs to the attempt that is under way: its first write met
-// 412, or a load balancer that is Failed, and until the second it may be read more than once. The
-// caller holds the stage's mu.
+// readsAgain reports whether a read belongs to the current attempt: its first write met 412 or a
+// Failed load balancer, and it may read more than once before the second. The caller holds the
+// stage's mu.
 func (k *pool) readsAgain() bool {
 	a := k.attempt
 	if a == nil || a.over {
@@ -294,8 +287,8 @@ func (k *pool) readsAgain() bool {
 	return again
 }
 
-// Enter implements poolupdate.Azure. Lanes that wake in the same instant are let in
-// by their distance, so that it is always the same one that comes first.
+// Enter implements poolupdate.Azure. Workers that wake at the same instant enter in the order of
+// their distance, for determinism.
 func (p *process) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
 	p.awake(lb.PoolID{LoadBalancer: id})
 	time.Sleep(p.stage.distance(id) / 1000)

@@ -15,24 +15,24 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// The leader's lease, as weir-controller has it.
+// The leader lease, as in weir-controller.
 const (
 	leaderFor     = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	renewEvery    = 2 * time.Second
-	// noticedWithin is how soon a process that goes on hears that it does not lead.
+	// noticedWithin is how soon a resumed process notices that it lost leadership.
 	noticedWithin = time.Second
 )
 
-// leadersLease is the lease that replicas lead by, as the API holds it.
+// leadersLease is the leader lease in the API.
 type leadersLease struct {
 	holder      *process
 	transitions int
 	renewed     time.Time
 }
 
-// elect has a process lead, and renew the leader's lease until it ends. Without a second
-// replica there is no election.
+// elect makes a process the leader and renews its lease until it ends. With one replica there is no
+// election.
 func (s *Stage) elect(p *process) {
 	if s.opts.Replicas < 2 {
 		return
@@ -58,7 +58,7 @@ func (s *Stage) elect(p *process) {
 	})
 }
 
-// renews renews the leader's lease, and reports whether the process still leads.
+// renews renews the leader lease and reports whether the process still leads.
 func (p *process) renews(asked time.Duration) bool {
 	s := p.stage
 	s.mu.Lock()
@@ -75,8 +75,8 @@ func (p *process) renews(asked time.Duration) bool {
 	return true
 }
 
-// standBy has the second replica lead once the lease of one that stands still has run out.
-// The caller holds s.mu.
+// standBy makes the second replica leader once the lease of a frozen leader expired. The caller
+// holds s.mu.
 func (s *Stage) standBy(p *process) {
 	if s.opts.Replicas < 2 || p.former {
 		return
@@ -97,7 +97,7 @@ func (s *Stage) standBy(p *process) {
 			s.mu.Unlock()
 			if ranOut {
 				if err := s.begin(); err != nil {
-					panic(err) // as the first did start
+					panic(err) // the first one started
 				}
 			}
 			if leads || ranOut {
@@ -107,7 +107,7 @@ func (s *Stage) standBy(p *process) {
 	})
 }
 
-// notice ends a process that has gone on and does not lead any more.
+// notice stops a resumed process that lost leadership.
 func (p *process) notice() {
 	if p.fence == nil {
 		return
@@ -117,7 +117,7 @@ func (p *process) notice() {
 	p.fence.Watch(ctx, func(error) { p.endsLead() })
 }
 
-// endsLead has a process end that has heard that it does not lead any more.
+// endsLead stops a process that noticed its loss of leadership.
 func (p *process) endsLead() {
 	s := p.stage
 	p.awakeLast()
@@ -134,14 +134,14 @@ func (p *process) endsLead() {
 	s.mu.Unlock()
 }
 
-// isFormer reports whether another leads since. The caller does not hold s.mu.
+// isFormer reports whether another process became leader. The caller does not hold s.mu.
 func (p *process) isFormer() bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	return p.former
 }
 
-// deposed notes a write of one that leads no more. One that ends sends nothing. The caller holds
+// deposed records a write of a former leader. A stopping process sends nothing. The caller holds
 // s.mu.
 func (p *process) deposed(what, where string) {
 	if p.former && p.ctx.Err() == nil {
@@ -157,8 +157,8 @@ func (s *Stage) leaderName() string {
 	return s.process.name
 }
 
-// mayLeave refuses a write of one whose lease has run out, as the connections of the real one do:
-// they ask for every byte (internal/azure/fencedtransport.go).
+// mayLeave rejects a write after the lease expired, as the real connections do for every byte
+// (internal/azure/fencedtransport.go).
 func (p *process) mayLeave(req *http.Request) error {
 	if p.fence == nil || req.Method == http.MethodGet {
 		return nil
@@ -166,8 +166,8 @@ func (p *process) mayLeave(req *http.Request) error {
 	return p.fence.MayWrite()
 }
 
-// callOfFormer says what a request of one is that leads no more: of its attempts the stage
-// keeps no account. The caller holds s.mu.
+// callOfFormer classifies a request of a former leader, whose attempts are not tracked. The caller
+// holds s.mu.
 func (p *process) callOfFormer(req *http.Request) call {
 	s := p.stage
 	s.journal.sent++
@@ -181,8 +181,7 @@ func (p *process) callOfFormer(req *http.Request) call {
 	return c
 }
 
-// reportsAsFormer writes the ledger as one that leads no more: it must not come to that.
-// The caller holds s.mu.
+// reportsAsFormer records a ledger write of a former leader as a violation. The caller holds s.mu.
 func (p *process) reportsAsFormer(r poolupdate.Report) {
 	if r.Settled && !p.dead && p.fence.MayWrite() == nil {
 		p.deposed("the ledger", r.Pool.Name)

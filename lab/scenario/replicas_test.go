@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// A leader that goes on after its lease writes at once, unless its fence counts the time for
-// which it stood still: that a renewal fails it hears too late.
+// A leader that resumes after its lease expired writes at once unless its fence counts the frozen
+// time; the failed renewal comes too late.
 func TestAFrozenLeaderWithoutAFence(t *testing.T) {
 	for scale, want := range map[string]string{
 		"scale web nodes=(n1)":         "weir-1 writes a pool of web",

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestScripts plays every script twice: the trace must be the one in the file, and
-// the same each time. With -rewrite the file gets the trace, if all checks hold.
+// TestScripts runs every script twice: the trace must match the file both times. With -rewrite the
+// file is updated if all checks hold.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		raw, err := os.ReadFile(path)
@@ -66,7 +66,7 @@ func parse(t *testing.T, script string) (steps []Step, positions []string) {
 	return steps, positions
 }
 
-// play makes the steps on a new stage in a world and returns the trace of each.
+// play runs the steps on a new stage in a world and returns their traces.
 func play(t *testing.T, world behaviour.Behaviour, steps []Step, positions []string) []string {
 	t.Helper()
 	var traces []string

@@ -22,61 +22,60 @@ import (
 
 // Options configure a Stage. Settle is required.
 type Options struct {
-	// Settle returns when everything else in the bubble waits for time to pass:
-	// synctest.Wait.
+	// Settle returns when all other goroutines in the bubble are blocked: synctest.Wait.
 	Settle func()
 	// Seed makes the emulator's etags and ids repeatable.
 	Seed uint64
-	// Interval and MaxRetries are the lanes'; the verb cluster can set them before
-	// the process is first started.
+	// Interval and MaxRetries configure the updater. The verb cluster can set them before the first
+	// process starts.
 	Interval   time.Duration
 	MaxRetries int
-	// SharePercent is how much of Azure's quota of writes the process spends; 0 is half.
+	// SharePercent is the share of Azure's write quota that the process uses; 0 is half.
 	SharePercent int
-	// DriftPeriod is how often the lanes look at a pool though nothing changed; 0 is never.
+	// DriftPeriod is the period of drift reads; 0 disables them.
 	DriftPeriod time.Duration
-	// AdminState has addresses of nodes that drain be Down.
+	// AdminState sets addresses of draining nodes Down.
 	AdminState bool
-	// Whole has load balancers written whole where several pools are due; Auto where Azure was
-	// seen to take that.
+	// Whole writes whole load balancers if several pools are due; Auto does so once Azure was
+	// observed to accept it.
 	Whole, Auto bool
-	// Pipelined has pools written without waiting for the end of each where several are due;
-	// FindsOut where Azure was seen to take that.
+	// Pipelined overlaps pool writes if several are due; FindsOut does so once Azure was observed
+	// to accept it.
 	Pipelined, FindsOut bool
-	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
+	// LeaseTerm is the term of the resource lease; 0 disables it.
 	LeaseTerm time.Duration
-	// Replicas is how many processes take turns in leading; fewer than two hold no election.
+	// Replicas is the number of processes; fewer than two hold no election.
 	Replicas int
-	// Role is what Azure lets Weir do; nil is everything.
+	// Role is Weir's Azure role; nil allows everything.
 	Role *armemu.Role
-	// Behaviour is what Azure does where that is not known; what it leaves open is as
-	// assumed. The verb cluster can answer otherwise.
+	// Behaviour selects undocumented Azure behavior; unset answers use the assumed one. The verb
+	// cluster can override it.
 	Behaviour behaviour.Behaviour
-	// Latency has Azure take as long as was recorded, drawn anew for each write; empty is a
-	// fifth of what is usual, always the same.
+	// Latency draws a recorded latency per write; empty uses a constant fifth of the usual latency.
 	Latency armemu.Latency
 }
 
-// Stage is a world in virtual time. Its methods are for one goroutine.
+// Stage is a cluster, its Azure and one or more processes in virtual time. It is not safe for
+// concurrent use.
 type Stage struct {
 	opts  Options
 	start time.Time
 	emu   *armemu.Emulator
 	log   *slog.Logger
 	rules faultRules
-	// underWay are writes that still have to land.
+	// underWay counts late writes still in flight.
 	underWay sync.WaitGroup
 
-	// mu guards all below: the lanes of several load balancers call at once. It is
-	// never held while time passes, nor during a call to the client.
+	// mu guards the fields below, which workers access concurrently. It is never held while time
+	// passes or during a client call.
 	mu       sync.Mutex
-	process  *process // that leads, or did last
-	former   []string // processes after which another led
+	process  *process // the leader, or the last one
+	former   []string // former leaders
 	leader   leadersLease
 	frozen   []chan struct{} // closed by thaw
 	lives    int
 	cluster  cluster
-	balances []lb.LoadBalancerID // in the order of their distance
+	balances []lb.LoadBalancerID // by distance
 	pools    map[lb.PoolKey]*pool
 	gates    map[string]*gate
 	late     *lateWrites
@@ -85,20 +84,20 @@ type Stage struct {
 	outage   *outage
 	lease    resourceLease
 	ledger   ledgerFaults
-	// looked is how pools were at the last look, writes how many writes Azure has got
-	// since, and written when the last of them came.
+	// looked caches pool state, writes counts Azure writes since then, and written is the time of
+	// the last one.
 	looked  map[*pool]look
 	writes  int
 	written time.Time
-	// weirs are the callers, as Azure has them on record, that are processes of Weir.
+	// weirs are the Azure callers that are Weir processes.
 	weirs  map[string]bool
-	locked map[lb.LoadBalancerKey]*process // whose lane somebody else holds
-	// closing is closed by heal and Close: whoever waits for its time goes home.
+	locked map[lb.LoadBalancerKey]*process // load balancers locked by another process
+	// closing is closed by heal and Close to end pending delays.
 	closing chan struct{}
 	journal journal
 }
 
-// New returns an empty stage, on which nothing runs yet.
+// New returns an empty stage without a running process.
 func New(opts Options) *Stage {
 	if opts.SharePercent == 0 {
 		opts.SharePercent = 50
@@ -121,15 +120,14 @@ func New(opts Options) *Stage {
 	return s
 }
 
-// callLog is how many calls the emulator remembers: more than there can be lanes.
+// callLog is the emulator's log size, more than the number of workers.
 const callLog = 32
 
-// latencyScale makes a pool write take 0.3 s, one of a load balancer 0.6 s, and polls come every 2 s.
+// latencyScale gives 0.3 s per pool write, 0.6 s per load balancer write, and polls every 2 s.
 const latencyScale = 0.2
 
-// Do makes one step, lets everything come to rest, and makes the checks. It returns
-// what happened, line by line. An error is a step that cannot be made, an expectation
-// that is not met, or a check that does not hold.
+// Do runs one step, waits until the bubble is idle, and runs the checks. It returns the trace. It
+// fails if the step is invalid, an expectation is not met, or a check fails.
 func (s *Stage) Do(step Step) (string, error) {
 	v, ok := verbs()[step.Verb]
 	if !ok {
@@ -146,7 +144,7 @@ func (s *Stage) Do(step Step) (string, error) {
 	return s.harvest(quiet) + said, err
 }
 
-// Close ends the process and waits for it. The stage is of no use afterwards.
+// Close stops the process and waits for it. The stage is unusable afterwards.
 func (s *Stage) Close() error {
 	s.stop("")
 	s.sendHome()
@@ -155,7 +153,7 @@ func (s *Stage) Close() error {
 	return s.check()
 }
 
-// clock spells a time as the script sees it.
+// clock formats a time relative to the start of the script.
 func (s *Stage) clock(t time.Time) string {
 	return fmt.Sprintf("%+.3fs", t.Sub(s.start).Seconds())
 }
@@ -166,12 +164,12 @@ func (s *Stage) sleep(d time.Duration) {
 	s.opts.Settle()
 }
 
-// trace adds a line. The caller holds s.mu.
+// trace appends a line. The caller holds s.mu.
 func (s *Stage) trace(who, format string, args ...any) {
 	s.journal.lines = append(s.journal.lines, line{time.Now(), who, fmt.Sprintf(format, args...)})
 }
 
-// harvest returns the lines since the last step.
+// harvest returns the lines of the current step.
 func (s *Stage) harvest(quiet bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +181,7 @@ func (s *Stage) harvest(quiet bool) string {
 		}
 		return fmt.Sprintf("(%d lines, the last at %s)\n", len(lines), s.clock(lines[len(lines)-1].at))
 	}
-	// Lanes that do something in the same instant do so in no particular order.
+	// The order of workers at the same instant is not deterministic.
 	lanes := s.lanesOf(lines)
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(lanes[a.who], lanes[b.who]))
@@ -195,8 +193,7 @@ func (s *Stage) harvest(quiet bool) string {
 	return out.String()
 }
 
-// lanesOf numbers the lanes of which lines tell, from 1; what is no lane's has none. The
-// caller holds s.mu.
+// lanesOf numbers the workers in the lines from 1; other lines have none. The caller holds s.mu.
 func (s *Stage) lanesOf(lines []line) map[string]int {
 	of := map[string]int{}
 	for _, l := range lines {
@@ -211,115 +208,113 @@ func (s *Stage) lanesOf(lines []line) map[string]int {
 	return of
 }
 
-// pool is what the stage knows of a backend pool in Azure, and of what Weir did to it.
+// pool is the stage's record of an Azure backend pool and of Weir's work on it.
 type pool struct {
 	id      lb.PoolID
 	foreign []lb.Address
-	// foreignDown are addresses that somebody else has set Down; false for one that may have
-	// been taken out and put back since.
+	// foreignDown are addresses set Down by another writer; false if the address may have been
+	// removed and added since.
 	foreignDown map[netip.Addr]bool
-	// left is what a BackendPool that was deleted while it was paused has left to others.
+	// left are the members that a BackendPool left behind because it was deleted while paused.
 	left leftovers
-	// deleted is true after the script took the pool out of Azure.
+	// deleted: the script deleted the pool in Azure.
 	deleted bool
-	// drifted is true after somebody else took or changed addresses of ours, at driftedAt.
+	// drifted: another writer removed or changed Weir's addresses at driftedAt.
 	drifted   bool
 	driftedAt time.Time
-	// emptied is true after a BackendPool has let the pool go, with nothing of ours in it.
+	// emptied: a BackendPool released the pool without Weir's members.
 	emptied bool
-	// claimed is true once there was a BackendPool for it.
+	// claimed: a BackendPool existed for it.
 	claimed bool
 
 	attempt *attempt
-	// added is how many operations were queued, failed how many attempts since the
-	// last of them failed in a way that is tried again, and row how many did in a row.
+	// added counts queued operations, failed the retriable failures since the last one was queued,
+	// and row the consecutive ones.
 	added, failed, row int
-	// givenUp is true when nothing will try again on its own, drift repair apart.
+	// givenUp: nothing retries except drift repair.
 	givenUp bool
-	// surrender is what the last change was given up for; empty if it was not.
+	// surrender is why the last change was given up, or "".
 	surrender string
 	level     bool
-	// parkedUntil is what the last report said.
+	// parkedUntil is the time in the last report.
 	parkedUntil time.Time
-	// patience is until when a refusal asked to leave the pool alone, and excuse until when
-	// the process may do so for any answer.
+	// patience is the Retry-After of a rejection; excuse is the time until which the process may
+	// wait for any reason.
 	patience, excuse time.Time
-	// last is the last answer that the attempt got.
+	// last is the last response of the attempt.
 	last answer
-	// admin is true while a change of its admin states waits.
+	// admin: an admin-state change is queued.
 	admin bool
-	// waits is since when a change is queued that no attempt has taken, and first the same
-	// of one that may have been dropped since: a lane takes a pool before it waits for its
-	// locks. Zero if there is none.
+	// waits is when the oldest change not yet attempted was queued. first also counts one that may
+	// have been dropped: a worker dequeues a pool before it waits for its locks. Zero if none.
 	waits, first time.Time
-	// putOff is since when a look for drift waits that was postponed; zero if none does.
+	// putOff is when a postponed drift read was queued; zero if none.
 	putOff time.Time
-	// looks is true if what waits is a look: no change is known to stand behind it, so it
-	// stands back behind changes.
+	// looks: the queued work is a read without a known change, which has lower priority than
+	// changes.
 	looks bool
-	// begun and ended are when the last attempt did, and again is when the next one is
-	// allowed to begin if that one is tried again; zero if it is not.
+	// begun and ended are the times of the last attempt, and again is the earliest retry; zero if
+	// none.
 	begun, ended, again time.Time
 	paced               paced
-	// backsOff: its last attempt was none, or failed for admin states. Either has a back-off.
+	// backsOff: the last attempt was postponed, or failed for admin states. Both back off.
 	backsOff bool
-	// trouble is until when faults excuse a pool that is not level.
+	// trouble is the time until which faults excuse an out-of-sync pool.
 	trouble time.Time
-	// unwanted is since when the pool holds what it should not.
+	// unwanted maps undesired addresses to when they were first seen.
 	unwanted map[string]time.Time
-	// offSince is since when the pool is not level with a membership that stays the
-	// same; zero if it is level.
+	// offSince is when the pool got out of sync with an unchanged membership; zero if in sync.
 	offSince time.Time
-	// changed is since when a change is not in force, as far as an attempt has seen.
+	// changed is when the oldest change not yet in effect happened, as far as attempts know.
 	changed time.Time
-	wanted  uint64            // the membership's fingerprint at the last look
-	words   map[string]string // last word by Service
+	wanted  uint64            // fingerprint of the last membership
+	words   map[string]string // last event by Service
 }
 
-// answer is how a request was answered.
+// answer is the response to a request.
 type answer struct {
-	kind   string // as of a call; empty if there was none
-	status int    // 0 for an answer that was lost
-	forged bool   // a fault answered, not Azure's state
+	kind   string // kind of the call; empty if none
+	status int    // 0: response lost
+	forged bool   // injected by a fault
 	at     time.Time
-	// parent is true of a write that was refused because its load balancer is Failed.
+	// parent: the write was rejected because its load balancer is Failed.
 	parent bool
 }
 
-// attempt is from the first read of a pool to the report.
+// attempt lasts from the first read of a pool to its report.
 type attempt struct {
-	added int    // operations queued until it began
+	added int    // operations queued before it began
 	phase string // "get" or "put"
-	sent  int    // requests of this phase so far
-	// overtaken: its first write met 412, or a load balancer that was written before the second.
+	sent  int    // requests in this phase
+	// overtaken: the first write met 412, or a load balancer was written before the second.
 	overtaken bool
-	// mends: it has read its load balancer, and is about to write that.
+	// mends: it has read its load balancer and is about to write it.
 	mends bool
-	gone  bool // the cluster had nothing to want when it was asked what is wanted
-	over  bool // its calls have been made
-	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
+	gone  bool // the pool had no desired state
+	over  bool // its calls are done
+	// orphan: its BackendPool was deleted, and the result is dropped.
 	orphan bool
-	// first is since when what it took has waited, which may come back without a report.
+	// first is when the work it took was queued; the work may be requeued without a report.
 	first time.Time
-	// took is first, of an attempt that may come to be one of several.
+	// took is first, for an attempt that may join a batch.
 	took time.Time
-	// admin: a change of admin states has waited for it.
+	// admin: an admin-state change was queued for it.
 	admin bool
-	// together: it is one by a write of all pools, and nobody's if that comes to nothing.
+	// together: part of a batched update, void if the batch fails.
 	together bool
-	// read: its load balancer has been, and no write has left.
+	// read: its load balancer was read, and no write was sent.
 	read bool
-	// known: the process has the answer to its write, though it may be busy with others.
+	// known: the process has the response to its write, but may still process others.
 	known bool
-	// passed is a change that was due when the lane took this pool.
+	// passed is a change that was due when the worker dequeued this pool.
 	passed string
 }
 
-// between reports whether an attempt may be between a read and a write, where the lane asks as well.
+// between reports whether an attempt may be between read and write, where the updater asks again.
 // The caller holds s.mu.
 func (k *pool) between() bool {
 	return k.attempt.mends || k.attempt.phase == "get" && (k.attempt.overtaken || k.last.status == http.StatusOK)
 }
 
-// underWay reports whether an attempt makes calls. The caller holds s.mu.
+// underWay reports whether an attempt is making calls. The caller holds s.mu.
 func (k *pool) underWay() bool { return k.attempt != nil && !k.attempt.over }

@@ -17,7 +17,7 @@ import (
 // networkID is the virtual network of all pools.
 const networkID = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/vnet"
 
-// poolNamed returns a pool by its name. The caller holds s.mu.
+// poolNamed returns a pool by name. The caller holds s.mu.
 func (s *Stage) poolNamed(name string) *pool {
 	for _, k := range s.pools {
 		if k.id.Name == name {
@@ -32,33 +32,32 @@ func (s *Stage) sorted() []*pool {
 	return slices.SortedFunc(maps.Values(s.pools), func(a, b *pool) int { return strings.Compare(a.id.Name, b.id.Name) })
 }
 
-// holds returns what a pool holds in Azure now, and whether it exists.
+// holds returns a pool's current addresses in Azure, and whether the pool exists.
 func (s *Stage) holds(k *pool) ([]lb.Address, bool) {
 	l := s.look(k)
 	return l.held, l.there
 }
 
-// outOfForce reports whether the last write of a pool has failed: what it shows is not
-// what the load balancer does.
+// outOfForce reports whether the last write of a pool failed, so its content is not in effect.
 func (s *Stage) outOfForce(k *pool) bool { return s.look(k).failed }
 
-// look is what was seen of a pool in Azure.
+// look is a snapshot of a pool in Azure.
 type look struct {
 	held []lb.Address
-	// byWeir are the addresses that Weir put there, downByWeir those that it set Down, as
-	// Azure has it on record.
+	// byWeir are addresses added by Weir and downByWeir those set Down by Weir, according to
+	// Azure's log.
 	byWeir, downByWeir map[netip.Addr]bool
 	there              bool
-	// failed: the last write has failed.
+	// failed: the last write failed.
 	failed bool
 	at     time.Time
-	writes int // that Azure had got
+	writes int // Azure writes at the time of the snapshot
 }
 
-// settles is when nothing comes of a write any more.
+// settles is how long a write can still change the state.
 const settles = 10 * time.Second
 
-// look looks at a pool, unless it is as it was at the last look: looking is dear.
+// look returns a snapshot of a pool, cached because reads are expensive.
 func (s *Stage) look(k *pool) look {
 	now := time.Now()
 	if l, ok := s.looked[k]; ok && l.writes == s.writes && (l.at.Equal(now) || l.at.Sub(s.written) > settles) {
@@ -72,14 +71,13 @@ func (s *Stage) look(k *pool) look {
 	return l
 }
 
-// touch notes that Azure gets a write. The caller holds s.mu.
+// touch invalidates the snapshots because of a write. The caller holds s.mu.
 func (s *Stage) touch() {
 	s.writes++
 	s.written = time.Now()
 }
 
-// wants returns what the cluster wants a pool to hold, foreign addresses apart. The
-// caller holds s.mu.
+// wants returns a pool's desired addresses without foreign ones. The caller holds s.mu.
 func (s *Stage) wants(k *pool) []lb.Address {
 	if b := s.cluster.bindings[k.id.Name]; b != nil {
 		return s.cluster.members(b)
@@ -87,8 +85,8 @@ func (s *Stage) wants(k *pool) []lb.Address {
 	return nil
 }
 
-// missingForeign names the foreign addresses that a pool has lost or that were
-// changed; empty if it has none or is not there. The caller holds s.mu.
+// missingForeign lists lost or changed foreign addresses, or "" if there are none or no pool
+// exists. The caller holds s.mu.
 func (s *Stage) missingForeign(k *pool) string {
 	held, ok := s.holds(k)
 	if !ok {
@@ -103,8 +101,8 @@ func (s *Stage) missingForeign(k *pool) string {
 	return strings.Join(missing, " ")
 }
 
-// unlevel says how a pool differs from what is wanted and what others put there; empty if
-// it does not. The caller holds s.mu.
+// unlevel describes how a pool differs from the desired and foreign addresses, or "". The caller
+// holds s.mu.
 func (s *Stage) unlevel(k *pool) string {
 	held, ok := s.holds(k)
 	if !ok {
@@ -129,8 +127,8 @@ func (s *Stage) unlevel(k *pool) string {
 	return fmt.Sprintf("it holds %v and has to hold %v", got, want)
 }
 
-// withoutOurs reports whether nothing of ours is wanted in a pool, nor on record: whatever became
-// of the write of a load balancer that carried it, nobody comes back for it. The caller holds s.mu.
+// withoutOurs reports whether a pool has neither desired nor recorded addresses. After a failed
+// load balancer write, nothing retries such a pool. The caller holds s.mu.
 func (s *Stage) withoutOurs(k *pool) bool {
 	b := s.cluster.bindings[k.id.Name]
 	if b == nil || s.process == nil || len(s.wants(k)) > 0 {
@@ -140,8 +138,7 @@ func (s *Stage) withoutOurs(k *pool) bool {
 	return len(on.written)+len(on.down) == 0
 }
 
-// wrongStates says which addresses of nodes have to be Down and are not, or the other way
-// round; empty if none. The caller holds s.mu.
+// wrongStates lists node addresses with a wrong admin state, or "". The caller holds s.mu.
 func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 	if !s.opts.AdminState {
 		return ""
@@ -167,8 +164,8 @@ func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 	return strings.Join(wrong, ", ")
 }
 
-// watch keeps since when a pool holds what it should not, and since when it is not
-// level. The caller holds s.mu.
+// watch records since when a pool holds undesired addresses or is out of sync. The caller holds
+// s.mu.
 func (s *Stage) watch(k *pool) {
 	s.reclaimed(k)
 	s.watchUnwanted(k)
@@ -209,7 +206,7 @@ func (s *Stage) watchUnwanted(k *pool) {
 	k.unwanted = now
 }
 
-// spell is a pool's content in a trace: the names of ours, then the foreign ones.
+// spell formats a pool's content for the trace: managed members by name, then foreign ones.
 func (s *Stage) spell(k *pool) string {
 	held, ok := s.holds(k)
 	if !ok {
@@ -238,7 +235,7 @@ func (s *Stage) spell(k *pool) string {
 	return text
 }
 
-// resting reports whether nothing is queued and no attempt is under way.
+// resting reports whether nothing is queued or in progress.
 func (s *Stage) resting(p *process) bool {
 	return p != nil && p.lanes.Backlog().Oldest.IsZero()
 }

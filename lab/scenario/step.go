@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Step is one line of a script: a verb, its arguments, and the lines below it.
+// Step is one line of a script, a verb and its arguments, with the lines below it.
 type Step struct {
 	Verb  string
 	Args  []Arg
@@ -24,7 +24,7 @@ type Arg struct {
 	Values []string
 }
 
-// String returns the step as a script spells it.
+// String returns the step in script syntax.
 func (s Step) String() string {
 	words := []string{s.Verb}
 	for _, a := range s.Args {
@@ -48,7 +48,7 @@ func (s Step) String() string {
 	return text
 }
 
-// ParseStep reads one line: the first word is the verb.
+// ParseStep parses one line: the first word is the verb.
 func ParseStep(line string) (Step, error) {
 	verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	step := Step{Verb: verb}
@@ -74,7 +74,7 @@ func ParseStep(line string) (Step, error) {
 	return step, nil
 }
 
-// splitList returns at least one value, so that an empty list is no word.
+// splitList returns at least one value, so that an empty list is not a word.
 func splitList(text string) []string {
 	values := strings.Split(text, ",")
 	for i := range values {
@@ -83,7 +83,7 @@ func splitList(text string) []string {
 	return values
 }
 
-// reader takes the arguments of a step, and complains of those that nobody took.
+// reader consumes the arguments of a step and reports unused ones.
 type reader struct {
 	step Step
 	left []Arg
@@ -92,7 +92,7 @@ type reader struct {
 
 func newReader(step Step) *reader { return &reader{step: step, left: slices.Clone(step.Args)} }
 
-// take removes an argument by its key.
+// take removes and returns an argument.
 func (r *reader) take(key string) (Arg, bool) {
 	i := slices.IndexFunc(r.left, func(a Arg) bool { return a.Key == key })
 	if i < 0 {
@@ -153,7 +153,7 @@ func (r *reader) duration(key string, fallback time.Duration) time.Duration {
 	return d
 }
 
-// words are the arguments without values that nobody took as a flag.
+// words returns the remaining arguments without values.
 func (r *reader) words() []string {
 	var words []string
 	r.left = slices.DeleteFunc(r.left, func(a Arg) bool {
@@ -166,7 +166,7 @@ func (r *reader) words() []string {
 	return words
 }
 
-// word is the one argument without a value.
+// word returns the single argument without a value.
 func (r *reader) word(what string) string {
 	words := r.words()
 	if len(words) != 1 {
@@ -180,7 +180,7 @@ func (r *reader) complain(format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf(format, args...))
 }
 
-// err is what is wrong with the arguments. A verb asks before it acts.
+// err returns the argument errors. A verb checks it before acting.
 func (r *reader) err() error {
 	for _, a := range r.left {
 		r.complain("%s takes no argument %q", r.step.Verb, a.Key)

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Twenty hours in which six pools of three load balancers change all the time, one
-// hour of them under throttling: the queue stays bounded, no address is lost, and
-// people hear at most a word a minute of each pool.
+// Six pools of three load balancers change constantly for 20 hours, one hour of it throttled: the
+// queue stays bounded, no address is lost, and each pool emits at most one event a minute.
 func TestTwentyHoursWithAStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")

@@ -21,13 +21,13 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// tampering breaks what a check watches, behind the back of everything.
+// tampering violates a check directly.
 type tampering struct {
 	check, how string
 	with       func(t *testing.T, s *Stage)
 }
 
-// tamperings are at least one for each check.
+// tamperings has at least one entry per check.
 func tamperings() []tampering {
 	return slices.Concat(ofPools, ofAttempts, ofLocks, ofWords, ofTime, ofBackendPools)
 }
@@ -83,7 +83,7 @@ var ofAttempts = []tampering{
 	}},
 	{"not before the time", "a parked pool is read", func(t *testing.T, s *Stage) {
 		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
-		if err := s.process.connect(); err != nil { // with a client that would not send it, either
+		if err := s.process.connect(); err != nil { // with a client that would not refuse it
 			t.Error(err)
 		}
 		if _, err := s.process.Get(t.Context(), s.pool("web").id); err == nil {
@@ -223,7 +223,7 @@ func (s *Stage) pool(name string) *pool {
 	return s.poolNamed(name)
 }
 
-// overwrite has a pool hold these addresses and nothing else.
+// overwrite replaces the addresses of a pool.
 func (s *Stage) overwrite(name string, ips ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +243,7 @@ func (s *Stage) overwrite(name string, ips ...string) {
 	}
 }
 
-// asWeir has a pool hold these addresses by a write of Weir's.
+// asWeir replaces the addresses of a pool as Weir.
 func (s *Stage) asWeir(name string, entries ...string) {
 	s.mu.Lock()
 	k := s.poolNamed(name)
@@ -269,7 +269,7 @@ func (s *Stage) asWeir(name string, entries ...string) {
 	_ = resp.Body.Close()
 }
 
-// forge has an attempt end that never was.
+// forge reports an attempt that did not happen.
 func (s *Stage) forge(r poolupdate.Report) {
 	b := s.cluster.bindings["web"]
 	r.Ref, r.Pool, r.Budget = b.ref, b.pool, s.opts.MaxRetries

@@ -8,15 +8,15 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// toldStatus is what a status says of what people have heard: it outlives the process.
+// toldStatus is the last notification in a status. It outlives the process.
 type toldStatus struct {
-	// word is the last one to the Service; empty if there was none.
+	// word is the last event on the Service, or "".
 	word string
-	// givenUpFor is what the last change was given up for; empty if it was not.
+	// givenUpFor is why the last change was given up, or "".
 	givenUpFor string
 }
 
-// after is what is told once a report was heard.
+// after returns the state after a report.
 func (t toldStatus) after(r poolupdate.Report) toldStatus {
 	for _, said := range saidOf(r) {
 		if len(said.to) > 0 {
@@ -27,24 +27,24 @@ func (t toldStatus) after(r poolupdate.Report) toldStatus {
 	return t
 }
 
-// recalled is what a process that begins knows of it.
+// recalled returns what a new process reads from the status.
 func (t toldStatus) recalled() poolschedule.Told {
 	return poolschedule.Told{Failure: t.word == "Retrying" || t.word == "Failed", GivenUpFor: t.givenUpFor}
 }
 
-// said is one word of an attempt, and whom it is for.
+// said is an event of an attempt and its recipient.
 type said struct {
 	word string
 	to   []poolschedule.ServiceName
 }
 
-// saidOf are the words of an attempt, the last one last.
+// saidOf returns the events of an attempt in order.
 func saidOf(r poolupdate.Report) []said {
 	return []said{{"Updated", r.Updated}, {"Retrying", r.Retrying}, {"Failed", r.Failed}}
 }
 
-// remembers gives a pool back what its status says, once a process has forgotten the rest.
-// The caller holds the stage's mu.
+// remembers restores a pool's state from its status after a restart. The caller holds the stage's
+// mu.
 func (k *pool) remembers(b *binding) {
 	k.patience, k.surrender = b.notBefore, b.told.givenUpFor
 	if b.told.word != "" && b.service != "" {

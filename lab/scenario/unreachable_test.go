@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The connection that a script has refused is refused as the kernel does it.
+// A scripted refused connection has the kernel's error.
 func TestNoConnectionIsWhatADialSays(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -50,7 +50,7 @@ func doSelect(s *Stage, a *reader) (string, error) {
 	})
 }
 
-// askFor changes BackendPools, and lets the process know.
+// askFor changes BackendPools and notifies the process.
 func (s *Stage) askFor(a *reader, change func(*binding) error) error {
 	pools := a.words()
 	if err := a.err(); err != nil {

@@ -42,8 +42,8 @@ func doCluster(s *Stage, a *reader) (string, error) {
 	return "world " + azure.String() + "\n", s.restart()
 }
 
-// azureOf is what Azure does in this cluster: as it did if it is there, else as assumed, but
-// for what the arguments answer.
+// azureOf returns Azure's behavior: that of the existing cluster, else the assumed one, overridden
+// by the arguments.
 func (s *Stage) azureOf(a *reader) behaviour.Behaviour {
 	azure := s.emu.Behaviour()
 	for i, q := range behaviour.Questions() {
@@ -56,7 +56,7 @@ func (s *Stage) azureOf(a *reader) behaviour.Behaviour {
 	return azure
 }
 
-// build adds what the lines say.
+// build creates the objects in the lines.
 func (s *Stage) build(lines string) error {
 	for text := range strings.Lines(lines) {
 		step, err := ParseStep(text)
@@ -121,7 +121,7 @@ func (s *Stage) buildBalancer(a *reader) error {
 	return nil
 }
 
-// balancer returns a load balancer by its name. The caller holds s.mu.
+// balancer returns a load balancer by name. The caller holds s.mu.
 func (s *Stage) balancer(name string) *lb.LoadBalancerID {
 	for _, id := range s.balances {
 		if id.Name == name {
@@ -148,7 +148,7 @@ func (s *Stage) buildPool(a *reader) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	held := slices.Clone(foreign)
-	for _, name := range nodes { // they stand there before Weir takes the pool
+	for _, name := range nodes { // members present before Weir adopts the pool
 		if n, ok := s.cluster.nodes[name]; ok {
 			held = append(held, lb.Address{Name: name, IP: n.IPs[0]})
 		} else {
@@ -168,7 +168,7 @@ func (s *Stage) buildPool(a *reader) error {
 		s.pools[k.id.Key()] = k
 	}
 	k.foreign, k.deleted = foreign, false
-	if k.emptied = false; s.cluster.bindings[name] != nil { // it is new and empty, and nobody was told
+	if k.emptied = false; s.cluster.bindings[name] != nil { // new and empty, without an event
 		k.drifts()
 	}
 	if err := s.write(k, held); err != nil || probe == 0 {

@@ -22,7 +22,7 @@ func doConflict(s *Stage, a *reader) (string, error) {
 	case http.StatusConflict:
 		action["status"] = answer
 		withCode(action, "AnotherOperationInProgress")
-	case http.StatusPreconditionFailed: // another writer is faster, just before each of ours
+	case http.StatusPreconditionFailed: // another writer wins right before each of our writes
 		action["bumpEtag"] = true
 	default:
 		a.complain("answer=%d: want 409 or 412", answer)
@@ -30,7 +30,7 @@ func doConflict(s *Stage, a *reader) (string, error) {
 	return "", s.arm(a, s.whereLocked(a, "PUT"), action)
 }
 
-// otherWriter writes a pool at once. What it adds is foreign.
+// otherWriter writes a pool at once. Addresses it adds are foreign.
 func (s *Stage) otherWriter(a *reader) error {
 	add, remove, name := a.text("add", ""), a.text("remove", ""), a.text("pool", "")
 	down, up := a.text("down", ""), a.text("up", "")
@@ -80,7 +80,7 @@ func (s *Stage) otherWriter(a *reader) error {
 	return s.write(k, held)
 }
 
-// foreignBecomes keeps how a foreign address is now. The caller holds the stage's mu.
+// foreignBecomes updates a foreign address. The caller holds the stage's mu.
 func (k *pool) foreignBecomes(e lb.Address) {
 	for i, f := range k.foreign {
 		if f.IP == e.IP {
@@ -89,7 +89,7 @@ func (k *pool) foreignBecomes(e lb.Address) {
 	}
 }
 
-// write has a pool hold these addresses, as another writer's write would.
+// write replaces the addresses of a pool as another writer would.
 func (s *Stage) write(k *pool, held []lb.Address) error {
 	list := []any{}
 	for _, e := range held {

@@ -30,8 +30,8 @@ func doDeletePool(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// deletePool takes a pool out of its load balancer at once. A DELETE would take its
-// time, in which a write that overlaps could undo it.
+// deletePool removes a pool from its load balancer at once. A DELETE takes time, in which an
+// overlapping write could undo it.
 func (s *Stage) deletePool(k *pool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func doDeleteBalancer(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// delete has somebody else delete a resource, and waits until it is gone.
+// delete deletes a resource as another client and waits until it is gone.
 func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodDelete, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", nil)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
 		}
 	}
 	s.mu.Unlock()
-	for range 100 { // a write that overlaps may undo it for a while
+	for range 100 { // an overlapping write may undo it temporarily
 		if _, there := s.emu.Get(id); !there {
 			return nil
 		}

@@ -19,7 +19,7 @@ func doDrain(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// evict moves the endpoints of a node, and returns the Services that had any there.
+// evict moves the endpoints off a node and returns the affected Services.
 func (s *Stage) evict(node, to string, serving bool) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

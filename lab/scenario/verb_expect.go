@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// expectation is one thing that a script can ask for. It is made if its key is there.
+// expectation is a condition that a script can check. It runs if its key is given.
 type expectation struct {
 	key  string
 	meet func(s *Stage, a *reader) error
@@ -59,8 +59,8 @@ func expectLevel(s *Stage, a *reader) error {
 	return s.level(named)
 }
 
-// level returns how the named pools, or all that are bound and in Azure, are not level.
-// The caller holds s.mu.
+// level returns how the named pools, or all bound pools in Azure, are out of sync. The caller holds
+// s.mu.
 func (s *Stage) level(named []string) error {
 	var errs []error
 	for _, k := range s.sorted() {
@@ -74,8 +74,8 @@ func (s *Stage) level(named []string) error {
 	return errors.Join(errs...)
 }
 
-// expectCalm is met if all pools are level, nothing waits, and ten intervals pass
-// without a write.
+// expectCalm requires that all pools are in sync, nothing is queued, and ten intervals pass without
+// a write.
 func (s *Stage) expectCalm() error {
 	s.mu.Lock()
 	err := s.level(nil)

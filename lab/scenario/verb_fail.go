@@ -13,17 +13,17 @@ func doFail(s *Stage, a *reader) (string, error) {
 			continue
 		}
 		switch arg.Values[0] {
-		case "operation": // the write is accepted, and fails
+		case "operation": // accepted, then the operation fails
 			a.left[i].Values = []string{"PUT"}
 			if action["code"] == nil {
 				action["code"] = "InternalServerError"
 			}
 			action = map[string]any{"operation": map[string]any{"fail": action}}
-			if kept { // what it wrote stays all the same
+			if kept { // the written content remains
 				action["applied"] = true
 			}
 			status = 0
-		case "poll": // the write is accepted, and asking for its end fails
+		case "poll": // accepted, then polling fails
 			a.left[i].Values = []string{"PUT"}
 			action["status"], action["times"] = status, a.number("polls", 1)
 			action = map[string]any{"polls": action}

@@ -27,7 +27,7 @@ func doFlows(s *Stage, a *reader) (string, error) {
 	return out.String(), nil
 }
 
-// spellFlows says who takes new flows, and what went wrong so far.
+// spellFlows formats the members that take new flows and the failures so far.
 func spellFlows(r armemu.RuleFlows) string {
 	var takers []string
 	for _, a := range r.Addresses {
@@ -49,10 +49,10 @@ func spellFlows(r armemu.RuleFlows) string {
 	return text + "\n"
 }
 
-// failedProbes is after how many probes in a row an address is out.
+// failedProbes is the number of consecutive failed probes that take an address out.
 const failedProbes = 2
 
-// balance gives a pool a load balancing rule of its name, with a health probe.
+// balance adds a load balancing rule with a health probe to a pool, named after it.
 func (s *Stage) balance(k *pool, interval time.Duration) error {
 	raw, _ := s.emu.Get(k.id.LoadBalancer.String())
 	var body map[string]any

@@ -49,7 +49,7 @@ func doThaw(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// standStill has a process do nothing until over returns. The caller holds s.mu.
+// standStill freezes a process until over returns. The caller holds s.mu.
 func (p *process) standStill(over func(), goesOn string) {
 	s := p.stage
 	p.asleep = make(chan struct{})

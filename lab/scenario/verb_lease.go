@@ -58,7 +58,7 @@ func doLease(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// giveLease has somebody else hold the lease. The caller holds s.mu.
+// giveLease gives the lease to another holder. The caller holds s.mu.
 func (s *Stage) giveLease(lasts time.Duration) {
 	l, now := &s.lease, time.Now()
 	if l.heldBy(now) != "" && l.holder != somebodyElse {
@@ -69,7 +69,7 @@ func (s *Stage) giveLease(lasts time.Duration) {
 	l.holder, l.until, l.since = somebodyElse, now.Add(lasts), now
 }
 
-// waitForLease takes the lease when it is free: another controller tries every 2 s.
+// waitForLease acquires the lease when it is free: another controller retries every 2 s.
 func (s *Stage) waitForLease(lasts time.Duration, closing <-chan struct{}) {
 	defer func() {
 		s.mu.Lock()

@@ -4,12 +4,12 @@ package scenario
 
 import "time"
 
-// ledgerFaults are how writes of the ledger fail.
+// ledgerFaults are injected failures of ledger writes.
 type ledgerFaults struct {
-	left    int // -1 is no limit
+	left    int // -1: unlimited
 	until   time.Time
 	applied bool
-	// slow has records arrive so much later instead.
+	// slow delays writes instead of failing them.
 	slow time.Duration
 }
 
@@ -17,8 +17,7 @@ func (l *ledgerFaults) acts() bool {
 	return l.left != 0 && (l.until.IsZero() || l.until.After(time.Now()))
 }
 
-// fails counts a write, and says whether its writer gets an error, and whether it was
-// made all the same.
+// fails counts a write and reports whether its writer gets an error, and whether it was applied.
 func (l *ledgerFaults) fails() (fails, applied bool) {
 	if l.slow > 0 || !l.acts() {
 		return false, false
@@ -29,7 +28,7 @@ func (l *ledgerFaults) fails() (fails, applied bool) {
 	return true, l.applied
 }
 
-// lag counts a record, and says how late it arrives.
+// lag counts a write and returns its delay.
 func (l *ledgerFaults) lag() time.Duration {
 	if l.slow == 0 || !l.acts() {
 		return 0

@@ -16,13 +16,12 @@ func doLoseAnswer(s *Stage, a *reader) (string, error) {
 	return "", s.arm(a, s.whereLocked(a, "PUT"), action)
 }
 
-// lateWrites are writes whose sender sees the connection break, and which reach Azure
-// later all the same.
+// lateWrites are writes whose sender gets a connection error, and which reach Azure later.
 type lateWrites struct {
-	pool  string // empty is any
+	pool  string // empty: any
 	left  int
 	after time.Duration
-	// status is what a proxy answers meanwhile; 0 is that the connection breaks.
+	// status is the proxy's response; 0: the connection breaks.
 	status int
 }
 
@@ -37,8 +36,7 @@ func (s *Stage) loseLate(a *reader) error {
 	return nil
 }
 
-// lateness returns how much later a call lands, and what its sender is answered; 0 for one
-// that is not late.
+// lateness returns the delay of a call and the status its sender gets; 0 if not late.
 func (s *Stage) lateness(c call) (late time.Duration, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,5 +57,5 @@ func (s *Stage) lateness(c call) (late time.Duration, status int) {
 	return l.after, l.status
 }
 
-// later runs something that Close waits for.
+// later runs a function that Close waits for.
 func (s *Stage) later(run func()) { s.underWay.Go(run) }

@@ -18,13 +18,13 @@ func doRestart(s *Stage, a *reader) (string, error) {
 	return "", s.restart()
 }
 
-// restart kills the process, if one runs, and starts the next.
+// restart kills the running process, if any, and starts the next.
 func (s *Stage) restart() error {
 	s.stop("for a restart")
 	return s.begin()
 }
 
-// begin starts a process, which lists the cluster and looks at all pools.
+// begin starts a process, which lists the cluster and reads all pools.
 func (s *Stage) begin() error {
 	if err := s.launch(); err != nil {
 		return err

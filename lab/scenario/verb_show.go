@@ -19,7 +19,7 @@ func doEvents(s *Stage, a *reader) (string, error) {
 	return strings.Join(told, "\n") + "\n", nil
 }
 
-// told returns and forgets the words since the last time, as service:word.
+// told returns and clears the events, as service:event.
 func (s *Stage) told() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func doCalls(s *Stage, a *reader) (string, error) {
 	return text, nil
 }
 
-// counted returns and forgets the numbers of calls since the last time.
+// counted returns and clears the call counters.
 func (s *Stage) counted() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,9 +33,9 @@ func doSuspend(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// awake returns when the machine works. Time goes on meanwhile: what waits for its time
-// goes on once it is asked where it is, and each lane a little later than the one before.
-// It reports whether the machine was suspended.
+// awake waits until the machine runs. Time passes during suspension; delayed work resumes at its
+// next checkpoint, each worker a little later than the previous one. It reports whether the machine
+// was suspended.
 func (p *process) awake(id lb.PoolID) (slept bool) {
 	s := p.stage
 	for ; ; slept = true {
@@ -56,12 +56,12 @@ func (p *process) awake(id lb.PoolID) (slept bool) {
 	}
 }
 
-// awakeLast is awake for what all lanes share.
+// awakeLast is awake for work shared by all workers.
 func (p *process) awakeLast() {
 	p.awake(lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "none is as far away"}})
 }
 
-// awakeFor is awake for a request that is about to leave.
+// awakeFor is awake for a request about to be sent.
 func (p *process) awakeFor(req *http.Request) {
 	s := p.stage
 	s.mu.Lock()

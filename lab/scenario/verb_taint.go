@@ -13,14 +13,13 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// leaves is why a node is to take no new flows, and evicted that it is announced to be.
+// leaves is the reason why a node takes no new flows; evicted marks an announced eviction.
 const (
 	leaves  = "out-of-service"
 	evicted = adminstate.ValueSpotEviction
 )
 
-// doTaint says that nodes leave, or that they do not. Without the feature nobody looks at
-// taints.
+// doTaint starts or ends the draining of nodes. Without AdminState, taints are ignored.
 func doTaint(s *Stage, a *reader) (string, error) {
 	why := leaves
 	if a.flag("announced") {
@@ -58,7 +57,7 @@ func (s *Stage) drains(name, why string) error {
 	return fmt.Errorf("there is no node %s", name)
 }
 
-// doReplace has a node be another one of its name, which nothing is known of.
+// doReplace replaces a node with a new one of the same name.
 func doReplace(s *Stage, a *reader) (string, error) {
 	same := a.flag("same")
 	name := a.word("node")
@@ -81,7 +80,7 @@ func doReplace(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// newAddresses are those of the next node.
+// newAddresses returns the addresses of the next node.
 func (c *cluster) newAddresses() []netip.Addr {
 	c.addresses++
 	n := c.addresses
@@ -91,8 +90,8 @@ func (c *cluster) newAddresses() []netip.Addr {
 	}
 }
 
-// forgetDown drops what somebody else has set Down and is not there any more: it goes with its
-// entry. Of one that nobody wants for a moment it may, or may not. The caller holds s.mu.
+// forgetDown drops foreign Down states of missing entries. The state of an address that is
+// temporarily not desired is uncertain. The caller holds s.mu.
 func (s *Stage) forgetDown(k *pool) {
 	if len(k.foreignDown) == 0 {
 		return
@@ -111,8 +110,8 @@ func (s *Stage) forgetDown(k *pool) {
 	}
 }
 
-// isForeignDown notes that somebody else has set an address Down. Of one that is on record as
-// set Down by us nobody can tell any more who did it. The caller holds s.mu.
+// isForeignDown records that another writer set an address Down. If Weir recorded it as Down too,
+// the origin is unknown. The caller holds s.mu.
 func (s *Stage) isForeignDown(k *pool, ip netip.Addr) {
 	if b := s.cluster.bindings[k.id.Name]; b != nil && slices.Contains(b.entry.down, ip) {
 		return

@@ -17,7 +17,7 @@ func doThrottle(s *Stage, a *reader) (string, error) {
 	return "", s.arm(a, match, action)
 }
 
-// withCode adds an error code, and that of a detail after a slash.
+// withCode adds an error code and, after a slash, a detail code.
 func withCode(action map[string]any, code string) {
 	code, detail, _ := strings.Cut(code, "/")
 	if code != "" {
@@ -28,7 +28,7 @@ func withCode(action map[string]any, code string) {
 	}
 }
 
-// arm takes the arguments that all faults have, and adds the fault.
+// arm parses the arguments common to all faults and adds the fault.
 func (s *Stage) arm(a *reader, match, action map[string]any) error {
 	if after := a.text("retry-after", ""); after != "" {
 		action["headers"] = map[string]any{"Retry-After": after}

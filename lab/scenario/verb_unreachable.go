@@ -14,15 +14,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// outage keeps requests from Azure.
+// outage blocks requests to Azure.
 type outage struct {
-	// silent has nothing answer; otherwise no connection can be made.
+	// silent: requests get no response; otherwise connections are refused.
 	silent bool
-	of     lb.LoadBalancerKey // empty is all
-	until  time.Time          // zero is until the script heals it
+	of     lb.LoadBalancerKey // empty: all
+	until  time.Time          // zero: until healed
 }
 
-// hinders reports whether no request about a pool gets through now. No outage is nil.
+// hinders reports whether requests about a pool are blocked now. A nil outage blocks none.
 func (o *outage) hinders(k *pool) bool {
 	return o != nil && (o.of == "" || o.of == k.id.LoadBalancer.Key()) && (o.until.IsZero() || o.until.After(time.Now()))
 }
@@ -52,9 +52,9 @@ func doUnreachable(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// keptAway returns why a request does not get through; nil if it does. In silence that
-// takes until its sender gives up, however soon the silence ends: the path has forgotten
-// the connection, as a firewall does.
+// keptAway returns why a request is blocked, or nil. A silent request blocks until its sender times
+// out, even if the outage ends first: the network path has dropped the connection, as a firewall
+// does.
 func (p *process) keptAway(req *http.Request, c call) error {
 	s := p.stage
 	s.mu.Lock()
@@ -64,7 +64,7 @@ func (p *process) keptAway(req *http.Request, c call) error {
 		return nil
 	}
 	s.mu.Unlock()
-	_ = travel(req.Context(), s.distance(c.pool.LoadBalancer)/1000) // lanes that got the lease in one instant come in their order
+	_ = travel(req.Context(), s.distance(c.pool.LoadBalancer)/1000) // workers that got the lease at the same instant proceed in order
 	s.mu.Lock()
 	last := answer{}
 	if !o.silent {
@@ -97,10 +97,10 @@ func (p *process) keptAway(req *http.Request, c call) error {
 	return context.Cause(req.Context())
 }
 
-// silence is for how long the stage has a lane wait for one answer.
+// silence is the maximum time a worker waits for one response.
 const silence = 75 * time.Second
 
-// noConnection is what a dial says of a port on which nobody listens.
+// noConnection is the dial error of a closed port.
 func noConnection() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Verb is a word of the language, for people.
+// Verb documents a verb of the script language.
 type Verb struct{ Name, Args, Does string }
 
-// verb is how a step is made: run reads the arguments, asks whether they are all
-// right, and acts. What it returns is added to the trace.
+// verb implements a step: run parses the arguments, checks them, and acts. Its result is added to
+// the trace.
 type verb struct {
 	args, does string
 	run        func(s *Stage, a *reader) (string, error)
 }
 
-// verbs are all verbs by name.
+// verbs returns all verbs by name.
 func verbs() map[string]verb {
 	return map[string]verb{
 		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [replicas=N] [share=N] [admin] [whole|auto] [QUESTION=ANSWER …], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] [probe=D] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
@@ -61,7 +61,7 @@ func verbs() map[string]verb {
 	}
 }
 
-// Verbs returns the language, in the order of its names.
+// Verbs returns the script language, sorted by name.
 func Verbs() []Verb {
 	var all []Verb
 	for name, v := range verbs() {

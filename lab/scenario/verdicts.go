@@ -11,17 +11,16 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// verdicts is the ConfigMap in which processes keep what Azure was seen to do with writes of whole
-// load balancers.
+// verdicts is the ConfigMap with Azure's observed behavior for whole load balancer writes.
 type verdicts struct {
 	mu    sync.Mutex
 	holds map[string]wholewrite.Record
 }
 
-// together reports whether processes may write several pools by one write.
+// together reports whether processes may write several pools at once.
 func (o Options) together() bool { return o.Whole || o.Auto }
 
-// writesWhole says when a process writes load balancers whole.
+// writesWhole configures batched updates.
 func (s *Stage) writesWhole(p *process, config *poolupdate.Config) {
 	switch config.Pipeline, config.Version = p, "v1"; {
 	case s.opts.FindsOut:
@@ -31,7 +30,7 @@ func (s *Stage) writesWhole(p *process, config *poolupdate.Config) {
 	default:
 		config.Pipeline = nil
 	}
-	if !s.opts.together() { // a load balancer that is Failed is written all the same
+	if !s.opts.together() { // a Failed load balancer is written regardless
 		config.Whole, config.WholeWrites = p, wholewrite.Never
 		return
 	}
@@ -41,20 +40,18 @@ func (s *Stage) writesWhole(p *process, config *poolupdate.Config) {
 	}
 }
 
-// shelf is the ConfigMap as a process sees it: one that is dead writes nothing.
+// shelf is the ConfigMap as a process sees it; writes of a dead process are dropped.
 type shelf struct {
 	*verdicts
 	process *process
 }
 
-// Read implements verdicts.Store.
 func (v shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.holds), nil
 }
 
-// Keep implements verdicts.Store.
 func (v shelf) Keep(ctx context.Context, subscription string, r wholewrite.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err

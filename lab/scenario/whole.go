@@ -14,19 +14,19 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// joint is an attempt of several pools by one write of their load balancer. Which they are
-// the process says by asking whether their operations are relevant.
+// joint is an attempt of several pools with one load balancer write. The pools are those whose
+// operations the process queried.
 type joint struct {
 	asked []*pool
 	pools []*pool
 	phase string
 	sent  int
-	// answered is true while the process has the answer to the last that it asked for, and
-	// settles the pools, or records what it is about to write.
+	// answered: the process has the last response and is resolving the pools or recording its next
+	// write.
 	answered bool
 }
 
-// jointOf returns what is known of such attempts on a load balancer. The caller holds s.mu.
+// jointOf returns the joint attempt on a load balancer. The caller holds s.mu.
 func (s *Stage) jointOf(id lb.LoadBalancerID) *joint {
 	j := s.joints[id.Key()]
 	if j == nil {
@@ -36,7 +36,6 @@ func (s *Stage) jointOf(id lb.LoadBalancerID) *joint {
 	return j
 }
 
-// GetLoadBalancer implements poolattempt.Balancers.
 func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	s := p.stage
 	if p.isFormer() {
@@ -68,7 +67,7 @@ func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb
 	return read, err
 }
 
-// answeredTogether returns the pools of writes of several whose process has the last answer. The
+// answeredTogether returns the pools of batched updates whose process has the last response. The
 // caller holds s.mu.
 func (s *Stage) answeredTogether() map[lb.PoolKey]bool {
 	known := map[lb.PoolKey]bool{}
@@ -90,8 +89,8 @@ func (s *Stage) answeredTogether() map[lb.PoolKey]bool {
 	return known
 }
 
-// mends returns the attempt of one pool that reads its load balancer because that is Failed: what
-// it meets there is no answer to any pool. Nil if there is none. The caller holds s.mu.
+// mends returns the single-pool attempt that repairs its Failed load balancer, or nil. Responses it
+// gets are not about a pool. The caller holds s.mu.
 func (s *Stage) mends(id lb.LoadBalancerID) *attempt {
 	for _, k := range s.lane(id) {
 		if k.underWay() && k.attempt.phase == "put" && k.last.parent {
@@ -101,7 +100,7 @@ func (s *Stage) mends(id lb.LoadBalancerID) *attempt {
 	return nil
 }
 
-// beginTogether begins an attempt of all pools that were asked for. The caller holds s.mu.
+// beginTogether begins an attempt for all queried pools. The caller holds s.mu.
 func (s *Stage) beginTogether(j *joint) {
 	j.pools, j.asked, j.phase, j.sent = j.asked, nil, "get", 0
 	now := time.Now()
@@ -115,7 +114,7 @@ func (s *Stage) beginTogether(j *joint) {
 			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 		}
 		first := k.first
-		if a := k.attempt; first.IsZero() && a != nil && a.together { // it is read once more
+		if a := k.attempt; first.IsZero() && a != nil && a.together { // read once more
 			first = a.first
 		}
 		k.attempt, k.last = &attempt{added: k.added, admin: k.admin, phase: "get", first: first, together: true}, answer{}
@@ -123,7 +122,6 @@ func (s *Stage) beginTogether(j *joint) {
 	}
 }
 
-// PutLoadBalancer implements poolattempt.Balancers.
 func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	s := p.stage
 	if p.isFormer() {
@@ -136,7 +134,7 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	if mending != nil {
 		mending.mends = false
 	}
-	j.pools = slices.DeleteFunc(j.pools, func(k *pool) bool { // one that was not found goes by itself
+	j.pools = slices.DeleteFunc(j.pools, func(k *pool) bool { // a missing pool is attempted separately
 		return !slices.ContainsFunc(b.Pools, func(held lb.Pool) bool { return held.ID.Key() == k.id.Key() })
 	})
 	for _, k := range s.about(call{joint: j}) {
@@ -149,7 +147,7 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	defer s.mu.Unlock()
 	p.writing[b.ID.Key()]--
 	j.answered = err == nil
-	if err != nil && mending != nil { // it is nobody's attempt, and may have failed for all pools
+	if err != nil && mending != nil { // no pool's attempt, but it may have failed for all of them
 		for _, k := range s.lane(b.ID) {
 			k.drifts()
 		}
@@ -157,8 +155,8 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	return shown, err
 }
 
-// wholeCall says what a request about a load balancer is for; ok is false for any other. The
-// caller holds s.mu.
+// wholeCall classifies a load balancer request; ok is false for other requests. The caller holds
+// s.mu.
 func (s *Stage) wholeCall(req *http.Request, c call) (_ call, ok bool) {
 	id, polls := lb.LoadBalancerID{}, false
 	if operation, is := operationIn(req.URL.Path); is {
@@ -194,7 +192,7 @@ func (s *Stage) wholeCall(req *http.Request, c call) (_ call, ok bool) {
 	return c, true
 }
 
-// who names what a call is about.
+// who names the target of a call.
 func (c call) who() string {
 	if c.joint != nil {
 		return c.pool.LoadBalancer.Name
@@ -202,8 +200,8 @@ func (c call) who() string {
 	return c.pool.Name
 }
 
-// about returns the pools that a call is about: of a joint attempt those that are not
-// settled. The caller holds s.mu.
+// about returns the pools of a call; for a joint attempt, the unresolved ones. The caller holds
+// s.mu.
 func (s *Stage) about(c call) []*pool {
 	if c.joint != nil {
 		return slices.DeleteFunc(slices.Clone(c.joint.pools), func(k *pool) bool { return k.attempt == nil })
@@ -214,8 +212,7 @@ func (s *Stage) about(c call) []*pool {
 	return nil
 }
 
-// turn is how much later the record of a BackendPool comes than those of the same instant,
-// so that they come in their order.
+// turn delays the record of a BackendPool so that records of the same instant are ordered.
 func (s *Stage) turn(ref poolschedule.Ref) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,12 +220,12 @@ func (s *Stage) turn(ref poolschedule.Ref) time.Duration {
 	return time.Duration(i+1) * time.Microsecond
 }
 
-// looked reports whether a pool was read with others. A look that did not tell enough of it ends
-// without a word, and an attempt follows. The caller holds the stage's mu.
+// looked reports whether a pool was read in a batch. If that read is insufficient, it ends without
+// a report and an attempt follows. The caller holds the stage's mu.
 func (k *pool) looked() bool { return k.attempt != nil && k.attempt.read }
 
-// endLook ends the attempts of pools that were read with others, when one of the lane begins: the look
-// did not tell enough of them. The caller holds s.mu.
+// endLook ends the batch reads of a worker's pools when one of them begins an attempt. The caller
+// holds s.mu.
 func (s *Stage) endLook(id lb.LoadBalancerID, but *pool) {
 	for _, k := range s.lane(id) {
 		if k != but && k.looked() {
@@ -237,7 +234,7 @@ func (s *Stage) endLook(id lb.LoadBalancerID, but *pool) {
 	}
 }
 
-// putBack ends an attempt that was none: what it took waits again, but for a look for drift. The caller holds s.mu.
+// putBack voids an attempt and requeues its work, except drift reads. The caller holds s.mu.
 func (s *Stage) putBack(k *pool) {
 	k.comesBack()
 	if first := k.attempt.first; !first.IsZero() {
@@ -248,7 +245,7 @@ func (s *Stage) putBack(k *pool) {
 	k.attempt, k.ended = nil, time.Now()
 }
 
-// asks notes that an operation is about to be attempted. The caller holds s.mu.
+// asks records that an operation is about to be attempted. The caller holds s.mu.
 func (s *Stage) asks(op poolschedule.Operation, k *pool) {
 	j := s.jointOf(op.Pool.LoadBalancer)
 	for _, other := range j.asked {
@@ -259,7 +256,7 @@ func (s *Stage) asks(op poolschedule.Operation, k *pool) {
 	j.asked = append(j.asked, k)
 }
 
-// answers notes that what was asked for was the end of an attempt. The caller holds s.mu.
+// answers records that the query was made at the end of an attempt. The caller holds s.mu.
 func (s *Stage) answers(k *pool) {
 	j := s.jointOf(k.id.LoadBalancer)
 	j.asked = slices.DeleteFunc(j.asked, func(other *pool) bool { return other == k })

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// fifty is a world of fifty pools on one load balancer, of which every third holds an address
-// of somebody else. Two nodes of three host endpoints.
+// fifty is a world of fifty pools on one load balancer; every third has a foreign address. Two of
+// three nodes host endpoints.
 func fifty(settings string) string {
 	world := "cluster admin drift=10m " + settings + "\nnodes 3\nlb kubernetes"
 	var services strings.Builder
@@ -24,7 +24,7 @@ func fifty(settings string) string {
 	return world + services.String()
 }
 
-// services names some of them.
+// services lists a range of them.
 func services(from, to int) string {
 	var names []string
 	for i := from; i < to; i++ {
@@ -33,23 +33,21 @@ func services(from, to int) string {
 	return strings.Join(names, " ")
 }
 
-// What is in the way of a write of a whole load balancer loses nothing, and in the end the
-// pools hold the same as if each had been written by itself, whatever Azure does with it. The checks of each step see to
-// the rest: what is foreign, budgets, the times that Azure names.
+// Obstacles to a batched update lose nothing: the final content equals that of separate updates, in
+// every Azure behavior. The checks cover foreign addresses, budgets and Retry-After.
 func TestWholeWritesLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
 	for _, story := range []struct {
 		name    string
-		ignores bool // Azure leaves pools as they are in a write of their load balancer
+		ignores bool // Azure leaves pools unchanged in a load balancer write
 		steps   []string
-		then    []string // steps to take after a minute, and what to expect then
-		// together and apart are how many writes are made from the story on, with the
-		// setting and without.
+		then    []string // steps after a minute, and their expectations
+		// together and apart are the expected writes with and without batched updates.
 		together, apart int
 	}{{
-		name: "a poisoned pool", // Azure refuses it in whatever it comes
+		name: "a poisoned pool", // Azure rejects it in any write
 		steps: []string{
 			"fail on=PUT whole=kubernetes status=400 code=Poison times=1", "fail on=PUT pool=p13 status=400 code=Poison for=150s", "taint n1",
 		},
@@ -60,7 +58,7 @@ func TestWholeWritesLoseNothing(t *testing.T) {
 		then:     []string{"expect parked=p13", "expect pool=p13 holds=(n1, n2)"},
 		together: 1 + 1, apart: 1 + 49,
 	}, {
-		name: "another writer between the read and the write", // the budget pays, as for 412 to single writes
+		name: "another writer between the read and the write", // costs a retry, like 412 for single writes
 		steps: []string{
 			"slow on=PUT whole=kubernetes by=5s times=1", "scale " + services(0, 50) + " nodes=(n2, n3)", "clock 500ms",
 			"conflict pool=p13 add=10.9.1.1", "conflict pool=p12 down=n2",
@@ -78,7 +76,7 @@ func TestWholeWritesLoseNothing(t *testing.T) {
 		then:     []string{"expect pool=p31 holds=(n1, n2)"},
 		together: 1 + 1, apart: 20 + 1,
 	}, {
-		name:     "a write that fails in the end", // what it left out of force is written again
+		name:     "a write that fails in the end", // what it left out of effect is written again
 		steps:    []string{"fail on=operation whole=kubernetes code=Other kept times=1", "scale " + services(0, 20) + " nodes=(n2, n3)"},
 		together: 1 + 20, apart: 20,
 	}} {
@@ -88,7 +86,7 @@ func TestWholeWritesLoseNothing(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newStage(t)
 					with, ignores := strings.CutSuffix(setting, " ignores")
-					with += " unchangedWriteEtag=renewed" // else another write is counted that meets 412
+					with += " unchangedWriteEtag=renewed" // otherwise another write that meets 412 is counted
 					if !story.ignores && !ignores {
 						with += " wholeWriteAddresses=taken wholeWriteAdminStates=taken"
 					}

@@ -20,31 +20,32 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// wire is the way of a process to Azure. It takes time, it is where a process dies in
-// the midst of a call, and it sees every request and answer.
+// wire is the transport of a process to Azure. It adds latency, applies kill points and observes
+// every request and response.
 type wire struct {
 	process *process
 	azure   *armemu.Transport
 }
 
-// killPoint is a request at which the process dies: before it leaves, or after Azure
-// has answered it and before the answer arrives.
+// killPoint is a request at which the process dies: before it is sent, or after Azure answered but
+// before the response arrives.
 type killPoint struct {
-	kind  string // GET, PUT, poll, result, record, report or settle; empty is any
-	pool  string // empty is any
+	kind  string // GET, PUT, poll, result, record, report or settle; empty: any
+	pool  string // empty: any
 	nth   int    // counts down
 	after bool
-	// leader: the process ends in good order.
+	// leader: the process shuts down gracefully.
 	leader bool
 }
 
-// settling is when an attempt has its answer and the lane asks who has to hear of it.
+// settling is the kill point after the response, when the updater determines the affected
+// operations.
 const settling = "settle"
 
 var errNoCanary = errors.New("the request does not carry the credential's token")
 
-// distance is how long a request to a load balancer travels, one way. No two are the
-// same, so no two lanes' requests arrive in the same instant.
+// distance returns the one-way latency to a load balancer. Latencies differ, so requests of two
+// workers never arrive at the same instant.
 func (s *Stage) distance(id lb.LoadBalancerID) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +53,6 @@ func (s *Stage) distance(id lb.LoadBalancerID) time.Duration {
 	return 25*time.Millisecond + time.Duration(i)*137_911*time.Nanosecond
 }
 
-// Do implements azure.Transport.
 func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	s := w.process.stage
 	if req.Header.Get("Authorization") != "Bearer "+canary {
@@ -85,7 +85,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
 	w.process.hand(c, 1)
-	// Of what was asked of a process that died the next one knows nothing.
+	// A new process has no knowledge of what a dead one requested.
 	s.sign(req, w.process.name)
 	resp, err := w.azure.Do(req)
 	w.process.hand(c, -1)
@@ -105,28 +105,28 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// hand notes that Azure has a request, or has answered it.
+// hand records that Azure received (more = 1) or answered (more = -1) a request.
 func (p *process) hand(c call, more int) {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	p.waiting[c.pool.LoadBalancer.Key()] += more
 	if k := p.stage.pools[c.pool.Key()]; k != nil && time.Since(c.at) > time.Second {
-		p.stage.excuse(k.inLane) // whatever came of it
+		p.stage.excuse(k.inLane) // whatever the result
 	}
 	if c.kind == http.MethodPut {
 		p.stage.touch()
 	}
 }
 
-// landsWithin is how long a late write waits for Azure.
+// landsWithin is the maximum delay of a late write.
 const landsWithin = time.Minute
 
-// land has a write reach Azure long after its sender has given it up.
+// land delivers a write to Azure after its sender gave it up.
 func (w *wire) land(c call, req *http.Request, d time.Duration) {
 	time.Sleep(d)
 	ctx, cancel := context.WithTimeout(context.Background(), landsWithin)
 	defer cancel()
-	w.process.stage.sign(req, nobody+c.id) // what one is refused binds no other
+	w.process.stage.sign(req, nobody+c.id) // an error it receives does not bind other processes
 	resp, err := w.azure.Do(req.WithContext(ctx))
 	w.process.hand(c, 0)
 	w.answered(c, resp)
@@ -136,14 +136,14 @@ func (w *wire) land(c call, req *http.Request, d time.Duration) {
 	}
 }
 
-// outlived notes that a write has landed whose process is dead. The ledger told the next
-// process of addresses that it might add; of those that it took away nobody knows.
+// outlived records that a write of a dead process landed. The ledger announced the addresses it may
+// add; nothing announces those it removes.
 func (p *process) outlived(c call) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.about(c) {
-		// Where the same written once more is no fence it may yet fail.
+		// If an identical write does not change the etag, this write may still fail.
 		unfenced := s.emu.Behaviour().UnchangedWriteEtag == behaviour.Kept
 		if unfenced || (p.dead || p.former) && len(k.unwanted) == 0 && s.unlevel(k) != "" {
 			k.drifts()
@@ -151,10 +151,10 @@ func (p *process) outlived(c call) {
 	}
 }
 
-// drifts notes that somebody else took or changed addresses of ours.
+// drifts records that another writer removed or changed Weir's addresses.
 func (k *pool) drifts() { k.drifted, k.driftedAt = true, time.Now() }
 
-// travel waits, or returns the error of a context that ends meanwhile.
+// travel waits for d, or returns the error of a context canceled earlier.
 func travel(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -162,10 +162,10 @@ func travel(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return ctx.Err() // also if both came in the same instant
+	return ctx.Err() // also if both happen at the same instant
 }
 
-// hit counts a kill point down, and reports whether this is where the process dies.
+// hit decrements a kill point and reports whether the process dies here.
 func (k *killPoint) hit(c call) bool {
 	if k == nil || k.nth <= 0 || k.kind != c.kind && (k.kind != "" || c.kind == settling) || k.pool != "" && k.pool != c.pool.Name {
 		return false
@@ -174,7 +174,7 @@ func (k *killPoint) hit(c call) bool {
 	return k.nth == 0
 }
 
-// strike ends the process where a kill point was hit. The caller holds s.mu.
+// strike kills the process at a kill point. The caller holds s.mu.
 func (p *process) strike(how string) {
 	if !p.kill.leader {
 		p.die(how)
@@ -189,8 +189,8 @@ func (p *process) strike(how string) {
 	})
 }
 
-// leave notes a request before it is sent. It returns what to do when Azure has
-// answered; nil if the process died with the request in hand.
+// leave records a request before it is sent. It returns a function to call with the response, or
+// nil if the process died.
 func (w *wire) leave(req *http.Request) (call, func()) {
 	p, s := w.process, w.process.stage
 	body := readBody(req)
@@ -225,14 +225,13 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 	return c, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if p.kill == armed { // or all faults have ended meanwhile
+		if p.kill == armed { // or all faults were cleared
 			p.strike(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
 		}
 	}
 }
 
-// poolOf returns what a request is about, polls included; a pool that nobody knows if it
-// is about none. The caller holds s.mu.
+// poolOf returns the pool of a request or poll, or an unknown pool. The caller holds s.mu.
 func (s *Stage) poolOf(req *http.Request) *pool {
 	key := lb.PoolKey(strings.ToLower(req.URL.Path))
 	if operation, ok := operationIn(req.URL.Path); ok {
@@ -244,11 +243,11 @@ func (s *Stage) poolOf(req *http.Request) *pool {
 	return &pool{}
 }
 
-// callOf says what a request is for. The caller holds s.mu.
+// callOf classifies a request. The caller holds s.mu.
 func (s *Stage) callOf(req *http.Request) call {
 	s.journal.sent++
 	c := call{id: strconv.Itoa(s.journal.sent), at: time.Now(), kind: req.Method}
-	req.Header.Set("X-Ms-Client-Request-Id", c.id) // two may be answered in the same instant
+	req.Header.Set("X-Ms-Client-Request-Id", c.id) // two may be answered at the same instant
 	if whole, ok := s.wholeCall(req, c); ok {
 		return whole
 	}
@@ -274,12 +273,12 @@ func (s *Stage) callOf(req *http.Request) call {
 	return c
 }
 
-// closedFor says why a call must not be made now; empty if it may.
+// closedFor returns why a call is not allowed now, or "".
 func (s *Stage) closedFor(k *pool, c call) string {
 	now := time.Now()
 	for _, name := range s.gatesOf(k, c.kind) {
 		if c.kind == http.MethodGet && (c.again || c.second) && strings.HasPrefix(name, "writes ") {
-			continue // an attempt does not begin while writes are closed; one that has begun may read on
+			continue // closed writes block new attempts; a running attempt may still read
 		}
 		if g := s.gates[name]; g != nil && g.until.After(now) {
 			return name + " are closed until " + s.clock(g.until)
@@ -291,7 +290,7 @@ func (s *Stage) closedFor(k *pool, c call) string {
 	return ""
 }
 
-// answered notes what Azure made of a request, from its own log.
+// answered records Azure's response from the emulator's log.
 func (w *wire) answered(c call, resp *http.Response) {
 	s := w.process.stage
 	s.mu.Lock()
@@ -312,11 +311,11 @@ func (w *wire) answered(c call, resp *http.Response) {
 		}
 		if entry.Fault != "" {
 			s.rules.fired(entry.Fault)
-			s.excuse((&pool{id: c.pool}).inLane) // those behind it had to wait
+			s.excuse((&pool{id: c.pool}).inLane) // operations queued behind it had to wait
 		}
 		s.trace(c.who(), "%s", spellCall(c, entry, resp))
 		for _, k := range s.about(c) {
-			if w.process.former { // what it had sent before
+			if w.process.former { // sent before it lost leadership
 				s.landed(k, c)
 			} else {
 				s.heard(k, c, entry)
@@ -330,7 +329,7 @@ func (w *wire) answered(c call, resp *http.Response) {
 	s.journal.calls = append(s.journal.calls, c)
 }
 
-// heard notes what Azure's answer says of a pool. The caller holds s.mu.
+// heard applies Azure's response to the state of a pool. The caller holds s.mu.
 func (s *Stage) heard(k *pool, c call, entry armemu.Call) {
 	k.last = answer{
 		kind: c.kind, status: entry.Status, forged: entry.Fault != "", at: time.Now(),
@@ -339,13 +338,13 @@ func (s *Stage) heard(k *pool, c call, entry armemu.Call) {
 	if entry.Dropped {
 		k.last.status = 0
 	}
-	if a := k.attempt; a != nil && a.orphan && c.kind == http.MethodPut && entry.Status < 300 { // it was sent before they were left to others
+	if a := k.attempt; a != nil && a.orphan && c.kind == http.MethodPut && entry.Status < 300 { // sent before its addresses became foreign
 		k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return s.cluster.has(f.IP) && !slices.Contains(c.holds, f.IP) })
 	}
 	s.landed(k, c)
 }
 
-// landed looks at a pool after an answer. The caller holds s.mu.
+// landed refreshes a pool after a response. The caller holds s.mu.
 func (s *Stage) landed(k *pool, c call) {
 	if missing := s.missingForeign(k); missing != "" {
 		s.journal.lost = append(s.journal.lost, fmt.Sprintf("%s has lost %s with %s", k.id.Name, missing, c.kind))
@@ -353,7 +352,7 @@ func (s *Stage) landed(k *pool, c call) {
 	s.watch(k)
 }
 
-// spellCall is the trace's line of a call.
+// spellCall formats the trace line of a call.
 func spellCall(c call, entry armemu.Call, resp *http.Response) string {
 	text := fmt.Sprintf("%-6s", c.kind)
 	if entry.Dropped {
@@ -381,7 +380,7 @@ func spellCall(c call, entry armemu.Call, resp *http.Response) string {
 	return text
 }
 
-// arrived learns from an answer that reached the process.
+// arrived applies a response that reached the process.
 func (w *wire) arrived(c call, resp *http.Response) {
 	if resp == nil || resp.StatusCode < http.StatusBadRequest {
 		return
@@ -396,7 +395,7 @@ func (w *wire) arrived(c call, resp *http.Response) {
 	}
 	about := s.about(c)
 	if lane := s.lane(c.pool.LoadBalancer); len(about) == 0 && len(lane) > 0 && resp.StatusCode == http.StatusTooManyRequests {
-		s.closes(lane[0], c, codes, until, false) // somebody mends the load balancer: no answer to a pool, but a gate
+		s.closes(lane[0], c, codes, until, false) // a load balancer repair: closes a gate, but is no response to a pool
 	}
 	for _, k := range about {
 		if named {
@@ -407,7 +406,7 @@ func (w *wire) arrived(c call, resp *http.Response) {
 			s.closes(k, c, codes, until, !follows)
 		}
 		switch {
-		case named && follows: // the lane waits with it
+		case named && follows: // the worker waits too
 			for _, other := range s.lane(k.id.LoadBalancer) {
 				other.trouble = later(other.trouble, until)
 			}

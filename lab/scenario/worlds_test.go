@@ -11,10 +11,9 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// TestScriptsInEveryWorld plays every script in Azures other than the one whose trace it
-// shows: what it expects, and all checks, hold in each. A script that is about one answer
-// says so in its first step, and keeps it. Six worlds are enough for every answer, and for
-// every two to questions with two.
+// TestScriptsInEveryWorld runs every script in other Azure behaviors than the recorded one:
+// expectations and checks hold in each. A script about one behavior fixes it in its first step. Six
+// worlds cover every answer, and every pair for questions with two answers.
 func TestScriptsInEveryWorld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")

@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// Request is what a request is about, in the words of the Kubernetes API.
+// Request identifies a Kubernetes API request.
 type Request struct {
 	// Verb is get, list, watch, create, update, patch or delete.
 	Verb string
-	// Resource is the plural with the subresource, such as backendpools/status; a path
-	// that names no resource stands for itself.
+	// Resource is the plural name with subresource, such as backendpools/status, or a non-resource
+	// path.
 	Resource        string
 	Namespace, Name string
 }
 
-// Call is one request as both sides saw it.
+// Call is a request as seen by client and server.
 type Call struct {
 	Request
 
 	At     time.Time
 	Method string
-	// Path holds the query too.
+	// Path includes the query.
 	Path string
-	// Nth counts the calls with this request, from 1.
+	// Nth numbers the calls of this Request from 1.
 	Nth int
-	// Body is what the client sent.
+	// Body is the client's request body.
 	Body []byte
-	// Status is what the client was answered, 0 if nothing.
+	// Status is the client's response status, 0 if none.
 	Status int
-	// Server is what the kube-apiserver answered, 0 if it was not asked.
+	// Server is the kube-apiserver's response status, 0 if it did not get the request.
 	Server int
 }
 
-// Reached reports whether the kube-apiserver saw the call.
+// Reached reports whether the kube-apiserver got the call.
 func (c Call) Reached() bool { return c.Server != 0 }
 
 var verbs = map[string]string{
@@ -44,7 +44,7 @@ var verbs = map[string]string{
 	http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// requestOf reads method and path as the API server does.
+// requestOf parses method and path like the API server.
 func requestOf(r *http.Request) Request {
 	req := Request{Verb: verbs[r.Method], Resource: r.URL.Path}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -75,15 +75,14 @@ func requestOf(r *http.Request) Request {
 	return req
 }
 
-// matches compares what the pattern names; what it leaves empty is anything.
+// matches compares the nonempty fields of the pattern.
 func (r Request) matches(pattern Request) bool {
 	same := func(got, want string) bool { return want == "" || got == want }
 	return same(r.Verb, pattern.Verb) && same(r.Resource, pattern.Resource) &&
 		same(r.Namespace, pattern.Namespace) && same(r.Name, pattern.Name)
 }
 
-// Calls returns the calls that match, in the order in which they came. The empty
-// Request matches all.
+// Calls returns the matching calls in order. The empty Request matches all.
 func (p *Proxy) Calls(pattern Request) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +95,7 @@ func (p *Proxy) Calls(pattern Request) []Call {
 	return out
 }
 
-// Count returns how many of the matching calls the client sent, and how many of them
-// the kube-apiserver saw.
+// Count returns how many matching calls the client sent, and how many reached the kube-apiserver.
 func (p *Proxy) Count(pattern Request) (sent, reached int) {
 	for _, c := range p.Calls(pattern) {
 		sent++
@@ -108,7 +106,7 @@ func (p *Proxy) Count(pattern Request) (sent, reached int) {
 	return sent, reached
 }
 
-// Forget empties the log.
+// Forget clears the log.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,14 +26,14 @@ func serializers() runtime.NegotiatedSerializer {
 	return serializer.NewCodecFactory(view.Scheme()).WithoutConversion()
 }
 
-// do is one of the ways in which the controller speaks to the API server.
+// do is a kind of API request that the controller makes.
 type do struct {
 	name string
 	verb string // of apifault.Request
 	call func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error
 }
 
-// big is more than what one packet or one HTTP/2 frame carries.
+// big exceeds one packet and one HTTP/2 frame.
 var big = strings.Repeat("level ", 20_000)
 
 var ways = []do{
@@ -83,14 +83,14 @@ var ways = []do{
 	}},
 }
 
-// row is a fault, and how often it comes; 0 is always.
+// row is a fault and its number of occurrences; 0: always.
 type row struct {
 	name  string
 	times int
 	fault apifault.Fault
-	// refused has nobody listen.
+	// refused closes the port.
 	refused bool
-	// slow costs about ten seconds, so only the ways in this list meet it.
+	// slow limits a fault of about ten seconds to these request kinds.
 	only []string
 }
 
@@ -123,13 +123,13 @@ var rows = []row{
 	{name: "answer cut off in the middle, once", times: 1, fault: apifault.Fault{Torn: true}},
 }
 
-// cell is what one way meets in one row.
+// cell is the result of one request kind and fault.
 type cell struct {
 	tries, reached int
 	ok             bool
 }
 
-// String is what the page shows.
+// String formats the cell for the page.
 func (c cell) String() string {
 	word := "error"
 	if c.ok {
@@ -150,7 +150,7 @@ func (r row) meets(d do) bool {
 	return false
 }
 
-// measure has a client meet the fault over a connection of its own.
+// measure sends a request into the fault over a new connection.
 func (r row) measure(t *testing.T, d do) (cell, []apifault.Call) {
 	t.Helper()
 	p := newProxy(t)
@@ -169,7 +169,7 @@ func (r row) measure(t *testing.T, d do) (cell, []apifault.Call) {
 		var giveUp context.CancelFunc
 		ctx, giveUp = context.WithCancel(ctx)
 		defer giveUp()
-		c.after(3, giveUp) // a read would wait for ever
+		c.after(3, giveUp) // a read would block forever
 	} else {
 		p.On(apifault.Rule{Request: what, Times: r.times, Fault: r.fault})
 	}
@@ -184,8 +184,7 @@ func (r row) measure(t *testing.T, d do) (cell, []apifault.Call) {
 	return got, calls
 }
 
-// A write that is asked for again is sent whole, and the server does what the first
-// request said.
+// A retried write is sent completely and applied once.
 func TestABodyIsSentWholeEachTime(t *testing.T) {
 	t.Parallel()
 	for _, d := range ways {
@@ -218,7 +217,7 @@ func TestABodyIsSentWholeEachTime(t *testing.T) {
 	}
 }
 
-// Who gives up is not held by the time that the server names.
+// Retry-After does not delay cancellation.
 func TestTheContextBoundsTheRetries(t *testing.T) {
 	t.Parallel()
 	for _, d := range ways {
@@ -251,9 +250,8 @@ func TestTheContextBoundsTheRetries(t *testing.T) {
 	}
 }
 
-// KUBE_CLIENT_BACKOFF_BASE and _DURATION, in whole seconds, space the attempts of a
-// request though the server says that it may come at once. The next request knows
-// nothing of it: client-go keeps the state within one.
+// KUBE_CLIENT_BACKOFF_BASE and _DURATION, in whole seconds, space the attempts of a request even if
+// the server allows an immediate retry. client-go keeps this state per request.
 func TestTheBackOffOfTheEnvironment(t *testing.T) {
 	t.Setenv("KUBE_CLIENT_BACKOFF_BASE", "1")
 	t.Setenv("KUBE_CLIENT_BACKOFF_DURATION", "120")

@@ -14,13 +14,13 @@ import (
 	"weir.dev/weir/internal/azure"
 )
 
-// put is a write that came to Azure.
+// put is an Azure write.
 type put struct {
 	at    time.Time
 	holds []string
 }
 
-// pool returns what Azure holds, sorted.
+// pool returns the pool's addresses in Azure, sorted.
 func (s *stage) pool() []string {
 	raw, _ := s.cloud.Get(network + "/loadBalancers/" + s.ns + "/backendAddressPools/web")
 	return addressesIn(raw)
@@ -32,7 +32,7 @@ func addressesIn(raw []byte) []string {
 			LoadBalancerBackendAddresses []struct{ Properties struct{ IPAddress string } }
 		}
 	}
-	_ = json.Unmarshal(raw, &body) // what cannot be read holds nothing
+	_ = json.Unmarshal(raw, &body) // invalid JSON: empty
 	ips := []string{}
 	for _, a := range body.Properties.LoadBalancerBackendAddresses {
 		ips = append(ips, a.Properties.IPAddress)
@@ -41,7 +41,7 @@ func addressesIn(raw []byte) []string {
 	return ips
 }
 
-// holding is what the pool holds with these nodes, and what is foreign.
+// holding returns the addresses of these nodes and the foreign one.
 func (s *stage) holding(on ...int) []string {
 	ips := []string{"10.255.0.9"}
 	for _, n := range on {
@@ -51,7 +51,7 @@ func (s *stage) holding(on ...int) []string {
 	return ips
 }
 
-// Do carries a request to the cloud, and looks whether a write was recorded.
+// Do sends a request to the cloud and checks that a write was recorded.
 func (s *stage) Do(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPut {
 		body, err := io.ReadAll(req.Body)
@@ -97,14 +97,14 @@ func (s *stage) afterNextWrite(then func()) {
 	s.written = then
 }
 
-// azureIsBusy has the next writes of Azure meet a conflict.
+// azureIsBusy answers the next Azure writes with a conflict.
 func (s *stage) azureIsBusy(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conflicts = times
 }
 
-// azure returns a client of the stage's cloud.
+// azure returns a client for the stage's cloud.
 func (s *stage) azure() (*azure.Client, error) {
 	endpoint, token, err := azure.Emulator("http://127.0.0.1:1")
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 	"weir.dev/weir/test/apifault"
 )
 
-// bound is how many requests a controller of one pool may make in a fault of two
-// seconds and until it is level again: about three times what was measured, but for
-// Retry-After: 0, with which client-go asks eleven times in a row.
+// bound is the maximum number of requests of a one-pool controller in a fault of two seconds and
+// until it is in sync: about three times the measured number, except for Retry-After: 0, with which
+// client-go retries eleven times at once.
 const bound = 300
 
-// weather is a fault of the API server. It comes with rules, or with what is done beside
-// the endpoints' moves, or both.
+// weather is a fault of the API server: rules, actions, or both.
 type weather struct {
 	name  string
 	rules []apifault.Rule
@@ -65,9 +64,8 @@ var weathers = []weather{
 	{"watches that say 410", times(8, only("watch"), apifault.Fault{Expired: true}), resets},
 }
 
-// Each fault lasts while endpoints move and one write of Azure meets a conflict. After it
-// the pool is level and its record right, the Service was told every word, and the
-// controller has not hammered the API server meanwhile.
+// Endpoints move during each fault, and one Azure write gets a conflict. Afterwards pool and record
+// are correct, the Service has all events, and the number of API requests is limited.
 func TestTheControllerUnderFaults(t *testing.T) {
 	for _, w := range weathers {
 		t.Run(w.name, func(t *testing.T) {
@@ -89,8 +87,7 @@ func TestTheControllerUnderFaults(t *testing.T) {
 	}
 }
 
-// churnsIn has the endpoints move, to the fifth and sixth node in the end, while a fault
-// lasts.
+// churnsIn moves the endpoints during a fault, finally to the fifth and sixth node.
 func (s *stage) churnsIn(w weather) {
 	s.Helper()
 	for _, rule := range w.rules {

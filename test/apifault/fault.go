@@ -9,44 +9,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Broken is what becomes of the connection of a request.
+// Broken is a fault of a request's connection.
 type Broken int
 
-// What becomes of a connection. All but Draining end it with whatever else is on it,
-// and the request gets no answer.
+// Connection faults. All but Draining end the connection with all its requests, and the request
+// gets no response.
 const (
 	Whole    Broken = iota
 	Reset           // TCP RST: "connection reset by peer"
-	Closed          // closed in good order: EOF
-	GoAway          // an HTTP/2 GOAWAY, and closed before the answer
-	Draining        // answered, and a GOAWAY that lets what is under way end: what a kube-apiserver sends now and then to balance load, and when it stops
+	Closed          // closed cleanly: EOF
+	GoAway          // HTTP/2 GOAWAY, then closed before the response
+	Draining        // responds, then sends a GOAWAY that lets running requests finish, as a kube-apiserver does to rebalance load and at shutdown
 )
 
-// Fault is what a request meets. The zero value is none.
+// Fault is the fault of a request. The zero value is none.
 type Fault struct {
-	// Status answers with a Kubernetes Status of this code, and RetryAfter is the header
-	// with it, unless empty. The kube-apiserver is not asked.
+	// Status responds with a Kubernetes Status of this code and, if set, the header RetryAfter,
+	// without reaching the kube-apiserver.
 	Status     int
 	RetryAfter string
-	// Conn is what becomes of the connection.
+	// Conn is the connection fault.
 	Conn Broken
-	// Landed asks the kube-apiserver first, so that only the answer is lost.
+	// Landed sends the request to the kube-apiserver first, so that only the response is lost.
 	Landed bool
-	// Hangs gives no answer until the client gives up. The kube-apiserver is not asked.
+	// Hangs gives no response until the client cancels, without reaching the kube-apiserver.
 	Hangs bool
-	// Expired answers a watch with 200 and an event of type ERROR that says 410.
+	// Expired answers a watch with 200 and an ERROR event of code 410.
 	Expired bool
-	// Torn lets the answer's first pieces through, of a watch most often an event each,
-	// as many as TornAfter says, and then half of one; then the answer ends.
+	// Torn passes TornAfter chunks of the response, usually one watch event each, then half a
+	// chunk, and ends.
 	Torn      bool
 	TornAfter int
 }
 
-// Rule says which requests meet a fault.
+// Rule applies a fault to matching requests.
 type Rule struct {
-	Request // what it leaves empty is anything
+	Request // empty fields match anything
 
-	// Skip lets the first ones through, and Times ends it; 0 times is until it is removed.
+	// Skip ignores the first matches; Times limits the rule, 0 is unlimited.
 	Skip, Times int
 
 	Fault Fault
@@ -58,8 +58,7 @@ type ruleState struct {
 	seen int
 }
 
-// On adds a rule. If several match, the first that was added decides. It returns what
-// removes the rule.
+// On adds a rule and returns a function that removes it. The oldest matching rule applies.
 func (p *Proxy) On(rule Rule) (remove func()) {
 	state := &ruleState{Rule: rule}
 	p.mu.Lock()
@@ -77,7 +76,7 @@ func (p *Proxy) On(rule Rule) (remove func()) {
 	}
 }
 
-// fault returns what a request meets.
+// fault returns the fault of a request.
 func (p *Proxy) fault(r Request) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,14 +108,14 @@ func statusOf(code int) metav1.Status {
 	}
 }
 
-// answer says it in JSON, which every client reads, whatever it asked for.
+// answer responds in JSON, which every client accepts.
 func answer(w http.ResponseWriter, status int, retryAfter string, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	if retryAfter != "" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may have gone
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
 }
 
 func expired() any {

@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// The tests share one kube-apiserver; api reaches it past every proxy.
+// The tests share one kube-apiserver; api bypasses all proxies.
 var (
 	cluster *envtest.Environment
 	api     client.Client
@@ -63,15 +63,14 @@ func newNamespace(t *testing.T) string {
 	return name
 }
 
-// caller is a client configured as the controller configures its own.
+// caller is a client with the controller's configuration.
 type caller struct {
 	client.WithWatch
 
 	raw *rest.RESTClient
-	// hangUp closes connections that carry nothing.
+	// hangUp closes idle connections.
 	hangUp func()
-	// tries counts what was given to the transport, requests that never reached the
-	// proxy included.
+	// tries counts requests given to the transport, even if they never reached the proxy.
 	tries atomic.Int64
 	then  atomic.Pointer[func(n int64)]
 }
@@ -104,7 +103,7 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	if c.raw, err = rest.RESTClientForConfigAndClient(raw, httpClient); err != nil {
 		t.Fatal(err)
 	}
-	// The client has to know the kinds before faults begin.
+	// The client must discover the kinds before faults begin.
 	if err := c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"), client.Limit(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +119,6 @@ type counted struct {
 	by   *caller
 }
 
-// RoundTrip implements http.RoundTripper.
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	n := c.by.tries.Add(1)
 	res, err := c.next.RoundTrip(r)
@@ -130,5 +128,5 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper gives client-go access to the inner transport.
 func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// Network is what lies below TLS, before a server on this host: an address that can go
-// and come back, and connections that can break and fall silent. Its methods may be
-// called from any goroutine.
+// Network is a TCP listener on this host whose address can disappear and return, and whose
+// connections can break or go silent. It is safe for concurrent use.
 type Network struct {
 	// Address is host and port.
 	Address string
@@ -31,8 +30,8 @@ type Network struct {
 	silent chan struct{}
 }
 
-// NewNetwork takes an address below the range that kernels take ports of clients from, so
-// that nobody takes the port while it refuses connections.
+// NewNetwork takes a port below the ephemeral range, so that no other process takes it while
+// connections are refused.
 func NewNetwork() (*Network, error) {
 	n := &Network{conns: map[*conn]struct{}{}}
 	var err error
@@ -45,8 +44,7 @@ func NewNetwork() (*Network, error) {
 	return nil, err
 }
 
-// Serve has the network serve until it is closed: now, and each time that connections
-// were refused and are not any more.
+// Serve calls serve now and after each Refuse, until the network is closed.
 func (n *Network) Serve(serve func(net.Listener)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -66,12 +64,12 @@ func (n *Network) Refuse() {
 	n.mu.Lock()
 	inner := n.inner
 	n.mu.Unlock()
-	_ = inner.Close() // it may be closed already
+	_ = inner.Close() // may be closed already
 	n.ResetAll()
 }
 
-// Swallow keeps every byte of either direction back until Heal, and lets connections
-// be opened that nobody answers. Packets that get lost would come again after it, too.
+// Swallow delays all bytes in both directions until Heal. New connections are accepted but get no
+// answer.
 func (n *Network) Swallow() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -80,8 +78,8 @@ func (n *Network) Swallow() {
 	}
 }
 
-// Forget lets the connections that there are fall silent for good, as a firewall does
-// that has lost its state; new ones work.
+// Forget silences the current connections forever, like a firewall that lost its state; new ones
+// work.
 func (n *Network) Forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +117,7 @@ func (n *Network) lift() {
 	}
 }
 
-// Close ends the network with all its connections.
+// Close closes the network and all connections.
 func (n *Network) Close() {
 	n.lift()
 	n.Refuse()
@@ -131,7 +129,6 @@ type listener struct {
 	net *Network
 }
 
-// Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
 	if err != nil {
@@ -153,14 +150,13 @@ type conn struct {
 	forgotten atomic.Bool
 }
 
-// Read implements net.Conn. What arrives in a black hole is kept until it ends.
+// Read implements net.Conn. It blocks during a black hole.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.hold()
 	return n, err
 }
 
-// Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
 	c.hold()
 	return c.Conn.Write(b)
@@ -182,7 +178,6 @@ func (c *conn) hold() {
 	}
 }
 
-// Close implements net.Conn.
 func (c *conn) Close() error {
 	c.once.Do(func() { close(c.done) })
 	c.net.mu.Lock()
@@ -193,12 +188,12 @@ func (c *conn) Close() error {
 
 func (c *conn) reset() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // it may be closed already
+		_ = tcp.SetLinger(0) // may be closed already
 	}
 	_ = c.Close() // as above
 }
 
-// ResetAll resets all connections, once.
+// ResetAll resets all current connections.
 func (n *Network) ResetAll() {
 	n.mu.Lock()
 	all := make([]*conn, 0, len(n.conns))
@@ -219,14 +214,14 @@ func breakConn(c *tls.Conn, how Broken) {
 			below.reset()
 		}
 	case GoAway:
-		// Streams up to the highest number may have been processed: the client must not
-		// believe that a write was not.
+		// Streams up to the last id may have been processed, so the client must not assume that a
+		// write was not.
 		frame := []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 		binary.BigEndian.PutUint32(frame[9:], math.MaxInt32)
-		_, _ = c.Write(frame) // it ends in any case
+		_, _ = c.Write(frame) // closed anyway
 		_ = c.Close()         // as above
 	case Closed:
-		_ = c.Close() // it may be closed already
+		_ = c.Close() // may be closed already
 	case Whole, Draining:
 	}
 }

@@ -11,18 +11,17 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// The reference shows what client-go does with each fault, as it was measured on both
-// sides of the proxy.
+// The reference documents client-go's measured behavior for each fault.
 func TestReferenceShowsWhatClientGoDoes(t *testing.T) {
 	t.Parallel()
 	page := measured(t)
 	if t.Failed() {
-		return // it shows less than all
+		return // a partial run
 	}
 	referencepage.Shows(t, "../../docs/reference/retries.md", "table", page)
 }
 
-// measured runs all cells side by side and renders them.
+// measured runs all cells in parallel and renders them.
 func measured(t *testing.T) string {
 	t.Helper()
 	cells := make([][]string, len(rows))

@@ -19,27 +19,26 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// The partitions last as long as the contract says, in real time, and with the times that
-// clients and leases have by default. The back-offs that grow in two minutes are longer
-// than the time to catch up: that of the informers has come to a minute, and the work
-// queue, which has tried after 41 and 82 s, would try next after 164 s.
+// The partitions last as long as specified, in real time, with default client and lease timeouts.
+// Backoffs that grow for two minutes exceed the time limit for recovery: the informers' is one
+// minute, and the work queue, which tried after 41 and 82 s, would next try after 164 s.
 const (
 	partition = 2 * time.Minute
 	catchUp   = 10 * time.Second
-	// leaseLasts and leaseIsTaken are how long a leader's lease is good for, and how long
-	// who wants to be the next one watches it stand still, tries apart.
+	// leaseLasts and leaseIsTaken are the lease duration, and the time that a candidate observes an
+	// unrenewed lease, plus retries.
 	leaseLasts   = 15 * time.Second
 	leaseIsTaken = leaseLasts + 3*time.Second
 )
 
 var (
 	refused = (*apifault.Proxy).Refuse
-	// silent has connections that carry nothing be given up after 45 s.
+	// silent ends idle connections after 45 s.
 	silent = (*apifault.Proxy).Swallow
 )
 
-// The partition begins as the controller records what it is about to write. So nothing is
-// written: no other write has been recorded.
+// The partition begins when the controller records its next write: nothing is written without a
+// record.
 func TestAPartitionThatBeginsWithARecord(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(*apifault.Proxy){"refused": refused, "silent": silent} {
@@ -70,9 +69,9 @@ func TestAPartitionThatBeginsWithARecord(t *testing.T) {
 	}
 }
 
-// The partition begins as a write that was recorded waits for its second try, which comes
-// an interval of 30 s after the first: a controller that needs no lead makes it, with what
-// it knows, and nothing else; one that leads has lost the lead by then.
+// The partition begins while a recorded write waits for its second try, one interval of 30 s after
+// the first. A controller without election makes exactly this write with its current state; a
+// leader has lost its lease by then.
 func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(*apifault.Proxy){"refused": refused, "silent": silent} {
@@ -112,8 +111,8 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 	}
 }
 
-// isCutOff begins a partition once a write that adds the second node has met a conflict.
-// Until the partition ends it would meet one again, which is then the last word about it.
+// isCutOff begins a partition after a write that adds the second node got a conflict. Until the
+// partition ends it would get another one, which is then its final result.
 func (s *stage) isCutOff(cut func(*apifault.Proxy)) (began time.Time) {
 	s.Helper()
 	s.level(1)
@@ -131,8 +130,8 @@ func (s *stage) isCutOff(cut func(*apifault.Proxy)) (began time.Time) {
 	return time.Now()
 }
 
-// restartsAfter starts a controller when another has ended, as the kubelet does, and again
-// a second after that has failed. It returns what is closed once one runs.
+// restartsAfter restarts a controller that exited, like the kubelet, and retries a second after a
+// failure. It returns a channel that is closed once one runs.
 func (s *stage) restartsAfter(first *running, with ...func(*ctrl.Options)) (runs <-chan struct{}) {
 	began, started := time.Now(), make(chan struct{})
 	go func() {
@@ -148,7 +147,7 @@ func (s *stage) restartsAfter(first *running, with ...func(*ctrl.Options)) (runs
 	return started
 }
 
-// lifeGoesOn has endpoints move each few seconds, and nodes come and go, through another
+// lifeGoesOn moves endpoints every few seconds, and adds and deletes nodes, through another
 // connection.
 func (s *stage) lifeGoesOn(d time.Duration) {
 	s.Helper()
@@ -165,14 +164,14 @@ func (s *stage) lifeGoesOn(d time.Duration) {
 	s.moves(5, 6)
 }
 
-// isWithin reports whether all of a are in b.
+// isWithin reports whether a is a subset of b.
 func isWithin(a, b []string) bool {
 	return !slices.ContainsFunc(a, func(x string) bool { return !slices.Contains(b, x) })
 }
 
-// heals ends a partition. What was written since the start is what the cluster wanted before it or wants
-// after it, and members that were there before: these leave once the watches are in sync. Once it has
-// ended, what it wanted meanwhile, too: a watch that was silent tells all of it, one after the other.
+// heals ends a partition. Writes since the start may contain the state desired before or after it,
+// and previous members, which leave once the watches are in sync. After its end they may also
+// contain intermediate states, which a silent watch delivers one by one.
 func (s *stage) heals(within time.Duration) {
 	s.Helper()
 	s.azureIsBusy(0)
@@ -203,7 +202,7 @@ func (s *stage) heals(within time.Duration) {
 	}
 }
 
-// putsSince returns the writes that came to Azure from a time on.
+// putsSince returns the Azure writes since a time.
 func (s *stage) putsSince(t time.Time) (since []put) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,15 +216,15 @@ func (s *stage) putsSince(t time.Time) (since []put) {
 
 func (p put) String() string { return fmt.Sprintf("%s %v", p.at.Format("15:04:05.0"), p.holds) }
 
-// The last word about a pool is one that could not be written: nothing changes after
-// the partition that would bring it up again.
+// The last status of a pool could not be written, and no change after the partition triggers it
+// again.
 func TestAStatusThatWasKeptIsWritten(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.starts(workqueue.DefaultBackoff())
 	s.level(1)
 
-	// Azure takes the write, and the API server goes before it hears of that.
+	// Azure accepts the write, and the API server becomes unavailable before the status.
 	s.afterNextWrite(s.proxy.Refuse)
 	s.moves(1, 2)
 	controlplane.Until(t, func() string {

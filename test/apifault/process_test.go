@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Write counts the reconciliations that the log says have failed.
+// Write counts failed reconciliations in the log.
 func (s *stage) Write(line []byte) (int, error) {
 	if strings.Contains(string(line), "Reconciler error") {
 		s.mu.Lock()
@@ -42,14 +42,13 @@ func (s *stage) beforeNextReport(first func()) {
 	s.reporting = first
 }
 
-// counting counts what is told.
+// counting counts reports.
 type counting struct {
 	poolupdate.Reporter
 
 	s *stage
 }
 
-// Report implements poolupdate.Reporter.
 func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 	c.s.mu.Lock()
 	for reason, names := range map[string][]poolschedule.ServiceName{
@@ -68,7 +67,7 @@ func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 	c.Reporter.Report(ctx, r)
 }
 
-// running is a controller. err is what its manager returned, once ended is closed.
+// running is a controller. err is its manager's result, valid after ended is closed.
 type running struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -85,8 +84,8 @@ func (s *stage) starts(requeue workqueue.Backoff, with ...func(*ctrl.Options)) *
 	return r
 }
 
-// launch runs a controller as the application wires it, until the test ends. It waits for
-// the API server.
+// launch runs a controller with the application's wiring until the test ends. It waits for the API
+// server.
 func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (*running, error) {
 	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts := ctrl.Options{

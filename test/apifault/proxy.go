@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Proxy is a kube-apiserver with faults. Its methods may be called from any goroutine.
+// Proxy is a kube-apiserver with faults. It is safe for concurrent use.
 type Proxy struct {
 	*Network
 
@@ -37,8 +37,8 @@ type Proxy struct {
 
 type connKey struct{}
 
-// New starts a proxy for the kube-apiserver that cfg reaches. Whoever comes through it
-// has the rights of cfg, and of whom the request impersonates.
+// New starts a proxy for the kube-apiserver of cfg. Its clients have the permissions of cfg, or of
+// the user they impersonate.
 func New(cfg *rest.Config) (*Proxy, error) {
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
@@ -52,7 +52,7 @@ func New(cfg *rest.Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The certificate that httptest makes for 127.0.0.1.
+	// httptest's certificate for 127.0.0.1.
 	borrowed := httptest.NewTLSServer(http.NotFoundHandler())
 	defer borrowed.Close()
 	p := &Proxy{Network: below, base: base, to: to}
@@ -60,33 +60,33 @@ func New(cfg *rest.Config) (*Proxy, error) {
 	p.server = &http.Server{ //nolint:gosec // a watch has no deadline
 		Handler:     p,
 		TLSConfig:   &tls.Config{Certificates: borrowed.TLS.Certificates, MinVersion: tls.VersionTLS12},
-		ErrorLog:    log.New(io.Discard, "", 0), // broken handshakes are what it is for
+		ErrorLog:    log.New(io.Discard, "", 0), // broken handshakes are expected
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
-	below.Serve(func(l net.Listener) { _ = p.server.ServeTLS(l, "", "") }) // it ends when l is closed
+	below.Serve(func(l net.Listener) { _ = p.server.ServeTLS(l, "", "") }) // returns when l is closed
 	return p, nil
 }
 
-// Config returns how to reach the proxy.
+// Config returns a client configuration for the proxy.
 func (p *Proxy) Config() *rest.Config {
 	return &rest.Config{Host: "https://" + p.Address, TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}}
 }
 
-// Close ends the proxy and what is under way through it.
+// Close stops the proxy and all running requests.
 func (p *Proxy) Close() {
-	p.Network.Close()    // first: in silence the server would not get rid of its connections
-	_ = p.server.Close() // nothing is left to save
+	p.Network.Close()    // first: the server cannot close silent connections
+	_ = p.server.Close() // nothing to save
 }
 
-// Confine has lists and watches of all namespaces see this one alone, so that several
-// controllers can share a kube-apiserver and know nothing of each other.
+// Confine restricts lists and watches of all namespaces to one namespace, so that several
+// controllers can share a kube-apiserver.
 func (p *Proxy) Confine(namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.confined = namespace
 }
 
-// confine returns the path that a request really goes to.
+// confine returns the path to send a request to.
 func (p *Proxy) confine(r Request, path string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +131,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask sends the request on.
+// ask forwards the request.
 func (p *Proxy) ask(call *Call, r *http.Request, body []byte) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = p.base.Scheme, p.base.Host, "", ""
@@ -147,11 +147,11 @@ func (p *Proxy) ask(call *Call, r *http.Request, body []byte) (*http.Response, e
 	return res, err
 }
 
-// lose asks, and keeps the answer.
+// lose forwards the request and drops the response.
 func (p *Proxy) lose(call *Call, r *http.Request, body []byte) {
 	res, err := p.ask(call, r, body)
 	if err == nil {
-		_ = res.Body.Close() // nobody reads it, and that of a watch has no end
+		_ = res.Body.Close() // a watch never ends
 	}
 }
 
@@ -164,14 +164,14 @@ func (p *Proxy) forward(w http.ResponseWriter, call *Call, r *http.Request, body
 		}
 		return
 	}
-	defer func() { _ = res.Body.Close() }() // read or given up
+	defer func() { _ = res.Body.Close() }() // read or abandoned
 	for name, values := range res.Header {
 		if !f.Torn || name != "Content-Length" {
 			w.Header()[name] = values
 		}
 	}
 	if f.Conn == Draining {
-		w.Header().Set("Connection", "close") // Go's server makes a GOAWAY of it
+		w.Header().Set("Connection", "close") // Go's server sends a GOAWAY
 	}
 	p.note(func() { call.Status = res.StatusCode })
 	w.WriteHeader(res.StatusCode)
@@ -181,14 +181,14 @@ func (p *Proxy) forward(w http.ResponseWriter, call *Call, r *http.Request, body
 	for piece := 0; ; piece++ {
 		n, err := res.Body.Read(buffer)
 		if f.Torn && n > 0 && piece >= f.TornAfter {
-			_, _ = w.Write(buffer[:n/2]) // it ends here in any case
+			_, _ = w.Write(buffer[:n/2]) // the response ends here anyway
 			return
 		}
 		if n > 0 {
 			if _, writeErr := w.Write(buffer[:n]); writeErr != nil {
 				return
 			}
-			_ = flush.Flush() // the next write tells
+			_ = flush.Flush() // the next write fails
 		}
 		if err != nil {
 			return

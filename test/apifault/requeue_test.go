@@ -26,8 +26,8 @@ func (s *stage) failed() int {
 	return s.failures
 }
 
-// With a back-off of an hour, an error costs an hour, and nothing else does: an event
-// is worked on at once, of an object that waits out its back-off too.
+// With a backoff of one hour, an error costs an hour, but an event is handled at once, even for an
+// object in backoff.
 func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -48,8 +48,8 @@ func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
 	s.keptItsWord()
 }
 
-// refusesTheNextReport moves the endpoints. The record is taken, what became of the write
-// is not, twice: from the lane, and from the work queue, which backs off.
+// refusesTheNextReport moves the endpoints. The record is accepted; the status write fails twice:
+// from the updater, and from the work queue, which backs off.
 func (s *stage) refusesTheNextReport(status int) {
 	s.Helper()
 	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Skip: 1, Times: 2, Fault: says(status, "")})
@@ -62,8 +62,8 @@ func (s *stage) refusesTheNextReport(status int) {
 	})
 }
 
-// What failed because the API server was not well is tried again once it answers anybody,
-// such as whoever renews the leader's lease.
+// Requests that failed because of the API server are retried as soon as any request succeeds, such
+// as a leader lease renewal.
 func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusTooManyRequests} {
@@ -84,7 +84,7 @@ func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
 	}
 }
 
-// So is what the Services' queue has to say: that an endpoint's node is not known.
+// The same holds for the Services' queue: it reports an endpoint whose node is unknown.
 func TestAServiceIsTriedAgainWhenTheServerIsWell(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -103,8 +103,8 @@ func TestAServiceIsTriedAgainWhenTheServerIsWell(t *testing.T) {
 	}
 }
 
-// Nor does it hold up a look that was set for a time, and what fails at Azure never
-// comes to it: the lanes' own pace decides.
+// Backoff does not delay a scheduled reconciliation, and Azure failures do not enter it: the
+// updater has its own pace.
 func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -152,7 +152,7 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	}
 }
 
-// A controller that starts while the API server is away waits for it.
+// A controller that starts without an API server waits for it.
 func TestAControllerWaitsForTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

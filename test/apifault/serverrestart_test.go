@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// serverProcess returns the process of the kube-apiserver that the tests share, and its command line.
+// serverProcess returns the process of the shared kube-apiserver and its command line.
 func serverProcess(t *testing.T) (pid int, command []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -27,7 +27,7 @@ func serverProcess(t *testing.T) (pid int, command []string) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		line, _ := os.ReadFile(file) // of a process that has ended there is none
+		line, _ := os.ReadFile(file) // empty for an exited process
 		status, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "status"))
 		args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 		if filepath.Base(args[0]) == "kube-apiserver" && bytes.Contains(status, fmt.Appendf(nil, "PPid:\t%d\n", os.Getpid())) {
@@ -41,7 +41,7 @@ func serverProcess(t *testing.T) (pid int, command []string) {
 	return 0, nil
 }
 
-// restarts kills the kube-apiserver, and starts it again after a while.
+// restarts kills the kube-apiserver and restarts it after a while.
 func (s *stage) restarts(away time.Duration) {
 	s.Helper()
 	pid, command := serverProcess(s.T)
@@ -54,7 +54,7 @@ func (s *stage) restarts(away time.Duration) {
 	if err := again.Start(); err != nil {
 		s.Fatal(err)
 	}
-	// The control plane knows the first process alone; the last one ends with the tests.
+	// The control plane stops only the first process; stopServer stops the last one.
 	go func() { _ = again.Wait() }()
 	stopServer = func() { _ = again.Process.Kill() }
 	controlplane.Until(s.T, func() string {
@@ -68,11 +68,11 @@ func (s *stage) restarts(away time.Duration) {
 	}
 }
 
-// stopServer ends the kube-apiserver that a test has started; nil if none has.
+// stopServer stops the kube-apiserver started by a test, or is nil.
 var stopServer func()
 
-// A member that was to leave is one again as soon as the kube-apiserver is back. Nothing that the
-// controller knew before takes it away. The test runs alone: the server is shared.
+// A member that was about to leave stays when the kube-apiserver returns with newer state. The
+// controller's old state does not remove it. The test runs alone because the server is shared.
 func TestNoMemberIsLostWhenTheServerRestarts(t *testing.T) {
 	for _, away := range []time.Duration{8 * time.Second, 40 * time.Second} {
 		t.Run(away.String(), func(t *testing.T) {

@@ -34,8 +34,8 @@ const (
 	nodes        = 6
 )
 
-// stage is a controller with a cloud of its own, behind a proxy. It has one Service
-// and one pool, both called web, and some nodes.
+// stage is a controller with its own cloud behind a proxy. It has one Service and one pool, both
+// named web, and some nodes.
 type stage struct {
 	*testing.T
 
@@ -43,19 +43,19 @@ type stage struct {
 	no    string
 	proxy *apifault.Proxy
 	cloud *armemu.Emulator
-	// interval is that of the lanes.
+	// interval is the updater's interval.
 	interval time.Duration
-	// wanted is what the cluster has wanted the pool to hold, one after the other.
+	// wanted is the history of desired pool members.
 	wanted [][]string
 
 	mu         sync.Mutex
-	conflicts  int    // so many writes of Azure meet a 409
-	written    func() // called once Azure has taken a write, then forgotten
-	reporting  func() // called before the lanes' next report, then forgotten
+	conflicts  int    // number of Azure writes to answer with 409
+	written    func() // called once after the next accepted Azure write
+	reporting  func() // called once before the updater's next report
 	puts       []put
 	unrecorded []string
-	told       map[string]int // by reason, what the lanes told the Service
-	failures   int            // reconciliations that returned an error, from the log
+	told       map[string]int // events on the Service by reason
+	failures   int            // failed reconciliations, counted from the log
 }
 
 func newStage(t *testing.T) *stage {
@@ -120,7 +120,7 @@ func (s *stage) endpoints(on ...int) []discoveryv1.Endpoint {
 	return all
 }
 
-// moves puts the endpoints on these nodes, past the proxy.
+// moves sets the Service's nodes, bypassing the proxy.
 func (s *stage) moves(to ...int) {
 	s.Helper()
 	slice := &discoveryv1.EndpointSlice{}
@@ -134,7 +134,7 @@ func (s *stage) moves(to ...int) {
 	s.wanted = append(s.wanted, s.holding(to...))
 }
 
-// churns moves the endpoints about, ten times in two seconds of the real server's time.
+// churns moves the endpoints ten times within two seconds of real time.
 func (s *stage) churns() {
 	s.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -145,7 +145,7 @@ func (s *stage) churns() {
 	}
 }
 
-// lasts lets a fault last.
+// lasts waits while a fault lasts.
 func (s *stage) lasts(d time.Duration) {
 	s.Helper()
 	select {
@@ -160,7 +160,7 @@ func (s *stage) status() v1alpha1.BackendPoolStatus {
 	return p.Status
 }
 
-// failWrite has node 2 leave and node 3 join, in a write that Azure refuses at first.
+// failWrite replaces node 2 by node 3 in a write that Azure first rejects.
 func (s *stage) failWrite() {
 	s.Helper()
 	s.interval = 5 * time.Second
@@ -178,12 +178,12 @@ func (s *stage) failWrite() {
 	})
 }
 
-// level waits until Azure holds these nodes and what is foreign, and the BackendPool
-// says so; it returns how long that took.
+// level waits until Azure holds these nodes and the foreign member, and the BackendPool reports it.
+// It returns the duration.
 func (s *stage) level(on ...int) time.Duration {
 	s.Helper()
 	start, want := time.Now(), s.holding(on...)
-	// A member stays while watches are broken, for StaleTimeout at most.
+	// A member stays while watches are broken, for at most StaleTimeout.
 	controlplane.Eventually(s.T, "it", removal.StaleTimeout+40*time.Second, func() error {
 		if got := s.pool(); !slices.Equal(got, want) {
 			return fmt.Errorf("the pool holds %v, want %v", got, want)
@@ -198,8 +198,8 @@ func (s *stage) level(on ...int) time.Duration {
 	return time.Since(start)
 }
 
-// keptItsWord waits until everybody was told, and checks that no address was written
-// before it was recorded.
+// keptItsWord waits for all notifications and checks that every address was recorded before it was
+// written.
 func (s *stage) keptItsWord() {
 	s.Helper()
 	s.wasTold()
@@ -210,7 +210,7 @@ func (s *stage) keptItsWord() {
 	}
 }
 
-// wasTold waits until the Service was told by events what the lanes had to say.
+// wasTold waits until the Service has the updater's events.
 func (s *stage) wasTold() {
 	s.Helper()
 	controlplane.Until(s.T, func() string {
@@ -220,7 +220,7 @@ func (s *stage) wasTold() {
 		}
 		got := map[string]int{}
 		for _, e := range list.Items {
-			if e.InvolvedObject.Kind == "Service" && strings.HasPrefix(e.Reason, "LoadBalancer") { // the API server has its own
+			if e.InvolvedObject.Kind == "Service" && strings.HasPrefix(e.Reason, "LoadBalancer") { // the API server emits its own
 				got[e.Reason] += int(max(e.Count, 1))
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// The watches break while a change waits for its second try: one node joins, another leaves. All come back
-// but that of endpoints, of which more is true by then: the node that was to leave is a member again. It
-// is not taken away; the other one joins. Once the watch is back, members leave as ever.
+// The watches break while a change waits for its second try: one node joins, another leaves. All
+// watches recover except the one of endpoints, where the leaving node is a member again meanwhile.
+// It is not removed; the other one joins. After the watch recovers, members are removed as usual.
 func TestNoMemberIsRemovedByWhatMayBeOld(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/kube/workqueue"
 )
 
-// gracefully gives a controller the time to stop that the program gives it.
+// gracefully sets the shutdown timeout of the program.
 func gracefully(s *stage) func(*ctrl.Options) {
 	return func(o *ctrl.Options) {
 		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
@@ -20,8 +20,8 @@ func gracefully(s *stage) func(*ctrl.Options) {
 	}
 }
 
-// An attempt that settles while the controller stops is told of, though the manager stops
-// first what needs no leader.
+// An attempt that completes during shutdown is reported, although the manager first stops what
+// needs no leader.
 func TestTheLastAttemptIsToldOf(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -40,8 +40,8 @@ func TestTheLastAttemptIsToldOf(t *testing.T) {
 	s.keptItsWord()
 }
 
-// Nor does an API server that falls silent hold up the stop: events get 5 s of it, and the
-// release of the leader's lease 5 s or 10 s. The grace period of 20 s is not used up.
+// A silent API server does not delay shutdown: events get 5 s, and the release of the leader lease
+// 5 s or 10 s. The grace period of 20 s is not exhausted.
 func TestASilentAPIServerDoesNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -49,7 +49,7 @@ func TestASilentAPIServerDoesNotHoldUpTheStop(t *testing.T) {
 	s.level(1)
 	s.keptItsWord()
 	silent := make(chan struct{})
-	s.beforeNextReport(func() { // an event and a status follow
+	s.beforeNextReport(func() { // followed by an event and a status
 		s.proxy.Swallow()
 		close(silent)
 	})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane gives the tests of a package a real etcd and kube-apiserver, which
-// make kubelab builds. It is for tests alone.
+// Package controlplane gives a package's tests a real etcd and kube-apiserver, built by make
+// kubelab.
 package controlplane
 
 import (
@@ -21,36 +21,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// root is the repository, as seen from the packages that use this one.
+// root is the repository root, relative to the packages that use this one.
 const root = "../.."
 
-// Options say what the tests of a package need besides.
+// Options configure the control plane of a package.
 type Options struct {
-	// Parallel is how many run at once; 0 is as many as there are CPUs. They wait more
-	// than they work.
+	// Parallel is the test parallelism; 0 is the number of CPUs. Tests mostly wait.
 	Parallel int
-	// CRDs has the API server know BackendPools.
+	// CRDs installs the BackendPool CRD.
 	CRDs bool
-	// AuditLog is a file in which the API server notes every request: who asked for what,
-	// and what allowed it. Empty is none.
+	// AuditLog is the API server's audit log file; empty disables it.
 	AuditLog string
-	// Flags of the API server, without their dashes.
+	// Flags of the API server, without leading dashes.
 	Flags map[string]string
-	// SetUp runs before the tests. What it returns runs after them, if it is not nil, with
-	// the API server still there.
+	// SetUp runs before the tests. tearDown, if not nil, runs after them, before the API server
+	// stops.
 	SetUp func(*envtest.Environment) (tearDown func() error, err error)
 }
 
-// Main runs the tests of a package beside a control plane, and ends the program. It fails
-// if they leave goroutines behind. Nothing that is fuzzed needs a cluster, so none is
-// started then: fuzz with -run='^$'. Nor is one started for tests that have no way to it; see
-// needed.
+// Main runs a package's tests with a control plane and exits. It fails on leaked goroutines.
+// Fuzzing starts no control plane (use -run='^$'), nor do tests that cannot use one; see needed.
 func Main(m *testing.M, o Options) {
 	Beside(m, o.Parallel, o.start)
 }
 
-// Beside is Main for tests that start control planes as they need them: what start returns runs
-// after them, also if start fails, unless it is nil.
+// Beside is Main for tests that start control planes themselves. stop, if not nil, runs after them,
+// even if start failed.
 func Beside(m *testing.M, parallel int, start func() (stop func() error, err error)) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -91,7 +87,7 @@ func run(m *testing.M, parallel int, start func() (func() error, error)) (code i
 	return m.Run(), nil
 }
 
-// start starts a control plane and sets it up, and returns what takes both down.
+// start starts and sets up a control plane and returns a function that stops it.
 func (o Options) start() (stop func() error, err error) {
 	env, err := Start(o)
 	if err != nil {
@@ -107,7 +103,7 @@ func (o Options) start() (stop func() error, err error) {
 	return func() error { return errors.Join(tearDown(), env.Stop()) }, err
 }
 
-// Start starts a control plane, and leaves SetUp to the caller.
+// Start starts a control plane without calling SetUp.
 func Start(o Options) (*envtest.Environment, error) {
 	env, err := environment(o.CRDs)
 	if err == nil && o.AuditLog != "" {
@@ -126,7 +122,7 @@ func Start(o Options) (*envtest.Environment, error) {
 	return env, nil
 }
 
-// environment finds the programs where make test says, else where make kubelab puts them.
+// environment locates the programs: the folder set by make test, else that of make kubelab.
 func environment(crds bool) (*envtest.Environment, error) {
 	bin := os.Getenv("KUBEBUILDER_ASSETS")
 	if bin == "" {
@@ -148,15 +144,14 @@ func environment(crds bool) (*envtest.Environment, error) {
 	return env, nil
 }
 
-// auditPolicy leaves out bodies, and the moment at which it is not known yet as whom the
-// caller acts.
+// auditPolicy omits bodies, and the stage before impersonation is known.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// audit has the API server write its log, which it does before it answers.
+// audit enables the API server's audit log, written before the response.
 func audit(env *envtest.Environment, log string) error {
 	policy := log + ".policy"
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {

@@ -14,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig writes a kubeconfig file for what a configuration reaches, as the user of
-// that; or, unless it is empty, as another whom he impersonates.
+// WriteKubeconfig writes a kubeconfig file for cfg. If as is not empty, its user impersonates that
+// user.
 func WriteKubeconfig(path string, cfg *rest.Config, as string) error {
 	kc := clientcmdapi.NewConfig()
 	kc.Clusters["lab"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
@@ -27,7 +27,7 @@ func WriteKubeconfig(path string, cfg *rest.Config, as string) error {
 	return clientcmd.WriteToFile(*kc, path)
 }
 
-// Kubectl runs the real one with a kubeconfig file, and returns what it printed.
+// Kubectl runs kubectl with a kubeconfig file and returns its output.
 func Kubectl(ctx context.Context, kubeconfig string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl"), args...) //nolint:gosec // the test's own arguments
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)

@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// needed reports whether a test is asked for that may use the control plane: one of the package's
-// external test files, whose package has a name of its own (x_test). The others have no way to it.
-// With -short those that may are skipped.
+// needed reports whether the selected tests include external ones (package x_test), which alone may
+// use the control plane. With -short those are skipped.
 func needed(folder string) (bool, error) {
 	if value("test.list") != "" {
 		return false, nil
@@ -37,7 +36,7 @@ func needed(folder string) (bool, error) {
 
 func value(name string) string { return flag.Lookup(name).Value.String() }
 
-// skip adds tests to those that -skip names.
+// skip appends tests to the -skip flag.
 func skip(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -49,8 +48,8 @@ func skip(names []string) error {
 	return flag.Set("test.skip", pattern)
 }
 
-// chosen reports whether the flags ask for a test or benchmark. Of a pattern for subtests the
-// part before the slash counts; what cannot be told is asked for.
+// chosen reports whether the flags select a test or benchmark, judged by the pattern before the
+// first slash. In doubt it is selected.
 func chosen(name, run, skip, bench string) bool {
 	if strings.HasPrefix(name, "Benchmark") {
 		return bench != "" && matches(bench, name)
@@ -75,7 +74,7 @@ func matches(pattern, name string) bool {
 	return false
 }
 
-// external returns the names of tests, benchmarks and fuzz targets in external test files.
+// external returns the tests, benchmarks and fuzz targets in external test files.
 func external(folder string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Tests of external test files alone may use the control plane.
+// Only external test files may use the control plane.
 func TestExternal(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -39,7 +39,7 @@ func TestChosen(t *testing.T) {
 		{"TestA", "TestB/x|TestA/y", "", "", true},
 		{"TestA", "TestB/TestA", "", "", false},
 		{"TestA", "Test(A|B)", "", "", true},
-		{"TestA", "Test(A|B)/x", "", "", true}, // cannot be told
+		{"TestA", "Test(A|B)/x", "", "", true}, // ambiguous
 		{"TestA", "", "^TestA$", "", false},
 		{"TestA", "", "TestA/x", "", true},
 		{"BenchmarkA", "", "", "", false},

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Until asks every 20 ms until the answer is "", and fails the test with the last one
-// after 40 s.
+// Until polls every 20 ms until ask returns "" and fails the test with the last answer after 40 s.
 func Until(t testing.TB, ask func() (missing string)) {
 	t.Helper()
 	Eventually(t, "it", 40*time.Second, func() error {
@@ -20,8 +19,8 @@ func Until(t testing.TB, ask func() (missing string)) {
 	})
 }
 
-// Eventually asks every 20 ms until the answer is nil, and fails the test with the last one
-// once that has taken too long.
+// Eventually polls every 20 ms until ask returns nil and fails the test with the last error after
+// the timeout.
 func Eventually(t testing.TB, what string, most time.Duration, ask func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

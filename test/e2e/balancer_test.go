@@ -21,10 +21,10 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// class is that of the Services that get a load balancer of Weir's.
+// class is Weir's load balancer class.
 const class = "weir.dev/azure"
 
-// wanted creates a Service that wants a load balancer, with endpoints on these nodes.
+// wanted creates a load balancer Service with endpoints on these nodes.
 func (l *lab) wanted(name string, edit func(*corev1.Service), nodes ...string) {
 	l.t.Helper()
 	s := &corev1.Service{
@@ -44,7 +44,7 @@ func (l *lab) wanted(name string, edit func(*corev1.Service), nodes ...string) {
 	}))
 }
 
-// edit changes a Service, as it is by then: Weir writes its status meanwhile.
+// edit edits a Service and retries on conflict with Weir's status writes.
 func (l *lab) edit(name string, edit func(*corev1.Service)) {
 	l.t.Helper()
 	l.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -78,7 +78,7 @@ func (l *lab) ingress(name string, n int) []string {
 	return ips
 }
 
-// parts are the names of the parts of a load balancer, each with its kind.
+// parts returns the kinds and names of a load balancer's parts.
 func (l *lab) parts(id string) []string {
 	l.t.Helper()
 	body, ok := l.emulator.Get(id)
@@ -112,7 +112,7 @@ func (l *lab) owner(name string) string {
 	return ("a" + strings.ReplaceAll(string(s.UID), "-", ""))[:32]
 }
 
-// has waits until a load balancer has just these parts.
+// has waits until a load balancer has exactly these parts.
 func (l *lab) has(id string, want ...string) {
 	l.t.Helper()
 	slices.Sort(want)
@@ -135,8 +135,8 @@ func (l *lab) gone(what string, of client.Object) {
 	})
 }
 
-// A Service of Weir's class gets a load balancer and an address, its endpoints are
-// followed, and nothing is left when it goes.
+// A Service of Weir's class gets a load balancer and an address, its endpoints are followed, and
+// everything is deleted with it.
 func TestAServiceGetsALoadBalancer(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -163,7 +163,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	l.becomes(own, "10.0.0.1", "10.0.0.2")
 	l.said("web", "EnsuringLoadBalancer", "EnsuredLoadBalancer")
 
-	// A second one, for all nodes, goes onto the same load balancer.
+	// A second Service, for all nodes, shares the load balancer.
 	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, n1)
 	l.ingress("all", 1)
 	second := l.owner("all")
@@ -173,7 +173,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 
 	l.movesWhenFilled("all", second)
 
-	// One that wants to be internal moves to the twin.
+	// An internal Service moves to the twin.
 	l.edit("all", func(s *corev1.Service) {
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
 	})
@@ -186,7 +186,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 		return nil
 	})
 
-	// They go, and with them all that was made.
+	// All created resources are deleted with the Services.
 	for _, name := range []string{"all", "web"} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
 		l.must(l.cluster.Delete(t.Context(), s))
@@ -215,8 +215,8 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	l.must(weir.Signal(syscall.SIGTERM))
 }
 
-// movesWhenFilled has a Service have a pool for itself, and back: its rule moves there when that is
-// filled, and not before, and at once then.
+// movesWhenFilled gives a Service its own pool and back: its rule moves exactly when the target is
+// filled.
 func (l *lab) movesWhenFilled(name, owner string) {
 	l.t.Helper()
 	own, since := l.namespace+"-"+name, uint64(0)
@@ -251,7 +251,7 @@ func (l *lab) movesWhenFilled(name, owner string) {
 	})
 }
 
-// poolOf is the pool that a rule of the load balancer sends flows to.
+// poolOf returns the pool of a load balancer rule.
 func (l *lab) poolOf(rule string) string {
 	l.t.Helper()
 	body, _ := l.emulator.Get(l.loadBalancer())
@@ -274,10 +274,10 @@ func (l *lab) poolOf(rule string) string {
 	return "nowhere"
 }
 
-// holds waits until a pool, of whatever load balancer that has one, holds these.
+// holds waits until a pool on any load balancer holds these addresses.
 func (l *lab) holds(pool string, want ...string) { l.t.Helper(); l.becomes(pool, want...) }
 
-// writes counts the writes of a pool by itself.
+// writes counts the single writes of a pool.
 func (l *lab) writes(pool string) int {
 	n := 0
 	for _, call := range l.emulator.Calls() {
@@ -288,7 +288,7 @@ func (l *lab) writes(pool string) int {
 	return n
 }
 
-// said waits until a Service has had events of these reasons.
+// said waits until a Service has events with these reasons.
 func (l *lab) said(service string, reasons ...string) {
 	l.t.Helper()
 	for _, reason := range reasons {

@@ -22,28 +22,28 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// mostClusters is how many control planes there are at once. Tests wait more than they compute;
-// a control plane takes 300 MiB.
+// mostClusters is the maximum number of simultaneous control planes. Tests mostly wait; a control
+// plane needs 300 MiB.
 const mostClusters = 4
 
-// cluster is a control plane with what config/ ships. One test has it at a time: controllers of
-// two would serve each other's Services.
+// cluster is a control plane with config/ installed. One test at a time uses it, as controllers of
+// two tests would manage each other's Services.
 type cluster struct {
 	client.Client
 	rest *rest.Config
-	// admin, weir and provisioner are kubeconfig files: of an administrator, and of the
-	// ServiceAccounts that config/ and config/provisioning make, with no more than their roles.
+	// admin, weir and provisioner are kubeconfig files of an administrator, and of the
+	// ServiceAccounts in config/ and config/provisioning with exactly their roles.
 	admin, weir, provisioner string
-	// auditLog is where the API server notes every request.
+	// auditLog is the API server's audit log.
 	auditLog string
 	stop     func() error
 }
 
-// clusters starts control planes as tests need them, and hands them from one to the next.
+// clusters starts control planes on demand and reuses them.
 type clusters struct {
 	dir  string
 	free chan *cluster
-	// room has one value for each that may be started yet.
+	// room has one value for each control plane that may still be started.
 	room chan struct{}
 
 	mu  sync.Mutex
@@ -85,7 +85,8 @@ func (c *clusters) next(ctx context.Context) (*cluster, error) {
 	}
 }
 
-// start starts one more. It is stopped with the others also if config/ cannot be installed.
+// start starts another control plane. It is stopped with the others, even if config/ cannot be
+// installed.
 func (c *clusters) start() (*cluster, error) {
 	c.mu.Lock()
 	n := len(c.all)
@@ -115,7 +116,7 @@ func (c *clusters) stop() error {
 	return errors.Join(errs...)
 }
 
-// auditLogs are those of all that were started.
+// auditLogs returns the audit logs of all control planes.
 func (c *clusters) auditLogs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *clusters) auditLogs() []string {
 	return files
 }
 
-// install applies config/ as a user would, and keeps the two kubeconfigs.
+// install applies config/ as a user would, and writes the kubeconfigs.
 func (c *cluster) install(cfg *rest.Config) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -151,7 +152,7 @@ func (c *cluster) install(cfg *rest.Config) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// A namespace that exists in dry-run alone would have nothing else applied to it.
+	// In a dry run the namespace would not exist for the other objects.
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}
 	if err := c.Create(ctx, ns); err != nil {
 		return err
@@ -168,7 +169,7 @@ func (c *cluster) install(cfg *rest.Config) error {
 	return nil
 }
 
-// kubectl runs the real one as an administrator and returns what it printed.
+// kubectl runs kubectl as an administrator and returns its output.
 func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	return controlplane.Kubectl(ctx, c.admin, args...)
 }

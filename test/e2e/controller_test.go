@@ -23,8 +23,8 @@ func key(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// With the roles of config/ and nothing more, the controller leads, follows a
-// Service, shows itself, says what it cannot do, and stops when told to.
+// With only the shipped roles, the controller leads, follows a Service, serves metrics, reports
+// what it cannot do, and stops on request.
 func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -90,7 +90,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 			t.Errorf("the log speaks of %q", trouble)
 		}
 	}
-	// Nobody asked for the resource lease.
+	// The resource lease is not enabled.
 	if err := l.cluster.Get(t.Context(), locker, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the resource lease: %v, want that there is none", err)
 	}
@@ -100,8 +100,8 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	}
 }
 
-// Killed while Azure works on a write, and restarted after the cluster has changed,
-// it removes what it wrote and no longer wants, and leaves what others wrote.
+// Killed during an Azure write and restarted after the cluster changed, it removes what it wrote
+// and no longer needs, and keeps foreign members.
 func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.2, Seed: 7})
@@ -122,7 +122,7 @@ func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
 	l.becomes("web", "10.0.0.3", "10.9.9.9")
 }
 
-// Nobody else's pool is emptied because a Service is gone while Weir was away.
+// No other pool is emptied when a Service is deleted while Weir is down.
 func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

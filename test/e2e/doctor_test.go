@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// A cluster that has Weir as config/ installs it, and an Azure whose role is the shipped one, have all that Weir needs.
-// What is taken away is named; and who may not ask hears that it is not known.
+// With config/ and the Azure role installed, all requirements are met. Missing ones are named;
+// without permission to check, the result is unknown.
 func TestDoctor(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -109,7 +109,7 @@ func TestDoctor(t *testing.T) {
 		"API server": "OK ", "rights weir-controller": "UNKNOWN you may not ask", "state": "UNKNOWN you may not", "other controllers": "UNKNOWN you may not",
 	})
 
-	code, _, verdicts = asks(nobody, "--service-account", l.namespace+"/nobody") // of himself everybody may ask
+	code, _, verdicts = asks(nobody, "--service-account", l.namespace+"/nobody") // any user may check their own permissions
 	expects(code, 3, verdicts, map[string]string{
 		"rights weir-controller": "FAIL ServiceAccount " + l.namespace + "/nobody may not list nodes", "definition backendpools.weir.dev": "UNKNOWN you may not",
 	})

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// With the roles of config a node whose eviction is announced is tainted, and counted; so is
-// one with a taint that azure.json adds.
+// With the shipped roles, a node with an eviction notice is tainted and counted, and so is one with
+// a taint added by azure.json.
 func TestASpotEvictionTaintsItsNode(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -62,9 +62,8 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 	})
 }
 
-// Whoever may write events in a namespace of their own, or says in default what nobody has
-// them say, has no node tainted, and nothing of a pool Down. Of a wave that is believed half
-// of a pool stays up.
+// Events written by tenants in their namespaces, or forged in default, taint no node and set
+// nothing Down. If many notices are trusted, half of each pool stays up.
 func TestATenantsEventsTaintNobody(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -111,9 +110,9 @@ func TestATenantsEventsTaintNobody(t *testing.T) {
 	l.down("web", "10.0.0.1")
 }
 
-// A node that drains takes no new flows: its address is Down in every pool while its taint
-// stands, also when the taint goes while no controller runs; the membership stays as it is,
-// and no Service hears of an update of its members.
+// A draining node takes no new flows: its address is Down in every pool while it has the taint,
+// even if the taint is removed while no controller runs; membership is unchanged, and no Service
+// gets an event.
 func TestADrainingNodeIsDown(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -172,7 +171,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 	}
 }
 
-// In a pool of network interfaces a node that drains is Down as well.
+// A draining node is Down in a pool of network interfaces, too.
 func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -199,7 +198,7 @@ func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
 	}
 }
 
-// updates counts how often a Service heard that its members were written.
+// updates counts a Service's events for written members.
 func (l *lab) updates(service string) int {
 	l.t.Helper()
 	out, err := l.cluster.kubectl(l.t.Context(), "-n", l.namespace, "get", "events", "--field-selector",
@@ -216,7 +215,7 @@ func (l *lab) updates(service string) int {
 	return n
 }
 
-// down waits until just these addresses of a pool are Down in Azure.
+// down waits until exactly these addresses of a pool are Down in Azure.
 func (l *lab) down(pool string, want ...string) {
 	l.t.Helper()
 	l.eventually("admin states of pool "+pool, func() error {

@@ -17,20 +17,20 @@ import (
 	"weir.dev/weir/test/apifault"
 )
 
-// faulty is a Service web on one node, a controller, and what of it can break.
+// faulty is a Service web on one node and a controller.
 type faulty struct {
 	*lab
 	azure *apifault.Network
 	weir  *program
 }
 
-// prepared are faults as an operator meets them: how each comes about, and what weir status has to say: what
-// is wrong, for whom, and what helps.
+// prepared are faults that operators meet: their cause, and the problem, object and remedy that
+// weir status must show.
 var prepared = []struct {
 	name   string
-	lacks  string // an action of Azure's that the role does not hold
+	lacks  string // an action missing in the Azure role
 	occurs func(f *faulty)
-	code   int // of weir status; 0: it is none, 3: something is wrong
+	code   int // of weir status; 0: OK, 3: problem
 	says   []string
 }{
 	{name: "Azure throttles", occurs: func(f *faulty) {
@@ -77,7 +77,7 @@ func (f *faulty) annotated(service, annotation, value string) {
 	f.wanted(service, func(s *corev1.Service) { s.Annotations["service.beta.kubernetes.io/"+annotation] = value })
 }
 
-// isFought has somebody else take the pool's members away again, for as long as the test runs.
+// isFought removes the pool's members as another client until the test ends.
 func (f *faulty) isFought(pool string) {
 	ctx, end := context.WithCancel(f.t.Context())
 	var fight sync.WaitGroup
@@ -94,7 +94,7 @@ func (f *faulty) isFought(pool string) {
 	f.t.Cleanup(func() { end(); fight.Wait() })
 }
 
-// Of each fault weir status alone tells what is wrong, for whom, and what helps.
+// weir status alone shows problem, object and remedy of each fault.
 func TestStatusTellsWhatIsWrong(t *testing.T) {
 	beside(t)
 	for _, tt := range prepared {
@@ -120,7 +120,7 @@ func TestStatusTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// statusSays waits until weir status ends with a code, and has all parts in what it says.
+// statusSays waits until weir status has an exit code and all parts of the output.
 func (l *lab) statusSays(code int, parts ...string) {
 	l.t.Helper()
 	l.eventually("weir status", func() error {

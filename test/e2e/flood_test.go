@@ -19,10 +19,11 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// maxFloodMiB bounds by how much a flood of requests may raise the memory of the controller.
+// maxFloodMiB limits the controller's memory growth under a flood of requests.
 const maxFloodMiB = 64
 
-// Clients that send headers without end take bounded memory, and keep no probe of another address out.
+// Clients that send endless headers use bounded memory and do not block probes from another
+// address.
 func TestAFloodOfHeaders(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -52,7 +53,7 @@ func TestAFloodOfHeaders(t *testing.T) {
 	for _, attack := range []struct {
 		name        string
 		connections int
-		headers     string // each request begins with them, and never ends
+		headers     string // start of each request, which never ends
 	}{
 		{"1 MB of tiny headers", 60, tinyHeaders(1 << 20)},
 		{"as many headers as are read, on more connections than are served", 90, tinyHeaders(15 << 10)},
@@ -71,7 +72,7 @@ func TestAFloodOfHeaders(t *testing.T) {
 	}
 }
 
-// tinyHeaders are n bytes of headers with different names.
+// tinyHeaders returns n bytes of headers with different names.
 func tinyHeaders(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
@@ -80,8 +81,8 @@ func tinyHeaders(n int) string {
 	return b.String()
 }
 
-// flood opens so many connections to a plain and to a secure address, sends the headers, and returns once the server has
-// read them or has closed the connection.
+// flood opens connections to a plain and a TLS address, sends the headers, and returns once the
+// server has read them or closed the connection.
 func flood(t *testing.T, connections int, headers, plain, secure string) []net.Conn {
 	t.Helper()
 	var mu sync.Mutex
@@ -103,14 +104,14 @@ func flood(t *testing.T, connections int, headers, plain, secure string) []net.C
 				}
 				c = s
 			}
-			_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n"+headers) // or cut off
+			_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n"+headers) // or closed
 		})
 	}
 	all.Wait()
 	return held
 }
 
-// peakMiB is the most memory that a process had so far.
+// peakMiB returns the peak memory of a process.
 func peakMiB(t *testing.T, pid int) int {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -16,10 +16,9 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A leader that is stopped in the middle of an attempt, as by maintenance of its machine,
-// goes on when another leads. It writes nothing any more, neither to Azure nor to the
-// cluster, lets the other keep the lease, and ends; whatever it had begun is brought to its
-// end by the other.
+// A leader is stopped (SIGSTOP) during an attempt and continues after another one took over. It
+// writes nothing to Azure or the cluster, does not take the lease, and exits; the new leader
+// completes its work.
 func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -43,7 +42,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 		t.Fatal("the leader does not look at the pool")
 	}
 	l.must(frozen.Signal(syscall.SIGSTOP))
-	close(read.release) // the answer is there when it goes on
+	close(read.release) // the response is there when it continues
 
 	b.controller("b", election...)
 	l.becomes("web", "10.0.0.2", "10.9.9.9")
@@ -60,7 +59,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	over := false
-	for i := 0; !over; i++ { // there is always something to do for who wakes
+	for i := 0; !over; i++ { // keep work pending for the process
 		l.move("web", []string{n4, n1, n2}[i%3])
 		select {
 		case err := <-ended:
@@ -106,13 +105,13 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	}
 }
 
-// lastWord is the last line of the log.
+// lastWord returns the last line of the log.
 func (p *program) lastWord() string {
 	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
 	return lines[len(lines)-1]
 }
 
-// leader is who holds the leader's lease.
+// leader returns the holder of the leader lease.
 func (l *lab) leader() string {
 	l.t.Helper()
 	var stands coordinationv1.Lease

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// virtualMachine makes a virtual machine with a network interface, and a node that runs on it.
+// virtualMachine creates a virtual machine with a network interface, and its node.
 func (l *lab) virtualMachine(name string) {
 	l.t.Helper()
 	nic := network + "/networkInterfaces/" + name
@@ -26,7 +26,7 @@ func (l *lab) virtualMachine(name string) {
 	l.runsOn(name, vm)
 }
 
-// instance makes an instance of a uniform scale set, and a node that runs on it.
+// instance creates an instance of a uniform scale set, and its node.
 func (l *lab) instance(set, number string) {
 	l.t.Helper()
 	set = compute + "/virtualMachineScaleSets/" + set
@@ -49,7 +49,7 @@ func (l *lab) runsOn(node, machine string) {
 	l.must(l.cluster.Update(l.t.Context(), &n))
 }
 
-// joined waits until a pool shows the interfaces of just these machines.
+// joined waits until a pool contains the interfaces of exactly these machines.
 func (l *lab) joined(balancer, pool string, want ...string) {
 	l.t.Helper()
 	l.eventually("interfaces in pool "+pool+" of "+balancer, func() error {
@@ -82,8 +82,8 @@ func (l *lab) joined(balancer, pool string, want ...string) {
 	})
 }
 
-// With nodeIPConfiguration and both roles, the built program has virtual machines and instances of a
-// scale set join the pool of all nodes, follows nodes, and takes all away with the last Service.
+// With nodeIPConfiguration and both roles, the program adds virtual machines and scale set
+// instances to the pool of all nodes, follows nodes, and removes everything with the last Service.
 func TestAServiceOfNetworkInterfaces(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})

@@ -34,7 +34,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// lab is one namespace of a cluster, one emulator and the programs started against them.
+// lab is a namespace of a cluster, an emulator and the programs started against them.
 type lab struct {
 	t         testing.TB
 	cluster   *cluster
@@ -42,15 +42,15 @@ type lab struct {
 	emulator  *armemu.Emulator
 	url       string
 	dir       string
-	env       []string // of the programs, besides that of the test
+	env       []string // added to the programs' environment
 	started   int      // programs
 	machines  int      // of nodes
 }
 
-// noStreams is how a program asks an API server that does not stream lists.
+// noStreams disables streaming lists, for older API servers.
 const noStreams = "KUBE_FEATURE_WatchListClient=false"
 
-// asks runs a command of weir about the namespace.
+// asks runs a weir command for the namespace.
 func (l *lab) asks(command ...string) (code int, text string) {
 	l.t.Helper()
 	cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append(command, "--kubeconfig", l.cluster.admin, "-n", l.namespace)...)
@@ -66,7 +66,7 @@ const (
 	vnet    = network + "/virtualNetworks/vnet"
 )
 
-// loadBalancer is named after the namespace, which is another in each test.
+// loadBalancer is named after the namespace, so it is unique per test.
 func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.namespace }
 
 func newLab(t testing.TB, opts armemu.Options) *lab {
@@ -74,7 +74,7 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 	return newLabOn(planes.take(t), t, opts)
 }
 
-// newLabOn is newLab for a cluster of one's own.
+// newLabOn is newLab for a given cluster.
 func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 	t.Helper()
 	asShipped := opts.Role == nil
@@ -94,7 +94,7 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.Annotation: "*"}}}
 	l.must(l.cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
-	// Each test is another cluster to Azure.
+	// Each test is a separate cluster in Azure.
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}
 	l.must(client.IgnoreNotFound(l.cluster.Delete(t.Context(), record)))
 	server := httptest.NewServer(l.emulator)
@@ -105,8 +105,8 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 	return l
 }
 
-// clears takes away what the controller of the test that has the cluster next would serve. A
-// finalizer would keep it, for the controller is gone.
+// clears deletes the Services that the next test's controller would manage. Their finalizers would
+// block it, as the controller is gone.
 func (l *lab) clears() {
 	ctx := context.WithoutCancel(l.t.Context())
 	clear := func(obj client.Object) {
@@ -128,7 +128,7 @@ func (l *lab) clears() {
 	for i := range pools.Items {
 		clear(&pools.Items[i])
 	}
-	// A controller that was killed holds the lead for a while.
+	// A killed controller holds the leader lease for a while.
 	for _, name := range []string{"weir-controller", leases.Provisioner} {
 		lead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name}}
 		if err := client.IgnoreNotFound(l.cluster.Delete(ctx, lead)); err != nil {
@@ -151,7 +151,7 @@ func (l *lab) write(name, content string) string {
 	return path
 }
 
-// pool seeds the load balancer with one pool and these addresses in it.
+// pool creates the load balancer with one pool of these addresses.
 func (l *lab) pool(name string, ips ...string) {
 	l.t.Helper()
 	entries := []map[string]any{}
@@ -167,7 +167,7 @@ func (l *lab) pool(name string, ips ...string) {
 	l.must(l.emulator.Put(l.loadBalancer(), body))
 }
 
-// members returns the IPs of a pool in Azure, sorted.
+// members returns the addresses of a pool in Azure, sorted.
 func (l *lab) members(pool string) []string {
 	l.t.Helper()
 	ips := l.addresses(l.loadBalancer(), pool)
@@ -177,7 +177,7 @@ func (l *lab) members(pool string) []string {
 	return ips
 }
 
-// addresses returns the IPs of a pool of any load balancer, sorted; nil if there is none.
+// addresses returns the addresses of a pool of any load balancer, sorted; nil if it does not exist.
 func (l *lab) addresses(balancer, pool string) []string {
 	l.t.Helper()
 	body, ok := l.emulator.Get(balancer + "/backendAddressPools/" + pool)
@@ -202,7 +202,7 @@ func (l *lab) addresses(balancer, pool string) []string {
 	return ips
 }
 
-// node creates a node of the cluster that goes with the test.
+// node creates a node that is deleted with the test.
 func (l *lab) node(name, ip string) string {
 	l.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.namespace + "-" + name}}
@@ -213,7 +213,7 @@ func (l *lab) node(name, ip string) string {
 	return n.Name
 }
 
-// service creates a Local Service with one slice, and a BackendPool for it.
+// service creates a Local Service with one EndpointSlice and a BackendPool.
 func (l *lab) service(name string, nodes ...string) {
 	l.t.Helper()
 	l.must(l.cluster.Create(l.t.Context(), &corev1.Service{
@@ -237,7 +237,7 @@ func (l *lab) service(name string, nodes ...string) {
 	}))
 }
 
-// move gives the Service's slice other endpoints.
+// move replaces the endpoints of a Service.
 func (l *lab) move(service string, nodes ...string) {
 	l.t.Helper()
 	var slice discoveryv1.EndpointSlice
@@ -262,7 +262,7 @@ type program struct {
 	operator string
 }
 
-// controller starts weir with the rights of its ServiceAccount.
+// controller starts weir with its ServiceAccount.
 func (l *lab) controller(flags ...string) *program {
 	l.t.Helper()
 	free, err := process.FreeAddresses(l.t.Context(), 3)
@@ -271,9 +271,9 @@ func (l *lab) controller(flags ...string) *program {
 	args := append([]string{
 		"controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--metrics-bind-address", p.metrics, "--operator-bind-address", p.operator, "--health-probe-bind-address", p.health,
-		"--leader-elect-namespace", "weir-system", // where its Roles are
+		"--leader-elect-namespace", "weir-system", // the namespace of its Roles
 	}, flags...)
-	l.emulator.ForgetRetryAfter() // which this process has not heard
+	l.emulator.ForgetRetryAfter() // a new process does not know earlier answers
 	l.started++
 	p.Process, err = process.Start(l.t.Context(), process.Program{
 		Name: fmt.Sprintf("weir-%d", l.started), Dir: l.dir, Path: filepath.Join(bin, "weir"), Args: args, Env: l.env,
@@ -288,7 +288,7 @@ func (l *lab) controller(flags ...string) *program {
 	return p
 }
 
-// eventually asks until the answer is nil, and fails with the last one otherwise.
+// eventually polls until ask returns nil, and fails with the last error otherwise.
 func (l *lab) eventually(what string, ask func() error) {
 	l.t.Helper()
 	controlplane.Eventually(l.t, what, time.Minute, ask)

@@ -13,10 +13,9 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// BenchmarkTaintToWrite: a node of a pool of twenty is tainted, and tainted no more, over and
-// over. It reports the time from when the API server was asked to taint until the write that
-// sets the address Down, or no longer so, reaches Azure, which answers the read before it at
-// once. Each waits until the lane rests, which polls a second after a write.
+// BenchmarkTaintToWrite taints and untaints a node of a pool of twenty. It measures the time from
+// the API request to the Azure write that sets or clears Down. Azure answers reads at once. Each
+// iteration waits until the updater is idle, which polls one second after a write.
 func BenchmarkTaintToWrite(b *testing.B) {
 	l := newLab(b, armemu.Options{})
 	l.pool("web")
@@ -46,11 +45,10 @@ func BenchmarkTaintToWrite(b *testing.B) {
 	b.ReportMetric(at(1), "ms-max")
 }
 
-// rests is after how long a lane has heard of the end of its write.
+// rests is the time until the updater noticed the end of its write.
 const rests = 1500 * time.Millisecond
 
-// toggles taints a node, or takes its taint away, and returns how long it took until a write
-// reached Azure.
+// toggles adds or removes a taint and returns the time until a write reached Azure.
 func (l *lab) toggles(name string, leaves bool) time.Duration {
 	l.t.Helper()
 	var node corev1.Node

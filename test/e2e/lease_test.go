@@ -18,8 +18,8 @@ import (
 
 var locker = key("kube-system", "aks-managed-resource-locker")
 
-// With the setting and the roles of config/resource-lease it shares the load balancers
-// with another controller; without the roles it says so and touches nothing.
+// With the setting and the roles of config/resource-lease, Weir shares the load balancers with
+// another controller; without the roles it reports that and writes nothing.
 func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -35,7 +35,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	l.service("web", n1)
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":1,"useResourceLease":true}`)
 	weir := l.controller("--leader-elect=false")
-	l.says("web", "cannot get resource") // forbidden, and who may not do what
+	l.says("web", "cannot get resource") // forbidden, and the missing permission
 	if calls := l.emulator.Calls(armemu.OfKind(armemu.KindGet, armemu.KindPut)); len(calls) != 0 {
 		t.Errorf("%d calls to Azure without the lease", len(calls))
 	}
@@ -75,7 +75,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	}
 }
 
-// takes writes another holder, unless we are in.
+// takes writes another holder unless Weir holds the lease.
 func (l *lab) takes(holder string) error {
 	var stands coordinationv1.Lease
 	if err := l.cluster.Get(l.t.Context(), locker, &stands); err != nil {
@@ -89,7 +89,7 @@ func (l *lab) takes(holder string) error {
 	return l.cluster.Update(l.t.Context(), &stands)
 }
 
-// says waits until a BackendPool says something.
+// says waits until a BackendPool's status contains a text.
 func (l *lab) says(name, part string) {
 	l.t.Helper()
 	l.eventually("BackendPool "+name, func() error {

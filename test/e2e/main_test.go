@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e_test runs the built program against real kube-apiservers, with the
-// roles that config/ ships, and the ARM emulator over TCP.
+// Package e2e_test runs the built program against real kube-apiservers with the shipped roles, and
+// the ARM emulator over TCP.
 package e2e_test
 
 import (
@@ -15,14 +15,14 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// bin is where make puts what is built.
+// bin is the folder of the built programs.
 var bin, _ = filepath.Abs("../../bin")
 
 // planes are the control planes of this package.
 var planes *clusters
 
 func TestMain(m *testing.M) {
-	// Two tests need no cluster of their own, or wait for the others.
+	// Two tests need no cluster, or wait for the others.
 	controlplane.Beside(m, mostClusters+2, func() (func() error, error) {
 		for _, program := range []string{"weir", "weir-provisioner"} {
 			if _, err := os.Stat(filepath.Join(bin, program)); err != nil {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // others are the tests that TestTheRolesAllowWhatIsUsed waits for.
 var others sync.WaitGroup
 
-// beside has a test run beside others. All tests have said so before the first of them goes on.
+// beside runs a test in parallel. All parallel tests register before the first one continues.
 func beside(t *testing.T) {
 	t.Helper()
 	others.Add(1)

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Over HTTPS the API server says who may read metrics: nobody without a token, nor with one
-// that gives no right, and whoever the shipped role is bound to.
+// Over HTTPS the API server authorizes metrics readers: not without a token or permission, but any
+// account bound to the shipped role.
 func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -52,10 +52,10 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 	})
 }
 
-// insecure is a client that does not check the server's certificate: the client has to authenticate.
+// insecure skips certificate verification: here the client authenticates.
 var insecure = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
 
-// token returns a token of a ServiceAccount of the namespace.
+// token returns a token of a ServiceAccount in the namespace.
 func (l *lab) token(account string) string {
 	l.t.Helper()
 	out, err := l.cluster.kubectl(l.t.Context(), "-n", l.namespace, "create", "token", account)
@@ -65,7 +65,7 @@ func (l *lab) token(account string) string {
 	return out
 }
 
-// reader makes a ServiceAccount that may read metrics, and returns its token.
+// reader creates a ServiceAccount that may read metrics and returns its token.
 func (l *lab) reader() string {
 	l.t.Helper()
 	l.kubectl("-n", l.namespace, "create", "serviceaccount", "reader")
@@ -76,7 +76,7 @@ func (l *lab) reader() string {
 	return l.token("reader")
 }
 
-// shows reads metrics as Prometheus does, and returns an error that names a series that is missing.
+// shows reads metrics like Prometheus and returns an error that names a missing series.
 func shows(client *http.Client, address, token string, all ...string) error {
 	req, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
 	if err != nil {

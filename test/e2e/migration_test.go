@@ -20,7 +20,7 @@ import (
 
 const migratedAddress = "198.18.9.9"
 
-// basic makes a Service, and a load balancer of SKU Basic for it as the Azure cloud provider has left it.
+// basic creates a Service and its Basic load balancer as cloud-provider-azure leaves it.
 func (l *lab) basic() (publicIP string) {
 	l.t.Helper()
 	l.wanted("web", nil, l.node("n1", "10.0.0.1"))
@@ -43,13 +43,14 @@ func (l *lab) serviceOf(name string) *corev1.Service {
 	return s
 }
 
-// migrates runs a command of weir migrate as a person, and fails unless it ends with this exit code and says this.
+// migrates runs a weir migrate command as a user and requires exit code and output.
 func (l *lab) migrates(code int, says, command string, flags ...string) {
 	l.t.Helper()
 	l.must(l.replies(code, says, command, flags...))
 }
 
-// replies runs a command of weir migrate as a person, and returns an error unless it ends with this exit code and says this.
+// replies runs a weir migrate command as a user and returns an error unless exit code and output
+// match.
 func (l *lab) replies(code int, says, command string, flags ...string) error {
 	l.t.Helper()
 	args := []string{"migrate", command, "--kubeconfig", l.cluster.admin}
@@ -64,7 +65,7 @@ func (l *lab) replies(code int, says, command string, flags ...string) error {
 	return nil
 }
 
-// startsBeside starts a Weir to which the migration is left by people, and waits until there is its record.
+// startsBeside starts a Weir that migrates on request only, and waits for its record.
 func (l *lab) startsBeside() *program {
 	l.t.Helper()
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
@@ -78,8 +79,8 @@ func (l *lab) startsBeside() *program {
 	return p
 }
 
-// Where the migration is left to people, nothing happens until somebody asks for it, nor while somebody has it stop. Then
-// the leader ends its lead in good order, the next one migrates, and the address stays.
+// With migration on request, nothing happens until a user requests it, or while a user stopped it.
+// Then the leader steps down, the next one migrates, and the address is kept.
 func TestAMigrationThatPeopleAskFor(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})

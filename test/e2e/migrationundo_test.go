@@ -12,7 +12,8 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// flexible makes a flexible scale set whose model names the pool of a load balancer, and a machine of it that is there.
+// flexible creates a flexible scale set whose model references the pool of a load balancer, and a
+// machine.
 func (l *lab) flexible() (nic, set string) {
 	l.t.Helper()
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
@@ -28,7 +29,7 @@ func (l *lab) flexible() (nic, set string) {
 	return nic, set
 }
 
-// named waits until a resource names the pool of the load balancer, or names it no more.
+// named waits until a resource references the load balancer's pool, or no longer does.
 func (l *lab) named(id string, want bool) {
 	l.t.Helper()
 	l.eventually("pool of "+id, func() error {
@@ -39,9 +40,9 @@ func (l *lab) named(id string, want bool) {
 	})
 }
 
-// Somebody has the migration taken back while the machines of a flexible scale set leave: they are behind the Basic load
-// balancer again, and it begins when somebody asks. Once the load balancer is about to go nobody can have it back, and
-// the address stays all the same.
+// The migration is undone while machines of a flexible scale set leave: they return to the Basic
+// load balancer, and it starts again on request. Once the load balancer is about to be deleted an
+// undo is impossible, and the address is kept all the same.
 func TestAMigrationThatIsTakenBack(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})
@@ -59,7 +60,7 @@ func TestAMigrationThatIsTakenBack(t *testing.T) {
 	l.migrates(1, "no-such.json", "status", "--config", "no-such.json")
 
 	l.must(l.emulator.SetFaults(refused("virtualMachineScaleSets/*", "patch")))
-	l.standsBy(l.controller("--cluster-name", l.namespace)) // who is asked ends
+	l.standsBy(l.controller("--cluster-name", l.namespace)) // the process that gets the request exits
 	l.migrates(2, "Not begun: ", "run")
 	l.named(nic, false)
 	l.migrates(2, "\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n", "status")

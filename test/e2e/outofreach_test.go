@@ -32,15 +32,14 @@ import (
 )
 
 const (
-	// outage is long enough for an attempt, which takes the SDK some 6 s, and for two looks
-	// for drift after it.
+	// outage covers an attempt, about 6 s in the SDK, and two drift periods.
 	outage = 25 * time.Second
 	drift  = 8 * time.Second
 )
 
-// With Azure out of reach the controller answers whoever asks after it, tells the Service
-// and the BackendPool once, and is level one drift period after the end at the latest. The
-// ten minutes of such an outage are played in virtual time by the scenarios 50 to 52.
+// While Azure is unreachable, the controller answers probes, reports it once on Service and
+// BackendPool, and is in sync at most one drift period after the end. Scenarios 50 to 52 cover
+// outages of ten minutes in virtual time.
 func TestAzureOutOfReach(t *testing.T) {
 	beside(t)
 	for name, how := range map[string]func(*testing.T, *outOfReach){
@@ -61,7 +60,7 @@ func TestAzureOutOfReach(t *testing.T) {
 	}
 }
 
-// outOfReach is a Service on one of two nodes, a controller, and its way to Azure.
+// outOfReach is a Service on one of two nodes, a controller, and its network to Azure.
 type outOfReach struct {
 	*lab
 	azure  *apifault.Network
@@ -84,14 +83,14 @@ func isOpened(t *testing.T, o *outOfReach) {
 			return o.azure.Heal()
 		}
 	}
-	o.must(showing(stranger(t))()) // as a firewall does that opens TLS
+	o.must(showing(stranger(t))()) // like a firewall that terminates TLS
 	o.move("web", o.n2)
 	o.isToldOnce(o.weir, "certificate signed by unknown authority")
 	o.isLevelAfter(drift+4*time.Second, showing(trusted(t)), "10.0.0.2", "10.9.9.9")
 }
 
 func isSilent(t *testing.T, o *outOfReach) {
-	// Silence is waited out.
+	// The controller waits through a silent network.
 	words := o.words()
 	o.azure.Swallow()
 	o.move("web", o.n1, o.n2)
@@ -101,12 +100,12 @@ func isSilent(t *testing.T, o *outOfReach) {
 	}
 	o.isLevelAfter(drift+4*time.Second, o.azure.Heal, "10.0.0.1", "10.0.0.2", "10.9.9.9")
 
-	// A connection that a firewall has forgotten is given up for a new one.
+	// A connection that a firewall has forgotten is replaced.
 	o.azure.Forget()
 	o.move("web", o.n1)
 	o.isLevelAfter(30*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
 
-	// It holds up nobody who stops the controller.
+	// It does not delay shutdown.
 	o.azure.Swallow()
 	o.move("web", o.n2)
 	o.answers(o.weir, time.Second)
@@ -120,8 +119,7 @@ func isSilent(t *testing.T, o *outOfReach) {
 	}
 }
 
-// behindANetwork moves the lab's Azure behind TLS, which the controller trusts, and a
-// network that can break.
+// behindANetwork puts the lab's Azure behind TLS trusted by the controller, and a faulty network.
 func (l *lab) behindANetwork() *apifault.Network {
 	l.t.Helper()
 	network, err := apifault.NewNetwork()
@@ -142,10 +140,10 @@ func (l *lab) serveAs(cert tls.Certificate) func(net.Listener) {
 		Handler: l.emulator, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
 	}
-	return func(listener net.Listener) { _ = server.ServeTLS(listener, "", "") } // it ends when the listener does
+	return func(listener net.Listener) { _ = server.ServeTLS(listener, "", "") } // returns when the listener closes
 }
 
-// trusted is the certificate that httptest has for 127.0.0.1.
+// trusted is httptest's certificate for 127.0.0.1.
 func trusted(t testing.TB) tls.Certificate {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -153,7 +151,7 @@ func trusted(t testing.TB) tls.Certificate {
 	return server.TLS.Certificates[0]
 }
 
-// stranger is a certificate for 127.0.0.1 that nobody has heard of.
+// stranger is an untrusted certificate for 127.0.0.1.
 func stranger(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -168,8 +166,8 @@ func stranger(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// wasLookedAt waits for a look for drift. The next one is a period away, so that what
-// begins now meets the endpoints' next move before it.
+// wasLookedAt waits for a drift read, so that the endpoints' next move comes before the following
+// one.
 func (l *lab) wasLookedAt(p *program) {
 	l.t.Helper()
 	looks := func() string {
@@ -188,7 +186,7 @@ func (l *lab) wasLookedAt(p *program) {
 	})
 }
 
-// answers asks for health and metrics all the time.
+// answers polls health and metrics continuously.
 func (l *lab) answers(p *program, lasts time.Duration) {
 	l.t.Helper()
 	hurried := &http.Client{Timeout: time.Second}
@@ -199,7 +197,7 @@ func (l *lab) answers(p *program, lasts time.Duration) {
 			if err != nil {
 				l.t.Fatalf("%s: %v", path, err)
 			}
-			_ = res.Body.Close() // its status is all that is asked for
+			_ = res.Body.Close() // only the status matters
 			if res.StatusCode != http.StatusOK {
 				l.t.Errorf("%s: %s", path, res.Status)
 			}
@@ -207,7 +205,7 @@ func (l *lab) answers(p *program, lasts time.Duration) {
 	}
 }
 
-// said is how often something was said by events.
+// said counts events by reason.
 type said struct{ updated, retrying, failed, problem int }
 
 func (l *lab) words() said {
@@ -231,8 +229,8 @@ func (l *lab) words() said {
 	return all
 }
 
-// isToldOnce waits until the Service and the BackendPool hear of an outage, with these
-// words, and sees that they do not hear of it again while it lasts.
+// isToldOnce waits until Service and BackendPool report an outage with this text, and checks that
+// it is reported only once.
 func (l *lab) isToldOnce(p *program, of string) {
 	l.t.Helper()
 	before, end := l.words(), time.Now().Add(outage)
@@ -253,8 +251,8 @@ func (l *lab) isToldOnce(p *program, of string) {
 	}
 }
 
-// isLevelAfter ends an outage, and waits until the pool holds these and the Service has
-// heard of it.
+// isLevelAfter ends an outage, and waits until the pool holds these members and the Service has an
+// event.
 func (l *lab) isLevelAfter(most time.Duration, end func() error, want ...string) {
 	l.t.Helper()
 	before := l.words().updated

@@ -24,9 +24,9 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// In the cluster, with no right of its own but to have tokens reviewed, the page shows each viewer what RBAC gives
-// them: one all namespaces, another one namespace alone, and whoever shows no token, or has no right to look, nothing. No
-// token is ever printed.
+// In the cluster, with only the permission to review tokens, the page shows what RBAC allows: all
+// namespaces to one user, one namespace to another, and nothing without a token or permission. It
+// never prints a token.
 func TestThePageInTheCluster(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -145,7 +145,8 @@ func TestThePageInTheCluster(t *testing.T) {
 	}
 }
 
-// certificateOf writes one for a loopback address, and returns its directory, and who is to be trusted.
+// certificateOf writes a certificate for a loopback address and returns its directory and the
+// trusted roots.
 func certificateOf(t *testing.T, l *lab) (string, *x509.CertPool) {
 	t.Helper()
 	cert, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)

@@ -20,14 +20,15 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// Who may edit a namespace pauses its pools, and nobody else's. While one is paused Azure is left alone, though
-// endpoints change and the controller starts again; when its time has come, it is level by itself.
+// With the role edit in a namespace, a user can pause its pools and no others. Azure is not written
+// while paused, through endpoint changes and restarts; at the end of the pause the pool gets in
+// sync by itself.
 func TestATenantPausesItsPool(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.kubectl("apply", "--server-side", "-k", "../../config/edit")
 	l.kubectl("create", "serviceaccount", "editor", "-n", l.namespace)
-	for _, role := range []string{"system:aggregate-to-view", "weir-view", "weir-edit"} { // nobody puts them together into edit here
+	for _, role := range []string{"system:aggregate-to-view", "weir-view", "weir-edit"} { // no aggregation controller runs here
 		l.kubectl("create", "rolebinding", strings.TrimPrefix(role, "system:"), "-n", l.namespace, "--clusterrole", role, "--serviceaccount", l.namespace+":editor")
 	}
 	editor := filepath.Join(l.dir, "editor")
@@ -118,7 +119,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 	if l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p)); p.Spec.Paused || p.Spec.Pause != nil {
 		t.Errorf("%+v", p.Spec)
 	}
-	// What weir pause relies on where the definitions are older than it: a field that they do not have is refused.
+	// weir pause relies on this for older CRDs: an unknown field is rejected.
 	err := l.cluster.Patch(t.Context(), &p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true,"pauseLater":{"until":"x"}}}`)), client.FieldValidation("Strict"))
 	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.pauseLater"`) {
 		t.Errorf("an unknown field: %v", err)

@@ -17,14 +17,13 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// asked are the actions that the requests of all tests so far have asked for.
+// asked are the actions used by all tests so far.
 var asked = struct {
 	sync.Mutex
 	actions map[string]bool
 }{actions: map[string]bool{}}
 
-// azureRole is the role that we ship, with which all tests run. To write it anew they run
-// without one.
+// azureRole is the shipped role, used by all tests. To rewrite it they run without one.
 func azureRole() *armemu.Role {
 	if rewriting() {
 		return nil
@@ -34,8 +33,8 @@ func azureRole() *armemu.Role {
 
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
-// notesActions keeps what the program has asked for, and sees that nothing was refused but the list of what it
-// may do, without which it goes on.
+// notesActions records the used actions and checks that only the optional list of permissions was
+// rejected.
 func (l *lab) notesActions() {
 	l.t.Helper()
 	refused := map[string]bool{}
@@ -55,8 +54,7 @@ func (l *lab) notesActions() {
 	}
 }
 
-// What a role lacks is named where an operator looks, also where it is asked for by what a
-// write refers to.
+// A missing action is named in the status, even if it is needed for a reference in a write.
 func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 	beside(t)
 	for lacks, says := range map[string]string{
@@ -83,7 +81,7 @@ func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 	}
 }
 
-// actionRows say on what each action is needed, and for what, in the order of the page.
+// actionRows lists scope and purpose of each action, in the order of the page.
 var actionRows = []struct{ action, on, why string }{
 	{"Microsoft.Network/loadBalancers/read", "their resource group", "what is there already"},
 	{"Microsoft.Network/loadBalancers/write", "their resource group", "Services; one write for several pools"},
@@ -104,8 +102,7 @@ var actionRows = []struct{ action, on, why string }{
 	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set; with pools of network interfaces, machines whose primary interface is in another resource group"},
 }
 
-// holdsTheAzureRole compares the role with what the tests have asked for, and the page with
-// the role.
+// holdsTheAzureRole compares the role with the used actions, and the page with the role.
 func holdsTheAzureRole(t *testing.T) {
 	asked.Lock()
 	defer asked.Unlock()

@@ -19,15 +19,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The accounts that config/, config/page and config/provisioning install.
+// The ServiceAccounts of config/, config/page and config/provisioning.
 const (
 	serviceAccount     = "system:serviceaccount:weir-system:weir"
 	pageAccount        = "system:serviceaccount:weir-system:weir-page"
 	provisionerAccount = "system:serviceaccount:weir-system:weir-provisioner"
 )
 
-// A permission is one verb on one resource, in a namespace unless that is empty, of one
-// object unless name is empty.
+// A permission is one verb on one resource. An empty namespace is cluster-wide, an empty name is
+// any object.
 type permission struct{ verb, group, resource, namespace, name string }
 
 func (p permission) String() string {
@@ -41,28 +41,27 @@ func (p permission) String() string {
 	return what
 }
 
-// written is a resource as kubectl takes it, with its subresource behind it.
+// written formats a resource and subresource like kubectl.
 func written(resource, group string) string {
 	name, sub, _ := strings.Cut(resource, "/")
 	return strings.TrimSuffix(strings.TrimSuffix(name+"."+group, ".")+"/"+sub, "/")
 }
 
-// covers tells whether it allows a call.
+// covers reports whether it allows a call.
 func (p permission) covers(call permission) bool {
 	return p.verb == call.verb && p.group == call.group && p.resource == call.resource &&
 		(p.namespace == "" || p.namespace == call.namespace) && (p.name == "" || p.name == call.name && call.verb != "create")
 }
 
-// A shippedRole is one that config/ ships.
+// A shippedRole is a role in config/.
 type shippedRole struct {
 	file, name, namespace string
 	rules                 []rbacv1.PolicyRule
-	bound                 bool   // by what config/ ships
+	bound                 bool   // by config/
 	account               string // that it is bound to
 }
 
-// shippedRoles reads them. One without a namespace of its own, and not for the whole
-// cluster, is installed in Weir's.
+// shippedRoles reads the roles. A Role without a namespace is installed in Weir's.
 func shippedRoles(t *testing.T) []shippedRole {
 	t.Helper()
 	files, err := filepath.Glob("../../config/*/*role*.yaml")
@@ -94,8 +93,8 @@ func shippedRoles(t *testing.T) []shippedRole {
 	return roles
 }
 
-// boundTo returns the account that a file binds its role to. The role of the namespaces of Provisions is bound there
-// by their administrators, to the provisioner.
+// boundTo returns the account that a file binds its role to. The role for Provisions' namespaces is
+// bound by their administrators, to the provisioner.
 func boundTo(t *testing.T, file string, raw []byte) string {
 	t.Helper()
 	for doc := range strings.SplitSeq(string(raw), "\n---\n") {
@@ -113,7 +112,7 @@ func boundTo(t *testing.T, file string, raw []byte) string {
 	return provisionerAccount
 }
 
-// permissions are what a rule allows, one by one.
+// permissions expands a rule.
 func (r shippedRole) permissions(rule rbacv1.PolicyRule) []permission {
 	names := rule.ResourceNames
 	if len(names) == 0 {
@@ -132,13 +131,13 @@ func (r shippedRole) permissions(rule rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// A madeCall is a request that one of the accounts made, and the role that allowed it, if one did.
+// A madeCall is a request of one of the accounts, and the role that allowed it, if any.
 type madeCall struct {
 	permission
 	account, role string
 }
 
-// auditEvent is what is read of an entry of the audit log.
+// auditEvent is the part of an audit log entry that is read.
 type auditEvent struct {
 	Verb             string
 	ImpersonatedUser struct{ Username string }
@@ -148,7 +147,7 @@ type auditEvent struct {
 
 var allowedBy = regexp.MustCompile(`^RBAC: allowed by .* of (?:Cluster)?Role "([^"]+)" to ServiceAccount`)
 
-// madeCalls are the controllers' requests for objects in all tests so far, each once.
+// madeCalls returns the accounts' distinct object requests in all tests so far.
 func madeCalls(t *testing.T) []madeCall {
 	t.Helper()
 	seen := map[madeCall]bool{}
@@ -158,7 +157,7 @@ func madeCalls(t *testing.T) []madeCall {
 	return slices.Collect(maps.Keys(seen))
 }
 
-// readCalls notes those in an audit log.
+// readCalls adds the requests in an audit log.
 func readCalls(t *testing.T, name string, seen map[madeCall]bool) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -189,9 +188,8 @@ func readCalls(t *testing.T, name string, seen map[madeCall]bool) {
 	}
 }
 
-// holdTheRoles compares the roles with the calls: each call is one that a role allows, and
-// what a role allows has been used, by the right that this role gave. What is missing a
-// person has to add, to the role where it belongs.
+// holdTheRoles compares roles and calls: a role allows each call, and each permission was used and
+// came from its role. Missing permissions must be added by hand.
 func holdTheRoles(t *testing.T, whole bool) {
 	roles, calls := shippedRoles(t), madeCalls(t)
 	if len(calls) == 0 {
@@ -213,7 +211,7 @@ func holdTheRoles(t *testing.T, whole bool) {
 	}
 }
 
-// holdsNothingUnused looks at each verb of each rule.
+// holdsNothingUnused checks each verb of each rule.
 func (r shippedRole) holdsNothingUnused(t *testing.T, calls []madeCall) {
 	used := func(p permission) bool {
 		return slices.ContainsFunc(calls, func(c madeCall) bool { return c.account == r.account && c.role == r.name && p.covers(c.permission) })
@@ -242,8 +240,7 @@ func (r shippedRole) holdsNothingUnused(t *testing.T, calls []madeCall) {
 
 var verbsLine = regexp.MustCompile(`verbs: \[[^]]*\]`)
 
-// rewrite gives the nth rule these verbs, and leaves the comments in the file. Each file
-// has one role.
+// rewrite replaces the verbs of the nth rule and keeps the file's comments. Each file has one role.
 func (r shippedRole) rewrite(t *testing.T, nth int, verbs []string) {
 	raw, err := os.ReadFile(r.file)
 	if err != nil {
@@ -267,7 +264,7 @@ func (r shippedRole) allows(call permission) bool {
 	})
 }
 
-// rolesPage is the table of the roles for the reference.
+// rolesPage renders the table of roles for the reference.
 func rolesPage(t *testing.T) string {
 	var page strings.Builder
 	page.WriteString("| Account | Role | Resource | Verbs | Where |\n|---|---|---|---|---|\n")

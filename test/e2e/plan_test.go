@@ -18,8 +18,7 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// plans runs weir plan with the rights of the controller, and returns what it prints and
-// its exit code.
+// plans runs weir plan with the controller's permissions and returns output and exit code.
 func (l *lab) plans(args ...string) (string, int) {
 	l.t.Helper()
 	of, err := process.Run(l.t.Context(), nil, filepath.Join(bin, "weir"), append([]string{
@@ -33,8 +32,8 @@ func (l *lab) plans(args ...string) (string, int) {
 	return of.Out, of.Code
 }
 
-// The plan says what the controller then does, and nothing once it has done it. A dry run
-// leaves everything as it is, says what would change, and does it when it is over.
+// The plan lists what the controller then does, and is empty afterwards. A dry run changes nothing,
+// reports the changes, and applies them when it ends.
 func TestAPlanAndADryRun(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -77,7 +76,7 @@ func TestAPlanAndADryRun(t *testing.T) {
 		return nil
 	})
 
-	// Later tests have a controller of all Services.
+	// Later tests run a controller for all Services.
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
 	l.must(l.cluster.Delete(t.Context(), web))
 	l.eventually("end of Service web", func() error {
@@ -88,7 +87,7 @@ func TestAPlanAndADryRun(t *testing.T) {
 	})
 }
 
-// foretells waits until the BackendPool of the Service says this.
+// foretells waits until the Service's BackendPool reports these parts.
 func (l *lab) foretells(parts ...string) {
 	l.t.Helper()
 	l.eventually("condition DryRun", func() error {

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A Service that names a public IP prefix gets its address from there.
+// A Service that names a public IP prefix gets an address of it.
 func TestAServiceGetsAnAddressOfAPrefix(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// publishes waits until the condition of a Service's Private Link Service has a reason, and says
-// something.
+// publishes waits until the PrivateLinkService condition has a reason and a text.
 func (l *lab) publishes(name, reason, says string) string {
 	l.t.Helper()
 	var text string
@@ -35,8 +34,8 @@ func (l *lab) publishes(name, reason, says string) string {
 	return text
 }
 
-// With all roles the built program publishes a frontend, opens the subnet where azure.json allows that,
-// says who is connected, and takes all away with the Service: the connection first.
+// With all roles the program publishes a frontend, opens the subnet where azure.json allows it,
+// reports connections, and deletes everything with the Service: connections first.
 func TestAServiceIsPublished(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// probed is an emulated Azure, and the program that finds out how it behaves.
+// probed is an emulated Azure and the program that probes it.
 type probed struct {
 	t        *testing.T
 	dir, url string
@@ -47,8 +47,8 @@ func newProbed(t *testing.T, world behaviour.Behaviour) *probed {
 	return p
 }
 
-// run runs the program to its end, and returns what it prints, what it says meanwhile, and
-// its exit code. What is not nil is called with the process once a resource is there.
+// run runs the program and returns its standard output, standard error and exit code. meanwhile, if
+// not nil, is called with the process once a resource exists.
 func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said string, code int) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
@@ -77,8 +77,8 @@ func (p *probed) empty(after string) {
 	}
 }
 
-// The built program finds out how an Azure behaves with the role that is made for it, and its
-// report is one that others take; stopped, it cleans up, and killed, it does so the next time.
+// The program probes an Azure with its own role and writes a valid report; interrupted, it cleans
+// up, and killed, it cleans up on the next run.
 func TestTheProgramProbesAzure(t *testing.T) {
 	beside(t)
 	world := behaviour.Assumed()

@@ -25,8 +25,8 @@ import (
 	"weir.dev/weir/lab/badlink"
 )
 
-// silentTarget makes Secret edge the kubeconfig of a target that accepts TLS connections and requests, and never
-// answers. It counts the requests.
+// silentTarget makes Secret edge the kubeconfig of a target that accepts TLS connections and
+// requests but never answers. It counts the requests.
 func (p *provisioning) silentTarget() *atomic.Int64 {
 	p.t.Helper()
 	requests, over := &atomic.Int64{}, make(chan struct{})
@@ -64,9 +64,9 @@ func (l *lab) lease(name string) coordinationv1.LeaseSpec {
 	return lease.Spec
 }
 
-// A provisioner that is stuck on its target, and one that is killed, as the kernel does at the memory limit, do not
-// affect load balancers: endpoint changes reach Azure, and the controller's process and its Lease are as before. The
-// next provisioner continues the attempt.
+// A provisioner that hangs on its target, or is OOM-killed, does not affect load balancers:
+// endpoint changes reach Azure, and the controller's process and Lease are unchanged. The next
+// provisioner continues the attempt.
 func TestTheProvisionerDoesNotAffectLoadBalancers(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -139,7 +139,7 @@ spec:
 	}
 }
 
-// may asks the API server for a right of a ServiceAccount in weir-system.
+// may asks the API server for a permission of a ServiceAccount in weir-system.
 func (p *provisioning) may(account, verb, group, resource, namespace string) bool {
 	p.t.Helper()
 	resource, sub, _ := strings.Cut(resource, "/")
@@ -155,8 +155,8 @@ func (p *provisioning) may(account, verb, group, resource, namespace string) boo
 	return review.Status.Allowed
 }
 
-// Neither program has a right that only the other one needs, where both are installed and a namespace has bound
-// the role of attempts.
+// Neither program has permissions that only the other one needs, with both installed and the
+// attempts' role bound in a namespace.
 func TestRightsOfTheProvisionerAndTheController(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -186,7 +186,8 @@ func TestRightsOfTheProvisionerAndTheController(t *testing.T) {
 	}
 }
 
-// The provisioner serves its metrics to authorized clients only, and a version that does not pass for the controller's.
+// The provisioner serves metrics to authorized clients only, with a version that differs from the
+// controller's.
 func TestMetricsOfTheProvisioner(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -214,7 +215,7 @@ func TestMetricsOfTheProvisioner(t *testing.T) {
 	}
 }
 
-// A provisioner without its definitions, roles, or with invalid flags ends with what to do.
+// Without CRDs or roles, or with invalid flags, the provisioner exits with a remedy.
 func TestTheProvisionerSaysWhatItLacks(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// newWholeCluster starts a cluster with the real Job controller and garbage collector, and kubelets whose
-// containers end as their image says.
+// newWholeCluster starts a cluster with the real Job controller and garbage collector, and kubelets
+// whose containers end as their image specifies.
 func newWholeCluster(t *testing.T) *cluster {
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
@@ -54,7 +54,7 @@ func newWholeCluster(t *testing.T) *cluster {
 	return c
 }
 
-// onlyPod waits for the one pod of a step that runs, and is another one than before.
+// onlyPod waits for a new single running pod of a step.
 func (p *provisioning) onlyPod(of, before string) *corev1.Pod {
 	p.t.Helper()
 	var found *corev1.Pod
@@ -82,7 +82,7 @@ func (p *provisioning) onlyPod(of, before string) *corev1.Pod {
 	return found
 }
 
-// succeeds has a container that runs end well.
+// succeeds completes a running container.
 func (p *provisioning) succeeds(pod *corev1.Pod) {
 	p.t.Helper()
 	patch := []byte(`{"spec":{"containers":[{"name":"step","image":"kubelab.weir.dev/exit:0"}]}}`)
@@ -100,8 +100,8 @@ spec:
 ---
 `
 
-// What Kubernetes' own Job controller makes of the Jobs: it fails and is made anew, it fails for good, it is
-// evicted and goes on, its time is over, and its link breaks while it runs.
+// Kubernetes' Job controller handles the Jobs: failed and recreated, failed permanently, evicted
+// and continued, timed out, and disconnected while running.
 func TestJobsOfAWholeCluster(t *testing.T) {
 	beside(t)
 	p := provisioningOf(newLabOn(newWholeCluster(t), t, armemu.Options{}))

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// packed is a chart of these files, as helm package makes it.
+// packed returns a chart archive with these files.
 func packed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -32,8 +32,8 @@ func packed(t *testing.T, files map[string]string) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// A chart is rendered for the cluster that it goes to, and what it has no more is pruned. One that computes
-// without end fails its Provision, and nothing else.
+// A chart is rendered for its target cluster, and removed objects are pruned. An endless
+// computation fails its Provision only.
 func TestProvisioningByAChart(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)

@@ -22,14 +22,14 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// engine plays the Job controller, the garbage collector and the kubelet of a node, by hand: the control
-// plane of these tests has none of them. What they write is judged by the API server.
+// engine acts as Job controller, garbage collector and kubelet, which this control plane does not
+// have. The API server validates its writes.
 type engine struct {
 	*provisioning
 	node string
 }
 
-// newEngine makes a node whose kubelet has one log, whatever pod it is asked for.
+// newEngine creates a node whose kubelet returns the same log for every pod.
 func newEngine(p *provisioning, log string) *engine {
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !strings.HasPrefix(req.URL.Path, "/containerLogs/"+p.namespace+"/") || !strings.HasSuffix(req.URL.Path, "/step") {
@@ -59,7 +59,7 @@ func newEngine(p *provisioning, log string) *engine {
 	return &engine{p, name}
 }
 
-// job waits for the Job of a step to be another one than before.
+// job waits for a new Job of a step.
 func (e *engine) job(before string) *batchv1.Job {
 	e.t.Helper()
 	var found *batchv1.Job
@@ -84,14 +84,14 @@ func (e *engine) job(before string) *batchv1.Job {
 	return found
 }
 
-// collects deletes the pods of a Job, and then lets it go.
+// collects deletes the pods of a Job, then the Job.
 func (e *engine) collects(job *batchv1.Job) {
 	_ = e.cluster.DeleteAllOf(e.t.Context(), &corev1.Pod{}, client.InNamespace(e.namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}, client.GracePeriodSeconds(0))
 	job.Finalizers = slices.DeleteFunc(job.Finalizers, func(f string) bool { return f == metav1.FinalizerDeleteDependents })
 	_ = e.cluster.Update(e.t.Context(), job)
 }
 
-// runs makes the pod of a Job, as its template says.
+// runs creates the pod of a Job from its template.
 func (e *engine) runs(job *batchv1.Job) *corev1.Pod {
 	e.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
@@ -103,14 +103,14 @@ func (e *engine) runs(job *batchv1.Job) *corev1.Pod {
 	return pod
 }
 
-// ends ends the pod and its Job.
+// ends completes the pod and its Job.
 func (e *engine) ends(job *batchv1.Job, pod *corev1.Pod, code int32, says string) {
 	e.t.Helper()
 	pod.Status.Phase = corev1.PodSucceeded
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "step", Image: "fetch", ImageID: "fetch", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: says},
 	}}}
-	e.must(e.cluster.Get(e.t.Context(), client.ObjectKeyFromObject(job), job)) // another attempt may have taken it over
+	e.must(e.cluster.Get(e.t.Context(), client.ObjectKeyFromObject(job), job)) // another attempt may have adopted it
 	now := metav1.Now()
 	job.Status.Active, job.Status.Ready = 0, new(int32(0))
 	is := func(kind batchv1.JobConditionType, reason string) batchv1.JobCondition {
@@ -127,9 +127,9 @@ func (e *engine) ends(job *batchv1.Job, pod *corev1.Pod, code int32, says string
 	e.must(e.cluster.Status().Update(e.t.Context(), job))
 }
 
-// A step runs a Job with the rights of the Provision's ServiceAccount. It fails once and says why; the Job of the
-// next attempt outlives the controller that made it, and is there once. Its pod is one that the strictest
-// namespace takes.
+// A step runs a Job with the Provision's ServiceAccount. It fails once with a reason; the Job of
+// the next attempt outlives its controller and is not duplicated. Its pod complies with the
+// restricted Pod Security Standard.
 func TestProvisioningByAJob(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -183,7 +183,7 @@ spec:
 	pod := e.runs(again)
 	first.Kill()
 	p.provisioner("--leader-elect=false")
-	time.Sleep(3 * time.Second) // for whoever would make another one
+	time.Sleep(3 * time.Second) // time for a duplicate
 	if got := e.job(""); got.UID != again.UID {
 		t.Error("another one was made")
 	}

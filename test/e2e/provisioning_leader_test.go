@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Of two processes the one that leads is killed while an attempt is under way, one is waited for and
-// one is cancelled. Somebody cancels and retries before the other leads. It goes on with the attempt
-// that was under way, and no other Provision has one more or one less than was asked for.
+// The leading provisioner is killed while one attempt runs, one waits and one is canceled. A user
+// cancels and retries before the other process leads. It continues the running attempt, and every
+// other Provision has exactly the requested attempts.
 func TestProvisioningOutlivesItsLeader(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -21,7 +21,7 @@ func TestProvisioningOutlivesItsLeader(t *testing.T) {
 		"  target: {serviceAccountName: installer}\n  steps: [{name: told, wait: {apiVersion: v1, kind: %s, name: go}}]\n" +
 		"  policy: {initialInterval: 1h, maxInterval: 1h}\n---\n"
 	text := fmt.Sprintf(provision, "underway", "ConfigMap")
-	for _, fails := range []string{"waits", "cancelled", "asked"} { // nobody lets the ServiceAccount read Nodes
+	for _, fails := range []string{"waits", "cancelled", "asked"} { // the ServiceAccount may not read Nodes
 		text += fmt.Sprintf(provision, fails, "Node")
 	}
 	p.applies(text)

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// foreign has the Basic load balancer of basic have a rule of no Service, or none.
+// foreign adds or removes a load balancer rule without a Service.
 func (l *lab) foreign(publicIP string, has bool) {
 	l.t.Helper()
 	owner := service.Owner(string(l.serviceOf("web").UID))
@@ -27,10 +27,10 @@ func (l *lab) foreign(publicIP string, has bool) {
 		"frontendIPConfigurations":[{"name":%q,"properties":{"publicIPAddress":{"id":%q}}}],"loadBalancingRules":[%s]}}`, l.namespace, owner, publicIP, rules)))
 }
 
-// A Provision has the cluster's Weir migrate, by rights on one ConfigMap alone. A stop that a person has asked for counts,
-// and what keeps it from starting is said with the Provision; each is tried again when a person asks. Each time it is
-// asked the leader of the controllers gives up its lead, and the next one migrates. The attempt follows it in the
-// provisioner, which is another process.
+// A Provision migrates the cluster, with permissions on one ConfigMap only. A user's stop has
+// priority, and blockers are reported on the Provision; each is retried on request. At each request
+// the leading controller steps down and the next one migrates. The attempt follows it from the
+// provisioner, a separate process.
 func TestProvisioningByAMigration(t *testing.T) {
 	beside(t)
 	p := provisioningOf(newLab(t, armemu.Options{Role: shipped.MigrationRoles()}))

@@ -29,11 +29,11 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// provisioning is a lab in which Provisions are worked on.
+// provisioning is a lab with a provisioner.
 type provisioning struct {
 	*lab
 	partner string
-	notes   string // on standard error, of the last command
+	notes   string // standard error of the last command
 }
 
 func newProvisioning(t *testing.T) *provisioning {
@@ -56,7 +56,7 @@ func provisioningOf(l *lab) *provisioning {
 	return p
 }
 
-// provisioner starts weir-provisioner with the rights of its ServiceAccount.
+// provisioner starts weir-provisioner with its ServiceAccount.
 func (l *lab) provisioner(flags ...string) *program {
 	l.t.Helper()
 	free, err := process.FreeAddresses(l.t.Context(), 2)
@@ -67,7 +67,7 @@ func (l *lab) provisioner(flags ...string) *program {
 		Name: fmt.Sprintf("weir-provisioner-%d", l.started), Dir: l.dir, Path: filepath.Join(bin, "weir-provisioner"), Env: l.env,
 		Args: append([]string{
 			"--kubeconfig", l.cluster.provisioner, "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
-			"--leader-elect-namespace", "weir-system", // where its Role is
+			"--leader-elect-namespace", "weir-system", // the namespace of its Role
 		}, flags...),
 	})
 	l.must(err)
@@ -87,7 +87,7 @@ func (p *provisioning) does(args ...string) {
 	}
 }
 
-// until waits until the API server knows of a right of a ServiceAccount.
+// until waits until a ServiceAccount has a permission.
 func (p *provisioning) until(account, verb, resource string) {
 	p.t.Helper()
 	p.eventually(account+" may "+verb+" "+resource, func() error {
@@ -102,7 +102,7 @@ func (p *provisioning) until(account, verb, resource string) {
 	})
 }
 
-// installs gives the ServiceAccount of the namespace its rights.
+// installs grants the namespace's ServiceAccount its permissions.
 func (p *provisioning) installs() {
 	p.t.Helper()
 	p.does("-n", p.namespace, "create", "role", "installer", "--verb", "*", "--resource", "configmaps,secrets")
@@ -110,7 +110,7 @@ func (p *provisioning) installs() {
 	p.until(p.namespace+":installer", "patch", "configmaps")
 }
 
-// weir runs the program as a person would.
+// weir runs the program as a user.
 func (p *provisioning) weir(args ...string) string {
 	p.t.Helper()
 	args = append([]string{"provision"}, append(args, "-n", p.namespace, "--kubeconfig", p.cluster.admin)...)
@@ -139,7 +139,7 @@ func (p *provisioning) asks(name, annotation string) {
 	p.does("-n", p.namespace, "annotate", "--overwrite", "provision", name, annotation+"="+time.Now().Format(time.RFC3339Nano))
 }
 
-// comes waits until a Provision is in a state after so many attempts.
+// comes waits until a Provision has a state and a number of attempts.
 func (p *provisioning) comes(name, state string, attempts int32) v1alpha1.ProvisionStatus {
 	p.t.Helper()
 	var is v1alpha1.Provision
@@ -155,7 +155,7 @@ func (p *provisioning) comes(name, state string, attempts int32) v1alpha1.Provis
 	return is.Status
 }
 
-// logs are those of all attempts of the namespace.
+// logs returns the logs of all attempts in the namespace.
 func (p *provisioning) logs() string {
 	var list corev1.ConfigMapList
 	p.must(p.cluster.List(p.t.Context(), &list, client.InNamespace(p.namespace)))
@@ -173,8 +173,8 @@ func (p *provisioning) configMap(name string) (*corev1.ConfigMap, error) {
 	return c, p.cluster.Get(p.t.Context(), key(p.namespace, name), c)
 }
 
-// A Provision to this cluster has the rights of a ServiceAccount and no others; its partner says how
-// it is retried; people retry now and cancel; what was left out is pruned.
+// A Provision to this cluster has exactly its ServiceAccount's permissions; its policy controls
+// retries; users retry and cancel; omitted objects are pruned.
 func TestProvisioningOfThisCluster(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -281,7 +281,7 @@ data:
 		t.Errorf("got %+v, %v", c, err)
 	}
 
-	// The same event again is counted.
+	// A repeated event is counted.
 	p.weir("reset", "here")
 	p.eventually("two resets are one event", func() error {
 		var all corev1.EventList
@@ -295,7 +295,7 @@ data:
 	})
 }
 
-// A controller that is killed in an attempt leaves it to the next one, which goes on with it.
+// If the controller is killed during an attempt, the next process continues it.
 func TestProvisioningOutlivesItsProcess(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -325,7 +325,7 @@ spec:
 	}
 }
 
-// What the API server refuses of what people write.
+// Invalid Provisions that the API server rejects.
 func TestRulesOfProvisioning(t *testing.T) {
 	beside(t)
 	p := newProvisioning(t)
@@ -384,7 +384,7 @@ func TestRulesOfProvisioning(t *testing.T) {
 	}
 }
 
-// badNetwork is slow, and breaks connections off.
+// badNetwork is slow and breaks connections.
 var badNetwork = badlink.Network{BytesPerSecond: 5 << 10, ResetPercent: 30}
 
 // behind makes a cluster the target of Secret edge, over a network.
@@ -398,7 +398,7 @@ func (p *provisioning) behind(n badlink.Network, far *cluster) *badlink.Link {
 	kubeconfig, err := clientcmd.LoadFromFile(far.admin)
 	p.must(err)
 	for _, c := range kubeconfig.Clusters {
-		c.Server, c.TLSServerName = "https://"+link.Addr(), server.Hostname() // for which its certificate is
+		c.Server, c.TLSServerName = "https://"+link.Addr(), server.Hostname() // the name in its certificate
 	}
 	for _, c := range kubeconfig.Contexts {
 		c.Namespace = p.namespace
@@ -409,7 +409,7 @@ func (p *provisioning) behind(n badlink.Network, far *cluster) *badlink.Link {
 	return link
 }
 
-// Another cluster behind a network that is away, and then slow and unreliable, is provisioned; without
+// Another cluster behind an unavailable, then slow and unreliable network is provisioned; without
 // retries it is not.
 func TestProvisioningOverABadNetwork(t *testing.T) {
 	beside(t)

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// recordedName is the name of the cluster that is on record, and what somebody else keeps
-// there; both are empty if there is no record.
+// recordedName returns the recorded cluster name and another key of the ConfigMap; both are empty
+// without a record.
 func (l *lab) recordedName() (name, other string) {
 	l.t.Helper()
 	var m corev1.ConfigMap
@@ -34,7 +34,7 @@ func (l *lab) isRecorded(name string) {
 	})
 }
 
-// standsBy waits until a controller has filled its caches, which is when it waits for the lead.
+// standsBy waits until a controller's caches are synced, when it waits for leadership.
 func (l *lab) standsBy(weir *program) {
 	l.t.Helper()
 	l.eventually("readiness", func() error {
@@ -48,9 +48,9 @@ func (l *lab) standsBy(weir *program) {
 	})
 }
 
-// A replica waits for the lead under another --cluster-name. The record is the leader's: the
-// other one leaves it, looks again once it leads, and then takes the name if no Service is
-// bound; if one is, it ends as it would have at its start, and nothing is written to Azure.
+// A replica waits for leadership under another --cluster-name. Only the leader writes the record:
+// the replica checks it again once it leads, and adopts the name if no Service is bound; otherwise
+// it exits as at start, without Azure writes.
 func TestTheRecordIsTheLeaders(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -66,7 +66,7 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	two := as(l.namespace + "-two")
 	l.standsBy(two)
 	l.isRecorded(l.namespace + "-one")
-	l.ends(one) // two leads, and nothing is at stake
+	l.ends(one) // two leads, and no Service is bound
 	l.isRecorded(l.namespace + "-two")
 
 	three := as(l.namespace + "-three")
@@ -92,6 +92,6 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 		t.Errorf("Service web had %s, and has %s", ip, now)
 	}
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
-	l.must(l.cluster.Delete(t.Context(), web)) // other tests go by another name
+	l.must(l.cluster.Delete(t.Context(), web)) // other tests use another name
 	l.gone("Service web", web)
 }

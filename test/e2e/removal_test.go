@@ -15,14 +15,14 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// ends has a controller stop in good order.
+// ends shuts a controller down gracefully.
 func (l *lab) ends(weir *program) {
 	l.t.Helper()
 	l.must(weir.Signal(syscall.SIGTERM))
-	_ = weir.Wait() // its exit code is another test's
+	_ = weir.Wait() // another test checks the exit code
 }
 
-// taken are the deletions that Azure saw, and the writes of anything but pools.
+// taken returns Azure's deletions and its writes of anything but pools.
 func (l *lab) taken() []string {
 	var all []string
 	for _, c := range l.emulator.Calls() {
@@ -34,7 +34,7 @@ func (l *lab) taken() []string {
 	return all
 }
 
-// shows waits until a controller's metrics have this line.
+// shows waits until a controller's metrics contain a line.
 func (l *lab) shows(weir *program, line string) {
 	l.t.Helper()
 	l.eventually("metric "+line, func() error {
@@ -46,8 +46,8 @@ func (l *lab) shows(weir *program, line string) {
 	})
 }
 
-// Somebody mistypes --load-balancer-class: nothing that Weir served loses anything, endpoints
-// are followed on, and set back it is as it was. What a person deletes meanwhile goes.
+// A wrong --load-balancer-class removes nothing, endpoints are still followed, and reverting it
+// restores normal operation. Services deleted meanwhile are removed.
 func TestAnotherClassTakesNothingAway(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -114,8 +114,8 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 	}
 }
 
-// Somebody changes --cluster-name: Weir does not start, and says why, and what to do. Nothing
-// in Azure is touched. Where no Service has anything in Azure the new name is taken.
+// With a changed --cluster-name Weir exits at start with reason and remedy, and without Azure
+// writes. The new name is accepted if no Service has Azure resources.
 func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -156,9 +156,9 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 	l.gone("Service web", web)
 }
 
-// A setting would give every Service another address: nothing is written to Azure, each says so,
-// and endpoints are followed. One that its owner lets go goes alone, one that is deleted goes,
-// and the rest with the controller's flag.
+// A setting that would change every address: nothing is written to Azure, every Service reports it,
+// and endpoints are followed. A Service released by its owner changes alone, a deleted one is
+// removed, and the rest changes with the controller's flag.
 func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -221,7 +221,7 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	}
 }
 
-// otherAddress waits until a Service has another address than it had.
+// otherAddress waits until a Service's address changes.
 func (l *lab) otherAddress(name, before string) {
 	l.t.Helper()
 	l.eventually("another address of Service "+name, func() error {

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A Service that is replaced by one of another type, finalizer and records and all, leaves nothing in Azure. Of
-// its records no copy can be believed: it is read.
+// A Service replaced by one of another type, with finalizer and records, leaves nothing in Azure.
+// Its copied records are not trusted: Azure is read.
 func TestAReplacedServiceLeavesNothing(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

@@ -17,7 +17,7 @@ import (
 
 const securityGroup = network + "/networkSecurityGroups/nsg"
 
-// admits waits until the managed rules of the security group say just this.
+// admits waits until the managed security rules are exactly these.
 func (l *lab) admits(want ...string) {
 	l.t.Helper()
 	slices.Sort(want)
@@ -54,8 +54,8 @@ func (l *lab) admits(want ...string) {
 	})
 }
 
-// The security group lets in whom the Services let in, follows the nodes where they are
-// meant, and is as it was when they go.
+// The security group allows the Services' sources, follows the nodes where needed, and is restored
+// when the Services are deleted.
 func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

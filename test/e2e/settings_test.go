@@ -20,14 +20,14 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// The events of the updater, as users and tools know them.
+// The updater's event reasons, which are part of its API.
 const (
 	updated  = "Normal LoadBalancerBackendPoolUpdated"
 	retrying = "Warning LoadBalancerBackendPoolUpdateRetrying"
 	failed   = "Warning LoadBalancerBackendPoolUpdateFailed"
 )
 
-// told is how often a Service was told each word, and the last message of each.
+// told returns the number of a Service's events and the last message by reason.
 func (l *lab) told(service string) (times map[string]int, last map[string]string) {
 	l.t.Helper()
 	var list corev1.EventList
@@ -42,7 +42,7 @@ func (l *lab) told(service string) (times map[string]int, last map[string]string
 	return times, last
 }
 
-// hears waits until a Service was told just this.
+// hears waits until a Service has exactly these events.
 func (l *lab) hears(service string, want map[string]int) (last map[string]string) {
 	l.t.Helper()
 	l.eventually("what "+service+" is told", func() error {
@@ -55,7 +55,7 @@ func (l *lab) hears(service string, want map[string]int) (last map[string]string
 	return last
 }
 
-// scrapes waits until the program's metrics are these, of all that begin so.
+// scrapes waits until the program's metrics with a prefix are exactly these.
 func (l *lab) scrapes(p *program, prefixes, want []string) {
 	l.t.Helper()
 	l.eventually("metrics", func() error {
@@ -65,7 +65,7 @@ func (l *lab) scrapes(p *program, prefixes, want []string) {
 		}
 		var got []string
 		for line := range strings.SplitSeq(body, "\n") {
-			// Pools that other tests have left may have nodes Down: of admin states nothing is asked.
+			// Pools of other tests may have Down members, so admin state metrics are not compared.
 			if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) && !strings.Contains(line, "admin_state_controller") {
 				got = append(got, line)
 			}
@@ -77,13 +77,12 @@ func (l *lab) scrapes(p *program, prefixes, want []string) {
 	})
 }
 
-// theFinal are the series of what is final for a Service.
+// theFinal are the metrics of terminal results of a Service.
 var theFinal = []string{"cloudprovider_azure_op_duration_seconds_count", "cloudprovider_azure_op_failure_count", "weir_pool_retries_total"}
 
 const ofMembers = `{request="services_local_update_backend_pool",resource_group="rg",source="local_service_backend_pool_updater",subscription_id="sub"} `
 
-// An explicit 0 turns retries off: what would be tried again is told as Failed, at once, and
-// counted as that.
+// An explicit 0 disables retries: a retriable failure is reported as Failed at once, and counted.
 func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -115,10 +114,10 @@ func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 	l.scrapes(weir, theFinal, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "2", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
 }
 
-// oneTry is what failed, and what follows. The condition has the id of the request, and the time.
+// oneTry is a failure and its consequence. The condition has request id and time.
 var oneTry = regexp.MustCompile(`409 AnotherOperationInProgress: Not now\. Another attempt follows\.$`)
 
-// Without the key there are retries: the same failure is told as Retrying, then taken back.
+// By default there are retries: the same failure is reported as Retrying, and later resolved.
 func TestWithoutTheKeyAFailureIsRetried(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -137,7 +136,7 @@ func TestWithoutTheKeyAFailureIsRetried(t *testing.T) {
 	})
 }
 
-// The flags of the work queues reach them: what fails is tried again at the pace that they say.
+// The work queue flags configure its backoff.
 func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -150,7 +149,7 @@ func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
 	l.eventually("tries", func() error {
 		at = nil
 		for _, c := range l.emulator.Calls(armemu.OfKind(armemu.KindList)) {
-			if c.Status == 400 && (len(at) == 0 || c.Time.Sub(at[len(at)-1]) > 50*time.Millisecond) { // one try may ask for several lists
+			if c.Status == 400 && (len(at) == 0 || c.Time.Sub(at[len(at)-1]) > 50*time.Millisecond) { // one try may request several lists
 				at = append(at, c.Time)
 			}
 		}
@@ -169,12 +168,12 @@ func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
 			t.Errorf("try %d comes %s after the one before, and not %s", i+2, took, least)
 		}
 	}
-	if all := at[tries-1].Sub(at[0]); all > 20*time.Second { // with pauses that go on doubling they take 25 s
+	if all := at[tries-1].Sub(at[0]); all > 20*time.Second { // with unlimited doubling they take 25 s
 		t.Errorf("%d tries took %s, and each pause is to be 800 ms at most", tries, all)
 	}
 }
 
-// What no back-off can be made of ends the start with 2, and its flag is named.
+// An invalid backoff ends the start with exit code 2 and names the flag.
 func TestABadFlagOfTheWorkQueuesEndsTheStart(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

@@ -24,7 +24,7 @@ const (
 	allowed    = "service.beta.kubernetes.io/azure-load-balancer-configurations"
 )
 
-// machine makes a node of a virtual machine, in a scale set or in an availability set.
+// machine creates a node of a virtual machine in a scale set or an availability set.
 func (l *lab) machine(name, ip, scaleSet, availabilitySet string) {
 	l.t.Helper()
 	id := compute + "/virtualMachines/" + name
@@ -40,7 +40,7 @@ func (l *lab) machine(name, ip, scaleSet, availabilitySet string) {
 	l.must(l.cluster.Update(l.t.Context(), &n))
 }
 
-// kubectl runs it, and returns what it printed.
+// kubectl returns kubectl's output.
 func (l *lab) kubectl(args ...string) string {
 	l.t.Helper()
 	out, err := l.cluster.kubectl(l.t.Context(), args...)
@@ -50,7 +50,7 @@ func (l *lab) kubectl(args ...string) string {
 	return out
 }
 
-// placed waits until each node's label names this load balancer.
+// placed waits until each node's label names the load balancer.
 func (l *lab) placed(want map[string]string) {
 	l.t.Helper()
 	l.eventually("labels of nodes", func() error {
@@ -67,7 +67,7 @@ func (l *lab) placed(want map[string]string) {
 	})
 }
 
-// behind waits until the pool of nodes of a load balancer holds these.
+// behind waits until the node pool of a load balancer holds these addresses.
 func (l *lab) behind(balancer string, want ...string) {
 	l.t.Helper()
 	l.eventually("nodes of "+balancer, func() error {
@@ -78,7 +78,7 @@ func (l *lab) behind(balancer string, want ...string) {
 	})
 }
 
-// on waits until a Service is on this load balancer, and has an address.
+// on waits until a Service is on the load balancer and has an address.
 func (l *lab) on(service, balancer string) {
 	l.t.Helper()
 	l.eventually("place of Service "+service, func() error {
@@ -92,9 +92,8 @@ func (l *lab) on(service, balancer string) {
 	})
 }
 
-// Two load balancers: nodes are behind one of them by the set of their machine, Services on
-// one by annotation, labels of their namespace, or where there is room. A restart changes
-// nothing.
+// With two load balancers, nodes are placed by their machine's set, and Services by annotation,
+// namespace labels or free capacity. A restart changes nothing.
 func TestSeveralLoadBalancers(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -120,7 +119,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 		}
 	}
 
-	// The labels of the namespace ask for the second one; an annotation keeps one where it is.
+	// The namespace labels select the second one; an annotation keeps one Service in place.
 	l.kubectl("label", "namespace", l.namespace, "team=shop")
 	l.on("a", two)
 	l.on("local", two)
@@ -129,7 +128,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 	l.behind(two, "10.0.0.3")
 	l.behind(two+"-internal", "10.0.0.3")
 
-	// An annotation moves a Service, and nothing of it stays behind.
+	// An annotation moves a Service completely.
 	l.edit("b", func(s *corev1.Service) { s.Annotations[allowed] = two })
 	l.on("b", two)
 	l.eventually("the first one", func() error {
@@ -154,7 +153,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 	}
 }
 
-// severalOf has two load balancers, four nodes and four Services.
+// severalOf creates two load balancers, four nodes and four Services.
 func (l *lab) severalOf(one, two string) {
 	l.t.Helper()
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
@@ -179,8 +178,8 @@ func (l *lab) severalOf(one, two string) {
 	l.wanted("inside", toAll("service.beta.kubernetes.io/azure-load-balancer-internal", "true"))
 }
 
-// withoutAdminStates takes the role of admin states away until the test ends: it allows to
-// patch nodes, too, and what is tested is that the role of several load balancers does.
+// withoutAdminStates removes the admin state role until the test ends: it also allows patching
+// nodes, and the role of several load balancers is under test.
 func (l *lab) withoutAdminStates() {
 	l.t.Helper()
 	l.kubectl("delete", "-k", "../../config/admin-state")
@@ -191,8 +190,8 @@ func (l *lab) withoutAdminStates() {
 	})
 }
 
-// lacksTheRole sees that the log of a controller says so which has not the rights of several
-// load balancers, and then gives them.
+// lacksTheRole checks that the controller logs its missing permissions for several load balancers,
+// then grants them.
 func (l *lab) lacksTheRole(weir *program) {
 	l.t.Helper()
 	l.eventually("the log", func() error {
@@ -207,8 +206,8 @@ func (l *lab) lacksTheRole(weir *program) {
 	})
 }
 
-// restartsUnchanged kills and restarts the controller, which reads what it has to know
-// again, and changes neither nodes nor Azure.
+// restartsUnchanged kills and restarts the controller, which re-reads its state and changes neither
+// nodes nor Azure.
 func (l *lab) restartsUnchanged(weir *program, run func() *program, balancer string) {
 	l.t.Helper()
 	before := l.nodeVersions()
@@ -224,7 +223,7 @@ func (l *lab) restartsUnchanged(weir *program, run func() *program, balancer str
 		}
 		return nil
 	})
-	time.Sleep(3 * time.Second) // whatever it might still have written
+	time.Sleep(3 * time.Second) // time for a wrong write
 	for _, call := range l.emulator.Calls()[at:] {
 		if call.Method != "GET" {
 			l.t.Errorf("after the restart: %s %s", call.Method, call.Path)
@@ -246,7 +245,7 @@ func (l *lab) nodeVersions() []string {
 	return versions
 }
 
-// reads counts the reads of a resource by itself.
+// reads counts the reads of a single resource.
 func (l *lab) reads(id string) int {
 	n := 0
 	for _, call := range l.emulator.Calls() {

@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// A start says to operators what is not as it could be, that Weir starts, and who leads. What goes on in its parts
-// is for who asks for it.
+// By default a start logs problems, that Weir starts, and which process leads. Details need a
+// higher verbosity.
 func TestAStartSaysLittle(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -51,8 +51,7 @@ func TestAStartSaysLittle(t *testing.T) {
 	}
 }
 
-// An API server that takes connections and says nothing is named within five seconds, or so, and keeps nobody from
-// stopping Weir.
+// A silent API server is named within about five seconds and does not block shutdown.
 func TestASilentAPIServerIsNamed(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

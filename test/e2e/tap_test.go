@@ -18,17 +18,17 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// tap is the way of one program to Azure and to the API server: it tells what that one
-// changes from what another does.
+// tap proxies one program's requests to Azure and the API server, to tell its changes from those of
+// others.
 type tap struct {
 	l     *lab
 	azure *httptest.Server
 	api   *httptest.Server
 
 	mu sync.Mutex
-	// toAzure and toAPI are the requests that change something.
+	// toAzure and toAPI are the write requests.
 	toAzure, toAPI []change
-	// held has the next answer to a read of a pool wait; nil holds none.
+	// held delays the next response to a pool read, unless nil.
 	held *held
 }
 
@@ -37,7 +37,7 @@ type change struct {
 	what string
 }
 
-// held is an answer that waits. Asked is closed when somebody waits for it.
+// held is a delayed response. Asked is closed when a request waits for it.
 type held struct{ asked, release chan struct{} }
 
 func newTap(l *lab) *tap {
@@ -56,7 +56,7 @@ func newTap(l *lab) *tap {
 	l.must(err)
 	proxy := httputil.NewSingleHostReverseProxy(server)
 	proxy.Transport, proxy.FlushInterval = transport, -1
-	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) } // the program has ended
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) } // the program has exited
 	t.api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.notes(&t.toAPI, r)
 		proxy.ServeHTTP(w, r)
@@ -70,7 +70,7 @@ func newTap(l *lab) *tap {
 	return t
 }
 
-// controller starts weir on this way.
+// controller starts weir behind the tap.
 func (t *tap) controller(name string, flags ...string) *program {
 	t.l.t.Helper()
 	kubeconfig := filepath.Join(t.l.dir, name)
@@ -87,7 +87,7 @@ func (t *tap) notes(in *[]change, r *http.Request) {
 	*in = append(*in, change{time.Now(), r.Method + " " + r.URL.Path})
 }
 
-// holds keeps the handler of a read, and so the end of its answer, if that is to wait.
+// holds delays a read's response if requested.
 func (t *tap) holds(r *http.Request) {
 	if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/backendAddressPools/") {
 		return
@@ -106,7 +106,7 @@ func (t *tap) holds(r *http.Request) {
 	}
 }
 
-// holdNextRead has the next read of a pool wait for its answer.
+// holdNextRead delays the next pool read.
 func (t *tap) holdNextRead() *held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +114,7 @@ func (t *tap) holdNextRead() *held {
 	return t.held
 }
 
-// after returns what was changed after a time.
+// after returns the changes after a time.
 func (t *tap) after(at time.Time, in *[]change) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,7 +127,7 @@ func (t *tap) after(at time.Time, in *[]change) []string {
 	return late
 }
 
-// first is when this one first wrote to Azure; zero if it never did.
+// first returns the time of the first Azure write; zero if none.
 func (t *tap) first(tb testing.TB) time.Time {
 	tb.Helper()
 	t.mu.Lock()

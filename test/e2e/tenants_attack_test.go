@@ -18,14 +18,14 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// attacker is a tenant who does whatever he may. What the API server refuses him is no deed.
+// attacker is a tenant with random actions. Actions rejected by the API server do not count.
 type attacker struct {
 	*neighbour
 	as        client.Client
 	namespace string
 	rand      *rand.Rand
 	made      int
-	// uids are owners that he has read, guessed, or heard of.
+	// uids are owner UIDs that it read or guessed.
 	uids  []types.UID
 	deeds []string
 }
@@ -40,7 +40,7 @@ func (b *neighbour) attacker(r *rand.Rand) *attacker {
 		b.must(b.cluster.Get(b.t.Context(), key(b.namespace, name), &s))
 		a.uids = append(a.uids, s.UID)
 	}
-	// The stock role is made of this one by a controller that does not run here.
+	// The stock role edit is aggregated by a controller that does not run here.
 	tenant := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "tenant", Namespace: ns.Name}}
 	b.must(b.cluster.Create(b.t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "backendpools", Namespace: ns.Name},
@@ -62,10 +62,10 @@ func (b *neighbour) attacker(r *rand.Rand) *attacker {
 	return a
 }
 
-// of returns one of some values.
+// of returns a random value.
 func of[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// acts does one thing.
+// acts performs one action.
 func (a *attacker) acts() {
 	a.t.Helper()
 	act := of(a.rand, a.bindsPool, a.bindsPool, a.wantsService, a.wantsService, a.sharesAddress, a.closesNodes, a.editsService, a.editsPool, a.copiesPool, a.announces, a.deletes)
@@ -95,7 +95,7 @@ func (a *attacker) objectName() string {
 	return of(a.rand, "web."+b, "all."+b, "nodes."+b, "svc-1."+b, "")
 }
 
-// bindsPool makes a BackendPool that claims to be anybody's.
+// bindsPool creates a BackendPool with a false owner.
 func (a *attacker) bindsPool() (string, error) {
 	p := &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Name: a.objectName(), Namespace: a.namespace},
@@ -113,7 +113,7 @@ func (a *attacker) bindsPool() (string, error) {
 	return a.creates(p, fmt.Sprintf("BackendPool of %s/%s, owners %v", p.Spec.LoadBalancer.Name, p.Spec.PoolName, p.OwnerReferences))
 }
 
-// claims gives an object marks of Weir's.
+// claims adds Weir's marks to an object.
 func (a *attacker) claims(obj client.Object) {
 	if a.rand.IntN(2) == 0 {
 		obj.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "weir"})
@@ -130,7 +130,7 @@ func (a *attacker) creates(obj client.Object, what string) (string, error) {
 	return "creates " + obj.GetName() + ": " + what, a.as.Create(a.t.Context(), obj)
 }
 
-// annotations are wishes at the neighbour's expense, and records that Weir did not write.
+// annotations returns requests at the neighbor's expense, and forged records.
 func (a *attacker) annotations() map[string]string {
 	before, b := a.picture(), a.neighbour.namespace
 	theirs := before["address of web"]
@@ -171,7 +171,7 @@ func manyRanges(n int) string {
 	return strings.Join(all, ",")
 }
 
-// wantsService makes a Service of Weir's class, on the neighbour's port.
+// wantsService creates a Service of Weir's class on the neighbor's port.
 func (a *attacker) wantsService() (string, error) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: of(a.rand, a.name("svc"), "web", "all"), Namespace: a.namespace, Annotations: a.annotations()},
@@ -200,8 +200,8 @@ func brief(annotations map[string]string) string {
 	return text[:min(len(text), 300)]
 }
 
-// sharesAddress makes a Service at the neighbour's address, on a port of its own, and has it
-// closed for whom the neighbour lets in.
+// sharesAddress creates a Service at the neighbor's address on its own port, and closes it for the
+// neighbor's clients.
 func (a *attacker) sharesAddress() (string, error) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name("guest"), Namespace: a.namespace, Annotations: map[string]string{
@@ -216,7 +216,7 @@ func (a *attacker) sharesAddress() (string, error) {
 	return a.creates(s, brief(s.Annotations))
 }
 
-// closesNodes makes an internal Service of all ports, where they are those of the nodes.
+// closesNodes creates an internal Service with all ports at the nodes' addresses.
 func (a *attacker) closesNodes() (string, error) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name("all-ports"), Namespace: a.namespace, Annotations: map[string]string{
@@ -233,7 +233,7 @@ func (a *attacker) closesNodes() (string, error) {
 	return a.creates(s, brief(s.Annotations))
 }
 
-// editsService changes records, finalizers, policy or type of one of his Services.
+// editsService changes records, finalizers, policy or type of its Services.
 func (a *attacker) editsService() (string, error) {
 	var all corev1.ServiceList
 	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
@@ -255,7 +255,7 @@ func (a *attacker) editsService() (string, error) {
 	return fmt.Sprintf("edits Service %s: annotations %s, finalizers %v", s.Name, brief(s.Annotations), s.Finalizers), a.as.Patch(a.t.Context(), &s, client.MergeFrom(before))
 }
 
-// editsPool gives a BackendPool, one of Weir's perhaps, marks or another pool.
+// editsPool changes marks or pool of a BackendPool, possibly Weir's.
 func (a *attacker) editsPool() (string, error) {
 	var all v1alpha1.BackendPoolList
 	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
@@ -275,7 +275,7 @@ func (a *attacker) editsPool() (string, error) {
 		a.as.Patch(a.t.Context(), &p, client.MergeFrom(before))
 }
 
-// copiesPool takes an object of the neighbour's for a model: he has seen it somewhere.
+// copiesPool copies an object of the neighbor's.
 func (a *attacker) copiesPool() (string, error) {
 	theirs := a.pools()
 	if len(theirs) == 0 {
@@ -286,7 +286,7 @@ func (a *attacker) copiesPool() (string, error) {
 	return a.creates(&p, fmt.Sprintf("copy of the neighbour's, of %s/%s", p.Spec.LoadBalancer.Name, p.Spec.PoolName))
 }
 
-// announces tells of an eviction that nobody plans.
+// announces forges an eviction notice.
 func (a *attacker) announces() (string, error) {
 	now := metav1.Now()
 	e := &corev1.Event{
@@ -298,7 +298,7 @@ func (a *attacker) announces() (string, error) {
 	return a.creates(e, "eviction of "+e.InvolvedObject.Name)
 }
 
-// deletes takes one of his objects away.
+// deletes deletes one of its objects.
 func (a *attacker) deletes() (string, error) {
 	var all v1alpha1.BackendPoolList
 	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil {
@@ -322,8 +322,8 @@ func (a *attacker) deletes() (string, error) {
 	return fmt.Sprintf("deletes %T %s", obj, obj.GetName()), a.as.Delete(a.t.Context(), obj)
 }
 
-// isServed has an honest Service of the tenant get its address: what he did before has been
-// looked at by then.
+// isServed waits until a valid Service of the tenant has its address: all previous actions were
+// processed by then.
 func (a *attacker) isServed(step int) {
 	a.t.Helper()
 	s := &corev1.Service{
@@ -346,7 +346,7 @@ func (a *attacker) isServed(step int) {
 	})
 }
 
-// leaves deletes all that he made.
+// leaves deletes all its objects.
 func (a *attacker) leaves() {
 	a.t.Helper()
 	for _, obj := range []client.Object{&v1alpha1.BackendPool{}, &corev1.Service{}, &corev1.Event{}} {

@@ -20,8 +20,9 @@ import (
 
 const serviceAnnotation = "service.beta.kubernetes.io/"
 
-// A tenant with the stock role edit neither takes the public IP of another namespace while its Service is
-// recreated, nor changes the DNS label of a public IP that Weir did not make, whichever way a Service names it.
+// A tenant with the stock role edit can neither take another namespace's public IP while its
+// Service is recreated, nor change the DNS label of a public IP that Weir did not create, by any
+// reference.
 func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -86,7 +87,7 @@ func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
 		}
 		return nil
 	})
-	// Every edit has the tenant's Service tried at once.
+	// Every edit reconciles the tenant's Service at once.
 	for i := range 5 {
 		for called := range thieves {
 			s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: called, Namespace: a.namespace}}

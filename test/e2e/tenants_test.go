@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// attackSteps is what one seed lets the tenant do.
+	// attackSteps is the number of actions per seed.
 	attackSteps = 30
-	// mostWritesBefore bounds the writes of others that a change of the neighbour waits for.
+	// mostWritesBefore is the maximum number of other writes before the neighbor's change.
 	mostWritesBefore = 10
 )
 
-// One namespace holds whatever a tenant with the stock role edit, and the right to make
-// BackendPools, can think of. The neighbour in another one has its pools, rules, addresses,
-// status and events as before, its next change does not wait, and it leaves Azure whole.
+// One namespace has a tenant with the stock role edit and the right to create BackendPools. The
+// neighbor in another one keeps its pools, rules, addresses, status and events, its next change is
+// not delayed, and its resources are removed completely at the end.
 func TestATenantReachesNothingOfAnother(t *testing.T) {
 	beside(t)
 	for seed := range uint64(2) {
@@ -41,7 +41,7 @@ func TestATenantReachesNothingOfAnother(t *testing.T) {
 			a := b.attacker(rand.New(rand.NewPCG(seed, 14)))
 			for step := range attackSteps {
 				a.acts()
-				if step == 3 { // whatever chance brings
+				if step == 3 { // random actions
 					for _, act := range []func() (string, error){a.sharesAddress, a.closesNodes} {
 						what, err := act()
 						l.must(err)
@@ -64,11 +64,11 @@ func TestATenantReachesNothingOfAnother(t *testing.T) {
 	}
 }
 
-// neighbour is the tenant to whom nothing may happen.
+// neighbour is the tenant that must not be affected.
 type neighbour struct {
 	*lab
 	nodes []string
-	// bound is a load balancer that somebody else made, with a foreign address in its pool.
+	// bound is an unmanaged load balancer with a foreign member in its pool.
 	bound string
 }
 
@@ -98,7 +98,7 @@ func (l *lab) neighbour() *neighbour {
 	return b
 }
 
-// allow lets a namespace bind pools of a load balancer that somebody else made.
+// allow lets a namespace bind pools of an unmanaged load balancer.
 func (l *lab) allow(namespace, balancer string) {
 	l.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -108,10 +108,10 @@ func (l *lab) allow(namespace, balancer string) {
 	l.must(l.cluster.Patch(l.t.Context(), ns, client.MergeFrom(before)))
 }
 
-// picture is all that the neighbour has: in Azure by id or name, and in the cluster.
+// picture is all that the neighbor has, in Azure and in the cluster, by id or name.
 type picture map[string]string
 
-// settled returns the picture once everything is level.
+// settled returns the picture once everything is in sync.
 func (b *neighbour) settled() picture {
 	b.t.Helper()
 	b.ingress("web", 1)
@@ -140,8 +140,8 @@ func (b *neighbour) settled() picture {
 	return p
 }
 
-// isAsBefore waits for the picture: a neighbour that is disturbed for a moment only shows in
-// what Azure was asked to delete.
+// isAsBefore waits for the picture; a temporary disturbance shows in the requested Azure deletions
+// only.
 func (b *neighbour) isAsBefore(before picture, deeds []string) {
 	b.t.Helper()
 	defer func() {
@@ -205,7 +205,7 @@ func (b *neighbour) picture() picture {
 	return p
 }
 
-// pools are the neighbour's BackendPools that say how they are.
+// pools returns the neighbor's BackendPools with a status.
 func (b *neighbour) pools() []v1alpha1.BackendPool {
 	b.t.Helper()
 	var all v1alpha1.BackendPoolList
@@ -215,8 +215,7 @@ func (b *neighbour) pools() []v1alpha1.BackendPool {
 	})
 }
 
-// owned are the parts of a kind that have an owner's name, without their etags and the
-// references that Azure shows to whoever uses them.
+// owned returns the parts of a kind with an owner's name, without etags and back references.
 func (b *neighbour) owned(kind, owner string) string {
 	b.t.Helper()
 	body, ok := b.emulator.Get(b.loadBalancer())
@@ -246,8 +245,8 @@ func (b *neighbour) owned(kind, owner string) string {
 	return strings.Join(all, "\n")
 }
 
-// securityRules are what the security group says of these addresses, one by one: Services
-// that let the same in share a rule.
+// securityRules returns the security rules for each of these addresses; Services with equal sources
+// share a rule.
 func (b *neighbour) securityRules(addresses []string) string {
 	b.t.Helper()
 	body, _ := b.emulator.Get(securityGroup)
@@ -282,8 +281,8 @@ func (b *neighbour) securityRules(addresses []string) string {
 	return strings.Join(all, "\n")
 }
 
-// changesAtOnce moves the neighbour's endpoint, and counts whose writes came before it was in
-// the pools.
+// changesAtOnce moves the neighbor's endpoint and counts the writes of others before it is in the
+// pools.
 func (b *neighbour) changesAtOnce() {
 	b.t.Helper()
 	last := b.emulator.Calls()
@@ -304,7 +303,7 @@ func (b *neighbour) changesAtOnce() {
 	})
 }
 
-// leavesNothing deletes what the neighbour has, and waits until Azure has it no more.
+// leavesNothing deletes the neighbor's objects and waits until Azure has none of them.
 func (b *neighbour) leavesNothing() {
 	b.t.Helper()
 	before := b.picture()

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Where the environment names a collector, each request to Azure is a span there, the last
-// ones when the controller stops; and a collector that is away stops nobody.
+// If the environment names a collector, each Azure request is exported as a span, including the
+// last ones at shutdown; an unreachable collector delays nothing.
 func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})

@@ -13,13 +13,13 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// Who may view a namespace, and nothing else, sees with weir explain and weir status what Weir does there,
-// and nothing of another.
+// With the role view in a namespace only, weir explain and weir status show that namespace and
+// nothing else.
 func TestWhoMayViewANamespaceSeesWhy(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.kubectl("create", "serviceaccount", "reader", "-n", l.namespace)
-	for _, role := range []string{"system:aggregate-to-view", "weir-view"} { // nobody puts them together into view here
+	for _, role := range []string{"system:aggregate-to-view", "weir-view"} { // no aggregation controller runs here
 		l.kubectl("create", "rolebinding", strings.TrimPrefix(role, "system:"), "-n", l.namespace, "--clusterrole", role, "--serviceaccount", l.namespace+":reader")
 	}
 	l.pool("web")

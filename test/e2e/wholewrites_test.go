@@ -15,9 +15,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// What Azure does with a write of the whole load balancer is found out once, by what has to be
-// written anyway. The next process finds it in the ConfigMap, and so does whoever looks there or
-// at the metrics.
+// Azure's handling of whole load balancer writes is detected once, with a write that is needed
+// anyway. The next process reads it from the ConfigMap; metrics show it, too.
 func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 	beside(t)
 	for _, azure := range []behaviour.Answer{behaviour.Ignored, behaviour.Taken} {
@@ -57,7 +56,7 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 
 			weir.Kill()
 			before := l.wholeWrites()
-			weir = l.controller() // which has to be elected
+			weir = l.controller() // after its election
 			l.eventually("it knows", func() error {
 				if !strings.Contains(weir.Output(), "Azure was seen to ") {
 					return errors.New("its log does not say so")
@@ -80,7 +79,7 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 	}
 }
 
-// pools seeds the load balancer with empty pools.
+// pools creates the load balancer with empty pools.
 func (l *lab) pools(names ...string) {
 	l.t.Helper()
 	all := []any{}

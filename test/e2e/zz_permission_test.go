@@ -12,11 +12,11 @@ import (
 
 const permissionsPage = "../../docs/reference/permissions.md"
 
-// unfinished says that a test failed: what it would have asked for is not known.
+// unfinished: a test failed, so the used permissions are incomplete.
 var unfinished atomic.Bool
 
-// What the roles allow is what the tests in this package make the program do, no more and no
-// less. It waits for all others. After a part of the tests it is known only what is missing.
+// The roles allow exactly what this package's tests use. It waits for all other tests. After a
+// partial run only missing permissions are known.
 func TestTheRolesAllowWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	others.Wait()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects has the BackendPools, Services and Nodes that the tests of many packages begin
-// with. It is for tests alone.
+// Package objects has common BackendPools, Services and Nodes for tests.
 package objects
 
 import (
@@ -15,7 +14,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// BackendPool is one of the Service shop/web, made at minute n.
+// BackendPool returns a BackendPool of the Service shop/web, created at the given minute.
 func BackendPool(name string, minute int, edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), Finalizers: []string{v1alpha1.Finalizer},
@@ -30,25 +29,25 @@ func BackendPool(name string, minute int, edits ...func(*v1alpha1.BackendPool)) 
 	return p
 }
 
-// Service is shop/web.
+// Service returns shop/web.
 func Service(kind corev1.ServiceType) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: kind}}
 }
 
-// Node is the node n1 and so on, with the address 10.0.0.1 and so on; n is below 250.
+// Node returns node n<n> with address 10.0.0.<n>; n is below 250.
 func Node(n int) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n)}}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", n)}}
 	return node
 }
 
-// The UIDs of the Service of Made, and of one that is gone.
+// UIDs of the Service of Made, and of a deleted Service.
 const (
 	WebUID  = "01234567-89ab-cdef-0123-456789abcdef"
 	GoneUID = "89abcdef-0123-4567-89ab-cdef01234567"
 )
 
-// Made is the BackendPool that Weir makes for the Service shop/web on the load balancer
+// Made returns the BackendPool that Weir creates for the Service shop/web on the load balancer
 // kubernetes.
 func Made(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 	return BackendPool("web.kubernetes", 0, append([]func(*v1alpha1.BackendPool){On("kubernetes", ""), OfPool("shop-web"), func(p *v1alpha1.BackendPool) {
@@ -56,7 +55,7 @@ func Made(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 	}}, edits...)...)
 }
 
-// MadeOfNodes is the BackendPool that Weir makes there for all nodes.
+// MadeOfNodes returns the BackendPool that Weir creates for all nodes.
 func MadeOfNodes(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 	return Made(append([]func(*v1alpha1.BackendPool){func(p *v1alpha1.BackendPool) {
 		p.Namespace, p.Name, p.OwnerReferences = "weir-system", "nodes.kubernetes", nil
@@ -64,47 +63,47 @@ func MadeOfNodes(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 	}}, edits...)...)
 }
 
-// Took gives it the pool that its spec names, in subscription s0 and resource group rg0.
+// Took gives the BackendPool the pool in its spec, in subscription s0 and resource group rg0.
 func Took(p *v1alpha1.BackendPool) {
 	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/" + p.Spec.LoadBalancer.Name + "/backendAddressPools/" + p.Spec.PoolName
 }
 
-// Deleting has it go.
+// Deleting sets a deletion timestamp.
 func Deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
 
-// RecordedAs has its status say for whom Weir made it.
+// RecordedAs records in the status the Service UID that Weir created it for.
 func RecordedAs(uid string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Status.MadeFor = uid }
 }
 
-// On binds a pool of another load balancer; an empty resource group is that of the cluster.
+// On selects another load balancer; an empty resource group is the cluster's.
 func On(loadBalancer, group string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) {
 		p.Spec.LoadBalancer.Name, p.Spec.LoadBalancer.ResourceGroup = loadBalancer, group
 	}
 }
 
-// OfPool binds another pool.
+// OfPool selects another pool.
 func OfPool(name string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Spec.PoolName = name }
 }
 
-// In puts it into another namespace.
+// In sets the namespace.
 func In(namespace string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Namespace = namespace }
 }
 
-// Named gives it another name.
+// Named sets the name.
 func Named(name string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Name = name }
 }
 
-// OfService makes it one of another Service.
+// OfService sets the Service.
 func OfService(name string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: name} }
 }
 
-// OwnedBy gives its first owner another UID.
+// OwnedBy sets the UID of the first owner.
 func OwnedBy(uid types.UID) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.OwnerReferences[0].UID = uid }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patient fails tests that make requests that Azure does not allow: one before a
-// Retry-After has elapsed, or one with a body that breaks the schema of Azure's OpenAPI. Every
-// test that starts an emulator has it watched.
+// Package patient fails tests whose requests violate Azure's rules: a request before a Retry-After
+// elapsed, or a body that violates Azure's OpenAPI schema. Every test with an emulator uses it.
 package patient
 
 import (
@@ -12,7 +11,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Watched fails the test when it ends if it made such a request.
+// Watched fails the test at its end if it sent such a request.
 func Watched(t testing.TB, emu *armemu.Emulator) *armemu.Emulator {
 	t.Helper()
 	t.Cleanup(func() {
@@ -23,7 +22,7 @@ func Watched(t testing.TB, emu *armemu.Emulator) *armemu.Emulator {
 	return emu
 }
 
-// Kept is for harnesses without a test of their own; the error names the requests.
+// Kept is for harnesses without a test; the error lists the requests.
 func Kept(emu *armemu.Emulator) error {
 	var all []error
 	for _, call := range emu.Hasty() {

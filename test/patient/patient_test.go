@@ -38,8 +38,8 @@ func TestKeptReportsABodyThatBreaksTheSchema(t *testing.T) {
 	}
 }
 
-// Nobody forgets to have an emulator watched: each package whose tests start one says how
-// it finds out who came too early. The emulator's own tests are rude on purpose.
+// Every package that starts an emulator checks for early calls. The emulator's own tests send them
+// on purpose.
 func TestEveryEmulatorIsWatched(t *testing.T) {
 	starts, watches := map[string]bool{}, map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {

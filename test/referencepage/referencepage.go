@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package referencepage compares what a test has measured, or rendered from a table of
-// the code, with what a file in the repository shows, and writes it there if the tests
-// are started with -rewrite. It is for tests alone.
+// Package referencepage compares measured or rendered text with a file in the repository; the flag
+// -rewrite updates the file. For tests only.
 package referencepage
 
 import (
@@ -12,13 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/cockroachdb/datadriven" // has the flag -rewrite for its scripts; a program has it once
+	_ "github.com/cockroachdb/datadriven" // registers the flag -rewrite, which a program may do only once
 	"github.com/google/go-cmp/cmp"
 )
 
-// Shows fails the test unless a page shows the text in the section of this name. A
-// section is what stands between two lines like these; the first says how to write it
-// anew:
+// Shows fails the test unless a page contains the text in the named section. A section lies between
+// two markers; the first names the command that rewrites it:
 //
 //	<!-- rules: begin, rendered by go test ./lab/armemu -run Reference -rewrite -->
 //	<!-- rules: end -->
@@ -32,7 +30,7 @@ func Shows(t *testing.T, page, section, text string) {
 	compare(t, page, whole, s.head+text+s.tail, s.shown, text)
 }
 
-// Is fails the test unless a file holds the text and nothing else.
+// Is fails the test unless the file's content equals text.
 func Is(t *testing.T, file, text string) {
 	t.Helper()
 	whole := read(t, file)
@@ -63,7 +61,7 @@ func read(t *testing.T, file string) string {
 
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
-// found is a page in three pieces; the markers are in head and tail.
+// found is a page in three parts; the markers are in head and tail.
 type found struct{ head, shown, tail string }
 
 func find(page, section string) (found, error) {

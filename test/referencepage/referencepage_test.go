@@ -33,7 +33,7 @@ func TestASectionIsFoundBetweenItsMarkers(t *testing.T) {
 	}
 }
 
-// What is shown already is not written, and the rest of the page stays.
+// An up-to-date section is not written, and the rest of the page is kept.
 func TestRewrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(file, []byte(page), 0o400); err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shipped gives tests what config/ ships. It is for tests alone.
+// Package shipped gives tests access to the files of config/.
 package shipped
 
 import (
@@ -12,15 +12,14 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// AzureRoleFile is the role definition for Azure, as seen from the packages that use this
-// one.
+// AzureRoleFile is the Azure role definition, relative to the packages that use this one.
 const AzureRoleFile = "../../config/azure-role.json"
 
-// AzureRole is what Weir may do in Azure. It panics if the file is none.
+// AzureRole is Weir's Azure role. It panics if the file is invalid.
 var AzureRole = sync.OnceValue(func() *armemu.Role { return role(AzureRoleFile) })
 
-// AzureRoles is what it may do there with all roles that are shipped: also those for pools of network
-// interfaces, for Private Link Services, and for the network policies of subnets.
+// AzureRoles combines all shipped roles, including those for network interfaces, Private Link
+// Services and subnet network policies.
 var AzureRoles = sync.OnceValue(func() *armemu.Role {
 	all := *AzureRole()
 	for _, more := range []string{"interfaces", "private-links", "subnet-policies"} {
@@ -29,7 +28,8 @@ var AzureRoles = sync.OnceValue(func() *armemu.Role {
 	return &all
 })
 
-// MigrationRole is what it may do besides while Basic load balancers become Standard ones, and MigrationRoles is both.
+// MigrationRole is the additional role for the migration from Basic to Standard load balancers;
+// MigrationRoles includes AzureRole.
 var (
 	MigrationRole  = sync.OnceValue(func() *armemu.Role { return role("../../config/azure-role-migration.json") })
 	MigrationRoles = sync.OnceValue(func() *armemu.Role {

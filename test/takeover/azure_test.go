@@ -19,16 +19,16 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// cloud is an emulated Azure under whose frontends connections are open.
+// cloud is an emulated Azure that tracks connections.
 type cloud struct {
 	*armemu.Emulator
 	url string
 
-	mu          sync.Mutex // a request at a time, so that nothing between two is missed
+	mu          sync.Mutex // serializes requests, so that no state is missed
 	connections connections
 }
 
-// newCloud holds what another controller left behind. Its caller has the rights that are shipped.
+// newCloud returns a cloud with another controller's resources. Its caller has the shipped roles.
 func newCloud(t *testing.T, left adoption, role *armemu.Role) *cloud {
 	t.Helper()
 	c := &cloud{Emulator: patient.Watched(t, armemu.New(armemu.Options{Seed: 1, Role: role}))}
@@ -44,7 +44,7 @@ func newCloud(t *testing.T, left adoption, role *armemu.Role) *cloud {
 	return c
 }
 
-// ServeHTTP looks after every request at what has become of the connections.
+// ServeHTTP updates the connections after every request.
 func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,8 +59,7 @@ func (c *cloud) look() {
 	c.connections.look(flowsIn(c.Snapshot(), membersOf(rules)), takersOf(rules))
 }
 
-// dropped returns the connections that were dropped since it was asked last, and how many
-// are open.
+// dropped returns the connections dropped since the last call, and the number of open ones.
 func (c *cloud) dropped() (dropped []flow, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +67,7 @@ func (c *cloud) dropped() (dropped []flow, open int) {
 	return dropped, len(c.connections.open)
 }
 
-// writes returns the requests that change something, since the call of this number.
+// writes returns the write requests since a call number.
 func (c *cloud) writes(since int) []string {
 	var all []string
 	for _, call := range c.Calls()[since:] {
@@ -79,7 +78,7 @@ func (c *cloud) writes(since int) []string {
 	return all
 }
 
-// parts are the resources and their parts by name, as text that changes when one does.
+// parts returns the resources and their parts by name, as text.
 func (c *cloud) parts(t *testing.T) map[string]string {
 	t.Helper()
 	var all []struct {
@@ -114,7 +113,7 @@ func (c *cloud) parts(t *testing.T) map[string]string {
 	return parts
 }
 
-// plain leaves out what is not said but follows: etags, who refers to whom, and in which order lists are.
+// plain removes derived properties: etags, back references and list order.
 func plain(in any) any {
 	switch in := in.(type) {
 	case map[string]any:
@@ -126,7 +125,7 @@ func plain(in any) any {
 			delete(out, name)
 		}
 		if out["enableTcpReset"] == false {
-			delete(out, "enableTcpReset") // the default, which not every server shows
+			delete(out, "enableTcpReset") // the default, which not every server returns
 		}
 		return out
 	case []any:
@@ -140,7 +139,7 @@ func plain(in any) any {
 	return in
 }
 
-// differing names the parts that are not the same: + new, ~ changed, - gone.
+// differing lists the changed parts: + new, ~ changed, - deleted.
 func differing(before, after map[string]string) []string {
 	var all []string
 	for name, is := range after {

@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// A flow is an established connection as a load balancer forwards it. It lives as long as
-// all of this is there: who renames a rule drops its flows, which is the harder reading.
+// A flow is an established connection through a load balancer. It ends when any of these parts
+// disappears. Renaming a rule also ends it, which is the stricter interpretation.
 type flow struct {
 	rule            string // its id
 	address         string // of the frontend
@@ -29,14 +29,13 @@ func (f flow) String() string {
 	return fmt.Sprintf("%s %s:%d to %s:%d (%s)", f.protocol, f.address, f.port, f.backend, f.backendPort, f.rule[strings.LastIndex(f.rule, "/")+1:])
 }
 
-// connections are open as many as can be: one for each way through a load balancer.
+// connections holds the maximum set of open connections: one per path through a load balancer.
 type connections struct {
 	open    map[flow]bool
 	dropped []flow
 }
 
-// look drops the flows that cannot be any more, and opens one wherever a new one would be
-// let through.
+// look drops connections that became impossible and opens one where a new one is accepted.
 func (c *connections) look(possible map[flow]bool, takes map[string]bool) {
 	if c.open == nil {
 		c.open = map[flow]bool{}
@@ -56,7 +55,7 @@ func (c *connections) look(possible map[flow]bool, takes map[string]bool) {
 
 func taker(rule, ip string) string { return strings.ToLower(rule) + " " + ip }
 
-// takersOf says to which addresses each rule sends new flows.
+// takersOf returns the addresses to which each rule sends new flows.
 func takersOf(rules []armemu.RuleFlows) map[string]bool {
 	takes := map[string]bool{}
 	for _, r := range rules {
@@ -69,7 +68,7 @@ func takersOf(rules []armemu.RuleFlows) map[string]bool {
 	return takes
 }
 
-// membersOf says which addresses are in the pool of each rule, also by the interfaces that have them.
+// membersOf returns the addresses in the pool of each rule, including those of network interfaces.
 func membersOf(rules []armemu.RuleFlows) map[string][]string {
 	members := map[string][]string{}
 	for _, r := range rules {
@@ -80,7 +79,7 @@ func membersOf(rules []armemu.RuleFlows) map[string][]string {
 	return members
 }
 
-// named is something of Azure that others refer to.
+// named is an Azure resource that others reference.
 type named struct {
 	ID         string `json:"id"`
 	Properties struct {
@@ -100,7 +99,7 @@ type named struct {
 	} `json:"properties"`
 }
 
-// flowsIn are the connections that can be with these resources, and these members of the pools of rules.
+// flowsIn returns the possible connections with these resources and rule members.
 func flowsIn(snapshot []byte, members map[string][]string) map[flow]bool {
 	var all []struct{ Body named }
 	if err := json.Unmarshal(snapshot, &all); err != nil {
@@ -113,7 +112,7 @@ func flowsIn(snapshot []byte, members map[string][]string) map[flow]bool {
 	flows := map[flow]bool{}
 	for _, r := range all {
 		for _, rule := range r.Body.Properties.Rules {
-			if rule.Properties.Protocol != "" { // a pool refers to rules, and says no more of them
+			if rule.Properties.Protocol != "" { // a pool only references its rules
 				through(r.Body, rule, public, members[strings.ToLower(rule.ID)], flows)
 			}
 		}
@@ -142,7 +141,7 @@ func through(balancer, rule named, public map[string]string, members []string, f
 	}
 }
 
-// The counter sees each way to drop a connection, and nothing where there is none.
+// The counter detects every way to drop a connection, and reports no others.
 func TestDroppedConnectionsAreCounted(t *testing.T) {
 	const (
 		of       = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Network/"

@@ -12,9 +12,9 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// The same, where pools hold network interfaces: machines are in them by the ids that Weir would give
-// them, so no load balancer, interface, scale set or instance is written. Then a Service costs no write
-// of a machine, and a node that leaves one of its own.
+// The same with pools of network interfaces: they contain the machines under the ids that Weir
+// would use, so no load balancer, interface, scale set or instance is written. Then a Service costs
+// no machine write, and a node that leaves costs one.
 func TestATakeoverOfPoolsOfNetworkInterfaces(t *testing.T) {
 	w := &world{T: t, cloud: newCloud(t, ofInterfaces, shipped.AzureRoles()), left: ofInterfaces}
 	weir, original := w.takesOver("No changes (3 Services).")
@@ -27,7 +27,7 @@ func TestATakeoverOfPoolsOfNetworkInterfaces(t *testing.T) {
 	w.inheritsMachines()
 }
 
-// serviceWithoutMachines changes a Service, and no machine is written for it.
+// serviceWithoutMachines changes a Service and checks that no machine is written.
 func (w *world) serviceWithoutMachines() {
 	w.Helper()
 	before, since := w.parts(w.T), len(w.Calls())
@@ -42,7 +42,7 @@ func (w *world) serviceWithoutMachines() {
 	}
 }
 
-// nodeComesBack excludes a node on which nothing serves, whose instance alone is written, and includes it
+// nodeComesBack excludes a node without endpoints, whose instance alone is written, and includes it
 // again.
 func (w *world) nodeComesBack() {
 	w.Helper()
@@ -56,7 +56,7 @@ func (w *world) nodeComesBack() {
 	w.kubectl("label", "node", "node-2", "node.kubernetes.io/exclude-from-external-load-balancers=true")
 	w.becomes(before, "a node is excluded", "~ loadBalancers/kubernetes backendAddressPools/kubernetes",
 		"~ loadBalancers/kubernetes-internal backendAddressPools/kubernetes", "~ virtualMachines/1")
-	w.counts("a node is excluded", 3, " to 10.1.0.5:80 ") // its own, one for each rule
+	w.counts("a node is excluded", 3, " to 10.1.0.5:80 ") // one for each rule
 	w.kubectl("label", "node", "node-2", "node.kubernetes.io/exclude-from-external-load-balancers-")
 	w.becomes(before, "the node is back")
 	w.counts("the node is back", 0)
@@ -66,15 +66,15 @@ func (w *world) nodeComesBack() {
 	}
 }
 
-// writesOfMachines are those of interfaces, scale sets and instances.
+// writesOfMachines returns the writes of interfaces, scale sets and instances.
 func (w *world) writesOfMachines(since int) []string {
 	return slices.DeleteFunc(w.writes(since), func(call string) bool {
 		return !strings.Contains(call, "/networkInterfaces/") && !strings.Contains(call, "/Microsoft.Compute/")
 	})
 }
 
-// inheritsMachines has Weir come back to a Service that was deleted when nobody ran: its load balancer can
-// go when all machines have left it, and they stay where else they are.
+// inheritsMachines starts Weir again with a Service that was deleted while no controller ran: its
+// load balancer is deleted after all machines left it, and they keep their other pools.
 func (w *world) inheritsMachines() {
 	w.Helper()
 	const owner, twin = "ad24ff3bd9a2a4fef88867e0bc6846f0", "loadBalancers/kubernetes-internal"

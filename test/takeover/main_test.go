@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover_test has Weir take a cluster over that the Azure cloud provider has
-// served, and give it back, and counts the connections that are dropped meanwhile. The
-// cluster is a real kube-apiserver with the objects as they were, their UIDs included, and
-// Azure the emulator with what that controller made.
+// Package takeover_test moves a cluster from cloud-provider-azure to Weir and back, and counts
+// dropped connections. The cluster is a real kube-apiserver with the original objects and UIDs, and
+// Azure is the emulator with the resources that the cloud provider created.
 package takeover_test
 
 import (
@@ -23,7 +22,7 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// serviceAccount is whose rights Weir has.
+// serviceAccount is Weir's account.
 const serviceAccount = "system:serviceaccount:weir-system:weir"
 
 // cluster is the control plane.
@@ -34,7 +33,7 @@ var cluster struct {
 	admin, weir string
 }
 
-// bin is where make puts what is built.
+// bin is the folder of the built programs.
 var bin, _ = filepath.Abs("../../bin")
 
 func TestMain(m *testing.M) {
@@ -57,7 +56,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// install applies config/ as a user would who has several load balancers.
+// install applies config/ as a user with several load balancers would.
 func install(cfg *rest.Config, dir string) error {
 	var err error
 	if cluster.Client, err = client.New(cfg, client.Options{Scheme: view.Scheme()}); err != nil {
@@ -85,7 +84,7 @@ func install(cfg *rest.Config, dir string) error {
 	return nil
 }
 
-// kubectl runs the real one as an administrator and returns what it printed.
+// kubectl runs kubectl as an administrator and returns its output.
 func kubectl(ctx context.Context, args ...string) (string, error) {
 	return controlplane.Kubectl(ctx, cluster.admin, args...)
 }

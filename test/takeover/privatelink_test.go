@@ -20,8 +20,8 @@ const (
 	endpoint = "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe"
 )
 
-// A Private Link Service that the Azure cloud provider made stays as it is, and who is connected stays so,
-// when Weir comes, when it leaves, and when it comes back. With its Service it goes, the connections first.
+// A Private Link Service created by cloud-provider-azure and its connections survive when Weir
+// starts, leaves and returns. They are deleted with the Service, connections first.
 func TestATakeoverOfAPrivateLinkService(t *testing.T) {
 	w := &world{T: t, cloud: newCloud(t, ofInterfaces, shipped.AzureRoles()), left: ofInterfaces}
 	services := w.settle()
@@ -53,8 +53,8 @@ func TestATakeoverOfAPrivateLinkService(t *testing.T) {
 	w.goesWithItsService(len(services), connection)
 }
 
-// publishedBefore has the internal Service published, as the Azure cloud provider does it, and a consumer
-// connected. It returns the id of the connection.
+// publishedBefore publishes the internal Service like cloud-provider-azure, connects a consumer,
+// and returns the connection's id.
 func (w *world) publishedBefore() string {
 	w.Helper()
 	for name, value := range map[string]string{service.PLSCreate: "true", service.PLSVisibility: "*"} {
@@ -71,7 +71,8 @@ func (w *world) publishedBefore() string {
 	return connection
 }
 
-// goesWithItsService has Weir come back, and the Service end: connection, Private Link Service, frontend.
+// goesWithItsService starts Weir again and deletes the Service: connection, Private Link Service,
+// frontend.
 func (w *world) goesWithItsService(services int, connection string) {
 	w.Helper()
 	since := len(w.Calls())

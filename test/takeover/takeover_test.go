@@ -26,9 +26,9 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// The Azure cloud provider has stopped, and Weir starts: nothing is written, and no
-// connection is dropped. Then each change in the cluster changes what is its own. In the end
-// Weir leaves, and Azure stays as it is; it comes back, and finishes what another began.
+// Weir starts after cloud-provider-azure stopped: nothing is written and no connection is dropped.
+// Each change in the cluster then changes only its own resources. When Weir leaves, Azure stays
+// unchanged; when it returns, it completes what another controller began.
 func TestATakeoverAndTheWayBack(t *testing.T) {
 	w := &world{T: t, cloud: newCloud(t, ofAddresses, shipped.AzureRole()), left: ofAddresses}
 	weir, _ := w.takesOver("No changes (20 Services).")
@@ -38,8 +38,8 @@ func TestATakeoverAndTheWayBack(t *testing.T) {
 	w.inherits()
 }
 
-// takesOver has Weir begin where the Azure cloud provider has stopped, and once more: nothing is written, no
-// connection is dropped, and everything is as it was, which is returned with Weir's process.
+// takesOver starts Weir twice: nothing is written, no connection is dropped, and all resources are
+// unchanged. It returns them and Weir's process.
 func (w *world) takesOver(planned string) (weir *process.Process, original map[string]string) {
 	w.Helper()
 	services := w.settle()
@@ -63,7 +63,7 @@ func (w *world) takesOver(planned string) (weir *process.Process, original map[s
 	return weir, original
 }
 
-// oneFirst starts Weir while all Services are dry runs, lets it have one of them, and then all.
+// oneFirst starts Weir with all Services in dry run, then enables one of them, then all.
 func (w *world) oneFirst(services int) *process.Process {
 	w.Helper()
 	w.kubectl("annotate", "services", "--all", "--all-namespaces", view.DryRunAnnotation+"=true")
@@ -82,7 +82,7 @@ func (w *world) oneFirst(services int) *process.Process {
 	return weir
 }
 
-// counts checks how many connections were dropped since it was asked last, and says it.
+// counts checks and reports the connections dropped since the last call.
 func (w *world) counts(when string, want int, whose ...string) {
 	w.Helper()
 	dropped, open := w.dropped()
@@ -97,7 +97,7 @@ func (w *world) counts(when string, want int, whose ...string) {
 	}
 }
 
-// taken waits until Weir has all Services and their pools.
+// taken waits until Weir manages all Services and their pools.
 func (w *world) taken(services int) {
 	w.Helper()
 	w.eventually("takeover", func() error {
@@ -122,18 +122,18 @@ func (w *world) taken(services int) {
 	})
 }
 
-// wroteNothing sees that Azure got no write at all.
+// wroteNothing checks that Azure got no write.
 func (w *world) wroteNothing(when string) {
 	w.Helper()
-	time.Sleep(2 * time.Second) // whatever it might still have written
+	time.Sleep(2 * time.Second) // time for a wrong write
 	if wrote := w.writes(0); len(wrote) > 0 {
 		w.Errorf("%s wrote %v", when, wrote)
 	}
 	w.counts(when, 0)
 }
 
-// ownsAddresses checks that the records have the namespaces of Services that use a public IP which
-// the Azure cloud provider did not make, or that requested a private address.
+// ownsAddresses checks the records of namespaces that use a public IP not created by
+// cloud-provider-azure, or that requested a private address.
 func (w *world) ownsAddresses(services []corev1.Service) {
 	w.Helper()
 	record := ""
@@ -159,7 +159,8 @@ func (w *world) ownsAddresses(services []corev1.Service) {
 	w.Logf("%d Services have an address on record", lines)
 }
 
-// showsTheSame sees that every Service has the addresses that it had, and is the other's, too.
+// showsTheSame checks that every Service still has its addresses, and the other controller's
+// finalizer.
 func (w *world) showsTheSame(services []corev1.Service) {
 	w.Helper()
 	for _, was := range services {
@@ -171,7 +172,7 @@ func (w *world) showsTheSame(services []corev1.Service) {
 	}
 }
 
-// becomes waits until these parts differ, and no others.
+// becomes waits until exactly these parts differ.
 func (w *world) becomes(before map[string]string, when string, want ...string) {
 	w.Helper()
 	w.eventually(when, func() error {
@@ -195,14 +196,14 @@ const (
 	timeouts = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
 	whole    = "a11b146a9e7f5460cabe5a353797607f" // default/cluster
 	local    = "ae889c02335294bdcb496e61e2a6bf69" // shop/local
-	// Security rules that let everybody in: port80 is that of most Services.
+	// Security rules that allow all sources: port80 is shared by most Services.
 	group  = "networkSecurityGroups/nsg securityRules/k8s-azure-lb_allow_IPv4_"
 	port80 = "d39272f7f57ed937951650d93992ad77"
 
 	affinity = "a07c95ed4185048e68c76392b41eb730" // default/affinity
 )
 
-// changes edits Services that the other controller has made, one thing at a time.
+// changes edits Services created by the other controller, one at a time.
 func (w *world) changes() {
 	w.Helper()
 	before := w.parts(w.T)
@@ -227,7 +228,7 @@ func (w *world) changes() {
 	w.counts("endpoints that move", 2, local+"-TCP-")
 }
 
-// addsAndDeletes has a new Service, and one that goes with what the other controller made.
+// addsAndDeletes creates a Service, and deletes one with the other controller's resources.
 func (w *world) addsAndDeletes() {
 	w.Helper()
 	before := w.parts(w.T)
@@ -250,15 +251,14 @@ func (w *world) addsAndDeletes() {
 	w.counts("a new Service", 0)
 
 	before = w.parts(w.T)
-	w.kubectl("delete", "service", "affinity", "--timeout=30s") // both finalizers are off, or it times out
+	w.kubectl("delete", "service", "affinity", "--timeout=30s") // both finalizers are removed, or it times out
 	w.becomes(before, "a Service that goes", "- loadBalancers/lb-1 backendAddressPools/default-affinity",
 		"- loadBalancers/lb-1 frontendIPConfigurations/"+affinity, "- loadBalancers/lb-1 loadBalancingRules/"+affinity+"-TCP-80",
 		"- loadBalancers/lb-1 probes/"+affinity+"-TCP-22441", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+affinity)
 	w.counts("a Service that goes", 2, affinity+"-TCP-80")
 }
 
-// leaves takes out of the cluster what Weir wrote, and nothing else happens. also is done before, once
-// Weir has stopped; nil is nothing.
+// leaves stops Weir and removes what it wrote to the cluster. also, if not nil, runs in between.
 func (w *world) leaves(weir *process.Process, also func()) {
 	w.Helper()
 	out, code := w.weir("leave", "--kubeconfig", cluster.admin)
@@ -296,8 +296,8 @@ func (w *world) leaves(weir *process.Process, also func()) {
 	}
 }
 
-// leavesWhatIsNobodyElses sees that what no other controller would look after stays Weir's,
-// and the rest does not wait for it.
+// leavesWhatIsNobodyElses checks that Services that no other controller would manage stay Weir's
+// and do not block the others.
 func (w *world) leavesWhatIsNobodyElses() {
 	w.Helper()
 	classy, going := w.bound("classy", "lb-1-internal", new("weir.dev/azure")), w.bound("going", "lb-1", nil)
@@ -321,7 +321,7 @@ func (w *world) leavesWhatIsNobodyElses() {
 	}
 }
 
-// bound makes a Service that Weir serves, as far as the cluster tells.
+// bound creates a Service that looks managed by Weir.
 func (w *world) bound(name, on string, class *string) *corev1.Service {
 	w.Helper()
 	s := &corev1.Service{
@@ -334,8 +334,8 @@ func (w *world) bound(name, on string, class *string) *corev1.Service {
 	return s
 }
 
-// inherits has Weir come back to a Service that was deleted when nobody ran, and that only
-// the finalizer of the other controller has kept.
+// inherits starts Weir again with a Service that was deleted while no controller ran, and has only
+// the other controller's finalizer.
 func (w *world) inherits() {
 	w.Helper()
 	before := w.parts(w.T)

@@ -27,22 +27,22 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// adoption is a folder with what the Azure cloud provider left behind.
+// adoption is a folder with the state that cloud-provider-azure left.
 type adoption string
 
-// Pools of both kinds.
+// Both pool types.
 const (
 	ofAddresses  adoption = "../../internal/app/testdata/adoption/"
 	ofInterfaces adoption = "../../internal/app/testdata/adoption-interfaces/"
 )
 
-// resource is one of Azure's, as a snapshot has it.
+// resource is an Azure resource in a snapshot.
 type resource struct {
 	ID   string          `json:"id"`
 	Body json.RawMessage `json:"body"`
 }
 
-// resources are all that is in Azure, in the order in which they can be put.
+// resources returns all Azure resources in creation order.
 func (a adoption) resources(t *testing.T) []resource {
 	t.Helper()
 	raw, err := os.ReadFile(string(a) + "resources.json")
@@ -70,7 +70,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// settle makes the objects as they were, and returns the Services. None is left when the test is over.
+// settle creates the original objects and returns the Services. They are deleted at the end of the
+// test.
 func (w *world) settle() []corev1.Service {
 	w.Helper()
 	w.Cleanup(w.clear)
@@ -91,7 +92,7 @@ func (w *world) settle() []corev1.Service {
 	return objects.Services
 }
 
-// clear takes out of the cluster what a test has made, and what Weir wrote for it.
+// clear deletes a test's objects and what Weir wrote for it.
 func (w *world) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -117,7 +118,7 @@ func (w *world) clear() {
 	}
 }
 
-// drop deletes an object, whoever wants it kept; that of the API server itself comes back.
+// drop deletes an object regardless of finalizers; the API server recreates its own.
 func (w *world) drop(ctx context.Context, obj client.Object) {
 	released := cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	if err := errors.Join(client.IgnoreNotFound(released), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
@@ -125,7 +126,7 @@ func (w *world) drop(ctx context.Context, obj client.Object) {
 	}
 }
 
-// create makes an object with its status and its UID.
+// create creates an object with its status and UID.
 func (w *world) create(obj client.Object) {
 	w.Helper()
 	uid := string(obj.GetUID())
@@ -150,8 +151,7 @@ func (w *world) create(obj client.Object) {
 	}
 }
 
-// restore does what restoring a backup of etcd does: an object has the UID that it had,
-// whatever the API server would have given it.
+// restore gives an object its original UID, like restoring an etcd backup.
 func (w *world) restore(key, given, uid string) {
 	w.Helper()
 	var found struct {
@@ -182,7 +182,7 @@ func (w *world) etcd(do string, args map[string]any, into any) {
 	w.must(json.NewDecoder(res.Body).Decode(into))
 }
 
-// start runs the controller for the Services without a class, with the shipped roles.
+// start runs the controller for Services without a class, with the shipped roles.
 func (w *world) start() *process.Process {
 	w.Helper()
 	free, err := process.FreeAddresses(w.Context(), 1)
@@ -207,14 +207,14 @@ func (w *world) start() *process.Process {
 	return p
 }
 
-// stop ends it in good order.
+// stop shuts it down gracefully.
 func (w *world) stop(p *process.Process) {
 	w.Helper()
 	w.must(p.Signal(syscall.SIGTERM))
 	w.must(p.Wait())
 }
 
-// weir runs another command of the program, and returns what it prints and its exit code.
+// weir runs another command of the program and returns its output and exit code.
 func (w *world) weir(args ...string) (string, int) {
 	w.Helper()
 	of, err := process.Run(w.Context(), nil, filepath.Join(bin, "weir"), args...)
@@ -222,19 +222,19 @@ func (w *world) weir(args ...string) (string, int) {
 	return of.Out + of.Err, of.Code
 }
 
-// plan is weir plan for the cluster as it is.
+// plan runs weir plan on the current cluster.
 func (w *world) plan() (string, int) {
 	w.Helper()
 	return w.weir("plan", "--kubeconfig", cluster.weir, "--config", string(w.left)+"azure.json", "--azure-endpoint", w.url, "--load-balancer-class=")
 }
 
-// eventually asks until the answer is nil, and fails with the last one otherwise.
+// eventually polls until ask returns nil, and fails with the last error otherwise.
 func (w *world) eventually(what string, ask func() error) {
 	w.Helper()
 	controlplane.Eventually(w.T, what, 20*time.Second, ask)
 }
 
-// kubectl runs it as an administrator, and returns what it printed.
+// kubectl runs kubectl as an administrator and returns its output.
 func (w *world) kubectl(args ...string) string {
 	w.Helper()
 	out, err := kubectl(w.Context(), args...)

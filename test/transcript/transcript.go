@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transcript has a test write down all that a part of Weir does in the life of one
-// object, in virtual time, and compares it line by line with a file of the package's testdata.
-// Tests that are started with -write-lives write the files anew, to be read as a diff. It is for
-// tests alone.
+// Package transcript compares a test's record of one object's life, in virtual time, line by line
+// with a file in testdata. The flag -write-lives rewrites the files. For tests only.
 package transcript
 
 import (
@@ -19,10 +17,10 @@ import (
 
 var write = flag.Bool("write-lives", false, "write what the lives of objects are now into testdata")
 
-// Transcript is what has been written down.
+// Transcript is a record.
 type Transcript struct{ text strings.Builder }
 
-// Of plays a life in virtual time, and fails the test at the first line that is another than in
+// Of records a life in virtual time and fails the test at the first line that differs from
 // testdata/name.txt.
 func Of(t *testing.T, name string, plays func(t *testing.T, x *Transcript)) {
 	t.Helper()
@@ -45,18 +43,18 @@ func Of(t *testing.T, name string, plays func(t *testing.T, x *Transcript)) {
 	})
 }
 
-// When begins a chapter, a second later.
+// When begins a chapter one second later.
 func (x *Transcript) When(what string) {
 	time.Sleep(time.Second)
 	fmt.Fprintf(&x.text, "\n%s\n", what)
 }
 
-// Says writes down a line of the chapter.
+// Says appends a line to the chapter.
 func (x *Transcript) Says(format string, args ...any) {
 	fmt.Fprintf(&x.text, "  "+format+"\n", args...)
 }
 
-// Again says when something is looked at again; zero is not at all.
+// Again formats the time of the next reconciliation; zero is never.
 func Again(after time.Duration) string {
 	if after == 0 {
 		return "not again"
@@ -64,7 +62,7 @@ func Again(after time.Duration) string {
 	return "again in " + after.String()
 }
 
-// Failing ends a line with an error, if there is one.
+// Failing formats an error as a line ending, if not nil.
 func Failing(err error) string {
 	if err == nil {
 		return ""
@@ -72,10 +70,10 @@ func Failing(err error) string {
 	return ": " + err.Error()
 }
 
-// linesBefore is how many lines are shown before the one that differs.
+// linesBefore is the number of context lines before a difference.
 const linesBefore = 6
 
-// compare says where a text differs from the one in a file; empty if it does not.
+// compare describes the first difference between a text and a file, or returns "".
 func compare(file, got, want string) string {
 	gots, wants := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
 	for i := range min(len(gots), len(wants)) {
