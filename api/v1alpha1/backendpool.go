@@ -99,14 +99,14 @@ type BackendPoolSpec struct {
 	Pause *Pause `json:"pause,omitempty"`
 }
 
-// PausedAt reports whether the pool is paused at a time. A pause ends by itself; nothing is written then.
-func (s *BackendPoolSpec) PausedAt(now time.Time) bool {
+// IsPausedAt reports whether the pool is paused at a time. A pause ends by itself; nothing is written then.
+func (s *BackendPoolSpec) IsPausedAt(now time.Time) bool {
 	return s.Paused && (s.Pause == nil || s.Pause.Until == nil || now.Before(s.Pause.Until.Time))
 }
 
-// PauseEnds returns the end of the current pause, or zero if it has none.
-func (s *BackendPoolSpec) PauseEnds(now time.Time) time.Time {
-	if !s.PausedAt(now) || s.Pause == nil || s.Pause.Until == nil {
+// PauseEndTime returns the end of the current pause, or zero if it has none.
+func (s *BackendPoolSpec) PauseEndTime(now time.Time) time.Time {
+	if !s.IsPausedAt(now) || s.Pause == nil || s.Pause.Until == nil {
 		return time.Time{}
 	}
 	return s.Pause.Until.Time

@@ -46,7 +46,7 @@ type BackendPoolStatus struct {
 
 	// told records the last events, so that a new leader does not repeat them.
 	// +optional
-	Told *Told `json:"told,omitempty"`
+	Told *LastEvent `json:"told,omitempty"`
 
 	// lastWrite is the time of the last successful write.
 	// +optional
@@ -91,7 +91,7 @@ type BackendPoolStatus struct {
 	// members are the members that are out of sync, as of the last read; unset if the pool is in sync.
 	// Members that are Down are in down.
 	// +optional
-	Members *MembersNotLevel `json:"members,omitempty"`
+	Members *OutOfSyncMembers `json:"members,omitempty"`
 
 	// madeFor is set if Weir created this BackendPool: the UID of its Service, or "nodes" for a pool of all
 	// nodes. Only Weir may write the status.
@@ -125,21 +125,21 @@ type UnusableNode struct {
 // MadeForNodes is the value of madeFor for a pool of all nodes.
 const MadeForNodes = "nodes"
 
-// MembersNotLevel are the members that are out of sync.
-type MembersNotLevel struct {
+// OutOfSyncMembers are the members that are out of sync.
+type OutOfSyncMembers struct {
 	// missing are desired, but not in the pool.
 	// +optional
-	Missing *SomeMembers `json:"missing,omitempty"`
+	Missing *MemberSample `json:"missing,omitempty"`
 	// surplus were added by Weir and are no longer desired.
 	// +optional
-	Surplus *SomeMembers `json:"surplus,omitempty"`
+	Surplus *MemberSample `json:"surplus,omitempty"`
 	// foreign were not added by Weir, which never removes them.
 	// +optional
-	Foreign *SomeMembers `json:"foreign,omitempty"`
+	Foreign *MemberSample `json:"foreign,omitempty"`
 }
 
-// SomeMembers counts members and names the first of them.
-type SomeMembers struct {
+// MemberSample counts members and names the first of them.
+type MemberSample struct {
 	// count is the number of members.
 	// +required
 	Count int32 `json:"count"`
@@ -190,8 +190,8 @@ type AttemptOutcome struct {
 	Since metav1.Time `json:"since"`
 }
 
-// Told records the last events of a BackendPool.
-type Told struct {
+// LastEvent records the last events of a BackendPool.
+type LastEvent struct {
 	// word is the reason of the last event about an attempt.
 	// +optional
 	Word string `json:"word,omitempty"`

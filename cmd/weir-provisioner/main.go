@@ -31,7 +31,7 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "weir-provisioner: %s\n", process.Printable(err.Error()))
+	fmt.Fprintf(os.Stderr, "weir-provisioner: %s\n", process.SanitizeText(err.Error()))
 	if _, ok := errors.AsType[*process.UsageError](err); ok {
 		return 2
 	}
@@ -59,7 +59,7 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 		Version:       process.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          flagsOnly,
+		Args:          rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := process.NewLog(os.Stderr, logFormat, verbosity)
 			if err != nil {
@@ -97,7 +97,7 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 	return cmd
 }
 
-func flagsOnly(cmd *cobra.Command, args []string) error {
+func rejectArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &process.UsageError{Err: fmt.Errorf("%s takes flags only, got %q: run %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}
 	}

@@ -14,9 +14,9 @@ func newRenderChart() *cobra.Command {
 		Use:    charts.Command,
 		Short:  "Render a chart for the provisioner",
 		Hidden: true,
-		Args:   flagsOnly,
+		Args:   rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return charts.Child(cmd.InOrStdin(), cmd.OutOrStdout())
+			return charts.RunChild(cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func newBackoffTable() *cobra.Command {
-	table := provisioning.Table{Policy: provision.BuiltIn()}
+	table := provisioning.RetrySchedule{Policy: provision.DefaultPolicy()}
 	var output string
 	cmd := &cobra.Command{
 		Use:   "backoff-table",
@@ -43,7 +43,7 @@ policy for links that are down for months, and the wait before each retry. It ne
 				return &app.UsageError{Err: fmt.Errorf("--attempt %s: want at least 1s", table.Attempt)}
 			}
 			table.JSON = output == "json"
-			return table.Print(cmd.OutOrStdout())
+			return table.WriteTable(cmd.OutOrStdout())
 		},
 	}
 	f, p := cmd.Flags(), &table.Policy
@@ -53,7 +53,7 @@ policy for links that are down for months, and the wait before each retry. It ne
 	f.Float64Var(&p.Factor, "factor", p.Factor, "how many times as long as the one before each wait is")
 	f.DurationVar(&p.MaxInterval, "max-interval", p.MaxInterval, "the longest wait")
 	f.DurationVar(&p.Horizon, "horizon", p.Horizon, "bound on all waits together; 0 is none")
-	f.DurationVar(&table.Attempt, "attempt", provision.BuiltIn().AttemptTimeout, "how long each attempt takes until it fails")
+	f.DurationVar(&table.Attempt, "attempt", provision.DefaultPolicy().AttemptTimeout, "how long each attempt takes until it fails")
 	f.StringVarP(&output, "output", "o", "", "json, or nothing for text")
 	return cmd
 }

@@ -31,7 +31,7 @@ its Lease and connects through the API server. You need the rights to get the Le
 
   # Of a Weir outside the cluster, on this machine
   weir calls --server http://127.0.0.1:8082`,
-		Args: flagsOnly,
+		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
 				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
@@ -39,13 +39,13 @@ its Lease and connects through the API server. You need the rights to get the Le
 			if f := cmd.Flags(); server != "" && (f.Changed("kubeconfig") || f.Changed("weir-namespace")) {
 				return &app.UsageError{Err: errors.New("--server: does not use the API server: remove --kubeconfig and --weir-namespace")}
 			}
-			way, err := reach.Asked(server, kubeconfig, namespace)
+			way, err := reach.NewConnection(server, kubeconfig, namespace)
 			if err != nil {
 				return err
 			}
-			opts.Way = way
+			opts.Connection = way
 			opts.JSON, opts.Out = output == "json", cmd.OutOrStdout()
-			return app.Calls(cmd.Context(), opts)
+			return app.PrintCalls(cmd.Context(), opts)
 		},
 	}
 	f := cmd.Flags()

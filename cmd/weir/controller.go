@@ -33,7 +33,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
   # Against an emulator on this machine:
   weirlab emulator --listen 127.0.0.1:9443 &
   weir controller --kubeconfig kubeconfig --config azure.json --azure-endpoint http://127.0.0.1:9443`,
-		Args: flagsOnly,
+		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("provisioning") {
 				return &app.UsageError{Err: errProvisioning}

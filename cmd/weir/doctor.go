@@ -31,7 +31,7 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 
   # Azure, too, as the controller itself
   kubectl -n weir-system exec deployment/weir-controller -- weir doctor --config /etc/weir/azure.json`,
-		Args: flagsOnly,
+		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			namespace, name, both := strings.Cut(account, "/")
 			switch {
@@ -42,12 +42,12 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 			case opts.ConfigFile == "" && opts.AzureEndpoint != "":
 				return &app.UsageError{Err: fmt.Errorf("--azure-endpoint requires --config")}
 			}
-			rc, _, err := reach.Config(opts.Kubeconfig)
+			rc, _, err := reach.LoadConfig(opts.Kubeconfig)
 			if err != nil {
 				return err
 			}
-			rc.Timeout = doctor.Within
-			api, err := reach.Client(rc)
+			rc.Timeout = doctor.CheckTimeout
+			api, err := reach.NewClient(rc)
 			if err != nil {
 				return err
 			}
@@ -57,18 +57,18 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 				azure, err := app.OpenAzure(opts)
 				d.Azure = &doctor.Azure{Azure: azure, Err: err}
 			}
-			r := d.Examine(cmd.Context())
-			print := r.Text
+			r := d.RunChecks(cmd.Context())
+			print := r.WriteText
 			if output == "json" {
-				print = r.JSON
+				print = r.WriteJSON
 			}
 			switch err := print(cmd.OutOrStdout()); {
 			case err != nil:
 				return err
-			case !r.Checked():
+			case !r.HasResponse():
 				return exitCode(1)
-			case r.Counts(doctor.Fail) > 0:
-				return wrong
+			case r.CountResults(doctor.Fail) > 0:
+				return exitProblems
 			}
 			return nil
 		},

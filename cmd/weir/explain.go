@@ -35,21 +35,21 @@ with your own rights.`,
 			if output != "text" && output != "json" {
 				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
 			}
-			api, current, err := reach.Cluster(kubeconfig)
+			api, current, err := reach.NewClusterClient(kubeconfig)
 			if err != nil {
 				return err
 			}
 			if namespace == "" {
 				namespace = current
 			}
-			story, err := tell(cmd.Context(), explain.Reader{API: api, Now: time.Now()}, args[0], namespace, args[1])
+			story, err := explainObject(cmd.Context(), explain.Reader{API: api, Now: time.Now()}, args[0], namespace, args[1])
 			if err != nil {
 				return err
 			}
 			if output == "json" {
-				return story.JSON(cmd.OutOrStdout())
+				return story.WriteJSON(cmd.OutOrStdout())
 			}
-			return story.Text(cmd.OutOrStdout())
+			return story.WriteText(cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -60,14 +60,14 @@ with your own rights.`,
 	return cmd
 }
 
-func tell(ctx context.Context, r explain.Reader, kind, namespace, name string) (explain.Story, error) {
+func explainObject(ctx context.Context, r explain.Reader, kind, namespace, name string) (explain.Explanation, error) {
 	switch kind {
 	case "service", "services", "svc":
-		return r.OfService(ctx, namespace, name)
+		return r.ExplainService(ctx, namespace, name)
 	case "pool", "pools", "backendpool", "backendpools", "bp":
-		return r.OfPool(ctx, namespace, name)
+		return r.ExplainPool(ctx, namespace, name)
 	case "node", "nodes", "no":
-		return r.OfNode(ctx, name)
+		return r.ExplainNode(ctx, name)
 	}
-	return explain.Story{}, &app.UsageError{Err: fmt.Errorf("%q: want service, pool or node", kind)}
+	return explain.Explanation{}, &app.UsageError{Err: fmt.Errorf("%q: want service, pool or node", kind)}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func newLeave() *cobra.Command {
-	var opts app.LeaveOptions
+	var opts app.ReleaseOptions
 	cmd := &cobra.Command{
 		Use:   "leave",
 		Short: "Let another service controller take the Services without a class",
@@ -22,10 +22,10 @@ It needs the rights of a person: to change Services, Nodes and BackendPools, and
 Leases and EndpointSlices.`,
 		Example: `  # What would be done?
   weir leave --dry-run`,
-		Args: flagsOnly,
+		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts.Out = cmd.OutOrStdout()
-			return app.Leave(cmd.Context(), opts)
+			return app.ReleaseCluster(cmd.Context(), opts)
 		},
 	}
 	f := cmd.Flags()

@@ -25,9 +25,9 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()
-	asPlugin(root, os.Args[0])
+	usePluginName(root, os.Args[0])
 	root.SetArgs(args)
-	err := mistyped(root, args)
+	err := checkSubcommand(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
@@ -37,15 +37,15 @@ func run(args []string) int {
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	fmt.Fprintf(os.Stderr, "weir: %s\n", printable(err.Error()))
+	fmt.Fprintf(os.Stderr, "weir: %s\n", sanitizeText(err.Error()))
 	if _, ok := errors.AsType[*app.UsageError](err); ok {
 		return 2
 	}
 	return 1
 }
 
-// printable replaces control characters of files and objects, which could steer the terminal.
-func printable(text string) string { return process.Printable(text) }
+// sanitizeText replaces control characters of files and objects, which could steer the terminal.
+func sanitizeText(text string) string { return process.SanitizeText(text) }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -81,7 +81,7 @@ help.`,
 	return root
 }
 
-func flagsOnly(cmd *cobra.Command, args []string) error {
+func rejectArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &app.UsageError{Err: fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), args[0])}
 	}
@@ -92,7 +92,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  flagsOnly,
+		Args:  rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), app.Version)
 			return err

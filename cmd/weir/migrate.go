@@ -71,15 +71,15 @@ starting, 1 the plan could not be made.`,
 	})
 	f := cmd.Flags()
 	f.SortFlags = false
-	placeFlags(cmd, &opts)
+	addTargetFlags(cmd, &opts)
 	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Services, in place of a cluster; - is standard input; may be repeated")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
 	return cmd
 }
 
-// placeFlags adds the flags that select the cluster and its Azure configuration.
-func placeFlags(cmd *cobra.Command, opts *app.PlanOptions) {
+// addTargetFlags adds the flags that select the cluster and its Azure configuration.
+func addTargetFlags(cmd *cobra.Command, opts *app.PlanOptions) {
 	f := cmd.Flags()
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
@@ -93,14 +93,14 @@ func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOption
 	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
 		return err
 	}
-	p, err := app.MigrationPlan(ctx, opts)
+	p, err := app.PlanMigration(ctx, opts)
 	if usage, ok := errors.AsType[*app.UsageError](err); ok {
 		return errors.Unwrap(usage) // exit code 2 would mean that there are changes
 	}
 	if err != nil {
 		return err
 	}
-	text := []byte(printable(p.Text()))
+	text := []byte(sanitizeText(p.Text()))
 	if output == "json" {
 		if text, err = p.JSON(); err != nil {
 			return err
@@ -110,10 +110,10 @@ func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOption
 		return err
 	}
 	switch p.State {
-	case migration.Nothing:
+	case migration.PlanEmpty:
 		return nil
-	case migration.Stopped:
-		return loses
+	case migration.PlanBlocked:
+		return exitLosses
 	}
-	return differs
+	return exitChanges
 }

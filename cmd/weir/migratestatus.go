@@ -15,20 +15,20 @@ import (
 	"weir.dev/weir/internal/migration"
 )
 
-// halted is the exit code if a user or a new leader must act first.
-const halted exitCode = 4
+// exitStopped is the exit code if a user or a new leader must act first.
+const exitStopped exitCode = 4
 
-// migrationCode returns the exit code of weir migrate status and run.
-func migrationCode(v migration.Verdict) error {
+// migrationExitCode returns the exit code of weir migrate status and run.
+func migrationExitCode(v migration.State) error {
 	switch v {
-	case migration.NotNeeded, migration.Finished:
+	case migration.StateNotNeeded, migration.StateDone:
 		return nil
-	case migration.Refused:
-		return loses
-	case migration.Halted, migration.Leaderless, migration.TakenBack:
-		return halted
+	case migration.StateBlocked:
+		return exitLosses
+	case migration.StateStopped, migration.StateNoLeader, migration.StateUndone:
+		return exitStopped
 	}
-	return differs
+	return exitChanges
 }
 
 func newMigrateStatus() *cobra.Command {
@@ -59,10 +59,10 @@ progress, 3 something prevents it, 4 a user has stopped or reverted it, or no We
 				ctx, cancel = context.WithTimeout(cmd.Context(), patience)
 			}
 			defer cancel()
-			return watchMigration(ctx, cmd, command, output, func(s migration.Status) bool { return !watch || s.Verdict.Over() || s.Verdict == migration.TakenBack })
+			return watchMigration(ctx, cmd, command, output, func(s migration.Status) bool { return !watch || s.State.IsDone() || s.State == migration.StateUndone })
 		},
 	}
-	migrationFlags(cmd, &command)
+	addMigrationFlags(cmd, &command)
 	f := cmd.Flags()
 	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes, until it is done or taken back")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
@@ -70,16 +70,16 @@ progress, 3 something prevents it, 4 a user has stopped or reverted it, or no We
 	return cmd
 }
 
-func migrationFlags(cmd *cobra.Command, command *app.MigrationCommand) {
+func addMigrationFlags(cmd *cobra.Command, command *app.MigrationCommand) {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
 	})
 	cmd.Flags().SortFlags = false
-	placeFlags(cmd, &command.PlanOptions)
-	recordFlag(cmd, command)
+	addTargetFlags(cmd, &command.PlanOptions)
+	addNamespaceFlag(cmd, command)
 }
 
-func recordFlag(cmd *cobra.Command, command *app.MigrationCommand) {
+func addNamespaceFlag(cmd *cobra.Command, command *app.MigrationCommand) {
 	cmd.Flags().StringVarP(&command.RecordNamespace, "namespace", "n", "weir-system", "namespace in which Weir runs: it keeps its record there")
 }
 
@@ -102,8 +102,8 @@ func watchMigration(ctx context.Context, cmd *cobra.Command, command app.Migrati
 		return err
 	}
 	var last *migration.Status
-	err = command.Watch(ctx, func(s migration.Status) (bool, error) {
-		text := []byte(printable(s.Text()))
+	err = command.WatchStatus(ctx, func(s migration.Status) (bool, error) {
+		text := []byte(sanitizeText(s.Text()))
 		if output == "json" {
 			if text, err = s.JSON(); err != nil {
 				return true, err
@@ -121,5 +121,5 @@ func watchMigration(ctx context.Context, cmd *cobra.Command, command app.Migrati
 	if err != nil && (last == nil || ctx.Err() == nil) {
 		return err
 	}
-	return migrationCode(last.Verdict)
+	return migrationExitCode(last.State)
 }

@@ -36,14 +36,14 @@ a token of the cluster, which the API server reviews, and sees what that token m
 
   # In a pod, for every subject of weir-page-viewer
   weir page --listen :8443 --certificate /etc/weir/tls`,
-		Args: flagsOnly,
+		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if certificate != "" {
 				f := cmd.Flags()
 				if f.Changed("namespace") || f.Changed("server") {
 					return &app.UsageError{Err: errors.New("--certificate: each viewer chooses a namespace, and --server has no authentication: leave out -n and --server")}
 				}
-				rc, own, err := reach.Config(kubeconfig)
+				rc, own, err := reach.LoadConfig(kubeconfig)
 				if err != nil {
 					return err
 				}
@@ -51,18 +51,18 @@ a token of the cluster, which the API server reviews, and sees what that token m
 					namespace = own // the page runs in Weir's namespace
 				}
 				return page.ServeSecure(cmd.Context(), page.SecureOptions{
-					API: rc, Client: reach.Client, Leader: func(rc *rest.Config) app.Way { return reach.Leader{API: rc, Namespace: namespace}.Way() },
-					Cluster: reach.Name(kubeconfig), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
+					API: rc, Client: reach.NewClient, Leader: func(rc *rest.Config) app.Connection { return reach.Leader{API: rc, Namespace: namespace}.Connection() },
+					Cluster: reach.ContextName(kubeconfig), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
 				})
 			}
-			api, _, err := reach.Cluster(kubeconfig)
+			api, _, err := reach.NewClusterClient(kubeconfig)
 			if err != nil {
 				return err
 			}
-			if o.Way, err = reach.Asked(server, kubeconfig, namespace); err != nil {
+			if o.Connection, err = reach.NewConnection(server, kubeconfig, namespace); err != nil {
 				return err
 			}
-			o.API, o.Cluster, o.Out = api, reach.Name(kubeconfig), cmd.OutOrStdout()
+			o.API, o.Cluster, o.Out = api, reach.ContextName(kubeconfig), cmd.OutOrStdout()
 			return page.Serve(cmd.Context(), o)
 		},
 	}

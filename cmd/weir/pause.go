@@ -18,35 +18,35 @@ import (
 // pauseFlags are the flags shared by weir pause and weir resume.
 type pauseFlags struct {
 	kubeconfig, namespace, output string
-	all, everywhere, dryRun       bool
+	all, allNamespaces, dryRun    bool
 }
 
-func (f *pauseFlags) add(cmd *cobra.Command) {
+func (f *pauseFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.all, "all", false, "all BackendPools of the namespace")
-	flags.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with --all: of all namespaces")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "with --all: of all namespaces")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "of this namespace; empty: of that of the current context")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say of which, and ask the API server whether it would take it; nothing is changed")
 	flags.StringVarP(&f.output, "output", "o", "text", "text, or json")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 }
 
-func (f *pauseFlags) command(cmd *cobra.Command, names []string) (pause.Command, error) {
+func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (pause.Command, error) {
 	switch {
 	case f.output != "text" && f.output != "json":
 		return pause.Command{}, &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", f.output)}
 	case f.all == (len(names) > 0):
 		return pause.Command{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
-	case f.everywhere && (f.namespace != "" || !f.all):
+	case f.allNamespaces && (f.namespace != "" || !f.all):
 		return pause.Command{}, &app.UsageError{Err: errors.New("-A requires --all, and excludes -n")}
 	}
-	api, current, err := reach.Cluster(f.kubeconfig)
+	api, current, err := reach.NewClusterClient(f.kubeconfig)
 	if err != nil {
 		return pause.Command{}, err
 	}
 	d := pause.Command{API: api, Namespace: f.namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output == "json", DryRun: f.dryRun}
-	if f.namespace == "" && !f.everywhere {
+	if f.namespace == "" && !f.allNamespaces {
 		d.Namespace = current
 	}
 	return d, nil
@@ -74,19 +74,19 @@ Exit codes: 0 paused, 1 a pool does not exist or could not be paused, 2 a flag i
 			switch {
 			case cmd.Flags().Changed("for") && length < time.Second:
 				return &app.UsageError{Err: fmt.Errorf("--for %s: want a second or more; without it the pause has no end", length)}
-			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > pause.MaxWhy:
-				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", pause.MaxWhy)}
+			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > pause.MaxReasonLength:
+				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", pause.MaxReasonLength)}
 			}
-			d, err := f.command(cmd, args)
+			d, err := f.newCommand(cmd, args)
 			if err != nil {
 				return err
 			}
-			return d.Pause(cmd.Context(), length, why, time.Now())
+			return d.PausePools(cmd.Context(), length, why, time.Now())
 		},
 	}
 	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; absent: until weir resume")
 	cmd.Flags().StringVar(&why, "why", "", "the reason that other users see, 256 characters at most")
-	f.add(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
@@ -104,13 +104,13 @@ Exit codes: 0 they go on, 1 one of them is not there or could not be resumed, 2 
   # All that are paused, in all namespaces
   weir resume -A --all`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := f.command(cmd, args)
+			d, err := f.newCommand(cmd, args)
 			if err != nil {
 				return err
 			}
-			return d.Resume(cmd.Context())
+			return d.ResumePools(cmd.Context())
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	return cmd
 }

@@ -23,9 +23,9 @@ func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // Exit codes of a plan: it has changes, it loses addresses, a Service is rejected (with --fail-on-refused).
 const (
-	differs exitCode = 2
-	loses   exitCode = 3
-	refuses exitCode = 4
+	exitChanges  exitCode = 2
+	exitLosses   exitCode = 3
+	exitRejected exitCode = 4
 )
 
 func newPlan() *cobra.Command {
@@ -110,9 +110,9 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 	if failed != nil && p.Resources == nil {
 		return failed
 	}
-	text := []byte(p.Text(colourful()))
+	text := []byte(p.FormatText(supportsColor()))
 	if output == "json" {
-		if text, err = p.JSON(); err != nil {
+		if text, err = p.FormatJSON(); err != nil {
 			return err
 		}
 	}
@@ -123,16 +123,16 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 	case failed != nil:
 		return failed
 	case len(p.Losses) > 0:
-		return loses
-	case failOnRefused && p.Refused() > 0:
-		return refuses
+		return exitLosses
+	case failOnRefused && p.CountRejected() > 0:
+		return exitRejected
 	case p.Changes > 0:
-		return differs
+		return exitChanges
 	}
 	return nil
 }
 
-// colourful reports whether standard output is a terminal with color support.
-func colourful() bool {
+// supportsColor reports whether standard output is a terminal with color support.
+func supportsColor() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())) //nolint:gosec // a descriptor fits
 }

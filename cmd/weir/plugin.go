@@ -10,16 +10,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-var examples = regexp.MustCompile(`(?m)^( +)weir `)
+var examplePattern = regexp.MustCompile(`(?m)^( +)weir `)
 
-// asPlugin shows "kubectl weir" in help if the program runs as kubectl-weir.
-func asPlugin(root *cobra.Command, program string) {
+// usePluginName shows "kubectl weir" in help if the program runs as kubectl-weir.
+func usePluginName(root *cobra.Command, program string) {
 	if name := strings.TrimSuffix(filepath.Base(program), ".exe"); name != "kubectl-weir" {
 		return
 	}
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"}
 	for all := []*cobra.Command{root}; len(all) > 0; all = all[1:] {
-		all[0].Example = examples.ReplaceAllString(all[0].Example, "${1}kubectl weir ")
+		all[0].Example = examplePattern.ReplaceAllString(all[0].Example, "${1}kubectl weir ")
 		all = append(all, all[0].Commands()...)
 	}
 }

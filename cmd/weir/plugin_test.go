@@ -17,7 +17,7 @@ func TestHelpOfAPlugin(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		root := newRoot()
-		asPlugin(root, tt.program)
+		usePluginName(root, tt.program)
 		root.SetArgs([]string{"status", "--help"})
 		root.SetOut(&out)
 		if err := root.Execute(); err != nil {

@@ -20,17 +20,17 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// staysOpen is the exit code of a probe with unanswered questions.
-const staysOpen exitCode = 3
+// exitIncomplete is the exit code of a probe with unanswered questions.
+const exitIncomplete exitCode = 3
 
-type probing struct {
+type probeFlags struct {
 	app.ProbeOptions
 	clean       bool
 	out, output string
 }
 
 func newProbe() *cobra.Command {
-	var p probing
+	var p probeFlags
 	cmd := &cobra.Command{
 		Use:   "probe-azure",
 		Short: "Find out how Azure behaves where its documentation is silent",
@@ -57,8 +57,8 @@ Exit codes: 0 every question is answered, 3 some are open, and the report shows 
   # Tried out on an emulator:
   weirlab emulator --latency-scale 0.1 &
   weir probe-azure --config azure.json --azure-endpoint http://127.0.0.1:8900 --yes`,
-		Args: flagsOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
+		Args: rejectArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.runProbe(cmd) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -67,7 +67,7 @@ Exit codes: 0 every question is answered, 3 some are open, and the report shows 
 	f.StringVar(&p.Location, "location", "", "region; empty: location of azure.json")
 	f.StringVar(&p.VMSize, "vm-size", probe.DefaultVMSize, "size of the two machines")
 	f.StringVar(&p.Image, "image", probe.DefaultImage, "what they run, publisher:offer:sku:version: a Linux that answers on port 22")
-	f.BoolVar(&p.Yes, "yes", false, "do not ask for confirmation")
+	f.BoolVar(&p.SkipConfirmation, "yes", false, "do not ask for confirmation")
 	f.BoolVar(&p.clean, "clean", false, "delete the resource groups that earlier runs have left behind, and probe nothing")
 	f.StringVar(&p.out, "out", "", "write the report as JSON to this file")
 	f.StringVarP(&p.output, "output", "o", "text", "how to print the report: text or json")
@@ -76,7 +76,7 @@ Exit codes: 0 every question is answered, 3 some are open, and the report shows 
 	return cmd
 }
 
-func (p probing) run(cmd *cobra.Command) error {
+func (p probeFlags) runProbe(cmd *cobra.Command) error {
 	if p.output != "text" && p.output != "json" {
 		return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", p.output)}
 	}
@@ -85,52 +85,52 @@ func (p probing) run(cmd *cobra.Command) error {
 		return err
 	}
 	p.Log, p.In = log, cmd.InOrStdin()
-	p.Say = func(text string) { fmt.Fprintln(os.Stderr, printable(text)) }
+	p.Say = func(text string) { fmt.Fprintln(os.Stderr, sanitizeText(text)) }
 	// A second signal ends the process.
 	defer context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 	if p.clean {
 		return app.CleanProbes(cmd.Context(), p.ProbeOptions)
 	}
-	file, err := reserve(p.out)
+	file, err := reserveFile(p.out)
 	if err != nil {
 		return &app.UsageError{Err: fmt.Errorf("--out: %w", err)}
 	}
-	defer file.discard()
+	defer file.removeTemporary()
 	report, failed := app.ProbeAzure(cmd.Context(), p.ProbeOptions)
-	if failed != nil && report.Open() == len(report.Questions) {
+	if failed != nil && report.CountOpen() == len(report.Properties) {
 		return failed
 	}
-	if err := errors.Join(p.print(cmd, file, report), failed); err != nil {
+	if err := errors.Join(p.printReport(cmd, file, report), failed); err != nil {
 		return err
 	}
-	if report.Open() > 0 {
-		return staysOpen
+	if report.CountOpen() > 0 {
+		return exitIncomplete
 	}
 	return nil
 }
 
-func (p probing) print(cmd *cobra.Command, file *reserved, report probe.Report) error {
-	json, err := report.JSON()
+func (p probeFlags) printReport(cmd *cobra.Command, file *reservedFile, report probe.Report) error {
+	json, err := report.EncodeJSON()
 	if err != nil {
 		return err
 	}
-	text := []byte(report.Text())
+	text := []byte(report.FormatText())
 	if p.output == "json" {
 		text = json
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
 		return err
 	}
-	return file.keep(json)
+	return file.saveContent(json)
 }
 
-// reserved is an output file that was checked to be writable, so that a long probe does not lose its report.
-type reserved struct{ temporary, path string }
+// reservedFile is an output file that was checked to be writable, so that a long probe does not lose its report.
+type reservedFile struct{ temporary, path string }
 
-// reserve creates a temporary file next to path; an empty path means none.
-func reserve(path string) (*reserved, error) {
+// reserveFile creates a temporary file next to path; an empty path means none.
+func reserveFile(path string) (*reservedFile, error) {
 	if path == "" {
-		return &reserved{}, nil
+		return &reservedFile{}, nil
 	}
 	if is, err := os.Stat(path); err == nil && !is.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
@@ -139,10 +139,10 @@ func reserve(path string) (*reserved, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reserved{file.Name(), path}, file.Close()
+	return &reservedFile{file.Name(), path}, file.Close()
 }
 
-func (r *reserved) keep(content []byte) error {
+func (r *reservedFile) saveContent(content []byte) error {
 	if r.path == "" {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (r *reserved) keep(content []byte) error {
 	return os.Rename(r.temporary, r.path)
 }
 
-func (r *reserved) discard() {
+func (r *reservedFile) removeTemporary() {
 	if r.temporary != "" {
 		_ = os.Remove(r.temporary) // already moved if saved
 	}

@@ -44,34 +44,34 @@ succeed.`,
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 	f.StringVarP(&flags.namespace, "namespace", "n", "", "namespace; empty: that of the current context")
 	f.StringVarP(&flags.output, "output", "o", "", "json, or nothing for text")
-	list := flags.command("list", "List Provisions", 0, func(ctx context.Context, d provisioning.Command, _ string) error { return d.List(ctx) })
+	list := flags.newCommand("list", "List Provisions", 0, func(ctx context.Context, d provisioning.Command, _ string) error { return d.ListProvisions(ctx) })
 	list.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "those of all namespaces")
 	var attempt int64
-	logs := flags.command("logs NAME", "Print the logs of the last five attempts", 1, func(ctx context.Context, d provisioning.Command, name string) error {
-		return d.Logs(ctx, name, attempt)
+	logs := flags.newCommand("logs NAME", "Print the logs of the last five attempts", 1, func(ctx context.Context, d provisioning.Command, name string) error {
+		return d.PrintLogs(ctx, name, attempt)
 	})
 	logs.Flags().Int64Var(&attempt, "attempt", 0, "of this attempt alone, by its attemptNumber")
 	asks := func(use, short, annotation string) *cobra.Command {
-		return flags.command(use+" NAME", short, 1, func(ctx context.Context, d provisioning.Command, name string) error {
-			return d.Ask(ctx, name, annotation, time.Now())
+		return flags.newCommand(use+" NAME", short, 1, func(ctx context.Context, d provisioning.Command, name string) error {
+			return d.RequestAction(ctx, name, annotation, time.Now())
 		})
 	}
 	cmd.AddCommand(list,
-		flags.command("show NAME", "Say all that is known of one: its attempts, steps, and policy", 1, func(ctx context.Context, d provisioning.Command, name string) error {
-			return d.Show(ctx, name)
+		flags.newCommand("show NAME", "Say all that is known of one: its attempts, steps, and policy", 1, func(ctx context.Context, d provisioning.Command, name string) error {
+			return d.ShowProvision(ctx, name)
 		}),
 		logs,
 		asks("cancel", "Cancel further attempts; the current one continues", v1alpha1.CancelAnnotation),
 		asks("retry-now", "Begin the next attempt without waiting; after the last one, one more", v1alpha1.RetryNowAnnotation),
 		asks("reset", "Restart from the first step, and reset the count of attempts", v1alpha1.ResetAnnotation),
-		flags.command("watch NAME", "Print what changes until it comes to an end", 1, func(ctx context.Context, d provisioning.Command, name string) error {
-			return d.Watch(ctx, name)
+		flags.newCommand("watch NAME", "Print what changes until it comes to an end", 1, func(ctx context.Context, d provisioning.Command, name string) error {
+			return d.WatchProvision(ctx, name)
 		}))
 	return cmd
 }
 
-// command returns a subcommand that uses the API server.
-func (f *provisionFlags) command(use, short string, names int, run func(context.Context, provisioning.Command, string) error) *cobra.Command {
+// newCommand returns a subcommand that uses the API server.
+func (f *provisionFlags) newCommand(use, short string, names int, run func(context.Context, provisioning.Command, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func (f *provisionFlags) command(use, short string, names int, run func(context.
 			if f.output != "" && f.output != "json" {
 				return &app.UsageError{Err: fmt.Errorf("-o %q: want json, or nothing for text", f.output)}
 			}
-			api, namespace, err := reach.Cluster(f.kubeconfig)
+			api, namespace, err := reach.NewClusterClient(f.kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func (f *provisionFlags) command(use, short string, names int, run func(context.
 			if names > 0 {
 				name = args[0]
 			}
-			if err := d.Note(cmd.Context(), time.Now()); err != nil {
+			if err := d.WarnIfNoProvisioner(cmd.Context(), time.Now()); err != nil {
 				return err
 			}
 			return run(cmd.Context(), d, name)

@@ -39,7 +39,7 @@ Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched,
 			case all && (namespace != "" || !failed):
 				return &app.UsageError{Err: errors.New("-A requires --all-failed, and excludes -n")}
 			}
-			api, current, err := reach.Cluster(kubeconfig)
+			api, current, err := reach.NewClusterClient(kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -48,9 +48,9 @@ Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched,
 				d.Namespace = current
 			}
 			if failed {
-				return d.Failed(cmd.Context(), time.Now())
+				return d.RetryFailed(cmd.Context(), time.Now())
 			}
-			return d.Of(cmd.Context(), args, time.Now())
+			return d.RetryPools(cmd.Context(), args, time.Now())
 		},
 	}
 	f := cmd.Flags()

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/app/status"
 )
 
-// wrong is the exit code if there are problems.
-const wrong exitCode = 3
+// exitProblems is the exit code if there are problems.
+const exitProblems exitCode = 3
 
 func newStatus() *cobra.Command {
 	var kubeconfig, namespace, output string
@@ -36,7 +36,7 @@ Exit codes: 0 nothing is wrong, 1 the API server cannot be reached, 2 a flag is 
 
   # Which pools do not get what they want for lack of rights?
   weir status -A -o json | jq '.causes[] | select(.name == "AuthorizationFailed") | .of[].name'`,
-		Args: flagsOnly,
+		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
 				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
@@ -44,7 +44,7 @@ Exit codes: 0 nothing is wrong, 1 the API server cannot be reached, 2 a flag is 
 			if all && namespace != "" {
 				return &app.UsageError{Err: fmt.Errorf("-A and -n %s: want one of them", namespace)}
 			}
-			api, current, err := reach.Cluster(kubeconfig)
+			api, current, err := reach.NewClusterClient(kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -53,11 +53,11 @@ Exit codes: 0 nothing is wrong, 1 the API server cannot be reached, 2 a flag is 
 				d.Namespace = current
 			}
 			if watch {
-				return d.Watch(cmd.Context())
+				return d.WatchReport(cmd.Context())
 			}
-			level, err := d.Show(cmd.Context())
+			level, err := d.PrintReport(cmd.Context())
 			if err == nil && !level {
-				return wrong
+				return exitProblems
 			}
 			return err
 		},

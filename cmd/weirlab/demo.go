@@ -33,22 +33,22 @@ Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
   weirlab demo --stay
   weirlab demo --nodes 30 --seed 7
   weirlab demo -o json 2>/dev/null`,
-		Args:         noArgs,
+		Args:         rejectArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return badInput{fmt.Errorf("--output %q: use text or json", output)}
+				return usageError{fmt.Errorf("--output %q: use text or json", output)}
 			}
 			if err := opts.Validate(); err != nil {
-				return badInput{err}
+				return usageError{err}
 			}
 			opts.JSON, opts.Out, opts.Err = output == "json", cmd.OutOrStdout(), cmd.ErrOrStderr()
-			ctx, stop := untilSignalled(cmd.Context())
+			ctx, stop := withSignals(cmd.Context())
 			defer stop()
 			return demo.Run(ctx, opts)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&opts.Full, "full", false, "play all four acts: also spot machines that are evicted, and a Service that is published to other networks")

@@ -22,17 +22,17 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-const servedCalls = 100_000
+const maxCalls = 100_000
 
-// badInput is a usage error; the process ends with code 2.
-type badInput struct{ error }
+// usageError is a usage error; the process ends with code 2.
+type usageError struct{ error }
 
-func (badInput) ExitCode() int   { return 2 }
-func (b badInput) Unwrap() error { return b.error }
+func (usageError) ExitCode() int   { return 2 }
+func (b usageError) Unwrap() error { return b.error }
 
 type emulatorFlags struct {
 	listen, adminListen string
-	exposed             bool
+	allowRemote         bool
 	tls                 bool
 	certificate         string
 	faults, seedFile    string
@@ -67,24 +67,24 @@ snapshots, fault scripts, and where new flows go when nodes die. See docs/refere
   curl -H 'Authorization: Bearer any' \
     'http://127.0.0.1:8900/subscriptions/s/providers/Microsoft.Network/loadBalancers?api-version=2025-05-01'
   curl http://127.0.0.1:8901/_emu/calls`,
-		Args:         noArgs,
+		Args:         rejectArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return f.run(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
+			return f.runEmulator(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
-	f.register(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	f.addFlags(cmd)
 	return cmd
 }
 
-func (f *emulatorFlags) register(cmd *cobra.Command) {
+func (f *emulatorFlags) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.listen, "listen", "127.0.0.1:8900", "address of the ARM endpoint; port 0 takes any free one")
 	set.StringVar(&f.adminListen, "admin-listen", "127.0.0.1:8901", "address of the admin API; port 0 takes any free one")
-	set.BoolVar(&f.exposed, "anyone-on-the-network-may-change-state", false,
+	set.BoolVar(&f.allowRemote, "anyone-on-the-network-may-change-state", false,
 		"allow addresses that are not loopback: whoever reaches them can read and rewrite everything")
 	set.BoolVar(&f.tls, "tls", false, "serve HTTPS with a self-signed certificate made in memory")
 	set.StringVar(&f.certificate, "tls-certificate-out", "", "with --tls, write the certificate (not its key) to this file for clients to trust")
@@ -92,7 +92,7 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.seedFile, "seed-file", "", `resources to start with: a snapshot, a JSON array of {"id","body"}`)
 	set.Float64Var(&f.latencyScale, "latency-scale", 1, "multiplies what --latency says; 0 completes operations at once")
 	set.StringVar(&f.behaviour, "azure-behaviour", "", `answers to what is not known of Azure: a JSON object with the key "behaviour", such as a probe's report`)
-	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", append(armemu.Overlaps(), behaviour.Mixed)))
+	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", append(armemu.OverlapAnswers(), behaviour.Mixed)))
 	set.StringVar(&f.latency, "latency", "quiet", "how long operations take: quiet (recorded without machines) or busy (with machines in service)")
 	set.BoolVar(&f.strictGroups, "strict-resource-groups", false, "answer 404 for what lies in a resource group that nobody made (without it any write makes its group)")
 	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")
@@ -103,17 +103,17 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.BoolVar(&f.exitWithStdin, "exit-with-stdin", false, "end when standard input closes, as it does when the parent process ends")
 }
 
-func (f *emulatorFlags) build() (*armemu.Emulator, error) {
-	opts := armemu.Options{Seed: f.seed, Token: f.token, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
-	if err := load(f.behaviour, func(raw []byte) (err error) {
-		opts.Behaviour, err = armemu.ParseBehaviour(raw)
+func (f *emulatorFlags) newEmulator() (*armemu.Emulator, error) {
+	opts := armemu.Options{Seed: f.seed, Token: f.token, StrictResourceGroups: f.strictGroups, CallLogCap: maxCalls}
+	if err := loadFile(f.behaviour, func(raw []byte) (err error) {
+		opts.Behavior, err = armemu.ParseBehavior(raw)
 		return err
 	}); err != nil {
 		return nil, fmt.Errorf("--azure-behaviour: %w", err)
 	}
 	if f.overlap != "" {
 		var err error
-		if opts.Behaviour, err = opts.Behaviour.With("overlap", behaviour.Answer(f.overlap)); err != nil {
+		if opts.Behavior, err = opts.Behavior.WithResult("overlap", behaviour.Result(f.overlap)); err != nil {
 			return nil, fmt.Errorf("--overlap: %w", err)
 		}
 	}
@@ -130,7 +130,7 @@ func (f *emulatorFlags) build() (*armemu.Emulator, error) {
 	if f.certificate != "" && !f.tls {
 		return nil, errors.New("--tls-certificate-out needs --tls: there is no certificate without it")
 	}
-	if err := load(f.role, func(raw []byte) (err error) {
+	if err := loadFile(f.role, func(raw []byte) (err error) {
 		opts.Role, err = armemu.ParseRole(raw)
 		return err
 	}); err != nil {
@@ -143,16 +143,16 @@ func (f *emulatorFlags) build() (*armemu.Emulator, error) {
 	if err := emu.SetLatencyScale(f.latencyScale); err != nil {
 		return nil, fmt.Errorf("--latency-scale: %w", err)
 	}
-	if err := load(f.seedFile, emu.Restore); err != nil {
+	if err := loadFile(f.seedFile, emu.Restore); err != nil {
 		return nil, fmt.Errorf("--seed-file: %w", err)
 	}
-	if err := load(f.faults, func(raw []byte) error { return emu.SetFaults(string(raw)) }); err != nil {
+	if err := loadFile(f.faults, func(raw []byte) error { return emu.SetFaults(string(raw)) }); err != nil {
 		return nil, fmt.Errorf("--faults: %w", err)
 	}
 	return emu, nil
 }
 
-func load(file string, into func([]byte) error) error {
+func loadFile(file string, into func([]byte) error) error {
 	if file == "" {
 		return nil
 	}
@@ -166,26 +166,26 @@ func load(file string, into func([]byte) error) error {
 	return nil
 }
 
-// loopback rejects other addresses unless they are allowed.
-func (f *emulatorFlags) loopback(flag, address string) error {
+// checkLoopback rejects other addresses unless they are allowed.
+func (f *emulatorFlags) checkLoopback(flag, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("%s %q: %w: write host:port", flag, address, err)
 	}
-	if f.exposed || host == "localhost" || net.ParseIP(host).IsLoopback() {
+	if f.allowRemote || host == "localhost" || net.ParseIP(host).IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("%s %q is not a loopback address: anyone on the network could read and rewrite the emulator's state; "+
 		"listen on 127.0.0.1, or accept that with --anyone-on-the-network-may-change-state", flag, address)
 }
 
-func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer) error {
-	if err := errors.Join(f.loopback("--listen", f.listen), f.loopback("--admin-listen", f.adminListen)); err != nil {
-		return badInput{err}
+func (f *emulatorFlags) runEmulator(ctx context.Context, stdin io.Reader, out io.Writer) error {
+	if err := errors.Join(f.checkLoopback("--listen", f.listen), f.checkLoopback("--admin-listen", f.adminListen)); err != nil {
+		return usageError{err}
 	}
-	emu, err := f.build()
+	emu, err := f.newEmulator()
 	if err != nil {
-		return badInput{err}
+		return usageError{err}
 	}
 	var lc net.ListenConfig
 	arm, err := lc.Listen(ctx, "tcp", f.listen)
@@ -205,7 +205,7 @@ func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer)
 		}
 		arm, admin = tls.NewListener(arm, config), tls.NewListener(admin, config)
 	}
-	if err := f.announce(out, emu, scheme+"://"+arm.Addr().String(), scheme+"://"+admin.Addr().String()+"/_emu/"); err != nil {
+	if err := f.printEndpoints(out, emu, scheme+"://"+arm.Addr().String(), scheme+"://"+admin.Addr().String()+"/_emu/"); err != nil {
 		return errors.Join(err, arm.Close(), admin.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -216,10 +216,10 @@ func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer)
 			cancel()
 		}()
 	}
-	return serve(ctx, map[net.Listener]http.Handler{arm: emu, admin: emu.Admin()})
+	return serveAll(ctx, map[net.Listener]http.Handler{arm: emu, admin: emu.Admin()})
 }
 
-func (f *emulatorFlags) announce(out io.Writer, emu *armemu.Emulator, endpoint, admin string) error {
+func (f *emulatorFlags) printEndpoints(out io.Writer, emu *armemu.Emulator, endpoint, admin string) error {
 	if f.output == "json" {
 		return json.NewEncoder(out).Encode(map[string]string{"endpoint": endpoint, "admin": admin})
 	}
@@ -237,13 +237,13 @@ func (f *emulatorFlags) announce(out io.Writer, emu *armemu.Emulator, endpoint, 
   throttle  %s
   seed      %d
 Ctrl-C stops it; its state is not kept.
-`, endpoint, admin, token, emu.Behaviour().Overlap, emu.Behaviour(), f.latency, f.latencyScale, f.throttle, f.seed)
+`, endpoint, admin, token, emu.Behavior().Overlap, emu.Behavior(), f.latency, f.latencyScale, f.throttle, f.seed)
 	return err
 }
 
-// serve runs the handlers until ctx ends or one fails, then stops all of them. Requests inherit ctx, so
+// serveAll runs the handlers until ctx ends or one fails, then stops all of them. Requests inherit ctx, so
 // injected delays do not block shutdown.
-func serve(ctx context.Context, handlers map[net.Listener]http.Handler) error {
+func serveAll(ctx context.Context, handlers map[net.Listener]http.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, len(handlers))

@@ -53,7 +53,7 @@ func TestEmulatorRefusesBadInput(t *testing.T) {
 		"surplus":                                     "surplus",
 	} {
 		err := execute(t.Context(), strings.NewReader(""), io.Discard, strings.Fields(args)...)
-		coded, ok := errors.AsType[badInput](err)
+		coded, ok := errors.AsType[usageError](err)
 		if !ok || coded.ExitCode() != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want code 2 and %q", args, err, want)
 		}

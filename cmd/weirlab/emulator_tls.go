@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// certificateLife exceeds the runtime of any emulator.
-const certificateLife = 30 * 24 * time.Hour
+// certificateTTL exceeds the runtime of any emulator.
+const certificateTTL = 30 * 24 * time.Hour
 
 // selfSigned creates a certificate for localhost and the listeners' addresses, and writes it to file, if set.
 func selfSigned(file string, listeners ...net.Addr) (*tls.Config, error) {
@@ -34,7 +34,7 @@ func selfSigned(file string, listeners ...net.Addr) (*tls.Config, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "weirlab emulator"},
-		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
+		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(certificateTTL),
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA:        true, BasicConstraintsValid: true,

@@ -51,20 +51,20 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return badInput{fmt.Errorf("unknown command %q: see weirlab --help", args[0])}
+				return usageError{fmt.Errorf("unknown command %q: see weirlab --help", args[0])}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand(), newScaleCommand(), newRemoteCommand(), newProfiledCommand())
 	return root
 }
 
-func noArgs(cmd *cobra.Command, args []string) error {
+func rejectArgs(cmd *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(cmd, args); err != nil {
-		return badInput{err}
+		return usageError{err}
 	}
 	return nil
 }

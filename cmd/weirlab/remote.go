@@ -34,19 +34,19 @@ the output.`,
 		Example: `  weirlab remote
   weirlab remote --away 5m
   weirlab remote --bytes-per-second 1000 --reset-percent 60`,
-		Args:         noArgs,
+		Args:         rejectArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.Validate(); err != nil {
-				return badInput{err}
+				return usageError{err}
 			}
 			opts.Out = cmd.OutOrStdout()
-			ctx, stop := untilSignalled(cmd.Context())
+			ctx, stop := withSignals(cmd.Context())
 			defer stop()
 			return demo.Remote(ctx, opts)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.DurationVar(&opts.Away, "away", 30*time.Second, "how long the network is away at first, up to an hour")
@@ -55,8 +55,8 @@ the output.`,
 	return cmd
 }
 
-// untilSignalled returns a context that Ctrl-C cancels. A second Ctrl-C ends the process and its children.
-func untilSignalled(ctx context.Context) (context.Context, func()) {
+// withSignals returns a context that Ctrl-C cancels. A second Ctrl-C ends the process and its children.
+func withSignals(ctx context.Context) (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// Catch SIGPIPE, so that a closed pipe is a write error and cleanup runs.
 	pipe := make(chan os.Signal, 1)

@@ -36,14 +36,14 @@ Exit codes: 0 measured, 1 failed, or too late, 2 a flag is wrong.`,
 		Example: `  weirlab scale
   weirlab scale --services 10000 --nodes 1000 -o json >figures.json
   weirlab scale --profiles /tmp && go tool pprof -top /tmp/restart.cpu.pprof`,
-		Args:         noArgs,
+		Args:         rejectArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return badInput{fmt.Errorf("--output %q: use text or json", output)}
+				return usageError{fmt.Errorf("--output %q: use text or json", output)}
 			}
 			if err := opts.Validate(); err != nil {
-				return badInput{err}
+				return usageError{err}
 			}
 			opts.JSON, opts.Out, opts.Err = output == "json", cmd.OutOrStdout(), cmd.ErrOrStderr()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -51,16 +51,16 @@ Exit codes: 0 measured, 1 failed, or too late, 2 a flag is wrong.`,
 			return scale.Run(ctx, opts)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVar(&opts.Services, "services", 1000, "number of Services with a BackendPool, up to 10000")
 	flags.IntVar(&opts.Nodes, "nodes", 1000, "number of nodes, 20 to 5000")
 	flags.IntVar(&opts.LoadBalancers, "load-balancers", 50, "number of load balancers that share the pools")
-	flags.BoolVar(&opts.WholeWrites, "whole-writes", true, "an Azure that takes pools which are written with their load balancer; else each is written by itself, and takes a second")
+	flags.BoolVar(&opts.BatchWrites, "whole-writes", true, "an Azure that takes pools which are written with their load balancer; else each is written by itself, and takes a second")
 	flags.DurationVar(&opts.Idle, "idle", time.Minute, "how long nothing happens in the idle phase")
 	flags.BoolVar(&opts.Flood, "flood", false, "at the end, for 15 s, 60 connections to each of health and metrics with a request of 1 MiB of headers that never ends")
-	flags.DurationVar(&opts.Within, "within", 30*time.Minute, "how long all may take")
+	flags.DurationVar(&opts.Timeout, "within", 30*time.Minute, "how long all may take")
 	flags.StringVar(&opts.Profiles, "profiles", "", "folder for a CPU profile and an allocation profile of each phase; the controller then runs in weirlab")
 	flags.StringVarP(&output, "output", "o", "text", "how to print the figures: text or json")
 	return cmd
@@ -79,7 +79,7 @@ func newProfiledCommand() *cobra.Command {
 			if opts.Log, err = app.NewLog(os.Stderr, "text", 0); err != nil {
 				return err
 			}
-			if err := scale.Profiler(ctx, profiles); err != nil {
+			if err := scale.ServeProfiles(ctx, profiles); err != nil {
 				return err
 			}
 			return app.Run(ctx, opts)

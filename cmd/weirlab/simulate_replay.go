@@ -15,33 +15,33 @@ func (f *simulateFlags) runReplay() error {
 	start := time.Now()
 	raw, err := os.ReadFile(f.replay)
 	if err != nil {
-		return badInput{fmt.Errorf("--replay: %w", err)}
+		return usageError{fmt.Errorf("--replay: %w", err)}
 	}
 	steps, lines, err := simulate.ParseScript(string(raw))
 	if err != nil {
-		return badInput{fmt.Errorf("--replay %s: %w", f.replay, err)}
+		return usageError{fmt.Errorf("--replay %s: %w", f.replay, err)}
 	}
-	o := simulate.Play(steps)
-	if len(o.Left) > 0 {
-		return badInput{fmt.Errorf("--replay %s: line %d: step %s", f.replay, lines[o.Left[0].At], o.Left[0].Why)}
+	o := simulate.RunSchedule(steps)
+	if len(o.Skipped) > 0 {
+		return usageError{fmt.Errorf("--replay %s: line %d: step %s", f.replay, lines[o.Skipped[0].Index], o.Skipped[0].Reason)}
 	}
 	if f.verbose {
 		fmt.Fprint(f.err, simulate.Script("Played from "+f.replay+".", o))
 	}
-	result := simulateResult{File: f.replay, Steps: len(o.Steps), Found: []finding{}}
-	if o.Failed() {
-		found := finding{
-			Check: o.Check, How: o.How, Steps: len(o.Steps), File: f.replay, Replay: "weirlab simulate --replay " + f.replay, outcome: o,
+	result := simulateResult{File: f.replay, Steps: len(o.Steps), Found: []searchFailure{}}
+	if o.HasFailed() {
+		found := searchFailure{
+			Check: o.Check, How: o.Detail, Steps: len(o.Steps), File: f.replay, Replay: "weirlab simulate --replay " + f.replay, outcome: o,
 		}
-		found.Line, found.Step = failedAfter(o, lines)
+		found.Line, found.Step = failedStep(o, lines)
 		result.Found = append(result.Found, found)
 	}
 	result.Seconds = time.Since(start).Seconds()
-	return f.say(result)
+	return f.printResult(result)
 }
 
-// failedAfter returns the line and text of the step before the failed check; empty after a deadlock.
-func failedAfter(o simulate.Outcome, lines []int) (line int, step string) {
+// failedStep returns the line and text of the step before the failed check; empty after a deadlock.
+func failedStep(o simulate.Result, lines []int) (line int, step string) {
 	if o.Check == simulate.LockUp {
 		return 0, ""
 	}
@@ -50,10 +50,10 @@ func failedAfter(o simulate.Outcome, lines []int) (line int, step string) {
 	return lines[last], step
 }
 
-func spellReplay(r simulateResult) string {
+func formatReplay(r simulateResult) string {
 	text := ""
 	for _, found := range r.Found {
-		text += found.spell()
+		text += found.formatCheck()
 		if found.Line > 0 {
 			text += fmt.Sprintf("after %s:%d, step %d: %s\n", r.File, found.Line, found.Steps, found.Step)
 		}

@@ -99,7 +99,7 @@ func TestALockUpHasNoLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for check, want := range map[string]int{simulate.LockUp: 0, "expect": 2} {
-		if line, step := failedAfter(simulate.Outcome{Check: check, Steps: steps}, lines); line != want || (step == "") != (want == 0) {
+		if line, step := failedStep(simulate.Result{Check: check, Steps: steps}, lines); line != want || (step == "") != (want == 0) {
 			t.Errorf("%s: line %d, %q", check, line, step)
 		}
 	}

@@ -20,10 +20,10 @@ type Event struct {
 	Transition bool
 }
 
-// at truncates to seconds, the resolution of most event times. It uses the API server's clock, like
+// lastSeen truncates to seconds, the resolution of most event times. It uses the API server's clock, like
 // a node's creation time; the emitter's clock counts only for later updates, and never moves it
 // back.
-func (e Event) at() time.Time {
+func (e Event) lastSeen() time.Time {
 	at := e.Created
 	if repeated := e.Count > 1 || e.Last.After(e.First); repeated && e.Last.After(at) {
 		at = e.Last
@@ -53,53 +53,53 @@ func (r Record) String() string {
 	return string(text)
 }
 
-// covers compares counts within one event, regardless of clocks. A second event in the same second
+// hasEvent compares counts within one event, regardless of clocks. A second event in the same second
 // is covered.
-func (r Record) covers(e Event) bool {
+func (r Record) hasEvent(e Event) bool {
 	if e.UID == r.UID && e.Count > r.Count {
 		return false
 	}
-	return !e.at().After(r.At)
+	return !e.lastSeen().After(r.At)
 }
 
 // Node is the relevant state of a node.
 type Node struct {
 	Created time.Time
-	// Tainted is true with the spot eviction taint.
-	Tainted bool
-	Record  Record
+	// HasTaint is true with the spot eviction taint.
+	HasTaint bool
+	Record   Record
 }
 
-// Verdict is the action for an event.
-type Verdict int
+// Action is the action for an event.
+type Action int
 
 const (
-	// Ignore does nothing.
-	Ignore Verdict = iota
-	// Note stores the record and leaves the taints.
-	Note
-	// Put adds the taint and stores the record in one write.
-	Put
+	// ActionIgnore does nothing.
+	ActionIgnore Action = iota
+	// ActionRecord stores the record and leaves the taints.
+	ActionRecord
+	// ActionTaint adds the taint and stores the record in one write.
+	ActionTaint
 )
 
-// Preempted returns the action and the record to store. seen is true if [Heard] covers the event.
+// HandleEviction returns the action and the record to store. seen is true if [SeenEvents] covers the event.
 //
 // While the taint is set, repeated occurrences cause no write, because agents repeat them every few
 // seconds. After an operator removes the taint, earlier occurrences don't restore it, but later
 // ones do. For a node without a record, any occurrence counts, however late.
-func Preempted(n Node, e Event, seen bool) (Verdict, Record) {
+func HandleEviction(n Node, e Event, seen bool) (Action, Record) {
 	recorded := n.Record != Record{}
 	switch {
-	case e.at().Before(n.Created.Truncate(time.Second)), n.Record.covers(e), recorded && !e.Transition && (n.Tainted || seen):
-		return Ignore, n.Record
+	case e.lastSeen().Before(n.Created.Truncate(time.Second)), n.Record.hasEvent(e), recorded && !e.Transition && (n.HasTaint || seen):
+		return ActionIgnore, n.Record
 	}
 	// Time never moves back, so that covered occurrences stay covered.
-	next := Record{UID: e.UID, At: e.at(), Count: e.Count}
+	next := Record{UID: e.UID, At: e.lastSeen(), Count: e.Count}
 	if n.Record.At.After(next.At) {
 		next.At = n.Record.At
 	}
-	if n.Tainted {
-		return Note, next
+	if n.HasTaint {
+		return ActionRecord, next
 	}
-	return Put, next
+	return ActionTaint, next
 }

@@ -34,7 +34,7 @@ func record(uid string, s float64, count int) adminstate.Record {
 }
 
 func TestWhatAnEventDoes(t *testing.T) {
-	const ignore, note, put = adminstate.Ignore, adminstate.Note, adminstate.Put
+	const ignore, note, put = adminstate.ActionIgnore, adminstate.ActionRecord, adminstate.ActionTaint
 	slow := once("a", 10) // the emitter's clock is an hour behind
 	slow.First, slow.Last = slow.First.Add(-time.Hour), slow.Last.Add(-time.Hour)
 	slowAgain := slow
@@ -49,23 +49,23 @@ func TestWhatAnEventDoes(t *testing.T) {
 		name   string
 		node   adminstate.Node
 		event  adminstate.Event
-		want   adminstate.Verdict
+		want   adminstate.Action
 		record adminstate.Record // unless it is ignored
 		heard  bool
 	}{
 		{"the first of a node", adminstate.Node{}, once("a", 10), put, record("a", 10, 1), !isHeard},
-		{"the first, while the taint is there by hand", adminstate.Node{Tainted: true}, once("a", 10), note, record("a", 10, 1), !isHeard},
-		{"the same after a restart", adminstate.Node{Tainted: true, Record: record("a", 10, 1)}, once("a", 10), ignore, adminstate.Record{}, !isHeard},
+		{"the first, while the taint is there by hand", adminstate.Node{HasTaint: true}, once("a", 10), note, record("a", 10, 1), !isHeard},
+		{"the same after a restart", adminstate.Node{HasTaint: true, Record: record("a", 10, 1)}, once("a", 10), ignore, adminstate.Record{}, !isHeard},
 		{"the same after the taint was cleared", adminstate.Node{Record: record("a", 10, 1)}, once("a", 10), ignore, adminstate.Record{}, !isHeard},
 		{"an earlier one", adminstate.Node{Record: record("b", 20, 1)}, once("a", 10), ignore, adminstate.Record{}, !isHeard},
 		{"another in the same second", adminstate.Node{Record: record("b", 10, 1)}, once("a", 10.9), ignore, adminstate.Record{}, !isHeard},
 		{"the first, found as the process began", adminstate.Node{}, once("a", 10), put, record("a", 10, 1), isHeard},
-		{"the first, found so under a taint by hand", adminstate.Node{Tainted: true}, once("a", 10), note, record("a", 10, 1), isHeard},
-		{"a later one while the taint stands", adminstate.Node{Tainted: true, Record: record("b", 9, 1)}, once("a", 10), ignore, adminstate.Record{}, !isHeard},
-		{"the same, found as the process began", adminstate.Node{Tainted: true, Record: record("b", 9, 1)}, once("a", 10), ignore, adminstate.Record{}, isHeard},
+		{"the first, found so under a taint by hand", adminstate.Node{HasTaint: true}, once("a", 10), note, record("a", 10, 1), isHeard},
+		{"a later one while the taint stands", adminstate.Node{HasTaint: true, Record: record("b", 9, 1)}, once("a", 10), ignore, adminstate.Record{}, !isHeard},
+		{"the same, found as the process began", adminstate.Node{HasTaint: true, Record: record("b", 9, 1)}, once("a", 10), ignore, adminstate.Record{}, isHeard},
 		{"one heard before it was cleared", adminstate.Node{Record: record("b", 9, 1)}, once("a", 10), ignore, adminstate.Record{}, isHeard},
 		{"a later one after it was cleared", adminstate.Node{Record: record("b", 9, 1)}, once("a", 10), put, record("a", 10, 1), !isHeard},
-		{"said again while the taint stands", adminstate.Node{Tainted: true, Record: record("a", 10, 1)}, again("a", 10, 70), ignore, adminstate.Record{}, !isHeard},
+		{"said again while the taint stands", adminstate.Node{HasTaint: true, Record: record("a", 10, 1)}, again("a", 10, 70), ignore, adminstate.Record{}, !isHeard},
 		{"said again after it was cleared", adminstate.Node{Record: record("a", 10, 1)}, again("a", 10, 70), put, record("a", 70, 2), !isHeard},
 		{"said again without a count", adminstate.Node{Record: record("a", 10, 0)}, uncounted, put, record("a", 70, 0), !isHeard},
 		{"said again in the same second", adminstate.Node{Record: record("a", 10, 1)}, again("a", 10, 10), put, record("a", 10, 2), !isHeard},
@@ -85,15 +85,15 @@ func TestWhatAnEventDoes(t *testing.T) {
 		{"and after another's", adminstate.Node{Record: record("b", 12, 1)}, slowAgain, ignore, adminstate.Record{}, !isHeard},
 		{"an emitter whose clock is ahead, of the node before", adminstate.Node{Created: at(60)}, fast, ignore, adminstate.Record{}, !isHeard},
 		{"a condition", adminstate.Node{}, lasting(10), put, record("c", 10, 0), !isHeard},
-		{"the same condition", adminstate.Node{Tainted: true, Record: record("c", 10, 0)}, lasting(10), ignore, adminstate.Record{}, !isHeard},
+		{"the same condition", adminstate.Node{HasTaint: true, Record: record("c", 10, 0)}, lasting(10), ignore, adminstate.Record{}, !isHeard},
 		{"the same condition after the taint was cleared", adminstate.Node{Record: record("c", 10, 0)}, lasting(10), ignore, adminstate.Record{}, !isHeard},
 		{"a condition that became true again", adminstate.Node{Record: record("c", 10, 0)}, lasting(70), put, record("c", 70, 0), !isHeard},
-		{"it did while the taint stands: it is recorded, for it is not repeated", adminstate.Node{Tainted: true, Record: record("c", 10, 0)}, lasting(70), note, record("c", 70, 0), !isHeard},
-		{"a condition after an event", adminstate.Node{Tainted: true, Record: record("a", 10, 1)}, lasting(9), ignore, adminstate.Record{}, !isHeard},
-		{"an event after a condition", adminstate.Node{Tainted: true, Record: record("c", 10, 0)}, once("a", 11), ignore, adminstate.Record{}, !isHeard},
+		{"it did while the taint stands: it is recorded, for it is not repeated", adminstate.Node{HasTaint: true, Record: record("c", 10, 0)}, lasting(70), note, record("c", 70, 0), !isHeard},
+		{"a condition after an event", adminstate.Node{HasTaint: true, Record: record("a", 10, 1)}, lasting(9), ignore, adminstate.Record{}, !isHeard},
+		{"an event after a condition", adminstate.Node{HasTaint: true, Record: record("c", 10, 0)}, once("a", 11), ignore, adminstate.Record{}, !isHeard},
 		{"an event without times", adminstate.Node{Created: at(5)}, adminstate.Event{UID: "a", Created: at(10)}, put, record("a", 10, 0), !isHeard},
 	} {
-		verdict, kept := adminstate.Preempted(tt.node, tt.event, tt.heard)
+		verdict, kept := adminstate.HandleEviction(tt.node, tt.event, tt.heard)
 		want := tt.record
 		if tt.want == ignore {
 			want = tt.node.Record
@@ -128,39 +128,39 @@ type world struct {
 	skew   float64 // how far the emitter's clock is ahead
 	events []adminstate.Event
 	node   adminstate.Node
-	heard  adminstate.Heard
+	heard  adminstate.SeenEvents
 	writes int // since the taint was last set or removed
 }
 
 // judges handles an event as the controller does.
-func (w *world) judges(e adminstate.Event) adminstate.Verdict {
-	verdict, kept := adminstate.Preempted(w.node, e, w.heard.Covers(e))
+func (w *world) judges(e adminstate.Event) adminstate.Action {
+	verdict, kept := adminstate.HandleEviction(w.node, e, w.heard.HasEvent(e))
 	if kept.At.Before(w.node.Record.At) {
 		w.Fatalf("the record went back from %v to %v", w.node.Record, kept)
 	}
-	if w.node.Tainted {
-		w.heard.Add(e)
+	if w.node.HasTaint {
+		w.heard.AddEvent(e)
 	}
-	if verdict != adminstate.Ignore {
+	if verdict != adminstate.ActionIgnore {
 		w.writes++
 	}
-	if w.node.Tainted && w.writes > 1 {
+	if w.node.HasTaint && w.writes > 1 {
 		w.Fatalf("%d writes while the taint stood", w.writes)
 	}
 	w.node.Record = adminstate.ParseRecord(kept.String())
-	w.node.Tainted = w.node.Tainted || verdict == adminstate.Put
+	w.node.HasTaint = w.node.HasTaint || verdict == adminstate.ActionTaint
 	return verdict
 }
 
 // says adds a new occurrence. It takes effect unless the taint is set, with correct clocks or for
 // the last recorded event.
 func (w *world) says(e adminstate.Event, recorded bool) {
-	want := adminstate.Put
+	want := adminstate.ActionTaint
 	switch {
-	case w.node.Tainted && w.node.Record == adminstate.Record{}:
-		want = adminstate.Note
-	case w.node.Tainted:
-		want = adminstate.Ignore
+	case w.node.HasTaint && w.node.Record == adminstate.Record{}:
+		want = adminstate.ActionRecord
+	case w.node.HasTaint:
+		want = adminstate.ActionIgnore
 	}
 	if got := w.judges(e); got != want && (w.skew == 0 || recorded) {
 		w.Fatalf("%+v is judged %d, want %d; the record is %v", e, got, want, w.node.Record)
@@ -169,16 +169,16 @@ func (w *world) says(e adminstate.Event, recorded bool) {
 
 // restarts handles all events in random order in a new process.
 func (w *world) restarts() {
-	w.heard = adminstate.Heard{}
+	w.heard = adminstate.SeenEvents{}
 	for _, e := range w.events {
-		w.heard.Add(e)
+		w.heard.AddEvent(e)
 	}
 	for _, e := range rapid.Permutation(w.events).Draw(w.T, "order") {
 		before := w.node
 		if before.Record == (adminstate.Record{}) {
 			continue // a node without a record
 		}
-		if got := w.judges(e); got != adminstate.Ignore || w.node != before {
+		if got := w.judges(e); got != adminstate.ActionIgnore || w.node != before {
 			w.Fatalf("%+v is judged %d again: %+v", e, got, w.node)
 		}
 	}
@@ -190,7 +190,7 @@ func (w *world) emitter() time.Time { return at(w.now + w.skew) }
 // taint, not for a recreated node. While the taint is set, the node is written at most once.
 func TestNoOccurrenceActsTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{T: t, skew: float64(rapid.SampledFrom([]int{0, 0, -40, 40}).Draw(t, "skew")), node: adminstate.Node{Created: start}, heard: adminstate.Heard{}}
+		w := &world{T: t, skew: float64(rapid.SampledFrom([]int{0, 0, -40, 40}).Draw(t, "skew")), node: adminstate.Node{Created: start}, heard: adminstate.SeenEvents{}}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			w.now += float64(rapid.IntRange(1000, 20_000).Draw(t, "ms")) / 1000
 			switch step := rapid.SampledFrom([]string{"event", "repeat", "repeat", "taint", "clear", "restart", "node"}).Draw(t, "step"); {
@@ -205,16 +205,16 @@ func TestNoOccurrenceActsTwice(t *testing.T) {
 				e.Count, e.Last = e.Count+1, w.emitter()
 				w.says(*e, recorded)
 			case step == "taint":
-				w.node.Tainted, w.writes = true, 0
+				w.node.HasTaint, w.writes = true, 0
 			case step == "clear":
-				w.node.Tainted, w.writes = false, 0
+				w.node.HasTaint, w.writes = false, 0
 			case step == "restart":
 				w.restarts()
 			case step == "node":
 				w.node, w.writes = adminstate.Node{Created: at(w.now)}, 0
 				if w.skew <= 0 { // an emitter ahead of time may refer to the next node
 					for _, e := range slices.Clone(w.events) {
-						if got := w.judges(e); got != adminstate.Ignore {
+						if got := w.judges(e); got != adminstate.ActionIgnore {
 							w.Fatalf("%+v of the node before is judged %d", e, got)
 						}
 					}

@@ -35,8 +35,8 @@ type Pattern struct {
 	AnyValue bool
 }
 
-// always is in the order of the reasons.
-var always = []Pattern{
+// fixedPatterns is in the order of the reasons.
+var fixedPatterns = []Pattern{
 	{Key: KeyOutOfService, AnyValue: true}, {Key: KeyDraining, Value: ValueSpotEviction},
 	{Key: keyToBeDeleted, AnyValue: true}, {Key: keyDisrupted, AnyValue: true},
 }
@@ -53,9 +53,9 @@ func ParsePattern(text string) (Pattern, error) {
 // Reason returns the name of a pattern in events and metrics.
 func (p Pattern) Reason() string {
 	switch {
-	case p == always[0]:
+	case p == fixedPatterns[0]:
 		return "out-of-service"
-	case p == always[1]:
+	case p == fixedPatterns[1]:
 		return ValueSpotEviction
 	case p.AnyValue:
 		return p.Key
@@ -63,13 +63,13 @@ func (p Pattern) Reason() string {
 	return p.Key + "=" + p.Value
 }
 
-func (p Pattern) matches(t Taint) bool {
+func (p Pattern) matchesTaint(t Taint) bool {
 	return t.Key == p.Key && (p.AnyValue || t.Value == p.Value)
 }
 
 // Signals configures which nodes are leaving.
 type Signals struct {
-	Further []Pattern
+	ExtraPatterns []Pattern
 	// Reporters are trusted; none if empty.
 	Reporters []string
 	// MinAvailablePercent is the share of members, at least one, that announced evictions leave in
@@ -77,25 +77,25 @@ type Signals struct {
 	MinAvailablePercent int
 }
 
-// Draining returns why a node must take no new flows, in a fixed order; empty if it may.
-func (s Signals) Draining(taints []Taint) (reasons []string) {
+// DrainReasons returns why a node must take no new flows, in a fixed order; empty if it may.
+func (s Signals) DrainReasons(taints []Taint) (reasons []string) {
 	if len(taints) == 0 { // fast path: called for each node whenever a pool is computed
 		return nil
 	}
-	return s.reasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matches) })
+	return s.filterReasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matchesTaint) })
 }
 
-// Announced reports whether the spot eviction taint is the only reason.
-func (s Signals) Announced(taints []Taint) bool {
-	reasons := s.Draining(taints)
+// IsSpotEviction reports whether the spot eviction taint is the only reason.
+func (s Signals) IsSpotEviction(taints []Taint) bool {
+	reasons := s.DrainReasons(taints)
 	return len(reasons) == 1 && reasons[0] == ValueSpotEviction
 }
 
-// Reasons returns all possible reasons.
-func (s Signals) Reasons() []string { return s.reasons(func(Pattern) bool { return true }) }
+// AllReasons returns all possible reasons.
+func (s Signals) AllReasons() []string { return s.filterReasons(func(Pattern) bool { return true }) }
 
-func (s Signals) reasons(holds func(Pattern) bool) (reasons []string) {
-	for _, p := range slices.Concat(always, s.Further) {
+func (s Signals) filterReasons(holds func(Pattern) bool) (reasons []string) {
+	for _, p := range slices.Concat(fixedPatterns, s.ExtraPatterns) {
 		if reason := p.Reason(); holds(p) && !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}

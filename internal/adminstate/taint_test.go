@@ -25,7 +25,7 @@ func signals(t *testing.T, further string) (s adminstate.Signals) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Further = append(s.Further, p)
+		s.ExtraPatterns = append(s.ExtraPatterns, p)
 	}
 	return s
 }
@@ -61,11 +61,11 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 		{oos + " " + spot, oos + " " + spot, "out-of-service spot-eviction"},
 	} {
 		s := signals(t, tt.further)
-		if got := strings.Join(s.Draining(taints(tt.taints)), " "); got != tt.want {
+		if got := strings.Join(s.DrainReasons(taints(tt.taints)), " "); got != tt.want {
 			t.Errorf("%s (further: %s): %q, want %q", tt.taints, tt.further, got, tt.want)
 		}
 	}
-	if got := strings.Join(signals(t, "b a=1 b").Reasons(), " "); got != "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b a=1" {
+	if got := strings.Join(signals(t, "b a=1 b").AllReasons(), " "); got != "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b a=1" {
 		t.Errorf("all reasons: %s", got)
 	}
 }

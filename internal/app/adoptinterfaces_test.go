@@ -74,9 +74,9 @@ func TestAnAdoptionOfPoolsOfNetworkInterfaces(t *testing.T) {
 			t.Fatalf("%s: %v", tt.about, err)
 		}
 		if tt.about == "all as it is" && (p.Changes > 0 || len(p.Services) != 3 || len(p.Pools) > 0) {
-			t.Errorf("Weir would change what the Azure cloud provider made:\n%s", p.Text(false))
+			t.Errorf("Weir would change what the Azure cloud provider made:\n%s", p.FormatText(false))
 		}
-		texts = append(texts, "=== "+tt.about+"\n"+p.Text(false)+"\n")
+		texts = append(texts, "=== "+tt.about+"\n"+p.FormatText(false)+"\n")
 	}
 	referencepage.Is(t, adoptionInterfaces+"plans.txt", strings.Join(texts, ""))
 }

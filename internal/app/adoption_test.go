@@ -36,7 +36,7 @@ func TestAnAdoptionChangesNothing(t *testing.T) {
 		}
 	}
 	if len(p.Resources) > 0 && len(meant) == 0 {
-		t.Errorf("Weir would change what the Azure cloud provider made:\n%s", p.Text(false))
+		t.Errorf("Weir would change what the Azure cloud provider made:\n%s", p.FormatText(false))
 	}
 	for name := range seen {
 		if meant[name] == "" {
@@ -54,7 +54,7 @@ func TestAnAdoptionChangesNothing(t *testing.T) {
 		}
 	}
 	referencepage.Shows(t, "../../docs/reference/adoption.md", "compared", inventoryOf(t, resources, p.Changes)+meantTable())
-	referencepage.Is(t, adoption+"plan.txt", p.Text(false))
+	referencepage.Is(t, adoption+"plan.txt", p.FormatText(false))
 }
 
 func partsOf[T any](parts []T, name func(kind, name string) string) []string {
@@ -131,7 +131,7 @@ func TestAnAdoptionOfServicesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(services) != 20 || p.Changes > 0 || len(p.Notes) != 1 {
-		t.Errorf("%d Services:\n%s", len(services), p.Text(false))
+		t.Errorf("%d Services:\n%s", len(services), p.FormatText(false))
 	}
 }
 
@@ -153,7 +153,7 @@ func TestAnAdoptionNamesSecurityRulesAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(p.Resources) != 1 {
-		t.Fatalf("the plan is\n%s", p.Text(false))
+		t.Fatalf("the plan is\n%s", p.FormatText(false))
 	}
 	got := partsOf(p.Resources[0].Parts, func(k, n string) string { return k + " " + n })
 	slices.Sort(got)
@@ -269,7 +269,7 @@ func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 				for i := range p.Services {
 					p.Services[i].Note = ""
 				}
-				texts[i] = fmt.Sprintf("=== %s\n%s\n", tt.name, p.Text(false))
+				texts[i] = fmt.Sprintf("=== %s\n%s\n", tt.name, p.FormatText(false))
 			})
 		}
 	})

@@ -113,11 +113,11 @@ func TestVerbosityOne(t *testing.T) {
 
 func TestWhereTheLeaseLives(t *testing.T) {
 	o := valid()
-	if got := o.process().LeaseNamespace(false); got != "kube-system" {
+	if got := o.processOptions().LeaseNamespace(false); got != "kube-system" {
 		t.Errorf("outside a cluster: %s", got)
 	}
 	o.LeaderElectNamespace = "mine"
-	if got := o.process().LeaseNamespace(true); got != "mine" {
+	if got := o.processOptions().LeaseNamespace(true); got != "mine" {
 		t.Errorf("as told: %s", got)
 	}
 }
@@ -141,7 +141,7 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	if err != nil || inCluster {
 		t.Fatalf("in a cluster: %v, %v", inCluster, err)
 	}
-	rc = process.WithReach(apiserver.NewReach(t.Context(), o.Log), rc, "weir")
+	rc = process.WithReachability(apiserver.NewConnection(t.Context(), o.Log), rc, "weir")
 	if rc.QPS != -1 || !strings.Contains(rc.UserAgent, "weir/") {
 		t.Errorf("QPS %v, user agent %q", rc.QPS, rc.UserAgent)
 	}

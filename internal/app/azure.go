@@ -21,16 +21,16 @@ func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect(o, cfg, opts, nil, nil, nil)
+	return newObservedClient(o, cfg, opts, nil, nil, nil)
 }
 
-// connect returns a client with hooks; nil disables one.
-func connect(o Options, cfg config.Config, opts azure.Options, observe func(calls.Call), fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
+// newObservedClient returns a client with hooks; nil disables one.
+func newObservedClient(o Options, cfg config.Config, opts azure.Options, observe func(calls.Call), fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
 	opts.UserAgent = "weir/" + Version
 	opts.VirtualNetworkID = cfg.VirtualNetworkID()
-	opts.Observe = observe
+	opts.OnRequest = observe
 	opts.Fence, opts.Writes = fence, writes
-	opts.Closed = func(why string, until time.Time) {
+	opts.OnGateClosed = func(why string, until time.Time) {
 		o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
 	}
 	return azure.New(opts)
@@ -39,7 +39,7 @@ func connect(o Options, cfg config.Config, opts azure.Options, observe func(call
 // azureOptions returns the endpoint and credentials.
 func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) {
 	if o.AzureEndpoint != "" {
-		opts.Endpoint, opts.Credential, err = azure.Emulator(o.AzureEndpoint)
+		opts.Endpoint, opts.Credential, err = azure.LocalEndpoint(o.AzureEndpoint)
 		if err != nil {
 			return opts, &UsageError{Err: fmt.Errorf("--azure-endpoint: %w", err)}
 		}
@@ -49,8 +49,8 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 	if err != nil {
 		return opts, &UsageError{Err: err}
 	}
-	opts.Endpoint, err = azurecloud.EndpointOf(cfg.Name, azurecloud.Overrides{
-		ResourceManager: cfg.Endpoint(env), Audience: env.TokenAudience, Authority: env.ActiveDirectoryEndpoint,
+	opts.Endpoint, err = azurecloud.NewEndpoint(cfg.Name, azurecloud.Overrides{
+		ResourceManager: cfg.EndpointOverride(env), Audience: env.TokenAudience, Authority: env.ActiveDirectoryEndpoint,
 	})
 	if err != nil {
 		return opts, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
@@ -61,7 +61,7 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 		ManagedIdentity: cfg.ManagedIdentity(), UserAssignedIdentityID: cfg.UserAssignedIdentityID,
 		ClientSecret:    cfg.AADClientSecret.Reveal(),
 		CertificatePath: cfg.AADClientCertPath, CertificatePassword: cfg.AADClientCertPassword.Reveal(),
-	}.Token(opts.Endpoint, nil)
+	}.NewTokenCredential(opts.Endpoint, nil)
 	if err != nil {
 		return opts, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
@@ -84,8 +84,8 @@ func OpenAzure(o Options) (Azure, error) {
 	if err != nil {
 		return Azure{}, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
-	is := Azure{Config: cfg, Warning: ignored.Warning()}
-	if _, err := balancerSettings(cfg, o.ClusterName); err != nil {
+	is := Azure{Config: cfg, Warning: ignored.WarningText()}
+	if _, err := loadBalancerSettings(cfg, o.ClusterName); err != nil {
 		return is, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	opts, err := azureOptions(o, cfg)
@@ -93,6 +93,6 @@ func OpenAzure(o Options) (Azure, error) {
 		return is, err
 	}
 	is.Endpoint = opts.Endpoint.ResourceManager
-	is.Client, err = connect(o, cfg, opts, nil, nil, nil)
+	is.Client, err = newObservedClient(o, cfg, opts, nil, nil, nil)
 	return is, err
 }

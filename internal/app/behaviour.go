@@ -12,9 +12,9 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// behaviourOf reads the report of --azure-behaviour; zero without the flag.
-func behaviourOf(o Options) (behaviour.Behaviour, error) {
-	none := behaviour.Behaviour{}
+// loadBehavior reads the report of --azure-behaviour; zero without the flag.
+func loadBehavior(o Options) (behaviour.Behavior, error) {
+	none := behaviour.Behavior{}
 	if o.AzureBehaviour == "" {
 		return none, nil
 	}
@@ -22,7 +22,7 @@ func behaviourOf(o Options) (behaviour.Behaviour, error) {
 	if err != nil {
 		return none, &UsageError{Err: fmt.Errorf("--azure-behaviour: %w", err)}
 	}
-	if report.Cloud == probe.Emulated && o.AzureEndpoint == "" {
+	if report.Cloud == probe.EmulatorCloud && o.AzureEndpoint == "" {
 		return none, &UsageError{Err: fmt.Errorf("--azure-behaviour: %s: cloud %q: that is no Azure: run weir probe-azure without --azure-endpoint", o.AzureBehaviour, report.Cloud)}
 	}
 	o.Log.Info("what is assumed of Azure is replaced by what a probe has found out", "file", o.AzureBehaviour, "differs", report.Behaviour.String(),
@@ -40,7 +40,7 @@ func readReport(path string) (probe.Report, error) {
 	if err != nil {
 		return probe.Report{}, fmt.Errorf("%s: %w", path, err)
 	}
-	report, err := probe.Parse(text)
+	report, err := probe.ParseReport(text)
 	if err != nil {
 		return probe.Report{}, fmt.Errorf("%s: %w", path, err)
 	}

@@ -18,17 +18,17 @@ import (
 func TestBehaviourOfAReport(t *testing.T) {
 	for _, row := range []struct {
 		name, text, endpoint string
-		want                 behaviour.Behaviour
+		want                 behaviour.Behavior
 		says                 string // in the log or the error
 	}{
 		{"an Azure", `{"behaviour": {"overlap": "mixed", "poolIfMatch": "honoured"}, "cloud": "AzurePublicCloud", "location": "westeurope", "when": "2026-11-22T09:00:00Z", "version": "1.2.0"}`, "",
-			behaviour.Behaviour{Overlap: behaviour.Mixed, PoolIfMatch: behaviour.Honoured}, `differs="overlap=mixed" probed=2026-11-22T09:00:00Z location=westeurope by=1.2.0`},
-		{"what somebody wrote", `{"behaviour": {"wholeWriteAddresses": "taken"}}`, "", behaviour.Behaviour{WholeWriteAddresses: behaviour.Taken}, `differs="wholeWriteAddresses=taken"`},
-		{"an emulator, for an emulator", `{"behaviour": {}, "cloud": "emulator"}`, "http://127.0.0.1:1", behaviour.Behaviour{}, `differs="as assumed"`},
-		{"an emulator, for Azure", `{"behaviour": {}, "cloud": "emulator"}`, "", behaviour.Behaviour{}, `: cloud "emulator": that is no Azure`},
-		{"no answer", `{"behaviour": {"overlap": "never"}}`, "", behaviour.Behaviour{}, `: behaviour: overlap: "never" is no answer`},
-		{"no JSON", `behaviour: {}`, "", behaviour.Behaviour{}, `: want a JSON object`},
-		{"too large", strings.Repeat(" ", probe.MaxReport+1), "", behaviour.Behaviour{}, `: larger than 1048576 bytes`},
+			behaviour.Behavior{Overlap: behaviour.Mixed, PoolIfMatch: behaviour.Enforced}, `differs="overlap=mixed" probed=2026-11-22T09:00:00Z location=westeurope by=1.2.0`},
+		{"what somebody wrote", `{"behaviour": {"wholeWriteAddresses": "taken"}}`, "", behaviour.Behavior{UpdateAddresses: behaviour.Accepted}, `differs="wholeWriteAddresses=taken"`},
+		{"an emulator, for an emulator", `{"behaviour": {}, "cloud": "emulator"}`, "http://127.0.0.1:1", behaviour.Behavior{}, `differs="as assumed"`},
+		{"an emulator, for Azure", `{"behaviour": {}, "cloud": "emulator"}`, "", behaviour.Behavior{}, `: cloud "emulator": that is no Azure`},
+		{"no answer", `{"behaviour": {"overlap": "never"}}`, "", behaviour.Behavior{}, `: behaviour: overlap: "never" is no answer`},
+		{"no JSON", `behaviour: {}`, "", behaviour.Behavior{}, `: want a JSON object`},
+		{"too large", strings.Repeat(" ", probe.MaxReport+1), "", behaviour.Behavior{}, `: larger than 1048576 bytes`},
 	} {
 		var out bytes.Buffer
 		o := valid()
@@ -37,7 +37,7 @@ func TestBehaviourOfAReport(t *testing.T) {
 		if err := os.WriteFile(o.AzureBehaviour, []byte(row.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := behaviourOf(o)
+		got, err := loadBehavior(o)
 		if err != nil {
 			if _, usage := errors.AsType[*UsageError](err); !usage || !strings.HasPrefix(err.Error(), "--azure-behaviour: "+o.AzureBehaviour) {
 				t.Errorf("%s: %v", row.name, err)
@@ -49,11 +49,11 @@ func TestBehaviourOfAReport(t *testing.T) {
 		}
 	}
 	o := valid()
-	if got, err := behaviourOf(o); err != nil || got != (behaviour.Behaviour{}) {
+	if got, err := loadBehavior(o); err != nil || got != (behaviour.Behavior{}) {
 		t.Errorf("without the flag: %+v, %v", got, err)
 	}
 	o.AzureBehaviour = "/nonexistent"
-	if _, err := behaviourOf(o); err == nil || !strings.Contains(err.Error(), "--azure-behaviour: open /nonexistent") {
+	if _, err := loadBehavior(o); err == nil || !strings.Contains(err.Error(), "--azure-behaviour: open /nonexistent") {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -78,8 +78,8 @@ func TestAPlanByAReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.PoolWrites != row.poolWrites || !strings.Contains(p.Text(false), "+ 10.0.0.5 node-2") {
-			t.Errorf("%s: %d writes of pools, want %d:\n%s", row.name, p.PoolWrites, row.poolWrites, p.Text(false))
+		if p.PoolWrites != row.poolWrites || !strings.Contains(p.FormatText(false), "+ 10.0.0.5 node-2") {
+			t.Errorf("%s: %d writes of pools, want %d:\n%s", row.name, p.PoolWrites, row.poolWrites, p.FormatText(false))
 		}
 	}
 	_, err := emptyCloud(t).plan(t, planned+"azure.json", "", func(o *PlanOptions) { o.AzureBehaviour = "/nonexistent" })

@@ -24,7 +24,7 @@ import (
 
 // CallsOptions are the flags of weir calls.
 type CallsOptions struct {
-	Way Way
+	Connection Connection
 	// Since is the maximum age; zero means no limit.
 	Since time.Duration
 	// Service and Pool are NAMESPACE/NAME; at most one is set.
@@ -35,15 +35,15 @@ type CallsOptions struct {
 	Out           io.Writer
 }
 
-// Calls prints the last requests that a running Weir sent to Azure.
-func Calls(ctx context.Context, o CallsOptions) error {
-	f, err := o.filter()
+// PrintCalls prints the last requests that a running Weir sent to Azure.
+func PrintCalls(ctx context.Context, o CallsOptions) error {
+	f, err := o.buildFilter()
 	if err != nil {
 		return &UsageError{Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	answer, err := AskCalls(ctx, o.Way, f, o.Since)
+	answer, err := FetchCalls(ctx, o.Connection, f, o.Since)
 	if err != nil {
 		return err
 	}
@@ -52,28 +52,28 @@ func Calls(ctx context.Context, o CallsOptions) error {
 		_, err := io.Copy(o.Out, answer)
 		return err
 	}
-	return showCalls(o.Out, answer)
+	return printCallTable(o.Out, answer)
 }
 
-// AskCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
-// within answersWithin.
-func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
+// FetchCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
+// within responseTimeout.
+func FetchCalls(ctx context.Context, w Connection, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
 	at, err := url.Parse(w.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
 		return nil, &UsageError{Err: fmt.Errorf("--server %q: want a URL such as %s", w.Server, LeaderServer)}
 	}
-	at.Path, at.RawQuery = operator.PathOfCalls, operator.QueryOf(f, since).Encode()
+	at.Path, at.RawQuery = operator.CallsPath, operator.EncodeQuery(f, since).Encode()
 	ctx, end := context.WithCancelCause(ctx)
-	late := time.AfterFunc(answersWithin, func() { end(errSilent) })
+	late := time.AfterFunc(responseTimeout, func() { end(errNoResponse) })
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DialContext: w.dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}}).Do(req)
+	resp, err := (&http.Client{Transport: &http.Transport{DialContext: w.dialWithTimeout, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}}).Do(req)
 	late.Stop()
 	if err != nil {
 		defer end(nil)
-		return nil, w.advise(cmp.Or(context.Cause(ctx), err))
+		return nil, w.addHint(cmp.Or(context.Cause(ctx), err))
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer end(nil)
@@ -81,28 +81,28 @@ func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // a partial body is good enough
 		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", w.Server, resp.Status, strings.TrimSpace(string(body)))
 	}
-	return &lines{resp.Body, end}, nil
+	return &callStream{resp.Body, end}, nil
 }
 
-// answersWithin bounds the time to the first byte.
-const answersWithin = 4 * time.Second
+// responseTimeout bounds the time to the first byte.
+const responseTimeout = 4 * time.Second
 
-var errSilent = fmt.Errorf("no answer within %s", answersWithin)
+var errNoResponse = fmt.Errorf("no answer within %s", responseTimeout)
 
 // LeaderServer is the default of --operator-bind-address: a loopback address on each replica.
 const LeaderServer = "http://127.0.0.1:8082"
 
-// Way describes how to reach a running Weir.
-type Way struct {
+// Connection describes how to reach a running Weir.
+type Connection struct {
 	// Server is the URL of its --operator-bind-address.
 	Server string
 	// Dial connects to Server on another machine; nil means this machine.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// dial has its own timeout: http.Transport keeps dialing after the request is canceled.
-func (w Way) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+// dialWithTimeout has its own timeout: http.Transport keeps dialing after the request is canceled.
+func (w Connection) dialWithTimeout(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
 	if w.Dial == nil {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -110,35 +110,35 @@ func (w Way) dial(ctx context.Context, network, address string) (net.Conn, error
 	return w.Dial(ctx, network, address)
 }
 
-func (w Way) advise(err error) error {
+func (w Connection) addHint(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err // drop the URL
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errSilent
+		err = errNoResponse
 	}
 	if w.Dial == nil {
 		return fmt.Errorf("no Weir answers at %s: %w; without --server the leader is found by its Lease, and reached through the API server", w.Server, err)
 	}
-	if errors.Is(err, errSilent) {
+	if errors.Is(err, errNoResponse) {
 		return fmt.Errorf("the leader: %w; does the API server answer (kubectl get --raw /readyz), and the node of the leader's pod?", err)
 	}
 	return err
 }
 
-// lines is a response body; closing it cancels the request.
-type lines struct {
+// callStream is a response body; closing it cancels the request.
+type callStream struct {
 	io.ReadCloser
 
-	end context.CancelCauseFunc
+	cancel context.CancelCauseFunc
 }
 
-func (l *lines) Close() error {
-	defer l.end(nil)
+func (l *callStream) Close() error {
+	defer l.cancel(nil)
 	return l.ReadCloser.Close()
 }
 
-func (o CallsOptions) filter() (calls.Filter, error) {
+func (o CallsOptions) buildFilter() (calls.Filter, error) {
 	f := calls.Filter{Failed: o.Failed, Resource: o.Resource}
 	if o.Service != "" && o.Pool != "" {
 		return f, errors.New("--service and --pool: want one of them")
@@ -160,7 +160,7 @@ func (o CallsOptions) filter() (calls.Filter, error) {
 	return f, nil
 }
 
-func showCalls(out io.Writer, lines io.Reader) error {
+func printCallTable(out io.Writer, lines io.Reader) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	scanner, n := bufio.NewScanner(lines), 0
 	scanner.Buffer(nil, 1<<20)
@@ -177,7 +177,7 @@ func showCalls(out io.Writer, lines io.Reader) error {
 			status = "no answer"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.At.UTC().Format("15:04:05.000"), c.Op, status, c.Took.Round(time.Millisecond),
-			cmp.Or(short(c.Resource), "-"), cmp.Or(causesOf(c.Causes), "-"), cmp.Or(c.RequestID, "-"))
+			cmp.Or(trimResourceID(c.Resource), "-"), cmp.Or(describeCauses(c.Causes), "-"), cmp.Or(c.RequestID, "-"))
 	}
 	if err := scanner.Err(); err != nil {
 		return fmt.Errorf("reading the answer: %w", err)
@@ -189,7 +189,7 @@ func showCalls(out io.Writer, lines io.Reader) error {
 	return table.Flush()
 }
 
-func short(id string) string {
+func trimResourceID(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {
 		if _, rest, ok = strings.Cut(rest, "/"); ok {
 			return rest
@@ -198,10 +198,10 @@ func short(id string) string {
 	return id
 }
 
-func causesOf(all []calls.Cause) string {
+func describeCauses(all []calls.Cause) string {
 	named := make([]string, len(all))
 	for i, c := range all {
 		named[i] = c.Kind + " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
 	}
-	return words.List(named, 2)
+	return words.FormatList(named, 2)
 }

@@ -30,13 +30,13 @@ func TestCallsAreShown(t *testing.T) {
 	log.Add(calls.Call{At: at.Add(time.Second), Took: 2 * time.Second, Op: "put", Resource: balancer + "/backendAddressPools/shop-web", Status: 429, RequestID: "77aa",
 		Causes: []calls.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web.kubernetes"}}})
 	log.Add(calls.Call{At: at.Add(2 * time.Second), Took: time.Minute, Op: "token"})
-	server := httptest.NewServer(operator.Handler(log))
+	server := httptest.NewServer(operator.NewHandler(log))
 	defer server.Close()
 	show := func(o CallsOptions) string {
 		t.Helper()
 		var out bytes.Buffer
-		o.Way.Server, o.Out = server.URL, &out
-		if err := Calls(t.Context(), o); err != nil {
+		o.Connection.Server, o.Out = server.URL, &out
+		if err := PrintCalls(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -69,19 +69,19 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 		{CallsOptions{Pool: "shop/"}, `--pool "shop/": want NAMESPACE/NAME`},
 		{CallsOptions{Service: "a/b", Pool: "a/b"}, "want one of them"},
 		{CallsOptions{Since: -time.Second}, "--since -1s"},
-		{CallsOptions{Way: Way{Server: "127.0.0.1:8082"}}, `--server "127.0.0.1:8082"`},
+		{CallsOptions{Connection: Connection{Server: "127.0.0.1:8082"}}, `--server "127.0.0.1:8082"`},
 	} {
-		err := Calls(t.Context(), tt.o)
+		err := PrintCalls(t.Context(), tt.o)
 		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%+v: %v", tt.o, err)
 		}
 	}
-	if err := Calls(t.Context(), CallsOptions{Way: Way{Server: "http://127.0.0.1:1"}}); err == nil || !strings.Contains(err.Error(), "refused; without --server") {
+	if err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: "http://127.0.0.1:1"}}); err == nil || !strings.Contains(err.Error(), "refused; without --server") {
 		t.Errorf("nobody answers: %v", err)
 	}
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
-	if err := Calls(t.Context(), CallsOptions{Way: Way{Server: other.URL}}); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "is it a Weir's") {
+	if err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: other.URL}}); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "is it a Weir's") {
 		t.Errorf("somebody else answers: %v", err)
 	}
 }
@@ -102,7 +102,7 @@ func TestCallsOfASilentOne(t *testing.T) {
 		}
 		for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){"leader": silent, "way": noWay} {
 			began := time.Now()
-			err := Calls(t.Context(), CallsOptions{Way: Way{Server: LeaderServer, Dial: dial}})
+			err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: LeaderServer, Dial: dial}})
 			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; does the API server answer") || took > 5*time.Second {
 				t.Errorf("%s: after %s: %v", name, took, err)
 			}
@@ -117,7 +117,7 @@ func TestCallsOfASilentServer(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	began := time.Now()
-	err = Calls(t.Context(), CallsOptions{Way: Way{Server: "http://" + silent.Addr().String()}})
+	err = PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: "http://" + silent.Addr().String()}})
 	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --server") || took > 5*time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
@@ -133,7 +133,7 @@ func TestKeptCallsAreBounded(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	log := calls.New(callsKept)
+	log := calls.New(maxCallLogBytes)
 	next := 0
 	call := func() calls.Call {
 		next++

@@ -41,7 +41,7 @@ func TestAMistypedSecretIsNotTold(t *testing.T) {
 		o.Log = slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
 		plan, err := Plan(t.Context(), PlanOptions{Options: o, Files: []string{"-"}, Stdin: strings.NewReader("")})
 		fmt.Fprintf(&out, "%v\n%+v\n", err, plan)
-		out.WriteString(plan.Text(false))
+		out.WriteString(plan.FormatText(false))
 		err = Run(t.Context(), o)
 		fmt.Fprintf(&out, "%v\n%#v\n", err, err)
 		for i := range len(secret) - 7 {

@@ -17,16 +17,16 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// LeaveOptions are the flags of weir leave.
-type LeaveOptions struct {
+// ReleaseOptions are the flags of weir leave.
+type ReleaseOptions struct {
 	Kubeconfig string
 	DryRun     bool
 	Out        io.Writer
 }
 
-// Leave removes what Weir wrote to Services without a class, so that another service controller can adopt
+// ReleaseCluster removes what Weir wrote to Services without a class, so that another service controller can adopt
 // them. It changes nothing in Azure.
-func Leave(ctx context.Context, o LeaveOptions) error {
+func ReleaseCluster(ctx context.Context, o ReleaseOptions) error {
 	rc, _, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func Leave(ctx context.Context, o LeaveOptions) error {
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	leader, err := leases.Leader(ctx, api, LeaseName, time.Now())
+	leader, err := leases.FindLeader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
@@ -49,26 +49,26 @@ func Leave(ctx context.Context, o LeaveOptions) error {
 			leader.Holder, leader.Namespace, LeaseName, leader.Namespace)
 	}
 	var failed error
-	l := leave.Leaving{API: api, DryRun: o.DryRun, Say: func(text string) {
+	l := leave.Cleanup{API: api, DryRun: o.DryRun, Report: func(text string) {
 		if _, err := fmt.Fprintln(o.Out, text); err != nil {
 			failed = err
 		}
 	}}
-	if err := l.Leave(ctx); err != nil {
+	if err := l.RemoveAll(ctx); err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
 	done := "let go of"
 	if o.DryRun {
 		done = "would let go of"
 	}
-	l.Say(fmt.Sprintf("\nWeir %s %s, %s and %s. Azure was not called.", done, counted(l.Services, "Service"), counted(l.Pools, "BackendPool"), counted(l.Nodes, "Node")))
-	if l.Kept > 0 {
-		return fmt.Errorf("not complete: %s being deleted", counted(l.Kept, "Service"))
+	l.Report(fmt.Sprintf("\nWeir %s %s, %s and %s. Azure was not called.", done, formatCount(l.Services, "Service"), formatCount(l.Pools, "BackendPool"), formatCount(l.Nodes, "Node")))
+	if l.Skipped > 0 {
+		return fmt.Errorf("not complete: %s being deleted", formatCount(l.Skipped, "Service"))
 	}
 	return failed
 }
 
-func counted(n int, what string) string {
+func formatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

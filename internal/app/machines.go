@@ -13,10 +13,10 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// machineLanes configures the machine updater, without the callback for finished pools.
-func machineLanes(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker poolupdate.Lease) nicupdate.Config {
+// machineUpdaterConfig configures the machine updater, without the callback for finished pools.
+func machineUpdaterConfig(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker poolupdate.Lease) nicupdate.Config {
 	lanes := nicupdate.Config{
-		Azure: machineAzure{machines.New(client), client}, Cluster: cluster, Parallel: cfg.MachinesAtATime(), Log: o.Log,
+		Azure: machineClient{machines.New(client), client}, Cluster: cluster, Parallel: cfg.MaxParallelMachines(), Log: o.Log,
 		Home: lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 	}
 	if locker != nil {
@@ -25,13 +25,13 @@ func machineLanes(o Options, cfg config.Config, client *azure.Client, cluster ni
 	return lanes
 }
 
-// machineAzure implements nicupdate.Azure.
-type machineAzure struct {
+// machineClient implements nicupdate.Azure.
+type machineClient struct {
 	*machines.Client
 	arm *azure.Client
 }
 
 // EnterResource implements nicupdate.Azure.
-func (m machineAzure) EnterResource(id lb.ResourceID) (until time.Time, why string) {
+func (m machineClient) EnterResource(id lb.ResourceID) (until time.Time, why string) {
 	return m.arm.EnterResource(id)
 }

@@ -20,14 +20,14 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-var _ nicupdate.Cluster = (*kube.Rooms)(nil)
+var _ nicupdate.Cluster = (*kube.Controllers)(nil)
 
 // With pools of network interfaces, Services share the pool of all nodes; without the resource lease none is
 // configured.
 func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
 	for given, want := range map[config.BackendPoolType]bool{"": false, config.NodeIP: false, "NODEIPCONFIGURATION": true} {
 		cfg := config.Config{LoadBalancers: config.LoadBalancers{BackendPoolType: given}}
-		s, err := balancerSettings(cfg, "kubernetes")
+		s, err := loadBalancerSettings(cfg, "kubernetes")
 		if err != nil || s.Interfaces != want {
 			t.Errorf("%q: %v, %v", given, s.Interfaces, err)
 		}
@@ -35,7 +35,7 @@ func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
 	cfg := config.Config{Cloud: config.Cloud{SubscriptionID: "s", ResourceGroup: "rg"}}
 	for given, want := range map[*int]int{nil: 20, new(3): 3} {
 		cfg.ParallelMachines = given
-		if lanes := machineLanes(Options{}, cfg, nil, nil, nil); lanes.Home.ResourceGroup != "rg" || lanes.Lease != nil || lanes.Parallel != want || lanes.Azure == nil {
+		if lanes := machineUpdaterConfig(Options{}, cfg, nil, nil, nil); lanes.Home.ResourceGroup != "rg" || lanes.Lease != nil || lanes.Parallel != want || lanes.Azure == nil {
 			t.Errorf("lanes of machines: %+v", lanes)
 		}
 	}
@@ -46,16 +46,16 @@ func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
 	yields := 0
 	yield := func() { yields++ }
 	updates := metrics.NewPoolUpdates(prometheus.NewRegistry(), lb.LoadBalancerID{})
-	told := overtaken(updates, yield)
+	told := countConflicts(updates, yield)
 	told(balancer.ResourceLoadBalancer, true)
 	told("public IP", false)
 	if told(balancer.ResourceLoadBalancer, false); yields != 1 {
 		t.Errorf("load balancers: %d waits, want 1", yields)
 	}
-	pools := measured{unheard{}, updates, yield}
+	pools := measuredReporter{unheard{}, updates, yield}
 	met := &fault.Fault{Class: fault.Retriable, Reason: "precondition_failed", Err: errors.New("412")}
 	for _, r := range []poolupdate.Report{
-		{Outcome: poolwrite.Written, Overtaken: true}, {Outcome: poolwrite.Retriable, Fault: met}, {Outcome: poolwrite.Retriable, Fault: met, Overtaken: true},
+		{Outcome: poolwrite.Written, HadConflict: true}, {Outcome: poolwrite.Retriable, Fault: met}, {Outcome: poolwrite.Retriable, Fault: met, HadConflict: true},
 	} {
 		pools.Report(t.Context(), r)
 	}

@@ -27,50 +27,50 @@ import (
 // MigrationCommand reads and controls a migration with the user's permissions.
 type MigrationCommand struct {
 	PlanOptions
-	// RecordNamespace is the namespace of Weir's record; empty means shippedNamespace.
+	// RecordNamespace is the namespace of Weir's record; empty means installNamespace.
 	RecordNamespace string
 }
 
-const lookEvery = 5 * time.Second
+const watchInterval = 5 * time.Second
 
-// Status returns the state of the migration. It writes nothing.
-func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) {
-	p, err := newPlanning(d.PlanOptions)
+// ReadStatus returns the state of the migration. It writes nothing.
+func (d MigrationCommand) ReadStatus(ctx context.Context) (migration.Status, error) {
+	p, err := newPlanner(d.PlanOptions)
 	if err != nil {
 		return migration.Status{}, err
 	}
-	if err := p.gather(ctx); err != nil {
+	if err := p.readObjects(ctx); err != nil {
 		return migration.Status{}, err
 	}
-	c, err := p.migrating()
+	c, err := p.offlineMigrationConfig()
 	if err != nil {
 		return migration.Status{}, err
 	}
-	api, err := d.api()
+	api, err := d.newClient()
 	if err != nil {
 		return migration.Status{}, err
 	}
-	r, err := record.Read(ctx, api, d.namespace())
+	r, err := record.Read(ctx, api, d.recordNamespace())
 	if err != nil {
 		return migration.Status{}, err
 	}
-	leader, err := leases.Leader(ctx, api, LeaseName, time.Now())
+	leader, err := leases.FindLeader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return migration.Status{}, err
 	}
-	if leader.Namespace != d.namespace() {
+	if leader.Namespace != d.recordNamespace() {
 		leader.Holder = ""
 	}
-	c.Store = onRecord{r}
-	return migration.Report(ctx, c, leader.Holder)
+	c.Store = readOnlyStore{r}
+	return migration.BuildStatus(ctx, c, leader.Holder)
 }
 
-// Watch calls show on every change until it returns enough or ctx is done. It retries failed reads except the
+// WatchStatus calls show on every change until it returns enough or ctx is done. It retries failed reads except the
 // first.
-func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
+func (d MigrationCommand) WatchStatus(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
 	last := ""
 	for {
-		s, err := d.Status(ctx)
+		s, err := d.ReadStatus(ctx)
 		switch {
 		case err != nil && (last == "" || ctx.Err() != nil):
 			return err
@@ -82,16 +82,16 @@ func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status)
 				return err
 			}
 		}
-		if err := sleep.For(ctx, lookEvery); err != nil {
+		if err := sleep.For(ctx, watchInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// Stop requests a stop before the next step and returns the effective request: an earlier one is retained.
-func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, error) {
-	var effective migrate.Wish
-	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, request migrate.Wish) error {
+// RequestStop requests a stop before the next step and returns the effective request: an earlier one is retained.
+func (d MigrationCommand) RequestStop(ctx context.Context, why string) (migrate.UserRequest, error) {
+	var effective migrate.UserRequest
+	err := d.updateRequest(ctx, why, func(_ record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
 		if a.Stop == nil {
 			a.Stop = &request
 		}
@@ -101,15 +101,15 @@ func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, e
 	return effective, err
 }
 
-// Undo requests a rollback; it replaces an earlier stop. It fails once a step is irreversible.
-func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, error) {
-	var effective migrate.Wish
-	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, request migrate.Wish) error {
-		j, err := r.Migration()
+// RequestRollback requests a rollback; it replaces an earlier stop. It fails once a step is irreversible.
+func (d MigrationCommand) RequestRollback(ctx context.Context, why string) (migrate.UserRequest, error) {
+	var effective migrate.UserRequest
+	err := d.updateRequest(ctx, why, func(r record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
+		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
 		}
-		if *a, err = a.TakeBack(j, request); err == nil {
+		if *a, err = a.RequestUndo(j, request); err == nil {
 			effective = *a.Stop
 		}
 		return err
@@ -117,49 +117,49 @@ func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, e
 	return effective, err
 }
 
-// Resume withdraws a stop and returns it; nil if there is none.
-func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
-	var was *migrate.Wish
-	err := d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, _ migrate.Wish) error {
+// CancelStop withdraws a stop and returns it; nil if there is none.
+func (d MigrationCommand) CancelStop(ctx context.Context) (*migrate.UserRequest, error) {
+	var was *migrate.UserRequest
+	err := d.updateRequest(ctx, "", func(_ record.Record, a *migrate.UserRequests, _ migrate.UserRequest) error {
 		was, a.Stop = a.Stop, nil
 		return nil
 	})
 	return was, err
 }
 
-// GiveUp gives a Service a new address when Azure has rejected its old one since a migration.
-func (d MigrationCommand) GiveUp(ctx context.Context, ip netip.Addr, why string) error {
-	return d.ask(ctx, why, func(r record.Record, a *migrate.Asked, request migrate.Wish) error {
-		j, err := r.Migration()
+// ReplaceAddress gives a Service a new address when Azure has rejected its old one since a migration.
+func (d MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, why string) error {
+	return d.updateRequest(ctx, why, func(r record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
+		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
 		}
-		*a, err = a.GiveUp(j, ip, request)
+		*a, err = a.ReleaseAddress(j, ip, request)
 		return err
 	})
 }
 
-// Begin requests a migration that does not start on its own.
-func (d MigrationCommand) Begin(ctx context.Context) error {
-	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, request migrate.Wish) error {
+// RequestStart requests a migration that does not start on its own.
+func (d MigrationCommand) RequestStart(ctx context.Context) error {
+	return d.updateRequest(ctx, "", func(_ record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
 		a.Run = &request
 		return nil
 	})
 }
 
-// mostWhy is in characters.
-const mostWhy = 200
+// maxReasonLength is in characters.
+const maxReasonLength = 200
 
-func (d MigrationCommand) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {
-	if n := utf8.RuneCountInString(why); n > mostWhy {
-		return &UsageError{Err: fmt.Errorf("--why has %d letters: want %d at most", n, mostWhy)}
+func (d MigrationCommand) updateRequest(ctx context.Context, why string, change func(record.Record, *migrate.UserRequests, migrate.UserRequest) error) error {
+	if n := utf8.RuneCountInString(why); n > maxReasonLength {
+		return &UsageError{Err: fmt.Errorf("--why has %d letters: want %d at most", n, maxReasonLength)}
 	}
 	for _, r := range why {
 		if !unicode.IsPrint(r) {
 			return &UsageError{Err: fmt.Errorf("--why %q: want one line of text", why)}
 		}
 	}
-	api, err := d.api()
+	api, err := d.newClient()
 	if err != nil {
 		return err
 	}
@@ -167,16 +167,18 @@ func (d MigrationCommand) ask(ctx context.Context, why string, change func(recor
 	if err := api.Create(ctx, who); err != nil {
 		return fmt.Errorf("who asks: %w", err)
 	}
-	request := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: why}
-	return record.Ask(ctx, api, d.namespace(), func(r record.Record) (migrate.Asked, error) {
-		asked := r.Asked()
+	request := migrate.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Reason: why}
+	return record.UpdateRequests(ctx, api, d.recordNamespace(), func(r record.Record) (migrate.UserRequests, error) {
+		asked := r.MigrationRequests()
 		return asked, change(r, &asked, request)
 	})
 }
 
-func (d MigrationCommand) namespace() string { return cmp.Or(d.RecordNamespace, shippedNamespace) }
+func (d MigrationCommand) recordNamespace() string {
+	return cmp.Or(d.RecordNamespace, installNamespace)
+}
 
-func (d MigrationCommand) api() (client.Client, error) {
+func (d MigrationCommand) newClient() (client.Client, error) {
 	rc, _, err := process.ClusterConfig(d.Kubeconfig)
 	if err != nil {
 		return nil, err

@@ -17,23 +17,23 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// callsKept is enough for several hours.
-const callsKept = 4 << 20
+// maxCallLogBytes is enough for several hours.
+const maxCallLogBytes = 4 << 20
 
-func observe(reg prometheus.Registerer, callLog *calls.Log) func(calls.Call) {
-	arm := metrics.NewARM(reg)
+func newObserver(reg prometheus.Registerer, callLog *calls.Log) func(calls.Call) {
+	arm := metrics.NewARMRequests(reg)
 	return func(c calls.Call) {
-		arm.Observe(c)
+		arm.ObserveRequest(c)
 		callLog.Add(c)
 	}
 }
 
-// serveOperator serves on every replica, leader or not.
-func serveOperator(ctx context.Context, o Options, mgr ctrl.Manager, callLog *calls.Log) error {
-	if !o.serves() {
+// addOperatorServer serves on every replica, leader or not.
+func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *calls.Log) error {
+	if !o.hasOperatorServer() {
 		return nil
 	}
-	if err := monitoring.Add(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: operator.Handler(callLog), WriteTimeout: time.Minute}); err != nil {
+	if err := monitoring.AddServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: operator.NewHandler(callLog), WriteTimeout: time.Minute}); err != nil {
 		return fmt.Errorf("--operator-bind-address: %w", err)
 	}
 	return nil

@@ -30,7 +30,7 @@ type Options struct {
 	// AzureBehaviour is a probe report; empty means none.
 	AzureBehaviour string
 
-	known behaviour.Behaviour
+	knownBehavior behaviour.Behavior
 
 	LeaderElect          bool
 	LeaderElectNamespace string
@@ -73,27 +73,27 @@ func (o Options) validate() error {
 	if err := o.checkNames(); err != nil {
 		return err
 	}
-	if err := o.process().Validate(); err != nil {
+	if err := o.processOptions().Validate(); err != nil {
 		return err
 	}
 	if err := process.CheckAddress("--operator-bind-address", cmp.Or(o.OperatorAddress, "0")); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.serves() && !operator.Loopback(host) {
+	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.hasOperatorServer() && !operator.IsLoopback(host) {
 		return &UsageError{Err: fmt.Errorf("--operator-bind-address %q: any client that reaches it could read Weir's requests: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
 	}
 	return nil
 }
 
-// process returns the flags shared with the provisioner.
-func (o Options) process() process.Options {
+// processOptions returns the flags shared with the provisioner.
+func (o Options) processOptions() process.Options {
 	return process.Options{
 		Kubeconfig: o.Kubeconfig, LeaderElect: o.LeaderElect, LeaderElectNamespace: o.LeaderElectNamespace, Election: o.Election,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, MetricsSecure: o.MetricsSecure, Requeue: o.Requeue, Log: o.Log,
 	}
 }
 
-func (o Options) serves() bool { return o.OperatorAddress != "" && o.OperatorAddress != "0" }
+func (o Options) hasOperatorServer() bool { return o.OperatorAddress != "" && o.OperatorAddress != "0" }
 
 func (o Options) checkNames() error {
 	if !clusterNameRule.MatchString(o.ClusterName) {
@@ -108,5 +108,5 @@ func (o Options) checkNames() error {
 
 const (
 	systemNamespace  = "kube-system"
-	shippedNamespace = "weir-system"
+	installNamespace = "weir-system"
 )

@@ -46,28 +46,28 @@ func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	if err := o.checkNames(); err != nil {
 		return view.Plan{}, err
 	}
-	p, err := newPlanning(o)
+	p, err := newPlanner(o)
 	if err != nil {
 		return view.Plan{}, err
 	}
-	if err := p.gather(ctx); err != nil {
+	if err := p.readObjects(ctx); err != nil {
 		return view.Plan{}, err
 	}
-	return p.rehearse(ctx)
+	return p.runDryRun(ctx)
 }
 
-func newPlanning(o PlanOptions) (*planning, error) {
+func newPlanner(o PlanOptions) (*planner, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
-	if warning := ignored.Warning(); warning != "" {
+	if warning := ignored.WarningText(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	if o.known, err = behaviourOf(o.Options); err != nil {
+	if o.knownBehavior, err = loadBehavior(o.Options); err != nil {
 		return nil, err
 	}
-	settings, err := balancerSettings(cfg, o.ClusterName)
+	settings, err := loadBalancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
@@ -75,59 +75,59 @@ func newPlanning(o PlanOptions) (*planning, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &planning{PlanOptions: o, cfg: cfg, settings: settings, client: client}, nil
+	return &planner{PlanOptions: o, cfg: cfg, settings: settings, client: client}, nil
 }
 
-type planning struct {
+type planner struct {
 	PlanOptions
-	cfg      config.Config
-	settings balancer.Settings
-	client   *azure.Client
-	cluster  *offline.Cluster
-	objects  offline.Objects
-	record   record.Record // zero if it cannot be read
-	owners   publicip.OwnerStore
-	private  privateip.Store
-	left     leftpool.Store
+	cfg        config.Config
+	settings   balancer.Settings
+	client     *azure.Client
+	cluster    *offline.Cluster
+	objects    offline.Objects
+	record     record.Record // zero if it cannot be read
+	owners     publicip.OwnerStore
+	privateIPs privateip.Store
+	leftPools  leftpool.Store
 }
 
-// rehearse plans for the objects, loaded into an offline cluster.
-func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
+// runDryRun plans for the objects, loaded into an offline cluster.
+func (p *planner) runDryRun(ctx context.Context) (view.Plan, error) {
 	p.cluster = offline.New(kube.Options{
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
-		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
+		ExcludeControlPlane: p.cfg.ShouldExcludeControlPlane(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.private, LeftPools: p.left, Owed: p.owed().Address, Behaviour: p.known}, p.client)
+	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Behavior: p.knownBehavior}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
-	p.cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
+	p.cluster.Controllers.EnableLoadBalancers(rehearsal, serviceOptions(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // plan a named Service even if it is marked as dry run
-		if s := &p.objects.Services[i]; p.Service != "" && p.scope().Has(s.Namespace, s.Name) && kubeview.DryRunValid(s) {
+		if s := &p.objects.Services[i]; p.Service != "" && p.planScope().HasService(s.Namespace, s.Name) && kubeview.DryRunValid(s) {
 			delete(s.Annotations, kubeview.DryRunAnnotation)
 		}
 	}
 	if len(p.Files) > 0 {
-		p.cluster.AllowUnseen()
+		p.cluster.AllowUnknown()
 	}
-	if err := p.cluster.Fill(p.objects); err != nil {
+	if err := p.cluster.AddObjects(p.objects); err != nil {
 		return view.Plan{}, err
 	}
-	outcome, err := rehearse.Plan(ctx, rehearsal, p.cluster, p.scope(), p.cfg.SetsAdminState())
+	outcome, err := rehearse.Plan(ctx, rehearsal, p.cluster, p.planScope(), p.cfg.SetsAdminState())
 	if err != nil {
 		return view.Plan{}, err
 	}
-	shown := view.OfAll(outcome)
-	shown.Notes, shown.Stops = p.notes(outcome), p.stops(outcome)
-	return shown, outcome.Incomplete()
+	shown := view.NewClusterPlan(outcome)
+	shown.Notes, shown.Stops = p.listHints(outcome), p.listBlockers(outcome)
+	return shown, outcome.CheckComplete()
 }
 
-func (p *planning) owed() *migration.Owed {
-	j, err := p.record.Migration()
+func (p *planner) owedAddresses() *migration.AddressClaims {
+	j, err := p.record.MigrationJournal()
 	if err != nil {
 		return nil
 	}
-	return migration.OwedBy(j, p.record.Asked())
+	return migration.NewAddressClaims(j, p.record.MigrationRequests())
 }
 
-func (p *planning) scope() rehearse.Scope {
+func (p *planner) planScope() rehearse.Scope {
 	return rehearse.Scope{Namespace: p.Namespace, Service: p.Service}
 }

@@ -127,7 +127,7 @@ func TestAPlanOutOfTimeIsNone(t *testing.T) {
 		o := PlanOptions{Files: []string{"testdata/plan/shop.yaml"}}
 		o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = "testdata/plan/azure.json", "kubernetes", c.url, LoadBalancerClass, slog.New(slog.DiscardHandler)
 		if p, err := Plan(ctx, o); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%v:\n%s", err, p.Text(false))
+			t.Fatalf("%v:\n%s", err, p.FormatText(false))
 		}
 	}
 }

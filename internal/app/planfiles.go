@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-func (p *planning) gather(ctx context.Context) error {
+func (p *planner) readObjects(ctx context.Context) error {
 	if len(p.Files) > 0 {
 		return p.readFiles(ctx)
 	}
@@ -27,18 +27,18 @@ func (p *planning) gather(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.objects, err = offline.Read(ctx, server, true); err != nil {
+	if p.objects, err = offline.ReadObjects(ctx, server, true); err != nil {
 		return fmt.Errorf("API server %s: %w", host, err)
 	}
 	p.record = readRecord(ctx, server, p.objects)
-	namespace := offline.NamespaceOfNodePools(p.objects.Pools, shippedNamespace)
+	namespace := offline.NamespaceOfNodePools(p.objects.Pools, installNamespace)
 	p.owners = record.PublicIPOwners{Reader: server, Namespace: namespace}
-	p.private = record.PrivateIPReservations{Reader: server, Namespace: namespace}
-	p.left = record.LeftPools{Reader: server, Namespace: namespace, Log: p.Log}
+	p.privateIPs = record.PrivateIPReservations{Reader: server, Namespace: namespace}
+	p.leftPools = record.ReleasedPools{Reader: server, Namespace: namespace, Log: p.Log}
 	return nil
 }
 
-func (p *planning) apiServer() (server client.Client, host string, err error) {
+func (p *planner) apiServer() (server client.Client, host string, err error) {
 	rc, _, err := process.ClusterConfig(p.Kubeconfig)
 	if err != nil {
 		return nil, "", err
@@ -51,7 +51,7 @@ func (p *planning) apiServer() (server client.Client, host string, err error) {
 	return server, rc.Host, nil
 }
 
-func (p *planning) readFiles(ctx context.Context) error {
+func (p *planner) readFiles(ctx context.Context) error {
 	var broken []error
 	for _, name := range p.Files {
 		from, called := p.Stdin, "standard input"
@@ -63,42 +63,42 @@ func (p *planning) readFiles(ctx context.Context) error {
 			defer file.Close()
 			from, called = file, name
 		}
-		broken = append(broken, p.objects.Decode("-f "+called, from)...)
+		broken = append(broken, p.objects.DecodeFile("-f "+called, from)...)
 	}
 	if len(broken) == 0 {
-		broken = p.objects.Homeless()
+		broken = p.objects.MissingNamespaces()
 	}
 	if len(broken) == 0 && p.ServerDryRun {
 		var err error
-		if broken, err = p.checkAtServer(ctx); err != nil {
+		if broken, err = p.validateAtServer(ctx); err != nil {
 			return err
 		}
 	}
 	if len(broken) > 0 {
-		return &UsageError{Err: manyErrors(broken)}
+		return &UsageError{Err: joinErrors(broken)}
 	}
-	if twice := p.objects.Twice(); twice != "" {
+	if twice := p.objects.FindDuplicate(); twice != "" {
 		return &UsageError{Err: fmt.Errorf("-f: %s is there twice: leave one of them out", twice)}
 	}
 	return nil
 }
 
-const mostBroken = 20
+const maxReportedErrors = 20
 
-func manyErrors(all []error) error {
-	if more := len(all) - mostBroken; more > 0 {
-		all = append(all[:mostBroken:mostBroken], fmt.Errorf("and %d more", more))
+func joinErrors(all []error) error {
+	if more := len(all) - maxReportedErrors; more > 0 {
+		all = append(all[:maxReportedErrors:maxReportedErrors], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(all...)
 }
 
-// checkAtServer validates the objects with server-side dry-run requests.
-func (p *planning) checkAtServer(ctx context.Context) (refused []error, err error) {
+// validateAtServer validates the objects with server-side dry-run requests.
+func (p *planner) validateAtServer(ctx context.Context) (refused []error, err error) {
 	server, host, err := p.apiServer()
 	if err != nil {
 		return nil, err
 	}
-	if refused, err = p.objects.Checked(ctx, server); err != nil {
+	if refused, err = p.objects.ValidateOnServer(ctx, server); err != nil {
 		return nil, fmt.Errorf("--server-dry-run: API server %s: %w", host, err)
 	}
 	return refused, nil

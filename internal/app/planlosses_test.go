@@ -43,7 +43,7 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := p.Text(false)
+			text := p.FormatText(false)
 			for _, says := range tt.says {
 				if !strings.Contains(text, says) {
 					t.Errorf("it does not say %q:\n%s", says, text)
@@ -58,7 +58,7 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 			if kept != tt.kept || len(p.Losses) != tt.lost {
 				t.Errorf("%d Services kept, want %d; %d addresses lost, want %d", kept, tt.kept, len(p.Losses), tt.lost)
 			}
-			raw, err := p.JSON()
+			raw, err := p.FormatJSON()
 			var read view.Plan
 			if err != nil || json.Unmarshal(raw, &read) != nil || len(read.Losses) != len(p.Losses) || strings.Contains(string(raw), `"losses"`) != (len(p.Losses) > 0) {
 				t.Errorf("for machines: %v\n%s", err, raw)

@@ -26,7 +26,7 @@ func TestNoPlanWithoutTheLabelsOfANamespace(t *testing.T) {
 	}
 	labelled := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {team: shop}}\n"
 	p, err := emptyCloud(t).plan(t, several, web+labelled)
-	if text := p.Text(false); err != nil || !strings.Contains(text, "load balancer shop") {
+	if text := p.FormatText(false); err != nil || !strings.Contains(text, "load balancer shop") {
 		t.Errorf("got %v\n%s", err, text)
 	}
 }

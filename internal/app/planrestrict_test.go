@@ -45,8 +45,8 @@ func TestPlansOfRestrictionsWithoutEffect(t *testing.T) {
 			if err != nil || len(p.Services) != 1 {
 				t.Fatal(p.Services, err)
 			}
-			text, raw := p.Text(false), ""
-			if out, err := p.JSON(); err == nil {
+			text, raw := p.FormatText(false), ""
+			if out, err := p.FormatJSON(); err == nil {
 				raw = string(out)
 			}
 			s := p.Services[0]

@@ -106,7 +106,7 @@ spec: {serviceRef: {name: web}, loadBalancer: {name: terraform}, poolName: web, 
 				if err != nil {
 					t.Fatal(err)
 				}
-				texts[i] = fmt.Sprintf("=== %s\n%s\n", tt.name, p.Text(false))
+				texts[i] = fmt.Sprintf("=== %s\n%s\n", tt.name, p.FormatText(false))
 			})
 		}
 	})
@@ -120,12 +120,12 @@ func TestThePageOfPlansIsReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := p.JSON()
+	raw, err := p.FormatJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	const page = "../../docs/reference/plan.md"
-	referencepage.Shows(t, page, "text", "\n```console\n$ weir plan --config azure.json -f shop.yaml\n"+p.Text(false)+"```\n\n")
+	referencepage.Shows(t, page, "text", "\n```console\n$ weir plan --config azure.json -f shop.yaml\n"+p.FormatText(false)+"```\n\n")
 	referencepage.Shows(t, page, "json", "\n```json\n"+string(raw)+"```\n\n")
 }
 
@@ -189,8 +189,8 @@ func TestAPlanThatAzureKeepsFromBeingWhole(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "AuthorizationFailed") {
 				t.Errorf("got %v, want %q", err, says)
 			}
-			if p.Resources != nil && (p.Services[0].Refused != "" || !strings.Contains(p.Text(false), "! Service shop/web could not be planned: ")) {
-				t.Errorf("the plan is\n%s", p.Text(false))
+			if p.Resources != nil && (p.Services[0].Refused != "" || !strings.Contains(p.FormatText(false), "! Service shop/web could not be planned: ")) {
+				t.Errorf("the plan is\n%s", p.FormatText(false))
 			}
 		})
 	}
@@ -210,7 +210,7 @@ func TestPlansOfSeveralFiles(t *testing.T) {
 	c := emptyCloud(t)
 	whole, err1 := c.plan(t, planned+"azure.json", strings.Join(docs, "---\n"))
 	spread, err2 := c.plan(t, planned+"azure.json", "", func(o *PlanOptions) { o.Files = files })
-	if err := errors.Join(err1, err2); err != nil || whole.Text(false) != spread.Text(false) || whole.Changes == 0 {
-		t.Errorf("%v\n%s\n%s", err, whole.Text(false), spread.Text(false))
+	if err := errors.Join(err1, err2); err != nil || whole.FormatText(false) != spread.FormatText(false) || whole.Changes == 0 {
+		t.Errorf("%v\n%s\n%s", err, whole.FormatText(false), spread.FormatText(false))
 	}
 }

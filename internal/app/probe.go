@@ -27,8 +27,8 @@ type ProbeOptions struct {
 	// Subscription and Location default to those of azure.json.
 	Subscription, Location string
 	// VMSize and Image default to those of package probe.
-	VMSize, Image string
-	Yes           bool
+	VMSize, Image    string
+	SkipConfirmation bool
 	// Timeout bounds the probe; cleanup comes after it.
 	Timeout time.Duration
 
@@ -42,7 +42,7 @@ type ProbeOptions struct {
 // report is partial.
 func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 	none := probe.Report{}
-	cfg, raw, err := o.open()
+	cfg, raw, err := o.connectAzure()
 	if err != nil {
 		return none, err
 	}
@@ -52,30 +52,30 @@ func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 	s := probe.Settings{
 		Subscription: cmp.Or(o.Subscription, cfg.SubscriptionID), Location: cmp.Or(o.Location, cfg.Location),
 		VMSize: o.VMSize, Image: o.Image, Suffix: strings.ToLower(rand.Text()[:10]),
-		Version: Version, Cloud: o.cloud(cfg), Secrets: secretsOf(cfg),
+		Version: Version, Cloud: o.cloudName(cfg), Secrets: listSecrets(cfg),
 	}
 	if s, err = s.Normalize(); err != nil {
 		return none, &UsageError{Err: err}
 	}
-	if s.Key, err = forgottenKey(); err != nil {
+	if s.Key, err = newDiscardedKey(); err != nil {
 		return none, err
 	}
-	o.Say(s.Offer())
-	if err := o.confirmed(ctx, "Make the resource group, and delete it again?"); err != nil {
+	o.Say(s.FormatOffer())
+	if err := o.requestConfirmation(ctx, "Make the resource group, and delete it again?"); err != nil {
 		return none, err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the questions took longer than --timeout %s", o.Timeout))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		o.Say("stopping: what was made is deleted first. If you stop it once more, " + s.Name() + " remains; weir probe-azure --clean deletes it")
+		o.Say("stopping: what was made is deleted first. If you stop it once more, " + s.GroupName() + " remains; weir probe-azure --clean deletes it")
 	})()
-	report, err := probe.Probe{Azure: raw, Settings: s, Say: o.Say}.Run(limited)
-	return report, wayOut(err, s.Subscription)
+	report, err := probe.Probe{Azure: raw, Settings: s, Log: o.Say}.Run(limited)
+	return report, addCleanupHint(err, s.Subscription)
 }
 
 // CleanProbes deletes the resource groups of earlier probes.
 func CleanProbes(ctx context.Context, o ProbeOptions) error {
-	cfg, raw, err := o.open()
+	cfg, raw, err := o.connectAzure()
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func CleanProbes(ctx context.Context, o ProbeOptions) error {
 	if err := probe.CheckSubscription(subscription); err != nil {
 		return &UsageError{Err: err}
 	}
-	found, err := probe.Find(ctx, raw, subscription)
+	found, err := probe.FindGroups(ctx, raw, subscription)
 	if err != nil {
 		return err
 	}
@@ -94,45 +94,45 @@ func CleanProbes(ctx context.Context, o ProbeOptions) error {
 	for _, l := range found {
 		o.Say(fmt.Sprintf("resource group %s in %s, made %s", l.Name, l.Location, l.Created))
 	}
-	if err := o.confirmed(ctx, fmt.Sprintf("Delete %s, with all they hold?", counted(len(found), "resource group"))); err != nil {
+	if err := o.requestConfirmation(ctx, fmt.Sprintf("Delete %s, with all they hold?", formatCount(len(found), "resource group"))); err != nil {
 		return err
 	}
-	return wayOut(probe.Remove(ctx, raw, subscription, found, o.Say), subscription)
+	return addCleanupHint(probe.RemoveGroups(ctx, raw, subscription, found, o.Say), subscription)
 }
 
-func (o ProbeOptions) open() (config.Config, *azure.Raw, error) {
+func (o ProbeOptions) connectAzure() (config.Config, *azure.RawClient, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
 		return cfg, nil, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
-	if warning := ignored.Warning(); warning != "" {
+	if warning := ignored.WarningText(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
 	client, err := newAzure(Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg)
 	if err != nil {
 		return cfg, nil, err
 	}
-	raw, err := client.Raw()
+	raw, err := client.NewRawClient()
 	return cfg, raw, err
 }
 
-func (o ProbeOptions) cloud(cfg config.Config) string {
+func (o ProbeOptions) cloudName(cfg config.Config) string {
 	if o.AzureEndpoint != "" {
-		return probe.Emulated
+		return probe.EmulatorCloud
 	}
-	return azurecloud.NameOf(cfg.Name)
+	return azurecloud.CanonicalName(cfg.Name)
 }
 
-// secretsOf returns values of azure.json that must not be in a report.
-func secretsOf(cfg config.Config) []string {
+// listSecrets returns values of azure.json that must not be in a report.
+func listSecrets(cfg config.Config) []string {
 	return []string{
 		cfg.SubscriptionID, cfg.TenantID, cfg.AADClientID, cfg.UserAssignedIdentityID,
 		cfg.AADClientSecret.Reveal(), cfg.AADClientCertPassword.Reveal(),
 	}
 }
 
-func (o ProbeOptions) confirmed(ctx context.Context, question string) error {
-	if o.Yes {
+func (o ProbeOptions) requestConfirmation(ctx context.Context, question string) error {
+	if o.SkipConfirmation {
 		return nil
 	}
 	o.Say(question + " (yes/no)")
@@ -152,14 +152,14 @@ func (o ProbeOptions) confirmed(ctx context.Context, question string) error {
 	}
 }
 
-// wayOut adds instructions to delete a remaining resource group.
-func wayOut(err error, subscription string) error {
-	left, ok := errors.AsType[*probe.LeftBehind](err)
+// addCleanupHint adds instructions to delete a remaining resource group.
+func addCleanupHint(err error, subscription string) error {
+	left, ok := errors.AsType[*probe.OrphanError](err)
 	if !ok {
 		return err
 	}
 	what := "It may still cost money."
-	if left.Unseen {
+	if left.Uncertain {
 		what = "It would be empty and cost nothing."
 	}
 	return fmt.Errorf("%w\n%s Delete it: az group delete --subscription %s --name %s\nor: weir probe-azure --clean --subscription %[3]s", err, what, subscription, left.Group)

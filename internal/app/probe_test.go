@@ -103,7 +103,7 @@ func TestAGroupThatStaysIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := ProbeAzure(t.Context(), a.ProbeOptions)
-	left, ok := errors.AsType[*probe.LeftBehind](err)
+	left, ok := errors.AsType[*probe.OrphanError](err)
 	if !ok {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAGroupThatStaysIsNamed(t *testing.T) {
 	if !strings.Contains(string(a.emu.Snapshot()), left.Group) {
 		t.Fatal("it is deleted though nobody said yes")
 	}
-	a.Yes = true
+	a.SkipConfirmation = true
 	for _, says := range []string{"deleted " + left.Group, "has no resource group that a probe has left behind"} {
 		if err := CleanProbes(t.Context(), a.ProbeOptions); err != nil || !strings.Contains(a.saw(), says) {
 			t.Errorf("%v: %s", err, a.saw())
@@ -138,7 +138,7 @@ func TestAGroupThatStaysIsNamed(t *testing.T) {
 
 // Each key is new and valid for OpenSSH.
 func TestForgottenKey(t *testing.T) {
-	text, err := forgottenKey()
+	text, err := newDiscardedKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestForgottenKey(t *testing.T) {
 	if string(parts[0]) != "ssh-rsa" || key.E != 65537 || key.N.BitLen() != 2048 || parts[2][0] != 0 {
 		t.Errorf("it is %q, %d, %d bits", parts[0], key.E, key.N.BitLen())
 	}
-	if again, _ := forgottenKey(); again == text {
+	if again, _ := newDiscardedKey(); again == text {
 		t.Error("the same key again")
 	}
 }
@@ -164,14 +164,14 @@ func TestForgottenKey(t *testing.T) {
 // Stopping while the group is being created prints what may remain and how to delete it.
 func TestAGroupThatMayCome(t *testing.T) {
 	for _, row := range []struct {
-		left probe.LeftBehind
+		left probe.OrphanError
 		says string
 	}{
-		{probe.LeftBehind{Group: "weir-probe-a", Unseen: true, Err: errors.New("no answer")}, "resource group weir-probe-a may come to be there yet: no answer\nIt would be empty and cost nothing. Delete it: "},
-		{probe.LeftBehind{Group: "weir-probe-a", Err: errors.New("409")}, "resource group weir-probe-a could not be deleted: 409\nIt may still cost money. Delete it: "},
+		{probe.OrphanError{Group: "weir-probe-a", Uncertain: true, Err: errors.New("no answer")}, "resource group weir-probe-a may come to be there yet: no answer\nIt would be empty and cost nothing. Delete it: "},
+		{probe.OrphanError{Group: "weir-probe-a", Err: errors.New("409")}, "resource group weir-probe-a could not be deleted: 409\nIt may still cost money. Delete it: "},
 	} {
 		want := row.says + "az group delete --subscription sub-1 --name weir-probe-a\nor: weir probe-azure --clean --subscription sub-1"
-		if got := wayOut(&row.left, "sub-1").Error(); got != want {
+		if got := addCleanupHint(&row.left, "sub-1").Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

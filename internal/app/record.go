@@ -25,60 +25,60 @@ import (
 	"weir.dev/weir/internal/verdicts"
 )
 
-// recorded stores Weir's record: the cluster name, its place in Azure, and the stores of other packages.
-type recorded struct {
+// recordStore stores Weir's record: the cluster name, its place in Azure, and the stores of other packages.
+type recordStore struct {
 	api                       client.Client // fenced: writes only while leading
 	namespace, cluster, place string
-	owed                      *migration.Owed // addresses that a migration must restore
+	owedAddresses             *migration.AddressClaims // addresses that a migration must restore
 }
 
-func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (recorded, error) {
-	api, err := client.New(leases.Fenced(rc, fence), client.Options{Scheme: view.Scheme()})
+func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (recordStore, error) {
+	api, err := client.New(leases.WithFence(rc, fence), client.Options{Scheme: view.Scheme()})
 	if err != nil {
-		return recorded{}, fmt.Errorf("API server %s: %w", rc.Host, err)
+		return recordStore{}, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	return recorded{api, namespace, o.ClusterName, place(cfg), &migration.Owed{}}, nil
+	return recordStore{api, namespace, o.ClusterName, resourceGroupID(cfg), &migration.AddressClaims{}}, nil
 }
 
-// atStart rejects a configuration that contradicts the record. Without leader election it also writes the
+// checkAtStart rejects a configuration that contradicts the record. Without leader election it also writes the
 // record; a standby must not.
-func (r recorded) atStart(ctx context.Context, elected bool) error {
+func (r recordStore) checkAtStart(ctx context.Context, elected bool) error {
 	if elected {
-		return explained(record.Check(ctx, r.api, r.namespace, r.cluster, r.place))
+		return explainError(record.Check(ctx, r.api, r.namespace, r.cluster, r.place))
 	}
-	return explained(record.Keep(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+	return explainError(record.CheckAndStore(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 }
 
-// kept returns the first step of a new leader. It cancels leadership if the record now contradicts the
+// saveOnLeading returns the first step of a new leader. It cancels leadership if the record now contradicts the
 // configuration because another leader changed it.
-func (r recorded) kept(giveUp context.CancelCauseFunc) func(context.Context) error {
+func (r recordStore) saveOnLeading(giveUp context.CancelCauseFunc) func(context.Context) error {
 	return func(ctx context.Context) error {
-		err := explained(record.Keep(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+		err := explainError(record.CheckAndStore(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 		if _, usage := errors.AsType[*UsageError](err); usage || apierrors.IsForbidden(err) {
-			giveUp(&process.CannotBegin{Err: err})
+			giveUp(&process.StartError{Err: err})
 		}
 		return err
 	}
 }
 
-func (r recorded) wholeWrites(o Options) verdicts.Store {
-	return record.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
+func (r recordStore) batchStore(o Options) verdicts.Store {
+	return record.UpdateBehavior{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
 }
 
-func (r recorded) publicIPOwners() publicip.OwnerStore {
+func (r recordStore) publicIPOwnerStore() publicip.OwnerStore {
 	return record.PublicIPOwners{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-func (r recorded) privateIPs() privateip.Store {
+func (r recordStore) privateIPStore() privateip.Store {
 	return record.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-func (r recorded) leftPools(log *slog.Logger) leftpool.Store {
-	return record.LeftPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
+func (r recordStore) leftPoolStore(log *slog.Logger) leftpool.Store {
+	return record.ReleasedPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }
 
-func explained(err error) error {
-	if _, other := errors.AsType[*record.ContradictionError](err); other {
+func explainError(err error) error {
+	if _, other := errors.AsType[*record.ConflictError](err); other {
 		return &UsageError{Err: err}
 	}
 	if apierrors.IsForbidden(err) {

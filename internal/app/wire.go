@@ -47,13 +47,13 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
-	known, err := behaviourOf(o)
+	known, err := loadBehavior(o)
 	if err != nil {
 		return err
 	}
-	process.SaveMemory()
+	process.SetGCPercent()
 	spans := tracing.Start(ctx, "weir", Version, o.Log)
-	defer spans.End(process.TracesTimeout)
+	defer spans.Shutdown(process.TracesTimeout)
 	ways, err := azureOptions(o, cfg)
 	if err != nil {
 		return err
@@ -63,20 +63,20 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if warning := ignored.Warning(); warning != "" {
+	if warning := ignored.WarningText(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	process.SetLogger(o.process())
-	return RunIn(ctx, o, Surroundings{
+	process.SetLogger(o.processOptions())
+	return RunWith(ctx, o, Dependencies{
 		Config: cfg, Behaviour: known, API: rc, InCluster: inCluster, Azure: ways, Metrics: ctrlmetrics.Registry,
 	})
 }
 
-// Surroundings are the dependencies of a controller. RunIn changes no other global state, so several
+// Dependencies are the dependencies of a controller. RunWith changes no other global state, so several
 // controllers can run in one process.
-type Surroundings struct {
+type Dependencies struct {
 	Config    config.Config
-	Behaviour behaviour.Behaviour
+	Behaviour behaviour.Behavior
 	// API is the API server; InCluster reports whether this process is a pod of its cluster.
 	API       *rest.Config
 	InCluster bool
@@ -84,30 +84,30 @@ type Surroundings struct {
 	Metrics   prometheus.Registerer
 }
 
-// RunIn is Run with explicit dependencies: it reads no file or environment variable.
-func RunIn(ctx context.Context, o Options, in Surroundings) error {
+// RunWith is Run with explicit dependencies: it reads no file or environment variable.
+func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
 	cfg := in.Config
-	o.known = in.Behaviour
+	o.knownBehavior = in.Behaviour
 	parent := ctx // done when the process should stop
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	fence := process.NewFence(o.process())
-	writes := pace.New(cfg.WriteShare(), cfg.Interval())
-	callLog := calls.New(callsKept)
-	client, err := connect(o, cfg, in.Azure, observe(in.Metrics, callLog), fence, writes)
+	fence := process.NewFence(o.processOptions())
+	writes := pace.New(cfg.WriteShare(), cfg.UpdateInterval())
+	callLog := calls.New(maxCallLogBytes)
+	client, err := newObservedClient(o, cfg, in.Azure, newObserver(in.Metrics, callLog), fence, writes)
 	if err != nil {
 		return err
 	}
-	reach := apiserver.NewReach(ctx, o.Log)
-	rc, namespace := process.WithReach(reach, in.API, "weir"), o.process().LeaseNamespace(in.InCluster)
+	reach := apiserver.NewConnection(ctx, o.Log)
+	rc, namespace := process.WithReachability(reach, in.API, "weir"), o.processOptions().LeaseNamespace(in.InCluster)
 	record, err := newRecord(o, cfg, rc, namespace, fence)
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.kept(giveUp))
+	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.saveOnLeading(giveUp))
 	if parent.Err() != nil {
 		o.Log.Info("weir has stopped before it began")
 		return nil
@@ -115,17 +115,17 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err != nil {
 		return err
 	}
-	if err := serveOperator(ctx, o, mgr, callLog); err != nil {
+	if err := addOperatorServer(ctx, o, mgr, callLog); err != nil {
 		return err
 	}
 	var cluster *kube.Cluster
 	if err := monitoring.AddServers(ctx, mgr, monitoring.Options{
 		HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure,
-		Check: "caches", Ready: func(r *http.Request) error { return cluster.Synced(r) }, // the servers start with the manager
+		ReadyName: "caches", Ready: func(r *http.Request) error { return cluster.Synced(r) }, // the servers start with the manager
 	}); err != nil {
 		return err
 	}
-	if err := record.atStart(ctx, o.LeaderElect); err != nil {
+	if err := record.checkAtStart(ctx, o.LeaderElect); err != nil {
 		return err
 	}
 	cluster, err = newCluster(ctx, o, in, mgr, reach)
@@ -136,85 +136,85 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err != nil {
 		return err
 	}
-	lanes, members, updates := newLanes(o, in, client, cluster, locker, writes, record)
-	if err := newBalancers(o, in, client, cluster, lanes, locker, overtaken(updates, members.Yield), writes, record); err != nil {
+	lanes, members, updates := newUpdaters(o, in, client, cluster, locker, writes, record)
+	if err := addLoadBalancers(o, in, client, cluster, lanes, locker, countConflicts(updates, members.PauseWrites), writes, record); err != nil {
 		return err
 	}
-	listen := migrateFirst(o, cfg, client, cluster, locker, record, giveUp)
-	register(in.Metrics, cfg, cluster, lanes, writes)
-	metrics.RegisterMachines(in.Metrics, members.Machines)
+	listen := addStartupMigration(o, cfg, client, cluster, locker, record, giveUp)
+	registerMetrics(in.Metrics, cfg, cluster, lanes, writes)
+	metrics.RegisterMachines(in.Metrics, members.MachineCounts)
 	if err := cluster.Setup(lanes, members.Run, listen); err != nil {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
-	if err := process.Lead(ctx, fence, giveUp, mgr.Start); err != nil {
+	if err := process.RunAsLeader(ctx, fence, giveUp, mgr.Start); err != nil {
 		return err
 	}
 	o.Log.Info("weir has stopped")
 	return nil
 }
 
-func newLanes(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, writes *pace.Budgets, record recorded) (*poolupdate.Lanes, *nicupdate.Updater, *metrics.PoolUpdates) {
+func newUpdaters(o Options, in Dependencies, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, writes *pace.Budgets, record recordStore) (*poolupdate.Workers, *nicupdate.Updater, *metrics.PoolUpdates) {
 	cfg := in.Config
-	updates := metrics.NewPoolUpdates(in.Metrics, home(cfg))
-	var lanes *poolupdate.Lanes
-	machines := machineLanes(o, cfg, client, cluster, locker)
-	machines.Meter = metrics.NewMachines(in.Metrics)
-	machines.Settled = func(pool lb.PoolID) { lanes.Settled(pool) }
+	updates := metrics.NewPoolUpdates(in.Metrics, loadBalancerScope(cfg))
+	var lanes *poolupdate.Workers
+	machines := machineUpdaterConfig(o, cfg, client, cluster, locker)
+	machines.Metrics = metrics.NewMachines(in.Metrics)
+	machines.OnPoolIdle = func(pool lb.PoolID) { lanes.NotifyMachinesDone(pool) }
 	members := nicupdate.New(machines)
 	lanes = poolupdate.New(poolupdate.Config{
-		Whole: client, WholeWrites: cfg.WholeWrites(), Pipeline: client, Pipelined: cfg.Strategy().OfOverlapping(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
+		LoadBalancers: client, BatchSetting: cfg.BatchUpdates(), Pipeline: client, PipelineSetting: cfg.UpdateStrategy().OverlapSetting(), Behaviour: o.knownBehavior, CapabilityStore: record.batchStore(o), Version: Version,
 		AdminState: cfg.SetsAdminState(),
-		Lease:      locker, Writes: writes, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
+		Lease:      locker, Writes: writes, Interval: cfg.UpdateInterval(), MaxRetries: cfg.RetryCount(), ResyncPeriod: cfg.DriftPeriod(),
 		Members: members,
-		Azure:   client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
-		Reporter: measured{cluster.Pools.Controller, updates, members.Yield}, Log: o.Log,
+		Azure:   client, Cluster: cluster.Pools.Controller, StatusStore: cluster.Pools.Controller,
+		Reporter: measuredReporter{cluster.Pools.Controller, updates, members.PauseWrites}, Log: o.Log,
 	})
 	return lanes, members, updates
 }
 
-func home(cfg config.Config) lb.LoadBalancerID {
+func loadBalancerScope(cfg config.Config) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
 }
 
-func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Lanes, writes *pace.Budgets) {
-	metrics.RegisterWrites(reg, home(cfg), writes.Figures)
-	metrics.RegisterLanes(reg, lanes)
-	metrics.RegisterWholeWrites(reg, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
+func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Workers, writes *pace.Budgets) {
+	metrics.RegisterWrites(reg, loadBalancerScope(cfg), writes.ListUsage)
+	metrics.RegisterWorkers(reg, lanes)
+	metrics.RegisterBatchUpdates(reg, func() map[[2]string]int { return lanes.CountCapabilities(cfg.SubscriptionID) })
 	metrics.RegisterBuild(reg, Version)
-	metrics.RegisterStates(reg, states(cluster.Own.Statuses))
-	metrics.RegisterNotLevel(reg, notLevel(cluster.Own.Statuses))
-	metrics.RegisterServices(reg, cluster.Services.States)
-	metrics.RegisterPrivateLinks(reg, cluster.Services.Connections)
-	metrics.RegisterContested(reg, cluster.Contested)
-	metrics.RegisterLeftovers(reg, cluster.Services.Leftovers)
-	metrics.RegisterDraining(reg, cluster.Draining.Count)
-	metrics.RegisterHeldMembers(reg, cluster.Pools.Keeper.Held)
+	metrics.RegisterStates(reg, countStates(cluster.Ownership.Statuses))
+	metrics.RegisterOutOfSync(reg, listOutOfSync(cluster.Ownership.Statuses))
+	metrics.RegisterServices(reg, cluster.Services.CountStates)
+	metrics.RegisterPrivateLinks(reg, cluster.Services.CountConnections)
+	metrics.RegisterConflicts(reg, cluster.Contested)
+	metrics.RegisterLeftovers(reg, cluster.Services.CountOrphans)
+	metrics.RegisterDraining(reg, cluster.Draining.CountByReason)
+	metrics.RegisterRetainedMembers(reg, cluster.Pools.Retention.CountHeld)
 }
 
 func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {
 	return process.NewManager(ctx, process.Manager{
-		Options: o.process(), LeaseName: LeaseName, LeaseNamespace: leaseNamespace, API: rc,
+		Options: o.processOptions(), LeaseName: LeaseName, LeaseNamespace: leaseNamespace, API: rc,
 		Scheme: view.Scheme(), Cache: view.CacheOptions(cfg.Signals()), Fence: fence, First: first,
 	})
 }
 
-func place(cfg config.Config) string {
+func resourceGroupID(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
 
-func newCluster(ctx context.Context, o Options, in Surroundings, mgr ctrl.Manager, reach *apiserver.Reach) (*kube.Cluster, error) {
+func newCluster(ctx context.Context, o Options, in Dependencies, mgr ctrl.Manager, reach *apiserver.Connection) (*kube.Cluster, error) {
 	cfg := in.Config
 	return kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
-		ExcludeControlPlane: cfg.ExcludesMaster(), Draining: cfg.Signals(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
+		ExcludeControlPlane: cfg.ShouldExcludeControlPlane(), Draining: cfg.Signals(), Requeue: o.Requeue, Connection: reach, Log: o.Log,
 	})
 }
 
 // newLease returns the lock shared with other controllers of the load balancers, or nil if azure.json does
 // not enable it.
 func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence, reg prometheus.Registerer) (poolupdate.Lease, error) {
-	if !cfg.TakesResourceLease() {
+	if !cfg.IsResourceLeaseEnabled() {
 		return nil, nil
 	}
 	holder, err := leases.NewResource(mgr.GetConfig(), mgr.GetHTTPClient(), fence)
@@ -226,35 +226,35 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence,
 	return shared, nil
 }
 
-type measured struct {
+type measuredReporter struct {
 	poolupdate.Reporter
-	updates *metrics.PoolUpdates
-	// yield pauses machine writes that may have conflicted with a pool write.
-	yield func()
+	metrics *metrics.PoolUpdates
+	// pauseMachines pauses machine writes that may have conflicted with a pool write.
+	pauseMachines func()
 }
 
 // Report implements poolupdate.Reporter.
-func (m measured) Report(ctx context.Context, r poolupdate.Report) {
-	if r.Overtaken && r.Outcome == poolwrite.Retriable {
-		m.yield()
+func (m measuredReporter) Report(ctx context.Context, r poolupdate.Report) {
+	if r.HadConflict && r.Outcome == poolwrite.Retriable {
+		m.pauseMachines()
 	}
-	m.updates.Report(r)
+	m.metrics.Report(r)
 	m.Reporter.Report(ctx, r)
 }
 
-// overtaken counts writes that had to be repeated. If a repeated load balancer write failed too, it pauses
+// countConflicts counts writes that had to be repeated. If a repeated load balancer write failed too, it pauses
 // machine writes, which may have conflicted.
-func overtaken(updates *metrics.PoolUpdates, yield func()) func(resource string, settled bool) {
+func countConflicts(updates *metrics.PoolUpdates, yield func()) func(resource string, settled bool) {
 	return func(resource string, settled bool) {
-		updates.Overtaken(resource, settled)
+		updates.CountConflict(resource, settled)
 		if resource == balancer.ResourceLoadBalancer && !settled {
 			yield()
 		}
 	}
 }
 
-// Wait implements poolupdate.Reporter.
-func (m measured) Wait(w poolupdate.Waiting) {
-	m.updates.Wait(w)
-	m.Reporter.Wait(w)
+// ReportWait implements poolupdate.Reporter.
+func (m measuredReporter) ReportWait(w poolupdate.Waiting) {
+	m.metrics.ReportWait(w)
+	m.Reporter.ReportWait(w)
 }

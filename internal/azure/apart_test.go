@@ -60,7 +60,7 @@ func balancerWith(id lb.LoadBalancerID, pools int) string {
 	}
 	for i := range pools {
 		name := fmt.Sprint("p", i)
-		body := strings.Replace(poolBody("Succeeded", ips...), asked, lb.PoolID{LoadBalancer: id, Name: name}.String(), 1)
+		body := strings.Replace(poolBody("Succeeded", ips...), pathPlaceholder, lb.PoolID{LoadBalancer: id, Name: name}.String(), 1)
 		all = append(all, strings.Replace(body, "{", `{"name":"`+name+`",`, 1))
 	}
 	return fmt.Sprintf(`{"id":"%s","name":"%s","etag":"W/\"e1\"","properties":{"provisioningState":"Succeeded","backendAddressPools":[%s]}}`,

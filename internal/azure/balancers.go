@@ -14,16 +14,16 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	doc, err := c.get(ctx, ofBalancer(id))
+	doc, err := c.getDocument(ctx, loadBalancerTarget(id))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	return decode(ofBalancer(id), id, doc, codec.DecodeLoadBalancer)
+	return decodeDocument(loadBalancerTarget(id), id, doc, codec.DecodeLoadBalancer)
 }
 
 // ListLoadBalancers reads all load balancers of a resource group.
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
-	return listed(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, doc codec.Document) (lb.LoadBalancer, error) {
+	return listDecoded(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, doc codec.Document) (lb.LoadBalancer, error) {
 		return codec.DecodeLoadBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, doc)
 	})
 }
@@ -31,25 +31,25 @@ func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGr
 // PutLoadBalancer creates or updates a load balancer, guarded by its Etag, waits for the end, and
 // returns the result for the caller to compare. Unmodeled properties are retained.
 func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
-	if err := checkBalancer(b); err != nil {
+	if err := checkLoadBalancer(b); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	t := ofBalancer(b.ID)
+	t := loadBalancerTarget(b.ID)
 	if err := c.checkRead(t, opPut, b.Origin != nil, b.Etag); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	a, err := c.begin(ctx, put(t, &b.Origin, b.Etag, func() (any, error) { return codec.EncodeLoadBalancer(b, c.opts.VirtualNetworkID) }))
+	a, err := c.startWrite(ctx, newPut(t, &b.Origin, b.Etag, func() (any, error) { return codec.EncodeLoadBalancer(b, c.opts.VirtualNetworkID) }))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	doc, err := a.end(ctx, c.balancerLooks(b, a))
+	doc, err := a.waitResult(ctx, c.newLoadBalancerReader(b, a))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	return decode(t, b.ID, doc, codec.DecodeLoadBalancer)
+	return decodeDocument(t, b.ID, doc, codec.DecodeLoadBalancer)
 }
 
-func checkBalancer(b lb.LoadBalancer) error {
+func checkLoadBalancer(b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {
 		return err
 	}
@@ -67,5 +67,5 @@ func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) erro
 	if err := checkID(b.ID); err != nil {
 		return err
 	}
-	return c.remove(ctx, ofBalancer(b.ID), b.Origin, b.Etag)
+	return c.deleteResource(ctx, loadBalancerTarget(b.ID), b.Origin, b.Etag)
 }

@@ -61,7 +61,7 @@ var kubernetes = webPool.LoadBalancer
 
 func readBalancer(t *testing.T) lb.LoadBalancer {
 	t.Helper()
-	b, err := newClient(t, &fakeARM{answer: in(bare(200, busyBalancer))}).GetLoadBalancer(t.Context(), kubernetes)
+	b, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, busyBalancer))}).GetLoadBalancer(t.Context(), kubernetes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 // putBalancer returns the first request of a write.
 func putBalancer(t *testing.T, b lb.LoadBalancer, change ...func(*Options)) sent {
 	t.Helper()
-	wire := &fakeARM{answer: in(bare(200, busyBalancer))}
+	wire := &fakeARM{answer: replySequence(newReply(200, busyBalancer))}
 	if _, err := newClient(t, wire, change...).PutLoadBalancer(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestWithoutGuards(t *testing.T) {
 // An empty list may be null; a response without a value is an error.
 func TestAnEmptyListMayBeNull(t *testing.T) {
 	for body, empty := range map[string]bool{`{"value":null}`: true, `{"value":[]}`: true, `{}`: false, `null`: false, `[]`: false} {
-		client := newClient(t, &fakeARM{answer: in(bare(200, body))})
+		client := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))})
 		if all, err := client.ListLoadBalancers(t.Context(), "s1", "rg"); (err == nil) != empty || len(all) > 0 {
 			t.Errorf("%s: %v, %v", body, all, err)
 		}
@@ -271,7 +271,7 @@ func TestAnEmptyListMayBeNull(t *testing.T) {
 
 // A resource without an etag is written without a guard.
 func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
-	wire := &fakeARM{answer: in(bare(200, `{"id":"`+balancer+`","name":"kubernetes","properties":{}}`))}
+	wire := &fakeARM{answer: replySequence(newReply(200, `{"id":"`+balancer+`","name":"kubernetes","properties":{}}`))}
 	client, ctx := newClient(t, wire), t.Context()
 	b, err := client.GetLoadBalancer(ctx, kubernetes)
 	if err == nil {

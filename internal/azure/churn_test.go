@@ -21,19 +21,19 @@ func TestWhatAClientKeepsAfterChurn(t *testing.T) {
 		wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
 			switch n % 3 {
 			case 0:
-				return slower(bare(429, subBody), "600")
+				return slower(newReply(429, subBody), "600")
 			case 1:
-				return slower(bare(429, lockBody), "600")
+				return slower(newReply(429, lockBody), "600")
 			}
-			return slower(bare(503, ""), "600")
+			return slower(newReply(503, ""), "600")
 		}}
 		client := newClient(t, wire)
 		own := lb.LoadBalancerID{SubscriptionID: "own", ResourceGroup: "rg", Name: "kubernetes"}
-		client.gates.close(quotaGate("own", true), closedGate{time.Now().Add(24 * time.Hour), "SubscriptionRequestsThrottled"})
+		client.gates.closeGate(quotaGate("own", true), closedGate{time.Now().Add(24 * time.Hour), "SubscriptionRequestsThrottled"})
 		for i := range 5000 {
 			id := lb.LoadBalancerID{SubscriptionID: fmt.Sprintf("%08x", i), ResourceGroup: fmt.Sprint("rg", i), Name: fmt.Sprint("lb", i)}
-			_, err := client.Get(t.Context(), lb.PoolID{LoadBalancer: id, Name: "p"})
-			if f := fault.From(err); f == nil || f.RetryAt.IsZero() {
+			_, err := client.GetPool(t.Context(), lb.PoolID{LoadBalancer: id, Name: "p"})
+			if f := fault.FromError(err); f == nil || f.RetryAt.IsZero() {
 				t.Fatalf("got %v", err)
 			}
 			client.Enter(id)
@@ -42,8 +42,8 @@ func TestWhatAClientKeepsAfterChurn(t *testing.T) {
 			}
 		}
 		g := client.gates
-		if len(g.closed) > mostGates || len(g.turns) > mostGates || len(client.rests.of) > mostRests {
-			t.Errorf("kept: %d gates, %d turns, %d rests", len(g.closed), len(g.turns), len(client.rests.of))
+		if len(g.closed) > maxGates || len(g.limiters) > maxGates || len(client.retryAfters.entries) > maxRetryAfterEntries {
+			t.Errorf("kept: %d gates, %d turns, %d rests", len(g.closed), len(g.limiters), len(client.retryAfters.entries))
 		}
 		if until, why := client.Enter(own); until.IsZero() || why == "" {
 			t.Error("the gate of the own subscription is forgotten")

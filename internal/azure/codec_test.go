@@ -58,18 +58,18 @@ func canonical(t *testing.T, text string) string {
 
 func readBody(t *testing.T, body string) lb.Pool {
 	t.Helper()
-	pool, err := newClient(t, &fakeARM{answer: in(reply{status: 200, body: body})}).Get(t.Context(), webPool)
+	pool, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 200, body: body})}).GetPool(t.Context(), webPool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pool
 }
 
-// written returns the body of a pool write.
-func written(t *testing.T, pool lb.Pool, change ...func(*Options)) (string, error) {
+// putBody returns the body of a pool write.
+func putBody(t *testing.T, pool lb.Pool, change ...func(*Options)) (string, error) {
 	t.Helper()
-	wire := &fakeARM{answer: in(shown)}
-	_, err := newClient(t, wire, change...).Put(t.Context(), pool)
+	wire := &fakeARM{answer: replySequence(shown)}
+	_, err := newClient(t, wire, change...).PutPool(t.Context(), pool)
 	if wire.count(http.MethodPut) == 0 {
 		return "", err
 	}
@@ -89,7 +89,7 @@ func TestAWriteKeepsWhatItDoesNotModel(t *testing.T) {
 	before, _ := json.Marshal(pool.Origin)
 	next := pool
 	next.Addresses = append(slices.Clone(pool.Addresses), address("n2", "10.0.0.5"))
-	body, err := written(t, next)
+	body, err := putBody(t, next)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +104,9 @@ func TestAWriteKeepsWhatItDoesNotModel(t *testing.T) {
 // The SDK omits a nil array, and Azure would keep the addresses.
 func TestRemovingTheLastAddressIsSaid(t *testing.T) {
 	for _, none := range [][]lb.Address{nil, {}} {
-		pool := read(t)
+		pool := readPool(t)
 		pool.Addresses = none
-		body, err := written(t, pool)
+		body, err := putBody(t, pool)
 		if err != nil || !strings.Contains(body, `"loadBalancerBackendAddresses":[]`) {
 			t.Errorf("sent %s, %v", body, err)
 		}
@@ -114,16 +114,16 @@ func TestRemovingTheLastAddressIsSaid(t *testing.T) {
 }
 
 func TestAnAdminStateTravelsWithItsAddress(t *testing.T) {
-	pool := read(t)
+	pool := readPool(t)
 	pool.Addresses = slices.Clone(pool.Addresses)
 	pool.Addresses[0].AdminState = "Down"
-	body, err := written(t, pool)
+	body, err := putBody(t, pool)
 	if err != nil || !strings.Contains(body, `"adminState":"Down"`) {
 		t.Errorf("sent %s, %v", body, err)
 	}
-	moved := read(t)
+	moved := readPool(t)
 	moved.Addresses = []lb.Address{address(moved.Addresses[0].Name, "10.0.0.9")}
-	body, err = written(t, moved)
+	body, err = putBody(t, moved)
 	if err != nil || strings.Contains(body, "adminState") || !strings.Contains(body, "10.0.0.9") || strings.Contains(body, `"ipAddress":"10.0.0.4"`) {
 		t.Errorf("a node's new address is a new entry: sent %s, %v", body, err)
 	}
@@ -152,7 +152,7 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			pool := readBody(t, tt.shown)
 			pool.Addresses = append(slices.Clone(pool.Addresses), address("new", "10.0.0.5"))
-			text, err := written(t, pool, func(o *Options) { o.VirtualNetworkID = tt.known })
+			text, err := putBody(t, pool, func(o *Options) { o.VirtualNetworkID = tt.known })
 			if tt.pool+tt.newEntry == "" {
 				f := wantFault(t, err, fault.Terminal, codeNoVirtualNetwork)
 				if !strings.Contains(f.Error(), "pool kubernetes/shop-web") || !strings.Contains(f.Error(), "set vnetName") {
@@ -182,7 +182,7 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 		})
 	}
 	t.Run("an empty pool that stays empty needs none", func(t *testing.T) {
-		if _, err := written(t, readBody(t, body("", "")), func(o *Options) { o.VirtualNetworkID = "" }); err != nil {
+		if _, err := putBody(t, readBody(t, body("", "")), func(o *Options) { o.VirtualNetworkID = "" }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -212,9 +212,9 @@ func TestWhichPoolsHoldNetworkInterfaces(t *testing.T) {
 
 func TestIPv6Addresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := read(t)
+		pool := readPool(t)
 		pool.Addresses = []lb.Address{address("n6", "fd00:0:0::4")}
-		body, err := written(t, pool)
+		body, err := putBody(t, pool)
 		if err != nil || !strings.Contains(body, `"ipAddress":"fd00::4"`) {
 			t.Errorf("sent %s, %v", body, err)
 		}

@@ -51,42 +51,42 @@ func (c Credentials) String() string { return "azure credentials of client " + c
 // GoString contains no secrets.
 func (c Credentials) GoString() string { return c.String() }
 
-// Token returns the credential of the first configured identity: workload identity, managed
+// NewTokenCredential returns the credential of the first configured identity: workload identity, managed
 // identity, client secret, certificate. It sends no request. A nil transport follows no redirects.
-func (c Credentials) Token(e cloud.Endpoint, transport Transport) (azcore.TokenCredential, error) {
-	options := azcore.ClientOptions{Cloud: e.Configuration(), Transport: sparing{direct(transport, nil)}}
+func (c Credentials) NewTokenCredential(e cloud.Endpoint, transport Transport) (azcore.TokenCredential, error) {
+	options := azcore.ClientOptions{Cloud: e.ToConfiguration(), Transport: limitedTransport{defaultTransport(transport, nil)}}
 	switch {
 	case c.WorkloadIdentity:
 		cred, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
 			ClientOptions: options, ClientID: c.ClientID, TenantID: c.TenantID,
 			TokenFilePath: c.FederatedTokenFile, DisableInstanceDiscovery: e.Private,
 		})
-		return named(cred, err, "workload identity (useFederatedWorkloadIdentityExtension): set aadClientId, tenantId and aadFederatedTokenFile, or have the webhook set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_FEDERATED_TOKEN_FILE")
+		return wrapCredential(cred, err, "workload identity (useFederatedWorkloadIdentityExtension): set aadClientId, tenantId and aadFederatedTokenFile, or have the webhook set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_FEDERATED_TOKEN_FILE")
 	case c.ManagedIdentity:
 		cred, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{
-			ClientOptions: options, ID: c.managedID(),
+			ClientOptions: options, ID: c.managedIdentityID(),
 		})
-		return named(cred, err, "managed identity (useManagedIdentityExtension)")
+		return wrapCredential(cred, err, "managed identity (useManagedIdentityExtension)")
 	case c.ClientSecret != "":
 		cred, err := azidentity.NewClientSecretCredential(c.TenantID, c.ClientID, c.ClientSecret, &azidentity.ClientSecretCredentialOptions{
 			ClientOptions: options, DisableInstanceDiscovery: e.Private,
 		})
-		return named(cred, err, "client secret: check tenantId, aadClientId and aadClientSecret")
+		return wrapCredential(cred, err, "client secret: check tenantId, aadClientId and aadClientSecret")
 	case c.CertificatePath != "":
-		return c.certificate(e, options)
+		return c.newCertificateCredential(e, options)
 	}
 	return nil, errors.New("no identity is configured: set useFederatedWorkloadIdentityExtension, useManagedIdentityExtension, or aadClientId with aadClientSecret or aadClientCertPath")
 }
 
-// named converts a typed nil to an untyped one.
-func named[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
+// wrapCredential converts a typed nil to an untyped one.
+func wrapCredential[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", what, redact.Line(err.Error()))
 	}
 	return cred, nil
 }
 
-func (c Credentials) managedID() azidentity.ManagedIDKind {
+func (c Credentials) managedIdentityID() azidentity.ManagedIDKind {
 	switch {
 	case c.UserAssignedIdentityID == "":
 		return nil
@@ -96,7 +96,7 @@ func (c Credentials) managedID() azidentity.ManagedIDKind {
 	return azidentity.ClientID(c.UserAssignedIdentityID)
 }
 
-func (c Credentials) certificate(e cloud.Endpoint, options azcore.ClientOptions) (azcore.TokenCredential, error) {
+func (c Credentials) newCertificateCredential(e cloud.Endpoint, options azcore.ClientOptions) (azcore.TokenCredential, error) {
 	certs, key, err := readCertificate(c.CertificatePath, c.CertificatePassword)
 	if err != nil {
 		return nil, fmt.Errorf("aadClientCertPath: %w", err)
@@ -104,7 +104,7 @@ func (c Credentials) certificate(e cloud.Endpoint, options azcore.ClientOptions)
 	cred, err := azidentity.NewClientCertificateCredential(c.TenantID, c.ClientID, certs, key, &azidentity.ClientCertificateCredentialOptions{
 		ClientOptions: options, DisableInstanceDiscovery: e.Private,
 	})
-	return named(cred, err, "client certificate: check tenantId, aadClientId and aadClientCertPath")
+	return wrapCredential(cred, err, "client certificate: check tenantId, aadClientId and aadClientCertPath")
 }
 
 func readCertificate(path, password string) ([]*x509.Certificate, crypto.PrivateKey, error) {
@@ -124,9 +124,9 @@ func readCertificate(path, password string) ([]*x509.Certificate, crypto.Private
 	return certs, key, nil
 }
 
-// Emulator returns the endpoint and credential of a local emulator. Its static token is only sent
+// LocalEndpoint returns the endpoint and credential of a local emulator. Its static token is only sent
 // to loopback addresses.
-func Emulator(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
+func LocalEndpoint(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 	want := func(problem string) (cloud.Endpoint, azcore.TokenCredential, error) {
 		return cloud.Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redact.Text(raw), problem)
 	}
@@ -138,7 +138,7 @@ func Emulator(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 		return want("is neither http nor https")
 	case u.User != nil:
 		return want("holds a user name")
-	case !cloud.Loopback(u.Hostname()):
+	case !cloud.IsLoopback(u.Hostname()):
 		return want("is not a loopback address, and a static token goes nowhere else")
 	case u.Port() == "" || u.Port() == "0":
 		return want("has no port")

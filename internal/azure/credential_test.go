@@ -30,7 +30,7 @@ type spyToken struct{ asked *policy.TokenRequestOptions }
 
 func (s spyToken) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	*s.asked = o
-	return azcore.AccessToken{Token: canary, ExpiresOn: time.Now().Add(time.Hour)}, nil
+	return azcore.AccessToken{Token: testToken, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
 // entra is a fake of Microsoft Entra ID and IMDS.
@@ -42,7 +42,7 @@ type entra struct {
 
 func (e *entra) Do(req *http.Request) (*http.Response, error) {
 	e.asked = append(e.asked, req.URL)
-	body := fmt.Sprintf(`{"access_token":"%s","token_type":"Bearer","expires_in":3600,"expires_on":"%d","resource":"x"}`, canary, time.Now().Add(time.Hour).Unix())
+	body := fmt.Sprintf(`{"access_token":"%s","token_type":"Bearer","expires_in":3600,"expires_on":"%d","resource":"x"}`, testToken, time.Now().Add(time.Hour).Unix())
 	switch {
 	case strings.Contains(req.URL.Path, "openid-configuration"):
 		host := "https://" + req.URL.Host + "/tenant"
@@ -55,7 +55,7 @@ func (e *entra) Do(req *http.Request) (*http.Response, error) {
 	default:
 		e.head = req.Header
 	}
-	answer := &fakeARM{answer: in(reply{status: 200, body: body})}
+	answer := &fakeARM{answer: replySequence(reply{status: 200, body: body})}
 	return answer.Do(req)
 }
 
@@ -65,18 +65,18 @@ var audiences atomic.Int64
 
 func token(t *testing.T, c Credentials, e *entra) {
 	t.Helper()
-	cred, err := c.Token(publicEndpoint(t), e)
+	cred, err := c.NewTokenCredential(publicEndpoint(t), e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The SDK caches a machine's tokens by audience for the whole process.
 	got, err := cred.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{fmt.Sprintf("https://aud-%d/.default", audiences.Add(1))}})
-	if err != nil || got.Token != canary {
+	if err != nil || got.Token != testToken {
 		t.Fatalf("no token: %v", err)
 	}
 }
 
-func everything(t *testing.T) Credentials {
+func fullResource(t *testing.T) Credentials {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("service-account-token"), 0o600); err != nil {
@@ -93,7 +93,7 @@ func everything(t *testing.T) Credentials {
 func TestWhichIdentityIsUsed(t *testing.T) {
 	t.Setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:41/msi/token")
 	t.Setenv("IDENTITY_HEADER", "header-secret")
-	c, e := everything(t), &entra{}
+	c, e := fullResource(t), &entra{}
 	token(t, c, e)
 	if e.form.Get("client_assertion") != "service-account-token" {
 		t.Errorf("workload identity comes first, sent %v", e.form)
@@ -129,7 +129,7 @@ func TestManagedIdentityByResourceIDOrOfTheSystem(t *testing.T) {
 func TestCredentialsThatCannotBe(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no-such.pem")
 	garbage := filepath.Join(t.TempDir(), "garbage.pem")
-	if err := os.WriteFile(garbage, []byte(canary), 0o600); err != nil {
+	if err := os.WriteFile(garbage, []byte(testToken), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -139,14 +139,14 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 	}{
 		{"nothing", Credentials{ClientID: "c", TenantID: "t"}, []string{"useFederatedWorkloadIdentityExtension", "useManagedIdentityExtension", "aadClientSecret", "aadClientCertPath"}},
 		{"no token file", Credentials{WorkloadIdentity: true, ClientID: "c", TenantID: "t"}, []string{"aadFederatedTokenFile"}},
-		{"no tenant", Credentials{ClientID: "c", ClientSecret: canary}, []string{"tenantId"}},
+		{"no tenant", Credentials{ClientID: "c", ClientSecret: testToken}, []string{"tenantId"}},
 		{"no such certificate", Credentials{ClientID: "c", TenantID: "t", CertificatePath: missing}, []string{"aadClientCertPath", missing}},
-		{"no certificate in it", Credentials{ClientID: "c", TenantID: "t", CertificatePath: garbage, CertificatePassword: canary}, []string{"aadClientCertPath", garbage}},
+		{"no certificate in it", Credentials{ClientID: "c", TenantID: "t", CertificatePath: garbage, CertificatePassword: testToken}, []string{"aadClientCertPath", garbage}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("AZURE_FEDERATED_TOKEN_FILE", "x")
 			_ = os.Unsetenv("AZURE_FEDERATED_TOKEN_FILE")
-			cred, err := tt.c.Token(publicEndpoint(t), &entra{})
+			cred, err := tt.c.NewTokenCredential(publicEndpoint(t), &entra{})
 			if err == nil || cred != nil {
 				t.Fatalf("got %v, %v", cred, err)
 			}
@@ -155,7 +155,7 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 					t.Errorf("%q does not name %s", err, want)
 				}
 			}
-			if strings.Contains(err.Error()+fmt.Sprintf("%v %+v %#v", tt.c, tt.c, tt.c), canary) {
+			if strings.Contains(err.Error()+fmt.Sprintf("%v %+v %#v", tt.c, tt.c, tt.c), testToken) {
 				t.Errorf("a secret is printed: %v %#v", err, tt.c)
 			}
 		})
@@ -164,16 +164,16 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 
 // A credential error is terminal and has one line.
 func TestACredentialThatFails(t *testing.T) {
-	refusing := &fakeARM{answer: in(reply{status: 401, body: `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1"}`})}
-	cred, err := Credentials{TenantID: "tenant", ClientID: "client", ClientSecret: canary}.Token(publicEndpoint(t), refusing)
+	refusing := &fakeARM{answer: replySequence(reply{status: 401, body: `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1"}`})}
+	cred, err := Credentials{TenantID: "tenant", ClientID: "client", ClientSecret: testToken}.NewTokenCredential(publicEndpoint(t), refusing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wire := &fakeARM{answer: in(shown)}
+	wire := &fakeARM{answer: replySequence(shown)}
 	client := newClient(t, wire, func(o *Options) { o.Credential = cred })
-	_, err = client.Get(t.Context(), webPool)
+	_, err = client.GetPool(t.Context(), webPool)
 	wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
-	_, err = client.Put(t.Context(), read(t))
+	_, err = client.PutPool(t.Context(), readPool(t))
 	wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
 	if wire.count("") != 0 {
 		t.Errorf("%d requests without a token", wire.count(""))

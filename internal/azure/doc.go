@@ -13,22 +13,22 @@
 //	publicips.go   public IPs
 //	securitygroups.go      network security groups
 //	machines.go    the availability set of a virtual machine
-//	plain.go       documents that packages machines and privatelinks decode
+//	armClient.go       documents that packages machines and privatelinks decode
 //	raw.go         prebuilt requests
-//	read.go        get and list
-//	target.go      the resource of a request
-//	write.go       guarded writes
+//	readPool.go        get and list
+//	asTarget.go      the resource of a request
+//	isWrite.go       guarded writes
 //	versions.go    the api-version of a write; see package apiversion
-//	wait.go        polls an accepted write
+//	waitForWrite.go        polls an accepted write
 //	look.go        detects the end of a write by reading the resource; see package look
 //	pipeline.go    retries, observation, and the pinning of requests to Resource Manager
 //	gate.go        gates that a 429 closes
 //	writes.go      counts writes and reads the remaining quota
-//	turns.go       order of callers after a gate opens; see package quota
-//	rests.go       Retry-After per resource
-//	fenced.go      no write without leadership; see package fence
-//	bounds.go      response limits; see package weight
-//	fault.go       error → fault.Answer → fault.Fault
+//	limiters.go       order of callers after a gate opens; see package quota
+//	retryAfterPolicy.go       Retry-After per resource
+//	leaderPolicy.go      no write without leadership; see package fence
+//	responseLimitPolicy.go      response limits; see package weight
+//	fault.go       error → fault.Failure → fault.Fault
 //	message.go     error → one-line message
 //	credential.go  identities of azure.json → token credential
 //	tracing.go     span attributes

@@ -22,8 +22,8 @@ import (
 
 var private = lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes-internal"}
 
-// wanted is an internal load balancer with one rule.
-func wanted() lb.LoadBalancer {
+// newInternalLoadBalancer is an internal load balancer with one rule.
+func newInternalLoadBalancer() lb.LoadBalancer {
 	return lb.LoadBalancer{
 		ID: private, Location: "eastus", SKU: lb.Standard, Tags: map[string]string{"made": "here"},
 		Frontends: []lb.Frontend{{Name: "a", Subnet: vnetID + "/subnets/nodes", PrivateIP: netip.MustParseAddr("10.0.0.9"), Static: true, Family: lb.IPv4}},
@@ -36,8 +36,8 @@ func wanted() lb.LoadBalancer {
 	}
 }
 
-// same ignores what Azure adds to a load balancer.
-var same = cmp.Options{
+// compareOptions ignores what Azure adds to a load balancer.
+var compareOptions = cmp.Options{
 	cmpopts.IgnoreFields(lb.LoadBalancer{}, "Origin", "Etag", "Provisioning"),
 	cmpopts.IgnoreFields(lb.Pool{}, "Origin", "Etag", "Provisioning", "VirtualNetwork"),
 	cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}),
@@ -55,28 +55,28 @@ func withSubnet(t *testing.T, emu *armemu.Emulator) {
 // Create, fill, change and delete a load balancer; each read returns what was written.
 func TestALoadBalancersLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1, Behaviour: worlds.Taking()})
+		emu, client, _ := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Behavior: worlds.Taking()})
 		withSubnet(t, emu)
-		if _, err := client.GetLoadBalancer(t.Context(), private); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+		if _, err := client.GetLoadBalancer(t.Context(), private); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
 			t.Fatalf("before it is made: %v", err)
 		}
-		b, err := client.PutLoadBalancer(t.Context(), wanted())
-		if diff := cmp.Diff(wanted(), b, same); err != nil || diff != "" {
+		b, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer())
+		if diff := cmp.Diff(newInternalLoadBalancer(), b, compareOptions); err != nil || diff != "" {
 			t.Fatalf("made: %v\n%s", err, diff)
 		}
-		if _, err := client.PutLoadBalancer(t.Context(), wanted()); fault.From(err) == nil || fault.From(err).Class != fault.Retriable {
+		if _, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer()); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Retriable {
 			t.Errorf("made once more: %v", err)
 		}
-		next := wanted()
+		next := newInternalLoadBalancer()
 		next.Etag, next.Origin, next.Pools = b.Etag, b.Origin, slices.Clone(b.Pools)
 		next.Pools[0].Addresses = nil
 		next.Rules = append(next.Rules, next.Rules[0])
 		next.Rules[1].Name, next.Rules[1].FrontendPort, next.Rules[1].BackendPort, next.Rules[1].Probe = "a-81", 81, 81, ""
 		changed, err := client.PutLoadBalancer(t.Context(), next)
-		if diff := cmp.Diff(next, changed, same); err != nil || diff != "" {
+		if diff := cmp.Diff(next, changed, compareOptions); err != nil || diff != "" {
 			t.Fatalf("changed: %v\n%s", err, diff)
 		}
-		if err := client.DeleteLoadBalancer(t.Context(), b); fault.From(err) == nil || fault.From(err).Class != fault.Retriable {
+		if err := client.DeleteLoadBalancer(t.Context(), b); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Retriable {
 			t.Errorf("deleted by a stale reader: %v", err)
 		}
 		list, err := client.ListLoadBalancers(t.Context(), "s1", "RG")
@@ -88,7 +88,7 @@ func TestALoadBalancersLife(t *testing.T) {
 				t.Errorf("deleted: %v", err)
 			}
 		}
-		if _, err := client.GetLoadBalancer(t.Context(), private); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+		if _, err := client.GetLoadBalancer(t.Context(), private); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
 			t.Errorf("after it was deleted: %v", err)
 		}
 	})
@@ -96,12 +96,12 @@ func TestALoadBalancersLife(t *testing.T) {
 
 // Concurrent writers of one load balancer do not lose each other's changes.
 func TestWritersOfOneLoadBalancerLoseNothing(t *testing.T) {
-	for _, overlap := range armemu.Overlaps() {
+	for _, overlap := range armemu.OverlapAnswers() {
 		t.Run(string(overlap), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu, client, _ := emulated(t, armemu.Options{Seed: 2, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: overlap}})
+				emu, client, _ := newEmulator(t, armemu.Options{Seed: 2, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: overlap}})
 				withSubnet(t, emu)
-				if _, err := client.PutLoadBalancer(t.Context(), wanted()); err != nil {
+				if _, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer()); err != nil {
 					t.Fatal(err)
 				}
 				names := []string{"x", "y", "z"}
@@ -138,7 +138,7 @@ func addProbe(t *testing.T, client *azure.Client, name string, i int) {
 			b.Probes = append(slices.Clone(b.Probes), lb.Probe{Name: name, Protocol: lb.ProbeTCP, Port: 80, IntervalSeconds: 5, Threshold: 2})
 			_, err = client.PutLoadBalancer(t.Context(), b)
 		}
-		if f := fault.From(err); f != nil && f.Class != fault.Retriable {
+		if f := fault.FromError(err); f != nil && f.Class != fault.Retriable {
 			t.Errorf("writer %s: %s: %v", name, f.Class, err)
 			return
 		}
@@ -150,7 +150,7 @@ func addProbe(t *testing.T, client *azure.Client, name string, i int) {
 // Create, use and delete a public IP.
 func TestAPublicIPsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1})
+		_, client, _ := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1})
 		id := lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypePublicIP, Name: "web"}
 		ip, err := client.PutPublicIP(t.Context(), lb.PublicIP{ID: id, Location: "eastus", SKU: lb.Standard, Static: true, Family: lb.IPv4, Tags: map[string]string{"a": "b"}})
 		if err != nil || !ip.Address.IsValid() || ip.SKU != lb.Standard || !ip.Static || ip.UsedBy != "" {
@@ -164,7 +164,7 @@ func TestAPublicIPsLife(t *testing.T) {
 		if err != nil || ip.UsedBy != private.String()+"/frontendIPConfigurations/a" {
 			t.Fatalf("in use %+v, %v", ip, err)
 		}
-		if err := client.DeletePublicIP(t.Context(), ip); fault.From(err) == nil || fault.From(err).Class != fault.Terminal {
+		if err := client.DeletePublicIP(t.Context(), ip); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Terminal {
 			t.Errorf("deleted while it is in use: %v", err)
 		}
 		if err := client.DeleteLoadBalancer(t.Context(), b); err != nil {

@@ -25,8 +25,8 @@ const vnetID = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/
 
 var kubernetes = lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"}
 
-// emulated returns a client of an emulator with one load balancer and an empty pool.
-func emulated(t *testing.T, opts armemu.Options) (*armemu.Emulator, *azure.Client, lb.PoolID) {
+// newEmulator returns a client of an emulator with one load balancer and an empty pool.
+func newEmulator(t *testing.T, opts armemu.Options) (*armemu.Emulator, *azure.Client, lb.PoolID) {
 	t.Helper()
 	emu := patient.Watched(t, armemu.New(opts))
 	id := lb.PoolID{LoadBalancer: kubernetes, Name: "web"}
@@ -38,13 +38,13 @@ func emulated(t *testing.T, opts armemu.Options) (*armemu.Emulator, *azure.Clien
 			t.Fatal(err)
 		}
 	}
-	endpoint, credential, err := azure.Emulator("http://127.0.0.1:8080")
+	endpoint, credential, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		t.Fatal(err)
 	}
 	client, err := azure.New(azure.Options{
 		Endpoint: endpoint, Credential: credential, Transport: emu.Transport(), VirtualNetworkID: vnetID,
-		Retry: azure.Retry{Pause: time.Minute},
+		Retry: azure.Retry{Delay: time.Minute},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +63,9 @@ func ips(pool lb.Pool) string {
 
 func TestAPoolFillsAndEmpties(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, client, id := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1})
+		_, client, id := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1})
 		for _, want := range []string{"10.0.0.1", "10.0.0.1 10.0.0.2", "10.0.0.2", ""} {
-			pool, err := client.Get(t.Context(), id)
+			pool, err := client.GetPool(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestAPoolFillsAndEmpties(t *testing.T) {
 			for i, ip := range strings.Fields(want) {
 				pool.Addresses = append(pool.Addresses, lb.Address{Name: fmt.Sprintf("n%d-%s", i, ip[len(ip)-1:]), IP: netip.MustParseAddr(ip)})
 			}
-			shown, err := client.Put(t.Context(), pool)
+			shown, err := client.PutPool(t.Context(), pool)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,17 +86,17 @@ func TestAPoolFillsAndEmpties(t *testing.T) {
 
 // Concurrent writers lose no update, however Azure treats overlapping writes.
 func TestConcurrentWritersLoseNothing(t *testing.T) {
-	for _, overlap := range armemu.Overlaps() {
+	for _, overlap := range armemu.OverlapAnswers() {
 		t.Run(string(overlap), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, client, id := emulated(t, armemu.Options{Seed: 3, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: overlap}})
+				_, client, id := newEmulator(t, armemu.Options{Seed: 3, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: overlap}})
 				const writers = 6
 				var wg sync.WaitGroup
 				for i := range writers {
-					wg.Go(func() { join(t, client, id, i) })
+					wg.Go(func() { addAddress(t, client, id, i) })
 				}
 				wg.Wait()
-				pool, err := client.Get(t.Context(), id)
+				pool, err := client.GetPool(t.Context(), id)
 				if err != nil || len(pool.Addresses) != writers {
 					t.Errorf("%d writers left %q, %v", writers, ips(pool), err)
 				}
@@ -105,22 +105,22 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	}
 }
 
-// join reads and writes until Azure shows the address.
-func join(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
+// addAddress reads and writes until Azure shows the address.
+func addAddress(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
 	mine := lb.Address{Name: fmt.Sprintf("n%d", i), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})}
 	for range 200 {
 		if at, _ := client.Enter(id.LoadBalancer); !at.IsZero() {
 			time.Sleep(time.Until(at) + time.Duration(i)*time.Second)
 		}
-		pool, err := client.Get(t.Context(), id)
+		pool, err := client.GetPool(t.Context(), id)
 		if err == nil {
 			if slices.ContainsFunc(pool.Addresses, func(a lb.Address) bool { return a.IP == mine.IP }) {
 				return
 			}
 			pool.Addresses = append(slices.Clone(pool.Addresses), mine)
-			_, err = client.Put(t.Context(), pool)
+			_, err = client.PutPool(t.Context(), pool)
 		}
-		if f := fault.From(err); f != nil && f.Class != fault.Retriable {
+		if f := fault.FromError(err); f != nil && f.Class != fault.Retriable {
 			t.Errorf("writer %d: %s: %v", i, f.Class, err)
 			return
 		}
@@ -131,22 +131,22 @@ func join(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
 
 func TestWhatIsGoneIsStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, client, id := emulated(t, armemu.Options{})
+		_, client, id := newEmulator(t, armemu.Options{})
 		other := id
 		other.Name = "no-such-pool"
 		lost := id
 		lost.LoadBalancer.Name = "no-such-balancer"
 		for _, gone := range []lb.PoolID{other, lost} {
-			if _, err := client.Get(t.Context(), gone); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+			if _, err := client.GetPool(t.Context(), gone); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
 				t.Errorf("%s: %v, want stale", gone, err)
 			}
 		}
-		pool, err := client.Get(t.Context(), id)
+		pool, err := client.GetPool(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		pool.ID = lost
-		if _, err := client.Put(t.Context(), pool); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+		if _, err := client.PutPool(t.Context(), pool); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
 			t.Errorf("a write to %s: %v, want stale", lost, err)
 		}
 	})
@@ -154,16 +154,16 @@ func TestWhatIsGoneIsStale(t *testing.T) {
 
 func TestAGuardedWriteThatCameLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu, client, id := emulated(t, armemu.Options{})
-		pool, err := client.Get(t.Context(), id)
+		emu, client, id := newEmulator(t, armemu.Options{})
+		pool, err := client.GetPool(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := emu.SetFaults(`rules: [{match: {method: PUT, nth: 1}, action: {bumpEtag: true}}]`); err != nil {
 			t.Fatal(err)
 		}
-		_, err = client.Put(t.Context(), pool)
-		f := fault.From(err)
+		_, err = client.PutPool(t.Context(), pool)
+		f := fault.FromError(err)
 		if f == nil || f.Class != fault.Retriable || f.Code != "PreconditionFailedEtagMismatch" {
 			t.Errorf("got %v", err)
 		}

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// held returns a resource as stored by the emulator.
-func held(t *testing.T, emu *armemu.Emulator, id string) string {
+// storedResource returns a resource as stored by the emulator.
+func storedResource(t *testing.T, emu *armemu.Emulator, id string) string {
 	t.Helper()
 	text, ok := emu.Get(id)
 	if !ok {
@@ -28,15 +28,15 @@ func held(t *testing.T, emu *armemu.Emulator, id string) string {
 // on the emulator's option, Weir's write is rejected and repeated with the newer api-version, keeps
 // the property, or resets it, which a client with the older one cannot detect.
 func TestALoadBalancerWithANewerProperty(t *testing.T) {
-	for option, keeps := range map[armemu.OlderVersion]bool{armemu.RejectOlder: true, armemu.KeepOlder: true, armemu.ResetOlder: false} {
+	for option, keeps := range map[armemu.OlderVersionPolicy]bool{armemu.RejectOlderVersion: true, armemu.KeepNewProperties: true, armemu.ResetNewProperties: false} {
 		t.Run(string(option), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1, OlderVersion: option})
+				emu, client, _ := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, OlderVersion: option})
 				withSubnet(t, emu)
-				if _, err := client.PutLoadBalancer(t.Context(), wanted()); err != nil {
+				if _, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer()); err != nil {
 					t.Fatal(err)
 				}
-				text := held(t, emu, private.String())
+				text := storedResource(t, emu, private.String())
 				text = strings.Replace(text, `"privateIPAllocationMethod"`, `"enableConnectionTracking":true,"privateIPAllocationMethod"`, 1)
 				if err := emu.Put(private.String(), []byte(text)); err != nil {
 					t.Fatal(err)
@@ -52,7 +52,7 @@ func TestALoadBalancerWithANewerProperty(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				text = held(t, emu, private.String())
+				text = storedResource(t, emu, private.String())
 				if strings.Contains(text, `"enableConnectionTracking":true`) != keeps || !strings.Contains(text, `"idleTimeoutInMinutes":21`) {
 					t.Errorf("Azure has %s", text)
 				}
@@ -62,7 +62,7 @@ func TestALoadBalancerWithANewerProperty(t *testing.T) {
 						rejected++
 					}
 				}
-				if want := map[bool]int{true: 1}[option == armemu.RejectOlder]; rejected != want {
+				if want := map[bool]int{true: 1}[option == armemu.RejectOlderVersion]; rejected != want {
 					t.Errorf("%d requests are rejected, want %d", rejected, want)
 				}
 			})
@@ -73,7 +73,7 @@ func TestALoadBalancerWithANewerProperty(t *testing.T) {
 // The model of a scale set retains properties that a PATCH lacks or the write does not send.
 func TestAModelWithPublicIPConfigurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu, client, pool := emulated(t, armemu.Options{Seed: 1})
+		emu, client, pool := newEmulator(t, armemu.Options{Seed: 1})
 		withSubnet(t, emu)
 		id := lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeScaleSet, Name: "blue"}
 		const public = `{"name":"ip","sku":{"name":"Standard","tier":"Regional"},"properties":{"publicIPAddressVersion":"IPv4","ipTags":[{"ipTagType":"RoutingPreference","tag":"Internet"}]}}`
@@ -92,7 +92,7 @@ func TestAModelWithPublicIPConfigurations(t *testing.T) {
 		if _, err := sets.PatchModel(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		text := held(t, emu, id.String())
+		text := storedResource(t, emu, id.String())
 		for _, want := range []string{
 			`"sku":{"name":"Standard","tier":"Regional"}`, `"publicIPAddressVersion":"IPv4"`, `"ipTagType":"RoutingPreference"`, `"capacity":2`, `"priority":"Spot"`,
 			`"networkApiVersion":"2020-11-01"`, `"mode":"Manual"`, `"a":"b"`, `"loadBalancerBackendAddressPools":[{"id":"` + pool.String() + `"}]`,

@@ -14,14 +14,14 @@ import (
 
 func TestEmulator(t *testing.T) {
 	for _, raw := range []string{"http://127.0.0.1:8080", "http://127.0.0.1:8080/", "http://localhost:1", "https://[::1]:8443", "http://127.9.9.9:80"} {
-		e, cred, err := Emulator(raw)
+		e, cred, err := LocalEndpoint(raw)
 		if err != nil || cred == nil || e.ResourceManager != strings.TrimSuffix(raw, "/") {
 			t.Errorf("%s: %+v, %v", raw, e, err)
 			continue
 		}
-		wire := &fakeARM{answer: in(shown)}
+		wire := &fakeARM{answer: replySequence(shown)}
 		client := newClient(t, wire, func(o *Options) { o.Endpoint, o.Credential = e, cred })
-		if _, err := client.Get(t.Context(), webPool); err != nil {
+		if _, err := client.GetPool(t.Context(), webPool); err != nil {
 			t.Errorf("%s: %v", raw, err)
 		} else if got := wire.calls[0].header.Get("Authorization"); got != "Bearer weir-emulator" {
 			t.Errorf("%s: Authorization %q", raw, got)
@@ -45,7 +45,7 @@ func TestEmulator(t *testing.T) {
 		"unix:///run/arm":                  "is neither http nor https",
 		"":                                 "is neither http nor https",
 	} {
-		if _, _, err := Emulator(raw); err == nil || !strings.Contains(err.Error(), problem) || !strings.Contains(err.Error(), "want http://127.0.0.1:PORT") {
+		if _, _, err := LocalEndpoint(raw); err == nil || !strings.Contains(err.Error(), problem) || !strings.Contains(err.Error(), "want http://127.0.0.1:PORT") {
 			t.Errorf("%q: got %v, want an error with %q", raw, err, problem)
 		}
 	}
@@ -73,14 +73,14 @@ func TestNewRefuses(t *testing.T) {
 
 // The credential gets the configured audience.
 func TestTheTokenIsForTheAudience(t *testing.T) {
-	e, err := cloud.EndpointOf("", cloud.Overrides{ResourceManager: "https://arm.example", Audience: "https://aud.example/"})
+	e, err := cloud.NewEndpoint("", cloud.Overrides{ResourceManager: "https://arm.example", Audience: "https://aud.example/"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asked policy.TokenRequestOptions
-	wire := &fakeARM{answer: in(shown)}
+	wire := &fakeARM{answer: replySequence(shown)}
 	client := newClient(t, wire, func(o *Options) { o.Endpoint, o.Credential = e, spyToken{&asked} })
-	if _, err := client.Get(t.Context(), webPool); err != nil {
+	if _, err := client.GetPool(t.Context(), webPool); err != nil {
 		t.Fatal(err)
 	}
 	if len(asked.Scopes) != 1 || asked.Scopes[0] != "https://aud.example/.default" {

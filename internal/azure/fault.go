@@ -27,50 +27,50 @@ const codeOperationFailed = "OperationFailed"
 const (
 	codeInvalidID        = "InvalidID"
 	codeNotRead          = "PoolNotRead"
-	codeUnread           = "NotRead"
+	codeResourceNotRead  = "NotRead"
 	codeNetworkInterface = "NetworkInterfacePool"
 	codeNoVirtualNetwork = "NoVirtualNetwork"
 	codeNoEtag           = "NoEtag"
 )
 
-// refusal returns a terminal fault.
-func refusal(code string, err error) error {
-	return fault.Classify(fault.Answer{Codes: []string{code}}, err)
+// rejectRequest returns a terminal fault.
+func rejectRequest(code string, err error) error {
+	return fault.Classify(fault.Failure{Codes: []string{code}}, err)
 }
 
-// classify returns the *fault.Fault of a failed call. The chain keeps the SDK's error and the error
+// newFault returns the *fault.Fault of a failed call. The chain keeps the SDK's error and the error
 // of ctx.
-func classify(ctx context.Context, c *call, err error) error {
-	a := answerOf(ctx, c, err, time.Now())
+func newFault(ctx context.Context, c *call, err error) error {
+	a := describeFailure(ctx, c, err, time.Now())
 	cause := err
 	if ctxErr := ctx.Err(); ctxErr != nil && !errors.Is(err, ctxErr) {
 		cause = errors.Join(err, ctxErr)
 	}
-	return fault.Classify(a, &callError{text: explain(c, a, err), err: cause})
+	return fault.Classify(a, &callError{text: formatError(c, a, err), err: cause})
 }
 
-// answerOf describes a failure. The possible outcome of a write depends on its progress: not sent,
+// describeFailure describes a failure. The possible outcome of a write depends on its progress: not sent,
 // sent without a response, answered, or accepted.
-func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answer {
-	if gate, ok := errors.AsType[*gateClosed](err); ok {
-		return fault.Answer{GateClosed: true, MayLand: c.passedOn.Load(), RetryAt: gate.until}
+func describeFailure(ctx context.Context, c *call, err error, now time.Time) fault.Failure {
+	if gate, ok := errors.AsType[*gateClosedError](err); ok {
+		return fault.Failure{GateClosed: true, MayBeApplied: c.mayBeApplied.Load(), RetryAt: gate.until}
 	}
-	if rest, ok := errors.AsType[*resting](err); ok {
-		return fault.Answer{Resting: !c.followsUp(), OutcomeUnknown: c.followsUp(), MayLand: c.passedOn.Load(), RetryAt: rest.until}
+	if rest, ok := errors.AsType[*retryAfterError](err); ok {
+		return fault.Failure{RetryAfterPending: !c.isPoll(), ResultUnknown: c.isPoll(), MayBeApplied: c.mayBeApplied.Load(), RetryAt: rest.until}
 	}
-	if errors.Is(err, lead.ErrNotLeading) {
-		return fault.Answer{Stopping: true, MayLand: c.passedOn.Load()}
+	if errors.Is(err, lead.ErrNotLeader) {
+		return fault.Failure{IsShutdown: true, MayBeApplied: c.mayBeApplied.Load()}
 	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {
 		// A deadline of our own is no answer from Azure; the next read resolves the outcome.
 		late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-		unknown := late || c.followsUp() || c.write() && c.sent.Load()
-		return fault.Answer{OutcomeUnknown: unknown, Unreachable: !unknown && errors.As(err, new(*lostRead))}
+		unknown := late || c.isPoll() || c.isWrite() && c.sent.Load()
+		return fault.Failure{ResultUnknown: unknown, NoResponse: !unknown && errors.As(err, new(*noResponseError))}
 	}
-	a := fault.Answer{MayLand: c.passedOn.Load(), Status: answer.StatusCode, Codes: codesOf(answer.RawResponse)}
-	a.RequestID, a.CorrelationID = idsOf(answer.RawResponse)
-	for _, e := range errorsOf(answer.RawResponse) {
+	a := fault.Failure{MayBeApplied: c.mayBeApplied.Load(), Status: answer.StatusCode, Codes: parseCodes(answer.RawResponse)}
+	a.RequestID, a.CorrelationID = requestIDs(answer.RawResponse)
+	for _, e := range parseErrors(answer.RawResponse) {
 		a.Message += e.Message + "\n"
 	}
 	if len(a.Codes) == 0 && codeRule.MatchString(answer.ErrorCode) {
@@ -78,18 +78,18 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	}
 	success := answer.StatusCode >= 200 && answer.StatusCode < 300
 	switch {
-	case c.followsUp() && slices.Contains(endStatuses, answer.StatusCode):
+	case c.isPoll() && slices.Contains(endStatuses, answer.StatusCode):
 		// The operation's own result; Retry-After only paces polls.
-		a.OperationEnded = true
+		a.OperationFailed = true
 		if len(a.Codes) == 0 {
-			a.Codes = []string{endOf(answer.RawResponse)} // its HTTP status is a success
+			a.Codes = []string{resultCode(answer.RawResponse)} // its HTTP status is a success
 		}
 		return a
-	case c.followsUp(), c.write() && success:
+	case c.isPoll(), c.isWrite() && success:
 		// The SDK treats a 202 to a PUT as an error, but Azure has accepted the write.
-		a.OutcomeUnknown = true
+		a.ResultUnknown = true
 	default:
-		a.TargetGone = targetGone(c, answer)
+		a.TargetMissing = isTargetMissing(c, answer)
 	}
 	if answer.RawResponse != nil {
 		a.RetryAt, _ = backoff.RetryAfter(answer.RawResponse.Header, now)
@@ -97,9 +97,9 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	return a
 }
 
-// endOf returns the code of a finished operation without one. Canceled means superseded, not
+// resultCode returns the code of a finished operation without one. Canceled means superseded, not
 // rejected.
-func endOf(resp *http.Response) string {
+func resultCode(resp *http.Response) string {
 	var end struct {
 		Status     string `json:"status"`
 		Properties struct {
@@ -123,31 +123,31 @@ var endStatuses = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, 
 // provider.
 var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`)
 
-// targetGone reports whether a 404 means that the target, its load balancer or their resource group
+// isTargetMissing reports whether a 404 means that the target, its load balancer or their resource group
 // does not exist. Azure answers ResourceNotFound for a load balancer and (assumed) NotFound for a
 // pool. A 404 without a resource or a body concerns the target, one with another resource is a
 // configuration error, and other formats are not from Resource Manager. A list needs only its
 // group.
-func targetGone(c *call, answer *azcore.ResponseError) bool {
-	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
+func isTargetMissing(c *call, answer *azcore.ResponseError) bool {
+	if answer.StatusCode != http.StatusNotFound || c.isTruncated.Load() || c.isCreate {
 		return false
 	}
 	if body, err := runtime.Payload(answer.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
 		return c.id.Name != ""
 	}
-	for _, e := range errorsOf(answer.RawResponse) {
+	for _, e := range parseErrors(answer.RawResponse) {
 		switch e.Code {
 		case "ResourceGroupNotFound":
-			return !c.write() || names(e.Message, c.id.ResourceGroup)
+			return !c.isWrite() || containsName(e.Message, c.id.ResourceGroup)
 		case "ResourceNotFound", "NotFound", "ParentResourceNotFound":
-			return c.id.Name != "" && namesTarget(c, e.Message)
+			return c.id.Name != "" && isTargetNamed(c, e.Message)
 		}
 	}
 	return false
 }
 
-// namesTarget considers only the first resource in a message; later ones may be referrers.
-func namesTarget(c *call, message string) bool {
+// isTargetNamed considers only the first resource in a message; later ones may be referrers.
+func isTargetNamed(c *call, message string) bool {
 	first := namedResource.FindString(message)
 	if first == "" {
 		return c.op != opPost // for an action, the 404 may concern a child
@@ -159,7 +159,7 @@ func namesTarget(c *call, message string) bool {
 		c.child != "" && strings.EqualFold(path, resource+"/"+c.child)
 }
 
-func names(message, name string) bool {
+func containsName(message, name string) bool {
 	message, name = strings.ToLower(message), strings.ToLower(name)
 	for from := 0; ; {
 		at := strings.Index(message[from:], name)
@@ -167,15 +167,15 @@ func names(message, name string) bool {
 			return false
 		}
 		at += from
-		if !nameByte(message, at-1) && !nameByte(message, at+len(name)) {
+		if !isNameByte(message, at-1) && !isNameByte(message, at+len(name)) {
 			return true
 		}
 		from = at + 1
 	}
 }
 
-// nameByte treats a period as the end of a sentence.
-func nameByte(s string, i int) bool {
+// isNameByte treats a period as the end of a sentence.
+func isNameByte(s string, i int) bool {
 	if i < 0 || i >= len(s) {
 		return false
 	}

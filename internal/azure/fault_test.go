@@ -40,16 +40,16 @@ func TestWhich404sAreStale(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			pool := read(t)
-			client := newClient(t, &fakeARM{answer: in(reply{status: 404, body: tt.body})})
+			pool := readPool(t)
+			client := newClient(t, &fakeARM{answer: replySequence(reply{status: 404, body: tt.body})})
 			for op, want := range map[string]bool{opGet: tt.get, opPut: tt.put} {
 				var err error
 				if op == opGet {
-					_, err = client.Get(t.Context(), webPool)
+					_, err = client.GetPool(t.Context(), webPool)
 				} else {
-					_, err = client.Put(t.Context(), pool)
+					_, err = client.PutPool(t.Context(), pool)
 				}
-				f := fault.From(err)
+				f := fault.FromError(err)
 				if got := f.Class == fault.Stale; got != want {
 					t.Errorf("%s: %s, want stale: %v (%v)", op, f.Class, want, err)
 				}
@@ -79,7 +79,7 @@ func TestMessages(t *testing.T) {
 			"read pool kubernetes/shop-web: 409 AnotherOperationInProgress: To retrieve status of the operation use uri: https://management.azure.com/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operations/7?api-version=2025-05-01 ."},
 		{"lines, colours and directions", reply{status: 400, body: errorBody("Bad", "a\r\n\tb \x1b[31mred\x00 \u202egnp")},
 			"read pool kubernetes/shop-web: 400 Bad: a b [31mred gnp"},
-		{"a token", reply{status: 401, body: errorBody("InvalidAuthenticationToken", "The access token 'Bearer "+canary+"' is invalid.")},
+		{"a token", reply{status: 401, body: errorBody("InvalidAuthenticationToken", "The access token 'Bearer "+testToken+"' is invalid.")},
 			"read pool kubernetes/shop-web: 401 InvalidAuthenticationToken: The access token 'Bearer REDACTED' is invalid."},
 		{"an action that is missing elsewhere", reply{status: 403, body: errorBody("LinkedAuthorizationFailed", "The client 'c' with object id 'o' has permission to perform action 'Microsoft.Network/loadBalancers/write' on scope '/a'; however, it does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'.")},
 			"read pool kubernetes/shop-web: 403 LinkedAuthorizationFailed: the caller does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'."},
@@ -94,7 +94,7 @@ func TestMessages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := newClient(t, &fakeARM{answer: in(tt.reply)}).Get(t.Context(), webPool)
+			_, err := newClient(t, &fakeARM{answer: replySequence(tt.reply)}).GetPool(t.Context(), webPool)
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
@@ -102,14 +102,14 @@ func TestMessages(t *testing.T) {
 	}
 	t.Run("not endless", func(t *testing.T) {
 		body := errorBody("Bad", strings.Repeat("ü", 5000))
-		_, err := newClient(t, &fakeARM{answer: in(reply{status: 400, body: body})}).Get(t.Context(), webPool)
-		if n := len([]rune(err.Error())); n != redact.Longest || !strings.HasSuffix(err.Error(), "…") {
+		_, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 400, body: body})}).GetPool(t.Context(), webPool)
+		if n := len([]rune(err.Error())); n != redact.MaxLineLength || !strings.HasSuffix(err.Error(), "…") {
 			t.Errorf("%d runes", n)
 		}
 	})
 	t.Run("details without end", func(t *testing.T) {
 		body := `{"error":` + strings.Repeat(`{"code":"A","message":"m","details":[`, 200) + strings.Repeat(`]}`, 200) + `}`
-		_, err := newClient(t, &fakeARM{answer: in(reply{status: 400, body: body})}).Get(t.Context(), webPool)
+		_, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 400, body: body})}).GetPool(t.Context(), webPool)
 		wantFault(t, err, fault.Terminal, "A")
 	})
 }
@@ -122,7 +122,7 @@ func TestNames(t *testing.T) {
 		{"group 'rg' is gone", "rg", true}, {"RG", "rg", true}, {"rg.", "rg", true},
 		{"network-rg", "rg", false}, {"rg2", "rg", false}, {"a rg2 and rg", "rg", true}, {"", "rg", false},
 	} {
-		if got := names(tt.message, tt.name); got != tt.want {
+		if got := containsName(tt.message, tt.name); got != tt.want {
 			t.Errorf("names(%q, %q) = %v", tt.message, tt.name, got)
 		}
 	}
@@ -132,14 +132,14 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte(lockBody), 429)
 	f.Add([]byte(`{"error":"text"}`), 400)
 	f.Add([]byte(`{"error":{"code":5}}`), 404)
-	f.Add([]byte("Bearer "+canary+"\r\n"), 500)
+	f.Add([]byte("Bearer "+testToken+"\r\n"), 500)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		if status < 400 || status > 599 || status == 401 {
 			return
 		}
-		client := newClient(t, &fakeARM{answer: in(reply{status: status, body: string(body)})}, func(o *Options) { o.Retry.MaxRetries = -1 })
-		_, err := client.Get(t.Context(), webPool)
-		found := fault.From(err)
+		client := newClient(t, &fakeARM{answer: replySequence(reply{status: status, body: string(body)})}, func(o *Options) { o.Retry.MaxRetries = -1 })
+		_, err := client.GetPool(t.Context(), webPool)
+		found := fault.FromError(err)
 		if found == nil || strings.ContainsAny(found.Error(), "\r\n\x1b") || !codeRule.MatchString(found.Code) && found.Code != http.StatusText(status) {
 			t.Errorf("status %d: code %q, message %q", status, found.Code, found.Error())
 		}
@@ -155,8 +155,8 @@ func TestAFaultNamesItsRequest(t *testing.T) {
 		{"", "", "", ""},
 	} {
 		refused := reply{status: 403, header: map[string]string{"X-Ms-Request-Id": tt.request, "X-Ms-Correlation-Request-Id": tt.correlation}}
-		_, err := newClient(t, &fakeARM{answer: in(refused)}).Get(t.Context(), webPool)
-		if f := fault.From(err); f.RequestID != tt.wantRequest || f.CorrelationID != tt.wantCorrelation {
+		_, err := newClient(t, &fakeARM{answer: replySequence(refused)}).GetPool(t.Context(), webPool)
+		if f := fault.FromError(err); f.RequestID != tt.wantRequest || f.CorrelationID != tt.wantCorrelation {
 			t.Errorf("%+v: request %q, correlation %q", tt, f.RequestID, f.CorrelationID)
 		}
 	}

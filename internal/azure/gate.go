@@ -34,8 +34,8 @@ const lockCode = "RetryableErrorDueToAnotherOperation"
 const closedWithoutRetryAfter = 10 * time.Second
 
 type gateKey struct {
-	what  string // "reads", "writes", optionally " in Microsoft.Compute", or "load balancer"
-	which string // lower-case subscription ID or load balancer key
+	kind string // "reads", "writes", optionally " in Microsoft.Compute", or "load balancer"
+	id   string // lower-case subscription ID or load balancer key
 }
 
 type closedGate struct {
@@ -48,13 +48,13 @@ type closedGate struct {
 type gates struct {
 	mu     sync.Mutex // guards the maps; not held during requests
 	closed map[gateKey]closedGate
-	// turns limits attempts until an exhausted quota has refilled.
-	turns map[gateKey]*quota.Turns
-	tell  func(why string, until time.Time)
+	// limiters limits attempts until an exhausted quota has refilled.
+	limiters map[gateKey]*quota.Limiter
+	onClose  func(why string, until time.Time)
 }
 
 func newGates() *gates {
-	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*quota.Turns{}}
+	return &gates{closed: map[gateKey]closedGate{}, limiters: map[gateKey]*quota.Limiter{}}
 }
 
 // quotaGate treats deletions as writes: Microsoft.Network charges them the same.
@@ -67,11 +67,11 @@ func quotaGate(subscription string, write bool) gateKey {
 
 func computeGate(subscription string, write bool) gateKey {
 	key := quotaGate(subscription, write)
-	key.what += " in Microsoft.Compute"
+	key.kind += " in Microsoft.Compute"
 	return key
 }
 
-func (c *call) compute() bool { return strings.HasPrefix(c.id.Type, "Microsoft.Compute/") }
+func (c *call) isCompute() bool { return strings.HasPrefix(c.id.Type, "Microsoft.Compute/") }
 
 // lockedLoadBalancer is the only kind that is no quota.
 const lockedLoadBalancer = "load balancer"
@@ -81,104 +81,104 @@ func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{lockedLoadBalancer,
 // Do implements policy.Policy.
 func (g *gates) Do(req *policy.Request) (*http.Response, error) {
 	c := callOf(req.Raw().Context())
-	if err := g.pass(c); err != nil {
+	if err := g.checkOpen(c); err != nil {
 		return nil, err
 	}
 	resp, err := req.Next()
 	if c != nil && err == nil && resp.StatusCode == http.StatusTooManyRequests {
-		g.learn(c, resp, time.Now())
+		g.recordThrottle(c, resp, time.Now())
 	}
 	return resp, err
 }
 
-// gateOfRetries checks the gates again before each SDK retry.
-type gateOfRetries struct{ *gates }
+// retryGates checks the gates again before each SDK retry.
+type retryGates struct{ *gates }
 
 // Do implements policy.Policy.
-func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {
-	if err := g.pass(callOf(req.Raw().Context())); err != nil {
+func (g retryGates) Do(req *policy.Request) (*http.Response, error) {
+	if err := g.checkOpen(callOf(req.Raw().Context())); err != nil {
 		return nil, err
 	}
 	return req.Next()
 }
 
-// pass never blocks polls or the SDK's own requests.
-func (g *gates) pass(c *call) error {
-	if c == nil || c.followsUp() {
+// checkOpen never blocks polls or the SDK's own requests.
+func (g *gates) checkOpen(c *call) error {
+	if c == nil || c.isPoll() {
 		return nil
 	}
-	keys := []gateKey{quotaGate(c.id.SubscriptionID, c.write())}
+	keys := []gateKey{quotaGate(c.id.SubscriptionID, c.isWrite())}
 	if id, ok := c.loadBalancer(); ok {
 		keys = append(keys, lockGate(id))
 	}
-	if c.compute() {
-		keys = append(keys, computeGate(c.id.SubscriptionID, c.write()))
+	if c.isCompute() {
+		keys = append(keys, computeGate(c.id.SubscriptionID, c.isWrite()))
 	}
-	if key, gate := g.last(time.Now(), keys...); !gate.until.IsZero() {
-		return &gateClosed{key: key, closedGate: gate}
+	if key, gate := g.lastToOpen(time.Now(), keys...); !gate.until.IsZero() {
+		return &gateClosedError{key: key, closedGate: gate}
 	}
 	return nil
 }
 
-func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
+func (g *gates) recordThrottle(c *call, resp *http.Response, now time.Time) {
 	until, named := backoff.RetryAfter(resp.Header, now)
 	if !named {
 		until = now.Add(closedWithoutRetryAfter)
 	}
-	for _, code := range codesOf(resp) {
+	for _, code := range parseCodes(resp) {
 		id, balancer := c.loadBalancer()
 		switch {
 		case code == lockCode && balancer:
-			g.close(lockGate(id), closedGate{until, code})
-		case code == computeCode && c.compute():
-			g.close(computeGate(c.id.SubscriptionID, c.write()), closedGate{until, code})
+			g.closeGate(lockGate(id), closedGate{until, code})
+		case code == computeCode && c.isCompute():
+			g.closeGate(computeGate(c.id.SubscriptionID, c.isWrite()), closedGate{until, code})
 		case slices.Contains(quotaCodes, code):
-			g.close(quotaGate(c.id.SubscriptionID, c.write()), closedGate{until, code})
+			g.closeGate(quotaGate(c.id.SubscriptionID, c.isWrite()), closedGate{until, code})
 		}
 	}
 }
 
-// close never shortens a closed gate.
-func (g *gates) close(key gateKey, gate closedGate) {
-	if g.shut(key, gate) && g.tell != nil {
-		g.tell((&gateClosed{key, gate}).why(), gate.until)
+// closeGate never shortens a closed gate.
+func (g *gates) closeGate(key gateKey, gate closedGate) {
+	if g.extendGate(key, gate) && g.onClose != nil {
+		g.onClose((&gateClosedError{key, gate}).message(), gate.until)
 	}
 }
 
-func (g *gates) shut(key gateKey, gate closedGate) (changed bool) {
+func (g *gates) extendGate(key gateKey, gate closedGate) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !gate.until.After(g.closed[key].until) {
 		return false
 	}
-	if max(len(g.closed), len(g.turns)) >= mostGates {
-		g.trim(time.Now())
+	if max(len(g.closed), len(g.limiters)) >= maxGates {
+		g.trimGates(time.Now())
 	}
 	g.closed[key] = gate
-	if key.what == "reads" || key.what == "writes" { // turns apply to load balancers, which need these quotas
-		g.turns[key] = quota.Until(gate.until, key.what == "writes")
+	if key.kind == "reads" || key.kind == "writes" { // turns apply to load balancers, which need these quotas
+		g.limiters[key] = quota.NewLimiter(gate.until, key.kind == "writes")
 	}
 	return true
 }
 
-// mostGates limits closed and turns. Only invented subscription IDs reach it.
-const mostGates = 1024
+// maxGates limits closed and turns. Only invented subscription IDs reach it.
+const maxGates = 1024
 
-// trim needs g.mu.
-func (g *gates) trim(now time.Time) {
+// trimGates needs g.mu.
+func (g *gates) trimGates(now time.Time) {
 	maps.DeleteFunc(g.closed, func(_ gateKey, gate closedGate) bool { return !gate.until.After(now) })
-	maps.DeleteFunc(g.turns, func(_ gateKey, t *quota.Turns) bool { return t.Over(now) })
-	for len(g.closed) >= mostGates { // the gate that opens first
+	maps.DeleteFunc(g.limiters, func(_ gateKey, t *quota.Limiter) bool { return t.IsRefilled(now) })
+	for len(g.closed) >= maxGates { // the gate that opens first
 		first := slices.MinFunc(slices.Collect(maps.Keys(g.closed)), func(a, b gateKey) int { return g.closed[a].until.Compare(g.closed[b].until) })
 		delete(g.closed, first)
 	}
-	if len(g.turns) >= mostGates {
-		clear(g.turns)
+	if len(g.limiters) >= maxGates {
+		clear(g.limiters)
 	}
 }
 
-// last returns zero values if all gates are open.
-func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
+// lastToOpen returns zero values if all gates are open.
+func (g *gates) lastToOpen(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var lastKey gateKey
@@ -199,29 +199,29 @@ func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	return lastKey, last
 }
 
-// gateClosed wraps retryrepectthrottled.ErrTooManyRequest through ThrottleError.
-type gateClosed struct {
+// gateClosedError wraps retryrepectthrottled.ErrTooManyRequest through ThrottleError.
+type gateClosedError struct {
 	key gateKey
 	closedGate
 }
 
 // Error implements error.
-func (e *gateClosed) Error() string {
-	return "not sent: " + e.why()
+func (e *gateClosedError) Error() string {
+	return "not sent: " + e.message()
 }
 
-func (e *gateClosed) why() string {
-	subject := "the subscription's " + e.key.what + " are"
-	if e.key.what == lockedLoadBalancer {
+func (e *gateClosedError) message() string {
+	subject := "the subscription's " + e.key.kind + " are"
+	if e.key.kind == lockedLoadBalancer {
 		subject = "the load balancer is"
 	}
 	return fmt.Sprintf("%s closed until %s after 429 %s", subject, e.until.UTC().Format(time.RFC3339), e.code)
 }
 
 // Unwrap leads to retryrepectthrottled.ErrTooManyRequest.
-func (e *gateClosed) Unwrap() error {
+func (e *gateClosedError) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }
 
 // NonRetriable stops the SDK's retries.
-func (e *gateClosed) NonRetriable() {}
+func (e *gateClosedError) NonRetriable() {}

@@ -73,22 +73,22 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		{"read neighbour", false, neighbour}, {"write neighbour", true, neighbour},
 		{"read elsewhere", false, elsewhere}, {"write elsewhere", true, elsewhere},
 	}
-	pool := read(t)
+	pool := readPool(t)
 	first := reply{status: 429, body: tt.body}
 	wait := closedWithoutRetryAfter
 	if named {
 		first.header, wait = map[string]string{"Retry-After": "17"}, seconds*time.Second
 	}
-	wire := &fakeARM{answer: in(first, shown)}
+	wire := &fakeARM{answer: replySequence(first, shown)}
 	client := newClient(t, wire)
 	do := func(p attempt) error {
 		if !p.write {
-			_, err := client.Get(t.Context(), p.pool)
+			_, err := client.GetPool(t.Context(), p.pool)
 			return err
 		}
 		next := pool
 		next.ID = p.pool
-		_, err := client.Put(t.Context(), next)
+		_, err := client.PutPool(t.Context(), next)
 		return err
 	}
 	err := do(attempt{write: tt.write, pool: same})
@@ -105,7 +105,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 			closed = append(closed, p.name)
 			code := fault.CodeGateClosed
 			if !slices.Contains(strings.Split(tt.closed, ", "), p.name) {
-				code = fault.CodeResting
+				code = fault.CodeRetryAfter
 			}
 			checkClosed(t, err, code, until)
 			if wire.count("") != before {
@@ -188,7 +188,7 @@ func TestAGateNeverOpensEarlier(t *testing.T) {
 		client := newClient(t, wire)
 		var wg sync.WaitGroup
 		for range 2 {
-			wg.Go(func() { _, _ = client.Get(t.Context(), webPool) })
+			wg.Go(func() { _, _ = client.GetPool(t.Context(), webPool) })
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -204,13 +204,13 @@ func TestAGateNeverOpensEarlier(t *testing.T) {
 // An accepted write is polled despite closed gates, and a 429 to a poll closes gates for others.
 func TestPollsPassClosedGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := read(t)
-		wire := &fakeARM{answer: in(accepted, slower(reply{status: 429, body: subBody}, "3"), slower(reply{status: 429, body: lockBody}, "600"), working, done, shown)}
+		pool := readPool(t)
+		wire := &fakeARM{answer: replySequence(accepted, slower(reply{status: 429, body: subBody}, "3"), slower(reply{status: 429, body: lockBody}, "600"), working, done, shown)}
 		client := newClient(t, wire)
 		finished := make(chan error)
-		go func() { _, err := client.Put(t.Context(), pool); finished <- err }()
+		go func() { _, err := client.PutPool(t.Context(), pool); finished <- err }()
 		time.Sleep(2500 * time.Millisecond)
-		if _, err := client.Get(t.Context(), poolID("s1", "other", "p")); !errors.Is(err, retryrepectthrottled.ErrTooManyRequest) {
+		if _, err := client.GetPool(t.Context(), poolID("s1", "other", "p")); !errors.Is(err, retryrepectthrottled.ErrTooManyRequest) {
 			t.Errorf("reads of the subscription are used up, and another lane's read got %v", err)
 		}
 		if err := <-finished; err != nil {
@@ -222,12 +222,12 @@ func TestPollsPassClosedGates(t *testing.T) {
 // A gate closed by another worker also delays SDK retries.
 func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wire := &fakeARM{answer: in(reply{status: 503, header: map[string]string{"Retry-After": "30"}}, slower(reply{status: 429, body: subBody}, "60"), shown)}
+		wire := &fakeARM{answer: replySequence(reply{status: 503, header: map[string]string{"Retry-After": "30"}}, slower(reply{status: 429, body: subBody}, "60"), shown)}
 		client := newClient(t, wire)
 		finished := make(chan error)
-		go func() { _, err := client.Get(t.Context(), webPool); finished <- err }()
+		go func() { _, err := client.GetPool(t.Context(), webPool); finished <- err }()
 		time.Sleep(10 * time.Second)
-		_, _ = client.Get(t.Context(), poolID("s1", "other", "p"))
+		_, _ = client.GetPool(t.Context(), poolID("s1", "other", "p"))
 		until := time.Now().Add(time.Minute)
 		checkClosed(t, <-finished, fault.CodeGateClosed, until)
 		if n := wire.count(""); n != 2 {
@@ -249,7 +249,7 @@ func TestGatesAreSafeForManyLanes(t *testing.T) {
 		wg.Go(func() {
 			id := poolID("s1", "lb"+string(rune('a'+i)), "p")
 			for range 50 {
-				_, _ = client.Get(t.Context(), id)
+				_, _ = client.GetPool(t.Context(), id)
 				_ = openAt(client, id.LoadBalancer)
 			}
 		})

@@ -38,8 +38,8 @@ func poolID(subscription, balancer, pool string) lb.PoolID {
 	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: balancer}, Name: pool}
 }
 
-// asked is a placeholder for the path of the request.
-const asked = "{asked}"
+// pathPlaceholder is a placeholder for the path of the request.
+const pathPlaceholder = "{asked}"
 
 // reply is one response, or none.
 type reply struct {
@@ -93,7 +93,7 @@ func (c *fakeARM) Do(req *http.Request) (*http.Response, error) {
 	for name, value := range r.header {
 		header.Set(name, value)
 	}
-	text := strings.ReplaceAll(r.body, asked, req.URL.Path)
+	text := strings.ReplaceAll(r.body, pathPlaceholder, req.URL.Path)
 	var content io.Reader = strings.NewReader(text)
 	if r.torn != nil {
 		content = io.MultiReader(strings.NewReader(text[:len(text)/2]), iotest.ErrReader(r.torn))
@@ -116,13 +116,13 @@ func (c *fakeARM) count(method string) int {
 	return n
 }
 
-// in answers with these responses in order, then repeats the last.
-func in(replies ...reply) func(int, *http.Request) reply {
+// replySequence answers with these responses in order, then repeats the last.
+func replySequence(replies ...reply) func(int, *http.Request) reply {
 	return func(n int, _ *http.Request) reply { return replies[min(n, len(replies))-1] }
 }
 
-// canary is the token of all tests: no text may contain it.
-const canary = "canary-token-8b1f"
+// testToken is the token of all tests: no text may contain it.
+const testToken = "canary-token-8b1f"
 
 type tokenOf string
 
@@ -132,7 +132,7 @@ func (t tokenOf) GetToken(context.Context, policy.TokenRequestOptions) (azcore.A
 
 func publicEndpoint(t *testing.T) cloud.Endpoint {
 	t.Helper()
-	e, err := cloud.EndpointOf("", cloud.Overrides{})
+	e, err := cloud.NewEndpoint("", cloud.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +142,8 @@ func publicEndpoint(t *testing.T) cloud.Endpoint {
 func newClient(t *testing.T, c *fakeARM, change ...func(*Options)) *Client {
 	t.Helper()
 	opts := Options{
-		Endpoint: publicEndpoint(t), Credential: tokenOf(canary), Transport: c, UserAgent: "weir/test",
-		Retry: Retry{Pause: time.Minute}, VirtualNetworkID: vnet,
+		Endpoint: publicEndpoint(t), Credential: tokenOf(testToken), Transport: c, UserAgent: "weir/test",
+		Retry: Retry{Delay: time.Minute}, VirtualNetworkID: vnet,
 	}
 	for _, f := range change {
 		f(&opts)
@@ -162,7 +162,7 @@ func poolBody(state string, ips ...string) string {
 		entries = append(entries, fmt.Sprintf(`{"name":"n-%s","properties":{"ipAddress":"%s","adminState":"None"}}`, ip, ip))
 	}
 	return fmt.Sprintf(`{"id":"%s","etag":"W/\"e1\"","properties":{"provisioningState":"%s","virtualNetwork":{"id":"%s"},"loadBalancerBackendAddresses":[%s]}}`,
-		asked, state, vnet, strings.Join(entries, ","))
+		pathPlaceholder, state, vnet, strings.Join(entries, ","))
 }
 
 func errorBody(code, message string, details ...string) string {
@@ -186,10 +186,10 @@ var (
 	subBody  = errorBody("SubscriptionRequestsThrottled", "Number of 'write' requests for subscription actor 'a' exceeded.")
 )
 
-// read returns the pool as read from a fake.
-func read(t *testing.T) lb.Pool {
+// readPool returns the pool as read from a fake.
+func readPool(t *testing.T) lb.Pool {
 	t.Helper()
-	pool, err := newClient(t, &fakeARM{answer: in(shown)}).Get(t.Context(), webPool)
+	pool, err := newClient(t, &fakeARM{answer: replySequence(shown)}).GetPool(t.Context(), webPool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func wantFault(t *testing.T, err error, class fault.Class, code string) *fault.F
 	if f.Class != class || f.Code != code {
 		t.Errorf("got %s %q, want %s %q (%v)", f.Class, f.Code, class, code, err)
 	}
-	if text := f.Error(); strings.ContainsAny(text, "\r\n\t") || strings.Contains(text, canary) || len([]rune(text)) > redact.Longest {
+	if text := f.Error(); strings.ContainsAny(text, "\r\n\t") || strings.Contains(text, testToken) || len([]rune(text)) > redact.MaxLineLength {
 		t.Errorf("message is not fit for an event: %q", text)
 	}
 	return f

@@ -14,23 +14,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Machines resolves the virtual machines of a pool's network interfaces; see package attached.
+// ResolveMachines resolves the virtual machines of a pool's network interfaces; see package attached.
 // Missing and unattached interfaces get none.
-func (c *Client) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
-	return c.attached.Of(pool, time.Now(), func(subscription, resourceGroup string) (attached.Machines, error) {
-		return c.interfacesOf(ctx, subscription, resourceGroup)
+func (c *Client) ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+	return c.attached.ResolveMachines(pool, time.Now(), func(subscription, resourceGroup string) (attached.InterfaceMap, error) {
+		return c.listInterfaces(ctx, subscription, resourceGroup)
 	})
 }
 
-// interfacesOf is keyed by lower-case name. A missing group has none.
-func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup string) (attached.Machines, error) {
+// listInterfaces is keyed by lower-case name. A missing group has none.
+func (c *Client) listInterfaces(ctx context.Context, subscription, resourceGroup string) (attached.InterfaceMap, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
-	docs, err := c.List(ctx, Resource{ID: place})
-	machines := make(attached.Machines, len(docs))
+	docs, err := c.ListResources(ctx, Resource{ID: place})
+	machines := make(attached.InterfaceMap, len(docs))
 	for _, item := range docs {
 		i, err := codec.DecodeInterface(place, item)
 		if err != nil {
-			return nil, notThat(target{id: place})
+			return nil, unexpectedResponse(target{id: place})
 		}
 		one := attached.Interface{Machine: i.Machine, Addresses: map[string]netip.Addr{}}
 		for _, ip := range i.IPConfigurations {
@@ -38,7 +38,7 @@ func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup s
 		}
 		machines[strings.ToLower(i.ID.Name)] = one
 	}
-	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
 		return machines, nil
 	}
 	return machines, err

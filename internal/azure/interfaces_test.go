@@ -41,18 +41,18 @@ func withInterfaces(t *testing.T, emu *armemu.Emulator, pool lb.PoolID) {
 
 // One list resolves the machines of a pool, and a write changes only admin states.
 func TestAdminStatesOfInterfaces(t *testing.T) {
-	emu, client, id := emulated(t, armemu.Options{})
+	emu, client, id := newEmulator(t, armemu.Options{})
 	withInterfaces(t, emu, id)
-	read, err := client.Get(t.Context(), id)
+	read, err := client.GetPool(t.Context(), id)
 	if err != nil || !read.NIC || len(read.Addresses) != 4 {
 		t.Fatalf("%+v, %v", read, err)
 	}
 	before := len(emu.Calls())
-	pool, err := client.Machines(t.Context(), read)
+	pool, err := client.ResolveMachines(t.Context(), read)
 	if err != nil || len(emu.Calls()) != before+1 {
 		t.Fatalf("%d calls, %v", len(emu.Calls())-before, err)
 	}
-	if again, err := client.Machines(t.Context(), read); err != nil || len(emu.Calls()) != before+1 || again.Addresses[1].Machine != pool.Addresses[1].Machine {
+	if again, err := client.ResolveMachines(t.Context(), read); err != nil || len(emu.Calls()) != before+1 || again.Addresses[1].Machine != pool.Addresses[1].Machine {
 		t.Errorf("a pool that is read again costs %d more lists, %v", len(emu.Calls())-before-1, err)
 	}
 	machines := map[string]int{}
@@ -66,7 +66,7 @@ func TestAdminStatesOfInterfaces(t *testing.T) {
 	}
 	at := machines[lb.MachineKey(rgCompute+"virtualMachines/n2")]
 	pool.Addresses[at].AdminState, pool.Addresses[at].IP = lb.Down, netip.MustParseAddr("10.0.0.9") // ignored by the write
-	shown, err := client.Put(t.Context(), pool)
+	shown, err := client.PutPool(t.Context(), pool)
 	if err != nil || len(shown.Addresses) != 4 {
 		t.Fatalf("%+v, %v", shown, err)
 	}
@@ -79,9 +79,9 @@ func TestAdminStatesOfInterfaces(t *testing.T) {
 
 // A pool write that changes the interfaces is rejected before it is sent.
 func TestInterfacesAreNotMembersToWrite(t *testing.T) {
-	emu, client, id := emulated(t, armemu.Options{})
+	emu, client, id := newEmulator(t, armemu.Options{})
 	withInterfaces(t, emu, id)
-	read, err := client.Get(t.Context(), id)
+	read, err := client.GetPool(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 	} {
 		pool := read
 		pool.Addresses = addresses
-		if _, err := client.Put(t.Context(), pool); fault.From(err) == nil || fault.From(err).Class != fault.Terminal {
+		if _, err := client.PutPool(t.Context(), pool); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Terminal {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -106,9 +106,9 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 // A missing resource group has no interfaces; other errors are returned.
 func TestMachinesThatCannotBeRead(t *testing.T) {
 	for status, told := range map[int]bool{http.StatusNotFound: false, http.StatusForbidden: true} {
-		emu, client, id := emulated(t, armemu.Options{})
+		emu, client, id := newEmulator(t, armemu.Options{})
 		withInterfaces(t, emu, id)
-		read, err := client.Get(t.Context(), id)
+		read, err := client.GetPool(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestMachinesThatCannotBeRead(t *testing.T) {
 		if err := emu.SetFaults(script); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.Machines(t.Context(), read); (err != nil) != told {
+		if _, err := client.ResolveMachines(t.Context(), read); (err != nil) != told {
 			t.Errorf("%d: %v", status, err)
 		}
 	}

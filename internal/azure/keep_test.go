@@ -23,10 +23,10 @@ import (
 	"weir.dev/weir/lab/armemu/schema"
 )
 
-// store is a fake Azure with one resource. It shows the properties of the request's api-version,
+// fakeStore is a fake Azure with one resource. It shows the properties of the request's api-version,
 // rejects writes with an older api-version than a property requires, and replaces the resource
 // otherwise.
-type store struct {
+type fakeStore struct {
 	kind, id string
 	body     map[string]any
 	broken   []string // violations of the schema
@@ -35,10 +35,10 @@ type store struct {
 // unknown is a property that neither schema nor SDK has; all writable objects have it.
 const unknown = "propertyOfTheFuture"
 
-func (s *store) Do(req *http.Request) (*http.Response, error) {
+func (s *fakeStore) Do(req *http.Request) (*http.Response, error) {
 	version := req.URL.Query().Get("api-version")
 	if req.Method == http.MethodGet {
-		return s.answer(req, http.StatusOK, s.shown(version))
+		return s.handleRequest(req, http.StatusOK, s.visibleResource(version))
 	}
 	text, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -55,23 +55,23 @@ func (s *store) Do(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if newest := newestOf(s.kind, version, s.body); newest != "" {
-		return s.answer(req, http.StatusBadRequest, map[string]any{"error": map[string]any{
+		return s.handleRequest(req, http.StatusBadRequest, map[string]any{"error": map[string]any{
 			"code":    "UpdateOnResourceNotAllowedWithApiVersion",
 			"message": fmt.Sprintf("Resource %s cannot be updated using API version %s since it uses the property p which has been set using a higher API version %s.", s.id, version, newest),
 		}})
 	}
 	if isPatch || s.kind == "Microsoft.Compute/virtualMachineScaleSets" {
-		body = merged(s.body, body)
+		body = mergePatch(s.body, body)
 	}
 	s.body = body
-	return s.answer(req, http.StatusOK, s.shown(version))
+	return s.handleRequest(req, http.StatusOK, s.visibleResource(version))
 }
 
 // newestOf returns the newest api-version that a property of body requires, if newer than version.
 func newestOf(kind, version string, body map[string]any) string {
 	newest := ""
 	for {
-		v, found := schema.NewerThan(kind, max(version, newest), body)
+		v, found := schema.FindNewer(kind, max(version, newest), body)
 		if !found {
 			return newest
 		}
@@ -79,23 +79,23 @@ func newestOf(kind, version string, body map[string]any) string {
 	}
 }
 
-// merged applies a PATCH, or a PUT of a scale set: lists are replaced, absent properties retained.
-func merged(was, patch map[string]any) map[string]any {
+// mergePatch applies a PATCH, or a PUT of a scale set: lists are replaced, absent properties retained.
+func mergePatch(was, patch map[string]any) map[string]any {
 	next := maps.Clone(was)
 	for key, value := range patch {
 		inner, isObject := value.(map[string]any)
 		old, wasObject := next[key].(map[string]any)
 		if isObject && wasObject {
-			value = merged(old, inner)
+			value = mergePatch(old, inner)
 		}
 		next[key] = value
 	}
 	return next
 }
 
-// shown is the written resource with read-only properties.
-func (s *store) shown(version string) map[string]any {
-	visible, _ := schema.WithoutNewer(s.kind, version, withReadOnly(s.body, schema.Shown(s.kind, exampleOf))).(map[string]any)
+// visibleResource is the written resource with read-only properties.
+func (s *fakeStore) visibleResource(version string) map[string]any {
+	visible, _ := schema.RemoveNewer(s.kind, version, withReadOnly(s.body, schema.ExampleResponse(s.kind, exampleOf))).(map[string]any)
 	next := maps.Clone(visible)
 	next["id"], next["name"], next["etag"] = s.id, s.id[strings.LastIndexByte(s.id, '/')+1:], `W/"1"`
 	properties, _ := next["properties"].(map[string]any)
@@ -130,7 +130,7 @@ func withReadOnly(body, shown any) any {
 	return body
 }
 
-func (s *store) answer(req *http.Request, status int, body any) (*http.Response, error) {
+func (s *fakeStore) handleRequest(req *http.Request, status int, body any) (*http.Response, error) {
 	text, err := json.MarshalIndent(body, "", "\t")
 	return &http.Response{
 		StatusCode: status, Status: fmt.Sprint(status), Request: req, Header: http.Header{"Content-Type": {"application/json"}},
@@ -150,8 +150,8 @@ func copyOf(v map[string]any) map[string]any {
 	return next
 }
 
-// everything is a resource with all writable properties and one unknown property per object.
-func everything(kind string) map[string]any {
+// fullResource is a resource with all writable properties and one unknown property per object.
+func fullResource(kind string) map[string]any {
 	body := copyOf(schema.Example(kind, exampleOf))
 	var add func(v any)
 	add = func(v any) {
@@ -236,12 +236,12 @@ func TestAWriteKeepsWhatOthersHaveSet(t *testing.T) {
 			return err
 		}, []string{"properties.loadBalancingRules[0].properties.idleTimeoutInMinutes"}},
 		{"Microsoft.Network/loadBalancers/backendAddressPools", network + "loadBalancers/kubernetes/backendAddressPools/p", func(ctx context.Context, c *azure.Client) error {
-			p, err := c.Get(ctx, pool)
+			p, err := c.GetPool(ctx, pool)
 			if err != nil {
 				return err
 			}
 			p.Addresses[0].AdminState = lb.Down
-			_, err = c.Put(ctx, p)
+			_, err = c.PutPool(ctx, p)
 			return err
 		}, []string{"properties.loadBalancerBackendAddresses[0].properties.adminState"}},
 		{"Microsoft.Network/publicIPAddresses", network + "publicIPAddresses/ip", func(ctx context.Context, c *azure.Client) error {
@@ -308,12 +308,12 @@ func TestAWriteKeepsWhatOthersHaveSet(t *testing.T) {
 		}, []string{"properties.networkProfileConfiguration.networkInterfaceConfigurations[0].properties.ipConfigurations[0].properties.loadBalancerBackendAddressPools"}},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {
-			holds := &store{kind: tt.kind, id: tt.id, body: everything(tt.kind)}
-			before := leaves(holds.body)
+			holds := &fakeStore{kind: tt.kind, id: tt.id, body: fullResource(tt.kind)}
+			before := flattenBody(holds.body)
 			if err := tt.change(t.Context(), clientOf(t, holds)); err != nil {
 				t.Fatal(err)
 			}
-			after := leaves(holds.body)
+			after := flattenBody(holds.body)
 			for _, path := range tt.changed {
 				if before[path] == after[path] {
 					t.Errorf("%s is not changed", path)
@@ -337,7 +337,7 @@ func TestAWriteKeepsWhatOthersHaveSet(t *testing.T) {
 
 func clientOf(t *testing.T, transport azure.Transport) *azure.Client {
 	t.Helper()
-	endpoint, credential, err := azure.Emulator("http://127.0.0.1:8080")
+	endpoint, credential, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,8 +348,8 @@ func clientOf(t *testing.T, transport azure.Transport) *azure.Client {
 	return client
 }
 
-// leaves flattens a body into paths and values; a list without objects is one value.
-func leaves(body map[string]any) map[string]string {
+// flattenBody flattens a body into paths and values; a list without objects is one value.
+func flattenBody(body map[string]any) map[string]string {
 	all := map[string]string{}
 	var walk func(path string, v any)
 	walk = func(path string, v any) {

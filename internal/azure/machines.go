@@ -19,9 +19,9 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 		err = errors.New("providerID " + providerID + ": a member of scale set " + scaleSet + " is in no availability set")
 	}
 	if err != nil {
-		return "", refusal(codeInvalidID, err)
+		return "", rejectRequest(codeInvalidID, err)
 	}
-	doc, err := c.Read(ctx, Resource{ID: id})
+	doc, err := c.ReadResource(ctx, Resource{ID: id})
 	if err != nil {
 		return "", err
 	}
@@ -33,7 +33,7 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 		} `json:"properties"`
 	}
 	if err := json.Unmarshal(doc.Text, &vm); err != nil {
-		return "", notThat(target{id: id})
+		return "", unexpectedResponse(target{id: id})
 	}
 	set := vm.Properties.AvailabilitySet.ID
 	return set[strings.LastIndexByte(set, '/')+1:], nil

@@ -31,9 +31,9 @@ type armError struct {
 // most 98 characters.
 var codeRule = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,128}$`)
 
-// errorsOf returns the error of a response and its details, outermost first; nil if not in ARM's
+// parseErrors returns the error of a response and its details, outermost first; nil if not in ARM's
 // format.
-func errorsOf(resp *http.Response) []armError {
+func parseErrors(resp *http.Response) []armError {
 	if resp == nil {
 		return nil
 	}
@@ -51,10 +51,10 @@ func errorsOf(resp *http.Response) []armError {
 	case json.Unmarshal(body, &outer) != nil:
 		return nil
 	}
-	return flatten(nil, outer, 4)
+	return appendErrors(nil, outer, 4)
 }
 
-func flatten(list []armError, e armError, depth int) []armError {
+func appendErrors(list []armError, e armError, depth int) []armError {
 	const most = 16
 	if len(list) == most {
 		return list
@@ -68,15 +68,15 @@ func flatten(list []armError, e armError, depth int) []armError {
 	}
 	if depth > 0 {
 		for _, detail := range e.Details {
-			list = flatten(list, detail, depth-1)
+			list = appendErrors(list, detail, depth-1)
 		}
 	}
 	return list
 }
 
-func codesOf(resp *http.Response) []string {
+func parseCodes(resp *http.Response) []string {
 	var codes []string
-	for _, e := range errorsOf(resp) {
+	for _, e := range parseErrors(resp) {
 		if e.Code != "" {
 			codes = append(codes, e.Code)
 		}
@@ -98,30 +98,30 @@ func (e *callError) Unwrap() error { return e.err }
 
 var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opPatch: "write", opPost: "upgrade instances of", opDelete: "delete"}
 
-func explain(c *call, a fault.Answer, err error) string {
-	verb, taken := verbs[cmp.Or(c.began, c.op)], "write"
-	if c.began == opDelete {
+func formatError(c *call, a fault.Failure, err error) string {
+	verb, taken := verbs[cmp.Or(c.startedAs, c.op)], "write"
+	if c.startedAs == opDelete {
 		taken = "deletion"
 	}
 	text := verb + " " + c.String() + ": "
 	switch {
-	case a.OperationEnded:
+	case a.OperationFailed:
 		text += "Azure accepted the " + taken + " and then ended it as "
-	case a.OutcomeUnknown && c.followsUp():
+	case a.ResultUnknown && c.isPoll():
 		text += "outcome unknown, could not follow the accepted " + taken + ": "
-	case a.OutcomeUnknown:
+	case a.ResultUnknown:
 		text += "outcome unknown: "
 	}
-	return fault.AddRemedy(redact.Line(c.without(text+reason(a, err))), a.Codes)
+	return fault.AppendResolution(redact.Line(c.redactToken(text+formatReason(a, err))), a.Codes)
 }
 
-func reason(a fault.Answer, err error) string {
+func formatReason(a fault.Failure, err error) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
 		return err.Error()
 	}
 	text := fmt.Sprint(answer.StatusCode)
-	if a.OperationEnded {
+	if a.OperationFailed {
 		text = ""
 	}
 	if len(a.Codes) == 0 {
@@ -132,25 +132,25 @@ func reason(a fault.Answer, err error) string {
 			text += " (" + last + ")"
 		}
 	}
-	list := errorsOf(answer.RawResponse)
+	list := parseErrors(answer.RawResponse)
 	// The innermost message is the specific one; the outer ones are generic.
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return text + ": " + whose(list[i].Code) + lacks(list[i].Message)
+			return text + ": " + describeCode(list[i].Code) + trimPermissions(list[i].Message)
 		}
 	}
 	return text
 }
 
-func whose(code string) string {
-	if code == fault.CodeOlderVersion {
+func describeCode(code string) string {
+	if code == fault.CodeOldAPIVersion {
 		return "another tool has set a property with an api-version that Weir cannot use: "
 	}
 	return ""
 }
 
-// lacks drops the granted permissions, which a LinkedAuthorizationFailed lists first and at length.
-func lacks(message string) string {
+// trimPermissions drops the granted permissions, which a LinkedAuthorizationFailed lists first and at length.
+func trimPermissions(message string) string {
 	const but = "however, it does not have permission"
 	if at := strings.Index(message, but); at >= 0 {
 		return "the caller" + message[at+len("however, it"):]

@@ -33,7 +33,7 @@ type Transport interface {
 // Options configure a Client. Endpoint and Credential are required.
 type Options struct {
 	Endpoint cloud.Endpoint
-	// Credential authorizes requests; see [Credentials] and [Emulator].
+	// Credential authorizes requests; see [Credentials] and [LocalEndpoint].
 	Credential azcore.TokenCredential
 	// Transport sends the requests; the default is an HTTP client that does not follow redirects.
 	Transport Transport
@@ -48,10 +48,10 @@ type Options struct {
 	// VirtualNetworkID is the ARM ID of the virtual network for IP-based pools that name none; may
 	// be empty.
 	VirtualNetworkID string
-	// Observe is called for every request on the wire, concurrently; may be nil.
-	Observe func(calls.Call)
-	// Closed is called concurrently when a 429 closes a gate or extends it; may be nil.
-	Closed func(why string, until time.Time)
+	// OnRequest is called for every request on the wire, concurrently; may be nil.
+	OnRequest func(calls.Call)
+	// OnGateClosed is called concurrently when a 429 closes a gate or extends it; may be nil.
+	OnGateClosed func(why string, until time.Time)
 	// Writes records every write and the remaining quota; may be nil.
 	Writes *pace.Budgets
 	// Fence is checked before each try of a write, and by the default transport before each byte;
@@ -66,20 +66,20 @@ type Options struct {
 type Retry struct {
 	// MaxRetries is the number of tries after the first; negative means none.
 	MaxRetries int32
-	// Pause is the fixed backoff, without jitter, and the longest Retry-After that is retried.
-	Pause time.Duration
+	// Delay is the fixed backoff, without jitter, and the longest Retry-After that is retried.
+	Delay time.Duration
 }
 
 // Client reads and writes Azure resources of any subscription. Errors carry a *fault.Fault: stale
 // for a missing resource or group; with the code OutcomeUnknown, a write may have succeeded.
 type Client struct {
-	documents
-	opts     Options
-	arm      *arm.ClientOptions
-	gates    *gates
-	rests    *rests
-	attached attached.Interfaces
-	slow     look.Slow
+	documentClient
+	opts          Options
+	clientOptions *arm.ClientOptions
+	gates         *gates
+	retryAfters   *retryAfterPolicy
+	attached      attached.Cache
+	slowWrites    look.SlowWrites
 }
 
 // New returns a Client. It sends no request.
@@ -95,36 +95,36 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("azure: virtual network id %q: want /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/virtualNetworks/…", opts.VirtualNetworkID)
 		}
 	}
-	c := &Client{documents: documents{withoutIfMatch: opts.WithoutIfMatch}, opts: opts, gates: newGates(), rests: newRests()}
-	c.gates.tell = opts.Closed
-	c.arm = &arm.ClientOptions{
+	c := &Client{documentClient: documentClient{withoutIfMatch: opts.WithoutIfMatch}, opts: opts, gates: newGates(), retryAfters: newRetryAfterPolicy()}
+	c.gates.onClose = opts.OnGateClosed
+	c.clientOptions = &arm.ClientOptions{
 		DisableRPRegistration: true, // Weir needs no registration
 		ClientOptions: policy.ClientOptions{
-			Cloud:                           opts.Endpoint.Configuration(),
-			InsecureAllowCredentialWithHTTP: opts.Endpoint.Cleartext(),
+			Cloud:                           opts.Endpoint.ToConfiguration(),
+			InsecureAllowCredentialWithHTTP: opts.Endpoint.IsPlainHTTP(),
 			Retry:                           retryOptions(opts.Retry),
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
-			TracingProvider:                 spans.Provider(opts.TracerProvider, targetAttributes),
-			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
-			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, fenced{opts.Fence}, wire{observe: opts.Observe, writes: opts.Writes}, bounds{}},
+			TracingProvider:                 spans.NewProvider(opts.TracerProvider, targetAttributes),
+			PerCallPolicies:                 []policy.Policy{endpointPolicy{opts.Endpoint}, c.gates},
+			PerRetryPolicies:                []policy.Policy{retryGates{c.gates}, c.retryAfters, leaderPolicy{opts.Fence}, observePolicy{onRequest: opts.OnRequest, writes: opts.Writes}, responseLimitPolicy{}},
 		},
 	}
-	c.arm.Transport = sparing{direct(opts.Transport, opts.Fence)}
+	c.clientOptions.Transport = limitedTransport{defaultTransport(opts.Transport, opts.Fence)}
 	var err error
-	if c.plain, err = arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", opts.Credential, c.arm); err != nil {
+	if c.armClient, err = arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", opts.Credential, c.clientOptions); err != nil {
 		return nil, fmt.Errorf("azure: %w", err)
 	}
 	return c, nil
 }
 
-// direct returns a default transport that follows no redirect, which would carry the token, even
+// defaultTransport returns a default transport that follows no redirect, which would carry the token, even
 // over plain HTTP.
-func direct(transport Transport, leads *lead.Fence) Transport {
+func defaultTransport(transport Transport, leads *lead.Fence) Transport {
 	if transport != nil {
 		return transport
 	}
 	return &http.Client{
-		Transport:     fence.Transport(leads),
+		Transport:     fence.NewTransport(leads),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -32,8 +32,8 @@ func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pool, wire := read(t), &fakeARM{answer: in(tt.answers...)}
-				_, err := newClient(t, wire).Put(t.Context(), pool)
+				pool, wire := readPool(t), &fakeARM{answer: replySequence(tt.answers...)}
+				_, err := newClient(t, wire).PutPool(t.Context(), pool)
 				for _, call := range wire.calls {
 					if !strings.HasSuffix(call.host, "management.azure.com") {
 						t.Errorf("%s %s got the token", call.method, call.host)
@@ -79,12 +79,12 @@ func TestFollowingALocation(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for i := range tt.answers { // the operation URL shows the pool
-					tt.answers[i].body = strings.ReplaceAll(tt.answers[i].body, asked, webPool.String())
+					tt.answers[i].body = strings.ReplaceAll(tt.answers[i].body, pathPlaceholder, webPool.String())
 				}
-				pool, wire, start := read(t), &fakeARM{answer: in(tt.answers...)}, epoch
+				pool, wire, start := readPool(t), &fakeARM{answer: replySequence(tt.answers...)}, epoch
 				ctx, cancel := context.WithTimeout(t.Context(), deadline)
 				defer cancel()
-				_, err := newClient(t, wire).Put(ctx, pool)
+				_, err := newClient(t, wire).PutPool(ctx, pool)
 				if got := wire.timeline(start); got != tt.timeline {
 					t.Errorf("on the wire:\n got %s\nwant %s", got, tt.timeline)
 				}

@@ -21,30 +21,30 @@ import (
 
 var (
 	nicOfN1  = Resource{ID: plainID(lb.TypeNetworkInterface, "n1")}
-	plainGot = reply{status: 200, body: `{"id":"` + asked + `","properties":{"provisioningState":"Succeeded"}}`}
+	plainGot = reply{status: 200, body: `{"id":"` + pathPlaceholder + `","properties":{"provisioningState":"Succeeded"}}`}
 	// throttledByCompute is the compute provider's 429 as publicly reported.
 	throttledByCompute = reply{status: 429, header: map[string]string{"Retry-After": "600"}, body: errorBody("OperationNotAllowed",
 		"The server rejected the request because too many requests have been received for this subscription.", "TooManyRequests", `{"operationGroup":"HighCostGetVMScaleSet30Min"}`)}
 )
 
-// asking records the queries of requests.
-type asking struct {
+// queryRecorder records the queries of requests.
+type queryRecorder struct {
 	*fakeARM
 	queries []string
 }
 
-func (a *asking) Do(req *http.Request) (*http.Response, error) {
+func (a *queryRecorder) Do(req *http.Request) (*http.Response, error) {
 	a.queries = append(a.queries, req.URL.Query().Get("api-version"))
 	return a.fakeARM.Do(req)
 }
 
 // asRead returns the origin of a resource that was read.
 func asRead(r Resource) *any {
-	return new(any(codec.Document{Version: (&Client{}).version(r.target()), Text: json.RawMessage(`{}`)}))
+	return new(any(codec.Document{Version: (&Client{}).resourceVersion(r.asTarget()), Text: json.RawMessage(`{}`)}))
 }
 
-// sending returns a fixed body.
-func sending(body any) func() (any, error) {
+// bodyOf returns a fixed body.
+func bodyOf(body any) func() (any, error) {
 	return func() (any, error) { return body, nil }
 }
 
@@ -56,19 +56,19 @@ func TestPlainWrites(t *testing.T) {
 		call                        func(context.Context, *Client) error
 	}{
 		{"an interface", "PUT", apiversion.Network, `{"a":1}`, func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, nicOfN1, http.MethodPut, asRead(nicOfN1), `W/"e"`, sending(map[string]int{"a": 1}))
+			_, err := c.WriteResource(ctx, nicOfN1, http.MethodPut, asRead(nicOfN1), `W/"e"`, bodyOf(map[string]int{"a": 1}))
 			return err
 		}},
 		{"a model", "PATCH", apiversion.Compute, `{"a":1}`, func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, blueSet, http.MethodPatch, asRead(blueSet), `"1"`, sending(map[string]int{"a": 1}))
+			_, err := c.WriteResource(ctx, blueSet, http.MethodPatch, asRead(blueSet), `"1"`, bodyOf(map[string]int{"a": 1}))
 			return err
 		}},
 		{"an instance", "PUT", apiversion.Compute, `{"a":1}`, func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, blueInstance, http.MethodPut, asRead(blueInstance), `"1"`, sending(map[string]int{"a": 1}))
+			_, err := c.WriteResource(ctx, blueInstance, http.MethodPut, asRead(blueInstance), `"1"`, bodyOf(map[string]int{"a": 1}))
 			return err
 		}},
 		{"an upgrade", "POST", apiversion.Compute, `{"instanceIds":["0","12"]}`, func(ctx context.Context, c *Client) error {
-			return c.Upgrade(ctx, blueSet.ID, []string{"0", "12"})
+			return c.UpgradeInstances(ctx, blueSet.ID, []string{"0", "12"})
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestPlainWrites(t *testing.T) {
 				if tt.method == http.MethodPost {
 					taken = reply{status: 202, header: map[string]string{"Azure-AsyncOperation": operation, "Location": operation + "&l=1"}}
 				}
-				wire := &asking{fakeARM: &fakeARM{answer: in(taken, working, done, plainGot)}}
+				wire := &queryRecorder{fakeARM: &fakeARM{answer: replySequence(taken, working, done, plainGot)}}
 				client := newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire })
 				if err := tt.call(t.Context(), client); err != nil {
 					t.Fatal(err)
@@ -112,8 +112,8 @@ func TestPlainWrites(t *testing.T) {
 
 // Plain requests use the SDK's api-version.
 func TestPlainVersionIsTheSDKs(t *testing.T) {
-	wire := &asking{fakeARM: &fakeARM{answer: in(shown)}}
-	_, _ = newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire }).Get(t.Context(), webPool)
+	wire := &queryRecorder{fakeARM: &fakeARM{answer: replySequence(shown)}}
+	_, _ = newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire }).GetPool(t.Context(), webPool)
 	if len(wire.queries) != 1 || wire.queries[0] != apiversion.Network {
 		t.Errorf("the SDK asks at %v", wire.queries)
 	}
@@ -121,10 +121,10 @@ func TestPlainVersionIsTheSDKs(t *testing.T) {
 
 // Requests that are rejected before they are sent.
 func TestPlainRefusals(t *testing.T) {
-	wire := &fakeARM{answer: in(plainGot)}
+	wire := &fakeARM{answer: replySequence(plainGot)}
 	client, ctx := newClient(t, wire), t.Context()
 	write := func(r Resource, method, etag string) error {
-		_, err := client.Write(ctx, r, method, asRead(r), etag, sending(struct{}{}))
+		_, err := client.WriteResource(ctx, r, method, asRead(r), etag, bodyOf(struct{}{}))
 		return err
 	}
 	wantFault(t, write(nicOfN1, http.MethodPut, ""), fault.Terminal, codeNoEtag)
@@ -134,10 +134,10 @@ func TestPlainRefusals(t *testing.T) {
 		wantFault(t, write(Resource{ID: blueSet.ID, Child: child}, http.MethodPut, "e"), fault.Terminal, codeInvalidID)
 	}
 	for _, id := range []string{"*", "", "1a"} {
-		wantFault(t, client.Upgrade(ctx, blueSet.ID, []string{"1", id}), fault.Terminal, codeInvalidID)
+		wantFault(t, client.UpgradeInstances(ctx, blueSet.ID, []string{"1", id}), fault.Terminal, codeInvalidID)
 	}
-	wantFault(t, client.Upgrade(ctx, nicOfN1.ID, []string{"1"}), fault.Terminal, codeInvalidID)
-	_, err := client.List(ctx, Resource{ID: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "a/b", Type: lb.TypeScaleSet}})
+	wantFault(t, client.UpgradeInstances(ctx, nicOfN1.ID, []string{"1"}), fault.Terminal, codeInvalidID)
+	_, err := client.ListResources(ctx, Resource{ID: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "a/b", Type: lb.TypeScaleSet}})
 	wantFault(t, err, fault.Terminal, codeInvalidID)
 	if n := wire.count(""); n != 0 {
 		t.Errorf("%d requests", n)
@@ -151,21 +151,21 @@ func TestPlainLists(t *testing.T) {
 	page := func(next string, items ...string) reply {
 		return reply{status: 200, body: `{"value":[` + strings.Join(items, ",") + `]` + next + `}`}
 	}
-	next := `,"nextLink":"https://management.azure.com` + all.path() + `?api-version=2024-07-01&$skiptoken=2"`
+	next := `,"nextLink":"https://management.azure.com` + all.armPath() + `?api-version=2024-07-01&$skiptoken=2"`
 	for _, tt := range []struct {
 		name    string
 		answers []reply
 		want    int // -1 for a rejection
 	}{
-		{"two pages", []reply{page(next, item(all.path()+"/0"), item(strings.ToUpper(all.path())+"/1")), page("", item(all.path()+"/2"))}, 3},
+		{"two pages", []reply{page(next, item(all.armPath()+"/0"), item(strings.ToUpper(all.armPath())+"/1")), page("", item(all.armPath()+"/2"))}, 3},
 		{"none", []reply{page("")}, 0},
-		{"another scale set's", []reply{page("", item(all.path()+"/0"), item("/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/red/virtualMachines/1"))}, -1},
+		{"another scale set's", []reply{page("", item(all.armPath()+"/0"), item("/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/red/virtualMachines/1"))}, -1},
 		{"no list", []reply{{status: 200, body: `{}`}}, -1},
 		{"null", []reply{page("", "null")}, -1},
-		{"the second page is not to be had", []reply{page(next, item(all.path()+"/0")), {status: 403}}, -1},
+		{"the second page is not to be had", []reply{page(next, item(all.armPath()+"/0")), {status: 403}}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := newClient(t, &fakeARM{answer: in(tt.answers...)}).List(t.Context(), all)
+			got, err := newClient(t, &fakeARM{answer: replySequence(tt.answers...)}).ListResources(t.Context(), all)
 			if (err != nil) != (tt.want < 0) || err == nil && len(got) != tt.want {
 				t.Errorf("%d, %v", len(got), err)
 			}
@@ -177,11 +177,11 @@ func TestPlainLists(t *testing.T) {
 // writes.
 func TestWhatComputesThrottlingCloses(t *testing.T) {
 	read := func(r Resource) func(*Client) error {
-		return func(c *Client) error { _, err := c.Read(t.Context(), r); return err }
+		return func(c *Client) error { _, err := c.ReadResource(t.Context(), r); return err }
 	}
 	write := func(r Resource) func(*Client) error {
 		return func(c *Client) error {
-			_, err := c.Write(t.Context(), r, http.MethodPut, asRead(r), "e", sending(struct{}{}))
+			_, err := c.WriteResource(t.Context(), r, http.MethodPut, asRead(r), "e", bodyOf(struct{}{}))
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				wire := &fakeARM{answer: in(throttledByCompute, plainGot)}
+				wire := &fakeARM{answer: replySequence(throttledByCompute, plainGot)}
 				client := newClient(t, wire)
 				wantFault(t, tt.first(client), fault.Retriable, "TooManyRequests")
 				err := tt.probe(client)
@@ -226,8 +226,8 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 // subscription's, each with its own turn.
 func TestEnterResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t, &fakeARM{answer: in(throttledByCompute, reply{status: 429, header: map[string]string{"Retry-After": "30"}, body: subBody})})
-		_, _ = client.Read(t.Context(), blueSet)
+		client := newClient(t, &fakeARM{answer: replySequence(throttledByCompute, reply{status: 429, header: map[string]string{"Retry-After": "30"}, body: subBody})})
+		_, _ = client.ReadResource(t.Context(), blueSet)
 		until, why := client.EnterResource(blueSet.ID)
 		if want := time.Now().Add(600 * time.Second); !until.Equal(want) || why != "the subscription's reads in Microsoft.Compute are closed until "+want.UTC().Format(time.RFC3339)+" after 429 TooManyRequests" {
 			t.Errorf("scale set until %v: %s", until, why)
@@ -238,7 +238,7 @@ func TestEnterResource(t *testing.T) {
 		if until, _ := client.Enter(kubernetes); !until.IsZero() {
 			t.Errorf("load balancer until %v", until)
 		}
-		_, _ = client.Write(t.Context(), nicOfN1, http.MethodPut, asRead(nicOfN1), "e", sending(struct{}{}))
+		_, _ = client.WriteResource(t.Context(), nicOfN1, http.MethodPut, asRead(nicOfN1), "e", bodyOf(struct{}{}))
 		closed := time.Now().Add(30 * time.Second)
 		if until, why := client.EnterResource(nicOfN1.ID); !until.Equal(closed) || why == "" {
 			t.Errorf("interface until %v: %s", until, why)
@@ -258,25 +258,25 @@ func TestEnterResource(t *testing.T) {
 // Microsoft.Compute writes do not count toward Microsoft.Network's window.
 func TestWritesInComputeAreNotCounted(t *testing.T) {
 	writes := pace.New(0.5, 30*time.Second)
-	client := newClient(t, &fakeARM{answer: in(plainGot)}, func(o *Options) { o.Writes = writes })
+	client := newClient(t, &fakeARM{answer: replySequence(plainGot)}, func(o *Options) { o.Writes = writes })
 	for _, r := range []Resource{nicOfN1, blueSet, blueInstance} {
-		_, _ = client.Write(t.Context(), r, http.MethodPut, asRead(r), "e", sending(struct{}{}))
+		_, _ = client.WriteResource(t.Context(), r, http.MethodPut, asRead(r), "e", bodyOf(struct{}{}))
 	}
-	_ = client.Upgrade(t.Context(), blueSet.ID, []string{"1"})
-	if figures := writes.Figures(time.Now()); len(figures) != 1 || figures[0].Spent != 1 {
+	_ = client.UpgradeInstances(t.Context(), blueSet.ID, []string{"1"})
+	if figures := writes.ListUsage(time.Now()); len(figures) != 1 || figures[0].Used != 1 {
 		t.Errorf("got %+v", figures)
 	}
 }
 
 // Without leadership, neither writes nor actions are sent.
 func TestPlainWritesAreFenced(t *testing.T) {
-	wire := &fakeARM{answer: in(plainGot)}
-	fence, now := leader()
+	wire := &fakeARM{answer: replySequence(plainGot)}
+	fence, now := newLeader()
 	client := newClient(t, wire, fencedBy(fence))
 	*now = time.Minute
-	_, err := client.Write(t.Context(), blueSet, http.MethodPatch, asRead(blueSet), "e", sending(struct{}{}))
+	_, err := client.WriteResource(t.Context(), blueSet, http.MethodPatch, asRead(blueSet), "e", bodyOf(struct{}{}))
 	wantFault(t, err, fault.Shutdown, fault.CodeShutdown)
-	wantFault(t, client.Upgrade(t.Context(), blueSet.ID, []string{"1"}), fault.Shutdown, fault.CodeShutdown)
+	wantFault(t, client.UpgradeInstances(t.Context(), blueSet.ID, []string{"1"}), fault.Shutdown, fault.CodeShutdown)
 	if n := wire.count(""); n != 0 {
 		t.Errorf("%d requests", n)
 	}
@@ -284,16 +284,16 @@ func TestPlainWritesAreFenced(t *testing.T) {
 
 // Messages and stale faults.
 func TestPlainMessages(t *testing.T) {
-	conflict := bare(409, errorBody("Conflict", "The request failed due to conflict with a concurrent request."))
-	missing := bare(404, errorBody("NotFound", "The entity was not found in this Azure location."))
-	noSet := bare(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."))
+	conflict := newReply(409, errorBody("Conflict", "The request failed due to conflict with a concurrent request."))
+	missing := newReply(404, errorBody("NotFound", "The entity was not found in this Azure location."))
+	noSet := newReply(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."))
 	get := func(r Resource) func(*Client) error {
-		return func(c *Client) error { _, err := c.Read(t.Context(), r); return err }
+		return func(c *Client) error { _, err := c.ReadResource(t.Context(), r); return err }
 	}
 	list := func(r Resource) func(*Client) error {
-		return func(c *Client) error { _, err := c.List(t.Context(), r); return err }
+		return func(c *Client) error { _, err := c.ListResources(t.Context(), r); return err }
 	}
-	upgrade := func(c *Client) error { return c.Upgrade(t.Context(), blueSet.ID, []string{"1"}) }
+	upgrade := func(c *Client) error { return c.UpgradeInstances(t.Context(), blueSet.ID, []string{"1"}) }
 	const text = ": 409 Conflict: The request failed due to conflict with a concurrent request."
 	for _, tt := range []struct {
 		call   func(*Client) error
@@ -312,7 +312,7 @@ func TestPlainMessages(t *testing.T) {
 		{upgrade, missing, fault.Terminal, "upgrade instances of scale set blue: 404 NotFound: The entity was not found in this Azure location."},
 		{upgrade, noSet, fault.Stale, "upgrade instances of scale set blue: 404 ResourceNotFound: The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."},
 	} {
-		f := fault.From(tt.call(newClient(t, &fakeARM{answer: in(tt.answer)})))
+		f := fault.FromError(tt.call(newClient(t, &fakeARM{answer: replySequence(tt.answer)})))
 		if f == nil || f.Class != tt.class || f.Error() != tt.want {
 			t.Errorf("got  %v\nwant %s %s", f, tt.class, tt.want)
 		}

@@ -14,16 +14,16 @@ func (c *Client) GetPublicIP(ctx context.Context, id lb.ResourceID) (lb.PublicIP
 	if err := checkType(lb.TypePublicIP, id); err != nil {
 		return lb.PublicIP{}, err
 	}
-	doc, err := c.get(ctx, target{id: id})
+	doc, err := c.getDocument(ctx, target{id: id})
 	if err != nil {
 		return lb.PublicIP{}, err
 	}
-	return decode(target{id: id}, id, doc, codec.DecodePublicIP)
+	return decodeDocument(target{id: id}, id, doc, codec.DecodePublicIP)
 }
 
 // ListPublicIPs reads the public IPs of a resource group, except those of scale set instances.
 func (c *Client) ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error) {
-	return listed(ctx, c, lb.TypePublicIP, subscription, resourceGroup, codec.DecodePublicIP)
+	return listDecoded(ctx, c, lb.TypePublicIP, subscription, resourceGroup, codec.DecodePublicIP)
 }
 
 // PutPublicIP writes a public IP, like PutLoadBalancer. Address and UsedBy are read-only.
@@ -35,11 +35,11 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 	if err := c.checkRead(t, opPut, ip.Origin != nil, ip.Etag); err != nil {
 		return lb.PublicIP{}, err
 	}
-	doc, err := c.carryOut(ctx, put(t, &ip.Origin, ip.Etag, func() (any, error) { return codec.EncodePublicIP(ip) }))
+	doc, err := c.writeAndWait(ctx, newPut(t, &ip.Origin, ip.Etag, func() (any, error) { return codec.EncodePublicIP(ip) }))
 	if err != nil {
 		return lb.PublicIP{}, err
 	}
-	return decode(t, ip.ID, doc, codec.DecodePublicIP)
+	return decodeDocument(t, ip.ID, doc, codec.DecodePublicIP)
 }
 
 // DeletePublicIP is like DeleteLoadBalancer. Azure rejects the deletion of an address in use.
@@ -47,5 +47,5 @@ func (c *Client) DeletePublicIP(ctx context.Context, ip lb.PublicIP) error {
 	if err := checkType(lb.TypePublicIP, ip.ID); err != nil {
 		return err
 	}
-	return c.remove(ctx, target{id: ip.ID}, ip.Origin, ip.Etag)
+	return c.deleteResource(ctx, target{id: ip.ID}, ip.Origin, ip.Etag)
 }

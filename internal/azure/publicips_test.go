@@ -29,7 +29,7 @@ const richPublicIP = `{
 
 func readPublicIP(t *testing.T, body string) lb.PublicIP {
 	t.Helper()
-	ip, err := newClient(t, &fakeARM{answer: in(bare(200, body))}).GetPublicIP(t.Context(), webPublicIP)
+	ip, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))}).GetPublicIP(t.Context(), webPublicIP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestAPublicIPIsRead(t *testing.T) {
 
 func putPublicIP(t *testing.T, ip lb.PublicIP) sent {
 	t.Helper()
-	wire := &fakeARM{answer: in(bare(200, richPublicIP))}
+	wire := &fakeARM{answer: replySequence(newReply(200, richPublicIP))}
 	if _, err := newClient(t, wire).PutPublicIP(t.Context(), ip); err != nil {
 		t.Fatal(err)
 	}

@@ -77,9 +77,9 @@ func TestFollowingAWrite(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pool := read(t)
-				wire, start := &fakeARM{answer: in(tt.answers...)}, time.Now()
-				got, err := newClient(t, wire).Put(t.Context(), pool)
+				pool := readPool(t)
+				wire, start := &fakeARM{answer: replySequence(tt.answers...)}, time.Now()
+				got, err := newClient(t, wire).PutPool(t.Context(), pool)
 				if timeline := wire.timeline(start); timeline != tt.timeline {
 					t.Errorf("on the wire:\n got %s\nwant %s", timeline, tt.timeline)
 				}
@@ -101,10 +101,10 @@ func TestFollowingAWrite(t *testing.T) {
 func TestIfMatchTravelsWithTheWriteAlone(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			pool := read(t)
-			wire := &fakeARM{answer: in(reply{status: 503}, accepted, working, done, shown)}
+			pool := readPool(t)
+			wire := &fakeARM{answer: replySequence(reply{status: 503}, accepted, working, done, shown)}
 			client := newClient(t, wire, func(o *Options) { o.WithoutIfMatch = without })
-			if _, err := client.Put(t.Context(), pool); err != nil {
+			if _, err := client.PutPool(t.Context(), pool); err != nil {
 				t.Fatal(err)
 			}
 			for i, call := range wire.calls {
@@ -125,26 +125,26 @@ func TestIfMatchTravelsWithTheWriteAlone(t *testing.T) {
 
 func TestEveryRequestSaysWhoAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := read(t)
+		pool := readPool(t)
 		var observed []string
-		wire := &fakeARM{answer: in(accepted, reply{err: errors.New("reset")}, done, shown)}
+		wire := &fakeARM{answer: replySequence(accepted, reply{err: errors.New("reset")}, done, shown)}
 		client := newClient(t, wire, func(o *Options) {
 			o.UserAgent = "weir/1.2.3"
-			o.Observe = func(c calls.Call) {
+			o.OnRequest = func(c calls.Call) {
 				observed = append(observed, c.Op+" "+http.StatusText(c.Status))
 				if c.Resource != pool.ID.String() || c.At.IsZero() {
 					t.Errorf("it was about %s at %s", c.Resource, c.At)
 				}
 			}
 		})
-		if _, err := client.Put(t.Context(), pool); err != nil {
+		if _, err := client.PutPool(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
 		for _, call := range wire.calls {
 			if agent := call.header.Get("User-Agent"); !strings.HasPrefix(agent, "weir/1.2.3 ") {
 				t.Errorf("User-Agent %q", agent)
 			}
-			if auth := call.header.Get("Authorization"); auth != "Bearer "+canary {
+			if auth := call.header.Get("Authorization"); auth != "Bearer "+testToken {
 				t.Errorf("Authorization %q", auth)
 			}
 		}
@@ -158,10 +158,10 @@ func TestEveryRequestSaysWhoAsks(t *testing.T) {
 // Put returns what Azure shows, even after a success.
 func TestPutReturnsWhatAzureShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := read(t)
+		pool := readPool(t)
 		pool.Addresses = append(slices.Clone(pool.Addresses), address("n2", "10.0.0.5"))
-		wire := &fakeARM{answer: in(accepted, done, reply{status: 200, body: poolBody("Succeeded")})}
-		got, err := newClient(t, wire).Put(t.Context(), pool)
+		wire := &fakeARM{answer: replySequence(accepted, done, reply{status: 200, body: poolBody("Succeeded")})}
+		got, err := newClient(t, wire).PutPool(t.Context(), pool)
 		if err != nil || len(got.Addresses) != 0 {
 			t.Errorf("got %v, %v; want the empty pool that Azure shows", got.Addresses, err)
 		}
@@ -169,10 +169,10 @@ func TestPutReturnsWhatAzureShows(t *testing.T) {
 }
 
 func TestOneClientServesSeveralSubscriptions(t *testing.T) {
-	wire := &fakeARM{answer: in(shown)}
+	wire := &fakeARM{answer: replySequence(shown)}
 	client := newClient(t, wire)
 	for _, id := range []lb.PoolID{poolID("s1", "a", "p"), poolID("s2", "a", "p"), poolID("s1", "b", "p")} {
-		if _, err := client.Get(t.Context(), id); err != nil {
+		if _, err := client.GetPool(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		if got := wire.calls[len(wire.calls)-1].path; got != id.String() {
@@ -194,13 +194,13 @@ func TestAWriteThatWasTriedAgainIsUndecided(t *testing.T) {
 				if first == 0 {
 					answers = answers[1:]
 				}
-				c := newClient(t, &fakeARM{answer: in(append([]reply{shown}, answers...)...)})
-				pool, err := c.Get(t.Context(), webPool)
+				c := newClient(t, &fakeARM{answer: replySequence(append([]reply{shown}, answers...)...)})
+				pool, err := c.GetPool(t.Context(), webPool)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = c.Put(t.Context(), pool)
-				if f := fault.From(err); f == nil || f.Undecided != undecided {
+				_, err = c.PutPool(t.Context(), pool)
+				if f := fault.FromError(err); f == nil || f.MayBeApplied != undecided {
 					t.Errorf("%d, then %s: undecided is not %v: %v", first, name, undecided, err)
 				}
 			}
@@ -211,21 +211,21 @@ func TestAWriteThatWasTriedAgainIsUndecided(t *testing.T) {
 // Begin returns on acceptance with the load balancer's etag; only End polls.
 func TestAWriteIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := read(t)
-		wire, start := &fakeARM{answer: in(slower(accepted, "10"), done, shown, shown, reply{status: 412, body: errorBody("PreconditionFailed", "The etag is old.")})}, time.Now()
+		pool := readPool(t)
+		wire, start := &fakeARM{answer: replySequence(slower(accepted, "10"), done, shown, shown, reply{status: 412, body: errorBody("PreconditionFailed", "The etag is old.")})}, time.Now()
 		client := newClient(t, wire)
 		begun, err := client.Begin(t.Context(), pool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if begun.Etag != `W/"e1"` || begun.Over || wire.timeline(start) != "0s PUT" {
-			t.Errorf("it has etag %q, is over: %t, after %s", begun.Etag, begun.Over, wire.timeline(start))
+		if begun.Etag != `W/"e1"` || begun.Completed || wire.timeline(start) != "0s PUT" {
+			t.Errorf("it has etag %q, is over: %t, after %s", begun.Etag, begun.Completed, wire.timeline(start))
 		}
-		if after, err := begun.End(t.Context(), false); err != nil || len(after.Addresses) != 1 || wire.timeline(start) != "0s PUT, 10s poll, 10s GET" {
+		if after, err := begun.Wait(t.Context(), false); err != nil || len(after.Addresses) != 1 || wire.timeline(start) != "0s PUT, 10s poll, 10s GET" {
 			t.Errorf("it ends with %v, %v, after %s", after, err, wire.timeline(start))
 		}
-		if begun, err = client.Begin(t.Context(), pool); err != nil || !begun.Over {
-			t.Errorf("a write that is done at once is over: %t, %v", begun.Over, err)
+		if begun, err = client.Begin(t.Context(), pool); err != nil || !begun.Completed {
+			t.Errorf("a write that is done at once is over: %t, %v", begun.Completed, err)
 		}
 		_, err = client.Begin(t.Context(), pool)
 		wantFault(t, err, fault.Retriable, "PreconditionFailed")

@@ -24,49 +24,49 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Raw sends prebuilt requests through the Client's pipeline. It implements probe.Azure.
-type Raw struct {
+// RawClient sends prebuilt requests through the Client's pipeline. It implements probe.Azure.
+type RawClient struct {
 	Endpoint string // Resource Manager
 	pipe     runtime.Pipeline
 }
 
-// Raw returns a Raw.
-func (c *Client) Raw() (*Raw, error) {
-	return &Raw{Endpoint: c.plain.Endpoint(), pipe: c.plain.Pipeline()}, nil
+// NewRawClient returns a Raw.
+func (c *Client) NewRawClient() (*RawClient, error) {
+	return &RawClient{Endpoint: c.armClient.Endpoint(), pipe: c.armClient.Pipeline()}, nil
 }
 
-type begun struct {
-	call   *call
-	poller *runtime.Poller[json.RawMessage]
-	first  *http.Response
+type rawWrite struct {
+	call          *call
+	poller        *runtime.Poller[json.RawMessage]
+	firstResponse *http.Response
 }
 
 // Send implements probe.Azure. It waits for closed gates and for Retry-After.
-func (r *Raw) Send(ctx context.Context, q probe.Request) (probe.Answer, error) {
+func (r *RawClient) Send(ctx context.Context, q probe.Request) (probe.Response, error) {
 	for {
-		c := &call{op: opOf[q.Method], target: targetOf(q.Path)}
-		answer, err := r.once(withCall(ctx, c), c, q)
+		c := &call{op: rawOpByMethod[q.Method], target: parseTarget(q.Path)}
+		answer, err := r.sendOnce(withCall(ctx, c), c, q)
 		if err == nil {
 			return answer, nil
 		}
-		until, waits := notBefore(err)
+		until, waits := retryTime(err)
 		if !waits {
-			return probe.Answer{}, classify(ctx, c, err)
+			return probe.Response{}, newFault(ctx, c, err)
 		}
 		if err := sleep.For(ctx, time.Until(until)); err != nil {
-			return probe.Answer{}, classify(ctx, c, err)
+			return probe.Response{}, newFault(ctx, c, err)
 		}
 	}
 }
 
-var opOf = map[string]string{http.MethodGet: opGet, http.MethodPut: opPut, http.MethodDelete: opDelete}
+var rawOpByMethod = map[string]string{http.MethodGet: opGet, http.MethodPut: opPut, http.MethodDelete: opDelete}
 
-func (r *Raw) once(ctx context.Context, c *call, q probe.Request) (probe.Answer, error) {
-	var none probe.Answer
+func (r *RawClient) sendOnce(ctx context.Context, c *call, q probe.Request) (probe.Response, error) {
+	var none probe.Response
 	if c.op == "" {
-		return none, &refused{fmt.Errorf("method %q is not one that a probe sends", q.Method)}
+		return none, &nonRetriableError{fmt.Errorf("method %q is not one that a probe sends", q.Method)}
 	}
-	req, err := r.request(ctx, q)
+	req, err := r.newRequest(ctx, q)
 	if err != nil {
 		return none, err
 	}
@@ -80,26 +80,26 @@ func (r *Raw) once(ctx context.Context, c *call, q probe.Request) (probe.Answer,
 	if err != nil {
 		return none, err
 	}
-	answer := probe.Answer{Status: resp.StatusCode, Body: objectOf(body), Sent: sent, At: time.Now()}
+	answer := probe.Response{Status: resp.StatusCode, Body: decodeObject(body), Sent: sent, At: time.Now()}
 	if until, named := backoff.RetryAfter(resp.Header, answer.At); named {
 		answer.Wait = until.Sub(answer.At)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		answer.Codes, answer.Message = codesOf(resp), messageOf(c, resp)
+		answer.Codes, answer.Message = parseCodes(resp), innermostMessage(c, resp)
 		return answer, nil
 	}
-	if !c.write() {
+	if !c.isWrite() {
 		return answer, nil
 	}
 	poller, err := runtime.NewPoller[json.RawMessage](resp, r.pipe, nil)
 	if err != nil {
 		return none, err
 	}
-	answer.Begun = &begun{call: c, poller: poller, first: resp}
+	answer.Operation = &rawWrite{call: c, poller: poller, firstResponse: resp}
 	return answer, nil
 }
 
-func (r *Raw) request(ctx context.Context, q probe.Request) (*policy.Request, error) {
+func (r *RawClient) newRequest(ctx context.Context, q probe.Request) (*policy.Request, error) {
 	at := runtime.JoinPaths(r.Endpoint, q.Path)
 	if q.Link != "" {
 		at = q.Link
@@ -130,43 +130,43 @@ func (r *Raw) request(ctx context.Context, q probe.Request) (*policy.Request, er
 }
 
 // Follow implements probe.Azure.
-func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
-	b, ok := a.Begun.(*begun)
+func (r *RawClient) Follow(ctx context.Context, a probe.Response) (probe.Result, error) {
+	b, ok := a.Operation.(*rawWrite)
 	if !ok {
-		return probe.End{}, errors.New("the answer began nothing")
+		return probe.Result{}, errors.New("the answer began nothing")
 	}
-	follow := b.call.following()
-	follow.over = a.At // if the operation is already finished
-	_, err := wait(withCall(ctx, follow), follow, b.poller, b.first, nil)
-	end := probe.End{State: "Succeeded", Running: follow.running, Over: follow.over}
+	follow := b.call.newPoll()
+	follow.finishedAt = a.At // if the operation is already finished
+	_, err := waitForWrite(withCall(ctx, follow), follow, b.poller, b.firstResponse, nil)
+	end := probe.Result{State: "Succeeded", RunningAt: follow.runningAt, FinishedAt: follow.finishedAt}
 	if err == nil {
 		return end, nil
 	}
-	failure := answerOf(ctx, follow, err, time.Now())
-	if !failure.OperationEnded {
-		return probe.End{}, classify(ctx, follow, err)
+	failure := describeFailure(ctx, follow, err, time.Now())
+	if !failure.OperationFailed {
+		return probe.Result{}, newFault(ctx, follow, err)
 	}
 	end.State, end.Codes = "Failed", failure.Codes
 	if slices.Contains(failure.Codes, fault.CodeCanceled) {
 		end.State = fault.CodeCanceled
 	}
-	end.Message = explain(follow, failure, err)
+	end.Message = formatError(follow, failure, err)
 	return end, nil
 }
 
-// notBefore returns false for requests that were sent or rejected permanently.
-func notBefore(err error) (time.Time, bool) {
-	if gate, ok := errors.AsType[*gateClosed](err); ok {
+// retryTime returns false for requests that were sent or rejected permanently.
+func retryTime(err error) (time.Time, bool) {
+	if gate, ok := errors.AsType[*gateClosedError](err); ok {
 		return gate.until, true
 	}
-	if rest, ok := errors.AsType[*resting](err); ok {
+	if rest, ok := errors.AsType[*retryAfterError](err); ok {
 		return rest.until, true
 	}
 	return time.Time{}, false
 }
 
-// targetOf supports a resource group, a resource in it, and a pool.
-func targetOf(path string) target {
+// parseTarget supports a resource group, a resource in it, and a pool.
+func parseTarget(path string) target {
 	var t target
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if len(parts) > 1 {
@@ -186,8 +186,8 @@ func targetOf(path string) target {
 
 const typeResourceGroup = "Microsoft.Resources/resourceGroups"
 
-// objectOf keeps numbers as written; nil if body is not an object.
-func objectOf(body []byte) probe.Object {
+// decodeObject keeps numbers as written; nil if body is not an object.
+func decodeObject(body []byte) probe.Object {
 	var o probe.Object
 	dec := json.NewDecoder(strings.NewReader(string(body)))
 	dec.UseNumber()
@@ -197,11 +197,11 @@ func objectOf(body []byte) probe.Object {
 	return o
 }
 
-func messageOf(c *call, resp *http.Response) string {
-	list := errorsOf(resp)
+func innermostMessage(c *call, resp *http.Response) string {
+	list := parseErrors(resp)
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return redact.Line(c.without(lacks(list[i].Message)))
+			return redact.Line(c.redactToken(trimPermissions(list[i].Message)))
 		}
 	}
 	return http.StatusText(resp.StatusCode)

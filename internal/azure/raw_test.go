@@ -16,9 +16,9 @@ import (
 
 const rawPool = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/shop-web"
 
-func newRaw(t *testing.T, c *fakeARM) *Raw {
+func newRaw(t *testing.T, c *fakeARM) *RawClient {
 	t.Helper()
-	raw, err := newClient(t, c).Raw()
+	raw, err := newClient(t, c).NewRawClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +31,12 @@ func rawPut() asks.Request {
 
 // A request is sent as given and the response returned as is; an HTTP error is no error.
 func TestRawSendsWhatItIsGiven(t *testing.T) {
-	c := &fakeARM{answer: in(reply{status: 412, body: errorBody("PreconditionFailed", "Precondition failed.", "Mismatch", "Bearer "+canary+" is late.")})}
+	c := &fakeARM{answer: replySequence(reply{status: 412, body: errorBody("PreconditionFailed", "Precondition failed.", "Mismatch", "Bearer "+testToken+" is late.")})}
 	a, err := newRaw(t, c).Send(t.Context(), rawPut())
-	if err != nil || a.Status != 412 || strings.Join(a.Codes, " ") != "PreconditionFailed Mismatch" || a.Begun != nil {
+	if err != nil || a.Status != 412 || strings.Join(a.Codes, " ") != "PreconditionFailed Mismatch" || a.Operation != nil {
 		t.Errorf("got %+v, %v", a, err)
 	}
-	if strings.Contains(a.Message, canary) || !strings.Contains(a.Message, "is late.") {
+	if strings.Contains(a.Message, testToken) || !strings.Contains(a.Message, "is late.") {
 		t.Errorf("it says %q", a.Message)
 	}
 	sent := c.calls[0]
@@ -55,7 +55,7 @@ func TestRawSendsWhatItIsGiven(t *testing.T) {
 // A Retry-After delays the next request of any kind.
 func TestRawWaitsWhereItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &fakeARM{answer: in(reply{status: 429, body: lockBody, header: map[string]string{"Retry-After": "11"}}, shown)}
+		c := &fakeARM{answer: replySequence(reply{status: 429, body: lockBody, header: map[string]string{"Retry-After": "11"}}, shown)}
 		raw := newRaw(t, c)
 		began := time.Now()
 		a, err := raw.Send(t.Context(), rawPut())
@@ -88,22 +88,22 @@ func TestRawFollows(t *testing.T) {
 		{"failed", []reply{accepted, working, broken}, "Failed", "InternalServerError", pollInterval, 2 * pollInterval},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			raw := newRaw(t, &fakeARM{answer: in(tt.replies...)})
+			raw := newRaw(t, &fakeARM{answer: replySequence(tt.replies...)})
 			a, err := raw.Send(t.Context(), rawPut())
 			if err != nil {
 				t.Fatal(err)
 			}
 			end, err := raw.Follow(t.Context(), a)
-			if err != nil || end.State != tt.state || strings.Join(end.Codes, " ") != tt.codes || end.Over.Sub(a.At) != tt.over {
-				t.Errorf("%s: got %+v, %v, %s after the answer", tt.name, end, err, end.Over.Sub(a.At))
+			if err != nil || end.State != tt.state || strings.Join(end.Codes, " ") != tt.codes || end.FinishedAt.Sub(a.At) != tt.over {
+				t.Errorf("%s: got %+v, %v, %s after the answer", tt.name, end, err, end.FinishedAt.Sub(a.At))
 			}
-			if tt.running == 0 && !end.Running.IsZero() || tt.running > 0 && end.Running.Sub(a.At) != tt.running {
-				t.Errorf("%s: last seen under way %s after the answer", tt.name, end.Running.Sub(a.At))
+			if tt.running == 0 && !end.RunningAt.IsZero() || tt.running > 0 && end.RunningAt.Sub(a.At) != tt.running {
+				t.Errorf("%s: last seen under way %s after the answer", tt.name, end.RunningAt.Sub(a.At))
 			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		raw := newRaw(t, &fakeARM{answer: in(accepted, reply{err: errors.New("connection reset")})})
+		raw := newRaw(t, &fakeARM{answer: replySequence(accepted, reply{err: errors.New("connection reset")})})
 		a, err := raw.Send(t.Context(), rawPut())
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestRawFollows(t *testing.T) {
 		if end, err := raw.Follow(t.Context(), a); err == nil {
 			t.Errorf("a poll that is never answered: %+v", end)
 		}
-		if _, err := raw.Follow(t.Context(), asks.Answer{}); err == nil {
+		if _, err := raw.Follow(t.Context(), asks.Response{}); err == nil {
 			t.Error("nothing was begun, and it ended")
 		}
 	})
@@ -125,15 +125,15 @@ func TestTargetOf(t *testing.T) {
 		group + "/providers/Microsoft.Compute/virtualMachines/vm":       "virtual machine vm",
 		group + "/providers/Microsoft.Network/virtualNetworks/v":        "virtual network v",
 	} {
-		got := targetOf(path)
+		got := parseTarget(path)
 		if got.String() != want || got.id.SubscriptionID != "s1" || got.id.ResourceGroup != "rg" {
 			t.Errorf("%s: got %s, %+v", path, got, got.id)
 		}
 	}
-	if id, ok := targetOf(rawPool).loadBalancer(); !ok || id != (lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"}) {
+	if id, ok := parseTarget(rawPool).loadBalancer(); !ok || id != (lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"}) {
 		t.Errorf("its load balancer is %v", id)
 	}
-	if got := targetOf("/subscriptions/s1/resourceGroups"); got.id.SubscriptionID != "s1" {
+	if got := parseTarget("/subscriptions/s1/resourceGroups"); got.id.SubscriptionID != "s1" {
 		t.Errorf("a list: %+v", got)
 	}
 }

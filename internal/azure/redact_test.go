@@ -37,7 +37,7 @@ func TestTheTokenIsPrintedNowhere(t *testing.T) {
 
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-	careless := errors.New("cannot send Authorization: Bearer " + canary)
+	careless := errors.New("cannot send Authorization: Bearer " + testToken)
 	for i, answers := range [][]reply{
 		{accepted, working, done, shown},
 		{{status: 403, body: errorBody("AuthorizationFailed", "no")}},
@@ -51,21 +51,21 @@ func TestTheTokenIsPrintedNowhere(t *testing.T) {
 			azlog.SetListener(nil) // the SDK logs transport errors
 		}
 		synctest.Test(t, func(t *testing.T) {
-			pool := read(t)
-			client := newClient(t, &fakeARM{answer: in(answers...)}, func(o *Options) { o.TracerProvider = provider })
+			pool := readPool(t)
+			client := newClient(t, &fakeARM{answer: replySequence(answers...)}, func(o *Options) { o.TracerProvider = provider })
 			logger := slog.New(slog.NewJSONHandler(&log, nil))
 			for range 2 {
-				_, err := client.Put(t.Context(), pool)
+				_, err := client.PutPool(t.Context(), pool)
 				logger.Error("put", "error", err)
 				fmt.Fprintf(&log, "%v %+v %#v %q\n", err, err, err, err)
 				if answer, ok := errors.AsType[*azcore.ResponseError](err); ok {
 					fmt.Fprintf(&log, "%v %+v\n", answer.RawResponse.Request.Header, answer.RawResponse.Request)
 				}
-				_, err = client.Get(t.Context(), webPool)
+				_, err = client.GetPool(t.Context(), webPool)
 				logger.Error("get", "error", err)
 				_, err = client.AvailabilitySet(t.Context(), "azure://"+webMachine)
 				logger.Error("availability set", "error", err)
-				for _, w := range wholes(t) {
+				for _, w := range resourceTypes(t) {
 					logger.Error("put", "error", w.write(t.Context(), client))
 					if w.remove != nil {
 						logger.Error("delete", "error", w.remove(t.Context(), client))
@@ -78,9 +78,9 @@ func TestTheTokenIsPrintedNowhere(t *testing.T) {
 		fmt.Fprintf(&log, "%s %v %v %v\n", span.Name(), span.Attributes(), span.Status(), span.Events())
 	}
 	text := log.String()
-	if strings.Contains(text, canary) {
-		at := strings.Index(text, canary)
-		t.Errorf("the token is printed: …%s…", text[max(0, at-300):at+len(canary)])
+	if strings.Contains(text, testToken) {
+		at := strings.Index(text, testToken)
+		t.Errorf("the token is printed: …%s…", text[max(0, at-300):at+len(testToken)])
 	}
 	for _, want := range []string{"Authorization: REDACTED", "OUTGOING REQUEST", "map[Accept:[application/json] Authorization:[REDACTED]"} {
 		if !strings.Contains(text, want) {
@@ -96,11 +96,11 @@ func TestOneSpanARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-		pool := read(t)
-		wire := &fakeARM{answer: in(accepted, reply{status: 503}, done, shown)}
+		pool := readPool(t)
+		wire := &fakeARM{answer: replySequence(accepted, reply{status: 503}, done, shown)}
 		client := newClient(t, wire, func(o *Options) { o.TracerProvider = provider })
 		ctx, parent := provider.Tracer("lane").Start(t.Context(), "attempt")
-		if _, err := client.Put(ctx, pool); err != nil {
+		if _, err := client.PutPool(ctx, pool); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -131,9 +131,9 @@ func TestOneSpanARequest(t *testing.T) {
 func TestSpansOfWholeResources(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-	client := newClient(t, &fakeARM{answer: in(reply{status: 403})}, func(o *Options) { o.TracerProvider = provider })
+	client := newClient(t, &fakeARM{answer: replySequence(reply{status: 403})}, func(o *Options) { o.TracerProvider = provider })
 	_, _ = client.AvailabilitySet(t.Context(), "azure://"+webMachine)
-	for _, w := range wholes(t) {
+	for _, w := range resourceTypes(t) {
 		_ = w.get(t.Context(), client)
 		if w.remove != nil {
 			_ = w.remove(t.Context(), client)
@@ -150,7 +150,7 @@ func TestSpansOfWholeResources(t *testing.T) {
 		got = append(got, strings.TrimSpace(text))
 	}
 	want := []string{"get " + webMachine, "get " + balancer, "delete " + balancer, "get " + webIP, "delete " + webIP, "get " + groupOfNodes.String(),
-		"get " + plainID(lb.TypeNetworkInterface, "n1").String(), "get " + blueSet.path(), "get " + blueInstance.path()}
+		"get " + plainID(lb.TypeNetworkInterface, "n1").String(), "get " + blueSet.armPath(), "get " + blueInstance.armPath()}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

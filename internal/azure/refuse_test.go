@@ -27,15 +27,15 @@ var notThePool = map[string]string{
 func TestAnAnswerThatIsNoPoolIsNotAnEmptyPool(t *testing.T) {
 	for name, body := range notThePool {
 		t.Run(name, func(t *testing.T) {
-			_, err := newClient(t, &fakeARM{answer: in(reply{status: 200, body: body})}).Get(t.Context(), webPool)
-			if f := fault.From(err); f == nil || f.Class == fault.Stale {
+			_, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 200, body: body})}).GetPool(t.Context(), webPool)
+			if f := fault.FromError(err); f == nil || f.Class == fault.Stale {
 				t.Errorf("got %v, want a failure that leaves the pool alone", err)
 			}
 		})
 		t.Run("after a write, "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pool := read(t)
-				_, err := newClient(t, &fakeARM{answer: in(accepted, done, reply{status: 200, body: body})}).Put(t.Context(), pool)
+				pool := readPool(t)
+				_, err := newClient(t, &fakeARM{answer: replySequence(accepted, done, reply{status: 200, body: body})}).PutPool(t.Context(), pool)
 				wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
 			})
 		})
@@ -50,7 +50,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	azure := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer azure.Close()
 
-	endpoint, credential, err := Emulator(azure.URL)
+	endpoint, credential, err := LocalEndpoint(azure.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Get(t.Context(), webPool); err == nil || followed {
+	if _, err := client.GetPool(t.Context(), webPool); err == nil || followed {
 		t.Errorf("got %v, followed: %v; want an error and nothing sent elsewhere", err, followed)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()

@@ -23,7 +23,7 @@ func TestLists(t *testing.T) {
 		if next != "" {
 			next = `,"nextLink":"` + next + `"`
 		}
-		return bare(200, `{"value":[`+strings.Join(items, ",")+`]`+next+`}`)
+		return newReply(200, `{"value":[`+strings.Join(items, ",")+`]`+next+`}`)
 	}
 	item := func(id string) string { return `{"id":"` + id + `","etag":"e","properties":{}}` }
 	more := func(kind string) string { // the next page has the same path
@@ -40,7 +40,7 @@ func TestLists(t *testing.T) {
 			return []reply{page(more(kind), item(group+kind+"/a")), page("", item(group+kind+"/B"))}
 		}, "a B", "", ""},
 		{"nothing there", func(string) []reply { return []reply{page("")} }, "", "", ""},
-		{"no list", func(string) []reply { return []reply{bare(200, "{}")} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"no list", func(string) []reply { return []reply{newReply(200, "{}")} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
 		{"null in it", func(string) []reply { return []reply{page("", "null")} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
 		{"something without an id", func(string) []reply { return []reply{page("", `{"name":"a","properties":{}}`)} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
 		{"something without properties", func(kind string) []reply { return []reply{page("", `{"id":"`+group+kind+`/a"}`)} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
@@ -52,18 +52,18 @@ func TestLists(t *testing.T) {
 		}, "", fault.Retriable, fault.CodeOutcomeUnknown},
 		{"another type", func(string) []reply { return []reply{page("", item(group+"natGateways/a"))} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
 		{"the group is gone", func(string) []reply {
-			return []reply{bare(404, errorBody("ResourceGroupNotFound", "Resource group 'rg' could not be found."))}
+			return []reply{newReply(404, errorBody("ResourceGroupNotFound", "Resource group 'rg' could not be found."))}
 		}, "", fault.Stale, "ResourceGroupNotFound"},
-		{"something else is gone", func(string) []reply { return []reply{said(404, "ResourceNotFound")} }, "", fault.Terminal, "ResourceNotFound"},
-		{"a 404 without a word", func(string) []reply { return []reply{bare(404, "")} }, "", fault.Terminal, "Not Found"},
+		{"something else is gone", func(string) []reply { return []reply{errorReply(404, "ResourceNotFound")} }, "", fault.Terminal, "ResourceNotFound"},
+		{"a 404 without a word", func(string) []reply { return []reply{newReply(404, "")} }, "", fault.Terminal, "Not Found"},
 		{"a second page that is gone", func(kind string) []reply {
-			return []reply{page(more(kind), item(group+kind+"/a")), said(404, "NotFound")}
+			return []reply{page(more(kind), item(group+kind+"/a")), errorReply(404, "NotFound")}
 		}, "", fault.Terminal, "NotFound"},
 		{"a page that leads away", func(kind string) []reply {
 			return []reply{page("https://elsewhere.example/more", item(group+kind+"/a"))}
 		}, "", fault.Terminal, fault.CodeUnclassified},
 		{"a second page that is refused", func(kind string) []reply {
-			return []reply{page(more(kind), item(group+kind+"/a")), said(403, "AuthorizationFailed")}
+			return []reply{page(more(kind), item(group+kind+"/a")), errorReply(403, "AuthorizationFailed")}
 		}, "", fault.Terminal, "AuthorizationFailed"},
 	}
 	for _, tt := range tests {
@@ -79,7 +79,7 @@ func TestLists(t *testing.T) {
 				}
 			}
 			var names string
-			balancers, err := newClient(t, &fakeARM{answer: in(tt.answers("loadBalancers")...)}).ListLoadBalancers(t.Context(), "s1", "rg")
+			balancers, err := newClient(t, &fakeARM{answer: replySequence(tt.answers("loadBalancers")...)}).ListLoadBalancers(t.Context(), "s1", "rg")
 			for _, b := range balancers {
 				names += " " + b.ID.Name
 				if b.ID.SubscriptionID != "s1" || b.ID.ResourceGroup != "rg" {
@@ -88,7 +88,7 @@ func TestLists(t *testing.T) {
 			}
 			check(names, len(balancers), err)
 			names = ""
-			ips, err := newClient(t, &fakeARM{answer: in(tt.answers("publicIPAddresses")...)}).ListPublicIPs(t.Context(), "s1", "rg")
+			ips, err := newClient(t, &fakeARM{answer: replySequence(tt.answers("publicIPAddresses")...)}).ListPublicIPs(t.Context(), "s1", "rg")
 			for _, ip := range ips {
 				names += " " + ip.ID.Name
 			}
@@ -123,11 +123,11 @@ func TestResourcesRefusedBeforeTheWire(t *testing.T) {
 		{"id in a deletion", codeInvalidID, func(c *Client) error {
 			return c.DeleteLoadBalancer(ctx, alter(func(b *lb.LoadBalancer) { b.ID.Name = evil }))
 		}},
-		{"never read", codeUnread, func(c *Client) error {
+		{"never read", codeResourceNotRead, func(c *Client) error {
 			_, err := c.PutLoadBalancer(ctx, alter(func(b *lb.LoadBalancer) { b.Origin = nil }))
 			return err
 		}},
-		{"never read, to be deleted", codeUnread, func(c *Client) error { return c.DeleteLoadBalancer(ctx, lb.LoadBalancer{ID: kubernetes}) }},
+		{"never read, to be deleted", codeResourceNotRead, func(c *Client) error { return c.DeleteLoadBalancer(ctx, lb.LoadBalancer{ID: kubernetes}) }},
 		{"no etag", codeNoEtag, func(c *Client) error {
 			_, err := c.PutLoadBalancer(ctx, alter(func(b *lb.LoadBalancer) { b.Etag = "" }))
 			return err
@@ -143,11 +143,11 @@ func TestResourcesRefusedBeforeTheWire(t *testing.T) {
 			_, err := c.GetPublicIP(ctx, lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypePublicIPPrefix, Name: "a"})
 			return err
 		}},
-		{"public IP: never read", codeUnread, func(c *Client) error {
+		{"public IP: never read", codeResourceNotRead, func(c *Client) error {
 			_, err := c.PutPublicIP(ctx, alterIP(func(ip *lb.PublicIP) { ip.Origin = nil }))
 			return err
 		}},
-		{"public IP: never read, to be deleted", codeUnread, func(c *Client) error { return c.DeletePublicIP(ctx, lb.PublicIP{ID: webPublicIP}) }},
+		{"public IP: never read, to be deleted", codeResourceNotRead, func(c *Client) error { return c.DeletePublicIP(ctx, lb.PublicIP{ID: webPublicIP}) }},
 		{"public IP: no etag", codeNoEtag, func(c *Client) error {
 			_, err := c.PutPublicIP(ctx, alterIP(func(ip *lb.PublicIP) { ip.Etag = "" }))
 			return err
@@ -165,7 +165,7 @@ func TestResourcesRefusedBeforeTheWire(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			wire := &fakeARM{answer: in(bare(200, busyBalancer))}
+			wire := &fakeARM{answer: replySequence(newReply(200, busyBalancer))}
 			wantFault(t, tt.call(newClient(t, wire)), fault.Terminal, tt.code)
 			if n := wire.count(""); n != 0 {
 				t.Errorf("%d requests left", n)
@@ -186,23 +186,23 @@ func TestAvailabilitySets(t *testing.T) {
 		class      fault.Class
 		code       string
 	}{
-		{"in one", "Blue", bare(200, `{"id":"`+strings.ToUpper(webMachine)+`","properties":{"availabilitySet":{"id":"`+machineSet+`"}}}`), "", ""},
-		{"in none", "", bare(200, `{"id":"`+webMachine+`","properties":{}}`), "", ""},
-		{"another machine", "", bare(200, `{"id":"`+webMachine+`2","properties":{}}`), fault.Retriable, fault.CodeOutcomeUnknown},
-		{"nothing", "", bare(200, `{}`), fault.Retriable, fault.CodeOutcomeUnknown},
-		{"gone", "", bare(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Compute/virtualMachines/n1' under resource group 'rg' was not found.")), fault.Stale, "ResourceNotFound"},
-		{"refused", "", said(403, "AuthorizationFailed"), fault.Terminal, "AuthorizationFailed"},
+		{"in one", "Blue", newReply(200, `{"id":"`+strings.ToUpper(webMachine)+`","properties":{"availabilitySet":{"id":"`+machineSet+`"}}}`), "", ""},
+		{"in none", "", newReply(200, `{"id":"`+webMachine+`","properties":{}}`), "", ""},
+		{"another machine", "", newReply(200, `{"id":"`+webMachine+`2","properties":{}}`), fault.Retriable, fault.CodeOutcomeUnknown},
+		{"nothing", "", newReply(200, `{}`), fault.Retriable, fault.CodeOutcomeUnknown},
+		{"gone", "", newReply(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Compute/virtualMachines/n1' under resource group 'rg' was not found.")), fault.Stale, "ResourceNotFound"},
+		{"refused", "", errorReply(403, "AuthorizationFailed"), fault.Terminal, "AuthorizationFailed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			wire := &fakeARM{answer: in(tt.answer)}
+			wire := &fakeARM{answer: replySequence(tt.answer)}
 			got, err := newClient(t, wire).AvailabilitySet(t.Context(), "azure://"+webMachine)
 			if tt.class != "" {
 				wantFault(t, err, tt.class, tt.code)
 			} else if err != nil || got != tt.want {
 				t.Errorf("got %q, %v", got, err)
 			}
-			if call := wire.calls[0]; call.path != webMachine || call.header.Get("Authorization") != "Bearer "+canary || len(wire.calls) != 1 {
+			if call := wire.calls[0]; call.path != webMachine || call.header.Get("Authorization") != "Bearer "+testToken || len(wire.calls) != 1 {
 				t.Errorf("sent %+v", wire.calls)
 			}
 		})
@@ -213,7 +213,7 @@ func TestAvailabilitySets(t *testing.T) {
 // blocks the resource in any case.
 func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 	requests := map[string]func(context.Context, *Client) error{
-		"its pool":     func(ctx context.Context, c *Client) error { _, err := c.Get(ctx, webPool); return err },
+		"its pool":     func(ctx context.Context, c *Client) error { _, err := c.GetPool(ctx, webPool); return err },
 		"itself":       func(ctx context.Context, c *Client) error { _, err := c.GetLoadBalancer(ctx, kubernetes); return err },
 		"its deletion": func(ctx context.Context, c *Client) error { return c.DeleteLoadBalancer(ctx, readBalancer(t)) },
 		"the list":     func(ctx context.Context, c *Client) error { _, err := c.ListLoadBalancers(ctx, "s1", "rg"); return err },
@@ -252,10 +252,10 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				wire := &fakeARM{answer: in(slower(bare(429, tt.body), "60"), reply{status: 403})}
+				wire := &fakeARM{answer: replySequence(slower(newReply(429, tt.body), "60"), reply{status: 403})}
 				told := 0
-				client := newClient(t, wire, func(o *Options) { o.Closed = func(string, time.Time) { told++ } })
-				if f := fault.From(requests[tt.by](t.Context(), client)); f == nil || !f.RetryAt.Equal(time.Now().Add(time.Minute)) {
+				client := newClient(t, wire, func(o *Options) { o.OnGateClosed = func(string, time.Time) { told++ } })
+				if f := fault.FromError(requests[tt.by](t.Context(), client)); f == nil || !f.RetryAt.Equal(time.Now().Add(time.Minute)) {
 					t.Fatalf("got %v", f)
 				}
 				if closes := !strings.HasPrefix(tt.name, "a lock that "); (told == 1) != closes {
@@ -264,10 +264,10 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 				var held []string
 				for _, name := range slices.Sorted(maps.Keys(requests)) {
 					before := wire.count("")
-					f := fault.From(requests[name](t.Context(), client))
+					f := fault.FromError(requests[name](t.Context(), client))
 					if wire.count("") == before {
 						held = append(held, name)
-						if f.Code != fault.CodeGateClosed && f.Code != fault.CodeResting {
+						if f.Code != fault.CodeGateClosed && f.Code != fault.CodeRetryAfter {
 							t.Errorf("%s: %v", name, f)
 						}
 					}
@@ -285,7 +285,7 @@ func TestMessagesAboutResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, b, ip := t.Context(), readBalancer(t), readPublicIP(t, richPublicIP)
 		taken := reply{status: 202, header: map[string]string{"Azure-AsyncOperation": operation}}
-		failed := bare(200, `{"status":"Failed","error":{"code":"Bad","message":"m"}}`)
+		failed := newReply(200, `{"status":"Failed","error":{"code":"Bad","message":"m"}}`)
 		tests := []struct {
 			want    string
 			call    func(*Client) error
@@ -302,9 +302,9 @@ func TestMessagesAboutResources(t *testing.T) {
 		}
 		for _, tt := range tests {
 			if tt.answers == nil {
-				tt.answers = []reply{bare(409, errorBody("C", "m"))}
+				tt.answers = []reply{newReply(409, errorBody("C", "m"))}
 			}
-			if err := tt.call(newClient(t, &fakeARM{answer: in(tt.answers...)})); err == nil || err.Error() != tt.want {
+			if err := tt.call(newClient(t, &fakeARM{answer: replySequence(tt.answers...)})); err == nil || err.Error() != tt.want {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 		}
@@ -314,7 +314,7 @@ func TestMessagesAboutResources(t *testing.T) {
 // The guard of a deletion is sent only with the deletion.
 func TestADeletionIsGuarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wire := &fakeARM{answer: in(reply{status: 202, header: map[string]string{"Azure-AsyncOperation": operation}}, working, done)}
+		wire := &fakeARM{answer: replySequence(reply{status: 202, header: map[string]string{"Azure-AsyncOperation": operation}}, working, done)}
 		if err := newClient(t, wire).DeleteLoadBalancer(t.Context(), readBalancer(t)); err != nil {
 			t.Fatal(err)
 		}

@@ -31,9 +31,9 @@ func TestTheRoleForInterfacesIsWhatMachinesAskFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		emu, client, pool := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1, Role: role})
+		emu, client, pool := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Role: role})
 		withMachines(t, emu)
-		joins(t, client, pool.String())
+		joinPool(t, client, pool.String())
 		asked := map[string]bool{}
 		for _, call := range emu.Calls() {
 			if call.Status >= 400 {
@@ -70,8 +70,8 @@ func withMachines(t *testing.T, emu *armemu.Emulator) {
 	}
 }
 
-// joins adds all of them to a pool.
-func joins(t *testing.T, arm *azure.Client, pool string) {
+// joinPool adds all of them to a pool.
+func joinPool(t *testing.T, arm *azure.Client, pool string) {
 	t.Helper()
 	client, ctx := machines.New(arm), t.Context()
 	must := func(err error) {
@@ -99,7 +99,7 @@ func joins(t *testing.T, arm *azure.Client, pool string) {
 	if err != nil || len(instances) != 1 {
 		t.Fatalf("%d instances, %v", len(instances), err)
 	}
-	must(client.Upgrade(ctx, blue, []string{instances[0].ID}))
+	must(client.UpgradeInstances(ctx, blue, []string{instances[0].ID}))
 	instance, err := client.GetInstance(ctx, blue, instances[0].ID)
 	must(err)
 	_, err = client.PutInstance(ctx, instance)

@@ -15,11 +15,11 @@ func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.Sec
 	if err := checkType(lb.TypeSecurityGroup, id); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	doc, err := c.get(ctx, target{id: id})
+	doc, err := c.getDocument(ctx, target{id: id})
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decode(target{id: id}, id, doc, codec.DecodeSecurityGroup)
+	return decodeDocument(target{id: id}, id, doc, codec.DecodeSecurityGroup)
 }
 
 // PutSecurityGroup updates a security group that was read, like PutLoadBalancer. It never creates
@@ -30,14 +30,14 @@ func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.S
 	}
 	t := target{id: g.ID}
 	if g.Origin == nil {
-		return lb.SecurityGroup{}, refusal(codeUnread, fmt.Errorf("write %s: it was not read before, so what else it holds would be lost", t))
+		return lb.SecurityGroup{}, rejectRequest(codeResourceNotRead, fmt.Errorf("write %s: it was not read before, so what else it holds would be lost", t))
 	}
 	if err := c.checkRead(t, opPut, true, g.Etag); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	doc, err := c.carryOut(ctx, put(t, &g.Origin, g.Etag, func() (any, error) { return codec.EncodeSecurityGroup(g) }))
+	doc, err := c.writeAndWait(ctx, newPut(t, &g.Origin, g.Etag, func() (any, error) { return codec.EncodeSecurityGroup(g) }))
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decode(t, g.ID, doc, codec.DecodeSecurityGroup)
+	return decodeDocument(t, g.ID, doc, codec.DecodeSecurityGroup)
 }

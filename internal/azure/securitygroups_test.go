@@ -35,7 +35,7 @@ const richSecurityGroup = `{
 
 func readSecurityGroup(t *testing.T, body string) lb.SecurityGroup {
 	t.Helper()
-	g, err := newClient(t, &fakeARM{answer: in(bare(200, body))}).GetSecurityGroup(t.Context(), groupOfNodes)
+	g, err := newClient(t, &fakeARM{answer: replySequence(newReply(200, body))}).GetSecurityGroup(t.Context(), groupOfNodes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAChangeOfASecurityGroup(t *testing.T) {
 			g := readSecurityGroup(t, richSecurityGroup)
 			before, _ := json.Marshal(g.Origin)
 			tt.change(&g)
-			wire := &fakeARM{answer: in(bare(200, richSecurityGroup))}
+			wire := &fakeARM{answer: replySequence(newReply(200, richSecurityGroup))}
 			if _, err := newClient(t, wire).PutSecurityGroup(t.Context(), g); err != nil {
 				t.Fatal(err)
 			}
@@ -113,10 +113,10 @@ func TestAChangeOfASecurityGroup(t *testing.T) {
 }
 
 func TestASecurityGroupIsNeverMade(t *testing.T) {
-	wire := &fakeARM{answer: in(bare(200, richSecurityGroup))}
+	wire := &fakeARM{answer: replySequence(newReply(200, richSecurityGroup))}
 	client := newClient(t, wire)
 	_, err := client.PutSecurityGroup(t.Context(), lb.SecurityGroup{ID: groupOfNodes})
-	wantFault(t, err, fault.Terminal, codeUnread)
+	wantFault(t, err, fault.Terminal, codeResourceNotRead)
 	_, err = client.GetSecurityGroup(t.Context(), webPublicIP)
 	wantFault(t, err, fault.Terminal, codeInvalidID)
 	g := readSecurityGroup(t, richSecurityGroup)

@@ -42,13 +42,13 @@ func TestReferenceListsTheSpans(t *testing.T) {
 			r.header["X-Ms-Request-Id"], r.header["X-Ms-Correlation-Request-Id"] = "r1", "c1"
 			return r
 		}
-		pool := read(t)
-		if _, err := newClient(t, &fakeARM{answer: in(named(accepted), done, shown)}, traced).Put(t.Context(), pool); err != nil {
+		pool := readPool(t)
+		if _, err := newClient(t, &fakeARM{answer: replySequence(named(accepted), done, shown)}, traced).PutPool(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
-		client := newClient(t, &fakeARM{answer: in(reply{status: 403})}, traced)
-		_, _ = client.Get(t.Context(), webPool)
-		for _, w := range wholes(t) {
+		client := newClient(t, &fakeARM{answer: replySequence(reply{status: 403})}, traced)
+		_, _ = client.GetPool(t.Context(), webPool)
+		for _, w := range resourceTypes(t) {
 			_ = w.get(t.Context(), client)
 			if w.remove != nil {
 				_ = w.remove(t.Context(), client)

@@ -20,17 +20,17 @@ type target struct {
 	child string
 }
 
-func ofBalancer(id lb.LoadBalancerID) target {
+func loadBalancerTarget(id lb.LoadBalancerID) target {
 	return target{id: lb.ResourceID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Type: lb.TypeLoadBalancer, Name: id.Name}}
 }
 
-func ofPool(id lb.PoolID) target {
-	t := ofBalancer(id.LoadBalancer)
+func poolTarget(id lb.PoolID) target {
+	t := loadBalancerTarget(id.LoadBalancer)
 	t.pool = id.Name
 	return t
 }
 
-func ofAll(kind, subscription, resourceGroup string) target {
+func listTarget(kind, subscription, resourceGroup string) target {
 	return target{id: lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: kind}}
 }
 
@@ -40,19 +40,19 @@ func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 	return id, t.id.Type == lb.TypeLoadBalancer && t.id.Name != ""
 }
 
-func (t target) resource() string {
-	id := Resource{ID: t.id, Child: t.child}.path()
+func (t target) armID() string {
+	id := Resource{ID: t.id, Child: t.child}.armPath()
 	if t.pool != "" {
 		id += "/backendAddressPools/" + t.pool
 	}
 	return id
 }
 
-var nouns = map[string]string{
+var typeNames = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
 	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
 	lb.TypeScaleSet: "scale set", typeResourceGroup: "resource group", lb.TypeVirtualNetwork: "virtual network",
-	lb.TypePrivateLinkService: "private link service", children: "instance", "subnets": "subnet", "privateEndpointConnections": "connection",
+	lb.TypePrivateLinkService: "private link service", instancesChild: "instance", "subnets": "subnet", "privateEndpointConnections": "connection",
 }
 
 // String is used in messages.
@@ -60,37 +60,37 @@ func (t target) String() string {
 	switch {
 	case t.pool != "":
 		return "pool " + t.id.Name + "/" + t.pool
-	case t.child == children:
+	case t.child == instancesChild:
 		return "instances of scale set " + t.id.Name
 	case t.child != "":
-		return nouns[path.Dir(t.child)] + " " + path.Base(t.child) + " of " + nouns[t.id.Type] + " " + t.id.Name
+		return typeNames[path.Dir(t.child)] + " " + path.Base(t.child) + " of " + typeNames[t.id.Type] + " " + t.id.Name
 	case t.id.Name == "":
-		return nouns[t.id.Type] + "s of resource group " + t.id.ResourceGroup
+		return typeNames[t.id.Type] + "s of resource group " + t.id.ResourceGroup
 	}
-	return nouns[t.id.Type] + " " + t.id.Name
+	return typeNames[t.id.Type] + " " + t.id.Name
 }
 
-func shows(id string, shownID, shownName *string) bool {
+func isSameResource(id string, shownID, shownName *string) bool {
 	if shownID != nil {
 		return strings.EqualFold(*shownID, id)
 	}
 	return shownName != nil && strings.EqualFold(*shownName, path.Base(id))
 }
 
-func notThat(t target) error {
-	return fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: Azure, or a proxy before it, answered 200 with something else", t))
+func unexpectedResponse(t target) error {
+	return fault.Classify(fault.Failure{ResultUnknown: true}, fmt.Errorf("%s: Azure, or a proxy before it, answered 200 with something else", t))
 }
 
 func checkID(id interface{ Validate() error }) error {
 	if err := id.Validate(); err != nil {
-		return refusal(codeInvalidID, err)
+		return rejectRequest(codeInvalidID, err)
 	}
 	return nil
 }
 
 func checkType(want string, id lb.ResourceID) error {
 	if !strings.EqualFold(id.Type, want) {
-		return refusal(codeInvalidID, fmt.Errorf("%s is no %s", id, nouns[want]))
+		return rejectRequest(codeInvalidID, fmt.Errorf("%s is no %s", id, typeNames[want]))
 	}
 	return checkID(id)
 }

@@ -17,7 +17,7 @@ func targetAttributes(ctx context.Context) []attribute.KeyValue {
 	if id, ok := c.loadBalancer(); ok {
 		kvs = append(kvs, attribute.String("azure.load_balancer", id.String()))
 	} else {
-		kvs = append(kvs, attribute.String("azure.resource", c.resource()))
+		kvs = append(kvs, attribute.String("azure.resource", c.armID()))
 	}
 	if c.pool != "" {
 		kvs = append(kvs, attribute.String("azure.backend_pool", c.pool))

@@ -14,47 +14,49 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-func (d *documents) version(t target) string { return d.newer.Of(t.id.Type, t.id.String()) }
+func (d *documentClient) resourceVersion(t target) string {
+	return d.versions.ResourceVersion(t.id.Type, t.id.String())
+}
 
-// newerVersion returns the api-version that a rejection requires; empty if there is none newer than
+// requiredVersion returns the api-version that a rejection requires; empty if there is none newer than
 // sent.
-func newerVersion(err error, sent string) string {
+func requiredVersion(err error, sent string) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.StatusCode != http.StatusBadRequest {
 		return ""
 	}
-	if !slices.Contains(codesOf(answer.RawResponse), fault.CodeOlderVersion) {
+	if !slices.Contains(parseCodes(answer.RawResponse), fault.CodeOldAPIVersion) {
 		return ""
 	}
 	newest := ""
-	for _, e := range errorsOf(answer.RawResponse) {
-		newest = max(newest, apiversion.Newer(e.Message, sent))
+	for _, e := range parseErrors(answer.RawResponse) {
+		newest = max(newest, apiversion.FindNewer(e.Message, sent))
 	}
 	return newest
 }
 
-// beginWith reads the resource with a newer api-version and writes it once. It needs only read
+// writeWithVersion reads the resource with a newer api-version and writes it once. It needs only read
 // permission. If the provider lacks the api-version, it returns rejected.
-func (d *documents) beginWith(ctx context.Context, r request, version string, rejected error) (taken, error) {
-	doc, err := d.read(ctx, r.call.target, version)
+func (d *documentClient) writeWithVersion(ctx context.Context, r request, version string, rejected error) (acceptedWrite, error) {
+	doc, err := d.readVersion(ctx, r.call.target, version)
 	if err != nil {
-		if answer, ok := errors.AsType[*azcore.ResponseError](err); ok && rejected != nil && lacksVersion(answer) {
-			return taken{}, rejected
+		if answer, ok := errors.AsType[*azcore.ResponseError](err); ok && rejected != nil && isVersionUnsupported(answer) {
+			return acceptedWrite{}, rejected
 		}
-		return taken{}, err
+		return acceptedWrite{}, err
 	}
-	d.newer.Learn(r.call.id.String(), version)
+	d.versions.StoreVersion(r.call.id.String(), version)
 	*r.origin = doc
-	body, err := r.encoded()
+	body, err := r.encodeBody()
 	if err != nil {
-		return taken{}, err
+		return acceptedWrite{}, err
 	}
 	r.call = &call{op: r.call.op, target: r.call.target}
-	return d.try(ctx, r, version, body)
+	return d.sendWrite(ctx, r, version, body)
 }
 
-func lacksVersion(answer *azcore.ResponseError) bool {
-	return slices.ContainsFunc(codesOf(answer.RawResponse), func(code string) bool {
+func isVersionUnsupported(answer *azcore.ResponseError) bool {
+	return slices.ContainsFunc(parseCodes(answer.RawResponse), func(code string) bool {
 		return slices.Contains([]string{"NoRegisteredProviderFound", "InvalidApiVersionParameter", "InvalidResourceType"}, code)
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 // olderBody is Azure's rejection of an api-version older than a property.
 func olderBody(named string) string {
-	return errorBody(fault.CodeOlderVersion, "Resource x cannot be updated using API version 2025-05-01 since it uses the property p which has been set using a higher API version "+named+".")
+	return errorBody(fault.CodeOldAPIVersion, "Resource x cannot be updated using API version 2025-05-01 since it uses the property p which has been set using a higher API version "+named+".")
 }
 
 // versioned answers requests by api-version and number, and records them as METHOD version.
@@ -46,12 +46,12 @@ func TestAWriteWithANewerVersion(t *testing.T) {
 		}
 		return shown(version)
 	})
-	pool, err := client.Get(t.Context(), webPool)
+	pool, err := client.GetPool(t.Context(), webPool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool.Addresses = append(pool.Addresses, address("n2", "10.0.0.5"))
-	written, err := client.Put(t.Context(), pool)
+	written, err := client.PutPool(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,16 +66,16 @@ func TestAWriteWithANewerVersion(t *testing.T) {
 		t.Error("another guard than the etag of what the caller has read")
 	}
 	before := log()
-	if _, err := client.Put(t.Context(), written); err != nil { // what was read with it is written with it
+	if _, err := client.PutPool(t.Context(), written); err != nil { // what was read with it is written with it
 		t.Fatal(err)
 	}
-	if _, err := client.Put(t.Context(), pool); err != nil { // what was read before is read again
+	if _, err := client.PutPool(t.Context(), pool); err != nil { // what was read before is read again
 		t.Fatal(err)
 	}
-	if _, err := client.Get(t.Context(), poolID("s1", "kubernetes", "another")); err != nil {
+	if _, err := client.GetPool(t.Context(), poolID("s1", "kubernetes", "another")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Get(t.Context(), poolID("s1", "other", "web")); err != nil {
+	if _, err := client.GetPool(t.Context(), poolID("s1", "other", "web")); err != nil {
 		t.Fatal(err)
 	}
 	if want := before + ", PUT 2025-09-01, GET 2025-09-01, PUT 2025-09-01, GET 2025-09-01, GET 2025-05-01"; log() != want {
@@ -95,16 +95,16 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 		code          string
 		namesProperty bool
 	}{
-		"no newer one is named":    {olderBody("2025-05-01"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOlderVersion, true},
-		"a preview is named":       {olderBody("2031-01-01-preview"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOlderVersion, true},
-		"no version is named":      {errorBody(fault.CodeOlderVersion, "no."), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOlderVersion, false},
-		"the code is another":      {strings.Replace(olderBody("2031-01-01"), fault.CodeOlderVersion, "InvalidParameter", 1), got, got, "PUT 2025-05-01", fault.Terminal, "InvalidParameter", true},
-		"the provider lacks it":    {olderBody("2031-01-01"), lacking, got, "PUT 2025-05-01, GET 2031-01-01", fault.Terminal, fault.CodeOlderVersion, true},
+		"no newer one is named":    {olderBody("2025-05-01"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOldAPIVersion, true},
+		"a preview is named":       {olderBody("2031-01-01-preview"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOldAPIVersion, true},
+		"no version is named":      {errorBody(fault.CodeOldAPIVersion, "no."), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOldAPIVersion, false},
+		"the code is another":      {strings.Replace(olderBody("2031-01-01"), fault.CodeOldAPIVersion, "InvalidParameter", 1), got, got, "PUT 2025-05-01", fault.Terminal, "InvalidParameter", true},
+		"the provider lacks it":    {olderBody("2031-01-01"), lacking, got, "PUT 2025-05-01, GET 2031-01-01", fault.Terminal, fault.CodeOldAPIVersion, true},
 		"the provider is busy":     {olderBody("2031-01-01"), reply{status: 429, body: subBody}, got, "PUT 2025-05-01, GET 2031-01-01", fault.Retriable, "SubscriptionRequestsThrottled", false},
 		"the resource is gone":     {olderBody("2031-01-01"), reply{status: 404, body: errorBody("NotFound", "gone")}, got, "PUT 2025-05-01, GET 2031-01-01", fault.Stale, "NotFound", false},
 		"somebody else has it":     {olderBody("2031-01-01"), got, reply{status: 412, body: errorBody("PreconditionFailed", "no")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Retriable, "PreconditionFailed", false},
-		"a still newer one":        {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2032-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOlderVersion, true},
-		"it is rejected as before": {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2031-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOlderVersion, true},
+		"a still newer one":        {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2032-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOldAPIVersion, true},
+		"it is rejected as before": {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2031-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOldAPIVersion, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, _, log := versioned(t, func(_ int, method, version string) reply {
@@ -120,7 +120,7 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = client.Put(t.Context(), pool)
+			_, err = client.PutPool(t.Context(), pool)
 			f := wantFault(t, err, tt.class, tt.code)
 			if log() != tt.want {
 				t.Errorf("got %s, want %s", log(), tt.want)
@@ -128,7 +128,7 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 			if tt.namesProperty && !strings.Contains(f.Error(), "the property p") {
 				t.Errorf("the message does not name the property: %s", f)
 			}
-			if tt.code == fault.CodeOlderVersion && !strings.Contains(f.Error(), "another tool") {
+			if tt.code == fault.CodeOldAPIVersion && !strings.Contains(f.Error(), "another tool") {
 				t.Errorf("the message does not say whose it is: %s", f)
 			}
 		})

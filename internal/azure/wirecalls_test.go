@@ -21,8 +21,8 @@ import (
 func TestCallsOnTheWire(t *testing.T) {
 	for _, section := range wireTable() {
 		for _, row := range section.rows {
-			for _, c := range columns {
-				if row.in(c) == notDriven {
+			for _, c := range requestKinds {
+				if row.resultIn(c) == notDriven {
 					continue
 				}
 				t.Run(section.title+"/"+row.name+"/"+string(c), func(t *testing.T) {
@@ -34,16 +34,16 @@ func TestCallsOnTheWire(t *testing.T) {
 }
 
 // checkCall makes a single call.
-func (r wireRow) checkCall(t *testing.T, c column) {
+func (r wireRow) checkCall(t *testing.T, c requestKind) {
 	t.Helper()
 	wire, start := newStaged(r, c), time.Now()
-	err := wire.call(t)
+	err := wire.makeCall(t)
 	end, retryAt := r.end(c, start)
 	if !time.Now().Equal(end) {
 		t.Errorf("took %v, want %v", time.Since(start), end.Sub(start))
 	}
-	f := r.in(c)
-	if n := wire.asked(0); n != f.requests {
+	f := r.resultIn(c)
+	if n := wire.countRequests(0); n != f.requests {
 		t.Errorf("%d requests, want %d", n, f.requests)
 	}
 	if f.class == "" || r.unseen {
@@ -52,7 +52,7 @@ func (r wireRow) checkCall(t *testing.T, c column) {
 		}
 		return
 	}
-	found := wantFault(t, err, f.class, r.codeIn(c))
+	found := wantFault(t, err, f.class, r.resultCode(c))
 	if !found.RetryAt.Equal(retryAt) {
 		t.Errorf("retry at %v, want %v", found.RetryAt, retryAt)
 	}
@@ -64,7 +64,7 @@ func (r wireRow) checkCall(t *testing.T, c column) {
 // For changing responses, the last try of the SDK decides, and the possible outcome of earlier
 // ones.
 func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
-	lost, busy, late := reply{err: errReset}, reply{status: 503}, said(412, "PreconditionFailed")
+	lost, busy, late := reply{err: errReset}, reply{status: 503}, errorReply(412, "PreconditionFailed")
 	tests := []struct {
 		name    string
 		put     bool
@@ -74,7 +74,7 @@ func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
 		code    string
 	}{
 		{"a read succeeds", false, []reply{lost, busy, shown}, 3, "", ""},
-		{"a read is throttled", false, []reply{busy, said(429, "TooManyRequests")}, 2, fault.Retriable, "TooManyRequests"},
+		{"a read is throttled", false, []reply{busy, errorReply(429, "TooManyRequests")}, 2, fault.Retriable, "TooManyRequests"},
 		{"a read is refused", false, []reply{lost, {status: 403}}, 2, fault.Terminal, "Forbidden"},
 		{"a write succeeds", true, []reply{busy, shown}, 2, "", ""},
 		{"a write meets its own etag", true, []reply{busy, late}, 2, fault.Retriable, "PreconditionFailed"},
@@ -84,12 +84,12 @@ func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pool, wire := read(t), &fakeARM{answer: in(tt.answers...)}
+				pool, wire := readPool(t), &fakeARM{answer: replySequence(tt.answers...)}
 				var err error
 				if client := newClient(t, wire); tt.put {
-					_, err = client.Put(t.Context(), pool)
+					_, err = client.PutPool(t.Context(), pool)
 				} else {
-					_, err = client.Get(t.Context(), webPool)
+					_, err = client.GetPool(t.Context(), webPool)
 				}
 				if n := wire.count(""); n != tt.calls {
 					t.Errorf("%d requests, want %d", n, tt.calls)
@@ -107,11 +107,11 @@ func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
 // Without a token nothing is sent, and only the credential retries.
 func TestWithoutAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wire := &fakeARM{answer: in(shown)}
+		wire := &fakeARM{answer: replySequence(shown)}
 		client := newClient(t, wire, func(o *Options) { o.Credential = noToken{} })
-		_, err := client.Get(t.Context(), webPool)
+		_, err := client.GetPool(t.Context(), webPool)
 		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
-		_, err = client.Put(t.Context(), read(t))
+		_, err = client.PutPool(t.Context(), readPool(t))
 		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
 		if n := wire.count(""); n != 0 || !time.Now().Equal(epoch) {
 			t.Errorf("%d requests, and it is %v", n, time.Now())
@@ -130,17 +130,17 @@ func TestContextDone(t *testing.T) {
 	t.Run("cancelled before a read", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := newClient(t, &fakeARM{answer: in(shown)}).Get(ctx, webPool)
+		_, err := newClient(t, &fakeARM{answer: replySequence(shown)}).GetPool(ctx, webPool)
 		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v does not say that the context was cancelled", err)
 		}
 	})
 	t.Run("cancelled while a write is on the wire", func(t *testing.T) {
-		pool := read(t)
+		pool := readPool(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		wire := &fakeARM{answer: func(int, *http.Request) reply { cancel(); return accepted }}
-		_, err := newClient(t, wire).Put(ctx, pool)
+		_, err := newClient(t, wire).PutPool(ctx, pool)
 		wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v does not say that the context was cancelled", err)
@@ -148,11 +148,11 @@ func TestContextDone(t *testing.T) {
 	})
 	t.Run("deadline while waiting for Azure", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			pool := read(t)
+			pool := readPool(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			start := time.Now()
-			_, err := newClient(t, &fakeARM{answer: in(accepted, working)}).Put(ctx, pool)
+			_, err := newClient(t, &fakeARM{answer: replySequence(accepted, working)}).PutPool(ctx, pool)
 			wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
 				t.Errorf("got %v after %v", err, time.Since(start))
@@ -163,8 +163,8 @@ func TestContextDone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			wire := &fakeARM{answer: in(reply{status: 503, header: map[string]string{"Retry-After": "20"}})}
-			_, err := newClient(t, wire).Get(ctx, webPool)
+			wire := &fakeARM{answer: replySequence(reply{status: 503, header: map[string]string{"Retry-After": "20"}})}
+			_, err := newClient(t, wire).GetPool(ctx, webPool)
 			wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
 			if !errors.Is(err, context.DeadlineExceeded) || wire.count("") != 2 {
 				t.Errorf("got %v after %d requests", err, wire.count(""))
@@ -175,7 +175,7 @@ func TestContextDone(t *testing.T) {
 
 // Requests that Azure would reject, or that would lose data, are not sent.
 func TestRefusedBeforeTheWire(t *testing.T) {
-	good := read(t)
+	good := readPool(t)
 	evil := good
 	evil.ID.Name = "x/../../y?z"
 	unread := good
@@ -189,15 +189,15 @@ func TestRefusedBeforeTheWire(t *testing.T) {
 		call       func(*Client) error
 		says       string
 	}{
-		{"id in a read", codeInvalidID, func(c *Client) error { _, err := c.Get(t.Context(), evil.ID); return err }, `pool name "x/../../y?z"`},
-		{"id in a write", codeInvalidID, func(c *Client) error { _, err := c.Put(t.Context(), evil); return err }, `pool name`},
-		{"never read", codeNotRead, func(c *Client) error { _, err := c.Put(t.Context(), unread); return err }, "was not read before"},
-		{"network interfaces", codeNetworkInterface, func(c *Client) error { _, err := c.Put(t.Context(), nic); return err }, "network interfaces"},
-		{"no etag", codeNoEtag, func(c *Client) error { _, err := c.Put(t.Context(), bare); return err }, "etag"},
+		{"id in a read", codeInvalidID, func(c *Client) error { _, err := c.GetPool(t.Context(), evil.ID); return err }, `pool name "x/../../y?z"`},
+		{"id in a write", codeInvalidID, func(c *Client) error { _, err := c.PutPool(t.Context(), evil); return err }, `pool name`},
+		{"never read", codeNotRead, func(c *Client) error { _, err := c.PutPool(t.Context(), unread); return err }, "was not read before"},
+		{"network interfaces", codeNetworkInterface, func(c *Client) error { _, err := c.PutPool(t.Context(), nic); return err }, "network interfaces"},
+		{"no etag", codeNoEtag, func(c *Client) error { _, err := c.PutPool(t.Context(), bare); return err }, "etag"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			wire := &fakeARM{answer: in(shown)}
+			wire := &fakeARM{answer: replySequence(shown)}
 			f := wantFault(t, tt.call(newClient(t, wire)), fault.Terminal, tt.code)
 			if !strings.Contains(f.Error(), tt.says) {
 				t.Errorf("message %q does not say %q", f.Error(), tt.says)
@@ -208,8 +208,8 @@ func TestRefusedBeforeTheWire(t *testing.T) {
 		})
 	}
 	t.Run("no etag is no hindrance without If-Match", func(t *testing.T) {
-		wire := &fakeARM{answer: in(shown)}
-		if _, err := newClient(t, wire, func(o *Options) { o.WithoutIfMatch = true }).Put(t.Context(), bare); err != nil {
+		wire := &fakeARM{answer: replySequence(shown)}
+		if _, err := newClient(t, wire, func(o *Options) { o.WithoutIfMatch = true }).PutPool(t.Context(), bare); err != nil {
 			t.Error(err)
 		}
 	})

@@ -19,24 +19,24 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// staged is a fake Azure that fails one request of a pool update.
-type staged struct {
+// stagedARM is a fake Azure that fails one request of a pool update.
+type stagedARM struct {
 	fakeARM
 	row    wireRow
-	at     column
+	at     requestKind
 	given  int
 	landed bool
 }
 
-func newStaged(row wireRow, at column) *staged {
-	s := &staged{row: row, at: at}
+func newStaged(row wireRow, at requestKind) *stagedARM {
+	s := &stagedARM{row: row, at: at}
 	s.answer = s.next
 	return s
 }
 
-func (s *staged) next(_ int, r *http.Request) reply {
+func (s *stagedARM) next(_ int, r *http.Request) reply {
 	op := callOf(r.Context()).op
-	if op == s.at.op() && (s.given == 0 || !s.row.in(s.at).once) {
+	if op == s.at.op() && (s.given == 0 || !s.row.resultIn(s.at).once) {
 		s.given++
 		return s.row.answer
 	}
@@ -44,7 +44,7 @@ func (s *staged) next(_ int, r *http.Request) reply {
 	case op == opPut:
 		s.landed = !s.row.ends
 		if s.at == toSelf {
-			return bare(200, poolBody("Updating", "10.0.0.4"))
+			return newReply(200, poolBody("Updating", "10.0.0.4"))
 		}
 		return accepted
 	case op == opPoll && s.at != toSelf:
@@ -52,11 +52,11 @@ func (s *staged) next(_ int, r *http.Request) reply {
 	case op == opGet && !s.landed:
 		return shown
 	}
-	return bare(200, strings.Replace(after, `e1`, `e2`, 1)) // a successful write changes the etag
+	return newReply(200, strings.Replace(after, `e1`, `e2`, 1)) // a successful write changes the etag
 }
 
-// asked counts the requests that got the column's response, starting at a call.
-func (s *staged) asked(from int) int {
+// countRequests counts the requests that got the column's response, starting at a call.
+func (s *stagedARM) countRequests(from int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -68,20 +68,20 @@ func (s *staged) asked(from int) int {
 	return n
 }
 
-// call makes the single call of a column, without a worker.
-func (s *staged) call(t *testing.T) error {
+// makeCall makes the single call of a column, without a worker.
+func (s *stagedARM) makeCall(t *testing.T) error {
 	client, pool := newClient(t, &s.fakeARM), lb.Pool{}
 	if s.at != toGet {
-		pool = read(t)
+		pool = readPool(t)
 		pool.Addresses = wantedAddresses()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	if s.at == toGet {
-		_, err := client.Get(ctx, webPool)
+		_, err := client.GetPool(ctx, webPool)
 		return err
 	}
-	_, err := client.Put(ctx, pool)
+	_, err := client.PutPool(ctx, pool)
 	return err
 }
 
@@ -89,8 +89,8 @@ func wantedAddresses() []lb.Address {
 	return []lb.Address{address("n-10.0.0.4", "10.0.0.4"), address("n-10.0.0.5", "10.0.0.5")}
 }
 
-// service is a fake of one Service: desired addresses, written status and events.
-type service struct {
+// fakeService is a fake of one Service: desired addresses, written status and events.
+type fakeService struct {
 	mu      sync.Mutex
 	written []netip.Addr
 	taken   bool
@@ -99,42 +99,42 @@ type service struct {
 	seen chan struct{}
 }
 
-func (*service) Relevant(poolschedule.Operation) bool { return true }
+func (*fakeService) IsNeeded(poolschedule.Operation) bool { return true }
 
-func (s *service) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
+func (s *fakeService) DesiredPool(poolschedule.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return poolwrite.Desired{
-		Addresses: wantedAddresses(), Ours: func(netip.Addr) bool { return true },
-		Recorded: poolwrite.Recorded{Written: s.written, Taken: s.taken},
+		Addresses: wantedAddresses(), IsManaged: func(netip.Addr) bool { return true },
+		Record: poolwrite.Record{Written: s.written, Managed: s.taken},
 	}, nil
 }
 
-func (s *service) Record(_ context.Context, _ poolschedule.Ref, in poolwrite.Intent) error {
+func (s *fakeService) Record(_ context.Context, _ poolschedule.Ref, in poolwrite.Intent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written, s.taken = in.Written, true
 	return nil
 }
 
-func (s *service) Report(_ context.Context, r poolupdate.Report) {
+func (s *fakeService) Report(_ context.Context, r poolupdate.Report) {
 	s.reports <- r
 	<-s.seen
 }
 
-func (*service) Wait(poolupdate.Waiting) {}
+func (*fakeService) ReportWait(poolupdate.Waiting) {}
 
 // interval is the updater's interval.
 const interval = 30 * time.Second
 
-// throughLanes updates a pool through a worker and calls see after each attempt. It returns the
+// runWorker updates a pool through a worker and calls see after each attempt. It returns the
 // number of attempts.
-func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt int, r poolupdate.Report)) int {
+func runWorker(t *testing.T, wire *stagedARM, maxRetries int, see func(attempt int, r poolupdate.Report)) int {
 	t.Helper()
-	svc := &service{reports: make(chan poolupdate.Report, 10), seen: make(chan struct{})}
+	svc := &fakeService{reports: make(chan poolupdate.Report, 10), seen: make(chan struct{})}
 	lanes := poolupdate.New(poolupdate.Config{
 		Interval: interval, MaxRetries: maxRetries, Azure: newClient(t, &wire.fakeARM),
-		Cluster: svc, Ledger: svc, Reporter: svc, Log: slog.New(slog.DiscardHandler),
+		Cluster: svc, StatusStore: svc, Reporter: svc, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -145,7 +145,7 @@ func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt i
 	for more := true; more; attempts++ {
 		r := <-svc.reports
 		see(attempts+1, r)
-		if more = r.Requeued; more {
+		if more = r.WillRetry; more {
 			svc.seen <- struct{}{}
 		}
 	}
@@ -159,8 +159,8 @@ func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt i
 	return attempts
 }
 
-// told returns the event of an attempt.
-func told(t *testing.T, r poolupdate.Report) string {
+// notification returns the event of an attempt.
+func notification(t *testing.T, r poolupdate.Report) string {
 	t.Helper()
 	word, words := "", 0
 	for w, services := range map[string][]poolschedule.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {

@@ -27,9 +27,9 @@ func TestReferenceShowsWireCalls(t *testing.T) {
 func (s wireSection) render(t *testing.T, page *strings.Builder) {
 	fmt.Fprintf(page, "\n## %s\n\n| answer | code | GET | PUT | poll | result |\n|---|---|---|---|---|---|\n", s.title)
 	for _, row := range s.rows {
-		cells, code := map[column]string{}, ""
-		for _, c := range columns {
-			if row.in(c) == notDriven {
+		cells, code := map[requestKind]string{}, ""
+		for _, c := range requestKinds {
+			if row.resultIn(c) == notDriven {
 				continue
 			}
 			cell, got := row.measure(t, c)
@@ -70,26 +70,26 @@ func dash(cell string) string {
 
 // measure sends the response to a worker and returns the requests of the first attempt, the retry
 // layer (A: API call, W: attempt, L: worker), and the code.
-func (r wireRow) measure(t *testing.T, c column) (cell, code string) {
+func (r wireRow) measure(t *testing.T, c requestKind) (cell, code string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		wire := newStaged(r, c)
-		throughLanes(t, wire, 3, func(attempt int, report poolupdate.Report) {
+		runWorker(t, wire, 3, func(attempt int, report poolupdate.Report) {
 			if attempt > 1 {
 				return
 			}
-			n := wire.asked(0)
+			n := wire.countRequests(0)
 			cell = fmt.Sprint(n)
 			switch {
-			case report.Overtaken:
+			case report.HadConflict:
 				cell += " W"
 			case n > 1:
 				cell += " A"
 			}
-			if report.Requeued {
+			if report.WillRetry {
 				cell += " L"
 			}
-			word := told(t, report)
+			word := notification(t, report)
 			if word == "" {
 				word = string(report.Outcome)
 			}
@@ -100,7 +100,7 @@ func (r wireRow) measure(t *testing.T, c column) (cell, code string) {
 				word += "?"
 			}
 			cell += " " + word
-			if f := r.in(c); f.once || f.paced {
+			if f := r.resultIn(c); f.once || f.paced {
 				cell += " after " + report.At.Sub(wire.calls[0].at.Add(pollInterval)).String()
 			}
 			if parked := report.NextEligibleAt.Sub(report.At); parked > 0 {

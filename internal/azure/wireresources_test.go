@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// whole is a resource type that is read and written as a whole.
-type whole struct {
+// resourceType is a resource type that is read and written as a whole.
+type resourceType struct {
 	kind, id string // kind as in Azure's messages
 	body     string
 	get      func(context.Context, *Client) error
@@ -25,11 +25,11 @@ type whole struct {
 	remove   func(context.Context, *Client) error
 }
 
-// wholes returns all types, read and ready to write.
-func wholes(t *testing.T) []whole {
+// resourceTypes returns all types, read and ready to write.
+func resourceTypes(t *testing.T) []resourceType {
 	t.Helper()
 	b, ip, g := readBalancer(t), readPublicIP(t, richPublicIP), readSecurityGroup(t, richSecurityGroup)
-	return []whole{
+	return []resourceType{
 		{
 			kind: "Microsoft.Network/loadBalancers/kubernetes", id: balancer, body: busyBalancer,
 			get:   func(ctx context.Context, c *Client) error { _, err := c.GetLoadBalancer(ctx, kubernetes); return err },
@@ -58,9 +58,9 @@ func wholes(t *testing.T) []whole {
 			},
 			write: func(ctx context.Context, c *Client) error { _, err := c.PutSecurityGroup(ctx, g); return err },
 		},
-		plainly("Microsoft.Network/networkInterfaces/n1", http.MethodPut, Resource{ID: plainID(lb.TypeNetworkInterface, "n1")}),
-		plainly("Microsoft.Compute/virtualMachineScaleSets/blue", http.MethodPatch, blueSet),
-		plainly("Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/3", http.MethodPut, blueInstance),
+		plainType("Microsoft.Network/networkInterfaces/n1", http.MethodPut, Resource{ID: plainID(lb.TypeNetworkInterface, "n1")}),
+		plainType("Microsoft.Compute/virtualMachineScaleSets/blue", http.MethodPatch, blueSet),
+		plainType("Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/3", http.MethodPut, blueInstance),
 	}
 }
 
@@ -73,97 +73,97 @@ var (
 	blueInstance = Resource{ID: plainID(lb.TypeScaleSet, "blue"), Child: "virtualMachines/3"}
 )
 
-// plainly is a type with an opaque body that is neither created nor deleted.
-func plainly(kind, method string, r Resource) whole {
-	return whole{
-		kind: kind, id: r.path(), body: `{"id":"` + r.path() + `","etag":"\"1\"","properties":{"provisioningState":"Succeeded"}}`,
-		get: func(ctx context.Context, c *Client) error { _, err := c.Read(ctx, r); return err },
+// plainType is a type with an opaque body that is neither created nor deleted.
+func plainType(kind, method string, r Resource) resourceType {
+	return resourceType{
+		kind: kind, id: r.armPath(), body: `{"id":"` + r.armPath() + `","etag":"\"1\"","properties":{"provisioningState":"Succeeded"}}`,
+		get: func(ctx context.Context, c *Client) error { _, err := c.ReadResource(ctx, r); return err },
 		write: func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, r, method, asRead(r), `"1"`, sending(map[string]any{"properties": map[string]any{}}))
+			_, err := c.WriteResource(ctx, r, method, asRead(r), `"1"`, bodyOf(map[string]any{"properties": map[string]any{}}))
 			return err
 		},
 	}
 }
 
-// sort maps a PATCH to the column of the PUT.
-func sort(op string) string {
+// tableOp maps a PATCH to the column of the PUT.
+func tableOp(op string) string {
 	if op == opPatch {
 		return opPut
 	}
 	return op
 }
 
-// wholeRow is one response and its cost for each request.
-type wholeRow struct {
+// resourceRow is one response and its cost for each request.
+type resourceRow struct {
 	name   string
 	answer reply // {kind}, {body} and {id} are replaced
 	code   string
 	after  time.Duration // of Retry-After
 
-	get, put, make, poll, result, remove, removing fate
+	get, put, make, poll, result, remove, removing expectedResult
 }
 
-// wholeColumn is the request that gets a row's response.
-type wholeColumn struct {
+// resourceRequestKind is the request that gets a row's response.
+type resourceRequestKind struct {
 	title, op string
-	call      func(whole) func(context.Context, *Client) error
-	fate      func(wholeRow) fate
+	call      func(resourceType) func(context.Context, *Client) error
+	fate      func(resourceRow) expectedResult
 }
 
-var wholeColumns = []wholeColumn{
-	{"GET", opGet, func(w whole) func(context.Context, *Client) error { return w.get }, func(r wholeRow) fate { return r.get }},
-	{"PUT", opPut, func(w whole) func(context.Context, *Client) error { return w.write }, func(r wholeRow) fate { return r.put }},
-	{"PUT, new", opPut, func(w whole) func(context.Context, *Client) error { return w.make }, func(r wholeRow) fate { return r.make }},
-	{"poll", opPoll, func(w whole) func(context.Context, *Client) error { return w.write }, func(r wholeRow) fate { return r.poll }},
-	{"result", opResult, func(w whole) func(context.Context, *Client) error { return w.write }, func(r wholeRow) fate { return r.result }},
-	{"DELETE", opDelete, func(w whole) func(context.Context, *Client) error { return w.remove }, func(r wholeRow) fate { return r.remove }},
-	{"poll of a DELETE", opPoll, func(w whole) func(context.Context, *Client) error { return w.remove }, func(r wholeRow) fate { return r.removing }},
+var resourceRequestKinds = []resourceRequestKind{
+	{"GET", opGet, func(w resourceType) func(context.Context, *Client) error { return w.get }, func(r resourceRow) expectedResult { return r.get }},
+	{"PUT", opPut, func(w resourceType) func(context.Context, *Client) error { return w.write }, func(r resourceRow) expectedResult { return r.put }},
+	{"PUT, new", opPut, func(w resourceType) func(context.Context, *Client) error { return w.make }, func(r resourceRow) expectedResult { return r.make }},
+	{"poll", opPoll, func(w resourceType) func(context.Context, *Client) error { return w.write }, func(r resourceRow) expectedResult { return r.poll }},
+	{"result", opResult, func(w resourceType) func(context.Context, *Client) error { return w.write }, func(r resourceRow) expectedResult { return r.result }},
+	{"DELETE", opDelete, func(w resourceType) func(context.Context, *Client) error { return w.remove }, func(r resourceRow) expectedResult { return r.remove }},
+	{"poll of a DELETE", opPoll, func(w resourceType) func(context.Context, *Client) error { return w.remove }, func(r resourceRow) expectedResult { return r.removing }},
 }
 
-// like converts a row about pools.
-func like(r wireRow) wholeRow {
-	w := wholeRow{name: r.name, answer: r.answer, code: r.code, get: r.get, put: r.put, make: r.put, poll: r.poll, result: r.result, remove: r.put, removing: r.poll}
+// resourceRowOf converts a row about pools.
+func resourceRowOf(r wireRow) resourceRow {
+	w := resourceRow{name: r.name, answer: r.answer, code: r.code, get: r.get, put: r.put, make: r.put, poll: r.poll, result: r.result, remove: r.put, removing: r.poll}
 	if r.after != nil {
 		w.after = *r.after
 	}
 	return w
 }
 
-func wholeTable() []wholeRow {
+func resourceTable() []resourceRow {
 	const notFound = "The Resource '{kind}' under resource group 'rg' was not found."
-	missing := func(name, code, message string) wholeRow {
-		return like(wireRow{name: name, answer: bare(404, errorBody(code, message)), code: code, get: gone, put: gone}.unknownAfter())
+	missing := func(name, code, message string) resourceRow {
+		return resourceRowOf(wireRow{name: name, answer: newReply(404, errorBody(code, message)), code: code, get: gone, put: gone}.unknownAfter())
 	}
 	own := missing("it itself", "ResourceNotFound", notFound)
 	group := missing("its resource group", "ResourceGroupNotFound", "Resource group 'rg' could not be found.")
 	unnamed := missing("something, not named", "NotFound", "Not found.")
-	for _, r := range []*wholeRow{&own, &group, &unnamed} {
+	for _, r := range []*resourceRow{&own, &group, &unnamed} {
 		r.make, r.remove = refused1, fine // a new resource cannot be missing, a deleted one may be
 	}
 	empty := reply{status: 204}
-	rows := []wholeRow{
-		{name: "it", answer: bare(200, "{body}"), get: fine, put: fine, make: fine, result: fine, remove: fine},
-		{name: "it", answer: bare(201, "{body}"), code: "Created", get: refused1, put: fine, make: fine, result: fine, remove: unknown},
-		{name: "another one", answer: bare(200, `{"id":"{id}2","etag":"e","properties":{}}`), get: unknown, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
-		{name: "`{}`", answer: bare(200, "{}"), get: unknown, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
+	rows := []resourceRow{
+		{name: "it", answer: newReply(200, "{body}"), get: fine, put: fine, make: fine, result: fine, remove: fine},
+		{name: "it", answer: newReply(201, "{body}"), code: "Created", get: refused1, put: fine, make: fine, result: fine, remove: unknown},
+		{name: "another one", answer: newReply(200, `{"id":"{id}2","etag":"e","properties":{}}`), get: unknown, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
+		{name: "`{}`", answer: newReply(200, "{}"), get: unknown, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
 		{name: "no body", answer: empty, code: "No Content", get: refused1, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
 		{name: "without a place to poll", answer: reply{status: 202}, code: "Accepted", get: refused1, put: unknown, make: unknown, poll: unknown, result: unknown, remove: unknown, removing: unknown},
 		own, group, unnamed,
-		like(refusedBy("something else", bare(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Network/virtualNetworks/v' under resource group 'rg' was not found.")), "ResourceNotFound")),
-		like(refusedBy("`InUse…CannotBeDeleted`", said(400, "InUseSomethingCannotBeDeleted"), "InUseSomethingCannotBeDeleted")),
-		like(refusedBy("`AuthorizationFailed`", said(403, "AuthorizationFailed"), "AuthorizationFailed")),
-		like(ownedByLane("`AnotherOperationInProgress`", said(409, "AnotherOperationInProgress"), "AnotherOperationInProgress")),
-		like(ownedByLane("`PreconditionFailedEtagMismatch`", said(412, "PreconditionFailed", "PreconditionFailedEtagMismatch", "x"), "PreconditionFailedEtagMismatch")),
-		like(throttled("`SubscriptionRequestsThrottled`", said(429, "SubscriptionRequestsThrottled"), "SubscriptionRequestsThrottled")),
-		like(after20(throttled("`SubscriptionRequestsThrottled`, Retry-After 20", said(429, "SubscriptionRequestsThrottled"), "SubscriptionRequestsThrottled"))),
-		like(after20(throttled("`RetryableErrorDueToAnotherOperation`, Retry-After 20", bare(429, lockBody), "RetryableErrorDueToAnotherOperation"))),
-		like(ownedBySDK("Internal Server Error", reply{status: 500}, "Internal Server Error")),
-		like(ownedBySDK("Service Unavailable", reply{status: 503}, "Service Unavailable")),
-		like(wireRow{name: "answer lost", answer: reply{err: errReset}, get: unreachable, put: unknown, poll: unfollowed, result: unfollowed}),
-		like(wireRow{name: "reset within the body, status 200", answer: reply{status: 200, body: busyBalancer, torn: errReset}, get: unreachable, put: unknown, poll: unfollowed, result: unfollowed}),
+		resourceRowOf(rejectedRow("something else", newReply(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Network/virtualNetworks/v' under resource group 'rg' was not found.")), "ResourceNotFound")),
+		resourceRowOf(rejectedRow("`InUse…CannotBeDeleted`", errorReply(400, "InUseSomethingCannotBeDeleted"), "InUseSomethingCannotBeDeleted")),
+		resourceRowOf(rejectedRow("`AuthorizationFailed`", errorReply(403, "AuthorizationFailed"), "AuthorizationFailed")),
+		resourceRowOf(workerRow("`AnotherOperationInProgress`", errorReply(409, "AnotherOperationInProgress"), "AnotherOperationInProgress")),
+		resourceRowOf(workerRow("`PreconditionFailedEtagMismatch`", errorReply(412, "PreconditionFailed", "PreconditionFailedEtagMismatch", "x"), "PreconditionFailedEtagMismatch")),
+		resourceRowOf(throttledRow("`SubscriptionRequestsThrottled`", errorReply(429, "SubscriptionRequestsThrottled"), "SubscriptionRequestsThrottled")),
+		resourceRowOf(withRetryAfter20(throttledRow("`SubscriptionRequestsThrottled`, Retry-After 20", errorReply(429, "SubscriptionRequestsThrottled"), "SubscriptionRequestsThrottled"))),
+		resourceRowOf(withRetryAfter20(throttledRow("`RetryableErrorDueToAnotherOperation`, Retry-After 20", newReply(429, lockBody), "RetryableErrorDueToAnotherOperation"))),
+		resourceRowOf(sdkRow("Internal Server Error", reply{status: 500}, "Internal Server Error")),
+		resourceRowOf(sdkRow("Service Unavailable", reply{status: 503}, "Service Unavailable")),
+		resourceRowOf(wireRow{name: "answer lost", answer: reply{err: errReset}, get: unreachable, put: unknown, poll: unfollowed, result: unfollowed}),
+		resourceRowOf(wireRow{name: "reset within the body, status 200", answer: reply{status: 200, body: busyBalancer, torn: errReset}, get: unreachable, put: unknown, poll: unfollowed, result: unfollowed}),
 	}
-	for _, end := range endings() {
-		r := like(end)
+	for _, end := range operationResults() {
+		r := resourceRowOf(end)
 		r.get, r.put, r.make, r.remove, r.result, r.after = notDriven, notDriven, notDriven, notDriven, notDriven, 0
 		rows = append(rows, r)
 	}
@@ -171,13 +171,13 @@ func wholeTable() []wholeRow {
 }
 
 // drive makes the request of a column and returns how often it was sent.
-func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.Duration, err error) {
+func (r resourceRow) drive(t *testing.T, w resourceType, c resourceRequestKind) (n int, took time.Duration, err error) {
 	t.Helper()
 	answer := r.answer
 	answer.body = strings.NewReplacer("{kind}", w.kind, "{body}", w.body, "{id}", w.id).Replace(answer.body)
 	given, wire := 0, &fakeARM{}
 	wire.answer = func(_ int, req *http.Request) reply {
-		switch op := sort(callOf(req.Context()).op); {
+		switch op := tableOp(callOf(req.Context()).op); {
 		case op == c.op && (given == 0 || !c.fate(r).once):
 			given++
 			return answer
@@ -188,14 +188,14 @@ func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.
 		case op == opPoll:
 			return done
 		}
-		return bare(200, w.body)
+		return newReply(200, w.body)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	start := time.Now()
 	err = c.call(w)(ctx, newClient(t, wire))
 	for _, call := range wire.calls {
-		if sort(call.op) == c.op {
+		if tableOp(call.op) == c.op {
 			n++
 		}
 	}
@@ -205,9 +205,9 @@ func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.
 // The cost of each response for whole resources: equal for all types, and like that of pools unless
 // stated otherwise.
 func TestWholeResourcesOnTheWire(t *testing.T) {
-	for _, w := range wholes(t) {
-		for _, row := range wholeTable() {
-			for _, c := range wholeColumns {
+	for _, w := range resourceTypes(t) {
+		for _, row := range resourceTable() {
+			for _, c := range resourceRequestKinds {
 				if c.fate(row) == notDriven || c.call(w) == nil {
 					continue
 				}
@@ -219,7 +219,7 @@ func TestWholeResourcesOnTheWire(t *testing.T) {
 	}
 }
 
-func (r wholeRow) check(t *testing.T, w whole, c wholeColumn) {
+func (r resourceRow) check(t *testing.T, w resourceType, c resourceRequestKind) {
 	t.Helper()
 	want := c.fate(r)
 	n, _, err := r.drive(t, w, c)
@@ -247,19 +247,19 @@ func (r wholeRow) check(t *testing.T, w whole, c wholeColumn) {
 
 // renderWholes formats the measured table and fails if types differ.
 func renderWholes(t *testing.T, page *strings.Builder) {
-	kinds := wholes(t)
+	kinds := resourceTypes(t)
 	page.WriteString("\n## Resources as a whole\n\nLoad balancers and public IPs; and security groups, network interfaces, scale sets and their instances, which are neither made nor deleted.\n\n| answer |")
-	for _, c := range wholeColumns {
+	for _, c := range resourceRequestKinds {
 		page.WriteString(" " + c.title + " |")
 	}
-	page.WriteString("\n|---" + strings.Repeat("|---", len(wholeColumns)) + "|\n")
-	for _, row := range wholeTable() {
+	page.WriteString("\n|---" + strings.Repeat("|---", len(resourceRequestKinds)) + "|\n")
+	for _, row := range resourceTable() {
 		title := row.name
 		if s := fmt.Sprint(row.answer.status); row.answer.status != 0 && !strings.Contains(title, s) && row.get != notDriven {
 			title = s + " " + title
 		}
 		fmt.Fprintf(page, "| %s |", title)
-		for _, c := range wholeColumns {
+		for _, c := range resourceRequestKinds {
 			cell := ""
 			for _, w := range kinds {
 				if c.fate(row) == notDriven || c.call(w) == nil {
@@ -277,7 +277,7 @@ func renderWholes(t *testing.T, page *strings.Builder) {
 	}
 }
 
-func (r wholeRow) measure(t *testing.T, w whole, c wholeColumn) (cell string) {
+func (r resourceRow) measure(t *testing.T, w resourceType, c resourceRequestKind) (cell string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n, took, err := r.drive(t, w, c)
@@ -285,7 +285,7 @@ func (r wholeRow) measure(t *testing.T, w whole, c wholeColumn) (cell string) {
 		if n > 1 {
 			cell += " A"
 		}
-		f := fault.From(err)
+		f := fault.FromError(err)
 		if f == nil {
 			cell += " done"
 			if c.fate(r).once {

@@ -19,25 +19,25 @@ import (
 )
 
 func throttles() []wireRow {
-	coded := func(code string) wireRow { return throttled("`"+code+"`", said(429, code), code) }
+	coded := func(code string) wireRow { return throttledRow("`"+code+"`", errorReply(429, code), code) }
 	detailed := func(code string) wireRow {
-		return throttled("`"+code+"`", said(429, "RetryableError", code, "Come again."), code)
+		return throttledRow("`"+code+"`", errorReply(429, "RetryableError", code, "Come again."), code)
 	}
 	var rows []wireRow
 	for _, r := range []wireRow{
 		coded("SubscriptionRequestsThrottled"), coded("ResourceRequestsThrottled"), coded("TooManyRequests"), coded("OperationNotAllowed"),
 		detailed("RetryableErrorDueToAnotherOperation"), detailed("ReferencedResourceNotProvisioned"), coded("RetryableError"),
-		throttled("no body, status 429", reply{status: 429}, "Too Many Requests"),
-		throttled("a proxy's page, status 429", bare(429, proxyPage), "Too Many Requests"),
-		throttled("429 broken off", reply{status: 429, body: errorBody("TooManyRequests", "x"), torn: errReset}, "Too Many Requests"),
+		throttledRow("no body, status 429", reply{status: 429}, "Too Many Requests"),
+		throttledRow("a proxy's page, status 429", newReply(429, proxyPage), "Too Many Requests"),
+		throttledRow("429 broken off", reply{status: 429, body: errorBody("TooManyRequests", "x"), torn: errReset}, "Too Many Requests"),
 	} {
-		named := after20(r)
+		named := withRetryAfter20(r)
 		named.name += ", Retry-After 20"
 		rows = append(rows, r, named)
 	}
-	endless := wireRow{name: "`RetryableErrorDueToAnotherOperation` for ever, Retry-After 7", answer: slower(bare(429, lockBody), "7"), after: new(7 * time.Second)}
+	endless := wireRow{name: "`RetryableErrorDueToAnotherOperation` for ever, Retry-After 7", answer: slower(newReply(429, lockBody), "7"), after: new(7 * time.Second)}
 	// The 87th poll would exceed the attempt's deadline.
-	ever := fate{requests: 86, class: fault.Retriable, code: fault.CodeOutcomeUnknown, paced: true}
+	ever := expectedResult{requests: 86, class: fault.Retriable, code: fault.CodeOutcomeUnknown, paced: true}
 	endless.poll, endless.self, endless.result = ever, ever, ever
 	return append(rows, endless)
 }
@@ -71,14 +71,14 @@ func retryAfters() []wireRow {
 	}
 	var rows []wireRow
 	for _, w := range ways {
-		lane := throttled("429: "+w.name, reply{status: 429, header: w.header}, "Too Many Requests")
+		lane := throttledRow("429: "+w.name, reply{status: 429, header: w.header}, "Too Many Requests")
 		lane.after, lane.until, lane.paced = w.after, w.until, w.paced
 		if w.tooLate {
 			lane = lane.unknownAfter()
 		}
-		sdk := ownedBySDK("503: "+w.name, reply{status: 503, header: w.header}, "Service Unavailable")
+		sdk := sdkRow("503: "+w.name, reply{status: 503, header: w.header}, "Service Unavailable")
 		if w.tooLong {
-			sdk = refusedBy("503: "+w.name, sdk.answer, sdk.code)
+			sdk = rejectedRow("503: "+w.name, sdk.answer, sdk.code)
 		}
 		sdk.after, sdk.until, sdk.paced = w.after, w.until, w.paced
 		rows = append(rows, lane, sdk)
@@ -91,8 +91,8 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 
-// noAnswers are connection errors as net/http reports them.
-func noAnswers() []wireRow {
+// connectionErrors are connection errors as net/http reports them.
+func connectionErrors() []wireRow {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	failures := []struct {
 		name string
@@ -125,8 +125,8 @@ func noAnswers() []wireRow {
 		lost("timeout within the body, status 200", reply{status: 200, body: after, torn: os.ErrDeadlineExceeded}))
 }
 
-// endings are failed operations. They are reported by a poll with status 200.
-func endings() []wireRow {
+// operationResults are failed operations. They are reported by a poll with status 200.
+func operationResults() []wireRow {
 	type end struct {
 		state, code, detail string
 		class               fault.Class
@@ -153,12 +153,12 @@ func endings() []wireRow {
 		{"Canceled", "", "", fault.Retriable},
 		{"Cancelled", "", "", fault.Retriable},
 	} {
-		rows = append(rows, ending(e.state, e.code, e.detail, e.class))
+		rows = append(rows, operationResult(e.state, e.code, e.detail, e.class))
 	}
 	return rows
 }
 
-func ending(state, code, detail string, class fault.Class) wireRow {
+func operationResult(state, code, detail string, class fault.Class) wireRow {
 	text := `{"status":"` + state + `"}`
 	row := wireRow{name: state + ", no code", code: codeOperationFailed, ends: true}
 	if class == fault.Retriable {
@@ -173,10 +173,10 @@ func ending(state, code, detail string, class fault.Class) wireRow {
 		}
 		text = `{"status":"` + state + `",` + errorBody(code, "Operation ended.", details...)[1:]
 	}
-	row.answer = slower(bare(200, text), "50") // only paces polls
-	row.poll = fate{requests: 1, class: class}
+	row.answer = slower(newReply(200, text), "50") // only paces polls
+	row.poll = expectedResult{requests: 1, class: class}
 	if code == "" {
-		row.self = fate{requests: 1, class: class}
+		row.self = expectedResult{requests: 1, class: class}
 		row.answer.body = `{"status":"` + state + `",` + poolBody(state, "10.0.0.4")[1:]
 	}
 	return row

@@ -8,21 +8,21 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// column is the request of a pool update that gets a row's response; all other requests succeed.
-type column string
+// requestKind is the request of a pool update that gets a row's response; all other requests succeed.
+type requestKind string
 
 const (
-	toGet    column = "GET"
-	toPut    column = "PUT"
-	toPoll   column = "poll"        // of the operation
-	toSelf   column = "poll itself" // of the pool, if Azure named no operation
-	toResult column = "result"      // the final GET
+	toGet    requestKind = "GET"
+	toPut    requestKind = "PUT"
+	toPoll   requestKind = "poll"        // of the operation
+	toSelf   requestKind = "poll itself" // of the pool, if Azure named no operation
+	toResult requestKind = "result"      // the final GET
 )
 
-var columns = []column{toGet, toPut, toPoll, toSelf, toResult}
+var requestKinds = []requestKind{toGet, toPut, toPoll, toSelf, toResult}
 
 // op returns the client's operation of the request.
-func (c column) op() string {
+func (c requestKind) op() string {
 	switch c {
 	case toGet:
 		return opGet
@@ -35,10 +35,10 @@ func (c column) op() string {
 }
 
 // follows reports whether the request follows an accepted write.
-func (c column) follows() bool { return c != toGet && c != toPut }
+func (c requestKind) follows() bool { return c != toGet && c != toPut }
 
-// fate is the result of a pool update with one such response.
-type fate struct {
+// expectedResult is the result of a pool update with one such response.
+type expectedResult struct {
 	requests int         // on the wire, in the column, in one attempt
 	class    fault.Class // empty for success
 	code     string      // empty for the row's
@@ -47,23 +47,23 @@ type fate struct {
 }
 
 var (
-	notDriven = fate{}
-	fine      = fate{requests: 1}
-	refused1  = fate{requests: 1, class: fault.Terminal}
-	gone      = fate{requests: 1, class: fault.Stale}
-	laneOwns  = fate{requests: 1, class: fault.Retriable}
+	notDriven = expectedResult{}
+	fine      = expectedResult{requests: 1}
+	refused1  = expectedResult{requests: 1, class: fault.Terminal}
+	gone      = expectedResult{requests: 1, class: fault.Stale}
+	laneOwns  = expectedResult{requests: 1, class: fault.Retriable}
 	// unknown is a write with an unknown outcome.
-	unknown = fate{requests: 1, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
+	unknown = expectedResult{requests: 1, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
 	// sdkOwns is four requests without a retry at another layer.
-	sdkOwns     = fate{requests: 4, class: fault.Terminal}
-	unreachable = fate{requests: 4, class: fault.Terminal, code: fault.CodeUnreachable}
+	sdkOwns     = expectedResult{requests: 4, class: fault.Terminal}
+	unreachable = expectedResult{requests: 4, class: fault.Terminal, code: fault.CodeUnreachable}
 	// unfollowed is an accepted write after the SDK's retries of a poll.
-	unfollowed = fate{requests: 4, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
-	waitedOut  = fate{requests: 2, once: true}
-	unreadable = fate{requests: 1, class: fault.Terminal, code: fault.CodeUnclassified}
+	unfollowed = expectedResult{requests: 4, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
+	waitedOut  = expectedResult{requests: 2, once: true}
+	unreadable = expectedResult{requests: 1, class: fault.Terminal, code: fault.CodeUnclassified}
 	// askedTwice is the SDK's reaction to an authentication challenge.
-	askedTwice   = fate{requests: 2, class: fault.Terminal}
-	twiceUnknown = fate{requests: 2, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
+	askedTwice   = expectedResult{requests: 2, class: fault.Terminal}
+	twiceUnknown = expectedResult{requests: 2, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
 )
 
 // wireRow is one response, of Azure or a proxy, and its cost.
@@ -72,7 +72,7 @@ type wireRow struct {
 	answer reply
 	code   string // of a fault without a code
 
-	get, put, poll, self, result fate
+	get, put, poll, self, result expectedResult
 
 	// after is the Retry-After in seconds, until as a date; at most one is set.
 	after *time.Duration
@@ -85,8 +85,8 @@ type wireRow struct {
 	unseen bool
 }
 
-// refusedBy is a row that no layer retries.
-func refusedBy(name string, r reply, code string) wireRow {
+// rejectedRow is a row that no layer retries.
+func rejectedRow(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: refused1, put: refused1}.unknownAfter()
 }
 
@@ -96,29 +96,29 @@ func (r wireRow) unknownAfter() wireRow {
 	return r
 }
 
-// ownedByLane is a row that the worker retries after a new read.
-func ownedByLane(name string, r reply, code string) wireRow {
+// workerRow is a row that the worker retries after a new read.
+func workerRow(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: laneOwns, put: laneOwns}.unknownAfter()
 }
 
-// ownedBySDK is a row that the SDK retries within the attempt.
-func ownedBySDK(name string, r reply, code string) wireRow {
+// sdkRow is a row that the SDK retries within the attempt.
+func sdkRow(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: sdkOwns, put: sdkOwns, poll: unfollowed, self: unfollowed, result: unfollowed}
 }
 
-// throttled is a 429: retried by the worker, or waited out during an accepted write.
-func throttled(name string, r reply, code string) wireRow {
+// throttledRow is a 429: retried by the worker, or waited out during an accepted write.
+func throttledRow(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: laneOwns, put: laneOwns, poll: waitedOut, self: waitedOut, result: waitedOut}
 }
 
-// in returns the row's fate in a column.
-func (r wireRow) in(c column) fate {
-	return map[column]fate{toGet: r.get, toPut: r.put, toPoll: r.poll, toSelf: r.self, toResult: r.result}[c]
+// resultIn returns the row's fate in a column.
+func (r wireRow) resultIn(c requestKind) expectedResult {
+	return map[requestKind]expectedResult{toGet: r.get, toPut: r.put, toPoll: r.poll, toSelf: r.self, toResult: r.result}[c]
 }
 
-// codeIn returns the code of the row's fault in a column.
-func (r wireRow) codeIn(c column) string {
-	switch f := r.in(c); {
+// resultCode returns the code of the row's fault in a column.
+func (r wireRow) resultCode(c requestKind) string {
+	switch f := r.resultIn(c); {
 	case f.class == "":
 		return ""
 	case f.code != "":
@@ -141,8 +141,8 @@ func (r wireRow) retryAt(now time.Time) time.Time {
 }
 
 // end returns the end of an attempt and the RetryAt of its fault. Azure responds instantly.
-func (r wireRow) end(c column, start time.Time) (end, retryAt time.Time) {
-	f, t := r.in(c), start
+func (r wireRow) end(c requestKind, start time.Time) (end, retryAt time.Time) {
+	f, t := r.resultIn(c), start
 	if c.follows() {
 		t = t.Add(pollInterval)
 	}

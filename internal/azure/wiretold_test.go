@@ -18,13 +18,13 @@ import (
 func TestWhatAServiceIsTold(t *testing.T) {
 	for _, section := range wireTable() {
 		for _, row := range section.rows {
-			for _, c := range columns {
-				if row.in(c) == notDriven {
+			for _, c := range requestKinds {
+				if row.resultIn(c) == notDriven {
 					continue
 				}
 				for _, maxRetries := range []int{3, 0} {
 					t.Run(fmt.Sprintf("%s/%s/%s/%d retries", section.title, row.name, c, maxRetries), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { row.checkLane(t, c, maxRetries) })
+						synctest.Test(t, func(t *testing.T) { row.checkWorker(t, c, maxRetries) })
 					})
 				}
 			}
@@ -32,24 +32,24 @@ func TestWhatAServiceIsTold(t *testing.T) {
 	}
 }
 
-func (r wireRow) checkLane(t *testing.T, c column, maxRetries int) {
+func (r wireRow) checkWorker(t *testing.T, c requestKind, maxRetries int) {
 	t.Helper()
 	wire, from := newStaged(r, c), 0
 	var notBefore time.Time
-	attempts := throughLanes(t, wire, maxRetries, func(attempt int, report poolupdate.Report) {
+	attempts := runWorker(t, wire, maxRetries, func(attempt int, report poolupdate.Report) {
 		start := wire.calls[from].at
 		if start.Before(notBefore) {
 			t.Errorf("attempt %d began %v too early", attempt, notBefore.Sub(start))
 		}
 		notBefore = start.Add(interval)
-		if report.Requeued && report.NextEligibleAt.After(notBefore) {
+		if report.WillRetry && report.NextEligibleAt.After(notBefore) {
 			notBefore = report.NextEligibleAt
 		}
 		if attempt == 1 {
 			r.checkFirst(t, c, wire, report, maxRetries)
 		}
-		if want := r.word(c, attempt, maxRetries); told(t, report) != want {
-			t.Errorf("after attempt %d the Service was told %q, want %q", attempt, told(t, report), want)
+		if want := r.event(c, attempt, maxRetries); notification(t, report) != want {
+			t.Errorf("after attempt %d the Service was told %q, want %q", attempt, notification(t, report), want)
 		}
 		from = len(wire.calls)
 	})
@@ -58,17 +58,17 @@ func (r wireRow) checkLane(t *testing.T, c column, maxRetries int) {
 	}
 	// What the SDK retries the worker must not retry. After an accepted write the worker may retry
 	// the write itself.
-	if f := r.in(c); !c.follows() && f.requests > 1 && attempts > 1 {
+	if f := r.resultIn(c); !c.follows() && f.requests > 1 && attempts > 1 {
 		t.Errorf("two layers ask again: %d requests an attempt, %d attempts", f.requests, attempts)
 	}
 }
 
 // checkFirst checks the requests and the result of the first attempt.
-func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupdate.Report, maxRetries int) {
+func (r wireRow) checkFirst(t *testing.T, c requestKind, wire *stagedARM, report poolupdate.Report, maxRetries int) {
 	t.Helper()
-	f := r.in(c)
+	f := r.resultIn(c)
 	end, retryAt := r.end(c, wire.calls[0].at)
-	if n, want := wire.asked(0), f.requests*r.writes(c); n != want {
+	if n, want := wire.countRequests(0), f.requests*r.writes(c); n != want {
 		t.Errorf("%d requests in the first attempt, want %d", n, want)
 	}
 	if c == toGet && f.class == "" {
@@ -78,17 +78,17 @@ func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupd
 		t.Errorf("the first attempt ended %v late", report.At.Sub(end))
 	}
 	if f.class == "" {
-		if report.Fault != nil || report.Requeued {
-			t.Errorf("fault %v, requeued %v; want success", report.Fault, report.Requeued)
+		if report.Fault != nil || report.WillRetry {
+			t.Errorf("fault %v, requeued %v; want success", report.Fault, report.WillRetry)
 		}
 		return
 	}
-	if report.Fault == nil || report.Fault.Class != f.class || report.Fault.Code != r.codeIn(c) || !report.Fault.RetryAt.Equal(retryAt) {
-		t.Errorf("got %#v, want %s %q at %v", report.Fault, f.class, r.codeIn(c), retryAt)
+	if report.Fault == nil || report.Fault.Class != f.class || report.Fault.Code != r.resultCode(c) || !report.Fault.RetryAt.Equal(retryAt) {
+		t.Errorf("got %#v, want %s %q at %v", report.Fault, f.class, r.resultCode(c), retryAt)
 	}
 	requeued := f.class == fault.Retriable && maxRetries > 0
-	if report.Requeued != requeued {
-		t.Errorf("requeued %v, want %v", report.Requeued, requeued)
+	if report.WillRetry != requeued {
+		t.Errorf("requeued %v, want %v", report.WillRetry, requeued)
 	}
 	if !retryAt.After(report.At) {
 		retryAt = time.Time{}
@@ -100,21 +100,21 @@ func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupd
 
 // writes returns the number of writes per attempt: a 412 without Retry-After causes a second read
 // and write.
-func (r wireRow) writes(c column) int {
+func (r wireRow) writes(c requestKind) int {
 	if c == toPut && r.answer.status == http.StatusPreconditionFailed && r.retryAt(time.Now()).IsZero() {
 		return 2
 	}
 	return 1
 }
 
-// word returns the event of an attempt if Azure's response does not change.
-func (r wireRow) word(c column, attempt, maxRetries int) string {
-	switch f := r.in(c); {
+// event returns the event of an attempt if Azure's response does not change.
+func (r wireRow) event(c requestKind, attempt, maxRetries int) string {
+	switch f := r.resultIn(c); {
 	case f.class == fault.Stale:
 		return ""
 	case f.class == fault.Terminal:
 		return "Failed"
-	case f.class == "", attempt > 1 && r.landed(c):
+	case f.class == "", attempt > 1 && r.isApplied(c):
 		return "Updated"
 	case attempt > maxRetries:
 		return "Failed"
@@ -123,15 +123,15 @@ func (r wireRow) word(c column, attempt, maxRetries int) string {
 }
 
 // attempts returns the number of attempts of the worker.
-func (r wireRow) attempts(c column, maxRetries int) int {
+func (r wireRow) attempts(c requestKind, maxRetries int) int {
 	switch {
-	case r.in(c).class != fault.Retriable:
+	case r.resultIn(c).class != fault.Retriable:
 		return 1
-	case r.landed(c):
+	case r.isApplied(c):
 		return min(1+maxRetries, 2) // the second read finds the pool in sync
 	}
 	return 1 + maxRetries
 }
 
-// landed reports whether the write took effect although its attempt failed.
-func (r wireRow) landed(c column) bool { return c.follows() && !r.ends }
+// isApplied reports whether the write took effect although its attempt failed.
+func (r wireRow) isApplied(c requestKind) bool { return c.follows() && !r.ends }

@@ -17,9 +17,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// guard returns If-Match for what was read, If-None-Match for a new resource, nothing without an
+// conditionHeader returns If-Match for what was read, If-None-Match for a new resource, nothing without an
 // etag. That the real service honors them is assumed.
-func (d *documents) guard(etag string) http.Header {
+func (d *documentClient) conditionHeader(etag string) http.Header {
 	switch {
 	case d.withoutIfMatch || etag == lb.NoEtag:
 		return nil
@@ -30,12 +30,12 @@ func (d *documents) guard(etag string) http.Header {
 }
 
 // checkRead rejects a write that would overwrite unread properties.
-func (d *documents) checkRead(t target, verb string, read bool, etag string) error {
+func (d *documentClient) checkRead(t target, verb string, read bool, etag string) error {
 	switch {
 	case !read && (etag != "" || verb == opDelete):
-		return refusal(codeUnread, fmt.Errorf("%s %s: it was not read before, so what else it holds would be lost", verbs[verb], t))
+		return rejectRequest(codeResourceNotRead, fmt.Errorf("%s %s: it was not read before, so what else it holds would be lost", verbs[verb], t))
 	case read && etag == "" && !d.withoutIfMatch:
-		return refusal(codeNoEtag, fmt.Errorf("%s %s: it has no etag to guard the write with: only what was read by itself is written", verbs[verb], t))
+		return rejectRequest(codeNoEtag, fmt.Errorf("%s %s: it has no etag to guard the write with: only what was read by itself is written", verbs[verb], t))
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ type request struct {
 	body func() (any, error)
 }
 
-func (r request) encoded() (any, error) {
+func (r request) encodeBody() (any, error) {
 	if r.body == nil {
 		return nil, nil
 	}
@@ -63,97 +63,97 @@ func (r request) encoded() (any, error) {
 	case errors.Is(err, codec.ErrNoVirtualNetwork):
 		code = codeNoVirtualNetwork
 	case errors.Is(err, codec.ErrNotRead):
-		code = codeUnread
+		code = codeResourceNotRead
 	}
-	return nil, refusal(code, fmt.Errorf("write %s: %w", r.call.target, err))
+	return nil, rejectRequest(code, fmt.Errorf("write %s: %w", r.call.target, err))
 }
 
-type taken struct {
-	call    *call
-	version string
-	poller  *runtime.Poller[json.RawMessage]
-	first   *http.Response
+type acceptedWrite struct {
+	call          *call
+	version       string
+	poller        *runtime.Poller[json.RawMessage]
+	firstResponse *http.Response
 }
 
-// begin sends a write and returns once Azure has accepted it.
-func (d *documents) begin(ctx context.Context, r request) (taken, error) {
-	body, err := r.encoded()
+// startWrite sends a write and returns once Azure has accepted it.
+func (d *documentClient) startWrite(ctx context.Context, r request) (acceptedWrite, error) {
+	body, err := r.encodeBody()
 	if err != nil {
-		return taken{}, err
+		return acceptedWrite{}, err
 	}
-	version, read := d.version(r.call.target), ""
+	version, read := d.resourceVersion(r.call.target), ""
 	if r.origin != nil {
 		read = codec.VersionOf(*r.origin)
 	}
 	if read == "" {
-		return d.try(ctx, r, version, body)
+		return d.sendWrite(ctx, r, version, body)
 	}
 	if read < version {
-		return d.beginWith(ctx, r, version, nil)
+		return d.writeWithVersion(ctx, r, version, nil)
 	}
-	a, err := d.try(ctx, r, read, body)
-	if newer := newerVersion(err, read); newer != "" {
-		return d.beginWith(ctx, r, newer, err)
+	a, err := d.sendWrite(ctx, r, read, body)
+	if newer := requiredVersion(err, read); newer != "" {
+		return d.writeWithVersion(ctx, r, newer, err)
 	}
 	return a, err
 }
 
-func (d *documents) try(ctx context.Context, r request, version string, body any) (taken, error) {
+func (d *documentClient) sendWrite(ctx context.Context, r request, version string, body any) (acceptedWrite, error) {
 	// The header is for this request only; polls with the same context would send it too.
-	a := taken{call: r.call, version: version}
-	started := policy.WithCaptureResponse(withCall(ctx, r.call), &a.first)
-	if guard := d.guard(r.etag); guard != nil && r.call.op != opPost { // an action has nothing to guard
+	a := acceptedWrite{call: r.call, version: version}
+	started := policy.WithCaptureResponse(withCall(ctx, r.call), &a.firstResponse)
+	if guard := d.conditionHeader(r.etag); guard != nil && r.call.op != opPost { // an action has nothing to guard
 		started = policy.WithHTTPHeader(started, guard)
 	}
-	resp, err := d.send(started, r.method, r.path, version, body) //nolint:bodyclose // the pipeline has read the body to its end
+	resp, err := d.sendRequest(started, r.method, r.path, version, body) //nolint:bodyclose // the pipeline has read the body to its end
 	if err == nil {
-		a.poller, err = runtime.NewPoller(resp, d.plain.Pipeline(), &runtime.NewPollerOptions[json.RawMessage]{
+		a.poller, err = runtime.NewPoller(resp, d.armClient.Pipeline(), &runtime.NewPollerOptions[json.RawMessage]{
 			FinalStateVia: runtime.FinalStateViaAzureAsyncOp, // an action needs no final GET; a PUT is read again
-			Tracer:        d.plain.Tracer(),
+			Tracer:        d.armClient.Tracer(),
 		})
 	}
 	if err != nil {
-		return taken{}, classify(ctx, r.call, err)
+		return acceptedWrite{}, newFault(ctx, r.call, err)
 	}
 	return a, nil
 }
 
-// end waits for the end of the write and returns the document; empty after a deletion or an action.
+// waitResult waits for the end of the write and returns the document; empty after a deletion or an action.
 // early may be nil.
-func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
-	follow := a.call.following()
-	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)
+func (a acceptedWrite) waitResult(ctx context.Context, early *earlyReader) (codec.Document, error) {
+	follow := a.call.newPoll()
+	result, err := waitForWrite(withCall(ctx, follow), follow, a.poller, a.firstResponse, early)
 	if err != nil {
-		return codec.Document{}, classify(ctx, follow, err)
+		return codec.Document{}, newFault(ctx, follow, err)
 	}
 	if a.call.op == opDelete || a.call.op == opPost {
 		return codec.Document{}, nil
 	}
-	return document(a.call.target, codec.Document{Version: a.version, Text: result})
+	return checkDocument(a.call.target, codec.Document{Version: a.version, Text: result})
 }
 
-func (d *documents) carryOut(ctx context.Context, r request) (codec.Document, error) {
-	a, err := d.begin(ctx, r)
+func (d *documentClient) writeAndWait(ctx context.Context, r request) (codec.Document, error) {
+	a, err := d.startWrite(ctx, r)
 	if err != nil {
 		return codec.Document{}, err
 	}
-	return a.end(ctx, nil)
+	return a.waitResult(ctx, nil)
 }
 
-func put(t target, origin *any, etag string, body func() (any, error)) request {
+func newPut(t target, origin *any, etag string, body func() (any, error)) request {
 	return request{
-		call: &call{op: opPut, target: t, creates: *origin == nil}, method: http.MethodPut, path: t.resource(),
+		call: &call{op: opPut, target: t, isCreate: *origin == nil}, method: http.MethodPut, path: t.armID(),
 		etag: etag, origin: origin, body: body,
 	}
 }
 
-// remove deletes a resource that was read and waits for the end. A missing one is no error.
-func (d *documents) remove(ctx context.Context, t target, origin any, etag string) error {
+// deleteResource deletes a resource that was read and waits for the end. A missing one is no error.
+func (d *documentClient) deleteResource(ctx context.Context, t target, origin any, etag string) error {
 	if err := d.checkRead(t, opDelete, origin != nil, etag); err != nil {
 		return err
 	}
-	_, err := d.carryOut(ctx, request{call: &call{op: opDelete, target: t}, method: http.MethodDelete, path: t.resource(), etag: etag})
-	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+	_, err := d.writeAndWait(ctx, request{call: &call{op: opDelete, target: t}, method: http.MethodDelete, path: t.armID(), etag: etag})
+	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
 		return nil
 	}
 	return err

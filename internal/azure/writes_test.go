@@ -22,20 +22,20 @@ func TestWritesAreCounted(t *testing.T) {
 	}{
 		{"one that is refused, and tells nothing", nil, 400, 1, 99},
 		{"one that the SDK tries again", nil, 503, 4, 96},
-		{"the caller's writes are as good as used up", map[string]string{headerCallerWrites: "10"}, 400, 1, 5},
-		{"everybody's are", map[string]string{headerCallerWrites: "180", headerAllWrites: "4"}, 400, 1, 2},
-		{"what is no number says nothing", map[string]string{headerCallerWrites: "-1", headerAllWrites: "many"}, 400, 1, 99},
+		{"the caller's writes are as good as used up", map[string]string{headerIdentityWrites: "10"}, 400, 1, 5},
+		{"everybody's are", map[string]string{headerIdentityWrites: "180", headerAllWrites: "4"}, 400, 1, 2},
+		{"what is no number says nothing", map[string]string{headerIdentityWrites: "-1", headerAllWrites: "many"}, 400, 1, 99},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				writes := pace.New(0.5, 30*time.Second)
 				client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply {
 					return reply{status: tt.status, header: tt.header, body: "{}"}
-				}}, func(o *Options) { o.Writes, o.Retry.Pause = writes, time.Millisecond })
-				_, _ = client.Get(t.Context(), webPool)
-				_, _ = client.Put(t.Context(), read(t))
-				figures := writes.Figures(time.Now())
-				if len(figures) != 1 || figures[0].Spent != tt.wantSpent || int(figures[0].Left+0.5) != int(tt.wantLeft) {
+				}}, func(o *Options) { o.Writes, o.Retry.Delay = writes, time.Millisecond })
+				_, _ = client.GetPool(t.Context(), webPool)
+				_, _ = client.PutPool(t.Context(), readPool(t))
+				figures := writes.ListUsage(time.Now())
+				if len(figures) != 1 || figures[0].Used != tt.wantSpent || int(figures[0].Remaining+0.5) != int(tt.wantLeft) {
 					t.Errorf("got %+v, want %v spent and %v left", figures, tt.wantSpent, tt.wantLeft)
 				}
 			})

@@ -12,46 +12,46 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Turned lists the admin state changes of an attempt in one pool, by node.
-type Turned struct {
+// AdminChanges lists the admin state changes of an attempt in one pool, by node.
+type AdminChanges struct {
 	Down, Back []string
-	// Owed nodes should have changed, but the attempt failed.
-	Owed []string
+	// Failed nodes should have changed, but the attempt failed.
+	Failed []string
 }
 
-// AdminFails reports whether an attempt failed to set admin states.
-func AdminFails(r poolupdate.Report) bool {
-	return r.AdminTried && (r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal)
+// HasAdminFailure reports whether an attempt failed to set admin states.
+func HasAdminFailure(r poolupdate.Report) bool {
+	return r.AdminAttempted && (r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal)
 }
 
-func (e *Entry) turnedBy(r poolupdate.Report, set membership.Set) Turned {
-	var t Turned
+func (e *Entry) adminChanges(r poolupdate.Report, set membership.Set) AdminChanges {
+	var t AdminChanges
 	for _, a := range set.Addresses {
 		switch {
-		case slices.Contains(r.Downed, a.IP):
+		case slices.Contains(r.MarkedDown, a.IP):
 			t.Down = append(t.Down, a.Name)
-		case slices.Contains(r.Restored, a.IP):
+		case slices.Contains(r.MarkedUp, a.IP):
 			t.Back = append(t.Back, a.Name)
 		}
 	}
-	if AdminFails(r) {
-		down, back := e.Owes(set)
-		t.Owed = slices.Concat(down, back)
+	if HasAdminFailure(r) {
+		down, back := e.PendingAdminChanges(set)
+		t.Failed = slices.Concat(down, back)
 	}
 	return t
 }
 
-// Owes returns the members with a wrong admin state, as far as known: those that must become Down, and those
+// PendingAdminChanges returns the members with a wrong admin state, as far as known: those that must become Down, and those
 // that Weir set Down and that must come back up.
-func (e *Entry) Owes(set membership.Set) (down, back []string) {
+func (e *Entry) PendingAdminChanges(set membership.Set) (down, back []string) {
 	e.mu.Lock()
-	shown := e.shownDown // replaced, never modified
+	shown := e.observedDown // replaced, never modified
 	current := shown
 	if shown == nil {
-		current = setOf(members.Down(e.status.Down))
+		current = setOf(members.ParseDown(e.status.Down))
 	}
 	e.mu.Unlock()
-	drain := drainingIn(set)
+	drain := drainingAddresses(set)
 	for _, a := range set.Addresses {
 		_, drains := drain[a.IP]
 		_, isShown := shown[a.IP]
@@ -66,14 +66,14 @@ func (e *Entry) Owes(set membership.Set) (down, back []string) {
 	return down, back
 }
 
-func (e *Entry) shows(set membership.Set) {
+func (e *Entry) recordDown(set membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.shownDown = drainingIn(set)
+	e.observedDown = drainingAddresses(set)
 }
 
-// drainingIn returns the addresses that must be Down; never nil.
-func drainingIn(set membership.Set) map[netip.Addr]struct{} {
+// drainingAddresses returns the addresses that must be Down; never nil.
+func drainingAddresses(set membership.Set) map[netip.Addr]struct{} {
 	ips := make([]netip.Addr, len(set.Draining))
 	for i, d := range set.Draining {
 		ips[i] = d.IP
@@ -81,12 +81,12 @@ func drainingIn(set membership.Set) map[netip.Addr]struct{} {
 	return setOf(ips)
 }
 
-// none is the shared empty set. Do not modify it.
-var none = map[netip.Addr]struct{}{}
+// emptyAddressSet is the shared empty set. Do not modify it.
+var emptyAddressSet = map[netip.Addr]struct{}{}
 
 func setOf(ips []netip.Addr) map[netip.Addr]struct{} {
 	if len(ips) == 0 {
-		return none
+		return emptyAddressSet
 	}
 	set := make(map[netip.Addr]struct{}, len(ips))
 	for _, ip := range ips {

@@ -18,40 +18,40 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// note records the result of an attempt, whatever the current entitlement is.
-func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report) {
+// recordAttempt records the result of an attempt, whatever the current entitlement is.
+func recordAttempt(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report) {
 	at := metav1.NewTime(r.At).Rfc3339Copy()
-	if r.Observed >= 0 && r.Outcome != poolwrite.Refused {
+	if r.Observed >= 0 && r.Outcome != poolwrite.Rejected {
 		s.Desired, s.Observed, s.Foreign = new(int32(r.Desired)), new(int32(r.Observed)), new(int32(r.Foreign)) //nolint:gosec // a pool has at most some thousands
 	}
 	if r.Outcome == poolwrite.Written {
 		s.LastWrite = &at
 	}
-	if r.Settled {
+	if r.InSync {
 		s.PoolID = r.Pool.String()
-		s.WrittenAddresses, s.WrittenInstances = members.Format(r.Written), members.FormatInstances(r.Instances)
-		s.Unusable = members.Unusable(r.Unusable)
+		s.WrittenAddresses, s.WrittenInstances = members.FormatAddresses(r.Written), members.FormatInstances(r.Instances)
+		s.Unusable = members.FormatUnusable(r.Unusable)
 		members.SetDown(s, r.Down, set, at)
 	}
-	if r.States {
+	if r.StatesInSync {
 		members.SetDown(s, r.Down, set, at)
 	}
 	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
 	if r.Fault != nil {
-		outcome.Code = words.Sentence(r.Fault.Code, words.MaxCode)
+		outcome.Code = words.FormatMessage(r.Fault.Code, words.MaxCode)
 	}
-	if r.Outcome != poolwrite.Postponed && !says(s.LastOutcome, outcome) {
+	if r.Outcome != poolwrite.Postponed && !hasOutcome(s.LastOutcome, outcome) {
 		s.LastOutcome = &outcome
 	}
 	s.RetriesUsed = new(int32(r.RetriesUsed)) //nolint:gosec // bounded by the budget
 	s.RetryBudget = new(int32(r.Budget))      //nolint:gosec // as above
-	if r.Settled {
+	if r.InSync {
 		s.RetriesUsed = new(int32(0))
 	}
 }
 
-// says reports whether the status already records the outcome. Unchanged after Written is not a new outcome.
-func says(last *v1alpha1.AttemptOutcome, outcome v1alpha1.AttemptOutcome) bool {
+// hasOutcome reports whether the status already records the outcome. Unchanged after Written is not a new outcome.
+func hasOutcome(last *v1alpha1.AttemptOutcome, outcome v1alpha1.AttemptOutcome) bool {
 	if last == nil {
 		return false
 	}
@@ -59,50 +59,50 @@ func says(last *v1alpha1.AttemptOutcome, outcome v1alpha1.AttemptOutcome) bool {
 	return found || last.Class == outcome.Class && last.Code == outcome.Code
 }
 
-// judge sets the conditions after an attempt. A paused BackendPool, or one that lost its pool, keeps its
+// setAttemptConditions sets the conditions after an attempt. A paused BackendPool, or one that lost its pool, keeps its
 // Synced condition.
-func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r poolupdate.Report, generation int64) {
+func setAttemptConditions(s *v1alpha1.BackendPoolStatus, is Binding, set membership.Set, r poolupdate.Report, generation int64) {
 	if r.NextEligibleAt.After(r.At) {
-		park(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, patience(r.NextEligibleAt))
+		setParked(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, retryAfterMessage(r.NextEligibleAt))
 	} else {
-		unpark(s, generation)
+		clearParked(s, generation)
 	}
-	if !r.Requeued && r.AdminRetryAt.IsZero() {
-		rests(s, generation, r.At)
+	if !r.WillRetry && r.AdminRetryAt.IsZero() {
+		setIdle(s, generation, r.At)
 	}
-	if !is.Works() {
+	if !is.AllowsUpdates() {
 		return
 	}
 	status, reason, why := metav1.ConditionFalse, "", ""
 	switch {
-	case r.Settled && is.Removes():
-		reason, why = removed(is, len(s.WrittenAddresses) > 0)
-	case r.Settled:
-		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(members.Without(set, r.Unusable))
+	case r.InSync && is.RemovesMembers():
+		reason, why = removalMessage(is, len(s.WrittenAddresses) > 0)
+	case r.InSync:
+		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, members.InSyncMessage(members.WithoutUnusable(set, r.Unusable))
 	case r.Outcome == poolwrite.Stale:
-		reason, why = missingPool(r)
-	case r.Outcome == poolwrite.Refused:
-		reason, why = refusedPool(r)
+		reason, why = missingPoolMessage(r)
+	case r.Outcome == poolwrite.Rejected:
+		reason, why = wrongMembersMessage(r)
 	case r.Outcome == poolwrite.Postponed:
 		reason, why = v1alpha1.ReasonUpdating, r.Fault.Error()
-	case r.Admin && !r.AdminRetryAt.IsZero(), !r.Requeued && !r.AdminRetryAt.IsZero():
+	case r.Admin && !r.AdminRetryAt.IsZero(), !r.WillRetry && !r.AdminRetryAt.IsZero():
 		reason, why = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
-	case r.Requeued:
+	case r.WillRetry:
 		reason, why = v1alpha1.ReasonRetrying, retryingMessage(r)
-	case is.Removes():
+	case is.RemovesMembers():
 		reason, why = v1alpha1.ReasonFailed, removalFailedMessage(r)
 	default:
 		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
 	}
-	if r.Settled && r.MayLand {
-		why += "; " + mayLandMessage
+	if r.InSync && r.HasPendingWrite {
+		why += "; " + pendingWriteMessage
 	}
 	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, why)
 }
 
 func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {
-	why = words.Sentence(why, words.MaxMessage)
-	if is := meta.FindStatusCondition(s.Conditions, kind); is != nil && words.Same(is.Message, why) {
+	why = words.FormatMessage(why, words.MaxMessage)
+	if is := meta.FindStatusCondition(s.Conditions, kind); is != nil && words.EqualMessages(is.Message, why) {
 		why = is.Message // do not write a status that differs only in a request ID of Azure
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: why, ObservedGeneration: generation})
@@ -115,46 +115,46 @@ func syncedReason(conditions []metav1.Condition) string {
 	return ""
 }
 
-// problems are the reasons that require user action.
-var problems = []string{
+// problemReasons are the reasons that require user action.
+var problemReasons = []string{
 	v1alpha1.ReasonFailed, v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound,
 	v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
 	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
 }
 
-// noProblem are the reasons that end a problem: its recurrence gets a new event.
-var noProblem = []string{v1alpha1.ReasonLevel, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
+// recoveredReasons are the reasons that end a problem: its recurrence gets a new event.
+var recoveredReasons = []string{v1alpha1.ReasonLevel, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
 
-func problem(conditions []metav1.Condition) string {
-	if reason := syncedReason(conditions); slices.Contains(problems, reason) {
+func problemReason(conditions []metav1.Condition) string {
+	if reason := syncedReason(conditions); slices.Contains(problemReasons, reason) {
 		return reason
 	}
 	return ""
 }
 
-// attempted are the reasons set by attempts. They remain until the next attempt.
-var attempted = []string{
+// attemptReasons are the reasons set by attempts. They remain until the next attempt.
+var attemptReasons = []string{
 	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
 	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool,
 }
 
-// unlevel are the attempted reasons that mean failure.
-var unlevel = []string{v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed}
+// failureReasons are the attempted reasons that mean failure.
+var failureReasons = []string{v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed}
 
-// settleConditions sets the conditions that do not depend on an attempt.
-func settleConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, now time.Time) {
-	if parkedFor(s) == "" {
-		rests(s, p.Generation, now)
+// setSpecConditions sets the conditions that do not depend on an attempt.
+func setSpecConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, now time.Time) {
+	if parkedReason(s) == "" {
+		setIdle(s, p.Generation, now)
 	}
-	status, reason, why := pausing.Judge(p, now)
+	status, reason, why := pausing.PausedCondition(p, now)
 	setCondition(s, p.Generation, v1alpha1.ConditionPaused, status, reason, why)
 }
 
-// setRehearsed records what would change in Azure without dry run.
-func setRehearsed(s *v1alpha1.BackendPoolStatus, generation int64, text string) {
+// setPlanned records what would change in Azure without dry run.
+func setPlanned(s *v1alpha1.BackendPoolStatus, generation int64, text string) {
 	setCondition(s, generation, v1alpha1.ConditionDryRun, metav1.ConditionTrue, "Planned", text)
 }
 
-func settleRehearsed(s *v1alpha1.BackendPoolStatus) {
+func clearPlanned(s *v1alpha1.BackendPoolStatus) {
 	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDryRun)
 }

@@ -25,30 +25,30 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	active := Entitlement{State: Active, Taken: true}
-	gone := Entitlement{State: ServiceGone, Taken: true, Reason: v1alpha1.ReasonServiceNotFound, Why: "Service shop/web does not exist"}
+	active := Binding{State: Active, HasRecord: true}
+	gone := Binding{State: ServiceMissing, HasRecord: true, Reason: v1alpha1.ReasonServiceNotFound, Message: "Service shop/web does not exist"}
 	broken := &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: fmt.Errorf("no\nway")}
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name string
-		st   Entitlement
+		st   Binding
 		r    poolupdate.Report
 		want string
 	}{
-		{"level", active, poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true}, "True Level level with no nodes"},
-		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
+		{"level", active, poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true}, "True Level level with no nodes"},
+		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, WillRetry: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
-		{"what Azure asked for is over", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at.Add(-time.Hour), At: at.Add(-time.Hour)},
+		{"what Azure asked for is over", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, WillRetry: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at.Add(-time.Hour), At: at.Add(-time.Hour)},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
-		{"when Azure asked for patience", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at},
+		{"when Azure asked for patience", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, WillRetry: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z, as Azure asked"},
 		{"the budget is spent", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another"},
-		{"the budget is spent, and drift repair is on", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, LookAt: at},
+		{"the budget is spent, and drift repair is on", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, NextCheckAt: at},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, and Weir tries again at 2026-11-21T03:00:00Z"},
 		{"the budget is spent, and Azure asked for patience", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, NextEligibleAt: at},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, though not before 2026-11-21T03:00:00Z, as Azure asked"},
-		{"admin states alone failed", active, poolupdate.Report{Outcome: poolwrite.Terminal, Fault: broken, Admin: true, AdminRetryAt: at, Requeued: true},
+		{"admin states alone failed", active, poolupdate.Report{Outcome: poolwrite.Terminal, Fault: broken, Admin: true, AdminRetryAt: at, WillRetry: true},
 			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z"},
 		{"the budget is spent, and admin states are tried on", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, AdminRetryAt: at, NextEligibleAt: at},
 			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z, as Azure asked"},
@@ -56,17 +56,17 @@ func TestJudge(t *testing.T) {
 			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows within a minute"},
 		{"a removal failed, and Azure asked for patience", gone, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, NextEligibleAt: at},
 			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows after 2026-11-21T03:00:00Z, as Azure asked"},
-		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolwrite.Written, Settled: true},
+		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolwrite.Written, InSync: true},
 			"False ServiceNotFound Service shop/web does not exist; its addresses were removed from the pool"},
-		{"an attempt from before that", gone, poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		{"an attempt from before that", gone, poolupdate.Report{Outcome: poolwrite.Written, InSync: true, Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
 			"False ServiceNotFound Service shop/web does not exist; its addresses are being removed from the pool"},
-		{"paused meanwhile", Entitlement{State: Paused, Taken: true}, poolupdate.Report{Outcome: poolwrite.Written, Settled: true}, "Unknown Paused"},
+		{"paused meanwhile", Binding{State: Paused, HasRecord: true}, poolupdate.Report{Outcome: poolwrite.Written, InSync: true}, "Unknown Paused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var s v1alpha1.BackendPoolStatus
 			setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionUnknown, v1alpha1.ReasonPaused, "")
-			note(&s, membership.Set{}, tt.r)
-			judge(&s, tt.st, membership.Set{}, tt.r, 1)
+			recordAttempt(&s, membership.Set{}, tt.r)
+			setAttemptConditions(&s, tt.st, membership.Set{}, tt.r, 1)
 			i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })
 			got := s.Conditions[i]
 			if text := strings.TrimSpace(fmt.Sprintf("%s %s %s", got.Status, got.Reason, got.Message)); text != tt.want {
@@ -79,14 +79,14 @@ func TestJudge(t *testing.T) {
 func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
 	var s v1alpha1.BackendPoolStatus
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CausePace, Until: until}, 7, until.Add(-time.Minute))
+	setWaitConditions(&s, 1, poolupdate.Waiting{Cause: poolupdate.CausePace, Until: until}, 7, until.Add(-time.Minute))
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonPace || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 2 || *s.Desired != 7 {
 		t.Errorf("%+v", s)
 	}
 	s.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: "Conflict"}
 	s.RetriesUsed, s.RetryBudget = new(int32(2)), new(int32(3))
 	setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonRetrying, "")
-	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CauseGate, Until: until, Why: "reads are closed"}, 7, until.Add(-time.Minute))
+	setWaitConditions(&s, 1, poolupdate.Waiting{Cause: poolupdate.CauseGate, Until: until, Message: "reads are closed"}, 7, until.Add(-time.Minute))
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced)
 	if c.Reason != v1alpha1.ReasonRetrying || c.Message != "the last attempt failed: Conflict; retry 2 of 3 waits: reads are closed" {
 		t.Errorf("%+v", c)
@@ -96,9 +96,9 @@ func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
 func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 	set := membership.Set{Addresses: make([]lb.Address, 1)}
 	for i := range 17 {
-		set.Absent = append(set.Absent, membership.Absence{Node: fmt.Sprintf("n%d", i), Why: "it is gone"})
+		set.NonMembers = append(set.NonMembers, membership.NonMember{Node: fmt.Sprintf("n%d", i), Reason: "it is gone"})
 	}
-	if got := members.LevelMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
+	if got := members.InSyncMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
 		t.Error(got)
 	}
 }
@@ -106,8 +106,8 @@ func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 // LastTransitionTime is when the pool was last in sync, whatever reasons follow.
 func TestSinceWhenAPoolIsNotLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _, p := recorded(t)
-		e, start := c.statuses.Known(RefOf(p)), time.Now()
+		c, _, p := newRecordedPool(t)
+		e, start := c.statuses.GetEntry(RefOf(p)), time.Now()
 		for _, step := range []struct {
 			status metav1.ConditionStatus
 			reason string

@@ -15,28 +15,28 @@ import (
 // The members are dropped once the pool is in sync. A failed attempt that did not compute them still reports
 // the current ones.
 func TestOfALevelPoolNoMembersAreKept(t *testing.T) {
-	c, _, p := recorded(t)
-	ref, e := RefOf(p), c.statuses.Known(RefOf(p))
+	c, _, p := newRecordedPool(t)
+	ref, e := RefOf(p), c.statuses.GetEntry(RefOf(p))
 	attempt := func(o poolwrite.Outcome) {
 		t.Helper()
-		if _, err := c.Desired(ref); err != nil {
+		if _, err := c.DesiredPool(ref); err != nil {
 			t.Fatal(err)
 		}
-		r := poolupdate.Report{Ref: ref, Outcome: o, Settled: o == poolwrite.Written, At: time.Now()}
+		r := poolupdate.Report{Ref: ref, Outcome: o, InSync: o == poolwrite.Written, At: time.Now()}
 		if o == poolwrite.Retriable {
 			r.Fault = &fault.Fault{Err: errors.New("not now")}
 		}
 		c.Report(t.Context(), r)
 	}
 	attempt(poolwrite.Retriable)
-	if e.remembered() == nil {
+	if e.attemptMembers() == nil {
 		t.Error("after an attempt that failed nothing is known of the members")
 	}
 	attempt(poolwrite.Written)
-	if e.remembered() != nil {
+	if e.attemptMembers() != nil {
 		t.Error("the members of a level pool are kept")
 	}
-	if got, want := c.workedWith(p, e), c.desired(t, ref); len(got.Addresses) != len(want.Addresses) {
+	if got, want := c.membersOfAttempt(p, e), c.desiredOf(t, ref); len(got.Addresses) != len(want.Addresses) {
 		t.Errorf("%d members, want %d", len(got.Addresses), len(want.Addresses))
 	}
 }

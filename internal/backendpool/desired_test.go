@@ -37,7 +37,7 @@ func TestRelevant(t *testing.T) {
 		{"its Service was never there", bp("a", 0), nil, func(o *poolschedule.Operation) { o.Service = none }, false},
 		{"being deleted", bp("a", 0, took, deleting), lbService, nil, false},
 		{"the removal after that", bp("a", 0, took, deleting), lbService, func(o *poolschedule.Operation) { o.Service = none }, true},
-		{"paused", bp("a", 0, took, paused), lbService, nil, false},
+		{"paused", bp("a", 0, took, asPaused), lbService, nil, false},
 		{"no finalizer", bp("a", 0, func(p *v1alpha1.BackendPool) { p.Finalizers = nil }), lbService, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRelevant(t *testing.T) {
 			if tt.op != nil {
 				tt.op(&op)
 			}
-			if got := stored(t, objects...).Relevant(op); got != tt.want {
+			if got := newCluster(t, objects...).IsNeeded(op); got != tt.want {
 				t.Errorf("relevant %v, want %v", got, tt.want)
 			}
 		})
@@ -66,8 +66,8 @@ func TestWhoElseWritesAPool(t *testing.T) {
 				p.Status.MadeFor = v1alpha1.MadeForNodes
 			}
 		})
-		c, e := loaded(t, p, nil, "n1")
-		if want := c.desired(t, e.ref); want.Alone != made || len(want.Addresses) != 1 {
+		c, e := newLoadedPool(t, p, nil, "n1")
+		if want := c.desiredOf(t, e.ref); want.IsExclusive != made || len(want.Addresses) != 1 {
 			t.Errorf("made by Weir: %v; %+v", made, want)
 		}
 	}
@@ -83,9 +83,9 @@ func TestWhoLeavesAPoolOfInterfaces(t *testing.T) {
 				p.Status.MadeFor = v1alpha1.MadeForNodes
 			}
 		})
-		c, e := loaded(t, p, nil, "n1")
-		want := c.desired(t, e.ref)
-		if want.Machines == nil || !want.Machines.Every || len(want.Addresses) > 0 || want.Ours(nodeAt("n1")) != made {
+		c, e := newLoadedPool(t, p, nil, "n1")
+		want := c.desiredOf(t, e.ref)
+		if want.Machines == nil || !want.Machines.Every || len(want.Addresses) > 0 || want.IsManaged(nodeIP("n1")) != made {
 			t.Errorf("made by Weir: %v; %+v", made, want)
 		}
 	}

@@ -24,55 +24,55 @@ import (
 type Entry struct {
 	ref poolschedule.Ref
 
-	// writing is a one-slot semaphore that serializes writes. Its holder owns version, the resource version
+	// writeSlot is a one-slot semaphore that serializes writes. Its holder owns version, the resource version
 	// of the last read or write, and own.
-	writing chan struct{}
-	version string
-	own     own
-	// guarded (guarded by mu) is true once the status was read from an object with Weir's finalizer, or this
+	writeSlot chan struct{}
+	version   string
+	written   writtenStatuses
+	// finalizerSeen (guarded by mu) is true once the status was read from an object with Weir's finalizer, or this
 	// process has set it. Before that, another process may have recorded more.
-	guarded bool
+	finalizerSeen bool
 
 	mu     sync.Mutex // guards the fields below; held briefly
 	status v1alpha1.BackendPoolStatus
-	// learnt is what another process recorded and no attempt has read yet; nil if nothing.
-	learnt *v1alpha1.BackendPoolStatus
+	// otherRecord is what another process recorded and no attempt has read yet; nil if nothing.
+	otherRecord *v1alpha1.BackendPoolStatus
 	// revision counts changes of status; saved is the revision that the API server has.
-	revision, saved int
-	// patience is the deadline for writing unsaved changes; zero means immediately.
-	patience time.Time
-	// gone rejects further writes: the finalizer is about to be removed.
-	gone bool
+	revision, savedRevision int
+	// writeDeadline is the deadline for writing unsaved changes; zero means immediately.
+	writeDeadline time.Time
+	// isAbandoned rejects further writes: the finalizer is about to be removed.
+	isAbandoned bool
 
 	// set is the last result of Desired. It is nil after an attempt that brought the pool in sync, because it
 	// is large.
 	set *membership.Set
-	// shownDown are the draining members when this process last saw the pool in sync; nil before that.
-	shownDown map[netip.Addr]struct{}
-	// unusable are the nodes that could not join, by the last attempt that brought the pool in sync.
+	// observedDown are the draining members when this process last saw the pool in sync; nil before that.
+	observedDown map[netip.Addr]struct{}
+	// unusableNodes are the nodes that could not join, by the last attempt that brought the pool in sync.
 	// Replaced, never modified.
-	unusable []poolwrite.Unusable
-	// spares is true while members are kept up although their eviction is announced.
-	spares bool
+	unusableNodes []poolwrite.Unusable
+	// retainsEvicted is true while members are kept up although their eviction is announced.
+	retainsEvicted bool
 
 	// pool is the last known target.
 	pool lb.PoolID
-	// acted is the situation of the last queued operation, or of the last attempt that read the cluster.
-	acted situation
+	// lastInput is the situation of the last queued operation, or of the last attempt that read the cluster.
+	lastInput operationInput
 	// reportedAt is when the last reported attempt ended.
 	reportedAt time.Time
-	// missing is true from an attempt that found no pool to write until one that did.
-	missing bool
-	// unnamed is true after a first 404 without a resource name.
-	unnamed bool
+	// poolMissing is true from an attempt that found no pool to write until one that did.
+	poolMissing bool
+	// hadUnnamedNotFound is true after a first 404 without a resource name.
+	hadUnnamedNotFound bool
 	// notBefore is a Retry-After received by an earlier process.
 	notBefore time.Time
-	// recheckAt is when to queue an operation without a change; zero for never.
-	recheckAt time.Time
-	// released is true once the pool contains none of Weir's addresses.
-	released bool
-	// dropped is true once this process deleted the BackendPool because its Service no longer needs it.
-	dropped bool
+	// nextCheckAt is when to queue an operation without a change; zero for never.
+	nextCheckAt time.Time
+	// isReleased is true once the pool contains none of Weir's addresses.
+	isReleased bool
+	// deletedByController is true once this process deleted the BackendPool because its Service no longer needs it.
+	deletedByController bool
 	// lastProblem is the problem of the last event on the BackendPool. lastEvent is the reason of the last
 	// attempt event, for pools of nodes only.
 	lastProblem, lastEvent string
@@ -81,17 +81,17 @@ type Entry struct {
 func newEntry(ref poolschedule.Ref, p *v1alpha1.BackendPool) *Entry {
 	last := lastEvent(&p.Status)
 	return &Entry{
-		ref: ref, writing: make(chan struct{}, 1), version: p.ResourceVersion, own: own{}.with(&p.Status), guarded: hasFinalizer(p),
-		status: p.Status, unusable: members.ParseUnusable(p.Status.Unusable), lastProblem: last.Problem, lastEvent: last.Word,
+		ref: ref, writeSlot: make(chan struct{}, 1), version: p.ResourceVersion, written: writtenStatuses{}.withStatus(&p.Status), finalizerSeen: hasFinalizer(p),
+		status: p.Status, unusableNodes: members.ParseUnusable(p.Status.Unusable), lastProblem: last.Problem, lastEvent: last.Word,
 	}
 }
 
-// amend changes the status in memory. The caller holds e.mu.
-func (e *Entry) amend(change func(*v1alpha1.BackendPoolStatus)) {
+// changeStatus changes the status in memory. The caller holds e.mu.
+func (e *Entry) changeStatus(change func(*v1alpha1.BackendPoolStatus)) {
 	next := e.status.DeepCopy()
 	change(next)
-	if e.learnt != nil {
-		members.Unite(next, e.learnt)
+	if e.otherRecord != nil {
+		members.MergeRecord(next, e.otherRecord)
 	}
 	if !equality.Semantic.DeepEqual(next, &e.status) {
 		e.status = *next
@@ -99,55 +99,55 @@ func (e *Entry) amend(change func(*v1alpha1.BackendPoolStatus)) {
 	}
 }
 
-func unsaved(e *Entry) bool {
+func hasUnsavedStatus(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.revision != e.saved
+	return e.revision != e.savedRevision
 }
 
-// LacksPool reports whether the last attempt found no pool to write.
-func (e *Entry) LacksPool() bool {
+// IsPoolMissing reports whether the last attempt found no pool to write.
+func (e *Entry) IsPoolMissing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.missing
+	return e.poolMissing
 }
 
-// holds reports whether the pool may contain addresses of Weir, or an interface that Weir set Down.
-func (e *Entry) holds() bool {
+// hasMembers reports whether the pool may contain addresses of Weir, or an interface that Weir set Down.
+func (e *Entry) hasMembers() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.status.WrittenAddresses)+len(e.status.Down) > 0
 }
 
-// Released reports whether the pool contains none of Weir's addresses.
-func (e *Entry) Released() bool {
+// IsReleased reports whether the pool contains none of Weir's addresses.
+func (e *Entry) IsReleased() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.released
+	return e.isReleased
 }
 
-// Emptied records that the pool was deleted in Azure.
-func (e *Entry) Emptied() {
+// MarkPoolDeleted records that the pool was deleted in Azure.
+func (e *Entry) MarkPoolDeleted() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.released = true
+	e.isReleased = true
 }
 
-// Drop records that Weir deleted the BackendPool because its Service no longer needs it.
-func (e *Entry) Drop() {
+// MarkDeletedByController records that Weir deleted the BackendPool because its Service no longer needs it.
+func (e *Entry) MarkDeletedByController() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.dropped = true
+	e.deletedByController = true
 }
 
-// unseen reports whether the Service may have been deleted while no process was watching.
-func unseen(e *Entry) bool {
+// needsServiceCheck reports whether the Service may have been deleted while no process was watching.
+func needsServiceCheck(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.released && !e.dropped
+	return !e.isReleased && !e.deletedByController
 }
 
-func (e *Entry) reason() string {
+func (e *Entry) currentReason() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return syncedReason(e.status.Conditions)
@@ -156,39 +156,39 @@ func (e *Entry) reason() string {
 func isPaused(e *Entry) metav1.ConditionStatus {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return pausing.Said(&e.status)
+	return pausing.PausedStatus(&e.status)
 }
 
-// remember stores the members and the situation of an attempt. If the situation differs at the next
+// recordInput stores the members and the situation of an attempt. If the situation differs at the next
 // reconciliation, an operation is queued.
-func (e *Entry) remember(set membership.Set, now situation) {
+func (e *Entry) recordInput(set membership.Set, now operationInput) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.set, e.acted = &set, now
+	e.set, e.lastInput = &set, now
 }
 
-// remembered returns the members of the last attempt; nil if it brought the pool in sync.
-func (e *Entry) remembered() *membership.Set {
+// attemptMembers returns the members of the last attempt; nil if it brought the pool in sync.
+func (e *Entry) attemptMembers() *membership.Set {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.set
 }
 
-// Unusable returns the nodes that could not join when the pool was last in sync. e may be nil.
-func Unusable(e *Entry) []poolwrite.Unusable {
+// UnusableNodes returns the nodes that could not join when the pool was last in sync. e may be nil.
+func UnusableNodes(e *Entry) []poolwrite.Unusable {
 	if e == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.unusable
+	return e.unusableNodes
 }
 
-// beginsToSpare sets spares and reports whether it became true.
-func (e *Entry) beginsToSpare(spares bool) bool {
+// setRetainsEvicted sets spares and reports whether it became true.
+func (e *Entry) setRetainsEvicted(spares bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	begins := spares && !e.spares
-	e.spares = spares
+	begins := spares && !e.retainsEvicted
+	e.retainsEvicted = spares
 	return begins
 }

@@ -24,66 +24,66 @@ const EventLeftInPlace = "LeftInPlace"
 const (
 	updatedMessage = "Load balancer backend pool updated successfully"
 	failedPrefix   = "Backend pool update failed: "
-	failedAdvice   = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
-	// ofNodesAdvice is for pools without a Service.
-	ofNodesAdvice  = ". To retrigger: weir retry."
-	retryingAdvice = ". Another attempt follows"
+	failureAdvice  = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
+	// nodePoolAdvice is for pools without a Service.
+	nodePoolAdvice = ". To retrigger: weir retry."
+	retryAdvice    = ". Another attempt follows"
 )
 
-func (c *Controller) warn(p *v1alpha1.BackendPool, reason, why string) {
-	c.Events.OnPool(p, Event{Warning, reason, words.Sentence(why, words.MaxMessage)})
+func (c *Controller) recordWarning(p *v1alpha1.BackendPool, reason, why string) {
+	c.Events.OnPool(p, Event{Warning, reason, words.FormatMessage(why, words.MaxMessage)})
 }
 
-// said is one event of an attempt and the Services that get it.
-type said struct {
+// attemptEvent is one event of an attempt and the Services that get it.
+type attemptEvent struct {
 	to           []poolschedule.ServiceName
 	kind, reason string
 	text         func(poolupdate.Report) string
 }
 
-func saidOf(r poolupdate.Report) []said {
-	return []said{
+func eventsOf(r poolupdate.Report) []attemptEvent {
+	return []attemptEvent{
 		{r.Updated, Normal, EventUpdated, func(poolupdate.Report) string { return updatedMessage }},
-		{r.Retrying, Warning, EventRetrying, retryingEvent},
-		{r.Failed, Warning, EventFailed, failedEvent},
+		{r.Retrying, Warning, EventRetrying, retryEventMessage},
+		{r.Failed, Warning, EventFailed, failureEventMessage},
 	}
 }
 
-func (c *Controller) tellServices(r poolupdate.Report) {
-	for _, say := range saidOf(r) {
+func (c *Controller) recordServiceEvents(r poolupdate.Report) {
+	for _, say := range eventsOf(r) {
 		for _, name := range say.to {
 			c.Events.OnService(name, Event{say.kind, say.reason, say.text(r)})
 		}
 	}
 }
 
-func retryingEvent(r poolupdate.Report) string {
-	advice := retryingAdvice + " at " + words.Stamp(r.RetryAt) + "."
-	return failedPrefix + words.OfFault(r.Fault, words.MaxMessage-len(failedPrefix)-len(advice)) + advice
+func retryEventMessage(r poolupdate.Report) string {
+	advice := retryAdvice + " at " + words.FormatTime(r.RetryAt) + "."
+	return failedPrefix + words.FormatFault(r.Fault, words.MaxMessage-len(failedPrefix)-len(advice)) + advice
 }
 
-func failedEvent(r poolupdate.Report) string { return failedWith(failedAdvice)(r) }
+func failureEventMessage(r poolupdate.Report) string { return failureMessageWith(failureAdvice)(r) }
 
-func failedWith(advice string) func(poolupdate.Report) string {
+func failureMessageWith(advice string) func(poolupdate.Report) string {
 	return func(r poolupdate.Report) string {
-		return failedPrefix + words.OfFault(r.Fault, words.MaxMessage-len(failedPrefix)-len(advice)) + advice
+		return failedPrefix + words.FormatFault(r.Fault, words.MaxMessage-len(failedPrefix)-len(advice)) + advice
 	}
 }
 
-func (c *Controller) tellOfNodes(p *v1alpha1.BackendPool, reason string, r poolupdate.Report) {
+func (c *Controller) recordNodePoolEvent(p *v1alpha1.BackendPool, reason string, r poolupdate.Report) {
 	switch reason {
 	case EventRetrying:
-		c.Events.OnPool(p, Event{Warning, reason, retryingEvent(r)})
+		c.Events.OnPool(p, Event{Warning, reason, retryEventMessage(r)})
 	case EventFailed:
-		c.Events.OnPool(p, Event{Warning, reason, failedWith(ofNodesAdvice)(r)})
+		c.Events.OnPool(p, Event{Warning, reason, failureMessageWith(nodePoolAdvice)(r)})
 	case EventUpdated:
 		c.Events.OnPool(p, Event{Normal, reason, updatedMessage})
 	}
 }
 
-// tells returns reason if it differs from the last event's, else "". An unchanged pool gets an event only
+// nextEventReason returns reason if it differs from the last event's, else "". An unchanged pool gets an event only
 // after a failure.
-func (e *Entry) tells(reason string, unchanged bool) string {
+func (e *Entry) nextEventReason(reason string, unchanged bool) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if reason == "" || reason == e.lastEvent || unchanged && e.lastEvent == "" {
@@ -93,15 +93,15 @@ func (e *Entry) tells(reason string, unchanged bool) string {
 	return reason
 }
 
-func reasonOf(r poolupdate.Report) (reason string, unchanged bool) {
-	if r.Admin && !r.Settled { // admin states have their own events
+func eventReason(r poolupdate.Report) (reason string, unchanged bool) {
+	if r.Admin && !r.InSync { // admin states have their own events
 		return "", false
 	}
 	switch r.Outcome {
 	case poolwrite.Written, poolwrite.Unchanged:
 		return EventUpdated, r.Outcome == poolwrite.Unchanged || r.Admin
 	case poolwrite.Retriable:
-		if r.Requeued {
+		if r.WillRetry {
 			return EventRetrying, false
 		}
 		return EventFailed, false

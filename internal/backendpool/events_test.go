@@ -28,19 +28,19 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 		r    poolupdate.Report
 		want string
 	}{
-		{"Updated", poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Updated: web},
+		{"Updated", poolupdate.Report{Outcome: poolwrite.Written, InSync: true, Updated: web},
 			"Normal LoadBalancerBackendPoolUpdated: Load balancer backend pool updated successfully"},
-		{"Retrying", poolupdate.Report{Outcome: poolwrite.Retriable, Fault: throttled, Retrying: web, Requeued: true, RetryAt: time.Date(2026, 11, 22, 9, 0, 30, 1, time.UTC)},
+		{"Retrying", poolupdate.Report{Outcome: poolwrite.Retriable, Fault: throttled, Retrying: web, WillRetry: true, RetryAt: time.Date(2026, 11, 22, 9, 0, 30, 1, time.UTC)},
 			"Warning LoadBalancerBackendPoolUpdateRetrying: Backend pool update failed: put backend pool web: 429 TooManyRequests: slow down. Another attempt follows at 2026-11-22T09:00:31Z."},
 		{"Failed", poolupdate.Report{Outcome: poolwrite.Terminal, Fault: refused, Failed: web},
 			"Warning LoadBalancerBackendPoolUpdateFailed: Backend pool update failed: put backend pool web: 400 InvalidRequestFormat: Not now. To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := atDesk(t)
-			tt.r.Ref, tt.r.Pool, tt.r.At = RefOf(d.p), d.Entitlement(d.p, time.Now()).Pool, time.Unix(1000, 0)
+			d := newFixture(t)
+			tt.r.Ref, tt.r.Pool, tt.r.At = RefOf(d.p), d.ResolveBinding(d.p, time.Now()).Pool, time.Unix(1000, 0)
 			d.Report(t.Context(), tt.r)
 			var got []string
-			for e, waits := d.world.next(); waits; e, waits = d.world.next() {
+			for e, waits := d.world.nextEvent(); waits; e, waits = d.world.nextEvent() {
 				if e.about == "Service" {
 					got = append(got, fmt.Sprintf("%s %s: %s", e.Kind, e.Reason, e.Text))
 					if e.name != "shop/web" {
@@ -58,17 +58,17 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 // Admin states have their own events; a pool of nodes only gets the end of a failure.
 func TestNoWordIsSaidOfAdminStates(t *testing.T) {
 	e := &Entry{}
-	written := poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Admin: true}
+	written := poolupdate.Report{Outcome: poolwrite.Written, InSync: true, Admin: true}
 	for _, outcome := range []poolwrite.Outcome{poolwrite.Retriable, poolwrite.Terminal} {
-		if word, _ := reasonOf(poolupdate.Report{Outcome: outcome, Admin: true, Requeued: true}); word != "" {
+		if word, _ := eventReason(poolupdate.Report{Outcome: outcome, Admin: true, WillRetry: true}); word != "" {
 			t.Errorf("%s: %s", outcome, word)
 		}
 	}
-	if word := e.tells(reasonOf(written)); word != "" {
+	if word := e.nextEventReason(eventReason(written)); word != "" {
 		t.Errorf("a change of admin states says %s", word)
 	}
 	e.lastEvent = EventFailed
-	if word := e.tells(reasonOf(written)); word != EventUpdated {
+	if word := e.nextEventReason(eventReason(written)); word != EventUpdated {
 		t.Errorf("after a failure: %q", word)
 	}
 }
@@ -79,11 +79,11 @@ func FuzzFailedEvent(f *testing.F) {
 	f.Add("InvalidRequestFormat", strings.Repeat("ä", 2000))
 	f.Add("", "a\x00b\r\n\u202ec\xff")
 	f.Fuzz(func(t *testing.T, code, text string) {
-		got := failedEvent(poolupdate.Report{Fault: &fault.Fault{Code: code, Err: fmt.Errorf("%s", text)}})
+		got := failureEventMessage(poolupdate.Report{Fault: &fault.Fault{Code: code, Err: fmt.Errorf("%s", text)}})
 		if len(got) > words.MaxMessage || !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
-		if !strings.HasSuffix(got, failedAdvice) || !strings.Contains(got, words.Sentence(code, words.MaxCode)) {
+		if !strings.HasSuffix(got, failureAdvice) || !strings.Contains(got, words.FormatMessage(code, words.MaxCode)) {
 			t.Errorf("advice or code is missing: %q", got)
 		}
 	})

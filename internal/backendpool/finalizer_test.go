@@ -12,15 +12,15 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// flaky is an API server that rejects SetFinalizer a number of times.
-type flaky struct {
+// flakyAPI is an API server that rejects SetFinalizer a number of times.
+type flakyAPI struct {
 	*statusAPI
-	fails, asked int
+	failures, requests int
 }
 
 // SetFinalizer implements API.
-func (f *flaky) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool) (*v1alpha1.BackendPool, error) {
-	if f.asked++; f.asked <= f.fails {
+func (f *flakyAPI) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool) (*v1alpha1.BackendPool, error) {
+	if f.requests++; f.requests <= f.failures {
 		return nil, errors.New("500")
 	}
 	return p, nil
@@ -28,18 +28,18 @@ func (f *flaky) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool)
 
 // A BackendPool that never took its pool is deleted, and the API server fails once.
 func TestAFinalizerThatCouldNotBeTakenOffIsTakenOffLater(t *testing.T) {
-	d := atDesk(t)
-	api := &flaky{statusAPI: d.api, fails: 1}
-	d.cluster.startsAnew(api)
-	d.reconciles()
-	d.becomes(func(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) })
+	d := newFixture(t)
+	api := &flakyAPI{statusAPI: d.api, failures: 1}
+	d.cluster.restartProcess(api)
+	d.reconcileNow()
+	d.updatePool(func(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) })
 	for range 5 {
-		_, err := d.reconciled(t, d.p)
-		if err == nil || errors.Is(err, ErrGone) { // the work queue drops it
+		_, err := d.reconcilePool(t, d.p)
+		if err == nil || errors.Is(err, ErrDeleted) { // the work queue drops it
 			break
 		}
 	}
-	if api.asked != 2 {
+	if api.requests != 2 {
 		t.Error("the finalizer stays")
 	}
 }

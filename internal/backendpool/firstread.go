@@ -11,12 +11,12 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// firstReadLasts is how long the initial list is used instead of single reads. A stale entry only costs a
+// firstReadTTL is how long the initial list is used instead of single reads. A stale entry only costs a
 // conflict and another read.
-const firstReadLasts = time.Minute
+const firstReadTTL = time.Minute
 
-// firstReadDeadline is the timeout of the list; waiting reconciliations are retried.
-const firstReadDeadline = time.Minute
+// firstReadTimeout is the timeout of the list; waiting reconciliations are retried.
+const firstReadTimeout = time.Minute
 
 // firstRead lists all BackendPools once, instead of reading each when a process first sees it.
 type firstRead struct {
@@ -27,17 +27,17 @@ type firstRead struct {
 	read map[poolschedule.Ref]*v1alpha1.BackendPool
 }
 
-// of returns a BackendPool from the list, at most once each; otherwise it reads the object.
-func (f *firstRead) of(ctx context.Context, s *Statuses, ref poolschedule.Ref, now time.Time) (*v1alpha1.BackendPool, error) {
-	p, err := f.take(ctx, s.api, ref, now)
+// getPool returns a BackendPool from the list, at most once each; otherwise it reads the object.
+func (f *firstRead) getPool(ctx context.Context, s *Statuses, ref poolschedule.Ref, now time.Time) (*v1alpha1.BackendPool, error) {
+	p, err := f.takePool(ctx, s.api, ref, now)
 	if p == nil && err == nil {
-		return s.read(ctx, ref)
+		return s.readPool(ctx, ref)
 	}
 	return p, err
 }
 
-// take returns nil if the list does not have the BackendPool.
-func (f *firstRead) take(ctx context.Context, api API, ref poolschedule.Ref, now time.Time) (*v1alpha1.BackendPool, error) {
+// takePool returns nil if the list does not have the BackendPool.
+func (f *firstRead) takePool(ctx context.Context, api API, ref poolschedule.Ref, now time.Time) (*v1alpha1.BackendPool, error) {
 	select {
 	case f.slot <- struct{}{}:
 	case <-ctx.Done():
@@ -45,7 +45,7 @@ func (f *firstRead) take(ctx context.Context, api API, ref poolschedule.Ref, now
 	}
 	defer func() { <-f.slot }()
 	if !f.done {
-		ctx, cancel := context.WithTimeout(ctx, firstReadDeadline)
+		ctx, cancel := context.WithTimeout(ctx, firstReadTimeout)
 		defer cancel()
 		all, err := api.All(ctx)
 		if err != nil {
@@ -56,7 +56,7 @@ func (f *firstRead) take(ctx context.Context, api API, ref poolschedule.Ref, now
 			f.read[RefOf(p)] = p
 		}
 	}
-	if now.Sub(f.at) > firstReadLasts {
+	if now.Sub(f.at) > firstReadTTL {
 		f.read = nil
 	}
 	p := f.read[ref]
@@ -64,8 +64,8 @@ func (f *firstRead) take(ctx context.Context, api API, ref poolschedule.Ref, now
 	return p, nil
 }
 
-// drop removes a changed BackendPool from the list.
-func (f *firstRead) drop(ref poolschedule.Ref) {
+// dropPool removes a changed BackendPool from the list.
+func (f *firstRead) dropPool(ref poolschedule.Ref) {
 	f.slot <- struct{}{}
 	defer func() { <-f.slot }()
 	delete(f.read, ref)

@@ -11,9 +11,9 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// notesEvents records the last event of an attempt in the status. own is the reason on a BackendPool of
+// recordLastEvent records the last event of an attempt in the status. own is the reason on a BackendPool of
 // nodes.
-func notesEvents(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own string, r poolupdate.Report) {
+func recordLastEvent(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own string, r poolupdate.Report) {
 	t := lastEvent(s)
 	if p.Spec.ServiceRef == nil {
 		if own != "" {
@@ -21,47 +21,47 @@ func notesEvents(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own str
 		}
 	} else {
 		name := poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
-		for _, say := range saidOf(r) {
+		for _, say := range eventsOf(r) {
 			if slices.Contains(say.to, name) {
 				t.Word, t.Service = say.reason, name.Name
 			}
 		}
 	}
-	t.GivenUpFor = words.Sentence(r.GivenUpFor, words.MaxCode)
+	t.GivenUpFor = words.FormatMessage(r.FailureReason, words.MaxCode)
 	setLastEvent(s, t)
 }
 
-func notesProblem(s *v1alpha1.BackendPoolStatus) {
+func recordLastProblem(s *v1alpha1.BackendPoolStatus) {
 	t := lastEvent(s)
-	if is := problem(s.Conditions); is != "" {
+	if is := problemReason(s.Conditions); is != "" {
 		t.Problem = is
-	} else if slices.Contains(noProblem, syncedReason(s.Conditions)) {
+	} else if slices.Contains(recoveredReasons, syncedReason(s.Conditions)) {
 		t.Problem = ""
 	}
 	setLastEvent(s, t)
 }
 
-// lastTold returns the last event that an earlier process recorded for the Service; service is "" for a
+// lastNotification returns the last event that an earlier process recorded for the Service; service is "" for a
 // BackendPool of nodes.
-func (e *Entry) lastTold(service string) poolschedule.Told {
+func (e *Entry) lastNotification(service string) poolschedule.LastNotification {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := lastEvent(&e.status)
 	if t.Service != service {
-		return poolschedule.Told{}
+		return poolschedule.LastNotification{}
 	}
-	return poolschedule.Told{Failure: t.Word == EventRetrying || t.Word == EventFailed, GivenUpFor: t.GivenUpFor}
+	return poolschedule.LastNotification{IsFailure: t.Word == EventRetrying || t.Word == EventFailed, FailureReason: t.GivenUpFor}
 }
 
-func lastEvent(s *v1alpha1.BackendPoolStatus) v1alpha1.Told {
+func lastEvent(s *v1alpha1.BackendPoolStatus) v1alpha1.LastEvent {
 	if s.Told == nil {
-		return v1alpha1.Told{}
+		return v1alpha1.LastEvent{}
 	}
 	return *s.Told
 }
 
-func setLastEvent(s *v1alpha1.BackendPoolStatus, t v1alpha1.Told) {
-	if s.Told = nil; t != (v1alpha1.Told{}) {
+func setLastEvent(s *v1alpha1.BackendPoolStatus, t v1alpha1.LastEvent) {
+	if s.Told = nil; t != (v1alpha1.LastEvent{}) {
 		s.Told = &t
 	}
 }

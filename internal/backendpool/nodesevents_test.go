@@ -14,14 +14,14 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-func ofNodes(p *v1alpha1.BackendPool) {
+func asNodePool(p *v1alpha1.BackendPool) {
 	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 }
 
-func (d *desk) words() string {
+func (d *fixture) takeEvents() string {
 	d.Helper()
 	var said []string
-	for e, waits := d.world.next(); waits; e, waits = d.world.next() {
+	for e, waits := d.world.nextEvent(); waits; e, waits = d.world.nextEvent() {
 		word, attempt := strings.CutPrefix(e.Reason, EventUpdated[:len(EventUpdated)-len("Updated")])
 		if !attempt {
 			continue
@@ -39,7 +39,7 @@ func (d *desk) words() string {
 
 // A pool of nodes gets the events of a Service when the reason changes.
 func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
-	d := atDesk(t, ofNodes)
+	d := newFixture(t, asNodePool)
 	for _, tt := range []struct {
 		name    string
 		outcome poolwrite.Outcome
@@ -49,11 +49,11 @@ func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
 		{"it was level already", poolwrite.Unchanged, nil, ""},
 		{"the first write", poolwrite.Written, nil, "Updated"},
 		{"the next", poolwrite.Written, nil, ""},
-		{"a failure", poolwrite.Retriable, requeued, "UpdateRetrying"},
-		{"another", poolwrite.Retriable, requeued, ""},
+		{"a failure", poolwrite.Retriable, withRequeue, "UpdateRetrying"},
+		{"another", poolwrite.Retriable, withRequeue, ""},
 		{"no attempt", poolwrite.Postponed, nil, ""},
 		{"the pool is gone", poolwrite.Stale, nil, ""},
-		{"it is one of network interfaces", poolwrite.Refused, nil, ""},
+		{"it is one of network interfaces", poolwrite.Rejected, nil, ""},
 		{"the budget is spent", poolwrite.Retriable, nil, "UpdateFailed"},
 		{"a look fails, too", poolwrite.Terminal, nil, ""},
 		{"the write had landed", poolwrite.Unchanged, nil, "Updated"},
@@ -61,12 +61,12 @@ func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
 		{"stopped", poolwrite.Shutdown, nil, ""},
 		{"a write", poolwrite.Written, nil, "Updated"},
 	} {
-		d.reports(tt.outcome, func(r *poolupdate.Report) {
+		d.reportAttempt(tt.outcome, func(r *poolupdate.Report) {
 			if tt.edit != nil {
 				tt.edit(r)
 			}
 		})
-		if got := d.words(); got != tt.says {
+		if got := d.takeEvents(); got != tt.says {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.says)
 		}
 	}
@@ -84,29 +84,29 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 		{poolwrite.Written, nil, poolwrite.Written, nil, ""},
 		{poolwrite.Terminal, nil, poolwrite.Terminal, nil, ""},
 		{poolwrite.Terminal, nil, poolwrite.Unchanged, nil, "Updated"},
-		{poolwrite.Retriable, requeued, poolwrite.Retriable, requeued, ""},
-		{poolwrite.Retriable, requeued, poolwrite.Retriable, nil, "UpdateFailed"},
+		{poolwrite.Retriable, withRequeue, poolwrite.Retriable, withRequeue, ""},
+		{poolwrite.Retriable, withRequeue, poolwrite.Retriable, nil, "UpdateFailed"},
 		{poolwrite.Retriable, nil, poolwrite.Retriable, nil, ""},
 		{poolwrite.Stale, nil, poolwrite.Unchanged, nil, ""},
 	} {
-		d := atDesk(t, ofNodes)
+		d := newFixture(t, asNodePool)
 		tell := func(o poolwrite.Outcome, edit func(*poolupdate.Report)) {
 			if edit == nil {
 				edit = func(*poolupdate.Report) {}
 			}
-			d.reports(o, edit)
+			d.reportAttempt(o, edit)
 		}
 		tell(tt.before, tt.edit)
-		d.words()
-		status := *d.status().DeepCopy()
-		d.becomes(func(p *v1alpha1.BackendPool) { p.Status = status })
+		d.takeEvents()
+		status := *d.poolStatus().DeepCopy()
+		d.updatePool(func(p *v1alpha1.BackendPool) { p.Status = status })
 		d.api.stored = d.p
-		d.statuses.drop(d.p.Namespace, d.p.Name, "")
-		if _, err := d.statuses.Load(t.Context(), d.p, time.Now()); err != nil {
+		d.statuses.dropOthers(d.p.Namespace, d.p.Name, "")
+		if _, err := d.statuses.LoadEntry(t.Context(), d.p, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		tell(tt.after, tt.again)
-		if got := d.words(); got != tt.says {
+		if got := d.takeEvents(); got != tt.says {
 			t.Errorf("%s, restart, %s: %q, want %q", tt.before, tt.after, got, tt.says)
 		}
 	}
@@ -114,21 +114,21 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 
 // With a Service, the Service gets the events; a removal has none.
 func TestWhoElseSaysNothingOfAttempts(t *testing.T) {
-	d := atDesk(t)
-	d.reports(poolwrite.Written)
-	d.reports(poolwrite.Terminal)
-	if got := d.words(); got != "" {
+	d := newFixture(t)
+	d.reportAttempt(poolwrite.Written)
+	d.reportAttempt(poolwrite.Terminal)
+	if got := d.takeEvents(); got != "" {
 		t.Errorf("a pool of a Service says %s", got)
 	}
-	d = atDesk(t, ofNodes, took, deleting)
-	d.status().PoolID = d.p.Status.PoolID
-	d.reports(poolwrite.Terminal)
-	if got := d.words(); got != "" {
+	d = newFixture(t, asNodePool, took, deleting)
+	d.poolStatus().PoolID = d.p.Status.PoolID
+	d.reportAttempt(poolwrite.Terminal)
+	if got := d.takeEvents(); got != "" {
 		t.Errorf("one that goes says %s", got)
 	}
-	d = atDesk(t, ofNodes, paused)
-	d.reports(poolwrite.Terminal)
-	if got := d.words(); got != "" {
+	d = newFixture(t, asNodePool, asPaused)
+	d.reportAttempt(poolwrite.Terminal)
+	if got := d.takeEvents(); got != "" {
 		t.Errorf("one that is paused says %s", got)
 	}
 }

@@ -21,59 +21,59 @@ import (
 // EndpointsChanged queues an operation for each pool of a Service that is not in sync. It calls only the pool
 // updater and writes at most one log message.
 func (c *Controller) EndpointsChanged(ctx context.Context, name poolschedule.ServiceName, now time.Time) error {
-	log := c.Log.With("service", key(name.Namespace, name.Name))
+	log := c.Log.With("service", objectKey(name.Namespace, name.Name))
 	if s, there := c.Cluster.Service(name); !there || s.Deleting {
-		if n := c.Lanes.RemoveService(name); n > 0 {
+		if n := c.Workers.RemoveService(name); n > 0 {
 			log.DebugContext(ctx, "operations of a Service that is gone were dropped", "operations", n)
 		}
 	}
 	var failed []error
 	for _, p := range c.Cluster.PoolsOf(name) {
 		// Its first reconciliation queues the first operation.
-		e := c.statuses.Known(RefOf(p))
+		e := c.statuses.GetEntry(RefOf(p))
 		if e == nil || !hasFinalizer(p) {
 			continue
 		}
-		is := c.Entitlement(p, now)
+		is := c.ResolveBinding(p, now)
 		if is.State != Active || is.Deleting {
-			log.DebugContext(ctx, "endpoints change nothing", "backendPool", p.Name, "why", is.Why)
+			log.DebugContext(ctx, "endpoints change nothing", "backendPool", p.Name, "why", is.Message)
 			continue
 		}
-		if err := c.bringLevel(ctx, p, e, is, true, now); err != nil && !isGone(err) {
+		if err := c.queueIfNeeded(ctx, p, e, is, true, now); err != nil && !isDeleted(err) {
 			failed = append(failed, fmt.Errorf("BackendPool %s: %w", p.Name, err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// bringLevel queues an operation unless the pool is known to be in sync.
-func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, changed bool, now time.Time) error {
+// queueIfNeeded queues an operation unless the pool is known to be in sync.
+func (c *Controller) queueIfNeeded(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, changed bool, now time.Time) error {
 	set, err := membersOf(c, p, e)
 	if err != nil {
 		return err
 	}
-	c.tellSpared(p, e, is, set)
-	log := c.Log.With("backendPool", key(p.Namespace, p.Name), "members", len(set.Addresses))
-	if set.Homeless > 0 || set.Unfit > 0 {
-		log.DebugContext(ctx, "some endpoints make no node a member", "withoutNode", set.Homeless, "slicesWithoutIPs", set.Unfit)
+	c.notifyRetainedMembers(p, e, is, set)
+	log := c.Log.With("backendPool", objectKey(p.Namespace, p.Name), "members", len(set.Addresses))
+	if set.EndpointsWithoutNode > 0 || set.UnsupportedSlices > 0 {
+		log.DebugContext(ctx, "some endpoints make no node a member", "withoutNode", set.EndpointsWithoutNode, "slicesWithoutIPs", set.UnsupportedSlices)
 	}
 	// The updater may know the pool from before a pause or for another BackendPool: trust it only if the
 	// status agrees.
-	if e.reason() == v1alpha1.ReasonLevel && c.Lanes.LevelAs(is.Pool, set.Fingerprint()) {
+	if e.currentReason() == v1alpha1.ReasonLevel && c.Workers.IsInSync(is.Pool, set.Fingerprint()) {
 		log.DebugContext(ctx, "level already")
-		return c.relevel(ctx, p, e, set)
+		return c.refreshSyncedStatus(ctx, p, e, set)
 	}
 	op := poolschedule.Operation{
 		Ref: e.ref, Pool: is.Pool, Service: is.Service, NotBefore: e.notBefore,
-		Told: e.lastTold(is.Service.Name), New: c.isNew(p, e, is),
+		LastNotification: e.lastNotification(is.Service.Name), New: c.isNew(p, e, is),
 	}
 	if changed {
 		op.ChangedAt = now
 	}
 	op.Exempt = isExempt(c, p, e)
-	op.Differs = !changed && (slices.Contains(unfinished, e.reason()) || differs(e, set))
-	c.Lanes.Add(e.operations(op, set)...)
-	if wants(e, len(set.Addresses), now) {
+	op.OutOfSync = !changed && (slices.Contains(unfinishedReasons, e.currentReason()) || hasMemberDiff(e, set))
+	c.Workers.Add(e.newOperations(op, set)...)
+	if updateDesiredCount(e, len(set.Addresses), now) {
 		c.Queue(e.ref)
 	}
 	return nil
@@ -85,37 +85,37 @@ func membersOf(c *Controller, p *v1alpha1.BackendPool, e *Entry) (membership.Set
 	if err != nil {
 		return set, err
 	}
-	return keep(c, e, set), nil
+	return retainMembers(c, e, set), nil
 }
 
-// keep adds retained members and schedules a recheck for when the next one expires.
-func keep(c *Controller, e *Entry, set membership.Set) membership.Set {
-	set, again := c.Keeper.Members(e.ref, set, func() membership.OnRecord { return onRecord(e) }, time.Now())
+// retainMembers adds retained members and schedules a recheck for when the next one expires.
+func retainMembers(c *Controller, e *Entry, set membership.Set) membership.Set {
+	set, again := c.Retention.RetainMembers(e.ref, set, func() membership.MemberRecord { return memberRecord(e) }, time.Now())
 	if !again.IsZero() {
-		e.again(again)
+		e.scheduleCheck(again)
 	}
 	return set
 }
 
-func onRecord(e *Entry) membership.OnRecord {
+func memberRecord(e *Entry) membership.MemberRecord {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return members.OnRecord(&e.status)
+	return members.RecordOf(&e.status)
 }
 
 // MembersOf returns Cluster.Members plus the retained members.
 func MembersOf(c *Controller, p *v1alpha1.BackendPool) (membership.Set, error) {
-	if e := c.statuses.Known(RefOf(p)); e != nil {
+	if e := c.statuses.GetEntry(RefOf(p)); e != nil {
 		return membersOf(c, p, e)
 	}
 	return c.Cluster.Members(p)
 }
 
-// unfinished are the reasons of a pool that an earlier process did not bring in sync: the record may be ahead
+// unfinishedReasons are the reasons of a pool that an earlier process did not bring in sync: the record may be ahead
 // of Azure.
-var unfinished = []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying}
+var unfinishedReasons = []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying}
 
-func differs(e *Entry, set membership.Set) bool {
+func hasMemberDiff(e *Entry, set membership.Set) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(set.Addresses) != len(e.status.WrittenAddresses) {
@@ -130,27 +130,27 @@ func differs(e *Entry, set membership.Set) bool {
 }
 
 // isNew reports whether Weir has just created the pool and not yet written to it.
-func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Entitlement) bool {
-	return c.Owner.Made(p) && (!is.Taken || e.LacksPool())
+func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Binding) bool {
+	return c.Owner.IsManaged(p) && (!is.HasRecord || e.IsPoolMissing())
 }
 
 // isExempt reports whether a change bypasses the namespace's share: a member no longer has a node, or Weir
 // created the BackendPool for nodes.
 func isExempt(c *Controller, p *v1alpha1.BackendPool, e *Entry) bool {
-	if p.Spec.Nodes != nil && c.Owner.Made(p) {
+	if p.Spec.Nodes != nil && c.Owner.IsManaged(p) {
 		return true
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.ContainsFunc(e.status.WrittenAddresses, func(address string) bool {
 		ip, err := netip.ParseAddr(address)
-		return err == nil && !c.Cluster.OfThisCluster(ip)
+		return err == nil && !c.Cluster.IsNodeAddress(ip)
 	})
 }
 
-// operations returns the operations to queue. If the Down members differ from the record, an admin state
+// newOperations returns the operations to queue. If the Down members differ from the record, an admin state
 // operation comes first; it is the only one if nothing else differs.
-func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []poolschedule.Operation {
+func (e *Entry) newOperations(op poolschedule.Operation, set membership.Set) []poolschedule.Operation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var desired, recorded []string
@@ -162,12 +162,12 @@ func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []pool
 	}
 	slices.Sort(desired)
 	slices.Sort(recorded)
-	op.Stake = members.StakeOfChange(set, e.status.WrittenAddresses)
+	op.Impact = members.ImpactOfChange(set, e.status.WrittenAddresses)
 	if slices.Equal(desired, recorded) {
 		return []poolschedule.Operation{op}
 	}
 	admin := op
-	admin.Admin, admin.Stake = true, members.StakeOfStates(set, desired, recorded)
+	admin.Admin, admin.Impact = true, members.ImpactOfStates(set, desired, recorded)
 	if op.ChangedAt.IsZero() { // changed while no process was watching: the members may differ too
 		return []poolschedule.Operation{admin, op}
 	}
@@ -182,26 +182,26 @@ func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []pool
 	return []poolschedule.Operation{admin, op}
 }
 
-// wants updates the desired count while the pool is not in sync, and reports whether it changed. Otherwise
+// updateDesiredCount updates the desired count while the pool is not in sync, and reports whether it changed. Otherwise
 // the next attempt sets it.
-func wants(e *Entry, members int, now time.Time) bool {
+func updateDesiredCount(e *Entry, members int, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
 		return false
 	}
-	return e.amendSoon(now, func(s *v1alpha1.BackendPoolStatus) {
+	return e.changeStatusLater(now, func(s *v1alpha1.BackendPoolStatus) {
 		s.Desired = new(int32(members)) //nolint:gosec // a pool has at most some thousands
 	})
 }
 
-// relevel updates the message and the Down reasons of a pool that is in sync.
-func (c *Controller) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
-	usable := members.Without(set, Unusable(e))
-	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+// refreshSyncedStatus updates the message and the Down reasons of a pool that is in sync.
+func (c *Controller) refreshSyncedStatus(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
+	usable := members.WithoutUnusable(set, UnusableNodes(e))
+	return c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
-			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(usable))
-			members.SetDown(s, members.Down(s.Down), set, metav1.Now())
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, members.InSyncMessage(usable))
+			members.SetDown(s, members.ParseDown(s.Down), set, metav1.Now())
 		}
 	})
 }

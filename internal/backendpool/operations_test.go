@@ -52,10 +52,10 @@ func TestWhatIsQueuedForAPool(t *testing.T) {
 				op.ChangedAt = time.Unix(1, 0)
 			}
 			var got []string
-			for _, o := range e.operations(op, set) {
+			for _, o := range e.newOperations(op, set) {
 				word := "members"
 				if o.Admin {
-					word = fmt.Sprintf("admin %d/%d/%d", o.Stake.Stays, o.Stake.Leaves, o.Stake.Returns)
+					word = fmt.Sprintf("admin %d/%d/%d", o.Impact.Serving, o.Impact.Stopping, o.Impact.Starting)
 				}
 				got = append(got, word)
 			}

@@ -32,8 +32,8 @@ type Cluster interface {
 	// Members returns the nodes that belong in the pool, whatever the entitlement. The error is that of the
 	// selector.
 	Members(p *v1alpha1.BackendPool) (membership.Set, error)
-	// OfThisCluster reports whether a node has the address, including excluded nodes.
-	OfThisCluster(ip netip.Addr) bool
+	// IsNodeAddress reports whether a node has the address, including excluded nodes.
+	IsNodeAddress(ip netip.Addr) bool
 	// NodeAt returns the name of the node with an address; "" if none.
 	NodeAt(ip netip.Addr) string
 	// AddressOf returns the node address of a family for a machine.
@@ -64,33 +64,33 @@ const (
 
 // Owner knows which BackendPools Weir creates, and for which object.
 type Owner interface {
-	// Right returns the right of a BackendPool to its pool, and why it has none.
-	Right(p *v1alpha1.BackendPool, at lb.PoolID) (Right, Refusal)
-	// Made reports whether Weir provably created the BackendPool.
-	Made(p *v1alpha1.BackendPool) bool
-	LeftToOthers(pool lb.PoolKey) bool // whether Weir created the pool and left it for addresses of others
-	// ByMachine reports whether the members are network interfaces.
-	ByMachine(p *v1alpha1.BackendPool) bool
-	// MadeFor returns the owner to record; "" if Weir did not create it.
-	MadeFor(p *v1alpha1.BackendPool) string
-	// Needed reports whether the members of a deleted BackendPool must remain.
-	Needed(p *v1alpha1.BackendPool) bool
-	// Goes is called for a BackendPool that another user deleted and that is not released. The other two are
+	// Permission returns the right of a BackendPool to its pool, and why it has none.
+	Permission(p *v1alpha1.BackendPool, at lb.PoolID) (Permission, Rejection)
+	// IsManaged reports whether Weir provably created the BackendPool.
+	IsManaged(p *v1alpha1.BackendPool) bool
+	IsLeftForeign(pool lb.PoolKey) bool // whether Weir created the pool and left it for addresses of others
+	// UsesInterfaces reports whether the members are network interfaces.
+	UsesInterfaces(p *v1alpha1.BackendPool) bool
+	// ManagedFor returns the owner to record; "" if Weir did not create it.
+	ManagedFor(p *v1alpha1.BackendPool) string
+	// IsInUse reports whether the members of a deleted BackendPool must remain.
+	IsInUse(p *v1alpha1.BackendPool) bool
+	// HandleDeletion is called for a BackendPool that another user deleted and that is not released. The other two are
 	// called for a BackendPool that Weir created and that has no pool in Azure, and after each attempt.
-	Goes(p *v1alpha1.BackendPool)
-	Missing(p *v1alpha1.BackendPool)
-	Filled(p *v1alpha1.BackendPool, r poolupdate.Report)
+	HandleDeletion(p *v1alpha1.BackendPool)
+	HandleMissing(p *v1alpha1.BackendPool)
+	HandleAttempt(p *v1alpha1.BackendPool, r poolupdate.Report)
 }
 
-// Lanes queue operations; see poolupdate.Lanes.
-type Lanes interface {
+// Workers queue operations; see poolupdate.Workers.
+type Workers interface {
 	Add(ops ...poolschedule.Operation)
 	RemoveService(name poolschedule.ServiceName) int
 	Drop(ref poolschedule.Ref)
 	// Retry retries the pending operations of a BackendPool, skipping Weir's own delays.
 	Retry(ref poolschedule.Ref)
 	Forget(pool lb.PoolID)
-	LevelAs(pool lb.PoolID, fingerprint uint64) bool
+	IsInSync(pool lb.PoolID, fingerprint uint64) bool
 }
 
 // Events records events. It does not block.
@@ -98,10 +98,10 @@ type Events interface {
 	// OnPool records an event on a BackendPool, OnService on an existing Service.
 	OnPool(p *v1alpha1.BackendPool, e Event)
 	OnService(name poolschedule.ServiceName, e Event)
-	// Spares reports members kept up although their eviction is announced.
-	Spares(p *v1alpha1.BackendPool, is Entitlement, set membership.Set)
+	// RecordRetained reports members kept up although their eviction is announced.
+	RecordRetained(p *v1alpha1.BackendPool, is Binding, set membership.Set)
 	// AdminStates reports the admin states that an attempt changed.
-	AdminStates(p *v1alpha1.BackendPool, is Entitlement, r poolupdate.Report, t Turned)
+	AdminStates(p *v1alpha1.BackendPool, is Binding, r poolupdate.Report, t AdminChanges)
 }
 
 // Event is a Kubernetes event. Kind is Normal or Warning.
@@ -113,7 +113,7 @@ const (
 	Warning = "Warning"
 )
 
-// API is the API server. It returns ErrGone, ErrConflict or a transport error.
+// API is the API server. It returns ErrDeleted, ErrConflict or a transport error.
 type API interface {
 	// Load reads a BackendPool with a quorum read.
 	Load(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error)
@@ -128,8 +128,8 @@ type API interface {
 }
 
 var (
-	// ErrGone means the BackendPool was deleted, or recreated with another UID.
-	ErrGone = errors.New("the BackendPool is gone")
+	// ErrDeleted means the BackendPool was deleted, or recreated with another UID.
+	ErrDeleted = errors.New("the BackendPool is gone")
 	// ErrConflict means the object has another resource version.
 	ErrConflict = errors.New("the object has changed")
 )

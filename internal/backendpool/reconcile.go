@@ -24,33 +24,33 @@ import (
 type Config struct {
 	Cluster Cluster
 	Owner   Owner
-	// Lanes must be set before the first Reconcile.
-	Lanes  Lanes
-	Events Events
+	// Workers must be set before the first Reconcile.
+	Workers Workers
+	Events  Events
 	// Queue requests a reconciliation of a BackendPool. It does not block.
 	Queue func(ref poolschedule.Ref)
 	Log   *slog.Logger
-	// RecheckAfter is the delay before a pool is read again that did not exist or contained network
+	// RecheckInterval is the delay before a pool is read again that did not exist or contained network
 	// interfaces.
-	RecheckAfter time.Duration
-	// ReleaseAgainAfter is the delay before a failed removal of addresses is retried.
-	ReleaseAgainAfter time.Duration
-	// Keeper decides which members are retained.
-	Keeper *keeping.Keeper
+	RecheckInterval time.Duration
+	// ReleaseRetryInterval is the delay before a failed removal of addresses is retried.
+	ReleaseRetryInterval time.Duration
+	// Retention decides which members are retained.
+	Retention *keeping.Policy
 }
 
 // Controller reconciles BackendPools. It implements poolupdate's Cluster and Reporter, and poolattempt's
 // Ledger; those methods are safe for concurrent use.
 type Controller struct {
 	Config
-	statuses   *Statuses
-	unrecorded unrecorded
+	statuses *Statuses
+	retained retainedRecords
 }
 
 var (
-	_ poolupdate.Cluster  = (*Controller)(nil)
-	_ poolattempt.Ledger  = (*Controller)(nil)
-	_ poolupdate.Reporter = (*Controller)(nil)
+	_ poolupdate.Cluster      = (*Controller)(nil)
+	_ poolattempt.StatusStore = (*Controller)(nil)
+	_ poolupdate.Reporter     = (*Controller)(nil)
 )
 
 // New returns a Controller.
@@ -64,99 +64,99 @@ type Result struct {
 	After time.Duration
 }
 
-// Reconcile reconciles a BackendPool by name. It returns ErrGone if it was deleted during the call.
+// Reconcile reconciles a BackendPool by name. It returns ErrDeleted if it was deleted during the call.
 func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now time.Time) (Result, error) {
 	p := c.Cluster.Pool(namespace, name)
 	uid := ""
 	if p != nil {
 		uid = string(p.UID)
 	}
-	for _, e := range c.statuses.drop(namespace, name, uid) {
-		c.forgetUnnamed(e)
+	for _, e := range c.statuses.dropOthers(namespace, name, uid) {
+		c.forgetUnreferenced(e)
 	}
 	if p == nil {
 		return Result{}, nil
 	}
-	e, err := c.statuses.Load(ctx, p, now)
+	e, err := c.statuses.LoadEntry(ctx, p, now)
 	if err != nil {
 		return Result{}, err
 	}
-	e.endsRest(p.Generation, now)
-	if err := c.statuses.flush(ctx, e, now); err != nil {
+	e.clearExpiredRetryAfter(p.Generation, now)
+	if err := c.statuses.flushStatus(ctx, e, now); err != nil {
 		return Result{}, err
 	}
-	is, was := c.Entitlement(p, now), isPaused(e)
-	c.recordMade(p, e, is.Pool, now)
-	err = c.bring(ctx, p, e, is, now)
-	if kind, text := pausing.Told(p, was, isPaused(e)); kind != "" {
+	is, was := c.ResolveBinding(p, now), isPaused(e)
+	c.recordOwner(p, e, is.Pool, now)
+	err = c.applyBinding(ctx, p, e, is, now)
+	if kind, text := pausing.PauseEvent(p, was, isPaused(e)); kind != "" {
 		c.Events.OnPool(p, Event{Normal, kind, text})
 	}
-	return Result{pausing.Sooner(e.wait(now), p, now)}, err
+	return Result{pausing.RequeueAfter(e.timeToNextCheck(now), p, now)}, err
 }
 
-func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
+func (c *Controller) applyBinding(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
 	switch {
 	case is.Deleting:
-		if unseen(e) {
-			c.Owner.Goes(p)
+		if needsServiceCheck(e) {
+			c.Owner.HandleDeletion(p)
 		}
-		return c.release(ctx, p, e, is, now)
+		return c.releasePool(ctx, p, e, is, now)
 	case is.State == Active:
-		return c.fill(ctx, p, e, is, now)
-	case is.State == ServiceGone && e.Released(): // the pool was deleted with its Service: not an error
+		return c.ensureMembers(ctx, p, e, is, now)
+	case is.State == ServiceMissing && e.IsReleased(): // the pool was deleted with its Service: not an error
 		return nil
-	case is.State == ServiceGone:
-		return c.drain(ctx, p, e, is, now)
+	case is.State == ServiceMissing:
+		return c.removeMembers(ctx, p, e, is, now)
 	}
-	return c.hold(ctx, p, e, is, now)
+	return c.suspendPool(ctx, p, e, is, now)
 }
 
-// recordMade records the target and the owner of a BackendPool that Weir created. The next status write
+// recordOwner records the target and the owner of a BackendPool that Weir created. The next status write
 // persists it.
-func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolID, now time.Time) {
-	owner := c.statuses.MadeFor(p)
+func (c *Controller) recordOwner(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolID, now time.Time) {
+	owner := c.statuses.ManagedFor(p)
 	if owner == "" {
-		owner = c.Owner.MadeFor(p)
+		owner = c.Owner.ManagedFor(p)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.pool = pool
-	e.amendSoon(now, func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
+	e.changeStatusLater(now, func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
 }
 
-func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
+func (c *Controller) ensureMembers(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
 	if !hasFinalizer(p) {
-		e.idle(situation{})                             // operations without the finalizer were dropped
+		e.setIdleInput(operationInput{})                // operations without the finalizer were dropped
 		return c.statuses.setFinalizer(ctx, e, p, true) // its watch event triggers the next reconciliation
 	}
 	set, err := membersOf(c, p, e)
 	if err != nil {
 		return err
 	}
-	here := situationOf(p, is, set)
-	asked := retried(e, here)
-	soon(e, now, func(s *v1alpha1.BackendPoolStatus) {
-		settleConditions(s, p, now)
-		settleRehearsed(s)
+	here := newOperationInput(p, is, set)
+	asked := isRetryRequested(e, here)
+	changeLater(e, now, func(s *v1alpha1.BackendPoolStatus) {
+		setSpecConditions(s, p, now)
+		clearPlanned(s)
 		reason := syncedReason(s.Conditions)
 		// A retry request for a pool that is in sync reads it again although nothing changed.
-		if !slices.Contains(attempted, reason) || asked && reason == v1alpha1.ReasonLevel {
-			pending(s, p.Generation)
+		if !slices.Contains(attemptReasons, reason) || asked && reason == v1alpha1.ReasonLevel {
+			setPending(s, p.Generation)
 		}
-		notesProblem(s)
+		recordLastProblem(s)
 	})
-	changed := e.changed(here)
+	changed := e.hasChanged(here)
 	if asked {
-		c.Lanes.Retry(e.ref)
+		c.Workers.Retry(e.ref)
 	}
-	if e.due(here, now) {
-		return c.bringLevel(ctx, p, e, is, changed, now)
+	if e.needsOperation(here, now) {
+		return c.queueIfNeeded(ctx, p, e, is, changed, now)
 	}
-	return c.relevelIf(ctx, p, e, is, set)
+	return c.refreshIfInSync(ctx, p, e, is, set)
 }
 
-// pending sets Synced to Unknown before a pool is read.
-func pending(s *v1alpha1.BackendPoolStatus, generation int64) {
+// setPending sets Synced to Unknown before a pool is read.
+func setPending(s *v1alpha1.BackendPoolStatus, generation int64) {
 	reason, why := v1alpha1.ReasonUpdating, "the pool is read again, and written where it has to be"
 	if s.LastOutcome == nil {
 		reason, why = v1alpha1.ReasonPending, "nothing has been read from Azure yet"
@@ -164,109 +164,109 @@ func pending(s *v1alpha1.BackendPoolStatus, generation int64) {
 	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionUnknown, reason, why)
 }
 
-// relevelIf refreshes the status of a pool of nodes; the Service reconciler handles the others.
-func (c *Controller) relevelIf(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, set membership.Set) error {
+// refreshIfInSync refreshes the status of a pool of nodes; the Service reconciler handles the others.
+func (c *Controller) refreshIfInSync(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, set membership.Set) error {
 	if p.Spec.Nodes != nil {
-		c.tellSpared(p, e, is, set)
+		c.notifyRetainedMembers(p, e, is, set)
 	}
-	if p.Spec.Nodes == nil || !c.Lanes.LevelAs(is.Pool, set.Fingerprint()) {
+	if p.Spec.Nodes == nil || !c.Workers.IsInSync(is.Pool, set.Fingerprint()) {
 		return nil
 	}
-	return c.relevel(ctx, p, e, set)
+	return c.refreshSyncedStatus(ctx, p, e, set)
 }
 
-// tellSpared records an event when members begin to be spared.
-func (c *Controller) tellSpared(p *v1alpha1.BackendPool, e *Entry, is Entitlement, set membership.Set) {
-	if e.beginsToSpare(len(set.Spared) > 0) {
-		c.Events.Spares(p, is, set)
+// notifyRetainedMembers records an event when members begin to be spared.
+func (c *Controller) notifyRetainedMembers(p *v1alpha1.BackendPool, e *Entry, is Binding, set membership.Set) {
+	if e.setRetainsEvicted(len(set.KeptUp) > 0) {
+		c.Events.RecordRetained(p, is, set)
 	}
 }
 
-func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
-	left := is.Taken && e.holds()
+func (c *Controller) removeMembers(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
+	left := is.HasRecord && e.hasMembers()
 	if left && !hasFinalizer(p) {
-		e.idle(situation{})
+		e.setIdleInput(operationInput{})
 		return c.statuses.setFinalizer(ctx, e, p, true)
 	}
-	here := situationOf(p, is, membership.Set{})
-	if left && !e.due(here, now) {
+	here := newOperationInput(p, is, membership.Set{})
+	if left && !e.needsOperation(here, now) {
 		return nil
 	}
-	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
-		settleConditions(s, p, now)
-		settleRehearsed(s)
-		if left && slices.Contains(unlevel, syncedReason(s.Conditions)) {
+	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		setSpecConditions(s, p, now)
+		clearPlanned(s)
+		if left && slices.Contains(failureReasons, syncedReason(s.Conditions)) {
 			return // keep the result of the last attempt until the next
 		}
 		if !left {
-			rests(s, p.Generation, now)
+			setIdle(s, p.Generation, now)
 		}
-		reason, why := removed(is, left)
+		reason, why := removalMessage(is, left)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
 	})
 	if left {
-		c.remove(e, is, now)
+		c.queueRemoval(e, is, now)
 	} else {
-		e.idle(here)
+		e.setIdleInput(here)
 	}
 	return err
 }
 
-// remove queues an operation that removes Weir's addresses, without events.
-func (c *Controller) remove(e *Entry, is Entitlement, now time.Time) {
-	e.again(now.Add(c.ReleaseAgainAfter))
-	c.Lanes.Add(poolschedule.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore, Exempt: true})
+// queueRemoval queues an operation that removes Weir's addresses, without events.
+func (c *Controller) queueRemoval(e *Entry, is Binding, now time.Time) {
+	e.scheduleCheck(now.Add(c.ReleaseRetryInterval))
+	c.Workers.Add(poolschedule.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore, Exempt: true})
 }
 
-// hold keeps the pool unchanged and sets the reason.
-func (c *Controller) hold(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
-	e.idle(situation{state: is.State, generation: p.Generation})
-	c.Lanes.Drop(e.ref)
+// suspendPool keeps the pool unchanged and sets the reason.
+func (c *Controller) suspendPool(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, now time.Time) error {
+	e.setIdleInput(operationInput{state: is.State, generation: p.Generation})
+	c.Workers.Drop(e.ref)
 	status := metav1.ConditionFalse
 	if is.State == Paused || is.State == DryRun || is.Reason == v1alpha1.ReasonPending {
 		status = metav1.ConditionUnknown
 	}
-	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
-		settleConditions(s, p, now)
-		rests(s, p.Generation, now)
+	return c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		setSpecConditions(s, p, now)
+		setIdle(s, p.Generation, now)
 		if is.State != DryRun {
-			settleRehearsed(s)
+			clearPlanned(s)
 		}
-		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, is.Reason, is.Why)
+		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, is.Reason, is.Message)
 	})
 }
 
-// LookAgainAt rechecks pools without a change.
-func LookAgainAt(c *Controller, refs []poolschedule.Ref, now time.Time) {
+// RecheckAt rechecks pools without a change.
+func RecheckAt(c *Controller, refs []poolschedule.Ref, now time.Time) {
 	for _, ref := range refs {
-		if e := c.statuses.Known(ref); e != nil {
-			e.again(now)
+		if e := c.statuses.GetEntry(ref); e != nil {
+			e.scheduleCheck(now)
 			c.Queue(ref)
 		}
 	}
 }
 
-// LookAgain rechecks a pool that was missing: its load balancer now exists.
-func (c *Controller) LookAgain(p *v1alpha1.BackendPool, now time.Time) {
-	if e := c.statuses.Known(RefOf(p)); e != nil && e.LacksPool() {
-		e.again(now)
+// RecheckMissing rechecks a pool that was missing: its load balancer now exists.
+func (c *Controller) RecheckMissing(p *v1alpha1.BackendPool, now time.Time) {
+	if e := c.statuses.GetEntry(RefOf(p)); e != nil && e.IsPoolMissing() {
+		e.scheduleCheck(now)
 		c.Queue(e.ref)
 	}
 }
 
-// forgetUnnamed drops the updater's state of a pool that no BackendPool references.
-func (c *Controller) forgetUnnamed(e *Entry) {
+// forgetUnreferenced drops the updater's state of a pool that no BackendPool references.
+func (c *Controller) forgetUnreferenced(e *Entry) {
 	e.mu.Lock()
 	pool := e.pool
 	e.mu.Unlock()
 	if pool != (lb.PoolID{}) && len(c.Cluster.PoolsAt(pool.Key())) == 0 {
-		c.Lanes.Forget(pool)
+		c.Workers.Forget(pool)
 	}
 }
 
-// known returns the entry of an existing BackendPool; nil for both if it does not exist.
-func (c *Controller) known(ref poolschedule.Ref) (*Entry, *v1alpha1.BackendPool) {
-	e, p := c.statuses.Known(ref), c.Cluster.Pool(ref.Namespace, ref.Name)
+// lookupEntry returns the entry of an existing BackendPool; nil for both if it does not exist.
+func (c *Controller) lookupEntry(ref poolschedule.Ref) (*Entry, *v1alpha1.BackendPool) {
+	e, p := c.statuses.GetEntry(ref), c.Cluster.Pool(ref.Namespace, ref.Name)
 	if e == nil || p == nil || string(p.UID) != ref.UID {
 		return nil, nil
 	}

@@ -18,70 +18,70 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
+var errRecordConflict = errors.New("another process has recorded addresses meanwhile; it is read again")
 
 // readRecord returns the record for an attempt, which then includes the records of other processes.
-func (e *Entry) readRecord() poolwrite.Recorded {
+func (e *Entry) readRecord() poolwrite.Record {
 	e.mu.Lock()
-	e.learnt = nil // the status already includes it
+	e.otherRecord = nil // the status already includes it
 	e.mu.Unlock()
-	return e.Recorded()
+	return e.MemberRecord()
 }
 
-// Recorded returns what Weir recorded for the pool.
-func (e *Entry) Recorded() poolwrite.Recorded {
+// MemberRecord returns what Weir recorded for the pool.
+func (e *Entry) MemberRecord() poolwrite.Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return poolwrite.Recorded{
-		Written: members.Parse(e.status.WrittenAddresses), Down: members.Down(e.status.Down), Taken: e.status.PoolID != "",
-		Instances: members.Instances(e.status.WrittenInstances),
+	return poolwrite.Record{
+		Written: members.ParseAddresses(e.status.WrittenAddresses), Down: members.ParseDown(e.status.Down), Managed: e.status.PoolID != "",
+		Instances: members.ParseInstances(e.status.WrittenInstances),
 	}
 }
 
-// Record implements poolattempt.Ledger. After an error the next attempt assumes that nothing was recorded; if
+// Record implements poolattempt.StatusStore. After an error the next attempt assumes that nothing was recorded; if
 // the API server did accept it, the next status write replaces it.
 func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
-	e, p := c.known(ref)
+	e, p := c.lookupEntry(ref)
 	if p == nil {
-		return ErrGone
+		return ErrDeleted
 	}
-	pool := c.Entitlement(p, time.Now()).Pool
-	e.writing <- struct{}{}
-	defer func() { <-e.writing }()
-	before, set := e.beforeRecord()
-	err := c.statuses.updateInTurn(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
-		if !intent.States {
+	pool := c.ResolveBinding(p, time.Now()).Pool
+	e.writeSlot <- struct{}{}
+	defer func() { <-e.writeSlot }()
+	before, set := e.snapshotBeforeRecord()
+	err := c.statuses.updateStatusLocked(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
+		if !intent.OnlyStates {
 			s.PoolID = pool.String()
 		}
-		s.WrittenAddresses, s.WrittenInstances = members.Format(intent.Written), members.FormatInstances(intent.Instances)
+		s.WrittenAddresses, s.WrittenInstances = members.FormatAddresses(intent.Written), members.FormatInstances(intent.Instances)
 		members.SetDown(s, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
-		unpark(s, p.Generation)
+		clearParked(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})
-	if err = e.judgeRecord(before, err); err != nil {
+	if err = e.finishRecord(before, err); err != nil {
 		return fmt.Errorf("recording what is about to be written: %w", err)
 	}
 	return nil
 }
 
-func (e *Entry) beforeRecord() (v1alpha1.BackendPoolStatus, membership.Set) {
+func (e *Entry) snapshotBeforeRecord() (v1alpha1.BackendPoolStatus, membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return *e.status.DeepCopy(), *cmp.Or(e.set, &membership.Set{})
 }
 
-// judgeRecord restores the previous status and schedules a write if recording failed, or another process
+// finishRecord restores the previous status and schedules a write if recording failed, or another process
 // recorded something that no attempt has read.
-func (e *Entry) judgeRecord(before v1alpha1.BackendPoolStatus, err error) error {
+func (e *Entry) finishRecord(before v1alpha1.BackendPoolStatus, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err == nil && e.learnt == nil {
+	if err == nil && e.otherRecord == nil {
 		return nil
 	}
 	if err == nil {
-		err = errAnotherRecorded
+		err = errRecordConflict
 	}
-	e.amend(func(s *v1alpha1.BackendPoolStatus) { *s = before })
+	e.changeStatus(func(s *v1alpha1.BackendPoolStatus) { *s = before })
 	e.revision++
 	return err
 }

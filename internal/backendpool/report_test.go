@@ -19,62 +19,62 @@ import (
 
 // A failed removal remains visible until the next attempt, with one event.
 func TestAFailedRemovalIsOneProblem(t *testing.T) {
-	d := atDesk(t)
-	d.reports(poolwrite.Written, addressesOfOurs)
-	d.serviceGoes()
-	d.reconciles()
-	d.says(v1alpha1.ReasonServiceNotFound, "its addresses are being removed")
+	d := newFixture(t)
+	d.reportAttempt(poolwrite.Written, withManagedAddress)
+	d.deleteService()
+	d.reconcileNow()
+	d.assertSynced(v1alpha1.ReasonServiceNotFound, "its addresses are being removed")
 	written := 0
 	for i := range 3 {
-		d.reports(poolwrite.Terminal, func(r *poolupdate.Report) { r.Fault.RequestID = fmt.Sprint("r", i) })
-		d.says(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way (request id r0); another")
+		d.reportAttempt(poolwrite.Terminal, func(r *poolupdate.Report) { r.Fault.RequestID = fmt.Sprint("r", i) })
+		d.assertSynced(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way (request id r0); another")
 		if is := len(d.api.writes); i > 0 && is != written {
 			t.Errorf("that another request failed was written: %d times, then %d", written, is)
 		}
 		written = len(d.api.writes)
-		d.statuses.Known(RefOf(d.p)).again(time.Unix(1, 0)) // it is due
-		d.reconciles()
-		d.says(v1alpha1.ReasonFailed, "out of the pool")
+		d.statuses.GetEntry(RefOf(d.p)).scheduleCheck(time.Unix(1, 0)) // it is due
+		d.reconcileNow()
+		d.assertSynced(v1alpha1.ReasonFailed, "out of the pool")
 	}
-	if got := d.said(); got != "BackendPool ServiceNotFound, BackendPool Failed" {
+	if got := d.takeReasons(); got != "BackendPool ServiceNotFound, BackendPool Failed" {
 		t.Errorf("events: %s", got)
 	}
-	d.reports(poolwrite.Written)
-	d.says(v1alpha1.ReasonServiceNotFound, "its addresses were removed")
+	d.reportAttempt(poolwrite.Written)
+	d.assertSynced(v1alpha1.ReasonServiceNotFound, "its addresses were removed")
 }
 
 // A lost write that may still land keeps its addresses on record and shows in the status. A deleted
 // BackendPool is not released before.
 func TestALostWriteThatMayLandIsInTheStatus(t *testing.T) {
-	d := atDesk(t)
-	mayLand := func(r *poolupdate.Report) { r.MayLand = true }
-	d.reports(poolwrite.Unchanged, addressesOfOurs, mayLand)
-	d.says(v1alpha1.ReasonLevel, "a write whose answer was lost may land yet")
-	d.reports(poolwrite.Unchanged, addressesOfOurs)
-	if s := d.status(); strings.Contains(s.Conditions[0].Message, "may land") {
+	d := newFixture(t)
+	mayLand := func(r *poolupdate.Report) { r.HasPendingWrite = true }
+	d.reportAttempt(poolwrite.Unchanged, withManagedAddress, mayLand)
+	d.assertSynced(v1alpha1.ReasonLevel, "a write whose answer was lost may land yet")
+	d.reportAttempt(poolwrite.Unchanged, withManagedAddress)
+	if s := d.poolStatus(); strings.Contains(s.Conditions[0].Message, "may land") {
 		t.Errorf("%+v", s.Conditions)
 	}
-	d.serviceGoes()
-	d.reconciles()
-	d.reports(poolwrite.Unchanged, addressesOfOurs, mayLand)
-	d.says(v1alpha1.ReasonServiceNotFound, "may land yet")
+	d.deleteService()
+	d.reconcileNow()
+	d.reportAttempt(poolwrite.Unchanged, withManagedAddress, mayLand)
+	d.assertSynced(v1alpha1.ReasonServiceNotFound, "may land yet")
 }
 
 // The status contains the findings of an attempt and nothing else.
 func TestWhatAReportLeavesInTheStatus(t *testing.T) {
-	d := atDesk(t)
-	d.reports(poolwrite.Unchanged, addressesOfOurs)
-	s := d.status()
+	d := newFixture(t)
+	d.reportAttempt(poolwrite.Unchanged, withManagedAddress)
+	s := d.poolStatus()
 	if !strings.HasSuffix(s.PoolID, "/loadBalancers/lb/backendAddressPools/web") || len(s.WrittenAddresses) != 1 || s.LastWrite != nil {
 		t.Errorf("a pool that was level: %+v", s)
 	}
-	d.reports(poolwrite.Refused, func(r *poolupdate.Report) { r.Observed = 7 })
-	if s = d.status(); *s.Observed != 1 || *s.Desired != 1 {
+	d.reportAttempt(poolwrite.Rejected, func(r *poolupdate.Report) { r.Observed = 7 })
+	if s = d.poolStatus(); *s.Observed != 1 || *s.Desired != 1 {
 		t.Errorf("the entries of network interfaces were counted: %d of %d", *s.Observed, *s.Desired)
 	}
 	since := func(outcome poolwrite.Outcome, code string, at int64) int64 {
-		d.reports(outcome, func(r *poolupdate.Report) { r.At, r.Fault.Code = time.Unix(at, 0), code })
-		return d.status().LastOutcome.Since.Unix()
+		d.reportAttempt(outcome, func(r *poolupdate.Report) { r.At, r.Fault.Code = time.Unix(at, 0), code })
+		return d.poolStatus().LastOutcome.Since.Unix()
 	}
 	for _, tt := range []struct {
 		outcome  poolwrite.Outcome
@@ -92,35 +92,35 @@ func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 
 // A problem that remains after a pause gets a new event.
 func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
-	d := atDesk(t)
-	d.reports(poolwrite.Terminal)
-	d.reports(poolwrite.Terminal)
-	if got := d.said(); got != "BackendPool Failed" {
+	d := newFixture(t)
+	d.reportAttempt(poolwrite.Terminal)
+	d.reportAttempt(poolwrite.Terminal)
+	if got := d.takeReasons(); got != "BackendPool Failed" {
 		t.Errorf("events: %s", got)
 	}
-	d.becomes(paused)
-	d.reconciles()
-	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
-	d.reconciles()
-	d.reports(poolwrite.Terminal)
-	if got := d.said(); got != "BackendPool Paused, BackendPool Resumed, BackendPool Failed" {
+	d.updatePool(asPaused)
+	d.reconcileNow()
+	d.updatePool(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
+	d.reconcileNow()
+	d.reportAttempt(poolwrite.Terminal)
+	if got := d.takeReasons(); got != "BackendPool Paused, BackendPool Resumed, BackendPool Failed" {
 		t.Errorf("events after the pause: %s", got)
 	}
 }
 
 func TestNobodyIsLeftToBeTold(t *testing.T) {
-	d := atDesk(t)
-	d.serviceGoes()
+	d := newFixture(t)
+	d.deleteService()
 	names := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "other"}}
-	d.reports(poolwrite.Retriable, func(r *poolupdate.Report) { r.Retrying, r.Failed, r.Updated = names, names, names })
-	if got := d.said(); strings.Contains(got, "Service ") {
+	d.reportAttempt(poolwrite.Retriable, func(r *poolupdate.Report) { r.Retrying, r.Failed, r.Updated = names, names, names })
+	if got := d.takeReasons(); strings.Contains(got, "Service ") {
 		t.Errorf("events: %s", got)
 	}
 }
 
 // Deleting a Service drops its operations at once.
 func TestAServiceThatGoesHasNoOperations(t *testing.T) {
-	d := atDesk(t)
+	d := newFixture(t)
 	reconciles := func() {
 		t.Helper()
 		if err := d.EndpointsChanged(t.Context(), poolschedule.ServiceName{Namespace: "shop", Name: "web"}, time.Now()); err != nil {
@@ -128,42 +128,42 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 		}
 	}
 	reconciles()
-	if len(d.lanes.removed) != 0 || len(d.lanes.ops) != 1 {
-		t.Fatalf("%v removed, %d operations", d.lanes.removed, len(d.lanes.ops))
+	if len(d.workers.removed) != 0 || len(d.workers.ops) != 1 {
+		t.Fatalf("%v removed, %d operations", d.workers.removed, len(d.workers.ops))
 	}
 	leaving := serviceOfType(corev1.ServiceTypeLoadBalancer)
 	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/keeper"}
-	d.world.add(leaving)
+	d.world.addObjects(leaving)
 	reconciles()
-	d.serviceGoes()
+	d.deleteService()
 	reconciles()
-	if len(d.lanes.removed) != 2 || len(d.lanes.ops) != 1 {
-		t.Errorf("%v removed, %d operations; want it dropped while it goes, and when it is gone", d.lanes.removed, len(d.lanes.ops))
+	if len(d.workers.removed) != 2 || len(d.workers.ops) != 1 {
+		t.Errorf("%v removed, %d operations; want it dropped while it goes, and when it is gone", d.workers.removed, len(d.workers.ops))
 	}
 }
 
 // A recovery gets one event on the BackendPool, after an event for the problem, also from the next process.
 func TestARecoveryIsToldOnce(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
-		d := atDesk(t)
-		d.reports(poolwrite.Written, addressesOfOurs)
-		d.reports(poolwrite.Terminal)
-		d.reports(poolwrite.Retriable, requeued)
-		if got := d.said(); got != "BackendPool Failed" {
+		d := newFixture(t)
+		d.reportAttempt(poolwrite.Written, withManagedAddress)
+		d.reportAttempt(poolwrite.Terminal)
+		d.reportAttempt(poolwrite.Retriable, withRequeue)
+		if got := d.takeReasons(); got != "BackendPool Failed" {
 			t.Errorf("events: %s", got)
 		}
 		if restarted {
-			e := d.statuses.Known(RefOf(d.p))
+			e := d.statuses.GetEntry(RefOf(d.p))
 			e.lastProblem = newEntry(e.ref, &v1alpha1.BackendPool{Status: e.status}).lastProblem
 		}
 		for range 2 {
-			d.reports(poolwrite.Written, addressesOfOurs)
+			d.reportAttempt(poolwrite.Written, withManagedAddress)
 		}
-		if got := d.said(); got != "BackendPool LoadBalancerBackendPoolUpdated" {
+		if got := d.takeReasons(); got != "BackendPool LoadBalancerBackendPoolUpdated" {
 			t.Errorf("restarted %t: events after it is level: %s", restarted, got)
 		}
-		d.reports(poolwrite.Terminal)
-		if got := d.said(); got != "BackendPool Failed" {
+		d.reportAttempt(poolwrite.Terminal)
+		if got := d.takeReasons(); got != "BackendPool Failed" {
 			t.Errorf("restarted %t: events of the next failure: %s", restarted, got)
 		}
 	}

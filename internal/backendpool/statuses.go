@@ -27,8 +27,8 @@ type Statuses struct {
 	mu    sync.Mutex                  // guards the fields below
 	byRef map[poolschedule.Ref]*Entry // loaded entries
 	// named are the same entries by object name; a recreated object has several.
-	named  map[objectName][]*Entry
-	making making.Names
+	named    map[objectName][]*Entry
+	creating making.Names
 }
 
 type objectName struct{ namespace, name string }
@@ -40,64 +40,64 @@ func NewStatuses(api API) *Statuses {
 	return &Statuses{api: api, first: firstRead{slot: make(chan struct{}, 1)}, byRef: map[poolschedule.Ref]*Entry{}, named: map[objectName][]*Entry{}}
 }
 
-// Known returns the entry of a loaded BackendPool, or nil.
-func (s *Statuses) Known(ref poolschedule.Ref) *Entry {
+// GetEntry returns the entry of a loaded BackendPool, or nil.
+func (s *Statuses) GetEntry(ref poolschedule.Ref) *Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byRef[ref]
 }
 
-// Load returns the entry of a BackendPool, reading its status on first use. It returns ErrGone if the object
+// LoadEntry returns the entry of a BackendPool, reading its status on first use. It returns ErrDeleted if the object
 // does not exist.
 //
 // Without Weir's finalizer the cached status is used as is, and read again if another process has set the
 // finalizer.
-func (s *Statuses) Load(ctx context.Context, p *v1alpha1.BackendPool, now time.Time) (*Entry, error) {
+func (s *Statuses) LoadEntry(ctx context.Context, p *v1alpha1.BackendPool, now time.Time) (*Entry, error) {
 	ref, guarded := RefOf(p), hasFinalizer(p)
-	if err := s.making.Wait(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
+	if err := s.creating.WaitCreated(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
 		return nil, err
 	}
-	if e := s.Known(ref); e != nil && (!guarded || isGuarded(e)) {
+	if e := s.GetEntry(ref); e != nil && (!guarded || hasSeenFinalizer(e)) {
 		return e, nil
 	}
 	if guarded {
-		s.forget(ref)
+		s.forgetEntry(ref)
 		var err error
-		if p, err = s.first.of(ctx, s, ref, now); err != nil {
+		if p, err = s.first.getPool(ctx, s, ref, now); err != nil {
 			return nil, err
 		}
 	}
 	e := newEntry(ref, p)
-	e.believe(p.Generation, now)
-	return s.keep(e), nil
+	e.adoptPersistedRetryAfter(p.Generation, now)
+	return s.storeEntry(e), nil
 }
 
-// Make creates a BackendPool with Weir's finalizer and adopts the response, which has no record yet.
-func (s *Statuses) Make(p *v1alpha1.BackendPool, create func() error) error {
-	defer s.making.Begin(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})()
+// CreatePool creates a BackendPool with Weir's finalizer and adopts the response, which has no record yet.
+func (s *Statuses) CreatePool(p *v1alpha1.BackendPool, create func() error) error {
+	defer s.creating.BeginCreate(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})()
 	p.Finalizers = append(p.Finalizers, v1alpha1.Finalizer)
 	err := create()
 	if err == nil {
-		s.Adopt(p)
+		s.AdoptPool(p)
 	}
 	return err
 }
 
-// forget drops the state of a BackendPool.
-func (s *Statuses) forget(ref poolschedule.Ref) {
-	s.dropThose(nameOf(ref), func(e *Entry) bool { return e.ref == ref })
+// forgetEntry drops the state of a BackendPool.
+func (s *Statuses) forgetEntry(ref poolschedule.Ref) {
+	s.dropMatching(nameOf(ref), func(e *Entry) bool { return e.ref == ref })
 }
 
-// Adopt returns the entry of a BackendPool and uses its status as is.
-func (s *Statuses) Adopt(p *v1alpha1.BackendPool) *Entry {
-	if e := s.Known(RefOf(p)); e != nil {
+// AdoptPool returns the entry of a BackendPool and uses its status as is.
+func (s *Statuses) AdoptPool(p *v1alpha1.BackendPool) *Entry {
+	if e := s.GetEntry(RefOf(p)); e != nil {
 		return e
 	}
-	return s.keep(newEntry(RefOf(p), p))
+	return s.storeEntry(newEntry(RefOf(p), p))
 }
 
-// keep stores the entry unless another one exists, and returns the stored one.
-func (s *Statuses) keep(e *Entry) *Entry {
+// storeEntry stores the entry unless another one exists, and returns the stored one.
+func (s *Statuses) storeEntry(e *Entry) *Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.byRef[e.ref]; other != nil {
@@ -108,25 +108,25 @@ func (s *Statuses) keep(e *Entry) *Entry {
 	return e
 }
 
-func (s *Statuses) read(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
-	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
+func (s *Statuses) readPool(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	p, err := s.api.Load(ctx, ref)
 	switch {
-	case isGone(err):
-		return nil, ErrGone
+	case isDeleted(err):
+		return nil, ErrDeleted
 	case err != nil:
-		return nil, fmt.Errorf("reading BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+		return nil, fmt.Errorf("reading BackendPool %s: %w", objectKey(ref.Namespace, ref.Name), err)
 	}
 	return p, nil
 }
 
-// drop removes and returns the entries of a name except the one with this UID.
-func (s *Statuses) drop(namespace, name, exceptUID string) []*Entry {
-	return s.dropThose(objectName{namespace, name}, func(e *Entry) bool { return e.ref.UID != exceptUID })
+// dropOthers removes and returns the entries of a name except the one with this UID.
+func (s *Statuses) dropOthers(namespace, name, exceptUID string) []*Entry {
+	return s.dropMatching(objectName{namespace, name}, func(e *Entry) bool { return e.ref.UID != exceptUID })
 }
 
-func (s *Statuses) dropThose(name objectName, matches func(*Entry) bool) (dropped []*Entry) {
+func (s *Statuses) dropMatching(name objectName, matches func(*Entry) bool) (dropped []*Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var remaining []*Entry
@@ -144,17 +144,17 @@ func (s *Statuses) dropThose(name objectName, matches func(*Entry) bool) (droppe
 	return dropped
 }
 
-func (s *Statuses) entries() []*Entry {
+func (s *Statuses) listEntries() []*Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.AppendSeq(make([]*Entry, 0, len(s.byRef)), maps.Values(s.byRef))
 }
 
-// Unsaved returns the BackendPools with an unsaved status.
-func (s *Statuses) Unsaved() []poolschedule.Ref {
+// ListUnsaved returns the BackendPools with an unsaved status.
+func (s *Statuses) ListUnsaved() []poolschedule.Ref {
 	var refs []poolschedule.Ref
-	for _, e := range s.entries() {
-		if unsaved(e) {
+	for _, e := range s.listEntries() {
+		if hasUnsavedStatus(e) {
 			refs = append(refs, e.ref)
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Statuses) Unsaved() []poolschedule.Ref {
 
 // Synced calls yield with the Synced condition of each BackendPool that has one, in O(n).
 func (s *Statuses) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) {
-	for _, e := range s.entries() {
+	for _, e := range s.listEntries() {
 		e.mu.Lock()
 		is := meta.FindStatusCondition(slices.Clone(e.status.Conditions), v1alpha1.ConditionSynced)
 		e.mu.Unlock()
@@ -173,19 +173,19 @@ func (s *Statuses) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) 
 	}
 }
 
-// Contested returns the number of contested BackendPools, in O(n).
-func (s *Statuses) Contested() (n int) {
-	for _, e := range s.entries() {
-		if contested(e) {
+// CountConflicting returns the number of contested BackendPools, in O(n).
+func (s *Statuses) CountConflicting() (n int) {
+	for _, e := range s.listEntries() {
+		if hasConflict(e) {
 			n++
 		}
 	}
 	return n
 }
 
-// statusOf reads the latest status: the cache lags behind Weir's own writes.
-func (s *Statuses) statusOf(p *v1alpha1.BackendPool, read func(*v1alpha1.BackendPoolStatus)) {
-	if e := s.Known(RefOf(p)); e != nil {
+// readStatus reads the latest status: the cache lags behind Weir's own writes.
+func (s *Statuses) readStatus(p *v1alpha1.BackendPool, read func(*v1alpha1.BackendPoolStatus)) {
+	if e := s.GetEntry(RefOf(p)); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		read(&e.status)
@@ -194,29 +194,29 @@ func (s *Statuses) statusOf(p *v1alpha1.BackendPool, read func(*v1alpha1.Backend
 	read(&p.Status)
 }
 
-// Taken reports whether Weir has recorded anything in the pool.
-func (s *Statuses) Taken(p *v1alpha1.BackendPool) (taken bool) {
-	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { taken = takes(is) })
+// HasRecord reports whether Weir has recorded anything in the pool.
+func (s *Statuses) HasRecord(p *v1alpha1.BackendPool) (taken bool) {
+	s.readStatus(p, func(is *v1alpha1.BackendPoolStatus) { taken = hasTakenPool(is) })
 	return taken
 }
 
-// MadeFor returns the recorded owner of a BackendPool that Weir created; else "".
-func (s *Statuses) MadeFor(p *v1alpha1.BackendPool) (owner string) {
-	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { owner = is.MadeFor })
+// ManagedFor returns the recorded owner of a BackendPool that Weir created; else "".
+func (s *Statuses) ManagedFor(p *v1alpha1.BackendPool) (owner string) {
+	s.readStatus(p, func(is *v1alpha1.BackendPoolStatus) { owner = is.MadeFor })
 	return owner
 }
 
-// IsLevel reports whether the status of a BackendPool is in sync.
-func (s *Statuses) IsLevel(p *v1alpha1.BackendPool) bool {
-	e := s.Known(RefOf(p))
-	return e != nil && e.reason() == v1alpha1.ReasonLevel
+// IsInSync reports whether the status of a BackendPool is in sync.
+func (s *Statuses) IsInSync(p *v1alpha1.BackendPool) bool {
+	e := s.GetEntry(RefOf(p))
+	return e != nil && e.currentReason() == v1alpha1.ReasonLevel
 }
 
-// NothingForeign reports whether an attempt found no foreign addresses in the pool.
-func (s *Statuses) NothingForeign(p *v1alpha1.BackendPool) (none bool) {
-	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { none = is.Foreign != nil && *is.Foreign == 0 })
+// HasNoForeign reports whether an attempt found no foreign addresses in the pool.
+func (s *Statuses) HasNoForeign(p *v1alpha1.BackendPool) (none bool) {
+	s.readStatus(p, func(is *v1alpha1.BackendPoolStatus) { none = is.Foreign != nil && *is.Foreign == 0 })
 	return none
 }
 
-// takes reports whether the pool was taken, or has interfaces that Weir set Down.
-func takes(s *v1alpha1.BackendPoolStatus) bool { return s.PoolID != "" || len(s.Down) > 0 }
+// hasTakenPool reports whether the pool was taken, or has interfaces that Weir set Down.
+func hasTakenPool(s *v1alpha1.BackendPoolStatus) bool { return s.PoolID != "" || len(s.Down) > 0 }

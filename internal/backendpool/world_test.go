@@ -27,21 +27,21 @@ type world struct {
 	pools    map[string]*v1alpha1.BackendPool
 	services map[poolschedule.ServiceName]Service
 	nodes    map[string]netip.Addr
-	told     []told
+	events   []objectEvent
 	queued   []poolschedule.Ref
 	left     map[lb.PoolKey]bool
 }
 
-type told struct {
+type objectEvent struct {
 	about, name string
 	Event
 }
 
 func (w *world) Pool(namespace, name string) *v1alpha1.BackendPool {
-	return w.pools[key(namespace, name)]
+	return w.pools[objectKey(namespace, name)]
 }
 
-func (w *world) those(are func(*v1alpha1.BackendPool) bool) (all []*v1alpha1.BackendPool) {
+func (w *world) listPools(are func(*v1alpha1.BackendPool) bool) (all []*v1alpha1.BackendPool) {
 	for _, name := range slices.Sorted(maps.Keys(w.pools)) {
 		if are(w.pools[name]) {
 			all = append(all, w.pools[name])
@@ -51,13 +51,13 @@ func (w *world) those(are func(*v1alpha1.BackendPool) bool) (all []*v1alpha1.Bac
 }
 
 func (w *world) PoolsOf(s poolschedule.ServiceName) []*v1alpha1.BackendPool {
-	return w.those(func(p *v1alpha1.BackendPool) bool {
+	return w.listPools(func(p *v1alpha1.BackendPool) bool {
 		return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
 	})
 }
 
 func (w *world) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
-	return w.those(func(p *v1alpha1.BackendPool) bool {
+	return w.listPools(func(p *v1alpha1.BackendPool) bool {
 		id, err := w.Target(p)
 		return err == nil && id.Key() == pool
 	})
@@ -77,7 +77,7 @@ func (w *world) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 	if p.Spec.Nodes == nil {
 		return membership.Set{}, nil
 	}
-	if _, err := Selector(p); err != nil {
+	if _, err := NodeSelector(p); err != nil {
 		return membership.Set{}, err
 	}
 	var nodes []membership.Node
@@ -87,7 +87,7 @@ func (w *world) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 	return membership.OfNodes(slices.Values(nodes), lb.Family(p.Spec.IPFamily)), nil
 }
 
-func (w *world) OfThisCluster(ip netip.Addr) bool {
+func (w *world) IsNodeAddress(ip netip.Addr) bool {
 	return slices.Contains(slices.Collect(maps.Values(w.nodes)), ip)
 }
 
@@ -111,52 +111,52 @@ func (w *world) MachineOf(string) (nic.Machine, error) { return nic.Machine{}, n
 
 func (w *world) ConfigurationOf(p *v1alpha1.BackendPool) string { return p.Spec.LoadBalancer.Name }
 
-func (w *world) Right(p *v1alpha1.BackendPool, _ lb.PoolID) (Right, Refusal) {
-	if w.Made(p) {
-		return Own, Refusal{}
+func (w *world) Permission(p *v1alpha1.BackendPool, _ lb.PoolID) (Permission, Rejection) {
+	if w.IsManaged(p) {
+		return Managed, Rejection{}
 	}
-	return Granted, Refusal{}
+	return Granted, Rejection{}
 }
 
-func (w *world) LeftToOthers(pool lb.PoolKey) bool { return w.left[pool] }
-func (w *world) Made(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" }
-func (w *world) ByMachine(p *v1alpha1.BackendPool) bool {
+func (w *world) IsLeftForeign(pool lb.PoolKey) bool     { return w.left[pool] }
+func (w *world) IsManaged(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" }
+func (w *world) UsesInterfaces(p *v1alpha1.BackendPool) bool {
 	return p.Spec.Membership == v1alpha1.MembershipNetworkInterface
 }
-func (w *world) MadeFor(p *v1alpha1.BackendPool) string          { return p.Status.MadeFor }
-func (w *world) Needed(*v1alpha1.BackendPool) bool               { return false }
-func (w *world) Goes(*v1alpha1.BackendPool)                      {}
-func (w *world) Missing(*v1alpha1.BackendPool)                   {}
-func (w *world) Filled(*v1alpha1.BackendPool, poolupdate.Report) {}
+func (w *world) ManagedFor(p *v1alpha1.BackendPool) string              { return p.Status.MadeFor }
+func (w *world) IsInUse(*v1alpha1.BackendPool) bool                     { return false }
+func (w *world) HandleDeletion(*v1alpha1.BackendPool)                   {}
+func (w *world) HandleMissing(*v1alpha1.BackendPool)                    {}
+func (w *world) HandleAttempt(*v1alpha1.BackendPool, poolupdate.Report) {}
 
 func (w *world) OnPool(p *v1alpha1.BackendPool, e Event) {
-	w.told = append(w.told, told{"BackendPool", key(p.Namespace, p.Name), e})
+	w.events = append(w.events, objectEvent{"BackendPool", objectKey(p.Namespace, p.Name), e})
 }
 
 func (w *world) OnService(name poolschedule.ServiceName, e Event) {
 	if _, there := w.services[name]; there {
-		w.told = append(w.told, told{"Service", key(name.Namespace, name.Name), e})
+		w.events = append(w.events, objectEvent{"Service", objectKey(name.Namespace, name.Name), e})
 	}
 }
 
-func (w *world) Spares(*v1alpha1.BackendPool, Entitlement, membership.Set) {}
+func (w *world) RecordRetained(*v1alpha1.BackendPool, Binding, membership.Set) {}
 
-func (w *world) AdminStates(*v1alpha1.BackendPool, Entitlement, poolupdate.Report, Turned) {}
+func (w *world) AdminStates(*v1alpha1.BackendPool, Binding, poolupdate.Report, AdminChanges) {}
 
-func (w *world) next() (told, bool) {
-	if len(w.told) == 0 {
-		return told{}, false
+func (w *world) nextEvent() (objectEvent, bool) {
+	if len(w.events) == 0 {
+		return objectEvent{}, false
 	}
-	first := w.told[0]
-	w.told = w.told[1:]
+	first := w.events[0]
+	w.events = w.events[1:]
 	return first, true
 }
 
-func (w *world) add(objects ...any) {
+func (w *world) addObjects(objects ...any) {
 	for _, obj := range objects {
 		switch is := obj.(type) {
 		case *v1alpha1.BackendPool:
-			w.pools[key(is.Namespace, is.Name)] = is
+			w.pools[objectKey(is.Namespace, is.Name)] = is
 		case *corev1.Service:
 			w.services[poolschedule.ServiceName{Namespace: is.Namespace, Name: is.Name}] = Service{
 				UID: is.UID, Deleting: is.DeletionTimestamp != nil, Type: string(is.Spec.Type),
@@ -165,7 +165,7 @@ func (w *world) add(objects ...any) {
 	}
 }
 
-func (w *world) deletes(s *corev1.Service) {
+func (w *world) deleteService(s *corev1.Service) {
 	delete(w.services, poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Name})
 }
 
@@ -174,15 +174,15 @@ type cluster struct {
 	world *world
 }
 
-// stored returns a cluster with these objects. Their status sets taken and made; every namespace may use
+// newCluster returns a cluster with these objects. Their status sets taken and made; every namespace may use
 // every pool.
-func stored(t *testing.T, objects ...any) *cluster {
+func newCluster(t *testing.T, objects ...any) *cluster {
 	t.Helper()
 	w := &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolschedule.ServiceName]Service{}, nodes: map[string]netip.Addr{}}
-	w.add(objects...)
+	w.addObjects(objects...)
 	return &cluster{New(Config{
-		Cluster: w, Owner: w, Events: w, Lanes: &queued{}, Queue: func(ref poolschedule.Ref) { w.queued = append(w.queued, ref) },
-		Log: slog.New(slog.DiscardHandler), Keeper: &keeping.Keeper{NodeAt: w.nodeByAddress},
+		Cluster: w, Owner: w, Events: w, Workers: &queued{}, Queue: func(ref poolschedule.Ref) { w.queued = append(w.queued, ref) },
+		Log: slog.New(slog.DiscardHandler), Retention: &keeping.Policy{NodeAt: w.nodeByAddress},
 	}, NewStatuses(nil)), w}
 }
 
@@ -196,7 +196,7 @@ type statusAPI struct {
 
 func (a *statusAPI) Load(_ context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
 	if a.fail == nil && string(a.stored.UID) != ref.UID {
-		return nil, ErrGone
+		return nil, ErrDeleted
 	}
 	return a.stored.DeepCopy(), a.fail
 }
@@ -220,45 +220,45 @@ func (a *statusAPI) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ b
 	return p, a.fail
 }
 
-func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
+func newRecordedPool(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
 	t.Helper()
 	p := bp("a", 0)
-	c := stored(t, p, serviceOfType(corev1.ServiceTypeLoadBalancer))
+	c := newCluster(t, p, serviceOfType(corev1.ServiceTypeLoadBalancer))
 	api := &statusAPI{stored: p}
-	c.startsAnew(api)
-	if _, err := c.statuses.Load(t.Context(), p, time.Now()); err != nil {
+	c.restartProcess(api)
+	if _, err := c.statuses.LoadEntry(t.Context(), p, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return c, api, p
 }
 
-// startsAnew replaces the process; only the API server's content remains.
-func (c *cluster) startsAnew(api API) { c.statuses = NewStatuses(api) }
+// restartProcess replaces the process; only the API server's content remains.
+func (c *cluster) restartProcess(api API) { c.statuses = NewStatuses(api) }
 
-func (c *cluster) reconciled(t *testing.T, p *v1alpha1.BackendPool) (Result, error) {
+func (c *cluster) reconcilePool(t *testing.T, p *v1alpha1.BackendPool) (Result, error) {
 	t.Helper()
 	return c.Reconcile(t.Context(), p.Namespace, p.Name, time.Now())
 }
 
-func loaded(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, nodes ...string) (*cluster, *Entry) {
+func newLoadedPool(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, nodes ...string) (*cluster, *Entry) {
 	t.Helper()
-	c := stored(t, p)
+	c := newCluster(t, p)
 	if service != nil {
-		c.world.add(service)
+		c.world.addObjects(service)
 	}
 	for _, name := range nodes {
-		c.world.nodes[name] = nodeAt(name)
+		c.world.nodes[name] = nodeIP(name)
 	}
-	return c, c.statuses.Adopt(p)
+	return c, c.statuses.AdoptPool(p)
 }
 
-func nodeAt(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + name[1:]) }
+func nodeIP(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + name[1:]) }
 
 type queued struct {
 	ops     []poolschedule.Operation
 	removed []poolschedule.ServiceName
 	retried int
-	level   bool
+	inSync  bool
 }
 
 func (q *queued) Run(context.Context)               {}
@@ -267,8 +267,8 @@ func (q *queued) RemoveService(name poolschedule.ServiceName) int {
 	q.removed = append(q.removed, name)
 	return 0
 }
-func (q *queued) Forget(lb.PoolID)               {}
-func (q *queued) Drop(poolschedule.Ref)          {}
-func (q *queued) Retry(poolschedule.Ref)         { q.retried++ }
-func (q *queued) LevelAs(lb.PoolID, uint64) bool { return q.level }
-func (q *queued) Resume()                        {}
+func (q *queued) Forget(lb.PoolID)                {}
+func (q *queued) Drop(poolschedule.Ref)           {}
+func (q *queued) Retry(poolschedule.Ref)          { q.retried++ }
+func (q *queued) IsInSync(lb.PoolID, uint64) bool { return q.inSync }
+func (q *queued) Resume()                         {}

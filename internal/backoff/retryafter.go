@@ -42,20 +42,20 @@ func RetryAfter(h http.Header, now time.Time) (time.Time, bool) {
 		}
 		if header.date {
 			if at, ok := parseDate(value); ok {
-				return clampTime(at, now, now.Add(MaxRetryAfter)), true
+				return limitTime(at, now, now.Add(MaxRetryAfter)), true
 			}
 		}
 	}
 	return time.Time{}, false
 }
 
-// dateLayouts are those of RFC 9110; RFC 1123 accepts any zone name.
-var dateLayouts = []string{time.RFC1123, time.RFC850, time.ANSIC}
+// dateFormats are those of RFC 9110; RFC 1123 accepts any zone name.
+var dateFormats = []string{time.RFC1123, time.RFC850, time.ANSIC}
 
 // parseDate parses an HTTP date as UTC, whatever zone it names. Plain time.Parse would honor the
 // abbreviation of the machine's local zone.
 func parseDate(value string) (time.Time, bool) {
-	for _, layout := range dateLayouts {
+	for _, layout := range dateFormats {
 		if at, err := time.ParseInLocation(layout, value, time.UTC); err == nil {
 			return at.UTC(), true
 		}
@@ -63,7 +63,7 @@ func parseDate(value string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func clampTime(t, lo, hi time.Time) time.Time {
+func limitTime(t, lo, hi time.Time) time.Time {
 	if t.Before(lo) {
 		return lo
 	}

@@ -128,13 +128,13 @@ func FuzzRetryAfter(f *testing.F) {
 }
 
 func TestDoubling(t *testing.T) {
-	d := Doubling{First: time.Second, Max: 30 * time.Second}
+	d := Exponential{Initial: time.Second, Max: 30 * time.Second}
 	for n, want := range map[int]time.Duration{-1: 0, 0: 0, 1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 1 << 30: 30 * time.Second} {
-		if got := d.After(n); got != want {
+		if got := d.DelayAfter(n); got != want {
 			t.Errorf("after failure %d: %v, want %v", n, got, want)
 		}
 	}
-	if got := (Doubling{First: time.Minute, Max: time.Second}).After(1); got != time.Second {
+	if got := (Exponential{Initial: time.Minute, Max: time.Second}).DelayAfter(1); got != time.Second {
 		t.Errorf("the cap holds from the first failure on: got %v", got)
 	}
 }

@@ -28,7 +28,7 @@ type backendPool struct {
 	id       lb.PoolID
 	pool     service.Pool
 	service  string // empty for a pool of nodes
-	recorded poolwrite.Recorded
+	recorded poolwrite.Record
 	deleting bool
 }
 
@@ -63,7 +63,7 @@ func (s *stage) members(pool service.Pool) []lb.Address {
 	return nodes
 }
 
-func (p pools) Relevant(op poolschedule.Operation) bool {
+func (p pools) IsNeeded(op poolschedule.Operation) bool {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	return p.of(op.Ref) != nil
@@ -71,7 +71,7 @@ func (p pools) Relevant(op poolschedule.Operation) bool {
 
 var errNoBackendPool = errors.New("the BackendPool is gone")
 
-func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
+func (p pools) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	b := p.of(ref)
@@ -79,7 +79,7 @@ func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 		return poolwrite.Desired{}, errNoBackendPool
 	}
 	known := p.process.had[ref.Name] || p.process.balancers.LeftToOthers(b.id.Key())
-	d := poolwrite.Desired{Ours: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, Alone: true, Recorded: b.recorded}
+	d := poolwrite.Desired{IsManaged: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, IsExclusive: true, Record: b.recorded}
 	if !b.deleting {
 		d.Addresses = p.stage().members(b.pool)
 	}
@@ -93,31 +93,31 @@ func (p pools) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Inte
 	if b == nil {
 		return errNoBackendPool
 	}
-	b.recorded = poolwrite.Recorded{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Taken: true}
+	b.recorded = poolwrite.Record{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Managed: true}
 	return nil
 }
 
-func (p pools) Wait(poolupdate.Waiting) {}
+func (p pools) ReportWait(poolupdate.Waiting) {}
 
 func (p pools) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage()
 	s.mu.Lock()
 	b := p.of(r.Ref)
-	forget := b != nil && b.deleting && (r.Outcome == poolwrite.Stale || r.Settled && len(r.Written) == 0)
+	forget := b != nil && b.deleting && (r.Outcome == poolwrite.Stale || r.InSync && len(r.Written) == 0)
 	switch {
 	case b == nil:
 	case forget:
 		p.process.had[r.Ref.Name] = true
 		delete(s.backends, r.Ref.Name)
-	case r.Settled:
-		b.recorded = poolwrite.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
+	case r.InSync:
+		b.recorded = poolwrite.Record{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Managed: true}
 	}
 	again := r.Outcome == poolwrite.Stale && b != nil && !b.deleting && !p.process.dead
 	if again {
 		p.process.missing++
 	}
 	s.mu.Unlock()
-	if r.Settled {
+	if r.InSync {
 		p.process.filled(r.Pool)
 	}
 	if again {
@@ -167,7 +167,7 @@ func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
 // caller holds s.mu.
 func (p *process) fillFirst(name string, cl *claim, res balancer.Result) {
 	var waits []string
-	for _, id := range res.Filling {
+	for _, id := range res.FillingPools {
 		waits = append(waits, id.LoadBalancer.Name+"/"+id.Name)
 	}
 	p.stage.trace("%s: keeps what it has until %s is filled", name, strings.Join(waits, ", "))
@@ -203,8 +203,8 @@ func (p *process) keepPools(res balancer.Result) {
 	for _, name := range slices.Sorted(maps.Keys(s.backends)) {
 		b := s.backends[name]
 		switch {
-		case b.service == res.Service && slices.ContainsFunc(res.Without, func(id lb.PoolID) bool { return id.Key() == b.id.Key() }),
-			b.service == "" && slices.ContainsFunc(res.Gone, func(id lb.LoadBalancerID) bool { return id.Key() == b.id.LoadBalancer.Key() }):
+		case b.service == res.Service && slices.ContainsFunc(res.MissingPools, func(id lb.PoolID) bool { return id.Key() == b.id.Key() }),
+			b.service == "" && slices.ContainsFunc(res.DeletedLoadBalancers, func(id lb.LoadBalancerID) bool { return id.Key() == b.id.LoadBalancer.Key() }):
 			p.had[name] = true
 			delete(s.backends, name)
 			p.running.Go(func() { p.lanes.Forget(b.id) })
@@ -241,7 +241,7 @@ func (s *stage) taint(node string, drains bool) {
 	}
 }
 
-func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
+func (p *process) ForeignMembers(_ context.Context, pool lb.Pool) ([]string, error) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	b := s.backends[name]
 	ours := s.nodes
 	switch {
-	case b != nil && b.recorded.Taken:
+	case b != nil && b.recorded.Managed:
 		ours = b.recorded.Written
 	case b != nil && !p.had[name] && !p.balancers.LeftToOthers(b.id.Key()):
 		return nil, nil // all members become Weir's
@@ -282,15 +282,15 @@ func (s *stage) foreignInterfaces(pool lb.Pool) []string {
 	return foreign
 }
 
-// Fills implements balancer.Cluster. In a stage of interfaces, scripts make them join and leave.
-func (p *process) Fills(pool lb.PoolID) bool {
+// HasManagedPool implements observedState.Cluster. In a stage of interfaces, scripts make them join and leave.
+func (p *process) HasManagedPool(pool lb.PoolID) bool {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.filled[pool.LoadBalancer.Name+"/"+pool.Name]
 }
 
-func (p *process) Binds(pool lb.PoolID) bool {
+func (p *process) HasBackendPool(pool lb.PoolID) bool {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,94 +11,94 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// rejectExceeding fails the jobs that would exceed a bound, before public IPs are made for them, and returns
+// rejectOverLimit fails the jobs that would exceed a bound, before public IPs are made for them, and returns
 // the others. It uses the cached load balancer and reads it again before rejecting, because other clients may
 // have removed rules.
-func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job {
-	exceeding := l.exceeding(jobs)
+func (l *loadBalancer) rejectOverLimit(ctx context.Context, jobs []*job) []*job {
+	exceeding := l.jobsOverLimit(jobs)
 	if len(exceeding) == 0 {
 		return jobs
 	}
-	if l.readShown(ctx, l.id) != nil {
+	if l.refreshState(ctx, l.id) != nil {
 		return jobs // the round gets the same error
 	}
-	exceeding = l.exceeding(jobs)
-	return l.sift(ctx, jobs, func(j *job) error { return exceeding[j.Owner] })
+	exceeding = l.jobsOverLimit(jobs)
+	return l.failUnready(ctx, jobs, func(j *job) error { return exceeding[j.Owner] })
 }
 
-func (b *Balancers) readShown(ctx context.Context, id lb.LoadBalancerID) error {
+func (b *LoadBalancers) refreshState(ctx context.Context, id lb.LoadBalancerID) error {
 	observed, err := b.cfg.Azure.GetLoadBalancer(ctx, id)
-	switch f := fault.From(err); {
+	switch f := fault.FromError(err); {
 	case f != nil && f.Class == fault.Stale:
-		b.placements.saw(lb.LoadBalancer{ID: id})
+		b.cache.recordState(lb.LoadBalancer{ID: id})
 	case err != nil:
 		return err
 	default:
-		b.placements.saw(observed)
+		b.cache.recordState(observed)
 	}
 	return nil
 }
 
-func (b *Balancers) look(ctx context.Context, id lb.LoadBalancerID) error {
-	b.placements.mu.Lock()
-	_, known := b.placements.shownLocked(id.Name)
-	b.placements.mu.Unlock()
+func (b *LoadBalancers) ensureState(ctx context.Context, id lb.LoadBalancerID) error {
+	b.cache.mu.Lock()
+	_, known := b.cache.observedLocked(id.Name)
+	b.cache.mu.Unlock()
 	if known {
 		return nil
 	}
-	return b.readShown(ctx, id)
+	return b.refreshState(ctx, id)
 }
 
-// exceeding returns an error for each job that would exceed a bound, by owner; nil while the load balancer is
+// jobsOverLimit returns an error for each job that would exceed a bound, by owner; nil while the load balancer is
 // unknown.
-func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
-	in := l.boundsInput(l.id.Name)
-	l.placements.mu.Lock()
-	observed, known := l.placements.shownLocked(l.id.Name)
-	l.placements.mu.Unlock()
+func (l *loadBalancer) jobsOverLimit(jobs []*job) map[string]error {
+	in := l.limitsInput(l.id.Name)
+	l.cache.mu.Lock()
+	observed, known := l.cache.observedLocked(l.id.Name)
+	l.cache.mu.Unlock()
 	if !known {
 		return nil
 	}
 	in.Observed = observed
 	for _, j := range jobs {
 		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
-		if !j.leaves() {
+		if !j.isLeaving() {
 			s.Rules = j.Desired.Rules
-			s.Frontends, s.Unresolved = freshFrontends(j.Desired)
+			s.Frontends, s.Unresolved = newFrontends(j.Desired)
 		}
 		in.Shares = append(in.Shares, s)
 	}
-	return plan.Exceeding(in)
+	return plan.OverLimit(in)
 }
 
-// exceedsLocked returns why a Service that moves to a load balancer would exceed a bound there, or nil. The
+// checkLimitsLocked returns why a Service that moves to a load balancer would exceed a bound there, or nil. The
 // caller holds the lock of the placements.
-func (b *Balancers) exceedsLocked(p Placing, on string) error {
-	in := b.boundsInput(on)
-	observed, known := b.placements.shownLocked(on)
+func (b *LoadBalancers) checkLimitsLocked(p PlacementRequest, on string) error {
+	in := b.limitsInput(on)
+	observed, known := b.cache.observedLocked(on)
 	if !known {
 		return nil
 	}
 	in.Observed = observed
 	s := plan.Share{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules}
-	s.Frontends, s.Unresolved = freshFrontends(p.Desired)
+	s.Frontends, s.Unresolved = newFrontends(p.Desired)
 	in.Shares = []plan.Share{s}
-	return plan.Exceeding(in)[p.Owner]
+	return plan.OverLimit(in)[p.Owner]
 }
 
-func (b *Balancers) boundsInput(on string) plan.Input {
+func (b *LoadBalancers) limitsInput(on string) plan.Input {
 	in := plan.Input{
-		MostRules: b.cfg.MostRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, Bounds: b.cfg.Cluster.Bounds, ServiceOf: serviceOf(b.cfg.Cluster),
+		MaxRules: b.cfg.MaxRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, NamespaceBounds: b.cfg.Cluster.NamespaceBounds, ServiceOf: serviceOf(b.cfg.Cluster),
 	}
 	if b.cfg.Interfaces {
-		in.Beside = b.placements.machines.Beside(on)
+		in.PeerRules = b.cache.machines.PeerCounts(on)
 	}
 	return in
 }
 
-// freshFrontends returns a Service's frontends as far as they are known before its public IPs. Those with a
+// newFrontends returns a Service's frontends as far as they are known before its public IPs. Those with a
 // public IP selected by address may exist already; they are unresolved.
-func freshFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
+func newFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
 	for _, f := range w.Frontends {
 		front := f.Frontend
 		switch {

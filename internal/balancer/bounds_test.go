@@ -58,7 +58,7 @@ func TestManyEditsCostFewCalls(t *testing.T) {
 			edit(i + 1)
 		}
 		s.settle(time.Hour)
-		writes, all := len(s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete))), len(s.emu.Calls())
+		writes, all := len(s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete))), len(s.emu.Calls())
 		if writes > 2 || all > 30 {
 			t.Errorf("200 edits cost %d writes, and %d calls in all", writes, all)
 		}
@@ -74,22 +74,22 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 		s.apply("shop/web", simple(), nil)
 		s.settle(time.Hour)
 		s.emu.ClearCalls()
-		rehearsals := rehearse.NewRehearsals(balancer.Config{Settings: s.settings, Azure: s.process.client, Cluster: s.process})
+		rehearsals := rehearse.NewSimulatorFactory(balancer.Config{Settings: s.settings, Azure: s.process.client, Cluster: s.process})
 		once := func(i int, group string) error {
 			spec := simple()
 			annotate(&spec, service.IdleTimeout, fmt.Sprint(4+i%90))
 			annotate(&spec, service.PIPResourceGroup, group)
 			spec.Namespace, spec.Name, spec.UID = "shop", fmt.Sprint("s", i), fmt.Sprintf("%032d", i)
-			desired, problems := service.Desired(spec, s.settings.Settings)
+			desired, problems := service.BuildSpec(spec, s.settings.Settings)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			r := rehearsals.Next()
-			on, _, err := r.Locate(s.process.ctx, balancer.Placing{Service: spec.Key(), Owner: spec.Owner(), Desired: &desired})
+			r := rehearsals.NewSimulator()
+			on, _, err := r.FindPlacement(s.process.ctx, balancer.PlacementRequest{Service: spec.Key(), Owner: spec.OwnerName(), Desired: &desired})
 			if err != nil {
 				return err
 			}
-			results, err := r.Play(s.process.ctx, []balancer.Request{{Service: spec.Key(), Owner: spec.Owner(), Desired: &desired, On: r.ID(on)}})
+			results, err := r.RunRequests(s.process.ctx, []balancer.Request{{Service: spec.Key(), Owner: spec.OwnerName(), Desired: &desired, On: r.ID(on)}})
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 		start, stopped := time.Now(), 0
 		for i := range 200 {
 			err := once(i, fmt.Sprint("rg-", i))
-			if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == rehearse.CodeRehearsed {
+			if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == rehearse.CodeReadLimit {
 				stopped++
 				if until := time.Until(f.RetryAt); until <= 0 || until > time.Second {
 					t.Fatalf("told to come again in %s", until)

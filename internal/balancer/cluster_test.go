@@ -51,7 +51,7 @@ type claim struct {
 	fails         int
 	notBefore     time.Time
 	told          string
-	contests      []balancer.Contest
+	contests      []balancer.Conflict
 	// waits are the pools that must fill, until waitsUntil.
 	waits      []string
 	waitsUntil time.Time
@@ -169,7 +169,7 @@ func (p *process) later(name string, cl *claim, d time.Duration) {
 
 // inTurn orders Services that wait for the first list: the first gets the place.
 func (p *process) inTurn(r *record) {
-	_, _ = p.balancers.NodePlaces(p.ctx) // Locate returns the same error
+	_, _ = p.balancers.NodeConfigurations(p.ctx) // Locate returns the same error
 	_ = sleep.For(p.ctx, apart(r.rank))
 }
 
@@ -202,7 +202,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	spec, places, labels := r.Service, slices.Clone(r.places), r.namespaceLabels
 	var desired *service.Spec
 	if !r.deleted {
-		w, problems := service.Desired(spec, s.settings.Settings)
+		w, problems := service.BuildSpec(spec, s.settings.Settings)
 		if len(problems) > 0 {
 			cl.level = nil
 			for _, problem := range problems {
@@ -219,8 +219,8 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if several {
 		p.inTurn(r)
 	}
-	on, leave, err := p.balancers.Locate(p.ctx, balancer.Placing{
-		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, Recorded: places,
+	on, leave, err := p.balancers.FindPlacement(p.ctx, balancer.PlacementRequest{
+		Service: name, Owner: spec.OwnerName(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, LoadBalancers: places,
 	})
 	_ = sleep.For(p.ctx, apart(r.rank)) // Services that waited for the same list continue at the same instant
 	s.mu.Lock()
@@ -243,17 +243,17 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 			r.places = append(r.places, was)
 		}
 	}
-	req := balancer.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Desired: desired, Shown: r.status, Again: r.again, Spare: s.spares, Recorded: places}
+	req := balancer.Request{Service: name, Owner: spec.OwnerName(), DedicatedPools: spec.DedicatedPools(), Desired: desired, StatusAddresses: r.status, RetryToken: r.again, ProtectAddresses: s.spares, LoadBalancers: places}
 	req.DeleteUnused = spec.Annotations[service.AllowRemoval] == "true"
-	req.HeldPools = s.held(name)
-	req.MadePools = req.HeldPools
+	req.RecordedPools = s.held(name)
+	req.ManagedPools = req.RecordedPools
 	if on != "" {
 		req.On = p.balancers.ID(on)
 	}
 	for _, l := range leave {
-		req.Leave = append(req.Leave, p.balancers.ID(l))
+		req.RemoveFrom = append(req.RemoveFrom, p.balancers.ID(l))
 	}
-	cl.running, cl.owner, cl.asked = true, spec.Owner(), spec.Labels
+	cl.running, cl.owner, cl.asked = true, spec.OwnerName(), spec.Labels
 	for _, g := range groupsOf(desired) {
 		if !slices.Contains(r.groups, g) {
 			r.groups = append(r.groups, g)
@@ -269,7 +269,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if desired != nil && cl.holds != nil && !desired.Restriction().IsWithin(*cl.holds) {
 		cl.holds = nil
 	}
-	p.balancers.Ensure(req)
+	p.balancers.EnsureLoadBalancer(req)
 	return 0, nil
 }
 
@@ -280,13 +280,13 @@ func (p *process) closes(name string, r *record, cl *claim) bool {
 	if p.stage.settings.SecurityGroup.Name == "" || r.deleted || len(r.places) == 0 || is.IsOpen() || cl.holds != nil && cl.holds.IsWithin(is) || time.Now().Before(cl.closesAt) {
 		return false
 	}
-	if cl.holds == nil && !is.Access.Limited() && !slices.ContainsFunc(r.places, func(place string) bool { return !service.IsInternal(place) }) {
+	if cl.holds == nil && !is.Access.IsLimited() && !slices.ContainsFunc(r.places, func(place string) bool { return !service.IsInternal(place) }) {
 		return false
 	}
-	cl.running, cl.owner, cl.closing = true, r.Owner(), is
-	p.balancers.Ensure(balancer.Request{
-		Service: name, Owner: r.Owner(), Shown: r.status, Groups: slices.Clone(r.groups), Again: r.again,
-		Desired: &service.Spec{Owner: r.Owner(), Internal: is.Internal, Access: is.Access}, Closes: true,
+	cl.running, cl.owner, cl.closing = true, r.OwnerName(), is
+	p.balancers.EnsureLoadBalancer(balancer.Request{
+		Service: name, Owner: r.OwnerName(), StatusAddresses: r.status, Groups: slices.Clone(r.groups), RetryToken: r.again,
+		Desired: &service.Spec{Owner: r.OwnerName(), Internal: is.Internal, Access: is.Access}, CloseOnly: true,
 	})
 	return true
 }

@@ -15,21 +15,21 @@ import (
 )
 
 type step struct {
-	on      lb.LoadBalancerID
-	leaves  bool
-	secures bool
-	// publishes marks the Private Link step. Otherwise, these frontends must be unpublished.
-	publishes bool
-	clears    []string
+	on            lb.LoadBalancerID
+	remove        bool
+	securityGroup bool
+	// publish marks the Private Link step. Otherwise, these frontends must be unpublished.
+	publish   bool
+	unpublish []string
 }
 
-func (s step) links() bool { return s.publishes || len(s.clears) > 0 }
+func (s step) isPrivateLink() bool { return s.publish || len(s.unpublish) > 0 }
 
-func (s step) key() string {
+func (s step) queueKey() string {
 	switch {
-	case s.secures:
+	case s.securityGroup:
 		return "" // there is one security group
-	case s.links():
+	case s.isPrivateLink():
 		return "private link services/" + string(s.on.Key())
 	}
 	return string(s.on.Key())
@@ -38,34 +38,34 @@ func (s step) key() string {
 type job struct {
 	Result
 	steps []step
-	// begun is set after the first step; the job can no longer be deferred.
-	begun      bool
-	rules      []lb.Rule
-	converting []*conversion
-	wanted     *service.Spec
-	refused    error
-	ips        *publicip.Request
+	// started is set after the first step; the job can no longer be deferred.
+	started     bool
+	rules       []lb.Rule
+	conversions []*conversion
+	localSpec   *service.Spec
+	rejection   error
+	ipRequest   *publicip.Request
 	// link is its Private Link request. Published frontends that it cannot release in this try are unpublished
 	// before the step is repeated.
-	link    *privatelinkround.Request
-	clears  []string
-	cleared bool
+	link          *privatelinkround.Request
+	toUnpublish   []string
+	unpublishDone bool
 }
 
 func newJob(req Request, guarded bool) *job {
-	j := &job{Result: Result{Request: req}, steps: steps(req, guarded), wanted: req.Desired}
+	j := &job{Result: Result{Request: req}, steps: planSteps(req, guarded), localSpec: req.Desired}
 	if req.Desired != nil {
 		j.Pools = req.Desired.Pools
 	}
 	wanted := req.Desired
-	if req.Closes { // it needs no public IP
+	if req.CloseOnly { // it needs no public IP
 		wanted = nil
 	}
-	j.ips = &publicip.Request{
-		Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: wanted, Asked: j.asked(), Groups: req.Groups,
-		DeleteUnused: req.DeleteUnused && !req.Closes,
+	j.ipRequest = &publicip.Request{
+		Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: wanted, DesiredKey: j.desiredKey(), Groups: req.Groups,
+		DeleteUnused: req.DeleteUnused && !req.CloseOnly,
 	}
-	j.link = &privatelinkround.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, Asked: j.asked(), Groups: req.LinkGroups}
+	j.link = &privatelinkround.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, DesiredKey: j.desiredKey(), ResourceGroups: req.LinkGroups}
 	return j
 }
 
@@ -76,19 +76,19 @@ func namespaceOf(service string) string {
 	return namespace
 }
 
-func (j *job) asked() contest.Asked {
-	return contest.Asked{Desired: j.Desired, On: j.On.Key(), Again: j.Again}
+func (j *job) desiredKey() contest.DesiredKey {
+	return contest.DesiredKey{Desired: j.Desired, LoadBalancer: j.On.Key(), RetryToken: j.RetryToken}
 }
 
-func (j *job) contested(all ...*contest.Contest) {
+func (j *job) addConflicts(all ...*contest.Conflict) {
 	for _, c := range all {
 		if c != nil {
-			j.Contests = append(j.Contests, *c)
+			j.Conflicts = append(j.Conflicts, *c)
 		}
 	}
 }
 
-func causes(jobs []*job) []calls.Cause {
+func requestCauses(jobs []*job) []calls.Cause {
 	all := make([]calls.Cause, len(jobs))
 	for i, j := range jobs {
 		namespace, name, _ := strings.Cut(j.Service, "/")
@@ -97,63 +97,65 @@ func causes(jobs []*job) []calls.Cause {
 	return all
 }
 
-func (j *job) unprovided() error { return j.ips.Err }
+func (j *job) publicIPError() error { return j.ipRequest.Err }
 
-func (b *Balancers) unprovided(j *job) error {
-	if j.ips.Err != nil {
-		b.rejected(j, j.ips.Err)
+func (b *LoadBalancers) checkPublicIPs(j *job) error {
+	if j.ipRequest.Err != nil {
+		b.recordJobRejection(j, j.ipRequest.Err)
 	}
-	return j.ips.Err
+	return j.ipRequest.Err
 }
 
-func (j *job) leaves() bool { return j.steps[0].leaves }
+func (j *job) isLeaving() bool { return j.steps[0].remove }
 
-func (j *job) moves() bool { return len(j.steps) > 1 && !j.steps[1].secures && !j.steps[1].links() }
+func (j *job) hasNextLoadBalancer() bool {
+	return len(j.steps) > 1 && !j.steps[1].securityGroup && !j.steps[1].isPrivateLink()
+}
 
-func requests(jobs []*job) []*publicip.Request {
+func ipRequests(jobs []*job) []*publicip.Request {
 	all := make([]*publicip.Request, len(jobs))
 	for i, j := range jobs {
-		all[i] = j.ips
+		all[i] = j.ipRequest
 	}
 	return all
 }
 
-func (j *job) result(err error) Result {
+func (j *job) buildResult(err error) Result {
 	r := j.Result
-	r.Err, r.Changed = err, r.Changed || j.ips.Changed || j.link.Changed
-	r.Link = j.link.Outcome
-	r.Gone = slices.DeleteFunc(r.Gone, func(id lb.LoadBalancerID) bool {
+	r.Err, r.Changed = err, r.Changed || j.ipRequest.Changed || j.link.Changed
+	r.Link = j.link.Result
+	r.DeletedLoadBalancers = slices.DeleteFunc(r.DeletedLoadBalancers, func(id lb.LoadBalancerID) bool {
 		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
 	})
 	return r
 }
 
-// steps orders the work of a request. A public address must leave one load balancer before another can use it;
+// planSteps orders the work of a request. A public address must leave one load balancer before another can use it;
 // otherwise the new frontend is made before the old one is removed.
 //
 // The security group opens when the addresses are known and closes before they are released, because Azure may
 // assign them to another customer. Established flows outlive the rule that admitted them. A closing request has
 // no other step, so a restriction takes effect even if the load balancer cannot be written.
-func steps(req Request, guarded bool) []step {
-	all := stepsOnBalancers(req)
+func planSteps(req Request, guarded bool) []step {
+	all := loadBalancerSteps(req)
 	switch {
 	case !guarded:
 		return all
-	case req.Closes:
-		return []step{{secures: true}}
+	case req.CloseOnly:
+		return []step{{securityGroup: true}}
 	case req.Desired == nil:
-		return append([]step{{secures: true}}, all...)
+		return append([]step{{securityGroup: true}}, all...)
 	}
-	return append(all, step{secures: true})
+	return append(all, step{securityGroup: true})
 }
 
-func stepsOnBalancers(req Request) []step {
+func loadBalancerSteps(req Request) []step {
 	var all []step
-	if req.Closes {
+	if req.CloseOnly {
 		return nil
 	}
-	for _, id := range req.Leave {
-		all = append(all, step{on: id, leaves: true})
+	for _, id := range req.RemoveFrom {
+		all = append(all, step{on: id, remove: true})
 	}
 	if req.Desired == nil {
 		return all

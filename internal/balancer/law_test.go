@@ -177,7 +177,7 @@ func walk(t *testing.T, edits []edit) (end string, err error) {
 		s.settle(time.Hour)
 		s.restart()
 		s.settle(time.Hour)
-		if n := len(s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete))); n > 0 {
+		if n := len(s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete))); n > 0 {
 			err = fmt.Errorf("asked again, it writes %d times:\n%s", n, s.harvest(false))
 		}
 	})
@@ -202,8 +202,8 @@ func (c cloud) essence(set service.Settings) string {
 			lines = append(lines, b.Name+" frontend "+place)
 		}
 		for _, r := range b.Properties.Rules {
-			used[last(r.Properties.Pool.ID)] = true
-			r.Properties.Frontend.ID = "/" + places[last(r.Properties.Frontend.ID)]
+			used[isLastLeaving(r.Properties.Pool.ID)] = true
+			r.Properties.Frontend.ID = "/" + places[isLastLeaving(r.Properties.Frontend.ID)]
 			lines = append(lines, b.Name+r.spell()+" at "+r.Properties.Frontend.ID)
 		}
 		for _, p := range b.Properties.Probes {

@@ -53,7 +53,7 @@ func TestTheLogNamesWhatIsWritten(t *testing.T) {
 		s.process.dead = true
 		s.applyAll(`shop/a: {ports: 80}`)
 		s.process.dead = false
-		if r, _ := s.rehearse(); len(r.Shadow.Differences().PublicIPs) != 1 {
+		if r, _ := s.rehearse(); len(r.Shadow.ListChanges().PublicIPs) != 1 {
 			t.Error("nothing was rehearsed")
 		}
 		if got := said(); len(got[0]) > 0 {

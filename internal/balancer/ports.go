@@ -34,8 +34,8 @@ type Azure interface {
 	// returns the new state.
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
 	DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error
-	// Machines returns the pool with the virtual machine of each network interface.
-	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	// ResolveMachines returns the pool with the virtual machine of each network interface.
+	ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
 	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
 	DeletePublicIP(ctx context.Context, ip lb.PublicIP) error
@@ -43,41 +43,41 @@ type Azure interface {
 	PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error)
 }
 
-// Lanes is implemented by package poolupdate.
-type Lanes interface {
+// Workers is implemented by package poolupdate.
+type Workers interface {
 	// Lock locks a load balancer: none of its pools is written until unlock is called.
 	Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error)
-	// Carry adds the newest addresses to the pools with a pending change. The load balancer must be locked.
+	// StagePools adds the newest addresses to the pools with a pending change. The load balancer must be locked.
 	// Call settled exactly once: with the pools after the write, or nil if it failed; mayLand means the failed
 	// write may still take effect.
-	Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, settled func(shown []lb.Pool, mayLand bool))
+	StagePools(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, settled func(shown []lb.Pool, mayLand bool))
 }
 
 // Cluster reads the cached cluster state without blocking.
 type Cluster interface {
-	// Owners returns the owners of all Services that have or need a load balancer of Weir.
-	Owners() []string
-	// Fresh returns the initial members of a new pool; none if a BackendPool fills it.
-	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
-	// Awaits reports whether flows must wait for the observed pool because it lacks members. All network
+	// ServiceOwners returns the owners of all Services that have or need a load balancer of Weir.
+	ServiceOwners() []string
+	// InitialMembers returns the initial members of a new pool; none if a BackendPool fills it.
+	InitialMembers(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
+	// NeedsMembers reports whether flows must wait for the observed pool because it lacks members. All network
 	// interfaces count, foreign ones included.
-	Awaits(service string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool
-	// Converts reports whether a BackendPool made by Weir still puts the other kind of members into a shared
+	NeedsMembers(service string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool
+	// ConversionState reports whether a BackendPool made by Weir still puts the other kind of members into a shared
 	// pool, and whether one is paused.
-	Converts(pool lb.PoolID) (is, paused bool)
-	// Foreign describes the members of a Service pool that Weir did not add: addresses, and network interfaces
+	ConversionState(pool lb.PoolID) (is, paused bool)
+	// ForeignMembers describes the members of a Service pool that Weir did not add: addresses, and network interfaces
 	// of machines that are not nodes.
-	Foreign(ctx context.Context, pool lb.Pool) ([]string, error)
-	Fills(pool lb.PoolID) bool
-	Binds(pool lb.PoolID) bool
-	// Reached returns all Services of type LoadBalancer, whatever controller serves them, and those with
+	ForeignMembers(ctx context.Context, pool lb.Pool) ([]string, error)
+	HasManagedPool(pool lb.PoolID) bool
+	HasBackendPool(pool lb.PoolID) bool
+	// ExposedServices returns all Services of type LoadBalancer, whatever controller serves them, and those with
 	// possible parts in Azure.
-	Reached() []securitygroup.Reached
+	ExposedServices() []securitygroup.ExposedService
 	AllowedPublicIPs(namespace string) string
-	// Sharers returns the Private Link settings of Services at shared frontends; see privatelinkround.Cluster.
-	Sharers(owners map[string]bool) map[string]privatelink.Sharer
-	Bounds(namespace string) bound.Settings
-	Nodes() []netip.Addr
+	// FrontendServices returns the Private Link settings of Services at shared frontends; see privatelinkround.Cluster.
+	FrontendServices(owners map[string]bool) map[string]privatelink.FrontendService
+	NamespaceBounds(namespace string) bound.Settings
+	NodeAddresses() []netip.Addr
 	// NodesOf returns the addresses of the nodes behind a load balancer, or of all nodes for a Service with its
 	// own pools; false if unknown.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
@@ -89,35 +89,35 @@ type Config struct {
 	Azure Azure
 	// PrivateLinks reads and writes Private Link Services; nil disables them.
 	PrivateLinks privatelinkround.Azure
-	Lanes        Lanes
+	Workers      Workers
 	Cluster      Cluster
-	// Emptied means that pools lose their network interfaces at once: nothing is written (dry run).
-	Emptied bool
+	// SkipDrain means that pools lose their network interfaces at once: nothing is written (dry run).
+	SkipDrain bool
 	// Owners persists which namespaces own public IPs that Weir did not make; nil keeps them in memory.
 	Owners publicip.OwnerStore
 	// PrivateIPs persists private address reservations; nil keeps them in memory.
 	PrivateIPs privateip.Store
 	// LeftPools persists the pools that Weir left to foreign addresses; nil keeps them in memory.
 	LeftPools leftpool.Store
-	// Owed returns the address that a dynamic private frontend must get, if any; nil means none.
-	Owed func(f lb.Frontend) (netip.Addr, bool)
-	// Behaviour is the known behavior of Azure; the rest is not relied on.
-	Behaviour behaviour.Behaviour
+	// ReservedAddress returns the address that a dynamic private frontend must get, if any; nil means none.
+	ReservedAddress func(f lb.Frontend) (netip.Addr, bool)
+	// Behavior is the known behavior of Azure; the rest is not relied on.
+	Behavior behaviour.Behavior
 	// Lease keeps other controllers away during a write; nil means none.
 	Lease contest.Lease
 	// Writes divides the write budget among namespaces; nil means no limit.
 	Writes *pace.Budgets
-	// Deferred counts deferred Services by reason; nil is allowed.
-	Deferred func(reason string)
-	// Done receives each result. It is called concurrently.
-	Done func(Result)
-	// Made is called after a load balancer was recreated, so that its Services are requeued. It is called
+	// OnDeferred counts deferred Services by reason; nil is allowed.
+	OnDeferred func(reason string)
+	// OnResult receives each result. It is called concurrently.
+	OnResult func(Result)
+	// OnRecreated is called after a load balancer was recreated, so that its Services are requeued. It is called
 	// concurrently; nil is allowed.
-	Made func(lb.LoadBalancerID)
-	// Overtaken is called after a write that met 412 was retried; settled reports success. It is called
+	OnRecreated func(lb.LoadBalancerID)
+	// OnConflict is called after a write that met 412 was retried; settled reports success. It is called
 	// concurrently; nil is allowed.
-	Overtaken func(resource string, settled bool)
-	Log       *slog.Logger
+	OnConflict func(resource string, settled bool)
+	Log        *slog.Logger
 }
 
 // Settings are the cluster's settings.
@@ -128,23 +128,23 @@ type Settings struct {
 	Location string
 	// Configurations are the cluster's load balancers, at least one; each has an internal twin.
 	Configurations []service.Configuration
-	// MostRules is the maximum number of rules per load balancer. RulesBy names the setting behind it; empty
+	// MaxRules is the maximum number of rules per load balancer. RulesBy names the setting behind it; empty
 	// means Azure's limit.
-	MostRules int
-	RulesBy   string
+	MaxRules int
+	RulesBy  string
 	// SecurityGroup is the nodes' network security group; none is written if its name is empty.
 	SecurityGroup lb.ResourceID
 	// RequireEffectiveRestrictions rejects Services with client restrictions that the security group cannot
 	// enforce.
 	RequireEffectiveRestrictions bool
-	// PodSubnets are the names of pod subnets. MostPrivateLinks is the maximum number of Private Link Services
-	// per load balancer. OpensSubnets allows network policies to be disabled on their subnets.
-	PodSubnets       []string
-	MostPrivateLinks int
-	OpensSubnets     bool
+	// PodSubnets are the names of pod subnets. MaxPrivateLinks is the maximum number of Private Link Services
+	// per load balancer. CanOpenSubnets allows network policies to be disabled on their subnets.
+	PodSubnets      []string
+	MaxPrivateLinks int
+	CanOpenSubnets  bool
 }
 
-func (s Settings) names() []string {
+func (s Settings) loadBalancerNames() []string {
 	var all []string
 	for _, c := range s.Configurations {
 		all = append(all, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
@@ -152,9 +152,9 @@ func (s Settings) names() []string {
 	return all
 }
 
-func (s Settings) ids() []lb.LoadBalancerID {
+func (s Settings) loadBalancerIDs() []lb.LoadBalancerID {
 	var all []lb.LoadBalancerID
-	for _, name := range s.names() {
+	for _, name := range s.loadBalancerNames() {
 		id := s.Place
 		id.Name = name
 		all = append(all, id)

@@ -13,11 +13,11 @@ import (
 	"weir.dev/weir/internal/privateip"
 )
 
-func newPrivateIPs(cfg Config) *privateip.Keeper {
+func newPrivateIPs(cfg Config) *privateip.Manager {
 	return privateip.New(privateip.Config{
-		Store: cfg.PrivateIPs, LoadBalancers: cfg.names(), Log: cfg.Log,
+		Store: cfg.PrivateIPs, LoadBalancers: cfg.loadBalancerNames(), Log: cfg.Log,
 		Limit: func(namespace string) int {
-			return cfg.Cluster.Bounds(namespace).Of(bound.MaxFrontends, bound.Capacity{Max: lb.MaxFrontends}, true).Max
+			return cfg.Cluster.NamespaceBounds(namespace).NamespaceBound(bound.MaxFrontends, bound.Capacity{Max: lb.MaxFrontends}, true).Max
 		},
 	})
 }
@@ -30,37 +30,37 @@ func (l *loadBalancer) loadPrivateIPs(ctx context.Context, jobs []*job) {
 }
 
 func (l *loadBalancer) withoutReserved(jobs []*job, snap snapshot) []*job {
-	rejected := l.privateIPs.Check(l.usersOf(snap.observed), l.privateWants(jobs, snap), time.Now())
-	return withoutRefused(jobs, rejected)
+	rejected := l.privateIPs.Check(l.usersOf(snap.observed), l.privateIPRequests(jobs, snap), time.Now())
+	return withoutRejected(jobs, rejected)
 }
 
-func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, snap snapshot) []*job {
-	rejected := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(snap.observed), l.privateWants(served, snap), time.Now())
-	return withoutRefused(jobs, rejected)
+func (l *loadBalancer) reserveAddresses(ctx context.Context, jobs, served []*job, snap snapshot) []*job {
+	rejected := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(snap.observed), l.privateIPRequests(served, snap), time.Now())
+	return withoutRejected(jobs, rejected)
 }
 
-func withoutRefused(jobs []*job, rejected map[string]error) []*job {
+func withoutRejected(jobs []*job, rejected map[string]error) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		if err := rejected[j.Owner]; err != nil {
-			j.refused = err
+			j.rejection = err
 		}
 		return rejected[j.Owner] != nil
 	})
 }
 
 func (l *loadBalancer) usersOf(b lb.LoadBalancer) privateip.Users {
-	return privateip.UsersOf(b, serviceOf(l.cfg.Cluster))
+	return privateip.FindUsers(b, serviceOf(l.cfg.Cluster))
 }
 
-func (l *loadBalancer) privateWants(jobs []*job, snap snapshot) []privateip.Want {
-	var wants []privateip.Want
+func (l *loadBalancer) privateIPRequests(jobs []*job, snap snapshot) []privateip.Request {
+	var wants []privateip.Request
 	for _, j := range jobs {
-		if j.leaves() || !j.Desired.Internal {
+		if j.isLeaving() || !j.Desired.Internal {
 			continue
 		}
-		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
-		for _, f := range j.wanted.Frontends {
-			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, snap.observed, l.cfg.Owed)); key != "" {
+		w := privateip.Request{Owner: j.Owner, Service: j.Service, Created: j.Created}
+		for _, f := range j.localSpec.Frontends {
+			if key := privateip.AddressKey(plan.PinAddress(f.Frontend, j.Owner, j.localSpec.Rules, snap.observed, l.cfg.ReservedAddress)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

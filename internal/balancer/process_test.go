@@ -26,8 +26,8 @@ type process struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
-	balancers *balancer.Balancers
-	lanes     *poolupdate.Lanes
+	balancers *balancer.LoadBalancers
+	lanes     *poolupdate.Workers
 	// had are released BackendPools, with known members.
 	had    map[string]bool
 	client *azure.Client
@@ -40,7 +40,7 @@ type process struct {
 
 // launch starts a process without requests.
 func (s *stage) launch() {
-	endpoint, credential, err := azure.Emulator("http://127.0.0.1:8080")
+	endpoint, credential, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		panic(err)
 	}
@@ -48,7 +48,7 @@ func (s *stage) launch() {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.client, err = azure.New(azure.Options{
 		Endpoint: endpoint, Credential: credential, Transport: &wire{p},
-		VirtualNetworkID: vnetID, Retry: azure.Retry{Pause: time.Second},
+		VirtualNetworkID: vnetID, Retry: azure.Retry{Delay: time.Second},
 	})
 	if err != nil {
 		panic(err)
@@ -56,13 +56,13 @@ func (s *stage) launch() {
 	ofPools := poolupdate.Config{Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Behaviour: s.knows, Log: quiet}
 	if s.backends != nil {
 		kept := pools{p}
-		ofPools.Cluster, ofPools.Ledger, ofPools.Reporter = kept, kept, kept
-		ofPools.MaxRetries, ofPools.DriftPeriod, ofPools.AdminState = 3, 10*time.Minute, true
+		ofPools.Cluster, ofPools.StatusStore, ofPools.Reporter = kept, kept, kept
+		ofPools.MaxRetries, ofPools.ResyncPeriod, ofPools.AdminState = 3, 10*time.Minute, true
 	}
 	p.lanes = poolupdate.New(ofPools)
 	config := balancer.Config{
 		Owners: s.owners, PrivateIPs: s.reservations, LeftPools: s.left,
-		Settings: s.settings, Azure: p.client, Lanes: p.lanes, Cluster: p, Behaviour: s.knows, Done: p.ensured, Log: s.log,
+		Settings: s.settings, Azure: p.client, Workers: p.lanes, Cluster: p, Behavior: s.knows, OnResult: p.ensured, Log: s.log,
 	}
 	if s.links() {
 		config.PrivateLinks = privatelinks.New(p.client)
@@ -90,8 +90,8 @@ func (p *process) die() {
 // noPools is a cluster without BackendPools.
 type noPools struct{}
 
-func (noPools) Relevant(poolschedule.Operation) bool                      { return false }
-func (noPools) Desired(poolschedule.Ref) (d poolwrite.Desired, err error) { return d, nil }
+func (noPools) IsNeeded(poolschedule.Operation) bool                          { return false }
+func (noPools) DesiredPool(poolschedule.Ref) (d poolwrite.Desired, err error) { return d, nil }
 
 // wire is the transport of a process, which can be killed during a call.
 type wire struct{ process *process }

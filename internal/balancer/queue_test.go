@@ -34,26 +34,26 @@ func TestLawRoundsOfSuspects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, _ := rounds(&shows{}, &pools{}, func(Result) {})
 		l.cfg.Writes = pace.New(1, 30*time.Second)
-		q, now := newQueue(l.Balancers, l), time.Now()
+		q, now := newQueue(l.LoadBalancers, l), time.Now()
 		suspect := func(j *job) bool {
-			_, _, is := l.rejections.Suspect(j.namespace(), now)
+			_, _, is := l.rejections.BatchLimit(j.namespace(), now)
 			return is
 		}
 		for n := range rapid.IntRange(0, 3).Draw(t, "suspects") {
 			for range rapid.IntRange(1, 5).Draw(t, "rejections") {
-				l.rejections.Strike(fmt.Sprint("n", n), 100, now)
+				l.rejections.CountRejectedWrite(fmt.Sprint("n", n), 100, now)
 			}
 		}
 		all := rapid.IntRange(1, 150).Draw(t, "jobs")
 		for n := range all {
-			q.add(wants(fmt.Sprintf("n%d/s%d", rapid.IntRange(0, 6).Draw(t, "namespace"), n), rapid.Bool().Draw(t, "public")))
+			q.addJob(wants(fmt.Sprintf("n%d/s%d", rapid.IntRange(0, 6).Draw(t, "namespace"), n), rapid.Bool().Draw(t, "public")))
 		}
 		taken, apart := map[*job]bool{}, false
 		for len(q.waiting) > 0 {
 			others := slices.ContainsFunc(q.waiting, func(j *job) bool { return !suspect(j) })
-			jobs, release := q.take(t.Context(), now)
+			jobs, release := q.takeBatch(t.Context(), now)
 			release()
-			if len(jobs) == 0 || len(jobs) > mostAtOnce {
+			if len(jobs) == 0 || len(jobs) > maxBatch {
 				t.Fatalf("%d jobs are taken, and %d wait", len(jobs), len(q.waiting))
 			}
 			is := suspect(jobs[0])
@@ -90,14 +90,14 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 			j.steps = []step{{on: l.id}}
 		}
 		writes := 0
-		level := l.among(t.Context(), jobs, func(ctx context.Context, jobs []*job) error {
+		level := l.writeBisecting(t.Context(), jobs, func(ctx context.Context, jobs []*job) error {
 			writes++
 			var in []string
 			for _, j := range jobs {
 				in = append(in, j.namespace())
 			}
 			slices.Sort(in)
-			if causes := calls.NamespacesOf(ctx).OfServices; !slices.Equal(causes, slices.Compact(in)) {
+			if causes := calls.ContextNamespaces(ctx).OfServices; !slices.Equal(causes, slices.Compact(in)) {
 				t.Errorf("a write with Services of %v is made for %v", in, causes)
 			}
 			if slices.ContainsFunc(jobs, func(j *job) bool {
@@ -107,11 +107,11 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 			}
 			return nil
 		})
-		q := l.queue(step{on: l.id})
+		q := l.queueFor(step{on: l.id})
 		if len(level) != 57 || len(ended) > 0 || len(q.waiting) != 3 || writes > 12 {
 			t.Fatalf("%d are done, %d have failed, %d wait after %d writes", len(level), len(ended), len(q.waiting), writes)
 		}
-		if width, _, suspect := l.rejections.Suspect("n07", time.Now()); !suspect || width != 1 {
+		if width, _, suspect := l.rejections.BatchLimit("n07", time.Now()); !suspect || width != 1 {
 			t.Errorf("%d of namespace n07 are written together, suspect %t", width, suspect)
 		}
 	}
@@ -123,14 +123,14 @@ func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
 	l.cfg.Writes = pace.New(0.2, 30*time.Second) // 200 writes
 	now := time.Now()
 	for range 140 {
-		l.cfg.Writes.Wrote("s", now, "shop")
+		l.cfg.Writes.CountWrite("s", now, "shop")
 	}
 	take := func(public bool) (n int) {
-		q := newQueue(l.Balancers, l)
+		q := newQueue(l.LoadBalancers, l)
 		for n := range 60 {
-			q.add(wants(fmt.Sprint("shop/s", n), public))
+			q.addJob(wants(fmt.Sprint("shop/s", n), public))
 		}
-		jobs, release := q.take(t.Context(), now)
+		jobs, release := q.takeBatch(t.Context(), now)
 		release()
 		return len(jobs)
 	}
@@ -144,59 +144,59 @@ func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
 func TestWhatIsPutOff(t *testing.T) {
 	counted := map[string]int{}
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
-	l.cfg.Writes, l.cfg.Deferred = pace.New(0.2, 30*time.Second), func(reason string) { counted[reason]++ }
+	l.cfg.Writes, l.cfg.OnDeferred = pace.New(0.2, 30*time.Second), func(reason string) { counted[reason]++ }
 	now, want := time.Now(), &service.Spec{}
 	for range 200 {
-		l.cfg.Writes.Wrote("s", now, "shop")
+		l.cfg.Writes.CountWrite("s", now, "shop")
 	}
 	for about, tt := range map[string]struct {
 		desired *service.Spec
 		narrows bool
 		put     bool
 	}{"it wants something": {want, false, true}, "it admits fewer": {want, true, false}, "it leaves": {nil, false, false}} {
-		if err := l.Defer("shop/web", tt.desired, tt.narrows, now); (err != nil) != tt.put {
+		if err := l.CheckDeferred("shop/web", tt.desired, tt.narrows, now); (err != nil) != tt.put {
 			t.Errorf("%s: %v", about, err)
 		}
-		j := newJob(Request{Service: "shop/web", Desired: tt.desired, Narrows: tt.narrows}, false)
-		if err := newQueue(l.Balancers, l).deferral(j, map[string]error{}, now); (err != nil) != tt.put {
+		j := newJob(Request{Service: "shop/web", Desired: tt.desired, OnlyRestricts: tt.narrows}, false)
+		if err := newQueue(l.LoadBalancers, l).deferReason(j, map[string]error{}, now); (err != nil) != tt.put {
 			t.Errorf("%s, and is queued: %v", about, err)
 		}
-		j.begun = true
-		if err := newQueue(l.Balancers, l).deferral(j, map[string]error{}, now); err != nil {
+		j.started = true
+		if err := newQueue(l.LoadBalancers, l).deferReason(j, map[string]error{}, now); err != nil {
 			t.Errorf("%s, and has begun: %v", about, err)
 		}
 	}
-	if err := l.Defer("blog/web", want, false, now); err != nil {
+	if err := l.CheckDeferred("blog/web", want, false, now); err != nil {
 		t.Errorf("a neighbor: %v", err)
 	}
 	for range 2 {
-		l.rejected(newJob(Request{Service: "blog/web", On: lb.LoadBalancerID{Name: "one"}, Desired: want}, false), errRejected)
+		l.recordJobRejection(newJob(Request{Service: "blog/web", On: lb.LoadBalancerID{Name: "one"}, Desired: want}, false), errRejected)
 	}
-	if err := l.Defer("blog/web", &service.Spec{Internal: true}, true, now); !fault.From(err).Deferred() {
+	if err := l.CheckDeferred("blog/web", &service.Spec{Internal: true}, true, now); !fault.FromError(err).IsDeferred() {
 		t.Errorf("it was rejected twice, and then wants something else: %v", err)
 	}
-	if err := l.Defer("blog/web", nil, false, now); err != nil {
+	if err := l.CheckDeferred("blog/web", nil, false, now); err != nil {
 		t.Errorf("it was rejected, and leaves: %v", err)
 	}
 	begun := wants("blog/web", true)
-	begun.begun = true
-	if err := newQueue(l.Balancers, l).deferral(begun, map[string]error{}, now); err != nil {
+	begun.started = true
+	if err := newQueue(l.LoadBalancers, l).deferReason(begun, map[string]error{}, now); err != nil {
 		t.Errorf("it was rejected, and another job of it has begun: %v", err)
 	}
-	l.rejected(newJob(Request{Service: "blog/web"}, false), errRejected)
-	if err := l.Defer("blog/web", nil, false, now); !fault.From(err).Deferred() {
+	l.recordJobRejection(newJob(Request{Service: "blog/web"}, false), errRejected)
+	if err := l.CheckDeferred("blog/web", nil, false, now); !fault.FromError(err).IsDeferred() {
 		t.Errorf("that it leaves was rejected: %v", err)
 	}
 	for range 2 {
-		l.Reject("bank/web", want, &fault.Fault{Class: fault.Terminal, Reason: "refused", Code: "AuthorizationFailed", Err: errNotNow}) // for a group that it names
+		l.RecordRejection("bank/web", want, &fault.Fault{Class: fault.Terminal, Reason: "refused", Code: "AuthorizationFailed", Err: errNotNow}) // for a group that it names
 	}
-	if err := l.Defer("bank/web", &service.Spec{Internal: true}, false, now); !fault.From(err).Deferred() {
+	if err := l.CheckDeferred("bank/web", &service.Spec{Internal: true}, false, now); !fault.FromError(err).IsDeferred() {
 		t.Errorf("two reads that it asks for were rejected: %v", err)
 	}
 	for _, err := range []error{errNotNow, &fault.Fault{Class: fault.Retriable, Reason: "throttled", Err: errNotNow}} {
-		l.Reject("bank/other", want, err)
+		l.RecordRejection("bank/other", want, err)
 	}
-	if err := l.Defer("bank/other", want, false, now); err != nil {
+	if err := l.CheckDeferred("bank/other", want, false, now); err != nil {
 		t.Errorf("a read was throttled: %v", err)
 	}
 	if counted[deferredShare] == 0 || counted[deferredObject] == 0 {

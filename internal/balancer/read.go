@@ -26,16 +26,16 @@ type snapshot struct {
 	owners   []string
 	// Foreign members by lower-case pool name, and the count of Weir's members that must leave before the load
 	// balancer can be deleted.
-	foreign    map[string][]string
-	emptying   map[string]int
-	converting []*conversion
-	ips        *publicip.Round
-	left       leftpool.Record
-	links      *privatelinkround.Look
+	foreign             map[string][]string
+	remainingInterfaces map[string]int
+	conversions         []*conversion
+	publicIPs           *publicip.Round
+	leftPools           leftpool.Record
+	links               *privatelinkround.Snapshot
 }
 
-func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Round) (snapshot, error) {
-	observed, err := l.observe(ctx, jobs)
+func (l *loadBalancer) readSnapshot(ctx context.Context, jobs []*job, ips *publicip.Round) (snapshot, error) {
+	observed, err := l.readOrTemplate(ctx, jobs)
 	if err != nil {
 		return snapshot{}, err
 	}
@@ -45,35 +45,35 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 		}
 	}
 	for _, j := range jobs {
-		if !j.leaves() {
-			j.wanted = j.Desired.KeepNames(service.PartsOf(j.Owner, observed, ips.Family))
+		if !j.isLeaving() {
+			j.localSpec = j.Desired.RetainNames(service.PartsOf(j.Owner, observed, ips.FamilyOf))
 		}
 	}
-	elsewhere := l.placements.elsewhere(l.id.Name)
-	owners := slices.DeleteFunc(l.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
-	foreign, err := l.foreign(ctx, observed, jobs)
+	elsewhere := l.cache.ownersElsewhere(l.id.Name)
+	owners := slices.DeleteFunc(l.cfg.Cluster.ServiceOwners(), func(owner string) bool { return elsewhere[owner] })
+	foreign, err := l.foreignAddresses(ctx, observed, jobs)
 	if err != nil {
 		return snapshot{}, err
 	}
-	emptying, err := l.emptying(ctx, observed, jobs, foreign)
+	emptying, err := l.remainingInterfaces(ctx, observed, jobs, foreign)
 	if err != nil {
 		return snapshot{}, err
 	}
-	left, err := l.left.Load(ctx)
-	if err != nil && slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.OwnPools() }) {
+	left, err := l.leftPools.LoadRecord(ctx)
+	if err != nil && slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.HasDedicatedPools() }) {
 		return snapshot{}, err
 	}
-	converting, err := l.conversions(ctx, observed)
-	return snapshot{observed, owners, foreign, emptying, converting, ips, left, l.links.Look()}, err
+	converting, err := l.poolConversions(ctx, observed)
+	return snapshot{observed, owners, foreign, emptying, converting, ips, left, l.links.NewSnapshot()}, err
 }
 
-// observe returns the load balancer, or a template if it does not exist.
-func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalancer, error) {
+// readOrTemplate returns the load balancer, or a template if it does not exist.
+func (l *loadBalancer) readOrTemplate(ctx context.Context, jobs []*job) (lb.LoadBalancer, error) {
 	observed, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
-	f := fault.From(err)
+	f := fault.FromError(err)
 	switch {
 	case f != nil && f.Class == fault.Stale:
-		needed := slices.ContainsFunc(jobs, func(j *job) bool { return !j.leaves() })
+		needed := slices.ContainsFunc(jobs, func(j *job) bool { return !j.isLeaving() })
 		if needed && l.cfg.Location == "" {
 			return lb.LoadBalancer{}, fmt.Errorf(`%s has to be made, and azure.json does not say where: set its key "location"`, l.name())
 		}
@@ -83,27 +83,27 @@ func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalance
 	case observed.SKU != lb.Standard:
 		return lb.LoadBalancer{}, fmt.Errorf("%s is of SKU %s: %w", l.name(), observed.SKU, publicip.ErrBasic)
 	case observed.Provisioning == lb.Updating:
-		return lb.LoadBalancer{}, l.inProgress.Found(l.name(), time.Now())
+		return lb.LoadBalancer{}, l.inProgress.RecordUpdating(l.name(), time.Now())
 	}
-	l.inProgress.Free(l.name())
+	l.inProgress.RecordIdle(l.name())
 	return observed, nil
 }
 
-func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
-	unlock, err = l.cfg.Lanes.Lock(ctx, l.id)
+func (l *loadBalancer) lockForWrite(ctx context.Context) (unlock func(), err error) {
+	unlock, err = l.cfg.Workers.Lock(ctx, l.id)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.gate(ctx); err != nil {
+	if err := l.checkGate(ctx); err != nil {
 		unlock()
 		return nil, err
 	}
 	return unlock, nil
 }
 
-// gate waits until a write may start. A closed throttle gate is an error, so that the load balancer is
+// checkGate waits until a write may start. A closed throttle gate is an error, so that the load balancer is
 // unlocked.
-func (l *loadBalancer) gate(ctx context.Context) error {
+func (l *loadBalancer) checkGate(ctx context.Context) error {
 	for {
 		until, reason := l.cfg.Azure.Enter(l.id)
 		switch {
@@ -117,17 +117,17 @@ func (l *loadBalancer) gate(ctx context.Context) error {
 	}
 }
 
-// foreign returns the foreign addresses in the pools that a plan could remove, by lower-case pool name.
-func (l *loadBalancer) foreign(ctx context.Context, observed lb.LoadBalancer, jobs []*job) (map[string][]string, error) {
+// foreignAddresses returns the foreign addresses in the pools that a plan could remove, by lower-case pool name.
+func (l *loadBalancer) foreignAddresses(ctx context.Context, observed lb.LoadBalancer, jobs []*job) (map[string][]string, error) {
 	found := map[string][]string{}
 	for _, p := range observed.Pools {
 		goes := containsFold(l.cfg.NodePools(), p.ID.Name) ||
-			slices.ContainsFunc(jobs, func(j *job) bool { return containsFold(j.OwnPools, p.ID.Name) })
+			slices.ContainsFunc(jobs, func(j *job) bool { return containsFold(j.DedicatedPools, p.ID.Name) })
 		if !goes || p.NIC || len(p.Addresses) == 0 { // network interfaces are counted separately
 			continue
 		}
 		p.ID.LoadBalancer = l.id
-		others, err := l.cfg.Cluster.Foreign(ctx, p)
+		others, err := l.cfg.Cluster.ForeignMembers(ctx, p)
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,7 @@ func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 					}
 					s.settle(2 * time.Minute)
 					rejected := 0
-					for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)) {
+					for _, c := range s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)) {
 						if strings.Contains(code, fmt.Sprint(c.Status)) {
 							rejected++
 						}

@@ -14,7 +14,7 @@ import (
 
 // note persists the result of a request. The caller holds s.mu.
 func (p *process) note(name string, r *record, cl *claim, res balancer.Result) error {
-	if res.Closes {
+	if res.CloseOnly {
 		if cl.holds = &cl.closing; res.Err != nil {
 			cl.holds, cl.closesAt = nil, time.Now().Add(5*time.Second)
 			if f, is := errors.AsType[*fault.Fault](res.Err); is && f.RetryAt.After(cl.closesAt) {
@@ -28,10 +28,10 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 		}
 		return nil
 	}
-	for _, id := range res.Gone {
+	for _, id := range res.DeletedLoadBalancers {
 		p.stage.trace("%s: nothing is left of %s", name, id.Name)
 	}
-	for _, k := range res.Kept {
+	for _, k := range res.Retained {
 		p.stage.trace("%s: %s", name, k)
 	}
 	for _, ip := range res.Unused {
@@ -44,16 +44,16 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 	if cl.told = ""; res.Link.Err == nil {
 		cl.fails = 0
 	}
-	if res.Note != "" {
-		p.stage.trace("%s: note: %s", name, res.Note)
+	if res.Message != "" {
+		p.stage.trace("%s: note: %s", name, res.Message)
 	}
-	if len(res.Filling) > 0 {
+	if len(res.FillingPools) > 0 {
 		p.fillFirst(name, cl, res)
 		return nil
 	}
 	p.keepPools(res)
-	cl.empties = len(res.Emptying) > 0
-	for _, e := range res.Emptying {
+	cl.empties = len(res.DrainingPools) > 0
+	for _, e := range res.DrainingPools {
 		if p.stage.trace("%s: %s", name, e); res.Desired != nil {
 			defer func() { r.places = append(r.places, e.Pool.LoadBalancer.Name) }()
 		}
@@ -62,14 +62,14 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 		cl.waitsUntil = time.Now().Add(30 * time.Second)
 		p.later(name, cl, 30*time.Second)
 	}
-	if (res.Desired == nil || res.Awaits) && cl.empties {
+	if (res.Desired == nil || res.NeedsDrain) && cl.empties {
 		return nil
 	}
 	if res.Desired == nil {
 		p.stage.release(name, cl)
 		return nil
 	}
-	p.stage.contested(name, cl, res.Contests)
+	p.stage.contested(name, cl, res.Conflicts)
 	r.places = []string{res.On.Name}
 	if !slices.Equal(r.status, res.Addresses) {
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
@@ -78,7 +78,7 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 	is := res.Desired.Restriction()
 	cl.holds = &is
 	r.groups, r.servedAt = groupsOf(res.Desired), time.Now()
-	if r.links = p.stage.linkGroupsOf(res.Desired); res.Link.Err != nil || res.Link.Stays {
+	if r.links = p.stage.linkGroupsOf(res.Desired); res.Link.Err != nil || res.Link.IsIncomplete {
 		r.links = res.LinkGroups
 	}
 	if res.Link.Err != nil {
@@ -90,10 +90,10 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 }
 
 // contested traces conflicts once, and their end. The caller holds s.mu.
-func (s *stage) contested(name string, cl *claim, contests []balancer.Contest) {
+func (s *stage) contested(name string, cl *claim, contests []balancer.Conflict) {
 	for _, c := range contests {
-		if !c.Until.IsZero() && !slices.ContainsFunc(cl.contests, func(o balancer.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) }) {
-			s.trace("%s: contested in %s until %.0fs: %s", name, c.In, c.Until.Sub(s.start).Seconds(), strings.Join(c.Undone, "; "))
+		if !c.Until.IsZero() && !slices.ContainsFunc(cl.contests, func(o balancer.Conflict) bool { return o.Resource == c.Resource && o.Until.Equal(c.Until) }) {
+			s.trace("%s: contested in %s until %.0fs: %s", name, c.Resource, c.Until.Sub(s.start).Seconds(), strings.Join(c.Reverted, "; "))
 		}
 	}
 	if len(cl.contests) > 0 && len(contests) == 0 {
@@ -106,7 +106,7 @@ func (s *stage) contested(name string, cl *claim, contests []balancer.Contest) {
 func (p *process) failed(name string, cl *claim, err error) error {
 	text := err.Error()
 	f, ok := errors.AsType[*fault.Fault](err)
-	if ok && f.Deferred() { // the reason is in the trace already
+	if ok && f.IsDeferred() { // the reason is in the trace already
 		return err
 	}
 	if ok && f.RetryAt.After(time.Now()) {

@@ -16,136 +16,136 @@ import (
 
 // loadBalancer reconciles one load balancer. Not safe for concurrent use.
 type loadBalancer struct {
-	*Balancers
+	*LoadBalancers
 	id lb.LoadBalancerID
 }
 
 func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 
-// round processes the next step of the gathered jobs: public IPs, one write of the load balancer, then cleanup
+// runRound processes the next step of the gathered jobs: public IPs, one write of the load balancer, then cleanup
 // of public IPs. A failure affects only its job. Jobs that would remove a published frontend unpublish it
 // first.
-func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
-	ctx = calls.For(ctx, causes(jobs)...)
-	ips, jobs := l.prepare(ctx, l.rejectExceeding(ctx, jobs))
-	inSync := l.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
-		return l.write(ctx, jobs, ips)
+func (l *loadBalancer) runRound(ctx context.Context, jobs []*job) {
+	ctx = calls.WithCauses(ctx, requestCauses(jobs)...)
+	ips, jobs := l.preparePublicIPs(ctx, l.rejectOverLimit(ctx, jobs))
+	inSync := l.writeBisecting(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+		return l.writeServices(ctx, jobs, ips)
 	})
-	inSync = l.apart(inSync)
-	ips.Label(ctx, requests(inSync))
-	ips.Remove(ctx, requests(inSync))
-	for _, j := range l.sift(ctx, inSync, l.unprovided) {
-		j.Unused = ips.Unused(j.ips)
-		j.stepDone(&l.contests)
-		l.next(j)
+	inSync = l.requeueForUnpublish(inSync)
+	ips.WriteLabels(ctx, ipRequests(inSync))
+	ips.RemoveUnused(ctx, ipRequests(inSync))
+	for _, j := range l.failUnready(ctx, inSync, l.checkPublicIPs) {
+		j.Unused = ips.UnusedIPs(j.ipRequest)
+		j.completeStep(&l.conflicts)
+		l.enqueueNext(j)
 	}
 }
 
-// prepare updates the jobs' public IPs and returns the jobs that have theirs. A write that met 412 is retried
+// preparePublicIPs updates the jobs' public IPs and returns the jobs that have theirs. A write that met 412 is retried
 // once.
-func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Round, []*job) {
-	ips := l.publicIPs(ctx, jobs)
-	if publicip.Overtaken(requests(jobs)) {
-		ips = l.publicIPs(ctx, jobs)
-		l.overtaken(resourcePublicIP)(!publicip.Overtaken(requests(jobs)))
+func (l *loadBalancer) preparePublicIPs(ctx context.Context, jobs []*job) (*publicip.Round, []*job) {
+	ips := l.updatePublicIPs(ctx, jobs)
+	if publicip.IsConflict(ipRequests(jobs)) {
+		ips = l.updatePublicIPs(ctx, jobs)
+		l.conflictCounter(resourcePublicIP)(!publicip.IsConflict(ipRequests(jobs)))
 	}
-	return ips, l.sift(ctx, jobs, l.unprovided)
+	return ips, l.failUnready(ctx, jobs, l.checkPublicIPs)
 }
 
-func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Round {
-	ctx, cancel := context.WithTimeout(ctx, publicip.Deadline)
+func (l *loadBalancer) updatePublicIPs(ctx context.Context, jobs []*job) *publicip.Round {
+	ctx, cancel := context.WithTimeout(ctx, publicip.Timeout)
 	defer cancel()
 	for _, j := range jobs {
-		j.ips.Leaves = j.leaves()
+		j.ipRequest.IsLeaving = j.isLeaving()
 	}
-	ips := l.ips.Begin(ctx, l.id, requests(jobs))
+	ips := l.publicIPManager.BeginRound(ctx, l.id, ipRequests(jobs))
 	for _, j := range jobs {
-		if j.ips.Leaves && !j.leaves() {
-			j.steps = append([]step{{on: l.id, leaves: true}}, j.steps...)
+		if j.ipRequest.IsLeaving && !j.isLeaving() {
+			j.steps = append([]step{{on: l.id, remove: true}}, j.steps...)
 		}
-		j.ips.Moves = j.moves()
+		j.ipRequest.IsMoving = j.hasNextLoadBalancer()
 	}
-	l.endLosing(ctx, jobs, ips)
-	ips.Write(ctx)
+	l.rejectAddressLoss(ctx, jobs, ips)
+	ips.WriteRequired(ctx)
 	return ips
 }
 
-// write reconciles the load balancer for these jobs in one write, with its pools locked. Rejected jobs are left
+// writeServices reconciles the load balancer for these jobs in one write, with its pools locked. Rejected jobs are left
 // out; the error applies to all others.
-func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Round) error {
+func (l *loadBalancer) writeServices(ctx context.Context, jobs []*job, ips *publicip.Round) error {
 	l.loadPrivateIPs(ctx, jobs)
-	unlock, err := l.enter(ctx)
+	unlock, err := l.lockForWrite(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return contest.Write(ctx, l.cfg.Lease, l.name(), l.overtaken(ResourceLoadBalancer), func(ctx context.Context, valid func() bool) error {
-		return l.try(ctx, jobs, ips, valid)
+	return contest.RunWrite(ctx, l.cfg.Lease, l.name(), l.conflictCounter(ResourceLoadBalancer), func(ctx context.Context, valid func() bool) error {
+		return l.tryWrite(ctx, jobs, ips, valid)
 	})
 }
 
-// try reads, plans, writes if needed, checks the result, and records it on the jobs and in the placements.
-func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) error {
+// tryWrite reads, plans, writes if needed, checks the result, and records it on the jobs and in the placements.
+func (l *loadBalancer) tryWrite(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) error {
 	for _, j := range jobs {
-		j.refused, j.clears = nil, nil // by an earlier try
+		j.rejection, j.toUnpublish = nil, nil // by an earlier try
 	}
-	snap, err := l.read(ctx, jobs, ips)
+	snap, err := l.readSnapshot(ctx, jobs, ips)
 	if err != nil {
 		return err
 	}
-	p, due, err := l.plan(ctx, jobs, snap)
+	p, due, err := l.buildPlan(ctx, jobs, snap)
 	if err != nil {
 		return err
 	}
-	observed, writes := snap.observed, !p.Empty() || snap.observed.Provisioning == lb.Failed
-	served := split(due, p)
+	observed, writes := snap.observed, !p.IsEmpty() || snap.observed.Provisioning == lb.Failed
+	served := splitRejected(due, p)
 	if writes {
-		if remaining := l.reserve(ctx, jobs, served, snap); len(remaining) < len(jobs) {
+		if remaining := l.reserveAddresses(ctx, jobs, served, snap); len(remaining) < len(jobs) {
 			if len(remaining) == 0 {
 				return nil
 			}
-			return l.try(ctx, remaining, ips, valid)
+			return l.tryWrite(ctx, remaining, ips, valid)
 		}
-		if l.cfg.Interfaces && !l.placements.machines.Claim(snap.observed, p.Next) {
-			return l.try(ctx, jobs, ips, valid)
+		if l.cfg.Interfaces && !l.cache.machines.ClaimRules(snap.observed, p.Next) {
+			return l.tryWrite(ctx, jobs, ips, valid)
 		}
 		if !valid() {
-			return contest.ErrLeaseLost
+			return contest.ErrLeaseExpired
 		}
-		observed, err = l.carryOut(ctx, snap.observed, p)
-		if remaining := l.unforeseen(ctx, jobs, p, snap, err); len(remaining) < len(jobs) {
+		observed, err = l.applyPlan(ctx, snap.observed, p)
+		if remaining := l.deferUnrecorded(ctx, jobs, p, snap, err); len(remaining) < len(jobs) {
 			if len(remaining) == 0 {
 				return nil
 			}
-			return l.try(ctx, remaining, ips, valid)
+			return l.tryWrite(ctx, remaining, ips, valid)
 		}
 	}
 	if err == nil && writes {
-		served, err = l.check(observed, served, snap, p)
+		served, err = l.checkResult(observed, served, snap, p)
 	}
 	if err == nil {
-		served = noteLeft(ctx, l, served, p, observed)
-		l.settle(ctx, outcome{p, jobs, due, served, observed, ips})
-		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(observed), time.Now())
-		if snap.observed.Etag == "" && observed.Etag != "" && l.cfg.Made != nil {
-			l.cfg.Made(l.id)
+		served = recordLeftPools(ctx, l, served, p, observed)
+		l.recordOutcome(ctx, tryResult{p, jobs, due, served, observed, ips})
+		l.privateIPs.RecordUsers(ctx, l.id.Name, l.usersOf(observed), time.Now())
+		if snap.observed.Etag == "" && observed.Etag != "" && l.cfg.OnRecreated != nil {
+			l.cfg.OnRecreated(l.id)
 		}
 	}
 	return err
 }
 
-func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
+func (l *loadBalancer) applyPlan(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
 	if p.Delete {
 		return lb.LoadBalancer{ID: l.id}, l.cfg.Azure.DeleteLoadBalancer(ctx, observed)
 	}
 	next := p.Next
-	pools, settled := l.cfg.Lanes.Carry(ctx, l.id, next.Pools)
+	pools, settled := l.cfg.Workers.StagePools(ctx, l.id, next.Pools)
 	next.Pools = pools
 	shown, err := l.cfg.Azure.PutLoadBalancer(ctx, next)
-	if f := fault.From(err); f != nil { // even a failed operation may have created pools
-		settled(nil, f.Undecided || f.Ended || ctx.Err() != nil)
-		if !f.Undecided {
-			l.placements.machines.Saw(observed) // release the claim
+	if f := fault.FromError(err); f != nil { // even a failed operation may have created pools
+		settled(nil, f.MayBeApplied || f.OperationFailed || ctx.Err() != nil)
+		if !f.MayBeApplied {
+			l.cache.machines.RecordState(observed) // release the claim
 		}
 	} else {
 		settled(shown.Pools, false)

@@ -62,35 +62,35 @@ type pools struct {
 
 func (*pools) AllowedPublicIPs(string) string { return "" }
 
-func (p *pools) Owners() []string { return p.owners }
+func (p *pools) ServiceOwners() []string { return p.owners }
 
-func (p *pools) Nodes() []netip.Addr { return nil }
+func (p *pools) NodeAddresses() []netip.Addr { return nil }
 
 func (p *pools) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return nil, true }
 
-func (p *pools) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
+func (p *pools) InitialMembers(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 
-func (p *pools) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
-func (p *pools) Converts(lb.PoolID) (is, paused bool)                         { return false, false }
+func (p *pools) NeedsMembers(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
+func (p *pools) ConversionState(lb.PoolID) (is, paused bool)                        { return false, false }
 
-func (p *pools) Fills(lb.PoolID) bool { return false }
+func (p *pools) HasManagedPool(lb.PoolID) bool { return false }
 
-func (p *pools) Binds(lb.PoolID) bool { return false }
+func (p *pools) HasBackendPool(lb.PoolID) bool { return false }
 
-func (p *pools) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
+func (p *pools) ForeignMembers(_ context.Context, pool lb.Pool) ([]string, error) {
 	p.asked = append(p.asked, pool.ID.LoadBalancer.Name+"/"+pool.ID.Name)
 	return p.others, p.err
 }
 
 // rounds returns a load balancer and the security group, ready for a round.
-func rounds(azure Azure, cluster Cluster, told func(Result)) (*loadBalancer, *guard) {
-	b := New(Config{Azure: azure, Cluster: cluster, Done: told, Settings: Settings{
+func rounds(azure Azure, cluster Cluster, told func(Result)) (*loadBalancer, *securityGroup) {
+	b := New(Config{Azure: azure, Cluster: cluster, OnResult: told, Settings: Settings{
 		Settings:       service.Settings{ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips"}},
 		Place:          lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg"},
-		Configurations: []service.Configuration{{Name: "kubernetes"}}, MostRules: 100,
+		Configurations: []service.Configuration{{Name: "kubernetes"}}, MaxRules: 100,
 		SecurityGroup: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypeSecurityGroup, Name: "nsg"},
 	}, Log: slog.New(slog.DiscardHandler)})
-	return &loadBalancer{b, b.ID("kubernetes")}, b.queues[""].of.(*guard)
+	return &loadBalancer{b, b.ID("kubernetes")}, b.queues[""].of.(*securityGroup)
 }
 
 // Foreign members are read only for non-empty pools that a plan could remove: shared ones and a Service's own.
@@ -114,8 +114,8 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 	} {
 		cluster := &pools{others: theirs}
 		l, _ := rounds(&shows{}, cluster, nil)
-		j := newJob(Request{OwnPools: []string{"shop-web"}}, false)
-		found, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{tt.pool}}, []*job{j})
+		j := newJob(Request{DedicatedPools: []string{"shop-web"}}, false)
+		found, err := l.foreignAddresses(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{tt.pool}}, []*job{j})
 		want := map[string][]string{}
 		if tt.asks {
 			want[strings.ToLower(tt.pool.ID.Name)] = theirs
@@ -128,11 +128,11 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 		}
 	}
 	l, _ := rounds(&shows{}, &pools{err: errNotNow}, nil)
-	if _, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{pool("kubernetes", full)}}, nil); !errors.Is(err, errNotNow) {
+	if _, err := l.foreignAddresses(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{pool("kubernetes", full)}}, nil); !errors.Is(err, errNotNow) {
 		t.Errorf("an answer that is not there: %v", err)
 	}
 	l, _ = rounds(&shows{}, &pools{}, nil)
-	if found, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{pool("kubernetes", full)}}, nil); err != nil || len(found) > 0 {
+	if found, err := l.foreignAddresses(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{pool("kubernetes", full)}}, nil); err != nil || len(found) > 0 {
 		t.Errorf("nobody has put anything there: %v, %v", found, err)
 	}
 }
@@ -141,18 +141,18 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 func TestATryForgetsWhatTheOneBeforeRefused(t *testing.T) {
 	l, _ := rounds(&shows{err: errNotNow}, &pools{}, nil)
 	j := newJob(Request{Owner: "aa"}, false)
-	j.refused = errors.New("would have 2 rules, and may have 1")
-	err := l.try(t.Context(), []*job{j}, l.ips.Begin(t.Context(), l.id, nil), func() bool { return true })
-	if !errors.Is(err, errNotNow) || j.refused != nil {
-		t.Errorf("the try ends with %v, the job with %v", err, j.refused)
+	j.rejection = errors.New("would have 2 rules, and may have 1")
+	err := l.tryWrite(t.Context(), []*job{j}, l.publicIPManager.BeginRound(t.Context(), l.id, nil), func() bool { return true })
+	if !errors.Is(err, errNotNow) || j.rejection != nil {
+		t.Errorf("the try ends with %v, the job with %v", err, j.rejection)
 	}
 }
 
 // A plan contains each Service once: due, or one of the others.
 func TestWhoIsDueIsNoneOfTheOthers(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, nil)
-	due := newJob(Request{Owner: "aa", Leave: []lb.LoadBalancerID{l.id}}, false)
-	in := l.input([]*job{due}, snapshot{owners: []string{"aa", "bb"}, ips: l.ips.Begin(t.Context(), l.id, nil)})
+	due := newJob(Request{Owner: "aa", RemoveFrom: []lb.LoadBalancerID{l.id}}, false)
+	in := l.planInput([]*job{due}, snapshot{owners: []string{"aa", "bb"}, publicIPs: l.publicIPManager.BeginRound(t.Context(), l.id, nil)})
 	if len(in.Shares) != 1 || in.Shares[0].Owner != "aa" || !slices.Equal(in.Others, []string{"bb"}) {
 		t.Errorf("due %+v, others %v", in.Shares, in.Others)
 	}
@@ -173,25 +173,25 @@ func TestWhoMightLoseAnAddressIsLookedUp(t *testing.T) {
 		reads int
 		want  string
 	}{
-		"it would lose one":             {Request{Spare: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 1, "it would lose 10.0.0.4"},
-		"it would lose none":            {Request{Spare: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: []lb.Frontend{{Name: "aa", Subnet: "nodes", PrivateIP: had}}}}, 1, ""},
-		"there is no load balancer":     {Request{Spare: true, Desired: dynamic}, shows{err: &fault.Fault{Class: fault.Stale, Err: errNotNow}}, 1, ""},
-		"Azure does not say":            {Request{Spare: true, Desired: dynamic}, shows{err: errNotNow}, 1, "not now"},
-		"Azure asks for patience":       {Request{Spare: true, Desired: dynamic}, shows{closed: true}, 0, "patience"},
-		"it has asked for this address": {Request{Spare: true, Desired: front(lb.Frontend{Name: "aa", Subnet: "nodes", Static: true, PrivateIP: had})}, shows{err: errNotNow}, 0, ""},
+		"it would lose one":             {Request{ProtectAddresses: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 1, "it would lose 10.0.0.4"},
+		"it would lose none":            {Request{ProtectAddresses: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: []lb.Frontend{{Name: "aa", Subnet: "nodes", PrivateIP: had}}}}, 1, ""},
+		"there is no load balancer":     {Request{ProtectAddresses: true, Desired: dynamic}, shows{err: &fault.Fault{Class: fault.Stale, Err: errNotNow}}, 1, ""},
+		"Azure does not say":            {Request{ProtectAddresses: true, Desired: dynamic}, shows{err: errNotNow}, 1, "not now"},
+		"Azure asks for patience":       {Request{ProtectAddresses: true, Desired: dynamic}, shows{closed: true}, 0, "patience"},
+		"it has asked for this address": {Request{ProtectAddresses: true, Desired: front(lb.Frontend{Name: "aa", Subnet: "nodes", Static: true, PrivateIP: had})}, shows{err: errNotNow}, 0, ""},
 		"a person has given it up":      {Request{Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 0, ""},
-		"it wants nothing any more":     {Request{Spare: true, Leave: []lb.LoadBalancerID{{Name: "kubernetes"}}}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 0, ""},
+		"it wants nothing any more":     {Request{ProtectAddresses: true, RemoveFrom: []lb.LoadBalancerID{{Name: "kubernetes"}}}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 0, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			azure := tt.azure
 			l, _ := rounds(&azure, &pools{}, nil)
-			tt.req.Owner, tt.req.Shown, tt.req.On = "aa", []netip.Addr{had}, l.id
+			tt.req.Owner, tt.req.StatusAddresses, tt.req.On = "aa", []netip.Addr{had}, l.id
 			j := newJob(tt.req, false)
-			l.endLosing(t.Context(), []*job{j}, l.ips.Begin(t.Context(), l.id, requests([]*job{j})))
+			l.rejectAddressLoss(t.Context(), []*job{j}, l.publicIPManager.BeginRound(t.Context(), l.id, ipRequests([]*job{j})))
 			if azure.reads != tt.reads {
 				t.Errorf("%d reads, want %d", azure.reads, tt.reads)
 			}
-			if err := j.ips.Err; (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			if err := j.ipRequest.Err; (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -204,9 +204,9 @@ func TestOneReadSaysWhatManyWouldLose(t *testing.T) {
 	l, _ := rounds(azure, &pools{}, nil)
 	var jobs []*job
 	for _, owner := range []string{"aa", "bb"} {
-		jobs = append(jobs, newJob(Request{Owner: owner, Spare: true, On: l.id, Shown: []netip.Addr{netip.MustParseAddr("10.0.0.4")}, Desired: &service.Spec{}}, false))
+		jobs = append(jobs, newJob(Request{Owner: owner, ProtectAddresses: true, On: l.id, StatusAddresses: []netip.Addr{netip.MustParseAddr("10.0.0.4")}, Desired: &service.Spec{}}, false))
 	}
-	l.endLosing(t.Context(), jobs, l.ips.Begin(t.Context(), l.id, requests(jobs)))
+	l.rejectAddressLoss(t.Context(), jobs, l.publicIPManager.BeginRound(t.Context(), l.id, ipRequests(jobs)))
 	if azure.reads != 1 {
 		t.Errorf("%d reads", azure.reads)
 	}
@@ -221,7 +221,7 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 	made := ip("kubernetes-aa", "198.18.0.1", map[string]string{service.TagCluster: "kubernetes", service.TagService: "shop/web"})
 	mine := ip("mine", "198.18.0.2", nil)
 	wants := func(id lb.ResourceID, named bool) *service.Spec {
-		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, Made: made.ID.Name, Named: named, Family: lb.IPv4, Tags: made.Tags}}}}
+		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, ManagedPrefix: made.ID.Name, UserNamed: named, Family: lb.IPv4, Tags: made.Tags}}}}
 	}
 	other := netip.MustParseAddr("203.0.113.5")
 	front := func(of lb.PublicIP) []lb.Frontend { return []lb.Frontend{{Name: "aa", PublicIP: of.ID.String()}} }
@@ -239,10 +239,10 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 		"that is in no group that is read": {wants(made.ID, false), []lb.Frontend{{Name: "aa", PublicIP: strings.Replace(mine.ID.String(), "/ips/", "/far/", 1)}}, mine, []netip.Addr{mine.Address, other}},
 	} {
 		l, _ := rounds(&shows{lists: lists{ips: []lb.PublicIP{made, mine}}}, &pools{}, nil)
-		j := newJob(Request{Service: "shop/web", Owner: "aa", On: l.id, Desired: tt.desired, Shown: []netip.Addr{tt.shown.Address, other}}, false)
-		ips := l.ips.Begin(t.Context(), l.id, []*publicip.Request{j.ips})
-		if got := j.lost(ips, tt.has, l.cfg.names()); j.ips.Err != nil || !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %v, want %v (%v)", about, got, tt.want, j.ips.Err)
+		j := newJob(Request{Service: "shop/web", Owner: "aa", On: l.id, Desired: tt.desired, StatusAddresses: []netip.Addr{tt.shown.Address, other}}, false)
+		ips := l.publicIPManager.BeginRound(t.Context(), l.id, []*publicip.Request{j.ipRequest})
+		if got := j.lostAddresses(ips, tt.has, l.cfg.loadBalancerNames()); j.ipRequest.Err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v (%v)", about, got, tt.want, j.ipRequest.Err)
 		}
 	}
 }
@@ -253,16 +253,16 @@ func TestAnAcceptedServiceHasNoPause(t *testing.T) {
 	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
 	jobs := []*job{newJob(Request{Service: "shop/b", Owner: "bb"}, true), newJob(Request{Service: "shop/a", Owner: "aa"}, true)}
 	for _, j := range jobs {
-		g.rejections.Reject(j.wish(), fingerprint(j.Desired), errNotNow, time.Now())
-		g.former.Note(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
+		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired), errNotNow, time.Now())
+		g.formerAddresses.AddAddresses(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
 	}
-	g.round(t.Context(), jobs)
+	g.runRound(t.Context(), jobs)
 	if len(told) != 2 || told[0].Service != "shop/a" || told[0].Err != nil || told[1].Err != nil {
 		t.Fatalf("told %+v", told)
 	}
 	for _, j := range jobs {
-		if g.rejections.Rejected(j.wish()) || len(g.former.Addresses(j.Owner)) > 0 {
-			t.Errorf("%s: rejected %t, former addresses %v", j.Service, g.rejections.Rejected(j.wish()), g.former.Addresses(j.Owner))
+		if g.rejections.IsRejected(j.rejectionKey()) || len(g.formerAddresses.AddressesOf(j.Owner)) > 0 {
+			t.Errorf("%s: rejected %t, former addresses %v", j.Service, g.rejections.IsRejected(j.rejectionKey()), g.formerAddresses.AddressesOf(j.Owner))
 		}
 	}
 }
@@ -278,12 +278,12 @@ func TestARejectedServiceWaits(t *testing.T) {
 		return ended
 	}} {
 		j := newJob(Request{Service: "shop/a", Owner: "aa", Desired: &service.Spec{}}, true)
-		g.rejections.Reject(j.wish(), fingerprint(j.Desired), errNotNow, time.Now())
-		q.add(j)
-		if jobs, _ := q.take(ctx(), time.Now()); len(jobs) > 0 || len(q.waiting) > 0 {
+		g.rejections.RecordRejection(j.rejectionKey(), specHash(j.Desired), errNotNow, time.Now())
+		q.addJob(j)
+		if jobs, _ := q.takeBatch(ctx(), time.Now()); len(jobs) > 0 || len(q.waiting) > 0 {
 			t.Errorf("%d jobs are taken, %d wait", len(jobs), len(q.waiting))
 		}
-		if len(told) != 1 || !errors.Is(told[0].Err, errNotNow) || !fault.From(told[0].Err).Deferred() {
+		if len(told) != 1 || !errors.Is(told[0].Err, errNotNow) || !fault.FromError(told[0].Err).IsDeferred() {
 			t.Errorf("told %+v", told)
 		}
 	}
@@ -308,7 +308,7 @@ func TestWhichDifferencesAreAServices(t *testing.T) {
 		"a pool named as it is": {plan.Change{Kind: plan.Pool, Name: "aa"}, false},
 	} {
 		tt.change.Action = plan.Remove
-		if got := differing(j, []plan.Change{tt.change}); (len(got) > 0) != tt.its {
+		if got := jobChanges(j, []plan.Change{tt.change}); (len(got) > 0) != tt.its {
 			t.Errorf("%s: %v", about, got)
 		}
 	}
@@ -323,16 +323,16 @@ func TestWhatATryLeavesToOthers(t *testing.T) {
 	}
 	azure := &shows{lists: lists{ips: []lb.PublicIP{ip}}}
 	l, _ := rounds(azure, &pools{}, nil)
-	ips := l.ips.Begin(t.Context(), l.id, nil)
+	ips := l.publicIPManager.BeginRound(t.Context(), l.id, nil)
 	front := lb.Frontend{Name: "acc", PublicIP: ip.ID.String()}
-	l.settle(t.Context(), outcome{
-		Plan:  plan.Plan{Changes: []plan.Change{{Action: plan.Remove, Kind: plan.Frontend, Name: "acc", Was: front}}},
-		shown: lb.LoadBalancer{ID: l.id, Etag: "2", Frontends: []lb.Frontend{{Name: "dd"}}}, ips: ips,
+	l.recordOutcome(t.Context(), tryResult{
+		Plan:     plan.Plan{Changes: []plan.Change{{Action: plan.Remove, Kind: plan.Frontend, Name: "acc", Was: front}}},
+		observed: lb.LoadBalancer{ID: l.id, Etag: "2", Frontends: []lb.Frontend{{Name: "dd"}}}, publicIPs: ips,
 	})
-	if got := l.placements.holding("dd"); !slices.Equal(got, []string{"kubernetes"}) {
+	if got := l.cache.loadBalancersOf("dd"); !slices.Equal(got, []string{"kubernetes"}) {
 		t.Errorf("dd is on %v", got)
 	}
-	ips.Remove(t.Context(), nil)
+	ips.RemoveUnused(t.Context(), nil)
 	if !slices.Equal(azure.groups, []string{"far"}) || !slices.Equal(azure.deleted, []string{"kubernetes-acc"}) {
 		t.Errorf("looked in %v, deleted %v", azure.groups, azure.deleted)
 	}

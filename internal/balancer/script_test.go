@@ -98,7 +98,7 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 	case "fault":
 		must(s.emu.SetFaults(strings.ReplaceAll(d.Input, "~", network)))
 	case "overlap":
-		must(s.emu.SetBehaviour(behaviour.Behaviour{Overlap: behaviour.Answer(d.CmdArgs[0].Key)}))
+		must(s.emu.SetBehavior(behaviour.Behavior{Overlap: behaviour.Result(d.CmdArgs[0].Key)}))
 	case "lease":
 		s.lease.set(d.CmdArgs[0].Key)
 	case "owners":
@@ -235,17 +235,17 @@ func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage 
 			case "no-snat":
 				set.DisableOutboundSNAT = true
 			case "most-rules":
-				_, _ = fmt.Sscan(a.Vals[0], &set.MostRules)
+				_, _ = fmt.Sscan(a.Vals[0], &set.MaxRules)
 				set.RulesBy = "azure.json"
 			case "most-links":
-				set.MostPrivateLinks = atoi(a.Vals[0])
+				set.MaxPrivateLinks = atoi(a.Vals[0])
 			case "tags":
 				set.Tags = map[string]string{a.Vals[0]: a.Vals[1]}
 			case "guarded":
 				set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
 			case "links":
 				linked(set)
-				set.Interfaces, set.OpensSubnets = !slices.Contains(a.Vals, "addresses"), slices.Contains(a.Vals, "opens")
+				set.Interfaces, set.CanOpenSubnets = !slices.Contains(a.Vals, "addresses"), slices.Contains(a.Vals, "opens")
 				set.PodSubnets = []string{"apps"}
 			case "interfaces":
 				set.Interfaces = true
@@ -317,7 +317,7 @@ func (s *stage) look() {
 // spellWrites counts the writes since the last call.
 func (s *stage) spellWrites() string {
 	counts := map[string]int{}
-	for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)) {
+	for _, c := range s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)) {
 		kind, _, _ := strings.Cut(short(c.Resource), "/")
 		counts[c.Method+" "+kind]++
 	}

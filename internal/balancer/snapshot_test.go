@@ -15,20 +15,20 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-func (p *process) Owners() []string {
+func (p *process) ServiceOwners() []string {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	var owners []string
 	for _, r := range p.stage.services {
-		owners = append(owners, r.Owner())
+		owners = append(owners, r.OwnerName())
 	}
 	slices.Sort(owners)
 	return owners
 }
 
-// Fresh implements balancer.Cluster: two nodes, or the first one for a Service's own pool. A BackendPool fills
+// InitialMembers implements observedState.Cluster: two nodes, or the first one for a Service's own pool. A BackendPool fills
 // its pool itself.
-func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
+func (p *process) InitialMembers(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	if p.stage.backends[on.Name+"/"+pool.Name] != nil {
@@ -37,8 +37,8 @@ func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.
 	return p.stage.members(pool)
 }
 
-// Awaits implements balancer.Cluster. Without BackendPools there is no wait.
-func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
+// NeedsMembers implements observedState.Cluster. Without BackendPools there is no wait.
+func (p *process) NeedsMembers(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	up := func(a lb.Address) bool { return a.AdminState != lb.Down }
@@ -46,19 +46,19 @@ func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb
 	return p.stage.backends != nil && slices.ContainsFunc(shall, up) && len(shall)-len(is.Addresses) > len(shall)/10
 }
 
-// Converts implements balancer.Cluster; scripts set how nodes become members.
-func (p *process) Converts(pool lb.PoolID) (is, paused bool) {
+// ConversionState implements observedState.Cluster; scripts set how nodes become members.
+func (p *process) ConversionState(pool lb.PoolID) (is, paused bool) {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	return p.stage.otherKind[pool.LoadBalancer.Name+"/"+pool.Name], false
 }
 
-func (p *process) Reached() []balancer.Reached {
+func (p *process) ExposedServices() []balancer.ExposedService {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
-	var all []balancer.Reached
+	var all []balancer.ExposedService
 	for name, r := range p.stage.services {
-		reached := balancer.Reached{Owner: r.Owner(), Service: name, Addresses: r.status, Additional: service.AdditionalOf(r.Annotations[service.AdditionalIPs])}
+		reached := balancer.ExposedService{Owner: r.OwnerName(), Service: name, Addresses: r.status, Additional: service.ParseAdditional(r.Annotations[service.AdditionalIPs])}
 		for _, port := range r.Ports {
 			reached.NodePorts = append(reached.NodePorts, port.NodePort)
 		}
@@ -67,39 +67,39 @@ func (p *process) Reached() []balancer.Reached {
 	return all
 }
 
-func (p *process) Bounds(namespace string) bound.Settings {
+func (p *process) NamespaceBounds(namespace string) bound.Settings {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	if p.stage.unbounded {
-		return bound.Read(namespace, map[string]string{bound.MaxRules: "1500", bound.MaxFrontends: "600", bound.MaxSecurityRules: "1000"})
+		return bound.ParseSettings(namespace, map[string]string{bound.MaxRules: "1500", bound.MaxFrontends: "600", bound.MaxSecurityRules: "1000"})
 	}
-	return bound.Read(namespace, p.stage.bounds[namespace])
+	return bound.ParseSettings(namespace, p.stage.bounds[namespace])
 }
 
-func (p *process) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
+func (p *process) FrontendServices(owners map[string]bool) map[string]privatelink.FrontendService {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]privatelink.Sharer{}
+	all := map[string]privatelink.FrontendService{}
 	for name, r := range s.services {
-		if owner := strings.ToLower(r.Owner()); owners[owner] && !r.deleted {
-			spec, problems := service.Desired(r.Service, s.settings.Settings)
-			is := privatelink.SharerOf(name, s.start.Add(time.Duration(r.rank)*time.Second), spec, problems)
-			is.Local, is.Recorded = r.Local, r.owns
-			is.Held = r.held
+		if owner := strings.ToLower(r.OwnerName()); owners[owner] && !r.deleted {
+			spec, problems := service.BuildSpec(r.Service, s.settings.Settings)
+			is := privatelink.NewFrontendService(name, s.start.Add(time.Duration(r.rank)*time.Second), spec, problems)
+			is.Local, is.IsRecordedOwner = r.Local, r.owns
+			is.Frozen = r.held
 			all[owner] = is
 		}
 	}
 	return all
 }
 
-func (p *process) Nodes() []netip.Addr {
+func (p *process) NodeAddresses() []netip.Addr {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	return p.stage.nodes
 }
 
 func (p *process) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) {
-	nodes := p.Nodes()
+	nodes := p.NodeAddresses()
 	return nodes, nodes != nil
 }

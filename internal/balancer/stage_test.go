@@ -58,7 +58,7 @@ type stage struct {
 	witness   witness
 	// strangers are repeated foreign changes.
 	strangers [][]datadriven.CmdArg
-	knows     behaviour.Behaviour // Azure's behavior as known to Weir
+	knows     behaviour.Behavior // Azure's behavior as known to Weir
 	log       *slog.Logger
 	wrap      func(balancer.Azure) balancer.Azure // nil leaves Azure as it is
 	spares    bool                                // every request protects addresses
@@ -116,7 +116,7 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 			Place:          lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resources},
 			Location:       "eastus",
 			Configurations: []service.Configuration{{Name: clusterName}},
-			MostRules:      1500,
+			MaxRules:       1500,
 		},
 	}
 	for _, a := range adjust {
@@ -126,7 +126,7 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 	if s.links() {
 		role = shipped.AzureRoles()
 	}
-	s.emu = armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: role, MostPrivateLinks: s.settings.MostPrivateLinks})
+	s.emu = armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: role, MaxPrivateLinks: s.settings.MaxPrivateLinks})
 	if err := s.emu.Put(vnetID, []byte(vnetBody)); err != nil {
 		panic(err)
 	}
@@ -203,7 +203,7 @@ func (s *stage) idle() bool {
 			return false
 		}
 	}
-	return s.process.missing == 0 && (s.backends == nil || s.process.lanes.Backlog().Oldest.IsZero())
+	return s.process.missing == 0 && (s.backends == nil || s.process.lanes.Backlog().OldestQueuedAt.IsZero())
 }
 
 // trace adds a line. The caller holds s.mu.
@@ -240,7 +240,7 @@ func spellCall(c armemu.Call) string {
 	}
 	what := short(c.Resource)
 	if what == "" {
-		what = "all " + last(c.Path)
+		what = "all " + isLastLeaving(c.Path)
 	}
 	if c.Kind == armemu.KindPoll {
 		what = "poll of " + what

@@ -13,8 +13,8 @@ import (
 
 // TestQuestionsAreTheFields checks that questions match the fields, in order.
 func TestQuestionsAreTheFields(t *testing.T) {
-	fields := reflect.TypeFor[behaviour.Behaviour]()
-	all := behaviour.Questions()
+	fields := reflect.TypeFor[behaviour.Behavior]()
+	all := behaviour.AllProperties()
 	if fields.NumField() != len(all) {
 		t.Fatalf("%d fields and %d questions", fields.NumField(), len(all))
 	}
@@ -22,11 +22,11 @@ func TestQuestionsAreTheFields(t *testing.T) {
 		if tag, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ","); tag != q.Name {
 			t.Errorf("field %d is %q, the question %q", i, tag, q.Name)
 		}
-		if len(q.Answers) < 2 || q.Asks == "" || q.Evidence == "" {
+		if len(q.Results) < 2 || q.Description == "" || q.Source == "" {
 			t.Errorf("question %q is not whole", q.Name)
 		}
-		if got := behaviour.Assumed().Get(i); got != q.Answers[0] {
-			t.Errorf("%s is assumed to be %q, the first answer is %q", q.Name, got, q.Answers[0])
+		if got := behaviour.AssumedBehavior().GetResult(i); got != q.Results[0] {
+			t.Errorf("%s is assumed to be %q, the first answer is %q", q.Name, got, q.Results[0])
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestJSONIsStrict(t *testing.T) {
 		{`{"colour":"red"}`, `error: no question of Azure's behaviour is named "colour": use one of wholeWriteAddresses, `},
 		{`[]`, "error: json: "},
 	} {
-		var b behaviour.Behaviour
+		var b behaviour.Behavior
 		err := json.Unmarshal([]byte(row.text), &b)
 		got := b.String()
 		if err != nil {
@@ -52,9 +52,9 @@ func TestJSONIsStrict(t *testing.T) {
 }
 
 func TestOrKeepsWhatIsKnown(t *testing.T) {
-	seen := behaviour.Behaviour{WholeWriteAddresses: behaviour.Taken}
-	all := seen.Or(behaviour.Assumed())
-	if all.WholeWriteAddresses != behaviour.Taken || all.Overlap != behaviour.Supersede {
+	seen := behaviour.Behavior{UpdateAddresses: behaviour.Accepted}
+	all := seen.WithDefaults(behaviour.AssumedBehavior())
+	if all.UpdateAddresses != behaviour.Accepted || all.Overlap != behaviour.Supersede {
 		t.Errorf("got %+v", all)
 	}
 	if seen.Overlap != "" {

@@ -31,8 +31,8 @@ type Settings struct {
 	invalid   map[string]string
 }
 
-// Read ignores invalid values: the default applies.
-func Read(namespace string, annotations map[string]string) Settings {
+// ParseSettings ignores invalid values: the default applies.
+func ParseSettings(namespace string, annotations map[string]string) Settings {
 	s := Settings{Namespace: namespace}
 	for _, name := range Annotations {
 		text, ok := annotations[name]
@@ -58,16 +58,16 @@ func Read(namespace string, annotations map[string]string) Settings {
 // maxValue limits the quoted bytes of an invalid value.
 const maxValue = 32
 
-// Keep truncates an annotation for the cache; an invalid value remains invalid.
-func Keep(text string) string {
+// TruncateValue truncates an annotation for the cache; an invalid value remains invalid.
+func TruncateValue(text string) string {
 	if len(text) > maxValue {
 		return text[:maxValue] + "…"
 	}
 	return text
 }
 
-// Problems describes invalid annotations, in the order of Annotations.
-func (s Settings) Problems() []string {
+// InvalidMessages describes invalid annotations, in the order of Annotations.
+func (s Settings) InvalidMessages() []string {
 	var all []string
 	for _, name := range Annotations {
 		if text, ok := s.invalid[name]; ok {
@@ -102,9 +102,9 @@ type Bound struct {
 	By string
 }
 
-// Of returns the bound of a namespace. The default is half of a shared capacity, else the capacity
+// NamespaceBound returns the bound of a namespace. The default is half of a shared capacity, else the capacity
 // minus the reserve.
-func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
+func (s Settings) NamespaceBound(annotation string, c Capacity, shared bool) Bound {
 	if n, ok := s.set[annotation]; ok {
 		return Bound{min(n, c.Max), fmt.Sprintf("annotation %s of Namespace %s", annotation, s.Namespace)}
 	}
@@ -129,13 +129,13 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 	return b
 }
 
-// Part returns the bound of a related quantity, e.g. addresses in security rules: the default for
+// ShareOf returns the bound of a related quantity, e.g. addresses in security rules: the default for
 // c, or the annotation's share of base applied to c, if larger.
-func (s Settings) Part(annotation string, base, c Capacity, shared bool) Bound {
-	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.Of(annotation, c, shared)
+func (s Settings) ShareOf(annotation string, base, c Capacity, shared bool) Bound {
+	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.NamespaceBound(annotation, c, shared)
 	if n, ok := s.set[annotation]; ok && base.Max > 0 {
 		if part := min(n, base.Max) * c.Max / base.Max; part > b.Max {
-			return Bound{part, s.Of(annotation, base, shared).By}
+			return Bound{part, s.NamespaceBound(annotation, base, shared).By}
 		}
 	}
 	return b
@@ -144,11 +144,11 @@ func (s Settings) Part(annotation string, base, c Capacity, shared bool) Bound {
 // ErrExceeded rejects a Service that would exceed a bound of its namespace.
 var ErrExceeded = errors.New("bound of the namespace exceeded")
 
-// Exceeded returns the rejection of a Service.
-func Exceeded(namespace string, would int, what, resource string, b Bound, annotation string) error {
+// NewExceededError returns the rejection of a Service.
+func NewExceededError(namespace string, would int, what, resource string, b Bound, annotation string) error {
 	return fmt.Errorf("%w: namespace %s would have %d %s in %s and may have %d (%s). Have the Services of the namespace use fewer, or ask an administrator of the cluster to set annotation %s on Namespace %s",
 		ErrExceeded, namespace, would, what, resource, b.Max, b.By, annotation, namespace)
 }
 
-// Allows permits existing use above the bound, but no growth.
-func (b Bound) Allows(was, would int) bool { return would <= max(b.Max, was) }
+// CanChange permits existing use above the bound, but no growth.
+func (b Bound) CanChange(was, would int) bool { return would <= max(b.Max, was) }

@@ -40,7 +40,7 @@ func TestOf(t *testing.T) {
 		if tt.value != "" || tt.about == "empty" {
 			annotations[MaxRules] = tt.value
 		}
-		b := Read("team", annotations).Of(MaxRules, tt.capacity, tt.shared)
+		b := ParseSettings("team", annotations).NamespaceBound(MaxRules, tt.capacity, tt.shared)
 		if b.Max != tt.want || !strings.Contains(b.By, tt.by) {
 			t.Errorf("%s: %d by %q, want %d by %q", tt.about, b.Max, b.By, tt.want, tt.by)
 		}
@@ -48,12 +48,12 @@ func TestOf(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	s := Read("team", map[string]string{MaxRules: "x", MaxFrontends: "12", MaxSecurityRules: strings.Repeat("9", 100)})
-	got := s.Problems()
+	s := ParseSettings("team", map[string]string{MaxRules: "x", MaxFrontends: "12", MaxSecurityRules: strings.Repeat("9", 100)})
+	got := s.InvalidMessages()
 	if len(got) != 2 || !strings.HasPrefix(got[0], `Namespace team: annotation weir.dev/max-rules is "x": set a whole number`) || len(got[1]) > 250 {
 		t.Errorf("%q", got)
 	}
-	if n := s.Of(MaxFrontends, Capacity{Max: 600}, true).Max; n != 12 {
+	if n := s.NamespaceBound(MaxFrontends, Capacity{Max: 600}, true).Max; n != 12 {
 		t.Errorf("another annotation with an error changes max-frontends to %d", n)
 	}
 }
@@ -61,7 +61,7 @@ func TestProblems(t *testing.T) {
 func TestPart(t *testing.T) {
 	rules, addresses := Capacity{Max: 1000}, Capacity{Max: 4000}
 	for value, want := range map[string]int{"": 2000, "10": 2000, "500": 2000, "750": 3000, "1000": 4000, "9999": 4000, "x": 2000} {
-		if b := Read("team", map[string]string{MaxSecurityRules: value}).Part(MaxSecurityRules, rules, addresses, true); b.Max != want {
+		if b := ParseSettings("team", map[string]string{MaxSecurityRules: value}).ShareOf(MaxSecurityRules, rules, addresses, true); b.Max != want {
 			t.Errorf("%q: %d, want %d", value, b.Max, want)
 		}
 	}
@@ -73,19 +73,19 @@ func TestLawAnInvalidValueSetsNothing(t *testing.T) {
 		value := rapid.OneOf(rapid.String(), rapid.StringMatching(`[0-9]{1,60}`)).Draw(t, "value")
 		shared := rapid.Bool().Draw(t, "shared")
 		none, c := Settings{Namespace: "n"}, Capacity{Max: 1000}
-		whole := Read("n", map[string]string{MaxRules: value})
-		cut := Read("n", map[string]string{MaxRules: Keep(value)})
-		if len(whole.Problems()) > 0 && whole.Of(MaxRules, c, shared).Max != none.Of(MaxRules, c, shared).Max {
-			t.Fatalf("%q: %v", value, whole.Of(MaxRules, c, shared))
+		whole := ParseSettings("n", map[string]string{MaxRules: value})
+		cut := ParseSettings("n", map[string]string{MaxRules: TruncateValue(value)})
+		if len(whole.InvalidMessages()) > 0 && whole.NamespaceBound(MaxRules, c, shared).Max != none.NamespaceBound(MaxRules, c, shared).Max {
+			t.Fatalf("%q: %v", value, whole.NamespaceBound(MaxRules, c, shared))
 		}
-		if len(value) > maxValue && len(cut.Problems()) == 0 {
+		if len(value) > maxValue && len(cut.InvalidMessages()) == 0 {
 			t.Fatalf("%q is valid once it is cut", value)
 		}
 	})
 }
 
 func TestExceeded(t *testing.T) {
-	err := Exceeded("team", 1496, "rules", "load balancer kubernetes", Bound{750, "default"}, MaxRules)
+	err := NewExceededError("team", 1496, "rules", "load balancer kubernetes", Bound{750, "default"}, MaxRules)
 	if !errors.Is(err, ErrExceeded) {
 		t.Error(err)
 	}

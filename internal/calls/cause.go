@@ -23,16 +23,16 @@ type (
 	namespacesKey struct{}
 )
 
-// For replaces the causes of a context; those beyond MaxCauses are dropped.
-func For(ctx context.Context, causes ...Cause) context.Context {
-	ctx = context.WithValue(ctx, namespacesKey{}, namespacesOf(causes))
+// WithCauses replaces the causes of a context; those beyond MaxCauses are dropped.
+func WithCauses(ctx context.Context, causes ...Cause) context.Context {
+	ctx = context.WithValue(ctx, namespacesKey{}, collectNamespaces(causes))
 	return context.WithValue(ctx, causesKey{}, slices.Clone(causes[:min(len(causes), MaxCauses)]))
 }
 
 // Namespaces are the namespaces of causes, sorted and unique.
 type Namespaces struct{ OfServices, OfPools []string }
 
-func namespacesOf(causes []Cause) (namespaces Namespaces) {
+func collectNamespaces(causes []Cause) (namespaces Namespaces) {
 	for _, c := range causes {
 		switch c.Kind {
 		case "Service":
@@ -46,14 +46,14 @@ func namespacesOf(causes []Cause) (namespaces Namespaces) {
 	return Namespaces{slices.Compact(namespaces.OfServices), slices.Compact(namespaces.OfPools)}
 }
 
-// NamespacesOf includes the causes beyond MaxCauses.
-func NamespacesOf(ctx context.Context) Namespaces {
+// ContextNamespaces includes the causes beyond MaxCauses.
+func ContextNamespaces(ctx context.Context) Namespaces {
 	namespaces, _ := ctx.Value(namespacesKey{}).(Namespaces)
 	return namespaces
 }
 
-// CausesOf returns the causes of a context. Do not modify them.
-func CausesOf(ctx context.Context) []Cause {
+// ContextCauses returns the causes of a context. Do not modify them.
+func ContextCauses(ctx context.Context) []Cause {
 	causes, _ := ctx.Value(causesKey{}).([]Cause)
 	return causes
 }

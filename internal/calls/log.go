@@ -26,8 +26,8 @@ type Call struct {
 	Causes []Cause `json:"causes,omitempty"`
 }
 
-// bytes ignores sharing.
-func (c *Call) bytes() int {
+// memorySize ignores sharing.
+func (c *Call) memorySize() int {
 	n := int(unsafe.Sizeof(*c)) + len(c.Op) + len(c.Resource) + len(c.RequestID) + len(c.CorrelationID)
 	for i := range c.Causes {
 		n += int(unsafe.Sizeof(c.Causes[i])) + len(c.Causes[i].Namespace) + len(c.Causes[i].Name)
@@ -37,46 +37,46 @@ func (c *Call) bytes() int {
 
 // Log is a ring buffer, bounded in bytes. It is safe for concurrent use.
 type Log struct {
-	most int
+	maxBytes int
 
 	mu sync.Mutex
-	// ring has n Calls from index first.
-	ring     []Call
+	// buffer has n Calls from index first.
+	buffer   []Call
 	first, n int
 	bytes    int
 }
 
 // New returns a Log that allocates on demand.
-func New(maxBytes int) *Log { return &Log{most: maxBytes} }
+func New(maxBytes int) *Log { return &Log{maxBytes: maxBytes} }
 
 // Add appends a Call and drops the oldest ones that no longer fit.
 func (l *Log) Add(c Call) {
-	size := c.bytes()
-	if size > l.most {
+	size := c.memorySize()
+	if size > l.maxBytes {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.bytes+size > l.most {
-		oldest := &l.ring[l.first]
-		l.bytes -= oldest.bytes()
+	for l.bytes+size > l.maxBytes {
+		oldest := &l.buffer[l.first]
+		l.bytes -= oldest.memorySize()
 		*oldest = Call{}
-		l.first, l.n = (l.first+1)%len(l.ring), l.n-1
+		l.first, l.n = (l.first+1)%len(l.buffer), l.n-1
 	}
-	if l.n == len(l.ring) {
-		l.grow()
+	if l.n == len(l.buffer) {
+		l.growBuffer()
 	}
-	l.ring[(l.first+l.n)%len(l.ring)] = c
+	l.buffer[(l.first+l.n)%len(l.buffer)] = c
 	l.n, l.bytes = l.n+1, l.bytes+size
 }
 
-// grow needs l.mu.
-func (l *Log) grow() {
-	ring := make([]Call, max(64, 2*len(l.ring)))
+// growBuffer needs l.mu.
+func (l *Log) growBuffer() {
+	ring := make([]Call, max(64, 2*len(l.buffer)))
 	for i := range l.n {
-		ring[i] = l.ring[(l.first+i)%len(l.ring)]
+		ring[i] = l.buffer[(l.first+i)%len(l.buffer)]
 	}
-	l.ring, l.first = ring, 0
+	l.buffer, l.first = ring, 0
 }
 
 // Filter selects Calls. Empty fields match all.
@@ -97,14 +97,14 @@ func (l *Log) Select(f Filter) []Call {
 	defer l.mu.Unlock()
 	var chosen []Call
 	for i := range l.n {
-		if c := &l.ring[(l.first+i)%len(l.ring)]; f.chooses(c) {
+		if c := &l.buffer[(l.first+i)%len(l.buffer)]; f.matchesCall(c) {
 			chosen = append(chosen, *c)
 		}
 	}
 	return chosen
 }
 
-func (f *Filter) chooses(c *Call) bool {
+func (f *Filter) matchesCall(c *Call) bool {
 	switch {
 	case c.At.Before(f.Since), f.Failed && c.Status > 0 && c.Status < 400:
 		return false
@@ -114,13 +114,13 @@ func (f *Filter) chooses(c *Call) bool {
 		return true
 	}
 	for i := range c.Causes {
-		if f.names(&c.Causes[i]) {
+		if f.matchesCause(&c.Causes[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (f *Filter) names(c *Cause) bool {
+func (f *Filter) matchesCause(c *Cause) bool {
 	return f.Cause.Kind == c.Kind && (f.Cause.Name == "*" || f.Cause.Name == c.Name) && (f.Cause.Namespace == "" || f.Cause.Namespace == c.Namespace)
 }

@@ -26,15 +26,15 @@ func TestLawTheLastThatFit(t *testing.T) {
 				c.Causes = append(c.Causes, Cause{"Service", "shop", "web"})
 			}
 			l.Add(c)
-			if c.bytes() <= most {
+			if c.memorySize() <= most {
 				all = append(all, c)
 			}
 		}
 		got := l.Select(Filter{})
 		want, fits := len(all), 0
-		for want > 0 && fits+all[want-1].bytes() <= most {
+		for want > 0 && fits+all[want-1].memorySize() <= most {
 			want--
-			fits += all[want].bytes()
+			fits += all[want].memorySize()
 		}
 		if len(got) != len(all)-want || l.bytes != fits {
 			t.Fatalf("%d calls of %d bytes are kept, want %d of %d", len(got), l.bytes, len(all)-want, fits)
@@ -84,21 +84,21 @@ func TestSelect(t *testing.T) {
 
 // Causes are in the context; inner ones replace outer ones.
 func TestCauses(t *testing.T) {
-	if CausesOf(t.Context()) != nil {
+	if ContextCauses(t.Context()) != nil {
 		t.Error("a context has causes by itself")
 	}
 	many := make([]Cause, 100)
 	for i := range many {
 		many[i] = Cause{"Service", "shop", fmt.Sprint(i)}
 	}
-	ctx := For(t.Context(), many...)
-	if got := CausesOf(ctx); !slices.Equal(got, many[:MaxCauses]) {
+	ctx := WithCauses(t.Context(), many...)
+	if got := ContextCauses(ctx); !slices.Equal(got, many[:MaxCauses]) {
 		t.Errorf("%d causes", len(got))
 	}
-	if got := CausesOf(For(ctx, many[99])); !slices.Equal(got, many[99:]) {
+	if got := ContextCauses(WithCauses(ctx, many[99])); !slices.Equal(got, many[99:]) {
 		t.Errorf("%v", got)
 	}
-	if got := CausesOf(context.WithoutCancel(ctx)); len(got) != MaxCauses {
+	if got := ContextCauses(context.WithoutCancel(ctx)); len(got) != MaxCauses {
 		t.Errorf("%d causes without the cancellation", len(got))
 	}
 }
@@ -115,7 +115,7 @@ func TestAddsSideBySide(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := len(l.Select(Filter{})); n != 10_000/(&Call{Op: "get"}).bytes() {
+	if n := len(l.Select(Filter{})); n != 10_000/(&Call{Op: "get"}).memorySize() {
 		t.Errorf("%d calls", n)
 	}
 }

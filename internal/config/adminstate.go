@@ -34,16 +34,16 @@ func (a AdminState) Signals() *adminstate.Signals {
 	if !a.SetsAdminState() {
 		return nil
 	}
-	signals := &adminstate.Signals{Reporters: a.reporters(), MinAvailablePercent: a.minAvailablePercent()}
+	signals := &adminstate.Signals{Reporters: a.trustedReporters(), MinAvailablePercent: a.minAvailablePercent()}
 	for _, text := range a.NodeAdminStateTaints {
 		if p, err := adminstate.ParsePattern(text); err == nil { // already validated
-			signals.Further = append(signals.Further, p)
+			signals.ExtraPatterns = append(signals.ExtraPatterns, p)
 		}
 	}
 	return signals
 }
 
-func (a AdminState) reporters() []string {
+func (a AdminState) trustedReporters() []string {
 	if a.NodeAdminStateReporters == nil {
 		return adminstate.DefaultReporters()
 	}
@@ -57,7 +57,7 @@ func (a AdminState) minAvailablePercent() int {
 	return *a.NodeAdminStateMinAvailablePercent
 }
 
-func (a AdminState) check() error {
+func (a AdminState) validateAdminState() error {
 	if percent := a.minAvailablePercent(); percent < 0 || percent > 100 {
 		return fmt.Errorf(`key "nodeAdminStateMinAvailablePercent" is %d: want 0 to 100`, percent)
 	}

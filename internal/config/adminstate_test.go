@@ -22,7 +22,7 @@ func TestAdminStatesAreSetUnlessTheFileSaysNo(t *testing.T) {
 		c, err := loadWith(t, given)
 		got := "off"
 		if s := c.Signals(); s != nil {
-			got = strings.Join(s.Reasons(), " ")
+			got = strings.Join(s.AllReasons(), " ")
 		}
 		if err != nil || got != want || *c.EnableNodeAdminState != (want != "off") {
 			t.Errorf("%q: %s, %v; want %s", given, got, err, want)

@@ -13,16 +13,16 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// assign sets the fields of a struct from keys and returns the paths of unknown keys. It decodes each key
+// assignKeys sets the fields of a struct from keys and returns the paths of unknown keys. It decodes each key
 // separately so that errors can name it. under is the path prefix.
-func assign(target reflect.Value, keys map[string]json.RawMessage, under string) (rest []string, err error) {
+func assignKeys(target reflect.Value, keys map[string]json.RawMessage, under string) (rest []string, err error) {
 	fields := map[string]reflect.Value{}
-	collect(target, fields)
+	collectFields(target, fields)
 	given := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		folded := strings.ToLower(key)
 		if twin, twice := given[folded]; twice {
-			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", shown(under+key), shown(under+twin))
+			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", visiblePath(under+key), visiblePath(under+twin))
 		}
 		given[folded] = key
 		field, ok := fields[folded]
@@ -30,7 +30,7 @@ func assign(target reflect.Value, keys map[string]json.RawMessage, under string)
 			rest = append(rest, under+key)
 			continue
 		}
-		below, err := set(field, keys[key], under+key)
+		below, err := setField(field, keys[key], under+key)
 		if err != nil {
 			return nil, err
 		}
@@ -39,20 +39,20 @@ func assign(target reflect.Value, keys map[string]json.RawMessage, under string)
 	return rest, nil
 }
 
-func set(field reflect.Value, value json.RawMessage, path string) (rest []string, err error) {
+func setField(field reflect.Value, value json.RawMessage, path string) (rest []string, err error) {
 	t := field.Type()
 	switch kind := t.Kind(); {
 	case string(value) == "null": // treated as absent
 		return nil, nil
 	case kind == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
 		field.Set(reflect.New(t.Elem()))
-		return set(field.Elem(), value, path)
+		return setField(field.Elem(), value, path)
 	case kind == reflect.Struct:
 		var keys map[string]json.RawMessage
 		if err := decodeValue(value, &keys, t, path); err != nil {
 			return nil, err
 		}
-		return assign(field, keys, path+".")
+		return assignKeys(field, keys, path+".")
 	case kind == reflect.Slice:
 		return setList(field, value, path)
 	case kind == reflect.Map:
@@ -68,7 +68,7 @@ func setList(field reflect.Value, value json.RawMessage, path string) (rest []st
 	}
 	field.Set(reflect.MakeSlice(field.Type(), len(items), len(items)))
 	for i, item := range items {
-		below, err := set(field.Index(i), item, fmt.Sprintf("%s[%d]", path, i))
+		below, err := setField(field.Index(i), item, fmt.Sprintf("%s[%d]", path, i))
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func setMap(field reflect.Value, value json.RawMessage, path string) error {
 	field.Set(reflect.MakeMapWithSize(field.Type(), len(items)))
 	for _, key := range slices.Sorted(maps.Keys(items)) {
 		item := reflect.New(field.Type().Elem()).Elem()
-		if _, err := set(item, items[key], path+"."+key); err != nil {
+		if _, err := setField(item, items[key], path+"."+key); err != nil {
 			return err
 		}
 		field.SetMapIndex(reflect.ValueOf(key), item)
@@ -97,17 +97,17 @@ func setMap(field reflect.Value, value json.RawMessage, path string) error {
 // decodeValue returns errors without the value, which may be secret.
 func decodeValue(value json.RawMessage, into any, t reflect.Type, path string) error {
 	if json.Unmarshal(value, into) != nil {
-		want, got := kind(t, atMost[strings.ToLower(path)]), shape(value)
-		return fmt.Errorf("key %q: want %s, got %s%s", shown(path), want, got, instead(want, got))
+		want, got := describeType(t, maxValues[strings.ToLower(path)]), describeValue(value)
+		return fmt.Errorf("key %q: want %s, got %s%s", visiblePath(path), want, got, quoteHint(want, got))
 	}
 	return nil
 }
 
-func collect(target reflect.Value, fields map[string]reflect.Value) {
+func collectFields(target reflect.Value, fields map[string]reflect.Value) {
 	for i := range target.NumField() {
 		field := target.Type().Field(i)
 		if field.Anonymous {
-			collect(target.Field(i), fields)
+			collectFields(target.Field(i), fields)
 			continue
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -115,7 +115,7 @@ func collect(target reflect.Value, fields map[string]reflect.Value) {
 	}
 }
 
-func kind(t reflect.Type, most int) string {
+func describeType(t reflect.Type, most int) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -138,8 +138,8 @@ func kind(t reflect.Type, most int) string {
 	return "a string"
 }
 
-// instead returns a hint if only quotes are wrong.
-func instead(want, got string) string {
+// quoteHint returns a hint if only quotes are wrong.
+func quoteHint(want, got string) string {
 	switch {
 	case want == "a string" && (got == "a number" || got == "true or false"):
 		return ": put it between double quotes"
@@ -151,7 +151,7 @@ func instead(want, got string) string {
 	return ""
 }
 
-func shape(value json.RawMessage) string {
+func describeValue(value json.RawMessage) string {
 	switch {
 	case len(value) == 0:
 		return "nothing"

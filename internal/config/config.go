@@ -42,7 +42,7 @@ type Config struct {
 
 // Cloud selects the Azure cloud and the resource group.
 type Cloud struct {
-	// Name is the cloud, AzurePublicCloud if empty; see cloud.NameOf.
+	// Name is the cloud, AzurePublicCloud if empty; see cloud.CanonicalName.
 	Name           string `json:"cloud,omitempty"`
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	ResourceGroup  string `json:"resourceGroup,omitempty"`
@@ -105,7 +105,7 @@ type PoolUpdate struct {
 
 // BackendResourceGroup returns the load balancers' resource group.
 func (c Config) BackendResourceGroup() string {
-	return first(c.LoadBalancerResourceGroup, c.ResourceGroup)
+	return firstNonEmpty(c.LoadBalancerResourceGroup, c.ResourceGroup)
 }
 
 // VirtualNetworkID returns an ARM ID, or "" without vnetName.
@@ -113,16 +113,16 @@ func (c Config) VirtualNetworkID() string {
 	if c.VnetName == "" {
 		return ""
 	}
-	return "/subscriptions/" + first(c.NetworkResourceSubscriptionID, c.SubscriptionID) +
-		"/resourceGroups/" + first(c.VnetResourceGroup, c.ResourceGroup) +
+	return "/subscriptions/" + firstNonEmpty(c.NetworkResourceSubscriptionID, c.SubscriptionID) +
+		"/resourceGroups/" + firstNonEmpty(c.VnetResourceGroup, c.ResourceGroup) +
 		"/providers/Microsoft.Network/virtualNetworks/" + c.VnetName
 }
 
 // SecurityGroup returns an ID with an empty name if none is configured.
 func (c Config) SecurityGroup() lb.ResourceID {
 	return lb.ResourceID{
-		SubscriptionID: first(c.NetworkResourceSubscriptionID, c.SubscriptionID),
-		ResourceGroup:  first(c.SecurityGroupResourceGroup, c.ResourceGroup),
+		SubscriptionID: firstNonEmpty(c.NetworkResourceSubscriptionID, c.SubscriptionID),
+		ResourceGroup:  firstNonEmpty(c.SecurityGroupResourceGroup, c.ResourceGroup),
 		Type:           lb.TypeSecurityGroup, Name: c.SecurityGroupName,
 	}
 }
@@ -146,24 +146,24 @@ func (p PoolUpdate) WriteShare() float64 {
 	return float64(*p.WriteSharePercent) / 100
 }
 
-// Interval returns the update interval of a pool.
-func (p PoolUpdate) Interval() time.Duration {
+// UpdateInterval returns the update interval of a pool.
+func (p PoolUpdate) UpdateInterval() time.Duration {
 	if p.IntervalSeconds == nil || *p.IntervalSeconds <= 0 {
 		return DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds * time.Second
 	}
 	return time.Duration(*p.IntervalSeconds) * time.Second
 }
 
-// MachinesAtATime returns the limit of concurrent machine writes.
-func (p PoolUpdate) MachinesAtATime() int {
+// MaxParallelMachines returns the limit of concurrent machine writes.
+func (p PoolUpdate) MaxParallelMachines() int {
 	if p.ParallelMachines == nil {
 		return DefaultLoadBalancerBackendPoolUpdateParallelMachines
 	}
 	return *p.ParallelMachines
 }
 
-// Retries returns the number of retries after a first failure.
-func (p PoolUpdate) Retries() int {
+// RetryCount returns the number of retries after a first failure.
+func (p PoolUpdate) RetryCount() int {
 	if p.MaxRetries == nil {
 		return DefaultLoadBalancerBackendPoolUpdateMaxRetries
 	}
@@ -178,38 +178,38 @@ func (p PoolUpdate) DriftPeriod() time.Duration {
 	return time.Duration(max(*p.DriftSeconds, 0)) * time.Second
 }
 
-// TakesResourceLease reports whether UseResourceLease is true.
-func (p PoolUpdate) TakesResourceLease() bool {
+// IsResourceLeaseEnabled reports whether UseResourceLease is true.
+func (p PoolUpdate) IsResourceLeaseEnabled() bool {
 	return p.UseResourceLease != nil && *p.UseResourceLease
 }
 
-// WholeWrites returns whether pool updates are batched.
-func (p PoolUpdate) WholeWrites() wholewrite.Setting {
-	if s := p.Strategy().OfWhole(); s != wholewrite.Auto {
+// BatchUpdates returns whether pool updates are batched.
+func (p PoolUpdate) BatchUpdates() wholewrite.Setting {
+	if s := p.UpdateStrategy().BatchSetting(); s != wholewrite.Auto {
 		return s
 	}
-	return wholewrite.Setting(first(string(p.EnableWholeWrites), string(wholewrite.Auto)))
+	return wholewrite.Setting(firstNonEmpty(string(p.EnableWholeWrites), string(wholewrite.Auto)))
 }
 
-func (p PoolUpdate) contradicts() bool {
-	by := p.Strategy().OfWhole()
-	return by != wholewrite.Auto && p.EnableWholeWrites.Valid() && p.EnableWholeWrites != wholewrite.Auto && p.EnableWholeWrites != by
+func (p PoolUpdate) hasConflict() bool {
+	by := p.UpdateStrategy().BatchSetting()
+	return by != wholewrite.Auto && p.EnableWholeWrites.IsValid() && p.EnableWholeWrites != wholewrite.Auto && p.EnableWholeWrites != by
 }
 
-// Strategy returns WriteStrategy or its default.
-func (p PoolUpdate) Strategy() wholewrite.Strategy {
-	return wholewrite.Strategy(first(string(p.WriteStrategy), string(wholewrite.ByVerdict)))
+// UpdateStrategy returns WriteStrategy or its default.
+func (p PoolUpdate) UpdateStrategy() wholewrite.Strategy {
+	return wholewrite.Strategy(firstNonEmpty(string(p.WriteStrategy), string(wholewrite.AutoStrategy)))
 }
 
 // String contains no secrets.
 func (c Config) String() string {
-	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", first(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
+	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", firstNonEmpty(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
 }
 
 // LogValue contains no secrets.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("cloud", first(c.Name, "AzurePublicCloud")),
+		slog.String("cloud", firstNonEmpty(c.Name, "AzurePublicCloud")),
 		slog.String("subscriptionId", c.SubscriptionID),
 		slog.String("resourceGroup", c.ResourceGroup),
 		slog.String("loadBalancerResourceGroup", c.BackendResourceGroup()),
@@ -219,27 +219,27 @@ func (c Config) LogValue() slog.Value {
 		slog.String("securityGroup", c.SecurityGroupName),
 		slog.Bool("requireEffectiveRestrictions", c.RequireEffectiveRestrictions),
 		slog.String("loadBalancers", c.loadBalancers()),
-		slog.String("pools", string(c.Holds())),
-		slog.Int("maxRules", c.MostRules()),
-		slog.Bool("sharedProbe", c.SharesProbe()),
+		slog.String("pools", string(c.MemberType())),
+		slog.Int("maxRules", c.MaxRules()),
+		slog.Bool("sharedProbe", c.HasSharedProbe()),
 		slog.Bool("outboundSNAT", !c.DisableOutboundSNAT),
 		slog.Int("tags", len(c.ResourceTags())),
-		slog.String("interval", c.Interval().String()),
-		slog.Int("maxRetries", c.Retries()),
-		slog.Int("parallelMachines", c.MachinesAtATime()),
+		slog.String("interval", c.UpdateInterval().String()),
+		slog.Int("maxRetries", c.RetryCount()),
+		slog.Int("parallelMachines", c.MaxParallelMachines()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
-		slog.Bool("resourceLease", c.TakesResourceLease()),
-		slog.String("wholeWrites", string(c.WholeWrites())),
-		slog.String("writeStrategy", string(c.Strategy())),
+		slog.Bool("resourceLease", c.IsResourceLeaseEnabled()),
+		slog.String("wholeWrites", string(c.BatchUpdates())),
+		slog.String("writeStrategy", string(c.UpdateStrategy())),
 		slog.Bool("nodeAdminState", c.SetsAdminState()),
 	)
 }
 
 func (c Config) loadBalancers() string {
-	return first(strings.Join(c.configurationNames(), ","), first(c.LoadBalancerName, "the cluster's"))
+	return firstNonEmpty(strings.Join(c.configurationNames(), ","), firstNonEmpty(c.LoadBalancerName, "the cluster's"))
 }
 
-func first(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a != "" {
 		return a
 	}

@@ -13,7 +13,7 @@ import (
 
 const configurationsKey = "multipleStandardLoadBalancerConfigurations"
 
-const twin = "-internal"
+const internalSuffix = "-internal"
 
 // LoadBalancerConfiguration is one of several load balancers, with its internal counterpart. A nil selector
 // does not select.
@@ -76,7 +76,7 @@ func checkConfigurations(list []LoadBalancerConfiguration) error {
 		}
 	}
 	for i, c := range list {
-		public, internal := strings.CutSuffix(strings.ToLower(c.Name), twin)
+		public, internal := strings.CutSuffix(strings.ToLower(c.Name), internalSuffix)
 		if other, there := names[public]; internal && there {
 			return fmt.Errorf("key %q is %q, as the internal load balancer of %q is named: choose another name", fmt.Sprintf("%s[%d].name", configurationsKey, i), c.Name, other)
 		}

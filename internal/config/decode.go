@@ -16,9 +16,9 @@ import (
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// decode splits the file into its keys. Text that begins with a brace is only parsed as JSON: as YAML, a
+// decodeFile splits the file into its keys. Text that begins with a brace is only parsed as JSON: as YAML, a
 // missing quote could turn a secret into a key.
-func decode(content []byte) (map[string]json.RawMessage, error) {
+func decodeFile(content []byte) (map[string]json.RawMessage, error) {
 	content = bytes.TrimPrefix(content, byteOrderMark)
 	switch {
 	case len(bytes.TrimSpace(content)) == 0:
@@ -26,14 +26,14 @@ func decode(content []byte) (map[string]json.RawMessage, error) {
 	case !utf8.Valid(content):
 		return nil, errors.New("the file is not UTF-8: save it as such")
 	}
-	if at := beginning(content); content[at] == '{' {
+	if at := valueOffset(content); content[at] == '{' {
 		return decodeJSON(content, at)
 	}
 	return decodeYAML(content)
 }
 
-// beginning skips comments and YAML document markers.
-func beginning(content []byte) int {
+// valueOffset skips comments and YAML document markers.
+func valueOffset(content []byte) int {
 	at := 0
 	for line := range bytes.Lines(content) {
 		text := bytes.TrimSpace(line)
@@ -50,14 +50,14 @@ func beginning(content []byte) int {
 
 // decodeJSON allows only comments after the object.
 func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err error) {
-	s := scan{text: content, at: at, where: map[string]int{}}
-	if p := s.value("", "", 0); p != nil {
-		return nil, fmt.Errorf("%s: %s", position(content, p.at), p.text)
+	s := scanner{text: content, at: at, offsets: map[string]int{}}
+	if p := s.readValue("", "", 0); p != nil {
+		return nil, fmt.Errorf("%s: %s", formatPosition(content, p.at), p.text)
 	}
 	for rest := s.at; rest < len(content); {
 		line, _, _ := bytes.Cut(content[rest:], []byte("\n"))
 		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
-			return nil, fmt.Errorf("%s: something stands after top-level value: one object is the whole file", position(content, rest+bytes.Index(line, text)))
+			return nil, fmt.Errorf("%s: something stands after top-level value: one object is the whole file", formatPosition(content, rest+bytes.Index(line, text)))
 		}
 		rest += len(line) + 1
 	}
@@ -67,7 +67,7 @@ func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err er
 	return keys, nil
 }
 
-func lineAt(content []byte, offset int) int {
+func lineNumber(content []byte, offset int) int {
 	return 1 + bytes.Count(content[:min(max(offset, 0), len(content))], []byte("\n"))
 }
 
@@ -75,12 +75,12 @@ func decodeYAML(content []byte) (keys map[string]json.RawMessage, err error) {
 	if line := secondDocument(content); line > 0 {
 		return nil, fmt.Errorf("line %d: a second YAML document begins: put all keys into one", line)
 	}
-	if at := tabbed(content); at >= 0 {
-		return nil, fmt.Errorf("%s: a tab that indents: write spaces", position(content, at))
+	if at := tabOffset(content); at >= 0 {
+		return nil, fmt.Errorf("%s: a tab that indents: write spaces", formatPosition(content, at))
 	}
 	converted, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		return nil, yamlProblem(err)
+		return nil, yamlError(err)
 	}
 	if err := json.Unmarshal(converted, &keys); err != nil || keys == nil {
 		return nil, errors.New("want a mapping of keys to values, such as {\"subscriptionId\": …}")
@@ -88,8 +88,8 @@ func decodeYAML(content []byte) (keys map[string]json.RawMessage, err error) {
 	return keys, nil
 }
 
-// tabbed returns the offset of the first tab used as indentation, or -1.
-func tabbed(content []byte) int {
+// tabOffset returns the offset of the first tab used as indentation, or -1.
+func tabOffset(content []byte) int {
 	if where := tabIndent.FindIndex(content); where != nil {
 		return where[1] - 1
 	}
@@ -97,18 +97,18 @@ func tabbed(content []byte) int {
 }
 
 var (
-	tabIndent = regexp.MustCompile(`(?m)^ *\t`)
-	yamlLine  = regexp.MustCompile(`line ([0-9]{1,9})`)
-	yamlTwice = regexp.MustCompile(`key "([A-Za-z]{1,64})" already set`)
+	tabIndent     = regexp.MustCompile(`(?m)^ *\t`)
+	yamlLine      = regexp.MustCompile(`line ([0-9]{1,9})`)
+	yamlDuplicate = regexp.MustCompile(`key "([A-Za-z]{1,64})" already set`)
 )
 
-// yamlProblem keeps the line of a YAML error, but not its text, which quotes the file.
-func yamlProblem(err error) error {
+// yamlError keeps the line of a YAML error, but not its text, which quotes the file.
+func yamlError(err error) error {
 	where := ""
 	if line := yamlLine.FindStringSubmatch(err.Error()); line != nil {
 		where = "line " + line[1] + ": "
 	}
-	if key := yamlTwice.FindStringSubmatch(err.Error()); key != nil {
+	if key := yamlDuplicate.FindStringSubmatch(err.Error()); key != nil {
 		return fmt.Errorf("%skey %q is given twice: remove one", where, key[1])
 	}
 	return errors.New(where + "this is not YAML: check indentation, colons and quotes there and before, and that no key is given twice")

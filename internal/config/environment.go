@@ -23,14 +23,14 @@ func LoadEnvironment(path string) (Environment, error) {
 	if path == "" {
 		return e, nil
 	}
-	content, err := read(path)
+	content, err := readFile(path)
 	if err != nil {
 		return Environment{}, fmt.Errorf("%s: %w", EnvironmentVariable, err)
 	}
-	keys, err := decode(content)
+	keys, err := decodeFile(content)
 	if err == nil {
-		if _, err = assign(reflect.ValueOf(&e).Elem(), keys, ""); err != nil {
-			err = located(content, err)
+		if _, err = assignKeys(reflect.ValueOf(&e).Elem(), keys, ""); err != nil {
+			err = addPosition(content, err)
 		}
 	}
 	if err != nil {
@@ -39,8 +39,8 @@ func LoadEnvironment(path string) (Environment, error) {
 	return e, nil
 }
 
-// Endpoint returns the endpoint that replaces the cloud's, or "". azure.json takes precedence over the
+// EndpointOverride returns the endpoint that replaces the cloud's, or "". azure.json takes precedence over the
 // environment file.
-func (c Config) Endpoint(e Environment) string {
-	return first(c.ResourceManagerEndpoint, e.ResourceManagerEndpoint)
+func (c Config) EndpointOverride(e Environment) string {
+	return firstNonEmpty(c.ResourceManagerEndpoint, e.ResourceManagerEndpoint)
 }

@@ -30,7 +30,7 @@ func TestKeysWithoutEffect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+tt.given+`}`)
-		if got := ignored.Warning(); got != tt.want {
+		if got := ignored.WarningText(); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.given, got, tt.want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestKeysThatAreOthersBusiness(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg",`+tt.given+`}`)
-		if got := ignored.Warning(); (got != "") != tt.warns {
+		if got := ignored.WarningText(); (got != "") != tt.warns {
 			t.Errorf("%s: %q", tt.given, got)
 		}
 	}
@@ -85,7 +85,7 @@ func TestTheReferenceListsEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range slices.Concat(notYet, othersBusiness, readKeys(reflect.TypeFor[Config]()), readKeys(reflect.TypeFor[LoadBalancerConfiguration]())) {
+	for _, key := range slices.Concat(unsupportedKeys, otherKeys, readKeys(reflect.TypeFor[Config]()), readKeys(reflect.TypeFor[LoadBalancerConfiguration]())) {
 		if !strings.Contains(string(page), "`"+key+"`") {
 			t.Errorf("docs/reference/azure-json.md has no `%s`", key)
 		}
@@ -105,21 +105,21 @@ func TestWholeIsWhole(t *testing.T) {
 	}
 }
 
-// Without an entry in atMost the error would say "at most 0".
+// Without an entry in maxValues the error would say "at most 0".
 func TestEveryNumberHasABound(t *testing.T) {
 	var c Config
 	fields := map[string]reflect.Value{}
-	collect(reflect.ValueOf(&c).Elem(), fields)
+	collectFields(reflect.ValueOf(&c).Elem(), fields)
 	numbers := 0
 	for key, field := range fields {
-		if strings.HasPrefix(kind(field.Type(), 1), "a whole number") {
+		if strings.HasPrefix(describeType(field.Type(), 1), "a whole number") {
 			numbers++
-			if atMost[key] <= 0 {
+			if maxValues[key] <= 0 {
 				t.Errorf("%s has no bound", key)
 			}
 		}
 	}
-	if numbers != len(atMost) {
-		t.Errorf("%d numbers, %d bounds", numbers, len(atMost))
+	if numbers != len(maxValues) {
+		t.Errorf("%d numbers, %d bounds", numbers, len(maxValues))
 	}
 }

@@ -35,14 +35,14 @@ aadClientCertPassword: ` + canary + `
 
 // told collects all output for a file: the result of Load, logs at every level, and formatted Configs.
 func told(content []byte) string {
-	c, ignored, err := parse(content)
+	c, ignored, err := parseConfig(content)
 	var out bytes.Buffer
 	for _, handler := range []slog.Handler{
 		slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 8}),
 		slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 8}),
 	} {
 		log := slog.New(handler)
-		log.Debug(ignored.Warning(), "ignored", ignored, "config", c, "auth", c.Auth, "err", err)
+		log.Debug(ignored.WarningText(), "ignored", ignored, "config", c, "auth", c.Auth, "err", err)
 	}
 	fmt.Fprintf(&out, "%v\n%+v\n%#v\n%v\n%+v\n%#v\n", c, c, c, ignored, ignored, err)
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -72,7 +72,7 @@ func TestAMistypedFileShowsNoSecret(t *testing.T) {
 			for _, what := range typed {
 				for _, edited := range []string{file[:at] + what + file[at+1:], file[:at] + what + file[at:], file[:at] + what} {
 					if piece := leaked(told([]byte(edited))); piece != "" {
-						t.Fatalf("%q in line %d (%q) shows %s:\n%s\n%s", what, lineAt([]byte(file), at), file[max(0, at-20):at], piece, edited, told([]byte(edited)))
+						t.Fatalf("%q in line %d (%q) shows %s:\n%s\n%s", what, lineNumber([]byte(file), at), file[max(0, at-20):at], piece, edited, told([]byte(edited)))
 					}
 				}
 			}

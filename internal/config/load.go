@@ -18,16 +18,16 @@ import (
 
 const maxSize = 1 << 20
 
-// patience is the timeout for reading a pipe.
-const patience = 5 * time.Second
+// pipeTimeout is the timeout for reading a pipe.
+const pipeTimeout = 5 * time.Second
 
-// notYet are keys of cloud-provider-azure that Weir does not support yet.
-var notYet = []string{
+// unsupportedKeys are keys of cloud-provider-azure that Weir does not support yet.
+var unsupportedKeys = []string{
 	"networkResourceTenantID", "enableMultipleStandardLoadBalancers",
 }
 
-// othersBusiness are keys of other features of cloud-provider-azure, ignored without a warning.
-var othersBusiness = []string{
+// otherKeys are keys of other features of cloud-provider-azure, ignored without a warning.
+var otherKeys = []string{
 	"vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
 	"routeTableName", "routeTableResourceGroup", "useInstanceMetadata",
 	"providerVaultName", "providerKeyName", "providerKeyVersion", "cloudConfigType",
@@ -35,37 +35,37 @@ var othersBusiness = []string{
 	"enableMigrateToIPBasedBackendPoolAPI",
 }
 
-// othersPace matches cloud-provider-azure's keys of backoff, rate limits and caches.
-var othersPace = regexp.MustCompile(`(?i)^(cloudProvider(Backoff|RateLimit)[a-z]*|[a-z]+(RateLimit|CacheTTLInSeconds))$`)
+// otherKeyPattern matches cloud-provider-azure's keys of backoff, rate limits and caches.
+var otherKeyPattern = regexp.MustCompile(`(?i)^(cloudProvider(Backoff|RateLimit)[a-z]*|[a-z]+(RateLimit|CacheTTLInSeconds))$`)
 
 // Load reads azure.json, JSON or YAML, with case-insensitive keys. An error is one line with the file and the
 // line, column or key. It contains neither secrets nor library messages, which may quote the file.
 func Load(path string) (Config, Ignored, error) {
-	content, err := read(path)
+	content, err := readFile(path)
 	if err != nil {
 		return Config{}, Ignored{}, err
 	}
-	c, ignored, err := parse(content)
+	c, ignored, err := parseConfig(content)
 	if err != nil {
 		return Config{}, Ignored{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, ignored, nil
 }
 
-// read returns the content of a file. Reading a pipe, such as <(…), times out.
-func read(path string) ([]byte, error) {
+// readFile returns the content of a file. Reading a pipe, such as <(…), times out.
+func readFile(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: opening a pipe would block until it has a writer
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	if err := file.SetReadDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+	if err := file.SetReadDeadline(time.Now().Add(pipeTimeout)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
 		return nil, err
 	}
 	content, err := io.ReadAll(io.LimitReader(file, maxSize+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("%s: it is no regular file, and its end does not come within %s", path, patience)
+		return nil, fmt.Errorf("%s: it is no regular file, and its end does not come within %s", path, pipeTimeout)
 	case err != nil:
 		return nil, err
 	}
@@ -75,34 +75,34 @@ func read(path string) ([]byte, error) {
 	return content, nil
 }
 
-func parse(content []byte) (Config, Ignored, error) {
+func parseConfig(content []byte) (Config, Ignored, error) {
 	var c Config
-	keys, err := decode(content)
+	keys, err := decodeFile(content)
 	if err != nil {
 		return Config{}, Ignored{}, err
 	}
-	rest, err := assign(reflect.ValueOf(&c).Elem(), keys, "")
+	rest, err := assignKeys(reflect.ValueOf(&c).Elem(), keys, "")
 	if err == nil {
 		err = c.Normalize()
 	}
 	if err != nil {
-		return Config{}, Ignored{}, located(content, err)
+		return Config{}, Ignored{}, addPosition(content, err)
 	}
 	var ignored Ignored
 	for _, key := range rest {
 		same := func(k string) bool { return strings.EqualFold(k, key) }
-		known := slices.IndexFunc(notYet, same)
+		known := slices.IndexFunc(unsupportedKeys, same)
 		switch {
-		case slices.ContainsFunc(othersBusiness, same), othersPace.MatchString(key):
-		case known < 0 && shown(key) != key:
-			ignored.Odd++
+		case slices.ContainsFunc(otherKeys, same), otherKeyPattern.MatchString(key):
+		case known < 0 && visiblePath(key) != key:
+			ignored.Unprintable++
 		case known < 0:
 			ignored.Unknown = append(ignored.Unknown, key)
-		case !empty(keys[key]):
-			ignored.NotYet = append(ignored.NotYet, notYet[known])
+		case !isEmpty(keys[key]):
+			ignored.Unsupported = append(ignored.Unsupported, unsupportedKeys[known])
 		}
 	}
 	return c, ignored, nil
 }
 
-func empty(value json.RawMessage) bool { return string(value) == "null" || string(value) == `""` }
+func isEmpty(value json.RawMessage) bool { return string(value) == "null" || string(value) == `""` }

@@ -91,7 +91,7 @@ func wholeConfig() Config {
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
 		PrivateLinks: PrivateLinks{PrivateLinkServiceResourceGroup: "plsrg", MaximumPrivateLinkServices: new(20), DisableSubnetPolicies: true, PodSubnetNames: []string{"pods"}},
-		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never, WriteStrategy: wholewrite.Pipelined},
+		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never, WriteStrategy: wholewrite.OverlapStrategy},
 		AdminState: AdminState{
 			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
 			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
@@ -126,7 +126,7 @@ func TestEveryKeyInEveryForm(t *testing.T) {
 			if diff := cmp.Diff(wholeConfig(), c, cmp.Comparer(func(a, b Secret) bool { return a.Reveal() == b.Reveal() })); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if w := ignored.Warning(); w != "" {
+			if w := ignored.WarningText(); w != "" {
 				t.Errorf("warns of keys it has read: %s", w)
 			}
 		})
@@ -135,20 +135,20 @@ func TestEveryKeyInEveryForm(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\n")
-	if c.Interval() != 30*time.Second || *c.IntervalSeconds != 30 || c.Retries() != 3 || *c.MaxRetries != 3 || !c.ExcludesMaster() || !*c.ExcludeMaster {
-		t.Errorf("got interval %v, %d retries, control plane excluded: %v", c.Interval(), c.Retries(), c.ExcludesMaster())
+	if c.UpdateInterval() != 30*time.Second || *c.IntervalSeconds != 30 || c.RetryCount() != 3 || *c.MaxRetries != 3 || !c.ShouldExcludeControlPlane() || !*c.ExcludeMaster {
+		t.Errorf("got interval %v, %d retries, control plane excluded: %v", c.UpdateInterval(), c.RetryCount(), c.ShouldExcludeControlPlane())
 	}
 	if c.BackendResourceGroup() != "rg" || c.VirtualNetworkID() != "" || c.WorkloadIdentity() || c.ManagedIdentity() {
 		t.Errorf("got %+v", c)
 	}
-	if c.WholeWrites() != wholewrite.Auto || c.EnableWholeWrites != wholewrite.Auto || (Config{}).WholeWrites() != wholewrite.Auto {
+	if c.BatchUpdates() != wholewrite.Auto || c.EnableWholeWrites != wholewrite.Auto || (Config{}).BatchUpdates() != wholewrite.Auto {
 		t.Error("whether load balancers are written whole is not found out unless the file says so")
 	}
-	if c.TakesResourceLease() || *c.UseResourceLease {
+	if c.IsResourceLeaseEnabled() || *c.UseResourceLease {
 		t.Error("the resource lease is taken though nobody asked for it")
 	}
 	var zero Config
-	if zero.TakesResourceLease() || zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
+	if zero.IsResourceLeaseEnabled() || zero.UpdateInterval() != 30*time.Second || zero.RetryCount() != 3 || !zero.ShouldExcludeControlPlane() {
 		t.Error("a Config that was not loaded has other defaults")
 	}
 }
@@ -159,8 +159,8 @@ func TestWholeWrites(t *testing.T) {
 		"": wholewrite.Auto, "null": wholewrite.Auto, "auto": wholewrite.Auto, "AUTO": wholewrite.Auto, "true": wholewrite.Always, `"true"`: wholewrite.Always,
 		"false": wholewrite.Never, `"False"`: wholewrite.Never,
 	} {
-		if c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\nenableLoadBalancerWholeWrites: "+given); c.WholeWrites() != want {
-			t.Errorf("%q is %q, want %q", given, c.WholeWrites(), want)
+		if c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\nenableLoadBalancerWholeWrites: "+given); c.BatchUpdates() != want {
+			t.Errorf("%q is %q, want %q", given, c.BatchUpdates(), want)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestWriteStrategy(t *testing.T) {
 		"loadBalancerWriteStrategy: pipelined\nenableLoadBalancerWholeWrites: auto": {wholewrite.Never, wholewrite.Always},
 	} {
 		c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\n"+given)
-		if got := [2]wholewrite.Setting{c.WholeWrites(), c.Strategy().OfOverlapping()}; got != want {
+		if got := [2]wholewrite.Setting{c.BatchUpdates(), c.UpdateStrategy().OverlapSetting()}; got != want {
 			t.Errorf("%q is %q, want %q", given, got, want)
 		}
 	}
@@ -212,8 +212,8 @@ func TestRetriesAndInterval(t *testing.T) {
 		"loadBalancerBackendPoolUpdateIntervalInSeconds: null": {3, 30 * time.Second},
 	} {
 		c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\n"+given)
-		if c.Retries() != want.retries || *c.MaxRetries != want.retries || c.Interval() != want.interval {
-			t.Errorf("%q: %d retries, %v; want %+v", given, c.Retries(), c.Interval(), want)
+		if c.RetryCount() != want.retries || *c.MaxRetries != want.retries || c.UpdateInterval() != want.interval {
+			t.Errorf("%q: %d retries, %v; want %+v", given, c.RetryCount(), c.UpdateInterval(), want)
 		}
 	}
 }
@@ -227,8 +227,8 @@ func TestAnExplicitZeroSurvives(t *testing.T) {
 			t.Errorf("%q became %s, %v", given, text, err)
 		}
 		again, _ := mustLoad(t, string(text))
-		if again.Retries() != c.Retries() {
-			t.Errorf("%q: %d retries, then %d", given, c.Retries(), again.Retries())
+		if again.RetryCount() != c.RetryCount() {
+			t.Errorf("%q: %d retries, then %d", given, c.RetryCount(), again.RetryCount())
 		}
 	}
 }
@@ -417,12 +417,12 @@ func TestEnvironmentFile(t *testing.T) {
 		t.Errorf("got %+v, %v", e, err)
 	}
 	var c Config
-	if c.Endpoint(e) != "https://arm" {
-		t.Errorf("got %s from the file alone", c.Endpoint(e))
+	if c.EndpointOverride(e) != "https://arm" {
+		t.Errorf("got %s from the file alone", c.EndpointOverride(e))
 	}
 	c.ResourceManagerEndpoint = "https://own"
-	if c.Endpoint(e) != "https://own" {
-		t.Errorf("got %s, want azure.json's own", c.Endpoint(e))
+	if c.EndpointOverride(e) != "https://own" {
+		t.Errorf("got %s, want azure.json's own", c.EndpointOverride(e))
 	}
 	for _, path := range []string{"/no/such/file", write(t, "{"), write(t, `{"tokenAudience":5}`), write(t, `{"a":"`+canary+`",tokenAudience":"`+canary+`"}`)} {
 		if _, err := LoadEnvironment(path); err == nil || !strings.Contains(err.Error(), EnvironmentVariable) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), canary) {
@@ -436,25 +436,25 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		c, ignored, err := parse(content)
+		c, ignored, err := parseConfig(content)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r") {
 				t.Errorf("an error of several lines: %q", err)
 			}
 			return
 		}
-		if c.SubscriptionID == "" || c.ResourceGroup == "" || c.Retries() < 0 || c.Interval() <= 0 {
+		if c.SubscriptionID == "" || c.ResourceGroup == "" || c.RetryCount() < 0 || c.UpdateInterval() <= 0 {
 			t.Errorf("loaded what cannot be: %v", c)
 		}
-		if c.MostRules() < 1 || c.MostRules() > mostRules || c.ProbePort() < 1 || c.ProbePath()[0] != '/' || len(c.ResourceTags()) > 50 {
+		if c.MaxRules() < 1 || c.MaxRules() > maxRules || c.ProbePort() < 1 || c.ProbePath()[0] != '/' || len(c.ResourceTags()) > 50 {
 			t.Errorf("loaded what cannot be: %+v", c.LoadBalancers)
 		}
 		again := c
 		if err := again.Normalize(); err != nil || !cmp.Equal(c, again) {
 			t.Errorf("normalized twice: %v\n%s", err, cmp.Diff(c, again))
 		}
-		if strings.ContainsAny(ignored.Warning(), "\n\r\x1b") {
-			t.Errorf("a warning of several lines: %q", ignored.Warning())
+		if strings.ContainsAny(ignored.WarningText(), "\n\r\x1b") {
+			t.Errorf("a warning of several lines: %q", ignored.WarningText())
 		}
 	})
 }

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// placedRules is the default of maximumLoadBalancerRuleCount with several load balancers.
-	placedRules = 250
+	// defaultRules is the default of maximumLoadBalancerRuleCount with several load balancers.
+	defaultRules = 250
 	// kube-proxy's health check
 	sharedProbePort = 10256
 	sharedProbePath = "/healthz"
 )
 
-// mostRules is Azure's limit of rules on a Standard load balancer:
+// maxRules is Azure's limit of rules on a Standard load balancer:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
-const mostRules = 1500
+const maxRules = 1500
 
 const (
-	mostPort      = 65535
-	mostProbePath = 2048
+	maxPort      = 65535
+	maxProbePath = 2048
 )
 
 // ProbeMode selects the health probe of Services with externalTrafficPolicy Cluster.
@@ -67,7 +67,7 @@ type LoadBalancers struct {
 	BackendPoolType BackendPoolType `json:"loadBalancerBackendPoolConfigurationType,omitempty"`
 	// Configurations are several load balancers; empty for one.
 	Configurations []LoadBalancerConfiguration `json:"multipleStandardLoadBalancerConfigurations,omitempty"`
-	// MaximumRules limits the rules of a load balancer; see MostRules.
+	// MaximumRules limits the rules of a load balancer; see MaxRules.
 	MaximumRules *int `json:"maximumLoadBalancerRuleCount,omitempty"`
 	// DisableOutboundSNAT prevents outbound connections through frontends.
 	DisableOutboundSNAT bool `json:"disableOutboundSNAT,omitempty"`
@@ -79,53 +79,55 @@ type LoadBalancers struct {
 	ExcludeMaster *bool `json:"excludeMasterFromStandardLB,omitempty"`
 }
 
-// ExcludesMaster reports whether control-plane nodes are excluded from the pools.
-func (l LoadBalancers) ExcludesMaster() bool { return l.ExcludeMaster == nil || *l.ExcludeMaster }
+// ShouldExcludeControlPlane reports whether control-plane nodes are excluded from the pools.
+func (l LoadBalancers) ShouldExcludeControlPlane() bool {
+	return l.ExcludeMaster == nil || *l.ExcludeMaster
+}
 
-// Interfaces reports whether pools contain network interfaces.
-func (l LoadBalancers) Interfaces() bool {
+// HasInterfaceMembers reports whether pools contain network interfaces.
+func (l LoadBalancers) HasInterfaceMembers() bool {
 	return strings.EqualFold(string(l.BackendPoolType), string(NodeIPConfiguration))
 }
 
-// Holds returns the member type of node pools.
-func (l LoadBalancers) Holds() BackendPoolType {
-	if l.Interfaces() {
+// MemberType returns the member type of node pools.
+func (l LoadBalancers) MemberType() BackendPoolType {
+	if l.HasInterfaceMembers() {
 		return NodeIPConfiguration
 	}
 	return NodeIP
 }
 
-// Converts reports whether existing pools of the other type are converted. cloud-provider-azure defaults to
+// ShouldConvertPools reports whether existing pools of the other type are converted. cloud-provider-azure defaults to
 // the other type, so this requires an explicit type.
-func (l LoadBalancers) Converts() bool { return l.BackendPoolType != "" }
+func (l LoadBalancers) ShouldConvertPools() bool { return l.BackendPoolType != "" }
 
-// MostRules defaults to Azure's limit with a single load balancer, because there is no alternative placement.
-func (l LoadBalancers) MostRules() int {
+// MaxRules defaults to Azure's limit with a single load balancer, because there is no alternative placement.
+func (l LoadBalancers) MaxRules() int {
 	switch {
 	case l.MaximumRules != nil:
 		return *l.MaximumRules
 	case len(l.Configurations) > 0:
-		return placedRules
+		return defaultRules
 	}
-	return mostRules
+	return maxRules
 }
 
-// RulesBy names the setting behind MostRules, or "" for Azure's limit.
-func (l LoadBalancers) RulesBy() string {
-	if l.MostRules() == mostRules {
+// RuleLimitSource names the setting behind MaxRules, or "" for Azure's limit.
+func (l LoadBalancers) RuleLimitSource() string {
+	if l.MaxRules() == maxRules {
 		return ""
 	}
 	return "maximumLoadBalancerRuleCount of azure.json, set or by default"
 }
 
-// Migrates reports whether Basic load balancers are migrated at startup: the SKU is set, and the mode is not
+// ShouldMigrate reports whether Basic load balancers are migrated at startup: the SKU is set, and the mode is not
 // manual.
-func (l LoadBalancers) Migrates() bool {
+func (l LoadBalancers) ShouldMigrate() bool {
 	return l.LoadBalancerSKU != "" && !strings.EqualFold(string(l.LoadBalancerMigration), string(MigrationManual))
 }
 
-// SharesProbe reports whether all Services with externalTrafficPolicy Cluster share one probe.
-func (l LoadBalancers) SharesProbe() bool {
+// HasSharedProbe reports whether all Services with externalTrafficPolicy Cluster share one probe.
+func (l LoadBalancers) HasSharedProbe() bool {
 	return strings.EqualFold(string(l.ProbeMode), string(ProbeShared))
 }
 
@@ -138,9 +140,9 @@ func (l LoadBalancers) ProbePort() int {
 }
 
 // ProbePath returns the shared probe's path.
-func (l LoadBalancers) ProbePath() string { return first(l.SharedProbePath, sharedProbePath) }
+func (l LoadBalancers) ProbePath() string { return firstNonEmpty(l.SharedProbePath, sharedProbePath) }
 
-func (l LoadBalancers) check() error {
+func (l LoadBalancers) validateLoadBalancers() error {
 	switch {
 	case l.LoadBalancerSKU != "" && !strings.EqualFold(l.LoadBalancerSKU, "standard"):
 		return fmt.Errorf(`key "loadBalancerSku" is %q: set "standard", or remove the key: Azure retired Basic load balancers on 30 September 2025, and Weir makes Standard ones alone`, l.LoadBalancerSKU)
@@ -148,18 +150,18 @@ func (l LoadBalancers) check() error {
 		return fmt.Errorf(`key "loadBalancerMigration" is %q: want %q or %q, or remove the key for %q`, l.LoadBalancerMigration, MigrationAutomatic, MigrationManual, MigrationAutomatic)
 	case strings.EqualFold(string(l.BackendPoolType), "podIP"):
 		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: set %q or %q, or remove the key for %q: flows of a load balancer of Weir's go to nodes, and never to pods`, l.BackendPoolType, NodeIP, NodeIPConfiguration, NodeIP)
-	case l.BackendPoolType != "" && !l.Interfaces() && !strings.EqualFold(string(l.BackendPoolType), string(NodeIP)):
+	case l.BackendPoolType != "" && !l.HasInterfaceMembers() && !strings.EqualFold(string(l.BackendPoolType), string(NodeIP)):
 		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: want %q or %q, or remove the key for %q`, l.BackendPoolType, NodeIP, NodeIPConfiguration, NodeIP)
 	case l.LoadBalancerName != "" && len(l.Configurations) > 0:
 		return fmt.Errorf(`key "loadBalancerName" is %q beside "multipleStandardLoadBalancerConfigurations", whose entries have names of their own: remove one of the two keys`, l.LoadBalancerName)
-	case l.MaximumRules != nil && (*l.MaximumRules < 1 || *l.MaximumRules > mostRules):
-		return fmt.Errorf(`key "maximumLoadBalancerRuleCount" is %d: want 1 to %d, which is Azure's limit, or remove the key`, *l.MaximumRules, mostRules)
-	case l.ProbeMode != "" && !l.SharesProbe() && !strings.EqualFold(string(l.ProbeMode), string(ProbeNodePort)):
+	case l.MaximumRules != nil && (*l.MaximumRules < 1 || *l.MaximumRules > maxRules):
+		return fmt.Errorf(`key "maximumLoadBalancerRuleCount" is %d: want 1 to %d, which is Azure's limit, or remove the key`, *l.MaximumRules, maxRules)
+	case l.ProbeMode != "" && !l.HasSharedProbe() && !strings.EqualFold(string(l.ProbeMode), string(ProbeNodePort)):
 		return fmt.Errorf(`key "clusterServiceLoadBalancerHealthProbeMode" is %q: want %q or %q`, l.ProbeMode, ProbeNodePort, ProbeShared)
-	case l.ProbePort() < 1 || l.ProbePort() > mostPort:
-		return fmt.Errorf(`key "clusterServiceSharedLoadBalancerHealthProbePort" is %d: want 1 to %d, or remove the key for %d`, l.ProbePort(), mostPort, sharedProbePort)
-	case !strings.HasPrefix(l.ProbePath(), "/") || len(l.ProbePath()) > mostProbePath || strings.ContainsAny(l.ProbePath(), " \t\r\n"):
-		return fmt.Errorf(`key "clusterServiceSharedLoadBalancerHealthProbePath" is %q: want a path that begins with "/", without spaces, of at most %d characters`, l.ProbePath(), mostProbePath)
+	case l.ProbePort() < 1 || l.ProbePort() > maxPort:
+		return fmt.Errorf(`key "clusterServiceSharedLoadBalancerHealthProbePort" is %d: want 1 to %d, or remove the key for %d`, l.ProbePort(), maxPort, sharedProbePort)
+	case !strings.HasPrefix(l.ProbePath(), "/") || len(l.ProbePath()) > maxProbePath || strings.ContainsAny(l.ProbePath(), " \t\r\n"):
+		return fmt.Errorf(`key "clusterServiceSharedLoadBalancerHealthProbePath" is %q: want a path that begins with "/", without spaces, of at most %d characters`, l.ProbePath(), maxProbePath)
 	}
 	if l.LoadBalancerName != "" {
 		if err := checkLoadBalancerName("loadBalancerName", l.LoadBalancerName); err != nil {
@@ -171,21 +173,21 @@ func (l LoadBalancers) check() error {
 
 // normalizeLoadBalancers sets the defaults of validated values.
 func (l *LoadBalancers) normalizeLoadBalancers() {
-	l.ExcludeMaster, l.MaximumRules, l.SharedProbePort = new(l.ExcludesMaster()), new(l.MostRules()), new(l.ProbePort())
+	l.ExcludeMaster, l.MaximumRules, l.SharedProbePort = new(l.ShouldExcludeControlPlane()), new(l.MaxRules()), new(l.ProbePort())
 	mode := ProbeNodePort
-	if l.SharesProbe() {
+	if l.HasSharedProbe() {
 		mode = ProbeShared
 	}
 	l.ProbeMode = mode
-	if l.Converts() {
-		l.BackendPoolType = l.Holds()
+	if l.ShouldConvertPools() {
+		l.BackendPoolType = l.MemberType()
 	}
 	l.Configurations = normalizeConfigurations(l.Configurations)
 }
 
 // checkLoadBalancerName validates a name and the longer one of its internal counterpart.
 func checkLoadBalancerName(key, name string) error {
-	for _, full := range []string{name, name + twin} {
+	for _, full := range []string{name, name + internalSuffix} {
 		id := lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "g", Name: full}
 		if err := id.Validate(); err != nil {
 			return fmt.Errorf("key %q is %q: %w", key, name, err)

@@ -30,11 +30,11 @@ func TestMostRules(t *testing.T) {
 		list + "[{name: a}]\nmaximumLoadBalancerRuleCount: 300": 300,
 	} {
 		c, err := loadWith(t, given)
-		if err != nil || c.MostRules() != want || *c.MaximumRules != want {
-			t.Errorf("%q: %d, %v; want %d", given, c.MostRules(), err, want)
+		if err != nil || c.MaxRules() != want || *c.MaximumRules != want {
+			t.Errorf("%q: %d, %v; want %d", given, c.MaxRules(), err, want)
 		}
 	}
-	if n := (LoadBalancers{}).MostRules(); n != 1500 {
+	if n := (LoadBalancers{}).MaxRules(); n != 1500 {
 		t.Errorf("not loaded: %d", n)
 	}
 }
@@ -50,7 +50,7 @@ func TestSharedProbe(t *testing.T) {
 		"clusterServiceSharedLoadBalancerHealthProbePath: null\nclusterServiceSharedLoadBalancerHealthProbePort: null\ntagsMap: null": "false servicenodeport 10256 /healthz",
 	} {
 		c, err := loadWith(t, given)
-		if got := fmt.Sprint(c.SharesProbe(), " ", c.ProbeMode, " ", c.ProbePort(), " ", c.ProbePath()); err != nil || got != want {
+		if got := fmt.Sprint(c.HasSharedProbe(), " ", c.ProbeMode, " ", c.ProbePort(), " ", c.ProbePath()); err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", given, got, err, want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestWhatPoolsHold(t *testing.T) {
 		"vmType: standard\n" + key + "nodeIPConfiguration": "true nodeIPConfiguration true",
 	} {
 		c, err := loadWith(t, given)
-		if got := fmt.Sprint(c.Interfaces(), " ", c.Holds(), " ", c.Converts()); err != nil || got != want {
+		if got := fmt.Sprint(c.HasInterfaceMembers(), " ", c.MemberType(), " ", c.ShouldConvertPools()); err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", given, got, err, want)
 		}
 	}
@@ -138,8 +138,8 @@ func TestWhoMigrates(t *testing.T) {
 		"loadBalancerSku: standard\nloadBalancerMigration: MANUAL": false, "loadBalancerMigration: automatic": false,
 	} {
 		cfg, err := loadWith(t, given)
-		if err != nil || cfg.Migrates() != want {
-			t.Errorf("%s: %t, %v", given, cfg.Migrates(), err)
+		if err != nil || cfg.ShouldMigrate() != want {
+			t.Errorf("%s: %t, %v", given, cfg.ShouldMigrate(), err)
 		}
 	}
 }

@@ -18,20 +18,20 @@ const maxInterval = 24 * 60 * 60
 // maxRetries is the range of the field in BackendPool status.
 const maxRetries = math.MaxInt32
 
-// mostMachines limits ParallelMachines; more would use the subscription's five-minute write quota at once.
-const mostMachines = 100
+// maxMachines limits ParallelMachines; more would use the subscription's five-minute write quota at once.
+const maxMachines = 100
 
-// atMost has the largest values of numeric keys, by lower-case key.
-var atMost = map[string]int{
+// maxValues has the largest values of numeric keys, by lower-case key.
+var maxValues = map[string]int{
 	"loadbalancerbackendpoolupdateintervalinseconds":      maxInterval,
 	"loadbalancerbackendpooldriftrepairintervalinseconds": maxInterval,
 	"loadbalancerbackendpoolupdatemaxretries":             maxRetries,
 	"loadbalancerbackendpoolupdatewritesharepercent":      100,
-	"loadbalancerbackendpoolupdateparallelmachines":       mostMachines,
-	"maximumloadbalancerrulecount":                        mostRules,
-	"clusterservicesharedloadbalancerhealthprobeport":     mostPort,
+	"loadbalancerbackendpoolupdateparallelmachines":       maxMachines,
+	"maximumloadbalancerrulecount":                        maxRules,
+	"clusterservicesharedloadbalancerhealthprobeport":     maxPort,
 	"nodeadminstateminavailablepercent":                   100,
-	"maximumprivatelinkservicecount":                      mostPrivateLinks,
+	"maximumprivatelinkservicecount":                      maxPrivateLinks,
 }
 
 // Azure's rules for names of virtual networks, and of subnets and security groups:
@@ -44,21 +44,21 @@ var (
 // Normalize sets defaults and validates. It sets every pointer except those of identities and selectors. On
 // an error, c is unchanged.
 func (c *Config) Normalize() error {
-	if err := c.check(); err != nil {
+	if err := c.validateConfig(); err != nil {
 		return err
 	}
-	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
-	c.EnableWholeWrites, c.WriteStrategy = c.WholeWrites(), c.Strategy()
+	seconds, retries, drift := int(c.UpdateInterval().Seconds()), c.RetryCount(), int(c.DriftPeriod().Seconds())
+	c.EnableWholeWrites, c.WriteStrategy = c.BatchUpdates(), c.UpdateStrategy()
 	c.NodeAdminStateMinAvailablePercent = new(c.minAvailablePercent())
-	c.UseResourceLease, c.EnableNodeAdminState = new(c.TakesResourceLease()), new(c.SetsAdminState())
+	c.UseResourceLease, c.EnableNodeAdminState = new(c.IsResourceLeaseEnabled()), new(c.SetsAdminState())
 	c.WriteSharePercent = new(int(math.Round(100 * c.WriteShare())))
-	c.ParallelMachines = new(c.MachinesAtATime())
+	c.ParallelMachines = new(c.MaxParallelMachines())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
 	c.normalizeLoadBalancers()
 	return nil
 }
 
-func (c *Config) check() error {
+func (c *Config) validateConfig() error {
 	switch {
 	case c.SubscriptionID == "":
 		return errors.New(`key "subscriptionId" is missing: set it to the cluster's subscription`)
@@ -73,13 +73,13 @@ func (c *Config) check() error {
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
 	case c.WriteSharePercent != nil && (*c.WriteSharePercent < 0 || *c.WriteSharePercent > 100):
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateWriteSharePercent" is %d: want 0 to 100`, *c.WriteSharePercent)
-	case c.ParallelMachines != nil && (*c.ParallelMachines < 1 || *c.ParallelMachines > mostMachines):
-		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateParallelMachines" is %d: want 1 to %d`, *c.ParallelMachines, mostMachines)
-	case !c.Strategy().Valid():
+	case c.ParallelMachines != nil && (*c.ParallelMachines < 1 || *c.ParallelMachines > maxMachines):
+		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateParallelMachines" is %d: want 1 to %d`, *c.ParallelMachines, maxMachines)
+	case !c.UpdateStrategy().IsValid():
 		return fmt.Errorf(`key "loadBalancerWriteStrategy" is %q: want "auto", "serial", "pipelined" or "whole", or remove the key for "auto"`, c.WriteStrategy)
-	case c.contradicts():
+	case c.hasConflict():
 		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q, and "loadBalancerWriteStrategy" is %q: remove the former, which the latter decides`, c.EnableWholeWrites, c.WriteStrategy)
-	case !c.WholeWrites().Valid():
+	case !c.BatchUpdates().IsValid():
 		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q: want "auto", true or false, or remove the key for "auto"`, c.EnableWholeWrites)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
 		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
@@ -95,14 +95,14 @@ func (c *Config) check() error {
 		{"", "", "loadBalancerResourceGroup", c.LoadBalancerResourceGroup},
 		{"", "", "securityGroupResourceGroup", c.SecurityGroupResourceGroup},
 	} {
-		id := lb.LoadBalancerID{SubscriptionID: first(pair.subscription, "s"), ResourceGroup: "g", Name: "n"}
+		id := lb.LoadBalancerID{SubscriptionID: firstNonEmpty(pair.subscription, "s"), ResourceGroup: "g", Name: "n"}
 		if err := id.Validate(); err != nil {
 			return fmt.Errorf("key %q: %w", pair.subscriptionKey, err)
 		}
-		id.ResourceGroup = first(pair.group, "g")
+		id.ResourceGroup = firstNonEmpty(pair.group, "g")
 		if err := id.Validate(); err != nil {
 			return fmt.Errorf("key %q: %w", pair.groupKey, err)
 		}
 	}
-	return cmp.Or(c.checkTags(), c.LoadBalancers.check(), c.PrivateLinks.check(), c.AdminState.check())
+	return cmp.Or(c.checkTags(), c.LoadBalancers.validateLoadBalancers(), c.PrivateLinks.validatePrivateLinks(), c.AdminState.validateAdminState())
 }

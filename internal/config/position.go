@@ -16,38 +16,38 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// position formats the line and column of an offset, in characters from 1.
-func position(content []byte, offset int) string {
+// formatPosition formats the line and column of an offset, in characters from 1.
+func formatPosition(content []byte, offset int) string {
 	before := content[:min(max(offset, 0), len(content))]
 	line := before[bytes.LastIndexByte(before, '\n')+1:]
-	return fmt.Sprintf("line %d, column %d", lineAt(content, offset), 1+utf8.RuneCount(line))
+	return fmt.Sprintf("line %d, column %d", lineNumber(content, offset), 1+utf8.RuneCount(line))
 }
 
-// namesKey matches an error about the value of a key.
-var namesKey = regexp.MustCompile(`^key ("(?:[^"\\]|\\.)*")`)
+// keyErrorPattern matches an error about the value of a key.
+var keyErrorPattern = regexp.MustCompile(`^key ("(?:[^"\\]|\\.)*")`)
 
-// located prefixes such an error with the position of the value.
-func located(content []byte, err error) error {
-	named := namesKey.FindStringSubmatch(err.Error())
+// addPosition prefixes such an error with the position of the value.
+func addPosition(content []byte, err error) error {
+	named := keyErrorPattern.FindStringSubmatch(err.Error())
 	if named == nil {
 		return err
 	}
 	path, quoted := strconv.Unquote(named[1])
-	if where := positions(content)[strings.ToLower(path)]; quoted == nil && where != "" {
+	if where := valuePositions(content)[strings.ToLower(path)]; quoted == nil && where != "" {
 		return fmt.Errorf("%s: %w", where, err)
 	}
 	return err
 }
 
-// positions returns the position of each value by lower-case path; empty if the file is invalid.
-func positions(content []byte) map[string]string {
+// valuePositions returns the position of each value by lower-case path; empty if the file is invalid.
+func valuePositions(content []byte) map[string]string {
 	content = bytes.TrimPrefix(content, byteOrderMark)
 	all := map[string]string{}
-	if at := beginning(content); content[at] == '{' {
-		s := scan{text: content, at: at, where: map[string]int{}}
-		if s.value("", "", 0) == nil {
-			for _, path := range slices.SortedFunc(maps.Keys(s.where), func(a, b string) int { return cmp.Compare(s.where[a], s.where[b]) }) {
-				all[strings.ToLower(path)] = position(content, s.where[path]) // last duplicate wins
+	if at := valueOffset(content); content[at] == '{' {
+		s := scanner{text: content, at: at, offsets: map[string]int{}}
+		if s.readValue("", "", 0) == nil {
+			for _, path := range slices.SortedFunc(maps.Keys(s.offsets), func(a, b string) int { return cmp.Compare(s.offsets[a], s.offsets[b]) }) {
+				all[strings.ToLower(path)] = formatPosition(content, s.offsets[path]) // last duplicate wins
 			}
 		}
 		return all

@@ -67,7 +67,7 @@ func TestWhereAndWhatIsWrongInJSON(t *testing.T) {
 		{"a text for a list", `"podSubnetNames": "a"}`, `line 3, column 19: key "podSubnetNames": want a list, got a string`},
 		{"a value that cannot be", `"vnetName": "../x"}`, `line 3, column 13: key "vnetName" is "../x": want`},
 	} {
-		_, _, err := parse([]byte("{\n\"subscriptionId\": \"s\", \"resourceGroup\": \"rg\",\n" + tt.line))
+		_, _, err := parseConfig([]byte("{\n\"subscriptionId\": \"s\", \"resourceGroup\": \"rg\",\n" + tt.line))
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), canary) {
 			t.Errorf("%s:\n got %v\nwant %s", tt.name, err, tt.want)
 		}
@@ -84,14 +84,14 @@ func TestWhereAndWhatIsWrongInYAML(t *testing.T) {
 		{"twice in other capitals", "vnetName: v\nVnetName: v", `line 4, column 11: key "vnetName" is given twice, as "VnetName" as well`},
 		{"a value that cannot be", "vnetName: ../x", `line 3, column 11: key "vnetName" is "../x": want`},
 	} {
-		_, _, err := parse([]byte("subscriptionId: s\nresourceGroup: rg\n" + tt.line))
+		_, _, err := parseConfig([]byte("subscriptionId: s\nresourceGroup: rg\n" + tt.line))
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s:\n got %v\nwant %s", tt.name, err, tt.want)
 		}
 	}
 	// YAML has other spellings of true.
 	for _, word := range []string{"True", "TRUE", "yes", "on"} {
-		if c, _, err := parse([]byte("subscriptionId: s\nresourceGroup: rg\nuseManagedIdentityExtension: " + word)); err != nil || !c.ManagedIdentity() {
+		if c, _, err := parseConfig([]byte("subscriptionId: s\nresourceGroup: rg\nuseManagedIdentityExtension: " + word)); err != nil || !c.ManagedIdentity() {
 			t.Errorf("%s: %v, %v", word, c, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostPrivateLinks limits the setting; Azure's own limit can be raised on request.
-const mostPrivateLinks = 1000
+// maxPrivateLinks limits the setting; Azure's own limit can be raised on request.
+const maxPrivateLinks = 1000
 
 // PrivateLinks configures Private Link Services.
 type PrivateLinks struct {
@@ -24,10 +24,10 @@ type PrivateLinks struct {
 	PodSubnetNames []string `json:"podSubnetNames,omitempty"`
 }
 
-// MostPrivateLinks returns the limit of Private Link Services per load balancer.
-func (p PrivateLinks) MostPrivateLinks() int {
+// MaxPrivateLinks returns the limit of Private Link Services per load balancer.
+func (p PrivateLinks) MaxPrivateLinks() int {
 	if p.MaximumPrivateLinkServices == nil {
-		return lb.MostPrivateLinkServices
+		return lb.MaxPrivateLinkServices
 	}
 	return *p.MaximumPrivateLinkServices
 }
@@ -35,17 +35,17 @@ func (p PrivateLinks) MostPrivateLinks() int {
 // PrivateLinkServices returns their default resource group; Name is empty.
 func (c Config) PrivateLinkServices() lb.ResourceID {
 	return lb.ResourceID{
-		SubscriptionID: c.SubscriptionID, ResourceGroup: first(c.PrivateLinkServiceResourceGroup, c.ResourceGroup), Type: lb.TypePrivateLinkService,
+		SubscriptionID: c.SubscriptionID, ResourceGroup: firstNonEmpty(c.PrivateLinkServiceResourceGroup, c.ResourceGroup), Type: lb.TypePrivateLinkService,
 	}
 }
 
-func (p PrivateLinks) check() error {
-	at := lb.ResourceID{SubscriptionID: "s", ResourceGroup: first(p.PrivateLinkServiceResourceGroup, "g"), Type: lb.TypePrivateLinkService, Name: "n"}
-	switch most := p.MostPrivateLinks(); {
+func (p PrivateLinks) validatePrivateLinks() error {
+	at := lb.ResourceID{SubscriptionID: "s", ResourceGroup: firstNonEmpty(p.PrivateLinkServiceResourceGroup, "g"), Type: lb.TypePrivateLinkService, Name: "n"}
+	switch most := p.MaxPrivateLinks(); {
 	case at.Validate() != nil:
 		return fmt.Errorf(`key "privateLinkServiceResourceGroup" is %q: want the name of a resource group`, p.PrivateLinkServiceResourceGroup)
-	case most < 1 || most > mostPrivateLinks:
-		return fmt.Errorf(`key "maximumPrivateLinkServiceCount" is %d: want 1 to %d, or remove the key for %d`, most, mostPrivateLinks, lb.MostPrivateLinkServices)
+	case most < 1 || most > maxPrivateLinks:
+		return fmt.Errorf(`key "maximumPrivateLinkServiceCount" is %d: want 1 to %d, or remove the key for %d`, most, maxPrivateLinks, lb.MaxPrivateLinkServices)
 	}
 	for _, name := range p.PodSubnetNames {
 		if !subnetRule.MatchString(name) {

@@ -13,27 +13,27 @@ import (
 	"unicode/utf8"
 )
 
-const deepestJSON = 100
+const maxDepth = 100
 
-// scan validates JSON. Unlike encoding/json, its errors include a fix.
-type scan struct {
+// scanner validates JSON. Unlike encoding/json, its errors include a fix.
+type scanner struct {
 	text []byte
 	at   int
-	// where maps the path of each value to its offset.
-	where map[string]int
+	// offsets maps the path of each value to its offset.
+	offsets map[string]int
 }
 
-// problem is an error and its fix. It contains no value, which may be secret.
-type problem struct {
+// syntaxError is an error and its fix. It contains no value, which may be secret.
+type syntaxError struct {
 	at   int
 	text string
 }
 
-func (s *scan) problem(at int, format string, args ...any) *problem {
-	return &problem{at, fmt.Sprintf(format, args...)}
+func (s *scanner) newError(at int, format string, args ...any) *syntaxError {
+	return &syntaxError{at, fmt.Sprintf(format, args...)}
 }
 
-func (s *scan) peek() byte {
+func (s *scanner) nextByte() byte {
 	for s.at < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
 		s.at++
 	}
@@ -43,115 +43,115 @@ func (s *scan) peek() byte {
 	return s.text[s.at]
 }
 
-func (s *scan) value(path, key string, depth int) *problem {
-	c := s.peek()
-	s.where[path] = s.at
+func (s *scanner) readValue(path, key string, depth int) *syntaxError {
+	c := s.nextByte()
+	s.offsets[path] = s.at
 	switch {
-	case depth > deepestJSON:
-		return s.problem(s.at, "values are nested deeper than %d", deepestJSON)
+	case depth > maxDepth:
+		return s.newError(s.at, "values are nested deeper than %d", maxDepth)
 	case c == '{':
-		return s.members(path, '}', depth)
+		return s.readMembers(path, '}', depth)
 	case c == '[':
-		return s.members(path, ']', depth)
+		return s.readMembers(path, ']', depth)
 	case c == '"':
-		_, p := s.quoted()
+		_, p := s.readString()
 		return p
 	case strings.IndexByte(",}]", c) >= 0:
-		return s.problem(s.at, "the value%s is missing: write it before %c", ofKey(key), c)
+		return s.newError(s.at, "the value%s is missing: write it before %c", keySuffix(key), c)
 	}
-	return s.bare()
+	return s.readLiteral()
 }
 
-func (s *scan) members(path string, end byte, depth int) *problem {
+func (s *scanner) readMembers(path string, end byte, depth int) *syntaxError {
 	keys := map[string]bool{}
 	for n, comma := 0, 0; ; n++ {
 		s.at++ // the first bracket, or a comma
-		switch c := s.peek(); {
+		switch c := s.nextByte(); {
 		case c == end && n > 0:
-			return s.problem(comma, "a comma (,) before %c: remove it", end)
+			return s.newError(comma, "a comma (,) before %c: remove it", end)
 		case c == end:
 			s.at++
 			return nil
 		case c == ',':
-			return s.problem(s.at, "one comma (,) too many: remove it")
-		case s.closes(end) != nil:
-			return s.closes(end)
+			return s.newError(s.at, "one comma (,) too many: remove it")
+		case s.bracketError(end) != nil:
+			return s.bracketError(end)
 		}
-		var p *problem
+		var p *syntaxError
 		if end == '}' {
-			p = s.member(path, keys, depth)
+			p = s.readMember(path, keys, depth)
 		} else {
-			p = s.value(fmt.Sprintf("%s[%d]", path, n), "", depth+1)
+			p = s.readValue(fmt.Sprintf("%s[%d]", path, n), "", depth+1)
 		}
 		if p != nil {
 			return p
 		}
-		switch s.peek() {
+		switch s.nextByte() {
 		case end:
 			s.at++
 			return nil
 		case ',':
 			comma = s.at
 		default:
-			return s.noComma(end)
+			return s.commaError(end)
 		}
 	}
 }
 
-func (s *scan) member(path string, keys map[string]bool, depth int) *problem {
+func (s *scanner) readMember(path string, keys map[string]bool, depth int) *syntaxError {
 	from := s.at
-	if c := s.peek(); c != '"' {
-		return s.noKey()
+	if c := s.nextByte(); c != '"' {
+		return s.keyError()
 	}
-	key, p := s.quoted()
+	key, p := s.readString()
 	if p != nil {
 		return p
 	}
 	if keys[key] {
-		return s.problem(from, "key %q is given twice: remove one", shown(key))
+		return s.newError(from, "key %q is given twice: remove one", visiblePath(key))
 	}
 	keys[key] = true
-	switch c := s.peek(); {
+	switch c := s.nextByte(); {
 	case c == ':':
 	case c == '=':
-		return s.problem(s.at, "= is not JSON: write a colon (:)")
-	case s.foreign() != nil:
-		return s.foreign()
+		return s.newError(s.at, "= is not JSON: write a colon (:)")
+	case s.characterError() != nil:
+		return s.characterError()
 	default:
-		return s.problem(s.at, "a colon (:) is missing before this")
+		return s.newError(s.at, "a colon (:) is missing before this")
 	}
 	s.at++
 	if path != "" {
 		path += "."
 	}
-	return s.value(path+key, key, depth+1)
+	return s.readValue(path+key, key, depth+1)
 }
 
-func (s *scan) quoted() (text string, p *problem) {
+func (s *scanner) readString() (text string, p *syntaxError) {
 	from := s.at
 	for s.at++; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; {
 		case c == '"':
 			s.at++
 			if json.Unmarshal(s.text[from:s.at], &text) != nil { // the scan was valid
-				return "", s.problem(from, "a text that is not JSON")
+				return "", s.newError(from, "a text that is not JSON")
 			}
 			return text, nil
 		case c == '\\':
-			if !escapes(s.text[s.at+1:]) {
-				return "", s.problem(s.at, `a single backslash (\) in a text: write \\`)
+			if !isEscape(s.text[s.at+1:]) {
+				return "", s.newError(s.at, `a single backslash (\) in a text: write \\`)
 			}
 			s.at++
 		case c == '\n' || c == '\r':
-			return "", s.problem(from, `the closing quote (") of this text is missing`)
+			return "", s.newError(from, `the closing quote (") of this text is missing`)
 		case c < ' ':
-			return "", s.problem(s.at, `a control character in a text: write \t for a tab, \n for a new line`)
+			return "", s.newError(s.at, `a control character in a text: write \t for a tab, \n for a new line`)
 		}
 	}
-	return "", s.problem(from, `the closing quote (") of this text is missing`)
+	return "", s.newError(from, `the closing quote (") of this text is missing`)
 }
 
-func escapes(text []byte) bool {
+func isEscape(text []byte) bool {
 	if len(text) == 0 {
 		return false
 	}
@@ -161,13 +161,13 @@ func escapes(text []byte) bool {
 	return len(text) > 4 && len(bytes.Trim(text[1:5], "0123456789abcdefABCDEF")) == 0
 }
 
-var otherWords = map[string]string{
+var foreignLiterals = map[string]string{
 	"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false",
 	"null": "null", "none": "null", "nil": "null", "undefined": "null", "nan": "a number", "infinity": "a number",
 }
 
-func (s *scan) bare() *problem {
-	if p := s.foreign(); p != nil {
+func (s *scanner) readLiteral() *syntaxError {
+	if p := s.characterError(); p != nil {
 		return p
 	}
 	from := s.at
@@ -178,17 +178,17 @@ func (s *scan) bare() *problem {
 	if json.Valid([]byte(word)) {
 		return nil
 	}
-	if instead, is := otherWords[strings.ToLower(word)]; is {
-		return s.problem(from, "%s is not JSON: write %s", word, instead)
+	if instead, is := foreignLiterals[strings.ToLower(word)]; is {
+		return s.newError(from, "%s is not JSON: write %s", word, instead)
 	}
 	if word != "" && strings.IndexByte("0123456789+-.", word[0]) >= 0 {
-		return s.problem(from, "a number that is not JSON: write digits without a leading zero, or put it between double quotes if it is a text")
+		return s.newError(from, "a number that is not JSON: write digits without a leading zero, or put it between double quotes if it is a text")
 	}
-	return s.problem(from, "a value without quotes: put it between double quotes")
+	return s.newError(from, "a value without quotes: put it between double quotes")
 }
 
-func (s *scan) noKey() *problem {
-	if p := s.foreign(); p != nil {
+func (s *scanner) keyError() *syntaxError {
+	if p := s.characterError(); p != nil {
 		return p
 	}
 	const instead = "put it between double quotes, for a file that begins with { is JSON"
@@ -197,60 +197,60 @@ func (s *scan) noKey() *problem {
 		word = word[:end]
 	}
 	if isKey(string(word)) {
-		return s.problem(s.at, "key %s without quotes: %s", word, instead)
+		return s.newError(s.at, "key %s without quotes: %s", word, instead)
 	}
-	return s.problem(s.at, "a key without quotes: %s", instead)
+	return s.newError(s.at, "a key without quotes: %s", instead)
 }
 
-func (s *scan) noComma(end byte) *problem {
-	if p := s.closes(end); p != nil {
+func (s *scanner) commaError(end byte) *syntaxError {
+	if p := s.bracketError(end); p != nil {
 		return p
 	}
 	if s.text[s.at] == ';' {
-		return s.problem(s.at, "; is not JSON: write a comma (,)")
+		return s.newError(s.at, "; is not JSON: write a comma (,)")
 	}
-	if p := s.foreign(); p != nil {
+	if p := s.characterError(); p != nil {
 		return p
 	}
 	if s.text[s.at] != '"' && s.text[s.at-1] == '"' {
-		return s.problem(s.at, `a double quote (") or a comma (,) is missing before this, or a double quote is one too many`)
+		return s.newError(s.at, `a double quote (") or a comma (,) is missing before this, or a double quote is one too many`)
 	}
-	return s.problem(s.at, "a comma (,) is missing before this")
+	return s.newError(s.at, "a comma (,) is missing before this")
 }
 
-func (s *scan) closes(end byte) *problem {
+func (s *scanner) bracketError(end byte) *syntaxError {
 	what := "an object"
 	if end == ']' {
 		what = "a list"
 	}
 	switch {
 	case s.at == len(s.text):
-		return s.problem(s.at, "the file ends here, and %c is missing", end)
+		return s.newError(s.at, "the file ends here, and %c is missing", end)
 	case s.text[s.at] != end && strings.IndexByte("}]", s.text[s.at]) >= 0:
-		return s.problem(s.at, "%c where %c belongs: %s ends with %c", s.text[s.at], end, what, end)
+		return s.newError(s.at, "%c where %c belongs: %s ends with %c", s.text[s.at], end, what, end)
 	}
 	return nil
 }
 
-func (s *scan) foreign() *problem {
+func (s *scanner) characterError() *syntaxError {
 	rest := s.text[s.at:]
 	r, _ := utf8.DecodeRune(rest)
 	switch {
 	case len(rest) == 0:
-		return s.problem(s.at, "the file ends here, and a value is missing")
+		return s.newError(s.at, "the file ends here, and a value is missing")
 	case strings.ContainsRune("'`´‘’“”„«»", r):
-		return s.problem(s.at, `%c is not JSON: write a double quote (")`, r)
+		return s.newError(s.at, `%c is not JSON: write a double quote (")`, r)
 	case bytes.HasPrefix(rest, []byte("//")), bytes.HasPrefix(rest, []byte("/*")):
-		return s.problem(s.at, "a comment (%s): JSON has none within the object: remove it", rest[:2])
+		return s.newError(s.at, "a comment (%s): JSON has none within the object: remove it", rest[:2])
 	case r == '#':
-		return s.problem(s.at, "a comment (#): JSON has none within the object: remove it")
+		return s.newError(s.at, "a comment (#): JSON has none within the object: remove it")
 	case r > ' ' && unicode.IsSpace(r), r == '\ufeff', r == '\u200b':
-		return s.problem(s.at, "a space that is not JSON: write an ordinary space")
+		return s.newError(s.at, "a space that is not JSON: write an ordinary space")
 	}
 	return nil
 }
 
-func ofKey(key string) string {
+func keySuffix(key string) string {
 	if isKey(key) {
 		return " of key " + key
 	}
@@ -259,8 +259,8 @@ func ofKey(key string) string {
 
 func isKey(name string) bool {
 	fields := map[string]reflect.Value{}
-	collect(reflect.ValueOf(&Config{}).Elem(), fields)
-	collect(reflect.ValueOf(&LoadBalancerConfiguration{}).Elem(), fields)
+	collectFields(reflect.ValueOf(&Config{}).Elem(), fields)
+	collectFields(reflect.ValueOf(&LoadBalancerConfiguration{}).Elem(), fields)
 	_, is := fields[strings.ToLower(name)]
-	return is && name != "" || slices.ContainsFunc(slices.Concat(notYet, othersBusiness), func(k string) bool { return strings.EqualFold(k, name) })
+	return is && name != "" || slices.ContainsFunc(slices.Concat(unsupportedKeys, otherKeys), func(k string) bool { return strings.EqualFold(k, name) })
 }

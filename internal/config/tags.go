@@ -11,11 +11,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-const ownTags = 3
+const managedTags = 3
 
 // ResourceTags merges Tags and TagsMap into a new map. TagsMap takes precedence; names are case-insensitive.
 func (c Cloud) ResourceTags() map[string]string {
-	tags, _ := pairs(c.Tags) // validated by Normalize
+	tags, _ := parsePairs(c.Tags) // validated by Normalize
 	mapped := map[string]bool{}
 	for name := range c.TagsMap {
 		mapped[strings.ToLower(name)] = true
@@ -26,7 +26,7 @@ func (c Cloud) ResourceTags() map[string]string {
 }
 
 func (c Cloud) checkTags() error {
-	listed, err := pairs(c.Tags)
+	listed, err := parsePairs(c.Tags)
 	if err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func (c Cloud) checkTags() error {
 	if err := checkTags("tagsMap", c.TagsMap); err != nil {
 		return err
 	}
-	if n := len(c.ResourceTags()); n > lb.MostTags-ownTags {
-		return fmt.Errorf(`keys "tags" and "tagsMap" have %d tags: want at most %d: Azure takes %d, and Weir adds %d to a public IP`, n, lb.MostTags-ownTags, lb.MostTags, ownTags)
+	if n := len(c.ResourceTags()); n > lb.MaxTags-managedTags {
+		return fmt.Errorf(`keys "tags" and "tagsMap" have %d tags: want at most %d: Azure takes %d, and Weir adds %d to a public IP`, n, lb.MaxTags-managedTags, lb.MaxTags, managedTags)
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func checkTags(key string, tags map[string]string) error {
 	return nil
 }
 
-func pairs(text string) (map[string]string, error) {
+func parsePairs(text string) (map[string]string, error) {
 	var err error
 	tags := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {

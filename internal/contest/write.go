@@ -17,42 +17,42 @@ type Lease interface {
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }
 
-// ErrLeaseLost means that a write was not made.
-var ErrLeaseLost = &fault.Fault{
+// ErrLeaseExpired means that a write was not made.
+var ErrLeaseExpired = &fault.Fault{
 	Class: fault.Retriable, Code: "LeaseLost", Reason: "lease",
 	Err: errors.New("the resource lease is lost, or ends before a write would"),
 }
 
-const leaseAgainAfter = 30 * time.Second
+const leaseRetryDelay = 30 * time.Second
 
-// Leased calls do while holding the lease, if any. do must not write once valid returns false.
-func Leased(ctx context.Context, lease Lease, do func(valid func() bool)) error {
+// WithLease calls do while holding the lease, if any. do must not write once valid returns false.
+func WithLease(ctx context.Context, lease Lease, do func(valid func() bool)) error {
 	if lease == nil {
 		do(func() bool { return ctx.Err() == nil })
 		return nil
 	}
 	valid, leave, err := lease.Enter(ctx)
 	if err != nil {
-		return &fault.Fault{Class: fault.Retriable, Code: "LeaseHeld", Reason: "lease", RetryAt: time.Now().Add(leaseAgainAfter), Err: err}
+		return &fault.Fault{Class: fault.Retriable, Code: "LeaseHeld", Reason: "lease", RetryAt: time.Now().Add(leaseRetryDelay), Err: err}
 	}
 	defer leave()
 	do(valid)
 	return nil
 }
 
-// deadline is the timeout of a write with its second try. The next read resolves what it leaves
+// writeTimeout is the timeout of a write with its second try. The next read resolves what it leaves
 // open.
-const deadline = 10 * time.Minute
+const writeTimeout = 10 * time.Minute
 
-// Write calls try, which reads, plans and writes, under the lease, and once more after a 412, which
+// RunWrite calls try, which reads, plans and writes, under the lease, and once more after a 412, which
 // is common and not reported. Then overtaken is called with the success of the second try.
-func Write(ctx context.Context, lease Lease, what string, overtaken func(settled bool), try func(ctx context.Context, valid func() bool) error) error {
-	within, cancel := context.WithTimeout(ctx, deadline)
+func RunWrite(ctx context.Context, lease Lease, what string, overtaken func(settled bool), try func(ctx context.Context, valid func() bool) error) error {
+	within, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var err error
-	held := Leased(within, lease, func(valid func() bool) {
+	held := WithLease(within, lease, func(valid func() bool) {
 		err = try(within, valid)
-		if f := fault.From(err); f.Overtaken() && f.RetryAt.IsZero() {
+		if f := fault.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() {
 			err = try(within, valid)
 			overtaken(err == nil)
 		}
@@ -62,8 +62,8 @@ func Write(ctx context.Context, lease Lease, what string, overtaken func(settled
 		return held
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
 		return &fault.Fault{
-			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown", Undecided: true,
-			Err: fmt.Errorf("%s: no end within %s: %w", what, deadline, err),
+			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown", MayBeApplied: true,
+			Err: fmt.Errorf("%s: no end within %s: %w", what, writeTimeout, err),
 		}
 	}
 	return err
@@ -72,12 +72,12 @@ func Write(ctx context.Context, lease Lease, what string, overtaken func(settled
 // The pause before another read of a resource that another client is updating: a write takes
 // seconds, or may never end.
 const (
-	firstPause = 5 * time.Second
-	lastPause  = 5 * time.Minute
+	minRetryDelay = 5 * time.Second
+	maxRetryDelay = 5 * time.Minute
 )
 
-// mostInProgress bounds memory.
-const mostInProgress = 1024
+// maxInProgress bounds memory.
+const maxInProgress = 1024
 
 // CodeUpdating is the fault code of a resource that another client is updating.
 const CodeUpdating = "Updating"
@@ -89,12 +89,12 @@ type InProgress struct {
 	found map[string]int
 }
 
-// Found returns the fault for such a resource.
-func (p *InProgress) Found(what string, now time.Time) error {
+// RecordUpdating returns the fault for such a resource.
+func (p *InProgress) RecordUpdating(what string, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pause := min(firstPause<<min(max(p.found[what]-2, 0), 10), lastPause)
-	if p.found == nil || len(p.found) >= mostInProgress { // deleted resources are never freed
+	pause := min(minRetryDelay<<min(max(p.found[what]-2, 0), 10), maxRetryDelay)
+	if p.found == nil || len(p.found) >= maxInProgress { // deleted resources are never freed
 		p.found = map[string]int{}
 	}
 	p.found[what]++
@@ -104,8 +104,8 @@ func (p *InProgress) Found(what string, now time.Time) error {
 	}
 }
 
-// Free records that a resource is not being updated.
-func (p *InProgress) Free(what string) {
+// RecordIdle records that a resource is not being updated.
+func (p *InProgress) RecordIdle(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.found, what)

@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// Answer describes how an attempt failed.
-type Answer struct {
-	// Stopping is set after the end of the worker's context or of leadership; other fields do not
+// Failure describes how an attempt failed.
+type Failure struct {
+	// IsShutdown is set after the end of the worker's context or of leadership; other fields do not
 	// matter.
-	Stopping bool
+	IsShutdown bool
 	// Status is 0 without a response.
 	Status int
 	// Codes are outermost first, as the messages in Message.
 	Codes   []string
 	Message string
-	// TargetGone is set for a 404 that names the load balancer or the pool, to the pool's own GET
+	// TargetMissing is set for a 404 that names the load balancer or the pool, to the pool's own GET
 	// or PUT.
-	TargetGone bool
-	// OperationEnded is set when an accepted operation failed or was canceled.
-	OperationEnded bool
-	// OutcomeUnknown is set for a write without a response, with a failed poll, or with other
+	TargetMissing bool
+	// OperationFailed is set when an accepted operation failed or was canceled.
+	OperationFailed bool
+	// ResultUnknown is set for a write without a response, with a failed poll, or with other
 	// content than written.
-	OutcomeUnknown bool
+	ResultUnknown bool
 	// GateClosed is set when a local gate blocked the request.
 	GateClosed bool
-	// Resting is set when an earlier Retry-After blocked the request.
-	Resting bool
-	// Unreachable is set when a read got no response.
-	Unreachable bool
-	// MayLand is set if an earlier request of the same write may still take effect.
-	MayLand bool
+	// RetryAfterPending is set when an earlier Retry-After blocked the request.
+	RetryAfterPending bool
+	// NoResponse is set when a read got no response.
+	NoResponse bool
+	// MayBeApplied is set if an earlier request of the same write may still take effect.
+	MayBeApplied bool
 	// RetryAt is the server's Retry-After or the end of the gate.
 	RetryAt                  time.Time
 	RequestID, CorrelationID string
@@ -43,55 +43,55 @@ type Answer struct {
 
 // Rule is one row of the table; the first match applies.
 type Rule struct {
-	Name   string
-	Match  func(Answer) bool
-	Class  Class
-	Reason string
-	Why    string
+	Name        string
+	Match       func(Failure) bool
+	Class       Class
+	Reason      string
+	Description string
 }
 
 // Rules about the outcome of a write precede those about its status.
 var Rules = []Rule{
-	{"lane stopping", func(a Answer) bool { return a.Stopping },
+	{"lane stopping", func(a Failure) bool { return a.IsShutdown },
 		Shutdown, "shutdown", "the controller stops; the next one starts from what the cluster wants"},
-	{"gate closed", func(a Answer) bool { return a.GateClosed },
+	{"gate closed", func(a Failure) bool { return a.GateClosed },
 		Retriable, reasonGateClosed, "a local gate was closed under way; the request never left"},
-	{"not asked yet", func(a Answer) bool { return a.Resting },
-		Retriable, reasonResting, "the resource wants no call before a time that it named; the request never left"},
-	{"operation ended, retriable code", func(a Answer) bool { return a.OperationEnded && retriableEnd(a.Codes) },
+	{"not asked yet", func(a Failure) bool { return a.RetryAfterPending },
+		Retriable, reasonRetryAfter, "the resource wants no call before a time that it named; the request never left"},
+	{"operation ended, retriable code", func(a Failure) bool { return a.OperationFailed && isRetriableEnd(a.Codes) },
 		Retriable, "superseded", "another write overtook ours, or Azure asks to come again; a fresh read settles it"},
-	{"operation ended, other code", func(a Answer) bool { return a.OperationEnded },
+	{"operation ended, other code", func(a Failure) bool { return a.OperationFailed },
 		Terminal, "operation_failed", "Azure worked on the write and refused it"},
-	{"outcome unknown", func(a Answer) bool { return a.OutcomeUnknown },
+	{"outcome unknown", func(a Failure) bool { return a.ResultUnknown },
 		Retriable, "outcome_unknown", "the write may have landed; the next read tells"},
-	{"pool or load balancer gone", func(a Answer) bool { return a.Status == http.StatusNotFound && a.TargetGone },
+	{"pool or load balancer gone", func(a Failure) bool { return a.Status == http.StatusNotFound && a.TargetMissing },
 		Stale, "gone", "there is nothing left to keep level"},
-	{"429", func(a Answer) bool { return a.Status == http.StatusTooManyRequests },
+	{"429", func(a Failure) bool { return a.Status == http.StatusTooManyRequests },
 		Retriable, reasonThrottled, "Azure throttles or holds a lock; no other layer retries it"},
-	{"409", func(a Answer) bool { return a.Status == http.StatusConflict },
+	{"409", func(a Failure) bool { return a.Status == http.StatusConflict },
 		Retriable, "conflict", "somebody else is at work on it; a fresh read settles it"},
-	{"412", func(a Answer) bool { return a.Status == http.StatusPreconditionFailed },
-		Retriable, reasonOvertaken, "somebody else wrote since our read; a fresh one settles it"},
-	{"load balancer failed", func(a Answer) bool { return slices.Contains(a.Codes, CodeParentFailed) },
+	{"412", func(a Failure) bool { return a.Status == http.StatusPreconditionFailed },
+		Retriable, reasonPreconditionFailed, "somebody else wrote since our read; a fresh one settles it"},
+	{"load balancer failed", func(a Failure) bool { return slices.Contains(a.Codes, CodeParentFailed) },
 		Retriable, "parent_failed", "the last write of the load balancer failed; its pools are written after it was written again"},
-	{"408, 500, 502, 503, 504", func(a Answer) bool { return slices.Contains(retriedBelow, a.Status) },
+	{"408, 500, 502, 503, 504", func(a Failure) bool { return slices.Contains(sdkRetryStatuses, a.Status) },
 		Terminal, "sdk_exhausted", "the SDK has spent its retries on it"},
-	{"retriable code", func(a Answer) bool { return slices.ContainsFunc(a.Codes, retriableCode) },
+	{"retriable code", func(a Failure) bool { return slices.ContainsFunc(a.Codes, isRetriableCode) },
 		Retriable, "retriable_code", "the code asks to come again, whatever the status; no other layer retries it"},
-	{"no connection for a read", func(a Answer) bool { return a.Unreachable },
+	{"no connection for a read", func(a Failure) bool { return a.NoResponse },
 		Terminal, "unreachable", "the SDK has spent its retries on it"},
-	{"anything else", func(Answer) bool { return true },
+	{"anything else", func(Failure) bool { return true },
 		Terminal, "refused", "trying again cannot help"},
 }
 
-var retriedBelow = []int{
+var sdkRetryStatuses = []int{
 	http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retriableEnd treats Canceled without another code as superseded.
-func retriableEnd(codes []string) bool {
-	return slices.ContainsFunc(codes, retriableCode) || len(codes) == 1 && codes[0] == CodeCanceled
+// isRetriableEnd treats Canceled without another code as superseded.
+func isRetriableEnd(codes []string) bool {
+	return slices.ContainsFunc(codes, isRetriableCode) || len(codes) == 1 && codes[0] == CodeCanceled
 }
 
 // retriableCodes apply to responses and to operations, alone or among the details.
@@ -105,7 +105,7 @@ var retriableCodes = []string{
 	CodeParentFailed,
 }
 
-func retriableCode(code string) bool {
+func isRetriableCode(code string) bool {
 	return slices.Contains(retriableCodes, code) ||
 		strings.Contains(code, "Superseded") ||
 		strings.HasPrefix(code, "RetryableError") ||
@@ -114,12 +114,12 @@ func retriableCode(code string) bool {
 }
 
 // Classify applies Rules and wraps err, which may be nil.
-func Classify(a Answer, err error) *Fault {
+func Classify(a Failure, err error) *Fault {
 	for _, rule := range Rules {
 		if rule.Match(a) {
 			return &Fault{
-				Class: rule.Class, Reason: rule.Reason, Code: code(a), RetryAt: a.RetryAt,
-				Undecided: undecided(a), Ended: a.OperationEnded,
+				Class: rule.Class, Reason: rule.Reason, Code: faultCode(a), RetryAt: a.RetryAt,
+				MayBeApplied: mayBeApplied(a), OperationFailed: a.OperationFailed,
 				RequestID: a.RequestID, CorrelationID: a.CorrelationID, Message: a.Message, Err: err,
 			}
 		}
@@ -127,26 +127,26 @@ func Classify(a Answer, err error) *Fault {
 	panic("fault: the last rule matches everything")
 }
 
-// undecided reports whether a write may still take effect: its outcome is unknown, or a server may
+// mayBeApplied reports whether a write may still take effect: its outcome is unknown, or a server may
 // have forwarded it before it failed.
-func undecided(a Answer) bool {
-	return a.MayLand || !a.OperationEnded && (a.OutcomeUnknown || slices.Contains(retriedBelow, a.Status))
+func mayBeApplied(a Failure) bool {
+	return a.MayBeApplied || !a.OperationFailed && (a.ResultUnknown || slices.Contains(sdkRetryStatuses, a.Status))
 }
 
-// code returns the innermost code, the most specific one.
-func code(a Answer) string {
+// faultCode returns the innermost code, the most specific one.
+func faultCode(a Failure) string {
 	switch {
-	case a.Stopping:
+	case a.IsShutdown:
 		return CodeShutdown
 	case a.GateClosed:
 		return CodeGateClosed
-	case a.Resting:
-		return CodeResting
-	case a.OutcomeUnknown && !a.OperationEnded:
+	case a.RetryAfterPending:
+		return CodeRetryAfter
+	case a.ResultUnknown && !a.OperationFailed:
 		return CodeOutcomeUnknown
 	case len(a.Codes) > 0:
 		return a.Codes[len(a.Codes)-1]
-	case a.Unreachable:
+	case a.NoResponse:
 		return CodeUnreachable
 	case http.StatusText(a.Status) != "":
 		return http.StatusText(a.Status)

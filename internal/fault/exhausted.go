@@ -2,5 +2,7 @@
 
 package fault
 
-// Exhausted reports whether the SDK has used up its retries. Bisecting the request is useless then.
-func (f *Fault) Exhausted() bool { return f.Reason == "sdk_exhausted" || f.Reason == "unreachable" }
+// HasExhaustedRetries reports whether the SDK has used up its retries. Bisecting the request is useless then.
+func (f *Fault) HasExhaustedRetries() bool {
+	return f.Reason == "sdk_exhausted" || f.Reason == "unreachable"
+}

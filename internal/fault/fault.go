@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fault classifies failed Azure requests: which retry layer owns a failure, and when to
-// retry. Adapters describe a failure as an [Answer]; Classify converts it.
+// retry. Adapters describe a failure as an [Failure]; Classify converts it.
 package fault
 
 import (
@@ -32,10 +32,10 @@ type Fault struct {
 	// Code is for messages: Azure's error code or one of the Code constants.
 	Code    string
 	RetryAt time.Time
-	// Undecided is set if the write may still take effect.
-	Undecided bool
-	// Ended is set if an accepted write failed: the shown content may not be in effect.
-	Ended bool
+	// MayBeApplied is set if the write may still take effect.
+	MayBeApplied bool
+	// OperationFailed is set if an accepted write failed: the shown content may not be in effect.
+	OperationFailed bool
 	// RequestID and CorrelationID are Azure's, for support; may be empty.
 	RequestID, CorrelationID string
 	// Message is Azure's complete message, for decisions only. Never show it.
@@ -47,8 +47,8 @@ type Fault struct {
 const (
 	CodeOutcomeUnknown = "OutcomeUnknown"
 	CodeGateClosed     = "GateClosed"
-	// CodeResting means not sent because of an earlier Retry-After.
-	CodeResting = "RetryAfter"
+	// CodeRetryAfter means not sent because of an earlier Retry-After.
+	CodeRetryAfter = "RetryAfter"
 	// CodeDeferred means that Weir postponed the request.
 	CodeDeferred     = "Deferred"
 	CodeUnreachable  = "Unreachable"
@@ -58,45 +58,45 @@ const (
 	CodeShutdown = "Shutdown"
 	// CodeNotFound is used for a 404 without a code.
 	CodeNotFound = "Not Found"
-	// CodeOlderVersion is Azure's, for a write with an older api-version than the one that set a
+	// CodeOldAPIVersion is Azure's, for a write with an older api-version than the one that set a
 	// property.
-	CodeOlderVersion = "UpdateOnResourceNotAllowedWithApiVersion"
+	CodeOldAPIVersion = "UpdateOnResourceNotAllowedWithApiVersion"
 	// CodeParentFailed is Azure's, for a write of a child of a Failed resource.
 	CodeParentFailed = "ParentResourceIsInFailedState"
 )
 
 const (
-	reasonOvertaken  = "precondition_failed"
-	reasonThrottled  = "throttled"
-	reasonGateClosed = "gate_closed"
-	reasonResting    = "retry_after"
-	reasonDeferred   = "deferred"
+	reasonPreconditionFailed = "precondition_failed"
+	reasonThrottled          = "throttled"
+	reasonGateClosed         = "gate_closed"
+	reasonRetryAfter         = "retry_after"
+	reasonDeferred           = "deferred"
 )
 
-// Deferred returns a fault for a request that Weir postpones.
-func Deferred(until time.Time, err error) *Fault {
+// NewDeferred returns a fault for a request that Weir postpones.
+func NewDeferred(until time.Time, err error) *Fault {
 	return &Fault{Class: Retriable, Reason: reasonDeferred, Code: CodeDeferred, RetryAt: until, Err: err}
 }
 
-// Deferred reports whether Weir postponed the request. f may be nil.
-func (f *Fault) Deferred() bool { return f != nil && f.Reason == reasonDeferred }
+// IsDeferred reports whether Weir postponed the request. f may be nil.
+func (f *Fault) IsDeferred() bool { return f != nil && f.Reason == reasonDeferred }
 
-// Overtaken reports a write rejected because of an outdated etag. Earlier writes with that etag
+// IsPreconditionFailed reports a write rejected because of an outdated etag. Earlier writes with that etag
 // have taken effect by then, or never will. f may be nil.
-func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
+func (f *Fault) IsPreconditionFailed() bool { return f != nil && f.Reason == reasonPreconditionFailed }
 
-// Throttled reports a 429. f may be nil.
-func (f *Fault) Throttled() bool { return f != nil && f.Reason == reasonThrottled }
+// IsThrottled reports a 429. f may be nil.
+func (f *Fault) IsThrottled() bool { return f != nil && f.Reason == reasonThrottled }
 
-// Superseded reports whether Azure canceled an accepted write in favor of a later one; its content
+// IsSuperseded reports whether Azure canceled an accepted write in favor of a later one; its content
 // may be present. f may be nil.
-func (f *Fault) Superseded() bool {
-	return f != nil && f.Ended && (strings.Contains(f.Code, "Superseded") || f.Code == CodeCanceled)
+func (f *Fault) IsSuperseded() bool {
+	return f != nil && f.OperationFailed && (strings.Contains(f.Code, "Superseded") || f.Code == CodeCanceled)
 }
 
-// Unsent reports whether no request of the call was sent. f may be nil.
-func (f *Fault) Unsent() bool {
-	return f != nil && !f.Undecided && (f.Reason == reasonGateClosed || f.Reason == reasonResting)
+// IsNotSent reports whether no request of the call was sent. f may be nil.
+func (f *Fault) IsNotSent() bool {
+	return f != nil && !f.MayBeApplied && (f.Reason == reasonGateClosed || f.Reason == reasonRetryAfter)
 }
 
 // Error returns the message of Err.
@@ -110,8 +110,8 @@ func (f *Fault) Error() string {
 // Unwrap returns Err.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// RequestOf returns Azure's request IDs from the outermost Fault in err's chain that has any.
-func RequestOf(err error) (requestID, correlationID string) {
+// RequestIDs returns Azure's request IDs from the outermost Fault in err's chain that has any.
+func RequestIDs(err error) (requestID, correlationID string) {
 	for err != nil {
 		f, ok := errors.AsType[*Fault](err)
 		if !ok {
@@ -125,14 +125,14 @@ func RequestOf(err error) (requestID, correlationID string) {
 	return "", ""
 }
 
-// From returns the Fault in err's chain, or a terminal one, because unclassified errors are not
+// FromError returns the Fault in err's chain, or a terminal one, because unclassified errors are not
 // retried. It returns nil for nil.
-func From(err error) *Fault {
+func FromError(err error) *Fault {
 	if err == nil {
 		return nil
 	}
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f
 	}
-	return Classify(Answer{}, err)
+	return Classify(Failure{}, err)
 }

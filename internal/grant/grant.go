@@ -11,27 +11,27 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Annotation on a Namespace lists the load balancers that its BackendPools may bind pools of. Editors
+// LoadBalancersAnnotation on a Namespace lists the load balancers that its BackendPools may bind pools of. Editors
 // of objects in a namespace can't edit the Namespace itself.
-const Annotation = "weir.dev/allowed-load-balancers"
+const LoadBalancersAnnotation = "weir.dev/allowed-load-balancers"
 
-// all matches every load balancer.
-const all = "*"
+// wildcard matches every load balancer.
+const wildcard = "*"
 
-// Allows reports whether a list allows a load balancer. An entry is name, resourceGroup/name,
+// IsAllowed reports whether a list allows a load balancer. An entry is name, resourceGroup/name,
 // subscription/resourceGroup/name or *; missing parts are taken from home. ASCII case is ignored,
 // as in Azure. Invalid entries allow nothing.
-func Allows(list string, home, balancer lb.LoadBalancerID) bool {
+func IsAllowed(list string, home, balancer lb.LoadBalancerID) bool {
 	for entry := range strings.SplitSeq(list, ",") {
-		if allows(strings.TrimSpace(entry), home, balancer) {
+		if entryMatches(strings.TrimSpace(entry), home, balancer) {
 			return true
 		}
 	}
 	return false
 }
 
-func allows(entry string, home, balancer lb.LoadBalancerID) bool {
-	if entry == all {
+func entryMatches(entry string, home, balancer lb.LoadBalancerID) bool {
+	if entry == wildcard {
 		return true
 	}
 	parts := strings.Split(entry, "/")
@@ -41,15 +41,15 @@ func allows(entry string, home, balancer lb.LoadBalancerID) bool {
 	is := []string{balancer.SubscriptionID, balancer.ResourceGroup, balancer.Name}
 	want := slices.Concat([]string{home.SubscriptionID, home.ResourceGroup}[:3-len(parts)], parts)
 	for i := range want {
-		if want[i] == "" || lower(want[i]) != lower(is[i]) {
+		if want[i] == "" || lowerASCII(want[i]) != lowerASCII(is[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// lower lowers ASCII letters only, because Unicode folds some other letters to ASCII.
-func lower(s string) string {
+// lowerASCII lowers ASCII letters only, because Unicode folds some other letters to ASCII.
+func lowerASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + 'a' - 'A'

@@ -36,7 +36,7 @@ func TestAllows(t *testing.T) {
 		if len(name) > 2 {
 			on.SubscriptionID = name[0]
 		}
-		if got, want := grant.Allows(part[0], home, on), strings.TrimSpace(part[2]) == "yes"; got != want {
+		if got, want := grant.IsAllowed(part[0], home, on), strings.TrimSpace(part[2]) == "yes"; got != want {
 			t.Errorf("%q allows %s: %v, want %v", part[0], on, got, want)
 		}
 	}
@@ -56,9 +56,9 @@ func TestAListIsTheUnionOfItsEntries(t *testing.T) {
 		}
 		want := false
 		for _, one := range list {
-			want = want || grant.Allows(one, home, on)
+			want = want || grant.IsAllowed(one, home, on)
 		}
-		if got := grant.Allows(strings.Join(list, " ,"), home, on); got != want {
+		if got := grant.IsAllowed(strings.Join(list, " ,"), home, on); got != want {
 			t.Errorf("%q allows %v: %v, want %v", list, on, got, want)
 		}
 	})
@@ -70,7 +70,7 @@ func FuzzAllows(f *testing.F) {
 	f.Add("//,/,, ,\u212aubernetes")
 	f.Fuzz(func(t *testing.T, list string) {
 		on := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "kubernetes"}
-		if grant.Allows(list, home, on) && !strings.Contains(list, "*") && !strings.Contains(strings.ToLower(list), "kubernetes") {
+		if grant.IsAllowed(list, home, on) && !strings.Contains(list, "*") && !strings.Contains(strings.ToLower(list), "kubernetes") {
 			t.Errorf("%q allows %v", list, on)
 		}
 	})

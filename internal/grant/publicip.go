@@ -18,52 +18,52 @@ const PublicIPAnnotation = "weir.dev/allowed-public-ips"
 // overrides the annotation and the recorded owner.
 const NamespacesTag = "weir-allowed-namespaces"
 
-// PublicIP is what a namespace may do with a public IP.
-type PublicIP struct {
-	// Tagged means the tag decides; only then is Use false a denial.
-	Tagged bool
+// PublicIPGrant is what a namespace may do with a public IP.
+type PublicIPGrant struct {
+	// FromTag means the tag decides; only then is Use false a denial.
+	FromTag bool
 	// Use allows using a public IP of another namespace; Label allows changing its DNS label.
 	Use, Label bool
 }
 
-// ForPublicIP returns what a namespace may do with a public IP, from the Namespace's annotation and
+// EvaluatePublicIP returns what a namespace may do with a public IP, from the Namespace's annotation and
 // the public IP's tag. An annotation entry is name, resourceGroup/name,
 // subscription/resourceGroup/name or *; missing parts are taken from home. A tag entry is a
 // namespace, or * for all; * does not allow changing DNS labels. A list with an invalid entry
 // grants nothing.
-func ForPublicIP(namespace, annotation string, home, ip lb.ResourceID, tags map[string]string) (PublicIP, error) {
-	if tag := lb.Tag(tags, NamespacesTag); tag != "" {
-		entries, err := entriesOf(tag, validNamespace)
+func EvaluatePublicIP(namespace, annotation string, home, ip lb.ResourceID, tags map[string]string) (PublicIPGrant, error) {
+	if tag := lb.TagValue(tags, NamespacesTag); tag != "" {
+		entries, err := parseEntries(tag, isNamespaceEntry)
 		if err != nil {
-			return PublicIP{Tagged: true}, fmt.Errorf("tag %s of public IP %s: %w", NamespacesTag, ip.Name, err)
+			return PublicIPGrant{FromTag: true}, fmt.Errorf("tag %s of public IP %s: %w", NamespacesTag, ip.Name, err)
 		}
 		named := slices.Contains(entries, namespace)
-		return PublicIP{Tagged: true, Use: named || slices.Contains(entries, all), Label: named}, nil
+		return PublicIPGrant{FromTag: true, Use: named || slices.Contains(entries, wildcard), Label: named}, nil
 	}
 	if strings.TrimSpace(annotation) == "" {
-		return PublicIP{}, nil
+		return PublicIPGrant{}, nil
 	}
-	entries, err := entriesOf(annotation, validPublicIP)
+	entries, err := parseEntries(annotation, isPublicIPEntry)
 	if err != nil {
-		return PublicIP{}, fmt.Errorf("annotation %s of Namespace %s: %w", PublicIPAnnotation, namespace, err)
+		return PublicIPGrant{}, fmt.Errorf("annotation %s of Namespace %s: %w", PublicIPAnnotation, namespace, err)
 	}
 	is := []string{ip.SubscriptionID, ip.ResourceGroup, ip.Name}
 	for _, entry := range entries {
 		parts := strings.Split(entry, "/")
 		want := slices.Concat([]string{home.SubscriptionID, home.ResourceGroup}[:3-len(parts)], parts)
-		if entry == all || slices.EqualFunc(want, is, func(a, b string) bool { return lower(a) == lower(b) }) {
-			return PublicIP{Use: true, Label: true}, nil
+		if entry == wildcard || slices.EqualFunc(want, is, func(a, b string) bool { return lowerASCII(a) == lowerASCII(b) }) {
+			return PublicIPGrant{Use: true, Label: true}, nil
 		}
 	}
-	return PublicIP{}, nil
+	return PublicIPGrant{}, nil
 }
 
-// entriesOf splits a list and validates each entry.
-func entriesOf(list string, valid func(string) bool) ([]string, error) {
+// parseEntries splits a list and validates each entry.
+func parseEntries(list string, valid func(string) bool) ([]string, error) {
 	var entries []string
 	for entry := range strings.SplitSeq(list, ",") {
 		entry = strings.TrimSpace(entry)
-		if entry != all && !valid(entry) {
+		if entry != wildcard && !valid(entry) {
 			return nil, fmt.Errorf("entry %d is %.80q, so the list grants nothing: correct or remove that entry", len(entries)+1, entry)
 		}
 		entries = append(entries, entry)
@@ -71,7 +71,7 @@ func entriesOf(list string, valid func(string) bool) ([]string, error) {
 	return entries, nil
 }
 
-func validPublicIP(entry string) bool {
+func isPublicIPEntry(entry string) bool {
 	parts := strings.Split(entry, "/")
 	id := lb.ResourceID{SubscriptionID: "s", ResourceGroup: "g", Type: lb.TypePublicIP}
 	fields := []*string{&id.SubscriptionID, &id.ResourceGroup, &id.Name}
@@ -84,8 +84,8 @@ func validPublicIP(entry string) bool {
 	return id.Validate() == nil
 }
 
-// validNamespace reports whether an entry is an RFC 1123 label.
-func validNamespace(entry string) bool {
+// isNamespaceEntry reports whether an entry is an RFC 1123 label.
+func isNamespaceEntry(entry string) bool {
 	letters := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }
 	return entry != "" && len(entry) <= 63 && !strings.ContainsFunc(entry, letters) && !strings.HasPrefix(entry, "-") && !strings.HasSuffix(entry, "-")
 }

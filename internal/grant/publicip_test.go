@@ -49,8 +49,8 @@ func TestGrantsOfPublicIPs(t *testing.T) {
 		if tt.tag != "" {
 			tags["WEIR-allowed-namespaces"] = tt.tag
 		}
-		got, err := grant.ForPublicIP("shop", tt.annotation, ipHome, bankIP, tags)
-		if want := (grant.PublicIP{Tagged: tt.tagged, Use: tt.use, Label: tt.label}); got != want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+		got, err := grant.EvaluatePublicIP("shop", tt.annotation, ipHome, bankIP, tags)
+		if want := (grant.PublicIPGrant{FromTag: tt.tagged, Use: tt.use, Label: tt.label}); got != want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("annotation %q, tag %q: %+v, %v, want %+v, %q", tt.annotation, tt.tag, got, err, want, tt.err)
 		}
 	}
@@ -61,10 +61,10 @@ func TestAnErrorGrantsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.SampledFrom([]string{"bank-ip", "*", "rg/bank-ip", "other"}), 1, 5).Draw(t, "list")
 		list[rapid.IntRange(0, len(list)-1).Draw(t, "at")] = rapid.SampledFrom([]string{",", "a b", "/", "x/y/z/w", "*/*", "rg/", "-x"}).Draw(t, "wrong")
-		if got, err := grant.ForPublicIP("shop", strings.Join(list, ","), ipHome, bankIP, nil); err == nil || got != (grant.PublicIP{}) {
+		if got, err := grant.EvaluatePublicIP("shop", strings.Join(list, ","), ipHome, bankIP, nil); err == nil || got != (grant.PublicIPGrant{}) {
 			t.Fatalf("%q grants %+v, %v", list, got, err)
 		}
-		if got, err := grant.ForPublicIP("shop", "*", ipHome, bankIP, map[string]string{grant.NamespacesTag: "shop," + list[0] + ",A"}); err == nil || got.Use || got.Label {
+		if got, err := grant.EvaluatePublicIP("shop", "*", ipHome, bankIP, map[string]string{grant.NamespacesTag: "shop," + list[0] + ",A"}); err == nil || got.Use || got.Label {
 			t.Fatalf("the tag grants %+v, %v", got, err)
 		}
 	})

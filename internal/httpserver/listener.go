@@ -23,7 +23,7 @@ type limitedListener struct {
 	net.Listener
 
 	mu    sync.Mutex
-	table *table
+	table *connectionTable
 }
 
 // Accept implements net.Listener.
@@ -35,7 +35,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		limited := &limitedConn{Conn: c, listener: l}
 		l.mu.Lock()
-		evicted, ok := l.table.add(limited, addressOf(c), time.Now())
+		evicted, ok := l.table.addConn(limited, addressOf(c), time.Now())
 		l.mu.Unlock()
 		if evicted != nil {
 			_ = evicted.Conn.Close() // its request fails
@@ -63,13 +63,13 @@ type limitedConn struct {
 // Close implements net.Conn.
 func (c *limitedConn) Close() error {
 	c.listener.mu.Lock()
-	c.listener.table.remove(c)
+	c.listener.table.removeConn(c)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// table holds the open connections, oldest first, and a rate limiter per address.
-type table struct {
+// connectionTable holds the open connections, oldest first, and a rate limiter per address.
+type connectionTable struct {
 	max   int
 	open  []entry
 	rates map[netip.Addr]*rate.Limiter
@@ -80,13 +80,13 @@ type entry struct {
 	address netip.Addr
 }
 
-func newTable(maxOpen int) *table {
-	return &table{max: maxOpen, rates: map[netip.Addr]*rate.Limiter{}}
+func newTable(maxOpen int) *connectionTable {
+	return &connectionTable{max: maxOpen, rates: map[netip.Addr]*rate.Limiter{}}
 }
 
-// add adds a connection unless its address exceeds its rate. If the table is full, it evicts the oldest
+// addConn adds a connection unless its address exceeds its rate. If the table is full, it evicts the oldest
 // connection of the address with the most, so no client can block others by holding connections.
-func (t *table) add(c *limitedConn, from netip.Addr, now time.Time) (evicted *limitedConn, ok bool) {
+func (t *connectionTable) addConn(c *limitedConn, from netip.Addr, now time.Time) (evicted *limitedConn, ok bool) {
 	if !t.rateOf(from, now).AllowN(now, 1) {
 		return nil, false
 	}
@@ -109,11 +109,11 @@ func (t *table) add(c *limitedConn, from netip.Addr, now time.Time) (evicted *li
 	return evicted, true
 }
 
-func (t *table) remove(c *limitedConn) {
+func (t *connectionTable) removeConn(c *limitedConn) {
 	t.open = slices.DeleteFunc(t.open, func(e entry) bool { return e.conn == c })
 }
 
-func (t *table) rateOf(from netip.Addr, now time.Time) *rate.Limiter {
+func (t *connectionTable) rateOf(from netip.Addr, now time.Time) *rate.Limiter {
 	l := t.rates[from]
 	if l == nil {
 		if len(t.rates) >= maxRates {

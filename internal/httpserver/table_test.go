@@ -31,11 +31,11 @@ func TestTheAddressWithTheMostConnectionsLosesOne(t *testing.T) {
 		table, conns := newTable(len(tt.open)), make([]*limitedConn, len(tt.open))
 		for i, a := range tt.open {
 			conns[i] = &limitedConn{}
-			if evicted, ok := table.add(conns[i], address(a), now); evicted != nil || !ok {
+			if evicted, ok := table.addConn(conns[i], address(a), now); evicted != nil || !ok {
 				t.Fatalf("%s: connection %d of %d: %v, %v", name, i, len(tt.open), evicted, ok)
 			}
 		}
-		evicted, ok := table.add(&limitedConn{}, address(tt.next), now)
+		evicted, ok := table.addConn(&limitedConn{}, address(tt.next), now)
 		if !ok || evicted != conns[tt.want] {
 			t.Errorf("%s: another connection than %d is closed, or the new one is refused (%v)", name, tt.want, !ok)
 		}
@@ -52,14 +52,14 @@ func TestTableLaws(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "ms")) * time.Millisecond)
 			if len(open) > 0 && rapid.IntRange(0, 3).Draw(t, "close") == 0 {
 				for c := range open {
-					table.remove(c)
+					table.removeConn(c)
 					delete(open, c)
 					break
 				}
 				continue
 			}
 			c, from := &limitedConn{}, address(rapid.IntRange(0, 5).Draw(t, "address"))
-			evicted, ok := table.add(c, from, now)
+			evicted, ok := table.addConn(c, from, now)
 			if !ok {
 				t.Fatalf("%s is refused within its rate", from)
 			}
@@ -88,9 +88,9 @@ func TestNewConnectionsHaveARate(t *testing.T) {
 	count := func(from netip.Addr, tries int) (n int) {
 		for range tries {
 			c := &limitedConn{}
-			if _, ok := table.add(c, from, now); ok {
+			if _, ok := table.addConn(c, from, now); ok {
 				n++
-				table.remove(c)
+				table.removeConn(c)
 			}
 		}
 		return n

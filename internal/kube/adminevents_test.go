@@ -16,24 +16,24 @@ import (
 // one event at the start and one at the end. With the setting disabled, Weir reports entries left
 // Down and needs no additional rights.
 func TestADrainingNodeIsSeen(t *testing.T) {
-	s := newScene(t, "web", "web-2")
-	s.hasNode(1)
-	s.hasNode(2)
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("web", "web", s.on(1), s.on(2))
-	s.binds("web", "web")
-	s.binds("web-2", "web")
-	s.applies("../../config/rbac/cluster-role.yaml")
-	s.applies("../../config/admin-state/cluster-role.yaml")
-	s.applies("../../config/admin-state/role.yaml")
-	r := &requests{about: map[string]int{}}
-	s.replaced(asShipped(r), signals(), func() {})
-	s.holds("web", s.ip(1), s.ip(2))
-	s.holds("web-2", s.ip(1), s.ip(2))
+	s := newTestEnv(t, "web", "web-2")
+	s.createNode(1)
+	s.createNode(2)
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("web", "web", s.endpointOn(1), s.endpointOn(2))
+	s.createBackendPool("web", "web")
+	s.createBackendPool("web-2", "web")
+	s.applyRoles("../../config/rbac/cluster-role.yaml")
+	s.applyRoles("../../config/admin-state/cluster-role.yaml")
+	s.applyRoles("../../config/admin-state/role.yaml")
+	r := &requestRecorder{about: map[string]int{}}
+	s.replaceController(shippedConfig(r), signals(), func() {})
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.waitForMembers("web-2", s.ip(1), s.ip(2))
 
-	s.taint(1, outTaint)
-	s.wasTold("Service", "web", nodes.EventAdminDown, 1)
-	s.wasToldOfNode(1, nodes.EventAdminDown, 1)
+	s.setTaints(1, outTaint)
+	s.waitForEvent("Service", "web", nodes.EventAdminDown, 1)
+	s.waitForNodeEvent(1, nodes.EventAdminDown, 1)
 	if text := kubectl(t, "get", "bp", "-n", s.ns, "web"); !strings.Contains(text, "2          1      Level") {
 		t.Errorf("kubectl get:\n%s", text)
 	}
@@ -44,26 +44,26 @@ func TestADrainingNodeIsSeen(t *testing.T) {
 	if text := kubectl(t, "describe", "node", s.node(1)); !strings.Contains(text, "Drains (out-of-service): Down in 2 backend pools, so no new flows come here") {
 		t.Errorf("kubectl describe node:\n%s", text)
 	}
-	s.taint(1)
-	s.wasTold("Service", "web", nodes.EventAdminRestored, 1)
-	s.wasToldOfNode(1, nodes.EventAdminRestored, 1)
-	s.holds("web", s.ip(1), s.ip(2))
+	s.setTaints(1)
+	s.waitForEvent("Service", "web", nodes.EventAdminRestored, 1)
+	s.waitForNodeEvent(1, nodes.EventAdminRestored, 1)
+	s.waitForMembers("web", s.ip(1), s.ip(2))
 	if text := kubectl(t, "get", "bp", "-n", s.ns, "web", "-o", "jsonpath={.status.down}{.status.downCount}"); text != "" {
 		t.Errorf("left in the status: %s", text)
 	}
 
-	s.taint(2, outTaint)
-	s.wasTold("Service", "web", nodes.EventAdminDown, 2)
+	s.setTaints(2, outTaint)
+	s.waitForEvent("Service", "web", nodes.EventAdminDown, 2)
 	if err := controller.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = &requests{about: map[string]int{}}
+	r = &requestRecorder{about: map[string]int{}}
 	var err error
-	if controller, err = startAs(asShipped(r), nil, nil); err != nil {
+	if controller, err = startController(shippedConfig(r), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, pool := range []string{"web", "web-2"} {
-		s.wasTold("BackendPool", pool, nodes.EventLeftDown, 1)
+		s.waitForEvent("BackendPool", pool, nodes.EventLeftDown, 1)
 		if text := s.messages("BackendPool", pool, nodes.EventLeftDown)[0]; !strings.Contains(text, fmt.Sprintf("%s (%s)", s.node(2), s.ip(2))) {
 			t.Error(text)
 		}

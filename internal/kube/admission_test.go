@@ -21,7 +21,7 @@ import (
 
 const policyLabel = "example.com/policy"
 
-func admits(t *testing.T, name, subscriptionID, resourceGroup string) {
+func installPolicy(t *testing.T, name, subscriptionID, resourceGroup string) {
 	t.Helper()
 	shipped, err := os.ReadFile("../../config/admission/policy.yaml")
 	if err != nil {
@@ -49,9 +49,9 @@ func admits(t *testing.T, name, subscriptionID, resourceGroup string) {
 	}
 }
 
-func admitted(t *testing.T, namespace, policy, list, balancer string) bool {
+func isAdmitted(t *testing.T, namespace, policy, list, balancer string) bool {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{policyLabel: policy}, Annotations: map[string]string{grant.Annotation: list}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{policyLabel: policy}, Annotations: map[string]string{grant.LoadBalancersAnnotation: list}}}
 	if err := api.Create(t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func admitted(t *testing.T, namespace, policy, list, balancer string) bool {
 // The policy in config/admission agrees with internal/grant. Without azure.json values it rejects
 // nothing that Weir allows.
 func TestThePolicyAgreesWithWeir(t *testing.T) {
-	admits(t, "told", "s0", "rg0")
-	admits(t, "untold", "", "")
+	installPolicy(t, "told", "s0", "rg0")
+	installPolicy(t, "untold", "", "")
 	for _, policy := range []string{"told", "untold"} { // a policy takes effect with a delay
-		s := &scene{T: t}
-		s.until(func() string {
-			if admitted(t, "policy-"+policy, policy, "", "web") {
+		s := &testEnv{T: t}
+		s.waitUntil(func() string {
+			if isAdmitted(t, "policy-"+policy, policy, "", "web") {
 				return "nothing is refused yet"
 			}
 			return ""
@@ -99,10 +99,10 @@ func TestThePolicyAgreesWithWeir(t *testing.T) {
 		n++
 		part := strings.Split(strings.TrimRight(line, "\n"), "|")
 		balancer, want := strings.TrimSpace(part[1]), strings.TrimSpace(part[2]) == "yes"
-		if got := admitted(t, fmt.Sprintf("policy-told-%d", n), "told", part[0], balancer); got != want {
+		if got := isAdmitted(t, fmt.Sprintf("policy-told-%d", n), "told", part[0], balancer); got != want {
 			t.Errorf("%q and %s: admitted %v, want %v", part[0], balancer, got, want)
 		}
-		if got := admitted(t, fmt.Sprintf("policy-untold-%d", n), "untold", part[0], balancer); !got && want {
+		if got := isAdmitted(t, fmt.Sprintf("policy-untold-%d", n), "untold", part[0], balancer); !got && want {
 			t.Errorf("%q and %s: refused by a policy that was not told what azure.json says", part[0], balancer)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 )
 
-// hasCondition sets a condition of the n-th node, as an agent with rights to nodes/status does.
-func (s *scene) hasCondition(n int, c corev1.NodeCondition) {
+// setNodeCondition sets a condition of the n-th node, as an agent with rights to nodes/status does.
+func (s *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
 	s.Helper()
 	node := get[corev1.Node](s, "", s.node(n))
 	kept := node.Status.Conditions[:0:0]
@@ -32,9 +32,9 @@ func (s *scene) hasCondition(n int, c corev1.NodeCondition) {
 // A node condition that announces an eviction taints the node once per transition to True.
 func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.hasNode(2)
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.createNode(2)
 	preempted := func(at time.Time, status corev1.ConditionStatus) corev1.NodeCondition {
 		return corev1.NodeCondition{
 			Type: "PreemptionScheduled", Status: status, Reason: "SpotEvictionIncoming",
@@ -43,27 +43,27 @@ func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
 		}
 	}
 	now := time.Now()
-	s.hasCondition(1, preempted(now, corev1.ConditionFalse))
-	s.hasCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Freeze Scheduled: soon", LastTransitionTime: metav1.Now()})
-	s.settles()
-	s.isTainted(1, "")
-	s.isTainted(2, "")
+	s.setNodeCondition(1, preempted(now, corev1.ConditionFalse))
+	s.setNodeCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Freeze Scheduled: soon", LastTransitionTime: metav1.Now()})
+	s.waitForEvents()
+	s.waitForTaints(1, "")
+	s.waitForTaints(2, "")
 
-	s.hasCondition(1, preempted(now, corev1.ConditionTrue))
-	s.isTainted(1, spotTaint)
-	s.isNoted(1, "condition PreemptionScheduled")
-	s.drains(1, "spot-eviction")
-	s.wasToldOfNode(1, nodes.EventTainted, 1)
-	s.hasCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Preempt Scheduled: soon", LastTransitionTime: metav1.Now()})
-	s.isTainted(2, spotTaint)
+	s.setNodeCondition(1, preempted(now, corev1.ConditionTrue))
+	s.waitForTaints(1, spotTaint)
+	s.waitForRecord(1, "condition PreemptionScheduled")
+	s.waitForDraining(1, "spot-eviction")
+	s.waitForNodeEvent(1, nodes.EventTainted, 1)
+	s.setNodeCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Preempt Scheduled: soon", LastTransitionTime: metav1.Now()})
+	s.waitForTaints(2, spotTaint)
 
 	// Neither the still true condition nor an event of that eviction restores a removed taint.
-	s.taint(1)
-	s.drains(1, "")
-	s.hasCondition(1, preempted(now, corev1.ConditionTrue))
-	s.settles()
-	s.isTainted(1, "")
-	s.hasCondition(1, preempted(now.Add(time.Minute), corev1.ConditionTrue))
-	s.isTainted(1, spotTaint)
-	s.wasToldOfNode(1, nodes.EventTainted, 2)
+	s.setTaints(1)
+	s.waitForDraining(1, "")
+	s.setNodeCondition(1, preempted(now, corev1.ConditionTrue))
+	s.waitForEvents()
+	s.waitForTaints(1, "")
+	s.setNodeCondition(1, preempted(now.Add(time.Minute), corev1.ConditionTrue))
+	s.waitForTaints(1, spotTaint)
+	s.waitForNodeEvent(1, nodes.EventTainted, 2)
 }

@@ -16,10 +16,10 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// concludes waits for the absence of the condition if reason is "".
-func (s *scene) concludes(name, kind, reason, part string) {
+// waitForCondition waits for the absence of the condition if reason is "".
+func (s *testEnv) waitForCondition(name, kind, reason, part string) {
 	s.Helper()
-	s.until(func() string {
+	s.waitUntil(func() string {
 		c := meta.FindStatusCondition(get[corev1.Service](s, s.ns, name).Status.Conditions, kind)
 		switch {
 		case reason == "" && c == nil:
@@ -33,11 +33,11 @@ func (s *scene) concludes(name, kind, reason, part string) {
 
 // A Service's conditions show its progress. Conditions of other controllers are kept.
 func TestConditionsOfAService(t *testing.T) {
-	s := newScene(t)
-	s.wants("web")
-	svc := s.balanced("web", 1)
-	s.concludes("web", view.ConditionAccepted, servicelb.WhyAccepted, "")
-	s.concludes("web", view.ConditionProgrammed, servicelb.WhyProgrammed, "")
+	s := newTestEnv(t)
+	s.createLoadBalanced("web")
+	svc := s.waitForAddresses("web", 1)
+	s.waitForCondition("web", view.ConditionAccepted, servicelb.ConditionReasonAccepted, "")
+	s.waitForCondition("web", view.ConditionProgrammed, servicelb.ConditionReasonProgrammed, "")
 
 	// Conditions forged by a tenant are corrected without a request to Azure.
 	before := svc.DeepCopy()
@@ -49,21 +49,21 @@ func TestConditionsOfAService(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "never"))
-	s.concludes("web", view.ConditionAccepted, servicelb.WhyInvalid, "never")
-	s.concludes("web", view.ConditionProgrammed, servicelb.WhyNotAccepted, view.ConditionAccepted)
-	s.asked("web", 1)
+	s.editService("web", annotated("azure-load-balancer-tcp-idle-timeout", "never"))
+	s.waitForCondition("web", view.ConditionAccepted, servicelb.ConditionReasonInvalid, "never")
+	s.waitForCondition("web", view.ConditionProgrammed, servicelb.ConditionReasonNotAccepted, view.ConditionAccepted)
+	s.waitForRequests("web", 1)
 
-	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "10"))
-	s.concludes("web", view.ConditionAccepted, servicelb.WhyAccepted, "")
-	s.concludes("web", view.ConditionProgrammed, servicelb.WhyProgrammed, "")
+	s.editService("web", annotated("azure-load-balancer-tcp-idle-timeout", "10"))
+	s.waitForCondition("web", view.ConditionAccepted, servicelb.ConditionReasonAccepted, "")
+	s.waitForCondition("web", view.ConditionProgrammed, servicelb.ConditionReasonProgrammed, "")
 
-	s.edits("web", func(svc *corev1.Service) {
+	s.editService("web", func(svc *corev1.Service) {
 		svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
 		svc.Spec.ExternalTrafficPolicy, svc.Spec.AllocateLoadBalancerNodePorts, svc.Spec.HealthCheckNodePort = "", nil, 0
 	})
-	s.concludes("web", view.ConditionProgrammed, "", "")
-	s.concludes("web", view.ConditionAccepted, "", "")
+	s.waitForCondition("web", view.ConditionProgrammed, "", "")
+	s.waitForCondition("web", view.ConditionAccepted, "", "")
 	if left := get[corev1.Service](s, s.ns, "web").Status.Conditions; len(left) != 1 || left[0].Type != "example.com/Theirs" {
 		t.Errorf("conditions of others: %+v", left)
 	}
@@ -71,12 +71,12 @@ func TestConditionsOfAService(t *testing.T) {
 
 // The API server accepts the port status of a rejected port.
 func TestARefusedPortIsInTheStatus(t *testing.T) {
-	s := newScene(t)
-	s.wants("web")
-	s.balanced("web", 1)
+	s := newTestEnv(t)
+	s.createLoadBalanced("web")
+	s.waitForAddresses("web", 1)
 	shows := func(want string) {
 		t.Helper()
-		s.until(func() string {
+		s.waitUntil(func() string {
 			is := get[corev1.Service](s, s.ns, "web").Status.LoadBalancer.Ingress
 			if len(is) != 1 || is[0].IP == "" {
 				return "the address is not there"
@@ -92,10 +92,10 @@ func TestARefusedPortIsInTheStatus(t *testing.T) {
 		})
 	}
 	shows("")
-	s.edits("web", annotated("port_80_health-probe_protocol", "never"))
-	s.concludes("web", view.ConditionAccepted, servicelb.WhyInvalid, "never")
+	s.editService("web", annotated("port_80_health-probe_protocol", "never"))
+	s.waitForCondition("web", view.ConditionAccepted, servicelb.ConditionReasonInvalid, "never")
 	shows("weir.dev/InvalidAnnotation")
-	s.edits("web", annotated("port_80_health-probe_protocol", "tcp"))
-	s.concludes("web", view.ConditionAccepted, servicelb.WhyAccepted, "")
+	s.editService("web", annotated("port_80_health-probe_protocol", "tcp"))
+	s.waitForCondition("web", view.ConditionAccepted, servicelb.ConditionReasonAccepted, "")
 	shows("")
 }

@@ -20,7 +20,7 @@ import (
 
 func TestRulesOfTheCRD(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "web")
+	s := newTestEnv(t, "web")
 	service := &v1alpha1.ServiceReference{Name: "web"}
 	nodes := &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{}}
 	for _, tt := range []struct {
@@ -50,7 +50,7 @@ func TestRulesOfTheCRD(t *testing.T) {
 		})
 	}
 
-	s.binds("web", "web", func(p *v1alpha1.BackendPoolSpec) { p.Paused = true })
+	s.createBackendPool("web", "web", func(p *v1alpha1.BackendPoolSpec) { p.Paused = true })
 	if got := get[v1alpha1.BackendPool](s, s.ns, "web").Spec.IPFamily; got != "IPv4" {
 		t.Errorf("family %q by default, want IPv4", got)
 	}
@@ -71,8 +71,8 @@ func TestRulesOfTheCRD(t *testing.T) {
 // The membership type can change only until the pool is taken.
 func TestMembershipStays(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "web")
-	s.binds("web", "web", func(p *v1alpha1.BackendPoolSpec) { p.Paused = true })
+	s := newTestEnv(t, "web")
+	s.createBackendPool("web", "web", func(p *v1alpha1.BackendPoolSpec) { p.Paused = true })
 	asks := func(membership string) error {
 		p := get[v1alpha1.BackendPool](s, s.ns, "web")
 		before := p.DeepCopy()
@@ -85,7 +85,7 @@ func TestMembershipStays(t *testing.T) {
 	if err := asks("PodIP"); err == nil || !strings.Contains(err.Error(), "Unsupported value") {
 		t.Errorf("got %v", err)
 	}
-	s.until(func() string { // the controller writes it, too
+	s.waitUntil(func() string { // the controller writes it, too
 		p := get[v1alpha1.BackendPool](s, s.ns, "web")
 		before := p.DeepCopy()
 		p.Status.PoolID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
@@ -107,21 +107,21 @@ func TestMembershipStays(t *testing.T) {
 // The printed columns. Run with UPDATE=1 to update testdata/columns.txt.
 func TestColumns(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "web", "shared")
-	s.hasNode(1)
-	s.hasNode(2)
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("a", "web", s.on(1), s.on(2))
-	s.binds("web", "web")
-	s.binds("shared", "", func(p *v1alpha1.BackendPoolSpec) {
+	s := newTestEnv(t, "web", "shared")
+	s.createNode(1)
+	s.createNode(2)
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
+	s.createBackendPool("web", "web")
+	s.createBackendPool("shared", "", func(p *v1alpha1.BackendPoolSpec) {
 		p.ServiceRef = nil
 		p.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": s.ns}}}
 	})
-	s.holds("web", s.ip(1), s.ip(2))
-	s.holds("shared")
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.waitForMembers("shared")
 	// Last, so that it does not wait behind other pools.
-	s.binds("missing", "web", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "nowhere" })
-	s.comesToSay("missing", v1alpha1.ReasonPoolNotFound, "")
+	s.createBackendPool("missing", "web", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "nowhere" })
+	s.waitForReason("missing", v1alpha1.ReasonPoolNotFound, "")
 	got := kubectl(t, "get", "bp", "-n", s.ns) + "\n" + kubectl(t, "get", "backendpools", "-n", s.ns, "-o", "wide")
 	got = strings.ReplaceAll(got, s.ns, "scene-NNN")
 	got = regexp.MustCompile(`(?m)  +\d+s( +|$)`).ReplaceAllStringFunc(got, func(age string) string {

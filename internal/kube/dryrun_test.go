@@ -27,17 +27,17 @@ func dryRun(value string) func(*corev1.Service) {
 
 // A dry run reports its changes once and sends and records nothing until the annotation is removed.
 func TestADryRunOfANewService(t *testing.T) {
-	s := newScene(t)
-	s.wants("web", dryRun("true"))
-	s.until(func() string {
+	s := newTestEnv(t)
+	s.createLoadBalanced("web", dryRun("true"))
+	s.waitUntil(func() string {
 		if len(s.messages("Service", "web", services.EventDryRun)) == 0 {
 			return "nobody says what would change"
 		}
 		return ""
 	})
-	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
-	s.edits("web", annotated("azure-pip-name", "nobodys"))
-	s.until(func() string {
+	s.editService("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
+	s.editService("web", annotated("azure-pip-name", "nobodys"))
+	s.waitUntil(func() string {
 		if m := s.messages("Service", "web", services.EventDryRun); len(m) != 2 || !strings.Contains(strings.Join(m, " "), "would be refused: resource group rg has no public IP nobodys") {
 			return "the events: " + strings.Join(m, " | ")
 		}
@@ -46,31 +46,31 @@ func TestADryRunOfANewService(t *testing.T) {
 	if m := strings.Join(s.messages("Service", "web", services.EventDryRun), " "); !strings.Contains(m, "it would add load balancer kubernetes, add public IP kubernetes-a") {
 		t.Errorf("it says %s", m)
 	}
-	s.asked("web", 0)
+	s.waitForRequests("web", 0)
 	svc := get[corev1.Service](s, s.ns, "web")
 	if len(svc.Finalizers) > 0 || svc.Annotations[view.PlaceAnnotation] != "" {
 		t.Errorf("recorded: %v %v", svc.Annotations, svc.Finalizers)
 	}
-	s.edits("web", func(svc *corev1.Service) {
+	s.editService("web", func(svc *corev1.Service) {
 		delete(svc.Annotations, prefix+"azure-pip-name")
 		svc.Annotations[view.DryRunAnnotation] = " False"
 	})
-	s.balanced("web", 1)
-	s.asked("web", 1)
+	s.waitForAddresses("web", 1)
+	s.waitForRequests("web", 1)
 }
 
 // A Service in dry run keeps its load balancer and pool unchanged, and the BackendPool reports what
 // would change.
 func TestADryRunOfAServiceThatIsServed(t *testing.T) {
-	s := newScene(t)
-	s.hasNode(1, s.ip(1))
-	s.hasNode(2, s.ip(2))
-	s.wants("web")
-	s.balanced("web", 1)
-	s.asked("web", 1)
-	s.edits("web", dryRun("true"))
-	s.comesToSay("web.kubernetes", v1alpha1.ReasonDryRun, "the pool stays as it is in Azure")
-	s.until(func() string {
+	s := newTestEnv(t)
+	s.createNode(1, s.ip(1))
+	s.createNode(2, s.ip(2))
+	s.createLoadBalanced("web")
+	s.waitForAddresses("web", 1)
+	s.waitForRequests("web", 1)
+	s.editService("web", dryRun("true"))
+	s.waitForReason("web.kubernetes", v1alpha1.ReasonDryRun, "the pool stays as it is in Azure")
+	s.waitUntil(func() string {
 		c := meta.FindStatusCondition(s.status("web.kubernetes").Conditions, v1alpha1.ConditionDryRun)
 		if c == nil || c.Status != "True" || !strings.Contains(c.Message, "it would add load balancer kubernetes") {
 			return "no condition says what would change"
@@ -78,10 +78,10 @@ func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 		return ""
 	})
 	before := len(cloud.Calls(ofPool(s.ns + "-web")))
-	s.hasSlice("web-1", "web", s.on(1))
-	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
-	s.edits("web", dryRun("perhaps"))
-	s.until(func() string {
+	s.createSlice("web-1", "web", s.endpointOn(1))
+	s.editService("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
+	s.editService("web", dryRun("perhaps"))
+	s.waitUntil(func() string {
 		if m := strings.Join(s.messages("Service", "web", services.EventSyncFailed), " "); !strings.Contains(m, `weir.dev/dry-run is "perhaps": want "true" or "false"`) {
 			return "the value is not refused: " + m
 		}
@@ -90,11 +90,11 @@ func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 	if calls := cloud.Calls(ofPool(s.ns + "-web")); len(calls) != before {
 		t.Errorf("the pool was touched: %v", calls[before:])
 	}
-	s.asked("web", 1)
+	s.waitForRequests("web", 1)
 
-	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, view.DryRunAnnotation) })
-	s.asked("web", 2)
-	s.until(func() string {
+	s.editService("web", func(svc *corev1.Service) { delete(svc.Annotations, view.DryRunAnnotation) })
+	s.waitForRequests("web", 2)
+	s.waitUntil(func() string {
 		if c := s.status("web.kubernetes").Conditions; meta.FindStatusCondition(c, v1alpha1.ConditionDryRun) != nil {
 			return "it still says what would change"
 		}
@@ -104,13 +104,13 @@ func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 
 // A deleted Service is removed despite a dry run.
 func TestADryRunDoesNotKeepAServiceFromGoing(t *testing.T) {
-	s := newScene(t)
-	s.wants("web")
-	svc := s.balanced("web", 1)
-	s.edits("web", dryRun("true"))
-	s.comesToSay("web.kubernetes", v1alpha1.ReasonDryRun, "")
+	s := newTestEnv(t)
+	s.createLoadBalanced("web")
+	svc := s.waitForAddresses("web", 1)
+	s.editService("web", dryRun("true"))
+	s.waitForReason("web.kubernetes", v1alpha1.ReasonDryRun, "")
 	s.delete(&corev1.Service{}, "web")
-	s.until(func() string {
+	s.waitUntil(func() string {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(svc), &corev1.Service{}); !apierrors.IsNotFound(err) {
 			return "the Service is still there"
 		}
@@ -120,21 +120,21 @@ func TestADryRunDoesNotKeepAServiceFromGoing(t *testing.T) {
 
 // A bound pool of a foreign load balancer is not changed, either.
 func TestADryRunOfABoundPool(t *testing.T) {
-	s := web(t)
-	s.hasSlice("a", "web", s.on(1))
-	s.holds("web", s.ip(1))
-	s.edits("web", dryRun("true"))
-	s.comesToSay("web", v1alpha1.ReasonDryRun, "weir.dev/dry-run: the pool stays as it is in Azure")
-	writes := s.writes()
-	s.changeSlice("a", s.on(2))
-	s.hasService("other", corev1.ServiceTypeNodePort)
-	s.hasSlice("b", "other", s.on(2))
+	s := newBoundEnv(t)
+	s.createSlice("a", "web", s.endpointOn(1))
+	s.waitForMembers("web", s.ip(1))
+	s.editService("web", dryRun("true"))
+	s.waitForReason("web", v1alpha1.ReasonDryRun, "weir.dev/dry-run: the pool stays as it is in Azure")
+	writes := s.countWrites()
+	s.changeSlice("a", s.endpointOn(2))
+	s.createService("other", corev1.ServiceTypeNodePort)
+	s.createSlice("b", "other", s.endpointOn(2))
 	s.azurePool("fence")
-	s.binds("fence", "other")
-	s.holds("fence", s.ip(2))
-	if got := s.held("web"); len(got) != 1 || got[0] != s.ip(1) || s.writes() != writes+1 {
+	s.createBackendPool("fence", "other")
+	s.waitForMembers("fence", s.ip(2))
+	if got := s.poolAddresses("web"); len(got) != 1 || got[0] != s.ip(1) || s.countWrites() != writes+1 {
 		t.Errorf("the pool was written: %v", got)
 	}
-	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, view.DryRunAnnotation) })
-	s.holds("web", s.ip(2))
+	s.editService("web", func(svc *corev1.Service) { delete(svc.Annotations, view.DryRunAnnotation) })
+	s.waitForMembers("web", s.ip(2))
 }

@@ -4,4 +4,4 @@ package kube
 
 import corev1 "k8s.io/api/core/v1"
 
-func (c *Cluster) Preemptions() []*corev1.Event { return c.evictions.Held() }
+func (c *Cluster) Preemptions() []*corev1.Event { return c.evictions.CachedEvents() }

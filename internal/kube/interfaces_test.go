@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 )
 
-func (s *scene) hasMachine(n int, pool string) {
+func (s *testEnv) createMachine(n int, pool string) {
 	s.Helper()
-	s.hasNode(n)
+	s.createNode(n)
 	vm, nic := strings.Replace(network, ".Network", ".Compute", 1)+"/virtualMachines/"+s.node(n), network+"/networkInterfaces/"+s.node(n)
 	s.put(nic, fmt.Sprintf(`{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{
 		"subnet":{"id":"%s/subnets/nodes"},"loadBalancerBackendAddressPools":[{"id":"%s/backendAddressPools/%s"}]}}]}}`, vnetID, s.lbID(), pool))
@@ -29,9 +29,9 @@ func (s *scene) hasMachine(n int, pool string) {
 	}
 }
 
-func (s *scene) areDown(pool string, want ...string) {
+func (s *testEnv) waitForDown(pool string, want ...string) {
 	s.Helper()
-	s.until(func() string {
+	s.waitUntil(func() string {
 		raw, _ := cloud.Get(s.lbID() + "/backendAddressPools/" + pool)
 		var body struct {
 			Properties struct {
@@ -61,26 +61,26 @@ func (s *scene) areDown(pool string, want ...string) {
 // or the Service or the BackendPool is deleted.
 func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "nics")
-	s.hasMachine(1, "nics")
-	s.hasMachine(2, "nics")
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("web", "web", s.on(1), s.on(2))
-	s.binds("nics", "web")
-	s.comesToSay("nics", v1alpha1.ReasonNICPool, "holds network interfaces, which Weir does not write")
+	s := newTestEnv(t, "nics")
+	s.createMachine(1, "nics")
+	s.createMachine(2, "nics")
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("web", "web", s.endpointOn(1), s.endpointOn(2))
+	s.createBackendPool("nics", "web")
+	s.waitForReason("nics", v1alpha1.ReasonNICPool, "holds network interfaces, which Weir does not write")
 
-	s.taint(1, outTaint)
-	s.areDown("nics", "rg_"+s.node(1)+"ip")
-	s.wasToldOfNode(1, nodes.EventAdminDown, 1)
-	s.wasTold("Service", "web", nodes.EventAdminDown, 1)
-	s.comesToSay("nics", v1alpha1.ReasonNICPool, "Nodes that leave are Down in it all the same")
+	s.setTaints(1, outTaint)
+	s.waitForDown("nics", "rg_"+s.node(1)+"ip")
+	s.waitForNodeEvent(1, nodes.EventAdminDown, 1)
+	s.waitForEvent("Service", "web", nodes.EventAdminDown, 1)
+	s.waitForReason("nics", v1alpha1.ReasonNICPool, "Nodes that leave are Down in it all the same")
 	if down := s.status("nics").Down; len(down) != 1 || down[0].Address != s.ip(1) || down[0].Node != s.node(1) || down[0].Reason != "out-of-service" {
 		t.Errorf("on record: %+v", down)
 	}
-	s.taint(1)
-	s.areDown("nics")
-	s.wasToldOfNode(1, nodes.EventAdminRestored, 1)
-	if got := s.events("Service", "web"); got[backendpool.EventUpdated]+got[backendpool.EventFailed]+got[backendpool.EventRetrying] != 0 {
+	s.setTaints(1)
+	s.waitForDown("nics")
+	s.waitForNodeEvent(1, nodes.EventAdminRestored, 1)
+	if got := s.countEvents("Service", "web"); got[backendpool.EventUpdated]+got[backendpool.EventFailed]+got[backendpool.EventRetrying] != 0 {
 		t.Errorf("told of its members, which are not Weir's: %v", got)
 	}
 
@@ -88,15 +88,15 @@ func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 		t.Errorf("%s was taken", id)
 	}
 
-	s.taint(2, outTaint)
-	s.areDown("nics", "rg_"+s.node(2)+"ip")
+	s.setTaints(2, outTaint)
+	s.waitForDown("nics", "rg_"+s.node(2)+"ip")
 	s.delete(&corev1.Service{}, "web")
-	s.areDown("nics")
-	s.comesToSay("nics", v1alpha1.ReasonServiceNotFound, "")
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.areDown("nics", "rg_"+s.node(2)+"ip")
+	s.waitForDown("nics")
+	s.waitForReason("nics", v1alpha1.ReasonServiceNotFound, "")
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.waitForDown("nics", "rg_"+s.node(2)+"ip")
 
 	s.delete(&v1alpha1.BackendPool{}, "nics")
-	s.goes("nics")
-	s.areDown("nics")
+	s.waitForDeletion("nics")
+	s.waitForDown("nics")
 }

@@ -27,57 +27,57 @@ import (
 )
 
 const (
-	upstream     = "cloud-controller-manager"
-	ours         = "weir-controller"
-	lockerName   = "aks-managed-resource-locker"
-	previousNote = "aks-managed-resource-locker-previous-holder"
+	upstream             = "cloud-controller-manager"
+	managedLoadBalancers = "weir-controller"
+	lockerName           = "aks-managed-resource-locker"
+	previousNote         = "aks-managed-resource-locker-previous-holder"
 )
 
 // Without other writers, a pass costs two requests, acquire and release, and a rejection one.
 func TestWhatTheLeaseCosts(t *testing.T) {
-	l := newLocker(t)
+	l := newLeaseEnv(t)
 	weir := newResourceLease(t, cluster.Config)
-	l.must(weir.Acquire(t.Context()))
-	weir.costs(t, "the first acquisition: reading and creating", 2)
+	l.requireNoError(weir.Acquire(t.Context()))
+	weir.checkRequests(t, "the first acquisition: reading and creating", 2)
 	made := l.get()
-	l.must(weir.Acquire(t.Context()))
-	weir.costs(t, "a renewal", 1)
+	l.requireNoError(weir.Acquire(t.Context()))
+	weir.checkRequests(t, "a renewal", 1)
 	stands := l.get()
-	if l.holder() != ours || *stands.Spec.HolderIdentity == ours || *stands.Spec.LeaseDurationSeconds != 900 || stands.Annotations[previousNote] != ours {
+	if l.holder() != managedLoadBalancers || *stands.Spec.HolderIdentity == managedLoadBalancers || *stands.Spec.LeaseDurationSeconds != 900 || stands.Annotations[previousNote] != managedLoadBalancers {
 		t.Errorf("the Lease: %+v %v", stands.Spec, stands.Annotations)
 	}
 	if !stands.Spec.AcquireTime.Equal(made.Spec.AcquireTime) || !stands.Spec.RenewTime.After(made.Spec.RenewTime.Time) {
 		t.Errorf("renewed: %v, %v; made: %v, %v", stands.Spec.AcquireTime, stands.Spec.RenewTime, made.Spec.AcquireTime, made.Spec.RenewTime)
 	}
-	l.must(weir.Release(t.Context()))
-	weir.costs(t, "a release", 1)
-	if l.holder() != "" || l.get().Annotations[previousNote] != ours {
+	l.requireNoError(weir.Release(t.Context()))
+	weir.checkRequests(t, "a release", 1)
+	if l.holder() != "" || l.get().Annotations[previousNote] != managedLoadBalancers {
 		t.Errorf("released: %+v %v", l.get().Spec, l.get().Annotations)
 	}
 	for range 10 {
-		l.must(weir.Acquire(t.Context()))
-		l.must(weir.Release(t.Context()))
+		l.requireNoError(weir.Acquire(t.Context()))
+		l.requireNoError(weir.Release(t.Context()))
 	}
-	weir.costs(t, "ten passes", 20)
+	weir.checkRequests(t, "ten passes", 20)
 
-	l.must(l.upstreamTakes())
-	l.isRefused(weir.Acquire(t.Context()), upstream)
-	weir.costs(t, "finding out that somebody else took it: a write that conflicts and a read", 2)
-	l.isRefused(weir.Acquire(t.Context()), upstream)
-	weir.costs(t, "a refusal", 1)
-	l.must(weir.Release(t.Context()))
+	l.requireNoError(l.upstreamAcquire())
+	l.requireHeld(weir.Acquire(t.Context()), upstream)
+	weir.checkRequests(t, "finding out that somebody else took it: a write that conflicts and a read", 2)
+	l.requireHeld(weir.Acquire(t.Context()), upstream)
+	weir.checkRequests(t, "a refusal", 1)
+	l.requireNoError(weir.Release(t.Context()))
 	if l.holder() != upstream {
 		t.Error("released what is another's")
 	}
-	l.upstreamReleases()
-	l.must(weir.Acquire(t.Context()))
-	if err := l.upstreamTakes(); err == nil {
+	l.upstreamRelease()
+	l.requireNoError(weir.Acquire(t.Context()))
+	if err := l.upstreamAcquire(); err == nil {
 		t.Error("upstream takes what is ours")
 	}
 }
 
 func TestWhoMayTakeTheLease(t *testing.T) {
-	l := newLocker(t)
+	l := newLeaseEnv(t)
 	for _, tt := range []struct {
 		name   string
 		change func(s *coordinationv1.LeaseSpec)
@@ -86,7 +86,7 @@ func TestWhoMayTakeTheLease(t *testing.T) {
 		{"held", func(*coordinationv1.LeaseSpec) {}, false},
 		{"no holder", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = nil }, true},
 		{"an empty holder", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = new("") }, true},
-		{"of another replica, without an election", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = new(ours + "_1") }, false},
+		{"of another replica, without an election", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = new(managedLoadBalancers + "_1") }, false},
 		{"expired", func(s *coordinationv1.LeaseSpec) { s.RenewTime = ago(901*time.Second + 30*time.Second) }, true},
 		{"expired by less than clocks may differ", func(s *coordinationv1.LeaseSpec) { s.RenewTime = ago(910 * time.Second) }, false},
 		{"about to expire", func(s *coordinationv1.LeaseSpec) { s.RenewTime = ago(899 * time.Second) }, false},
@@ -98,13 +98,13 @@ func TestWhoMayTakeTheLease(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l.remove()
-			l.must(l.upstreamTakes())
+			l.requireNoError(l.upstreamAcquire())
 			l.change(func(stands *coordinationv1.Lease) { tt.change(&stands.Spec) })
 			err := newResourceLease(t, cluster.Config).Acquire(t.Context())
 			if (err == nil) != tt.free {
 				t.Errorf("got %v, want it free: %v", err, tt.free)
 			}
-			if tt.free && l.holder() != ours {
+			if tt.free && l.holder() != managedLoadBalancers {
 				t.Errorf("held by %q", l.holder())
 			}
 		})
@@ -115,7 +115,7 @@ func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(tim
 
 // After a concurrent write, the newest state decides.
 func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
-	l := newLocker(t)
+	l := newLeaseEnv(t)
 	weir := newResourceLease(t, cluster.Config)
 	once := func(method string, do func()) {
 		var only sync.Once
@@ -125,29 +125,29 @@ func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 			}
 		}
 	}
-	once(http.MethodPost, func() { l.must(l.upstreamTakes()) })
-	l.isRefused(weir.Acquire(t.Context()), upstream)
-	l.upstreamReleases()
-	once(http.MethodPut, func() { l.must(l.upstreamTakes()) })
-	l.isRefused(weir.Acquire(t.Context()), upstream)
+	once(http.MethodPost, func() { l.requireNoError(l.upstreamAcquire()) })
+	l.requireHeld(weir.Acquire(t.Context()), upstream)
+	l.upstreamRelease()
+	once(http.MethodPut, func() { l.requireNoError(l.upstreamAcquire()) })
+	l.requireHeld(weir.Acquire(t.Context()), upstream)
 	if l.holder() != upstream {
 		t.Error("our write won over a newer one")
 	}
-	l.upstreamReleases()
+	l.upstreamRelease()
 	note := func() {
 		l.change(func(stands *coordinationv1.Lease) { stands.Labels = map[string]string{"who": "somebody"} })
 	}
 	once(http.MethodPut, note)
-	l.must(weir.Acquire(t.Context())) // a label is not a holder
+	l.requireNoError(weir.Acquire(t.Context())) // a label is not a holder
 	once(http.MethodPut, note)
 	l.change(func(stands *coordinationv1.Lease) { stands.Labels = nil })
-	l.must(weir.Release(t.Context()))
+	l.requireNoError(weir.Release(t.Context()))
 	if l.holder() != "" {
 		t.Error("not released, though nobody else holds it")
 	}
 	once(http.MethodPut, l.remove)
-	l.must(weir.Acquire(t.Context())) // deleted: created again
-	if l.holder() != ours {
+	l.requireNoError(weir.Acquire(t.Context())) // deleted: created again
+	if l.holder() != managedLoadBalancers {
 		t.Error("not held")
 	}
 }
@@ -155,18 +155,18 @@ func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 // The next leader continues at once after a crash. A suspended former leader neither takes nor
 // releases the new holder's Lease.
 func TestTheNextLeaderGoesOn(t *testing.T) {
-	l := newLocker(t)
-	first, second := newResourceLeaseIn(t, cluster.Config, leader(3)), newResourceLeaseIn(t, cluster.Config, leader(4))
-	l.must(first.Acquire(t.Context()))
-	l.must(second.Acquire(t.Context()))
-	if held, ok := errors.AsType[*lease.HeldError](first.Acquire(t.Context())); !ok || !strings.HasPrefix(held.Holder, ours+"_") {
+	l := newLeaseEnv(t)
+	first, second := newResourceLeaseIn(t, cluster.Config, newLeaderFence(3)), newResourceLeaseIn(t, cluster.Config, newLeaderFence(4))
+	l.requireNoError(first.Acquire(t.Context()))
+	l.requireNoError(second.Acquire(t.Context()))
+	if held, ok := errors.AsType[*lease.HolderError](first.Acquire(t.Context())); !ok || !strings.HasPrefix(held.Holder, managedLoadBalancers+"_") {
 		t.Errorf("the leader before is not refused: %v", held)
 	}
-	l.must(first.Release(t.Context()))
-	if l.holder() != ours {
+	l.requireNoError(first.Release(t.Context()))
+	if l.holder() != managedLoadBalancers {
 		t.Fatal("the leader before released what the next one holds")
 	}
-	l.must(second.Release(t.Context()))
+	l.requireNoError(second.Release(t.Context()))
 	if l.holder() != "" {
 		t.Error("not released")
 	}
@@ -174,7 +174,7 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 
 // The shipped roles allow what is needed, and no more.
 func TestTheRolesOfTheLease(t *testing.T) {
-	l := newLocker(t)
+	l := newLeaseEnv(t)
 	as := rest.CopyConfig(cluster.Config)
 	as.Impersonate.UserName = "system:serviceaccount:weir-system:weir"
 	weir := newResourceLease(t, as)
@@ -186,11 +186,11 @@ func TestTheRolesOfTheLease(t *testing.T) {
 	for weir.Acquire(t.Context()) != nil && time.Now().Before(until) { // roles take effect with a delay
 		time.Sleep(20 * time.Millisecond)
 	}
-	l.must(weir.Acquire(t.Context()))
-	l.must(weir.Release(t.Context()))
+	l.requireNoError(weir.Acquire(t.Context()))
+	l.requireNoError(weir.Release(t.Context()))
 
 	api, err := typedcoordinationv1.NewForConfig(as)
-	l.must(err)
+	l.requireNoError(err)
 	_, err = api.Leases("kube-system").Get(t.Context(), "kube-controller-manager", metav1.GetOptions{})
 	_, list := api.Leases("kube-system").List(t.Context(), metav1.ListOptions{})
 	gone := api.Leases("kube-system").Delete(t.Context(), lockerName, metav1.DeleteOptions{})
@@ -201,22 +201,22 @@ func TestTheRolesOfTheLease(t *testing.T) {
 	}
 }
 
-func (l *locker) applyRoles(path string) {
+func (l *leaseEnv) applyRoles(path string) {
 	l.Helper()
 	raw, err := os.ReadFile(filepath.FromSlash(path))
-	l.must(err)
+	l.requireNoError(err)
 	parts := strings.Split(string(raw), "\n---\n")
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
-	l.must(yaml.UnmarshalStrict([]byte(parts[0]), role))
-	l.must(yaml.UnmarshalStrict([]byte(parts[1]), binding))
+	l.requireNoError(yaml.UnmarshalStrict([]byte(parts[0]), role))
+	l.requireNoError(yaml.UnmarshalStrict([]byte(parts[1]), binding))
 	scheme := view.Scheme()
-	l.must(rbacv1.AddToScheme(scheme))
+	l.requireNoError(rbacv1.AddToScheme(scheme))
 	admin, err := client.New(cluster.Config, client.Options{Scheme: scheme})
-	l.must(err)
-	l.must(admin.Create(l.Context(), role))
-	l.must(admin.Create(l.Context(), binding))
+	l.requireNoError(err)
+	l.requireNoError(admin.Create(l.Context(), role))
+	l.requireNoError(admin.Create(l.Context(), binding))
 	l.Cleanup(func() {
-		l.must(admin.Delete(context.Background(), role))
-		l.must(admin.Delete(context.Background(), binding))
+		l.requireNoError(admin.Delete(context.Background(), role))
+		l.requireNoError(admin.Delete(context.Background(), binding))
 	})
 }

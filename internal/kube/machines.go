@@ -17,11 +17,11 @@ import (
 )
 
 // Machines implements nicupdate.Cluster.
-func (r *Rooms) Machines() []nic.Node {
+func (r *Controllers) Machines() []nic.Node {
 	on := r.configurationOf()
 	var all []nic.Node
 	for _, n := range view.All[corev1.Node](r.View.Nodes) {
-		if machine, err := nic.ParseMachine(n.Spec.ProviderID); err == nil && (len(r.Own.Several) == 0 || !r.View.IsDuplicate(n, on)) {
+		if machine, err := nic.ParseMachine(n.Spec.ProviderID); err == nil && (len(r.Ownership.Configurations) == 0 || !r.View.IsDuplicate(n, on)) {
 			all = append(all, nic.Node{Machine: machine, Configuration: on(n)})
 		}
 	}
@@ -33,27 +33,27 @@ func (r *Rooms) Machines() []nic.Node {
 
 // configurationOf returns the load balancer configuration of a node: by label, or the single one
 // once it has pools of all nodes.
-func (r *Rooms) configurationOf() func(*corev1.Node) string {
-	if len(r.Own.Several) > 0 {
-		names := view.PlaceNames(r.Own.Several)
+func (r *Controllers) configurationOf() func(*corev1.Node) string {
+	if len(r.Ownership.Configurations) > 0 {
+		names := view.PlaceNames(r.Ownership.Configurations)
 		return func(n *corev1.Node) string { return names[n.Labels[view.PlaceLabel]] }
 	}
 	only := ""
 	for _, id := range r.InterfacePools() {
-		if r.Own.Owns(id.LoadBalancer) {
+		if r.Ownership.ManagesLoadBalancer(id.LoadBalancer) {
 			only = service.ConfigurationName(id.LoadBalancer.Name, nil)
 		}
 	}
 	return func(*corev1.Node) string { return only }
 }
 
-// elsewhere returns why a node is excluded: Azure allows a network interface in the pools of one
+// exclusionReason returns why a node is excluded: Azure allows a network interface in the pools of one
 // load balancer only.
-func (r *Rooms) elsewhere(p *v1alpha1.BackendPool) func(*corev1.Node) string {
-	if len(r.Own.Several) == 0 || !r.Own.ByMachine(p) {
+func (r *Controllers) exclusionReason(p *v1alpha1.BackendPool) func(*corev1.Node) string {
+	if len(r.Ownership.Configurations) == 0 || !r.Ownership.UsesInterfaces(p) {
 		return nil
 	}
-	names, here := view.PlaceNames(r.Own.Several), service.ConfigurationName(p.Spec.LoadBalancer.Name, r.Own.Several)
+	names, here := view.PlaceNames(r.Ownership.Configurations), service.ConfigurationName(p.Spec.LoadBalancer.Name, r.Ownership.Configurations)
 	return func(n *corev1.Node) string {
 		if on := names[n.Labels[view.PlaceLabel]]; on != "" && on != here {
 			return "its network interface is in the pools of load balancer " + on
@@ -63,23 +63,23 @@ func (r *Rooms) elsewhere(p *v1alpha1.BackendPool) func(*corev1.Node) string {
 }
 
 // places says on which load balancer nodes are, of a pool that takes the nodes of its load balancer alone.
-func (r *Rooms) places(p *v1alpha1.BackendPool) func(*corev1.Node) string {
-	_, placed := service.ConfigurationOf(p.Spec.LoadBalancer.Name, r.Own.Several)
-	if !placed || !r.Own.ByMachine(p) && (p.Spec.Nodes == nil || !r.Own.Made(p)) {
+func (r *Controllers) places(p *v1alpha1.BackendPool) func(*corev1.Node) string {
+	_, placed := service.ConfigurationOf(p.Spec.LoadBalancer.Name, r.Ownership.Configurations)
+	if !placed || !r.Ownership.UsesInterfaces(p) && (p.Spec.Nodes == nil || !r.Ownership.IsManaged(p)) {
 		return nil
 	}
 	return r.configurationOf()
 }
 
 // InterfacePools implements nicupdate.Cluster.
-func (r *Rooms) InterfacePools() []lb.PoolID {
+func (r *Controllers) InterfacePools() []lb.PoolID {
 	var all []lb.PoolID
 	for _, p := range view.All[v1alpha1.BackendPool](r.View.Pools) {
-		if !r.Own.ByMachine(p) {
+		if !r.Ownership.UsesInterfaces(p) {
 			continue
 		}
-		is := r.Pools.Entitlement(p, time.Now())
-		if is.Works() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == is.Pool.Key() }) {
+		is := r.Pools.ResolveBinding(p, time.Now())
+		if is.AllowsUpdates() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == is.Pool.Key() }) {
 			all = append(all, is.Pool)
 		}
 	}

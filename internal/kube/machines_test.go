@@ -22,20 +22,20 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-type ours struct{ services.Balancers }
+type managedLoadBalancers struct{ services.Balancers }
 
-func (ours) LeftToOthers(lb.PoolKey) bool { return false }
-func (ours) Names() []string              { return []string{"Kubernetes", "Kubernetes-internal"} }
-func (ours) ID(name string) lb.LoadBalancerID {
+func (managedLoadBalancers) LeftToOthers(lb.PoolKey) bool { return false }
+func (managedLoadBalancers) Names() []string              { return []string{"Kubernetes", "Kubernetes-internal"} }
+func (managedLoadBalancers) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
 }
 
-// machines is a cluster without an API server and one node of each kind.
-func machines(t *testing.T, interfaces bool, several []service.Configuration, pools ...*v1alpha1.BackendPool) *Rooms {
+// newMachineCluster is a cluster without an API server and one node of each kind.
+func newMachineCluster(t *testing.T, interfaces bool, several []service.Configuration, pools ...*v1alpha1.BackendPool) *Controllers {
 	t.Helper()
 	const group = "azure:///subscriptions/S0/resourceGroups/rg0/providers/Microsoft.Compute/"
-	r := Connect(Options{SubscriptionID: "s0", ResourceGroup: "rg0", Log: slog.New(slog.DiscardHandler)}, events.New(view.Scheme(), nil, nil), nil, services.API{})
-	r.Balance(ours{}, services.Options{Namespace: "weir-system", Several: several, Settings: service.Settings{ClusterName: "kubernetes", Interfaces: interfaces}})
+	r := NewControllers(Options{SubscriptionID: "s0", ResourceGroup: "rg0", Log: slog.New(slog.DiscardHandler)}, events.NewQueue(view.Scheme(), nil, nil), nil, services.API{})
+	r.EnableLoadBalancers(managedLoadBalancers{}, services.Options{Namespace: "weir-system", Configurations: several, Settings: service.Settings{ClusterName: "kubernetes", Interfaces: interfaces}})
 	r.View.InMemory()
 	all := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}}
 	for n, id := range []string{group + "virtualMachineScaleSets/Blue/virtualMachines/0", group + "virtualMachines/Alone", "", "kind://docker/kind/n4", group + "virtualMachineScaleSets/blue/virtualMachines/7"} {
@@ -53,7 +53,7 @@ func machines(t *testing.T, interfaces bool, several []service.Configuration, po
 		t.Fatal(err)
 	}
 	for _, p := range pools {
-		r.Own.Statuses.Adopt(p)
+		r.Ownership.Statuses.AdoptPool(p)
 	}
 	return r
 }
@@ -79,7 +79,7 @@ func TestMachinesOfNodes(t *testing.T) {
 		{"one, and somebody binds another", nil, []*v1alpha1.BackendPool{theirs, weirs}, [3]string{"kubernetes", "kubernetes", "kubernetes"}},
 		{"somebody binds another alone", nil, []*v1alpha1.BackendPool{theirs}, [3]string{}},
 	} {
-		r := machines(t, true, tt.several, tt.pools...)
+		r := newMachineCluster(t, true, tt.several, tt.pools...)
 		got := map[string]string{}
 		for _, n := range r.Machines() {
 			got[n.Machine.String()] = n.Configuration
@@ -118,7 +118,7 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 	} {
 		edits := append([]func(*v1alpha1.BackendPool){objects.Named("mine"), objects.In("weir-system"), joinAs(v1alpha1.MembershipNetworkInterface)}, tt.edits...)
 		p := objects.MadeOfNodes(edits...)
-		r := machines(t, true, tt.several, p)
+		r := newMachineCluster(t, true, tt.several, p)
 		if err := r.View.Add(slice); err != nil {
 			t.Fatal(err)
 		}
@@ -130,13 +130,13 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 		for _, a := range set.Addresses {
 			in = append(in, a.Name)
 		}
-		for _, a := range set.Absent {
+		for _, a := range set.NonMembers {
 			absent = append(absent, a.Node)
 			placed, none := "its network interface is in the pools of load balancer lb-2", map[string]string{
 				"n3": "it has no spec.providerID, so its machine is not known: the cloud provider has to set it",
 				"n4": `its spec.providerID "kind://docker/kind/n4" names no virtual machine of Azure`,
 			}
-			if a.Node != "n1" && a.Why != placed && a.Why != none[a.Node] {
+			if a.Node != "n1" && a.Reason != placed && a.Reason != none[a.Node] {
 				t.Errorf("%s: %s", tt.about, a)
 			}
 		}
@@ -149,8 +149,8 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 // The security group admits traffic to every node that may be in the pool, including a recreated
 // one without a machine ID.
 func TestNodesOfASecurityGroup(t *testing.T) {
-	r := machines(t, true, nil, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface)))
-	if ips, known := r.Services.NodesOf(ours{}.ID("kubernetes"), false); !known || fmt.Sprint(ips) != "[10.0.0.2 10.0.0.3 10.0.0.5]" {
+	r := newMachineCluster(t, true, nil, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface)))
+	if ips, known := r.Services.NodesOf(managedLoadBalancers{}.ID("kubernetes"), false); !known || fmt.Sprint(ips) != "[10.0.0.2 10.0.0.3 10.0.0.5]" {
 		t.Errorf("%v, known: %t", ips, known)
 	}
 }
@@ -176,7 +176,7 @@ func TestPoolsOfNetworkInterfaces(t *testing.T) {
 		{"paused", true, objects.MadeOfNodes(made, joinAs(as), paused), ""},
 	} {
 		var got []string
-		for _, id := range machines(t, tt.interfaces, nil, tt.pool).InterfacePools() {
+		for _, id := range newMachineCluster(t, tt.interfaces, nil, tt.pool).InterfacePools() {
 			got = append(got, id.LoadBalancer.Name+"/"+id.Name)
 		}
 		if strings.Join(got, " ") != tt.want {
@@ -206,12 +206,12 @@ func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
 	} {
 		kind := map[bool]string{true: v1alpha1.MembershipNetworkInterface, false: v1alpha1.MembershipAddress}[tt.interfaces]
 		pools := []*v1alpha1.BackendPool{onLoadBalancer("lb-2", kind), onLoadBalancer("kubernetes", kind)}
-		r := machines(t, tt.interfaces, several)
+		r := newMachineCluster(t, tt.interfaces, several)
 		for _, p := range pools {
 			if err := r.View.Add(p); err != nil {
 				t.Fatal(err)
 			}
-			r.Own.Statuses.Adopt(p)
+			r.Ownership.Statuses.AdoptPool(p)
 		}
 		sharesMachine := tt.interfaces != tt.apart
 		for i, place := range []string{"lb-2", "kubernetes"} {

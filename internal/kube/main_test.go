@@ -40,7 +40,7 @@ var (
 	cluster    *envtest.Environment
 	api        client.Client
 	cloud      *armemu.Emulator
-	controller *running
+	controller *testController
 )
 
 func TestMain(m *testing.M) {
@@ -63,18 +63,18 @@ func setUp(env *envtest.Environment) (tearDown func() error, err error) {
 	return func() error { return errors.Join(controller.stop(), patient.Kept(cloud)) }, nil // tests may have replaced it
 }
 
-type running struct {
+type testController struct {
 	kube  *kube.Cluster
-	lanes *poolupdate.Lanes
+	lanes *poolupdate.Workers
 	stop  func() error
 }
 
-func start() (*running, error) { return startWith(nil) }
+func start() (*testController, error) { return startWith(nil) }
 
-func startWith(lease poolupdate.Lease) (*running, error) {
+func startWith(lease poolupdate.Lease) (*testController, error) {
 	draining := signals()
-	draining.Further = []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}
-	return startAs(cluster.Config, lease, draining)
+	draining.ExtraPatterns = []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}
+	return startController(cluster.Config, lease, draining)
 }
 
 func signals() *adminstate.Signals {
@@ -82,7 +82,7 @@ func signals() *adminstate.Signals {
 }
 
 // Without draining signals the controller ignores node taints. with may extend it before it starts.
-func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Signals, with ...func(*running, *azure.Client, *slog.Logger)) (*running, error) {
+func startController(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Signals, with ...func(*testController, *azure.Client, *slog.Logger)) (*testController, error) {
 	level := slog.LevelError + 1
 	if os.Getenv("WEIR_TEST_LOG") != "" {
 		level = slog.LevelDebug
@@ -96,23 +96,23 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 	if err != nil {
 		return nil, err
 	}
-	endpoint, token, err := azure.Emulator("http://127.0.0.1:1")
+	endpoint, token, err := azure.LocalEndpoint("http://127.0.0.1:1")
 	if err != nil {
 		return nil, err
 	}
 	arm, err := azure.New(azure.Options{
-		Endpoint: endpoint, Credential: token, Transport: &wire{to: cloud.Transport()}, UserAgent: "weir/test",
+		Endpoint: endpoint, Credential: token, Transport: &injectingTransport{to: cloud.Transport()}, UserAgent: "weir/test",
 		VirtualNetworkID: vnetID, Retry: azure.Retry{MaxRetries: -1},
 	})
 	if err != nil {
 		return nil, err
 	}
-	cloud.ForgetRetryAfter() // unknown to the new client
+	cloud.ResetRetryAfter() // unknown to the new client
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{}
+	r := &testController{}
 	r.kube, err = kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: subscription, ResourceGroup: "rg", ExcludeControlPlane: true, Log: log,
-		RecheckAfter: 500 * time.Millisecond, ReleaseAgainAfter: 500 * time.Millisecond, Draining: draining,
+		RecheckInterval: 500 * time.Millisecond, ReleaseRetryInterval: 500 * time.Millisecond, Draining: draining,
 	})
 	if err != nil {
 		cancel()
@@ -120,10 +120,10 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 	}
 	r.lanes = poolupdate.New(poolupdate.Config{
 		Interval: time.Second, MaxRetries: 1, AdminState: draining != nil, Lease: lease, Azure: arm, Log: log,
-		Cluster: r.kube.Pools.Controller, Ledger: r.kube.Pools.Controller, Reporter: r.kube.Pools.Controller,
+		Cluster: r.kube.Pools.Controller, StatusStore: r.kube.Pools.Controller, Reporter: r.kube.Pools.Controller,
 	})
-	balancers.done = r.kube.Services.Ensured
-	r.kube.Balance(balancers, balancing())
+	deployer.done = r.kube.Services.HandleResult
+	r.kube.EnableLoadBalancers(deployer, loadBalancerOptions())
 	for _, more := range with {
 		more(r, arm, log)
 	}

@@ -13,113 +13,113 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-func web(t *testing.T) *scene {
+func newBoundEnv(t *testing.T) *testEnv {
 	t.Helper()
 	t.Parallel()
-	s := newScene(t, "web")
+	s := newTestEnv(t, "web")
 	for n := 1; n <= 3; n++ {
-		s.hasNode(n)
+		s.createNode(n)
 	}
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.binds("web", "web")
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createBackendPool("web", "web")
 	return s
 }
 
 func TestSlicesOfOneServiceAreReadTogether(t *testing.T) {
-	s := web(t)
-	s.hasSlice("a", "web", s.on(1), s.on(2))
-	s.hasSlice("b", "web", s.on(2))
-	s.holds("web", s.ip(1), s.ip(2))
+	s := newBoundEnv(t)
+	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
+	s.createSlice("b", "web", s.endpointOn(2))
+	s.waitForMembers("web", s.ip(1), s.ip(2))
 
 	// The other slice still uses node 2.
-	s.changeSlice("a", s.on(1))
-	s.changeSlice("b", s.on(2), s.on(3))
-	s.holds("web", s.ip(1), s.ip(2), s.ip(3))
+	s.changeSlice("a", s.endpointOn(1))
+	s.changeSlice("b", s.endpointOn(2), s.endpointOn(3))
+	s.waitForMembers("web", s.ip(1), s.ip(2), s.ip(3))
 
-	s.hasSlice("c", "web", s.on(3))
+	s.createSlice("c", "web", s.endpointOn(3))
 	s.delete(&discoveryv1.EndpointSlice{}, "b")
-	s.holds("web", s.ip(1), s.ip(3))
+	s.waitForMembers("web", s.ip(1), s.ip(3))
 
 	s.delete(&discoveryv1.EndpointSlice{}, "a")
 	s.delete(&discoveryv1.EndpointSlice{}, "c")
-	s.holds("web") // no slice means no member, never all nodes
+	s.waitForMembers("web") // no slice means no member, never all nodes
 }
 
 func TestReadinessDecides(t *testing.T) {
-	s := web(t)
+	s := newBoundEnv(t)
 	conditioned := func(n int, ready, serving, terminating *bool) discoveryv1.Endpoint {
-		e := s.on(n)
+		e := s.endpointOn(n)
 		e.Conditions = discoveryv1.EndpointConditions{Ready: ready, Serving: serving, Terminating: terminating}
 		return e
 	}
 	yes, no := new(true), new(false)
-	s.hasSlice("a", "web", conditioned(1, nil, nil, nil), conditioned(2, no, no, no), conditioned(3, no, yes, yes))
-	s.holds("web", s.ip(1), s.ip(3))
+	s.createSlice("a", "web", conditioned(1, nil, nil, nil), conditioned(2, no, no, no), conditioned(3, no, yes, yes))
+	s.waitForMembers("web", s.ip(1), s.ip(3))
 	s.changeSlice("a", conditioned(1, no, nil, nil), conditioned(2, yes, yes, no), conditioned(3, no, no, yes))
-	s.holds("web", s.ip(2))
+	s.waitForMembers("web", s.ip(2))
 }
 
 func TestSliceMovesToAnotherServiceByLabel(t *testing.T) {
-	s := web(t)
+	s := newBoundEnv(t)
 	s.azurePool("api")
-	s.hasService("api", corev1.ServiceTypeNodePort)
-	s.binds("api", "api")
-	s.hasSlice("a", "web", s.on(1))
-	s.hasSlice("b", "web", s.on(2))
-	s.holds("web", s.ip(1), s.ip(2))
-	s.holds("api")
+	s.createService("api", corev1.ServiceTypeNodePort)
+	s.createBackendPool("api", "api")
+	s.createSlice("a", "web", s.endpointOn(1))
+	s.createSlice("b", "web", s.endpointOn(2))
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.waitForMembers("api")
 
 	change(s, s.ns, "b", func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" })
-	s.holds("web", s.ip(1))
-	s.holds("api", s.ip(2))
+	s.waitForMembers("web", s.ip(1))
+	s.waitForMembers("api", s.ip(2))
 }
 
 func TestNodeThatAppearsLater(t *testing.T) {
-	s := web(t)
-	s.hasSlice("a", "web", s.on(1), s.on(4))
-	s.holds("web", s.ip(1))
-	s.comesToSay("web", v1alpha1.ReasonLevel, "left out: node "+s.node(4)+": the cluster has no node of that name yet")
-	s.hasNode(4)
-	s.holds("web", s.ip(1), s.ip(4))
-	s.comesToSay("web", v1alpha1.ReasonLevel, "level with 2 nodes")
+	s := newBoundEnv(t)
+	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(4))
+	s.waitForMembers("web", s.ip(1))
+	s.waitForReason("web", v1alpha1.ReasonLevel, "left out: node "+s.node(4)+": the cluster has no node of that name yet")
+	s.createNode(4)
+	s.waitForMembers("web", s.ip(1), s.ip(4))
+	s.waitForReason("web", v1alpha1.ReasonLevel, "level with 2 nodes")
 }
 
 func TestNodeChangesItsAddress(t *testing.T) {
-	s := web(t)
-	s.hasSlice("a", "web", s.on(1), s.on(2))
-	s.holds("web", s.ip(1), s.ip(2))
+	s := newBoundEnv(t)
+	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
+	s.waitForMembers("web", s.ip(1), s.ip(2))
 	s.setIPs(2, s.ip(22))
-	s.holds("web", s.ip(1), s.ip(22))
+	s.waitForMembers("web", s.ip(1), s.ip(22))
 
 	s.delete(&corev1.Node{}, s.node(1))
-	s.holds("web", s.ip(22))
-	s.hasNode(1, s.ip(11)) // under its old name
-	s.holds("web", s.ip(11), s.ip(22))
+	s.waitForMembers("web", s.ip(22))
+	s.createNode(1, s.ip(11)) // under its old name
+	s.waitForMembers("web", s.ip(11), s.ip(22))
 }
 
 func TestExcludedNodesTakeNoTraffic(t *testing.T) {
-	s := web(t)
-	s.hasLabelledNode(4, map[string]string{"node-role.kubernetes.io/control-plane": ""})
-	s.hasSlice("a", "web", s.on(1), s.on(2), s.on(4))
-	s.holds("web", s.ip(1), s.ip(2))
-	s.comesToSay("web", v1alpha1.ReasonLevel, "it is a control-plane node")
+	s := newBoundEnv(t)
+	s.createLabeledNode(4, map[string]string{"node-role.kubernetes.io/control-plane": ""})
+	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2), s.endpointOn(4))
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.waitForReason("web", v1alpha1.ReasonLevel, "it is a control-plane node")
 
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
 	change(s, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
 	change(s, "", s.node(3), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
-	s.areDown("web", s.node(2)) // it hosts an endpoint
-	s.holds("web", s.ip(1), s.ip(2))
-	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // no member joins
-	s.settles()
-	s.holds("web", s.ip(1), s.ip(2))
-	s.changeSlice("a", s.on(1), s.on(3)) // it hosts none
-	s.holds("web", s.ip(1))
-	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // an endpoint change does not restore it
-	s.settles()
-	s.holds("web", s.ip(1))
+	s.waitForDown("web", s.node(2)) // it hosts an endpoint
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.changeSlice("a", s.endpointOn(1), s.endpointOn(2), s.endpointOn(3)) // no member joins
+	s.waitForEvents()
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.changeSlice("a", s.endpointOn(1), s.endpointOn(3)) // it hosts none
+	s.waitForMembers("web", s.ip(1))
+	s.changeSlice("a", s.endpointOn(1), s.endpointOn(2), s.endpointOn(3)) // an endpoint change does not restore it
+	s.waitForEvents()
+	s.waitForMembers("web", s.ip(1))
 	change(s, "", s.node(2), func(n *corev1.Node) { delete(n.Labels, exclude) })
-	s.holds("web", s.ip(1), s.ip(2))
-	s.areDown("web")
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.waitForDown("web")
 }
 
 // Karpenter sets its taint and the label in one patch, then evicts the pods. The node gets no new
@@ -127,19 +127,19 @@ func TestExcludedNodesTakeNoTraffic(t *testing.T) {
 func TestANodeThatKarpenterDisruptsIsDownInAPoolOfNodes(t *testing.T) {
 	t.Parallel()
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
-	s := newScene(t, "shared")
+	s := newTestEnv(t, "shared")
 	mine := map[string]string{"scene": s.ns}
 	for n := 1; n <= 3; n++ {
-		s.hasLabelledNode(n, mine)
+		s.createLabeledNode(n, mine)
 	}
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.hasService("metrics", corev1.ServiceTypeClusterIP)
-	s.hasSlice("a", "web", s.on(1), s.on(2))
-	s.hasSlice("m", "metrics", s.on(1), s.on(2), s.on(3))
-	s.binds("shared", "", func(p *v1alpha1.BackendPoolSpec) {
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createService("metrics", corev1.ServiceTypeClusterIP)
+	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
+	s.createSlice("m", "metrics", s.endpointOn(1), s.endpointOn(2), s.endpointOn(3))
+	s.createBackendPool("shared", "", func(p *v1alpha1.BackendPoolSpec) {
 		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: mine}}
 	})
-	s.holds("shared", s.ip(1), s.ip(2), s.ip(3))
+	s.waitForMembers("shared", s.ip(1), s.ip(2), s.ip(3))
 	disrupted := func(n int) {
 		change(s, "", s.node(n), func(n *corev1.Node) {
 			n.Labels[exclude] = "karpenter"
@@ -147,84 +147,84 @@ func TestANodeThatKarpenterDisruptsIsDownInAPoolOfNodes(t *testing.T) {
 		})
 	}
 	disrupted(3) // hosts no pod of these load balancers
-	s.holds("shared", s.ip(1), s.ip(2))
+	s.waitForMembers("shared", s.ip(1), s.ip(2))
 	disrupted(2)
-	s.areDown("shared", s.node(2))
-	s.holds("shared", s.ip(1), s.ip(2))
-	s.until(func() string {
+	s.waitForDown("shared", s.node(2))
+	s.waitForMembers("shared", s.ip(1), s.ip(2))
+	s.waitUntil(func() string {
 		if down := s.status("shared").Down; len(down) != 1 || down[0].Reason != "karpenter.sh/disrupted, excluded" {
 			return fmt.Sprintf("Down: %+v", down)
 		}
 		return ""
 	})
 	change(s, "", s.node(2), func(n *corev1.Node) { delete(n.Labels, exclude); n.Spec.Taints = nil })
-	s.areDown("shared")
-	s.holds("shared", s.ip(1), s.ip(2))
+	s.waitForDown("shared")
+	s.waitForMembers("shared", s.ip(1), s.ip(2))
 	disrupted(2)
-	s.areDown("shared", s.node(2))
-	s.changeSlice("a", s.on(1))
-	s.holds("shared", s.ip(1))
+	s.waitForDown("shared", s.node(2))
+	s.changeSlice("a", s.endpointOn(1))
+	s.waitForMembers("shared", s.ip(1))
 }
 
 func TestDualStackServiceHasTwoPools(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "web", "web-ipv6")
-	s.hasNode(1, s.ip(1), s.ip6(1))
-	s.hasNode(2, s.ip6(2), s.ip(2))
-	s.hasNode(3, s.ip(3))
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.binds("web", "web")
-	s.binds("web-ipv6", "web", func(p *v1alpha1.BackendPoolSpec) { p.IPFamily = "IPv6" })
-	s.hasSlice("four", "web", s.on(1), s.on(2))
-	s.hasSliceOf(discoveryv1.AddressTypeIPv6, "six", "web", s.on(1))
-	s.holds("web", s.ip(1), s.ip(2))
-	s.holds("web-ipv6", s.ip6(1))
+	s := newTestEnv(t, "web", "web-ipv6")
+	s.createNode(1, s.ip(1), s.ip6(1))
+	s.createNode(2, s.ip6(2), s.ip(2))
+	s.createNode(3, s.ip(3))
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createBackendPool("web", "web")
+	s.createBackendPool("web-ipv6", "web", func(p *v1alpha1.BackendPoolSpec) { p.IPFamily = "IPv6" })
+	s.createSlice("four", "web", s.endpointOn(1), s.endpointOn(2))
+	s.createSliceOf(discoveryv1.AddressTypeIPv6, "six", "web", s.endpointOn(1))
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	s.waitForMembers("web-ipv6", s.ip6(1))
 
 	// One event changes both pools.
 	s.setIPs(1, s.ip(11), s.ip6(11))
-	s.holds("web", s.ip(11), s.ip(2))
-	s.holds("web-ipv6", s.ip6(11))
+	s.waitForMembers("web", s.ip(11), s.ip(2))
+	s.waitForMembers("web-ipv6", s.ip6(11))
 
 	s.changeSlice("six", discoveryv1.Endpoint{Addresses: []string{"2001:db8::1"}, NodeName: new(s.node(3))})
-	s.holds("web-ipv6")
-	s.comesToSay("web-ipv6", v1alpha1.ReasonLevel, "it has no InternalIP of family IPv6")
+	s.waitForMembers("web-ipv6")
+	s.waitForReason("web-ipv6", v1alpha1.ReasonLevel, "it has no InternalIP of family IPv6")
 }
 
 func TestPoolOfNodes(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "shared")
+	s := newTestEnv(t, "shared")
 	zone := map[string]string{"scene": s.ns}
-	s.hasLabelledNode(1, zone)
-	s.hasNode(2)
-	s.binds("shared", "", func(p *v1alpha1.BackendPoolSpec) {
+	s.createLabeledNode(1, zone)
+	s.createNode(2)
+	s.createBackendPool("shared", "", func(p *v1alpha1.BackendPoolSpec) {
 		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: zone}}
 	})
-	s.holds("shared", s.ip(1))
+	s.waitForMembers("shared", s.ip(1))
 	change(s, "", s.node(2), func(n *corev1.Node) { n.Labels = zone })
-	s.holds("shared", s.ip(1), s.ip(2))
-	s.hasLabelledNode(3, zone)
-	s.holds("shared", s.ip(1), s.ip(2), s.ip(3))
+	s.waitForMembers("shared", s.ip(1), s.ip(2))
+	s.createLabeledNode(3, zone)
+	s.waitForMembers("shared", s.ip(1), s.ip(2), s.ip(3))
 	change(s, "", s.node(1), func(n *corev1.Node) { delete(n.Labels, "scene") })
 	s.delete(&corev1.Node{}, s.node(2))
 	s.setIPs(3, s.ip(33))
-	s.holds("shared", s.ip(33))
+	s.waitForMembers("shared", s.ip(33))
 }
 
 func TestEndpointsThatMakeNobodyAMember(t *testing.T) {
-	s := web(t)
-	s.hasNode(4, "not-an-address") // hence no InternalIP
+	s := newBoundEnv(t)
+	s.createNode(4, "not-an-address") // hence no InternalIP
 	var homeless []discoveryv1.Endpoint
 	for i := range 1000 {
 		homeless = append(homeless, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("192.0.%d.%d", 2+i/250, i%250)}})
 	}
-	s.hasSlice("homeless", "web", homeless...)
-	s.hasSliceOf(discoveryv1.AddressTypeFQDN, "names", "web", s.on(2))
-	s.hasSlice("no-ip", "web", s.on(4))
-	s.holds("web")
+	s.createSlice("homeless", "web", homeless...)
+	s.createSliceOf(discoveryv1.AddressTypeFQDN, "names", "web", s.endpointOn(2))
+	s.createSlice("no-ip", "web", s.endpointOn(4))
+	s.waitForMembers("web")
 	for _, left := range []string{"1000 endpoints without a node name", "1 slice without IP addresses", "node " + s.node(4)} {
-		s.comesToSay("web", v1alpha1.ReasonLevel, left)
+		s.waitForReason("web", v1alpha1.ReasonLevel, left)
 	}
-	if n := s.writes(); n != 0 {
+	if n := s.countWrites(); n != 0 {
 		t.Errorf("%d writes of an empty pool that stays empty", n)
 	}
 }

@@ -32,8 +32,8 @@ const (
 	outTaint  = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 )
 
-// announces creates an event as an agent does: with the node's name as UID.
-func (s *scene) announces(n int, name string, edit ...func(*corev1.Event)) {
+// createEviction creates an event as an agent does: with the node's name as UID.
+func (s *testEnv) createEviction(n int, name string, edit ...func(*corev1.Event)) {
 	s.Helper()
 	now := metav1.Now()
 	e := &corev1.Event{
@@ -49,18 +49,18 @@ func (s *scene) announces(n int, name string, edit ...func(*corev1.Event)) {
 	s.Cleanup(func() { _ = api.Delete(context.Background(), e) })
 }
 
-func (s *scene) announcesAgain(name string) {
+func (s *testEnv) repeatEviction(name string) {
 	s.Helper()
 	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Count, e.LastTimestamp = e.Count+1, metav1.Now() })
 }
 
-func (s *scene) touches(name string) {
+func (s *testEnv) touchEvent(name string) {
 	s.Helper()
 	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Message += "." })
 }
 
-// taint takes key=value:effect.
-func (s *scene) taint(n int, taints ...string) {
+// setTaints takes key=value:effect.
+func (s *testEnv) setTaints(n int, taints ...string) {
 	s.Helper()
 	change(s, "", s.node(n), func(node *corev1.Node) {
 		node.Spec.Taints = nil
@@ -72,7 +72,7 @@ func (s *scene) taint(n int, taints ...string) {
 	})
 }
 
-func (s *scene) taints(n int) string {
+func (s *testEnv) taints(n int) string {
 	s.Helper()
 	var all []string
 	for _, t := range get[corev1.Node](s, "", s.node(n)).Spec.Taints {
@@ -83,9 +83,9 @@ func (s *scene) taints(n int) string {
 	return strings.Join(all, " ")
 }
 
-func (s *scene) isTainted(n int, want string) {
+func (s *testEnv) waitForTaints(n int, want string) {
 	s.Helper()
-	s.until(func() string {
+	s.waitUntil(func() string {
 		if got := s.taints(n); got != want {
 			return fmt.Sprintf("node %d is tainted %q, want %q", n, got, want)
 		}
@@ -93,34 +93,34 @@ func (s *scene) isTainted(n int, want string) {
 	})
 }
 
-func (s *scene) drains(n int, why string) {
+func (s *testEnv) waitForDraining(n int, why string) {
 	s.Helper()
-	s.until(func() string {
-		if got := strings.Join(controller.kube.Draining.Why(s.node(n)), " "); got != why {
+	s.waitUntil(func() string {
+		if got := strings.Join(controller.kube.Draining.Reasons(s.node(n)), " "); got != why {
 			return fmt.Sprintf("node %d drains for %q, want %q", n, got, why)
 		}
 		return ""
 	})
 }
 
-func (s *scene) settles() {
+func (s *testEnv) waitForEvents() {
 	s.Helper()
 	s.last++
 	n := 100 + s.last
-	s.hasNode(n)
-	s.announces(n, fmt.Sprintf("last-%d", n))
-	s.isTainted(n, spotTaint)
+	s.createNode(n)
+	s.createEviction(n, fmt.Sprintf("last-%d", n))
+	s.waitForTaints(n, spotTaint)
 }
 
-func (s *scene) note(n int) string {
+func (s *testEnv) evictionRecord(n int) string {
 	s.Helper()
 	return get[corev1.Node](s, "", s.node(n)).Annotations[view.PreemptionAnnotation]
 }
 
-func (s *scene) isNoted(n int, part string) {
+func (s *testEnv) waitForRecord(n int, part string) {
 	s.Helper()
-	s.until(func() string {
-		if note := s.note(n); !strings.Contains(note, part) {
+	s.waitUntil(func() string {
+		if note := s.evictionRecord(n); !strings.Contains(note, part) {
 			return fmt.Sprintf("node %d: noted %q, want %s", n, note, part)
 		}
 		return ""
@@ -130,104 +130,104 @@ func (s *scene) isNoted(n int, part string) {
 // A spot machine: announced, tainted, cleared by an operator, announced again.
 func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.taint(1, "example.com/gpu=a100:NoSchedule")
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.setTaints(1, "example.com/gpu=a100:NoSchedule")
 	change(s, "", s.node(1), func(n *corev1.Node) { n.Annotations = map[string]string{"example.com/theirs": "kept"} })
-	s.announces(1, "evicts")
-	s.isTainted(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
+	s.createEviction(1, "evicts")
+	s.waitForTaints(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
 	n := get[corev1.Node](s, "", s.node(1))
 	if n.Annotations["example.com/theirs"] != "kept" {
 		t.Errorf("annotations %v", n.Annotations)
 	}
-	s.isNoted(1, `"count":1`)
-	s.drains(1, "spot-eviction")
-	s.wasToldOfNode(1, nodes.EventTainted, 1)
+	s.waitForRecord(1, `"count":1`)
+	s.waitForDraining(1, "spot-eviction")
+	s.waitForNodeEvent(1, nodes.EventTainted, 1)
 
 	// While the taint exists, more events cause no write.
 	before := get[corev1.Node](s, "", s.node(1)).ResourceVersion
 	for range 5 {
-		s.announcesAgain("evicts")
+		s.repeatEviction("evicts")
 	}
-	s.announces(1, "evicts-too")
-	s.settles()
+	s.createEviction(1, "evicts-too")
+	s.waitForEvents()
 	if after := get[corev1.Node](s, "", s.node(1)).ResourceVersion; after != before {
-		t.Errorf("the node was written for what it says already: %s", s.note(1))
+		t.Errorf("the node was written for what it says already: %s", s.evictionRecord(1))
 	}
-	s.isTainted(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
+	s.waitForTaints(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
 
 	// An operator removes it. Only later events restore it.
-	s.taint(1)
-	s.drains(1, "")
-	s.touches("evicts")
-	s.touches("evicts-too")
-	s.settles()
-	s.isTainted(1, "")
-	s.announcesAgain("evicts")
-	s.isTainted(1, spotTaint)
-	s.wasToldOfNode(1, nodes.EventTainted, 2)
+	s.setTaints(1)
+	s.waitForDraining(1, "")
+	s.touchEvent("evicts")
+	s.touchEvent("evicts-too")
+	s.waitForEvents()
+	s.waitForTaints(1, "")
+	s.repeatEviction("evicts")
+	s.waitForTaints(1, spotTaint)
+	s.waitForNodeEvent(1, nodes.EventTainted, 2)
 }
 
 // A taint has the same meaning from any source and with any effect.
 func TestWhoTaintedTheNodeMakesNoDifference(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.taint(1, spotKey+"=spot-eviction:NoExecute")
-	s.drains(1, "spot-eviction")
-	s.announces(1, "evicts")
-	s.isNoted(1, `"count":1`)
-	s.isTainted(1, spotKey+"=spot-eviction:NoExecute")
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.setTaints(1, spotKey+"=spot-eviction:NoExecute")
+	s.waitForDraining(1, "spot-eviction")
+	s.createEviction(1, "evicts")
+	s.waitForRecord(1, `"count":1`)
+	s.waitForTaints(1, spotKey+"=spot-eviction:NoExecute")
 
-	s.hasNode(2)
-	s.taint(2, spotKey+"=upgrade:NoSchedule") // a node cannot have two taints of the same key and effect
-	s.drains(2, "")
-	s.announces(2, "evicts-2")
-	s.isTainted(2, spotTaint)
+	s.createNode(2)
+	s.setTaints(2, spotKey+"=upgrade:NoSchedule") // a node cannot have two taints of the same key and effect
+	s.waitForDraining(2, "")
+	s.createEviction(2, "evicts-2")
+	s.waitForTaints(2, spotTaint)
 }
 
 func TestTaintsSayWhoDrains(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.taint(1, "node.kubernetes.io/unschedulable=:NoSchedule", "example.com/leaves=soon:NoSchedule")
-	s.drains(1, "")
-	s.taint(1, "example.com/leaves=now:PreferNoSchedule")
-	s.drains(1, "example.com/leaves=now")
-	s.taint(1, outTaint, "example.com/leaves=now:PreferNoSchedule")
-	s.drains(1, "out-of-service example.com/leaves=now")
-	s.taint(1, outTaint)
-	s.drains(1, "out-of-service")
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.setTaints(1, "node.kubernetes.io/unschedulable=:NoSchedule", "example.com/leaves=soon:NoSchedule")
+	s.waitForDraining(1, "")
+	s.setTaints(1, "example.com/leaves=now:PreferNoSchedule")
+	s.waitForDraining(1, "example.com/leaves=now")
+	s.setTaints(1, outTaint, "example.com/leaves=now:PreferNoSchedule")
+	s.waitForDraining(1, "out-of-service example.com/leaves=now")
+	s.setTaints(1, outTaint)
+	s.waitForDraining(1, "out-of-service")
 	s.delete(&corev1.Node{}, s.node(1))
-	s.drains(1, "")
-	s.hasNode(1) // another one of that name
-	s.drains(1, "")
-	s.taint(1, outTaint)
-	s.drains(1, "out-of-service")
+	s.waitForDraining(1, "")
+	s.createNode(1) // another one of that name
+	s.waitForDraining(1, "")
+	s.setTaints(1, outTaint)
+	s.waitForDraining(1, "out-of-service")
 }
 
 // An event applies to the node that existed when it occurred.
 func TestTheNextNodeOfANameIsNotEvicted(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.announces(1, "evicts")
-	s.isTainted(1, spotTaint)
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.createEviction(1, "evicts")
+	s.waitForTaints(1, spotTaint)
 	s.delete(&corev1.Node{}, s.node(1))
 	time.Sleep(1100 * time.Millisecond) // events have whole seconds
-	s.hasNode(1)
-	s.touches("evicts")
-	s.settles()
-	s.isTainted(1, "")
-	s.announces(1, "evicts-again")
-	s.isTainted(1, spotTaint)
+	s.createNode(1)
+	s.touchEvent("evicts")
+	s.waitForEvents()
+	s.waitForTaints(1, "")
+	s.createEviction(1, "evicts-again")
+	s.waitForTaints(1, spotTaint)
 }
 
-// Events of events.k8s.io are read, too.
+// Events of countEvents.k8s.io are read, too.
 func TestAnEventOfTheNewKind(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
+	s := newTestEnv(t)
+	s.createNode(1)
 	events, err := typedeventsv1.NewForConfig(cluster.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -242,28 +242,28 @@ func TestAnEventOfTheNewKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = events.Events("default").Delete(context.Background(), e.Name, metav1.DeleteOptions{}) })
-	s.isTainted(1, spotTaint)
-	s.taint(1)
+	s.waitForTaints(1, spotTaint)
+	s.setTaints(1)
 	e.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NewMicroTime(time.Now())}
 	if _, err := events.Events("default").Update(t.Context(), e, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.isTainted(1, spotTaint)
-	s.isNoted(1, `"count":2`)
+	s.waitForTaints(1, spotTaint)
+	s.waitForRecord(1, `"count":2`)
 }
 
 // Only these events are cached, and only the fields that are read.
 func TestWhatIsKeptOfEvents(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.announces(1, "reboot", func(e *corev1.Event) { e.Reason = "RebootScheduled" })
-	s.announces(1, "pod", func(e *corev1.Event) { e.InvolvedObject.Kind, e.InvolvedObject.Namespace = "Pod", "default" })
-	s.announces(9, "nobody") // no such node
-	s.announces(1, "evicts", func(e *corev1.Event) {
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.createEviction(1, "reboot", func(e *corev1.Event) { e.Reason = "RebootScheduled" })
+	s.createEviction(1, "pod", func(e *corev1.Event) { e.InvolvedObject.Kind, e.InvolvedObject.Namespace = "Pod", "default" })
+	s.createEviction(9, "nobody") // no such node
+	s.createEviction(1, "evicts", func(e *corev1.Event) {
 		e.Annotations, e.Message = map[string]string{"a": "b"}, strings.Repeat("soon ", 200)
 	})
-	s.isTainted(1, spotTaint)
+	s.waitForTaints(1, spotTaint)
 	var names []string
 	for _, e := range controller.kube.Preemptions() {
 		if name, mine := strings.CutPrefix(e.Name, s.ns+"."); mine {
@@ -283,67 +283,67 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 // reasons are accepted.
 func TestWhoAnnouncesIsAsked(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.announces(1, "tenant", func(e *corev1.Event) { e.Namespace, e.InvolvedObject.Namespace = s.ns, s.ns })
-	s.announces(1, "stranger", func(e *corev1.Event) { e.Source.Component = "kubectl" })
-	s.announces(1, "nobody", func(e *corev1.Event) { e.Source.Component = "" })
-	s.announces(1, "unknown", func(e *corev1.Event) {
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.createEviction(1, "tenant", func(e *corev1.Event) { e.Namespace, e.InvolvedObject.Namespace = s.ns, s.ns })
+	s.createEviction(1, "stranger", func(e *corev1.Event) { e.Source.Component = "kubectl" })
+	s.createEviction(1, "nobody", func(e *corev1.Event) { e.Source.Component = "" })
+	s.createEviction(1, "unknown", func(e *corev1.Event) {
 		e.Message = "IMDS query failed, exit code: 28\nConnection timed out after 24 seconds."
 	})
-	s.settles()
-	if note := s.note(1); s.taints(1) != "" || note != "" {
+	s.waitForEvents()
+	if note := s.evictionRecord(1); s.taints(1) != "" || note != "" {
 		t.Fatalf("tainted %q, noted %s", s.taints(1), note)
 	}
-	s.announces(1, "evicts")
-	s.isTainted(1, spotTaint)
+	s.createEviction(1, "evicts")
+	s.waitForTaints(1, spotTaint)
 }
 
 // Half of a pool's members remain up despite announced evictions, unless a user requests otherwise.
 func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "web", "one")
+	s := newTestEnv(t, "web", "one")
 	for n := 1; n <= 4; n++ {
-		s.hasNode(n)
+		s.createNode(n)
 	}
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("web", "web", s.on(1), s.on(2), s.on(3), s.on(4))
-	s.binds("web", "web")
-	s.hasService("one", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("one", "one", s.on(4))
-	s.binds("one", "one")
-	s.holds("web", s.ip(1), s.ip(2), s.ip(3), s.ip(4))
-	s.holds("one", s.ip(4))
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("web", "web", s.endpointOn(1), s.endpointOn(2), s.endpointOn(3), s.endpointOn(4))
+	s.createBackendPool("web", "web")
+	s.createService("one", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("one", "one", s.endpointOn(4))
+	s.createBackendPool("one", "one")
+	s.waitForMembers("web", s.ip(1), s.ip(2), s.ip(3), s.ip(4))
+	s.waitForMembers("one", s.ip(4))
 	for _, n := range []int{4, 3, 2, 1} {
-		s.announces(n, fmt.Sprintf("evicts-%d", n))
-		s.isTainted(n, spotTaint)
+		s.createEviction(n, fmt.Sprintf("evicts-%d", n))
+		s.waitForTaints(n, spotTaint)
 	}
-	s.wasTold("Service", "web", pools.EventHeldBack, 1)
-	s.wasTold("Service", "one", pools.EventHeldBack, 1)
-	s.until(func() string {
+	s.waitForEvent("Service", "web", pools.EventMembersRetained, 1)
+	s.waitForEvent("Service", "one", pools.EventMembersRetained, 1)
+	s.waitUntil(func() string {
 		text := kubectl(t, "get", "bp", "-n", s.ns, "web", "-o", "jsonpath={.status.downCount} {.status.conditions[?(@.type=='Synced')].message}")
 		if !strings.HasPrefix(text, "2 level with 4 nodes, 2 of them Down; kept in the pool: 4 of 4 members are announced to be evicted at once, so that these stay up: ") {
 			return text
 		}
 		return ""
 	})
-	s.taint(4, spotTaint, outTaint)
-	s.until(func() string {
+	s.setTaints(4, spotTaint, outTaint)
+	s.waitUntil(func() string {
 		if text := kubectl(t, "get", "bp", "-n", s.ns, "one", "-o", "jsonpath={.status.down[*].address}"); text != s.ip(4) {
 			return "Down is " + text
 		}
 		return ""
 	})
-	s.wasTold("Service", "web", pools.EventHeldBack, 1)
+	s.waitForEvent("Service", "web", pools.EventMembersRetained, 1)
 }
 
-// busy is a reader that triggers a concurrent write after each Get.
-type busy struct {
+// racingReader is a reader that triggers a concurrent write after each Get.
+type racingReader struct {
 	client.Client
 	writes int
 }
 
-func (b *busy) Get(ctx context.Context, at client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (b *racingReader) Get(ctx context.Context, at client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if err := b.Client.Get(ctx, at, obj, opts...); err != nil || b.writes == 0 {
 		return err
 	}
@@ -359,30 +359,30 @@ func (b *busy) Get(ctx context.Context, at client.ObjectKey, obj client.Object, 
 // A concurrent taint is never lost: the patch is rebuilt from a fresh copy.
 func TestATaintThatComesInBetweenStays(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hasNode(1)
-	s.taint(1)
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.setTaints(1)
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{UID: "e", CreationTimestamp: metav1.Now()}, InvolvedObject: corev1.ObjectReference{Name: s.node(1)}}
-	if err := preempt(t.Context(), &busy{api, 2}, api, e); err != nil {
+	if err := processEvent(t.Context(), &racingReader{api, 2}, api, e); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := s.taints(1), "example.com/other-1:NoSchedule example.com/other-0:NoSchedule "+spotTaint; got != want {
 		t.Errorf("tainted %q, want %q", got, want)
 	}
-	s.taint(1)
+	s.setTaints(1)
 	e.UID, e.CreationTimestamp = "f", metav1.NewTime(time.Now().Add(time.Minute))
-	if err := preempt(t.Context(), &busy{api, 1000}, api, e); !apierrors.IsConflict(errors.Unwrap(err)) {
+	if err := processEvent(t.Context(), &racingReader{api, 1000}, api, e); !apierrors.IsConflict(errors.Unwrap(err)) {
 		t.Errorf("without end: %v", err)
 	}
 	e.InvolvedObject.Name = "nobody"
-	if err := preempt(t.Context(), api, api, e); err != nil {
+	if err := processEvent(t.Context(), api, api, e); err != nil {
 		t.Errorf("a node that is gone: %v", err)
 	}
 }
 
-func (s *scene) wasToldOfNode(n int, reason string, times int) {
+func (s *testEnv) waitForNodeEvent(n int, reason string, times int) {
 	s.Helper()
-	s.until(func() string {
+	s.waitUntil(func() string {
 		var list corev1.EventList
 		if err := api.List(s.Context(), &list, client.InNamespace("default")); err != nil {
 			s.Fatal(err)
@@ -400,8 +400,8 @@ func (s *scene) wasToldOfNode(n int, reason string, times int) {
 	})
 }
 
-func preempt(ctx context.Context, reader client.Reader, writer client.Writer, e *corev1.Event) error {
+func processEvent(ctx context.Context, reader client.Reader, writer client.Writer, e *corev1.Event) error {
 	log := slog.New(slog.DiscardHandler)
-	evictions := &nodes.Evictions{Reader: reader, Writer: writer, Events: events.New(view.Scheme(), nil, log), Log: log}
-	return evictions.Taint(ctx, e)
+	evictions := &nodes.Evictions{Reader: reader, Writer: writer, Events: events.NewQueue(view.Scheme(), nil, log), Log: log}
+	return evictions.TaintNode(ctx, e)
 }

@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// replaced replaces the shared controller until the test ends.
-func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhile func()) {
+// replaceController replaces the shared controller until the test ends.
+func (s *testEnv) replaceController(cfg *rest.Config, draining *adminstate.Signals, meanwhile func()) {
 	s.Helper()
 	must := func(err error) {
 		s.Helper()
@@ -35,7 +35,7 @@ func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhi
 	must(controller.stop())
 	meanwhile()
 	var err error
-	controller, err = startAs(cfg, nil, draining)
+	controller, err = startController(cfg, nil, draining)
 	must(err)
 	s.Cleanup(func() {
 		must(controller.stop())
@@ -47,41 +47,41 @@ func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhi
 // A new process reads draining nodes from taints, and processed nodes from records: it ignores
 // their existing events.
 func TestARestartPutsNoTaintBack(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	for n := range 4 {
-		s.hasNode(n + 1)
-		s.announces(n+1, fmt.Sprintf("evicts-%d", n+1))
-		s.isTainted(n+1, spotTaint)
+		s.createNode(n + 1)
+		s.createEviction(n+1, fmt.Sprintf("evicts-%d", n+1))
+		s.waitForTaints(n+1, spotTaint)
 	}
-	s.replaced(cluster.Config, signals(), func() {
-		s.taint(1) // removed by an operator
-		s.taint(2)
-		s.announcesAgain("evicts-2") // before or after the removal: unknown
-		s.taint(3, outTaint)
-		s.hasNode(5)
-		s.announces(5, "evicts-5")
+	s.replaceController(cluster.Config, signals(), func() {
+		s.setTaints(1) // removed by an operator
+		s.setTaints(2)
+		s.repeatEviction("evicts-2") // before or after the removal: unknown
+		s.setTaints(3, outTaint)
+		s.createNode(5)
+		s.createEviction(5, "evicts-5")
 	})
-	s.isTainted(5, spotTaint)
-	s.drains(3, "out-of-service")
-	s.drains(4, "spot-eviction")
-	s.settles() // newer than the initial list, but possibly queued before it
-	s.touches("evicts-1")
-	s.touches("evicts-2")
-	s.settles()
-	s.isTainted(1, "")
-	s.isTainted(2, "")
-	s.drains(1, "")
-	s.announcesAgain("evicts-2")
-	s.isTainted(2, spotTaint)
-	s.isTainted(3, outTaint)
+	s.waitForTaints(5, spotTaint)
+	s.waitForDraining(3, "out-of-service")
+	s.waitForDraining(4, "spot-eviction")
+	s.waitForEvents() // newer than the initial list, but possibly queued before it
+	s.touchEvent("evicts-1")
+	s.touchEvent("evicts-2")
+	s.waitForEvents()
+	s.waitForTaints(1, "")
+	s.waitForTaints(2, "")
+	s.waitForDraining(1, "")
+	s.repeatEviction("evicts-2")
+	s.waitForTaints(2, spotTaint)
+	s.waitForTaints(3, outTaint)
 }
 
-type requests struct {
+type requestRecorder struct {
 	mu    sync.Mutex
 	about map[string]int
 }
 
-func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+func (r *requestRecorder) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		parts := strings.Split(strings.TrimPrefix(req.URL.Path, "/api/v1/"), "/")
 		if parts[0] == "namespaces" && len(parts) > 2 {
@@ -94,7 +94,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (r *requests) sent(what string) int {
+func (r *requestRecorder) sent(what string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.about[what]
@@ -104,14 +104,14 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func asShipped(r *requests) *rest.Config {
+func shippedConfig(r *requestRecorder) *rest.Config {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Impersonate.UserName, cfg.Impersonate.Groups = "system:serviceaccount:weir-system:weir", []string{"system:authenticated"}
 	cfg.Wrap(r.wrap)
 	return cfg
 }
 
-func (s *scene) applies(path string) {
+func (s *testEnv) applyRoles(path string) {
 	s.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -140,66 +140,66 @@ func (s *scene) applies(path string) {
 	}
 }
 
-func (s *scene) servesAPool(name string) {
+func (s *testEnv) waitForPool(name string) {
 	s.Helper()
-	s.hasService(name, corev1.ServiceTypeLoadBalancer)
-	s.hasSlice(name, name, s.on(1))
-	s.binds(name, name)
-	s.holds(name, s.ip(1))
+	s.createService(name, corev1.ServiceTypeLoadBalancer)
+	s.createSlice(name, name, s.endpointOn(1))
+	s.createBackendPool(name, name)
+	s.waitForMembers(name, s.ip(1))
 }
 
 // With the setting disabled, no request needs the role of config/admin-state, and taints are
 // ignored.
 func TestOffNeedsNoRole(t *testing.T) {
-	s := newScene(t, "web")
-	s.hasNode(1)
-	s.applies("../../config/rbac/cluster-role.yaml")
-	r := &requests{about: map[string]int{}}
-	s.replaced(asShipped(r), nil, func() { s.taint(1, outTaint) })
-	s.announces(1, "evicts")
-	s.servesAPool("web")
+	s := newTestEnv(t, "web")
+	s.createNode(1)
+	s.applyRoles("../../config/rbac/cluster-role.yaml")
+	r := &requestRecorder{about: map[string]int{}}
+	s.replaceController(shippedConfig(r), nil, func() { s.setTaints(1, outTaint) })
+	s.createEviction(1, "evicts")
+	s.waitForPool("web")
 	if n := r.sent("GET events") + r.sent("PATCH nodes"); n != 0 {
 		t.Errorf("%v", r.about)
 	}
 	if r.sent("GET nodes") == 0 {
 		t.Errorf("not even nodes were listed: %v", r.about)
 	}
-	s.isTainted(1, outTaint)
-	if drains := controller.kube.Draining.Why(s.node(1)); drains != nil || len(controller.kube.Draining.Count()) != 0 || s.note(1) != "" {
-		t.Errorf("drains %v, %v, note %q", drains, controller.kube.Draining.Count(), s.note(1))
+	s.waitForTaints(1, outTaint)
+	if drains := controller.kube.Draining.Reasons(s.node(1)); drains != nil || len(controller.kube.Draining.CountByReason()) != 0 || s.evictionRecord(1) != "" {
+		t.Errorf("drains %v, %v, note %q", drains, controller.kube.Draining.CountByReason(), s.evictionRecord(1))
 	}
 }
 
 // Without the role everything else works. Once it exists, earlier announcements are processed.
 func TestOnWithoutTheRole(t *testing.T) {
-	s := newScene(t, "web")
-	s.hasNode(1)
-	s.hasNode(2)
-	s.applies("../../config/rbac/cluster-role.yaml")
-	r := &requests{about: map[string]int{}}
-	s.replaced(asShipped(r), signals(), func() { s.taint(2, outTaint) })
-	s.announces(1, "evicts")
-	s.servesAPool("web")
-	s.drains(2, "out-of-service")
-	s.until(func() string {
+	s := newTestEnv(t, "web")
+	s.createNode(1)
+	s.createNode(2)
+	s.applyRoles("../../config/rbac/cluster-role.yaml")
+	r := &requestRecorder{about: map[string]int{}}
+	s.replaceController(shippedConfig(r), signals(), func() { s.setTaints(2, outTaint) })
+	s.createEviction(1, "evicts")
+	s.waitForPool("web")
+	s.waitForDraining(2, "out-of-service")
+	s.waitUntil(func() string {
 		if r.sent("GET events") < 2 {
 			return fmt.Sprintf("it does not try to list events: %v", r.about)
 		}
 		return ""
 	})
-	if r.sent("PATCH nodes") != 0 || s.note(1) != "" {
+	if r.sent("PATCH nodes") != 0 || s.evictionRecord(1) != "" {
 		t.Errorf("it has seen the event: %v", r.about)
 	}
-	s.applies("../../config/admin-state/cluster-role.yaml")
-	s.applies("../../config/admin-state/role.yaml")
-	s.isTainted(1, spotTaint)
-	s.wasToldOfNode(1, nodes.EventTainted, 1)
+	s.applyRoles("../../config/admin-state/cluster-role.yaml")
+	s.applyRoles("../../config/admin-state/role.yaml")
+	s.waitForTaints(1, spotTaint)
+	s.waitForNodeEvent(1, nodes.EventTainted, 1)
 	began := time.Now()
-	s.announces(2, "evicts-2")
-	s.isTainted(2, outTaint+" "+spotTaint)
+	s.createEviction(2, "evicts-2")
+	s.waitForTaints(2, outTaint+" "+spotTaint)
 	t.Logf("from the event to the taint: at most %s", time.Since(began).Round(time.Millisecond))
-	s.until(func() string { // until the API server applies it
-		if got := controller.kube.Draining.Count(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 4 {
+	s.waitUntil(func() string { // until the API server applies it
+		if got := controller.kube.Draining.CountByReason(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 4 {
 			return fmt.Sprintf("counted %v", got)
 		}
 		return ""

@@ -38,28 +38,28 @@ type Options struct {
 	// Log defaults to slog.Default.
 	Log *slog.Logger
 
-	// RecheckAfter is when a pool that was missing or held network interfaces is read again;
+	// RecheckInterval is when a pool that was missing or held network interfaces is read again;
 	// default 5 minutes.
-	RecheckAfter time.Duration
-	// ReleaseAgainAfter is the retry interval for removing managed addresses; default 1 minute.
-	ReleaseAgainAfter time.Duration
-	// Reach is the API server connection; a reconnect triggers pending status writes.
-	Reach *apiserver.Reach
+	RecheckInterval time.Duration
+	// ReleaseRetryInterval is the retry interval for removing managed addresses; default 1 minute.
+	ReleaseRetryInterval time.Duration
+	// Connection is the API server connection; a reconnect triggers pending status writes.
+	Connection *apiserver.Connection
 	// Requeue is the back-off of the work queues; zero means the default.
 	Requeue workqueue.Backoff
 	// Draining detects leaving nodes; nil disables node taints and their events.
 	Draining *adminstate.Signals
 }
 
-func (o Options) stale() func(now time.Time) bool {
-	if o.Reach == nil {
+func (o Options) staleCheck() func(now time.Time) bool {
+	if o.Connection == nil {
 		return nil
 	}
-	return o.Reach.Watches.Stale
+	return o.Connection.Watches.IsStale
 }
 
-// Lanes run pool operations, one worker per load balancer.
-type Lanes interface {
+// Workers run pool operations, one worker per load balancer.
+type Workers interface {
 	// Run blocks until ctx is done and the last attempt has ended.
 	Run(ctx context.Context)
 	Add(ops ...poolschedule.Operation)
@@ -68,18 +68,18 @@ type Lanes interface {
 	Retry(ref poolschedule.Ref)
 	Resume()
 	Forget(pool lb.PoolID)
-	LevelAs(pool lb.PoolID, fingerprint uint64) bool
+	IsInSync(pool lb.PoolID, fingerprint uint64) bool
 }
 
 // Cluster is the Kubernetes side of Weir. Synced is safe for concurrent use.
 type Cluster struct {
-	*Rooms
+	*Controllers
 	opts      Options
 	mgr       manager.Manager
 	events    *events.Queue
 	evictions *nodes.Evictions // nil if node taints are disabled
-	lanes     Lanes
-	first     func(ctx context.Context)
+	workers   Workers
+	runFirst  func(ctx context.Context)
 	synced    []toolscache.InformerSynced
 }
 
@@ -88,11 +88,11 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
-	if opts.RecheckAfter == 0 {
-		opts.RecheckAfter = 5 * time.Minute
+	if opts.RecheckInterval == 0 {
+		opts.RecheckInterval = 5 * time.Minute
 	}
-	if opts.ReleaseAgainAfter == 0 {
-		opts.ReleaseAgainAfter = time.Minute
+	if opts.ReleaseRetryInterval == 0 {
+		opts.ReleaseRetryInterval = time.Minute
 	}
 	if opts.Requeue == (workqueue.Backoff{}) {
 		opts.Requeue = workqueue.DefaultBackoff()
@@ -104,12 +104,12 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	c := &Cluster{opts: opts, mgr: mgr, events: events.New(mgr.GetScheme(), core.Events(""), opts.Log)}
+	c := &Cluster{opts: opts, mgr: mgr, events: events.NewQueue(mgr.GetScheme(), core.Events(""), opts.Log)}
 	reader, writer := mgr.GetAPIReader(), mgr.GetClient()
-	c.Rooms = Connect(opts, c.events, pools.API{Reader: reader, Status: writer.Status(), Writer: writer},
+	c.Controllers = NewControllers(opts, c.events, pools.API{Reader: reader, Status: writer.Status(), Writer: writer},
 		services.API{Reader: reader, Cached: mgr.GetCache(), Writer: writer, Status: writer.Status()})
 	for _, k := range c.View.Kinds() {
-		if err := c.inform(ctx, k.Object, k.Store, k.Indexers); err != nil {
+		if err := c.addInformer(ctx, k.Object, k.Store, k.Indexers); err != nil {
 			return nil, err
 		}
 	}
@@ -117,12 +117,12 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		c.evictions = &nodes.Evictions{
 			Nodes: c.View, Signals: opts.Draining, Reader: reader, Writer: writer, Events: c.events, Log: opts.Log,
 		}
-		return c, errors.Join(c.Draining.Watch(ctx, mgr.GetCache()), c.evictions.Watch(core.RESTClient()))
+		return c, errors.Join(c.Draining.WatchNodes(ctx, mgr.GetCache()), c.evictions.WatchEvents(core.RESTClient()))
 	}
 	return c, nil
 }
 
-func (c *Cluster) inform(ctx context.Context, object client.Object, store *toolscache.Indexer, indexers toolscache.Indexers) error {
+func (c *Cluster) addInformer(ctx context.Context, object client.Object, store *toolscache.Indexer, indexers toolscache.Indexers) error {
 	informer, err := c.mgr.GetCache().GetInformer(ctx, object)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the API server does not know %T: apply the CRDs in config/crd first: %w", object, err)
@@ -152,35 +152,35 @@ func (c *Cluster) Synced(*http.Request) error {
 	return nil
 }
 
-// First sets a function that runs before any write to Azure. Call it before Setup.
-func (c *Cluster) First(run func(ctx context.Context)) { c.first = run }
+// SetFirst sets a function that runs before any write to Azure. Call it before Setup.
+func (c *Cluster) SetFirst(run func(ctx context.Context)) { c.runFirst = run }
 
 // Setup adds the controllers, the workers, the additional functions, and the event writer.
-func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
-	c.lanes, c.Pools.Lanes = lanes, lanes
-	if c.opts.Reach != nil {
-		c.opts.Reach.Notify(c.reachable, c.well)
+func (c *Cluster) Setup(lanes Workers, beside ...func(context.Context)) error {
+	c.workers, c.Pools.Workers = lanes, lanes
+	if c.opts.Connection != nil {
+		c.opts.Connection.SetCallbacks(c.onReconnected, c.onHealthy)
 	}
 	runs := append([]func(context.Context){lanes.Run}, beside...)
-	if c.opts.Reach != nil {
-		runs = append(runs, c.releaseHeld)
+	if c.opts.Connection != nil {
+		runs = append(runs, c.releaseRetained)
 	}
-	if c.Services.Balances() {
-		runs = append(runs, c.Services.Run, c.Services.FindLeftovers)
+	if c.Services.HasLoadBalancers() {
+		runs = append(runs, c.Services.Run, c.Services.RunOrphanSearch)
 		if err := c.Services.Setup(c.mgr); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)
 		}
-		if err := c.Placing.Setup(c.mgr, c.opts.Requeue); err != nil {
+		if err := c.Placement.Setup(c.mgr, c.opts.Requeue); err != nil {
 			return fmt.Errorf("controller of the places of nodes: %w", err)
 		}
 	}
 	last := func() {}
 	if c.AdminStates != nil {
-		runs, last = append(runs, c.AdminStates.Run), c.AdminStates.Tell
+		runs, last = append(runs, c.AdminStates.Run), c.AdminStates.RecordEvents
 	} else {
-		runs = append(runs, func(ctx context.Context) { nodes.TellLeftDown(ctx, c.View, c.events, c.opts.Log) })
+		runs = append(runs, func(ctx context.Context) { nodes.ReportStaleDown(ctx, c.View, c.events, c.opts.Log) })
 	}
-	if err := c.mgr.Add(events.Runnable{First: c.first, Runs: runs, Last: last, Events: c.events}); err != nil {
+	if err := c.mgr.Add(events.Runnable{First: c.runFirst, Runs: runs, Last: last, Events: c.events}); err != nil {
 		return err
 	}
 	if c.evictions != nil {
@@ -191,41 +191,41 @@ func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	return c.Pools.Setup(c.mgr, c.opts.Requeue)
 }
 
-// reachable retries pending writes without waiting for their back-off.
-func (c *Cluster) reachable() {
+// onReconnected retries pending writes without waiting for their back-off.
+func (c *Cluster) onReconnected() {
 	c.Pools.RetryStatuses()
-	time.AfterFunc(afterLists, c.lanes.Resume)
+	time.AfterFunc(relistDelay, c.workers.Resume)
 }
 
-// afterLists delays the workers until the informers have listed: the caches are inconsistent before.
-const afterLists = time.Second
+// relistDelay delays the workers until the informers have listed: the caches are inconsistent before.
+const relistDelay = time.Second
 
-const looksAtWatches = time.Second
+const watchPollInterval = time.Second
 
-// releaseHeld requeues pools with retained members once the watches are in sync, or broken for too
+// releaseRetained requeues pools with retained members once the watches are in sync, or broken for too
 // long.
-func (c *Cluster) releaseHeld(ctx context.Context) {
+func (c *Cluster) releaseRetained(ctx context.Context) {
 	wasStale := false
-	for sleep.For(ctx, looksAtWatches) == nil {
+	for sleep.For(ctx, watchPollInterval) == nil {
 		now := time.Now()
-		isStale := c.opts.Reach.Watches.Stale(now)
-		switch held := c.Pools.Keeper.Held(); {
+		isStale := c.opts.Connection.Watches.IsStale(now)
+		switch held := c.Pools.Retention.CountHeld(); {
 		case isStale && !wasStale:
 			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", removal.StaleTimeout.String())
 		case !isStale && (wasStale || held > 0): // a break may fall between two polls
-			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "inSync", c.opts.Reach.Watches.InSync())
-			c.Pools.ReleaseHeld(now)
+			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "inSync", c.opts.Connection.Watches.InSync())
+			c.Pools.ReleaseRetained(now)
 		}
 		wasStale = isStale
 	}
 }
 
-func (c *Cluster) well() {
+func (c *Cluster) onHealthy() {
 	now := time.Now()
-	c.Pools.Retry(now)
-	c.Services.Retry(now)
+	c.Pools.RetryFailed(now)
+	c.Services.RetryFailed(now)
 	if c.evictions != nil {
-		c.evictions.Retry(now)
+		c.evictions.RetryFailed(now)
 	}
-	c.Placing.Retry(now)
+	c.Placement.RetryFailed(now)
 }

@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func (s *scene) tenant() client.Client {
+func (s *testEnv) tenant() client.Client {
 	s.Helper()
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "backendpools"},
@@ -58,20 +58,20 @@ func (s *scene) tenant() client.Client {
 	return tenant
 }
 
-func (s *scene) may(list string) {
+func (s *testEnv) setGrant(list string) {
 	s.Helper()
 	ns := &corev1.Namespace{}
 	if err := api.Get(s.Context(), client.ObjectKey{Name: s.ns}, ns); err != nil {
 		s.Fatal(err)
 	}
 	before := ns.DeepCopy()
-	ns.Annotations = map[string]string{grant.Annotation: list}
+	ns.Annotations = map[string]string{grant.LoadBalancersAnnotation: list}
 	if err := api.Patch(s.Context(), ns, client.MergeFrom(before)); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *scene) forged(name, service, on, pool string, uid types.UID) *v1alpha1.BackendPool {
+func (s *testEnv) newForgedPool(name, service, on, pool string, uid types.UID) *v1alpha1.BackendPool {
 	return &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.ns, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}, Finalizers: []string{v1alpha1.Finalizer},
@@ -89,18 +89,18 @@ func (s *scene) forged(name, service, on, pool string, uid types.UID) *v1alpha1.
 // BackendPool.
 func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newTestEnv(t)
 	tenant := s.tenant()
 	s.azurePool("web", "203.0.113.9")
-	s.hasNode(1)
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("web-1", "web", s.on(1))
+	s.createNode(1)
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("web-1", "web", s.endpointOn(1))
 	uid := get[corev1.Service](s, s.ns, "web").UID
-	if err := tenant.Create(t.Context(), s.forged("web."+s.ns, "web", s.ns, "web", uid)); err != nil {
+	if err := tenant.Create(t.Context(), s.newForgedPool("web."+s.ns, "web", s.ns, "web", uid)); err != nil {
 		t.Fatal(err)
 	}
-	s.until(func() string {
-		if got := strings.Join(s.held("web"), " "); got != s.ip(1)+" 203.0.113.9" {
+	s.waitUntil(func() string {
+		if got := strings.Join(s.poolAddresses("web"), " "); got != s.ip(1)+" 203.0.113.9" {
 			return "the pool holds " + got
 		}
 		return ""
@@ -119,48 +119,48 @@ func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
 // or public IP.
 func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newTestEnv(t)
 	tenant := s.tenant()
-	p := s.forged("lost.kubernetes", "lost", "kubernetes", s.ns+"-lost", uuid.NewUUID())
+	p := s.newForgedPool("lost.kubernetes", "lost", "kubernetes", s.ns+"-lost", uuid.NewUUID())
 	if err := tenant.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	s.comesToSay(p.Name, v1alpha1.ReasonNotAllowed, grant.Annotation)
+	s.waitForReason(p.Name, v1alpha1.ReasonNotAllowed, grant.LoadBalancersAnnotation)
 	if err := tenant.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	s.goes(p.Name)
-	s.wants("later") // earlier requests are complete
-	s.balanced("later", 1)
-	s.asked("lost", 0)
+	s.waitForDeletion(p.Name)
+	s.createLoadBalanced("later") // earlier requests are complete
+	s.waitForAddresses("later", 1)
+	s.waitForRequests("lost", 0)
 }
 
 // A namespace can bind what an administrator granted; without a grant nothing is read or written.
 func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "web")
-	s.may("others")
-	s.hasNode(1)
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("web-1", "web", s.on(1))
-	s.binds("web", "web")
-	s.comesToSay("web", v1alpha1.ReasonNotAllowed, grant.Annotation+" of the Namespace, with "+subscription+"/rg/"+s.ns+" in its list")
-	s.wasTold("BackendPool", "web", v1alpha1.ReasonNotAllowed, 1)
-	if n := s.calls(); n != 0 {
+	s := newTestEnv(t, "web")
+	s.setGrant("others")
+	s.createNode(1)
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("web-1", "web", s.endpointOn(1))
+	s.createBackendPool("web", "web")
+	s.waitForReason("web", v1alpha1.ReasonNotAllowed, grant.LoadBalancersAnnotation+" of the Namespace, with "+subscription+"/rg/"+s.ns+" in its list")
+	s.waitForEvent("BackendPool", "web", v1alpha1.ReasonNotAllowed, 1)
+	if n := s.countCalls(); n != 0 {
 		t.Errorf("%d calls for a pool that may not be bound", n)
 	}
-	s.may("others, rg/" + s.ns)
-	s.holds("web", s.ip(1))
+	s.setGrant("others, rg/" + s.ns)
+	s.waitForMembers("web", s.ip(1))
 
-	s.may("")
-	s.comesToSay("web", v1alpha1.ReasonNotAllowed, "what is in the pool stays")
+	s.setGrant("")
+	s.waitForReason("web", v1alpha1.ReasonNotAllowed, "what is in the pool stays")
 	s.changeSlice("web-1")
-	writes := s.writes()
+	writes := s.countWrites()
 	s.delete(&v1alpha1.BackendPool{}, "web")
-	s.goes("web")
-	s.wasTold("BackendPool", "web", backendpool.EventLeftInPlace, 1)
-	if got := strings.Join(s.held("web"), " "); got != s.ip(1) || s.writes() != writes {
-		t.Errorf("the pool holds %s after %d writes", got, s.writes()-writes)
+	s.waitForDeletion("web")
+	s.waitForEvent("BackendPool", "web", backendpool.EventLeftInPlace, 1)
+	if got := strings.Join(s.poolAddresses("web"), " "); got != s.ip(1) || s.countWrites() != writes {
+		t.Errorf("the pool holds %s after %d writes", got, s.countWrites()-writes)
 	}
 }
 
@@ -168,26 +168,26 @@ func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 // grant: the Service does.
 func TestAPoolOfTheClustersOwnIsNotSeized(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.may("*")
-	s.binds("squat", "none", func(p *v1alpha1.BackendPoolSpec) {
+	s := newTestEnv(t)
+	s.setGrant("*")
+	s.createBackendPool("squat", "none", func(p *v1alpha1.BackendPoolSpec) {
 		p.LoadBalancer.Name, p.PoolName = "kubernetes", s.ns+"-web"
 		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{}
 	})
-	s.binds("shared", "none", func(p *v1alpha1.BackendPoolSpec) {
+	s.createBackendPool("shared", "none", func(p *v1alpha1.BackendPoolSpec) {
 		p.LoadBalancer.Name, p.PoolName = "kubernetes", "kubernetes"
 		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{}
 	})
-	s.comesToSay("shared", v1alpha1.ReasonDuplicate, "that of all nodes")
-	s.wants("web")
-	s.balanced("web", 1)
-	s.comesToSay("squat", v1alpha1.ReasonDuplicate, "Service "+s.ns+"/web")
-	s.until(func() string {
+	s.waitForReason("shared", v1alpha1.ReasonDuplicate, "that of all nodes")
+	s.createLoadBalanced("web")
+	s.waitForAddresses("web", 1)
+	s.waitForReason("squat", v1alpha1.ReasonDuplicate, "Service "+s.ns+"/web")
+	s.waitUntil(func() string {
 		if got := s.status("web.kubernetes").MadeFor; got != string(get[corev1.Service](s, s.ns, "web").UID) {
 			return "made for " + got
 		}
-		if c := s.synced("web.kubernetes"); c.Reason == v1alpha1.ReasonDuplicate {
-			return s.says("web.kubernetes")
+		if c := s.syncedCondition("web.kubernetes"); c.Reason == v1alpha1.ReasonDuplicate {
+			return s.syncedMessage("web.kubernetes")
 		}
 		return ""
 	})
@@ -197,12 +197,12 @@ func TestAPoolOfTheClustersOwnIsNotSeized(t *testing.T) {
 // is free.
 func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "web")
-	if err := api.Create(t.Context(), s.forged("web.kubernetes", "other", s.ns, "web", uuid.NewUUID())); err != nil {
+	s := newTestEnv(t, "web")
+	if err := api.Create(t.Context(), s.newForgedPool("web.kubernetes", "other", s.ns, "web", uuid.NewUUID())); err != nil {
 		t.Fatal(err)
 	}
-	s.wants("web")
-	s.until(func() string {
+	s.createLoadBalanced("web")
+	s.waitUntil(func() string {
 		for _, said := range s.messages("Service", "web", services.EventSyncFailed) {
 			if strings.Contains(said, "BackendPool "+s.ns+"/web.kubernetes") && strings.Contains(said, "delete it") {
 				return ""
@@ -210,22 +210,22 @@ func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
 		}
 		return "nothing is said"
 	})
-	if said := s.events("Service", "web"); said[services.EventEnsured] > 0 {
+	if said := s.countEvents("Service", "web"); said[services.EventEnsured] > 0 {
 		t.Errorf("said %v", said)
 	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
-	s.wasTold("Service", "web", services.EventEnsured, 1)
+	s.waitForEvent("Service", "web", services.EventEnsured, 1)
 }
 
 // A BackendPool of Weir that is copied and edited remains Weir's, and the copy has no rights.
 func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newTestEnv(t)
 	tenant := s.tenant()
-	s.wants("web")
-	s.balanced("web", 1)
+	s.createLoadBalanced("web")
+	s.waitForAddresses("web", 1)
 	var p *v1alpha1.BackendPool
-	s.until(func() string {
+	s.waitUntil(func() string {
 		if p = get[v1alpha1.BackendPool](s, s.ns, "web.kubernetes"); p.Status.MadeFor == "" {
 			return "no record"
 		}
@@ -236,7 +236,7 @@ func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
 	if err := tenant.Create(t.Context(), copied); err != nil {
 		t.Fatal(err)
 	}
-	s.comesToSay("copy", v1alpha1.ReasonDuplicate, "web.kubernetes")
+	s.waitForReason("copy", v1alpha1.ReasonDuplicate, "web.kubernetes")
 	edited := p.DeepCopy()
 	edited.Labels = nil
 	if err := tenant.Patch(t.Context(), edited, client.MergeFrom(p)); err != nil {
@@ -245,8 +245,8 @@ func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
 	if err := tenant.Delete(t.Context(), copied); err != nil {
 		t.Fatal(err)
 	}
-	s.goes("copy")
+	s.waitForDeletion("copy")
 	// Still Weir's: it is deleted with its Service.
 	s.delete(&corev1.Service{}, "web")
-	s.goes("web.kubernetes")
+	s.waitForDeletion("web.kubernetes")
 }

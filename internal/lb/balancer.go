@@ -53,8 +53,8 @@ type LoadBalancer struct {
 	Origin any
 }
 
-// RulesTo counts the rules that refer to a pool.
-func (b LoadBalancer) RulesTo(pool string) int {
+// CountRules counts the rules that refer to a pool.
+func (b LoadBalancer) CountRules(pool string) int {
 	n := 0
 	for _, r := range b.Rules {
 		if strings.EqualFold(r.Pool, pool) {

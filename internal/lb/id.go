@@ -47,8 +47,8 @@ func (id PoolID) String() string {
 // Key returns the lower-case ID.
 func (id PoolID) Key() PoolKey { return PoolKey(strings.ToLower(id.String())) }
 
-// NamesOn returns the names of the pools on a load balancer.
-func NamesOn(id LoadBalancerID, pools []PoolID) []string {
+// PoolNames returns the names of the pools on a load balancer.
+func PoolNames(id LoadBalancerID, pools []PoolID) []string {
 	var names []string
 	for _, p := range pools {
 		if p.LoadBalancer.Key() == id.Key() {

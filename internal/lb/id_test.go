@@ -55,7 +55,7 @@ func TestFamilies(t *testing.T) {
 	for ip, want := range map[string]lb.Family{"10.0.0.1": lb.IPv4, "fd00::1": lb.IPv6, "::ffff:10.0.0.1": ""} {
 		addr := netip.MustParseAddr(ip)
 		for _, family := range []lb.Family{lb.IPv4, lb.IPv6, ""} {
-			if got := family.Of(addr); got != (family == want && want != "") {
+			if got := family.Contains(addr); got != (family == want && want != "") {
 				t.Errorf("%q.Of(%s) = %v", family, ip, got)
 			}
 		}

@@ -14,8 +14,8 @@ const (
 	IPv6 Family = "IPv6"
 )
 
-// Of reports whether addr belongs to the family.
-func (f Family) Of(addr netip.Addr) bool {
+// Contains reports whether addr belongs to the family.
+func (f Family) Contains(addr netip.Addr) bool {
 	if f == IPv6 {
 		return addr.Is6() && !addr.Is4In6()
 	}

@@ -62,12 +62,12 @@ const (
 	ConnectionRejected ConnectionStatus = "Rejected"
 )
 
-// MostNATAddresses is the limit per Private Link Service, MostPrivateLinkServices the default limit
+// MaxNATAddresses is the limit per Private Link Service, MaxPrivateLinkServices the default limit
 // per load balancer.
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
 const (
-	MostNATAddresses        = 8
-	MostPrivateLinkServices = 8
+	MaxNATAddresses        = 8
+	MaxPrivateLinkServices = 8
 )
 
 // Subnet is a subnet of a virtual network, observed or desired.

@@ -19,8 +19,8 @@ type SecurityGroup struct {
 // destinations.
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-networking-limits
 const (
-	MostSecurityRules    = 1000
-	MostSecurityPrefixes = 4000
+	MaxSecurityRules    = 1000
+	MaxSecurityPrefixes = 4000
 )
 
 // Direction is the direction of matched flows.
@@ -60,8 +60,8 @@ type SecurityRule struct {
 	Grouped bool
 }
 
-// Same reports whether two rules are identical.
-func (r SecurityRule) Same(other SecurityRule) bool {
+// Equal reports whether two rules are identical.
+func (r SecurityRule) Equal(other SecurityRule) bool {
 	return r.Name == other.Name && r.Priority == other.Priority && r.Direction == other.Direction &&
 		r.Access == other.Access && r.Protocol == other.Protocol && r.Grouped == other.Grouped &&
 		slices.Equal(r.Sources, other.Sources) && slices.Equal(r.Destinations, other.Destinations) &&

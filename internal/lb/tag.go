@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// MostTags is the maximum number of tags of an Azure resource.
-const MostTags = 50
+// MaxTags is the maximum number of tags of an Azure resource.
+const MaxTags = 50
 
 // TagRule is Azure's rule for tags, for error messages:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources
@@ -32,8 +32,8 @@ func SetTags(tags, more map[string]string) {
 	}
 }
 
-// Tag returns the value of a tag by case-insensitive name.
-func Tag(tags map[string]string, name string) string {
+// TagValue returns the value of a tag by case-insensitive name.
+func TagValue(tags map[string]string, name string) string {
 	for there, value := range tags {
 		if strings.EqualFold(there, name) {
 			return value

@@ -41,11 +41,11 @@ func TestTagsHaveNoCapitals(t *testing.T) {
 	if want := map[string]string{"Team": "b", "cost": "1", "new": "c"}; !maps.Equal(tags, want) {
 		t.Errorf("got %v, want %v", tags, want)
 	}
-	if got := Tag(tags, "TEAM"); got != "b" {
+	if got := TagValue(tags, "TEAM"); got != "b" {
 		t.Errorf("team is %q", got)
 	}
 	UnsetTag(tags, "tEAM")
-	if want := map[string]string{"cost": "1", "new": "c"}; !maps.Equal(tags, want) || Tag(tags, "Team") != "" {
+	if want := map[string]string{"cost": "1", "new": "c"}; !maps.Equal(tags, want) || TagValue(tags, "Team") != "" {
 		t.Errorf("got %v, want %v", tags, want)
 	}
 }

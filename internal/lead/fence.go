@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-const looks = 20
+const checksPerWindow = 20
 
 // Fence tracks the leadership of this process. It is safe for concurrent use. A nil Fence, without
 // leader election, always allows writes.
 type Fence struct {
-	window  time.Duration
-	elapsed func() time.Duration
+	window time.Duration
+	clock  func() time.Duration
 
 	mu   sync.Mutex // guards term
 	term term
@@ -24,41 +24,41 @@ type Fence struct {
 // after the request of a successful renewal; window must be shorter than the lease by the duration
 // of a write. elapsed is a monotonic clock that includes time asleep.
 func NewFence(window time.Duration, elapsed func() time.Duration) *Fence {
-	return &Fence{window: window, elapsed: elapsed}
+	return &Fence{window: window, clock: elapsed}
 }
 
-// Elapsed reads the clock. Read it before requesting a renewal.
-func (f *Fence) Elapsed() time.Duration { return f.elapsed() }
+// ReadClock reads the clock. Read it before requesting a renewal.
+func (f *Fence) ReadClock() time.Duration { return f.clock() }
 
-// Renewed records a renewal; requestedAt is the clock reading before its request. The first one
+// RecordRenew records a renewal; requestedAt is the clock reading before its request. The first one
 // starts the leadership.
-func (f *Fence) Renewed(in Epoch, requestedAt time.Duration) {
+func (f *Fence) RecordRenew(in Epoch, requestedAt time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.term = f.term.renewed(in, requestedAt, f.window)
+	f.term = f.term.withRenew(in, requestedAt, f.window)
 }
 
-// Ends is final: later renewals have no effect.
-func (f *Fence) Ends(reason error) {
+// EndTerm is final: later renewals have no effect.
+func (f *Fence) EndTerm(reason error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.term = f.term.ended(reason)
+	f.term = f.term.withEnd(reason)
 }
 
-// MayWrite returns an error that wraps ErrNotLeading if no write may be sent.
-func (f *Fence) MayWrite() error {
+// CheckWrite returns an error that wraps ErrNotLeader if no write may be sent.
+func (f *Fence) CheckWrite() error {
 	if f == nil {
 		return nil
 	}
-	return f.now().mayWrite()
+	return f.currentTerm().checkWrite()
 }
 
-// Over returns why the leadership has ended, or nil.
-func (f *Fence) Over() error {
+// EndReason returns why the leadership has ended, or nil.
+func (f *Fence) EndReason() error {
 	if f == nil {
 		return nil
 	}
-	return f.now().over
+	return f.currentTerm().endReason
 }
 
 // Epoch returns the current epoch, and whether this process leads.
@@ -66,28 +66,28 @@ func (f *Fence) Epoch() (Epoch, bool) {
 	if f == nil {
 		return Epoch{}, false
 	}
-	t := f.now()
-	return t.epoch, t.mayWrite() == nil
+	t := f.currentTerm()
+	return t.epoch, t.checkWrite() == nil
 }
 
-func (f *Fence) now() term {
+func (f *Fence) currentTerm() term {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.term = f.term.at(f.elapsed(), f.window)
+	f.term = f.term.updateAt(f.clock(), f.window)
 	return f.term
 }
 
 // Watch calls lost once the leadership has ended, or returns when ctx is done. A suspended process
 // reacts as soon as it resumes.
 func (f *Fence) Watch(ctx context.Context, lost func(reason error)) {
-	tick := time.NewTicker(f.window / looks)
+	tick := time.NewTicker(f.window / checksPerWindow)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if reason := f.Over(); reason != nil {
+			if reason := f.EndReason(); reason != nil {
 				lost(reason)
 				return
 			}

@@ -17,7 +17,7 @@ import (
 
 const window = 10 * time.Second
 
-var first = Epoch{Lease: "weir-system/weir", Transitions: 3, Acquired: 1}
+var first = Epoch{Lease: "weir-system/weir", TransitionCount: 3, AcquireTime: 1}
 
 // virtual is the clock of a synctest bubble.
 func virtual() func() time.Duration {
@@ -29,16 +29,16 @@ func virtual() func() time.Duration {
 func TestWhoLeadsWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
-		if err := f.MayWrite(); !errors.Is(err, ErrNotLeading) || f.Over() != nil {
-			t.Errorf("before it leads: %v, over %v", err, f.Over())
+		if err := f.CheckWrite(); !errors.Is(err, ErrNotLeader) || f.EndReason() != nil {
+			t.Errorf("before it leads: %v, over %v", err, f.EndReason())
 		}
 		time.Sleep(time.Hour) // others lead
 		for range 100 {
-			asked := f.Elapsed()
+			asked := f.ReadClock()
 			time.Sleep(time.Second) // duration of the request
-			f.Renewed(first, asked)
+			f.RecordRenew(first, asked)
 			time.Sleep(window - time.Second)
-			if err := f.MayWrite(); err != nil {
+			if err := f.CheckWrite(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,13 +52,13 @@ func TestWhoLeadsWrites(t *testing.T) {
 func TestWhoWasStoppedWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
-		f.Renewed(first, f.Elapsed())
+		f.RecordRenew(first, f.ReadClock())
 		time.Sleep(window + time.Nanosecond)
-		if err := f.MayWrite(); !errors.Is(err, ErrNotLeading) || !strings.Contains(err.Error(), "no renewal of its lease came through for 10s") {
+		if err := f.CheckWrite(); !errors.Is(err, ErrNotLeader) || !strings.Contains(err.Error(), "no renewal of its lease came through for 10s") {
 			t.Error(err)
 		}
-		f.Renewed(first, f.Elapsed())
-		if f.MayWrite() == nil {
+		f.RecordRenew(first, f.ReadClock())
+		if f.CheckWrite() == nil {
 			t.Error("what was lost came back")
 		}
 	})
@@ -68,10 +68,10 @@ func TestWhoWasStoppedWritesNothing(t *testing.T) {
 func TestALapseIsSeenAtTheNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
-		f.Renewed(first, f.Elapsed())
+		f.RecordRenew(first, f.ReadClock())
 		time.Sleep(window + time.Nanosecond)
-		f.Renewed(first, f.Elapsed())
-		if f.MayWrite() == nil {
+		f.RecordRenew(first, f.ReadClock())
+		if f.CheckWrite() == nil {
 			t.Error("it writes on")
 		}
 	})
@@ -80,13 +80,13 @@ func TestALapseIsSeenAtTheNextRenewal(t *testing.T) {
 // Another process led and released the lease, and this process acquires it again.
 func TestASecondEpochIsNotTheFirst(t *testing.T) {
 	for name, second := range map[string]Epoch{
-		"changed hands": {Lease: first.Lease, Transitions: 5, Acquired: 9},
-		"made anew":     {Lease: first.Lease, Transitions: 3, Acquired: 9},
+		"changed hands": {Lease: first.Lease, TransitionCount: 5, AcquireTime: 9},
+		"made anew":     {Lease: first.Lease, TransitionCount: 3, AcquireTime: 9},
 	} {
 		f := NewFence(window, func() time.Duration { return 0 })
-		f.Renewed(first, 0)
-		f.Renewed(second, 0)
-		if err := f.MayWrite(); err == nil || !strings.Contains(err.Error(), "another had its lease") {
+		f.RecordRenew(first, 0)
+		f.RecordRenew(second, 0)
+		if err := f.CheckWrite(); err == nil || !strings.Contains(err.Error(), "another had its lease") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -94,15 +94,15 @@ func TestASecondEpochIsNotTheFirst(t *testing.T) {
 
 func TestAnEndIsForGood(t *testing.T) {
 	f := NewFence(window, func() time.Duration { return 0 })
-	f.Ends(errors.New("not begun")) // as after reading another holder's lease
-	f.Renewed(first, 0)
-	if err := f.MayWrite(); err != nil {
+	f.EndTerm(errors.New("not begun")) // as after reading another holder's lease
+	f.RecordRenew(first, 0)
+	if err := f.CheckWrite(); err != nil {
 		t.Error(err)
 	}
-	f.Ends(errors.New("given back"))
-	f.Ends(errors.New("later"))
-	f.Renewed(first, 0)
-	if err := f.MayWrite(); err == nil || !strings.Contains(err.Error(), "given back") {
+	f.EndTerm(errors.New("given back"))
+	f.EndTerm(errors.New("later"))
+	f.RecordRenew(first, 0)
+	if err := f.CheckWrite(); err == nil || !strings.Contains(err.Error(), "given back") {
 		t.Error(err)
 	}
 }
@@ -111,7 +111,7 @@ func TestWithoutAnElectionThereIsNoFence(t *testing.T) {
 	var f *Fence
 	body := io.NopCloser(strings.NewReader("x"))
 	_, leads := f.Epoch()
-	if f.MayWrite() != nil || f.Over() != nil || leads || f.Body(body) != body {
+	if f.CheckWrite() != nil || f.EndReason() != nil || leads || f.WrapBody(body) != body {
 		t.Error("it refuses, or has an epoch")
 	}
 }
@@ -131,7 +131,7 @@ func TestWatchTellsWhoWakes(t *testing.T) {
 			close(ended)
 		}()
 		time.Sleep(time.Minute) // another leads
-		f.Renewed(first, f.Elapsed())
+		f.RecordRenew(first, f.ReadClock())
 		time.Sleep(time.Second)
 		synctest.Wait()
 		select {
@@ -141,7 +141,7 @@ func TestWatchTellsWhoWakes(t *testing.T) {
 		}
 		slept.Store(int64(20 * time.Second))
 		<-ended
-		if lost == nil || at > 61*time.Second+window/looks {
+		if lost == nil || at > 61*time.Second+window/checksPerWindow {
 			t.Errorf("told %v at %s", lost, at)
 		}
 		stop()
@@ -159,14 +159,14 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 // A request that is partly sent when leadership ends is truncated.
 func TestABodyEndsWithTheLead(t *testing.T) {
 	f := NewFence(window, func() time.Duration { return 0 })
-	f.Renewed(first, 0)
-	body := f.Body(io.NopCloser(strings.NewReader("abcd")))
+	f.RecordRenew(first, 0)
+	body := f.WrapBody(io.NopCloser(strings.NewReader("abcd")))
 	part := make([]byte, 2)
 	if n, err := body.Read(part); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
-	f.Ends(errors.New("over"))
-	if n, err := body.Read(part); n != 0 || !errors.Is(err, ErrNotLeading) {
+	f.EndTerm(errors.New("over"))
+	if n, err := body.Read(part); n != 0 || !errors.Is(err, ErrNotLeader) {
 		t.Error(n, err)
 	}
 }
@@ -185,16 +185,16 @@ func TestNothingLeavesOutsideOfAnEpoch(t *testing.T) {
 				now += time.Duration(rapid.IntRange(0, 12).Draw(t, "took")) * time.Second
 				if rapid.IntRange(0, 9).Draw(t, "another") == 0 {
 					over = over || begun
-					epoch.Transitions++
+					epoch.TransitionCount++
 				}
-				f.Renewed(epoch, at)
+				f.RecordRenew(epoch, at)
 				if over = over || begun && at-asked > window; !over {
 					begun, asked = true, at
 				}
 			},
 			"": func(t *rapid.T) {
 				over = over || begun && now-asked > window
-				if may := f.MayWrite() == nil; may != (begun && !over) {
+				if may := f.CheckWrite() == nil; may != (begun && !over) {
 					t.Fatalf("may write is %t at %s: begun %t, over %t, asked at %s", may, now, begun, over, asked)
 				}
 			},
@@ -204,7 +204,7 @@ func TestNothingLeavesOutsideOfAnEpoch(t *testing.T) {
 
 func TestEpochsInText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := Epoch{Lease: rapid.StringMatching(`[a-z-]{1,8}/[a-z-]{1,8}`).Draw(t, "lease"), Transitions: rapid.IntRange(0, 1<<31).Draw(t, "n")}
+		e := Epoch{Lease: rapid.StringMatching(`[a-z-]{1,8}/[a-z-]{1,8}`).Draw(t, "lease"), TransitionCount: rapid.IntRange(0, 1<<31).Draw(t, "n")}
 		if got, ok := ParseEpoch(e.String()); !ok || got != e {
 			t.Fatalf("%q is read as %v", e, got)
 		}
@@ -217,7 +217,7 @@ func TestEpochsInText(t *testing.T) {
 }
 
 func TestBefore(t *testing.T) {
-	at := func(lease string, n int) Epoch { return Epoch{Lease: lease, Transitions: n} }
+	at := func(lease string, n int) Epoch { return Epoch{Lease: lease, TransitionCount: n} }
 	for _, tt := range []struct {
 		earlier, later Epoch
 		want           bool
@@ -227,7 +227,7 @@ func TestBefore(t *testing.T) {
 		{at("a/b", 3), at("a/b", 2), false}, // recreated Lease: unknown
 		{at("a/c", 1), at("a/b", 2), false}, // another election
 		{Epoch{}, at("a/b", 2), false},
-		{Epoch{}, Epoch{Transitions: 1}, false},
+		{Epoch{}, Epoch{TransitionCount: 1}, false},
 	} {
 		if got := tt.earlier.Before(tt.later); got != tt.want {
 			t.Errorf("%v before %v: %t", tt.earlier, tt.later, got)

@@ -70,7 +70,7 @@ type world struct {
 }
 
 func (w world) mayWrite(r int, on rules) bool {
-	return !on.fence || covered(time.Duration(w.R[r].Asked), time.Duration(w.Now), modelWindow)
+	return !on.fence || isCovered(time.Duration(w.R[r].Asked), time.Duration(w.Now), modelWindow)
 }
 
 // step is a transition.

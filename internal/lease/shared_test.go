@@ -15,7 +15,7 @@ func TestTheFirstInAcquiresAndTheLastOutReleases(t *testing.T) {
 		first := s.enters(s.weir)
 		s.requests("acquire weir")
 		second := s.enters(s.weir) // shares it
-		if !first.valid() || !second.valid() || !s.weir.Held() {
+		if !first.valid() || !second.valid() || !s.weir.IsHolder() {
 			s.Error("it is ours, and not valid")
 		}
 		first.leave()
@@ -25,7 +25,7 @@ func TestTheFirstInAcquiresAndTheLastOutReleases(t *testing.T) {
 		}
 		second.leave()
 		s.requests("release weir")
-		if second.valid() || s.weir.Held() {
+		if second.valid() || s.weir.IsHolder() {
 			s.Error("valid after the last has left")
 		}
 		s.logs()
@@ -80,8 +80,8 @@ func TestARefusalCostsOneRequestASecondHoweverManyAsk(t *testing.T) {
 		asked := len(s.api.log)
 		s.api.log = nil
 		s.api.mu.Unlock()
-		if asked != 10 || s.weir.Refusals() != 10 {
-			s.Errorf("%d requests and %d refusals in ten seconds, want 10", asked, s.weir.Refusals())
+		if asked != 10 || s.weir.FailureCount() != 10 {
+			s.Errorf("%d requests and %d refusals in ten seconds, want 10", asked, s.weir.FailureCount())
 		}
 		s.logs("no resource lease: backend pools wait")
 		s.otherReleases()
@@ -126,7 +126,7 @@ func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 				for s.api.as("other").Acquire(s.Context()) != nil {
 					time.Sleep(3*time.Second + time.Millisecond)
 				}
-				if got := time.Since(s.start); got < turn || got > turn+patience {
+				if got := time.Since(s.start); got < sessionDuration || got > sessionDuration+waitTimeout {
 					s.Errorf("the other got it after %s, want soon after our turn", got)
 				}
 				time.Sleep(10 * time.Second)
@@ -148,7 +148,7 @@ func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 	tell(t, func(s *story) {
 		s.api.takes = time.Second // the time of a release does not count as the pause
 		long := s.enters(s.weir)
-		time.Sleep(turn)
+		time.Sleep(sessionDuration)
 		s.requests("acquire weir")
 		go func() {
 			time.Sleep(3 * time.Second)
@@ -157,7 +157,7 @@ func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 		asked := time.Now()
 		late := s.enters(s.weir)
 		s.requests("release weir", "acquire weir")
-		if waited := time.Since(asked); waited != 3*time.Second+time.Second+breath+time.Second {
+		if waited := time.Since(asked); waited != 3*time.Second+time.Second+releaseDuration+time.Second {
 			s.Errorf("entered after %s, want the end of the pass, the release, the breath and the request", waited)
 		}
 		late.leave()
@@ -172,7 +172,7 @@ func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 // A session starts with the request for the Lease: the machine may sleep before the response.
 func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
 	tell(t, func(s *story) {
-		asleep := &sleeper{s.api.as("weir"), turn}
+		asleep := &sleeper{s.api.as("weir"), sessionDuration}
 		s.weir = NewShared(asleep, term, s.weir.log)
 		first := s.enters(s.weir)
 		asleep.sleeps = 0
@@ -180,8 +180,8 @@ func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
 		s.requests("acquire weir", "release weir")
 		again := time.Now()
 		s.enters(s.weir).leave()
-		if waited := time.Since(again); waited != breath {
-			s.Errorf("after a turn that was slept through it is taken again after %s, want %s", waited, breath)
+		if waited := time.Since(again); waited != releaseDuration {
+			s.Errorf("after a turn that was slept through it is taken again after %s, want %s", waited, releaseDuration)
 		}
 	})
 }
@@ -190,11 +190,11 @@ func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
 func TestWhoWaitsForAWholeTurnHearsWhy(t *testing.T) {
 	tell(t, func(s *story) {
 		long := s.enters(s.weir)
-		time.Sleep(turn)
+		time.Sleep(sessionDuration)
 		asked := time.Now()
 		s.isRefused(s.weir, "left to other controllers for a moment")
-		if time.Since(asked) != patience || s.weir.Refusals() != 0 || !long.valid() {
-			s.Errorf("after %s, %d refusals", time.Since(asked), s.weir.Refusals())
+		if time.Since(asked) != waitTimeout || s.weir.FailureCount() != 0 || !long.valid() {
+			s.Errorf("after %s, %d refusals", time.Since(asked), s.weir.FailureCount())
 		}
 		long.leave()
 		s.logs()
@@ -205,7 +205,7 @@ func TestAContextThatEnds(t *testing.T) {
 	tell(t, func(s *story) {
 		s.Log("while another's turn is waited for")
 		long := s.enters(s.weir)
-		time.Sleep(turn)
+		time.Sleep(sessionDuration)
 		ctx, stop := context.WithTimeout(s.Context(), time.Second)
 		defer stop()
 		asked := time.Now()
@@ -224,7 +224,7 @@ func TestAContextThatEnds(t *testing.T) {
 			leave()
 		}
 		s.requests("acquire weir", "release weir")
-		if s.api.holder != "" || s.weir.Held() {
+		if s.api.holder != "" || s.weir.IsHolder() {
 			s.Error("nobody is in, and it is held")
 		}
 
@@ -239,7 +239,7 @@ func TestAContextThatEnds(t *testing.T) {
 			s.Errorf("after %s: %v", time.Since(asked), err)
 		}
 		time.Sleep(time.Minute)
-		if s.weir.Refusals() != 0 {
+		if s.weir.FailureCount() != 0 {
 			s.Error("who gave up counts as refused")
 		}
 		s.logs()
@@ -265,7 +265,7 @@ func TestAnAPIServerThatHangsCostsTheLaneSeconds(t *testing.T) {
 		s.api.takes = time.Hour
 		asked := time.Now()
 		s.isRefused(s.weir, context.DeadlineExceeded.Error())
-		if waited := time.Since(asked); waited != 2*callDeadline {
+		if waited := time.Since(asked); waited != 2*requestTimeout {
 			s.Errorf("%s", waited)
 		}
 	})
@@ -277,7 +277,7 @@ func TestAReleaseThatFails(t *testing.T) {
 		s.enters(s.weir).leave()
 		s.requests("acquire weir", "fail release weir")
 		s.logs("could not be released; it ends by itself")
-		if s.weir.Held() {
+		if s.weir.IsHolder() {
 			s.Error("nobody is in, and it counts as held")
 		}
 		time.Sleep(2 * term)
@@ -303,7 +303,7 @@ func TestACrash(t *testing.T) {
 		if err := s.api.as("weir").Acquire(s.Context()); err != nil { // then the process is killed for good
 			s.Fatal(err)
 		}
-		var held *HeldError
+		var held *HolderError
 		if err := s.api.as("other").Acquire(s.Context()); !errors.As(err, &held) || held.Holder != "weir" {
 			s.Errorf("the other got %v within the term", err)
 		}
@@ -315,7 +315,7 @@ func TestACrash(t *testing.T) {
 // An event is repeated when its text changes, so the text must not change with each renewal.
 func TestARefusalReadsTheSameWhileTheSameOneHoldsIt(t *testing.T) {
 	now := time.Now()
-	a, b := &HeldError{"the-lease", "other", now}, &HeldError{"the-lease", "other", now.Add(time.Hour)}
+	a, b := &HolderError{"the-lease", "other", now}, &HolderError{"the-lease", "other", now.Add(time.Hour)}
 	if a.Error() != b.Error() {
 		t.Errorf("%v, then %v", a, b)
 	}

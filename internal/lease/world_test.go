@@ -47,7 +47,7 @@ func (h *holder) Acquire(ctx context.Context) error {
 	return h.request(ctx, "acquire", func() error {
 		if h.api.holder != "" && h.api.holder != h.name && time.Now().Before(h.api.end) {
 			h.api.log = append(h.api.log, "refuse "+h.name)
-			return &HeldError{Lease: "the-lease", Holder: h.api.holder, Until: h.api.end}
+			return &HolderError{Lease: "the-lease", Holder: h.api.holder, Until: h.api.end}
 		}
 		h.api.holder, h.api.end = h.name, time.Now().Add(term)
 		return nil

@@ -26,25 +26,25 @@ type Store interface {
 // timeout limits one read or write of the record.
 const timeout = 10 * time.Second
 
-// Keeper caches the record. Its methods are safe for concurrent use.
-type Keeper struct {
-	store Store         // nil keeps the record in memory
-	slot  chan struct{} // held by the reader or writer, also across API server calls
-	of    Record
+// Tracker caches the record. Its methods are safe for concurrent use.
+type Tracker struct {
+	store  Store         // nil keeps the record in memory
+	slot   chan struct{} // held by the reader or writer, also across API server calls
+	record Record
 }
 
 // New returns an instance that reads the record on first use; a nil Store keeps it in memory.
-func New(store Store) *Keeper { return &Keeper{store: store, slot: make(chan struct{}, 1)} }
+func New(store Store) *Tracker { return &Tracker{store: store, slot: make(chan struct{}, 1)} }
 
 // Record maps pools to Services.
 type Record map[lb.PoolKey]string
 
-// Load returns the record. The caller must not modify it.
-func (k *Keeper) Load(ctx context.Context) (Record, error) {
+// LoadRecord returns the record. The caller must not modify it.
+func (k *Tracker) LoadRecord(ctx context.Context) (Record, error) {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
-	if k.of != nil || k.store == nil {
-		return k.of, nil
+	if k.record != nil || k.store == nil {
+		return k.record, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -52,26 +52,26 @@ func (k *Keeper) Load(ctx context.Context) (Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the record of pools that were left to others cannot be read: %w", err)
 	}
-	if k.of = of; of == nil {
-		k.of = Record{}
+	if k.record = of; of == nil {
+		k.record = Record{}
 	}
-	return k.of, nil
+	return k.record, nil
 }
 
-// Has reports whether a pool is recorded. It returns true if the record cannot be read: the pool is then not
+// HasPool reports whether a pool is recorded. It returns true if the record cannot be read: the pool is then not
 // taken over.
-func (k *Keeper) Has(pool lb.PoolKey) bool {
-	record, err := k.Load(context.Background())
+func (k *Tracker) HasPool(pool lb.PoolKey) bool {
+	record, err := k.LoadRecord(context.Background())
 	return err != nil || record[pool] != ""
 }
 
-// Left maps pools left for foreign members to the Services they were made for.
-type Left map[lb.PoolID]string
+// LeftPools maps pools left for foreign members to the Services they were made for.
+type LeftPools map[lb.PoolID]string
 
-// Note records the pools left on a load balancer and drops those that Azure no longer has. observed is the load
+// RecordLeft records the pools left on a load balancer and drops those that Azure no longer has. observed is the load
 // balancer after the write.
-func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
-	record, err := k.Load(ctx)
+func (k *Tracker) RecordLeft(ctx context.Context, left LeftPools, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
+	record, err := k.LoadRecord(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,11 @@ func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, obse
 	if len(changed) == 0 {
 		return nil
 	}
-	return k.change(ctx, changed)
+	return k.updateRecord(ctx, changed)
 }
 
-// Forget drops pools from the record.
-func (k *Keeper) Forget(ctx context.Context, pools []lb.PoolKey) error {
+// ForgetPools drops pools from the record.
+func (k *Tracker) ForgetPools(ctx context.Context, pools []lb.PoolKey) error {
 	if len(pools) == 0 {
 		return nil
 	}
@@ -101,21 +101,21 @@ func (k *Keeper) Forget(ctx context.Context, pools []lb.PoolKey) error {
 	for _, key := range pools {
 		changed[key] = ""
 	}
-	return k.change(ctx, changed)
+	return k.updateRecord(ctx, changed)
 }
 
-func (k *Keeper) change(ctx context.Context, changed Record) error {
+func (k *Tracker) updateRecord(ctx context.Context, changed Record) error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
 	if k.store != nil {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		if err := k.store.KeepPools(ctx, changed); err != nil {
-			k.of = nil // the write may have succeeded
+			k.record = nil // the write may have succeeded
 			return fmt.Errorf("the record of pools that were left to others cannot be written: %w", err)
 		}
 	}
-	next := maps.Clone(k.of)
+	next := maps.Clone(k.record)
 	if next == nil {
 		next = Record{}
 	}
@@ -124,12 +124,12 @@ func (k *Keeper) change(ctx context.Context, changed Record) error {
 			delete(next, key)
 		}
 	}
-	k.of = next
+	k.record = next
 	return nil
 }
 
-// On returns the recorded pools of a load balancer, sorted and in lower case.
-func (r Record) On(on lb.LoadBalancerID) []string {
+// NamesOn returns the recorded pools of a load balancer, sorted and in lower case.
+func (r Record) NamesOn(on lb.LoadBalancerID) []string {
 	var names []string
 	for key := range r {
 		if key.LoadBalancer() == on.Key() {
@@ -140,8 +140,8 @@ func (r Record) On(on lb.LoadBalancerID) []string {
 	return names
 }
 
-// Of filters names for pools of the load balancer that Weir made for the Service and left.
-func (r Record) Of(service string, on lb.LoadBalancerID, names []string) []string {
+// ServicePools filters names for pools of the load balancer that Weir made for the Service and left.
+func (r Record) ServicePools(service string, on lb.LoadBalancerID, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return r[lb.PoolID{LoadBalancer: on, Name: name}.Key()] != service
 	})

@@ -43,21 +43,21 @@ func TestTheRecordOfALoadBalancer(t *testing.T) {
 	s := &store{of: Record{key(on, "Shop-B"): "shop/b", key(on, "shop-a"): "shop/a", key(other, "shop-c"): "shop/c"}}
 	k := New(s)
 	names := func() []string {
-		r, err := k.Load(t.Context())
+		r, err := k.LoadRecord(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.On(on)
+		return r.NamesOn(on)
 	}
 	if got := names(); !slices.Equal(got, []string{"shop-a", "shop-b"}) {
 		t.Errorf("%q", got)
 	}
 	s.broken = true
-	if err := k.Forget(t.Context(), []lb.PoolKey{key(on, "shop-b")}); err == nil || len(names()) != 2 {
+	if err := k.ForgetPools(t.Context(), []lb.PoolKey{key(on, "shop-b")}); err == nil || len(names()) != 2 {
 		t.Errorf("%v, and on record are %q", err, names())
 	}
 	s.broken = false
-	if err := k.Forget(t.Context(), []lb.PoolKey{key(on, "shop-b")}); err != nil || !slices.Equal(names(), []string{"shop-a"}) || len(s.of) != 2 {
+	if err := k.ForgetPools(t.Context(), []lb.PoolKey{key(on, "shop-b")}); err != nil || !slices.Equal(names(), []string{"shop-a"}) || len(s.of) != 2 {
 		t.Errorf("%v, and on record are %q", err, names())
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-func onPlaces(nodes []membership.Node, places ...string) map[string]membership.Set {
+func setsByLoadBalancer(nodes []membership.Node, places ...string) map[string]membership.Set {
 	sets := map[string]membership.Set{}
 	for _, place := range places {
 		var here []membership.Node
@@ -27,15 +27,15 @@ func onPlaces(nodes []membership.Node, places ...string) map[string]membership.S
 			}
 			ip, _ := n.Address(lb.IPv4)
 			same := slices.DeleteFunc(slices.Clone(nodes), func(o membership.Node) bool { at, ok := o.Address(lb.IPv4); return !ok || at != ip })
-			here = append(here, membership.AcrossLoadBalancers(n, same, "its address "+ip.String()))
+			here = append(here, membership.ResolveDuplicate(n, same, "its address "+ip.String()))
 		}
 		sets[place] = membership.OfNodes(slices.Values(here), lb.IPv4)
 	}
 	return sets
 }
 
-func placed(name, place string, states ...func(*membership.Node)) membership.Node {
-	n := node(name, "10.0.0.1")
+func placedNode(name, place string, states ...func(*membership.Node)) membership.Node {
+	n := newNode(name, "10.0.0.1")
 	n.Place = place
 	for _, set := range states {
 		set(&n)
@@ -45,7 +45,7 @@ func placed(name, place string, states ...func(*membership.Node)) membership.Nod
 
 // Nodes on two load balancers share an address.
 func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
-	serves := func(n *membership.Node) { n.Leaves, n.Draining = true, membership.ReasonExcluded }
+	serves := func(n *membership.Node) { n.ExcludedWhileServing, n.DrainReason = true, membership.ReasonExcluded }
 	on := func(address string) func(*membership.Node) {
 		return func(n *membership.Node) { n.IPs = []netip.Addr{netip.MustParseAddr(address)} }
 	}
@@ -55,19 +55,19 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 		one, two string // members
 		left     string // excluded from the first load balancer
 	}{
-		{"the first by name", []membership.Node{placed("b", "one"), placed("a", "two")}, "", "a", "node b: its address 10.0.0.1 is also that of node a, which is on load balancer two and counts: it is the first by name"},
-		{"the other order", []membership.Node{placed("a", "one"), placed("b", "two")}, "a", "", ""},
-		{"one alone", []membership.Node{placed("a", "one")}, "a", "", ""},
-		{"other addresses", []membership.Node{placed("b", "one", on("10.0.0.9")), placed("a", "two")}, "b", "a", ""},
-		{"one is excluded", []membership.Node{placed("b", "one"), placed("a", "two", states["excluded"])}, "b", "", ""},
-		{"one has no machine", []membership.Node{placed("b", "one"), placed("a", "two", states["no machine"])}, "b", "", ""},
-		{"one is on no load balancer", []membership.Node{placed("b", "one"), placed("a", "")}, "b", "", ""},
-		{"one leaves", []membership.Node{placed("b", "one"), placed("a", "two", states["leaving"])}, "", "a", "node b: its address"},
-		{"both leave", []membership.Node{placed("b", "one", states["leaving"]), placed("a", "two", states["leaving"])}, "", "a(Down)", "node b: its address"},
-		{"three", []membership.Node{placed("a", "one", states["leaving"]), placed("c", "one", states["leaving"]), placed("b", "two")}, "a", "", "node c: its address 10.0.0.1 is also that of node a"},
-		{"one is excluded and serves", []membership.Node{placed("a", "one", states["excluded"], serves), placed("b", "two")}, "", "b", "node a: it is labeled so"},
+		{"the first by name", []membership.Node{placedNode("b", "one"), placedNode("a", "two")}, "", "a", "node b: its address 10.0.0.1 is also that of node a, which is on load balancer two and counts: it is the first by name"},
+		{"the other order", []membership.Node{placedNode("a", "one"), placedNode("b", "two")}, "a", "", ""},
+		{"one alone", []membership.Node{placedNode("a", "one")}, "a", "", ""},
+		{"other addresses", []membership.Node{placedNode("b", "one", on("10.0.0.9")), placedNode("a", "two")}, "b", "a", ""},
+		{"one is excluded", []membership.Node{placedNode("b", "one"), placedNode("a", "two", states["excluded"])}, "b", "", ""},
+		{"one has no machine", []membership.Node{placedNode("b", "one"), placedNode("a", "two", states["no machine"])}, "b", "", ""},
+		{"one is on no load balancer", []membership.Node{placedNode("b", "one"), placedNode("a", "")}, "b", "", ""},
+		{"one leaves", []membership.Node{placedNode("b", "one"), placedNode("a", "two", states["leaving"])}, "", "a", "node b: its address"},
+		{"both leave", []membership.Node{placedNode("b", "one", states["leaving"]), placedNode("a", "two", states["leaving"])}, "", "a(Down)", "node b: its address"},
+		{"three", []membership.Node{placedNode("a", "one", states["leaving"]), placedNode("c", "one", states["leaving"]), placedNode("b", "two")}, "a", "", "node c: its address 10.0.0.1 is also that of node a"},
+		{"one is excluded and serves", []membership.Node{placedNode("a", "one", states["excluded"], serves), placedNode("b", "two")}, "", "b", "node a: it is labeled so"},
 	} {
-		sets := onPlaces(tt.nodes, "one", "two")
+		sets := setsByLoadBalancer(tt.nodes, "one", "two")
 		spell := func(set membership.Set) string {
 			var all []string
 			for _, a := range set.Addresses {
@@ -82,11 +82,11 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 		if one, two := spell(sets["one"]), spell(sets["two"]); one != tt.one || two != tt.two {
 			t.Errorf("%s: on one %q, on two %q; want %q and %q", tt.about, one, two, tt.one, tt.two)
 		}
-		if left := sets["one"].Absent; tt.left != "" && (len(left) != 1 || !strings.HasPrefix(left[0].String(), tt.left)) {
+		if left := sets["one"].NonMembers; tt.left != "" && (len(left) != 1 || !strings.HasPrefix(left[0].String(), tt.left)) {
 			t.Errorf("%s: left out of one are %v", tt.about, left)
 		}
-		if len(sets["one"].Leaving) > 0 && tt.two != "" {
-			t.Errorf("%s: it stays on one as well: %v", tt.about, sets["one"].Leaving)
+		if len(sets["one"].ServingExcluded) > 0 && tt.two != "" {
+			t.Errorf("%s: it stays on one as well: %v", tt.about, sets["one"].ServingExcluded)
 		}
 	}
 }
@@ -99,14 +99,14 @@ func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nodes []membership.Node
 		for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
-			n := node(fmt.Sprint("n", i), fmt.Sprint("10.0.0.", rapid.IntRange(1, 2).Draw(t, "address")))
+			n := newNode(fmt.Sprint("n", i), fmt.Sprint("10.0.0.", rapid.IntRange(1, 2).Draw(t, "address")))
 			n.Place = rapid.SampledFrom(append(places, "")).Draw(t, "place")
 			states[rapid.SampledFrom(slices.Sorted(maps.Keys(states))).Draw(t, "state")](&n)
-			n.AnnouncedAt = time.Unix(rapid.Int64Range(0, 3).Draw(t, "announced"), 0)
+			n.EvictionAnnouncedAt = time.Unix(rapid.Int64Range(0, 3).Draw(t, "announced"), 0)
 			nodes = append(nodes, n)
 		}
-		sets := onPlaces(nodes, places...)
-		if got := fmt.Sprint(onPlaces(rapid.Permutation(nodes).Draw(t, "order"), places...)); got != fmt.Sprint(sets) {
+		sets := setsByLoadBalancer(nodes, places...)
+		if got := fmt.Sprint(setsByLoadBalancer(rapid.Permutation(nodes).Draw(t, "order"), places...)); got != fmt.Sprint(sets) {
 			t.Fatalf("in another order: %s\nwas %v", got, sets)
 		}
 		for _, ip := range []string{"10.0.0.1", "10.0.0.2"} {
@@ -121,7 +121,7 @@ func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 			}
 			for _, n := range nodes {
 				if n.IPs[0].String() == ip && n.Place != "" && n.Excluded == "" && n.NoMachine == "" {
-					if may++; n.Draining == "" {
+					if may++; n.DrainReason == "" {
 						serves++
 					}
 				}
@@ -132,8 +132,8 @@ func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 		}
 		i := rapid.IntRange(0, len(nodes)-1).Draw(t, "leaves")
 		after := slices.Clone(nodes)
-		after[i].Draining = "out-of-service"
-		for place, set := range onPlaces(after, places...) {
+		after[i].DrainReason = "out-of-service"
+		for place, set := range setsByLoadBalancer(after, places...) {
 			if is, was := addressesIn(set), addressesIn(sets[place]); is != was {
 				t.Fatalf("%s leaves, and %s has %s, had %s", after[i].Name, place, is, was)
 			}

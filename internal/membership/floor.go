@@ -10,16 +10,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Floor keeps percent of the members up, rounded up and at least one, despite announced evictions: an
+// KeepMinAvailable keeps percent of the members up, rounded up and at least one, despite announced evictions: an
 // announcement is unverified, and evicting all leaves no member for their flows. 0 disables the floor. Nodes
 // that drain for another reason count as down.
 //
 // The first announced goes Down first, ties broken by name, so a later announcement does not affect earlier
 // ones. The receiver is not modified.
-func (s Set) Floor(percent int) Set {
+func (s Set) KeepMinAvailable(percent int) Set {
 	announced := 0
 	for _, d := range s.Draining {
-		if d.Announced {
+		if d.EvictionAnnounced {
 			announced++
 		}
 	}
@@ -30,12 +30,12 @@ func (s Set) Floor(percent int) Set {
 	}
 	spared := make([]Drain, 0, announced)
 	for _, d := range s.Draining {
-		if d.Announced {
+		if d.EvictionAnnounced {
 			spared = append(spared, d)
 		}
 	}
-	slices.SortStableFunc(spared, func(a, b Drain) int { return a.AnnouncedAt.Compare(b.AnnouncedAt) })
-	return s.spare(spared[max(allowed, 0):])
+	slices.SortStableFunc(spared, func(a, b Drain) int { return a.EvictionAnnouncedAt.Compare(b.EvictionAnnouncedAt) })
+	return s.keepUp(spared[max(allowed, 0):])
 }
 
 func minAvailable(members, percent int) int {
@@ -45,13 +45,13 @@ func minAvailable(members, percent int) int {
 	return max((members*percent+99)/100, min(members, 1))
 }
 
-func (s Set) spare(drains []Drain) Set {
+func (s Set) keepUp(drains []Drain) Set {
 	ips := make(map[netip.Addr]struct{}, len(drains))
 	for _, d := range drains {
 		ips[d.IP] = struct{}{}
 	}
 	stays := func(ip netip.Addr) bool { _, ok := ips[ip]; return ok }
-	s.Spared = slices.SortedFunc(slices.Values(drains), func(a, b Drain) int { return cmp.Compare(a.Node, b.Node) })
+	s.KeptUp = slices.SortedFunc(slices.Values(drains), func(a, b Drain) int { return cmp.Compare(a.Node, b.Node) })
 	s.Draining = slices.DeleteFunc(slices.Clone(s.Draining), func(d Drain) bool { return stays(d.IP) })
 	s.Addresses = slices.Clone(s.Addresses)
 	for i, a := range s.Addresses {

@@ -18,18 +18,18 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// members parses "a b! c@3 d@": b drains by user request, the eviction of c was announced three seconds after
+// parseSet parses "a b! c@3 d@": b drains by user request, the eviction of c was announced three seconds after
 // noon, that of d at an unknown time.
-func members(text string) membership.Set {
+func parseSet(text string) membership.Set {
 	var nodes []membership.Node
 	for i, word := range strings.Fields(text) {
 		n := membership.Node{Name: word, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, byte(i / 250), byte(i%250 + 1)})}}
 		if name, ok := strings.CutSuffix(word, "!"); ok {
-			n.Name, n.Draining = name, "out-of-service"
+			n.Name, n.DrainReason = name, "out-of-service"
 		} else if name, at, ok := strings.Cut(word, "@"); ok {
-			n.Name, n.Draining, n.Announced = name, "spot-eviction", true
+			n.Name, n.DrainReason, n.EvictionAnnounced = name, "spot-eviction", true
 			if seconds, err := time.ParseDuration(at + "s"); err == nil {
-				n.AnnouncedAt = noon.Add(seconds)
+				n.EvictionAnnouncedAt = noon.Add(seconds)
 			}
 		}
 		nodes = append(nodes, n)
@@ -37,7 +37,7 @@ func members(text string) membership.Set {
 	return membership.OfNodes(slices.Values(nodes), lb.IPv4)
 }
 
-func names(drains []membership.Drain) string {
+func drainNames(drains []membership.Drain) string {
 	all := make([]string, len(drains))
 	for i, d := range drains {
 		all[i] = d.Node
@@ -83,12 +83,12 @@ func TestAnnouncedEvictionsLeaveAFloor(t *testing.T) {
 		{"b@1 c@ d", 50, "c", "b"}, // an unknown time counts as earlier
 		{"", 50, "", ""},
 	} {
-		before := members(tt.members)
+		before := parseSet(tt.members)
 		as := down(before)
-		got := before.Floor(tt.percent)
-		if down(got) != tt.down || names(got.Draining) != tt.down || names(got.Spared) != tt.spared {
+		got := before.KeepMinAvailable(tt.percent)
+		if down(got) != tt.down || drainNames(got.Draining) != tt.down || drainNames(got.KeptUp) != tt.spared {
 			t.Errorf("%q at %d%%: Down %q (%q), spared %q; want %q and %q",
-				tt.members, tt.percent, down(got), names(got.Draining), names(got.Spared), tt.down, tt.spared)
+				tt.members, tt.percent, down(got), drainNames(got.Draining), drainNames(got.KeptUp), tt.down, tt.spared)
 		}
 		if down(before) != as {
 			t.Errorf("%q: the set given was changed", tt.members)
@@ -106,22 +106,22 @@ func TestLawOfTheFloor(t *testing.T) {
 		for i := range words {
 			words[i] = fmt.Sprintf("n%02d%s", i, rapid.SampledFrom([]string{"", "", "!", "@", "@1", "@2", "@3"}).Draw(t, "state"))
 		}
-		all := members(strings.Join(words, " "))
-		set := all.Floor(percent)
+		all := parseSet(strings.Join(words, " "))
+		set := all.KeepMinAvailable(percent)
 		people := 0
 		for _, d := range all.Draining {
-			if !d.Announced {
+			if !d.EvictionAnnounced {
 				people++
 			}
 		}
 		up, need := n-len(set.Draining), max(1, (n*percent+99)/100)
-		if len(set.Draining)+len(set.Spared) != len(all.Draining) {
-			t.Fatalf("%v: %d drain, %d Down and %d spared", words, len(all.Draining), len(set.Draining), len(set.Spared))
+		if len(set.Draining)+len(set.KeptUp) != len(all.Draining) {
+			t.Fatalf("%v: %d drain, %d Down and %d spared", words, len(all.Draining), len(set.Draining), len(set.KeptUp))
 		}
 		if len(set.Draining) > people && up < need {
 			t.Fatalf("%v: %d of %d are up, and %d%% have to be", words, up, n, percent)
 		}
-		if len(set.Spared) > 0 && up > need {
+		if len(set.KeptUp) > 0 && up > need {
 			t.Fatalf("%v: %d of %d are up, though %d are enough", words, up, n, need)
 		}
 		healthy := slices.IndexFunc(words, func(w string) bool { return !strings.ContainsAny(w, "!@") })
@@ -129,9 +129,9 @@ func TestLawOfTheFloor(t *testing.T) {
 			return
 		}
 		words[healthy] += "@4"
-		next := members(strings.Join(words, " ")).Floor(percent)
+		next := parseSet(strings.Join(words, " ")).KeepMinAvailable(percent)
 		for _, d := range set.Draining {
-			if !strings.Contains(" "+names(next.Draining)+" ", " "+d.Node+" ") {
+			if !strings.Contains(" "+drainNames(next.Draining)+" ", " "+d.Node+" ") {
 				t.Fatalf("%v: %s is up again for another announcement", words, d.Node)
 			}
 		}

@@ -34,9 +34,9 @@ type Endpoint struct {
 	Terminating bool
 }
 
-// Takes reports whether the endpoint makes its node a member. A terminating but serving endpoint drains open
+// TakesTraffic reports whether the endpoint makes its node a member. A terminating but serving endpoint drains open
 // connections; the failing healthCheckNodePort keeps new flows away.
-func (e Endpoint) Takes() bool { return e.Ready || e.Terminating && e.Serving }
+func (e Endpoint) TakesTraffic() bool { return e.Ready || e.Terminating && e.Serving }
 
 // Node is the only input about a cluster node. Where pools select nodes, it is the node as seen by that pool.
 type Node struct {
@@ -50,36 +50,36 @@ type Node struct {
 	Machine string
 	// NoMachine is why the node cannot join a pool of network interfaces, or "". The flag is true while its
 	// machine is still unknown.
-	NoMachine string
-	Awaited   bool
+	NoMachine      string
+	MachinePending bool
 	// Place is the node's load balancer, if there are several.
 	Place string
-	// Duplicate names the node on another load balancer that is used instead, or "". See AcrossLoadBalancers.
+	// Duplicate names the node on another load balancer that is used instead, or "". See ResolveDuplicate.
 	Duplicate string
 	// Excluded is why the node is excluded from load balancers, or "".
 	Excluded string
-	// Leaves is true if the excluding label may be set while the node serves: an existing member remains,
+	// ExcludedWhileServing is true if the excluding label may be set while the node serves: an existing member remains,
 	// Down.
-	Leaves bool
-	// Draining is why the node takes no new flows, or "". It remains a member.
-	Draining string
-	// Announced is true if only an announced eviction drains the node. AnnouncedAt is the time, if known.
-	Announced   bool
-	AnnouncedAt time.Time
+	ExcludedWhileServing bool
+	// DrainReason is why the node takes no new flows, or "". It remains a member.
+	DrainReason string
+	// EvictionAnnounced is true if only an announced eviction drains the node. EvictionAnnouncedAt is the time, if known.
+	EvictionAnnounced   bool
+	EvictionAnnouncedAt time.Time
 }
 
 // Equal reports whether two nodes are equal for every pool, apart from label selectors.
 func (n Node) Equal(o Node) bool {
 	ips, other := n.IPs, o.IPs
-	at, otherAt := n.AnnouncedAt, o.AnnouncedAt
-	n.IPs, o.IPs, n.AnnouncedAt, o.AnnouncedAt = nil, nil, time.Time{}, time.Time{}
+	at, otherAt := n.EvictionAnnouncedAt, o.EvictionAnnouncedAt
+	n.IPs, o.IPs, n.EvictionAnnouncedAt, o.EvictionAnnouncedAt = nil, nil, time.Time{}, time.Time{}
 	return reflect.DeepEqual(n, o) && slices.Equal(ips, other) && at.Equal(otherAt)
 }
 
 // Address returns the node's first address of a family.
 func (n Node) Address(family lb.Family) (netip.Addr, bool) {
 	for _, ip := range n.IPs {
-		if family.Of(ip) {
+		if family.Contains(ip) {
 			return ip, true
 		}
 	}
@@ -90,54 +90,54 @@ func (n Node) Address(family lb.Family) (netip.Addr, bool) {
 type Set struct {
 	// Addresses are sorted by name; names and IPs are unique.
 	Addresses []lb.Address
-	// Twins are other nodes with an address of Addresses and another machine, sorted by name. Azure decides
+	// Alternates are other nodes with an address of Addresses and another machine, sorted by name. Azure decides
 	// which machine has it.
-	Twins []lb.Address
-	// Awaited are the addresses of nodes with a still unknown machine.
-	Awaited []netip.Addr
-	// Absent are the nodes that host an endpoint or were selected, but are not in Addresses; sorted by name.
-	Absent []Absence
+	Alternates []lb.Address
+	// PendingAddresses are the addresses of nodes with a still unknown machine.
+	PendingAddresses []netip.Addr
+	// NonMembers are the nodes that host an endpoint or were selected, but are not in Addresses; sorted by name.
+	NonMembers []NonMember
 	// Draining are those of Addresses that must be Down, in the same order.
 	Draining []Drain
-	// Leaving are the non-members that still serve and must be Down if they are in the pool; see KeepLeaving.
-	Leaving []Drain
-	// Kept are those of Addresses that may remain but not join. The count is of those that remain because of
+	// ServingExcluded are the non-members that still serve and must be Down if they are in the pool; see RetainLeaving.
+	ServingExcluded []Drain
+	// Retained are those of Addresses that may remain but not join. The count is of those that remain because of
 	// a stale cache.
-	Kept []netip.Addr
-	Held int
-	// Spared are those of Addresses that drain but remain up to keep the minimum available.
-	Spared []Drain
-	// Homeless is the number of endpoints that take traffic but have no nodeName.
-	Homeless int
-	// Unfit is the number of FQDN slices.
-	Unfit int
+	Retained      []netip.Addr
+	RetainedStale int
+	// KeptUp are those of Addresses that drain but remain up to keep the minimum available.
+	KeptUp []Drain
+	// EndpointsWithoutNode is the number of endpoints that take traffic but have no nodeName.
+	EndpointsWithoutNode int
+	// UnsupportedSlices is the number of FQDN slices.
+	UnsupportedSlices int
 }
 
-// Absence is why a node is not a member.
-type Absence struct {
-	Node string
-	Why  string
-	// Meant is true if a label excludes the node.
-	Meant bool
+// NonMember is why a node is not a member.
+type NonMember struct {
+	Node   string
+	Reason string
+	// ByLabel is true if a label excludes the node.
+	ByLabel bool
 }
 
 // Drain is why a member takes no new flows.
 type Drain struct {
-	Node string
-	IP   netip.Addr
-	Why  string
-	// Announced and AnnouncedAt are the node's.
-	Announced   bool
-	AnnouncedAt time.Time
+	Node   string
+	IP     netip.Addr
+	Reason string
+	// EvictionAnnounced and EvictionAnnouncedAt are the node's.
+	EvictionAnnounced   bool
+	EvictionAnnouncedAt time.Time
 }
 
 // String returns "node: why".
-func (a Absence) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Why) }
+func (a NonMember) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Reason) }
 
-// Missed describes the first few absent nodes not excluded by a label, each in at most the given bytes. The
+// DescribeMissing describes the first few absent nodes not excluded by a label, each in at most the given bytes. The
 // last text includes the number of further nodes.
-func (s Set) Missed(few, bytes int, cut func(string, int) string) (texts []string) {
-	all := slices.DeleteFunc(slices.Clone(s.Absent), func(a Absence) bool { return a.Meant })
+func (s Set) DescribeMissing(few, bytes int, cut func(string, int) string) (texts []string) {
+	all := slices.DeleteFunc(slices.Clone(s.NonMembers), func(a NonMember) bool { return a.ByLabel })
 	for _, a := range all[:min(len(all), few)] {
 		texts = append(texts, cut(a.String(), bytes))
 	}
@@ -147,10 +147,10 @@ func (s Set) Missed(few, bytes int, cut func(string, int) string) (texts []strin
 	return texts
 }
 
-// KeptOut describes the nodes excluded by a label.
-func (s Set) KeptOut() (texts []string) {
-	for _, a := range s.Absent {
-		if a.Meant {
+// DescribeExcluded describes the nodes excluded by a label.
+func (s Set) DescribeExcluded() (texts []string) {
+	for _, a := range s.NonMembers {
+		if a.ByLabel {
 			texts = append(texts, a.String())
 		}
 	}
@@ -164,17 +164,17 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 	hosts := make(map[string]struct{})
 	for _, s := range slcs {
 		if s.Family == "" {
-			set.Unfit++
+			set.UnsupportedSlices++
 		}
 		if s.Family != family {
 			continue
 		}
 		for _, e := range s.Endpoints {
-			if !e.Takes() {
+			if !e.TakesTraffic() {
 				continue
 			}
 			if e.Node == "" {
-				set.Homeless++
+				set.EndpointsWithoutNode++
 				continue
 			}
 			hosts[e.Node] = struct{}{}
@@ -183,12 +183,12 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 	b := builder{set: set, family: family, byIP: make(map[netip.Addr]int, len(hosts))}
 	for _, name := range sortedKeys(hosts) {
 		if n, ok := node(name); ok {
-			b.add(n)
+			b.addNode(n)
 		} else {
-			b.absent(name, "the cluster has no node of that name yet")
+			b.addNonMember(name, "the cluster has no node of that name yet")
 		}
 	}
-	return b.finish()
+	return b.buildSet()
 }
 
 // OfNodes returns the given nodes that may take traffic.
@@ -196,9 +196,9 @@ func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
 	sorted := slices.SortedFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	b := builder{family: family, byIP: make(map[netip.Addr]int, len(sorted))}
 	for _, n := range sorted {
-		b.add(n)
+		b.addNode(n)
 	}
-	return b.finish()
+	return b.buildSet()
 }
 
 // builder adds nodes in name order to a set.
@@ -211,100 +211,100 @@ type builder struct {
 
 // member is an address and the eligible nodes that have it.
 type member struct {
-	ip    netip.Addr
-	node  Node
-	twins []Node // other than node
+	ip         netip.Addr
+	node       Node
+	duplicates []Node // other than node
 }
 
-func (b *builder) add(n Node) {
+func (b *builder) addNode(n Node) {
 	if n.Excluded != "" {
-		b.set.Absent = append(b.set.Absent, Absence{Node: n.Name, Why: n.Excluded, Meant: true})
-		if ip, ok := n.Address(b.family); ok && n.Leaves {
-			b.set.Leaving = append(b.set.Leaving, Drain{Node: n.Name, IP: ip, Why: n.Draining})
+		b.set.NonMembers = append(b.set.NonMembers, NonMember{Node: n.Name, Reason: n.Excluded, ByLabel: true})
+		if ip, ok := n.Address(b.family); ok && n.ExcludedWhileServing {
+			b.set.ServingExcluded = append(b.set.ServingExcluded, Drain{Node: n.Name, IP: ip, Reason: n.DrainReason})
 		}
 		return
 	}
 	ip, ok := n.Address(b.family)
 	if !ok {
-		b.absent(n.Name, fmt.Sprintf("it has no InternalIP of family %s", b.family))
+		b.addNonMember(n.Name, fmt.Sprintf("it has no InternalIP of family %s", b.family))
 		return
 	}
 	if n.NoMachine != "" {
-		if n.Awaited {
-			b.set.Awaited = append(b.set.Awaited, ip)
+		if n.MachinePending {
+			b.set.PendingAddresses = append(b.set.PendingAddresses, ip)
 		}
-		b.absent(n.Name, n.NoMachine)
+		b.addNonMember(n.Name, n.NoMachine)
 		return
 	}
 	if n.Duplicate != "" {
-		b.absent(n.Name, n.Duplicate)
+		b.addNonMember(n.Name, n.Duplicate)
 		return
 	}
 	if at, taken := b.byIP[ip]; taken {
-		b.members[at].twins = append(b.members[at].twins, n)
+		b.members[at].duplicates = append(b.members[at].duplicates, n)
 		return
 	}
 	b.byIP[ip] = len(b.members)
 	b.members = append(b.members, member{ip: ip, node: n})
 }
 
-// finish returns the set. An address shared by nodes is Down only while all of them drain. The node that does
+// buildSet returns the set. An address shared by nodes is Down only while all of them drain. The node that does
 // not drain represents it, or else one with only an announced eviction.
-func (b *builder) finish() Set {
+func (b *builder) buildSet() Set {
 	if len(b.members) == 0 {
 		return b.set
 	}
 	doubles := false
 	for i := range b.members {
 		m := &b.members[i]
-		if len(m.twins) == 0 {
+		if len(m.duplicates) == 0 {
 			continue
 		}
 		doubles = true
-		all := append([]Node{m.node}, m.twins...)
-		slices.SortFunc(all, compareTwins)
-		m.node, m.twins = all[0], all[1:]
-		for _, n := range m.twins {
-			b.absent(n.Name, fmt.Sprintf("its address %s is also that of node %s", m.ip, m.node.Name))
+		all := append([]Node{m.node}, m.duplicates...)
+		slices.SortFunc(all, compareDuplicates)
+		m.node, m.duplicates = all[0], all[1:]
+		for _, n := range m.duplicates {
+			b.addNonMember(n.Name, fmt.Sprintf("its address %s is also that of node %s", m.ip, m.node.Name))
 			if n.Machine != m.node.Machine {
-				b.set.Twins = append(b.set.Twins, lb.Address{Name: n.Name, IP: m.ip, Machine: n.Machine})
+				b.set.Alternates = append(b.set.Alternates, lb.Address{Name: n.Name, IP: m.ip, Machine: n.Machine})
 			}
 		}
 	}
 	if doubles {
 		slices.SortFunc(b.members, func(a, b member) int { return cmp.Compare(a.node.Name, b.node.Name) })
-		slices.SortFunc(b.set.Absent, func(a, b Absence) int { return cmp.Compare(a.Node, b.Node) })
-		slices.SortFunc(b.set.Twins, func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(b.set.NonMembers, func(a, b NonMember) int { return cmp.Compare(a.Node, b.Node) })
+		slices.SortFunc(b.set.Alternates, func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	b.set.Addresses = make([]lb.Address, 0, len(b.members)) // exact capacity: a set is retained for each pool
 	for _, m := range b.members {
 		n, a := m.node, lb.Address{Name: m.node.Name, IP: m.ip, Machine: m.node.Machine}
-		if n.Draining != "" {
+		if n.DrainReason != "" {
 			a.AdminState = lb.Down
-			b.set.Draining = append(b.set.Draining, Drain{n.Name, m.ip, n.Draining, n.Announced, n.AnnouncedAt})
+			b.set.Draining = append(b.set.Draining, Drain{n.Name, m.ip, n.DrainReason, n.EvictionAnnounced, n.EvictionAnnouncedAt})
 		}
 		b.set.Addresses = append(b.set.Addresses, a)
 	}
 	return b.set
 }
 
-// compareTwins orders nodes with the same address: the first determines the admin state.
-func compareTwins(a, b Node) int {
+// compareDuplicates orders nodes with the same address: the first determines the admin state.
+func compareDuplicates(a, b Node) int {
 	rank := func(n Node) int {
 		switch {
-		case n.Draining == "":
+		case n.DrainReason == "":
 			return 0
-		case n.Announced:
+		case n.EvictionAnnounced:
 			return 1
 		}
 		return 2
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), b.AnnouncedAt.Compare(a.AnnouncedAt), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), b.EvictionAnnouncedAt.Compare(a.EvictionAnnouncedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// Deciding returns the node that determines the state of a shared address, preferring eligible nodes. It is
+// PreferredNode returns the node that determines the state of a shared address, preferring eligible nodes. It is
 // false if there is none.
-func Deciding(nodes []Node) (Node, bool) {
+func PreferredNode(nodes []Node) (Node, bool) {
 	if len(nodes) == 0 {
 		return Node{}, false
 	}
@@ -312,12 +312,12 @@ func Deciding(nodes []Node) (Node, bool) {
 		if out := a.Excluded != ""; out != (b.Excluded != "") {
 			return map[bool]int{false: -1, true: 1}[out]
 		}
-		return compareTwins(a, b)
+		return compareDuplicates(a, b)
 	}), true
 }
 
-func (b *builder) absent(node, why string) {
-	b.set.Absent = append(b.set.Absent, Absence{Node: node, Why: why})
+func (b *builder) addNonMember(node, why string) {
+	b.set.NonMembers = append(b.set.NonMembers, NonMember{Node: node, Reason: why})
 }
 
 // Fingerprint hashes addresses, machines and admin states. It detects an unchanged membership without
@@ -341,10 +341,12 @@ func Fingerprint(members ...[]lb.Address) uint64 {
 }
 
 // Fingerprint covers addresses, twins and awaited addresses.
-func (s Set) Fingerprint() uint64 { return Fingerprint(s.Addresses, s.Twins, Nameless(s.Awaited)) }
+func (s Set) Fingerprint() uint64 {
+	return Fingerprint(s.Addresses, s.Alternates, UnnamedAddresses(s.PendingAddresses))
+}
 
-// Nameless returns addresses without node names.
-func Nameless(ips []netip.Addr) []lb.Address {
+// UnnamedAddresses returns addresses without node names.
+func UnnamedAddresses(ips []netip.Addr) []lb.Address {
 	all := make([]lb.Address, len(ips))
 	for i, ip := range ips {
 		all[i].IP = ip

@@ -21,7 +21,7 @@ import (
 // cluster is a node list with the lookup for OfService.
 type cluster []membership.Node
 
-func (c cluster) find(name string) (membership.Node, bool) {
+func (c cluster) findNode(name string) (membership.Node, bool) {
 	i := slices.IndexFunc(c, func(n membership.Node) bool { return n.Name == name })
 	if i < 0 {
 		return membership.Node{}, false
@@ -29,7 +29,7 @@ func (c cluster) find(name string) (membership.Node, bool) {
 	return c[i], true
 }
 
-func node(name string, ips ...string) membership.Node {
+func newNode(name string, ips ...string) membership.Node {
 	n := membership.Node{Name: name}
 	for _, ip := range ips {
 		n.IPs = append(n.IPs, netip.MustParseAddr(ip))
@@ -37,44 +37,44 @@ func node(name string, ips ...string) membership.Node {
 	return n
 }
 
-func slice(family lb.Family, endpoints ...membership.Endpoint) membership.Slice {
+func newSlice(family lb.Family, endpoints ...membership.Endpoint) membership.Slice {
 	return membership.Slice{Family: family, Endpoints: endpoints}
 }
 
-func ready(node string) membership.Endpoint {
+func readyOn(node string) membership.Endpoint {
 	return membership.Endpoint{Node: node, Ready: true, Serving: true}
 }
 func notReady(node string) membership.Endpoint { return membership.Endpoint{Node: node} }
-func draining(node string) membership.Endpoint {
+func servingTerminating(node string) membership.Endpoint {
 	return membership.Endpoint{Node: node, Serving: true, Terminating: true}
 }
-func dying(node string) membership.Endpoint {
+func terminatingOn(node string) membership.Endpoint {
 	return membership.Endpoint{Node: node, Terminating: true}
 }
 
-// show formats a set as "n1=10.0.0.1 n2=10.0.0.2 | absent: …".
-func show(s membership.Set) string {
+// formatMembers formats a set as "n1=10.0.0.1 n2=10.0.0.2 | absent: …".
+func formatMembers(s membership.Set) string {
 	var parts []string
 	for _, a := range s.Addresses {
 		parts = append(parts, a.Name+"="+a.IP.String())
 	}
-	for _, a := range s.Absent {
+	for _, a := range s.NonMembers {
 		parts = append(parts, "| "+a.String())
 	}
-	if s.Homeless > 0 {
-		parts = append(parts, fmt.Sprintf("| %d without node", s.Homeless))
+	if s.EndpointsWithoutNode > 0 {
+		parts = append(parts, fmt.Sprintf("| %d without node", s.EndpointsWithoutNode))
 	}
-	if s.Unfit > 0 {
-		parts = append(parts, fmt.Sprintf("| %d unfit", s.Unfit))
+	if s.UnsupportedSlices > 0 {
+		parts = append(parts, fmt.Sprintf("| %d unfit", s.UnsupportedSlices))
 	}
 	return strings.Join(parts, " ")
 }
 
 func TestOfService(t *testing.T) {
 	nodes := cluster{
-		node("n1", "10.0.0.1", "fd00::1"), node("n2", "10.0.0.2"), node("n3"),
+		newNode("n1", "10.0.0.1", "fd00::1"), newNode("n2", "10.0.0.2"), newNode("n3"),
 		{Name: "n4", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.4")}, Excluded: "it is labelled so"},
-		node("n5", "10.0.0.1"),
+		newNode("n5", "10.0.0.1"),
 	}
 	tests := []struct {
 		name   string
@@ -84,23 +84,23 @@ func TestOfService(t *testing.T) {
 	}{
 		{"no slice means nobody, never everybody", nil, lb.IPv4, ""},
 		{"a node is a member while any slice of the Service has an endpoint on it",
-			[]membership.Slice{slice(lb.IPv4, ready("n1")), slice(lb.IPv4, notReady("n1"), ready("n2"))}, lb.IPv4, "n1=10.0.0.1 n2=10.0.0.2"},
-		{"many endpoints on a node are one address", []membership.Slice{slice(lb.IPv4, ready("n1"), ready("n1")), slice(lb.IPv4, ready("n1"))}, lb.IPv4, "n1=10.0.0.1"},
-		{"an endpoint that is not ready keeps no node in the pool", []membership.Slice{slice(lb.IPv4, notReady("n1"), ready("n2"))}, lb.IPv4, "n2=10.0.0.2"},
-		{"one that is terminating and still serving does", []membership.Slice{slice(lb.IPv4, draining("n1"))}, lb.IPv4, "n1=10.0.0.1"},
-		{"one that is terminating and serves no more does not", []membership.Slice{slice(lb.IPv4, dying("n1"))}, lb.IPv4, ""},
-		{"families do not mix", []membership.Slice{slice(lb.IPv4, ready("n2")), slice(lb.IPv6, ready("n1"))}, lb.IPv6, "n1=fd00::1"},
-		{"a node without an address of the family is named", []membership.Slice{slice(lb.IPv6, ready("n2"))}, lb.IPv6, "| node n2: it has no InternalIP of family IPv6"},
-		{"a node without any address is named", []membership.Slice{slice(lb.IPv4, ready("n3"))}, lb.IPv4, "| node n3: it has no InternalIP of family IPv4"},
-		{"excluded nodes never", []membership.Slice{slice(lb.IPv4, ready("n4"))}, lb.IPv4, "| node n4: it is labelled so"},
-		{"a node that is not there yet is named", []membership.Slice{slice(lb.IPv4, ready("n9"))}, lb.IPv4, "| node n9: the cluster has no node of that name yet"},
-		{"two nodes with one address are one member", []membership.Slice{slice(lb.IPv4, ready("n5"), ready("n1"))}, lb.IPv4, "n1=10.0.0.1 | node n5: its address 10.0.0.1 is also that of node n1"},
-		{"endpoints without node are counted", []membership.Slice{slice(lb.IPv4, ready(""), ready(""), notReady(""))}, lb.IPv4, "| 2 without node"},
-		{"FQDN slices are counted and ignored", []membership.Slice{slice("", ready("n1"))}, lb.IPv4, "| 1 unfit"},
+			[]membership.Slice{newSlice(lb.IPv4, readyOn("n1")), newSlice(lb.IPv4, notReady("n1"), readyOn("n2"))}, lb.IPv4, "n1=10.0.0.1 n2=10.0.0.2"},
+		{"many endpoints on a node are one address", []membership.Slice{newSlice(lb.IPv4, readyOn("n1"), readyOn("n1")), newSlice(lb.IPv4, readyOn("n1"))}, lb.IPv4, "n1=10.0.0.1"},
+		{"an endpoint that is not ready keeps no node in the pool", []membership.Slice{newSlice(lb.IPv4, notReady("n1"), readyOn("n2"))}, lb.IPv4, "n2=10.0.0.2"},
+		{"one that is terminating and still serving does", []membership.Slice{newSlice(lb.IPv4, servingTerminating("n1"))}, lb.IPv4, "n1=10.0.0.1"},
+		{"one that is terminating and serves no more does not", []membership.Slice{newSlice(lb.IPv4, terminatingOn("n1"))}, lb.IPv4, ""},
+		{"families do not mix", []membership.Slice{newSlice(lb.IPv4, readyOn("n2")), newSlice(lb.IPv6, readyOn("n1"))}, lb.IPv6, "n1=fd00::1"},
+		{"a node without an address of the family is named", []membership.Slice{newSlice(lb.IPv6, readyOn("n2"))}, lb.IPv6, "| node n2: it has no InternalIP of family IPv6"},
+		{"a node without any address is named", []membership.Slice{newSlice(lb.IPv4, readyOn("n3"))}, lb.IPv4, "| node n3: it has no InternalIP of family IPv4"},
+		{"excluded nodes never", []membership.Slice{newSlice(lb.IPv4, readyOn("n4"))}, lb.IPv4, "| node n4: it is labelled so"},
+		{"a node that is not there yet is named", []membership.Slice{newSlice(lb.IPv4, readyOn("n9"))}, lb.IPv4, "| node n9: the cluster has no node of that name yet"},
+		{"two nodes with one address are one member", []membership.Slice{newSlice(lb.IPv4, readyOn("n5"), readyOn("n1"))}, lb.IPv4, "n1=10.0.0.1 | node n5: its address 10.0.0.1 is also that of node n1"},
+		{"endpoints without node are counted", []membership.Slice{newSlice(lb.IPv4, readyOn(""), readyOn(""), notReady(""))}, lb.IPv4, "| 2 without node"},
+		{"FQDN slices are counted and ignored", []membership.Slice{newSlice("", readyOn("n1"))}, lb.IPv4, "| 1 unfit"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := show(membership.OfService(tt.slices, nodes.find, tt.family)); got != tt.want {
+			if got := formatMembers(membership.OfService(tt.slices, nodes.findNode, tt.family)); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -108,28 +108,28 @@ func TestOfService(t *testing.T) {
 }
 
 func TestOfNodes(t *testing.T) {
-	nodes := cluster{node("b", "10.0.0.2"), node("a", "10.0.0.1"), {Name: "c", Excluded: "no"}}
+	nodes := cluster{newNode("b", "10.0.0.2"), newNode("a", "10.0.0.1"), {Name: "c", Excluded: "no"}}
 	want := "a=10.0.0.1 b=10.0.0.2 | node c: no"
 	set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
-	if got := show(set); got != want {
+	if got := formatMembers(set); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if whole := func(text string, _ int) string { return text }; len(set.KeptOut()) != 1 || len(set.Missed(5, 0, whole)) != 0 {
-		t.Errorf("not kept out by a label: %v", set.Absent)
+	if whole := func(text string, _ int) string { return text }; len(set.DescribeExcluded()) != 1 || len(set.DescribeMissing(5, 0, whole)) != 0 {
+		t.Errorf("not kept out by a label: %v", set.NonMembers)
 	}
 }
 
 // A draining node remains a member and must be Down; the end of the drain changes the fingerprint.
 func TestANodeThatDrainsIsToBeDown(t *testing.T) {
-	leaving := node("b", "10.0.0.2", "fd00::2")
-	leaving.Draining = "out-of-service"
-	excluded := membership.Node{Name: "c", Excluded: "no", Draining: "out-of-service"}
-	nodes := cluster{node("a", "10.0.0.1"), leaving, excluded}
+	leaving := newNode("b", "10.0.0.2", "fd00::2")
+	leaving.DrainReason = "out-of-service"
+	excluded := membership.Node{Name: "c", Excluded: "no", DrainReason: "out-of-service"}
+	nodes := cluster{newNode("a", "10.0.0.1"), leaving, excluded}
 	set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
-	if show(set) != "a=10.0.0.1 b=10.0.0.2 | node c: no" || set.Addresses[0].AdminState != "" || set.Addresses[1].AdminState != lb.Down {
+	if formatMembers(set) != "a=10.0.0.1 b=10.0.0.2 | node c: no" || set.Addresses[0].AdminState != "" || set.Addresses[1].AdminState != lb.Down {
 		t.Errorf("got %+v", set)
 	}
-	if want := (membership.Drain{Node: "b", IP: leaving.IPs[0], Why: "out-of-service"}); !slices.Equal(set.Draining, []membership.Drain{want}) {
+	if want := (membership.Drain{Node: "b", IP: leaving.IPs[0], Reason: "out-of-service"}); !slices.Equal(set.Draining, []membership.Drain{want}) {
 		t.Errorf("draining: %+v", set.Draining)
 	}
 	for before, state := range map[string]string{"None": lb.None, "nothing": ""} {
@@ -170,7 +170,7 @@ func TestMembershipIgnoresOrderAndSlicing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nodes cluster
 		for i := range rapid.IntRange(0, 6).Draw(t, "nodes") {
-			nodes = append(nodes, node(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.0.%d", i+1)))
+			nodes = append(nodes, newNode(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.0.%d", i+1)))
 		}
 		endpoints := rapid.SliceOf(rapid.Custom(func(t *rapid.T) membership.Endpoint {
 			return membership.Endpoint{
@@ -178,13 +178,13 @@ func TestMembershipIgnoresOrderAndSlicing(t *testing.T) {
 				Ready: rapid.Bool().Draw(t, "ready"), Serving: rapid.Bool().Draw(t, "serving"), Terminating: rapid.Bool().Draw(t, "terminating"),
 			}
 		})).Draw(t, "endpoints")
-		whole := membership.OfService([]membership.Slice{slice(lb.IPv4, endpoints...)}, nodes.find, lb.IPv4)
+		whole := membership.OfService([]membership.Slice{newSlice(lb.IPv4, endpoints...)}, nodes.findNode, lb.IPv4)
 
 		shuffled := rapid.Permutation(endpoints).Draw(t, "order")
 		cut := rapid.IntRange(0, len(shuffled)).Draw(t, "cut")
-		parts := membership.OfService([]membership.Slice{slice(lb.IPv4, shuffled[:cut]...), slice(lb.IPv4, shuffled[cut:]...)}, nodes.find, lb.IPv4)
-		if show(whole) != show(parts) {
-			t.Fatalf("whole %s\nparts %s", show(whole), show(parts))
+		parts := membership.OfService([]membership.Slice{newSlice(lb.IPv4, shuffled[:cut]...), newSlice(lb.IPv4, shuffled[cut:]...)}, nodes.findNode, lb.IPv4)
+		if formatMembers(whole) != formatMembers(parts) {
+			t.Fatalf("whole %s\nparts %s", formatMembers(whole), formatMembers(parts))
 		}
 		if membership.Fingerprint(whole.Addresses) != membership.Fingerprint(parts.Addresses) {
 			t.Fatal("equal memberships, different fingerprints")
@@ -200,15 +200,15 @@ func BenchmarkOfService(b *testing.B) {
 	nodes := map[string]membership.Node{}
 	for i := range 500 {
 		name := fmt.Sprintf("aks-pool-%03d", i)
-		nodes[name] = node(name, fmt.Sprintf("10.%d.%d.4", i/256, i%256))
+		nodes[name] = newNode(name, fmt.Sprintf("10.%d.%d.4", i/256, i%256))
 	}
 	var slcs []membership.Slice
 	for s := range 50 {
 		var endpoints []membership.Endpoint
 		for e := range 100 {
-			endpoints = append(endpoints, ready(fmt.Sprintf("aks-pool-%03d", (s*100+e)%500)))
+			endpoints = append(endpoints, readyOn(fmt.Sprintf("aks-pool-%03d", (s*100+e)%500)))
 		}
-		slcs = append(slcs, slice(lb.IPv4, endpoints...))
+		slcs = append(slcs, newSlice(lb.IPv4, endpoints...))
 	}
 	find := func(name string) (membership.Node, bool) { n, ok := nodes[name]; return n, ok }
 	b.ReportAllocs()
@@ -222,11 +222,11 @@ func BenchmarkOfService(b *testing.B) {
 // states are the state changes of a node; nodes with a shared address change independently.
 var states = map[string]func(*membership.Node){
 	"ready":     func(*membership.Node) {},
-	"leaving":   func(n *membership.Node) { n.Draining = "out-of-service" },
-	"announced": func(n *membership.Node) { n.Draining, n.Announced = "spot-eviction", true },
+	"leaving":   func(n *membership.Node) { n.DrainReason = "out-of-service" },
+	"announced": func(n *membership.Node) { n.DrainReason, n.EvictionAnnounced = "spot-eviction", true },
 	"excluded":  func(n *membership.Node) { n.Excluded = "it is labeled so" },
 	"no machine": func(n *membership.Node) {
-		n.NoMachine, n.Awaited = "its machine is not known", true
+		n.NoMachine, n.MachinePending = "its machine is not known", true
 	},
 }
 
@@ -237,12 +237,12 @@ func TestNodesWithOneAddress(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	var all func(of []membership.Node, rest []string)
 	all = func(of []membership.Node, rest []string) {
-		wantsOneAddress(t, of, ip)
+		assertOneAddress(t, of, ip)
 		if len(rest) == 0 {
 			return
 		}
 		for _, state := range slices.Sorted(maps.Keys(states)) {
-			n := node(rest[0], ip.String())
+			n := newNode(rest[0], ip.String())
 			states[state](&n)
 			all(append(slices.Clone(of), n), rest[1:])
 		}
@@ -251,33 +251,33 @@ func TestNodesWithOneAddress(t *testing.T) {
 	all(nil, names)
 }
 
-func wantsOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
+func assertOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
 	t.Helper()
 	candidates, serving, announced := 0, 0, 0
 	for _, n := range nodes {
 		if n.Excluded == "" && n.NoMachine == "" {
 			candidates++
-			if n.Draining == "" {
+			if n.DrainReason == "" {
 				serving++
 			}
-			if n.Announced {
+			if n.EvictionAnnounced {
 				announced++
 			}
 		}
 	}
 	reversed := slices.Clone(nodes)
 	slices.Reverse(reversed)
-	if n, is := membership.Deciding(reversed); is != (len(nodes) > 0) || candidates > 0 && n.Excluded != "" ||
-		n.Excluded == "" && n.Draining != "" && slices.ContainsFunc(nodes, func(n membership.Node) bool { return n.Excluded == "" && n.Draining == "" }) {
+	if n, is := membership.PreferredNode(reversed); is != (len(nodes) > 0) || candidates > 0 && n.Excluded != "" ||
+		n.Excluded == "" && n.DrainReason != "" && slices.ContainsFunc(nodes, func(n membership.Node) bool { return n.Excluded == "" && n.DrainReason == "" }) {
 		t.Fatalf("%+v: %+v decides", nodes, n)
 	}
 	endpoints := make([]membership.Endpoint, len(nodes))
 	for i, n := range nodes {
-		endpoints[i] = ready(n.Name)
+		endpoints[i] = readyOn(n.Name)
 	}
 	for about, set := range map[string]membership.Set{
 		"nodes": membership.OfNodes(slices.Values(nodes), lb.IPv4), "reversed": membership.OfNodes(slices.Values(reversed), lb.IPv4),
-		"of a Service": membership.OfService([]membership.Slice{slice(lb.IPv4, endpoints...)}, cluster(nodes).find, lb.IPv4),
+		"of a Service": membership.OfService([]membership.Slice{newSlice(lb.IPv4, endpoints...)}, cluster(nodes).findNode, lb.IPv4),
 	} {
 		in := len(set.Addresses) == 1 && set.Addresses[0].IP == ip
 		if in != (candidates > 0) || len(set.Addresses) > 1 {
@@ -290,11 +290,11 @@ func wantsOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
 		if down != (serving == 0) || (len(set.Draining) == 1) != down {
 			t.Fatalf("%s %+v: Down %t, draining %v", about, nodes, down, set.Draining)
 		}
-		if down && set.Draining[0].Announced != (announced > 0) {
-			t.Fatalf("%s %+v: announced %t, which alone has one node drain", about, nodes, set.Draining[0].Announced)
+		if down && set.Draining[0].EvictionAnnounced != (announced > 0) {
+			t.Fatalf("%s %+v: announced %t, which alone has one node drain", about, nodes, set.Draining[0].EvictionAnnounced)
 		}
-		if len(set.Absent) != len(nodes)-1 || !slices.IsSortedFunc(set.Absent, func(a, b membership.Absence) int { return strings.Compare(a.Node, b.Node) }) {
-			t.Fatalf("%s %+v: left out are %v", about, nodes, set.Absent)
+		if len(set.NonMembers) != len(nodes)-1 || !slices.IsSortedFunc(set.NonMembers, func(a, b membership.NonMember) int { return strings.Compare(a.Node, b.Node) }) {
+			t.Fatalf("%s %+v: left out are %v", about, nodes, set.NonMembers)
 		}
 	}
 }
@@ -302,15 +302,15 @@ func wantsOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
 // All machines with the address are members, whichever node determines its state.
 func TestMachinesWithOneAddress(t *testing.T) {
 	on := func(n membership.Node, machine string) membership.Node { n.Machine = machine; return n }
-	leaving := node("a", "10.0.0.1")
-	leaving.Draining = "out-of-service"
-	nodes := []membership.Node{on(leaving, "m1"), on(node("b", "10.0.0.1"), "m2"), on(node("c", "10.0.0.1"), "m2"), on(node("d", "10.0.0.4"), "m4")}
+	leaving := newNode("a", "10.0.0.1")
+	leaving.DrainReason = "out-of-service"
+	nodes := []membership.Node{on(leaving, "m1"), on(newNode("b", "10.0.0.1"), "m2"), on(newNode("c", "10.0.0.1"), "m2"), on(newNode("d", "10.0.0.4"), "m4")}
 	set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
 	if got, want := fmt.Sprint(set.Addresses), fmt.Sprint([]lb.Address{{Name: "b", IP: nodes[1].IPs[0], Machine: "m2"}, {Name: "d", IP: nodes[3].IPs[0], Machine: "m4"}}); got != want {
 		t.Errorf("members %s, want %s", got, want)
 	}
-	if len(set.Twins) != 1 || set.Twins[0].Machine != "m1" {
-		t.Errorf("twins %v", set.Twins)
+	if len(set.Alternates) != 1 || set.Alternates[0].Machine != "m1" {
+		t.Errorf("twins %v", set.Alternates)
 	}
 	changed := slices.Clone(nodes)
 	changed[0].Machine = "m0"
@@ -321,8 +321,8 @@ func TestMachinesWithOneAddress(t *testing.T) {
 
 // Each field of Node affects Equal: new fields must be compared.
 func TestEveryInputCounts(t *testing.T) {
-	n := node("n1", "10.0.0.1", "10.0.0.2")
-	if !n.Equal(node("n1", "10.0.0.1", "10.0.0.2")) {
+	n := newNode("n1", "10.0.0.1", "10.0.0.2")
+	if !n.Equal(newNode("n1", "10.0.0.1", "10.0.0.2")) {
 		t.Error("a node differs from itself")
 	}
 	for i := range reflect.TypeFor[membership.Node]().NumField() {

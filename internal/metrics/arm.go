@@ -12,15 +12,15 @@ import (
 	"weir.dev/weir/internal/calls"
 )
 
-// ARM counts requests to Azure Resource Manager.
-type ARM struct {
+// ARMRequests counts requests to Azure Resource Manager.
+type ARMRequests struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-// NewARM registers the metrics of ARM requests.
-func NewARM(reg prometheus.Registerer) *ARM {
-	a := &ARM{
+// NewARMRequests registers the metrics of ARM requests.
+func NewARMRequests(reg prometheus.Registerer) *ARMRequests {
+	a := &ARMRequests{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_arm_calls_total",
 			Help: "Requests sent to Azure Resource Manager, each retry and poll counted; status 0 is one without an answer.",
@@ -35,8 +35,8 @@ func NewARM(reg prometheus.Registerer) *ARM {
 	return a
 }
 
-// Observe counts one request. Safe for concurrent use.
-func (a *ARM) Observe(c calls.Call) {
+// ObserveRequest counts one request. Safe for concurrent use.
+func (a *ARMRequests) ObserveRequest(c calls.Call) {
 	a.calls.WithLabelValues(c.Op, strconv.Itoa(c.Status)).Inc()
 	a.duration.WithLabelValues(c.Op).Observe(c.Took.Seconds())
 }

@@ -16,10 +16,10 @@ import (
 
 func TestCallsAreCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	arm := metrics.NewARM(reg)
-	arm.Observe(calls.Call{Op: "get", Status: 200, Took: time.Second})
-	arm.Observe(calls.Call{Op: "get", Status: 200, Took: time.Second})
-	arm.Observe(calls.Call{Op: "put", Status: 0, Took: time.Second})
+	arm := metrics.NewARMRequests(reg)
+	arm.ObserveRequest(calls.Call{Op: "get", Status: 200, Took: time.Second})
+	arm.ObserveRequest(calls.Call{Op: "get", Status: 200, Took: time.Second})
+	arm.ObserveRequest(calls.Call{Op: "put", Status: 0, Took: time.Second})
 	want := `
 # HELP weir_arm_calls_total Requests sent to Azure Resource Manager, each retry and poll counted; status 0 is one without an answer.
 # TYPE weir_arm_calls_total counter

@@ -6,8 +6,8 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Lease is the state of the resource lease; see lease.Shared.
 type Lease interface {
-	Held() bool
-	Refusals() uint64
+	IsHolder() bool
+	FailureCount() uint64
 }
 
 // RegisterLease registers the metrics of the resource lease.
@@ -17,7 +17,7 @@ func RegisterLease(reg prometheus.Registerer, lease Lease) {
 			Name: "weir_resource_lease_held",
 			Help: "1 while the resource lease is ours, 0 while it is not.",
 		}, func() float64 {
-			if lease.Held() {
+			if lease.IsHolder() {
 				return 1
 			}
 			return 0
@@ -25,6 +25,6 @@ func RegisterLease(reg prometheus.Registerer, lease Lease) {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_resource_lease_refusals_total",
 			Help: "How often the resource lease was refused to us, by another holder or by an error, or lost.",
-		}, func() float64 { return float64(lease.Refusals()) }),
+		}, func() float64 { return float64(lease.FailureCount()) }),
 	)
 }

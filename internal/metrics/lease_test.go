@@ -17,8 +17,8 @@ type lease struct {
 	refusals uint64
 }
 
-func (l *lease) Held() bool       { return l.held }
-func (l *lease) Refusals() uint64 { return l.refusals }
+func (l *lease) IsHolder() bool       { return l.held }
+func (l *lease) FailureCount() uint64 { return l.refusals }
 
 func TestTheLeaseIsAskedWhenSomebodyLooks(t *testing.T) {
 	reg := prometheus.NewRegistry()

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/nicupdate"
 )
 
-// Machines measures machines that join pools of network interfaces. It implements nicupdate.Meter.
+// Machines measures machines that join pools of network interfaces. It implements nicupdate.Metrics.
 type Machines struct {
 	writes *prometheus.CounterVec
 	took   prometheus.Histogram
@@ -35,11 +35,11 @@ func NewMachines(reg prometheus.Registerer) *Machines {
 	return m
 }
 
-// Wrote implements nicupdate.Meter.
-func (m *Machines) Wrote(kind nic.Kind, err error) {
+// ObserveWrite implements nicupdate.Metrics.
+func (m *Machines) ObserveWrite(kind nic.Kind, err error) {
 	outcome := "written"
 	switch {
-	case fault.From(err).Overtaken():
+	case fault.FromError(err).IsPreconditionFailed():
 		outcome = "overtaken"
 	case err != nil:
 		outcome = "failed"
@@ -47,8 +47,8 @@ func (m *Machines) Wrote(kind nic.Kind, err error) {
 	m.writes.WithLabelValues(string(kind), outcome).Inc()
 }
 
-// Moved implements nicupdate.Meter.
-func (m *Machines) Moved(took time.Duration) { m.took.Observe(took.Seconds()) }
+// ObserveDuration implements nicupdate.Metrics.
+func (m *Machines) ObserveDuration(took time.Duration) { m.took.Observe(took.Seconds()) }
 
 // RegisterMachines registers the gauge of machines that are out of sync.
 func RegisterMachines(reg prometheus.Registerer, counts func() nicupdate.Counts) {

@@ -22,11 +22,11 @@ func TestMachines(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := metrics.NewMachines(reg)
 	metrics.RegisterMachines(reg, func() nicupdate.Counts { return nicupdate.Counts{Working: 3, Waiting: 2} })
-	m.Wrote(nic.KindInterface, nil)
-	m.Wrote(nic.KindInterface, nil)
-	m.Wrote(nic.KindModel, fault.Classify(fault.Answer{Status: 412}, errors.New("overtaken")))
-	m.Wrote(nic.KindInstance, fault.Classify(fault.Answer{Status: 409}, errors.New("busy")))
-	m.Moved(40 * time.Second)
+	m.ObserveWrite(nic.KindInterface, nil)
+	m.ObserveWrite(nic.KindInterface, nil)
+	m.ObserveWrite(nic.KindModel, fault.Classify(fault.Failure{Status: 412}, errors.New("overtaken")))
+	m.ObserveWrite(nic.KindInstance, fault.Classify(fault.Failure{Status: 409}, errors.New("busy")))
+	m.ObserveDuration(40 * time.Second)
 	want := `
 # HELP weir_machine_writes_total Requests that have machines join or leave pools of network interfaces, by what is written and by what came of it: written, overtaken (somebody else had written since the read) or failed.
 # TYPE weir_machine_writes_total counter

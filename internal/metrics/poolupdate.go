@@ -26,22 +26,22 @@ const (
 	adminSource  = "admin_state_controller"
 )
 
-// elsewhere replaces subscriptions and groups other than those of azure.json: users choose them, and a series
+// otherLabel replaces subscriptions and groups other than those of azure.json: users choose them, and a series
 // is never removed.
-const elsewhere = "other"
+const otherLabel = "other"
 
 // PoolUpdates measures pool update attempts.
 type PoolUpdates struct {
 	// own is the resource group in azure.json.
-	own       lb.LoadBalancerID
-	duration  *prometheus.HistogramVec
-	failures  *prometheus.CounterVec
-	retries   *prometheus.CounterVec
-	read      prometheus.Counter
-	drift     *prometheus.CounterVec
-	lag       prometheus.Histogram
-	cutOver   prometheus.Histogram
-	overtaken *prometheus.CounterVec
+	own         lb.LoadBalancerID
+	duration    *prometheus.HistogramVec
+	failures    *prometheus.CounterVec
+	retries     *prometheus.CounterVec
+	read        prometheus.Counter
+	drift       *prometheus.CounterVec
+	lag         prometheus.Histogram
+	taintToDown prometheus.Histogram
+	conflicts   *prometheus.CounterVec
 
 	throttling throttling
 }
@@ -70,7 +70,7 @@ func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdat
 			Help:    "Time from a change of endpoints, as the controller saw it, until Azure showed the pool that it asks for.",
 			Buckets: []float64{.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600},
 		}),
-		cutOver: prometheus.NewHistogram(prometheus.HistogramOpts{
+		taintToDown: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "weir_taint_to_down_seconds",
 			Help:    "Time from the taint of a node, as the controller saw it, until Azure showed the node Down in a pool.",
 			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800},
@@ -80,18 +80,18 @@ func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdat
 		Name: "weir_pool_drift_looks_total",
 		Help: "Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.",
 	}, []string{"outcome"})
-	p.overtaken = prometheus.NewCounterVec(prometheus.CounterOpts{
+	p.conflicts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_etag_conflicts_total",
 		Help: "Attempts whose write met 412 because somebody else had written since the read, by what was written, and by what came of the second try at once: settled, or failed.",
 	}, []string{"resource", "outcome"})
-	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.cutOver, p.drift, p.overtaken)
+	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.taintToDown, p.drift, p.conflicts)
 	p.throttling = newThrottling(reg, labels)
-	p.read = prometheus.NewCounter(avoided("unchanged"))
+	p.read = prometheus.NewCounter(avoidedOpts("unchanged"))
 	reg.MustRegister(p.read)
 	return p
 }
 
-func avoided(by string) prometheus.CounterOpts {
+func avoidedOpts(by string) prometheus.CounterOpts {
 	return prometheus.CounterOpts{
 		Name:        "weir_pool_writes_avoided_total",
 		Help:        "Changes that needed no write of their own: a queued one said the same, the pool was known to be level, or a read showed that it is.",
@@ -107,27 +107,27 @@ func (p *PoolUpdates) Report(r poolupdate.Report) {
 			p.lag.Observe(r.At.Sub(r.ChangedAt).Seconds())
 		}
 	case poolwrite.Unchanged:
-		if !r.Drift {
+		if !r.Resync {
 			p.read.Inc()
 		}
 	case poolwrite.Retriable:
-		if r.Requeued && !r.Admin {
+		if r.WillRetry && !r.Admin {
 			p.retries.WithLabelValues(r.Fault.Reason).Inc()
 		}
 	}
-	if r.Overtaken {
-		p.Overtaken("pool", r.Outcome == poolwrite.Written || r.Outcome == poolwrite.Unchanged)
+	if r.HadConflict {
+		p.CountConflict("pool", r.Outcome == poolwrite.Written || r.Outcome == poolwrite.Unchanged)
 	}
-	if r.Drift {
+	if r.Resync {
 		p.drift.WithLabelValues(string(r.Outcome)).Inc()
 	}
-	p.final(r)
-	p.admin(r)
+	p.observeFinal(r)
+	p.observeAdminState(r)
 }
 
-// Overtaken counts a write that was repeated after a 412. Safe for concurrent use.
-func (p *PoolUpdates) Overtaken(resource string, settled bool) {
-	p.overtaken.WithLabelValues(resource, map[bool]string{true: "settled", false: "failed"}[settled]).Inc()
+// CountConflict counts a write that was repeated after a 412. Safe for concurrent use.
+func (p *PoolUpdates) CountConflict(resource string, settled bool) {
+	p.conflicts.WithLabelValues(resource, map[bool]string{true: "settled", false: "failed"}[settled]).Inc()
 }
 
 // RegisterStates registers the gauge of BackendPools by state.
@@ -148,14 +148,14 @@ func RegisterPrivateLinks(reg prometheus.Registerer, byState func() map[string]i
 		"Connections of private endpoints to the Private Link Services of Services, by state: pending, approved, rejected or other.", []string{"state"}, nil)})
 }
 
-// RegisterContested registers the gauge of objects whose changes another controller keeps reverting.
-func RegisterContested(reg prometheus.Registerer, byKind func() map[string]int) {
+// RegisterConflicts registers the gauge of objects whose changes another controller keeps reverting.
+func RegisterConflicts(reg prometheus.Registerer, byKind func() map[string]int) {
 	reg.MustRegister(countGauge{byKind, prometheus.NewDesc("weir_contested",
 		"Services and BackendPools of which somebody else keeps undoing in Azure what Weir writes.", []string{"kind"}, nil)})
 }
 
-// RegisterWholeWrites registers the gauge of subscriptions by Azure's observed behavior for batched updates.
-func RegisterWholeWrites(reg prometheus.Registerer, counts func() map[[2]string]int) {
+// RegisterBatchUpdates registers the gauge of subscriptions by Azure's observed behavior for batched updates.
+func RegisterBatchUpdates(reg prometheus.Registerer, counts func() map[[2]string]int) {
 	reg.MustRegister(pairGauge{counts, prometheus.NewDesc("weir_whole_writes",
 		"Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; and with writes of pools that overlap: supersede, supersede-discard, supersede-discard-late, lock-429, conflict-409, mixed or unknown; on and off are by azure.json.",
 		[]string{"changes", "verdict"}, nil)})
@@ -167,8 +167,8 @@ func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int)
 		"Nodes that are to take no new flows, by the taint that says so; one with two such taints counts twice.", []string{"reason"}, nil)})
 }
 
-// RegisterHeldMembers registers the gauge of members that are retained because watches are stale.
-func RegisterHeldMembers(reg prometheus.Registerer, count func() int) {
+// RegisterRetainedMembers registers the gauge of members that are retained because watches are stale.
+func RegisterRetainedMembers(reg prometheus.Registerer, count func() int) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_members_held",
 		Help: "Members that the cluster does not have in their pools any more, and that stay there until the watches of the API server are in sync again.",
@@ -213,41 +213,41 @@ func (g pairGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// final observes attempts that ended a change; not retries, waits or changes without an object.
-func (p *PoolUpdates) final(r poolupdate.Report) {
+// observeFinal observes attempts that ended a change; not retries, waits or changes without an object.
+func (p *PoolUpdates) observeFinal(r poolupdate.Report) {
 	labels := p.labelsOf(r.Pool, operationRequest, operationSource)
 	failures := p.failures.WithLabelValues(labels...) // create the series at 0, which rate() needs
 	if len(r.Updated) == 0 && len(r.Failed) == 0 {
 		return
 	}
-	p.duration.WithLabelValues(labels...).Observe(r.Took.Seconds())
+	p.duration.WithLabelValues(labels...).Observe(r.Duration.Seconds())
 	if len(r.Failed) > 0 {
 		failures.Inc()
 	}
 }
 
-// admin observes each attempt to change admin states that had something to do.
-func (p *PoolUpdates) admin(r poolupdate.Report) {
-	if !r.AdminTried {
+// observeAdminState observes each attempt to change admin states that had something to do.
+func (p *PoolUpdates) observeAdminState(r poolupdate.Report) {
+	if !r.AdminAttempted {
 		return
 	}
 	labels := p.labelsOf(r.Pool, adminRequest, adminSource)
 	failures := p.failures.WithLabelValues(labels...)
-	p.throttling.observe(r, labels)
+	p.throttling.observeAttempt(r, labels)
 	failed := r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal
 	if failed {
 		failures.Inc()
 	}
 	if failed || r.Outcome == poolwrite.Written {
-		p.duration.WithLabelValues(labels...).Observe(r.Took.Seconds())
+		p.duration.WithLabelValues(labels...).Observe(r.Duration.Seconds())
 	}
-	if len(r.Downed) > 0 && !r.AdminSince.IsZero() {
-		p.cutOver.Observe(r.At.Sub(r.AdminSince).Seconds())
+	if len(r.MarkedDown) > 0 && !r.AdminSince.IsZero() {
+		p.taintToDown.Observe(r.At.Sub(r.AdminSince).Seconds())
 	}
 }
 
 func (p *PoolUpdates) labelsOf(pool lb.PoolID, request, source string) []string {
-	where, group, subscription := pool.LoadBalancer, elsewhere, elsewhere
+	where, group, subscription := pool.LoadBalancer, otherLabel, otherLabel
 	if strings.EqualFold(where.SubscriptionID, p.own.SubscriptionID) {
 		subscription = p.own.SubscriptionID
 	}
@@ -257,14 +257,14 @@ func (p *PoolUpdates) labelsOf(pool lb.PoolID, request, source string) []string 
 	return []string{request, group, subscription, source}
 }
 
-// Lanes is the state of the pool updater; see poolupdate.Lanes.
-type Lanes interface {
+// Workers is the state of the pool updater; see poolupdate.Workers.
+type Workers interface {
 	Backlog() poolupdate.Backlog
-	Avoided() (coalesced, known uint64)
+	CountAvoided() (coalesced, known uint64)
 }
 
-// RegisterLanes registers the metrics of the pool updater's queue.
-func RegisterLanes(reg prometheus.Registerer, lanes Lanes) {
+// RegisterWorkers registers the metrics of the pool updater's queue.
+func RegisterWorkers(reg prometheus.Registerer, lanes Workers) {
 	gauge := func(name, help string, value func(poolupdate.Backlog) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
 			func() float64 { return value(lanes.Backlog()) }))
@@ -275,13 +275,13 @@ func RegisterLanes(reg prometheus.Registerer, lanes Lanes) {
 		func(b poolupdate.Backlog) float64 { return float64(b.Parked) })
 	gauge("weir_pool_oldest_operation_seconds", "Age of the oldest operation that is not settled, one under way included; 0 if there is none.",
 		func(b poolupdate.Backlog) float64 {
-			if b.Oldest.IsZero() {
+			if b.OldestQueuedAt.IsZero() {
 				return 0
 			}
-			return time.Since(b.Oldest).Seconds()
+			return time.Since(b.OldestQueuedAt).Seconds()
 		})
 	counter := func(by string, value func(coalesced, known uint64) uint64) {
-		reg.MustRegister(prometheus.NewCounterFunc(avoided(by), func() float64 { return float64(value(lanes.Avoided())) }))
+		reg.MustRegister(prometheus.NewCounterFunc(avoidedOpts(by), func() float64 { return float64(value(lanes.CountAvoided())) }))
 	}
 	counter("coalesced", func(coalesced, _ uint64) uint64 { return coalesced })
 	counter("known", func(_, known uint64) uint64 { return known })

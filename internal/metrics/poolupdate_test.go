@@ -30,17 +30,17 @@ func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
 	service := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
 	conflict := &fault.Fault{Class: fault.Retriable, Reason: "conflict"}
-	retrying := poolupdate.Report{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second, Overtaken: true}
+	retrying := poolupdate.Report{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, WillRetry: true, Retrying: service, Duration: time.Second, HadConflict: true}
 	for _, r := range []poolupdate.Report{
 		retrying, retrying,
-		{Pool: pool, Outcome: poolwrite.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Unix(1000, 0), At: time.Unix(1090, 0)},
+		{Pool: pool, Outcome: poolwrite.Written, Updated: service, Duration: 3 * time.Second, ChangedAt: time.Unix(1000, 0), At: time.Unix(1090, 0)},
 		{Pool: pool, Outcome: poolwrite.Written, At: time.Unix(2000, 0)}, // a resync
-		{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
-		{Pool: pool, Outcome: poolwrite.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
+		{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, Failed: service, Duration: 4 * time.Second},
+		{Pool: pool, Outcome: poolwrite.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Duration: time.Second},
 		{Pool: pool, Outcome: poolwrite.Unchanged},
-		{Pool: pool, Outcome: poolwrite.Unchanged, Drift: true, Overtaken: true},
+		{Pool: pool, Outcome: poolwrite.Unchanged, Resync: true, HadConflict: true},
 		{Pool: pool, Outcome: poolwrite.Stale, Fault: &fault.Fault{Class: fault.Stale, Reason: "gone"}},
-		{Pool: pool, Outcome: poolwrite.Postponed, Fault: &fault.Fault{Class: fault.Retriable, Reason: "not_ready"}, Requeued: true},
+		{Pool: pool, Outcome: poolwrite.Postponed, Fault: &fault.Fault{Class: fault.Retriable, Reason: "not_ready"}, WillRetry: true},
 	} {
 		updates.Report(r)
 	}
@@ -80,14 +80,14 @@ func TestEachAttemptAtAdminStatesIsAnOperation(t *testing.T) {
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	for _, r := range []poolupdate.Report{
-		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, Admin: true, AdminTried: true, AdminFailed: true, Took: time.Second},
-		{Pool: pool, Outcome: poolwrite.Retriable, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
-		{Pool: pool, Outcome: poolwrite.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 5 * time.Second, Downed: ip, AdminSince: at(1000), At: at(1007)},
-		{Pool: pool, Outcome: poolwrite.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 2 * time.Second, Restored: ip, AdminSince: at(2000), At: at(2003)},
-		{Pool: pool, Outcome: poolwrite.Unchanged, Admin: true, AdminTried: true, AdminDone: true, Took: time.Second, AdminSince: at(3000), At: at(3001)},
-		{Pool: pool, Outcome: poolwrite.Postponed, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
-		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, AdminRetryAt: at(4000), Took: time.Second},     // of a membership change that included it
-		{Pool: pool, Outcome: poolwrite.Written, Downed: ip, AdminSince: at(0), At: at(5000), Took: time.Second}, // added as Down
+		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, Admin: true, AdminAttempted: true, AdminFailed: true, Duration: time.Second},
+		{Pool: pool, Outcome: poolwrite.Retriable, Fault: refused, Admin: true, AdminAttempted: true, Duration: time.Second},
+		{Pool: pool, Outcome: poolwrite.Written, Admin: true, AdminAttempted: true, AdminDone: true, Duration: 5 * time.Second, MarkedDown: ip, AdminSince: at(1000), At: at(1007)},
+		{Pool: pool, Outcome: poolwrite.Written, Admin: true, AdminAttempted: true, AdminDone: true, Duration: 2 * time.Second, MarkedUp: ip, AdminSince: at(2000), At: at(2003)},
+		{Pool: pool, Outcome: poolwrite.Unchanged, Admin: true, AdminAttempted: true, AdminDone: true, Duration: time.Second, AdminSince: at(3000), At: at(3001)},
+		{Pool: pool, Outcome: poolwrite.Postponed, Fault: refused, Admin: true, AdminAttempted: true, Duration: time.Second},
+		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, AdminRetryAt: at(4000), Duration: time.Second},         // of a membership change that included it
+		{Pool: pool, Outcome: poolwrite.Written, MarkedDown: ip, AdminSince: at(0), At: at(5000), Duration: time.Second}, // added as Down
 	} {
 		updates.Report(r)
 	}
@@ -149,13 +149,13 @@ func histogram(t *testing.T, reg *prometheus.Registry, name string) (count uint6
 
 type lanes struct{ backlog poolupdate.Backlog }
 
-func (l lanes) Backlog() poolupdate.Backlog { return l.backlog }
-func (lanes) Avoided() (uint64, uint64)     { return 5, 8 }
+func (l lanes) Backlog() poolupdate.Backlog  { return l.backlog }
+func (lanes) CountAvoided() (uint64, uint64) { return 5, 8 }
 
 func TestLanesAreAskedWhenSomebodyLooks(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
-	metrics.RegisterLanes(reg, lanes{poolupdate.Backlog{Operations: 7, Parked: 2, Oldest: time.Now().Add(-time.Hour)}})
+	metrics.RegisterWorkers(reg, lanes{poolupdate.Backlog{Operations: 7, Parked: 2, OldestQueuedAt: time.Now().Add(-time.Hour)}})
 	updates.Report(poolupdate.Report{Pool: pool, Outcome: poolwrite.Unchanged})
 	want := `
 # HELP weir_pool_operations_waiting Operations of backend pools that wait for their lane, parked ones included.
@@ -226,7 +226,7 @@ func TestSeriesAfterChurn(t *testing.T) {
 	report := func(subscription, group string) {
 		at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: group, Name: "kubernetes"}, Name: "web"}
 		service := []poolschedule.ServiceName{{Namespace: "shop", Name: group}}
-		updates.Report(poolupdate.Report{Pool: at, Outcome: poolwrite.Written, Updated: service, AdminTried: true})
+		updates.Report(poolupdate.Report{Pool: at, Outcome: poolwrite.Written, Updated: service, AdminAttempted: true})
 		updates.Report(poolupdate.Report{Pool: at, Outcome: poolwrite.Terminal, Failed: service, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}})
 	}
 	report("sub", "rg-shop")

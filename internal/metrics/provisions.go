@@ -10,9 +10,9 @@ import (
 
 // Provisions is the state of provisioning.
 type Provisions interface {
-	Attempts(result string) uint64
-	Knocks() (answered, away uint64)
-	States(now time.Time) (states map[string]int, oldest time.Duration)
+	AttemptCount(result string) uint64
+	ProbeCounts() (answered, away uint64)
+	StateCounts(now time.Time) (states map[string]int, oldest time.Duration)
 }
 
 // RegisterProvisions registers the metrics of provisioning.
@@ -21,11 +21,11 @@ func RegisterProvisions(reg prometheus.Registerer, of Provisions) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_provision_attempts_total", Help: "Attempts to provision a cluster that have ended, by result.",
 			ConstLabels: prometheus.Labels{"result": result},
-		}, func() float64 { return float64(of.Attempts(result)) }))
+		}, func() float64 { return float64(of.AttemptCount(result)) }))
 	}
 	for result, count := range map[string]func() uint64{
-		"Answered": func() uint64 { answered, _ := of.Knocks(); return answered },
-		"Away":     func() uint64 { _, away := of.Knocks(); return away },
+		"Answered": func() uint64 { answered, _ := of.ProbeCounts(); return answered },
+		"Away":     func() uint64 { _, away := of.ProbeCounts(); return away },
 	} {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_provision_knocks_total", Help: "Connections made to targets to see whether they answer, while attempts are waited for, by result.",
@@ -50,7 +50,7 @@ func (p *provisionStates) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p *provisionStates) Collect(to chan<- prometheus.Metric) {
-	states, oldest := p.of.States(time.Now())
+	states, oldest := p.of.StateCounts(time.Now())
 	for _, state := range []string{"Pending", "Running", "Waiting", "Succeeded", "Failed", "Cancelled"} {
 		to <- prometheus.MustNewConstMetric(p.states, prometheus.GaugeValue, float64(states[state]), state)
 	}

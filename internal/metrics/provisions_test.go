@@ -13,11 +13,11 @@ import (
 
 type provisioned struct{}
 
-func (provisioned) Attempts(result string) uint64 {
+func (provisioned) AttemptCount(result string) uint64 {
 	return map[string]uint64{"Succeeded": 3, "Failed": 2, "Invalid": 1}[result]
 }
-func (provisioned) Knocks() (answered, away uint64) { return 4, 5 }
-func (provisioned) States(time.Time) (map[string]int, time.Duration) {
+func (provisioned) ProbeCounts() (answered, away uint64) { return 4, 5 }
+func (provisioned) StateCounts(time.Time) (map[string]int, time.Duration) {
 	return map[string]int{"Waiting": 7, "Running": 6}, time.Hour
 }
 

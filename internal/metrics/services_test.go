@@ -28,7 +28,7 @@ weir_services{state="ready"} 2
 
 func TestContested(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	metrics.RegisterContested(reg, func() map[string]int { return map[string]int{"Service": 1, "BackendPool": 0} })
+	metrics.RegisterConflicts(reg, func() map[string]int { return map[string]int{"Service": 1, "BackendPool": 0} })
 	const want = `
 # HELP weir_contested Services and BackendPools of which somebody else keeps undoing in Azure what Weir writes.
 # TYPE weir_contested gauge
@@ -42,7 +42,7 @@ weir_contested{kind="Service"} 1
 
 func TestWholeWrites(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	metrics.RegisterWholeWrites(reg, func() map[[2]string]int {
+	metrics.RegisterBatchUpdates(reg, func() map[[2]string]int {
 		return map[[2]string]int{{"addresses", "taken"}: 1, {"addresses", "unknown"}: 2, {"admin_states", "unknown"}: 3}
 	})
 	const want = `

@@ -27,23 +27,23 @@ func newThrottling(reg prometheus.Registerer, labels []string) throttling {
 	return t
 }
 
-// heldBack are fault reasons of requests that were not sent.
-var heldBack = map[string]bool{"gate_closed": true, "retry_after": true}
+// delayedReasons are fault reasons of requests that were not sent.
+var delayedReasons = map[string]bool{"gate_closed": true, "retry_after": true}
 
-// observe counts an attempt to change admin states. It creates both series at 0.
-func (t throttling) observe(r poolupdate.Report, labels []string) {
+// observeAttempt counts an attempt to change admin states. It creates both series at 0.
+func (t throttling) observeAttempt(r poolupdate.Report, labels []string) {
 	throttled, limited := t.throttled.WithLabelValues(labels...), t.limited.WithLabelValues(labels...)
 	switch {
 	case r.Fault == nil:
 	case r.Fault.Reason == "throttled":
 		throttled.Inc()
-	case heldBack[r.Fault.Reason]:
+	case delayedReasons[r.Fault.Reason]:
 		limited.Inc()
 	}
 }
 
-// Wait counts a change of admin states that is held back before any attempt. Safe for concurrent use.
-func (p *PoolUpdates) Wait(w poolupdate.Waiting) {
+// ReportWait counts a change of admin states that is held back before any attempt. Safe for concurrent use.
+func (p *PoolUpdates) ReportWait(w poolupdate.Waiting) {
 	if w.Admin && (w.Cause == poolupdate.CauseGate || w.Cause == poolupdate.CauseRetryAfter) {
 		p.throttling.limited.WithLabelValues(p.labelsOf(w.Pool, adminRequest, adminSource)...).Inc()
 	}

@@ -14,8 +14,8 @@ import (
 
 // RegisterWrites registers the gauges of the write quotas. Only the subscription of own becomes a label; the
 // others are reported as one, the tightest.
-func RegisterWrites(reg prometheus.Registerer, own lb.LoadBalancerID, figures func(now time.Time) []pace.Figures) {
-	reg.MustRegister(writes{own: own, figures: figures})
+func RegisterWrites(reg prometheus.Registerer, own lb.LoadBalancerID, figures func(now time.Time) []pace.Usage) {
+	reg.MustRegister(writeQuota{own: own, figures: figures})
 }
 
 // CountDeferrals registers the counter of delayed writes and returns its increment function.
@@ -28,9 +28,9 @@ func CountDeferrals(reg prometheus.Registerer) func(reason string) {
 	return func(reason string) { deferrals.WithLabelValues(reason).Inc() }
 }
 
-type writes struct {
+type writeQuota struct {
 	own     lb.LoadBalancerID
-	figures func(now time.Time) []pace.Figures
+	figures func(now time.Time) []pace.Usage
 }
 
 var writeBudget = prometheus.NewDesc("weir_write_budget",
@@ -42,22 +42,22 @@ var deferredNamespaces = prometheus.NewDesc("weir_write_deferred_namespaces",
 	[]string{"subscription"}, nil)
 
 // Describe implements prometheus.Collector.
-func (w writes) Describe(to chan<- *prometheus.Desc) { to <- writeBudget; to <- deferredNamespaces }
+func (w writeQuota) Describe(to chan<- *prometheus.Desc) { to <- writeBudget; to <- deferredNamespaces }
 
 // Collect implements prometheus.Collector.
-func (w writes) Collect(to chan<- prometheus.Metric) {
-	tightest := map[string]pace.Figures{}
+func (w writeQuota) Collect(to chan<- prometheus.Metric) {
+	tightest := map[string]pace.Usage{}
 	for _, f := range w.figures(time.Now()) {
-		label := elsewhere
+		label := otherLabel
 		if strings.EqualFold(f.Subscription, w.own.SubscriptionID) {
 			label = w.own.SubscriptionID
 		}
-		if known, is := tightest[label]; !is || f.Left < known.Left {
+		if known, is := tightest[label]; !is || f.Remaining < known.Remaining {
 			tightest[label] = f
 		}
 	}
 	for subscription, f := range tightest {
-		for of, value := range map[string]float64{"spent": f.Spent, "share": f.Share, "left": f.Left} {
+		for of, value := range map[string]float64{"spent": f.Used, "share": f.Share, "left": f.Remaining} {
 			to <- prometheus.MustNewConstMetric(writeBudget, prometheus.GaugeValue, value, subscription, of)
 		}
 		to <- prometheus.MustNewConstMetric(deferredNamespaces, prometheus.GaugeValue, float64(f.Deferred), subscription)

@@ -18,8 +18,8 @@ import (
 // Tenants choose subscriptions in their objects: only the cluster's own becomes a label.
 func TestWriteBudget(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	metrics.RegisterWrites(reg, lb.LoadBalancerID{SubscriptionID: "Own"}, func(time.Time) []pace.Figures {
-		return []pace.Figures{{Subscription: "a", Spent: 1, Share: 500, Left: 99}, {Subscription: "b", Spent: 400, Share: 500, Left: 7, Deferred: 3}, {Subscription: "own", Spent: 20, Share: 500, Left: 80}}
+	metrics.RegisterWrites(reg, lb.LoadBalancerID{SubscriptionID: "Own"}, func(time.Time) []pace.Usage {
+		return []pace.Usage{{Subscription: "a", Used: 1, Share: 500, Remaining: 99}, {Subscription: "b", Used: 400, Share: 500, Remaining: 7, Deferred: 3}, {Subscription: "own", Used: 20, Share: 500, Remaining: 80}}
 	})
 	want := `
 # HELP weir_write_budget Writes and deletions in Microsoft.Network by subscription: spent in the last five minutes, the share of Azure's quota that Weir spends at most, and what is left of it now.

@@ -4,6 +4,6 @@
 // keeping every address. It is pure: it takes the recorded journal and a snapshot of Azure and
 // returns the next writes. Each step follows from these two alone, so any process can continue.
 //
-// [Stock] builds the journal, [Preflight] checks whether a migration may start, [Next] returns the
-// next steps and [Undo] those that revert it.
+// [BuildJournal] builds the journal, [RunPreflight] checks whether a migration may start, [NextSteps] returns the
+// next steps and [NextUndoSteps] those that revert it.
 package migrate

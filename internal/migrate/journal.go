@@ -16,32 +16,32 @@ import (
 
 // Journal is written before any change; entries are never removed.
 type Journal struct {
-	Balancers []Balancer `json:"loadBalancers"`
-	// Apart is true once a machine has left its pools, or later: Services are unreachable.
-	Apart bool `json:"apart,omitempty"`
+	LoadBalancers []LoadBalancer `json:"loadBalancers"`
+	// TrafficStopped is true once a machine has left its pools, or later: Services are unreachable.
+	TrafficStopped bool `json:"apart,omitempty"`
 	// Members records the pools of machines before the first one leaves.
 	Members *Members `json:"members,omitempty"`
-	// Final is why the migration can't be undone, or "". It is set before the first irreversible
+	// FinalReason is why the migration can't be undone, or "". It is set before the first irreversible
 	// request.
-	Final string `json:"final,omitempty"`
-	// Undone is the request of a completed undo.
-	Undone *Wish `json:"undone,omitempty"`
-	// Heard is the time of the last stop that took effect.
-	Heard time.Time `json:"heard,omitzero"`
+	FinalReason string `json:"final,omitempty"`
+	// CompletedUndo is the request of a completed undo.
+	CompletedUndo *UserRequest `json:"undone,omitempty"`
+	// StopSeenAt is the time of the last stop that took effect.
+	StopSeenAt time.Time `json:"heard,omitzero"`
 	// Done is true once each address was verified or is a claim.
 	Done bool `json:"done,omitempty"`
-	// Owed are the claims of earlier migrations, see Address.IsClaim.
-	Owed []Balancer `json:"owed,omitempty"`
+	// Claims are the claims of earlier migrations, see Address.IsClaim.
+	Claims []LoadBalancer `json:"owed,omitempty"`
 }
 
-// Balancer is a load balancer to migrate.
-type Balancer struct {
+// LoadBalancer is a load balancer to migrate.
+type LoadBalancer struct {
 	ID        lb.LoadBalancerID `json:"id"`
 	Location  string            `json:"location"`
 	Tags      map[string]string `json:"tags,omitempty"`
 	Addresses []Address         `json:"addresses"`
-	// OneByOne is true if Azure rejected one of several addresses without naming it.
-	OneByOne bool `json:"oneByOne,omitempty"`
+	// OneAtATime is true if Azure rejected one of several addresses without naming it.
+	OneAtATime bool `json:"oneByOne,omitempty"`
 }
 
 // Address is an address and its frontend.
@@ -53,45 +53,45 @@ type Address struct {
 	// PublicIP and Subnet are ARM ids; exactly one is set.
 	PublicIP string `json:"publicIP,omitempty"`
 	Subnet   string `json:"subnet,omitempty"`
-	// Told is true if only a Service's status shows the address.
-	Told bool `json:"told,omitempty"`
-	// Refused is the last rejection. Rejected addresses are retried after the others.
-	Refused string    `json:"refused,omitempty"`
-	Times   int       `json:"refusals,omitempty"`
-	Since   time.Time `json:"refusedSince,omitzero"`
-	// Held is true if a load balancer of the migration holds the address, which may still be
+	// StatusOnly is true if only a Service's status shows the address.
+	StatusOnly bool `json:"told,omitempty"`
+	// RejectReason is the last rejection. Rejected addresses are retried after the others.
+	RejectReason  string    `json:"refused,omitempty"`
+	RejectCount   int       `json:"refusals,omitempty"`
+	RejectedSince time.Time `json:"refusedSince,omitzero"`
+	// HolderDeleting is true if a load balancer of the migration holds the address, which may still be
 	// deleting. Such addresses become free together.
-	Held bool `json:"held,omitempty"`
-	// Owed is true if waiting won't help: another resource holds the address, or no subnet contains
+	HolderDeleting bool `json:"held,omitempty"`
+	// IsClaim is true if waiting won't help: another resource holds the address, or no subnet contains
 	// it. The migration completes without it. The Service keeps its claim: it gets no other address
 	// until a user gives this one up.
-	Owed bool `json:"owed,omitempty"`
+	IsClaim bool `json:"owed,omitempty"`
 }
 
-// ErrUnreadable is returned for an invalid journal.
-var ErrUnreadable = errors.New("the journal of the migration cannot be read")
+// ErrInvalidJournal is returned for an invalid journal.
+var ErrInvalidJournal = errors.New("the journal of the migration cannot be read")
 
-// Parse accepts "" as an empty journal.
-func Parse(text string) (Journal, error) {
+// ParseJournal accepts "" as an empty journal.
+func ParseJournal(text string) (Journal, error) {
 	var j Journal
 	if text == "" {
 		return j, nil
 	}
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
-		return Journal{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return Journal{}, fmt.Errorf("%w: %w", ErrInvalidJournal, err)
 	}
-	for _, b := range j.Balancers {
+	for _, b := range j.LoadBalancers {
 		if err := b.ID.Validate(); err != nil { // used in request URLs
-			return Journal{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+			return Journal{}, fmt.Errorf("%w: %w", ErrInvalidJournal, err)
 		}
 		for _, a := range b.Addresses {
 			if err := a.validate(); err != nil {
-				return Journal{}, fmt.Errorf("%w: frontend %q: %w", ErrUnreadable, a.Frontend, err)
+				return Journal{}, fmt.Errorf("%w: frontend %q: %w", ErrInvalidJournal, a.Frontend, err)
 			}
 		}
 	}
-	if err := j.Members.validate(j.Balancers); err != nil {
-		return Journal{}, fmt.Errorf("%w: members: %w", ErrUnreadable, err)
+	if err := j.Members.validate(j.LoadBalancers); err != nil {
+		return Journal{}, fmt.Errorf("%w: members: %w", ErrInvalidJournal, err)
 	}
 	return j, nil
 }
@@ -109,8 +109,8 @@ func (a Address) validate() error {
 	return err
 }
 
-// Format returns the stored form.
-func Format(j Journal) string {
+// FormatJournal returns the stored form.
+func FormatJournal(j Journal) string {
 	text, err := json.Marshal(j)
 	if err != nil {
 		panic(err) // plain types
@@ -126,10 +126,10 @@ func (a Address) String() string {
 	return fmt.Sprintf("%s (private, frontend %s)", a.IP, a.Frontend)
 }
 
-// publicIPs returns lower-case ids.
-func (j Journal) publicIPs() map[string]bool {
+// publicIPIDs returns lower-case ids.
+func (j Journal) publicIPIDs() map[string]bool {
 	all := map[string]bool{}
-	for _, b := range j.Balancers {
+	for _, b := range j.LoadBalancers {
 		for _, a := range b.Addresses {
 			if a.PublicIP != "" {
 				all[strings.ToLower(a.PublicIP)] = true
@@ -140,22 +140,22 @@ func (j Journal) publicIPs() map[string]bool {
 }
 
 func (j Journal) clone() Journal {
-	j.Balancers = slices.Clone(j.Balancers)
-	for at := range j.Balancers {
-		j.Balancers[at].Addresses = slices.Clone(j.Balancers[at].Addresses)
+	j.LoadBalancers = slices.Clone(j.LoadBalancers)
+	for at := range j.LoadBalancers {
+		j.LoadBalancers[at].Addresses = slices.Clone(j.LoadBalancers[at].Addresses)
 	}
 	return j
 }
 
-// Open reports whether a migration has started and is neither complete nor undone.
-func (j Journal) Open() bool { return len(j.Balancers) > 0 && !j.Done && j.Undone == nil }
+// IsOpen reports whether a migration has started and is neither complete nor undone.
+func (j Journal) IsOpen() bool { return len(j.LoadBalancers) > 0 && !j.Done && j.CompletedUndo == nil }
 
-// Gone reports whether a Basic load balancer was deleted or replaced, so that anyone can get its
+// HasDeletedLoadBalancer reports whether a Basic load balancer was deleted or replaced, so that anyone can get its
 // private addresses.
-func (j Journal) Gone(snapshot Seen) bool {
-	return j.Open() && slices.ContainsFunc(j.Balancers, func(b Balancer) bool {
-		has, exists := snapshot.balancer(b.ID)
-		statusOnly := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.Told })
+func (j Journal) HasDeletedLoadBalancer(snapshot Snapshot) bool {
+	return j.IsOpen() && slices.ContainsFunc(j.LoadBalancers, func(b LoadBalancer) bool {
+		has, exists := snapshot.findLoadBalancer(b.ID)
+		statusOnly := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.StatusOnly })
 		return !statusOnly && (!exists || has.SKU != lb.Basic)
 	})
 }

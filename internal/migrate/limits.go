@@ -12,10 +12,10 @@ import (
 // Limits of a Standard load balancer:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer
 const (
-	mostFrontends = 600
-	mostRules     = 1500
-	// mostMachineRules is per network interface, over all load balancers.
-	mostMachineRules = lb.MaxMachineRules
+	maxFrontends = 600
+	maxRules     = 1500
+	// maxMachineRules is per network interface, over all load balancers.
+	maxMachineRules = lb.MaxMachineRules
 )
 
 // Usage is the usage of a subscription's limit in a region.
@@ -26,73 +26,73 @@ type Usage struct {
 	Used, Limit int
 }
 
-func (p *preflight) limits(j Journal, services []Service) {
+func (p *preflightChecks) checkLimits(j Journal, services []Service) {
 	rules, own, onNodes := map[lb.LoadBalancerKey]int{}, map[string]int{}, map[string]int{}
 	for _, s := range services {
-		if s.Idle {
+		if s.Skip {
 			continue
 		}
-		rules[s.Balancer.Key()] += s.Rules
-		onNodes[nodesOf(s.Balancer)] += s.Rules
-		own[nodesOf(s.Balancer)] += s.OwnRules
+		rules[s.LoadBalancer.Key()] += s.Rules
+		onNodes[nodeGroupName(s.LoadBalancer)] += s.Rules
+		own[nodeGroupName(s.LoadBalancer)] += s.DedicatedRules
 	}
 	reported := map[string]bool{}
-	for _, b := range j.Balancers {
-		has, _ := p.seen.balancer(b.ID)
+	for _, b := range j.LoadBalancers {
+		has, _ := p.snapshot.findLoadBalancer(b.ID)
 		frontends := len(b.Addresses)
 		if has.SKU != lb.Basic {
-			frontends = len(has.Frontends) + len(b.missing(has, p.seen))
+			frontends = len(has.Frontends) + len(b.missingFrontends(has, p.snapshot))
 		}
-		if frontends > mostFrontends {
-			p.stop(LimitReached, "load balancer %s would have %d frontends, and a Standard one takes %d: move Services to another load balancer, or have them share addresses", b.ID.Name, frontends, mostFrontends)
+		if frontends > maxFrontends {
+			p.addBlocker(ReasonLimitReached, "load balancer %s would have %d frontends, and a Standard one takes %d: move Services to another load balancer, or have them share addresses", b.ID.Name, frontends, maxFrontends)
 		}
-		if n := rules[b.ID.Key()]; n > mostRules {
-			p.stop(LimitReached, "load balancer %s would have %d rules, and a Standard one takes %d: move Services to another load balancer", b.ID.Name, n, mostRules)
+		if n := rules[b.ID.Key()]; n > maxRules {
+			p.addBlocker(ReasonLimitReached, "load balancer %s would have %d rules, and a Standard one takes %d: move Services to another load balancer", b.ID.Name, n, maxRules)
 		}
-		nodes := nodesOf(b.ID)
+		nodes := nodeGroupName(b.ID)
 		if reported[nodes] {
 			continue
 		}
 		reported[nodes] = true
 		const way = "have fewer ports, or several load balancers with nodes of their own (multipleStandardLoadBalancerConfigurations)"
 		switch n := onNodes[nodes]; {
-		case n-own[nodes] > mostMachineRules:
-			p.stop(LimitReached, "each machine behind load balancer %s would have %d rules, of the external and the internal one, and Azure takes %d: %s", nodes, n-own[nodes], mostMachineRules, way)
-		case n > mostMachineRules:
-			p.note(LimitReached, "machines behind load balancer %s may have up to %d rules, of the external and the internal one, and Azure takes %d: those of pools of their own count where these have endpoints; %s", nodes, n, mostMachineRules, way)
+		case n-own[nodes] > maxMachineRules:
+			p.addBlocker(ReasonLimitReached, "each machine behind load balancer %s would have %d rules, of the external and the internal one, and Azure takes %d: %s", nodes, n-own[nodes], maxMachineRules, way)
+		case n > maxMachineRules:
+			p.addWarning(ReasonLimitReached, "machines behind load balancer %s may have up to %d rules, of the external and the internal one, and Azure takes %d: those of pools of their own count where these have endpoints; %s", nodes, n, maxMachineRules, way)
 		}
 	}
 }
 
-// nodesOf returns the name shared by an external load balancer and its internal one.
-func nodesOf(id lb.LoadBalancerID) string {
+// nodeGroupName returns the name shared by an external load balancer and its internal one.
+func nodeGroupName(id lb.LoadBalancerID) string {
 	return strings.TrimSuffix(strings.ToLower(id.Name), "-internal")
 }
 
-func (p *preflight) usages(j Journal) {
-	need := p.needs(j)
-	for _, u := range p.seen.Usages {
+func (p *preflightChecks) checkUsages(j Journal) {
+	need := p.requiredQuota(j)
+	for _, u := range p.snapshot.Usages {
 		n := need[strings.ToLower(u.Subscription+"/"+u.Name)]
 		if n == 0 || u.Limit < 0 || u.Used+n <= u.Limit {
 			continue
 		}
-		say := p.stop
-		if strings.EqualFold(u.Name, staticPublicIPs) {
-			say = p.note // if it counts, Azure rejects the write before a machine leaves
+		say := p.addBlocker
+		if strings.EqualFold(u.Name, staticPublicIPLimit) {
+			say = p.addWarning // if it counts, Azure rejects the write before a machine leaves
 		}
-		say(LimitReached, "the subscription has %d of %d %s in use in the region, and %d more are needed: have the limit raised (Azure portal, Quotas), or delete some that nobody needs", u.Used, u.Limit, u.Name, n)
+		say(ReasonLimitReached, "the subscription has %d of %d %s in use in the region, and %d more are needed: have the limit raised (Azure portal, Quotas), or delete some that nobody needs", u.Used, u.Limit, u.Name, n)
 	}
 }
 
-const staticPublicIPs = "StaticPublicIPAddresses"
+const staticPublicIPLimit = "StaticPublicIPAddresses"
 
-// needs is keyed by "subscription/limit" in lower case. Only deleted resources add to the number of
+// requiredQuota is keyed by "subscription/limit" in lower case. Only deleted resources add to the number of
 // load balancers.
-func (p *preflight) needs(j Journal) map[string]int {
+func (p *preflightChecks) requiredQuota(j Journal) map[string]int {
 	need := map[string]int{}
 	count := func(subscription, name string) { need[strings.ToLower(subscription+"/"+name)]++ }
-	for _, b := range j.Balancers {
-		has, exists := p.seen.balancer(b.ID)
+	for _, b := range j.LoadBalancers {
+		has, exists := p.snapshot.findLoadBalancer(b.ID)
 		if !exists {
 			count(b.ID.SubscriptionID, "LoadBalancers")
 		}
@@ -100,15 +100,15 @@ func (p *preflight) needs(j Journal) map[string]int {
 			count(b.ID.SubscriptionID, "StandardSkuLoadBalancers")
 		}
 	}
-	for id := range j.publicIPs() {
-		ip, found := p.seen.publicIP(id)
+	for id := range j.publicIPIDs() {
+		ip, found := p.snapshot.findPublicIP(id)
 		if !found || ip.SKU != lb.Basic {
 			continue
 		}
 		count(ip.ID.SubscriptionID, "StandardSkuPublicIpAddresses") // the former name
 		count(ip.ID.SubscriptionID, fmt.Sprintf("%sStandardSkuPublicIpAddresses", ip.Family))
 		if !ip.Static {
-			count(ip.ID.SubscriptionID, staticPublicIPs)
+			count(ip.ID.SubscriptionID, staticPublicIPLimit)
 		}
 	}
 	return need

@@ -22,82 +22,82 @@ type Members struct {
 	// Pools are ARM ids. Machines refer to them by index.
 	Pools      []string           `json:"pools"`
 	Interfaces []InterfaceMembers `json:"networkInterfaces,omitempty"`
-	ScaleSets  []SetMembers       `json:"scaleSets,omitempty"`
+	ScaleSets  []ScaleSetMembers  `json:"scaleSets,omitempty"`
 }
 
 // InterfaceMembers are network interfaces in the same pools.
 type InterfaceMembers struct {
-	Subscription string   `json:"subscription"`
-	Group        string   `json:"resourceGroup"`
-	In           Places   `json:"in"`
-	Names        []string `json:"names"`
+	Subscription string      `json:"subscription"`
+	Group        string      `json:"resourceGroup"`
+	Pools        PoolIndexes `json:"in"`
+	Names        []string    `json:"names"`
 }
 
-// SetMembers is a scale set. All instances, also future ones, are in the pools of its model, except
+// ScaleSetMembers is a scale set. All instances, also future ones, are in the pools of its model, except
 // Overrides.
-type SetMembers struct {
-	ID     lb.ResourceID     `json:"id"`
-	Model  Places            `json:"model,omitempty"`
-	Others []InstanceMembers `json:"others,omitempty"`
+type ScaleSetMembers struct {
+	ID        lb.ResourceID     `json:"id"`
+	Model     PoolIndexes       `json:"model,omitempty"`
+	Overrides []InstanceMembers `json:"others,omitempty"`
 }
 
 // InstanceMembers are instances in the same pools.
 type InstanceMembers struct {
-	In  Places   `json:"in,omitempty"`
-	IDs []string `json:"ids"`
+	Pools PoolIndexes `json:"in,omitempty"`
+	IDs   []string    `json:"ids"`
 }
 
-// Places maps the lower-case name of an IP configuration to its pools. In a scale set the name is
+// PoolIndexes maps the lower-case name of an IP configuration to its pools. In a scale set the name is
 // "interface/configuration".
-type Places map[string][]int
+type PoolIndexes map[string][]int
 
-// mostMembers bounds the JSON; a Kubernetes object holds 1 MiB.
-const mostMembers = 256 << 10
+// maxMembersSize bounds the JSON; a Kubernetes object holds 1 MiB.
+const maxMembersSize = 256 << 10
 
-// Before returns the journal to record before the steps: members before machines leave, and
+// PrepareFor returns the journal to record before the steps: members before machines leave, and
 // FinalReason before anything irreversible. The writer must check that no undo was requested.
-func (j Journal) Before(s Steps, snapshot Seen) Journal {
+func (j Journal) PrepareFor(s Steps, snapshot Snapshot) Journal {
 	switch s.Phase {
-	case Static, Verify, Done:
-	case Detach:
-		return j.behind(snapshot)
+	case PhaseStatic, PhaseVerify, PhaseDone:
+	case PhaseDetach:
+		return j.withMembers(snapshot)
 	default:
 		if len(s.Delete)+len(s.PublicIPs)+len(s.Put) > 0 {
-			j.Apart, j.Final = true, cmp.Or(j.Final, "Basic load balancers are gone, or about to go, and Azure makes none any more")
+			j.TrafficStopped, j.FinalReason = true, cmp.Or(j.FinalReason, "Basic load balancers are gone, or about to go, and Azure makes none any more")
 		}
 	}
 	return j
 }
 
-// WayBack returns the last phase before which an undo is possible, if known, or why it is not. A
+// UndoLimit returns the last phase before which an undo is possible, if known, or why it is not. A
 // migration that has not started counts as about to.
-func (j Journal) WayBack(snapshot Seen) (until Phase, reason string) {
-	switch reason := j.OneWay(); {
+func (j Journal) UndoLimit(snapshot Snapshot) (until Phase, reason string) {
+	switch reason := j.NoUndoReason(); {
 	case reason != "":
 		return "", reason
-	case j.Gone(snapshot):
+	case j.HasDeletedLoadBalancer(snapshot):
 		return "", "somebody has deleted a load balancer of it, or made it anew"
-	case j.behind(snapshot).Final != "":
-		return Detach, j.behind(snapshot).Final
-	case len(snapshot.basic()) == 0: // deleted by the user before
-		return Upgrade, ""
+	case j.withMembers(snapshot).FinalReason != "":
+		return PhaseDetach, j.withMembers(snapshot).FinalReason
+	case len(snapshot.basicLoadBalancers()) == 0: // deleted by the user before
+		return PhaseUpgrade, ""
 	}
-	return Delete, ""
+	return PhaseDelete, ""
 }
 
-// behind adds the machines behind a load balancer. The first record wins, because later ones may
+// withMembers adds the machines behind a load balancer. The first record wins, because later ones may
 // show a machine half-way. If the record is too large, the migration becomes final.
-func (j Journal) behind(snapshot Seen) Journal {
-	if j.Final != "" || j.Apart && j.Members == nil { // the members are unknown
+func (j Journal) withMembers(snapshot Snapshot) Journal {
+	if j.FinalReason != "" || j.TrafficStopped && j.Members == nil { // the members are unknown
 		return j
 	}
 	next := Members{}
 	if j.Members != nil {
 		next = j.Members.clone()
 	}
-	managed, has := snapshot.ours(), j.Members.Machines()
+	managed, has := snapshot.managedPools(), j.Members.ResourceIDs()
 	for _, i := range snapshot.Interfaces {
-		if in := next.places(managed, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
+		if in := next.poolIndexes(managed, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
 			next.addInterface(i.ID, in)
 		}
 	}
@@ -106,8 +106,8 @@ func (j Journal) behind(snapshot Seen) Journal {
 			next.addSet(set, managed)
 		}
 	}
-	if text, err := json.Marshal(next); err != nil || len(text) > mostMembers {
-		j.Members, j.Final = nil, fmt.Sprintf("it would take %d KiB to keep where all machines were, and %d are kept", len(text)>>10+1, mostMembers>>10)
+	if text, err := json.Marshal(next); err != nil || len(text) > maxMembersSize {
+		j.Members, j.FinalReason = nil, fmt.Sprintf("it would take %d KiB to keep where all machines were, and %d are kept", len(text)>>10+1, maxMembersSize>>10)
 		return j
 	}
 	j.Members = &next
@@ -123,14 +123,14 @@ func (m Members) clone() Members {
 	return m
 }
 
-func (m *Members) places(managed nic.Ours, prefix string, interfaces ...lb.InterfaceConfiguration) Places {
-	in := Places{}
+func (m *Members) poolIndexes(managed nic.ManagedPools, prefix string, interfaces ...lb.InterfaceConfiguration) PoolIndexes {
+	in := PoolIndexes{}
 	for _, i := range interfaces {
 		for _, c := range i.IPConfigurations {
 			for _, id := range c.Pools {
-				if managed.Holds(id) {
-					name := placeName(prefix, i, c)
-					in[name] = append(in[name], m.number(id))
+				if managed.HasPool(id) {
+					name := configurationKey(prefix, i, c)
+					in[name] = append(in[name], m.poolIndex(id))
 				}
 			}
 		}
@@ -138,17 +138,17 @@ func (m *Members) places(managed nic.Ours, prefix string, interfaces ...lb.Inter
 	return in
 }
 
-const ofSet = "/"
+const scaleSetSeparator = "/"
 
-func placeName(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration) string {
+func configurationKey(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration) string {
 	if prefix == "" {
 		return strings.ToLower(c.Name)
 	}
 	return strings.ToLower(i.Name + prefix + c.Name)
 }
 
-// number adds the pool if necessary.
-func (m *Members) number(id string) int {
+// poolIndex adds the pool if necessary.
+func (m *Members) poolIndex(id string) int {
 	at := slices.IndexFunc(m.Pools, func(has string) bool { return strings.EqualFold(has, id) })
 	if at < 0 {
 		at, m.Pools = len(m.Pools), append(m.Pools, id)
@@ -156,50 +156,50 @@ func (m *Members) number(id string) int {
 	return at
 }
 
-func (m *Members) addInterface(id lb.ResourceID, in Places) {
+func (m *Members) addInterface(id lb.ResourceID, in PoolIndexes) {
 	at := slices.IndexFunc(m.Interfaces, func(of InterfaceMembers) bool {
-		return of.Subscription == id.SubscriptionID && of.Group == id.ResourceGroup && reflect.DeepEqual(of.In, in)
+		return of.Subscription == id.SubscriptionID && of.Group == id.ResourceGroup && reflect.DeepEqual(of.Pools, in)
 	})
 	if at < 0 {
-		at, m.Interfaces = len(m.Interfaces), append(m.Interfaces, InterfaceMembers{Subscription: id.SubscriptionID, Group: id.ResourceGroup, In: in})
+		at, m.Interfaces = len(m.Interfaces), append(m.Interfaces, InterfaceMembers{Subscription: id.SubscriptionID, Group: id.ResourceGroup, Pools: in})
 	}
 	m.Interfaces[at].Names = append(m.Interfaces[at].Names, id.Name)
 }
 
 // addSet skips a scale set in no managed pool.
-func (m *Members) addSet(set ScaleSet, managed nic.Ours) {
-	of := SetMembers{ID: set.ID, Model: m.places(managed, ofSet, set.Interfaces...)}
+func (m *Members) addSet(set ScaleSet, managed nic.ManagedPools) {
+	of := ScaleSetMembers{ID: set.ID, Model: m.poolIndexes(managed, scaleSetSeparator, set.Interfaces...)}
 	member := len(of.Model) > 0
 	for _, i := range set.Instances {
-		in := m.places(managed, ofSet, i.Interfaces...)
+		in := m.poolIndexes(managed, scaleSetSeparator, i.Interfaces...)
 		member = member || len(in) > 0
 		if reflect.DeepEqual(in, of.Model) {
 			continue
 		}
-		at := slices.IndexFunc(of.Others, func(o InstanceMembers) bool { return reflect.DeepEqual(o.In, in) })
+		at := slices.IndexFunc(of.Overrides, func(o InstanceMembers) bool { return reflect.DeepEqual(o.Pools, in) })
 		if at < 0 {
-			at, of.Others = len(of.Others), append(of.Others, InstanceMembers{In: in})
+			at, of.Overrides = len(of.Overrides), append(of.Overrides, InstanceMembers{Pools: in})
 		}
-		of.Others[at].IDs = append(of.Others[at].IDs, i.ID)
+		of.Overrides[at].IDs = append(of.Overrides[at].IDs, i.ID)
 	}
 	if member {
 		m.ScaleSets = append(m.ScaleSets, of)
 	}
 }
 
-func (of InterfaceMembers) id(name string) lb.ResourceID {
+func (of InterfaceMembers) resourceID(name string) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: of.Subscription, ResourceGroup: of.Group, Type: lb.TypeNetworkInterface, Name: name}
 }
 
-// Machines accepts a nil receiver.
-func (m *Members) Machines() map[string]lb.ResourceID {
+// ResourceIDs accepts a nil receiver.
+func (m *Members) ResourceIDs() map[string]lb.ResourceID {
 	all := map[string]lb.ResourceID{}
 	if m == nil {
 		return all
 	}
 	for _, of := range m.Interfaces {
 		for _, name := range of.Names {
-			all[of.id(name).Key()] = of.id(name)
+			all[of.resourceID(name).Key()] = of.resourceID(name)
 		}
 	}
 	for _, of := range m.ScaleSets {
@@ -209,20 +209,20 @@ func (m *Members) Machines() map[string]lb.ResourceID {
 }
 
 // validate checks what is used in request URLs.
-func (m *Members) validate(of []Balancer) error {
+func (m *Members) validate(of []LoadBalancer) error {
 	if m == nil {
 		return nil
 	}
-	var all []Places
+	var all []PoolIndexes
 	for _, id := range m.Pools {
-		if !slices.ContainsFunc(of, func(b Balancer) bool { return lb.PoolKey(strings.ToLower(id)).LoadBalancer() == b.ID.Key() }) {
+		if !slices.ContainsFunc(of, func(b LoadBalancer) bool { return lb.PoolKey(strings.ToLower(id)).LoadBalancer() == b.ID.Key() }) {
 			return fmt.Errorf("pool %q is of none of its load balancers", id)
 		}
 	}
 	for _, i := range m.Interfaces {
-		all = append(all, i.In)
+		all = append(all, i.Pools)
 		for _, name := range i.Names {
-			if err := i.id(name).Validate(); err != nil {
+			if err := i.resourceID(name).Validate(); err != nil {
 				return err
 			}
 		}
@@ -232,8 +232,8 @@ func (m *Members) validate(of []Balancer) error {
 			return fmt.Errorf("scale set %s: %w", set.ID, errors.Join(errors.New("want the id of one"), err))
 		}
 		all = append(all, set.Model)
-		for _, o := range set.Others {
-			all = append(all, o.In)
+		for _, o := range set.Overrides {
+			all = append(all, o.Pools)
 		}
 	}
 	for _, places := range all {

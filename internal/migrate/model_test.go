@@ -17,7 +17,7 @@ import (
 // model fakes the part of Azure that a migration uses. A rejected request returns an error; an
 // invariant violation panics.
 type model struct {
-	seen migrate.Seen
+	seen migrate.Snapshot
 	next int // next public address
 }
 
@@ -85,7 +85,7 @@ func (m *model) delete(b lb.LoadBalancer) error {
 	for _, f := range b.Frontends {
 		m.free(f)
 	}
-	m.seen.Balancers = slices.DeleteFunc(m.seen.Balancers, func(has lb.LoadBalancer) bool { return has.ID == b.ID })
+	m.seen.LoadBalancers = slices.DeleteFunc(m.seen.LoadBalancers, func(has lb.LoadBalancer) bool { return has.ID == b.ID })
 	return nil
 }
 
@@ -99,8 +99,8 @@ func (m *model) free(f lb.Frontend) {
 }
 
 func (m *model) put(b lb.LoadBalancer) error {
-	at := slices.IndexFunc(m.seen.Balancers, func(has lb.LoadBalancer) bool { return has.ID == b.ID })
-	if at >= 0 && m.seen.Balancers[at].SKU != b.SKU {
+	at := slices.IndexFunc(m.seen.LoadBalancers, func(has lb.LoadBalancer) bool { return has.ID == b.ID })
+	if at >= 0 && m.seen.LoadBalancers[at].SKU != b.SKU {
 		return fmt.Errorf("LoadBalancerSkuCannotBeChanged: %s", b.ID.Name)
 	}
 	for _, f := range b.Frontends {
@@ -114,7 +114,7 @@ func (m *model) put(b lb.LoadBalancer) error {
 			return fmt.Errorf("PublicIPAddressInUse: %s", ip.ID.Name)
 		case ip == nil && !f.Static && !f.PrivateIP.IsValid():
 			panic("it lets Azure choose a private address")
-		case ip == nil && slices.ContainsFunc(m.seen.Balancers, func(o lb.LoadBalancer) bool {
+		case ip == nil && slices.ContainsFunc(m.seen.LoadBalancers, func(o lb.LoadBalancer) bool {
 			return o.ID != b.ID && slices.ContainsFunc(o.Frontends, func(of lb.Frontend) bool { return of.Subnet == f.Subnet && of.PrivateIP == f.PrivateIP })
 		}):
 			return fmt.Errorf("PrivateIPAddressIsAllocated: %s", f.PrivateIP)
@@ -127,9 +127,9 @@ func (m *model) put(b lb.LoadBalancer) error {
 	}
 	b.Etag, b.Provisioning = "1", lb.Succeeded
 	if at < 0 {
-		m.seen.Balancers = append(m.seen.Balancers, b)
+		m.seen.LoadBalancers = append(m.seen.LoadBalancers, b)
 	} else {
-		m.seen.Balancers[at] = b
+		m.seen.LoadBalancers[at] = b
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (m *model) writes(s migrate.Steps) (all []func() error) {
 	return all
 }
 
-func (m *model) ofSet(of migrate.SetSteps) (all []func() error) {
+func (m *model) ofSet(of migrate.ScaleSetSteps) (all []func() error) {
 	if of.Model != nil {
 		all = append(all, func() error {
 			set := m.set(of.ID)
@@ -192,14 +192,14 @@ func (m *model) ofSet(of migrate.SetSteps) (all []func() error) {
 }
 
 // shown returns a snapshot: pools with their members.
-func (m *model) shown() migrate.Seen {
+func (m *model) shown() migrate.Snapshot {
 	seen := m.seen
-	seen.Balancers = slices.Clone(seen.Balancers)
+	seen.LoadBalancers = slices.Clone(seen.LoadBalancers)
 	seen.PublicIPs = slices.Clone(seen.PublicIPs)
 	seen.Interfaces = slices.Clone(seen.Interfaces)
 	seen.ScaleSets = slices.Clone(seen.ScaleSets)
-	for at := range seen.Balancers {
-		b := &seen.Balancers[at]
+	for at := range seen.LoadBalancers {
+		b := &seen.LoadBalancers[at]
 		b.Pools = slices.Clone(b.Pools)
 		for p := range b.Pools {
 			b.Pools[p].NIC, b.Pools[p].Addresses = true, nil
@@ -210,7 +210,7 @@ func (m *model) shown() migrate.Seen {
 	}
 	for at := range seen.ScaleSets {
 		seen.ScaleSets[at].Instances = slices.Clone(seen.ScaleSets[at].Instances)
-		seen.ScaleSets[at].Known = nic.Known{}
+		seen.ScaleSets[at].Known = nic.ScaleSetState{}
 	}
 	return seen
 }

@@ -18,12 +18,12 @@ var (
 )
 
 // small is a load balancer with one Service and one machine.
-func small() (migrate.Seen, []migrate.Service) {
+func small() (migrate.Snapshot, []migrate.Service) {
 	inPool := lb.InterfaceConfiguration{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{
 		{Name: "ip", Family: lb.IPv4, Primary: true, Subnet: network, Pools: []string{balancerID("kubernetes").String() + "/backendAddressPools/kubernetes"}},
 	}}
-	return migrate.Seen{
-			Balancers: []lb.LoadBalancer{{
+	return migrate.Snapshot{
+			LoadBalancers: []lb.LoadBalancer{{
 				ID: balancerID("kubernetes"), Etag: "1", SKU: lb.Basic, Frontends: []lb.Frontend{front}, Pools: []lb.Pool{pool},
 				Rules: []lb.Rule{{Name: "a1-TCP-80", Frontend: "a1"}}, Pinned: map[string]bool{},
 			}},
@@ -34,7 +34,7 @@ func small() (migrate.Seen, []migrate.Service) {
 			Interfaces: []lb.NetworkInterface{{ID: resourceID(lb.TypeNetworkInterface, "n1"), Etag: "1", InterfaceConfiguration: inPool}},
 			ScaleSets:  []migrate.ScaleSet{{ScaleSet: lb.ScaleSet{ID: resourceID(lb.TypeScaleSet, "blue"), Etag: "1", Uniform: true, Interfaces: []lb.InterfaceConfiguration{inPool}}}},
 		}, []migrate.Service{{
-			Name: "ns/web", Owner: "a1", Balancer: balancerID("kubernetes"), Shown: []netip.Addr{netip.MustParseAddr("198.18.0.1")},
+			Name: "ns/web", Owner: "a1", LoadBalancer: balancerID("kubernetes"), Addresses: []netip.Addr{netip.MustParseAddr("198.18.0.1")},
 			Frontends: []lb.Frontend{{Name: "a1", Family: lb.IPv4, PublicIP: front.PublicIP}},
 		}}
 }
@@ -43,70 +43,78 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 	other := balancerID("other")
 	for _, tt := range []struct {
 		about   string
-		changed func(*migrate.Seen, *migrate.Service, *migrate.Terms)
+		changed func(*migrate.Snapshot, *migrate.Service, *migrate.Options)
 		reason  string // of a finding other than the outbound warning; empty for none
 		stops   bool
 		says    string
 	}{
-		{"nothing", func(*migrate.Seen, *migrate.Service, *migrate.Terms) {}, "", false, ""},
-		{"somebody's rule", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Rules[0].Name = "ssh" }, migrate.ForeignRule, true, "rule ssh"},
-		{"somebody's frontend", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Frontends[0].Name = "vip" }, migrate.ForeignFrontend, true, "frontend vip"},
-		{"a NAT rule", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Pinned["a1"] = true }, migrate.NATRule, true, "frontend a1"},
-		{"a NAT rule of a pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
-			s.Balancers[0].Pinned["kubernetes"] = true
-		}, migrate.NATRule, true, "pool kubernetes"},
-		{"somebody's pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Pools[0].ID.Name = "vms" }, migrate.ForeignRule, true, "pool vms"},
-		{"a public IP that cannot be read", func(s *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { s.PublicIPs, w.Frontends = nil, nil }, migrate.UnreadPublicIP, true, "frontend a1"},
-		{"a public IP that somebody brought", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) {
-			t.Made = func(lb.PublicIP) bool { return false }
-		}, migrate.BroughtPublicIP, true, "public IP ip"},
-		{"the same, and it may be changed", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) {
-			t.Made, t.Brought = func(lb.PublicIP) bool { return false }, true
+		{"nothing", func(*migrate.Snapshot, *migrate.Service, *migrate.Options) {}, "", false, ""},
+		{"somebody's rule", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
+			s.LoadBalancers[0].Rules[0].Name = "ssh"
+		}, migrate.ReasonForeignRule, true, "rule ssh"},
+		{"somebody's frontend", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
+			s.LoadBalancers[0].Frontends[0].Name = "vip"
+		}, migrate.ReasonForeignFrontend, true, "frontend vip"},
+		{"a NAT rule", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
+			s.LoadBalancers[0].Pinned["a1"] = true
+		}, migrate.ReasonNATRule, true, "frontend a1"},
+		{"a NAT rule of a pool", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
+			s.LoadBalancers[0].Pinned["kubernetes"] = true
+		}, migrate.ReasonNATRule, true, "pool kubernetes"},
+		{"somebody's pool", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
+			s.LoadBalancers[0].Pools[0].ID.Name = "vms"
+		}, migrate.ReasonForeignRule, true, "pool vms"},
+		{"a public IP that cannot be read", func(s *migrate.Snapshot, w *migrate.Service, _ *migrate.Options) { s.PublicIPs, w.Frontends = nil, nil }, migrate.ReasonPublicIPUnknown, true, "frontend a1"},
+		{"a public IP that somebody brought", func(_ *migrate.Snapshot, _ *migrate.Service, t *migrate.Options) {
+			t.IsManaged = func(lb.PublicIP) bool { return false }
+		}, migrate.ReasonUserPublicIP, true, "public IP ip"},
+		{"the same, and it may be changed", func(_ *migrate.Snapshot, _ *migrate.Service, t *migrate.Options) {
+			t.IsManaged, t.UpgradeUserPublicIPs = func(lb.PublicIP) bool { return false }, true
 		}, "", false, ""},
-		{"a machine behind another Basic load balancer", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+		{"a machine behind another Basic load balancer", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
 			s.Others = []lb.LoadBalancer{{ID: other, SKU: lb.Basic}}
 			s.Interfaces[0].IPConfigurations[0].Pools = append(s.Interfaces[0].IPConfigurations[0].Pools, other.String()+"/backendAddressPools/p")
-		}, migrate.OtherLoadBalancer, true, "network interface n1"},
-		{"a machine with a Basic public IP", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+		}, migrate.ReasonOtherLoadBalancer, true, "network interface n1"},
+		{"a machine with a Basic public IP", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
 			s.PublicIPs = append(s.PublicIPs, lb.PublicIP{ID: resourceID(lb.TypePublicIP, "own"), SKU: lb.Basic, UsedBy: resourceID(lb.TypeNetworkInterface, "N1").String() + "/ipConfigurations/ip"})
-		}, migrate.NodePublicIP, true, "public IP own of network interface N1"},
-		{"a scale set with another address in the pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+		}, migrate.ReasonNodePublicIP, true, "public IP own of network interface N1"},
+		{"a scale set with another address in the pool", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
 			ips := s.ScaleSets[0].Interfaces[0].IPConfigurations
 			second := ips[0]
 			second.Name, second.Primary = "pods", false
 			s.ScaleSets[0].Interfaces = []lb.InterfaceConfiguration{{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: append(ips[:1:1], second)}}
-		}, migrate.SecondaryAddress, true, "IP configuration pods"},
-		{"an instance with another address in the pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+		}, migrate.ReasonSecondaryAddress, true, "IP configuration pods"},
+		{"an instance with another address in the pool", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
 			ips := s.ScaleSets[0].Interfaces[0].IPConfigurations
 			first, second := ips[0], ips[0]
 			second.Name, second.Primary, first.Pools = "pods", false, nil
 			s.ScaleSets[0].Instances = []lb.Instance{{ID: "7", Interfaces: []lb.InterfaceConfiguration{{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{first, second}}}}}
-		}, migrate.SecondaryAddress, true, "IP configuration pods of instance 7 of scale set"},
-		{"a rule that is named after another controller's Service", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
-			s.Balancers[0].Rules[0].Name = "a2222222222222222222222222222222-TCP-80"
-		}, migrate.ForeignRule, true, "rule a2222222222222222222222222222222-TCP-80"},
-		{"a frontend of a Service that is gone, which another shares", func(s *migrate.Seen, w *migrate.Service, _ *migrate.Terms) {
-			s.Balancers[0].Frontends[0].Name, s.Balancers[0].Rules[0].Frontend, w.Frontends[0].Name = "a9", "A9", "a9"
+		}, migrate.ReasonSecondaryAddress, true, "IP configuration pods of instance 7 of scale set"},
+		{"a rule that is named after another controller's Service", func(s *migrate.Snapshot, _ *migrate.Service, _ *migrate.Options) {
+			s.LoadBalancers[0].Rules[0].Name = "a2222222222222222222222222222222-TCP-80"
+		}, migrate.ReasonForeignRule, true, "rule a2222222222222222222222222222222-TCP-80"},
+		{"a frontend of a Service that is gone, which another shares", func(s *migrate.Snapshot, w *migrate.Service, _ *migrate.Options) {
+			s.LoadBalancers[0].Frontends[0].Name, s.LoadBalancers[0].Rules[0].Frontend, w.Frontends[0].Name = "a9", "A9", "a9"
 		}, "", false, ""},
-		{"a Service that is going", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { w.Shown, w.Idle = nil, true }, "", false, ""},
-		{"nobody writes a security group", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) { t.SecurityGroup = "" }, migrate.NoSecurityRules, false, "securityGroupName"},
-		{"a Service without an address", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { w.Shown = nil }, migrate.WithoutAddress, false, "ns/web"},
-		{"a Service whose address is gone", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) {
-			w.Shown = []netip.Addr{netip.MustParseAddr("198.18.9.9")}
-		}, migrate.LostAddress, false, "198.18.9.9"},
+		{"a Service that is going", func(_ *migrate.Snapshot, w *migrate.Service, _ *migrate.Options) { w.Addresses, w.Skip = nil, true }, "", false, ""},
+		{"nobody writes a security group", func(_ *migrate.Snapshot, _ *migrate.Service, t *migrate.Options) { t.SecurityGroup = "" }, migrate.ReasonNoSecurityRules, false, "securityGroupName"},
+		{"a Service without an address", func(_ *migrate.Snapshot, w *migrate.Service, _ *migrate.Options) { w.Addresses = nil }, migrate.ReasonNoAddress, false, "ns/web"},
+		{"a Service whose address is gone", func(_ *migrate.Snapshot, w *migrate.Service, _ *migrate.Options) {
+			w.Addresses = []netip.Addr{netip.MustParseAddr("198.18.9.9")}
+		}, migrate.ReasonAddressLost, false, "198.18.9.9"},
 	} {
 		seen, services := small()
 		terms := terms()
 		tt.changed(&seen, &services[0], &terms)
 		found, way := "", false
-		for _, f := range migrate.Preflight(migrate.Stock(migrate.Journal{}, seen, services, "eastus"), seen, services, terms) {
-			if f.Reason == migrate.NoWayOut {
-				way = strings.HasPrefix(f.What, "network interface n1, scale set ") && !f.Stops || tt.says == "pool vms" // the models are in another pool
+		for _, f := range migrate.RunPreflight(migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus"), seen, services, terms) {
+			if f.Reason == migrate.ReasonNoOutbound {
+				way = strings.HasPrefix(f.Message, "network interface n1, scale set ") && !f.IsBlocker || tt.says == "pool vms" // the models are in another pool
 				continue
 			}
 			found += f.Reason + " "
-			if f.Reason != tt.reason || f.Stops != tt.stops || !strings.Contains(f.What, tt.says) {
-				t.Errorf("%s: %s, stops %t: %s", tt.about, f.Reason, f.Stops, f.What)
+			if f.Reason != tt.reason || f.IsBlocker != tt.stops || !strings.Contains(f.Message, tt.says) {
+				t.Errorf("%s: %s, stops %t: %s", tt.about, f.Reason, f.IsBlocker, f.Message)
 			}
 		}
 		if !way || (found == "") != (tt.reason == "") {
@@ -118,16 +126,16 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 // Internal load balancers give no outbound access either, and at most twenty machines are named.
 func TestWhoLosesItsWayOut(t *testing.T) {
 	seen, services := small()
-	seen.Balancers[0].Frontends[0] = lb.Frontend{Name: "a1", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.9")}
+	seen.LoadBalancers[0].Frontends[0] = lb.Frontend{Name: "a1", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.9")}
 	for n := range 30 {
 		more := seen.Interfaces[0]
 		more.ID.Name = fmt.Sprintf("n%02d", n)
 		seen.Interfaces = append(seen.Interfaces, more)
 	}
 	said := ""
-	for _, f := range migrate.Preflight(migrate.Journal{}, seen, services, terms()) {
-		if f.Reason == migrate.NoWayOut {
-			said += f.What
+	for _, f := range migrate.RunPreflight(migrate.Journal{}, seen, services, terms()) {
+		if f.Reason == migrate.ReasonNoOutbound {
+			said += f.Message
 		}
 	}
 	if !strings.HasPrefix(said, "network interface n00, ") || strings.Count(said, "network interface") != 20 || !strings.Contains(said, "n18 and 12 more: ") {
@@ -140,40 +148,42 @@ func TestWhoLosesItsWayOut(t *testing.T) {
 func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
-		changed func(*migrate.Seen)
+		changed func(*migrate.Snapshot)
 		says    string
 	}{
-		{"another public IP", func(s *migrate.Seen) {
+		{"another public IP", func(s *migrate.Snapshot) {
 			ip := s.PublicIPs[0]
 			ip.ID.Name = "late"
 			s.PublicIPs = append(s.PublicIPs, ip)
-			s.Balancers[0].Frontends = append(s.Balancers[0].Frontends, lb.Frontend{Name: "a2", PublicIP: ip.ID.String()})
+			s.LoadBalancers[0].Frontends = append(s.LoadBalancers[0].Frontends, lb.Frontend{Name: "a2", PublicIP: ip.ID.String()})
 		}, "a public IP that is not on record: late"},
-		{"a private address", func(s *migrate.Seen) {
-			s.Balancers[0].Frontends = append(s.Balancers[0].Frontends, lb.Frontend{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")})
+		{"a private address", func(s *migrate.Snapshot) {
+			s.LoadBalancers[0].Frontends = append(s.LoadBalancers[0].Frontends, lb.Frontend{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")})
 		}, "an address that is not on record"},
-		{"a public IP that nobody can read any more", func(s *migrate.Seen) { s.PublicIPs = nil }, "cannot be read"},
+		{"a public IP that nobody can read any more", func(s *migrate.Snapshot) { s.PublicIPs = nil }, "cannot be read"},
 	} {
 		seen, services := small()
 		seen.PublicIPs[0].Static = true // with a machine that would leave for nothing
-		j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+		j := migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus")
 		tt.changed(&seen)
-		steps := migrate.Next(j, seen)
-		if steps.Phase != migrate.Detach || len(steps.Interfaces)+len(steps.ScaleSets) > 0 || len(steps.Delete) > 0 || len(steps.Stops) != 1 || !strings.Contains(steps.Stops[0], tt.says) {
-			t.Errorf("%s: %s deletes %d, and stops %q", tt.about, steps.Phase, len(steps.Delete), steps.Stops)
+		steps := migrate.NextSteps(j, seen)
+		if steps.Phase != migrate.PhaseDetach || len(steps.Interfaces)+len(steps.ScaleSets) > 0 || len(steps.Delete) > 0 || len(steps.StopReasons) != 1 || !strings.Contains(steps.StopReasons[0], tt.says) {
+			t.Errorf("%s: %s deletes %d, and stops %q", tt.about, steps.Phase, len(steps.Delete), steps.StopReasons)
 		}
 	}
 }
 
 // Resources that Azure is updating are waited for.
 func TestWhatIsWaitedFor(t *testing.T) {
-	for says, changed := range map[string]func(*migrate.Seen){
-		"public IP ip is Updating":             func(s *migrate.Seen) { s.PublicIPs[0].Provisioning = lb.Updating },
-		"network interface n1 is Updating":     func(s *migrate.Seen) { s.Interfaces[0].Provisioning = lb.Updating },
-		"pool kubernetes of load balancer":     func(s *migrate.Seen) { s.Interfaces, s.ScaleSets = nil, nil },
-		"load balancer kubernetes is Updating": func(s *migrate.Seen) { s.Balancers[0].Provisioning, s.Balancers[0].Pools = lb.Updating, nil },
-		"scale set blue is Updating":           func(s *migrate.Seen) { s.ScaleSets[0].Provisioning = lb.Updating },
-		"instance 0 of scale set blue is Creating": func(s *migrate.Seen) {
+	for says, changed := range map[string]func(*migrate.Snapshot){
+		"public IP ip is Updating":         func(s *migrate.Snapshot) { s.PublicIPs[0].Provisioning = lb.Updating },
+		"network interface n1 is Updating": func(s *migrate.Snapshot) { s.Interfaces[0].Provisioning = lb.Updating },
+		"pool kubernetes of load balancer": func(s *migrate.Snapshot) { s.Interfaces, s.ScaleSets = nil, nil },
+		"load balancer kubernetes is Updating": func(s *migrate.Snapshot) {
+			s.LoadBalancers[0].Provisioning, s.LoadBalancers[0].Pools = lb.Updating, nil
+		},
+		"scale set blue is Updating": func(s *migrate.Snapshot) { s.ScaleSets[0].Provisioning = lb.Updating },
+		"instance 0 of scale set blue is Creating": func(s *migrate.Snapshot) {
 			set := &s.ScaleSets[0]
 			set.Instances = []lb.Instance{{ScaleSet: set.ID, ID: "0", Provisioning: "Creating", Interfaces: set.Interfaces}}
 			set.Interfaces = []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true}}}}
@@ -182,36 +192,36 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		seen, services := small()
 		seen.PublicIPs[0].Static = true
 		changed(&seen)
-		steps := migrate.Next(migrate.Stock(migrate.Journal{}, seen, services, "eastus"), seen)
-		if len(steps.Waits) != 1 || !strings.HasPrefix(steps.Waits[0], says) || len(steps.Delete) > 0 {
-			t.Errorf("%s: it waits for %q", says, steps.Waits)
+		steps := migrate.NextSteps(migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus"), seen)
+		if len(steps.WaitReasons) != 1 || !strings.HasPrefix(steps.WaitReasons[0], says) || len(steps.Delete) > 0 {
+			t.Errorf("%s: it waits for %q", says, steps.WaitReasons)
 		}
 	}
 }
 
 // A moved address is reported at the end and blocks nothing before.
 func TestWhatIsNotInItsPlace(t *testing.T) {
-	for says, changed := range map[string]func(*migrate.Seen){
-		"the public IP is gone":                        func(s *migrate.Seen) { s.PublicIPs = nil },
-		"the public IP has the address 198.18.0.2 now": func(s *migrate.Seen) { s.PublicIPs[0].Address = netip.MustParseAddr("198.18.0.2") },
-		"the public IP is in use by /somebody":         func(s *migrate.Seen) { s.PublicIPs[0].UsedBy, s.Balancers[0].Frontends = "/somebody", nil },
-		"no frontend of the load balancer has it":      func(s *migrate.Seen) { s.Balancers[1].Frontends[0].PrivateIP = netip.MustParseAddr("10.0.0.5") },
-		"nothing has the public IP":                    func(s *migrate.Seen) { s.PublicIPs[0].UsedBy = "" },
-		"":                                             func(*migrate.Seen) {},
+	for says, changed := range map[string]func(*migrate.Snapshot){
+		"the public IP is gone":                        func(s *migrate.Snapshot) { s.PublicIPs = nil },
+		"the public IP has the address 198.18.0.2 now": func(s *migrate.Snapshot) { s.PublicIPs[0].Address = netip.MustParseAddr("198.18.0.2") },
+		"the public IP is in use by /somebody":         func(s *migrate.Snapshot) { s.PublicIPs[0].UsedBy, s.LoadBalancers[0].Frontends = "/somebody", nil },
+		"no frontend of the load balancer has it":      func(s *migrate.Snapshot) { s.LoadBalancers[1].Frontends[0].PrivateIP = netip.MustParseAddr("10.0.0.5") },
+		"nothing has the public IP":                    func(s *migrate.Snapshot) { s.PublicIPs[0].UsedBy = "" },
+		"":                                             func(*migrate.Snapshot) {},
 	} {
 		seen, services := small()
-		seen.Balancers = append(seen.Balancers, lb.LoadBalancer{ID: balancerID("kubernetes-internal"), SKU: lb.Basic, Frontends: []lb.Frontend{{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")}}})
-		j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+		seen.LoadBalancers = append(seen.LoadBalancers, lb.LoadBalancer{ID: balancerID("kubernetes-internal"), SKU: lb.Basic, Frontends: []lb.Frontend{{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")}}})
+		j := migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus")
 		seen.Interfaces, seen.ScaleSets = nil, nil
 		seen.PublicIPs[0].Static, seen.PublicIPs[0].SKU = true, lb.Standard
-		seen.Balancers[0].SKU, seen.Balancers[1].SKU = lb.Standard, lb.Standard
+		seen.LoadBalancers[0].SKU, seen.LoadBalancers[1].SKU = lb.Standard, lb.Standard
 		changed(&seen)
-		steps := migrate.Next(j, seen)
-		if says == "" && steps.Phase == migrate.Done {
+		steps := migrate.NextSteps(j, seen)
+		if says == "" && steps.Phase == migrate.PhaseDone {
 			continue
 		}
-		if steps.Phase != migrate.Verify || len(steps.Stops) != 1 || !strings.HasSuffix(steps.Stops[0], ": "+says) {
-			t.Errorf("%s: %s stops %q", says, steps.Phase, steps.Stops)
+		if steps.Phase != migrate.PhaseVerify || len(steps.StopReasons) != 1 || !strings.HasSuffix(steps.StopReasons[0], ": "+says) {
+			t.Errorf("%s: %s stops %q", says, steps.Phase, steps.StopReasons)
 		}
 	}
 }
@@ -221,36 +231,36 @@ func TestWhatIsNotInItsPlace(t *testing.T) {
 func TestTheTimeBetweenTwoLoadBalancers(t *testing.T) {
 	seen, services := small()
 	seen.PublicIPs[0].Static = true
-	seen.Balancers = append(seen.Balancers, lb.LoadBalancer{ID: balancerID("kubernetes-internal"), SKU: lb.Basic, Frontends: []lb.Frontend{{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")}}})
-	j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
-	seen.Balancers, seen.Interfaces, seen.ScaleSets = nil, nil, nil
-	steps := migrate.Next(j, seen)
-	if steps.Phase != migrate.Upgrade || len(steps.Waits) != 1 || !strings.HasPrefix(steps.Waits[0], "public IP ip is still shown with load balancer kubernetes") ||
+	seen.LoadBalancers = append(seen.LoadBalancers, lb.LoadBalancer{ID: balancerID("kubernetes-internal"), SKU: lb.Basic, Frontends: []lb.Frontend{{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")}}})
+	j := migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus")
+	seen.LoadBalancers, seen.Interfaces, seen.ScaleSets = nil, nil, nil
+	steps := migrate.NextSteps(j, seen)
+	if steps.Phase != migrate.PhaseUpgrade || len(steps.WaitReasons) != 1 || !strings.HasPrefix(steps.WaitReasons[0], "public IP ip is still shown with load balancer kubernetes") ||
 		len(steps.Put) != 1 || steps.Put[0].ID.Name != "kubernetes-internal" || len(steps.PublicIPs) > 0 {
-		t.Errorf("%s waits for %q, and makes %+v", steps.Phase, steps.Waits, steps.Put)
+		t.Errorf("%s waits for %q, and makes %+v", steps.Phase, steps.WaitReasons, steps.Put)
 	}
 	seen.PublicIPs[0].UsedBy = ""
-	if steps = migrate.Next(j, seen); steps.Phase != migrate.Upgrade || len(steps.Waits) > 0 || len(steps.PublicIPs) != 1 || len(steps.Put) != 1 {
-		t.Errorf("%s waits for %q, and upgrades %d", steps.Phase, steps.Waits, len(steps.PublicIPs))
+	if steps = migrate.NextSteps(j, seen); steps.Phase != migrate.PhaseUpgrade || len(steps.WaitReasons) > 0 || len(steps.PublicIPs) != 1 || len(steps.Put) != 1 {
+		t.Errorf("%s waits for %q, and upgrades %d", steps.Phase, steps.WaitReasons, len(steps.PublicIPs))
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	seen, services := small()
-	f.Add(migrate.Format(migrate.Stock(migrate.Journal{}, seen, services, "eastus")))
+	f.Add(migrate.FormatJournal(migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus")))
 	f.Add(`{"loadBalancers":[{"id":{"SubscriptionID":"..","ResourceGroup":"g","Name":"../x"}}]}`)
 	f.Add("{")
 	f.Fuzz(func(t *testing.T, text string) {
-		j, err := migrate.Parse(text)
+		j, err := migrate.ParseJournal(text)
 		if err != nil {
 			return
 		}
-		for _, b := range j.Balancers {
+		for _, b := range j.LoadBalancers {
 			if b.ID.Validate() != nil {
 				t.Errorf("%q names %s", text, b.ID)
 			}
 		}
-		if again, err := migrate.Parse(migrate.Format(j)); err != nil || migrate.Format(again) != migrate.Format(j) {
+		if again, err := migrate.ParseJournal(migrate.FormatJournal(j)); err != nil || migrate.FormatJournal(again) != migrate.FormatJournal(j) {
 			t.Errorf("%q does not survive: %v", text, err)
 		}
 	})

@@ -65,7 +65,7 @@ func (c *cluster) memberships() map[string]string {
 
 // kept returns the journal as the next process reads it.
 func kept(t *rapid.T, j migrate.Journal) migrate.Journal {
-	again, err := migrate.Parse(migrate.Format(j))
+	again, err := migrate.ParseJournal(migrate.FormatJournal(j))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,15 +88,15 @@ func (c *cluster) some(t *rapid.T, s migrate.Steps) {
 func (c *cluster) begun(t *rapid.T) migrate.Journal {
 	var j migrate.Journal
 	for range rapid.IntRange(1, 8).Draw(t, "rounds") {
-		j = migrate.Stock(kept(t, j), c.model.shown(), c.services, "eastus")
-		s := migrate.Next(j, c.model.shown())
-		next := j.Before(s, c.model.shown())
-		if next.Final != "" || s.Phase == migrate.Done {
+		j = migrate.BuildJournal(kept(t, j), c.model.shown(), c.services, "eastus")
+		s := migrate.NextSteps(j, c.model.shown())
+		next := j.PrepareFor(s, c.model.shown())
+		if next.FinalReason != "" || s.Phase == migrate.PhaseDone {
 			break
 		}
 		j = next
 		c.some(t, s)
-		j.Apart = j.Apart || s.Phase == migrate.Detach && rapid.Bool().Draw(t, "apart is on record")
+		j.TrafficStopped = j.TrafficStopped || s.Phase == migrate.PhaseDetach && rapid.Bool().Draw(t, "apart is on record")
 	}
 	return j
 }
@@ -104,15 +104,15 @@ func (c *cluster) begun(t *rapid.T) migrate.Journal {
 // undone runs the undo, with failures.
 func (c *cluster) undone(t *rapid.T, j migrate.Journal) {
 	for range 200 {
-		s := migrate.Undo(kept(t, j), c.model.shown())
-		if len(s.Stops) > 0 || s.Phase == migrate.Undone {
-			if s.Phase != migrate.Undone || len(s.Stops) > 0 {
-				t.Fatalf("%s: %q", s.Phase, s.Stops)
+		s := migrate.NextUndoSteps(kept(t, j), c.model.shown())
+		if len(s.StopReasons) > 0 || s.Phase == migrate.PhaseUndone {
+			if s.Phase != migrate.PhaseUndone || len(s.StopReasons) > 0 {
+				t.Fatalf("%s: %q", s.Phase, s.StopReasons)
 			}
 			return
 		}
 		if len(c.model.writes(s)) == 0 {
-			t.Fatalf("it waits for %q, and nobody is at work", s.Waits)
+			t.Fatalf("it waits for %q, and nobody is at work", s.WaitReasons)
 		}
 		c.some(t, s)
 	}
@@ -129,13 +129,13 @@ func TestEveryMembershipComesBack(t *testing.T) {
 		if rapid.Bool().Draw(t, "somebody has begun by hand") {
 			c.byHand(t) // changes before Weir started are not undone
 		}
-		were, addresses, balancers := c.memberships(), c.addresses(), fmt.Sprintf("%+v", c.model.seen.Balancers)
+		were, addresses, balancers := c.memberships(), c.addresses(), fmt.Sprintf("%+v", c.model.seen.LoadBalancers)
 		for range rapid.IntRange(1, 2).Draw(t, "times") {
 			j := c.begun(t)
-			if why := j.OneWay(); why != "" && j.Open() {
+			if why := j.NoUndoReason(); why != "" && j.IsOpen() {
 				t.Fatalf("no load balancer is deleted, and there is no way back: %s", why)
 			}
-			if !j.Open() {
+			if !j.IsOpen() {
 				return
 			}
 			c.undone(t, j)
@@ -145,7 +145,7 @@ func TestEveryMembershipComesBack(t *testing.T) {
 			if are := c.addresses(); !maps.Equal(are, addresses) {
 				t.Fatalf("addresses were\n%v\nand are\n%v", addresses, are)
 			}
-			if are := fmt.Sprintf("%+v", c.model.seen.Balancers); are != balancers {
+			if are := fmt.Sprintf("%+v", c.model.seen.LoadBalancers); are != balancers {
 				t.Fatalf("load balancers were\n%s\nand are\n%s", balancers, are)
 			}
 		}
@@ -162,14 +162,14 @@ func began(t *testing.T) (migrate.Journal, *model) {
 	seen, services := small()
 	m := &model{seen: seen}
 	m.seen.ScaleSets[0].Instances = []lb.Instance{{ScaleSet: m.seen.ScaleSets[0].ID, ID: "0", Interfaces: m.seen.ScaleSets[0].Interfaces}}
-	j := migrate.Stock(migrate.Journal{}, m.shown(), services, "eastus")
+	j := migrate.BuildJournal(migrate.Journal{}, m.shown(), services, "eastus")
 	for range 20 {
-		s := migrate.Next(j, m.shown())
-		if s.Phase == migrate.Delete {
+		s := migrate.NextSteps(j, m.shown())
+		if s.Phase == migrate.PhaseDelete {
 			return j, m
 		}
-		j = j.Before(s, m.shown())
-		j.Apart = j.Apart || s.Phase == migrate.Detach
+		j = j.PrepareFor(s, m.shown())
+		j.TrafficStopped = j.TrafficStopped || s.Phase == migrate.PhaseDetach
 		for _, write := range m.writes(s) {
 			if err := write(); err != nil {
 				t.Fatal(err)
@@ -183,27 +183,27 @@ func began(t *testing.T) (migrate.Journal, *model) {
 func TestWhatCannotBeTakenBack(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
-		changed func(*migrate.Journal, *migrate.Seen)
+		changed func(*migrate.Journal, *migrate.Snapshot)
 		phase   migrate.Phase
 		says    string
 	}{
-		{"nothing", func(*migrate.Journal, *migrate.Seen) {}, migrate.Rejoin, ""},
-		{"a load balancer is about to go", func(j *migrate.Journal, s *migrate.Seen) { *j = j.Before(migrate.Next(*j, *s), *s) }, migrate.Rejoin, "Basic load balancers are gone, or about to go"},
-		{"it has ended", func(j *migrate.Journal, _ *migrate.Seen) { j.Done = true }, migrate.Rejoin, "it has come to its end"},
-		{"it was taken back", func(j *migrate.Journal, _ *migrate.Seen) { j.Undone = &migrate.Wish{} }, migrate.Rejoin, "none is under way"},
-		{"somebody has deleted the load balancer", func(_ *migrate.Journal, s *migrate.Seen) { s.Balancers = nil }, migrate.Rejoin, "somebody has deleted a load balancer"},
-		{"an earlier Weir has not written down where machines were", func(j *migrate.Journal, _ *migrate.Seen) { j.Members = nil }, migrate.Rejoin, "machines have left before"},
-		{"the same, before one has left", func(j *migrate.Journal, _ *migrate.Seen) { j.Members, j.Apart = nil, false }, migrate.Undone, ""},
-		{"all machines are gone", func(_ *migrate.Journal, s *migrate.Seen) { s.Interfaces, s.ScaleSets = nil, nil }, migrate.Undone, "network interface n1 is gone; scale set blue is gone"},
-		{"a machine has no such address any more", func(_ *migrate.Journal, s *migrate.Seen) {
+		{"nothing", func(*migrate.Journal, *migrate.Snapshot) {}, migrate.PhaseReattach, ""},
+		{"a load balancer is about to go", func(j *migrate.Journal, s *migrate.Snapshot) { *j = j.PrepareFor(migrate.NextSteps(*j, *s), *s) }, migrate.PhaseReattach, "Basic load balancers are gone, or about to go"},
+		{"it has ended", func(j *migrate.Journal, _ *migrate.Snapshot) { j.Done = true }, migrate.PhaseReattach, "it has come to its end"},
+		{"it was taken back", func(j *migrate.Journal, _ *migrate.Snapshot) { j.CompletedUndo = &migrate.UserRequest{} }, migrate.PhaseReattach, "none is under way"},
+		{"somebody has deleted the load balancer", func(_ *migrate.Journal, s *migrate.Snapshot) { s.LoadBalancers = nil }, migrate.PhaseReattach, "somebody has deleted a load balancer"},
+		{"an earlier Weir has not written down where machines were", func(j *migrate.Journal, _ *migrate.Snapshot) { j.Members = nil }, migrate.PhaseReattach, "machines have left before"},
+		{"the same, before one has left", func(j *migrate.Journal, _ *migrate.Snapshot) { j.Members, j.TrafficStopped = nil, false }, migrate.PhaseUndone, ""},
+		{"all machines are gone", func(_ *migrate.Journal, s *migrate.Snapshot) { s.Interfaces, s.ScaleSets = nil, nil }, migrate.PhaseUndone, "network interface n1 is gone; scale set blue is gone"},
+		{"a machine has no such address any more", func(_ *migrate.Journal, s *migrate.Snapshot) {
 			s.ScaleSets, s.Interfaces[0].IPConfigurations = nil, nil
-		}, migrate.Undone, "network interface n1 has no IP configuration ip any more; scale set blue is gone"},
+		}, migrate.PhaseUndone, "network interface n1 has no IP configuration ip any more; scale set blue is gone"},
 	} {
 		j, m := began(t)
 		seen := m.shown()
 		tt.changed(&j, &seen)
-		s := migrate.Undo(j, seen)
-		if says := strings.Join(s.Stops, "; "); s.Phase != tt.phase || !strings.Contains(says, tt.says) || (says == "") != (tt.says == "") {
+		s := migrate.NextUndoSteps(j, seen)
+		if says := strings.Join(s.StopReasons, "; "); s.Phase != tt.phase || !strings.Contains(says, tt.says) || (says == "") != (tt.says == "") {
 			t.Errorf("%s: %s, %q, want %s, %q", tt.about, s.Phase, says, tt.phase, tt.says)
 		}
 	}
@@ -213,32 +213,32 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 func TestTakingBackWaitsForAzure(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
-		changed func(*migrate.Seen)
+		changed func(*migrate.Snapshot)
 		waits   string
 	}{
-		{"a network interface", func(s *migrate.Seen) { s.Interfaces[0].Provisioning = lb.Updating }, "network interface n1 is Updating"},
-		{"a scale set", func(s *migrate.Seen) { s.ScaleSets[0].Provisioning = lb.Updating }, "scale set blue is Updating"},
+		{"a network interface", func(s *migrate.Snapshot) { s.Interfaces[0].Provisioning = lb.Updating }, "network interface n1 is Updating"},
+		{"a scale set", func(s *migrate.Snapshot) { s.ScaleSets[0].Provisioning = lb.Updating }, "scale set blue is Updating"},
 	} {
 		j, m := began(t)
 		seen := m.shown()
 		tt.changed(&seen)
-		if s := migrate.Undo(j, seen); !slices.Equal(s.Waits, []string{tt.waits}) || len(s.Interfaces)+len(s.ScaleSets) != 1 {
-			t.Errorf("%s: %q, %d and %d are written", tt.about, s.Waits, len(s.Interfaces), len(s.ScaleSets))
+		if s := migrate.NextUndoSteps(j, seen); !slices.Equal(s.WaitReasons, []string{tt.waits}) || len(s.Interfaces)+len(s.ScaleSets) != 1 {
+			t.Errorf("%s: %q, %d and %d are written", tt.about, s.WaitReasons, len(s.Interfaces), len(s.ScaleSets))
 		}
 	}
 	j, m := began(t)
 	for range 5 {
-		for _, write := range m.writes(migrate.Undo(j, m.shown())) {
+		for _, write := range m.writes(migrate.NextUndoSteps(j, m.shown())) {
 			if err := write(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if s := migrate.Undo(j, m.shown()); s.Phase != migrate.Undone {
+	if s := migrate.NextUndoSteps(j, m.shown()); s.Phase != migrate.PhaseUndone {
 		t.Fatalf("%s", s.Phase)
 	}
 	m.seen.Interfaces[0].Provisioning = lb.Failed
-	if s := migrate.Undo(j, m.shown()); len(s.Interfaces) != 1 {
+	if s := migrate.NextUndoSteps(j, m.shown()); len(s.Interfaces) != 1 {
 		t.Errorf("what a failed write shows is taken for what holds")
 	}
 }
@@ -251,13 +251,13 @@ func TestInstancesComeBack(t *testing.T) {
 		want    string
 	}{
 		{"nobody upgrades it", func(*migrate.ScaleSet) {}, "write 0"},
-		{"nothing but our own write is new to it", func(s *migrate.ScaleSet) { s.Known.Level = map[string]bool{"0": true} }, "upgrade 0"},
+		{"nothing but our own write is new to it", func(s *migrate.ScaleSet) { s.Known.UpToDate = map[string]bool{"0": true} }, "upgrade 0"},
 		{"it is protected", func(s *migrate.ScaleSet) {
-			s.Known.Level, s.Instances[0].Protected = map[string]bool{"0": true}, true
+			s.Known.UpToDate, s.Instances[0].Protected = map[string]bool{"0": true}, true
 		}, "write 0"},
 		{"Azure upgrades it", func(s *migrate.ScaleSet) { s.UpgradeMode = lb.UpgradeRolling }, "waits"},
 		{"Azure has had its time", func(s *migrate.ScaleSet) {
-			s.UpgradeMode, s.Known.Overdue = lb.UpgradeRolling, map[string]bool{"0": true}
+			s.UpgradeMode, s.Known.UpgradeTimedOut = lb.UpgradeRolling, map[string]bool{"0": true}
 		}, "write 0"},
 		{"Azure has upgraded it, and it is out", func(s *migrate.ScaleSet) { s.UpgradeMode, s.Instances[0].LatestModel = lb.UpgradeRolling, true }, "write 0"},
 		{"it is in, and its last write has failed", func(s *migrate.ScaleSet) {
@@ -269,7 +269,7 @@ func TestInstancesComeBack(t *testing.T) {
 		{"it is new", func(s *migrate.ScaleSet) { s.Instances[0].ID = "7" }, "write 7"},
 	} {
 		j, m := began(t)
-		s := migrate.Undo(j, m.shown())
+		s := migrate.NextUndoSteps(j, m.shown())
 		for _, write := range m.writes(s) { // the model and the interface
 			if err := write(); err != nil {
 				t.Fatal(err)
@@ -281,7 +281,7 @@ func TestInstancesComeBack(t *testing.T) {
 		set.Instances[0].LatestModel = false
 		set.Instances[0].Interfaces = []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true}}}}
 		tt.changed(set)
-		s, got := migrate.Undo(j, seen), ""
+		s, got := migrate.NextUndoSteps(j, seen), ""
 		for _, of := range s.ScaleSets {
 			for _, id := range of.Upgrade {
 				got += "upgrade " + id
@@ -290,7 +290,7 @@ func TestInstancesComeBack(t *testing.T) {
 				got += "write " + i.ID
 			}
 		}
-		if len(s.Waits) > 0 {
+		if len(s.WaitReasons) > 0 {
 			got += "waits"
 		}
 		if got != tt.want {
@@ -311,12 +311,12 @@ func TestHowManyMembersAreKept(t *testing.T) {
 			seen.Interfaces = append(seen.Interfaces, one)
 		}
 		seen.PublicIPs[0].Static = true
-		j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
-		before := len(migrate.Format(j))
-		j = j.Before(migrate.Next(j, seen), seen)
-		grown := len(migrate.Format(j)) - before
-		if (j.Members != nil) != fits || (j.OneWay() == "") != fits || grown > 256<<10+100 {
-			t.Errorf("%d machines are kept in %d KiB: %t, %s", n, grown>>10, j.Members != nil, j.OneWay())
+		j := migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus")
+		before := len(migrate.FormatJournal(j))
+		j = j.PrepareFor(migrate.NextSteps(j, seen), seen)
+		grown := len(migrate.FormatJournal(j)) - before
+		if (j.Members != nil) != fits || (j.NoUndoReason() == "") != fits || grown > 256<<10+100 {
+			t.Errorf("%d machines are kept in %d KiB: %t, %s", n, grown>>10, j.Members != nil, j.NoUndoReason())
 		}
 	}
 }
@@ -324,8 +324,8 @@ func TestHowManyMembersAreKept(t *testing.T) {
 // The journal becomes part of requests: references to other load balancers are rejected.
 func TestMembersThatNobodyMayWrite(t *testing.T) {
 	j, _ := began(t)
-	good := migrate.Format(j)
-	if _, err := migrate.Parse(good); err != nil || j.Members == nil {
+	good := migrate.FormatJournal(j)
+	if _, err := migrate.ParseJournal(good); err != nil || j.Members == nil {
 		t.Fatalf("%v:\n%s", err, good)
 	}
 	for _, tt := range []struct{ was, is string }{
@@ -337,7 +337,7 @@ func TestMembersThatNobodyMayWrite(t *testing.T) {
 		{`"Name":"blue"`, `"Name":"../blue"`},
 	} {
 		bad := strings.Replace(good, tt.was, tt.is, 1)
-		if _, err := migrate.Parse(bad); err == nil || bad == good {
+		if _, err := migrate.ParseJournal(bad); err == nil || bad == good {
 			t.Errorf("%s is read:\n%s", tt.is, bad)
 		}
 	}
@@ -347,28 +347,28 @@ func TestMembersThatNobodyMayWrite(t *testing.T) {
 // is final.
 func TestTheFirstLookCounts(t *testing.T) {
 	seen, services := small()
-	second := seen.Balancers[0]
+	second := seen.LoadBalancers[0]
 	second.ID, second.Frontends, second.Rules = balancerID("kubernetes-internal"), nil, nil
-	seen.Balancers = append(seen.Balancers, second)
+	seen.LoadBalancers = append(seen.LoadBalancers, second)
 	seen.ScaleSets, seen.PublicIPs[0].Static = nil, true
 	of := func(pools ...string) []lb.NetworkInterface {
 		i := seen.Interfaces[0]
 		i.IPConfigurations = []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: pools}}
 		return []lb.NetworkInterface{i}
 	}
-	one, two := seen.Balancers[0].ID.String()+"/backendAddressPools/kubernetes", second.ID.String()+"/backendAddressPools/kubernetes"
-	j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+	one, two := seen.LoadBalancers[0].ID.String()+"/backendAddressPools/kubernetes", second.ID.String()+"/backendAddressPools/kubernetes"
+	j := migrate.BuildJournal(migrate.Journal{}, seen, services, "eastus")
 	seen.Interfaces = of(one, two)
-	j = j.Before(migrate.Next(j, seen), seen)
+	j = j.PrepareFor(migrate.NextSteps(j, seen), seen)
 	seen.Interfaces = of(one)
-	j = j.Before(migrate.Next(j, seen), seen)
+	j = j.PrepareFor(migrate.NextSteps(j, seen), seen)
 	seen.Interfaces = of()
-	s := migrate.Undo(j, seen)
+	s := migrate.NextUndoSteps(j, seen)
 	if len(s.Interfaces) != 1 || !slices.Equal(s.Interfaces[0].IPConfigurations[0].Pools, []string{one, two}) {
 		t.Errorf("%+v", s.Interfaces)
 	}
-	j.Apart, j.Members = true, nil
-	if j = j.Before(migrate.Next(j, seen), seen); j.Members != nil || j.OneWay() == "" {
+	j.TrafficStopped, j.Members = true, nil
+	if j = j.PrepareFor(migrate.NextSteps(j, seen), seen); j.Members != nil || j.NoUndoReason() == "" {
 		t.Errorf("%+v", j.Members)
 	}
 }
@@ -376,25 +376,25 @@ func TestTheFirstLookCounts(t *testing.T) {
 // A repeated request counts once, a stop becomes an undo, and an impossible undo is rejected.
 func TestAskingToTakeItBack(t *testing.T) {
 	j, m := began(t)
-	first, err := migrate.Asked{Run: &migrate.Wish{By: "joe"}}.TakeBack(j, migrate.Wish{By: "jane"})
+	first, err := migrate.UserRequests{Run: &migrate.UserRequest{By: "joe"}}.RequestUndo(j, migrate.UserRequest{By: "jane"})
 	if err != nil || first.Stop == nil || first.Stop.By != "jane" || !first.Stop.Undo || first.Run == nil {
 		t.Fatalf("%+v, %v", first.Stop, err)
 	}
-	if again, err := first.TakeBack(j, migrate.Wish{By: "joe"}); err != nil || again.Stop.By != "jane" {
+	if again, err := first.RequestUndo(j, migrate.UserRequest{By: "joe"}); err != nil || again.Stop.By != "jane" {
 		t.Errorf("asked twice: %+v, %v", again.Stop, err)
 	}
-	stopped := migrate.Asked{Stop: &migrate.Wish{By: "joe"}}
-	if now, err := stopped.TakeBack(j, migrate.Wish{By: "jane"}); err != nil || now.Stop.By != "jane" || !now.Stop.Undo || stopped.Stop.Undo {
+	stopped := migrate.UserRequests{Stop: &migrate.UserRequest{By: "joe"}}
+	if now, err := stopped.RequestUndo(j, migrate.UserRequest{By: "jane"}); err != nil || now.Stop.By != "jane" || !now.Stop.Undo || stopped.Stop.Undo {
 		t.Errorf("it was stopped: %+v, %v", now.Stop, err)
 	}
 	for _, tt := range []struct {
 		j    migrate.Journal
 		says string
 	}{
-		{j.Before(migrate.Next(j, m.shown()), m.shown()), "the migration cannot be taken back: Basic load balancers are gone, or about to go"},
+		{j.PrepareFor(migrate.NextSteps(j, m.shown()), m.shown()), "the migration cannot be taken back: Basic load balancers are gone, or about to go"},
 		{migrate.Journal{}, "nothing is to be taken back: none is under way"},
 	} {
-		if now, err := stopped.TakeBack(tt.j, migrate.Wish{}); err == nil || !strings.Contains(err.Error(), tt.says) || *now.Stop != *stopped.Stop {
+		if now, err := stopped.RequestUndo(tt.j, migrate.UserRequest{}); err == nil || !strings.Contains(err.Error(), tt.says) || *now.Stop != *stopped.Stop {
 			t.Errorf("%s: %+v, %v", tt.says, now.Stop, err)
 		}
 	}
@@ -404,24 +404,24 @@ func TestAskingToTakeItBack(t *testing.T) {
 func TestUntilWhenItCanBeTakenBack(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
-		changed func(*migrate.Journal, *migrate.Seen)
+		changed func(*migrate.Journal, *migrate.Snapshot)
 		want    migrate.Phase
 	}{
-		{"a load balancer is there", func(*migrate.Journal, *migrate.Seen) {}, migrate.Delete},
-		{"somebody deleted all before it began", func(j *migrate.Journal, s *migrate.Seen) {
-			s.Balancers = nil
-			for at := range j.Balancers {
-				for a := range j.Balancers[at].Addresses {
-					j.Balancers[at].Addresses[a].Told = true
+		{"a load balancer is there", func(*migrate.Journal, *migrate.Snapshot) {}, migrate.PhaseDelete},
+		{"somebody deleted all before it began", func(j *migrate.Journal, s *migrate.Snapshot) {
+			s.LoadBalancers = nil
+			for at := range j.LoadBalancers {
+				for a := range j.LoadBalancers[at].Addresses {
+					j.LoadBalancers[at].Addresses[a].StatusOnly = true
 				}
 			}
-		}, migrate.Upgrade},
-		{"it has ended", func(j *migrate.Journal, _ *migrate.Seen) { j.Done = true }, ""},
+		}, migrate.PhaseUpgrade},
+		{"it has ended", func(j *migrate.Journal, _ *migrate.Snapshot) { j.Done = true }, ""},
 	} {
 		j, m := began(t)
 		seen := m.shown()
 		tt.changed(&j, &seen)
-		if until, why := j.WayBack(seen); until != tt.want {
+		if until, why := j.UndoLimit(seen); until != tt.want {
 			t.Errorf("%s: until %q (%s), want %q", tt.about, until, why, tt.want)
 		}
 	}

@@ -11,30 +11,30 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// verify adds a stop for each misplaced address: no later phase restores it.
-func (s *Steps) verify(j Journal, snapshot Seen) {
-	for _, b := range j.Balancers {
-		balancer, _ := snapshot.balancer(b.ID)
+// addVerify adds a stop for each misplaced address: no later phase restores it.
+func (s *Steps) addVerify(j Journal, snapshot Snapshot) {
+	for _, b := range j.LoadBalancers {
+		balancer, _ := snapshot.findLoadBalancer(b.ID)
 		for _, a := range b.Addresses {
-			if reason := a.misplaced(balancer, snapshot); reason != "" {
-				s.stop(a.String() + ": " + reason)
+			if reason := a.misplacedReason(balancer, snapshot); reason != "" {
+				s.addStop(a.String() + ": " + reason)
 			}
 		}
 	}
 }
 
-// misplaced returns "" if the address is in its place.
-func (a Address) misplaced(on lb.LoadBalancer, snapshot Seen) string {
+// misplacedReason returns "" if the address is in its place.
+func (a Address) misplacedReason(on lb.LoadBalancer, snapshot Snapshot) string {
 	switch {
-	case a.Owed:
-		return "Azure refuses it to the load balancer: " + a.Refused
+	case a.IsClaim:
+		return "Azure refuses it to the load balancer: " + a.RejectReason
 	case a.PublicIP == "":
 		if slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet) }) {
 			return ""
 		}
 		return "no frontend of the load balancer has it"
 	}
-	ip, found := snapshot.publicIP(a.PublicIP)
+	ip, found := snapshot.findPublicIP(a.PublicIP)
 	switch {
 	case !found:
 		return "the public IP is gone"
@@ -50,15 +50,15 @@ func (a Address) misplaced(on lb.LoadBalancer, snapshot Seen) string {
 	return ""
 }
 
-// Of splits the addresses of a Service by whether they are in their final place.
-func (j Journal) Of(s Service, snapshot Seen) (kept, lost []netip.Addr) {
-	for _, b := range j.Balancers {
-		on, _ := snapshot.balancer(b.ID)
+// ServiceAddresses splits the addresses of a Service by whether they are in their final place.
+func (j Journal) ServiceAddresses(s Service, snapshot Snapshot) (kept, lost []netip.Addr) {
+	for _, b := range j.LoadBalancers {
+		on, _ := snapshot.findLoadBalancer(b.ID)
 		for _, a := range b.Addresses {
 			owner, _, _ := strings.Cut(a.Frontend, "-")
 			switch {
-			case !a.IP.IsValid() || !strings.EqualFold(owner, s.Owner) && !slices.Contains(s.Shown, a.IP):
-			case a.misplaced(on, snapshot) != "":
+			case !a.IP.IsValid() || !strings.EqualFold(owner, s.Owner) && !slices.Contains(s.Addresses, a.IP):
+			case a.misplacedReason(on, snapshot) != "":
 				lost = append(lost, a.IP)
 			default:
 				kept = append(kept, a.IP)

@@ -94,10 +94,10 @@ func TestABegunMigrationIsNotStopped(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		w := newWorld()
 		w.kept = w.stock()
-		w.kept.Apart = apart
+		w.kept.TrafficStopped = apart
 		w.balancer.Rules = []lb.Rule{{Name: "ssh"}}
-		plan, err := Look(t.Context(), w.config())
-		if want := map[bool]State{false: Stopped, true: Begun}[apart]; err != nil || plan.State != want {
+		plan, err := BuildPlan(t.Context(), w.config())
+		if want := map[bool]PlanState{false: PlanBlocked, true: PlanStarted}[apart]; err != nil || plan.State != want {
 			t.Errorf("apart %t: the plan is %s, %v, want %s", apart, plan.State, err, want)
 		}
 		if !w.run(t) || (w.ip.SKU == lb.Standard) != apart || w.ip.Address != first {
@@ -112,7 +112,7 @@ func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 	w := newWorld()
 	w.balancer = nil
 	w.services = []migrate.Service{{
-		Name: "ns/db", Balancer: place, Shown: []netip.Addr{netip.MustParseAddr("10.0.0.9")},
+		Name: "ns/db", LoadBalancer: place, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")},
 		Frontends: []lb.Frontend{{Name: "a2", Family: lb.IPv4, Subnet: "/subnets/nodes"}},
 	}}
 	w.fails = func(call string) error {
@@ -121,7 +121,7 @@ func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 		}
 		return nil
 	}
-	if !w.run(t) || w.balancer != nil || !w.kept.Done || !strings.Contains(w.said.String(), "10.0.0.9 (private, frontend a2): Azure refuses it") || !w.kept.IsOwing(migrate.Asked{}) {
+	if !w.run(t) || w.balancer != nil || !w.kept.Done || !strings.Contains(w.said.String(), "10.0.0.9 (private, frontend a2): Azure refuses it") || !w.kept.HasClaims(migrate.UserRequests{}) {
 		t.Errorf("%q\n%s", w.calls, w.said.String())
 	}
 }

@@ -12,99 +12,99 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// State is the state of a plan.
-type State string
+// PlanState is the state of a plan.
+type PlanState string
 
 // The states.
 const (
-	Nothing State = "Nothing" // nothing is Basic
-	Planned State = "Planned" // starts with the next process
-	Stopped State = "Stopped" // blocked by the preflight
-	Begun   State = "Begun"   // running, or continues with the next process
+	PlanEmpty   PlanState = "Nothing" // nothing is Basic
+	PlanReady   PlanState = "Planned" // starts with the next process
+	PlanBlocked PlanState = "Stopped" // blocked by the preflight
+	PlanStarted PlanState = "Begun"   // running, or continues with the next process
 )
 
 // Plan is what a migration would do.
 type Plan struct {
-	State         State             `json:"state"`
-	LoadBalancers []PlannedBalancer `json:"loadBalancers"`
-	Findings      []PlannedFinding  `json:"findings"`
-	Steps         []PlannedStep     `json:"steps"`
-	// CutOffSeconds estimates how long Services are unreachable.
-	CutOffSeconds int     `json:"cutOffSeconds"`
-	WayBack       WayBack `json:"wayBack"`
+	State         PlanState          `json:"state"`
+	LoadBalancers []PlanLoadBalancer `json:"loadBalancers"`
+	Findings      []PlanFinding      `json:"findings"`
+	Steps         []PlanStep         `json:"steps"`
+	// UnavailableSeconds estimates how long Services are unreachable.
+	UnavailableSeconds int      `json:"cutOffSeconds"`
+	Undo               UndoInfo `json:"wayBack"`
 }
 
-// PlannedBalancer is a load balancer and the addresses it keeps.
-type PlannedBalancer struct {
+// PlanLoadBalancer is a load balancer and the addresses it keeps.
+type PlanLoadBalancer struct {
 	Name          string            `json:"name"`
 	ResourceGroup string            `json:"resourceGroup"`
 	Addresses     []migrate.Address `json:"addresses"`
 }
 
-// PlannedFinding is a finding of the preflight.
-type PlannedFinding struct {
-	Reason  string `json:"reason"`
-	Stops   bool   `json:"stops"`
-	Message string `json:"message"`
+// PlanFinding is a finding of the preflight.
+type PlanFinding struct {
+	Reason    string `json:"reason"`
+	IsBlocker bool   `json:"stops"`
+	Message   string `json:"message"`
 }
 
-// PlannedStep has the names of resources written together.
-type PlannedStep struct {
+// PlanStep has the names of resources written together.
+type PlanStep struct {
 	Phase             migrate.Phase `json:"phase"`
 	PublicIPs         []string      `json:"publicIPs,omitempty"`
 	NetworkInterfaces []string      `json:"networkInterfaces,omitempty"`
 	ScaleSets         []string      `json:"scaleSets,omitempty"`
 	Instances         []string      `json:"instances,omitempty"`
 	Delete            []string      `json:"delete,omitempty"`
-	Make              []string      `json:"make,omitempty"`
-	Waits             []string      `json:"waits,omitempty"`
-	Stops             []string      `json:"stops,omitempty"`
+	Create            []string      `json:"make,omitempty"`
+	WaitReasons       []string      `json:"waits,omitempty"`
+	StopReasons       []string      `json:"stops,omitempty"`
 }
 
-// Look returns what a migration would do now. It writes nothing, and needs neither Lease nor Log.
-func Look(ctx context.Context, cfg Config) (Plan, error) {
+// BuildPlan returns what a migration would do now. It writes nothing, and needs neither Lease nor Log.
+func BuildPlan(ctx context.Context, cfg Config) (Plan, error) {
 	m := New(cfg)
-	stored, _, err := cfg.Store.Read(ctx)
+	stored, _, err := cfg.Store.Load(ctx)
 	if err != nil {
 		return Plan{}, err
 	}
 	services := cfg.Services()
-	snapshot, err := m.read(ctx, stored, services)
+	snapshot, err := m.readSnapshot(ctx, stored, services)
 	if err != nil {
 		return Plan{}, err
 	}
-	j := migrate.Stock(stored, snapshot, services, cfg.Location)
-	p := Plan{State: Nothing, LoadBalancers: []PlannedBalancer{}, Findings: []PlannedFinding{}, Steps: []PlannedStep{}}
-	if !j.Open() {
+	j := migrate.BuildJournal(stored, snapshot, services, cfg.Location)
+	p := Plan{State: PlanEmpty, LoadBalancers: []PlanLoadBalancer{}, Findings: []PlanFinding{}, Steps: []PlanStep{}}
+	if !j.IsOpen() {
 		return p, nil
 	}
-	p.State, p.WayBack = Planned, wayBack(j, snapshot)
-	for _, b := range j.Balancers {
-		p.LoadBalancers = append(p.LoadBalancers, PlannedBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
+	p.State, p.Undo = PlanReady, newUndoInfo(j, snapshot)
+	for _, b := range j.LoadBalancers {
+		p.LoadBalancers = append(p.LoadBalancers, PlanLoadBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
 	}
-	found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
+	found, err := m.preflight.check(ctx, m.cfg, j, snapshot, services)
 	if err != nil {
 		return Plan{}, err
 	}
 	for _, f := range found {
-		p.Findings = append(p.Findings, PlannedFinding{f.Reason, f.Stops, f.What})
-		if f.Stops {
-			p.State = Stopped
+		p.Findings = append(p.Findings, PlanFinding{f.Reason, f.IsBlocker, f.Message})
+		if f.IsBlocker {
+			p.State = PlanBlocked
 		}
 	}
-	if stored.Open() && (p.State != Stopped || stored.Apart || stored.Gone(snapshot)) {
-		p.State = Begun
+	if stored.IsOpen() && (p.State != PlanBlocked || stored.TrafficStopped || stored.HasDeletedLoadBalancer(snapshot)) {
+		p.State = PlanStarted
 	}
-	steps := migrate.Rehearse(j, snapshot)
+	steps := migrate.DryRun(j, snapshot)
 	for _, s := range steps {
-		p.Steps = append(p.Steps, planned(s))
+		p.Steps = append(p.Steps, newPlanStep(s))
 	}
-	p.CutOffSeconds = int(migrate.CutOff(steps) / time.Second)
+	p.UnavailableSeconds = int(migrate.UnavailableTime(steps) / time.Second)
 	return p, nil
 }
 
-func planned(s migrate.Steps) PlannedStep {
-	p := PlannedStep{Phase: s.Phase, Waits: s.Waits, Stops: s.Stops}
+func newPlanStep(s migrate.Steps) PlanStep {
+	p := PlanStep{Phase: s.Phase, WaitReasons: s.WaitReasons, StopReasons: s.StopReasons}
 	for _, ip := range s.PublicIPs {
 		p.PublicIPs = append(p.PublicIPs, ip.ID.Name)
 	}
@@ -126,7 +126,7 @@ func planned(s migrate.Steps) PlannedStep {
 		p.Delete = append(p.Delete, b.ID.Name)
 	}
 	for _, b := range s.Put {
-		p.Make = append(p.Make, b.ID.Name)
+		p.Create = append(p.Create, b.ID.Name)
 	}
 	return p
 }
@@ -140,25 +140,25 @@ func (p Plan) JSON() ([]byte, error) {
 // Text returns the plan for humans.
 func (p Plan) Text() string {
 	var b strings.Builder
-	if p.State == Nothing {
+	if p.State == PlanEmpty {
 		return "No load balancer of the cluster is Basic: nothing is to be migrated.\n"
 	}
 	for _, lb := range p.LoadBalancers {
-		fmt.Fprintf(&b, "load balancer %s: %s\n", lb.Name, counted(len(lb.Addresses), "address stays", "addresses stay"))
+		fmt.Fprintf(&b, "load balancer %s: %s\n", lb.Name, pluralize(len(lb.Addresses), "address stays", "addresses stay"))
 		for _, a := range lb.Addresses {
 			fmt.Fprintf(&b, "  %s\n", a)
 		}
 	}
 	b.WriteString("\n")
 	for n, s := range p.Steps {
-		fmt.Fprintf(&b, "%d. %s\n", n+1, s.text())
+		fmt.Fprintf(&b, "%d. %s\n", n+1, s.format())
 	}
-	fmt.Fprintf(&b, "\nServices are not reached for about %s, if Azure takes no longer than in half of what was recorded of it", time.Duration(p.CutOffSeconds)*time.Second)
+	fmt.Fprintf(&b, "\nServices are not reached for about %s, if Azure takes no longer than in half of what was recorded of it", time.Duration(p.UnavailableSeconds)*time.Second)
 	b.WriteString(";\nmembers of pools of network interfaces need as long again as they take to leave.\n")
-	fmt.Fprintf(&b, "%s\nWhat was Basic has no zones, and gets none.\n", p.WayBack)
+	fmt.Fprintf(&b, "%s\nWhat was Basic has no zones, and gets none.\n", p.Undo)
 	for _, f := range p.Findings {
 		word := "note"
-		if f.Stops {
+		if f.IsBlocker {
 			word = "stops it"
 		}
 		fmt.Fprintf(&b, "\n%s (%s): %s\n", word, f.Reason, f.Message)
@@ -166,33 +166,33 @@ func (p Plan) Text() string {
 	return b.String()
 }
 
-func (s PlannedStep) text() string {
+func (s PlanStep) format() string {
 	var parts []string
 	for _, part := range []struct {
 		what  string
 		names []string
 	}{
 		{"public IPs become Static", s.PublicIPs}, {"network interfaces leave", s.NetworkInterfaces}, {"models of scale sets leave", s.ScaleSets},
-		{"instances leave", s.Instances}, {"load balancers are deleted", s.Delete}, {"Standard load balancers are made", s.Make},
-		{"waits for", s.Waits}, {"stops at", s.Stops},
+		{"instances leave", s.Instances}, {"load balancers are deleted", s.Delete}, {"Standard load balancers are made", s.Create},
+		{"waits for", s.WaitReasons}, {"stops at", s.StopReasons},
 	} {
-		if s.Phase == migrate.Upgrade && part.what == "public IPs become Static" {
+		if s.Phase == migrate.PhaseUpgrade && part.what == "public IPs become Static" {
 			part.what = "public IPs become Standard"
 		}
-		if s.Phase == migrate.Rejoin {
+		if s.Phase == migrate.PhaseReattach {
 			part.what = strings.Replace(part.what, " leave", " join again", 1)
 		}
 		if len(part.names) > 0 {
 			parts = append(parts, part.what+": "+strings.Join(part.names, ", "))
 		}
 	}
-	if s.Phase == migrate.Done {
+	if s.Phase == migrate.PhaseDone {
 		parts = append(parts, "rules, members and the security group follow from Services")
 	}
 	return fmt.Sprintf("%-8s %s", s.Phase, strings.Join(parts, "\n            "))
 }
 
-func counted(n int, one, many string) string {
+func pluralize(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

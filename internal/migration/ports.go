@@ -27,7 +27,7 @@ type Azure interface {
 	ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error)
 	GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error)
 	PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error)
-	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
+	UpgradeInstances(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
 	// GetSubnet and Usages are called only before a migration.
 	GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error)
 	Usages(ctx context.Context, subscription, location string) ([]migrate.Usage, error)
@@ -37,15 +37,15 @@ type Azure interface {
 
 // Store persists the journal where no tenant can write.
 type Store interface {
-	Read(ctx context.Context) (migrate.Journal, migrate.Asked, error)
-	Keep(ctx context.Context, j migrate.Journal) error
-	// Seal saves next unless a stop was requested, or the stored journal is not kept.
-	Seal(ctx context.Context, kept, next migrate.Journal) (bool, error)
-	// Undone saves the journal and removes the requests atomically, unless the undo request was
+	Load(ctx context.Context) (migrate.Journal, migrate.UserRequests, error)
+	SaveJournal(ctx context.Context, j migrate.Journal) error
+	// SaveFinalJournal saves next unless a stop was requested, or the stored journal is not kept.
+	SaveFinalJournal(ctx context.Context, kept, next migrate.Journal) (bool, error)
+	// CompleteUndo saves the journal and removes the requests atomically, unless the undo request was
 	// withdrawn.
-	Undone(ctx context.Context, j migrate.Journal) (bool, error)
-	// Answered removes the start request.
-	Answered(ctx context.Context) error
+	CompleteUndo(ctx context.Context, j migrate.Journal) (bool, error)
+	// ClearStartRequest removes the start request.
+	ClearStartRequest(ctx context.Context) error
 }
 
 // Config configures a Migration. Lease, Claims and all functions but Services are optional.
@@ -54,27 +54,27 @@ type Config struct {
 	Store Store
 	// Services returns those that have or need a load balancer of the cluster.
 	Services func() []migrate.Service
-	// Balancers exist or not, in one resource group.
-	Balancers []lb.LoadBalancerID
+	// LoadBalancers exist or not, in one resource group.
+	LoadBalancers []lb.LoadBalancerID
 	// Home is the resource group of the nodes and of public IPs; Type and Name are unused.
 	Home lb.ResourceID
 	// Location is the region of created resources.
 	Location string
-	Terms    migrate.Terms
-	// Begins enables migration at startup. A started migration completes regardless: nothing else
+	Options  migrate.Options
+	// AutoStart enables migration at startup. A started migration completes regardless: nothing else
 	// restores what it has removed.
-	Begins bool
-	// Hears accepts start requests. EndLead releases leadership, so that the next leader handles
+	AutoStart bool
+	// AcceptRequests accepts start requests. EndLead releases leadership, so that the next leader handles
 	// one.
-	Hears bool
-	Again func()
-	// Tell records an event of a Service, "namespace/name".
-	Tell func(service string, warning bool, reason, text string)
-	// Show writes the progress to a Service's status.
-	Show func(ctx context.Context, service, text string) error
-	// Say saves the progress for readers without Azure access.
-	Say  func(ctx context.Context, told migrate.Told) error
-	Owed *Owed
+	AcceptRequests bool
+	EndLead        func()
+	// RecordEvent records an event of a Service, "namespace/name".
+	RecordEvent func(service string, warning bool, reason, text string)
+	// UpdateStatus writes the progress to a Service's status.
+	UpdateStatus func(ctx context.Context, service, text string) error
+	// SaveProgress saves the progress for readers without Azure access.
+	SaveProgress func(ctx context.Context, told migrate.Progress) error
+	Claims       *AddressClaims
 	// Lease excludes other controllers during writes.
 	Lease contest.Lease
 	Log   *slog.Logger

@@ -16,44 +16,46 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (snapshot migrate.Seen, err error) {
-	err = bounded(ctx, func(ctx context.Context) error {
-		snapshot, err = m.look(ctx, j, services)
+func (m *Migration) readSnapshot(ctx context.Context, j migrate.Journal, services []migrate.Service) (snapshot migrate.Snapshot, err error) {
+	err = withTimeout(ctx, func(ctx context.Context) error {
+		snapshot, err = m.takeSnapshot(ctx, j, services)
 		return err
 	})
 	return snapshot, err
 }
 
-// look takes a single list request if each Service has a Standard load balancer.
-func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migrate.Service) (migrate.Seen, error) {
-	var snapshot migrate.Seen
-	at := m.cfg.Balancers[0]
+// takeSnapshot takes a single list request if each Service has a Standard load balancer.
+func (m *Migration) takeSnapshot(ctx context.Context, j migrate.Journal, services []migrate.Service) (migrate.Snapshot, error) {
+	var snapshot migrate.Snapshot
+	at := m.cfg.LoadBalancers[0]
 	all, err := m.cfg.Azure.ListLoadBalancers(ctx, at.SubscriptionID, at.ResourceGroup)
-	if f := fault.From(err); f != nil && f.Class != fault.Stale { // a missing resource group has none
+	if f := fault.FromError(err); f != nil && f.Class != fault.Stale { // a missing resource group has none
 		return snapshot, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
 	}
 	there, basic := map[lb.LoadBalancerKey]bool{}, false
 	for _, b := range all {
-		if !m.ours(b.ID) {
+		if !m.isManaged(b.ID) {
 			snapshot.Others = append(snapshot.Others, b)
 			continue
 		}
-		snapshot.Balancers = append(snapshot.Balancers, b)
+		snapshot.LoadBalancers = append(snapshot.LoadBalancers, b)
 		there[b.ID.Key()], basic = true, basic || b.SKU == lb.Basic
 	}
-	missed := func(s migrate.Service) bool { return !s.Idle && !there[s.Balancer.Key()] && snapshot.Misses(s) }
-	if !basic && !slices.ContainsFunc(services, missed) && !j.Open() {
+	missed := func(s migrate.Service) bool {
+		return !s.Skip && !there[s.LoadBalancer.Key()] && snapshot.HasMissingFrontend(s)
+	}
+	if !basic && !slices.ContainsFunc(services, missed) && !j.IsOpen() {
 		return snapshot, nil
 	}
 	if err := m.readPublicIPs(ctx, &snapshot, j, services); err != nil || !basic {
 		return snapshot, err
 	}
-	return snapshot, m.readMachines(ctx, &snapshot, j.Members.Machines())
+	return snapshot, m.readMachines(ctx, &snapshot, j.Members.ResourceIDs())
 }
 
 // readPublicIPs ignores a failure for a resource group that only a Service names, because a tenant
 // chose that name.
-func (m *Migration) readPublicIPs(ctx context.Context, snapshot *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
+func (m *Migration) readPublicIPs(ctx context.Context, snapshot *migrate.Snapshot, j migrate.Journal, services []migrate.Service) error {
 	needed, named := map[string]lb.ResourceID{}, map[string]lb.ResourceID{}
 	add := func(to map[string]lb.ResourceID, text string) {
 		if id, err := lb.ParseResourceID(text, lb.TypePublicIP); err == nil {
@@ -61,12 +63,12 @@ func (m *Migration) readPublicIPs(ctx context.Context, snapshot *migrate.Seen, j
 		}
 	}
 	needed[groupKey(m.cfg.Home)] = m.cfg.Home
-	for _, b := range snapshot.Balancers {
+	for _, b := range snapshot.LoadBalancers {
 		for _, f := range b.Frontends {
 			add(needed, f.PublicIP)
 		}
 	}
-	for _, b := range j.Balancers {
+	for _, b := range j.LoadBalancers {
 		for _, a := range b.Addresses {
 			add(needed, a.PublicIP)
 		}
@@ -81,7 +83,7 @@ func (m *Migration) readPublicIPs(ctx context.Context, snapshot *migrate.Seen, j
 		group := named[key]
 		ips, err := m.cfg.Azure.ListPublicIPs(ctx, group.SubscriptionID, group.ResourceGroup)
 		_, must := needed[key]
-		if f := fault.From(err); f != nil && f.Class != fault.Stale && (must || f.Class != fault.Terminal) {
+		if f := fault.FromError(err); f != nil && f.Class != fault.Stale && (must || f.Class != fault.Terminal) {
 			return fmt.Errorf("public IPs of resource group %s: %w", group.ResourceGroup, err)
 		}
 		snapshot.PublicIPs = append(snapshot.PublicIPs, ips...)
@@ -94,10 +96,10 @@ func groupKey(id lb.ResourceID) string {
 }
 
 // readMachines reads the nodes' resource group, groups that a pool names, and recorded machines.
-func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Seen, before map[string]lb.ResourceID) error {
+func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Snapshot, before map[string]lb.ResourceID) error {
 	groups, sets := map[string]lb.ResourceID{groupKey(m.cfg.Home): m.cfg.Home}, map[string]lb.ResourceID{}
 	pools := map[string]bool{}
-	for _, b := range snapshot.Balancers {
+	for _, b := range snapshot.LoadBalancers {
 		for _, p := range b.Pools {
 			if b.SKU != lb.Basic {
 				continue
@@ -130,7 +132,7 @@ func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Seen, be
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		of := groups[key]
 		interfaces, err := m.cfg.Azure.ListInterfaces(ctx, of.SubscriptionID, of.ResourceGroup)
-		if f := fault.From(err); f != nil && f.Class != fault.Stale {
+		if f := fault.FromError(err); f != nil && f.Class != fault.Stale {
 			return fmt.Errorf("network interfaces of resource group %s: %w", of.ResourceGroup, err)
 		}
 		for _, i := range interfaces {
@@ -139,11 +141,11 @@ func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Seen, be
 			}
 		}
 		list, err := m.cfg.Azure.ListScaleSets(ctx, of.SubscriptionID, of.ResourceGroup)
-		if f := fault.From(err); f != nil && f.Class != fault.Stale {
+		if f := fault.FromError(err); f != nil && f.Class != fault.Stale {
 			return fmt.Errorf("scale sets of resource group %s: %w", of.ResourceGroup, err)
 		}
 		for _, s := range list {
-			if slices.ContainsFunc(s.Interfaces, in) || m.level[s.ID.Key()] != nil {
+			if slices.ContainsFunc(s.Interfaces, in) || m.inSync[s.ID.Key()] != nil {
 				sets[s.ID.Key()] = s.ID
 			}
 		}
@@ -156,9 +158,9 @@ func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Seen, be
 	return nil
 }
 
-func (m *Migration) readScaleSet(ctx context.Context, snapshot *migrate.Seen, id lb.ResourceID) error {
+func (m *Migration) readScaleSet(ctx context.Context, snapshot *migrate.Snapshot, id lb.ResourceID) error {
 	shown, err := m.cfg.Azure.GetScaleSet(ctx, id)
-	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
 		return nil
 	}
 	if err != nil {
@@ -169,15 +171,15 @@ func (m *Migration) readScaleSet(ctx context.Context, snapshot *migrate.Seen, id
 		return nil
 	}
 	instances, err := m.cfg.Azure.ListInstances(ctx, id)
-	if f := fault.From(err); f != nil && f.Class != fault.Stale {
+	if f := fault.FromError(err); f != nil && f.Class != fault.Stale {
 		return fmt.Errorf("instances of scale set %s: %w", id.Name, err)
 	}
-	set := migrate.ScaleSet{ScaleSet: shown, Instances: instances, Known: nic.Known{Level: m.level[id.Key()], Overdue: map[string]bool{}}}
-	if m.waited[id.Key()].IsZero() {
-		m.waited[id.Key()] = time.Now()
+	set := migrate.ScaleSet{ScaleSet: shown, Instances: instances, Known: nic.ScaleSetState{UpToDate: m.inSync[id.Key()], UpgradeTimedOut: map[string]bool{}}}
+	if m.waitingSince[id.Key()].IsZero() {
+		m.waitingSince[id.Key()] = time.Now()
 	}
 	for _, i := range instances {
-		set.Known.Overdue[i.ID] = time.Since(m.waited[id.Key()]) >= overdue
+		set.Known.UpgradeTimedOut[i.ID] = time.Since(m.waitingSince[id.Key()]) >= upgradeTimeout
 	}
 	snapshot.ScaleSets = append(snapshot.ScaleSets, set)
 	return nil

@@ -12,69 +12,69 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Verdict is the state of a migration.
-type Verdict string
+// State is the state of a migration.
+type State string
 
 // The states.
 const (
-	NotNeeded  Verdict = "NotNeeded"  // nothing is Basic
-	NotBegun   Verdict = "NotBegun"   // something is Basic, and nothing was written
-	Refused    Verdict = "Refused"    // blocked by the preflight
-	Running    Verdict = "Running"    // a leader is working on it
-	Leaderless Verdict = "Leaderless" // continues once a process leads
-	Stopping   Verdict = "Stopping"   // requests are completing
-	Halted     Verdict = "Stopped"    // requested by a user
-	Undoing    Verdict = "Undoing"    // all changes are being reverted
-	TakenBack  Verdict = "Undone"     // all changes were reverted; a user must start it again
-	Finished   Verdict = "Done"
+	StateNotNeeded  State = "NotNeeded"  // nothing is Basic
+	StateNotStarted State = "NotBegun"   // something is Basic, and nothing was written
+	StateBlocked    State = "Refused"    // blocked by the preflight
+	StateRunning    State = "Running"    // a leader is working on it
+	StateNoLeader   State = "Leaderless" // continues once a process leads
+	StateStopping   State = "Stopping"   // requests are completing
+	StateStopped    State = "Stopped"    // requested by a user
+	StateUndoing    State = "Undoing"    // all changes are being reverted
+	StateUndone     State = "Undone"     // all changes were reverted; a user must start it again
+	StateDone       State = "Done"
 )
 
-// NoSKU is the reason if azure.json doesn't set the SKU explicitly.
-const NoSKU = "NoSKU"
+// ReasonNoSKU is the reason if azure.json doesn't set the SKU explicitly.
+const ReasonNoSKU = "NoSKU"
 
-// Over reports whether there is nothing to do.
-func (v Verdict) Over() bool { return v == NotNeeded || v == Finished }
+// IsDone reports whether there is nothing to do.
+func (v State) IsDone() bool { return v == StateNotNeeded || v == StateDone }
 
 // Status is the state of a migration.
 type Status struct {
-	Verdict Verdict `json:"verdict"`
+	State State `json:"verdict"`
 	// Phase is the next phase, after StepsDone of Steps.
 	Phase     migrate.Phase `json:"phase,omitempty"`
 	StepsDone int           `json:"stepsDone"`
 	Steps     int           `json:"steps"`
-	Next      PlannedStep   `json:"next"`
-	// Begun is true once the journal is written, TrafficStopped once a machine has left its pools.
-	Begun   bool            `json:"begun"`
-	Apart   bool            `json:"apart"`
-	Leader  string          `json:"leader,omitempty"`
-	Asked   migrate.Asked   `json:"asked"`
-	Places  []StatusAddress `json:"addresses"`
-	WayBack WayBack         `json:"wayBack"`
-	Undone  *migrate.Wish   `json:"undone,omitempty"`
+	Next      PlanStep      `json:"next"`
+	// Started is true once the journal is written, TrafficStopped once a machine has left its pools.
+	Started        bool                 `json:"begun"`
+	TrafficStopped bool                 `json:"apart"`
+	Leader         string               `json:"leader,omitempty"`
+	Requests       migrate.UserRequests `json:"asked"`
+	Addresses      []StatusAddress      `json:"addresses"`
+	Undo           UndoInfo             `json:"wayBack"`
+	CompletedUndo  *migrate.UserRequest `json:"undone,omitempty"`
 	// Reasons block the start.
-	Reasons []PlannedFinding `json:"reasons"`
-	Waits   []string         `json:"waits"`
+	Reasons     []PlanFinding `json:"reasons"`
+	WaitReasons []string      `json:"waits"`
 }
 
-// WayBack is until when a migration can be undone.
-type WayBack struct {
+// UndoInfo is until when a migration can be undone.
+type UndoInfo struct {
 	// Until is the first phase that can't be undone; empty if it has passed.
-	Until migrate.Phase `json:"until,omitempty"`
-	Why   string        `json:"why,omitempty"`
+	Until  migrate.Phase `json:"until,omitempty"`
+	Reason string        `json:"why,omitempty"`
 }
 
-func wayBack(j migrate.Journal, snapshot migrate.Seen) WayBack {
-	until, why := j.WayBack(snapshot)
-	return WayBack{until, why}
+func newUndoInfo(j migrate.Journal, snapshot migrate.Snapshot) UndoInfo {
+	until, why := j.UndoLimit(snapshot)
+	return UndoInfo{until, why}
 }
 
 // String implements fmt.Stringer.
-func (w WayBack) String() string {
+func (w UndoInfo) String() string {
 	switch {
 	case w.Until == "":
-		return "It cannot be taken back: " + w.Why + "."
-	case w.Why != "":
-		return fmt.Sprintf("Once %s begins it cannot be taken back: %s.", w.Until, w.Why)
+		return "It cannot be taken back: " + w.Reason + "."
+	case w.Reason != "":
+		return fmt.Sprintf("Once %s begins it cannot be taken back: %s.", w.Until, w.Reason)
 	}
 	return fmt.Sprintf("Until %s begins, weir migrate stop --undo takes all of it back; public IPs stay Static.", w.Until)
 }
@@ -83,100 +83,100 @@ func (w WayBack) String() string {
 type StatusAddress struct {
 	migrate.Address
 
-	LoadBalancer string        `json:"loadBalancer"`
-	Where        string        `json:"where"`
-	Lost         bool          `json:"lost"`
-	Owed         bool          `json:"owed,omitempty"`
-	GivenUp      *migrate.Wish `json:"givenUp,omitempty"`
+	LoadBalancer   string               `json:"loadBalancer"`
+	Location       string               `json:"where"`
+	Lost           bool                 `json:"lost"`
+	IsClaim        bool                 `json:"owed,omitempty"`
+	ReleaseRequest *migrate.UserRequest `json:"givenUp,omitempty"`
 }
 
-// Report returns the state of a migration. leader is the leading process, or "". It writes nothing,
-// and needs the same Config as [Look].
-func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
+// BuildStatus returns the state of a migration. leader is the leading process, or "". It writes nothing,
+// and needs the same Config as [BuildPlan].
+func BuildStatus(ctx context.Context, cfg Config, leader string) (Status, error) {
 	m := New(cfg)
-	stored, requests, err := cfg.Store.Read(ctx)
+	stored, requests, err := cfg.Store.Load(ctx)
 	if err != nil {
 		return Status{}, err
 	}
 	services, about := cfg.Services(), stored
 	about.Done = false // so that its addresses are located
-	snapshot, err := m.read(ctx, about, services)
+	snapshot, err := m.readSnapshot(ctx, about, services)
 	if err != nil {
 		return Status{}, err
 	}
-	j := migrate.Stock(stored, snapshot, services, cfg.Location)
-	s := Status{Leader: leader, Undone: stored.Undone, Asked: requests, Begun: stored.Open(), Apart: stored.Open() && stored.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
-	if !j.Open() {
+	j := migrate.BuildJournal(stored, snapshot, services, cfg.Location)
+	s := Status{Leader: leader, CompletedUndo: stored.CompletedUndo, Requests: requests, Started: stored.IsOpen(), TrafficStopped: stored.IsOpen() && stored.TrafficStopped, Steps: len(migrate.Phases()) - 1, Addresses: []StatusAddress{}, Reasons: []PlanFinding{}, WaitReasons: []string{}}
+	if !j.IsOpen() {
 		j = stored
 	}
-	for _, b := range j.Balancers {
+	for _, b := range j.LoadBalancers {
 		for _, a := range b.Addresses {
-			is := a.Where(b, snapshot)
-			s.Places = append(s.Places, placed(a, b.ID.Name, is, requests))
+			is := a.Locate(b, snapshot)
+			s.Addresses = append(s.Addresses, newStatusAddress(a, b.ID.Name, is, requests))
 		}
 	}
-	if !j.Open() {
-		if s.Verdict = NotNeeded; stored.Done {
-			s.Verdict, s.StepsDone = Finished, s.Steps
+	if !j.IsOpen() {
+		if s.State = StateNotNeeded; stored.Done {
+			s.State, s.StepsDone = StateDone, s.Steps
 		}
 		return s, nil
 	}
-	s.WayBack = wayBack(j, snapshot)
-	next := migrate.Next(j, snapshot)
-	if requests.Stop != nil && requests.Stop.Undo && stored.Open() && s.WayBack.Until != "" {
-		next = migrate.Undo(stored, snapshot)
+	s.Undo = newUndoInfo(j, snapshot)
+	next := migrate.NextSteps(j, snapshot)
+	if requests.Stop != nil && requests.Stop.Undo && stored.IsOpen() && s.Undo.Until != "" {
+		next = migrate.NextUndoSteps(stored, snapshot)
 	}
-	s.Phase, s.Waits = next.Phase, append(s.Waits, slices.Concat(next.Stops, next.Waits)...)
-	s.Next = planned(next)
-	if at := slices.Index(migrate.Phases(), next.Phase); at >= 0 && stored.Open() {
+	s.Phase, s.WaitReasons = next.Phase, append(s.WaitReasons, slices.Concat(next.StopReasons, next.WaitReasons)...)
+	s.Next = newPlanStep(next)
+	if at := slices.Index(migrate.Phases(), next.Phase); at >= 0 && stored.IsOpen() {
 		s.StepsDone = at
 	}
-	if !cfg.Hears && !stored.Open() {
-		s.Reasons = append(s.Reasons, PlannedFinding{NoSKU, true, `azure.json does not say "loadBalancerSku": "standard": nobody has asked that load balancers are taken apart`})
+	if !cfg.AcceptRequests && !stored.IsOpen() {
+		s.Reasons = append(s.Reasons, PlanFinding{ReasonNoSKU, true, `azure.json does not say "loadBalancerSku": "standard": nobody has asked that load balancers are taken apart`})
 	}
-	if (!stored.Open() || !stored.Apart) && !stored.Gone(snapshot) {
-		found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
+	if (!stored.IsOpen() || !stored.TrafficStopped) && !stored.HasDeletedLoadBalancer(snapshot) {
+		found, err := m.preflight.check(ctx, m.cfg, j, snapshot, services)
 		if err != nil {
 			return Status{}, err
 		}
 		for _, f := range found {
-			if f.Stops {
-				s.Reasons = append(s.Reasons, PlannedFinding{f.Reason, f.Stops, f.What})
+			if f.IsBlocker {
+				s.Reasons = append(s.Reasons, PlanFinding{f.Reason, f.IsBlocker, f.Message})
 			}
 		}
 	}
-	s.Verdict = s.verdict(stored)
+	s.State = s.currentState(stored)
 	return s, nil
 }
 
-func placed(a migrate.Address, on string, is migrate.Whereabouts, requests migrate.Asked) StatusAddress {
-	p := StatusAddress{Address: a, LoadBalancer: on, Where: is.Text, Lost: is.Lost, Owed: is.Owed}
-	if request := requests.GaveUp(a); is.Owed && request != nil {
-		p.Where, p.Lost, p.Owed, p.GivenUp = "given up "+request.String(), true, false, request
+func newStatusAddress(a migrate.Address, on string, is migrate.Location, requests migrate.UserRequests) StatusAddress {
+	p := StatusAddress{Address: a, LoadBalancer: on, Location: is.Text, Lost: is.Lost, IsClaim: is.IsClaim}
+	if request := requests.FindRelease(a); is.IsClaim && request != nil {
+		p.Location, p.Lost, p.IsClaim, p.ReleaseRequest = "given up "+request.String(), true, false, request
 	}
 	return p
 }
 
-func (s Status) verdict(stored migrate.Journal) Verdict {
-	switch stop := s.Asked.Stop; {
-	case stop != nil && stop.Undo && stored.Open() && s.WayBack.Until != "" && s.Leader != "":
-		return Undoing
-	case stop != nil && stop.Undo && stored.Open() && s.WayBack.Until != "":
-		return Leaderless
-	case stop != nil && stored.Open() && s.Leader != "" && !stored.Heard.Equal(stop.At):
-		return Stopping
+func (s Status) currentState(stored migrate.Journal) State {
+	switch stop := s.Requests.Stop; {
+	case stop != nil && stop.Undo && stored.IsOpen() && s.Undo.Until != "" && s.Leader != "":
+		return StateUndoing
+	case stop != nil && stop.Undo && stored.IsOpen() && s.Undo.Until != "":
+		return StateNoLeader
+	case stop != nil && stored.IsOpen() && s.Leader != "" && !stored.StopSeenAt.Equal(stop.At):
+		return StateStopping
 	case stop != nil:
-		return Halted
+		return StateStopped
 	case len(s.Reasons) > 0:
-		return Refused
-	case stored.Undone != nil && s.Asked.Run == nil:
-		return TakenBack
-	case !stored.Open():
-		return NotBegun
+		return StateBlocked
+	case stored.CompletedUndo != nil && s.Requests.Run == nil:
+		return StateUndone
+	case !stored.IsOpen():
+		return StateNotStarted
 	case s.Leader == "":
-		return Leaderless
+		return StateNoLeader
 	}
-	return Running
+	return StateRunning
 }
 
 // JSON returns the status as JSON.
@@ -188,68 +188,68 @@ func (s Status) JSON() ([]byte, error) {
 // Text returns the status for humans, the state first.
 func (s Status) Text() string {
 	var b strings.Builder
-	b.WriteString(s.says() + "\n")
+	b.WriteString(s.summary() + "\n")
 	switch {
-	case !s.Begun || s.Phase == "" || s.Verdict == Refused:
-	case s.Verdict == Undoing:
-		fmt.Fprintf(&b, "next: %s\n", s.Next.text())
+	case !s.Started || s.Phase == "" || s.State == StateBlocked:
+	case s.State == StateUndoing:
+		fmt.Fprintf(&b, "next: %s\n", s.Next.format())
 	default:
-		fmt.Fprintf(&b, "%d of %d steps are done; next is %s.\n%s\n", s.StepsDone, s.Steps, s.Phase, s.WayBack)
+		fmt.Fprintf(&b, "%d of %d steps are done; next is %s.\n%s\n", s.StepsDone, s.Steps, s.Phase, s.Undo)
 	}
 	for _, f := range s.Reasons {
 		fmt.Fprintf(&b, "\nstops it (%s): %s\n", f.Reason, f.Message)
 	}
-	for _, w := range s.Waits {
+	for _, w := range s.WaitReasons {
 		fmt.Fprintf(&b, "waits for: %s\n", w)
 	}
-	for at, a := range s.Places {
-		if at == 0 || s.Places[at-1].LoadBalancer != a.LoadBalancer {
+	for at, a := range s.Addresses {
+		if at == 0 || s.Addresses[at-1].LoadBalancer != a.LoadBalancer {
 			fmt.Fprintf(&b, "\nload balancer %s\n", a.LoadBalancer)
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", a.Address, a.Where)
+		fmt.Fprintf(&b, "  %s: %s\n", a.Address, a.Location)
 	}
 	return b.String()
 }
 
-// says includes the next action.
-func (s Status) says() string {
-	switch s.Verdict {
-	case NotNeeded:
+// summary includes the next action.
+func (s Status) summary() string {
+	switch s.State {
+	case StateNotNeeded:
 		return "Not needed: no load balancer of the cluster is Basic."
-	case Finished:
-		return "Done: " + s.ended()
-	case Refused:
+	case StateDone:
+		return "Done: " + s.resultSummary()
+	case StateBlocked:
 		return "Refused: something keeps it from starting. Put it right; then weir migrate run begins it."
-	case NotBegun:
-		if s.Asked.Run != nil {
-			return "Asked for " + s.Asked.Run.String() + "\nIt begins as soon as the leader hears it."
+	case StateNotStarted:
+		if s.Requests.Run != nil {
+			return "Asked for " + s.Requests.Run.String() + "\nIt begins as soon as the leader hears it."
 		}
 		return "Not begun: weir migrate plan shows what would be done."
-	case Stopping:
-		return "Stopping, asked for " + s.Asked.Stop.String() + "\nRequests under way come to their end first."
-	case Undoing:
-		return "Undoing, asked for " + s.Asked.Stop.String() + "\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile."
-	case TakenBack:
-		return "Undone " + s.Undone.String() + "\nLoad balancers are Basic, and machines are behind them as before; public IPs that were made Static stay so. weir migrate run begins again."
-	case Halted:
-		if !s.Begun {
-			return "Stopped " + s.Asked.Stop.String() + "\nIt does not begin until weir migrate resume; a leader that would begin by itself writes nothing else meanwhile."
+	case StateStopping:
+		return "Stopping, asked for " + s.Requests.Stop.String() + "\nRequests under way come to their end first."
+	case StateUndoing:
+		return "Undoing, asked for " + s.Requests.Stop.String() + "\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile."
+	case StateUndone:
+		return "Undone " + s.CompletedUndo.String() + "\nLoad balancers are Basic, and machines are behind them as before; public IPs that were made Static stay so. weir migrate run begins again."
+	case StateStopped:
+		if !s.Started {
+			return "Stopped " + s.Requests.Stop.String() + "\nIt does not begin until weir migrate resume; a leader that would begin by itself writes nothing else meanwhile."
 		}
-		return "Stopped " + s.Asked.Stop.String() + "\nNothing else of Weir is written meanwhile. weir migrate resume has it go on."
-	case Leaderless:
+		return "Stopped " + s.Requests.Stop.String() + "\nNothing else of Weir is written meanwhile. weir migrate resume has it go on."
+	case StateNoLeader:
 		return "Waiting: no Weir leads, as far as its Lease shows. It goes on as soon as one does."
 	}
 	return "Running: " + s.Leader + " leads, and writes nothing else meanwhile."
 }
 
-func (s Status) ended() string {
+func (s Status) resultSummary() string {
 	lost := 0
 	var claims []string
-	for _, a := range s.Places {
+	for _, a := range s.Addresses {
 		switch {
 		case a.Lost:
 			lost++
-		case a.Owed:
+		case a.IsClaim:
 			claims = append(claims, a.IP.String())
 		}
 	}
@@ -258,7 +258,7 @@ func (s Status) ended() string {
 			strings.Join(claims, ", "), claims[0])
 	}
 	if lost == 0 {
-		return counted(len(s.Places), "address is where it was.", "addresses are where they were.")
+		return pluralize(len(s.Addresses), "address is where it was.", "addresses are where they were.")
 	}
-	return fmt.Sprintf("of %s, %d not where it was at the end, or since then.", counted(len(s.Places), "address", "addresses"), lost)
+	return fmt.Sprintf("of %s, %d not where it was at the end, or since then.", pluralize(len(s.Addresses), "address", "addresses"), lost)
 }

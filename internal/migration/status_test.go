@@ -20,40 +20,40 @@ func TestVerdicts(t *testing.T) {
 		about  string
 		is     func(*world)
 		leader string
-		want   Verdict
+		want   State
 		says   string
 	}{
-		{"nothing is Basic", func(w *world) { w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard }, "me", NotNeeded, "Not needed: no load balancer of the cluster is Basic.\n"},
-		{"nobody has begun", func(*world) {}, "me", NotBegun, "on load balancer kubernetes, Basic; public IP Basic and Dynamic\n"},
-		{"somebody's rule", func(w *world) { w.balancer.Rules = []lb.Rule{{Name: "ssh"}} }, "me", Refused, "stops it (ForeignRule): rule ssh"},
-		{"nobody has written the SKU out", func(w *world) { w.hears = false }, "me", Refused, "stops it (NoSKU): azure.json"},
-		{"somebody has asked for it", func(w *world) { w.asked.Run = wish("") }, "me", NotBegun, "Asked for by jane, at 2001-09-09T01:46:40Z\nIt begins"},
-		{"it was begun", begun, "me", Running, "Running: me leads, and writes nothing else meanwhile.\n0 of 6 steps are done; next is Static.\n"},
-		{"nobody leads", begun, "", Leaderless, "Waiting: no Weir leads, as far as its Lease shows."},
-		{"a stop that is not heard", func(w *world) { begun(w); w.asked.Stop = wish("") }, "me", Stopping, "Stopping, asked for by jane, at 2001-09-09T01:46:40Z\n"},
-		{"a stop before the beginning", func(w *world) { w.asked.Stop = wish("") }, "me", Halted, "It does not begin until weir migrate resume"},
-		{"nobody is there to hear it", func(w *world) { begun(w); w.asked.Stop = wish("") }, "", Halted, "Stopped by jane, at 2001-09-09T01:46:40Z\n"},
+		{"nothing is Basic", func(w *world) { w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard }, "me", StateNotNeeded, "Not needed: no load balancer of the cluster is Basic.\n"},
+		{"nobody has begun", func(*world) {}, "me", StateNotStarted, "on load balancer kubernetes, Basic; public IP Basic and Dynamic\n"},
+		{"somebody's rule", func(w *world) { w.balancer.Rules = []lb.Rule{{Name: "ssh"}} }, "me", StateBlocked, "stops it (ForeignRule): rule ssh"},
+		{"nobody has written the SKU out", func(w *world) { w.hears = false }, "me", StateBlocked, "stops it (NoSKU): azure.json"},
+		{"somebody has asked for it", func(w *world) { w.asked.Run = wish("") }, "me", StateNotStarted, "Asked for by jane, at 2001-09-09T01:46:40Z\nIt begins"},
+		{"it was begun", begun, "me", StateRunning, "Running: me leads, and writes nothing else meanwhile.\n0 of 6 steps are done; next is Static.\n"},
+		{"nobody leads", begun, "", StateNoLeader, "Waiting: no Weir leads, as far as its Lease shows."},
+		{"a stop that is not heard", func(w *world) { begun(w); w.asked.Stop = wish("") }, "me", StateStopping, "Stopping, asked for by jane, at 2001-09-09T01:46:40Z\n"},
+		{"a stop before the beginning", func(w *world) { w.asked.Stop = wish("") }, "me", StateStopped, "It does not begin until weir migrate resume"},
+		{"nobody is there to hear it", func(w *world) { begun(w); w.asked.Stop = wish("") }, "", StateStopped, "Stopped by jane, at 2001-09-09T01:46:40Z\n"},
 		{"a stop that is heard", func(w *world) {
 			begun(w)
 			w.asked.Stop = wish("not today")
-			w.kept.Heard, w.ip.Static = w.asked.Stop.At, true
-		}, "me", Halted, "Stopped by jane, at 2001-09-09T01:46:40Z: not today\nNothing else of Weir is written meanwhile. weir migrate resume has it go on.\n1 of 6 steps are done; next is Detach.\n"},
+			w.kept.StopSeenAt, w.ip.Static = w.asked.Stop.At, true
+		}, "me", StateStopped, "Stopped by jane, at 2001-09-09T01:46:40Z: not today\nNothing else of Weir is written meanwhile. weir migrate resume has it go on.\n1 of 6 steps are done; next is Detach.\n"},
 		{"the load balancer is gone", func(w *world) {
 			begun(w)
-			w.balancer, w.ip.UsedBy, w.ip.Static, w.kept.Apart = nil, "", true, true
-		}, "me", Running, "kept by its public IP, on no load balancer; public IP Basic and Static\n"},
+			w.balancer, w.ip.UsedBy, w.ip.Static, w.kept.TrafficStopped = nil, "", true, true
+		}, "me", StateRunning, "kept by its public IP, on no load balancer; public IP Basic and Static\n"},
 		{"somebody has taken the public IP", func(w *world) {
 			begun(w)
 			w.ip.UsedBy = "/another"
 			w.balancer = nil
-		}, "me", Running, "in use by /another; public IP Basic and Dynamic\n"},
-		{"rules that came too late", func(w *world) { begun(w); w.kept.Apart = true; w.balancer.Rules = []lb.Rule{{Name: "ssh"}} }, "me", Running, "Running"},
+		}, "me", StateRunning, "in use by /another; public IP Basic and Dynamic\n"},
+		{"rules that came too late", func(w *world) { begun(w); w.kept.TrafficStopped = true; w.balancer.Rules = []lb.Rule{{Name: "ssh"}} }, "me", StateRunning, "Running"},
 	} {
 		w := newWorld()
 		tt.is(w)
-		s, err := Report(t.Context(), w.config(), tt.leader)
-		if err != nil || s.Verdict != tt.want || !strings.Contains(s.Text(), tt.says) {
-			t.Errorf("%s: %s, %v, want %s with %q:\n%s", tt.about, s.Verdict, err, tt.want, tt.says, s.Text())
+		s, err := BuildStatus(t.Context(), w.config(), tt.leader)
+		if err != nil || s.State != tt.want || !strings.Contains(s.Text(), tt.says) {
+			t.Errorf("%s: %s, %v, want %s with %q:\n%s", tt.about, s.State, err, tt.want, tt.says, s.Text())
 		}
 		if len(w.writes()) > 0 {
 			t.Errorf("%s: it has written %q", tt.about, w.calls)
@@ -67,13 +67,13 @@ func TestTheStatusOfAnEnd(t *testing.T) {
 	if !w.run(t) {
 		t.Fatal(w.said.String())
 	}
-	s, err := Report(t.Context(), w.config(), "me")
+	s, err := BuildStatus(t.Context(), w.config(), "me")
 	want := "Done: 1 address is where it was.\n\nload balancer kubernetes\n  198.18.0.1 (public IP kubernetes-a1, frontend a1): on load balancer kubernetes, Standard; public IP Standard and Static\n"
-	if err != nil || s.Verdict != Finished || s.Text() != want {
+	if err != nil || s.State != StateDone || s.Text() != want {
 		t.Errorf("%v:\n%s", err, s.Text())
 	}
 	var again Status
-	if text, err := s.JSON(); err != nil || json.Unmarshal(text, &again) != nil || again.Text() != want || again.StepsDone != 6 || again.Places[0].IP != first {
+	if text, err := s.JSON(); err != nil || json.Unmarshal(text, &again) != nil || again.Text() != want || again.StepsDone != 6 || again.Addresses[0].IP != first {
 		t.Errorf("for programs: %v\n%s", err, text)
 	}
 	lost := internal(9, 10)
@@ -81,15 +81,15 @@ func TestTheStatusOfAnEnd(t *testing.T) {
 	if !lost.run(t) {
 		t.Fatal(lost.said.String())
 	}
-	s, err = Report(t.Context(), lost.config(), "me")
-	if err != nil || s.Verdict != Finished || !strings.Contains(s.Text(), "Done: Azure refuses 10.0.0.10, whose Services get no other address") || !strings.Contains(s.Text(), "weir migrate give-up 10.0.0.10") ||
+	s, err = BuildStatus(t.Context(), lost.config(), "me")
+	if err != nil || s.State != StateDone || !strings.Contains(s.Text(), "Done: Azure refuses 10.0.0.10, whose Services get no other address") || !strings.Contains(s.Text(), "weir migrate give-up 10.0.0.10") ||
 		!strings.Contains(s.Text(), "10.0.0.10 (private, frontend a10): on no load balancer; its Service asks for it") {
 		t.Errorf("%v:\n%s", err, s.Text())
 	}
-	if lost.asked, err = lost.asked.GiveUp(lost.kept, netip.MustParseAddr("10.0.0.10"), migrate.Wish{By: "jane"}); err != nil {
+	if lost.asked, err = lost.asked.ReleaseAddress(lost.kept, netip.MustParseAddr("10.0.0.10"), migrate.UserRequest{By: "jane"}); err != nil {
 		t.Fatal(err)
 	}
-	s, err = Report(t.Context(), lost.config(), "me")
+	s, err = BuildStatus(t.Context(), lost.config(), "me")
 	if err != nil || !strings.Contains(s.Text(), "Done: of 2 addresses, 1 not where it was") || !strings.Contains(s.Text(), "10.0.0.10 (private, frontend a10): given up by jane") {
 		t.Errorf("%v:\n%s", err, s.Text())
 	}
@@ -104,7 +104,7 @@ func TestStepsThatAreDone(t *testing.T) {
 		if strings.HasPrefix(call, "put ") || strings.HasPrefix(call, "delete ") {
 			w.mu.Unlock()
 			defer w.mu.Lock()
-			s, err := Report(context.WithoutCancel(t.Context()), w.config(), "me") // it runs in its own synctest bubble
+			s, err := BuildStatus(context.WithoutCancel(t.Context()), w.config(), "me") // it runs in its own synctest bubble
 			if err != nil || s.Phase != migrate.Phases()[s.StepsDone] {
 				t.Errorf("%s: %+v, %v", call, s, err)
 			}

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-func undo(why string) *migrate.Wish {
+func undo(why string) *migrate.UserRequest {
 	w := wish(why)
 	w.Undo = true
 	return w
@@ -58,7 +58,7 @@ func left(t *testing.T) *world {
 		}
 		return nil
 	}
-	if w.run(t) || len(w.nics[0].IPConfigurations[0].Pools) > 0 || !w.kept.Apart {
+	if w.run(t) || len(w.nics[0].IPConfigurations[0].Pools) > 0 || !w.kept.TrafficStopped {
 		t.Fatalf("no machine has left: %q", w.calls)
 	}
 	w.fails, w.asked.Stop = nil, nil
@@ -71,15 +71,15 @@ func (w *world) comesBack(t *testing.T, about string) {
 	t.Helper()
 	was := newWorld()
 	if !w.run(t) || !slices.Equal(w.nics[0].IPConfigurations[0].Pools, was.nics[0].IPConfigurations[0].Pools) || w.balancer == nil || w.balancer.SKU != lb.Basic ||
-		w.ip.Address != first || w.ip.UsedBy != was.ip.UsedBy || w.kept.Undone == nil || migrate.FormatAsked(w.asked) != "" {
-		t.Fatalf("%s: undone %v; %+v, %+v after %q\n%s", about, w.kept.Undone, w.nics[0], w.ip, w.calls, w.said.String())
+		w.ip.Address != first || w.ip.UsedBy != was.ip.UsedBy || w.kept.CompletedUndo == nil || migrate.FormatUserRequests(w.asked) != "" {
+		t.Fatalf("%s: undone %v; %+v, %+v after %q\n%s", about, w.kept.CompletedUndo, w.nics[0], w.ip, w.calls, w.said.String())
 	}
 	sent := len(w.writes())
 	if !w.run(t) || len(w.writes()) > sent {
 		t.Fatalf("%s: it begins again though nobody has asked: %q", about, w.writes()[sent:])
 	}
 	w.asked.Run = wish("")
-	if !w.run(t) || !w.kept.Done || w.kept.Undone != nil || w.ip.SKU != lb.Standard || w.ip.Address != first || w.asked.Run != nil {
+	if !w.run(t) || !w.kept.Done || w.kept.CompletedUndo != nil || w.ip.SKU != lb.Standard || w.ip.Address != first || w.asked.Run != nil {
 		t.Fatalf("%s: asked for again, %+v after %q", about, w.ip, w.calls[sent:])
 	}
 }
@@ -152,7 +152,7 @@ func TestAStopThatIsTakenBackWhileItIsUndone(t *testing.T) {
 			}
 			return nil
 		}
-		if !w.run(t) || !w.kept.Done || w.kept.Undone != nil || w.ip.Address != first || w.ip.SKU != lb.Standard {
+		if !w.run(t) || !w.kept.Done || w.kept.CompletedUndo != nil || w.ip.Address != first || w.ip.SKU != lb.Standard {
 			t.Errorf("%s: %+v after %q", call, w.ip, w.calls)
 		}
 	}
@@ -167,11 +167,11 @@ func TestWhatIsNotTakenBack(t *testing.T) {
 	if w.run(t) || len(w.toAzure()) > sent || !strings.Contains(w.said.String(), "it cannot be taken back: somebody has deleted a load balancer of it") {
 		t.Errorf("%q\n%s", w.toAzure()[sent:], w.said.String())
 	}
-	s, err := Report(t.Context(), w.config(), "me")
-	if err != nil || s.Verdict != Halted || !strings.Contains(s.Text(), "\nIt cannot be taken back: somebody has deleted a load balancer") {
+	s, err := BuildStatus(t.Context(), w.config(), "me")
+	if err != nil || s.State != StateStopped || !strings.Contains(s.Text(), "\nIt cannot be taken back: somebody has deleted a load balancer") {
 		t.Errorf("%v:\n%s", err, s.Text())
 	}
-	w.asked = migrate.Asked{}
+	w.asked = migrate.UserRequests{}
 	if !w.run(t) || !w.kept.Done || w.ip.Address != first || w.ip.SKU != lb.Standard {
 		t.Errorf("%+v after %q", w.ip, w.calls)
 	}
@@ -181,7 +181,7 @@ func TestWhatIsNotTakenBack(t *testing.T) {
 func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
 	w := left(t)
 	w.asked.Stop = undo("")
-	if !w.run(t) || w.kept.Undone == nil {
+	if !w.run(t) || w.kept.CompletedUndo == nil {
 		t.Fatal(w.said.String())
 	}
 	sent := len(w.toAzure())
@@ -200,14 +200,14 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 		}
 		return nil
 	}
-	if !w.run(t) || !w.kept.Open() {
+	if !w.run(t) || !w.kept.IsOpen() {
 		t.Fatalf("%q\n%s", w.calls, w.said.String())
 	}
 	synctest.Test(t, func(t *testing.T) {
 		m := New(w.config())
 		m.Run(t.Context())
 		w.asked.Stop = undo("")
-		m.Listen(t.Context())
+		m.WatchRequests(t.Context())
 	})
 	if w.again != 1 {
 		t.Fatalf("the lead was given up %d times", w.again)
@@ -220,7 +220,7 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 func TestAStrangeJournalIsNotTakenBack(t *testing.T) {
 	w := newWorld()
 	w.kept = w.stock()
-	w.kept.Balancers[0].ID.Name, w.asked.Stop = "another", undo("")
+	w.kept.LoadBalancers[0].ID.Name, w.asked.Stop = "another", undo("")
 	w.listens(t, false)
 	if w.again > 0 || len(w.writes()) > 0 || !strings.Contains(w.said.String(), "which is not the cluster's any more") {
 		t.Errorf("the lead was given up %d times, after %q\n%s", w.again, w.calls, w.said.String())
@@ -240,25 +240,25 @@ func TestServicesHearThatItIsUndone(t *testing.T) {
 // The status during and after an undo.
 func TestTheStatusOfWhatIsTakenBack(t *testing.T) {
 	w := left(t)
-	says := func(leader string, verdict Verdict, text string) {
+	says := func(leader string, verdict State, text string) {
 		t.Helper()
-		s, err := Report(t.Context(), w.config(), leader)
-		if err != nil || s.Verdict != verdict || !strings.Contains(s.Text(), text) {
-			t.Errorf("%s, %v, want %s with %q:\n%s", s.Verdict, err, verdict, text, s.Text())
+		s, err := BuildStatus(t.Context(), w.config(), leader)
+		if err != nil || s.State != verdict || !strings.Contains(s.Text(), text) {
+			t.Errorf("%s, %v, want %s with %q:\n%s", s.State, err, verdict, text, s.Text())
 		}
 	}
-	says("me", Running, "\n2 of 6 steps are done; next is Delete.\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n")
+	says("me", StateRunning, "\n2 of 6 steps are done; next is Delete.\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n")
 	w.asked.Stop = undo("not today")
-	says("me", Undoing, "Undoing, asked for by jane, at 2001-09-09T01:46:40Z: not today\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile.\nnext: Rejoin   network interfaces join again: n1\n")
-	says("", Leaderless, "")
+	says("me", StateUndoing, "Undoing, asked for by jane, at 2001-09-09T01:46:40Z: not today\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile.\nnext: Rejoin   network interfaces join again: n1\n")
+	says("", StateNoLeader, "")
 	if !w.run(t) {
 		t.Fatal(w.said.String())
 	}
-	says("me", TakenBack, "Undone by jane, at 2001-09-09T01:46:40Z: not today\nLoad balancers are Basic, and machines are behind them as before; public IPs that were made Static stay so. weir migrate run begins again.\n")
+	says("me", StateUndone, "Undone by jane, at 2001-09-09T01:46:40Z: not today\nLoad balancers are Basic, and machines are behind them as before; public IPs that were made Static stay so. weir migrate run begins again.\n")
 	w.asked.Run = wish("")
-	says("me", NotBegun, "Asked for by jane")
+	says("me", StateNotStarted, "Asked for by jane")
 	w.asked.Run, w.balancer.Rules = nil, []lb.Rule{{Name: "ssh"}}
-	says("me", Refused, "stops it (ForeignRule)")
+	says("me", StateBlocked, "stops it (ForeignRule)")
 	w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard
-	says("me", NotNeeded, "")
+	says("me", StateNotNeeded, "")
 }

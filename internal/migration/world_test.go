@@ -30,7 +30,7 @@ type world struct {
 	nics     []lb.NetworkInterface
 	services []migrate.Service
 	kept     migrate.Journal
-	asked    migrate.Asked
+	asked    migrate.UserRequests
 	calls    []string
 	fails    func(call string) error
 	refuses  func(lb.LoadBalancer) error // error for creating a load balancer
@@ -42,7 +42,7 @@ type world struct {
 	hears bool
 	again int
 	told  []string
-	owed  *Owed
+	owed  *AddressClaims
 	shown []string // status texts, where changed
 	kepts []string // saved progress
 	// brought is true if users created the public IPs and have not allowed their upgrade.
@@ -82,7 +82,7 @@ func newWorld() *world {
 			ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypeNetworkInterface, Name: "n1"}, Etag: "1",
 			InterfaceConfiguration: lb.InterfaceConfiguration{Name: "n1", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Subnet: subnetID, Pools: []string{pool}}}},
 		}},
-		services: []migrate.Service{{Name: "ns/web", Owner: "a1", Balancer: place, Shown: []netip.Addr{first}, Frontends: []lb.Frontend{{Name: "a1", Family: lb.IPv4, PublicIP: pipID.String()}}}},
+		services: []migrate.Service{{Name: "ns/web", Owner: "a1", LoadBalancer: place, Addresses: []netip.Addr{first}, Frontends: []lb.Frontend{{Name: "a1", Family: lb.IPv4, PublicIP: pipID.String()}}}},
 	}
 }
 
@@ -100,30 +100,30 @@ func (w *world) run(t *testing.T) (ended bool) {
 
 func (w *world) config() Config {
 	return Config{
-		Azure: w, Store: w, Services: func() []migrate.Service { return w.services }, Balancers: []lb.LoadBalancerID{place},
+		Azure: w, Store: w, Services: func() []migrate.Service { return w.services }, LoadBalancers: []lb.LoadBalancerID{place},
 		Home: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, Location: "eastus",
-		Terms: migrate.Terms{Pools: []string{"kubernetes"}, Made: func(lb.PublicIP) bool { return !w.brought }, SecurityGroup: "nodes"}, Begins: !w.manual,
-		Tell: func(service string, warning bool, reason, text string) {
+		Options: migrate.Options{NodePools: []string{"kubernetes"}, IsManaged: func(lb.PublicIP) bool { return !w.brought }, SecurityGroup: "nodes"}, AutoStart: !w.manual,
+		RecordEvent: func(service string, warning bool, reason, text string) {
 			w.told = append(w.told, fmt.Sprintf("%s %t %s: %s", service, warning, reason, text))
 		},
-		Show: func(_ context.Context, service, text string) error {
+		UpdateStatus: func(_ context.Context, service, text string) error {
 			if text = service + ": " + text; len(w.shown) == 0 || w.shown[len(w.shown)-1] != text {
 				w.shown = append(w.shown, text)
 			}
 			return w.showFails
 		},
-		Say: func(_ context.Context, told migrate.Told) error {
-			w.kepts = append(w.kepts, fmt.Sprintf("%s %s %d/%d %s", told.Word, told.Phase, told.Done, told.Steps, strings.Join(told.Reasons, "; ")))
+		SaveProgress: func(_ context.Context, told migrate.Progress) error {
+			w.kepts = append(w.kepts, fmt.Sprintf("%s %s %d/%d %s", told.State, told.Phase, told.StepsDone, told.Steps, strings.Join(told.Reasons, "; ")))
 			return nil
 		},
-		Owed: w.owed, Hears: w.hears, Again: func() { w.again++ },
+		Claims: w.owed, AcceptRequests: w.hears, EndLead: func() { w.again++ },
 		Log: slog.New(slog.NewTextHandler(&w.said, nil)),
 	}
 }
 
 // stock returns the journal of the current state.
 func (w *world) stock() migrate.Journal {
-	return migrate.Stock(migrate.Journal{}, migrate.Seen{Balancers: []lb.LoadBalancer{*w.balancer}, PublicIPs: []lb.PublicIP{w.ip}}, nil, "eastus")
+	return migrate.BuildJournal(migrate.Journal{}, migrate.Snapshot{LoadBalancers: []lb.LoadBalancer{*w.balancer}, PublicIPs: []lb.PublicIP{w.ip}}, nil, "eastus")
 }
 
 func (w *world) call(format string, args ...any) error {
@@ -240,7 +240,9 @@ func (w *world) PutInstance(context.Context, lb.Instance) (lb.Instance, error) {
 	panic("no scale set")
 }
 
-func (w *world) Upgrade(context.Context, lb.ResourceID, []string) error { panic("no scale set") }
+func (w *world) UpgradeInstances(context.Context, lb.ResourceID, []string) error {
+	panic("no scale set")
+}
 
 func (w *world) GetSubnet(_ context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
 	w.mu.Lock()
@@ -262,48 +264,48 @@ func (w *world) Missing(_ context.Context, _ string, actions []string) ([]string
 	return slices.DeleteFunc(slices.Clone(actions), func(a string) bool { return !slices.Contains(w.lacks, a) }), w.unknown
 }
 
-func (w *world) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
+func (w *world) Load(context.Context) (migrate.Journal, migrate.UserRequests, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.broken {
-		return migrate.Journal{}, w.asked, fmt.Errorf("key x: %w", migrate.ErrUnreadable)
+		return migrate.Journal{}, w.asked, fmt.Errorf("key x: %w", migrate.ErrInvalidJournal)
 	}
 	return w.kept, w.asked, nil
 }
 
-func (w *world) Keep(_ context.Context, j migrate.Journal) error {
+func (w *world) SaveJournal(_ context.Context, j migrate.Journal) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.call("keep the journal, members %t, apart %t, done %t", j.Members != nil, j.Apart, j.Done); err != nil {
+	if err := w.call("keep the journal, members %t, apart %t, done %t", j.Members != nil, j.TrafficStopped, j.Done); err != nil {
 		return err
 	}
 	w.kept = j
 	return nil
 }
 
-func (w *world) Seal(_ context.Context, kept, next migrate.Journal) (bool, error) {
+func (w *world) SaveFinalJournal(_ context.Context, kept, next migrate.Journal) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.call("keep that there is no way back")
-	if err != nil || w.asked.Stop != nil || migrate.Format(w.kept) != migrate.Format(kept) {
+	if err != nil || w.asked.Stop != nil || migrate.FormatJournal(w.kept) != migrate.FormatJournal(kept) {
 		return false, err
 	}
 	w.kept = next
 	return true, nil
 }
 
-func (w *world) Undone(_ context.Context, j migrate.Journal) (bool, error) {
+func (w *world) CompleteUndo(_ context.Context, j migrate.Journal) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.call("keep that it is undone")
 	if err != nil || w.asked.Stop == nil || !w.asked.Stop.Undo {
 		return false, err
 	}
-	w.kept, w.asked = j, migrate.Asked{}
+	w.kept, w.asked = j, migrate.UserRequests{}
 	return true, nil
 }
 
-func (w *world) Answered(context.Context) error {
+func (w *world) ClearStartRequest(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.call("keep that it was heard"); err != nil {

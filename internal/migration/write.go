@@ -17,9 +17,9 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// write sends all requests even if some fail, and returns one error, a terminal one if there is
+// writeSteps sends all requests even if some fail, and returns one error, a terminal one if there is
 // any.
-func (m *Migration) write(ctx context.Context, s migrate.Steps) error {
+func (m *Migration) writeSteps(ctx context.Context, s migrate.Steps) error {
 	valid := func() bool { return true }
 	if m.cfg.Lease != nil {
 		held, leave, err := m.cfg.Lease.Enter(ctx)
@@ -30,111 +30,111 @@ func (m *Migration) write(ctx context.Context, s migrate.Steps) error {
 		valid = held
 	}
 	var writes errgroup.Group
-	writes.SetLimit(migrate.AtATime)
+	writes.SetLimit(migrate.MaxConcurrent)
 	var mu sync.Mutex
 	var failed error
-	m.refused = map[lb.LoadBalancerKey]error{}
-	for _, send := range m.requests(s) {
+	m.putErrors = map[lb.LoadBalancerKey]error{}
+	for _, send := range m.buildRequests(s) {
 		writes.Go(func() error {
 			if ctx.Err() != nil || !valid() {
 				return nil
 			}
-			err := bounded(ctx, send)
+			err := withTimeout(ctx, send)
 			mu.Lock()
 			defer mu.Unlock()
-			f := fault.From(err)
+			f := fault.FromError(err)
 			if err != nil && ctx.Err() == nil {
 				m.cfg.Log.Warn("migration to Standard load balancers: a request has failed", "phase", s.Phase, "err", err)
 			}
 			if err != nil && (failed == nil || f.Class == fault.Terminal) {
 				failed = err
 			}
-			m.apart = m.apart || s.Phase != migrate.Static && (err == nil || f.Undecided)
+			m.trafficStopped = m.trafficStopped || s.Phase != migrate.PhaseStatic && (err == nil || f.MayBeApplied)
 			return nil
 		})
 	}
 	_ = writes.Wait() // none returns an error
 	if failed == nil && !valid() {
-		return contest.ErrLeaseLost
+		return contest.ErrLeaseExpired
 	}
-	return passing(failed)
+	return retryConflict(failed)
 }
 
-const deadline = 10 * time.Minute
+const requestTimeout = 10 * time.Minute
 
-func bounded(ctx context.Context, send func(context.Context) error) error {
-	bound, cancel := context.WithTimeout(ctx, deadline)
+func withTimeout(ctx context.Context, send func(context.Context) error) error {
+	bound, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := send(bound)
 	if err != nil && bound.Err() != nil && ctx.Err() == nil {
-		return &fault.Fault{Class: fault.Retriable, Code: "DeadlineExceeded", Undecided: true, Err: fmt.Errorf("no answer within %s: %w", deadline, err)}
+		return &fault.Fault{Class: fault.Retriable, Code: "DeadlineExceeded", MayBeApplied: true, Err: fmt.Errorf("no answer within %s: %w", requestTimeout, err)}
 	}
 	return err
 }
 
-// passing makes a write conflict retriable: the next snapshot resolves it.
-func passing(err error) error {
-	if f := fault.From(err); f.Overtaken() {
+// retryConflict makes a write conflict retriable: the next snapshot resolves it.
+func retryConflict(err error) error {
+	if f := fault.FromError(err); f.IsPreconditionFailed() {
 		return &fault.Fault{Class: fault.Retriable, Code: f.Code, Reason: f.Reason, RetryAt: time.Now().Add(time.Second), Err: err}
 	}
 	return err
 }
 
-// requests may be sent in parallel.
-func (m *Migration) requests(s migrate.Steps) (all []func(context.Context) error) {
+// buildRequests may be sent in parallel.
+func (m *Migration) buildRequests(s migrate.Steps) (all []func(context.Context) error) {
 	for _, ip := range s.PublicIPs {
 		all = append(all, func(ctx context.Context) error {
 			_, err := m.cfg.Azure.PutPublicIP(ctx, ip)
-			return named("public IP "+ip.ID.Name, err)
+			return wrapError("public IP "+ip.ID.Name, err)
 		})
 	}
 	for _, i := range s.Interfaces {
 		all = append(all, func(ctx context.Context) error {
 			_, err := m.cfg.Azure.PutInterface(ctx, i)
-			return named("network interface "+i.ID.Name, err)
+			return wrapError("network interface "+i.ID.Name, err)
 		})
 	}
 	for _, set := range s.ScaleSets {
-		all = append(all, func(ctx context.Context) error { return named("scale set "+set.ID.Name, m.writeSet(ctx, set)) })
+		all = append(all, func(ctx context.Context) error { return wrapError("scale set "+set.ID.Name, m.writeScaleSet(ctx, set)) })
 	}
 	for _, b := range s.Delete {
 		all = append(all, func(ctx context.Context) error {
-			return named(called(b.ID), m.cfg.Azure.DeleteLoadBalancer(ctx, b))
+			return wrapError(describeLoadBalancer(b.ID), m.cfg.Azure.DeleteLoadBalancer(ctx, b))
 		})
 	}
 	for _, b := range s.Put {
 		all = append(all, func(ctx context.Context) error {
 			_, err := m.cfg.Azure.PutLoadBalancer(ctx, b)
 			m.mu.Lock()
-			m.refused[b.ID.Key()] = err
+			m.putErrors[b.ID.Key()] = err
 			m.mu.Unlock()
-			return named(called(b.ID), err)
+			return wrapError(describeLoadBalancer(b.ID), err)
 		})
 	}
 	return all
 }
 
-func called(id lb.LoadBalancerID) string { return "load balancer " + id.Name }
+func describeLoadBalancer(id lb.LoadBalancerID) string { return "load balancer " + id.Name }
 
-func named(what string, err error) error {
+func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// writeSet is sequential: Azure accepts one write per scale set at a time.
-func (m *Migration) writeSet(ctx context.Context, s migrate.SetSteps) error {
+// writeScaleSet is sequential: Azure accepts one write per scale set at a time.
+func (m *Migration) writeScaleSet(ctx context.Context, s migrate.ScaleSetSteps) error {
 	if s.Model != nil {
 		return m.writeModel(ctx, *s.Model)
 	}
-	if err := m.cfg.Azure.Upgrade(ctx, s.ID, s.Upgrade); err != nil {
+	if err := m.cfg.Azure.UpgradeInstances(ctx, s.ID, s.Upgrade); err != nil {
 		return err
 	}
 	var failed []error
 	for _, i := range s.Write {
 		fresh, err := m.cfg.Azure.GetInstance(ctx, s.ID, i.ID) // a list has no etags
-		if f := fault.From(err); f != nil && f.Class == fault.Stale {
+		if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
 			continue
 		}
 		if err == nil {
@@ -160,7 +160,7 @@ func (m *Migration) writeModel(ctx context.Context, model lb.ScaleSet) error {
 		level[i.ID] = i.LatestModel
 	}
 	m.mu.Lock()
-	m.level[model.ID.Key()], m.waited[model.ID.Key()] = level, time.Now()
+	m.inSync[model.ID.Key()], m.waitingSince[model.ID.Key()] = level, time.Now()
 	m.mu.Unlock()
 	_, err = m.cfg.Azure.PatchModel(ctx, model)
 	return err

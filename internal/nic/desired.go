@@ -17,12 +17,12 @@ type Pool struct {
 	// Configuration is the pool's load balancer configuration. Internal and public load balancers
 	// share it.
 	Configuration string
-	// Every is set for a pool of all nodes, including future ones.
-	Every   bool
-	Members []Machine
-	// Leaves are machines to remove. A pool of all nodes decides nothing about newer machines,
+	// AllNodes is set for a pool of all nodes, including future ones.
+	AllNodes bool
+	Members  []Machine
+	// ToRemove are machines to remove. A pool of all nodes decides nothing about newer machines,
 	// which are in neither list.
-	Leaves []Machine
+	ToRemove []Machine
 }
 
 // Pools are the desired pools of an interface by IP family.
@@ -37,26 +37,26 @@ type Node struct {
 
 // Desired maps machines and scale set models to pools.
 type Desired struct {
-	machines map[string]Pools // by Machine.Key; empty for a node without pools
-	// open are the pools of all nodes that have not decided about a node.
-	open   map[string]Pools
-	leaves map[string]map[lb.PoolKey]bool
-	// models are by scale set key, the configuration with the most instances first.
-	models map[string][]Pools
+	machines map[string]Pools // by MachinePools.Key; empty for a node without pools
+	// openPools are the pools of all nodes that have not decided about a node.
+	openPools    map[string]Pools
+	removedPools map[string]map[lb.PoolKey]bool
+	// modelPools are by scale set key, the configuration with the most instances first.
+	modelPools map[string][]Pools
 }
 
-// Machine returns the pools of a machine.
-func (d Desired) Machine(m Machine) Pools { return d.machines[m.Key()] }
+// MachinePools returns the pools of a machine.
+func (d Desired) MachinePools(m Machine) Pools { return d.machines[m.Key()] }
 
-// Node reports whether a machine is a node.
-func (d Desired) Node(m Machine) bool {
+// IsNode reports whether a machine is a node.
+func (d Desired) IsNode(m Machine) bool {
 	_, ok := d.machines[m.Key()]
 	return ok
 }
 
-// Stays returns the pools that the machine need not leave.
-func (d Desired) Stays(m Machine, pools Pools) Pools {
-	leaves := d.leaves[m.Key()]
+// RetainedPools returns the pools that the machine need not leave.
+func (d Desired) RetainedPools(m Machine, pools Pools) Pools {
+	leaves := d.removedPools[m.Key()]
 	if len(leaves) == 0 {
 		return pools
 	}
@@ -71,19 +71,19 @@ func (d Desired) Stays(m Machine, pools Pools) Pools {
 	return retained
 }
 
-// Open returns the pools of all nodes that have not decided about a node.
-func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
+// OpenPools returns the pools of all nodes that have not decided about a node.
+func (d Desired) OpenPools(m Machine) Pools { return d.openPools[m.Key()] }
 
-// Models returns the alternatives for a uniform scale set's model, one per configuration of its
+// ModelCandidates returns the alternatives for a uniform scale set's model, one per configuration of its
 // instances.
-func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
+func (d Desired) ModelCandidates(scaleSet lb.ResourceID) []Pools { return d.modelPools[scaleSet.Key()] }
 
-// Model returns the one of [Desired.Models] that the model already uses, else the first. A change
+// ModelPools returns the one of [Desired.ModelCandidates] that the model already uses, else the first. A change
 // would remove instances from pools with the next upgrade.
-func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfiguration) Pools {
-	candidates := d.models[scaleSet.Key()]
+func (d Desired) ModelPools(scaleSet lb.ResourceID, observed []lb.InterfaceConfiguration) Pools {
+	candidates := d.modelPools[scaleSet.Key()]
 	for _, pools := range candidates {
-		if wants(within(pools, observed)) {
+		if hasPools(poolsInUse(pools, observed)) {
 			return pools
 		}
 	}
@@ -93,17 +93,17 @@ func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfigurat
 	return candidates[0]
 }
 
-// Desire computes the pools of all machines. Azure allows an interface in the pools of one public
+// NewDesired computes the pools of all machines. Azure allows an interface in the pools of one public
 // and one internal load balancer, so a machine gets those of one configuration: its node's, else
 // the first by name. Pools are sorted by ID.
 //
-// A model has the pools of all nodes of its instances; see [Desired.Model].
-func Desire(pools []Pool, nodes []Node) Desired {
+// A model has the pools of all nodes of its instances; see [Desired.ModelPools].
+func NewDesired(pools []Pool, nodes []Node) Desired {
 	pools = slices.Clone(pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.ID.Key(), b.ID.Key()))
 	})
-	d := Desired{machines: map[string]Pools{}, open: map[string]Pools{}, leaves: map[string]map[lb.PoolKey]bool{}, models: map[string][]Pools{}}
+	d := Desired{machines: map[string]Pools{}, openPools: map[string]Pools{}, removedPools: map[string]map[lb.PoolKey]bool{}, modelPools: map[string][]Pools{}}
 	configurationOf := map[string]string{} // the configuration of each machine
 	for _, n := range nodes {
 		d.machines[n.Machine.Key()] = Pools{}
@@ -112,48 +112,48 @@ func Desire(pools []Pool, nodes []Node) Desired {
 		}
 	}
 	for _, p := range pools {
-		for _, m := range p.Leaves {
-			if d.leaves[m.Key()] == nil {
-				d.leaves[m.Key()] = map[lb.PoolKey]bool{}
+		for _, m := range p.ToRemove {
+			if d.removedPools[m.Key()] == nil {
+				d.removedPools[m.Key()] = map[lb.PoolKey]bool{}
 			}
-			d.leaves[m.Key()][p.ID.Key()] = true
+			d.removedPools[m.Key()][p.ID.Key()] = true
 		}
 		for _, m := range p.Members {
 			if _, placed := configurationOf[m.Key()]; !placed {
 				configurationOf[m.Key()] = p.Configuration
 			}
 			if configurationOf[m.Key()] == p.Configuration {
-				d.machines[m.Key()] = d.machines[m.Key()].with(p)
+				d.machines[m.Key()] = d.machines[m.Key()].withPool(p)
 			}
 		}
 	}
-	d.openOf(pools, nodes, configurationOf)
-	d.modelsOf(pools, configurationOf)
+	d.addOpenPools(pools, nodes, configurationOf)
+	d.addModelPools(pools, configurationOf)
 	return d
 }
 
-func (d Desired) openOf(pools []Pool, nodes []Node, configurationOf map[string]string) {
+func (d Desired) addOpenPools(pools []Pool, nodes []Node, configurationOf map[string]string) {
 	for _, p := range pools {
-		if !p.Every {
+		if !p.AllNodes {
 			continue
 		}
 		decided := map[string]bool{}
 		for _, m := range p.Members {
 			decided[m.Key()] = true
 		}
-		for _, m := range p.Leaves {
+		for _, m := range p.ToRemove {
 			decided[m.Key()] = true
 		}
 		for _, n := range nodes {
 			key := n.Machine.Key()
-			if on := configurationOf[key]; n.Machine.Uniform() && !decided[key] && (on == "" || on == p.Configuration) {
-				d.open[key] = d.open[key].with(p)
+			if on := configurationOf[key]; n.Machine.IsUniform() && !decided[key] && (on == "" || on == p.Configuration) {
+				d.openPools[key] = d.openPools[key].withPool(p)
 			}
 		}
 	}
 }
 
-func (d Desired) modelsOf(pools []Pool, configurationOf map[string]string) {
+func (d Desired) addModelPools(pools []Pool, configurationOf map[string]string) {
 	type model struct {
 		pools     Pools
 		instances map[string]bool
@@ -161,7 +161,7 @@ func (d Desired) modelsOf(pools []Pool, configurationOf map[string]string) {
 	sets := map[string]map[string]*model{} // by scale set and configuration
 	for _, p := range pools {
 		for _, m := range p.Members {
-			if !p.Every || !m.Uniform() || configurationOf[m.Key()] != p.Configuration {
+			if !p.AllNodes || !m.IsUniform() || configurationOf[m.Key()] != p.Configuration {
 				continue
 			}
 			set := m.ScaleSet.Key()
@@ -172,7 +172,7 @@ func (d Desired) modelsOf(pools []Pool, configurationOf map[string]string) {
 				sets[set][p.Configuration] = &model{instances: map[string]bool{}}
 			}
 			one := sets[set][p.Configuration]
-			one.pools, one.instances[m.Key()] = one.pools.with(p), true
+			one.pools, one.instances[m.Key()] = one.pools.withPool(p), true
 		}
 	}
 	for set, byName := range sets {
@@ -180,12 +180,12 @@ func (d Desired) modelsOf(pools []Pool, configurationOf map[string]string) {
 			return cmp.Or(cmp.Compare(len(byName[b].instances), len(byName[a].instances)), cmp.Compare(a, b))
 		})
 		for _, name := range names {
-			d.models[set] = append(d.models[set], byName[name].pools)
+			d.modelPools[set] = append(d.modelPools[set], byName[name].pools)
 		}
 	}
 }
 
-func (ps Pools) with(p Pool) Pools {
+func (ps Pools) withPool(p Pool) Pools {
 	if ps == nil {
 		ps = Pools{}
 	}

@@ -19,7 +19,7 @@ var (
 
 func instance(id string) nic.Machine { return nic.Machine{ScaleSet: blue, Instance: id} }
 
-func said(p nic.Pools) string {
+func formatPools(p nic.Pools) string {
 	var all []string
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		for _, id := range p[family] {
@@ -31,7 +31,7 @@ func said(p nic.Pools) string {
 
 func TestDesire(t *testing.T) {
 	every := func(name, configuration string, members ...nic.Machine) nic.Pool {
-		return nic.Pool{ID: pool(name), Family: lb.IPv4, Configuration: configuration, Every: true, Members: members}
+		return nic.Pool{ID: pool(name), Family: lb.IPv4, Configuration: configuration, AllNodes: true, Members: members}
 	}
 	for _, tt := range []struct {
 		name            string
@@ -79,16 +79,16 @@ func TestDesire(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := nic.Desire(tt.pools, tt.nodes)
+			d := nic.NewDesired(tt.pools, tt.nodes)
 			for what, got := range map[string][2]string{
-				"machine": {said(d.Machine(alone)), tt.alone}, "instance 0": {said(d.Machine(instance("0"))), tt.of0},
-				"instance 1": {said(d.Machine(instance("1"))), tt.of1}, "model": {said(d.Model(blue, nil)), tt.model},
+				"machine": {formatPools(d.MachinePools(alone)), tt.alone}, "instance 0": {formatPools(d.MachinePools(instance("0"))), tt.of0},
+				"instance 1": {formatPools(d.MachinePools(instance("1"))), tt.of1}, "model": {formatPools(d.ModelPools(blue, nil)), tt.model},
 			} {
 				if got[0] != got[1] {
 					t.Errorf("%s: got %q, want %q", what, got[0], got[1])
 				}
 			}
-			if d.Node(instance("1")) == tt.oneIsNoNode || !d.Node(instance("0")) || d.Node(instance("7")) {
+			if d.IsNode(instance("1")) == tt.oneIsNoNode || !d.IsNode(instance("0")) || d.IsNode(instance("7")) {
 				t.Error("who is a node is not so")
 			}
 		})
@@ -106,14 +106,14 @@ func TestAMachineIsInOneConfiguration(t *testing.T) {
 			configuration[id.Key()] = c
 			pools = append(pools, nic.Pool{
 				ID: id, Family: rapid.SampledFrom([]lb.Family{lb.IPv4, lb.IPv6}).Draw(t, "family"), Configuration: c,
-				Every: rapid.Bool().Draw(t, "every"), Members: rapid.SliceOf(rapid.SampledFrom(machines)).Draw(t, "members"),
+				AllNodes: rapid.Bool().Draw(t, "every"), Members: rapid.SliceOf(rapid.SampledFrom(machines)).Draw(t, "members"),
 			})
 		}
 		var nodes []nic.Node
 		for _, m := range rapid.SliceOfDistinct(rapid.SampledFrom(machines), nic.Machine.Key).Draw(t, "nodes") {
 			nodes = append(nodes, nic.Node{Machine: m, Configuration: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "placed")})
 		}
-		d := nic.Desire(rapid.Permutation(pools).Draw(t, "order"), nodes)
+		d := nic.NewDesired(rapid.Permutation(pools).Draw(t, "order"), nodes)
 		one := func(what string, p nic.Pools) {
 			in := map[string]bool{}
 			for _, ids := range p {
@@ -126,13 +126,13 @@ func TestAMachineIsInOneConfiguration(t *testing.T) {
 			}
 		}
 		for _, m := range machines {
-			one(m.String(), d.Machine(m))
+			one(m.String(), d.MachinePools(m))
 		}
 		for _, shown := range []string{"", "a/k8s", "b/k8s a-internal/k8s", "c/k8s o/x"} {
-			one("the model", d.Model(blue, interfaces(shown)))
+			one("the model", d.ModelPools(blue, interfaces(shown)))
 		}
-		if ordered := nic.Desire(pools, nodes); said(ordered.Machine(alone)) != said(d.Machine(alone)) {
-			t.Fatalf("the order of the pools decides: %q, %q", said(ordered.Machine(alone)), said(d.Machine(alone)))
+		if ordered := nic.NewDesired(pools, nodes); formatPools(ordered.MachinePools(alone)) != formatPools(d.MachinePools(alone)) {
+			t.Fatalf("the order of the pools decides: %q, %q", formatPools(ordered.MachinePools(alone)), formatPools(d.MachinePools(alone)))
 		}
 	})
 }

@@ -12,37 +12,37 @@ import (
 // Step is the next action for a machine with standalone interfaces. The zero value means done.
 type Step struct {
 	Write *lb.NetworkInterface
-	// Waits is why the machine is not in its pools although nothing is written.
-	Waits string
-	// Unusable is set if there is no primary interface.
-	Unusable bool
+	// Reason is why the machine is not in its pools although nothing is written.
+	Reason string
+	// Unavailable is set if there is no primary interface.
+	Unavailable bool
 }
 
-// Interface returns the next action for a machine. all are the observed interfaces.
-func Interface(m Machine, all []lb.NetworkInterface, want Pools, managed Ours) Step {
-	observed, reason := interfaceOf(m, all)
+// NextStep returns the next action for a machine. all are the observed interfaces.
+func NextStep(m Machine, all []lb.NetworkInterface, want Pools, managed ManagedPools) Step {
+	observed, reason := primaryInterface(m, all)
 	if observed == nil {
-		if wants(want) {
-			return Step{Waits: reason, Unusable: true}
+		if hasPools(want) {
+			return Step{Reason: reason, Unavailable: true}
 		}
 		return Step{}
 	}
-	next := NextOf(observed.InterfaceConfiguration, want, managed)
+	next := NextConfiguration(observed.InterfaceConfiguration, want, managed)
 	what := Resource{ID: observed.ID}.String()
-	switch concerns := next.Changed || wants(want); {
+	switch concerns := next.Changed || hasPools(want); {
 	case observed.Provisioning == lb.Deleting, !concerns:
 		return Step{}
-	case busy(observed.Provisioning):
-		return Step{Waits: what + " is " + string(observed.Provisioning)}
+	case isUpdating(observed.Provisioning):
+		return Step{Reason: what + " is " + string(observed.Provisioning)}
 	case next.Changed, observed.Provisioning == lb.Failed: // after a failed write, the shown content may not be in effect
 		write := *observed
 		write.InterfaceConfiguration = next.InterfaceConfiguration
 		return Step{Write: &write}
 	}
-	return Step{Waits: next.lacks(what)}
+	return Step{Reason: next.missingAddress(what)}
 }
 
-func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, string) {
+func primaryInterface(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, string) {
 	var owned []*lb.NetworkInterface
 	var configurations []lb.InterfaceConfiguration
 	for i := range all {
@@ -50,7 +50,7 @@ func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, st
 			owned, configurations = append(owned, &all[i]), append(configurations, all[i].InterfaceConfiguration)
 		}
 	}
-	at := primaryOf(configurations)
+	at := primaryInterfaceIndex(configurations)
 	switch {
 	case len(owned) == 0:
 		return nil, m.String() + " has no network interface"
@@ -60,20 +60,20 @@ func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, st
 	return owned[at], ""
 }
 
-// Found reports whether all contains the primary interface of a machine. An unmarked one may be
+// HasPrimaryInterface reports whether all contains the primary interface of a machine. An unmarked one may be
 // secondary.
-func Found(m Machine, all []lb.NetworkInterface) bool {
+func HasPrimaryInterface(m Machine, all []lb.NetworkInterface) bool {
 	return slices.ContainsFunc(all, func(i lb.NetworkInterface) bool { return i.Machine == m.Key() && i.Primary })
 }
 
-func wants(p Pools) bool { return len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 }
+func hasPools(p Pools) bool { return len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 }
 
-// busy reports whether a write is in progress.
-func busy(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }
+// isUpdating reports whether a write is in progress.
+func isUpdating(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }
 
-func (n Next) lacks(what string) string {
-	if len(n.Lacks) == 0 {
+func (n Next) missingAddress(what string) string {
+	if len(n.MissingFamilies) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s has no %s address", what, n.Lacks[0])
+	return fmt.Sprintf("%s has no %s address", what, n.MissingFamilies[0])
 }

@@ -46,7 +46,7 @@ func TestInterface(t *testing.T) {
 		{"is being deleted", []lb.NetworkInterface{state(networkInterface("n", alone, ""), lb.Deleting)}, k8s, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			step := nic.Interface(alone, tt.shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, nic.NewOurs(nil, poolIDs(k8s)))
+			step := nic.NextStep(alone, tt.shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, nic.NewManagedPools(nil, poolIDs(k8s)))
 			write := ""
 			if step.Write != nil {
 				write = step.Write.ID.Name + " " + names(step.Write.IPConfigurations[0].Pools)
@@ -54,8 +54,8 @@ func TestInterface(t *testing.T) {
 					t.Error("the etag is lost")
 				}
 			}
-			if write != tt.write || step.Waits != tt.waits {
-				t.Errorf("got %q, waits %q; want %q, waits %q", write, step.Waits, tt.write, tt.waits)
+			if write != tt.write || step.Reason != tt.waits {
+				t.Errorf("got %q, waits %q; want %q, waits %q", write, step.Reason, tt.write, tt.waits)
 			}
 		})
 	}
@@ -65,12 +65,12 @@ func TestInterface(t *testing.T) {
 func TestAnInterfaceWithoutAnAddress(t *testing.T) {
 	want := nic.Pools{lb.IPv4: poolIDs("kubernetes/k8s"), lb.IPv6: poolIDs("kubernetes/k8s-IPv6")}
 	shown := networkInterface("n", alone, "")
-	step := nic.Interface(alone, []lb.NetworkInterface{shown}, want, nil)
-	if step.Write == nil || step.Waits != "" {
+	step := nic.NextStep(alone, []lb.NetworkInterface{shown}, want, nil)
+	if step.Write == nil || step.Reason != "" {
 		t.Fatalf("got %+v", step)
 	}
-	step = nic.Interface(alone, []lb.NetworkInterface{*step.Write}, want, nil)
-	if step.Write != nil || step.Waits != "network interface n has no IPv6 address" {
+	step = nic.NextStep(alone, []lb.NetworkInterface{*step.Write}, want, nil)
+	if step.Write != nil || step.Reason != "network interface n has no IPv6 address" {
 		t.Errorf("got %+v", step)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type Machine struct {
 	// VM is zero for a uniform instance.
 	VM lb.ResourceID
-	// ScaleSet and Instance identify a uniform instance.
+	// PlanScaleSet and Instance identify a uniform instance.
 	ScaleSet lb.ResourceID
 	Instance string
 }
@@ -41,12 +41,12 @@ func ParseMachine(providerID string) (Machine, error) {
 	return Machine{ScaleSet: set, Instance: parts[10]}, nil
 }
 
-// Uniform reports whether it is an instance of a uniform scale set.
-func (m Machine) Uniform() bool { return m.Instance != "" }
+// IsUniform reports whether it is an instance of a uniform scale set.
+func (m Machine) IsUniform() bool { return m.Instance != "" }
 
 // Key is lb.MachineKey of the providerID.
 func (m Machine) Key() string {
-	if m.Uniform() {
+	if m.IsUniform() {
 		return m.ScaleSet.Key() + "/virtualmachines/" + m.Instance
 	}
 	return m.VM.Key()
@@ -54,7 +54,7 @@ func (m Machine) Key() string {
 
 // String is used in messages.
 func (m Machine) String() string {
-	if m.Uniform() {
+	if m.IsUniform() {
 		return Resource{ID: m.ScaleSet, Instance: m.Instance}.String()
 	}
 	return "virtual machine " + m.VM.Name

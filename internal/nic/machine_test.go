@@ -30,11 +30,11 @@ func TestParseMachine(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if m.String() != tt.want || m.Key() != lb.MachineKey(tt.text) || m.Uniform() != (tt.lane != "") {
+			if m.String() != tt.want || m.Key() != lb.MachineKey(tt.text) || m.IsUniform() != (tt.lane != "") {
 				t.Errorf("got %s with key %s", m, m.Key())
 			}
-			if r := (nic.Resource{ID: m.ScaleSet, Instance: m.Instance}); m.Uniform() && (r.Lane() != tt.lane || r.Key() != m.Key() || r.Kind() != nic.KindInstance) {
-				t.Errorf("%s: lane %q, key %q", r, r.Lane(), r.Key())
+			if r := (nic.Resource{ID: m.ScaleSet, Instance: m.Instance}); m.IsUniform() && (r.WorkerKey() != tt.lane || r.Key() != m.Key() || r.Kind() != nic.KindInstance) {
+				t.Errorf("%s: lane %q, key %q", r, r.WorkerKey(), r.Key())
 			}
 		})
 	}
@@ -51,7 +51,7 @@ func FuzzParseMachine(f *testing.F) {
 			return
 		}
 		id := m.VM
-		if m.Uniform() {
+		if m.IsUniform() {
 			id = m.ScaleSet
 		}
 		if err := id.Validate(); err != nil || strings.ContainsAny(m.Instance, "/?#%. ") {
@@ -71,7 +71,7 @@ func TestResources(t *testing.T) {
 	for kind, r := range map[nic.Kind]nic.Resource{
 		nic.KindInterface: {ID: nic1}, nic.KindModel: {ID: set}, nic.KindInstance: {ID: set, Instance: "1"},
 	} {
-		keys[r.Key()], lanes[r.Lane()] = true, true
+		keys[r.Key()], lanes[r.WorkerKey()] = true, true
 		if r.Kind() != kind || !strings.HasPrefix(r.String(), string(kind)) {
 			t.Errorf("%s is of kind %q, want %q", r, r.Kind(), kind)
 		}

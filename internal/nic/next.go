@@ -12,39 +12,39 @@ import (
 type Next struct {
 	lb.InterfaceConfiguration
 	Changed bool
-	// Lacks are families without an address for which there are pools.
-	Lacks []lb.Family
+	// MissingFamilies are families without an address for which there are pools.
+	MissingFamilies []lb.Family
 }
 
-// NextOf puts the primary IP configuration of each family into the wanted and the foreign pools.
+// NextConfiguration puts the primary IP configuration of each family into the wanted and the foreign pools.
 // Existing pools retain their order; new ones are appended.
-func NextOf(observed lb.InterfaceConfiguration, want Pools, managed Ours) Next {
+func NextConfiguration(observed lb.InterfaceConfiguration, want Pools, managed ManagedPools) Next {
 	next := Next{InterfaceConfiguration: observed}
 	next.IPConfigurations = slices.Clone(observed.IPConfigurations)
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
-		at := primary(next.IPConfigurations, family)
+		at := primaryIPIndex(next.IPConfigurations, family)
 		if at < 0 {
 			if len(want[family]) > 0 {
-				next.Lacks = append(next.Lacks, family)
+				next.MissingFamilies = append(next.MissingFamilies, family)
 			}
 			continue
 		}
 		ip := &next.IPConfigurations[at]
-		pools := poolsOf(ip.Pools, want[family], managed)
+		pools := nextPools(ip.Pools, want[family], managed)
 		next.Changed = next.Changed || !slices.Equal(pools, ip.Pools)
 		ip.Pools = pools
 	}
 	return next
 }
 
-func poolsOf(observed []string, want []lb.PoolID, managed Ours) []string {
+func nextPools(observed []string, want []lb.PoolID, managed ManagedPools) []string {
 	wanted, present := map[lb.PoolKey]bool{}, map[lb.PoolKey]bool{}
 	for _, id := range want {
 		wanted[id.Key()] = true
 	}
 	next := make([]string, 0, len(observed)+len(want))
 	for _, id := range observed {
-		key := keyOf(id)
+		key := poolKey(id)
 		switch {
 		case wanted[key] && !present[key], !wanted[key] && !managed[key]:
 			next = append(next, id)
@@ -60,9 +60,9 @@ func poolsOf(observed []string, want []lb.PoolID, managed Ours) []string {
 	return next
 }
 
-// primary returns the index of a family's primary IP configuration, or -1. Azure marks one per
+// primaryIPIndex returns the index of a family's primary IP configuration, or -1. Azure marks one per
 // interface; the first of the other family counts as primary.
-func primary(ips []lb.IPConfiguration, family lb.Family) int {
+func primaryIPIndex(ips []lb.IPConfiguration, family lb.Family) int {
 	at := slices.IndexFunc(ips, func(ip lb.IPConfiguration) bool { return ip.Family == family && ip.Primary })
 	if at < 0 {
 		at = slices.IndexFunc(ips, func(ip lb.IPConfiguration) bool { return ip.Family == family })
@@ -70,8 +70,8 @@ func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	return at
 }
 
-// primaryOf returns the index of the marked or the only interface, or -1.
-func primaryOf(interfaces []lb.InterfaceConfiguration) int {
+// primaryInterfaceIndex returns the index of the marked or the only interface, or -1.
+func primaryInterfaceIndex(interfaces []lb.InterfaceConfiguration) int {
 	if at := slices.IndexFunc(interfaces, func(i lb.InterfaceConfiguration) bool { return i.Primary }); at >= 0 {
 		return at
 	}
@@ -81,13 +81,13 @@ func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 	return -1
 }
 
-// nextOfAll changes the primary interface; false if there is none.
-func nextOfAll(observed []lb.InterfaceConfiguration, want Pools, managed Ours) (next []lb.InterfaceConfiguration, n Next, ok bool) {
-	at := primaryOf(observed)
+// nextConfigurations changes the primary interface; false if there is none.
+func nextConfigurations(observed []lb.InterfaceConfiguration, want Pools, managed ManagedPools) (next []lb.InterfaceConfiguration, n Next, ok bool) {
+	at := primaryInterfaceIndex(observed)
 	if at < 0 {
 		return observed, Next{}, false
 	}
-	n = NextOf(observed[at], want, managed)
+	n = NextConfiguration(observed[at], want, managed)
 	next = slices.Clone(observed)
 	next[at] = n.InterfaceConfiguration
 	return next, n, true

@@ -63,9 +63,9 @@ func TestNextOf(t *testing.T) {
 		{"a foreign one twice is not ours to mend", "other/a other/a", "", "other/a other/a", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ours := nic.NewOurs(poolIDs("gone/old"), poolIDs(held))
+			ours := nic.NewManagedPools(poolIDs("gone/old"), poolIDs(held))
 			shown := lb.InterfaceConfiguration{IPConfigurations: []lb.IPConfiguration{{Family: lb.IPv4, Pools: ids(tt.shown)}}}
-			next := nic.NextOf(shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, ours)
+			next := nic.NextConfiguration(shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, ours)
 			if got := names(next.IPConfigurations[0].Pools); got != tt.becomes || next.Changed != tt.changed {
 				t.Errorf("got %q, changed %v; want %q, %v", got, next.Changed, tt.becomes, tt.changed)
 			}
@@ -91,22 +91,22 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := nic.Pools{lb.IPv4: poolIDs("kubernetes/k8s"), lb.IPv6: poolIDs("kubernetes/k8s-IPv6")}
-			next := nic.NextOf(lb.InterfaceConfiguration{IPConfigurations: tt.ips}, want, nil)
+			next := nic.NextConfiguration(lb.InterfaceConfiguration{IPConfigurations: tt.ips}, want, nil)
 			for i, ip := range next.IPConfigurations {
 				is := map[string]int{"": -9, "kubernetes/k8s": tt.v4, "kubernetes/k8s-IPv6": tt.v6}[names(ip.Pools)]
 				if written := i == tt.v4 || i == tt.v6; written && is != i || !written && is != -9 {
 					t.Errorf("IP configuration %d: %q", i, names(ip.Pools))
 				}
 			}
-			if len(next.Lacks) != tt.lacking {
-				t.Errorf("lacks %v, want %d", next.Lacks, tt.lacking)
+			if len(next.MissingFamilies) != tt.lacking {
+				t.Errorf("lacks %v, want %d", next.MissingFamilies, tt.lacking)
 			}
 		})
 	}
 }
 
-// somePools draws pool IDs with varying case.
-func somePools(t *rapid.T, label string) []string {
+// drawPools draws pool IDs with varying case.
+func drawPools(t *rapid.T, label string) []string {
 	all := rapid.SliceOfN(rapid.SampledFrom(ids("k/a k/b k/c i/a o/x o/y o/z")), 0, 6).Draw(t, label)
 	for i := range all {
 		if rapid.IntRange(0, 3).Draw(t, "capitals") == 0 {
@@ -118,25 +118,25 @@ func somePools(t *rapid.T, label string) []string {
 
 func fold(id string) string { return strings.ToLower(id) }
 
-// Properties of NextOf for any interface and any desired pools.
+// Properties of NextConfiguration for any interface and any desired pools.
 func TestLawsOfAWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var shown lb.InterfaceConfiguration
 		for range rapid.IntRange(0, 4).Draw(t, "addresses") {
 			shown.IPConfigurations = append(shown.IPConfigurations, lb.IPConfiguration{
 				Family:  rapid.SampledFrom([]lb.Family{lb.IPv4, lb.IPv6}).Draw(t, "family"),
-				Primary: rapid.Bool().Draw(t, "primary"), Pools: somePools(t, "shown"),
+				Primary: rapid.Bool().Draw(t, "primary"), Pools: drawPools(t, "shown"),
 			})
 		}
 		want := nic.Pools{lb.IPv4: rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "v4"), lb.IPv6: rapid.SliceOf(rapid.SampledFrom(poolIDs("k/b k/c"))).Draw(t, "v6")}
-		ours := nic.NewOurs(poolIDs("k/c"), rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "held"))
+		ours := nic.NewManagedPools(poolIDs("k/c"), rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "held"))
 		var before [][]string
 		for _, ip := range shown.IPConfigurations {
 			before = append(before, slices.Clone(ip.Pools))
 		}
 
-		next := nic.NextOf(shown, want, ours)
-		again := nic.NextOf(next.InterfaceConfiguration, want, ours)
+		next := nic.NextConfiguration(shown, want, ours)
+		again := nic.NextConfiguration(next.InterfaceConfiguration, want, ours)
 		if again.Changed {
 			t.Fatalf("a second time changes %v to %v", next.IPConfigurations, again.IPConfigurations)
 		}
@@ -154,7 +154,7 @@ func TestLawsOfAWrite(t *testing.T) {
 				return slices.ContainsFunc(want[ip.Family], func(w lb.PoolID) bool { return string(w.Key()) == fold(id) })
 			}
 			foreign := func(ids []string) []string {
-				return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return ours.Holds(id) || wanted(id) })
+				return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return ours.HasPool(id) || wanted(id) })
 			}
 			if !slices.Equal(foreign(was), foreign(ip.Pools)) {
 				t.Fatalf("foreign pools were %v and are %v", foreign(was), foreign(ip.Pools))
@@ -165,7 +165,7 @@ func TestLawsOfAWrite(t *testing.T) {
 				}
 			}
 			for _, id := range was {
-				if !slices.Contains(ip.Pools, id) && !ours.Holds(id) && !wanted(id) {
+				if !slices.Contains(ip.Pools, id) && !ours.HasPool(id) && !wanted(id) {
 					t.Fatalf("%s is removed, and not ours", id)
 				}
 			}
@@ -179,7 +179,7 @@ func TestLawsOfAWrite(t *testing.T) {
 					return !slices.ContainsFunc(ip.Pools, func(id string) bool { return fold(id) == string(w.Key()) })
 				})
 			})
-			if len(want[family]) > 0 && at < 0 && !slices.Contains(next.Lacks, family) {
+			if len(want[family]) > 0 && at < 0 && !slices.Contains(next.MissingFamilies, family) {
 				t.Fatalf("no address of %s is in all of %v", family, want[family])
 			}
 		}

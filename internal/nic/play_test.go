@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// play simulates a scale set in Azure.
-type play struct {
+// simulation simulates a scale set in Azure.
+type simulation struct {
 	set       lb.ScaleSet
 	instances []lb.Instance
 	// foreign are instances that would get a foreign change with the latest model.
@@ -23,8 +23,8 @@ type play struct {
 	writes int
 }
 
-// do executes the steps and simulates Azure's own actions.
-func (p *play) do(t *rapid.T, s nic.Steps) {
+// apply executes the steps and simulates Azure's own actions.
+func (p *simulation) apply(t *rapid.T, s nic.ScaleSetPlan) {
 	if s.Model != nil {
 		p.set.Interfaces = s.Model.Interfaces
 		p.writes++
@@ -33,7 +33,7 @@ func (p *play) do(t *rapid.T, s nic.Steps) {
 		}
 	}
 	for _, id := range s.Upgrade {
-		i := p.at(id)
+		i := p.instanceByID(id)
 		if i.Protected || p.foreign[id] {
 			t.Fatalf("instance %s is upgraded, protected %v, somebody else's change %v", id, i.Protected, p.foreign[id])
 		}
@@ -44,10 +44,10 @@ func (p *play) do(t *rapid.T, s nic.Steps) {
 		p.writes++
 	}
 	for _, w := range s.Write {
-		if i := p.at(w.ID); i.Provisioning != lb.Succeeded && i.Provisioning != lb.Failed {
+		if i := p.instanceByID(w.ID); i.Provisioning != lb.Succeeded && i.Provisioning != lb.Failed {
 			t.Fatalf("instance %s is written while it is %s", w.ID, i.Provisioning)
 		}
-		i := p.at(w.ID)
+		i := p.instanceByID(w.ID)
 		i.Interfaces, i.LatestModel, i.Provisioning = w.Interfaces, false, lb.Succeeded
 		p.writes++
 	}
@@ -55,7 +55,7 @@ func (p *play) do(t *rapid.T, s nic.Steps) {
 		is := &p.instances[i]
 		switch {
 		case is.Provisioning == lb.Deleting:
-		case p.set.UpgradeMode != lb.UpgradeManual && !is.LatestModel && !is.Protected && len(s.Waits) > 0 && s.Model == nil:
+		case p.set.UpgradeMode != lb.UpgradeManual && !is.LatestModel && !is.Protected && len(s.Waiting) > 0 && s.Model == nil:
 			is.Interfaces, is.LatestModel, is.Provisioning = p.set.Interfaces, true, lb.Succeeded
 			p.was[is.ID] = foreign(p.set.Interfaces)
 		default:
@@ -64,7 +64,7 @@ func (p *play) do(t *rapid.T, s nic.Steps) {
 	}
 }
 
-func (p *play) at(id string) *lb.Instance {
+func (p *simulation) instanceByID(id string) *lb.Instance {
 	return &p.instances[slices.IndexFunc(p.instances, func(i lb.Instance) bool { return i.ID == id })]
 }
 
@@ -75,15 +75,15 @@ func TestStepsComeToAnEnd(t *testing.T) {
 		some := func(label string) string {
 			return rapid.SampledFrom([]string{"", k8s, "o/x", "o/x kubernetes/k8s", "kubernetes/k8s o/y"}).Draw(t, label)
 		}
-		p := &play{foreign: map[string]bool{}, was: map[string][]string{}, set: scaleSet(rapid.SampledFrom([]lb.UpgradeMode{lb.UpgradeManual, lb.UpgradeAutomatic, lb.UpgradeRolling}).Draw(t, "mode"), some("model"))}
-		known := nic.Known{Level: map[string]bool{}, Overdue: map[string]bool{}}
+		p := &simulation{foreign: map[string]bool{}, was: map[string][]string{}, set: scaleSet(rapid.SampledFrom([]lb.UpgradeMode{lb.UpgradeManual, lb.UpgradeAutomatic, lb.UpgradeRolling}).Draw(t, "mode"), some("model"))}
+		known := nic.ScaleSetState{UpToDate: map[string]bool{}, UpgradeTimedOut: map[string]bool{}}
 		members, nodes := "", ""
 		for _, id := range []string{"0", "1", "2", "3"} {
 			i := lb.Instance{ScaleSet: blue, ID: id, Interfaces: interfaces(some("instance")), LatestModel: rapid.Bool().Draw(t, "latest"), Protected: rapid.Bool().Draw(t, "protected"),
 				Provisioning: rapid.SampledFrom([]lb.Provisioning{lb.Succeeded, lb.Succeeded, lb.Updating, "Creating", lb.Failed, lb.Deleting}).Draw(t, "state")}
 			p.instances = append(p.instances, i)
 			p.was[id] = foreign(i.Interfaces)
-			known.Level[id] = i.LatestModel
+			known.UpToDate[id] = i.LatestModel
 			p.foreign[id] = !i.LatestModel
 			switch rapid.IntRange(0, 2).Draw(t, "is") {
 			case 0:
@@ -93,22 +93,22 @@ func TestStepsComeToAnEnd(t *testing.T) {
 			}
 		}
 		wasModel := foreign(p.set.Interfaces)
-		want, ours := desire(members, nodes, ""), nic.NewOurs(nil, poolIDs(k8s))
+		want, ours := newDesired(members, nodes, ""), nic.NewManagedPools(nil, poolIDs(k8s))
 		rounds := 0
 		for ; ; rounds++ {
-			steps := nic.ScaleSet(p.set, p.instances, want, ours, known)
-			if steps.Done() {
+			steps := nic.PlanScaleSet(p.set, p.instances, want, ours, known)
+			if steps.IsDone() {
 				break
 			}
 			if rounds == 8 {
-				t.Fatalf("no end: %s", told(steps))
+				t.Fatalf("no end: %s", formatPlan(steps))
 			}
 			for _, i := range p.instances {
-				known.Overdue[i.ID] = rounds > 4
+				known.UpgradeTimedOut[i.ID] = rounds > 4
 			}
-			p.do(t, steps)
+			p.apply(t, steps)
 		}
-		if got := said(want.Model(blue, p.set.Interfaces)); got != pooled(p.set.Interfaces) || !slices.Equal(foreign(p.set.Interfaces), wasModel) {
+		if got := formatPools(want.ModelPools(blue, p.set.Interfaces)); got != managedPoolNames(p.set.Interfaces) || !slices.Equal(foreign(p.set.Interfaces), wasModel) {
 			t.Fatalf("the model is in %v", names(p.set.Interfaces[0].IPConfigurations[0].Pools))
 		}
 		for _, i := range p.instances {
@@ -116,14 +116,14 @@ func TestStepsComeToAnEnd(t *testing.T) {
 			if i.Provisioning == lb.Deleting {
 				continue
 			}
-			if want.Node(m) && pooled(i.Interfaces) != said(want.Machine(m)) {
-				t.Fatalf("instance %s is in %q", i.ID, pooled(i.Interfaces))
+			if want.IsNode(m) && managedPoolNames(i.Interfaces) != formatPools(want.MachinePools(m)) {
+				t.Fatalf("instance %s is in %q", i.ID, managedPoolNames(i.Interfaces))
 			}
 			if !slices.Equal(foreign(i.Interfaces), p.was[i.ID]) {
 				t.Fatalf("foreign pools of instance %s were %v and are %v", i.ID, p.was[i.ID], foreign(i.Interfaces))
 			}
 		}
-		if p.writes > 0 && !nic.ScaleSet(p.set, p.instances, want, ours, known).Done() {
+		if p.writes > 0 && !nic.PlanScaleSet(p.set, p.instances, want, ours, known).IsDone() {
 			t.Fatal("what is done is not done a second time")
 		}
 	})
@@ -133,7 +133,7 @@ func foreign(i []lb.InterfaceConfiguration) []string {
 	return slices.DeleteFunc(slices.Clone(i[0].IPConfigurations[0].Pools), func(id string) bool { return id == pool(k8s).String() })
 }
 
-// pooled names the managed pools.
-func pooled(i []lb.InterfaceConfiguration) string {
+// managedPoolNames names the managed pools.
+func managedPoolNames(i []lb.InterfaceConfiguration) string {
 	return names(slices.DeleteFunc(slices.Clone(i[0].IPConfigurations[0].Pools), func(id string) bool { return id != pool(k8s).String() }))
 }

@@ -45,9 +45,9 @@ func (r Resource) Key() string {
 	return r.ID.Key() + "/virtualmachines/" + r.Instance
 }
 
-// Lane is equal for resources that must be written one at a time: Azure answers concurrent writes
+// WorkerKey is equal for resources that must be written one at a time: Azure answers concurrent writes
 // of a scale set with 409.
-func (r Resource) Lane() string { return r.ID.Key() }
+func (r Resource) WorkerKey() string { return r.ID.Key() }
 
 // String is used in messages.
 func (r Resource) String() string {

@@ -10,104 +10,104 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Known is the recorded state of instances by ID.
-type Known struct {
-	// Level had the latest model when Weir last wrote it, so an upgrade applies only that write,
+// ScaleSetState is the recorded state of instances by ID.
+type ScaleSetState struct {
+	// UpToDate had the latest model when Weir last wrote it, so an upgrade applies only that write,
 	// not foreign changes such as a new image.
-	Level map[string]bool
-	// Overdue were not upgraded by Azure in time.
-	Overdue map[string]bool
-	// Alone were written directly since the last model write. They lack the latest model for that
+	UpToDate map[string]bool
+	// UpgradeTimedOut were not upgraded by Azure in time.
+	UpgradeTimedOut map[string]bool
+	// WrittenAlone were written directly since the last model write. They lack the latest model for that
 	// reason, and no upgrade will follow.
-	Alone map[string]bool
+	WrittenAlone map[string]bool
 }
 
-// Steps are the next actions for a uniform scale set; no steps means done.
-type Steps struct {
+// ScaleSetPlan are the next actions for a uniform scale set; no steps means done.
+type ScaleSetPlan struct {
 	// Model is the scale set to write; nil if in sync.
 	Model *lb.ScaleSet
 	// Upgrade are the instances to upgrade with one request.
 	Upgrade []string
 	// Write are instances to write, each with its own request.
 	Write []lb.Instance
-	// Upgrading are waiting instances that Azure upgrades.
-	Upgrading []string
-	Waits     []Wait
+	// AutomaticUpgrades are waiting instances that Azure upgrades.
+	AutomaticUpgrades []string
+	Waiting           []WaitingResource
 }
 
-// Wait is a blocked resource.
-type Wait struct {
+// WaitingResource is a blocked resource.
+type WaitingResource struct {
 	Resource Resource
-	Why      string
+	Reason   string
 }
 
-// Done reports whether there is nothing left to do or to wait for.
-func (s Steps) Done() bool {
-	return s.Model == nil && len(s.Upgrade)+len(s.Write)+len(s.Waits) == 0
+// IsDone reports whether there is nothing left to do or to wait for.
+func (s ScaleSetPlan) IsDone() bool {
+	return s.Model == nil && len(s.Upgrade)+len(s.Write)+len(s.Waiting) == 0
 }
 
-// ScaleSet returns the next actions for a uniform scale set. The model comes first: an upgrade to
+// PlanScaleSet returns the next actions for a uniform scale set. The model comes first: an upgrade to
 // an old model would undo a direct write.
 //
 // An instance without a node retains the model's pools and leaves other managed pools, since a pool
 // with members cannot be deleted. After its node was deleted it leaves the pools that list it.
-func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, managed Ours, known Known) Steps {
+func PlanScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, managed ManagedPools, known ScaleSetState) ScaleSetPlan {
 	model := Resource{ID: set.ID}
 	if !set.Uniform || set.Provisioning == lb.Deleting {
-		return Steps{}
+		return ScaleSetPlan{}
 	}
-	pools := want.Model(set.ID, set.Interfaces)
-	interfaces, next, ok := nextOfAll(set.Interfaces, pools, managed)
+	pools := want.ModelPools(set.ID, set.Interfaces)
+	interfaces, next, ok := nextConfigurations(set.Interfaces, pools, managed)
 	switch {
-	case !ok && !wants(pools):
+	case !ok && !hasPools(pools):
 	case !ok:
-		return Steps{Waits: []Wait{{model, "none of the network interfaces of " + model.String() + " is primary"}}}
-	case next.Changed && busy(set.Provisioning):
-		return Steps{Waits: []Wait{{model, model.String() + " is " + string(set.Provisioning)}}}
+		return ScaleSetPlan{Waiting: []WaitingResource{{model, "none of the network interfaces of " + model.String() + " is primary"}}}
+	case next.Changed && isUpdating(set.Provisioning):
+		return ScaleSetPlan{Waiting: []WaitingResource{{model, model.String() + " is " + string(set.Provisioning)}}}
 	case next.Changed:
 		set.Interfaces = interfaces
-		return Steps{Model: &set}
+		return ScaleSetPlan{Model: &set}
 	}
-	var steps Steps
-	if reason := next.lacks(model.String()); reason != "" {
-		steps.Waits = append(steps.Waits, Wait{model, reason})
+	var steps ScaleSetPlan
+	if reason := next.missingAddress(model.String()); reason != "" {
+		steps.Waiting = append(steps.Waiting, WaitingResource{model, reason})
 	}
 	instances = slices.Clone(instances)
-	slices.SortFunc(instances, byID)
+	slices.SortFunc(instances, compareByID)
 	for _, i := range instances {
-		steps.instance(set, pools, i, want, managed, known)
+		steps.addInstance(set, pools, i, want, managed, known)
 	}
 	return steps
 }
 
-func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desired, managed Ours, known Known) {
+func (s *ScaleSetPlan) addInstance(set lb.ScaleSet, model Pools, i lb.Instance, want Desired, managed ManagedPools, known ScaleSetState) {
 	if i.Provisioning == lb.Deleting {
 		return
 	}
 	m := Machine{ScaleSet: set.ID, Instance: i.ID}
 	target := Resource{ID: set.ID, Instance: i.ID}
-	pools := want.Machine(m)
-	if !want.Node(m) {
-		pools = want.Stays(m, within(model, i.Interfaces))
-	} else if open := within(want.Open(m), i.Interfaces); len(open) > 0 { // the model added these pools, and they may still want the instance
-		pools = pools.and(open)
+	pools := want.MachinePools(m)
+	if !want.IsNode(m) {
+		pools = want.RetainedPools(m, poolsInUse(model, i.Interfaces))
+	} else if open := poolsInUse(want.OpenPools(m), i.Interfaces); len(open) > 0 { // the model added these pools, and they may still want the instance
+		pools = pools.mergePools(open)
 	}
-	wait := func(reason string) { s.Waits = append(s.Waits, Wait{target, reason}) }
-	interfaces, next, ok := nextOfAll(i.Interfaces, pools, managed)
+	wait := func(reason string) { s.Waiting = append(s.Waiting, WaitingResource{target, reason}) }
+	interfaces, next, ok := nextConfigurations(i.Interfaces, pools, managed)
 	switch {
-	case !ok && wants(pools):
+	case !ok && hasPools(pools):
 		wait("none of the network interfaces of " + target.String() + " is primary")
-	case !ok, !next.Changed && !wants(pools):
-	case busy(i.Provisioning):
+	case !ok, !next.Changed && !hasPools(pools):
+	case isUpdating(i.Provisioning):
 		wait(target.String() + " is " + string(i.Provisioning))
 	case !next.Changed && i.Provisioning != lb.Failed:
-		if reason := next.lacks(target.String()); reason != "" {
+		if reason := next.missingAddress(target.String()); reason != "" {
 			wait(reason)
 		}
-	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.Overdue[i.ID] && !known.Alone[i.ID]:
-		s.Upgrading = append(s.Upgrading, i.ID)
+	case equalPools(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.UpgradeTimedOut[i.ID] && !known.WrittenAlone[i.ID]:
+		s.AutomaticUpgrades = append(s.AutomaticUpgrades, i.ID)
 		wait(target.String() + " is not upgraded to the scale set's model yet, which its upgrade policy " + string(set.UpgradeMode) + " leaves to Azure")
-	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode == lb.UpgradeManual && known.Level[i.ID]:
+	case equalPools(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode == lb.UpgradeManual && known.UpToDate[i.ID]:
 		s.Upgrade = append(s.Upgrade, i.ID)
 	default:
 		i.Interfaces = interfaces
@@ -115,8 +115,8 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 	}
 }
 
-// and sorts the pools by ID.
-func (ps Pools) and(others Pools) Pools {
+// mergePools sorts the pools by ID.
+func (ps Pools) mergePools(others Pools) Pools {
 	all := maps.Clone(ps)
 	for family, ids := range others {
 		ids = slices.Concat(all[family], ids)
@@ -126,16 +126,16 @@ func (ps Pools) and(others Pools) Pools {
 	return all
 }
 
-// within returns the pools of model that the primary interface is in.
-func within(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
-	at := primaryOf(interfaces)
+// poolsInUse returns the pools of model that the primary interface is in.
+func poolsInUse(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
+	at := primaryInterfaceIndex(interfaces)
 	if at < 0 {
 		return nil
 	}
 	present, in := map[lb.PoolKey]bool{}, Pools{}
 	for _, ip := range interfaces[at].IPConfigurations {
 		for _, id := range ip.Pools {
-			present[keyOf(id)] = true
+			present[poolKey(id)] = true
 		}
 	}
 	for family, ids := range model {
@@ -148,7 +148,7 @@ func within(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
 	return in
 }
 
-func same(a, b Pools) bool {
+func equalPools(a, b Pools) bool {
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		if !slices.EqualFunc(a[family], b[family], func(x, y lb.PoolID) bool { return x.Key() == y.Key() }) {
 			return false
@@ -157,7 +157,7 @@ func same(a, b Pools) bool {
 	return true
 }
 
-// byID compares numerically.
-func byID(a, b lb.Instance) int {
+// compareByID compares numerically.
+func compareByID(a, b lb.Instance) int {
 	return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 }

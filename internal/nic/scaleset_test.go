@@ -20,8 +20,8 @@ func scaleSet(mode lb.UpgradeMode, pools string) lb.ScaleSet {
 	return lb.ScaleSet{ID: blue, Etag: "e1", Provisioning: lb.Succeeded, Uniform: true, UpgradeMode: mode, Interfaces: interfaces(pools)}
 }
 
-// told formats the next actions.
-func told(s nic.Steps) string {
+// formatPlan formats the next actions.
+func formatPlan(s nic.ScaleSetPlan) string {
 	var all []string
 	if s.Model != nil {
 		all = append(all, "model: "+names(s.Model.Interfaces[0].IPConfigurations[0].Pools))
@@ -32,8 +32,8 @@ func told(s nic.Steps) string {
 	for _, i := range s.Write {
 		all = append(all, fmt.Sprintf("write %s: %s", i.ID, names(i.Interfaces[0].IPConfigurations[0].Pools)))
 	}
-	for _, w := range s.Waits {
-		all = append(all, w.Why)
+	for _, w := range s.Waiting {
+		all = append(all, w.Reason)
 	}
 	return strings.Join(all, "; ")
 }
@@ -57,14 +57,14 @@ func TestScaleSet(t *testing.T) {
 		members   string // instances in kubernetes/k8s
 		nodes     string // other nodes
 		gone      string // instances of deleted nodes
-		known     nic.Known
+		known     nic.ScaleSetState
 		want      string
 	}{
 		{name: "the model goes first", model: "o/x", instances: all(latest("0", "o/x"), latest("1", "o/x")), members: "0 1", want: "model: o/x kubernetes/k8s"},
-		{name: "what only Weir has changed is upgraded in one batch", model: k8s, instances: all(behind("0", ""), behind("1", "")), members: "0 1", known: nic.Known{Level: yes}, want: "upgrade 0,1"},
-		{name: "what somebody else has changed, too, is written by itself", model: k8s, instances: all(behind("0", ""), behind("1", "o/x")), members: "0 1", known: nic.Known{Level: map[string]bool{"0": true}}, want: "upgrade 0; write 1: o/x kubernetes/k8s"},
-		{name: "an excluded node leaves by its own write", model: k8s, instances: all(latest("0", k8s), latest("1", k8s)), members: "0", nodes: "1", known: nic.Known{Level: yes}, want: "write 1: "},
-		{name: "also where an upgrade could follow", model: k8s, instances: all(latest("0", k8s), behind("1", k8s)), members: "0", nodes: "1", known: nic.Known{Level: yes}, want: "write 1: "},
+		{name: "what only Weir has changed is upgraded in one batch", model: k8s, instances: all(behind("0", ""), behind("1", "")), members: "0 1", known: nic.ScaleSetState{UpToDate: yes}, want: "upgrade 0,1"},
+		{name: "what somebody else has changed, too, is written by itself", model: k8s, instances: all(behind("0", ""), behind("1", "o/x")), members: "0 1", known: nic.ScaleSetState{UpToDate: map[string]bool{"0": true}}, want: "upgrade 0; write 1: o/x kubernetes/k8s"},
+		{name: "an excluded node leaves by its own write", model: k8s, instances: all(latest("0", k8s), latest("1", k8s)), members: "0", nodes: "1", known: nic.ScaleSetState{UpToDate: yes}, want: "write 1: "},
+		{name: "also where an upgrade could follow", model: k8s, instances: all(latest("0", k8s), behind("1", k8s)), members: "0", nodes: "1", known: nic.ScaleSetState{UpToDate: yes}, want: "write 1: "},
 		{name: "an excluded node that never was in is left alone", model: k8s, instances: all(latest("0", k8s), behind("1", "o/x")), members: "0", nodes: "1", want: ""},
 		{name: "an instance that is no node yet stays in what the model gave it", model: k8s, instances: all(latest("0", k8s), latest("1", k8s)), members: "0", want: ""},
 		{name: "one whose node is gone leaves", model: k8s, instances: all(latest("0", k8s), latest("1", "o/x "+k8s)), members: "0", gone: "1", want: "write 1: o/x"},
@@ -76,14 +76,14 @@ func TestScaleSet(t *testing.T) {
 			want: "write 4: kubernetes/k8s; instance 0 of scale set blue is Creating; instance 1 of scale set blue is Updating; instance 2 of scale set blue is Deallocating"},
 		{name: "an instance whose last write failed", model: k8s, instances: all(in(behind("0", k8s), lb.Failed)), members: "0", want: "write 0: kubernetes/k8s"},
 		{name: "in the order of their numbers", model: k8s, instances: all(behind("10", ""), behind("9", "")), members: "9 10", want: "write 9: kubernetes/k8s; write 10: kubernetes/k8s"},
-		{name: "Automatic is waited for", mode: lb.UpgradeAutomatic, model: k8s, instances: all(behind("0", ""), latest("1", k8s)), members: "0 1", known: nic.Known{Level: yes},
+		{name: "Automatic is waited for", mode: lb.UpgradeAutomatic, model: k8s, instances: all(behind("0", ""), latest("1", k8s)), members: "0 1", known: nic.ScaleSetState{UpToDate: yes},
 			want: "instance 0 of scale set blue is not upgraded to the scale set's model yet, which its upgrade policy Automatic leaves to Azure"},
 		{name: "Rolling is waited for", mode: lb.UpgradeRolling, model: k8s, instances: all(behind("0", "")), members: "0",
 			want: "instance 0 of scale set blue is not upgraded to the scale set's model yet, which its upgrade policy Rolling leaves to Azure"},
-		{name: "but not for ever", mode: lb.UpgradeRolling, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.Known{Overdue: yes}, want: "write 0: kubernetes/k8s"},
-		{name: "nor where nothing but Weir's own write has put it behind", mode: lb.UpgradeAutomatic, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.Known{Alone: yes}, want: "write 0: kubernetes/k8s"},
+		{name: "but not for ever", mode: lb.UpgradeRolling, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.ScaleSetState{UpgradeTimedOut: yes}, want: "write 0: kubernetes/k8s"},
+		{name: "nor where nothing but Weir's own write has put it behind", mode: lb.UpgradeAutomatic, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.ScaleSetState{WrittenAlone: yes}, want: "write 0: kubernetes/k8s"},
 		{name: "nor for what Azure passes over", mode: lb.UpgradeAutomatic, model: k8s, instances: all(protected(behind("0", ""))), members: "0", want: "write 0: kubernetes/k8s"},
-		{name: "which an upgrade passes over, too", model: k8s, instances: all(protected(behind("0", ""))), members: "0", known: nic.Known{Level: yes}, want: "write 0: kubernetes/k8s"},
+		{name: "which an upgrade passes over, too", model: k8s, instances: all(protected(behind("0", ""))), members: "0", known: nic.ScaleSetState{UpToDate: yes}, want: "write 0: kubernetes/k8s"},
 		{name: "an excluded node is nothing that Azure upgrades", mode: lb.UpgradeAutomatic, model: k8s, instances: all(latest("0", k8s), behind("1", k8s)), members: "0", nodes: "1", want: "write 1: "},
 		{name: "at the newest model, and somebody took it out", mode: lb.UpgradeAutomatic, model: k8s, instances: all(latest("0", "")), members: "0", want: "write 0: kubernetes/k8s"},
 	} {
@@ -91,30 +91,30 @@ func TestScaleSet(t *testing.T) {
 			if tt.mode == "" {
 				tt.mode = lb.UpgradeManual
 			}
-			want := desire(tt.members, tt.nodes, tt.gone)
-			steps := nic.ScaleSet(scaleSet(tt.mode, tt.model), tt.instances, want, nic.NewOurs(nil, poolIDs(k8s)), tt.known)
-			if got := told(steps); got != tt.want || steps.Done() != (tt.want == "") {
-				t.Errorf("got %q, done %v; want %q", got, steps.Done(), tt.want)
+			want := newDesired(tt.members, tt.nodes, tt.gone)
+			steps := nic.PlanScaleSet(scaleSet(tt.mode, tt.model), tt.instances, want, nic.NewManagedPools(nil, poolIDs(k8s)), tt.known)
+			if got := formatPlan(steps); got != tt.want || steps.IsDone() != (tt.want == "") {
+				t.Errorf("got %q, done %v; want %q", got, steps.IsDone(), tt.want)
 			}
 		})
 	}
 }
 
-// desire puts members into kubernetes/k8s; nodes are in no pool, and gone have to leave it.
-func desire(members, nodes, gone string) nic.Desired {
-	p := nic.Pool{ID: pool(k8s), Family: lb.IPv4, Configuration: "kubernetes", Every: true}
+// newDesired puts members into kubernetes/k8s; nodes are in no pool, and gone have to leave it.
+func newDesired(members, nodes, gone string) nic.Desired {
+	p := nic.Pool{ID: pool(k8s), Family: lb.IPv4, Configuration: "kubernetes", AllNodes: true}
 	for id := range strings.FieldsSeq(members) {
 		p.Members = append(p.Members, instance(id))
 	}
 	var others []nic.Node
 	for id := range strings.FieldsSeq(nodes) {
 		others = append(others, nic.Node{Machine: instance(id)})
-		p.Leaves = append(p.Leaves, instance(id))
+		p.ToRemove = append(p.ToRemove, instance(id))
 	}
 	for id := range strings.FieldsSeq(gone) {
-		p.Leaves = append(p.Leaves, instance(id))
+		p.ToRemove = append(p.ToRemove, instance(id))
 	}
-	return nic.Desire([]nic.Pool{p}, others)
+	return nic.NewDesired([]nic.Pool{p}, others)
 }
 
 // An instance of a node that the pool does not know yet retains the model's pools.
@@ -123,7 +123,7 @@ func TestANodeOfWhichAPoolSaysNothingYet(t *testing.T) {
 		return lb.Instance{ScaleSet: blue, ID: id, Provisioning: lb.Succeeded, LatestModel: true, Interfaces: interfaces(pools)}
 	}
 	every := func(name string, members, leaves []nic.Machine) nic.Pool {
-		return nic.Pool{ID: pool(name), Family: lb.IPv4, Configuration: "kubernetes", Every: true, Members: members, Leaves: leaves}
+		return nic.Pool{ID: pool(name), Family: lb.IPv4, Configuration: "kubernetes", AllNodes: true, Members: members, ToRemove: leaves}
 	}
 	old, young := []nic.Machine{instance("0")}, []nic.Machine{instance("0"), instance("1")}
 	nodes := []nic.Node{{Machine: instance("0"), Configuration: "kubernetes"}, {Machine: instance("1"), Configuration: "kubernetes"}}
@@ -139,8 +139,8 @@ func TestANodeOfWhichAPoolSaysNothingYet(t *testing.T) {
 		{"one has it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, nil)}, "write 1: kubernetes/k8s"},
 		{"both have it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, young[1:])}, "write 1: "},
 	} {
-		ours := nic.NewOurs(nil, []lb.PoolID{pool("kubernetes-internal/k8s"), pool(k8s)})
-		got := told(nic.ScaleSet(scaleSet(lb.UpgradeManual, both), []lb.Instance{in("0", both), in("1", both)}, nic.Desire(tt.pools, nodes), ours, nic.Known{}))
+		ours := nic.NewManagedPools(nil, []lb.PoolID{pool("kubernetes-internal/k8s"), pool(k8s)})
+		got := formatPlan(nic.PlanScaleSet(scaleSet(lb.UpgradeManual, both), []lb.Instance{in("0", both), in("1", both)}, nic.NewDesired(tt.pools, nodes), ours, nic.ScaleSetState{}))
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
@@ -162,7 +162,7 @@ func TestAScaleSetThatIsSpread(t *testing.T) {
 		{"   ", "a/k8s", "model: "},
 	} {
 		pools := []nic.Pool{
-			{ID: pool("a/k8s"), Family: lb.IPv4, Configuration: "a", Every: true}, {ID: pool("b/k8s"), Family: lb.IPv4, Configuration: "b", Every: true},
+			{ID: pool("a/k8s"), Family: lb.IPv4, Configuration: "a", AllNodes: true}, {ID: pool("b/k8s"), Family: lb.IPv4, Configuration: "b", AllNodes: true},
 		}
 		var nodes []nic.Node
 		for n, at := range tt.placed {
@@ -174,8 +174,8 @@ func TestAScaleSetThatIsSpread(t *testing.T) {
 				}
 			}
 		}
-		ours := nic.NewOurs(nil, poolIDs("a/k8s b/k8s"))
-		got := told(nic.ScaleSet(scaleSet(lb.UpgradeAutomatic, tt.model), []lb.Instance{in("0", "a/k8s"), in("1", "a/k8s"), in("2", "a/k8s")}, nic.Desire(pools, nodes), ours, nic.Known{}))
+		ours := nic.NewManagedPools(nil, poolIDs("a/k8s b/k8s"))
+		got := formatPlan(nic.PlanScaleSet(scaleSet(lb.UpgradeAutomatic, tt.model), []lb.Instance{in("0", "a/k8s"), in("1", "a/k8s"), in("2", "a/k8s")}, nic.NewDesired(pools, nodes), ours, nic.ScaleSetState{}))
 		if got != tt.want {
 			t.Errorf("placed on %q, the model in %q: got %q, want %q", tt.placed, tt.model, got, tt.want)
 		}
@@ -204,7 +204,7 @@ func TestScaleSetThatIsNotReady(t *testing.T) {
 			set := scaleSet(lb.UpgradeManual, "")
 			tt.change(&set)
 			i := lb.Instance{ScaleSet: blue, ID: "0", Provisioning: lb.Succeeded, Interfaces: interfaces("")}
-			if got := told(nic.ScaleSet(set, []lb.Instance{i}, desire("0", "", ""), nil, nic.Known{})); got != tt.want {
+			if got := formatPlan(nic.PlanScaleSet(set, []lb.Instance{i}, newDesired("0", "", ""), nil, nic.ScaleSetState{})); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -215,7 +215,7 @@ func TestScaleSetThatIsNotReady(t *testing.T) {
 func TestStepsLeaveWhatIsShown(t *testing.T) {
 	set, i := scaleSet(lb.UpgradeManual, "o/x"), lb.Instance{ScaleSet: blue, ID: "0", Interfaces: interfaces("o/y")}
 	before := slices.Clone(set.Interfaces[0].IPConfigurations[0].Pools)
-	nic.ScaleSet(set, []lb.Instance{i}, desire("0", "", ""), nil, nic.Known{})
+	nic.PlanScaleSet(set, []lb.Instance{i}, newDesired("0", "", ""), nil, nic.ScaleSetState{})
 	if !slices.Equal(before, set.Interfaces[0].IPConfigurations[0].Pools) || names(i.Interfaces[0].IPConfigurations[0].Pools) != "o/y" {
 		t.Error("it is")
 	}

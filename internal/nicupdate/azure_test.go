@@ -34,7 +34,7 @@ func (w *world) call(ctx context.Context, what string, lasts time.Duration) erro
 		}
 	}
 	if ctx.Err() != nil {
-		return fault.Classify(fault.Answer{OutcomeUnknown: true}, ctx.Err())
+		return fault.Classify(fault.Failure{ResultUnknown: true}, ctx.Err())
 	}
 	return err
 }
@@ -58,7 +58,7 @@ func (w *world) write(ctx context.Context, what, lane string) error {
 
 const readLasts = 100 * time.Millisecond
 
-var errOvertaken = fault.Classify(fault.Answer{Status: 412}, errors.New("overtaken"))
+var errOvertaken = fault.Classify(fault.Failure{Status: 412}, errors.New("overtaken"))
 
 func guarded(was, now string) error {
 	switch {
@@ -186,7 +186,7 @@ func (w *world) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, 
 // answer returns the response to a write that took effect. The caller holds w.mu.
 func (w *world) answer(what string) error {
 	if w.lose(what) {
-		return fault.Classify(fault.Answer{OutcomeUnknown: true}, errors.New("no answer"))
+		return fault.Classify(fault.Failure{ResultUnknown: true}, errors.New("no answer"))
 	}
 	return nil
 }
@@ -274,7 +274,7 @@ func (w *world) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance,
 	return *is, w.answer("PUT " + name)
 }
 
-func (w *world) Upgrade(ctx context.Context, set lb.ResourceID, instances []string) error {
+func (w *world) UpgradeInstances(ctx context.Context, set lb.ResourceID, instances []string) error {
 	if err := w.write(ctx, "UPGRADE "+set.Name+" "+strings.Join(instances, " "), set.Key()); err != nil {
 		return err
 	}

@@ -76,11 +76,11 @@ func emulated(t *testing.T) (*armemu.Emulator, wire) {
 		t.Fatal(answer, err)
 	}
 	_ = answer.Body.Close()
-	endpoint, credential, err := azure.Emulator("http://127.0.0.1:8080")
+	endpoint, credential, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: emu.Transport(), VirtualNetworkID: vnet, Retry: azure.Retry{Pause: time.Minute}})
+	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: emu.Transport(), VirtualNetworkID: vnet, Retry: azure.Retry{Delay: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,28 +103,28 @@ func TestMachinesOfTheEmulator(t *testing.T) {
 			all = append(all, m)
 		}
 		var settled atomic.Int32
-		u := nicupdate.New(nicupdate.Config{Azure: azure, Cluster: nodes{}, Parallel: 4, Settled: func(lb.PoolID) { settled.Add(1) }, Log: slog.New(slog.DiscardHandler)})
+		u := nicupdate.New(nicupdate.Config{Azure: azure, Cluster: nodes{}, Parallel: 4, OnPoolIdle: func(lb.PoolID) { settled.Add(1) }, Log: slog.New(slog.DiscardHandler)})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { u.Run(ctx); close(ended) }()
-		p := nic.Pool{ID: poolID, Family: lb.IPv4, Configuration: "kubernetes", Every: true}
-		for n, target := range []nic.Target{{Pool: p}, {Pool: p, Leaves: all}} {
+		p := nic.Pool{ID: poolID, Family: lb.IPv4, Configuration: "kubernetes", AllNodes: true}
+		for n, target := range []nic.Target{{Pool: p}, {Pool: p, ToRemove: all}} {
 			want := 0
 			if n == 0 {
-				target.Members, target.Lacks, want = all, all, 4
+				target.Members, target.Missing, want = all, all, 4
 			}
-			u.Bring(target)
+			u.SetTarget(target)
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			pool, err := azure.arm.Get(t.Context(), poolID)
+			pool, err := azure.arm.GetPool(t.Context(), poolID)
 			if err != nil || len(pool.Addresses) != want {
 				t.Errorf("the pool shows %d machines, want %d: %v", len(pool.Addresses), want, err)
 			}
-			outbound, err := azure.arm.Get(t.Context(), lb.PoolID{LoadBalancer: poolID.LoadBalancer, Name: "outbound"})
+			outbound, err := azure.arm.GetPool(t.Context(), lb.PoolID{LoadBalancer: poolID.LoadBalancer, Name: "outbound"})
 			if err != nil || len(outbound.Addresses) != 4 {
 				t.Errorf("the pool of outbound rules shows %d machines: %v", len(outbound.Addresses), err)
 			}
-			if got := u.Bring(target); len(got.Waits)+len(got.Failed) > 0 {
+			if got := u.SetTarget(target); len(got.Waiting)+len(got.Failed) > 0 {
 				t.Errorf("not done: %+v", got)
 			}
 			time.Sleep(time.Hour)

@@ -11,161 +11,163 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// round updates the instances after the scale set model is in sync.
-type round struct {
-	*try
+// instanceUpdate updates the instances after the scale set model is in sync.
+type instanceUpdate struct {
+	*attempt
 	set   lb.ScaleSet
-	known nic.Known
+	known nic.ScaleSetState
 	// openKeys are machines without a result yet.
-	found map[string]verdict
-	open  map[string]bool
-	// whole is the result of all machines while the scale set waits.
-	whole *verdict
-	// stop ended the round for the remaining instances.
-	stop error
+	instanceResults map[string]machineResult
+	openKeys        map[string]bool
+	// scaleSetResult is the result of all machines while the scale set waits.
+	scaleSetResult *machineResult
+	// stopErr ended the round for the remaining instances.
+	stopErr error
 }
 
-func (r *round) machine(id string) nic.Machine {
+func (r *instanceUpdate) instanceMachine(id string) nic.Machine {
 	return nic.Machine{ScaleSet: r.set.ID, Instance: id}
 }
 
-// instances writes one instance at a time: Azure accepts one write per scale set.
-func (r *round) instances(ctx context.Context, steps nic.Steps) {
-	for _, w := range steps.Waits {
-		v := verdict{state: waiting, why: w.Why}
+// runSteps writes one instance at a time: Azure accepts one write per scale set.
+func (r *instanceUpdate) runSteps(ctx context.Context, steps nic.ScaleSetPlan) {
+	for _, w := range steps.Waiting {
+		v := machineResult{state: stateWaiting, reason: w.Reason}
 		if w.Resource.Kind() == nic.KindModel {
-			r.whole = &v
+			r.scaleSetResult = &v
 		} else {
-			r.found[r.machine(w.Resource.Instance).Key()] = v
+			r.instanceResults[r.instanceMachine(w.Resource.Instance).Key()] = v
 		}
 	}
-	r.upgrade(ctx, steps.Upgrade)
+	r.upgradeInstances(ctx, steps.Upgrade)
 	for _, next := range steps.Write {
-		m := r.machine(next.ID)
+		m := r.instanceMachine(next.ID)
 		switch {
-		case !r.may(m):
-		case r.stop != nil:
-			r.fails(ctx, m, r.stop)
-		case !r.until.IsZero():
-			r.open[m.Key()] = true
-		case time.Since(r.start) > roundLasts:
-			r.open[m.Key()], r.again = true, true
+		case !r.canUpdate(m):
+		case r.stopErr != nil:
+			r.recordFailure(ctx, m, r.stopErr)
+		case !r.blockedUntil.IsZero():
+			r.openKeys[m.Key()] = true
+		case time.Since(r.start) > roundTimeout:
+			r.openKeys[m.Key()], r.retryNow = true, true
 		default:
-			r.write(ctx, m, next)
+			r.writeInstance(ctx, m, next)
 		}
 	}
 }
 
-// may skips failed instances until they are requested again.
-func (r *round) may(m nic.Machine) bool {
+// canUpdate skips failed instances until they are requested again.
+func (r *instanceUpdate) canUpdate(m nic.Machine) bool {
 	if r.failed[m.Key()] {
-		r.open[m.Key()] = true
+		r.openKeys[m.Key()] = true
 		return false
 	}
-	if r.lane.memory.tried[resource(m).Key()] {
-		r.found[m.Key()] = verdict{state: failing, err: notShown(m.String())}
+	if r.worker.scaleSetState.written[instanceResource(m).Key()] {
+		r.instanceResults[m.Key()] = machineResult{state: stateFailed, err: newNotAppliedError(m.String())}
 		return false
 	}
 	return true
 }
 
-func (r *round) upgrade(ctx context.Context, ids []string) {
+func (r *instanceUpdate) upgradeInstances(ctx context.Context, ids []string) {
 	var allowed []string
 	for _, id := range ids {
-		if m := r.machine(id); r.may(m) {
-			allowed, r.open[m.Key()] = append(allowed, id), true
+		if m := r.instanceMachine(id); r.canUpdate(m) {
+			allowed, r.openKeys[m.Key()] = append(allowed, id), true
 		}
 	}
-	if len(allowed) == 0 || !r.mayWrite() {
+	if len(allowed) == 0 || !r.canWrite() {
 		return
 	}
-	err := r.u.cfg.Azure.Upgrade(ctx, r.set.ID, allowed)
-	r.wrote(nic.KindModel, err)
+	err := r.u.cfg.Azure.UpgradeInstances(ctx, r.set.ID, allowed)
+	r.recordWrite(nic.KindModel, err)
 	for _, id := range allowed {
-		if m := r.machine(id); err != nil {
-			r.fails(ctx, m, err)
+		if m := r.instanceMachine(id); err != nil {
+			r.recordFailure(ctx, m, err)
 		} else {
-			r.lane.memory.tries(resource(m))
+			r.worker.scaleSetState.markWritten(instanceResource(m))
 		}
 	}
-	r.again = r.again || err == nil
+	r.retryNow = r.retryNow || err == nil
 }
 
-// write retries once after a conflict.
-func (r *round) write(ctx context.Context, m nic.Machine, next lb.Instance) {
+// writeInstance retries once after a conflict.
+func (r *instanceUpdate) writeInstance(ctx context.Context, m nic.Machine, next lb.Instance) {
 	for n := 1; ; n++ {
 		if next.Etag == "" || n == 2 { // a list may omit the etag
 			read, err := r.u.cfg.Azure.GetInstance(ctx, r.set.ID, next.ID)
 			if err != nil {
-				r.fails(ctx, m, err)
+				r.recordFailure(ctx, m, err)
 				return
 			}
-			steps := nic.ScaleSet(r.set, []lb.Instance{read}, r.plan.desired, r.plan.ours, r.known)
+			steps := nic.PlanScaleSet(r.set, []lb.Instance{read}, r.plan.desired, r.plan.managed, r.known)
 			if len(steps.Write) == 0 {
-				r.found[m.Key()] = verdict{state: waiting, why: m.String() + " is listed otherwise than it shows by itself"}
+				r.instanceResults[m.Key()] = machineResult{state: stateWaiting, reason: m.String() + " is listed otherwise than it shows by itself"}
 				return
 			}
 			next = steps.Write[0]
 		}
-		if !r.mayWrite() {
-			r.open[m.Key()] = true
+		if !r.canWrite() {
+			r.openKeys[m.Key()] = true
 			return
 		}
-		r.lane.memory.tries(resource(m))
+		r.worker.scaleSetState.markWritten(instanceResource(m))
 		_, err := r.u.cfg.Azure.PutInstance(ctx, next)
-		r.wrote(nic.KindInstance, err)
+		r.recordWrite(nic.KindInstance, err)
 		switch {
 		case err == nil:
-			r.lane.memory.writes(next.ID)
-			r.open[m.Key()], r.again = true, true
+			r.worker.scaleSetState.recordWrite(next.ID)
+			r.openKeys[m.Key()], r.retryNow = true, true
 			return
-		case n == 2 || !met(err):
-			r.lane.memory.unsent(resource(m), err)
-			r.fails(ctx, m, err)
+		case n == 2 || !isWriteConflict(err):
+			r.worker.scaleSetState.resetWritten(instanceResource(m), err)
+			r.recordFailure(ctx, m, err)
 			return
 		}
 	}
 }
 
-// fails ends the round if the next request would fail the same way.
-func (r *round) fails(ctx context.Context, m nic.Machine, err error) {
+// recordFailure ends the round if the next request would fail the same way.
+func (r *instanceUpdate) recordFailure(ctx context.Context, m nic.Machine, err error) {
 	key := m.Key()
-	v := r.endedFor(m, err)
-	if v == verdictWorking {
-		r.open[key] = true
+	v := r.resultForError(m, err)
+	if v == resultWorking {
+		r.openKeys[key] = true
 		return
 	}
-	delete(r.open, key)
-	r.found[key] = v
-	if _, tracked := r.machines[key]; !tracked && v.state == failing && ctx.Err() == nil {
+	delete(r.openKeys, key)
+	r.instanceResults[key] = v
+	if _, tracked := r.machines[key]; !tracked && v.state == stateFailed && ctx.Err() == nil {
 		r.u.cfg.Log.WarnContext(ctx, "an instance that is no node could not be written", "machine", m.String(), "err", err)
 	}
-	if f := fault.From(err); f.Class == fault.Retriable && !f.Overtaken() || f.Exhausted() || f.Class == fault.Shutdown {
-		r.stop = err
+	if f := fault.FromError(err); f.Class == fault.Retriable && !f.IsPreconditionFailed() || f.HasExhaustedRetries() || f.Class == fault.Shutdown {
+		r.stopErr = err
 	}
 }
 
-// concludes treats an instance without a step as in sync.
-func (r *round) concludes(instances []lb.Instance) {
+// setResults treats an instance without a step as in sync.
+func (r *instanceUpdate) setResults(instances []lb.Instance) {
 	there := map[string]bool{}
 	for _, i := range instances {
-		there[r.machine(i.ID).Key()] = true
+		there[r.instanceMachine(i.ID).Key()] = true
 	}
-	r.level = r.whole == nil
+	r.inSync = r.scaleSetResult == nil
 	for key, m := range r.machines {
-		v, found := r.found[key]
+		v, found := r.instanceResults[key]
 		switch {
-		case r.open[key]:
+		case r.openKeys[key]:
 		case found:
-			r.of[key] = v
+			r.results[key] = v
 		case !there[key]:
-			r.of[key] = r.gone(m)
-		case r.whole != nil:
-			r.of[key] = *r.whole
+			r.results[key] = r.resultForMissing(m)
+		case r.scaleSetResult != nil:
+			r.results[key] = *r.scaleSetResult
 		default:
-			r.of[key] = verdictDone
+			r.results[key] = resultDone
 		}
 	}
 }
 
-func resource(m nic.Machine) nic.Resource { return nic.Resource{ID: m.ScaleSet, Instance: m.Instance} }
+func instanceResource(m nic.Machine) nic.Resource {
+	return nic.Resource{ID: m.ScaleSet, Instance: m.Instance}
+}

@@ -30,7 +30,7 @@ func TestAMachineJoinsAndLeaves(t *testing.T) {
 		w.expectShown("n1", "a/outbound")
 		w.expectSettled("+1m3.1s a/k8s")
 		w.u.Forget(poolID("a/k8s"))
-		if len(w.u.lanes)+len(w.u.busy)+len(w.u.pools) > 0 {
+		if len(w.u.workers)+len(w.u.activeWorkers)+len(w.u.pools) > 0 {
 			t.Error("what nobody needs is kept")
 		}
 	})
@@ -88,9 +88,9 @@ func TestWhatTwoHundredNodesCost(t *testing.T) {
 					next := target(pool, strings.Join(all, " "), "")
 					next.Configuration = on
 					if w.shows(all[0]) != on+"/outbound" {
-						next.Lacks = nil
+						next.Missing = nil
 					}
-					w.u.Bring(next)
+					w.u.SetTarget(next)
 				}
 			}
 		}
@@ -140,7 +140,7 @@ func TestAnInterfaceOfAnotherResourceGroup(t *testing.T) {
 // A missing machine, and one that names no interface.
 func TestAMachineWithoutAnInterface(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.failing("VM n1", 1, fault.Answer{Status: 404, TargetGone: true})
+		w.failing("VM n1", 1, fault.Failure{Status: 404, TargetMissing: true})
 		w.bring("a/k8s", "n1", "")
 		w.bring("b/k8s", "n2", "")
 		w.wait(3 * time.Second)
@@ -233,7 +233,7 @@ func TestAFailureIsToldOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.has("n2", "")
-		w.failing("PUT n1", 1, fault.Answer{Status: 403})
+		w.failing("PUT n1", 1, fault.Failure{Status: 403})
 		w.bring("a/k8s", "n1 n2", "")
 		w.bring("a/k8s-6", "n1 n2", "")
 		w.wait(time.Hour)
@@ -256,7 +256,7 @@ func TestAFailureIsToldOnce(t *testing.T) {
 func TestATimeThatAzureNames(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
-		w.failing("PUT", 1, fault.Answer{Status: 429, RetryAt: time.Now().Add(30 * time.Second)})
+		w.failing("PUT", 1, fault.Failure{Status: 429, RetryAt: time.Now().Add(30 * time.Second)})
 		for range 3 {
 			w.bring("a/k8s", "n1", "")
 			w.wait(5 * time.Second)
@@ -271,7 +271,7 @@ func TestAListThatFails(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.has("n2", "")
-		w.failing("LIST", 1, fault.Answer{Status: 500})
+		w.failing("LIST", 1, fault.Failure{Status: 500})
 		w.bring("a/k8s", "n1 n2", "")
 		w.wait(time.Minute)
 		w.expectCalls("+1s LIST")
@@ -286,11 +286,11 @@ func TestAListThatFails(t *testing.T) {
 func TestOvertaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
-		w.failing("PUT", 1, fault.Answer{Status: 412})
+		w.failing("PUT", 1, fault.Failure{Status: 412})
 		w.bring("a/k8s", "n1", "")
 		w.wait(time.Minute)
 		w.expectCalls("+1s LIST", "+1.1s PUT n1", "+3.1s GET n1", "+3.2s PUT n1")
-		w.failing("PUT", 2, fault.Answer{Status: 412})
+		w.failing("PUT", 2, fault.Failure{Status: 412})
 		w.bring("a/k8s", "", "n1")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "GET 2 PUT 2")
@@ -335,8 +335,8 @@ func TestAMachineThatCannotJoin(t *testing.T) {
 		w.has("n1", "a/k8s")
 		hand := func() string {
 			next := target("a/k8s", "n1 n2", "")
-			next.Lacks = machines("n2")
-			return told(w.u.Bring(next))
+			next.Missing = machines("n2")
+			return told(w.u.SetTarget(next))
 		}
 		hand()
 		w.wait(time.Minute)
@@ -440,6 +440,6 @@ func TestANodeIsPlacedElsewhere(t *testing.T) {
 		w.bring("b/k8s", "n1", "")
 		w.wait(time.Minute)
 		w.expectShown("n1", "b/k8s")
-		w.expect("bring", told(w.u.Bring(target("a/k8s", "n1", ""))), "working n1")
+		w.expect("bring", told(w.u.SetTarget(target("a/k8s", "n1", ""))), "working n1")
 	})
 }

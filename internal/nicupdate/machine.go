@@ -11,111 +11,111 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// machine uses a list that may be stale. Writes are guarded by the etag; "nothing to write" is
-// rejected if the machine was requested after the list was read, see [Updater.settle].
-func (t *try) machine(ctx context.Context, m nic.Machine) {
-	shown, err := t.read(ctx, m)
-	if err == nil && !nic.Found(m, shown) {
-		shown, err = t.asked(ctx, m, shown)
+// updateInterface uses a list that may be stale. Writes are guarded by the etag; "nothing to write" is
+// rejected if the machine was requested after the list was read, see [Updater.storeResult].
+func (t *attempt) updateInterface(ctx context.Context, m nic.Machine) {
+	shown, err := t.readInterfaces(ctx, m)
+	if err == nil && !nic.HasPrimaryInterface(m, shown) {
+		shown, err = t.readPrimary(ctx, m, shown)
 	}
 	key := m.Key()
 	for n := 1; err == nil; n++ {
-		t.plan = t.u.newest()
-		step := nic.Interface(m, shown, t.plan.desired.Machine(m), t.plan.ours)
+		t.plan = t.u.currentPlan()
+		step := nic.NextStep(m, shown, t.plan.desired.MachinePools(m), t.plan.managed)
 		switch {
 		case step.Write == nil:
-			t.of[key] = judge(step)
+			t.results[key] = resultOfStep(step)
 			return
 		case step.Write.Etag == "" && n == 1: // a list may omit it
-			shown, err = t.readAlone(ctx, step.Write.ID)
+			shown, err = t.readInterface(ctx, step.Write.ID)
 			continue
-		case !t.mayWrite():
+		case !t.canWrite():
 			return
 		}
 		var next lb.NetworkInterface
 		next, err = t.u.cfg.Azure.PutInterface(ctx, *step.Write)
-		t.wrote(nic.KindInterface, err)
+		t.recordWrite(nic.KindInterface, err)
 		switch {
 		case err == nil:
 			t.readAt = time.Now()
-			t.of[key] = t.shows(m, next)
+			t.results[key] = t.resultOfWrite(m, next)
 			return
-		case met(err) && n == 1:
-			shown, err = t.readAlone(ctx, step.Write.ID)
+		case isWriteConflict(err) && n == 1:
+			shown, err = t.readInterface(ctx, step.Write.ID)
 		}
 	}
-	if v := t.endedFor(m, err); v != verdictWorking {
-		t.of[key] = v
+	if v := t.resultForError(m, err); v != resultWorking {
+		t.results[key] = v
 	}
 }
 
-func (t *try) shows(m nic.Machine, next lb.NetworkInterface) verdict {
-	step := nic.Interface(m, []lb.NetworkInterface{next}, t.plan.desired.Machine(m), t.plan.ours)
+func (t *attempt) resultOfWrite(m nic.Machine, next lb.NetworkInterface) machineResult {
+	step := nic.NextStep(m, []lb.NetworkInterface{next}, t.plan.desired.MachinePools(m), t.plan.managed)
 	if step.Write != nil {
-		return verdict{state: failing, err: notShown(nic.Resource{ID: next.ID}.String())}
+		return machineResult{state: stateFailed, err: newNotAppliedError(nic.Resource{ID: next.ID}.String())}
 	}
-	return judge(step)
+	return resultOfStep(step)
 }
 
-func judge(step nic.Step) verdict {
-	if step.Waits != "" {
-		return verdict{state: waiting, why: step.Waits, unusable: step.Unusable}
+func resultOfStep(step nic.Step) machineResult {
+	if step.Reason != "" {
+		return machineResult{state: stateWaiting, reason: step.Reason, unusable: step.Unavailable}
 	}
-	return verdictDone
+	return resultDone
 }
 
-// read uses as few requests as possible.
-func (t *try) read(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
-	switch t.how {
-	case together:
-		return t.list(ctx, m)
-	case alone:
-		shown, err := t.readAlone(ctx, t.id)
-		if f := fault.From(err); f != nil && f.Class == fault.Stale || err == nil && shown[0].Machine != m.Key() {
-			return t.list(ctx, m) // it has another interface, or none
+// readInterfaces uses as few requests as possible.
+func (t *attempt) readInterfaces(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
+	switch t.mode {
+	case readGroup:
+		return t.listInterfaces(ctx, m)
+	case readSingle:
+		shown, err := t.readInterface(ctx, t.id)
+		if f := fault.FromError(err); f != nil && f.Class == fault.Stale || err == nil && shown[0].Machine != m.Key() {
+			return t.listInterfaces(ctx, m) // it has another interface, or none
 		}
 		return shown, err
 	}
 	t.u.mu.Lock()
 	defer t.u.mu.Unlock()
-	shown, at := t.lane.shown, t.lane.shownAt
-	t.lane.shown, t.lane.listed = nil, false
+	shown, at := t.worker.interfaces, t.worker.interfacesReadAt
+	t.worker.interfaces, t.worker.hasList = nil, false
 	t.readAt = at
 	return shown, nil
 }
 
-// asked reads the interface named by the virtual machine, which may be in another resource group.
-func (t *try) asked(ctx context.Context, m nic.Machine, shown []lb.NetworkInterface) ([]lb.NetworkInterface, error) {
+// readPrimary reads the interface named by the virtual machine, which may be in another resource group.
+func (t *attempt) readPrimary(ctx context.Context, m nic.Machine, shown []lb.NetworkInterface) ([]lb.NetworkInterface, error) {
 	id, err := t.u.cfg.Azure.PrimaryInterface(ctx, m.VM)
 	if err != nil || id.Name == "" {
 		return shown, err
 	}
 	at := t.readAt
-	primary, err := t.readAlone(ctx, id)
-	switch f := fault.From(err); {
+	primary, err := t.readInterface(ctx, id)
+	switch f := fault.FromError(err); {
 	case f != nil && f.Class == fault.Stale: // being created or deleted
 		t.readAt = at
 		return shown, nil
 	case err == nil:
 		t.u.mu.Lock()
-		t.lane.found, t.lane.id = true, id
+		t.worker.hasInterface, t.worker.id = true, id
 		t.u.mu.Unlock()
 	}
 	return primary, err
 }
 
-func (t *try) readAlone(ctx context.Context, id lb.ResourceID) ([]lb.NetworkInterface, error) {
+func (t *attempt) readInterface(ctx context.Context, id lb.ResourceID) ([]lb.NetworkInterface, error) {
 	t.readAt = time.Now()
 	one, err := t.u.cfg.Azure.GetInterface(ctx, id)
 	return []lb.NetworkInterface{one}, err
 }
 
-// list reads a resource group for all its machines that are due.
-func (t *try) list(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
+// listInterfaces reads a resource group for all its machines that are due.
+func (t *attempt) listInterfaces(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
 	at := time.Now()
 	t.readAt = at
 	all, err := t.u.cfg.Azure.ListInterfaces(ctx, t.id.SubscriptionID, t.id.ResourceGroup)
-	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
 		all, err = nil, nil // the resource group does not exist
 	}
 	of := map[string][]lb.NetworkInterface{}
@@ -125,40 +125,40 @@ func (t *try) list(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, e
 	u := t.u
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.listing, t.lane.group)
+	delete(u.listingGroups, t.worker.resourceGroup)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	for _, l := range u.busy {
+	for _, l := range u.activeWorkers {
 		switch {
-		case l.group != t.lane.group || l.running || l.due.IsZero() || l.at().After(time.Now()):
-		case err != nil && l.listed:
+		case l.resourceGroup != t.worker.resourceGroup || l.running || l.due.IsZero() || l.dueTime().After(time.Now()):
+		case err != nil && l.hasList:
 		case err != nil:
-			other := u.begun(l, listed)
-			other.ended(err)
-			u.settle(l, other.result, time.Now())
+			other := u.newAttemptLocked(l, readFromList)
+			other.failPending(err)
+			u.storeResult(l, other.result, time.Now())
 		default:
 			for key := range l.machines {
-				l.keeps(of[key], at, true)
+				l.setInterfaces(of[key], at, true)
 			}
 		}
 	}
-	t.lane.keeps(of[m.Key()], at, false)
+	t.worker.setInterfaces(of[m.Key()], at, false)
 	u.signal()
 	return of[m.Key()], err
 }
 
-// keeps stores the interfaces; later is true if another attempt will use them. It requires u.mu.
-func (l *lane) keeps(shown []lb.NetworkInterface, at time.Time, later bool) {
-	l.found = false
+// setInterfaces stores the interfaces; later is true if another attempt will use them. It requires u.mu.
+func (l *worker) setInterfaces(shown []lb.NetworkInterface, at time.Time, later bool) {
+	l.hasInterface = false
 	for _, i := range shown {
 		if i.Primary || len(shown) == 1 {
-			l.found, l.id = true, i.ID
+			l.hasInterface, l.id = true, i.ID
 		}
 	}
-	l.listed = later
-	l.shown, l.shownAt = nil, at
+	l.hasList = later
+	l.interfaces, l.interfacesReadAt = nil, at
 	if later {
-		l.shown = shown
+		l.interfaces = shown
 	}
 }

@@ -14,31 +14,31 @@ import (
 // plan is the desired state of all machines. It is immutable.
 type plan struct {
 	desired nic.Desired
-	ours    nic.Ours
+	managed nic.ManagedPools
 }
 
-// of returns a comparable, nonempty string.
-func (p *plan) of(m nic.Machine) string {
-	if p.desired.Node(m) {
-		return "node " + said(p.desired.Machine(m))
+// desiredState returns a comparable, nonempty string.
+func (p *plan) desiredState(m nic.Machine) string {
+	if p.desired.IsNode(m) {
+		return "node " + formatPools(p.desired.MachinePools(m))
 	}
-	return "none " + said(p.desired.Machine(m))
+	return "none " + formatPools(p.desired.MachinePools(m))
 }
 
-// modelOf returns "" for a network interface.
-func (p *plan) modelOf(l *lane) string {
-	if l.group != "" {
+// desiredModels returns "" for a network interface.
+func (p *plan) desiredModels(l *worker) string {
+	if l.resourceGroup != "" {
 		return ""
 	}
 	var all []string
-	for _, pools := range p.desired.Models(l.id) {
-		all = append(all, "model "+said(pools))
+	for _, pools := range p.desired.ModelCandidates(l.id) {
+		all = append(all, "model "+formatPools(pools))
 	}
 	slices.Sort(all)
 	return "models " + strings.Join(all, "")
 }
 
-func said(p nic.Pools) string {
+func formatPools(p nic.Pools) string {
 	var b strings.Builder
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		b.WriteString(string(family))
@@ -50,60 +50,60 @@ func said(p nic.Pools) string {
 	return b.String()
 }
 
-// newest computes the plan once per change, because it covers all pools and nodes.
-func (u *Updater) newest() *plan {
+// currentPlan computes the plan once per change, because it covers all pools and nodes.
+func (u *Updater) currentPlan() *plan {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	if u.plan == nil || now.Sub(u.nodesAt) >= nodesServe {
+	if u.plan == nil || now.Sub(u.nodesReadAt) >= nodesTTL {
 		u.mu.Unlock()
 		nodes := u.cfg.Cluster.Machines()
 		u.mu.Lock()
-		u.stale = u.stale || !slices.Equal(nodes, u.nodes)
-		u.nodes, u.nodesAt = nodes, now
+		u.planStale = u.planStale || !slices.Equal(nodes, u.nodes)
+		u.nodes, u.nodesReadAt = nodes, now
 	}
-	if u.stale || u.plan == nil {
-		u.replan(now)
+	if u.planStale || u.plan == nil {
+		u.rebuildPlan(now)
 	}
 	return u.plan
 }
 
-// replan requests machines with a new desired state; those already there are done. It requires
+// rebuildPlan requests machines with a new desired state; those already there are done. It requires
 // u.mu.
-func (u *Updater) replan(now time.Time) {
+func (u *Updater) rebuildPlan(now time.Time) {
 	pools, ids := make([]nic.Pool, 0, len(u.pools)), make([]lb.PoolID, 0, len(u.pools))
 	for _, p := range u.pools {
 		pool := p.target.Pool
-		pool.Leaves = p.target.Leaves
+		pool.ToRemove = p.target.ToRemove
 		pools, ids = append(pools, pool), append(ids, p.target.ID)
 	}
-	u.plan, u.stale = &plan{nic.Desire(pools, u.nodes), nic.NewOurs(ids, nil)}, false
-	for _, l := range u.lanes {
-		model := u.plan.modelOf(l)
+	u.plan, u.planStale = &plan{nic.NewDesired(pools, u.nodes), nic.NewManagedPools(ids, nil)}, false
+	for _, l := range u.workers {
+		model := u.plan.desiredModels(l)
 		for _, m := range l.machines {
-			want := u.plan.of(m.Machine)
+			want := u.plan.desiredState(m.Machine)
 			switch {
-			case want != m.was && want != m.want && m.want != "":
-				u.ask(m, now, now.Add(gather))
-			case want == m.was && l.model == model && m.state == working && !m.look && !l.running:
-				u.becomes(m, done)
-				u.reap(m)
+			case want != m.observed && want != m.desired && m.desired != "":
+				u.requestUpdate(m, now, now.Add(batchDelay))
+			case want == m.observed && l.modelState == model && m.state == stateWorking && !m.forceRead && !l.running:
+				u.setState(m, stateDone)
+				u.removeIfUnused(m)
 			}
-			m.want = want
+			m.desired = want
 		}
-		u.rest(l)
+		u.unschedule(l)
 	}
 }
 
-// rest unschedules a worker without working or waiting machines. It requires u.mu.
-func (u *Updater) rest(l *lane) {
+// unschedule unschedules a worker without working or waiting machines. It requires u.mu.
+func (u *Updater) unschedule(l *worker) {
 	for _, m := range l.machines {
-		if m.state == working || m.state == waiting {
+		if m.state == stateWorking || m.state == stateWaiting {
 			return
 		}
 	}
 	if !l.running {
-		l.due, l.shown, l.listed = time.Time{}, nil, false
-		delete(u.busy, l.key)
+		l.due, l.interfaces, l.hasList = time.Time{}, nil, false
+		delete(u.activeWorkers, l.key)
 	}
 }

@@ -27,7 +27,7 @@ type Azure interface {
 	ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error)
 	GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error)
 	PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error)
-	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
+	UpgradeInstances(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
 }
 
 // Cluster reads the newest snapshot without blocking.
@@ -48,18 +48,18 @@ type Config struct {
 	Home lb.ResourceID
 	// Parallel limits concurrent writes.
 	Parallel int
-	// Settled is called when a pool becomes idle, from several goroutines.
-	Settled func(pool lb.PoolID)
-	Meter   Meter
-	Log     *slog.Logger
+	// OnPoolIdle is called when a pool becomes idle, from several goroutines.
+	OnPoolIdle func(pool lb.PoolID)
+	Metrics    Metrics
+	Log        *slog.Logger
 }
 
-// Meter must be safe for concurrent use.
-type Meter interface {
-	// Wrote records a write and its error. An upgrade counts as nic.KindModel.
-	Wrote(kind nic.Kind, err error)
-	// Moved records the time from a request until Azure showed the result.
-	Moved(took time.Duration)
+// Metrics must be safe for concurrent use.
+type Metrics interface {
+	// ObserveWrite records a write and its error. An upgrade counts as nic.KindModel.
+	ObserveWrite(kind nic.Kind, err error)
+	// ObserveDuration records the time from a request until Azure showed the result.
+	ObserveDuration(took time.Duration)
 }
 
 // Lease is the lock shared with other controllers, see poolupdate.Lease.

@@ -12,123 +12,123 @@ import (
 )
 
 const (
-	// roundLasts is when a round starts no more writes, to release the lease and the slot. An
+	// roundTimeout is when a round starts no more writes, to release the lease and the slot. An
 	// instance takes Azure about 30 s.
-	roundLasts = time.Minute
-	// overdue is how long to wait for Azure to upgrade an instance. An upgrade takes minutes per
+	roundTimeout = time.Minute
+	// upgradeTimeout is how long to wait for Azure to upgrade an instance. An upgrade takes minutes per
 	// batch; one stopped or waiting for a maintenance window may never come.
-	overdue = 10 * time.Minute
+	upgradeTimeout = 10 * time.Minute
 )
 
-// scaleSet writes the model, or else as many instances as time allows. The next round verifies
+// updateScaleSet writes the model, or else as many instances as time allows. The next round verifies
 // them.
-func (t *try) scaleSet(ctx context.Context) {
+func (t *attempt) updateScaleSet(ctx context.Context) {
 	set, err := t.u.cfg.Azure.GetScaleSet(ctx, t.id)
 	if err != nil {
-		t.ended(err)
+		t.failPending(err)
 		return
 	}
 	instances, err := t.u.cfg.Azure.ListInstances(ctx, t.id)
 	if err != nil {
-		t.ended(err)
+		t.failPending(err)
 		return
 	}
-	t.plan = t.u.newest()
-	known := t.lane.memory.knows(set, time.Now())
-	steps := nic.ScaleSet(set, instances, t.plan.desired, t.plan.ours, known)
-	t.lane.memory.waits(steps, time.Now())
+	t.plan = t.u.currentPlan()
+	known := t.worker.scaleSetState.known(set, time.Now())
+	steps := nic.PlanScaleSet(set, instances, t.plan.desired, t.plan.managed, known)
+	t.worker.scaleSetState.recordWaits(steps, time.Now())
 	if steps.Model != nil {
-		t.model(ctx, *steps.Model, instances)
+		t.writeModel(ctx, *steps.Model, instances)
 		return
 	}
-	r := round{try: t, set: set, known: known, found: map[string]verdict{}, open: map[string]bool{}}
-	r.instances(ctx, steps)
-	r.concludes(instances)
+	r := instanceUpdate{attempt: t, set: set, known: known, instanceResults: map[string]machineResult{}, openKeys: map[string]bool{}}
+	r.runSteps(ctx, steps)
+	r.setResults(instances)
 }
 
-// knows drops the record of instances in sync if another writer changed the scale set: an upgrade
+// known drops the record of instances in sync if another writer changed the scale set: an upgrade
 // could apply more than Weir's changes.
-func (y *memory) knows(set lb.ScaleSet, now time.Time) nic.Known {
+func (y *scaleSetState) known(set lb.ScaleSet, now time.Time) nic.ScaleSetState {
 	if set.Etag != y.etag {
-		y.level = nil
+		y.inSync = nil
 	}
-	known := nic.Known{Level: y.level, Overdue: map[string]bool{}, Alone: y.alone}
-	for id, at := range y.since {
-		known.Overdue[id] = now.Sub(at) >= overdue
+	known := nic.ScaleSetState{UpToDate: y.inSync, UpgradeTimedOut: map[string]bool{}, WrittenAlone: y.singleWrites}
+	for id, at := range y.waitingSince {
+		known.UpgradeTimedOut[id] = now.Sub(at) >= upgradeTimeout
 	}
 	return known
 }
 
-// waits ignores waits of instances behind the model but in sync.
-func (y *memory) waits(steps nic.Steps, now time.Time) {
+// recordWaits ignores waits of instances behind the model but in sync.
+func (y *scaleSetState) recordWaits(steps nic.ScaleSetPlan, now time.Time) {
 	since := map[string]time.Time{}
-	for _, id := range steps.Upgrading {
+	for _, id := range steps.AutomaticUpgrades {
 		since[id] = now
-		if at, already := y.since[id]; already {
+		if at, already := y.waitingSince[id]; already {
 			since[id] = at
 		}
 	}
 	for _, next := range steps.Write { // a failed write is retried without waiting again
-		if at, already := y.since[next.ID]; already {
+		if at, already := y.waitingSince[next.ID]; already {
 			since[next.ID] = at
 		}
 	}
-	y.since = since
+	y.waitingSince = since
 }
 
-func (y *memory) writes(id string) {
-	if y.alone == nil {
-		y.alone = map[string]bool{}
+func (y *scaleSetState) recordWrite(id string) {
+	if y.singleWrites == nil {
+		y.singleWrites = map[string]bool{}
 	}
-	y.alone[id] = true
+	y.singleWrites[id] = true
 }
 
-// tries returns false if the resource was already written since the last change.
-func (y *memory) tries(r nic.Resource) bool {
-	if y.tried[r.Key()] {
+// markWritten returns false if the resource was already written since the last change.
+func (y *scaleSetState) markWritten(r nic.Resource) bool {
+	if y.written[r.Key()] {
 		return false
 	}
-	if y.tried == nil {
-		y.tried = map[string]bool{}
+	if y.written == nil {
+		y.written = map[string]bool{}
 	}
-	y.tried[r.Key()] = true
+	y.written[r.Key()] = true
 	return true
 }
 
-// unsent reverts [memory.tries] if the request was never sent.
-func (y *memory) unsent(r nic.Resource, err error) {
-	if fault.From(err).Unsent() {
-		delete(y.tried, r.Key())
+// resetWritten reverts [scaleSetState.markWritten] if the request was never sent.
+func (y *scaleSetState) resetWritten(r nic.Resource, err error) {
+	if fault.FromError(err).IsNotSent() {
+		delete(y.written, r.Key())
 	}
 }
 
-// model remembers which instances matched the model before: for them, this write is the only
+// writeModel remembers which instances matched the model before: for them, this write is the only
 // change.
-func (t *try) model(ctx context.Context, next lb.ScaleSet, instances []lb.Instance) {
-	y, model := &t.lane.memory, nic.Resource{ID: next.ID}
-	if !t.mayWrite() {
+func (t *attempt) writeModel(ctx context.Context, next lb.ScaleSet, instances []lb.Instance) {
+	y, model := &t.worker.scaleSetState, nic.Resource{ID: next.ID}
+	if !t.canWrite() {
 		return
 	}
-	if !y.tries(model) {
-		t.ended(notShown(model.String()))
+	if !y.markWritten(model) {
+		t.failPending(newNotAppliedError(model.String()))
 		return
 	}
 	shown, err := t.u.cfg.Azure.PatchModel(ctx, next)
-	t.wrote(nic.KindModel, err)
+	t.recordWrite(nic.KindModel, err)
 	switch {
 	case err == nil:
-		y.level, y.etag = map[string]bool{}, shown.Etag
+		y.inSync, y.etag = map[string]bool{}, shown.Etag
 		for _, i := range instances {
-			y.level[i.ID] = i.LatestModel
+			y.inSync[i.ID] = i.LatestModel
 		}
-		y.since, y.alone = nil, nil
-		t.again = true
-	case met(err) && !y.overtaken:
-		y.level, y.overtaken, y.tried = nil, true, nil
-		t.again = true // with another read
+		y.waitingSince, y.singleWrites = nil, nil
+		t.retryNow = true
+	case isWriteConflict(err) && !y.hadConflict:
+		y.inSync, y.hadConflict, y.written = nil, true, nil
+		t.retryNow = true // with another read
 	default:
-		y.level = nil
-		y.unsent(model, err)
-		t.ended(err)
+		y.inSync = nil
+		y.resetWritten(model, err)
+		t.failPending(err)
 	}
 }

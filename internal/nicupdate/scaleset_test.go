@@ -60,7 +60,7 @@ func TestAModelLeavesAnEmptyPool(t *testing.T) {
 func TestAModelWithoutMachinesLeavesAnEmptyPool(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/outbound a/k8s")
-		w.failing("SETS", 1, fault.Answer{Status: 500})
+		w.failing("SETS", 1, fault.Failure{Status: 500})
 		w.expect("bring", w.bring("a/k8s", "", ""), "looking")
 		w.wait(time.Second)
 		w.expect("the list has failed", w.bring("a/k8s", "", ""), "looking")
@@ -177,7 +177,7 @@ func TestAnInstanceFails(t *testing.T) {
 		for n := range 3 {
 			w.has(fmt.Sprint("blue/", n), "")
 		}
-		w.failing("PUT blue/1", 1, fault.Answer{Status: 403})
+		w.failing("PUT blue/1", 1, fault.Failure{Status: 403})
 		w.bring("a/k8s", "blue/0 blue/1 blue/2", "")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "INSTANCES 2 PUT 3 SET 2")
@@ -196,7 +196,7 @@ func TestAScaleSetIsBusy(t *testing.T) {
 		w.hasSet("blue", lb.UpgradeManual, "a/k8s")
 		w.has("blue/0", "")
 		w.has("blue/1", "")
-		w.failing("PUT", 1, fault.Answer{Status: 409})
+		w.failing("PUT", 1, fault.Failure{Status: 409})
 		w.bring("a/k8s", "blue/0 blue/1", "")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "INSTANCES 1 PUT 1 SET 1")
@@ -209,11 +209,11 @@ func TestAScaleSetIsOvertaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "")
 		w.has("blue/0", "")
-		w.failing("PATCH", 1, fault.Answer{Status: 412})
+		w.failing("PATCH", 1, fault.Failure{Status: 412})
 		w.bring("a/k8s", "blue/0", "")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "INSTANCES 4 PATCH 2 SET 4 UPGRADE 1")
-		w.failing("PATCH", 2, fault.Answer{Status: 412})
+		w.failing("PATCH", 2, fault.Failure{Status: 412})
 		w.bring("a/k8s", "", "blue/0")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "INSTANCES 2 PATCH 2 SET 2")
@@ -222,7 +222,7 @@ func TestAScaleSetIsOvertaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/k8s")
 		w.has("blue/0", "")
-		w.failing("PUT", 1, fault.Answer{Status: 412})
+		w.failing("PUT", 1, fault.Failure{Status: 412})
 		w.bring("a/k8s", "blue/0", "")
 		w.wait(time.Minute)
 		w.expect("calls", w.count(), "GET 1 INSTANCES 2 PUT 2 SET 2")
@@ -235,7 +235,7 @@ func TestAModelThatFails(t *testing.T) {
 		w.hasSet("blue", lb.UpgradeManual, "")
 		w.has("blue/0", "")
 		w.has("blue/1", "")
-		w.failing("PATCH", 1, fault.Answer{Status: 403})
+		w.failing("PATCH", 1, fault.Failure{Status: 403})
 		w.bring("a/k8s", "blue/0 blue/1", "")
 		w.wait(time.Minute)
 		w.expect("bring", w.bring("a/k8s", "blue/0 blue/1", ""), "failed blue/0: refused; failed blue/1: refused")

@@ -12,35 +12,35 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// pass starts the due attempts within the limit and returns when the next one is due; zero means
+// startDue starts the due attempts within the limit and returns when the next one is due; zero means
 // never.
-func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) time.Time {
+func (u *Updater) startDue(ctx context.Context, start time.Time, run func(func())) time.Time {
 	now := time.Now()
-	if !u.complete(start, now) {
-		return poolschedule.Earlier(start.Add(patience), now.Add(time.Second))
+	if !u.hasAllTargets(start, now) {
+		return poolschedule.MinTime(start.Add(startupTimeout), now.Add(time.Second))
 	}
-	again := u.listSets(ctx, now, run)
-	if u.changed(now) || len(u.due(now)) > 0 {
-		u.newest() // may find that there is nothing to do
+	again := u.listScaleSets(ctx, now, run)
+	if u.isPlanDue(now) || len(u.dueWorkers(now)) > 0 {
+		u.currentPlan() // may find that there is nothing to do
 	}
-	due := u.due(now)
+	due := u.dueWorkers(now)
 	for _, l := range due {
-		if !u.free() {
+		if !u.hasCapacity() {
 			break
 		}
-		if mode, allowed := u.may(l, due, now); allowed {
-			run(func() { u.conclude(ctx, l, u.attempt(ctx, l, mode)) })
+		if mode, allowed := u.reserve(l, due, now); allowed {
+			run(func() { u.finishAttempt(ctx, l, u.runAttempt(ctx, l, mode)) })
 		}
 	}
-	return poolschedule.Earlier(u.next(now), again)
+	return poolschedule.MinTime(u.nextDue(now), again)
 }
 
-// complete reports whether all existing pools have a target, or the startup wait is over. Without
+// hasAllTargets reports whether all existing pools have a target, or the startup wait is over. Without
 // all targets, membership of another managed pool would look like something to remove. Newer pools
 // have no members yet.
-func (u *Updater) complete(start, now time.Time) bool {
+func (u *Updater) hasAllTargets(start, now time.Time) bool {
 	u.mu.Lock()
-	over := u.handed == nil
+	over := u.knownTargets == nil
 	u.mu.Unlock()
 	if over {
 		return true
@@ -49,194 +49,194 @@ func (u *Updater) complete(start, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, id := range ids {
-		if !u.handed[id.Key()] && now.Sub(start) < patience {
+		if !u.knownTargets[id.Key()] && now.Sub(start) < startupTimeout {
 			return false
 		}
 	}
-	u.handed = nil
+	u.knownTargets = nil
 	return true
 }
 
-func (u *Updater) changed(now time.Time) bool {
+func (u *Updater) isPlanDue(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.stale && !u.staleAt.After(now)
+	return u.planStale && !u.planDueAt.After(now)
 }
 
-func (l *lane) at() time.Time { return poolschedule.Later(l.due, l.notBefore) }
+func (l *worker) dueTime() time.Time { return poolschedule.MaxTime(l.due, l.notBefore) }
 
-// due returns the earliest first.
-func (u *Updater) due(now time.Time) []*lane {
+// dueWorkers returns the earliest first.
+func (u *Updater) dueWorkers(now time.Time) []*worker {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var due []*lane
-	for _, l := range u.busy {
-		if !l.running && !l.due.IsZero() && !l.at().After(now) {
+	var due []*worker
+	for _, l := range u.activeWorkers {
+		if !l.running && !l.due.IsZero() && !l.dueTime().After(now) {
 			due = append(due, l)
 		}
 	}
-	slices.SortFunc(due, func(a, b *lane) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key)) })
+	slices.SortFunc(due, func(a, b *worker) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key)) })
 	return due
 }
 
-func (u *Updater) next(now time.Time) (next time.Time) {
+func (u *Updater) nextDue(now time.Time) (next time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.stale {
-		next = poolschedule.Later(u.staleAt, now)
+	if u.planStale {
+		next = poolschedule.MaxTime(u.planDueAt, now)
 	}
-	for _, l := range u.busy {
-		if at := l.at(); !l.running && !l.due.IsZero() && at.After(now) {
-			next = poolschedule.Earlier(next, at)
+	for _, l := range u.activeWorkers {
+		if at := l.dueTime(); !l.running && !l.due.IsZero() && at.After(now) {
+			next = poolschedule.MinTime(next, at)
 		}
 	}
 	return next
 }
 
-func (u *Updater) free() bool {
+func (u *Updater) hasCapacity() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.running < max(1, u.cfg.Parallel)
+	return u.runningCount < max(1, u.cfg.Parallel)
 }
 
-type reading int
+type readMode int
 
 const (
-	listed   reading = iota // from a list read for another machine
-	alone                   // by its own request
-	together                // with its whole resource group
+	readFromList readMode = iota // from a list read for another machine
+	readSingle                   // by its own request
+	readGroup                    // with its whole resource group
 )
 
-// may returns false if the worker waits for the throttle gate, the lease, or a running list of its
+// reserve returns false if the worker waits for the throttle gate, the lease, or a running list of its
 // resource group.
-func (u *Updater) may(l *lane, due []*lane, now time.Time) (mode reading, allowed bool) {
+func (u *Updater) reserve(l *worker, due []*worker, now time.Time) (mode readMode, allowed bool) {
 	u.mu.Lock()
-	id, held, reason := l.id, u.heldUntil, u.heldWhy
-	behind := !l.listed && u.listing[l.group] != nil
+	id, held, reason := l.id, u.blockedUntil, u.blockedReason
+	behind := !l.hasList && u.listingGroups[l.resourceGroup] != nil
 	u.mu.Unlock()
 	if behind {
 		return 0, false
 	}
 	if held.After(now) {
-		return 0, u.block(l, held, reason)
+		return 0, u.deferWorker(l, held, reason)
 	}
 	if until, reason := u.cfg.Azure.EnterResource(id); !until.IsZero() {
-		return 0, u.block(l, until, reason)
+		return 0, u.deferWorker(l, until, reason)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.lanes[l.key] != l || l.due.IsZero() { // removed in the meantime
+	if u.workers[l.key] != l || l.due.IsZero() { // removed in the meantime
 		return 0, false
 	}
 	switch {
-	case l.group == "", l.listed:
-	case l.found && !slices.ContainsFunc(due, func(o *lane) bool { return o != l && o.group == l.group && !o.running && !o.listed }):
-		mode = alone
+	case l.resourceGroup == "", l.hasList:
+	case l.hasInterface && !slices.ContainsFunc(due, func(o *worker) bool { return o != l && o.resourceGroup == l.resourceGroup && !o.running && !o.hasList }):
+		mode = readSingle
 	default:
-		mode = together
-		u.listing[l.group] = l
+		mode = readGroup
+		u.listingGroups[l.resourceGroup] = l
 	}
-	u.running++
+	u.runningCount++
 	l.running, l.due = true, time.Time{}
-	if l.anew {
-		l.anew, l.memory.tried, l.memory.overtaken = false, nil, false
+	if l.hasChanges {
+		l.hasChanges, l.scaleSetState.written, l.scaleSetState.hadConflict = false, nil, false
 	}
 	for _, m := range l.machines {
 		if m.blocked {
-			m.blocked, m.why = false, ""
-			u.becomes(m, working)
+			m.blocked, m.reason = false, ""
+			u.setState(m, stateWorking)
 		}
-		if m.state != done {
-			m.was = ""
+		if m.state != stateDone {
+			m.observed = ""
 		}
 	}
 	return mode, true
 }
 
-// block is not a failure; a long wait is reported.
-func (u *Updater) block(l *lane, until time.Time, reason string) bool {
+// deferWorker is not a failure; a long wait is reported.
+func (u *Updater) deferWorker(l *worker, until time.Time, reason string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.lanes[l.key] == l { // not removed in the meantime
-		u.blocks(l, until, reason, time.Now())
+	if u.workers[l.key] == l { // not removed in the meantime
+		u.deferWorkerLocked(l, until, reason, time.Now())
 	}
 	return false
 }
 
-// blocks requires u.mu.
-func (u *Updater) blocks(l *lane, until time.Time, reason string, now time.Time) {
-	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // retry, but not immediately
+// deferWorkerLocked requires u.mu.
+func (u *Updater) deferWorkerLocked(l *worker, until time.Time, reason string, now time.Time) {
+	until = poolschedule.MaxTime(until, now.Add(10*time.Millisecond)) // retry, but not immediately
 	l.due = until
-	u.busy[l.key] = l
+	u.activeWorkers[l.key] = l
 	for _, m := range l.machines {
-		if m.state == working && reason != "" && until.Sub(now) >= worthTelling || m.blocked {
-			m.why, m.blocked, m.unusable = reason, true, false
-			u.becomes(m, waiting)
+		if m.state == stateWorking && reason != "" && until.Sub(now) >= minReportedDelay || m.blocked {
+			m.reason, m.blocked, m.unusable = reason, true, false
+			u.setState(m, stateWaiting)
 		}
 	}
 }
 
-func (u *Updater) conclude(ctx context.Context, l *lane, r result) {
+func (u *Updater) finishAttempt(ctx context.Context, l *worker, r result) {
 	u.mu.Lock()
 	l.running = false
-	u.running--
-	if u.listing[l.group] == l {
-		delete(u.listing, l.group)
+	u.runningCount--
+	if u.listingGroups[l.resourceGroup] == l {
+		delete(u.listingGroups, l.resourceGroup)
 	}
 	if ctx.Err() == nil {
-		u.settle(l, r, time.Now())
+		u.storeResult(l, r, time.Now())
 	}
 	u.mu.Unlock()
-	u.tell(ctx)
+	u.notifyIdle(ctx)
 	u.signal()
 }
 
-// settle requires u.mu.
-func (u *Updater) settle(l *lane, r result, now time.Time) {
-	l.notBefore, l.lookedAt = r.notBefore, now
-	if r.writes {
-		l.wroteAt = now
+// storeResult requires u.mu.
+func (u *Updater) storeResult(l *worker, r result, now time.Time) {
+	l.notBefore, l.lastReadAt = r.notBefore, now
+	if r.hasWrites {
+		l.lastWriteAt = now
 	}
-	if r.level {
-		l.model = r.plan.modelOf(l)
+	if r.inSync {
+		l.modelState = r.plan.desiredModels(l)
 	}
-	for key, v := range r.of {
-		if m := l.machines[key]; m != nil && m.want == r.plan.of(m.Machine) && !r.readAt.Before(m.asked) {
-			m.judged(v)
-			u.becomes(m, v.state)
+	for key, v := range r.results {
+		if m := l.machines[key]; m != nil && m.desired == r.plan.desiredState(m.Machine) && !r.readAt.Before(m.requestedAt) {
+			m.setResult(v)
+			u.setState(m, v.state)
 		}
 	}
-	if r.everybody && r.until.After(u.heldUntil) {
-		u.heldUntil, u.heldWhy = r.until, r.why
+	if r.blocksAll && r.blockedUntil.After(u.blockedUntil) {
+		u.blockedUntil, u.blockedReason = r.blockedUntil, r.blockedReason
 	}
 	works, waits := false, false
 	for _, m := range l.machines {
-		works, waits = works || m.state == working, waits || m.state == waiting
-		u.reap(m)
+		works, waits = works || m.state == stateWorking, waits || m.state == stateWaiting
+		u.removeIfUnused(m)
 	}
 	switch {
 	case len(l.machines) == 0:
-	case !r.until.IsZero():
-		u.blocks(l, poolschedule.Later(r.until, l.due), r.why, now)
-	case r.again:
-		u.dueAt(l, now)
+	case !r.blockedUntil.IsZero():
+		u.deferWorkerLocked(l, poolschedule.MaxTime(r.blockedUntil, l.due), r.blockedReason, now)
+	case r.retryNow:
+		u.scheduleAt(l, now)
 	case works:
-		u.dueAt(l, now.Add(gather))
+		u.scheduleAt(l, now.Add(batchDelay))
 	case waits:
-		l.waits++
-		u.dueAt(l, now.Add(polls.After(l.waits)))
+		l.waitCount++
+		u.scheduleAt(l, now.Add(pollBackoff.DelayAfter(l.waitCount)))
 	default:
-		l.waits = 0
+		l.waitCount = 0
 	}
-	u.rest(l)
+	u.unschedule(l)
 }
 
-func (m *machine) judged(v verdict) {
-	m.look, m.blocked, m.why, m.unusable, m.err, m.told = false, false, v.why, v.unusable, v.err, nil
+func (m *machine) setResult(v machineResult) {
+	m.forceRead, m.blocked, m.reason, m.unusable, m.err, m.notified = false, false, v.reason, v.unusable, v.err, nil
 	switch v.state {
-	case done:
-		m.was = m.want
-	case failing:
-		m.told = map[lb.PoolKey]bool{}
+	case stateDone:
+		m.observed = m.desired
+	case stateFailed:
+		m.notified = map[lb.PoolKey]bool{}
 	}
 }

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// gather is how long to wait for other pools of the same change, so that one write covers both
+	// batchDelay is how long to wait for other pools of the same change, so that one write covers both
 	// families and the internal load balancer.
-	gather = time.Second
-	// patience is how long to wait for targets after a start.
-	patience   = 30 * time.Second
-	nodesServe = time.Second
-	leaseAgain = 10 * time.Second
-	// attemptLasts keeps a hanging request from holding its slot. Azure takes a few minutes for the
+	batchDelay = time.Second
+	// startupTimeout is how long to wait for targets after a start.
+	startupTimeout  = 30 * time.Second
+	nodesTTL        = time.Second
+	leaseRetryDelay = 10 * time.Second
+	// attemptTimeout keeps a hanging request from holding its slot. Azure takes a few minutes for the
 	// interface of a running machine.
-	attemptLasts = 10 * time.Minute
-	worthTelling = 5 * time.Second
+	attemptTimeout   = 10 * time.Minute
+	minReportedDelay = 5 * time.Second
 )
 
 var (
-	// polls is for waiting machines.
-	polls = backoff.Doubling{First: 5 * time.Second, Max: time.Minute}
-	// looks is how long a machine in sync is trusted while its unchanged pool requests it again:
+	// pollBackoff is for waiting machines.
+	pollBackoff = backoff.Exponential{Initial: 5 * time.Second, Max: time.Minute}
+	// readBackoff is how long a machine in sync is trusted while its unchanged pool requests it again:
 	// Azure may show a pool later than its interfaces.
-	looks = backoff.Doubling{First: 10 * time.Second, Max: 5 * time.Minute}
+	readBackoff = backoff.Exponential{Initial: 10 * time.Second, Max: 5 * time.Minute}
 )
 
 // Updater adds machines to pools of network interfaces and removes them. It is safe for concurrent
@@ -41,36 +41,36 @@ type Updater struct {
 	// wake holds one token.
 	wake chan struct{}
 
-	mu    sync.Mutex // never held during a call to Azure, the cluster or the lease
-	pools map[lb.PoolKey]*pool
-	lanes map[string]*lane
-	// busy are scheduled or running.
-	busy    map[string]*lane
-	running int
-	// listing maps a resource group to the worker that lists it.
-	listing map[string]*lane
-	// heldUntil is when to retry the lease, or when a pause for a load balancer ends.
-	heldUntil time.Time
-	heldWhy   string
-	// settled are idle pools not yet reported.
-	settled map[lb.PoolKey]lb.PoolID
+	mu      sync.Mutex // never held during a call to Azure, the cluster or the lease
+	pools   map[lb.PoolKey]*pool
+	workers map[string]*worker
+	// activeWorkers are scheduled or running.
+	activeWorkers map[string]*worker
+	runningCount  int
+	// listingGroups maps a resource group to the worker that lists it.
+	listingGroups map[string]*worker
+	// blockedUntil is when to retry the lease, or when a pause for a load balancer ends.
+	blockedUntil  time.Time
+	blockedReason string
+	// idlePools are idle pools not yet reported.
+	idlePools map[lb.PoolKey]lb.PoolID
 
-	sets sets
-	// handed are the pools with a target; nil once complete.
-	handed map[lb.PoolKey]bool
-	// plan is recomputed at staleAt or earlier if stale.
-	plan    *plan
-	stale   bool
-	staleAt time.Time
-	nodes   []nic.Node
-	nodesAt time.Time
+	scaleSets scaleSetCache
+	// knownTargets are the pools with a target; nil once complete.
+	knownTargets map[lb.PoolKey]bool
+	// plan is recomputed at planDueAt or earlier if stale.
+	plan        *plan
+	planStale   bool
+	planDueAt   time.Time
+	nodes       []nic.Node
+	nodesReadAt time.Time
 }
 
 // New returns an Updater that accepts targets immediately and works during Run.
 func New(cfg Config) *Updater {
 	return &Updater{
-		cfg: cfg, wake: make(chan struct{}, 1), pools: map[lb.PoolKey]*pool{}, lanes: map[string]*lane{}, busy: map[string]*lane{},
-		listing: map[string]*lane{}, settled: map[lb.PoolKey]lb.PoolID{}, handed: map[lb.PoolKey]bool{},
+		cfg: cfg, wake: make(chan struct{}, 1), pools: map[lb.PoolKey]*pool{}, workers: map[string]*worker{}, activeWorkers: map[string]*worker{},
+		listingGroups: map[string]*worker{}, idlePools: map[lb.PoolKey]lb.PoolID{}, knownTargets: map[lb.PoolKey]bool{},
 	}
 }
 
@@ -81,12 +81,12 @@ func (u *Updater) Run(ctx context.Context) {
 	start, timer := time.Now(), time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		if next := u.pass(ctx, start, attempts.Go); next.IsZero() {
+		if next := u.startDue(ctx, start, attempts.Go); next.IsZero() {
 			timer.Stop()
 		} else {
 			timer.Reset(time.Until(next))
 		}
-		u.tell(ctx)
+		u.notifyIdle(ctx)
 		select {
 		case <-ctx.Done():
 		case <-u.wake:
@@ -102,19 +102,19 @@ func (u *Updater) signal() {
 	}
 }
 
-func (u *Updater) tell(ctx context.Context) {
+func (u *Updater) notifyIdle(ctx context.Context) {
 	u.mu.Lock()
-	settled := u.settled
-	u.settled = map[lb.PoolKey]lb.PoolID{}
+	settled := u.idlePools
+	u.idlePools = map[lb.PoolKey]lb.PoolID{}
 	for key := range settled {
-		if p := u.pools[key]; p == nil || p.working > 0 {
+		if p := u.pools[key]; p == nil || p.workingCount > 0 {
 			delete(settled, key)
 		}
 	}
 	u.mu.Unlock()
 	for _, id := range settled {
 		if ctx.Err() == nil {
-			u.cfg.Settled(id)
+			u.cfg.OnPoolIdle(id)
 		}
 	}
 }

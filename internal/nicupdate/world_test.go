@@ -85,7 +85,7 @@ func inWorld(t *testing.T, story func(w *world)) {
 
 // run starts another Updater, which knows nothing of the previous one.
 func (w *world) run(parallel int, lease Lease) {
-	w.u = New(Config{Azure: w, Cluster: w, Lease: lease, Parallel: parallel, Settled: w.heard, Home: setID("any"), Meter: &w.meter, Log: slog.New(slog.DiscardHandler)})
+	w.u = New(Config{Azure: w, Cluster: w, Lease: lease, Parallel: parallel, OnPoolIdle: w.heard, Home: setID("any"), Metrics: &w.meter, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan struct{})
 	go func() { w.u.Run(ctx); close(ended) }()
@@ -144,19 +144,19 @@ func poolID(name string) lb.PoolID {
 // target builds a target for a pool of all nodes. A name ending in 6 is IPv6; load balancer b has
 // configuration b.
 func target(name, members, leaves string) nic.Target {
-	p := nic.Pool{ID: poolID(name), Family: lb.IPv4, Configuration: "a", Every: true, Members: machines(members)}
+	p := nic.Pool{ID: poolID(name), Family: lb.IPv4, Configuration: "a", AllNodes: true, Members: machines(members)}
 	if strings.HasSuffix(name, "6") {
 		p.Family = lb.IPv6
 	}
 	if strings.HasPrefix(name, "b") {
 		p.Configuration = "b"
 	}
-	return nic.Target{Pool: p, Leaves: machines(leaves), Lacks: p.Members}
+	return nic.Target{Pool: p, ToRemove: machines(leaves), Missing: p.Members}
 }
 
 // bring sets a target and formats the State as "working n1 n2; waits n3: why; failed n4: error".
 func (w *world) bring(name, members, leaves string) string {
-	return told(w.u.Bring(target(name, members, leaves)))
+	return told(w.u.SetTarget(target(name, members, leaves)))
 }
 
 func told(s nic.State) string {
@@ -164,16 +164,16 @@ func told(s nic.State) string {
 	if len(s.Working) > 0 {
 		parts = append(parts, "working "+strings.Join(named(s.Working), " "))
 	}
-	for _, m := range s.Waits {
-		parts = append(parts, "waits "+nameOf(m.Machine)+": "+m.Why)
+	for _, m := range s.Waiting {
+		parts = append(parts, "waits "+nameOf(m.Machine)+": "+m.Reason)
 	}
-	for _, m := range s.Unusable {
-		parts = append(parts, "without "+nameOf(m.Machine)+": "+m.Why)
+	for _, m := range s.Unavailable {
+		parts = append(parts, "without "+nameOf(m.Machine)+": "+m.Reason)
 	}
 	for _, m := range s.Failed {
 		parts = append(parts, "failed "+nameOf(m.Machine)+": "+m.Err.Error())
 	}
-	if s.Looking {
+	if s.ScaleSetsUnknown {
 		parts = append(parts, "looking")
 	}
 	return strings.Join(parts, "; ")
@@ -188,7 +188,7 @@ func named(ms []nic.Machine) []string {
 }
 
 func nameOf(m nic.Machine) string {
-	if m.Uniform() {
+	if m.IsUniform() {
 		return m.ScaleSet.Name + "/" + m.Instance
 	}
 	return m.VM.Name
@@ -327,7 +327,7 @@ func (w *world) count() string {
 }
 
 // failing makes the next calls of a kind fail with an answer.
-func (w *world) failing(call string, times int, a fault.Answer) {
+func (w *world) failing(call string, times int, a fault.Failure) {
 	w.set(func() {
 		w.fail = func(is string) error {
 			if !strings.HasPrefix(is, call) || times == 0 {
@@ -351,4 +351,4 @@ func (w *world) InterfacePools() []lb.PoolID {
 	return w.expected
 }
 
-var errGone = fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("not found"))
+var errGone = fault.Classify(fault.Failure{Status: 404, TargetMissing: true}, errors.New("not found"))

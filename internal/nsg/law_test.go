@@ -22,23 +22,23 @@ type flow struct {
 	protocol, source, destination, port string
 }
 
-// said expands rules to flows. For managed rules, only destinations accepted by counts.
-func said(rules []lb.SecurityRule, counts func(netip.Addr) bool) map[flow]bool {
+// expandRules expands rules to flows. For managed rules, only destinations accepted by counts.
+func expandRules(rules []lb.SecurityRule, counts func(netip.Addr) bool) map[flow]bool {
 	all := map[flow]bool{}
 	for _, r := range rules {
-		if !managed(r) {
+		if !isManagedRule(r) {
 			continue
 		}
 		for _, d := range r.Destinations {
-			if a, host := address(d); host && counts(a) {
-				tell(all, r.Access, r.Protocol, r.Sources, d, r.DestinationPorts)
+			if a, host := parseHost(d); host && counts(a) {
+				addFlows(all, r.Access, r.Protocol, r.Sources, d, r.DestinationPorts)
 			}
 		}
 	}
 	return all
 }
 
-func tell(all map[flow]bool, access lb.Access, protocol string, sources []string, destination string, ports []string) {
+func addFlows(all map[flow]bool, access lb.Access, protocol string, sources []string, destination string, ports []string) {
 	for _, source := range sources {
 		for _, port := range ports {
 			all[flow{access, protocol, source, destination, port}] = true
@@ -46,12 +46,12 @@ func tell(all map[flow]bool, access lb.Access, protocol string, sources []string
 	}
 }
 
-func asked(shares []Share) map[flow]bool {
+func desiredFlows(shares []Share) map[flow]bool {
 	all := map[flow]bool{}
 	for _, s := range shares {
-		for _, a := range s.Admissions {
+		for _, a := range s.AccessRules {
 			for _, d := range a.Destinations {
-				tell(all, a.Access, a.Protocol, a.Sources, d.String(), a.Ports)
+				addFlows(all, a.Access, a.Protocol, a.Sources, d.String(), a.Ports)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ var (
 func drawShare(t *rapid.T, name string) Share {
 	s := Share{Service: name}
 	for range rapid.IntRange(0, 3).Draw(t, name+" admissions") {
-		a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: rapid.SampledFrom([]string{"Tcp", "Udp"}).Draw(t, "protocol")}
+		a := AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: rapid.SampledFrom([]string{"Tcp", "Udp"}).Draw(t, "protocol")}
 		a.Sources = rapid.SampledFrom([][]string{{"Internet"}, {"10.0.0.0/8"}, {"10.0.0.0/8", "192.0.2.0/24"}}).Draw(t, "sources")
 		if rapid.IntRange(0, 3).Draw(t, "deny") == 0 {
 			a.Access, a.Protocol, a.Sources = lb.Deny, lb.Any, []string{lb.Any}
@@ -81,12 +81,12 @@ func drawShare(t *rapid.T, name string) Share {
 		for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(1, 5), 1, 3, rapid.ID[int]).Draw(t, "destinations") {
 			a.Destinations = append(a.Destinations, at(n))
 		}
-		s.Admissions = append(s.Admissions, a)
+		s.AccessRules = append(s.AccessRules, a)
 	}
 	return s
 }
 
-func strangers() []lb.SecurityRule {
+func foreignRules() []lb.SecurityRule {
 	rule := func(name string, priority int32, direction lb.Direction) lb.SecurityRule {
 		return lb.SecurityRule{
 			Name: name, Priority: priority, Direction: direction, Access: lb.Deny, Protocol: "Tcp", Sources: []string{lb.Any},
@@ -95,15 +95,15 @@ func strangers() []lb.SecurityRule {
 	}
 	odd := rule("k8s-azure-lb_odd", 502, lb.Inbound)
 	odd.SourcePorts = []string{"53"}
-	a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{"Internet"}, Ports: []string{"80"}}
-	name := new(group).name(a, a.meaning())
+	a := AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{"Internet"}, Ports: []string{"80"}}
+	name := new(group).ruleName(a, a.ruleKey())
 	return []lb.SecurityRule{
 		rule("ssh", 500, lb.Inbound), rule("out", 501, lb.Outbound), odd, rule("last", 4096, lb.Inbound), rule(strings.ToUpper(name), 700, lb.Outbound),
 	}
 }
 
-// neighbour returns a managed rule with a destination of another cluster.
-func neighbour() lb.SecurityRule {
+// neighborRule returns a managed rule with a destination of another cluster.
+func neighborRule() lb.SecurityRule {
 	return lb.SecurityRule{
 		Name: Prefix + "allow_IPv4_neighbour", Priority: 503, Direction: lb.Inbound, Access: lb.Allow, Protocol: "TCP", Sources: []string{"internet"},
 		SourcePorts: []string{lb.Any}, Destinations: []string{theirs.String()}, DestinationPorts: []string{"80"},
@@ -120,7 +120,7 @@ func TestLawWhatIsAskedIsLetIn(t *testing.T) {
 		for n := range 6 {
 			ours[fourth(n)], ours[sixth(n)] = true, true
 		}
-		rules := append(strangers(), neighbour())
+		rules := append(foreignRules(), neighborRule())
 		last := map[string]Share{}
 		for range rapid.IntRange(1, 8).Draw(t, "edits") {
 			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(services), 1, 4, rapid.ID[string]).Draw(t, "edited") {
@@ -131,16 +131,16 @@ func TestLawWhatIsAskedIsLetIn(t *testing.T) {
 				shares = append(shares, last[name])
 			}
 			shares = rapid.Permutation(shares).Draw(t, "order")
-			p := Merge(Input{Observed: rules, Shares: shares, Ours: ours})
-			if len(p.Refused) > 0 {
-				t.Fatalf("refused %v", p.Refused)
+			p := BuildPlan(Input{Observed: rules, Shares: shares, Managed: ours})
+			if len(p.Rejected) > 0 {
+				t.Fatalf("refused %v", p.Rejected)
 			}
-			if diff := cmp.Diff(asked(shares), spelled(said(p.Next, func(a netip.Addr) bool { return ours[a] }))); diff != "" {
+			if diff := cmp.Diff(desiredFlows(shares), normalizeFlows(expandRules(p.Next, func(a netip.Addr) bool { return ours[a] }))); diff != "" {
 				t.Fatalf("-asked +let in\n%s", diff)
 			}
-			undisturbed(t, rules, p.Next)
-			distinct(t, p.Next)
-			if again := Merge(Input{Observed: p.Next, Shares: rapid.Permutation(shares).Draw(t, "again"), Ours: ours}); !again.Empty() || len(again.Next) != len(p.Next) {
+			requireUnchanged(t, rules, p.Next)
+			requireDistinct(t, p.Next)
+			if again := BuildPlan(Input{Observed: p.Next, Shares: rapid.Permutation(shares).Draw(t, "again"), Managed: ours}); !again.IsEmpty() || len(again.Next) != len(p.Next) {
 				t.Fatalf("again: %+v", again.Changes)
 			}
 			rules = p.Next
@@ -148,8 +148,8 @@ func TestLawWhatIsAskedIsLetIn(t *testing.T) {
 	})
 }
 
-// spelled normalizes the case of the neighbor's rule.
-func spelled(flows map[flow]bool) map[flow]bool {
+// normalizeFlows normalizes the case of the neighbor's rule.
+func normalizeFlows(flows map[flow]bool) map[flow]bool {
 	next := map[flow]bool{}
 	for f := range flows {
 		if f.protocol == "TCP" {
@@ -160,10 +160,10 @@ func spelled(flows map[flow]bool) map[flow]bool {
 	return next
 }
 
-func undisturbed(t *rapid.T, before, after []lb.SecurityRule) {
+func requireUnchanged(t *rapid.T, before, after []lb.SecurityRule) {
 	foreign := func(rules []lb.SecurityRule) (all []lb.SecurityRule) {
 		for _, r := range rules {
-			if !managed(r) {
+			if !isManagedRule(r) {
 				all = append(all, r)
 			}
 		}
@@ -173,7 +173,7 @@ func undisturbed(t *rapid.T, before, after []lb.SecurityRule) {
 		t.Fatalf("foreign rules -before +after\n%s", diff)
 	}
 	at := func(a netip.Addr) bool { return a == theirs }
-	if diff := cmp.Diff(said(before, at), said(after, at)); diff != "" {
+	if diff := cmp.Diff(expandRules(before, at), expandRules(after, at)); diff != "" {
 		t.Fatalf("the neighbour's -before +after\n%s", diff)
 	}
 	for _, r := range after { // remaining rules keep name and priority
@@ -184,7 +184,7 @@ func undisturbed(t *rapid.T, before, after []lb.SecurityRule) {
 	}
 }
 
-func distinct(t *rapid.T, rules []lb.SecurityRule) {
+func requireDistinct(t *rapid.T, rules []lb.SecurityRule) {
 	names, priorities := map[string]bool{}, map[string]bool{}
 	for _, r := range rules {
 		name, priority := strings.ToLower(r.Name), fmt.Sprint(r.Direction, r.Priority)
@@ -192,7 +192,7 @@ func distinct(t *rapid.T, rules []lb.SecurityRule) {
 			t.Fatalf("%s at %d is there already", r.Name, r.Priority)
 		}
 		names[name], priorities[priority] = true, true
-		if managed(r) && len(r.Destinations) == 0 {
+		if isManagedRule(r) && len(r.Destinations) == 0 {
 			t.Fatalf("%s is empty", r.Name)
 		}
 	}
@@ -201,11 +201,11 @@ func distinct(t *rapid.T, rules []lb.SecurityRule) {
 // Property: a rejected Service is treated like an unknown one, and all others get the same result as then.
 func TestLawTheRefusedAreHeld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Input{Ours: map[netip.Addr]bool{}}
+		in := Input{Managed: map[netip.Addr]bool{}}
 		share := func(name string) Share {
-			s := many(name, rapid.IntRange(1, 4).Draw(t, "at"), rapid.SampledFrom([]int{1, 900, 1100, 3000}).Draw(t, "ranges"))
-			for i := range s.Admissions[0].Sources { // specific to the Service
-				s.Admissions[0].Sources[i] = strings.Replace(s.Admissions[0].Sources[i], "10.", name[1:]+".", 1)
+			s := manyRanges(name, rapid.IntRange(1, 4).Draw(t, "at"), rapid.SampledFrom([]int{1, 900, 1100, 3000}).Draw(t, "ranges"))
+			for i := range s.AccessRules[0].Sources { // specific to the Service
+				s.AccessRules[0].Sources[i] = strings.Replace(s.AccessRules[0].Sources[i], "10.", name[1:]+".", 1)
 			}
 			return s
 		}
@@ -214,24 +214,24 @@ func TestLawTheRefusedAreHeld(t *testing.T) {
 			s.Service = fmt.Sprint("s", i)
 			in.Shares = append(in.Shares, s)
 			for n := range 5 {
-				in.Ours[fourth(n)] = true
+				in.Managed[fourth(n)] = true
 			}
 		}
 		if rapid.Bool().Draw(t, "some are there") {
 			was := in
 			was.Shares = in.Shares[:2]
-			in.Observed = Merge(was).Next
+			in.Observed = BuildPlan(was).Next
 			in.Shares = append(in.Shares[2:], in.Shares[:rapid.IntRange(0, 2).Draw(t, "known")]...)
 		}
-		p := Merge(in)
+		p := BuildPlan(in)
 		held := in
 		held.Shares = slices.Clone(in.Shares)
 		for i := range held.Shares {
-			held.Shares[i].Fixed = p.Refused[held.Shares[i].Service] != nil
+			held.Shares[i].Fixed = p.Rejected[held.Shares[i].Service] != nil
 		}
-		again := Merge(held)
-		if len(again.Refused) > 0 || spell(again.Next) != spell(p.Next) {
-			t.Fatalf("refused %v\nheld  %v\ngot\n%.300s\nwant\n%.300s", p.Refused, again.Refused, spell(p.Next), spell(again.Next))
+		again := BuildPlan(held)
+		if len(again.Rejected) > 0 || formatRules(again.Next) != formatRules(p.Next) {
+			t.Fatalf("refused %v\nheld  %v\ngot\n%.300s\nwant\n%.300s", p.Rejected, again.Rejected, formatRules(p.Next), formatRules(again.Next))
 		}
 	})
 }

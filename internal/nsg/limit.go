@@ -18,23 +18,23 @@ type Limit struct {
 	// Private admits private networks only: the Service becomes internal.
 	Private bool
 	// Own are flows that belong to the Service even at shared addresses. Their Sources are ignored.
-	Own []Admission
+	Own []AccessRule
 }
 
 // applyLimits replaces the admissions of each share with a Limit by the observed ones, restricted to the
 // Limit. decided are the destinations, by meaning, that only these shares retain.
-func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]map[netip.Addr]bool) {
+func applyLimits(shares []Share, seen *parsedGroup) (all []Share, decided map[ruleKey]map[netip.Addr]bool) {
 	if !slices.ContainsFunc(shares, Share.isLimited) {
 		return shares, nil
 	}
-	all, decided = slices.Clone(shares), map[meaning]map[netip.Addr]bool{}
-	only, rules := soleShares(shares), seen.rulesAt()
+	all, decided = slices.Clone(shares), map[ruleKey]map[netip.Addr]bool{}
+	only, rules := exclusiveShares(shares), seen.rulesAt()
 	for i, s := range shares {
 		if !s.isLimited() {
 			continue
 		}
 		isOnly := func(a netip.Addr) bool { return only[a] == i }
-		all[i].Admissions = withoutSharedDenials(s.Admissions, isOnly)
+		all[i].AccessRules = withoutSharedDenials(s.AccessRules, isOnly)
 		of := map[int][]netip.Addr{} // destinations by rule
 		for _, p := range s.Places {
 			for _, a := range p.Addresses {
@@ -50,10 +50,10 @@ func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]
 			if len(of[at]) == 0 {
 				continue
 			}
-			put(decided, o.meaning, of[at]...)
-			for _, sources := range s.Limit.restrict(o.Sources, o.meaning.family) {
-				all[i].Admissions = append(all[i].Admissions, Admission{
-					Access: lb.Allow, Family: o.meaning.family, Protocol: o.Protocol, Sources: sources, Destinations: of[at], Ports: o.DestinationPorts,
+			addAddresses(decided, o.ruleKey, of[at]...)
+			for _, sources := range s.Limit.restrictSources(o.Sources, o.ruleKey.family) {
+				all[i].AccessRules = append(all[i].AccessRules, AccessRule{
+					Access: lb.Allow, Family: o.ruleKey.family, Protocol: o.Protocol, Sources: sources, Destinations: of[at], Ports: o.DestinationPorts,
 				})
 			}
 		}
@@ -64,10 +64,10 @@ func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]
 // isLimited reports whether only the Limit of a share is known.
 func (s Share) isLimited() bool { return s.Limit != nil && !s.Fixed }
 
-func isAllowRule(o observed) bool { return o.meaning.access == lb.Allow }
+func isAllowRule(o observed) bool { return o.ruleKey.access == lb.Allow }
 
-// soleShares maps each address to the index of its only share; -1 if it is shared.
-func soleShares(shares []Share) map[netip.Addr]int {
+// exclusiveShares maps each address to the index of its only share; -1 if it is shared.
+func exclusiveShares(shares []Share) map[netip.Addr]int {
 	only := map[netip.Addr]int{}
 	note := func(i int, addresses []netip.Addr) {
 		for _, a := range addresses {
@@ -84,7 +84,7 @@ func soleShares(shares []Share) map[netip.Addr]int {
 				note(i, p.Addresses)
 			}
 		}
-		for _, a := range s.Admissions {
+		for _, a := range s.AccessRules {
 			note(i, a.Destinations)
 		}
 	}
@@ -92,7 +92,7 @@ func soleShares(shares []Share) map[netip.Addr]int {
 }
 
 // rulesAt returns the managed rules of each of the cluster's destinations.
-func (s *sight) rulesAt() map[netip.Addr][]int {
+func (s *parsedGroup) rulesAt() map[netip.Addr][]int {
 	at := map[netip.Addr][]int{}
 	for i, o := range s.rules {
 		for _, a := range o.hosts {
@@ -105,8 +105,8 @@ func (s *sight) rulesAt() map[netip.Addr][]int {
 }
 
 // withoutSharedDenials drops denials of all ports at addresses shared with other Services.
-func withoutSharedDenials(all []Admission, isOnly func(netip.Addr) bool) []Admission {
-	var kept []Admission
+func withoutSharedDenials(all []AccessRule, isOnly func(netip.Addr) bool) []AccessRule {
+	var kept []AccessRule
 	for _, a := range all {
 		if slices.Equal(a.Ports, []string{lb.Any}) {
 			a.Destinations = slices.DeleteFunc(slices.Clone(a.Destinations), func(d netip.Addr) bool { return !isOnly(d) })
@@ -120,9 +120,9 @@ func withoutSharedDenials(all []Admission, isOnly func(netip.Addr) bool) []Admis
 
 // isOwn reports whether a rule admits only flows of the Service at an address.
 func (l *Limit) isOwn(o observed, a netip.Addr) bool {
-	return slices.ContainsFunc(l.Own, func(own Admission) bool {
+	return slices.ContainsFunc(l.Own, func(own AccessRule) bool {
 		return strings.EqualFold(own.Protocol, o.Protocol) && !slices.ContainsFunc(o.DestinationPorts, func(text string) bool {
-			return !slices.ContainsFunc(own.Ports, func(its string) bool { return ports(its) == ports(text) })
+			return !slices.ContainsFunc(own.Ports, func(its string) bool { return normalizePorts(its) == normalizePorts(text) })
 		}) && slices.Contains(own.Destinations, a)
 	})
 }
@@ -133,12 +133,12 @@ const (
 	azureSelf = "AzureLoadBalancer" // source of health probes
 )
 
-// restrict returns the intersection of sources and Limit, as sources of separate rules. A service tag and a
+// restrictSources returns the intersection of sources and Limit, as sources of separate rules. A service tag and a
 // range are treated as disjoint.
-func (l *Limit) restrict(sources []string, family lb.Family) (all [][]string) {
+func (l *Limit) restrictSources(sources []string, family lb.Family) (all [][]string) {
 	var ranges, tags []string
 	for _, text := range sources {
-		p, err := netip.ParsePrefix(prefix(text))
+		p, err := netip.ParsePrefix(normalizeSource(text))
 		switch isPrefix := err == nil; {
 		case strings.EqualFold(text, azureSelf), l.Private && strings.EqualFold(text, network):
 			tags = append(tags, text)
@@ -147,7 +147,7 @@ func (l *Limit) restrict(sources []string, family lb.Family) (all [][]string) {
 		case l.Private:
 		case text == lb.Any, strings.EqualFold(text, internet), isPrefix && p.Bits() == 0:
 			for _, r := range l.Ranges {
-				if family.Of(r.Addr()) {
+				if family.Contains(r.Addr()) {
 					ranges = append(ranges, r.String())
 				}
 			}
@@ -155,7 +155,7 @@ func (l *Limit) restrict(sources []string, family lb.Family) (all [][]string) {
 		case isPrefix:
 			for _, r := range l.Ranges {
 				if r.Overlaps(p) {
-					ranges = append(ranges, narrower(r, p).String())
+					ranges = append(ranges, narrowerPrefix(r, p).String())
 				}
 			}
 		case slices.ContainsFunc(l.Tags, func(tag string) bool { return strings.EqualFold(tag, text) }):
@@ -171,18 +171,18 @@ func (l *Limit) restrict(sources []string, family lb.Family) (all [][]string) {
 	return all
 }
 
-func narrower(a, b netip.Prefix) netip.Prefix {
+func narrowerPrefix(a, b netip.Prefix) netip.Prefix {
 	if a.Bits() > b.Bits() {
 		return a
 	}
 	return b
 }
 
-var private = []netip.Prefix{
+var privateRanges = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("172.16.0.0/12"),
 	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 }
 
 func isPrivate(p netip.Prefix) bool {
-	return slices.ContainsFunc(private, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
+	return slices.ContainsFunc(privateRanges, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
 }

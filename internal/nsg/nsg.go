@@ -23,8 +23,8 @@ const Prefix = "k8s-azure-lb_"
 // Kind is the kind of the changes.
 const Kind plan.Kind = "security rule"
 
-// Admission allows or denies flows to some addresses.
-type Admission struct {
+// AccessRule allows or denies flows to some addresses.
+type AccessRule struct {
 	Access   lb.Access
 	Family   lb.Family
 	Protocol string
@@ -44,8 +44,8 @@ type Place struct {
 type Share struct {
 	Service string
 	// Namespace is the Service's namespace; empty for no limit.
-	Namespace  string
-	Admissions []Admission
+	Namespace   string
+	AccessRules []AccessRule
 	// Fixed is true if the demand is unknown: nothing changes at its places.
 	Fixed bool
 	// Limit is set if only the upper bound of the Service's clients is known. The rules of the share are then
@@ -63,13 +63,13 @@ type Input struct {
 	Observed []lb.SecurityRule
 	// Shares are those of all Services, in the order of precedence if capacity is short.
 	Shares []Share
-	// Ours are the destinations that belong to this cluster.
-	Ours map[netip.Addr]bool
-	// Bounds returns the limits of a namespace; nil means none.
-	Bounds func(namespace string) bound.Settings
-	// Promised are the claims of Services admitted before their load balancer was written. A limit lowered
+	// Managed are the destinations that belong to this cluster.
+	Managed map[netip.Addr]bool
+	// Limits returns the limits of a namespace; nil means none.
+	Limits func(namespace string) bound.Settings
+	// Claims are the claims of Services admitted before their load balancer was written. A limit lowered
 	// since then does not reject them, because they would be published without rules.
-	Promised map[string]Claim
+	Claims map[string]Claim
 }
 
 // Plan is the planned state of a group.
@@ -77,31 +77,31 @@ type Plan struct {
 	// Next are all rules, existing ones in observed order.
 	Next    []lb.SecurityRule
 	Changes []plan.Change
-	// Refused are the rejected Services and the reasons. Nothing changes at their places.
-	Refused map[string]error
+	// Rejected are the rejected Services and the reasons. Nothing changes at their places.
+	Rejected map[string]error
 	// Before and After are the usage of the observed group and of Next.
 	Before, After *Usage
 }
 
-// Empty reports whether there are no changes.
-func (p Plan) Empty() bool { return len(p.Changes) == 0 }
+// IsEmpty reports whether there are no changes.
+func (p Plan) IsEmpty() bool { return len(p.Changes) == 0 }
 
-// Merge computes a plan. A plan for the result of a plan is empty.
-func Merge(in Input) Plan {
-	seen, refused := see(in), map[string]error{}
-	var decided map[meaning]map[netip.Addr]bool
+// BuildPlan computes a plan. A plan for the result of a plan is empty.
+func BuildPlan(in Input) Plan {
+	seen, refused := parseGroup(in), map[string]error{}
+	var decided map[ruleKey]map[netip.Addr]bool
 	in.Shares, decided = applyLimits(in.Shares, seen)
-	shares, holders := readAll(in.Shares), holdersOf(in)
+	shares, holders := parseShares(in.Shares), newServiceIndex(in)
 	before := usageOf(seen, holders)
 	for {
-		g := takeOut(seen, shares, refused, decided)
-		g.holders, g.usage, g.bounded = holders, newUsage(), boundedBy(in, before)
+		g := startPlan(seen, shares, refused, decided)
+		g.services, g.usage, g.limits = holders, newUsage(), newNamespaceLimits(in, before)
 		for _, r := range g.rules {
-			g.usage.count(r, holders)
+			g.usage.countRule(r, holders)
 		}
-		if again := g.addAll(shares, refused); !again {
+		if again := g.addMissing(shares, refused); !again {
 			next := g.withoutEmpty()
-			return Plan{Next: next, Changes: Diff(in.Observed, next), Refused: refused, Before: before, After: g.usage}
+			return Plan{Next: next, Changes: DiffRules(in.Observed, next), Rejected: refused, Before: before, After: g.usage}
 		}
 	}
 }
@@ -110,50 +110,50 @@ func Merge(in Input) Plan {
 type group struct {
 	rules []lb.SecurityRule
 	// of is the index of the first rule per meaning.
-	of map[meaning]int
-	// served are the destinations of managed rules per meaning.
-	served map[meaning]map[netip.Addr]bool
-	// hollow are the meanings of rules retained only for added destinations.
-	hollow map[meaning]bool
-	seen   *sight
-	used   room
+	of map[ruleKey]int
+	// existing are the destinations of managed rules per meaning.
+	existing map[ruleKey]map[netip.Addr]bool
+	// emptied are the meanings of rules retained only for added destinations.
+	emptied map[ruleKey]bool
+	seen    *parsedGroup
+	used    capacity
 	taken
-	holders holders
+	services serviceIndex
 	// usage is the usage by namespace, including what was added.
-	usage   *Usage
-	bounded bounded
+	usage  *Usage
+	limits namespaceLimits
 }
 
-// takeOut starts a plan with what remains: destinations of other clusters, desired ones, and those of unknown
+// startPlan starts a plan with what remains: destinations of other clusters, desired ones, and those of unknown
 // Services unless decided.
-func takeOut(seen *sight, shares []asking, refused map[string]error, decided map[meaning]map[netip.Addr]bool) *group {
+func startPlan(seen *parsedGroup, shares []parsedShare, refused map[string]error, decided map[ruleKey]map[netip.Addr]bool) *group {
 	g := &group{
-		of: map[meaning]int{}, served: map[meaning]map[netip.Addr]bool{}, hollow: map[meaning]bool{}, seen: seen, taken: newTaken(),
+		of: map[ruleKey]int{}, existing: map[ruleKey]map[netip.Addr]bool{}, emptied: map[ruleKey]bool{}, seen: seen, taken: newUsedNames(),
 	}
-	wanted := map[meaning]map[netip.Addr]bool{}
-	held := holding{at: map[netip.Addr][]int{}}
+	wanted := map[ruleKey]map[netip.Addr]bool{}
+	held := fixedPlaces{byAddress: map[netip.Addr][]int{}}
 	for _, s := range shares {
 		if s.Fixed || refused[s.Service] != nil {
-			held.add(s.Places, seen.here)
+			held.addPlaces(s.Places, seen.managedHosts)
 			continue
 		}
 		if s.Limit != nil {
-			held.add(s.Places, seen.here)
+			held.addPlaces(s.Places, seen.managedHosts)
 		}
-		for i, a := range s.Admissions {
-			put(wanted, s.meanings[i], a.Destinations...)
+		for i, a := range s.AccessRules {
+			addAddresses(wanted, s.ruleKeys[i], a.Destinations...)
 		}
 	}
 	for _, o := range seen.rules {
 		r := o.SecurityRule
 		if o.managed {
-			m := o.meaning
-			covers := held.of(r)
+			m := o.ruleKey
+			covers := held.coverage(r)
 			r.Destinations = nil
 			for i, a := range o.hosts {
 				if a.IsValid() {
-					again := g.served[m][a]
-					put(g.served, m, a)
+					again := g.existing[m][a]
+					addAddresses(g.existing, m, a)
 					if again || !wanted[m][a] && (decided[m][a] || !covers(a)) {
 						continue
 					}
@@ -166,21 +166,21 @@ func takeOut(seen *sight, shares []asking, refused map[string]error, decided map
 			}
 			if !another {
 				g.of[m] = len(g.rules)
-				g.hollow[m] = len(r.Destinations) == 0
+				g.emptied[m] = len(r.Destinations) == 0
 			}
 		}
-		g.put(r)
+		g.addRule(r)
 	}
 	return g
 }
 
-func (g *group) put(r lb.SecurityRule) {
+func (g *group) addRule(r lb.SecurityRule) {
 	g.rules = append(g.rules, r)
-	g.used.add(r)
-	g.take(r)
+	g.used.addRule(r)
+	g.markUsed(r)
 }
 
-func put(of map[meaning]map[netip.Addr]bool, m meaning, addresses ...netip.Addr) {
+func addAddresses(of map[ruleKey]map[netip.Addr]bool, m ruleKey, addresses ...netip.Addr) {
 	if of[m] == nil {
 		of[m] = map[netip.Addr]bool{}
 	}
@@ -189,81 +189,81 @@ func put(of map[meaning]map[netip.Addr]bool, m meaning, addresses ...netip.Addr)
 	}
 }
 
-// addAll adds what is missing, Service by Service, and rejects those that do not fit. again is true if a new
+// addMissing adds what is missing, Service by Service, and rejects those that do not fit. again is true if a new
 // pass is needed because existing rules of a rejected Service were removed.
-func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
+func (g *group) addMissing(shares []parsedShare, refused map[string]error) (again bool) {
 	for _, s := range shares {
 		if s.Fixed || refused[s.Service] != nil {
 			continue
 		}
-		need := g.needs(s)
-		if need == (room{}) {
+		need := g.neededCapacity(s)
+		if need == (capacity{}) {
 			continue
 		}
-		if s.Limit != nil && (g.bounded.exceeded(g.usage, s, g.missing(s)) != nil || g.used.and(need).exceeded() != nil) {
+		if s.Limit != nil && (g.limits.exceededLimit(g.usage, s, g.missingUsage(s)) != nil || g.used.plus(need).exceededLimit() != nil) {
 			continue // these clients are denied
 		}
-		if err := g.bounded.exceeded(g.usage, s, g.missing(s)); err != nil {
+		if err := g.limits.exceededLimit(g.usage, s, g.missingUsage(s)); err != nil {
 			// The rest of this pass finds other rejections: the rules of this Service leave no room for them.
 			refused[s.Service] = err
-			again = again || g.has(s)
+			again = again || g.hasObserved(s)
 			continue
 		}
-		if err := g.used.and(need).exceeded(); err != nil {
+		if err := g.used.plus(need).exceededLimit(); err != nil {
 			if again {
 				continue // the next pass decides
 			}
 			refused[s.Service] = err
-			if g.has(s) {
+			if g.hasObserved(s) {
 				return true
 			}
 			continue
 		}
-		for i, a := range s.Admissions {
-			g.usage.add(s.meanings[i], prefixes(a.Sources), holder{s.Service, s.Namespace}, g.add(a, s.meanings[i]))
+		for i, a := range s.AccessRules {
+			g.usage.addDestinations(s.ruleKeys[i], countPrefixes(a.Sources), serviceRef{s.Service, s.Namespace}, g.addAccess(a, s.ruleKeys[i]))
 		}
 	}
 	return again
 }
 
-// needs returns the capacity that the missing rules of a Service need.
-func (g *group) needs(s asking) room {
-	var need room
-	counted := map[meaning]map[netip.Addr]bool{}
-	for i, a := range s.Admissions {
-		m := s.meanings[i]
+// neededCapacity returns the capacity that the missing rules of a Service need.
+func (g *group) neededCapacity(s parsedShare) capacity {
+	var need capacity
+	counted := map[ruleKey]map[netip.Addr]bool{}
+	for i, a := range s.AccessRules {
+		m := s.ruleKeys[i]
 		for _, d := range a.Destinations {
-			if g.served[m][d] || counted[m][d] {
+			if g.existing[m][d] || counted[m][d] {
 				continue
 			}
 			if _, there := g.of[m]; !there && counted[m] == nil {
 				need.rules++
-				need.sources += prefixes(a.Sources)
+				need.sources += countPrefixes(a.Sources)
 			}
-			put(counted, m, d)
+			addAddresses(counted, m, d)
 			need.destinations++
 		}
 	}
 	return need
 }
 
-// has reports whether the observed group may have rules of a Service.
-func (g *group) has(s asking) bool {
-	for i, a := range s.Admissions {
-		if g.hollow[s.meanings[i]] || g.seen.anyHere(a.Destinations) {
+// hasObserved reports whether the observed group may have rules of a Service.
+func (g *group) hasObserved(s parsedShare) bool {
+	for i, a := range s.AccessRules {
+		if g.emptied[s.ruleKeys[i]] || g.seen.hasManagedHost(a.Destinations) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.Places, func(p Place) bool { return g.seen.anyHere(p.Addresses) })
+	return slices.ContainsFunc(s.Places, func(p Place) bool { return g.seen.hasManagedHost(p.Addresses) })
 }
 
-// add adds the missing destinations of an admission to its rule, or to a new one, and returns their number.
-func (g *group) add(a Admission, m meaning) int {
+// addAccess adds the missing destinations of an admission to its rule, or to a new one, and returns their number.
+func (g *group) addAccess(a AccessRule, m ruleKey) int {
 	var missing []netip.Addr
 	for _, d := range a.Destinations {
-		if !g.served[m][d] {
+		if !g.existing[m][d] {
 			missing = append(missing, d)
-			put(g.served, m, d)
+			addAddresses(g.existing, m, d)
 		}
 	}
 	if len(missing) == 0 {
@@ -273,7 +273,7 @@ func (g *group) add(a Admission, m meaning) int {
 	if !there {
 		at = len(g.rules)
 		g.of[m] = at
-		g.put(g.fresh(a, m))
+		g.addRule(g.newRule(a, m))
 	}
 	r := &g.rules[at]
 	r.Destinations = slices.Clone(r.Destinations)
@@ -297,16 +297,16 @@ func (g *group) withoutEmpty() []lb.SecurityRule {
 	return slices.DeleteFunc(g.rules, func(r lb.SecurityRule) bool { return empty[r.Name] })
 }
 
-// Diff returns the changes between two sets of rules.
-func Diff(before, after []lb.SecurityRule) []plan.Change {
-	was, is := byName(before), byName(after)
+// DiffRules returns the changes between two sets of rules.
+func DiffRules(before, after []lb.SecurityRule) []plan.Change {
+	was, is := indexByName(before), indexByName(after)
 	var changes []plan.Change
 	for _, r := range after {
 		switch at, there := was[strings.ToLower(r.Name)]; {
 		case !there:
 			changes = append(changes, plan.Change{Action: plan.Add, Kind: Kind, Name: r.Name, Is: r})
-		case !before[at].Same(r):
-			changes = append(changes, plan.Change{Action: plan.Alter, Kind: Kind, Name: r.Name, Was: before[at], Is: r})
+		case !before[at].Equal(r):
+			changes = append(changes, plan.Change{Action: plan.Modify, Kind: Kind, Name: r.Name, Was: before[at], Is: r})
 		}
 	}
 	for _, r := range before {
@@ -317,8 +317,8 @@ func Diff(before, after []lb.SecurityRule) []plan.Change {
 	return changes
 }
 
-// byName maps lower-case names to the index of the first rule.
-func byName(rules []lb.SecurityRule) map[string]int {
+// indexByName maps lower-case names to the index of the first rule.
+func indexByName(rules []lb.SecurityRule) map[string]int {
 	at := make(map[string]int, len(rules))
 	for i, r := range rules {
 		name := strings.ToLower(r.Name)

@@ -9,9 +9,9 @@ type Use struct{ Rules, Sources, Destinations int }
 
 // UseOf returns the usage of rules.
 func UseOf(rules []lb.SecurityRule) Use {
-	u := &room{}
+	u := &capacity{}
 	for _, r := range rules {
-		u.add(r)
+		u.addRule(r)
 	}
 	return Use{u.rules, u.sources, u.destinations}
 }

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	longest = 64
-	// most limits the table to two megabytes.
-	most = 20_000
+	maxLength = 64
+	// maxEntries limits the table to two megabytes.
+	maxEntries = 20_000
 )
 
-var known = struct {
+var table = struct {
 	sync.Mutex
 	texts map[string]string
 }{texts: map[string]string{}}
 
-// Text returns an interned copy, for retained strings: a lookup is slower than a comparison.
+// InternString returns an interned copy, for retained strings: a lookup is slower than a comparison.
 // Package unique drops strings without a retained handle.
-func Text[T ~string](text T) T {
-	if text == "" || len(text) > longest {
+func InternString[T ~string](text T) T {
+	if text == "" || len(text) > maxLength {
 		return text
 	}
-	known.Lock()
-	defer known.Unlock()
-	if interned, there := known.texts[string(text)]; there {
+	table.Lock()
+	defer table.Unlock()
+	if interned, there := table.texts[string(text)]; there {
 		return T(interned)
 	}
-	if len(known.texts) >= most {
-		clear(known.texts)
+	if len(table.texts) >= maxEntries {
+		clear(table.texts)
 	}
 	clone := strings.Clone(string(text))
-	known.texts[clone] = clone
+	table.texts[clone] = clone
 	return T(clone)
 }

@@ -16,31 +16,31 @@ func same(x, y string) bool { return x == y && unsafe.StringData(x) == unsafe.St
 
 // Equal strings share memory.
 func TestATextIsInMemoryOnce(t *testing.T) {
-	a := Text(fresh("10.0.0.1"))
+	a := InternString(fresh("10.0.0.1"))
 	for range 3 {
 		runtime.GC()
 	}
-	if b := Text(fresh("10.0.0.1")); !same(a, b) {
+	if b := InternString(fresh("10.0.0.1")); !same(a, b) {
 		t.Error("it is in memory twice")
 	}
 	whole := fresh("a load balancer's name in a text that is long")
-	if part := Text(whole[2:15]); part != "load balancer" || unsafe.StringData(part) == unsafe.StringData(whole[2:15]) {
+	if part := InternString(whole[2:15]); part != "load balancer" || unsafe.StringData(part) == unsafe.StringData(whole[2:15]) {
 		t.Errorf("%q keeps the text that it was cut from", part)
 	}
 }
 
 // Long strings are not interned, and their number is limited.
 func TestWhatIsKnownIsBounded(t *testing.T) {
-	long := strings.Repeat("x", longest+1)
-	if Text(long); known.texts[long] != "" {
+	long := strings.Repeat("x", maxLength+1)
+	if InternString(long); table.texts[long] != "" {
 		t.Error("a long text is kept")
 	}
-	for i := range 3 * most {
-		if text := fmt.Sprint("node-", i); Text(text) != text {
+	for i := range 3 * maxEntries {
+		if text := fmt.Sprint("node-", i); InternString(text) != text {
 			t.Fatal(text)
 		}
 	}
-	if len(known.texts) > most {
-		t.Errorf("%d texts are kept", len(known.texts))
+	if len(table.texts) > maxEntries {
+		t.Errorf("%d texts are kept", len(table.texts))
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/calls"
 )
 
-// PathOfCalls serves the call log, one JSON object per line, oldest first. ParseQuery defines its query.
-const PathOfCalls = "/calls"
+// CallsPath serves the call log, one JSON object per line, oldest first. ParseQuery defines its query.
+const CallsPath = "/calls"
 
 func serveCalls(log *calls.Log) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +60,8 @@ func ParseQuery(q url.Values, now time.Time) (f calls.Filter, err error) {
 	return f, nil
 }
 
-// QueryOf is the inverse of ParseQuery, with since in place of f.Since.
-func QueryOf(f calls.Filter, since time.Duration) url.Values {
+// EncodeQuery is the inverse of ParseQuery, with since in place of f.Since.
+func EncodeQuery(f calls.Filter, since time.Duration) url.Values {
 	q := url.Values{}
 	if since > 0 {
 		q.Set("since", since.String())

@@ -35,10 +35,10 @@ func TestCallsAreServed(t *testing.T) {
 		{"no cause", "GET", "127.0.0.1", "cause=web", 400, 0},
 		{"no truth", "GET", "127.0.0.1", "failed=perhaps", 400, 0},
 	} {
-		r := httptest.NewRequest(tt.method, PathOfCalls+"?"+tt.query, nil)
+		r := httptest.NewRequest(tt.method, CallsPath+"?"+tt.query, nil)
 		r.Host = tt.host
 		w := httptest.NewRecorder()
-		Handler(log).ServeHTTP(w, r)
+		NewHandler(log).ServeHTTP(w, r)
 		body := w.Body.String()
 		if w.Code != tt.status || tt.status == http.StatusOK && strings.Count(body, "\n") != tt.lines || strings.Contains(body, "<web>") {
 			t.Errorf("%s: %d, %s", tt.name, w.Code, body)
@@ -58,7 +58,7 @@ func TestLawOfQueries(t *testing.T) {
 		if since > 0 {
 			f.Since = now.Add(-since)
 		}
-		q, err := url.ParseQuery(QueryOf(f, since).Encode())
+		q, err := url.ParseQuery(EncodeQuery(f, since).Encode())
 		if err != nil {
 			t.Fatal(err)
 		}

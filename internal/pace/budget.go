@@ -9,9 +9,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// gain is how fast busy pools spend what is free, relative to lasting for a window. With gain g
+// spendFactor is how fast busy pools spend what is free, relative to lasting for a window. With gain g
 // they end up with g/(1+g) of it: more wastes less, but leaves less to others.
-const gain = 9
+const spendFactor = 9
 
 // Budget is what remains of a subscription's writes. Not safe for concurrent use.
 type Budget struct {
@@ -20,16 +20,16 @@ type Budget struct {
 
 	window window
 	// Weir's part of the caller's bucket by its own count, and both buckets as reported by Azure.
-	own, caller, all bucket
-	pools            map[lb.PoolKey]activity
-	// faded is when inactive pools were last dropped.
-	faded    time.Time
-	tenants  map[string]*tenant
-	reserved float64
-	// dropped is the slot in which idle namespaces were last dropped.
-	dropped int64
-	// seen are the last two namespaces with a Service or a pool, newest first.
-	seen [2]sighting
+	ownBucket, callerBucket, subscriptionBucket bucket
+	pools                                       map[lb.PoolKey]changeRate
+	// prunedAt is when inactive pools were last dropped.
+	prunedAt   time.Time
+	namespaces map[string]*namespaceUsage
+	reserved   float64
+	// prunedSlot is the slot in which idle namespaces were last dropped.
+	prunedSlot int64
+	// lastSeen are the last two namespaces with a Service or a pool, newest first.
+	lastSeen [2]namespaceSeen
 }
 
 // NewBudget returns an unused Budget. Weir may spend share, from 0 to 1, and no pool waits longer
@@ -37,57 +37,57 @@ type Budget struct {
 func NewBudget(share float64, interval time.Duration) *Budget {
 	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
 	return &Budget{
-		share: share, interval: interval, pools: map[lb.PoolKey]activity{}, tenants: map[string]*tenant{},
-		own:    bucket{size: share * bucketSize, refill: share * bucketRefill, left: share * bucketSize},
-		caller: bucket{size: bucketSize, refill: share * bucketRefill},
-		all:    bucket{size: bucketSize * allCallers, refill: share * bucketRefill * allCallers},
+		share: share, interval: interval, pools: map[lb.PoolKey]changeRate{}, namespaces: map[string]*namespaceUsage{},
+		ownBucket:          bucket{size: share * bucketSize, perSecond: share * refillPerSecond, tokens: share * bucketSize},
+		callerBucket:       bucket{size: bucketSize, perSecond: share * refillPerSecond},
+		subscriptionBucket: bucket{size: bucketSize * subscriptionFactor, perSecond: share * refillPerSecond * subscriptionFactor},
 	}
 }
 
-// Left is what Azure reports of Resource Manager's write buckets; negative if absent.
-type Left struct{ Caller, All int }
+// Remaining is what Azure reports of Resource Manager's write buckets; negative if absent.
+type Remaining struct{ Caller, Subscription int }
 
-// Wrote counts a write or deletion that is being sent.
-func (b *Budget) Wrote(now time.Time) {
-	b.window.add(now)
-	b.own.spend(now)
-	for _, reported := range []*bucket{&b.caller, &b.all} {
+// CountWrite counts a write or deletion that is being sent.
+func (b *Budget) CountWrite(now time.Time) {
+	b.window.addWrite(now)
+	b.ownBucket.takeToken(now)
+	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
 		if !reported.at.IsZero() {
-			reported.spend(now)
+			reported.takeToken(now)
 		}
 	}
 }
 
-// Told records what Azure reports as left.
-func (b *Budget) Told(left Left, now time.Time) {
+// SetRemaining records what Azure reports as left.
+func (b *Budget) SetRemaining(left Remaining, now time.Time) {
 	for _, reported := range []struct {
 		left int
 		of   *bucket
-	}{{left.Caller, &b.caller}, {left.All, &b.all}} {
+	}{{left.Caller, &b.callerBucket}, {left.Subscription, &b.subscriptionBucket}} {
 		if reported.left >= 0 {
-			reported.of.left, reported.of.at = float64(reported.left), now
-			reported.of.size = max(reported.of.size, reported.of.left)
+			reported.of.tokens, reported.of.at = float64(reported.left), now
+			reported.of.size = max(reported.of.size, reported.of.tokens)
 		}
 	}
 }
 
-// Changed counts a change of a namespace's pool.
-func (b *Budget) Changed(pool lb.PoolKey, namespace string, now time.Time) {
-	b.fade(now)
-	b.tenant(namespace).wait(now)
-	a := b.pools[pool].changed(now, b.interval)
+// CountChange counts a change of a namespace's pool.
+func (b *Budget) CountChange(pool lb.PoolKey, namespace string, now time.Time) {
+	b.pruneInactive(now)
+	b.usageOf(namespace).markWaiting(now)
+	a := b.pools[pool].addChange(now, b.interval)
 	a.namespace = namespace
 	b.pools[pool] = a
 }
 
-// Forget drops a pool.
-func (b *Budget) Forget(pool lb.PoolKey) { delete(b.pools, pool) }
+// RemovePool drops a pool.
+func (b *Budget) RemovePool(pool lb.PoolKey) { delete(b.pools, pool) }
 
-// fade drops inactive pools once per interval.
-func (b *Budget) fade(now time.Time) {
-	if now.Sub(b.faded) > b.interval {
-		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a activity) bool { return a.when(now, b.interval).often < faint })
-		b.faded = now
+// pruneInactive drops inactive pools once per interval.
+func (b *Budget) pruneInactive(now time.Time) {
+	if now.Sub(b.prunedAt) > b.interval {
+		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a changeRate) bool { return a.decayTo(now, b.interval).windowCount < minActive })
+		b.prunedAt = now
 	}
 }
 
@@ -95,118 +95,118 @@ func (b *Budget) fade(now time.Time) {
 type Pace struct {
 	budget *Budget
 	now    time.Time
-	// spare is writes per second beyond one per interval, for each unit of namespace weight.
-	spare float64
+	// rate is writes per second beyond one per interval, for each unit of namespace weight.
+	rate float64
 	// Factors from pool to namespace weights, and limits of early writes per second and unit of
 	// weight by the namespace's share.
-	parts, most map[string]float64
+	poolWeights, maxRates map[string]float64
 }
 
-// At returns the current pace, in O(active pools).
-func (b *Budget) At(now time.Time) Pace {
+// PaceAt returns the current pace, in O(active pools).
+func (b *Budget) PaceAt(now time.Time) Pace {
 	p := Pace{budget: b, now: now}
-	b.fade(now)
+	b.pruneInactive(now)
 	weights := 0.0
 	type sum struct{ most, all, owed float64 }
 	namespaces := map[string]sum{}
 	for _, a := range b.pools {
-		a = a.when(now, b.interval)
+		a = a.decayTo(now, b.interval)
 		of := namespaces[a.namespace]
-		of.owed += a.owed(b.interval)
-		if a.lately >= faint {
-			weights += a.weight()
-			of.most, of.all = max(of.most, a.weight()), of.all+a.weight()
+		of.owed += a.reservedRate(b.interval)
+		if a.recentCount >= minActive {
+			weights += a.shareWeight()
+			of.most, of.all = max(of.most, a.shareWeight()), of.all+a.shareWeight()
 		}
 		namespaces[a.namespace] = of
 	}
 	// A namespace weighs as much as its busiest pool.
 	total, owed := 0.0, 0.0
-	p.parts, p.most = make(map[string]float64, len(namespaces)), map[string]float64{}
+	p.poolWeights, p.maxRates = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
-		free, left, bounded := b.freeOf(name, of.owed, now)
+		free, left, bounded := b.freePoolWrites(name, of.owed, now)
 		if bounded {
-			of.owed = min(of.owed, left/windowLasts.Seconds())
+			of.owed = min(of.owed, left/windowLength.Seconds())
 		}
 		owed += of.owed
 		if of.all == 0 {
 			continue
 		}
 		total += of.most
-		p.parts[name] = of.most / of.all
+		p.poolWeights[name] = of.most / of.all
 		if bounded {
-			p.most[name] = gain * max(free, 0) / windowLasts.Seconds() / of.all
+			p.maxRates[name] = spendFactor * max(free, 0) / windowLength.Seconds() / of.all
 		}
 	}
-	if p.spare = b.spare(now, owed); weights > 0 {
-		p.spare *= min(weights, 1) / total
+	if p.rate = b.availableRate(now, owed); weights > 0 {
+		p.rate *= min(weights, 1) / total
 	}
 	return p
 }
 
-// spare returns the writes per second for pools that were written within the interval. owed is
+// availableRate returns the writes per second for pools that were written within the interval. owed is
 // reserved for others.
-func (b *Budget) spare(now time.Time, owed float64) float64 {
+func (b *Budget) availableRate(now time.Time, owed float64) float64 {
 	part := func(free float64, lasts time.Duration) float64 {
 		if free < 1 {
 			return 0
 		}
-		return gain * free / lasts.Seconds()
+		return spendFactor * free / lasts.Seconds()
 	}
-	spare := part(b.window.free(now, b.share*windowWrites, owed), windowLasts)
-	spare = min(spare, part(b.own.leftAt(now), bucketLasts))
-	for _, reported := range []*bucket{&b.caller, &b.all} {
+	spare := part(b.window.freeWrites(now, b.share*windowWrites, owed), windowLength)
+	spare = min(spare, part(b.ownBucket.tokensAt(now), bucketFillTime))
+	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
 		if !reported.at.IsZero() {
-			spare = min(spare, part(b.share*reported.leftAt(now), bucketLasts))
+			spare = min(spare, part(b.share*reported.tokensAt(now), bucketFillTime))
 		}
 	}
 	return spare
 }
 
-// Spacing is when a busy pool is written.
-type Spacing struct {
+// Schedule is when a busy pool is written.
+type Schedule struct {
 	// Average times between its writes, and between its changes.
-	apart, every time.Duration
+	writeInterval, changeInterval time.Duration
 }
 
-// Hold returns how long the first waiting change waits, counted from its arrival: the time of the
+// HoldFor returns how long the first waiting change waits, counted from its arrival: the time of the
 // changes expected between two writes, less those waiting. A fixed time after the last write would
 // batch fewer of them, because random changes are only predictable by how many wait.
-func (s Spacing) Hold(changes int) time.Duration {
-	return max(0, s.apart-time.Duration(changes)*s.every)
+func (s Schedule) HoldFor(changes int) time.Duration {
+	return max(0, s.writeInterval-time.Duration(changes)*s.changeInterval)
 }
 
-// Spacing returns a pool's schedule: at most the interval apart, and exactly that once nothing is
+// ScheduleFor returns a pool's schedule: at most the interval apart, and exactly that once nothing is
 // left.
-func (p Pace) Spacing(pool lb.PoolKey) Spacing {
+func (p Pace) ScheduleFor(pool lb.PoolKey) Schedule {
 	b := p.budget
-	if p.spare <= 0 {
-		return Spacing{apart: b.interval}
+	if p.rate <= 0 {
+		return Schedule{writeInterval: b.interval}
 	}
-	a := b.pools[pool].when(p.now, b.interval)
-	early := p.spare * p.part(a.namespace)
-	if most, bounded := p.most[a.namespace]; bounded {
+	a := b.pools[pool].decayTo(p.now, b.interval)
+	early := p.rate * p.weightOf(a.namespace)
+	if most, bounded := p.maxRates[a.namespace]; bounded {
 		early = min(early, most)
 	}
-	rate := 1/b.interval.Seconds() + early*a.weight()
-	return Spacing{apart: min(b.interval, time.Duration(float64(time.Second)/rate)), every: a.every(b.interval)}
+	rate := 1/b.interval.Seconds() + early*a.shareWeight()
+	return Schedule{writeInterval: min(b.interval, time.Duration(float64(time.Second)/rate)), changeInterval: a.changeInterval(b.interval)}
 }
 
-// part converts a pool's weight; 1 before a namespace's first change.
-func (p Pace) part(namespace string) float64 {
-	if part, known := p.parts[namespace]; known {
+// weightOf converts a pool's weight; 1 before a namespace's first change.
+func (p Pace) weightOf(namespace string) float64 {
+	if part, known := p.poolWeights[namespace]; known {
 		return part
 	}
 	return 1
 }
 
-// Spent returns the writes of the last five minutes, Weir's share in five minutes, and what is left
+// UsageAt returns the writes of the last five minutes, Weir's share in five minutes, and what is left
 // of it.
-func (b *Budget) Spent(now time.Time) (spent, share, left float64) {
-	spent, share = b.window.spent(now), b.share*windowWrites
-	left = min(share-spent, b.own.leftAt(now))
-	for _, reported := range []*bucket{&b.caller, &b.all} {
+func (b *Budget) UsageAt(now time.Time) (spent, share, left float64) {
+	spent, share = b.window.countWrites(now), b.share*windowWrites
+	left = min(share-spent, b.ownBucket.tokensAt(now))
+	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
 		if !reported.at.IsZero() {
-			left = min(left, b.share*reported.leftAt(now))
+			left = min(left, b.share*reported.tokensAt(now))
 		}
 	}
 	return spent, share, max(0, left)

@@ -38,19 +38,19 @@ func (w *world) isDue(pool lb.PoolKey) (due, early bool) {
 		return true, false
 	}
 	early = w.now.Sub(last) < w.interval
-	return !early || w.now.Sub(w.waits[pool]) >= w.At(w.now).Spacing(pool).Hold(w.changes[pool]), early
+	return !early || w.now.Sub(w.waits[pool]) >= w.PaceAt(w.now).ScheduleFor(pool).HoldFor(w.changes[pool]), early
 }
 
 func (w *world) write(pool lb.PoolKey) {
 	delete(w.waits, pool)
 	delete(w.changes, pool)
-	w.Wrote(w.now)
+	w.CountWrite(w.now)
 	w.last[pool] = w.now
 	w.written = append(w.written, w.now)
 }
 
 func (w *world) change(pool lb.PoolKey) {
-	w.Changed(pool, "", w.now)
+	w.CountChange(pool, "", w.now)
 	w.changes[pool]++
 	if w.waits[pool].IsZero() {
 		w.waits[pool] = w.now
@@ -83,9 +83,9 @@ func TestLawPacing(t *testing.T) {
 			case 0:
 				w.now = w.now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "s")) * time.Second)
 			case 1:
-				w.Told(Left{Caller: rapid.IntRange(-1, 300).Draw(t, "caller"), All: rapid.IntRange(-1, 16500).Draw(t, "all")}, w.now)
+				w.SetRemaining(Remaining{Caller: rapid.IntRange(-1, 300).Draw(t, "caller"), Subscription: rapid.IntRange(-1, 16500).Draw(t, "all")}, w.now)
 			case 2:
-				w.Wrote(w.now) // another write by Weir
+				w.CountWrite(w.now) // another write by Weir
 				w.written = append(w.written, w.now)
 			default:
 				w.change(aPool(rapid.IntRange(0, pools-1).Draw(t, "pool")))
@@ -123,20 +123,20 @@ func TestLawMonotone(t *testing.T) {
 			pool := aPool(rapid.IntRange(0, 3).Draw(t, "pool"))
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				more.Changed(pool, "", now)
-				less.Changed(pool, "", now)
+				more.CountChange(pool, "", now)
+				less.CountChange(pool, "", now)
 			case 1:
 				left := rapid.IntRange(0, 200).Draw(t, "left")
-				more.Told(Left{left, -1}, now)
-				less.Told(Left{rapid.IntRange(0, left).Draw(t, "less"), -1}, now)
+				more.SetRemaining(Remaining{left, -1}, now)
+				less.SetRemaining(Remaining{rapid.IntRange(0, left).Draw(t, "less"), -1}, now)
 			case 2:
-				more.Wrote(now)
-				less.Wrote(now)
+				more.CountWrite(now)
+				less.CountWrite(now)
 			case 3:
-				less.Wrote(now)
+				less.CountWrite(now)
 			}
 			changes := rapid.IntRange(1, 9).Draw(t, "changes")
-			long, short := less.At(now).Spacing(pool).Hold(changes), more.At(now).Spacing(pool).Hold(changes)
+			long, short := less.PaceAt(now).ScheduleFor(pool).HoldFor(changes), more.PaceAt(now).ScheduleFor(pool).HoldFor(changes)
 			if long < short {
 				t.Fatalf("with less left %s waits %s, with more %s", pool, long, short)
 			}
@@ -196,20 +196,20 @@ func TestTold(t *testing.T) {
 	pool, interval := aPool(0), 30*time.Second
 	for _, tt := range []struct {
 		about    string
-		left     Left
+		left     Remaining
 		paced    bool
 		withhold time.Duration // since the report
 	}{
-		{"nothing is told", Left{-1, -1}, false, 0},
-		{"plenty is left", Left{199, 2999}, false, 0},
-		{"the caller's is empty", Left{0, 2999}, true, 0},
-		{"everybody's is empty", Left{199, 0}, true, 0},
-		{"it comes back", Left{0, -1}, false, 20 * time.Second},
+		{"nothing is told", Remaining{-1, -1}, false, 0},
+		{"plenty is left", Remaining{199, 2999}, false, 0},
+		{"the caller's is empty", Remaining{0, 2999}, true, 0},
+		{"everybody's is empty", Remaining{199, 0}, true, 0},
+		{"it comes back", Remaining{0, -1}, false, 20 * time.Second},
 	} {
 		b := NewBudget(0.5, interval)
-		b.Changed(pool, "", start)
-		b.Told(tt.left, start)
-		hold := b.At(start.Add(tt.withhold)).Spacing(pool).Hold(1)
+		b.CountChange(pool, "", start)
+		b.SetRemaining(tt.left, start)
+		hold := b.PaceAt(start.Add(tt.withhold)).ScheduleFor(pool).HoldFor(1)
 		if paced := hold == interval; paced != tt.paced || !paced && hold > time.Second {
 			t.Errorf("%s: %s", tt.about, hold)
 		}
@@ -222,16 +222,16 @@ func TestWhoChangesMoreIsWrittenMore(t *testing.T) {
 	now := start
 	for n := range 40 {
 		now = now.Add(250 * time.Millisecond)
-		b.Changed(aPool(0), "", now)
+		b.CountChange(aPool(0), "", now)
 		if n%4 == 0 {
-			b.Changed(aPool(1), "", now)
+			b.CountChange(aPool(1), "", now)
 		}
 	}
 	for range 5 {
-		b.Wrote(now)
+		b.CountWrite(now)
 	}
-	pace := b.At(now)
-	if busy, calm := pace.Spacing(aPool(0)).apart, pace.Spacing(aPool(1)).apart; busy >= calm || calm > 2*busy+time.Second {
+	pace := b.PaceAt(now)
+	if busy, calm := pace.ScheduleFor(aPool(0)).writeInterval, pace.ScheduleFor(aPool(1)).writeInterval; busy >= calm || calm > 2*busy+time.Second {
 		t.Errorf("changed 40 times: %s; 10 times: %s", busy, calm)
 	}
 }

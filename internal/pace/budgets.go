@@ -17,153 +17,153 @@ type Budgets struct {
 	share    float64
 	interval time.Duration
 
-	mu sync.Mutex
-	of map[string]*Budget // by lower-case subscription ID
+	mu      sync.Mutex
+	budgets map[string]*Budget // by lower-case subscription ID
 }
 
 // DefaultShare is the default of Weir's share.
 const DefaultShare = 0.5
 
-// mostBudgets bounds memory: tenants choose subscription IDs.
-const mostBudgets = 64
+// maxSubscriptions bounds memory: tenants choose subscription IDs.
+const maxSubscriptions = 64
 
 // New returns Budgets; see NewBudget.
 func New(share float64, interval time.Duration) *Budgets {
-	return &Budgets{share: share, interval: interval, of: map[string]*Budget{}}
+	return &Budgets{share: share, interval: interval, budgets: map[string]*Budget{}}
 }
 
-// budget requires bs.mu.
-func (bs *Budgets) budget(subscription string) *Budget {
+// getBudget requires bs.mu.
+func (bs *Budgets) getBudget(subscription string) *Budget {
 	key := strings.ToLower(subscription)
-	b := bs.of[key]
+	b := bs.budgets[key]
 	if b == nil {
-		if len(bs.of) >= mostBudgets {
-			bs.dropIdlest()
+		if len(bs.budgets) >= maxSubscriptions {
+			bs.removeIdle()
 		}
 		b = NewBudget(bs.share, bs.interval)
-		bs.of[key] = b
+		bs.budgets[key] = b
 	}
 	return b
 }
 
-// dropIdlest requires bs.mu.
-func (bs *Budgets) dropIdlest() {
+// removeIdle requires bs.mu.
+func (bs *Budgets) removeIdle() {
 	var idlest string
-	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
-		if idlest == "" || bs.of[name].window.newest < bs.of[idlest].window.newest {
+	for _, name := range slices.Sorted(maps.Keys(bs.budgets)) {
+		if idlest == "" || bs.budgets[name].window.lastSlot < bs.budgets[idlest].window.lastSlot {
 			idlest = name
 		}
 	}
-	delete(bs.of, idlest)
+	delete(bs.budgets, idlest)
 }
 
-// Wrote counts a write or deletion in Microsoft.Network, for Services of these namespaces.
-func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...string) {
+// CountWrite counts a write or deletion in Microsoft.Network, for Services of these namespaces.
+func (bs *Budgets) CountWrite(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	b := bs.budget(subscription)
-	b.Wrote(now)
-	b.WroteFor(namespaces, now)
+	b := bs.getBudget(subscription)
+	b.CountWrite(now)
+	b.CountServiceWrite(namespaces, now)
 }
 
-// WroteForPools attributes a counted write to namespaces with updated pools.
-func (bs *Budgets) WroteForPools(subscription string, now time.Time, namespaces ...string) {
+// CountPoolWrite attributes a counted write to namespaces with updated pools.
+func (bs *Budgets) CountPoolWrite(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(subscription).WroteForPools(namespaces, now)
+	bs.getBudget(subscription).CountPoolWrite(namespaces, now)
 }
 
 // DeferPools calls Budget.DeferPools.
 func (bs *Budgets) DeferPools(subscription, namespace string, due int, now time.Time) []Deferral {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	return bs.budget(subscription).DeferPools(namespace, due, now)
+	return bs.getBudget(subscription).DeferPools(namespace, due, now)
 }
 
-// See records that a namespace has a pool.
-func (bs *Budgets) See(subscription, namespace string, now time.Time) {
+// RecordNamespace records that a namespace has a pool.
+func (bs *Budgets) RecordNamespace(subscription, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(subscription).see(namespace, now)
+	bs.getBudget(subscription).recordNamespace(namespace, now)
 }
 
-// Defer calls [Budget.Defer].
-func (bs *Budgets) Defer(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
+// DeferService calls [Budget.DeferService].
+func (bs *Budgets) DeferService(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	return bs.budget(subscription).Defer(namespace, rejected, now)
+	return bs.getBudget(subscription).DeferService(namespace, rejected, now)
 }
 
-// Reserve calls [Budget.Reserve].
-func (bs *Budgets) Reserve(subscription, namespace string, want int, rejected bool, now time.Time) int {
+// ReserveWrites calls [Budget.ReserveWrites].
+func (bs *Budgets) ReserveWrites(subscription, namespace string, want int, rejected bool, now time.Time) int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	return bs.budget(subscription).Reserve(namespace, want, rejected, now)
+	return bs.getBudget(subscription).ReserveWrites(namespace, want, rejected, now)
 }
 
-// Release calls [Budget.Release].
-func (bs *Budgets) Release(subscription, namespace string, reserved int) {
+// ReleaseWrites calls [Budget.ReleaseWrites].
+func (bs *Budgets) ReleaseWrites(subscription, namespace string, reserved int) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(subscription).Release(namespace, reserved)
+	bs.getBudget(subscription).ReleaseWrites(namespace, reserved)
 }
 
-// Told calls [Budget.Told].
-func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
+// SetRemaining calls [Budget.SetRemaining].
+func (bs *Budgets) SetRemaining(subscription string, left Remaining, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(subscription).Told(left, now)
+	bs.getBudget(subscription).SetRemaining(left, now)
 }
 
-// Changed calls [Budget.Changed].
-func (bs *Budgets) Changed(id lb.PoolID, namespace string, now time.Time) {
+// CountChange calls [Budget.CountChange].
+func (bs *Budgets) CountChange(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), namespace, now)
+	bs.getBudget(id.LoadBalancer.SubscriptionID).CountChange(id.Key(), namespace, now)
 }
 
-// Forget drops a pool.
-func (bs *Budgets) Forget(id lb.PoolID) {
+// RemovePool drops a pool.
+func (bs *Budgets) RemovePool(id lb.PoolID) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	if b := bs.of[strings.ToLower(id.LoadBalancer.SubscriptionID)]; b != nil {
-		b.Forget(id.Key())
+	if b := bs.budgets[strings.ToLower(id.LoadBalancer.SubscriptionID)]; b != nil {
+		b.RemovePool(id.Key())
 	}
 }
 
-// Spacings returns the schedules of a subscription's pools.
-func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]Spacing {
+// SchedulesFor returns the schedules of a subscription's pools.
+func (bs *Budgets) SchedulesFor(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]Schedule {
 	if len(pools) == 0 {
 		return nil
 	}
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	pace := bs.budget(subscription).At(now)
-	spacings := make(map[lb.PoolKey]Spacing, len(pools))
+	pace := bs.getBudget(subscription).PaceAt(now)
+	spacings := make(map[lb.PoolKey]Schedule, len(pools))
 	for _, pool := range pools {
-		spacings[pool] = pace.Spacing(pool)
+		spacings[pool] = pace.ScheduleFor(pool)
 	}
 	return spacings
 }
 
-// Figures are the metrics of a subscription.
-type Figures struct {
+// Usage are the metrics of a subscription.
+type Usage struct {
 	Subscription string // lower case
 	// In five minutes: writes made, Weir's share, and what remains of it.
-	Spent, Share, Left float64
+	Used, Share, Remaining float64
 	// Deferred counts namespaces that have used up their share.
 	Deferred int
 }
 
-// Figures is sorted by subscription.
-func (bs *Budgets) Figures(now time.Time) []Figures {
+// ListUsage is sorted by subscription.
+func (bs *Budgets) ListUsage(now time.Time) []Usage {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	all := make([]Figures, 0, len(bs.of))
-	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
-		f := Figures{Subscription: name}
-		f.Spent, f.Share, f.Left = bs.of[name].Spent(now)
-		f.Deferred = bs.of[name].Deferred(now)
+	all := make([]Usage, 0, len(bs.budgets))
+	for _, name := range slices.Sorted(maps.Keys(bs.budgets)) {
+		f := Usage{Subscription: name}
+		f.Used, f.Share, f.Remaining = bs.budgets[name].UsageAt(now)
+		f.Deferred = bs.budgets[name].CountDeferred(now)
 		all = append(all, f)
 	}
 	return all

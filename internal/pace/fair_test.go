@@ -20,17 +20,17 @@ func TestAPoolThatIsGoneHasNoPart(t *testing.T) {
 	for range 300 {
 		now = now.Add(2 * time.Second)
 		for n := range 60 {
-			bs.Changed(id(n), "", now)
+			bs.CountChange(id(n), "", now)
 		}
 	}
 	spacing := func() time.Duration {
-		return bs.Spacings("S", []lb.PoolKey{id(0).Key()}, now)[id(0).Key()].apart
+		return bs.SchedulesFor("S", []lb.PoolKey{id(0).Key()}, now)[id(0).Key()].writeInterval
 	}
 	if got := spacing(); got < 20*time.Second {
 		t.Fatalf("sixty pools that change all the time: a spacing of %s", got)
 	}
 	for n := 1; n < 60; n++ {
-		bs.Forget(id(n))
+		bs.RemovePool(id(n))
 	}
 	if got := spacing(); got > 3*time.Second {
 		t.Errorf("alone: a spacing of %s", got)
@@ -40,18 +40,18 @@ func TestAPoolThatIsGoneHasNoPart(t *testing.T) {
 // Changing more often than writes are possible gains nothing, and at most one write per interval is
 // owed.
 func TestAFloodOfChangesIsBounded(t *testing.T) {
-	of := func(changes int) activity {
-		var a activity
+	of := func(changes int) changeRate {
+		var a changeRate
 		for n := range changes {
-			a = a.changed(start.Add(time.Minute*time.Duration(n)/time.Duration(changes)), 30*time.Second)
+			a = a.addChange(start.Add(time.Minute*time.Duration(n)/time.Duration(changes)), 30*time.Second)
 		}
-		return a.when(start.Add(time.Minute), 30*time.Second)
+		return a.decayTo(start.Add(time.Minute), 30*time.Second)
 	}
 	busy, flood := of(4*60), of(100*4*60)
-	if flood.lately > busy.lately*1.01 || flood.often > busy.often || busy.every(30*time.Second) > 0 {
+	if flood.recentCount > busy.recentCount*1.01 || flood.windowCount > busy.windowCount || busy.changeInterval(30*time.Second) > 0 {
 		t.Errorf("%+v after a flood, %+v without", flood, busy)
 	}
-	if once := of(1).changed(start.Add(time.Minute), 30*time.Second); once.changed(start.Add(time.Minute+atOnce/2), 30*time.Second) != once {
+	if once := of(1).addChange(start.Add(time.Minute), 30*time.Second); once.addChange(start.Add(time.Minute+mergeInterval/2), 30*time.Second) != once {
 		t.Error("what comes at once counts as more than one change")
 	}
 }
@@ -60,7 +60,7 @@ func TestAFloodOfChangesIsBounded(t *testing.T) {
 func TestWhatHasChangedLongAgoIsForgotten(t *testing.T) {
 	b := NewBudget(0.5, 30*time.Second)
 	for n := range 1000 {
-		b.Changed(aPool(n), "", start.Add(time.Duration(n)*time.Minute))
+		b.CountChange(aPool(n), "", start.Add(time.Duration(n)*time.Minute))
 	}
 	if len(b.pools) > 50 {
 		t.Errorf("%d pools are remembered", len(b.pools))
@@ -70,12 +70,12 @@ func TestWhatHasChangedLongAgoIsForgotten(t *testing.T) {
 // One subscription too many drops the idlest, not the busiest.
 func TestTheIdlestSubscriptionIsForgotten(t *testing.T) {
 	bs := New(0.5, 30*time.Second)
-	bs.Wrote("own", start.Add(time.Hour))
-	for n := range mostBudgets + 10 {
-		bs.Wrote(fmt.Sprintf("other-%02d", n), start)
+	bs.CountWrite("own", start.Add(time.Hour))
+	for n := range maxSubscriptions + 10 {
+		bs.CountWrite(fmt.Sprintf("other-%02d", n), start)
 	}
-	for _, f := range bs.Figures(start.Add(time.Hour)) {
-		if f.Subscription == "own" && f.Spent == 1 {
+	for _, f := range bs.ListUsage(start.Add(time.Hour)) {
+		if f.Subscription == "own" && f.Used == 1 {
 			return
 		}
 	}
@@ -86,10 +86,10 @@ func TestTheIdlestSubscriptionIsForgotten(t *testing.T) {
 func TestAClockThatWasAhead(t *testing.T) {
 	b := NewBudget(0.5, 30*time.Second)
 	for range 600 {
-		b.Wrote(start.Add(24 * time.Hour))
+		b.CountWrite(start.Add(24 * time.Hour))
 	}
-	b.Wrote(start.Add(time.Minute))
-	if spent, _, left := b.Spent(start.Add(2 * time.Minute)); spent != 1 || left == 0 {
+	b.CountWrite(start.Add(time.Minute))
+	if spent, _, left := b.UsageAt(start.Add(2 * time.Minute)); spent != 1 || left == 0 {
 		t.Errorf("%v spent, %v left", spent, left)
 	}
 }
@@ -97,11 +97,11 @@ func TestAClockThatWasAhead(t *testing.T) {
 // The rate of a pool that has just begun to change is based on its age, not on its low count.
 func TestHowFarApartChangesAre(t *testing.T) {
 	for _, every := range []time.Duration{2 * time.Second, 10 * time.Second} {
-		var a activity
+		var a changeRate
 		now := start
 		for n := range 40 {
-			a = a.changed(now, 30*time.Second)
-			if got := a.when(now.Add(every/2), 30*time.Second).every(30 * time.Second); n > 1 && (got < every/3 || got > every*5/4) {
+			a = a.addChange(now, 30*time.Second)
+			if got := a.decayTo(now.Add(every/2), 30*time.Second).changeInterval(30 * time.Second); n > 1 && (got < every/3 || got > every*5/4) {
 				t.Errorf("after %d changes, one each %s, it is %s", n+1, every, got)
 			}
 			now = now.Add(every)
@@ -111,13 +111,13 @@ func TestHowFarApartChangesAre(t *testing.T) {
 
 // A pool is due at once when as many changes wait as come between two writes.
 func TestTheMoreChangesWaitTheSoonerItGoes(t *testing.T) {
-	s := Spacing{apart: 20 * time.Second, every: 8 * time.Second}
+	s := Schedule{writeInterval: 20 * time.Second, changeInterval: 8 * time.Second}
 	for changes, want := range map[int]time.Duration{1: 12 * time.Second, 2: 4 * time.Second, 3: 0} {
-		if got := s.Hold(changes); got != want {
+		if got := s.HoldFor(changes); got != want {
 			t.Errorf("%d changes wait for %s, want %s", changes, got, want)
 		}
 	}
-	if got := (Spacing{apart: 20 * time.Second}).Hold(1000); got != 20*time.Second {
+	if got := (Schedule{writeInterval: 20 * time.Second}).HoldFor(1000); got != 20*time.Second {
 		t.Errorf("a flood is held for %s", got)
 	}
 }

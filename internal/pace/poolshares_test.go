@@ -13,12 +13,12 @@ import (
 
 // updatesPool updates a pool of a namespace if there is room.
 func (b *Budget) updatesPool(namespace string, now time.Time) bool {
-	b.see(namespace, now)
+	b.recordNamespace(namespace, now)
 	if len(b.DeferPools(namespace, 1, now)) > 0 {
 		return false
 	}
-	b.Wrote(now)
-	b.WroteForPools([]string{namespace}, now)
+	b.CountWrite(now)
+	b.CountPoolWrite([]string{namespace}, now)
 	return true
 }
 
@@ -30,7 +30,7 @@ func TestLawSharesOfPools(t *testing.T) {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
 		namespaces := rapid.IntRange(2, 6).Draw(t, "namespaces")
 		for n := range namespaces {
-			b.see(fmt.Sprint("n", n), now)
+			b.recordNamespace(fmt.Sprint("n", n), now)
 		}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
@@ -40,23 +40,23 @@ func TestLawSharesOfPools(t *testing.T) {
 				continue
 			}
 			for range rapid.SampledFrom([]int{1, 5, 60}).Draw(t, "writes") {
-				tenant := b.tenant(name)
-				used, spent := tenant.window.spent(now), b.window.spent(now)
-				share, othersWait := b.fairShare(tenant, now)
+				tenant := b.usageOf(name)
+				used, spent := tenant.window.countWrites(now), b.window.countWrites(now)
+				share, othersWait := b.computeShare(tenant, now)
 				share = max(share, floor)
 				deferred := b.DeferPools(name, 1, now)
 				switch {
 				case len(deferred) > 0 && used < share-1:
 					t.Fatalf("%s is deferred within its share: %v of %v", name, used, share)
-				case len(deferred) > 0 && spent < weirs*calmPart-1:
+				case len(deferred) > 0 && spent < weirs*unlimitedShare-1:
 					t.Fatalf("%s is deferred though %v are spent", name, spent)
-				case len(deferred) == 0 && used > share && spent > weirs*calmPart && othersWait:
+				case len(deferred) == 0 && used > share && spent > weirs*unlimitedShare && othersWait:
 					t.Fatalf("%s writes beyond its share: %v of %v, %v spent", name, used, share, spent)
 				case len(deferred) == 0 && used > share && spent > weirs-reserve:
 					t.Fatalf("%s uses the reserve: %v of %v, %v spent", name, used, share, spent)
 				}
 				for _, d := range deferred {
-					if !d.Until.After(now) || d.Until.After(now.Add(windowLasts+slotLasts)) || !strings.Contains(d.String(), name) {
+					if !d.Until.After(now) || d.Until.After(now.Add(windowLength+slotLength)) || !strings.Contains(d.String(), name) {
 						t.Fatalf("%s at %s", d, now)
 					}
 				}
@@ -74,8 +74,8 @@ func TestLawSharesOfPools(t *testing.T) {
 func TestManyPoolsLeaveWritesForANeighbor(t *testing.T) {
 	for _, services := range []bool{false, true} {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
-		b.see("shop", now)
-		b.see("blog", now)
+		b.recordNamespace("shop", now)
+		b.recordNamespace("blog", now)
 		var written []time.Time
 		for second := range 1200 {
 			now = now.Add(time.Second)
@@ -91,7 +91,7 @@ func TestManyPoolsLeaveWritesForANeighbor(t *testing.T) {
 			if services {
 				most += floor
 			}
-			if n := b.window.spent(now); n > most+1 {
+			if n := b.window.countWrites(now); n > most+1 {
 				t.Fatalf("after %d s %v writes in five minutes, want %v at most", second, n, most)
 			}
 		}
@@ -110,14 +110,14 @@ func TestANamespaceWithoutNeighborsIsNotDeferred(t *testing.T) {
 			t.Fatal("alone it is deferred")
 		}
 	}
-	b.see("blog", now)
+	b.recordNamespace("blog", now)
 	if len(b.DeferPools("shop", 300, now)) != 300 {
 		t.Error("it uses up what its neighbor needs")
 	}
 	if len(b.DeferPools("blog", 20, now)) > 0 {
 		t.Error("its neighbor waits")
 	}
-	now = now.Add(seenFor)
+	now = now.Add(namespaceTTL)
 	for range 600 {
 		if !b.updatesPool("shop", now) {
 			t.Fatal("it is deferred though no other namespace was seen for a day")
@@ -132,10 +132,10 @@ func TestServicesBesideBusyPools(t *testing.T) {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
 		want := int(weirs * 0.1)
 		if !alone {
-			b.see("blog", now)
+			b.recordNamespace("blog", now)
 			want = int(floor)
 		}
-		for b.window.spent(now) < 0.9*weirs && b.updatesPool("shop", now) {
+		for b.window.countWrites(now) < 0.9*weirs && b.updatesPool("shop", now) {
 		}
 		n := 0
 		for range 100 {
@@ -155,23 +155,23 @@ func TestEarlyWritesBesideManyPools(t *testing.T) {
 	for second := range 600 {
 		now = now.Add(time.Second)
 		for n := range 100 {
-			b.Changed(aPool(n), "shop", now)
+			b.CountChange(aPool(n), "shop", now)
 			for range 3 {
 				b.updatesPool("shop", now)
 			}
 		}
 		if second%11 == 0 {
-			b.Changed("web", "blog", now)
+			b.CountChange("web", "blog", now)
 			b.updatesPool("blog", now)
 		}
-		if apart := b.At(now).Spacing("web").apart; second > 60 && apart > 11*time.Second {
+		if apart := b.PaceAt(now).ScheduleFor("web").writeInterval; second > 60 && apart > 11*time.Second {
 			late++
 		}
 	}
 	if late > 20 { // while many writes expire at once
 		t.Errorf("for %d s the neighbor is not written early", late)
 	}
-	if apart := b.At(now).Spacing(aPool(0)).apart; apart < 30*time.Second {
+	if apart := b.PaceAt(now).ScheduleFor(aPool(0)).writeInterval; apart < 30*time.Second {
 		t.Errorf("beyond its share a namespace is written early, each %s", apart)
 	}
 }

@@ -8,51 +8,51 @@ import "time"
 // not report what is left. Resource Manager has a token bucket per caller, and one per subscription
 // for all callers, and reports both.
 const (
-	windowLasts  = 5 * time.Minute
+	windowLength = 5 * time.Minute
 	windowWrites = 1000
 
-	bucketSize   = 200
-	bucketRefill = 10 // per second
-	allCallers   = 15
+	bucketSize         = 200
+	refillPerSecond    = 10 // per second
+	subscriptionFactor = 15
 )
 
-const bucketLasts = bucketSize / bucketRefill * time.Second
+const bucketFillTime = bucketSize / refillPerSecond * time.Second
 
-// slotLasts is the resolution of window.
-const slotLasts = 5 * time.Second
+// slotLength is the resolution of window.
+const slotLength = 5 * time.Second
 
-const slots = int64(windowLasts/slotLasts) + 1
+const slotCount = int64(windowLength/slotLength) + 1
 
 // window counts the writes of the last five minutes. The zero value is empty.
 type window struct {
-	counts [slots]float64
-	newest int64 // index of the newest slot since 1970
+	counts   [slotCount]float64
+	lastSlot int64 // index of the newest slot since 1970
 }
 
-func slotOf(t time.Time) int64 { return t.UnixNano() / int64(slotLasts) }
+func slotIndex(t time.Time) int64 { return t.UnixNano() / int64(slotLength) }
 
-// forget drops expired slots, and all if the clock was ahead by a window.
-func (w *window) forget(now time.Time) {
-	at := slotOf(now)
-	if at-w.newest >= slots || w.newest-at >= slots {
-		w.newest = min(w.newest, at)
-		w.counts = [slots]float64{}
+// removeExpired drops expired slots, and all if the clock was ahead by a window.
+func (w *window) removeExpired(now time.Time) {
+	at := slotIndex(now)
+	if at-w.lastSlot >= slotCount || w.lastSlot-at >= slotCount {
+		w.lastSlot = min(w.lastSlot, at)
+		w.counts = [slotCount]float64{}
 	}
-	for n := max(w.newest+1, at-slots+1); n <= at; n++ {
-		w.counts[n%slots] = 0
+	for n := max(w.lastSlot+1, at-slotCount+1); n <= at; n++ {
+		w.counts[n%slotCount] = 0
 	}
-	w.newest = max(w.newest, at)
+	w.lastSlot = max(w.lastSlot, at)
 }
 
-func (w *window) add(now time.Time) { w.count(now, 1) }
+func (w *window) addWrite(now time.Time) { w.addWrites(now, 1) }
 
-func (w *window) count(now time.Time, writes float64) {
-	w.forget(now)
-	w.counts[w.newest%slots] += writes
+func (w *window) addWrites(now time.Time, writes float64) {
+	w.removeExpired(now)
+	w.counts[w.lastSlot%slotCount] += writes
 }
 
-func (w *window) spent(now time.Time) float64 {
-	w.forget(now)
+func (w *window) countWrites(now time.Time) float64 {
+	w.removeExpired(now)
 	n := 0.0
 	for _, c := range w.counts {
 		n += c
@@ -60,48 +60,48 @@ func (w *window) spent(now time.Time) float64 {
 	return n
 }
 
-// free returns how many writes may be spent now without ever exceeding share if owed more per
+// freeWrites returns how many writes may be spent now without ever exceeding share if owed more per
 // second follow; negative if those alone exceed it.
-func (w *window) free(now time.Time, share, owed float64) float64 {
-	counted := w.spent(now)
-	free := share - owed*windowLasts.Seconds() // once everything counted now has expired
-	for n := w.newest - slots + 1; n <= w.newest; n++ {
-		if n < 0 || w.counts[n%slots] == 0 {
+func (w *window) freeWrites(now time.Time, share, owed float64) float64 {
+	counted := w.countWrites(now)
+	free := share - owed*windowLength.Seconds() // once everything counted now has expired
+	for n := w.lastSlot - slotCount + 1; n <= w.lastSlot; n++ {
+		if n < 0 || w.counts[n%slotCount] == 0 {
 			continue
 		}
-		expires := time.Unix(0, (n+slots)*int64(slotLasts)).Sub(now) // when this slot expires
-		counting := min(expires, windowLasts).Seconds()
+		expires := time.Unix(0, (n+slotCount)*int64(slotLength)).Sub(now) // when this slot expires
+		counting := min(expires, windowLength).Seconds()
 		free = min(free, share-counted-owed*counting)
-		counted -= w.counts[n%slots]
+		counted -= w.counts[n%slotCount]
 	}
 	return free
 }
 
-// below returns when the count falls to limit without further writes.
-func (w *window) below(limit float64, now time.Time) time.Time {
-	counted := w.spent(now)
+// timeBelow returns when the count falls to limit without further writes.
+func (w *window) timeBelow(limit float64, now time.Time) time.Time {
+	counted := w.countWrites(now)
 	at := now
-	for n := max(0, w.newest-slots+1); counted > limit && n <= w.newest; n++ {
-		if counts := w.counts[n%slots]; counts > 0 {
+	for n := max(0, w.lastSlot-slotCount+1); counted > limit && n <= w.lastSlot; n++ {
+		if counts := w.counts[n%slotCount]; counts > 0 {
 			counted -= counts
-			at = time.Unix(0, (n+slots)*int64(slotLasts))
+			at = time.Unix(0, (n+slotCount)*int64(slotLength))
 		}
 	}
 	return at
 }
 
 type bucket struct {
-	size   float64
-	refill float64 // per second
-	left   float64
-	at     time.Time // when left was current; zero if unknown
+	size      float64
+	perSecond float64 // per second
+	tokens    float64
+	at        time.Time // when left was current; zero if unknown
 }
 
-// leftAt assumes that no other client took tokens.
-func (b *bucket) leftAt(now time.Time) float64 {
-	return min(b.size, b.left+max(0, now.Sub(b.at).Seconds())*b.refill)
+// tokensAt assumes that no other client took tokens.
+func (b *bucket) tokensAt(now time.Time) float64 {
+	return min(b.size, b.tokens+max(0, now.Sub(b.at).Seconds())*b.perSecond)
 }
 
-func (b *bucket) spend(now time.Time) {
-	b.left, b.at = max(0, b.leftAt(now)-1), now
+func (b *bucket) takeToken(now time.Time) {
+	b.tokens, b.at = max(0, b.tokensAt(now)-1), now
 }

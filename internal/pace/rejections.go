@@ -10,62 +10,64 @@ import (
 
 // A rejected object is retried after a doubling pause.
 const (
-	firstPause = 5 * time.Second
-	maxPause   = 5 * time.Minute
-	// forgetAfter is how long a rejection counts after its pause, and a namespace is written
+	minRetryDelay = 5 * time.Second
+	maxRetryDelay = 5 * time.Minute
+	// rejectionTTL is how long a rejection counts after its pause, and a namespace is written
 	// separately.
-	forgetAfter = 5 * time.Minute
+	rejectionTTL = 5 * time.Minute
 )
 
-// A namespace may cause a burst of maxRejected rejections, and one more per rejectedEvery.
+// A namespace may cause a burst of maxRejected rejections, and one more per rejectInterval.
 const (
-	maxRejected   = 24
-	rejectedEvery = 5 * time.Second
+	maxRejected    = 24
+	rejectInterval = 5 * time.Second
 )
 
 // maxObjects bounds memory: tenants choose names.
 const maxObjects = 20_000
 
-const maxWidth = 128
+const maxBatchSize = 128
 
 // Rejections tracks rejected objects, by name, and namespaces. Safe for concurrent use; the zero
 // value is ready.
 type Rejections struct {
 	mu         sync.Mutex
 	objects    map[string]*rejection
-	namespaces map[string]*strikes
-	swept      time.Time
+	namespaces map[string]*namespaceRejections
+	prunedAt   time.Time
 }
 
 type rejection struct {
 	spec  string // fingerprint
 	err   error
-	times int
+	count int
 	until time.Time
-	// early is true if it was retried before the end of its pause.
-	early bool
+	// retriedEarly is true if it was retried before the end of its pause.
+	retriedEarly bool
 }
 
-type strikes struct {
-	left bucket
-	last time.Time
-	// width is how many of its Services are written together: halved by a rejection, doubled by a
+type namespaceRejections struct {
+	bucket bucket
+	lastAt time.Time
+	// batchSize is how many of its Services are written together: halved by a rejection, doubled by a
 	// success and over time. This finds rejected Services without blocking others.
-	width    int
-	narrowed time.Time
+	batchSize int
+	reducedAt time.Time
 }
 
-func (s *strikes) recent(now time.Time) bool { return s != nil && now.Sub(s.last) < forgetAfter }
-
-func (s *strikes) widthAt(now time.Time) int {
-	return min(maxWidth, s.width<<min(10, max(0, now.Sub(s.narrowed)/rejectedEvery)))
+func (s *namespaceRejections) isRecent(now time.Time) bool {
+	return s != nil && now.Sub(s.lastAt) < rejectionTTL
 }
 
-// Reject counts a rejection of an object.
-func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
+func (s *namespaceRejections) batchSizeAt(now time.Time) int {
+	return min(maxBatchSize, s.batchSize<<min(10, max(0, now.Sub(s.reducedAt)/rejectInterval)))
+}
+
+// RecordRejection counts a rejection of an object.
+func (r *Rejections) RecordRejection(object, spec string, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sweep(now)
+	r.removeExpired(now)
 	was := r.objects[object]
 	if was == nil {
 		if len(r.objects) >= maxObjects {
@@ -77,99 +79,99 @@ func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
 		was = &rejection{}
 		r.objects[object] = was
 	}
-	was.early = was.until.After(now)
-	was.spec, was.err, was.until = spec, err, now.Add(min(firstPause<<min(was.times, 10), maxPause))
-	was.times++
+	was.retriedEarly = was.until.After(now)
+	was.spec, was.err, was.until = spec, err, now.Add(min(minRetryDelay<<min(was.count, 10), maxRetryDelay))
+	was.count++
 }
 
-// Accept drops an object's rejections.
-func (r *Rejections) Accept(object string) {
+// ClearRejection drops an object's rejections.
+func (r *Rejections) ClearRejection(object string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.objects, object)
 }
 
-// Strike counts a rejected write for width Services of a namespace; 0 if others may still be
+// CountRejectedWrite counts a rejected write for width Services of a namespace; 0 if others may still be
 // accepted.
-func (r *Rejections) Strike(namespace string, width int, now time.Time) {
+func (r *Rejections) CountRejectedWrite(namespace string, width int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sweep(now)
+	r.removeExpired(now)
 	s := r.namespaces[namespace]
-	if !s.recent(now) {
+	if !s.isRecent(now) {
 		if r.namespaces == nil {
-			r.namespaces = map[string]*strikes{}
+			r.namespaces = map[string]*namespaceRejections{}
 		}
-		s = &strikes{left: bucket{size: maxRejected, refill: 1 / rejectedEvery.Seconds(), left: maxRejected, at: now}, width: maxWidth, narrowed: now}
+		s = &namespaceRejections{bucket: bucket{size: maxRejected, perSecond: 1 / rejectInterval.Seconds(), tokens: maxRejected, at: now}, batchSize: maxBatchSize, reducedAt: now}
 		r.namespaces[namespace] = s
 	}
-	s.left.spend(now)
-	if s.last = now; width > 0 {
-		s.width, s.narrowed = max(1, min(s.widthAt(now), width)/2), now
+	s.bucket.takeToken(now)
+	if s.lastAt = now; width > 0 {
+		s.batchSize, s.reducedAt = max(1, min(s.batchSizeAt(now), width)/2), now
 	}
 }
 
-// Pass counts an accepted write for a namespace.
-func (r *Rejections) Pass(namespace string) {
+// CountAcceptedWrite counts an accepted write for a namespace.
+func (r *Rejections) CountAcceptedWrite(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.namespaces[namespace]; s != nil {
-		s.width = min(2*s.width, maxWidth)
+		s.batchSize = min(2*s.batchSize, maxBatchSize)
 	}
 }
 
-// Suspect returns the batch size and remaining rejections of a namespace that is written
+// BatchLimit returns the batch size and remaining rejections of a namespace that is written
 // separately; false without recent rejections.
-func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, suspect bool) {
+func (r *Rejections) BatchLimit(namespace string, now time.Time) (width, left int, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.namespaces[namespace]
-	if !s.recent(now) {
+	if !s.isRecent(now) {
 		return 0, 0, false
 	}
-	return s.widthAt(now), int(s.left.leftAt(now)), true
+	return s.batchSizeAt(now), int(s.bucket.tokensAt(now)), true
 }
 
-// Object returns until when an object waits, and its last rejection. spec returns a fingerprint.
+// ObjectRetryAt returns until when an object waits, and its last rejection. spec returns a fingerprint.
 // Once per pause a changed spec is tried at once: it usually is the correction.
-func (r *Rejections) Object(object string, spec func() string, now time.Time) (until time.Time, err error) {
+func (r *Rejections) ObjectRetryAt(object string, spec func() string, now time.Time) (until time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.objects[object]
-	if was == nil || !was.until.After(now) || !was.early && was.spec != spec() {
+	if was == nil || !was.until.After(now) || !was.retriedEarly && was.spec != spec() {
 		return time.Time{}, nil
 	}
 	return was.until, was.err
 }
 
-// Rejected reports a recent rejection of an object.
-func (r *Rejections) Rejected(object string) bool {
+// IsRejected reports a recent rejection of an object.
+func (r *Rejections) IsRejected(object string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.objects[object] != nil
 }
 
-// Namespace returns until when a namespace has no rejection left; zero if it has.
-func (r *Rejections) Namespace(namespace string, now time.Time) (until time.Time) {
+// NamespaceRetryAt returns until when a namespace has no rejection left; zero if it has.
+func (r *Rejections) NamespaceRetryAt(namespace string, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.namespaces[namespace]
-	if !s.recent(now) {
+	if !s.isRecent(now) {
 		return time.Time{}
 	}
-	left := s.left.leftAt(now)
+	left := s.bucket.tokensAt(now)
 	if left >= 1 {
 		return time.Time{}
 	}
-	return now.Add(time.Duration((1 - left) * float64(rejectedEvery)))
+	return now.Add(time.Duration((1 - left) * float64(rejectInterval)))
 }
 
-// sweep drops expired entries once per slot, and requires r.mu.
-func (r *Rejections) sweep(now time.Time) {
-	if now.Sub(r.swept) < slotLasts {
+// removeExpired drops expired entries once per slot, and requires r.mu.
+func (r *Rejections) removeExpired(now time.Time) {
+	if now.Sub(r.prunedAt) < slotLength {
 		return
 	}
-	r.swept = now
-	maps.DeleteFunc(r.objects, func(_ string, o *rejection) bool { return now.Sub(o.until) > forgetAfter })
-	maps.DeleteFunc(r.namespaces, func(_ string, s *strikes) bool { return !s.recent(now) })
+	r.prunedAt = now
+	maps.DeleteFunc(r.objects, func(_ string, o *rejection) bool { return now.Sub(o.until) > rejectionTTL })
+	maps.DeleteFunc(r.namespaces, func(_ string, s *namespaceRejections) bool { return !s.isRecent(now) })
 }

@@ -17,19 +17,19 @@ import (
 
 const (
 	weirs   = windowWrites * DefaultShare // Weir's writes in five minutes
-	floor   = weirs * floorPart
-	reserve = weirs * reservePart
+	floor   = weirs * minimumShare
+	reserve = weirs * reservedShare
 )
 
 // spends makes a write for a namespace if allowed.
 func (b *Budget) spends(namespace string, now time.Time) bool {
-	if _, deferred := b.Defer(namespace, false, now); deferred {
+	if _, deferred := b.DeferService(namespace, false, now); deferred {
 		return false
 	}
-	reserved := b.Reserve(namespace, 1, false, now)
-	b.Wrote(now)
-	b.WroteFor([]string{namespace}, now)
-	b.Release(namespace, reserved)
+	reserved := b.ReserveWrites(namespace, 1, false, now)
+	b.CountWrite(now)
+	b.CountServiceWrite([]string{namespace}, now)
+	b.ReleaseWrites(namespace, reserved)
 	return true
 }
 
@@ -45,21 +45,21 @@ func TestLawShares(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
 			name := fmt.Sprint("n", rapid.IntRange(0, namespaces-1).Draw(t, "namespace"))
 			for range rapid.SampledFrom([]int{1, 1, 5, 60}).Draw(t, "writes") {
-				b.dropIdleTenants(now)
-				tenant := *b.tenant(name)
-				used, spent := tenant.window.spent(now), b.window.spent(now)
+				b.removeIdleNamespaces(now)
+				tenant := *b.usageOf(name)
+				used, spent := tenant.window.countWrites(now), b.window.countWrites(now)
 				fresh := !tenant.deferral.Until.After(now)
-				share, othersWait := b.fairShare(b.tenant(name), now)
+				share, othersWait := b.computeShare(b.usageOf(name), now)
 				wrote := b.spends(name, now)
-				d := b.tenant(name).deferral
+				d := b.usageOf(name).deferral
 				switch {
-				case wrote && othersWait && spent > weirs*calmPart && used > max(share, floor):
+				case wrote && othersWait && spent > weirs*unlimitedShare && used > max(share, floor):
 					t.Fatalf("%s writes beyond its share: %v used of %v, %v spent", name, used, share, spent)
 				case wrote && spent >= weirs && used >= floor:
 					t.Fatalf("%s writes beyond what Weir may: %v used, %v spent", name, used, spent)
 				case !wrote && fresh && used < floor-1:
 					t.Fatalf("%s is deferred with %v used", name, used)
-				case !wrote && fresh && spent < weirs*calmPart-1:
+				case !wrote && fresh && spent < weirs*unlimitedShare-1:
 					t.Fatalf("%s is deferred though all is calm: %v spent", name, spent)
 				case !wrote && fresh && !othersWait && spent < weirs-reserve-1:
 					t.Fatalf("%s is deferred though no other one waits: %v used, %v spent", name, used, spent)
@@ -68,15 +68,15 @@ func TestLawShares(t *testing.T) {
 				}
 				waits[name] = now
 			}
-			for other, t := range b.tenants {
-				if !t.active(now) && now.Sub(waits[other]) > 2*windowLasts {
+			for other, t := range b.namespaces {
+				if !t.isActive(now) && now.Sub(waits[other]) > 2*windowLength {
 					panic("an idle namespace is remembered")
 				}
 			}
 		}
-		b.dropIdleTenants(now.Add(2 * windowLasts))
-		if len(b.tenants) > 0 {
-			t.Fatalf("%d idle namespaces are remembered", len(b.tenants))
+		b.removeIdleNamespaces(now.Add(2 * windowLength))
+		if len(b.namespaces) > 0 {
+			t.Fatalf("%d idle namespaces are remembered", len(b.namespaces))
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestANewNamespaceHasItsShare(t *testing.T) {
 		second("busy", "new")
 	}
 	lately := func(n string) int {
-		return len(slices.DeleteFunc(slices.Clone(wrote[n]), func(at time.Time) bool { return now.Sub(at) >= windowLasts }))
+		return len(slices.DeleteFunc(slices.Clone(wrote[n]), func(at time.Time) bool { return now.Sub(at) >= windowLength }))
 	}
 	if busy, fresh := lately("busy"), lately("new"); float64(busy+fresh) > weirs || busy-fresh > 30 || fresh-busy > 30 {
 		t.Errorf("in five minutes one wrote %d times, and the other %d times", busy, fresh)
@@ -122,7 +122,7 @@ func TestANewNamespaceHasItsShare(t *testing.T) {
 func TestTheFloor(t *testing.T) {
 	b, now := NewBudget(DefaultShare, 30*time.Second), start
 	for range 600 {
-		b.Wrote(now)
+		b.CountWrite(now)
 	}
 	n := 0
 	for range 100 {
@@ -133,11 +133,11 @@ func TestTheFloor(t *testing.T) {
 	if n != int(floor) {
 		t.Errorf("%d writes, want %v", n, floor)
 	}
-	if _, deferred := b.Defer("blog", true, now); !deferred {
+	if _, deferred := b.DeferService("blog", true, now); !deferred {
 		t.Error("what is rejected has a floor")
 	}
-	first, _ := b.Defer("shop", false, now)
-	if again, deferred := b.Defer("shop", false, now.Add(first.Until.Sub(now)/2)); !deferred || again != first {
+	first, _ := b.DeferService("shop", false, now)
+	if again, deferred := b.DeferService("shop", false, now.Add(first.Until.Sub(now)/2)); !deferred || again != first {
 		t.Errorf("%+v, and then %+v: each change would be written into the status", first, again)
 	}
 	for _, share := range []float64{0, 0.01} {
@@ -150,15 +150,15 @@ func TestTheFloor(t *testing.T) {
 // A round reserves its writes, so that other load balancers do not use them.
 func TestReservations(t *testing.T) {
 	b, now := NewBudget(DefaultShare, 30*time.Second), start
-	first := b.Reserve("shop", 1000, false, now)
+	first := b.ReserveWrites("shop", 1000, false, now)
 	if float64(first) != weirs-reserve {
 		t.Errorf("%d are reserved, want %v", first, weirs-reserve)
 	}
-	if again := b.Reserve("shop", 1000, false, now); again != int(floor) && again != 1 {
+	if again := b.ReserveWrites("shop", 1000, false, now); again != int(floor) && again != 1 {
 		t.Errorf("%d more are reserved", again)
 	}
-	b.Release("shop", first)
-	if other := b.Reserve("blog", 1000, false, now); float64(other) < weirs*calmPart-1 {
+	b.ReleaseWrites("shop", first)
+	if other := b.ReserveWrites("blog", 1000, false, now); float64(other) < weirs*unlimitedShare-1 {
 		t.Errorf("after the release %d are reserved", other)
 	}
 }
@@ -177,20 +177,20 @@ func TestLawRejections(t *testing.T) {
 			for range rapid.IntRange(1, 30).Draw(t, "objects") {
 				name := fmt.Sprint("o", rapid.IntRange(0, rapid.SampledFrom([]int{1, 20, 1000}).Draw(t, "of")).Draw(t, "object"))
 				spec := fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "spec"), step)
-				if until, err := r.Object(name, func() string { return spec }, now); err != nil {
-					if !until.After(now) || until.After(now.Add(maxPause)) {
+				if until, err := r.ObjectRetryAt(name, func() string { return spec }, now); err != nil {
+					if !until.After(now) || until.After(now.Add(maxRetryDelay)) {
 						t.Fatalf("%s waits until %s at %s", name, until, now)
 					}
 					continue
 				}
-				if r.Namespace("shop", now).After(now) {
+				if r.NamespaceRetryAt("shop", now).After(now) {
 					continue
 				}
-				r.Strike("shop", 1, now)
-				r.Reject(name, spec, why, now)
+				r.CountRejectedWrite("shop", 1, now)
+				r.RecordRejection(name, spec, why, now)
 				all, of[name] = append(all, now), append(of[name], now)
 			}
-			if _, _, suspect := r.Suspect("blog", now); suspect || r.Namespace("blog", now).After(now) {
+			if _, _, suspect := r.BatchLimit("blog", now); suspect || r.NamespaceRetryAt("blog", now).After(now) {
 				t.Fatal("another namespace waits")
 			}
 		}
@@ -198,7 +198,7 @@ func TestLawRejections(t *testing.T) {
 			for i := range tries {
 				n := 0
 				for _, at := range tries[i:] {
-					if at.Sub(tries[i]) < windowLasts {
+					if at.Sub(tries[i]) < windowLength {
 						n++
 					}
 				}
@@ -206,7 +206,7 @@ func TestLawRejections(t *testing.T) {
 			}
 			return most
 		}
-		if n := within(all); n > maxRejected+int(windowLasts/rejectedEvery) {
+		if n := within(all); n > maxRejected+int(windowLength/rejectInterval) {
 			t.Fatalf("%d rejected writes in five minutes", n)
 		}
 		for name, tries := range of {
@@ -214,7 +214,7 @@ func TestLawRejections(t *testing.T) {
 				t.Fatalf("%s was tried %d times in five minutes", name, n)
 			}
 		}
-		r.Strike("else", 0, now.Add(time.Hour))
+		r.CountRejectedWrite("else", 0, now.Add(time.Hour))
 		if len(r.objects) > 0 || len(r.namespaces) != 1 {
 			t.Fatalf("%d objects and %d namespaces are remembered", len(r.objects), len(r.namespaces))
 		}
@@ -227,7 +227,7 @@ func TestCorrections(t *testing.T) {
 	var r Rejections
 	why := errors.New("rejected")
 	waits := func(spec string, at time.Duration) time.Duration {
-		until, err := r.Object("shop/web", func() string { return spec }, start.Add(at))
+		until, err := r.ObjectRetryAt("shop/web", func() string { return spec }, start.Add(at))
 		if err == nil {
 			return 0
 		}
@@ -239,17 +239,17 @@ func TestCorrections(t *testing.T) {
 			t.Errorf("%s after %s waits for %s, want %s", spec, at, got, want)
 		}
 	}
-	r.Reject("shop/web", "typo", why, start)
+	r.RecordRejection("shop/web", "typo", why, start)
 	check("typo", 0, 5*time.Second)
 	check("corrected", 0, 0)
-	r.Reject("shop/web", "corrected", why, start)
+	r.RecordRejection("shop/web", "corrected", why, start)
 	check("corrected", 0, 10*time.Second)
 	check("another", 0, 10*time.Second)
 	check("another", 10*time.Second, 0)
-	r.Reject("shop/web", "another", why, start.Add(10*time.Second))
+	r.RecordRejection("shop/web", "another", why, start.Add(10*time.Second))
 	check("another", 10*time.Second, 20*time.Second)
 	check("last", 12*time.Second, 0)
-	r.Accept("shop/web")
+	r.ClearRejection("shop/web")
 	check("another", 12*time.Second, 0)
 }
 
@@ -258,24 +258,24 @@ func TestHowManyAreWrittenTogether(t *testing.T) {
 	var r Rejections
 	want := func(at time.Duration, want int) {
 		t.Helper()
-		if got, _, suspect := r.Suspect("shop", start.Add(at)); got != want || suspect != (want > 0) {
+		if got, _, suspect := r.BatchLimit("shop", start.Add(at)); got != want || suspect != (want > 0) {
 			t.Errorf("after %s: %d together, suspect %t; want %d", at, got, suspect, want)
 		}
 	}
 	want(0, 0)
-	r.Strike("shop", 60, start)
+	r.CountRejectedWrite("shop", 60, start)
 	want(0, 30)
-	r.Strike("shop", 30, start)
+	r.CountRejectedWrite("shop", 30, start)
 	want(0, 15)
-	r.Pass("shop")
+	r.CountAcceptedWrite("shop")
 	want(0, 30)
-	r.Strike("shop", 1, start)
+	r.CountRejectedWrite("shop", 1, start)
 	want(0, 1)
-	r.Strike("shop", 0, start.Add(time.Second))
+	r.CountRejectedWrite("shop", 0, start.Add(time.Second))
 	want(time.Second, 1)
 	want(5*time.Second, 2)
-	want(time.Minute, maxWidth)
-	want(forgetAfter+time.Second, 0)
+	want(time.Minute, maxBatchSize)
+	want(rejectionTTL+time.Second, 0)
 }
 
 // A hundred busy pools of one namespace delay another's pool no more than ten do.
@@ -285,17 +285,17 @@ func TestPoolsOfOneNamespaceShareItsPart(t *testing.T) {
 		for range 60 {
 			now = now.Add(time.Second)
 			for n := range pools {
-				b.Changed(lb.PoolKey(fmt.Sprint("busy", n)), "busy", now)
+				b.CountChange(lb.PoolKey(fmt.Sprint("busy", n)), "busy", now)
 			}
-			b.Changed("pool", "shop", now)
+			b.CountChange("pool", "shop", now)
 		}
 		for n := range pools { // what they are owed is not the point here
 			a := b.pools[lb.PoolKey(fmt.Sprint("busy", n))]
-			a.often = 0
-			a.lately = 30
+			a.windowCount = 0
+			a.recentCount = 30
 			b.pools[lb.PoolKey(fmt.Sprint("busy", n))] = a
 		}
-		return b.At(now).Spacing("pool").apart
+		return b.PaceAt(now).ScheduleFor("pool").writeInterval
 	}
 	if few, many := spacing(2), spacing(100); many > few*11/10 {
 		t.Errorf("beside two pools of a neighbor it is written each %s, beside a hundred each %s", few, many)

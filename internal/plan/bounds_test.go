@@ -41,13 +41,13 @@ func inNamespace(namespace string, number, n int) Share {
 // shared returns a load balancer with a rule limit; the letters of an owner are its namespace.
 func shared(rules int, shares ...Share) Input {
 	return Input{
-		Observed:  lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"},
-		MostRules: rules, MaxFrontends: 600, SharedPools: []string{"kubernetes"}, Shares: shares,
+		Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"},
+		MaxRules: rules, MaxFrontends: 600, SharedPools: []string{"kubernetes"}, Shares: shares,
 		ServiceOf: func(name string) string {
 			owner, _, _ := strings.Cut(name, "-")
 			return strings.TrimRight(owner, "0123456789") + "/" + owner
 		},
-		Bounds: func(namespace string) bound.Settings { return bound.Read(namespace, nil) },
+		NamespaceBounds: func(namespace string) bound.Settings { return bound.ParseSettings(namespace, nil) },
 	}
 }
 
@@ -59,16 +59,16 @@ func with(in Input, next ...[]Share) (Input, map[string]error) {
 		p = Make(in)
 	}
 	in.Observed = p.Next
-	return in, p.Refused
+	return in, p.Rejected
 }
 
 func TestANamespaceIsBounded(t *testing.T) {
 	annotated := func(namespace, annotation, value string) func(string) bound.Settings {
 		return func(n string) bound.Settings {
 			if n != namespace {
-				return bound.Read(n, nil)
+				return bound.ParseSettings(n, nil)
 			}
-			return bound.Read(n, map[string]string{annotation: value})
+			return bound.ParseSettings(n, map[string]string{annotation: value})
 		}
 	}
 	var frontends []Share
@@ -112,7 +112,7 @@ func TestANamespaceIsBounded(t *testing.T) {
 	} {
 		in := shared(1500, tt.steps[0]...)
 		if tt.bounds != nil {
-			in.Bounds = tt.bounds
+			in.NamespaceBounds = tt.bounds
 		}
 		_, refused := with(in, tt.steps[1:]...)
 		for owner, want := range tt.want {
@@ -131,7 +131,9 @@ func TestASharedAddressIsOneFrontend(t *testing.T) {
 	one, two := inNamespace("team", 1, 1), inNamespace("team", 2, 2)
 	two.Rules, two.Frontends[0].PublicIP = two.Rules[1:], "/pip/team1"
 	in := shared(1500, one)
-	in.Bounds = func(n string) bound.Settings { return bound.Read(n, map[string]string{bound.MaxFrontends: "1"}) }
+	in.NamespaceBounds = func(n string) bound.Settings {
+		return bound.ParseSettings(n, map[string]string{bound.MaxFrontends: "1"})
+	}
 	if _, refused := with(in, []Share{two}); len(refused) > 0 {
 		t.Error(refused)
 	}
@@ -159,8 +161,8 @@ func TestABoundIsNoMatterOfWhatOthersFree(t *testing.T) {
 		in.Shares = append(in.Shares, s)
 	}
 	in.Shares = append(in.Shares, inNamespace("team", 1, 11))
-	if p := Make(in); len(p.Refused) != 3 || !errors.Is(p.Refused["team1"], bound.ErrExceeded) {
-		t.Errorf("refused: %v", p.Refused)
+	if p := Make(in); len(p.Rejected) != 3 || !errors.Is(p.Rejected["team1"], bound.ErrExceeded) {
+		t.Errorf("refused: %v", p.Rejected)
 	}
 }
 
@@ -183,8 +185,8 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 		if rapid.Bool().Draw(t, "annotated") {
 			namespaces = []string{"a", "b", "c"}
 			limits = map[string]int{"a": rapid.IntRange(0, 6).Draw(t, "a"), "b": rapid.IntRange(0, 4).Draw(t, "b"), "c": 2}
-			in.Bounds = func(n string) bound.Settings {
-				return bound.Read(n, map[string]string{bound.MaxRules: strconv.Itoa(limits[n])})
+			in.NamespaceBounds = func(n string) bound.Settings {
+				return bound.ParseSettings(n, map[string]string{bound.MaxRules: strconv.Itoa(limits[n])})
 			}
 		} else { // both use it, so half is the bound of each
 			in.Shares = []Share{inNamespace("a", 0, 1), inNamespace("b", 0, 1)}
@@ -200,21 +202,21 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 			}
 			before, wants := usageOf(in), map[string]int{}
 			for _, s := range in.Shares {
-				had := len(slices.DeleteFunc(slices.Clone(in.Observed.Rules), func(r lb.Rule) bool { return !owns(s.Owner, r.Name) }))
+				had := len(slices.DeleteFunc(slices.Clone(in.Observed.Rules), func(r lb.Rule) bool { return !hasOwner(s.Owner, r.Name) }))
 				wants[s.Namespace] += max(len(s.Rules)-had, 0)
 			}
 			p := Make(in)
 			served(t, in, p)
 			for _, s := range in.Shares {
-				if why := p.Refused[s.Owner]; why != nil && before[s.Namespace]+wants[s.Namespace] <= limits[s.Namespace] {
+				if why := p.Rejected[s.Owner]; why != nil && before[s.Namespace]+wants[s.Namespace] <= limits[s.Namespace] {
 					t.Fatalf("%s is within its bound and refused: %v", s.Owner, why)
 				}
 			}
 			sorted := in
 			sorted.Shares = slices.Clone(in.Shares)
 			slices.SortStableFunc(sorted.Shares, func(a, b Share) int { return strings.Compare(b.Namespace, a.Namespace) })
-			if got := slices.Sorted(maps.Keys(Make(sorted).Refused)); !slices.Equal(got, slices.Sorted(maps.Keys(p.Refused))) {
-				t.Fatalf("refused %v, and in another order of namespaces %v", p.Refused, got)
+			if got := slices.Sorted(maps.Keys(Make(sorted).Rejected)); !slices.Equal(got, slices.Sorted(maps.Keys(p.Rejected))) {
+				t.Fatalf("refused %v, and in another order of namespaces %v", p.Rejected, got)
 			}
 			in.Observed = p.Next
 			for namespace, n := range usageOf(in) {
@@ -234,7 +236,7 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 func TestLawAPlanFitsTheLoadBalancer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := shared(8)
-		in.Bounds = nil
+		in.NamespaceBounds = nil
 		for range rapid.IntRange(1, 6).Draw(t, "plans") {
 			in.Shares = nil
 			for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(1, 5), 1, 5, rapid.ID[int]).Draw(t, "due") {

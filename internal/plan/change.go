@@ -15,7 +15,7 @@ type Action string
 // Actions.
 const (
 	Add    Action = "add"
-	Alter  Action = "change"
+	Modify Action = "change"
 	Remove Action = "remove"
 )
 
@@ -42,22 +42,22 @@ type Change struct {
 // order, then removals in reverse.
 func Diff(before, after lb.LoadBalancer) []Change {
 	var forward, reverse []Change
-	compare(before.Pools, after.Pools, Pool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
-	compare(before.Probes, after.Probes, Probe, probeName, sameProbe, &forward, &reverse)
-	compare(before.Frontends, after.Frontends, Frontend, frontendName, sameFrontend, &forward, &reverse)
-	compare(before.Rules, after.Rules, Rule, ruleName, sameRule, &forward, &reverse)
+	diffParts(before.Pools, after.Pools, Pool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
+	diffParts(before.Probes, after.Probes, Probe, probeName, sameProbe, &forward, &reverse)
+	diffParts(before.Frontends, after.Frontends, Frontend, frontendName, sameFrontend, &forward, &reverse)
+	diffParts(before.Rules, after.Rules, Rule, ruleName, sameRule, &forward, &reverse)
 	slices.Reverse(reverse)
 	return append(forward, reverse...)
 }
 
-func compare[T any](before, after []T, kind Kind, name func(T) string, same func(current, want T) bool, forward, reverse *[]Change) {
+func diffParts[T any](before, after []T, kind Kind, name func(T) string, same func(current, want T) bool, forward, reverse *[]Change) {
 	atBefore, atAfter := byName(before, name), byName(after, name)
 	for _, current := range after {
 		switch at, exists := atBefore[strings.ToLower(name(current))]; {
 		case !exists:
 			*forward = append(*forward, Change{Action: Add, Kind: kind, Name: name(current), Is: current})
 		case !same(before[at], current):
-			*forward = append(*forward, Change{Action: Alter, Kind: kind, Name: name(current), Was: before[at], Is: current})
+			*forward = append(*forward, Change{Action: Modify, Kind: kind, Name: name(current), Was: before[at], Is: current})
 		}
 	}
 	for _, previous := range before {

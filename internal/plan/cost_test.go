@@ -16,7 +16,7 @@ func crowd(from, services, ports int) []Share {
 	for i := range services {
 		owner := fmt.Sprintf("a%031x", from+i)
 		s := Share{
-			Owner: owner, OwnPools: []string{fmt.Sprint("shop-s", from+i), fmt.Sprint("shop-s", from+i, "-ipv6")},
+			Owner: owner, DedicatedPools: []string{fmt.Sprint("shop-s", from+i), fmt.Sprint("shop-s", from+i, "-ipv6")},
 			Frontends: []lb.Frontend{{Name: owner, PublicIP: fmt.Sprint("/pip/kubernetes-", owner)}},
 			Pools:     []lb.Pool{pool(fmt.Sprint("shop-s", from+i))},
 		}
@@ -35,7 +35,7 @@ func crowd(from, services, ports int) []Share {
 
 // holding returns a load balancer with these Services.
 func holding(shares []Share, mostRules int) Input {
-	in := Input{Observed: lb.LoadBalancer{Etag: "1"}, MostRules: mostRules, Shares: shares}
+	in := Input{Observed: lb.LoadBalancer{Etag: "1"}, MaxRules: mostRules, Shares: shares}
 	in.Observed = Make(in).Next
 	for _, s := range shares {
 		in.Others = append(in.Others, s.Owner)
@@ -56,7 +56,7 @@ var costs = []struct {
 	about string
 	of    func(n int) Input // 1500 is the largest
 }{
-	{"one Service with all rules", func(n int) Input { return Input{MostRules: n, Shares: crowd(0, 1, n)} }},
+	{"one Service with all rules", func(n int) Input { return Input{MaxRules: n, Shares: crowd(0, 1, n)} }},
 	{"one Service with all rules that are there", func(n int) Input {
 		in := holding(crowd(0, 1, n), n)
 		in.Shares = crowd(0, 1, n)

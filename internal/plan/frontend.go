@@ -8,9 +8,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// place returns the address of a frontend; a dynamic frontend is a place of its own. Services that want the
+// placeOf returns the address of a frontend; a dynamic frontend is a place of its own. Services that want the
 // same place share its frontend.
-func place(f lb.Frontend) string {
+func placeOf(f lb.Frontend) string {
 	switch {
 	case f.PublicIP != "":
 		return strings.ToLower(f.PublicIP)
@@ -20,26 +20,26 @@ func place(f lb.Frontend) string {
 	return strings.ToLower(f.Name)
 }
 
-// settle returns the frontends after the accepted Services release unwanted ones and have one at every place
+// resolveFrontends returns the frontends after the accepted Services release unwanted ones and have one at every place
 // they want.
-func settle(in Input, accepted []Share) []lb.Frontend {
+func resolveFrontends(in Input, accepted []Share) []lb.Frontend {
 	next := make([]lb.Frontend, 0, len(in.Observed.Frontends)+len(accepted))
 	at := map[string]int{} // the first of each place
 	add := func(f lb.Frontend) {
-		if _, exists := at[place(f)]; !exists {
-			at[place(f)] = len(next)
+		if _, exists := at[placeOf(f)]; !exists {
+			at[placeOf(f)] = len(next)
 		}
 		next = append(next, f)
 	}
-	k := keepingOf(in, accepted)
+	k := newFrontendFilter(in, accepted)
 	for _, f := range in.Observed.Frontends {
-		if k.stays(f) {
+		if k.isWanted(f) {
 			add(f)
 		}
 	}
 	for _, s := range accepted {
 		for _, f := range s.Frontends {
-			switch i, exists := at[place(f)]; {
+			switch i, exists := at[placeOf(f)]; {
 			case !exists:
 				add(f)
 			case strings.EqualFold(next[i].Name, f.Name) && !sameFrontend(next[i], f):
@@ -50,9 +50,9 @@ func settle(in Input, accepted []Share) []lb.Frontend {
 	return next
 }
 
-type keeping struct {
+type frontendFilter struct {
 	in                       Input
-	accepted, others, shares roster
+	accepted, others, shares ownerIndex
 	// rules are the rules of each frontend. places are all wanted places; named are those wanted for a frontend
 	// name.
 	rules  map[string][]lb.Rule
@@ -60,9 +60,9 @@ type keeping struct {
 	named  map[string][]string
 }
 
-func keepingOf(in Input, accepted []Share) keeping {
-	k := keeping{
-		in: in, accepted: rosterIn(accepted), others: rosterOf(in.Others), shares: rosterIn(in.Shares),
+func newFrontendFilter(in Input, accepted []Share) frontendFilter {
+	k := frontendFilter{
+		in: in, accepted: indexShares(accepted), others: indexOwners(in.Others), shares: indexShares(in.Shares),
 		rules: map[string][]lb.Rule{}, places: map[string]bool{}, named: map[string][]string{},
 	}
 	for _, r := range in.Observed.Rules {
@@ -72,48 +72,48 @@ func keepingOf(in Input, accepted []Share) keeping {
 	for _, s := range accepted {
 		for _, w := range s.Frontends {
 			name := strings.ToLower(w.Name)
-			k.places[place(w)] = true
-			k.named[name] = append(k.named[name], place(w))
+			k.places[placeOf(w)] = true
+			k.named[name] = append(k.named[name], placeOf(w))
 		}
 	}
 	return k
 }
 
-// stays reports whether a frontend is still wanted at its place. A frontend without a Service in the plan is
+// isWanted reports whether a frontend is still wanted at its place. A frontend without a Service in the plan is
 // foreign, unless a Service of the plan shared it and its own Service left.
-func (k keeping) stays(f lb.Frontend) bool {
+func (k frontendFilter) isWanted(f lb.Frontend) bool {
 	name := strings.ToLower(f.Name)
 	if k.in.Observed.Pinned[name] {
 		return true
 	}
 	managed := false
 	for _, r := range k.rules[name] {
-		if k.accepted.owner(r.Name) == "" {
+		if k.accepted.ownerOf(r.Name) == "" {
 			return true // a rule that does not change
 		}
 		managed = true
 	}
-	if k.in.isRetained(f) || !managed && k.in.Abandoned != nil && k.in.Abandoned(f) {
-		return k.places[place(f)]
+	if k.in.isRetained(f) || !managed && k.in.IsAbandoned != nil && k.in.IsAbandoned(f) {
+		return k.places[placeOf(f)]
 	}
-	if k.accepted.owner(f.Name) == "" && (!managed || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {
+	if k.accepted.ownerOf(f.Name) == "" && (!managed || k.others.ownerOf(f.Name) != "" || k.shares.ownerOf(f.Name) != "") {
 		return true
 	}
 	for _, at := range k.named[name] {
-		if at != place(f) {
+		if at != placeOf(f) {
 			return false // another frontend needs the name
 		}
 	}
-	return k.places[place(f)]
+	return k.places[placeOf(f)]
 }
 
-func seatOf(next lb.LoadBalancer, s Share, wanted string) string {
+func frontendAt(next lb.LoadBalancer, s Share, wanted string) string {
 	for _, w := range s.Frontends {
 		if w.Name != wanted {
 			continue
 		}
 		for _, f := range next.Frontends {
-			if place(f) == place(w) {
+			if placeOf(f) == placeOf(w) {
 				return f.Name
 			}
 		}

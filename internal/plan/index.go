@@ -9,13 +9,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-type roster struct {
+type ownerIndex struct {
 	of map[string]string // the owner as given, by lower case
 	at map[string]int    // its first index in the list
 }
 
-func rosterOf(list []string) roster {
-	o := roster{of: make(map[string]string, len(list)), at: make(map[string]int, len(list))}
+func indexOwners(list []string) ownerIndex {
+	o := ownerIndex{of: make(map[string]string, len(list)), at: make(map[string]int, len(list))}
 	for i, owner := range list {
 		lower := strings.ToLower(owner)
 		if _, exists := o.of[lower]; !exists {
@@ -25,15 +25,15 @@ func rosterOf(list []string) roster {
 	return o
 }
 
-func rosterIn(shares []Share) roster {
+func indexShares(shares []Share) ownerIndex {
 	list := make([]string, len(shares))
 	for i, s := range shares {
 		list[i] = s.Owner
 	}
-	return rosterOf(list)
+	return indexOwners(list)
 }
 
-func (o roster) owner(name string) string {
+func (o ownerIndex) ownerOf(name string) string {
 	if len(o.of) == 0 {
 		return ""
 	}
@@ -49,15 +49,15 @@ func (o roster) owner(name string) string {
 	return o.of[first]
 }
 
-// seats are the rules of a plan at their frontends, indexed to find conflicts.
-type seats struct {
-	all []seat
+// ruleIndex are the rules of a plan at their frontends, indexed to find conflicts.
+type ruleIndex struct {
+	all []placedRule
 	// byPort and behind hold the first rule per frontend port and per backend port; rules for all ports have
 	// transport lb.All.
-	byPort, behind map[portKey]int
-	byPool         map[string][]int
-	at             map[string][]int
-	frontends      map[string][]string
+	byPort, byBackendPort map[portKey]int
+	byPool                map[string][]int
+	at                    map[string][]int
+	frontends             map[string][]string
 }
 
 // portKey is a port of a place or pool. Transport lb.All means all ports; an empty transport means any.
@@ -67,23 +67,23 @@ type portKey struct {
 	port      int32
 }
 
-func newSeats() *seats {
-	return &seats{byPort: map[portKey]int{}, behind: map[portKey]int{}, byPool: map[string][]int{}, at: map[string][]int{}, frontends: map[string][]string{}}
+func newRuleIndex() *ruleIndex {
+	return &ruleIndex{byPort: map[portKey]int{}, byBackendPort: map[portKey]int{}, byPool: map[string][]int{}, at: map[string][]int{}, frontends: map[string][]string{}}
 }
 
-func (s *seats) add(r seat) {
+func (s *ruleIndex) addRule(r placedRule) {
 	at := len(s.all)
 	s.all = append(s.all, r)
 	pool := strings.ToLower(r.Pool)
 	s.byPool[pool] = append(s.byPool[pool], at)
 	s.at[r.place] = append(s.at[r.place], at)
-	note(s.byPort, r.place, r.Transport, r.FrontendPort, at)
+	recordFirst(s.byPort, r.place, r.Transport, r.FrontendPort, at)
 	if !r.FloatingIP {
-		note(s.behind, pool, r.Transport, r.BackendPort, at)
+		recordFirst(s.byBackendPort, pool, r.Transport, r.BackendPort, at)
 	}
 }
 
-func note(first map[portKey]int, place string, transport lb.Transport, port int32, at int) {
+func recordFirst(first map[portKey]int, place string, transport lb.Transport, port int32, at int) {
 	if transport == lb.All {
 		port = 0
 	}
@@ -94,8 +94,8 @@ func note(first map[portKey]int, place string, transport lb.Transport, port int3
 	}
 }
 
-// meets returns the first seat with the same port, or -1.
-func meets(first map[portKey]int, place string, transport lb.Transport, port int32) int {
+// findPort returns the first seat with the same port, or -1.
+func findPort(first map[portKey]int, place string, transport lb.Transport, port int32) int {
 	keys := []portKey{{place, transport, port}, {place, lb.All, 0}}
 	if transport == lb.All {
 		keys = []portKey{{place: place}}
@@ -121,20 +121,20 @@ func byName[T any](items []T, name func(T) string) map[string]int {
 	return at
 }
 
-func owns(owner, name string) bool {
+func hasOwner(owner, name string) bool {
 	if len(name) < len(owner) || !strings.EqualFold(name[:len(owner)], owner) {
 		return false
 	}
 	return len(name) == len(owner) || name[len(owner)] == '-'
 }
 
-func owned[T any](owner string, name func(T) string) func(T) bool {
-	return func(item T) bool { return owns(owner, name(item)) }
+func ownedBy[T any](owner string, name func(T) string) func(T) bool {
+	return func(item T) bool { return hasOwner(owner, name(item)) }
 }
 
-// merge replaces the owned items by the desired ones. Retained items keep their position, and equal items are
+// mergeParts replaces the owned items by the desired ones. Retained items keep their position, and equal items are
 // unchanged, to keep writes minimal.
-func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(current, want T) bool) []T {
+func mergeParts[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(current, want T) bool) []T {
 	next := make([]T, 0, len(items)+len(desired))
 	at, retained := byName(desired, name), map[string]bool{}
 	hasShared := slices.ContainsFunc(desired, func(w T) bool { return !owned(w) }) // a shared probe
@@ -185,6 +185,6 @@ func poolInUse(b lb.LoadBalancer, p lb.Pool) bool {
 }
 
 // Azure names are case-insensitive.
-func contains(names []string, name string) bool {
+func containsName(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

@@ -31,7 +31,7 @@ func drawShare(t *rapid.T, owner string, places int) Share {
 			s.Rules[i].Pool = owner + "-pool"
 		}
 	}
-	s.OwnPools = []string{owner + "-pool"}
+	s.DedicatedPools = []string{owner + "-pool"}
 	s.Rules[0].IdleMinutes = rapid.Int32Range(4, 5).Draw(t, owner+" idle")
 	return s
 }
@@ -53,7 +53,7 @@ func TestLawTwiceIsOnce(t *testing.T) {
 			in.Observed = p.Next
 			settles(t, in, p)
 			untouched(t, p.Next)
-			refused = refused || len(p.Refused) > 0
+			refused = refused || len(p.Rejected) > 0
 			sound(t, p.Next, refused)
 		}
 	})
@@ -64,16 +64,16 @@ func TestLawTwiceIsOnce(t *testing.T) {
 func settles(t *rapid.T, in Input, p Plan) {
 	for range in.Shares {
 		again := Make(in)
-		if again.Empty() {
+		if again.IsEmpty() {
 			return
 		}
-		if len(p.Refused) == 0 {
+		if len(p.Rejected) == 0 {
 			t.Fatalf("again: %v", spell(again.Changes))
 		}
 		served(t, in, again)
 		in.Observed = again.Next
 	}
-	if again := Make(in); !again.Empty() {
+	if again := Make(in); !again.IsEmpty() {
 		t.Fatalf("it does not settle: %v", spell(again.Changes))
 	}
 }
@@ -115,21 +115,21 @@ func served(t *rapid.T, in Input, p Plan) {
 	places := func(b lb.LoadBalancer) map[string]string {
 		at := map[string]string{}
 		for _, f := range b.Frontends {
-			at[f.Name] = place(f)
+			at[f.Name] = placeOf(f)
 		}
 		return at
 	}
 	before, after := places(in.Observed), places(p.Next)
 	want := map[string]string{}
 	for _, r := range in.Observed.Rules {
-		if s := rosterIn(in.Shares).owner(r.Name); s == "" || p.Refused[s] != nil {
+		if s := indexShares(in.Shares).ownerOf(r.Name); s == "" || p.Rejected[s] != nil {
 			want[r.Name] = before[r.Frontend]
 		}
 	}
 	for _, s := range in.Shares {
 		for _, r := range s.Rules {
-			if p.Refused[s.Owner] == nil {
-				want[r.Name] = place(s.Frontends[0])
+			if p.Rejected[s.Owner] == nil {
+				want[r.Name] = placeOf(s.Frontends[0])
 			}
 		}
 	}
@@ -142,10 +142,10 @@ func served(t *rapid.T, in Input, p Plan) {
 	}
 	taken := map[string]string{}
 	for _, f := range p.Next.Frontends {
-		if other := taken[place(f)]; other != "" {
+		if other := taken[placeOf(f)]; other != "" {
 			t.Fatalf("frontends %s and %s have the same address", other, f.Name)
 		}
-		taken[place(f)] = f.Name
+		taken[placeOf(f)] = f.Name
 	}
 }
 
@@ -162,7 +162,7 @@ func untouched(t *rapid.T, next lb.LoadBalancer) {
 		}
 	}
 	for _, p := range was.Pools {
-		if !contains(poolNames(next.Pools), p.ID.Name) {
+		if !containsName(poolNames(next.Pools), p.ID.Name) {
 			t.Fatalf("pool %s is gone", p.ID.Name)
 		}
 	}
@@ -179,7 +179,7 @@ func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
 		probes[p.Name] = true
 	}
 	for _, r := range b.Rules {
-		if !frontends[r.Frontend] || !probes[r.Probe] || !contains(poolNames(b.Pools), r.Pool) {
+		if !frontends[r.Frontend] || !probes[r.Probe] || !containsName(poolNames(b.Pools), r.Pool) {
 			t.Fatalf("rule %+v refers to nothing", r)
 		}
 		delete(probes, r.Probe)
@@ -197,18 +197,18 @@ func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
 // A rejected Service would not fit with the others on its own, either.
 func TestLawTheRefusedDoNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}, MostRules: rapid.IntRange(0, 9).Draw(t, "most")}
+		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}, MaxRules: rapid.IntRange(0, 9).Draw(t, "most")}
 		for range rapid.IntRange(1, 4).Draw(t, "edits") {
 			in.Shares = nil
 			for _, owner := range rapid.SliceOfNDistinct(rapid.SampledFrom(owners), 1, len(owners), rapid.ID[string]).Draw(t, "due") {
 				in.Shares = append(in.Shares, drawShare(t, owner, 3))
 			}
 			p := Make(in)
-			for refused := range p.Refused {
+			for refused := range p.Rejected {
 				others := in
-				others.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return s.Owner != refused && p.Refused[s.Owner] != nil })
-				if again := Make(others); len(again.Refused) == 0 {
-					t.Fatalf("%s is refused (%v), and fits", refused, p.Refused[refused])
+				others.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return s.Owner != refused && p.Rejected[s.Owner] != nil })
+				if again := Make(others); len(again.Rejected) == 0 {
+					t.Fatalf("%s is refused (%v), and fits", refused, p.Rejected[refused])
 				}
 			}
 			in.Observed = p.Next
@@ -226,11 +226,11 @@ func TestLawRoster(t *testing.T) {
 		}
 		name, want := word.Draw(t, "name"), ""
 		for _, s := range shares {
-			if want == "" && owns(s.Owner, name) {
+			if want == "" && hasOwner(s.Owner, name) {
 				want = s.Owner
 			}
 		}
-		if got := rosterIn(shares).owner(name); got != want {
+		if got := indexShares(shares).ownerOf(name); got != want {
 			t.Fatalf("%q is %q's, and not %q's", name, want, got)
 		}
 	})

@@ -27,40 +27,40 @@ func nameFrontends(in Input) []Share {
 			}
 		}
 		if renamed != nil {
-			shares[i] = s.rename(renamed)
+			shares[i] = s.renameFrontends(renamed)
 		}
 	}
 	return shares
 }
 
 func (in Input) nameOf(s Share, want lb.Frontend) string {
-	another := anotherName(want)
+	another := alternateName(want)
 	for _, is := range in.Observed.Frontends {
-		if owns(s.Owner, is.Name) && (place(is) == place(want) || dynamic(want) && dynamic(is) && strings.EqualFold(is.Name, another)) {
+		if hasOwner(s.Owner, is.Name) && (placeOf(is) == placeOf(want) || isDynamic(want) && isDynamic(is) && strings.EqualFold(is.Name, another)) {
 			return is.Name
 		}
 	}
 	for _, is := range in.Observed.Frontends {
-		if strings.EqualFold(is.Name, want.Name) && place(is) != place(want) && in.keptByOthers(s, is.Name) {
+		if strings.EqualFold(is.Name, want.Name) && placeOf(is) != placeOf(want) && in.isUsedByOthers(s, is.Name) {
 			return another
 		}
 	}
 	return want.Name
 }
 
-func dynamic(f lb.Frontend) bool { return f.PublicIP == "" && !f.Static }
+func isDynamic(f lb.Frontend) bool { return f.PublicIP == "" && !f.Static }
 
-func (in Input) keptByOthers(s Share, frontend string) bool {
+func (in Input) isUsedByOthers(s Share, frontend string) bool {
 	return in.Observed.Pinned[strings.ToLower(frontend)] || slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool {
-		return strings.EqualFold(r.Frontend, frontend) && !owns(s.Owner, r.Name)
+		return strings.EqualFold(r.Frontend, frontend) && !hasOwner(s.Owner, r.Name)
 	})
 }
 
-// anotherName returns a name derived from the address, used if the default name is taken. The family suffix
+// alternateName returns a name derived from the address, used if the default name is taken. The family suffix
 // stays at the end.
-func anotherName(f lb.Frontend) string {
+func alternateName(f lb.Frontend) string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(place(f)))
+	_, _ = h.Write([]byte(placeOf(f)))
 	stem, suffix := f.Name, ""
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		if before, is := strings.CutSuffix(f.Name, "-"+string(family)); is {
@@ -70,7 +70,7 @@ func anotherName(f lb.Frontend) string {
 	return fmt.Sprintf("%s-%08x%s", stem, h.Sum32(), suffix)
 }
 
-func (s Share) rename(names map[string]string) Share {
+func (s Share) renameFrontends(names map[string]string) Share {
 	s.Frontends, s.Rules = slices.Clone(s.Frontends), slices.Clone(s.Rules)
 	for i, f := range s.Frontends {
 		if name, is := names[f.Name]; is {
@@ -85,17 +85,17 @@ func (s Share) rename(names map[string]string) Share {
 	return s
 }
 
-// Fixed pins a dynamic private frontend to the address that the Service has. It prefers the frontend of the
+// PinAddress pins a dynamic private frontend to the address that the Service has. It prefers the frontend of the
 // Service's rules, then its former frontend if no foreign rule there has a port that it wants, then the address
 // from owed, which may be nil.
-func Fixed(want lb.Frontend, owner string, rules []lb.Rule, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
+func PinAddress(want lb.Frontend, owner string, rules []lb.Rule, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
 	if want.Subnet == "" || want.Static {
 		return want
 	}
 	exists, former := false, want
 	for _, is := range observed.Frontends {
 		exists = exists || strings.EqualFold(is.Name, want.Name)
-		if !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Of(is.PrivateIP) || !owns(owner, is.Name) {
+		if !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Contains(is.PrivateIP) || !hasOwner(owner, is.Name) {
 			continue
 		}
 		fixed := want
@@ -125,7 +125,7 @@ func rulesOf(rules []lb.Rule, frontend string) []lb.Rule {
 
 func rulesAt(rules []lb.Rule, frontend, owner string) (own, others []lb.Rule) {
 	for _, r := range rulesOf(rules, frontend) {
-		if owns(owner, r.Name) {
+		if hasOwner(owner, r.Name) {
 			own = append(own, r)
 		} else {
 			others = append(others, r)
@@ -136,11 +136,11 @@ func rulesAt(rules []lb.Rule, frontend, owner string) (own, others []lb.Rule) {
 
 // HasPortOf reports whether the existing rules at an address use a port of the wanted rules.
 func HasPortOf(existing, wanted []lb.Rule) bool {
-	taken := newSeats()
+	taken := newRuleIndex()
 	for _, r := range existing {
-		taken.add(seat{Rule: r})
+		taken.addRule(placedRule{Rule: r})
 	}
-	return slices.ContainsFunc(wanted, func(r lb.Rule) bool { return meets(taken.byPort, "", r.Transport, r.FrontendPort) >= 0 })
+	return slices.ContainsFunc(wanted, func(r lb.Rule) bool { return findPort(taken.byPort, "", r.Transport, r.FrontendPort) >= 0 })
 }
 
 // FrontendOf returns the index of a Service's frontend: the one of its rules, else the one with the wanted

@@ -44,11 +44,11 @@ func TestAFrontendStaysWithThoseWhoUseIt(t *testing.T) {
 			}
 			p := Make(in)
 			at := slices.IndexFunc(p.Next.Rules, func(r lb.Rule) bool { return r.Name == "aa-80" })
-			if len(p.Refused) > 0 || len(p.Next.Frontends) != 2 || place(p.Next.Frontends[0]) != place(tt.was) || p.Next.Frontends[0].Name != "aa" || at < 0 || p.Next.Rules[at].Frontend != p.Next.Frontends[1].Name {
-				t.Errorf("%s, the other due: %t: refused %v, %+v, %+v", about, due, p.Refused, p.Next.Frontends, p.Next.Rules)
+			if len(p.Rejected) > 0 || len(p.Next.Frontends) != 2 || placeOf(p.Next.Frontends[0]) != placeOf(tt.was) || p.Next.Frontends[0].Name != "aa" || at < 0 || p.Next.Rules[at].Frontend != p.Next.Frontends[1].Name {
+				t.Errorf("%s, the other due: %t: refused %v, %+v, %+v", about, due, p.Rejected, p.Next.Frontends, p.Next.Rules)
 			}
 			in.Observed = p.Next
-			if again := Make(in); !again.Empty() {
+			if again := Make(in); !again.IsEmpty() {
 				t.Errorf("%s: again: %s", about, fmt.Sprint(again.Changes))
 			}
 		}

@@ -20,20 +20,20 @@ type Share struct {
 	// Namespace is the Service's namespace; if empty, ServiceOf is used.
 	Namespace string
 	// Frontends are complete: public IPs have IDs.
-	Frontends []lb.Frontend
-	Probes    []lb.Probe
-	Rules     []lb.Rule
-	Pools     []lb.Pool
-	OwnPools  []string
-	HeldPools []string
-	// MadePools are the HeldPools that Weir made and fills. They are deleted with their Service, even before a
+	Frontends      []lb.Frontend
+	Probes         []lb.Probe
+	Rules          []lb.Rule
+	Pools          []lb.Pool
+	DedicatedPools []string
+	RecordedPools  []string
+	// ManagedPools are the RecordedPools that Weir made and fills. They are deleted with their Service, even before a
 	// rule refers to them.
-	MadePools []string
-	// Needs reports whether a leaving Service needs the address of a frontend elsewhere; nil means no.
-	Needs func(lb.Frontend) bool
+	ManagedPools []string
+	// NeedsAddress reports whether a leaving Service needs the address of a frontend elsewhere; nil means no.
+	NeedsAddress func(lb.Frontend) bool
 	// Unresolved are more frontends, with unknown addresses, for the limit check only.
 	Unresolved []lb.Frontend
-	// LeftPools are the OwnPools that Weir made and left because they hold foreign addresses.
+	// LeftPools are the DedicatedPools that Weir made and left because they hold foreign addresses.
 	LeftPools []string
 }
 
@@ -44,36 +44,36 @@ type Input struct {
 	// Shares are the Services to plan, in order of precedence.
 	Shares []Share
 	Others []string
-	// MostRules limits the rules of the load balancer; 0 means no limit. RulesBy names the setting behind it;
+	// MaxRules limits the rules of the load balancer; 0 means no limit. RulesBy names the setting behind it;
 	// empty means Azure's limit. MaxFrontends limits the frontends; 0 means no limit.
-	MostRules    int
+	MaxRules     int
 	RulesBy      string
 	MaxFrontends int
-	// Beside counts the rules of other load balancers per machine, by lower-case pool name; nil for pools of
+	// PeerRules counts the rules of other load balancers per machine, by lower-case pool name; nil for pools of
 	// addresses.
-	Beside Counts
-	// Bounds returns the bounds of a namespace; nil means none. It needs ServiceOf.
-	Bounds func(namespace string) bound.Settings
+	PeerRules Counts
+	// NamespaceBounds returns the bounds of a namespace; nil means none. It needs ServiceOf.
+	NamespaceBounds func(namespace string) bound.Settings
 	// SharedPools are pools deleted only with the load balancer. SharedProbes are probes deleted when no rule
 	// refers to them.
 	SharedPools, SharedProbes []string
-	// Retired are shared pools to delete once no rule refers to them, because another pool replaced them.
-	Retired []string
-	// Left are pools that Weir made and left for foreign members, without a BackendPool: deleted once empty and
+	// ReplacedPools are shared pools to delete once no rule refers to them, because another pool replaced them.
+	ReplacedPools []string
+	// LeftPools are pools that Weir made and left for foreign members, without a BackendPool: deleted once empty and
 	// unreferenced.
-	Left []string
-	// Foreign describes the members of Service pools that Weir did not add, by lower-case pool name.
-	Foreign map[string][]string
-	// Emptying counts the network interfaces that Weir removes from each shared pool before the load balancer
+	LeftPools []string
+	// ForeignMembers describes the members of Service pools that Weir did not add, by lower-case pool name.
+	ForeignMembers map[string][]string
+	// RemainingInterfaces counts the network interfaces that Weir removes from each shared pool before the load balancer
 	// can be deleted, by lower-case name. Nil means unknown: a pool of network interfaces then retains the load
 	// balancer.
-	Emptying map[string]int
+	RemainingInterfaces map[string]int
 	// FamilyOf returns the family of a public frontend; empty if unknown. The second function reports whether
 	// Weir made the address of a frontend. Both may be nil.
-	FamilyOf func(lb.Frontend) lb.Family
-	Made     func(lb.Frontend) bool
-	// Abandoned reports whether the Service of a frontend left it; nil if other Services may use it.
-	Abandoned func(lb.Frontend) bool
+	FamilyOf  func(lb.Frontend) lb.Family
+	IsManaged func(lb.Frontend) bool
+	// IsAbandoned reports whether the Service of a frontend left it; nil if other Services may use it.
+	IsAbandoned func(lb.Frontend) bool
 	// ServiceOf returns the Service of a rule, AddressAt the address of a place for messages; empty if unknown.
 	// Both may be nil.
 	ServiceOf, AddressAt func(string) string
@@ -86,68 +86,68 @@ type Plan struct {
 	// Delete is set if the load balancer has no parts left.
 	Delete bool
 	// Changes are the differences: additions in dependency order, removals last in reverse.
-	Changes []Change
-	Kept    []Kept
-	// Emptying are the pools that block the deletion of the load balancer until their network interfaces have
+	Changes       []Change
+	RetainedParts []RetainedPart
+	// DrainingPools are the pools that block the deletion of the load balancer until their network interfaces have
 	// left.
-	Emptying []Emptying
-	Retained *lb.Frontend
-	// Refused are the rejected Services by owner, with the reason. Their parts are unchanged.
-	Refused map[string]error
+	DrainingPools    []DrainingPool
+	RetainedFrontend *lb.Frontend
+	// Rejected are the rejected Services by owner, with the reason. Their parts are unchanged.
+	Rejected map[string]error
 }
 
 // Make returns a plan. It is idempotent: a plan of the result is empty.
 func Make(in Input) Plan {
 	in.Shares = nameFrontends(in)
-	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
-	accepted := p.accepted(in.Shares)
+	p := Plan{Next: cloneLoadBalancer(in.Observed), Rejected: rejectShares(in)}
+	accepted := p.acceptedShares(in.Shares)
 	lack := in
 	lack.Shares = accepted
-	maps.Copy(p.Refused, LacksIPv4(lack))
-	accepted = p.accepted(accepted)
-	p.Next.Frontends = settle(in, accepted)
+	maps.Copy(p.Rejected, MissingIPv4(lack))
+	accepted = p.acceptedShares(accepted)
+	p.Next.Frontends = resolveFrontends(in, accepted)
 	for _, s := range accepted {
-		p.let(in, s, take(&p.Next, s))
+		p.removePools(in, s, applyShare(&p.Next, s))
 	}
-	p.keepPinned(accepted)
-	sweep(&p.Next, in)
-	p.retire(in)
+	p.retainPinned(accepted)
+	removeUnusedProbes(&p.Next, in)
+	p.removeReplaced(in)
 	p.Changes = Diff(in.Observed, p.Next)
-	p.Delete = in.Observed.Etag != "" && bare(p.Next, in) && (len(p.Changes) > 0 || made(in.Observed, in)) && !p.keepsBalancer(in)
+	p.Delete = in.Observed.Etag != "" && hasOnlySharedPools(p.Next, in) && (len(p.Changes) > 0 || isManaged(in.Observed, in)) && !p.mustRetain(in)
 	if p.Delete {
 		p.Changes = Diff(in.Observed, lb.LoadBalancer{})
 		return p
 	}
-	if stranded := p.retain(in, accepted); stranded != nil {
-		return stranded.without(in, p)
+	if stranded := p.retainFrontend(in, accepted); stranded != nil {
+		return stranded.planWithout(in, p)
 	}
 	p.Changes = Diff(in.Observed, p.Next)
 	return p
 }
 
-func (p Plan) accepted(shares []Share) []Share {
-	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
+func (p Plan) acceptedShares(shares []Share) []Share {
+	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return p.Rejected[s.Owner] != nil })
 }
 
-// Empty reports whether there is nothing to do.
-func (p Plan) Empty() bool { return len(p.Changes) == 0 && !p.Delete }
+// IsEmpty reports whether there is nothing to do.
+func (p Plan) IsEmpty() bool { return len(p.Changes) == 0 && !p.Delete }
 
-// take replaces a Service's parts by its share and returns the pools its rules referred to. The frontends must
+// applyShare replaces a Service's parts by its share and returns the pools its rules referred to. The frontends must
 // be final.
-func take(next *lb.LoadBalancer, s Share) (had []string) {
+func applyShare(next *lb.LoadBalancer, s Share) (had []string) {
 	rules := slices.Clone(s.Rules)
 	seat := map[string]string{}
 	for i, r := range rules {
 		if _, known := seat[r.Frontend]; !known {
-			seat[r.Frontend] = seatOf(*next, s, r.Frontend)
+			seat[r.Frontend] = frontendAt(*next, s, r.Frontend)
 		}
 		rules[i].Frontend = seat[r.Frontend]
 	}
 	had = poolsOf(next.Rules, s.Owner)
-	next.Rules = merge(next.Rules, rules, owned(s.Owner, ruleName), ruleName, sameRule)
-	next.Probes = merge(next.Probes, s.Probes, owned(s.Owner, probeName), probeName, sameProbe)
+	next.Rules = mergeParts(next.Rules, rules, ownedBy(s.Owner, ruleName), ruleName, sameRule)
+	next.Probes = mergeParts(next.Probes, s.Probes, ownedBy(s.Owner, probeName), probeName, sameProbe)
 	for _, w := range s.Pools {
-		if !contains(poolNames(next.Pools), w.ID.Name) {
+		if !containsName(poolNames(next.Pools), w.ID.Name) {
 			next.Pools = append(next.Pools, w)
 		}
 	}
@@ -159,39 +159,39 @@ func take(next *lb.LoadBalancer, s Share) (had []string) {
 func poolsOf(rules []lb.Rule, owner string) []string {
 	var pools []string
 	for _, r := range rules {
-		if owns(owner, r.Name) {
+		if hasOwner(owner, r.Name) {
 			pools = append(pools, r.Pool)
 		}
 	}
 	return pools
 }
 
-// sweep removes unused shared probes. Shared pools remain as long as the load balancer: outbound rules need the
+// removeUnusedProbes removes unused shared probes. Shared pools remain as long as the load balancer: outbound rules need the
 // nodes too.
-func sweep(next *lb.LoadBalancer, in Input) {
+func removeUnusedProbes(next *lb.LoadBalancer, in Input) {
 	used := map[string]bool{}
 	for _, r := range next.Rules {
 		used[strings.ToLower(r.Probe)] = true
 	}
 	next.Probes = slices.DeleteFunc(next.Probes, func(p lb.Probe) bool {
-		return contains(in.SharedProbes, p.Name) && !used[strings.ToLower(p.Name)]
+		return containsName(in.SharedProbes, p.Name) && !used[strings.ToLower(p.Name)]
 	})
 }
 
-// made reports whether Services made an empty load balancer: it has a shared pool, or the plan removes
+// isManaged reports whether Services made an empty load balancer: it has a shared pool, or the plan removes
 // something. Otherwise it is foreign.
-func made(observed lb.LoadBalancer, in Input) bool {
-	return slices.ContainsFunc(observed.Pools, func(p lb.Pool) bool { return contains(in.SharedPools, p.ID.Name) })
+func isManaged(observed lb.LoadBalancer, in Input) bool {
+	return slices.ContainsFunc(observed.Pools, func(p lb.Pool) bool { return containsName(in.SharedPools, p.ID.Name) })
 }
 
-func bare(next lb.LoadBalancer, in Input) bool {
+func hasOnlySharedPools(next lb.LoadBalancer, in Input) bool {
 	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned) == 0 &&
 		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool {
-			return !contains(in.SharedPools, p.ID.Name) || p.NIC && in.Emptying == nil
+			return !containsName(in.SharedPools, p.ID.Name) || p.NIC && in.RemainingInterfaces == nil
 		})
 }
 
-func clone(b lb.LoadBalancer) lb.LoadBalancer {
+func cloneLoadBalancer(b lb.LoadBalancer) lb.LoadBalancer {
 	b.Frontends, b.Pools = slices.Clone(b.Frontends), slices.Clone(b.Pools)
 	b.Probes, b.Rules = slices.Clone(b.Probes), slices.Clone(b.Rules)
 	b.Tags, b.Pinned = maps.Clone(b.Tags), maps.Clone(b.Pinned)

@@ -29,7 +29,7 @@ func service(owner string, ports ...int32) Share {
 
 func pool(name string) lb.Pool { return lb.Pool{ID: lb.PoolID{Name: name}} }
 
-func gone(owner string, pools ...string) Share { return Share{Owner: owner, OwnPools: pools} }
+func gone(owner string, pools ...string) Share { return Share{Owner: owner, DedicatedPools: pools} }
 
 // foreign returns a load balancer with foreign parts.
 func foreign() lb.LoadBalancer {
@@ -97,8 +97,8 @@ func TestServicesShareAnAddress(t *testing.T) {
 	second.Frontends[0].PublicIP = "/PIP/aa"
 	p := Make(Input{Observed: foreign(), Shares: []Share{first, second}})
 	rule := p.Next.Rules[2]
-	if len(p.Refused) > 0 || len(p.Next.Frontends) != 3 || rule.Name != "ab-TCP-443" || rule.Frontend != "aa" {
-		t.Fatalf("%+v, refused %v", p.Next, p.Refused)
+	if len(p.Rejected) > 0 || len(p.Next.Frontends) != 3 || rule.Name != "ab-TCP-443" || rule.Frontend != "aa" {
+		t.Fatalf("%+v, refused %v", p.Next, p.Rejected)
 	}
 	// The creator of the frontend leaves; the other Service retains it.
 	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("aa")}}), "remove rule aa-TCP-80", "remove probe aa-TCP-80")
@@ -123,8 +123,8 @@ func TestWhoComesLaterIsRefused(t *testing.T) {
 	second.Frontends[0].PublicIP = "/pip/aa"
 	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{first, second, service("ac", 80)}}),
 		"add pool kubernetes", "add probe aa-TCP-80", "add probe ac-TCP-80", "add frontend aa", "add frontend ac", "add rule aa-TCP-80", "add rule ac-TCP-80")
-	if err := p.Refused["ab"]; len(p.Refused) != 1 || !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), "by rule aa-TCP-80, Tcp port 80") {
-		t.Errorf("%v", p.Refused)
+	if err := p.Rejected["ab"]; len(p.Rejected) != 1 || !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), "by rule aa-TCP-80, Tcp port 80") {
+		t.Errorf("%v", p.Rejected)
 	}
 }
 
@@ -148,41 +148,41 @@ func TestClashes(t *testing.T) {
 		{"all ports of a pool without floating IP", rule(lb.All, "f", 0, 0, false), rule(lb.TCP, "g", 81, 30080, false), true},
 	}
 	for _, tt := range tests {
-		at := func(r lb.Rule) seat { return seat{r, strings.ToLower(r.Frontend)} }
-		taken := newSeats()
-		taken.add(at(tt.a))
-		if err := (Input{}).clashes(taken, at(tt.b)); (err != nil) != tt.clash {
+		at := func(r lb.Rule) placedRule { return placedRule{r, strings.ToLower(r.Frontend)} }
+		taken := newRuleIndex()
+		taken.addRule(at(tt.a))
+		if err := (Input{}).checkPortConflict(taken, at(tt.b)); (err != nil) != tt.clash {
 			t.Errorf("%s: %v", tt.about, err)
 		}
 	}
 }
 
 func TestTheRuleLimit(t *testing.T) {
-	in := Input{Observed: foreign(), MostRules: 3, Shares: []Share{service("aa", 80), service("ab", 80, 443), service("ac", 80)}}
+	in := Input{Observed: foreign(), MaxRules: 3, Shares: []Share{service("aa", 80), service("ab", 80, 443), service("ac", 80)}}
 	p := Make(in)
-	if len(p.Next.Rules) != 3 || len(p.Refused) != 1 || !strings.Contains(fmt.Sprint(p.Refused["ab"]), "would have 4 rules, and may have 3") {
-		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Refused)
+	if len(p.Next.Rules) != 3 || len(p.Rejected) != 1 || !strings.Contains(fmt.Sprint(p.Rejected["ab"]), "would have 4 rules, and may have 3") {
+		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Rejected)
 	}
 	// A Service over a lowered limit may remove rules.
-	p = Make(Input{Observed: Make(Input{Observed: foreign(), Shares: in.Shares}).Next, MostRules: 1, Shares: []Share{service("ab", 80)}})
-	if len(p.Refused) != 0 || len(p.Next.Rules) != 4 {
-		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Refused)
+	p = Make(Input{Observed: Make(Input{Observed: foreign(), Shares: in.Shares}).Next, MaxRules: 1, Shares: []Share{service("ab", 80)}})
+	if len(p.Rejected) != 0 || len(p.Next.Rules) != 4 {
+		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Rejected)
 	}
 }
 
 func TestPools(t *testing.T) {
 	localShare := service("aa", 80)
-	localShare.Pools, localShare.OwnPools = []lb.Pool{pool("shop-web")}, []string{"shop-web", "shop-web-ipv6"}
+	localShare.Pools, localShare.DedicatedPools = []lb.Pool{pool("shop-web")}, []string{"shop-web", "shop-web-ipv6"}
 	localShare.Rules[0].Pool = "shop-web"
 	p := Make(Input{Observed: foreign(), Shares: []Share{localShare}})
 	cluster := service("aa", 80)
-	cluster.OwnPools = localShare.OwnPools
+	cluster.DedicatedPools = localShare.DedicatedPools
 	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{cluster}}), "add pool kubernetes", "change rule aa-TCP-80", "remove pool shop-web")
 	// One with other references stays.
 	next := p.Next
 	next.Pinned = map[string]bool{"kubernetes": true}
 	p = Make(Input{Observed: next, Shares: []Share{gone("aa", "kubernetes")}})
-	if !contains(poolNames(p.Next.Pools), "kubernetes") {
+	if !containsName(poolNames(p.Next.Pools), "kubernetes") {
 		t.Error("a pool went that an outbound rule needs")
 	}
 }
@@ -195,14 +195,14 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: netip.MustParseAddr(theirs[0])}}
 	}
 	local := service("aa", 80)
-	local.Rules[0].Pool, local.OwnPools = "shop-web", []string{"shop-web"}
+	local.Rules[0].Pool, local.DedicatedPools = "shop-web", []string{"shop-web"}
 	local.Pools = []lb.Pool{own}
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{shared}}
 	was := Make(Input{Observed: empty, Shares: []Share{local}}).Next
 	cluster := service("aa", 80)
-	cluster.OwnPools = local.OwnPools
+	cluster.DedicatedPools = local.DedicatedPools
 	held := gone("aa", "shop-web")
-	held.HeldPools = held.OwnPools
+	held.RecordedPools = held.DedicatedPools
 	of := func(names ...string) map[string][]string {
 		all := map[string][]string{}
 		for _, name := range names {
@@ -224,11 +224,11 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 		{"the Service goes", was, gone("aa", "shop-web"), of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
 		{"the last Service goes", was, gone("aa", "shop-web"), of("kubernetes"), []string{"kubernetes"}, []string{"kubernetes"}},
 		{"both", was, gone("aa", "shop-web"), of("kubernetes", "shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
-		{"a try later, on record", Make(Input{Observed: was, Shares: []Share{cluster}, Foreign: of("shop-web")}).Next, held, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"a try later, on record", Make(Input{Observed: was, Shares: []Share{cluster}, ForeignMembers: of("shop-web")}).Next, held, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
 		{"a pool of that name that never was its", lb.LoadBalancer{Etag: "1", Pools: []lb.Pool{own}}, gone("aa", "shop-web"), of("shop-web"), []string{"shop-web"}, nil},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
-			in := Input{Observed: tt.observed, Shares: []Share{tt.share}, SharedPools: []string{"kubernetes"}, Foreign: tt.foreign}
+			in := Input{Observed: tt.observed, Shares: []Share{tt.share}, SharedPools: []string{"kubernetes"}, ForeignMembers: tt.foreign}
 			p := Make(in)
 			if p.Delete != (tt.pools == nil) {
 				t.Fatalf("deleted %t", p.Delete)
@@ -237,15 +237,15 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 				t.Errorf("stay %v, want %v", poolNames(p.Next.Pools), tt.pools)
 			}
 			var kept []string
-			for _, k := range p.Kept {
+			for _, k := range p.RetainedParts {
 				if k.Frontend == nil { // see retain_test.go
 					kept = append(kept, k.Pool.Name)
 				}
 			}
 			if !slices.Equal(kept, tt.kept) {
-				t.Errorf("kept %v, want %v", p.Kept, tt.kept)
+				t.Errorf("kept %v, want %v", p.RetainedParts, tt.kept)
 			}
-			if in.Observed = p.Next; !p.Delete && !Make(in).Empty() {
+			if in.Observed = p.Next; !p.Delete && !Make(in).IsEmpty() {
 				t.Error("planned again it is something")
 			}
 		})
@@ -292,28 +292,28 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 		{about: "those of others have not", pools: []lb.Pool{nic("kubernetes", "theirs")}, share: gone("aa"), emptying: emptying(), foreign: map[string][]string{"kubernetes": {"network interface theirs"}}, stay: "kubernetes",
 			said: "load balancer kubernetes with its backend pool kubernetes is not needed any more and stays, for network interface theirs in it is somebody else's. Whoever put that there has to take it out, or delete what stays"},
 		{about: "a rule of somebody else's", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("ab"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes"},
-		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: Share{Owner: "aa", OwnPools: []string{"shop-web"}, MadePools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
+		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: Share{Owner: "aa", DedicatedPools: []string{"shop-web"}, ManagedPools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
 		{about: "nobody has looked", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, stay: "kubernetes"},
-		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: Share{Owner: "aa", OwnPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
+		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: Share{Owner: "aa", DedicatedPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
 			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			in := Input{
 				Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: tt.pools, Rules: tt.rules}, Shares: []Share{tt.share},
-				SharedPools: []string{"kubernetes", "kubernetes-IPv6"}, Emptying: tt.emptying, Foreign: tt.foreign,
+				SharedPools: []string{"kubernetes", "kubernetes-IPv6"}, RemainingInterfaces: tt.emptying, ForeignMembers: tt.foreign,
 			}
 			p := Make(in)
 			var said []string
-			for _, k := range p.Kept {
+			for _, k := range p.RetainedParts {
 				said = append(said, k.String())
 			}
-			for _, e := range p.Emptying {
+			for _, e := range p.DrainingPools {
 				said = append(said, e.String())
 			}
 			if p.Delete != tt.deleted || strings.Join(said, "; ") != tt.said || !p.Delete && strings.Join(poolNames(p.Next.Pools), " ") != tt.stay {
 				t.Errorf("deleted %v, pools %v, said %q", p.Delete, poolNames(p.Next.Pools), said)
 			}
-			if in.Observed = p.Next; !p.Delete && !Make(in).Empty() {
+			if in.Observed = p.Next; !p.Delete && !Make(in).IsEmpty() {
 				t.Error("planned again it is something")
 			}
 		})
@@ -321,7 +321,7 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 }
 
 func TestWhatIsSaidOfAPoolThatStays(t *testing.T) {
-	k := Kept{Pool: lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}, Owner: "aa"}
+	k := RetainedPart{Pool: lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}, Owner: "aa"}
 	for i := range byte(7) {
 		k.Members = append(k.Members, netip.AddrFrom4([4]byte{10, 0, 0, i}).String())
 	}
@@ -367,7 +367,7 @@ func TestALoadBalancerWithoutAnythingIsDeleted(t *testing.T) {
 // An empty load balancer is foreign, unless the plan removes parts of a Service or it has the shared node pool.
 func TestAnEmptyLoadBalancerOfOthersStays(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes-internal"}, Etag: "1"}
-	if p := Make(Input{Observed: empty, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.Empty() {
+	if p := Make(Input{Observed: empty, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.IsEmpty() {
 		t.Errorf("deleted: %v", spell(p.Changes))
 	}
 	empty.Pools = []lb.Pool{pool("kubernetes")}
@@ -382,7 +382,7 @@ func TestAPoolOfASimilarNameStays(t *testing.T) {
 	blue.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
 	observed := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{blue}}
 	s := service("a1", 80)
-	s.OwnPools = []string{"team-blue"}
+	s.DedicatedPools = []string{"team-blue"}
 	expect(t, Make(Input{Observed: observed, Shares: []Share{s}, SharedPools: []string{"kubernetes"}}),
 		"add pool kubernetes", "add probe a1-TCP-80", "add frontend a1", "add rule a1-TCP-80")
 }
@@ -417,7 +417,7 @@ func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 		{about: "with a rule of one that leaves", pool: full, rules: ruled("ab"), leaving: "ab"},
 	} {
 		s := service("aa", 80)
-		s.Rules[0].Pool, s.Pools, s.OwnPools, s.HeldPools = "team-blue", []lb.Pool{pool("team-blue")}, []string{"team-blue"}, tt.held
+		s.Rules[0].Pool, s.Pools, s.DedicatedPools, s.RecordedPools = "team-blue", []lb.Pool{pool("team-blue")}, []string{"team-blue"}, tt.held
 		in := Input{Shares: []Share{s}, Observed: lb.LoadBalancer{
 			ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{tt.pool}, Rules: tt.rules,
 			Frontends: []lb.Frontend{{Name: "aa", PublicIP: "/pip/aa"}, {Name: "ab", PublicIP: "/pip/ab"}},
@@ -425,7 +425,7 @@ func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 		if tt.leaving != "" {
 			in.Shares = append(in.Shares, gone(tt.leaving, "team-blue"))
 		}
-		if err := Make(in).Refused["aa"]; !errors.Is(err, tt.want) {
+		if err := Make(in).Rejected["aa"]; !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.about, err, tt.want)
 		}
 	}

@@ -10,43 +10,43 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Kept is a pool or frontend retained for foreign parts.
-type Kept struct {
+// RetainedPart is a pool or frontend retained for foreign parts.
+type RetainedPart struct {
 	Pool lb.PoolID
 	// Owner is the owner of the Service; empty for a shared pool, which retains its load balancer, or cannot be
 	// converted.
-	Owner      string
-	Converting bool
-	// Why is the reason if it is not a member.
-	Why string
+	Owner        string
+	IsConversion bool
+	// Reason is the reason if it is not a member.
+	Reason string
 	// Frontend is the frontend that Azure requires; nil for a pool.
 	Frontend *lb.Frontend
 	Members  []string
 }
 
-// Emptying is a pool that blocks the deletion of its load balancer until its network interfaces have left, or a
+// DrainingPool is a pool that blocks the deletion of its load balancer until its network interfaces have left, or a
 // shared pool that is being converted.
-type Emptying struct {
+type DrainingPool struct {
 	Pool       lb.PoolID
 	Interfaces int
 	// Interim is the temporary replacement of a pool being converted. Rules is the number of rules still on the
 	// old pool; its members remain until it is 0.
 	Interim string
 	Rules   int
-	// Joined is set if the converted pool is to hold network interfaces.
-	Joined bool
+	// ToInterfaces is set if the converted pool is to hold network interfaces.
+	ToInterfaces bool
 }
 
-// Becomes returns the kinds before and after a conversion.
-func (e Emptying) Becomes() (from, to string) {
-	if from, to = "network interfaces", "addresses"; e.Joined {
+// ConversionKinds returns the kinds before and after a conversion.
+func (e DrainingPool) ConversionKinds() (from, to string) {
+	if from, to = "network interfaces", "addresses"; e.ToInterfaces {
 		return to, from
 	}
 	return from, to
 }
 
 // String returns what is waited for.
-func (e Emptying) String() string {
+func (e DrainingPool) String() string {
 	interfaces := fmt.Sprintf("its %d network interfaces have", e.Interfaces)
 	switch e.Interfaces {
 	case 0: // a scale set model or a starting machine may still refer to the pool
@@ -55,43 +55,43 @@ func (e Emptying) String() string {
 		interfaces = "its network interface has"
 	}
 	if e.Interim != "" {
-		from, to := e.Becomes()
+		from, to := e.ConversionKinds()
 		return fmt.Sprintf("backend pool %s of load balancer %s goes from %s to %s; until it is filled again, flows go by backend pool %s",
 			e.Pool.Name, e.Pool.LoadBalancer.Name, from, to, e.Interim)
 	}
 	return fmt.Sprintf("load balancer %s is deleted when %s left backend pool %s", e.Pool.LoadBalancer.Name, interfaces, e.Pool.Name)
 }
 
-const mostMembers = 5
+const maxMembers = 5
 
 // String returns what is retained, why, and the remedy.
-func (k Kept) String() string {
-	text, verb := strings.Join(k.Members[:min(len(k.Members), mostMembers)], ", "), "is"
-	if more := len(k.Members) - mostMembers; more > 0 {
+func (k RetainedPart) String() string {
+	text, verb := strings.Join(k.Members[:min(len(k.Members), maxMembers)], ", "), "is"
+	if more := len(k.Members) - maxMembers; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	if len(k.Members) > 1 {
 		verb = "are"
 	}
 	switch {
-	case k.Frontend != nil && k.Why != "":
+	case k.Frontend != nil && k.Reason != "":
 		return fmt.Sprintf("%s of load balancer %s is not needed any more and stays without rules of the Service, for %s. "+
 			"Whoever made that has to delete it. Then the frontend goes as well; if the Service is deleted by then and Weir did not make the public IP, delete the frontend yourself",
-			describe(*k.Frontend), k.Pool.LoadBalancer.Name, k.Why)
+			describeFrontend(*k.Frontend), k.Pool.LoadBalancer.Name, k.Reason)
 	case k.Frontend != nil:
 		return fmt.Sprintf("%s of load balancer %s is not needed any more and stays without rules: Azure requires it while the load balancer has %s. "+
-			"It goes with that, or once another frontend serves for it", describe(*k.Frontend), k.Pool.LoadBalancer.Name, text)
+			"It goes with that, or once another frontend serves for it", describeFrontend(*k.Frontend), k.Pool.LoadBalancer.Name, text)
 	}
 	what := "backend pool " + k.Pool.Name + " of load balancer " + k.Pool.LoadBalancer.Name
-	if k.Converting {
+	if k.IsConversion {
 		what += " does not go from one kind of members to the other, and stays as it is, for "
-		if k.Why != "" {
-			return what + k.Why
+		if k.Reason != "" {
+			return what + k.Reason
 		}
 		return what + text + " in it " + verb + " somebody else's. Whoever put that there has to take it out"
 	}
-	if k.Why != "" {
-		return what + " is not needed any more and stays, for " + k.Why + ". Whoever made that has to delete it"
+	if k.Reason != "" {
+		return what + " is not needed any more and stays, for " + k.Reason + ". Whoever made that has to delete it"
 	}
 	if k.Owner == "" {
 		what = "load balancer " + k.Pool.LoadBalancer.Name + " with its backend pool " + k.Pool.Name
@@ -100,25 +100,25 @@ func (k Kept) String() string {
 		" somebody else's. Whoever put that there has to take it out, or delete what stays"
 }
 
-// let deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of
+// removePools deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of
 // its former rules, in had, prove the owner.
-func (p *Plan) let(in Input, s Share, had []string) {
+func (p *Plan) removePools(in Input, s Share, had []string) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		name := is.ID.Name
-		if !contains(s.OwnPools, name) || contains(in.SharedPools, name) || contains(poolNames(s.Pools), name) {
+		if !containsName(s.DedicatedPools, name) || containsName(in.SharedPools, name) || containsName(poolNames(s.Pools), name) {
 			return false
 		}
-		foreign := in.Foreign[strings.ToLower(name)]
+		foreign := in.ForeignMembers[strings.ToLower(name)]
 		if poolInUse(p.Next, is) {
 			reason := in.foreignUse(p.Next, is)
-			if reason != "" && (contains(had, name) || contains(s.MadePools, name) || contains(s.HeldPools, name)) {
-				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Why: reason})
+			if reason != "" && (containsName(had, name) || containsName(s.ManagedPools, name) || containsName(s.RecordedPools, name)) {
+				p.RetainedParts = append(p.RetainedParts, RetainedPart{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Reason: reason})
 			}
 			return false
 		}
-		its := contains(had, name) || contains(s.MadePools, name) || len(is.Addresses) == 0
-		if len(foreign) > 0 && (its || contains(s.HeldPools, name)) {
-			p.keep(in, s.Owner, name, foreign)
+		its := containsName(had, name) || containsName(s.ManagedPools, name) || len(is.Addresses) == 0
+		if len(foreign) > 0 && (its || containsName(s.RecordedPools, name)) {
+			p.retainPart(in, s.Owner, name, foreign)
 			return false
 		}
 		return its
@@ -126,69 +126,69 @@ func (p *Plan) let(in Input, s Share, had []string) {
 }
 
 func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
-	due, others := rosterIn(in.Shares), rosterOf(in.Others)
+	due, others := indexShares(in.Shares), indexOwners(in.Others)
 	for _, r := range next.Rules {
-		if strings.EqualFold(r.Pool, is.ID.Name) && due.owner(r.Name) == "" && others.owner(r.Name) == "" {
+		if strings.EqualFold(r.Pool, is.ID.Name) && due.ownerOf(r.Name) == "" && others.ownerOf(r.Name) == "" {
 			return "rule " + r.Name + " sends flows to it and is of no Service of this cluster"
 		}
 	}
 	if next.Pinned[strings.ToLower(is.ID.Name)] {
-		return pinnedBy
+		return pinnedReason
 	}
 	return ""
 }
 
-const pinnedBy = "an outbound or inbound NAT rule refers to it"
+const pinnedReason = "an outbound or inbound NAT rule refers to it"
 
-// keepPinned reports frontends of Services that are retained only because a part other than a rule refers to
+// retainPinned reports frontends of Services that are retained only because a part other than a rule refers to
 // them.
-func (p *Plan) keepPinned(accepted []Share) {
+func (p *Plan) retainPinned(accepted []Share) {
 	for _, f := range p.Next.Frontends {
 		if !p.Next.Pinned[strings.ToLower(f.Name)] || slices.ContainsFunc(p.Next.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Frontend, f.Name) }) {
 			continue
 		}
 		for _, s := range accepted {
-			if owns(s.Owner, f.Name) && !slices.ContainsFunc(s.Frontends, func(w lb.Frontend) bool { return place(w) == place(f) }) {
-				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: p.Next.ID}, Owner: s.Owner, Frontend: &f, Why: pinnedBy})
+			if hasOwner(s.Owner, f.Name) && !slices.ContainsFunc(s.Frontends, func(w lb.Frontend) bool { return placeOf(w) == placeOf(f) }) {
+				p.RetainedParts = append(p.RetainedParts, RetainedPart{Pool: lb.PoolID{LoadBalancer: p.Next.ID}, Owner: s.Owner, Frontend: &f, Reason: pinnedReason})
 			}
 		}
 	}
 }
 
-// retire deletes replaced shared pools without rules, and empty pools left for other owners. Foreign members
+// removeReplaced deletes replaced shared pools without rules, and empty pools left for other owners. Foreign members
 // and network interfaces retain a pool.
-func (p *Plan) retire(in Input) {
+func (p *Plan) removeReplaced(in Input) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
-		retired := contains(in.Retired, is.ID.Name) && len(in.Foreign[strings.ToLower(is.ID.Name)]) == 0
-		left := contains(in.Left, is.ID.Name) && len(is.Addresses) == 0 && !slices.ContainsFunc(in.Shares, func(s Share) bool {
-			return contains(poolNames(s.Pools), is.ID.Name)
+		retired := containsName(in.ReplacedPools, is.ID.Name) && len(in.ForeignMembers[strings.ToLower(is.ID.Name)]) == 0
+		left := containsName(in.LeftPools, is.ID.Name) && len(is.Addresses) == 0 && !slices.ContainsFunc(in.Shares, func(s Share) bool {
+			return containsName(poolNames(s.Pools), is.ID.Name)
 		})
 		return (retired || left) && !poolInUse(p.Next, is)
 	})
 }
 
-// keepsBalancer reports whether an otherwise empty load balancer must remain: its shared pools contain foreign
+// mustRetain reports whether an otherwise empty load balancer must remain: its shared pools contain foreign
 // members, or Weir's own have not left.
-func (p *Plan) keepsBalancer(in Input) bool {
+func (p *Plan) mustRetain(in Input) bool {
 	keeps := false
 	for _, is := range p.Next.Pools {
-		if !contains(in.SharedPools, is.ID.Name) {
+		if !containsName(in.SharedPools, is.ID.Name) {
 			continue
 		}
 		name := strings.ToLower(is.ID.Name)
-		if foreign := in.Foreign[name]; len(foreign) > 0 {
-			p.keep(in, "", is.ID.Name, foreign)
+		if foreign := in.ForeignMembers[name]; len(foreign) > 0 {
+			p.retainPart(in, "", is.ID.Name, foreign)
 			keeps = true
 		}
-		if n, empties := in.Emptying[name]; empties {
-			p.Emptying = append(p.Emptying, Emptying{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: is.ID.Name}, Interfaces: n})
+		if n, empties := in.RemainingInterfaces[name]; empties {
+			p.DrainingPools = append(p.DrainingPools, DrainingPool{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: is.ID.Name}, Interfaces: n})
 			keeps = true
 		}
 	}
 	return keeps
 }
 
-func (p *Plan) keep(in Input, owner, name string, foreign []string) {
+func (p *Plan) retainPart(in Input, owner, name string, foreign []string) {
 	id := lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}
-	p.Kept = append(p.Kept, Kept{Pool: id, Owner: owner, Members: foreign})
+	p.RetainedParts = append(p.RetainedParts, RetainedPart{Pool: id, Owner: owner, Members: foreign})
 }

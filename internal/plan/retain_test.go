@@ -20,15 +20,15 @@ func six(s Share) Share {
 }
 
 func moves(owner string) Share {
-	return Share{Owner: owner, Needs: func(f lb.Frontend) bool { return f.Name == owner }}
+	return Share{Owner: owner, NeedsAddress: func(f lb.Frontend) bool { return f.Name == owner }}
 }
 
 // A Service does not leave if its address would have to stay forever.
 func TestAServiceWhoseAddressHasToStayDoesNotLeave(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	p := Make(Input{Observed: after(empty, []Share{service("a1", 80), service("a2", 81)}, pool("theirs")), Shares: []Share{moves("a1"), moves("a2")}, SharedPools: []string{"kubernetes"}})
-	if err := p.Refused["a1"]; err == nil || !strings.Contains(err.Error(), "while it has backend pool theirs. Delete") || p.Refused["a2"] != nil || p.Retained != nil {
-		t.Errorf("refused %v, %v", err, p.Refused["a2"])
+	if err := p.Rejected["a1"]; err == nil || !strings.Contains(err.Error(), "while it has backend pool theirs. Delete") || p.Rejected["a2"] != nil || p.RetainedFrontend != nil {
+		t.Errorf("refused %v, %v", err, p.Rejected["a2"])
 	}
 	expect(t, p, "remove rule a2-TCP-81", "remove frontend a2", "remove probe a2-TCP-81")
 }
@@ -61,7 +61,7 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 		"nothing else is left":        {Input{Observed: after(empty, []Share{service("a1", 80)}), Shares: []Share{gone("a1")}}, "", true, ""},
 		"a pool of others is left":    {Input{Observed: after(empty, []Share{service("a1", 80)}, pool("theirs")), Shares: []Share{gone("a1")}}, "a1", false, "public IP a1 of load balancer kubernetes is not needed any more and stays without rules: Azure requires it while the load balancer has backend pool theirs."},
 		"an internal one":             {Input{Observed: after(empty, []Share{private("a1")}, pool("theirs")), Shares: []Share{gone("a1")}}, "a1", false, "frontend a1 with address 10.0.0.9 of"},
-		"interfaces have to leave":    {Input{Observed: after(empty, []Share{service("a1", 80)}), Shares: []Share{gone("a1")}, Emptying: map[string]int{"kubernetes": 3}}, "a1", false, ""},
+		"interfaces have to leave":    {Input{Observed: after(empty, []Share{service("a1", 80)}), Shares: []Share{gone("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
 		"interfaces nobody counted":   {Input{Observed: lb.LoadBalancer{ID: empty.ID, Etag: "1", Frontends: service("a1").Frontends, Pools: []lb.Pool{interfaces}}, Shares: []Share{gone("a1")}}, "a1", false, "while the load balancer has backend pool kubernetes."},
 		"another frontend is there":   {Input{Observed: after(foreign(), []Share{service("a1", 80)}), Shares: []Share{gone("a1")}}, "", false, ""},
 		"another one takes its place": {Input{Observed: after(empty, []Share{service("a1", 80)}, pool("theirs")), Shares: []Share{gone("a1"), service("a2", 80)}}, "", false, ""},
@@ -69,26 +69,26 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 		"only IPv4 would be left":     {Input{Observed: two, Shares: []Share{gone("a2")}, Others: []string{"a1"}}, "", false, ""},
 		"not what moves": {Input{
 			Observed: after(empty, []Share{service("a1", 80), service("a2", 81)}, pool("theirs")), Shares: []Share{moves("a1"), gone("a2")},
-			Made: func(f lb.Frontend) bool { return f.Name != "a2" },
+			IsManaged: func(f lb.Frontend) bool { return f.Name != "a2" },
 		}, "a2", false, "backend pool theirs"},
-		"what moves waits for interfaces": {Input{Observed: after(empty, []Share{service("a1", 80)}), Shares: []Share{moves("a1")}, Emptying: map[string]int{"kubernetes": 3}}, "a1", false, ""},
+		"what moves waits for interfaces": {Input{Observed: after(empty, []Share{service("a1", 80)}), Shares: []Share{moves("a1")}, RemainingInterfaces: map[string]int{"kubernetes": 3}}, "a1", false, ""},
 		"the cheapest of several": {Input{
 			Observed: after(empty, []Share{service("a1", 80), service("a2", 81), six(service("a3", 82))}, pool("theirs")), Shares: []Share{gone("a1"), gone("a2"), gone("a3")},
-			Made: func(f lb.Frontend) bool { return f.Name != "a1" },
+			IsManaged: func(f lb.Frontend) bool { return f.Name != "a1" },
 		}, "a2", false, "backend pool theirs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.in.SharedPools = []string{"kubernetes"}
 			p := Make(tt.in)
 			is := ""
-			if p.Retained != nil {
-				is = p.Retained.Name
+			if p.RetainedFrontend != nil {
+				is = p.RetainedFrontend.Name
 			}
-			if is != tt.retained || p.Delete != tt.deletes || lb.Tag(p.Next.Tags, TagRetained) != tt.retained {
-				t.Fatalf("%q stays, tagged %q, and it is deleted: %t", is, lb.Tag(p.Next.Tags, TagRetained), p.Delete)
+			if is != tt.retained || p.Delete != tt.deletes || lb.TagValue(p.Next.Tags, TagRetained) != tt.retained {
+				t.Fatalf("%q stays, tagged %q, and it is deleted: %t", is, lb.TagValue(p.Next.Tags, TagRetained), p.Delete)
 			}
 			said := ""
-			for _, k := range p.Kept {
+			for _, k := range p.RetainedParts {
 				said += k.String()
 			}
 			if !strings.Contains(said, tt.text) || tt.text == "" && said != "" {
@@ -99,12 +99,12 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 			}
 			again := tt.in
 			again.Observed = p.Next
-			if p := Make(again); !p.Empty() {
+			if p := Make(again); !p.IsEmpty() {
 				t.Errorf("asked again, it changes %v", spell(p.Changes))
 			}
 			again.Shares = []Share{service("a9", 90)}
-			if p := Make(again); p.Retained != nil || !strings.Contains(strings.Join(spell(p.Changes), "; "), "remove frontend "+tt.retained) || lb.Tag(p.Next.Tags, TagRetained) != "" {
-				t.Errorf("beside another Service %v stays: %v", p.Retained, spell(p.Changes))
+			if p := Make(again); p.RetainedFrontend != nil || !strings.Contains(strings.Join(spell(p.Changes), "; "), "remove frontend "+tt.retained) || lb.TagValue(p.Next.Tags, TagRetained) != "" {
+				t.Errorf("beside another Service %v stays: %v", p.RetainedFrontend, spell(p.Changes))
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 	full.Addresses = []lb.Address{{IP: netip.MustParseAddr("192.0.2.7")}}
 	left := func(edit func(*lb.LoadBalancer), pools ...lb.Pool) lb.LoadBalancer { // by a Service a1
 		b := after(empty, []Share{service("a1", 80)}, pools...)
-		b = Make(Input{Observed: b, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}, Foreign: map[string][]string{"shop-web": {"192.0.2.7"}}}).Next
+		b = Make(Input{Observed: b, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}, ForeignMembers: map[string][]string{"shop-web": {"192.0.2.7"}}}).Next
 		if edit != nil {
 			edit(&b)
 		}
@@ -142,15 +142,15 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 			s.Pools = append(s.Pools, pool("shop-web"))
 			return s
 		}()}}, nil, false},
-		"interfaces have to leave": {Input{Observed: left(nil, pool("shop-web")), Emptying: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
+		"interfaces have to leave": {Input{Observed: left(nil, pool("shop-web")), RemainingInterfaces: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
 		"a frontend was pinned": {Input{Observed: func() lb.LoadBalancer {
 			b := after(empty, []Share{service("a1", 80)})
 			b.Rules, b.Probes = nil, nil
 			return b
-		}(), Abandoned: func(f lb.Frontend) bool { return f.Name == "a1" }}, []string{"remove frontend a1", "remove pool kubernetes"}, true},
+		}(), IsAbandoned: func(f lb.Frontend) bool { return f.Name == "a1" }}, []string{"remove frontend a1", "remove pool kubernetes"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.in.SharedPools, tt.in.Left = []string{"kubernetes"}, []string{"shop-web"}
+			tt.in.SharedPools, tt.in.LeftPools = []string{"kubernetes"}, []string{"shop-web"}
 			p := Make(tt.in)
 			if got := spell(p.Changes); !slices.Equal(got, tt.want) || p.Delete != tt.gone {
 				t.Errorf("deleted %t: %q, want %q", p.Delete, got, tt.want)
@@ -162,7 +162,7 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 // A part used by a foreign rule stays and is reported with that rule.
 func TestWhatRulesOfOthersReferToIsTold(t *testing.T) {
 	local := service("a1", 80)
-	local.OwnPools, local.Pools, local.Rules[0].Pool = []string{"shop-web"}, []lb.Pool{pool("shop-web")}, "shop-web"
+	local.DedicatedPools, local.Pools, local.Rules[0].Pool = []string{"shop-web"}, []lb.Pool{pool("shop-web")}, "shop-web"
 	six := six(service("a1-IPv6", 80))
 	for name, tt := range map[string]struct {
 		edit   func(*lb.LoadBalancer)
@@ -187,7 +187,7 @@ func TestWhatRulesOfOthersReferToIsTold(t *testing.T) {
 			is.Etag = "1"
 			tt.edit(&is)
 			said := ""
-			for _, k := range Make(Input{Observed: is, Shares: tt.shares}).Kept {
+			for _, k := range Make(Input{Observed: is, Shares: tt.shares}).RetainedParts {
 				said += k.String()
 			}
 			if !strings.HasPrefix(said, tt.want) || tt.want == "" && said != "" {
@@ -200,7 +200,7 @@ func TestWhatRulesOfOthersReferToIsTold(t *testing.T) {
 func TestAServiceWithoutIPv4IsRefused(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	refused := func(is lb.LoadBalancer, shares ...Share) error {
-		return Make(Input{Observed: is, Shares: shares}).Refused["a2"]
+		return Make(Input{Observed: is, Shares: shares}).Rejected["a2"]
 	}
 	if err := refused(empty, six(service("a2", 80))); !errors.Is(err, ErrNoIPv4) || !strings.Contains(err.Error(), "PreferDualStack") {
 		t.Errorf("alone: %v", err)
@@ -215,7 +215,7 @@ func TestAServiceWithoutIPv4IsRefused(t *testing.T) {
 	if err := refused(is, six(service("a2", 80)), clash); !errors.Is(err, ErrNoIPv4) {
 		t.Errorf("beside one that is refused: %v", err)
 	}
-	if err := Exceeding(Input{Observed: empty, Shares: []Share{six(service("a2", 80)), {Owner: "a1", Unresolved: service("a1").Frontends}}})["a2"]; err != nil {
+	if err := OverLimit(Input{Observed: empty, Shares: []Share{six(service("a2", 80)), {Owner: "a1", Unresolved: service("a1").Frontends}}})["a2"]; err != nil {
 		t.Errorf("beside one whose public IP is not found yet: %v", err)
 	}
 	if err := refused(foreign(), six(service("a2", 80))); err != nil {

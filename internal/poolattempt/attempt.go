@@ -16,93 +16,93 @@ import (
 )
 
 var (
-	// ErrLeaseEnds applies to all writes of a pass.
-	ErrLeaseEnds = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", poolwrite.ErrNotReady)
-	errUnneeded  = fmt.Errorf("%w: nobody is left to write it for", poolwrite.ErrNotReady)
+	// ErrLeaseLost applies to all writes of a pass.
+	ErrLeaseLost = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", poolwrite.ErrNotReady)
+	errNotNeeded = fmt.Errorf("%w: nobody is left to write it for", poolwrite.ErrNotReady)
 )
 
-// Try is the target and the conditions of an attempt.
-type Try struct {
+// Target is the target and the conditions of an attempt.
+type Target struct {
 	Ref  poolschedule.Ref
 	Pool lb.PoolID
 	// Whether a write may start, and whether it is still needed.
-	Valid, Needed func() bool
+	IsValid, IsNeeded func() bool
 }
 
-// MayWrite checks both right before a write, because reads and records take time.
-func (t Try) MayWrite() error {
+// CheckWrite checks both right before a write, because reads and records take time.
+func (t Target) CheckWrite() error {
 	switch {
-	case !t.Valid():
-		return ErrLeaseEnds
-	case !t.Needed():
-		return errUnneeded
+	case !t.IsValid():
+		return ErrLeaseLost
+	case !t.IsNeeded():
+		return errNotNeeded
 	}
 	return nil
 }
 
-// CauseOf attributes calls to a BackendPool.
-func CauseOf(ref poolschedule.Ref) calls.Cause {
+// NewCause attributes calls to a BackendPool.
+func NewCause(ref poolschedule.Ref) calls.Cause {
 	return calls.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Attempt reads a pool, computes the desired pool from the newest membership, records the write and
+// UpdatePool reads a pool, computes the desired pool from the newest membership, records the write and
 // writes. h is the pool's history.
-func (c *Config) Attempt(ctx context.Context, t Try, h poolschedule.History) poolwrite.Result {
-	within, cancel := context.WithTimeout(calls.For(ctx, CauseOf(t.Ref)), poolwrite.AttemptDeadline)
+func (c *Config) UpdatePool(ctx context.Context, t Target, h poolschedule.History) poolwrite.Result {
+	within, cancel := context.WithTimeout(calls.WithCauses(ctx, NewCause(t.Ref)), poolwrite.AttemptDeadline)
 	defer cancel()
-	r := c.Begin(h)
-	err := c.bringLevel(within, t, &r)
-	return r.End(err, ctx.Err() != nil, within.Err() != nil)
+	r := c.NewResult(h)
+	err := c.syncPool(within, t, &r)
+	return r.FinishAttempt(err, ctx.Err() != nil, within.Err() != nil)
 }
 
-func (c *Config) bringLevel(ctx context.Context, t Try, r *poolwrite.Result) error {
+func (c *Config) syncPool(ctx context.Context, t Target, r *poolwrite.Result) error {
 	before := *r
-	observed, err := c.Azure.Get(ctx, t.Pool)
+	observed, err := c.Azure.GetPool(ctx, t.Pool)
 	if err != nil {
 		return err
 	}
-	if err = c.writeRead(ctx, t, observed, r); err != nil {
-		err = c.secondTry(ctx, t, before, r, err)
+	if err = c.writeIfNeeded(ctx, t, observed, r); err != nil {
+		err = c.retryOnce(ctx, t, before, r, err)
 	}
-	return cmp.Or(err, c.handOver(t, r)) // independent of the result of the pool write
+	return cmp.Or(err, c.setMachineTarget(t, r)) // independent of the result of the pool write
 }
 
-// Begin returns an empty result.
-func (c *Config) Begin(h poolschedule.History) poolwrite.Result {
-	return poolwrite.Begin(h.Writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
+// NewResult returns an empty result.
+func (c *Config) NewResult(h poolschedule.History) poolwrite.Result {
+	return poolwrite.NewResult(h.Writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
 }
 
-func (c *Config) writeRead(ctx context.Context, t Try, observed lb.Pool, r *poolwrite.Result) error {
-	write, err := c.Prepare(ctx, t.Ref, observed, c.AdminState, r)
+func (c *Config) writeIfNeeded(ctx context.Context, t Target, observed lb.Pool, r *poolwrite.Result) error {
+	write, err := c.PrepareWrite(ctx, t.Ref, observed, c.AdminState, r)
 	switch {
-	case errors.Is(err, ErrByMachine):
-		return c.bringMembers(ctx, t, observed, r)
+	case errors.Is(err, ErrMachineMembers):
+		return c.syncMembers(ctx, t, observed, r)
 	case err != nil || !write:
 		return err
 	}
-	return c.put(ctx, t, r)
+	return c.writePool(ctx, t, r)
 }
 
-func (c *Config) put(ctx context.Context, t Try, r *poolwrite.Result) error {
-	if err := t.MayWrite(); err != nil {
+func (c *Config) writePool(ctx context.Context, t Target, r *poolwrite.Result) error {
+	if err := t.CheckWrite(); err != nil {
 		return err
 	}
-	r.Sends()
-	shown, err := c.Azure.Put(ctx, r.Todo.Next)
+	r.RecordWrite()
+	shown, err := c.Azure.PutPool(ctx, r.Change.Next)
 	if err != nil {
 		return err
 	}
-	return r.Shown(shown)
+	return r.VerifyWrite(shown)
 }
 
-// Prepare computes and records a write. states includes the admin states of network interfaces. It
-// returns ErrByMachine if network interfaces are wanted.
-func (c *Config) Prepare(ctx context.Context, ref poolschedule.Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
-	want, err := c.Desired(ref)
+// PrepareWrite computes and records a write. states includes the admin states of network interfaces. It
+// returns ErrMachineMembers if network interfaces are wanted.
+func (c *Config) PrepareWrite(ctx context.Context, ref poolschedule.Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
+	want, err := c.DesiredPool(ref)
 	if err == nil && want.Machines != nil {
-		return false, ErrByMachine
+		return false, ErrMachineMembers
 	}
-	if not := r.Read(observed, states); not != nil {
+	if not := r.RecordRead(observed, states); not != nil {
 		return false, not
 	}
 	if err != nil {
@@ -111,26 +111,26 @@ func (c *Config) Prepare(ctx context.Context, ref poolschedule.Ref, observed lb.
 	var intent *poolwrite.Intent
 	switch {
 	case !observed.NIC:
-		write, intent, err = r.Prepare(observed, want, c.AdminState)
-	case r.Leaves(want):
-		if observed, err = c.Azure.Machines(ctx, observed); err != nil {
+		write, intent, err = r.PrepareAddresses(observed, want, c.AdminState)
+	case r.HasRemovedNodes(want):
+		if observed, err = c.Azure.ResolveMachines(ctx, observed); err != nil {
 			return false, err
 		}
 		write, intent, err = r.PrepareStates(observed, want)
 	}
 	if err == nil {
-		err = c.record(ctx, ref, intent)
+		err = c.recordIntent(ctx, ref, intent)
 	}
 	return write && err == nil, err
 }
 
-func (c *Config) record(ctx context.Context, ref poolschedule.Ref, intent *poolwrite.Intent) error {
+func (c *Config) recordIntent(ctx context.Context, ref poolschedule.Ref, intent *poolwrite.Intent) error {
 	if intent == nil {
 		return nil
 	}
-	if err := c.Ledger.Record(ctx, ref, *intent); err != nil {
+	if err := c.StatusStore.Record(ctx, ref, *intent); err != nil {
 		become := "ours"
-		if intent.States {
+		if intent.OnlyStates {
 			become = "Down"
 		}
 		return fmt.Errorf("%w: cannot record which addresses are about to be %s: %w", poolwrite.ErrNotReady, become, err)
@@ -138,9 +138,9 @@ func (c *Config) record(ctx context.Context, ref poolschedule.Ref, intent *poolw
 	return nil
 }
 
-// Desired returns a pool's desired state. If it is unknown, no retry is consumed.
-func (c *Config) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
-	want, err := c.Cluster.Desired(ref)
+// DesiredPool returns a pool's desired state. If it is unknown, no retry is consumed.
+func (c *Config) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
+	want, err := c.Cluster.DesiredPool(ref)
 	if err != nil {
 		return poolwrite.Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", poolwrite.ErrNotReady, err)
 	}

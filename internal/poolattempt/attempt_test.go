@@ -25,9 +25,9 @@ type outside struct {
 	pool  lb.Pool
 	state lb.Provisioning // of the load balancer
 	wants []lb.Address
-	fails map[string]fault.Answer
+	fails map[string]fault.Failure
 	// thenFails are the calls that fail once after the first failure.
-	thenFails map[string]fault.Answer
+	thenFails map[string]fault.Failure
 	unsure    bool // the desired state is unknown
 	calls     []string
 	// updating is when another client's write completes.
@@ -45,7 +45,7 @@ func (o *outside) call(name string) error {
 	return fault.Classify(answer, errors.New("Azure refuses"))
 }
 
-func (o *outside) Get(context.Context, lb.PoolID) (lb.Pool, error) {
+func (o *outside) GetPool(context.Context, lb.PoolID) (lb.Pool, error) {
 	p := o.pool
 	if time.Now().Before(o.updating) {
 		p.Provisioning = lb.Updating
@@ -53,7 +53,7 @@ func (o *outside) Get(context.Context, lb.PoolID) (lb.Pool, error) {
 	return p, o.call("GET")
 }
 
-func (o *outside) Put(_ context.Context, p lb.Pool) (lb.Pool, error) {
+func (o *outside) PutPool(_ context.Context, p lb.Pool) (lb.Pool, error) {
 	if err := o.call("PUT"); err != nil {
 		return lb.Pool{}, err
 	}
@@ -62,7 +62,7 @@ func (o *outside) Put(_ context.Context, p lb.Pool) (lb.Pool, error) {
 	return p, nil
 }
 
-func (o *outside) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) {
+func (o *outside) ResolveMachines(_ context.Context, p lb.Pool) (lb.Pool, error) {
 	return p, o.call("MACHINES")
 }
 
@@ -74,11 +74,11 @@ func (o *outside) PutLoadBalancer(_ context.Context, b lb.LoadBalancer) (lb.Load
 	return b, o.call("PUT ALL")
 }
 
-func (o *outside) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
+func (o *outside) DesiredPool(poolschedule.Ref) (poolwrite.Desired, error) {
 	if o.unsure {
 		return poolwrite.Desired{}, errors.New("the API server does not answer")
 	}
-	return poolwrite.Desired{Addresses: o.wants, Ours: func(netip.Addr) bool { return true }}, nil
+	return poolwrite.Desired{Addresses: o.wants, IsManaged: func(netip.Addr) bool { return true }}, nil
 }
 
 func (o *outside) Record(context.Context, poolschedule.Ref, poolwrite.Intent) error {
@@ -88,10 +88,10 @@ func (o *outside) Record(context.Context, poolschedule.Ref, poolwrite.Intent) er
 // The calls of an attempt, in order, and its result.
 func TestWhatAnAttemptAsks(t *testing.T) {
 	node := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}
-	overtaken := fault.Answer{Status: 412}
-	ofInterface := fault.Answer{Status: 400, Codes: []string{CodeInterfaceMember}}
-	failed := fault.Answer{Status: 400, Codes: []string{fault.CodeParentFailed}}
-	wait := fault.Answer{Status: 412, RetryAt: time.Now().Add(time.Hour)}
+	overtaken := fault.Failure{Status: 412}
+	ofInterface := fault.Failure{Status: 400, Codes: []string{CodeInterfaceMember}}
+	failed := fault.Failure{Status: 400, Codes: []string{fault.CodeParentFailed}}
+	wait := fault.Failure{Status: 412, RetryAt: time.Now().Add(time.Hour)}
 	for name, tt := range map[string]struct {
 		set                func(o *outside)
 		leaseEnds, nobody  bool
@@ -101,9 +101,9 @@ func TestWhatAnAttemptAsks(t *testing.T) {
 	}{
 		"a pool that is not level":         {asks: "GET RECORD PUT", outcome: poolwrite.Written},
 		"a pool that is":                   {set: func(o *outside) { o.wants = nil }, asks: "GET", outcome: poolwrite.Unchanged},
-		"it cannot be read":                {set: fails("GET", fault.Answer{Status: 409}), asks: "GET", outcome: poolwrite.Retriable},
+		"it cannot be read":                {set: fails("GET", fault.Failure{Status: 409}), asks: "GET", outcome: poolwrite.Retriable},
 		"nobody knows what it has to hold": {set: func(o *outside) { o.unsure = true }, asks: "GET", outcome: poolwrite.Postponed},
-		"the ledger does not answer":       {set: fails("RECORD", fault.Answer{Status: 409}), asks: "GET RECORD", outcome: poolwrite.Postponed},
+		"the ledger does not answer":       {set: fails("RECORD", fault.Failure{Status: 409}), asks: "GET RECORD", outcome: poolwrite.Postponed},
 		"the lease ends":                   {leaseEnds: true, asks: "GET RECORD", outcome: poolwrite.Postponed},
 		"nobody is left to write it for":   {nobody: true, asks: "GET RECORD", outcome: poolwrite.Postponed},
 		"somebody else wrote":              {set: fails("PUT", overtaken), asks: "GET RECORD PUT GET RECORD PUT", outcome: poolwrite.Written, overtaken: true},
@@ -116,17 +116,17 @@ func TestWhatAnAttemptAsks(t *testing.T) {
 			asks: "GET RECORD PUT", outcome: poolwrite.Retriable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &outside{pool: lb.Pool{Etag: "1"}, wants: node, fails: map[string]fault.Answer{}}
+			o := &outside{pool: lb.Pool{Etag: "1"}, wants: node, fails: map[string]fault.Failure{}}
 			if tt.set != nil {
 				tt.set(o)
 			}
-			c := Config{Interval: time.Minute, Azure: o, Whole: o, Cluster: o, Ledger: o, Log: slog.New(slog.DiscardHandler)}
+			c := Config{Interval: time.Minute, Azure: o, LoadBalancers: o, Cluster: o, StatusStore: o, Log: slog.New(slog.DiscardHandler)}
 			if tt.nowhole {
-				c.Whole = nil
+				c.LoadBalancers = nil
 			}
-			r := c.Attempt(t.Context(), o.try(!tt.leaseEnds, !tt.nobody), poolschedule.History{})
-			if got := strings.Join(o.calls, " "); got != tt.asks || r.Outcome != tt.outcome || r.Overtaken != tt.overtaken {
-				t.Errorf("%s: %s, overtaken %t: %v", got, r.Outcome, r.Overtaken, r.Fault)
+			r := c.UpdatePool(t.Context(), o.try(!tt.leaseEnds, !tt.nobody), poolschedule.History{})
+			if got := strings.Join(o.calls, " "); got != tt.asks || r.Outcome != tt.outcome || r.HadConflict != tt.overtaken {
+				t.Errorf("%s: %s, overtaken %t: %v", got, r.Outcome, r.HadConflict, r.Fault)
 			}
 		})
 	}
@@ -138,13 +138,13 @@ func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 		start := time.Now()
 		o := &outside{updating: start.Add(5 * time.Second)}
 		c := Config{Interval: 30 * time.Second, Azure: o}
-		p, err := c.readAtRest(t.Context(), lb.PoolID{}, c.Interval)
+		p, err := c.readIdle(t.Context(), lb.PoolID{}, c.Interval)
 		if took := time.Since(start); err != nil || p.Provisioning == lb.Updating || took > 10*time.Second {
 			t.Errorf("%v after %s: %v", p.Provisioning, took, err)
 		}
 		start = time.Now()
 		o.updating = start.Add(time.Hour)
-		p, err = c.readAtRest(t.Context(), lb.PoolID{}, c.Interval)
+		p, err = c.readIdle(t.Context(), lb.PoolID{}, c.Interval)
 		if took := time.Since(start); err != nil || p.Provisioning != lb.Updating || took < 10*time.Second || took > c.Interval {
 			t.Errorf("%v after %s: %v", p.Provisioning, took, err)
 		}
@@ -153,17 +153,17 @@ func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 
 // The reasons for not writing consume no retry.
 func TestWhyAWriteIsNotMade(t *testing.T) {
-	for _, err := range []error{ErrLeaseEnds, errUnneeded, ErrByMachine} {
+	for _, err := range []error{ErrLeaseLost, errNotNeeded, ErrMachineMembers} {
 		if !errors.Is(err, poolwrite.ErrNotReady) {
 			t.Errorf("%v costs a retry", err)
 		}
 	}
 }
 
-func (o *outside) try(valid, needed bool) Try {
-	return Try{Valid: func() bool { return valid }, Needed: func() bool { return needed }}
+func (o *outside) try(valid, needed bool) Target {
+	return Target{IsValid: func() bool { return valid }, IsNeeded: func() bool { return needed }}
 }
 
-func fails(call string, with fault.Answer) func(o *outside) {
+func fails(call string, with fault.Failure) func(o *outside) {
 	return func(o *outside) { o.fails[call] = with }
 }

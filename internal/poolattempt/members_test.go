@@ -26,22 +26,22 @@ type machines struct {
 	said bool
 }
 
-func (m *machines) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
+func (m *machines) DesiredPool(poolschedule.Ref) (poolwrite.Desired, error) {
 	at := map[string]netip.Addr{"n1": netip.MustParseAddr("10.0.0.1"), "n2": netip.MustParseAddr("10.0.0.2")}
 	return poolwrite.Desired{
 		Addresses: []lb.Address{{Name: "n1", IP: at["n1"]}, {Name: "n2", IP: at["n2"], AdminState: lb.Down}},
-		Ours:      func(netip.Addr) bool { return true },
+		IsManaged: func(netip.Addr) bool { return true },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := at[machine[strings.LastIndex(machine, "/")+1:]]
 			return ip, ok
 		},
-		Machines: &poolwrite.Machines{Family: lb.IPv4, Of: func(node string) (nic.Machine, error) {
+		Machines: &poolwrite.Machines{Family: lb.IPv4, Lookup: func(node string) (nic.Machine, error) {
 			return nic.ParseMachine("azure://" + machineIDs + node)
 		}},
 	}, nil
 }
 
-func (m *machines) Bring(t nic.Target) (state nic.State) {
+func (m *machines) SetTarget(t nic.Target) (state nic.State) {
 	m.calls = append(m.calls, "BRING")
 	if !m.said {
 		m.said, state.Failed = true, []nic.Failure{{Machine: t.Members[0], Err: errors.New("its disk is full")}}
@@ -58,27 +58,27 @@ func TestMembersAreHandedOverOnce(t *testing.T) {
 		failed bool
 	}{
 		"admin states are written":   {asks: "GET MACHINES RECORD PUT BRING", failed: true},
-		"somebody else wrote":        {set: fails("PUT", fault.Answer{Status: 412}), asks: "GET MACHINES RECORD PUT GET MACHINES RECORD PUT BRING", failed: true},
-		"Azure refuses them":         {set: fails("PUT", fault.Answer{Status: 400}), asks: "GET MACHINES RECORD PUT BRING", failed: true},
-		"the ledger does not answer": {set: fails("RECORD", fault.Answer{Status: 409}), asks: "GET MACHINES RECORD"},
-		"the machines are not known": {set: fails("MACHINES", fault.Answer{Status: 409}), asks: "GET MACHINES"},
+		"somebody else wrote":        {set: fails("PUT", fault.Failure{Status: 412}), asks: "GET MACHINES RECORD PUT GET MACHINES RECORD PUT BRING", failed: true},
+		"Azure refuses them":         {set: fails("PUT", fault.Failure{Status: 400}), asks: "GET MACHINES RECORD PUT BRING", failed: true},
+		"the ledger does not answer": {set: fails("RECORD", fault.Failure{Status: 409}), asks: "GET MACHINES RECORD"},
+		"the machines are not known": {set: fails("MACHINES", fault.Failure{Status: 409}), asks: "GET MACHINES"},
 		"the second read fails":      {set: secondReadFails, asks: "GET MACHINES RECORD PUT GET"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &outside{fails: map[string]fault.Answer{}, pool: lb.Pool{NIC: true, Etag: "1", Addresses: []lb.Address{
+			o := &outside{fails: map[string]fault.Failure{}, pool: lb.Pool{NIC: true, Etag: "1", Addresses: []lb.Address{
 				{Name: "i2", Interface: "i2", IP: netip.MustParseAddr("10.0.0.2"), Machine: strings.ToLower(machineIDs + "n2")},
 			}}}
 			if tt.set != nil {
 				tt.set(o)
 			}
 			m := &machines{outside: o}
-			c := Config{Interval: time.Minute, AdminState: true, Azure: o, Cluster: m, Ledger: o, Members: m, Log: slog.New(slog.DiscardHandler)}
-			r := c.Attempt(t.Context(), o.try(true, true), poolschedule.History{})
+			c := Config{Interval: time.Minute, AdminState: true, Azure: o, Cluster: m, StatusStore: o, Members: m, Log: slog.New(slog.DiscardHandler)}
+			r := c.UpdatePool(t.Context(), o.try(true, true), poolschedule.History{})
 			if got := strings.Join(o.calls, " "); got != tt.asks {
 				t.Errorf("%s: %v", got, r.Fault)
 			}
-			if failed := r.Handed != nil && strings.Contains(r.Handed.Fault.Error(), "its disk is full"); failed != tt.failed {
-				t.Errorf("%+v", r.Handed)
+			if failed := r.MemberProgress != nil && strings.Contains(r.MemberProgress.Fault.Error(), "its disk is full"); failed != tt.failed {
+				t.Errorf("%+v", r.MemberProgress)
 			}
 		})
 	}
@@ -86,6 +86,6 @@ func TestMembersAreHandedOverOnce(t *testing.T) {
 
 // secondReadFails causes a conflicting write and a failing read after it.
 func secondReadFails(o *outside) {
-	fails("PUT", fault.Answer{Status: 412})(o)
-	o.thenFails = map[string]fault.Answer{"GET": {Status: 409}}
+	fails("PUT", fault.Failure{Status: 412})(o)
+	o.thenFails = map[string]fault.Failure{"GET": {Status: 409}}
 }

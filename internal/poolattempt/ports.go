@@ -21,12 +21,12 @@ type Config struct {
 	// AdminState enables management of admin states.
 	AdminState bool
 	// Behaviour is what is known of Azure.
-	Behaviour behaviour.Behaviour
+	Behaviour behaviour.Behavior
 	Azure     Azure
-	// Whole rewrites Failed load balancers unchanged; nil is never.
-	Whole   Balancers
-	Cluster Cluster
-	Ledger  Ledger
+	// LoadBalancers rewrites Failed load balancers unchanged; nil is never.
+	LoadBalancers LoadBalancers
+	Cluster       Cluster
+	StatusStore   StatusStore
 	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
 	Members Members
 	Log     *slog.Logger
@@ -34,17 +34,17 @@ type Config struct {
 
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
 type Azure interface {
-	Get(ctx context.Context, id lb.PoolID) (lb.Pool, error)
-	// Put writes a pool that was read, with other Addresses, or admin states of network interfaces,
+	GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error)
+	// PutPool writes a pool that was read, with other Addresses, or admin states of network interfaces,
 	// guarded by its Etag, and returns it as shown on completion.
-	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
-	// Machines returns a pool of network interfaces with the Machine of each.
-	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	PutPool(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	// ResolveMachines returns a pool of network interfaces with the Machine of each.
+	ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 }
 
-// Balancers reads and writes load balancers. Its errors carry a *fault.Fault. Safe for concurrent
+// LoadBalancers reads and writes load balancers. Its errors carry a *fault.Fault. Safe for concurrent
 // use.
-type Balancers interface {
+type LoadBalancers interface {
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
 	// PutLoadBalancer writes a load balancer from GetLoadBalancer with other Addresses in its
 	// Pools, guarded by its Etag, and returns it as shown on completion.
@@ -53,21 +53,21 @@ type Balancers interface {
 
 // Cluster reads the newest snapshot and never blocks.
 type Cluster interface {
-	// Desired returns the desired state of a BackendPool's pool, or an error if it is not known
+	// DesiredPool returns the desired state of a BackendPool's pool, or an error if it is not known
 	// yet.
-	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
+	DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
-// Ledger durably records which addresses Weir wrote, and which it set Down, so that a crash orphans
+// StatusStore durably records which addresses Weir wrote, and which it set Down, so that a crash orphans
 // none. It is called under the worker's lock.
-type Ledger interface {
+type StatusStore interface {
 	// Record replaces a pool's record before a write.
 	Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error
 }
 
 // Members writes machines, with one worker per machine. It does not block.
 type Members interface {
-	// Bring replaces a pool's desired machines and returns their state. A failure is returned once,
+	// SetTarget replaces a pool's desired machines and returns their state. A failure is returned once,
 	// and retried with the next call.
-	Bring(pool nic.Target) nic.State
+	SetTarget(pool nic.Target) nic.State
 }

@@ -10,35 +10,35 @@ import (
 // Cause is what caused an attempt. Operations that were not due count once they are settled.
 type Cause struct {
 	Member, Admin bool
-	// change is true for a membership change, which starts the pool's pace.
-	change bool
+	// hasChange is true for a membership change, which starts the pool's pace.
+	hasChange bool
 }
 
 // CauseOf returns the cause of an attempt at these operations.
 func CauseOf(ops []Operation, settled bool) Cause {
 	var c Cause
 	for _, op := range ops {
-		if op.Carried && !settled {
+		if op.Extra && !settled {
 			continue
 		}
-		c.change = c.change || op.Member() && (!op.Looks() || op.Differs)
+		c.hasChange = c.hasChange || op.IsMember() && (!op.IsCheck() || op.OutOfSync)
 		c.Admin = c.Admin || op.Admin
-		c.Member = c.Member || op.Member() && !op.Carried
+		c.Member = c.Member || op.IsMember() && !op.Extra
 	}
 	return c
 }
 
-// OnlyCarried reports whether only operations that are not due are left.
-func OnlyCarried(ops []Operation) bool {
-	return !slices.ContainsFunc(ops, func(op Operation) bool { return !op.Carried })
+// HasOnlyExtra reports whether only operations that are not due are left.
+func HasOnlyExtra(ops []Operation) bool {
+	return !slices.ContainsFunc(ops, func(op Operation) bool { return !op.Extra })
 }
 
 // OldestChange returns when the oldest membership change was seen.
 func OldestChange(ops []Operation) time.Time {
 	var oldest time.Time
 	for _, op := range ops {
-		if op.Member() {
-			oldest = Earlier(oldest, op.ChangedAt)
+		if op.IsMember() {
+			oldest = MinTime(oldest, op.ChangedAt)
 		}
 	}
 	return oldest

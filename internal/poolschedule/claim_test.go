@@ -18,32 +18,32 @@ import (
 func TestWhichPoolGoesFirst(t *testing.T) {
 	now := start
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	removal := Stake{Stays: 9, Leaves: 1}
-	addition := Stake{Stays: 9, Returns: 1}
+	removal := Impact{Serving: 9, Stopping: 1}
+	addition := Impact{Serving: 9, Starting: 1}
 	for _, tt := range []struct {
 		about         string
 		first, second claim
 	}{
-		{"admin states before a change that waits for longer", claim{kind: adminStates, ready: now}, claim{kind: changes, ready: ago(time.Hour)}},
-		{"a change of a pool that was not written lately", claim{kind: changes, ready: now, stake: addition}, claim{kind: again, ready: ago(time.Second), stake: removal}},
-		{"a look that waits for an interval, and a pool that changes all the time", claim{kind: looks, ready: ago(interval)}, claim{kind: again, ready: ago(time.Second)}},
-		{"such a pool, and a look that has not", claim{kind: again, ready: now}, claim{kind: looks, ready: ago(interval - 1)}},
-		{"a change before a look", claim{kind: changes, ready: now}, claim{kind: looks, ready: ago(9 * time.Minute)}},
-		{"a look that waits for very long", claim{kind: looks, ready: ago(11 * time.Minute)}, claim{kind: changes, ready: now}},
-		{"whose namespace had no turn yet", claim{kind: changes, ready: now, stake: addition}, claim{kind: changes, later: true, ready: now, stake: removal}},
-		{"dead members before new ones", claim{kind: changes, turn: 2, ready: now, stake: removal}, claim{kind: changes, turn: 1, ready: ago(time.Second), stake: addition}},
-		{"who serves nobody before dead members", claim{kind: changes, ready: now, stake: Stake{Returns: 1}}, claim{kind: changes, ready: now, stake: removal}},
-		{"the larger part that is dead", claim{kind: changes, ready: now, stake: Stake{Stays: 1, Leaves: 1}}, claim{kind: changes, ready: now, stake: Stake{Stays: 2, Leaves: 1}}},
-		{"the fewest that serve", claim{kind: changes, ready: now, stake: Stake{Stays: 1, Returns: 1}}, claim{kind: changes, ready: now, stake: Stake{Stays: 2, Returns: 1}}},
-		{"what is known of before what is not", claim{kind: changes, ready: now, stake: addition}, claim{kind: changes, ready: ago(time.Second)}},
-		{"a first attempt before a retry", claim{kind: changes, ready: now, stake: addition}, claim{kind: changes, retry: true, ready: now, stake: removal}},
-		{"whoever waits for an interval", claim{kind: changes, retry: true, ready: ago(interval), stake: addition}, claim{kind: changes, ready: ago(interval - 1), stake: removal}},
-		{"of those the one that waits longest", claim{kind: changes, ready: ago(2 * interval), stake: addition}, claim{kind: changes, ready: ago(interval), stake: removal}},
-		{"admin states that lose more, though they wait for less", claim{kind: adminStates, ready: now, stake: Stake{Stays: 1, Leaves: 1}}, claim{kind: adminStates, ready: ago(2 * interval), stake: removal}},
-		{"of equals whose turn it is", claim{kind: changes, turn: 1, ready: now}, claim{kind: changes, turn: 2, ready: ago(time.Second)}},
-		{"of equals by name", claim{kind: changes, pool: "a"}, claim{kind: changes, pool: "b"}},
+		{"admin states before a change that waits for longer", claim{kind: kindAdminStates, ready: now}, claim{kind: kindChanges, ready: ago(time.Hour)}},
+		{"a change of a pool that was not written lately", claim{kind: kindChanges, ready: now, impact: addition}, claim{kind: kindRepeatedChanges, ready: ago(time.Second), impact: removal}},
+		{"a look that waits for an interval, and a pool that changes all the time", claim{kind: kindChecks, ready: ago(interval)}, claim{kind: kindRepeatedChanges, ready: ago(time.Second)}},
+		{"such a pool, and a look that has not", claim{kind: kindRepeatedChanges, ready: now}, claim{kind: kindChecks, ready: ago(interval - 1)}},
+		{"a change before a look", claim{kind: kindChanges, ready: now}, claim{kind: kindChecks, ready: ago(9 * time.Minute)}},
+		{"a look that waits for very long", claim{kind: kindChecks, ready: ago(11 * time.Minute)}, claim{kind: kindChanges, ready: now}},
+		{"whose namespace had no turn yet", claim{kind: kindChanges, ready: now, impact: addition}, claim{kind: kindChanges, inNextRound: true, ready: now, impact: removal}},
+		{"dead members before new ones", claim{kind: kindChanges, order: 2, ready: now, impact: removal}, claim{kind: kindChanges, order: 1, ready: ago(time.Second), impact: addition}},
+		{"who serves nobody before dead members", claim{kind: kindChanges, ready: now, impact: Impact{Starting: 1}}, claim{kind: kindChanges, ready: now, impact: removal}},
+		{"the larger part that is dead", claim{kind: kindChanges, ready: now, impact: Impact{Serving: 1, Stopping: 1}}, claim{kind: kindChanges, ready: now, impact: Impact{Serving: 2, Stopping: 1}}},
+		{"the fewest that serve", claim{kind: kindChanges, ready: now, impact: Impact{Serving: 1, Starting: 1}}, claim{kind: kindChanges, ready: now, impact: Impact{Serving: 2, Starting: 1}}},
+		{"what is known of before what is not", claim{kind: kindChanges, ready: now, impact: addition}, claim{kind: kindChanges, ready: ago(time.Second)}},
+		{"a first attempt before a retry", claim{kind: kindChanges, ready: now, impact: addition}, claim{kind: kindChanges, retry: true, ready: now, impact: removal}},
+		{"whoever waits for an interval", claim{kind: kindChanges, retry: true, ready: ago(interval), impact: addition}, claim{kind: kindChanges, ready: ago(interval - 1), impact: removal}},
+		{"of those the one that waits longest", claim{kind: kindChanges, ready: ago(2 * interval), impact: addition}, claim{kind: kindChanges, ready: ago(interval), impact: removal}},
+		{"admin states that lose more, though they wait for less", claim{kind: kindAdminStates, ready: now, impact: Impact{Serving: 1, Stopping: 1}}, claim{kind: kindAdminStates, ready: ago(2 * interval), impact: removal}},
+		{"of equals whose turn it is", claim{kind: kindChanges, order: 1, ready: now}, claim{kind: kindChanges, order: 2, ready: ago(time.Second)}},
+		{"of equals by name", claim{kind: kindChanges, pool: "a"}, claim{kind: kindChanges, pool: "b"}},
 	} {
-		if !tt.first.before(tt.second, now, interval) || tt.second.before(tt.first, now, interval) {
+		if !tt.first.isBefore(tt.second, now, interval) || tt.second.isBefore(tt.first, now, interval) {
 			t.Errorf("%s: goes second", tt.about)
 		}
 	}
@@ -52,8 +52,8 @@ func TestWhichPoolGoesFirst(t *testing.T) {
 func drawClaim(t *rapid.T, name string) claim {
 	n := rapid.IntRange(0, 3)
 	return claim{
-		pool: aPool(n.Draw(t, name)), kind: rapid.SampledFrom([]kind{adminStates, changes, again, looks}).Draw(t, "kind"), later: rapid.Bool().Draw(t, "later"),
-		turn: uint64(n.Draw(t, "turn")), retry: rapid.Bool().Draw(t, "retry"), stake: Stake{n.Draw(t, "stays"), n.Draw(t, "leaves"), n.Draw(t, "returns")}, //nolint:gosec // small
+		pool: aPool(n.Draw(t, name)), kind: rapid.SampledFrom([]kind{kindAdminStates, kindChanges, kindRepeatedChanges, kindChecks}).Draw(t, "kind"), inNextRound: rapid.Bool().Draw(t, "later"),
+		order: uint64(n.Draw(t, "turn")), retry: rapid.Bool().Draw(t, "retry"), impact: Impact{n.Draw(t, "stays"), n.Draw(t, "leaves"), n.Draw(t, "returns")}, //nolint:gosec // small
 		ready: start.Add(-time.Duration(rapid.IntRange(0, 700).Draw(t, "s")) * time.Second),
 	}
 }
@@ -62,7 +62,7 @@ func drawClaim(t *rapid.T, name string) claim {
 func TestLawOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := drawClaim(t, "a"), drawClaim(t, "b"), drawClaim(t, "c")
-		before := func(a, b claim) bool { return a.before(b, start, 30*time.Second) }
+		before := func(a, b claim) bool { return a.isBefore(b, start, 30*time.Second) }
 		if before(a, b) && before(b, a) || before(a, b) && before(b, c) && !before(a, c) {
 			t.Fatalf("%v %v %v", a, b, c)
 		}
@@ -82,7 +82,7 @@ type pass struct {
 // An overdue claim waits for no more rounds than before promises, whatever is added.
 func TestLawNobodyStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var line turns.Line
+		var line turns.Rotation
 		now, of := start, map[lb.PoolKey]*pass{}
 		states := map[lb.PoolKey]time.Time{}
 		namespaces := rapid.IntRange(1, 4).Draw(t, "namespaces")
@@ -92,8 +92,8 @@ func TestLawNobodyStarves(t *testing.T) {
 				n := rapid.IntRange(0, 11).Draw(t, "pool")
 				c := drawClaim(t, "claim")
 				c.pool, c.ready = aPool(n), now
-				if c.kind == adminStates && now.Sub(states[c.pool]) < interval {
-					c.kind = changes
+				if c.kind == kindAdminStates && now.Sub(states[c.pool]) < interval {
+					c.kind = kindChanges
 				}
 				if of[c.pool] == nil {
 					of[c.pool] = &pass{claim: c, namespace: fmt.Sprint(n % namespaces), rounds: -1}
@@ -108,21 +108,21 @@ func TestLawNobodyStarves(t *testing.T) {
 				there[p.namespace] = true
 				all = append(all, p)
 			}
-			line.Stand(keys(there))
-			line.Round(keys(there))
+			line.SetNamespaces(keys(there))
+			line.UpdateRound(keys(there))
 			for _, p := range all {
-				p.turn, p.later = line.Turn(p.namespace), line.Later(p.namespace)
+				p.order, p.inNextRound = line.OrderOf(p.namespace), line.InNextRound(p.namespace)
 				p.countDown(all, namespaces, now, interval)
 			}
 			next := slices.MinFunc(all, func(a, b *pass) int {
-				if a.before(b.claim, now, interval) {
+				if a.isBefore(b.claim, now, interval) {
 					return -1
 				}
 				return 1
 			})
 			delete(of, next.pool)
-			line.Took(next.namespace)
-			if next.kind == adminStates {
+			line.MoveToEnd(next.namespace)
+			if next.kind == kindAdminStates {
 				states[next.pool] = now
 			}
 			for _, p := range of {
@@ -135,10 +135,10 @@ func TestLawNobodyStarves(t *testing.T) {
 // countDown starts when a claim is overdue: it may wait for earlier ones of its namespace, the
 // current round, and itself.
 func (p *pass) countDown(all []*pass, namespaces int, now time.Time, interval time.Duration) {
-	if p.kind == again && now.Sub(p.ready) >= interval { // written before it was ready
-		p.kind = changes
+	if p.kind == kindRepeatedChanges && now.Sub(p.ready) >= interval { // written before it was ready
+		p.kind = kindChanges
 	}
-	if p.rounds >= 0 || p.rank(now, interval) > changes || !p.overdue(now, interval) {
+	if p.rounds >= 0 || p.effectiveKind(now, interval) > kindChanges || !p.isLate(now, interval) {
 		return
 	}
 	p.rounds = 1
@@ -154,7 +154,7 @@ func (p *pass) waitsFor(t *rapid.T, other *pass, namespaces int) {
 	if p.rounds < 0 {
 		return
 	}
-	if other.kind == adminStates && p.kind != adminStates {
+	if other.kind == kindAdminStates && p.kind != kindAdminStates {
 		if other.namespace == p.namespace {
 			p.passes += namespaces
 		}

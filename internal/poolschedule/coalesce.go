@@ -4,44 +4,44 @@ package poolschedule
 
 import "slices"
 
-// Coalesce appends newer operations, unless an older one covers them. An operation with a Service
+// MergeOperations appends newer operations, unless an older one covers them. An operation with a Service
 // replaces one of the same BackendPool without.
-func Coalesce(older []Operation, newer ...Operation) []Operation {
+func MergeOperations(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
 		if op.Admin {
-			older = coalesceAdmin(older, op)
+			older = mergeAdmin(older, op)
 			continue
 		}
-		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
-			older[at].ChangedAt = Earlier(older[at].ChangedAt, op.ChangedAt)
-			older[at].New, older[at].Differs = older[at].New || op.New, older[at].Differs || op.Differs
-			older[at].Stake = op.Stake
+		if at := slices.IndexFunc(older, func(o Operation) bool { return o.isEquivalent(op) }); at >= 0 {
+			older[at].ChangedAt = MinTime(older[at].ChangedAt, op.ChangedAt)
+			older[at].New, older[at].OutOfSync = older[at].New || op.New, older[at].OutOfSync || op.OutOfSync
+			older[at].Impact = op.Impact
 			older[at].Exempt = older[at].Exempt || op.Exempt
-			older[at].absorbed += 1 + op.absorbed
+			older[at].mergeCount += 1 + op.mergeCount
 			continue
 		}
 		unowned := slices.IndexFunc(older, func(o Operation) bool {
-			return o.fresh() && op.fresh() && o.Ref == op.Ref && o.Service == ServiceName{}
+			return o.isNew() && op.isNew() && o.Ref == op.Ref && o.Service == ServiceName{}
 		})
 		if unowned < 0 {
 			older = append(older, op)
 			continue
 		}
-		op.QueuedAt, op.ChangedAt = older[unowned].QueuedAt, Earlier(older[unowned].ChangedAt, op.ChangedAt)
-		op.absorbed += 1 + older[unowned].absorbed
-		op.New, op.Differs = op.New || older[unowned].New, op.Differs || older[unowned].Differs
+		op.QueuedAt, op.ChangedAt = older[unowned].QueuedAt, MinTime(older[unowned].ChangedAt, op.ChangedAt)
+		op.mergeCount += 1 + older[unowned].mergeCount
+		op.New, op.OutOfSync = op.New || older[unowned].New, op.OutOfSync || older[unowned].OutOfSync
 		op.Exempt = op.Exempt || older[unowned].Exempt
 		older[unowned] = op
 	}
 	return older
 }
 
-// coalesceAdmin keeps a pool's newest admin operation.
-func coalesceAdmin(older []Operation, op Operation) []Operation {
+// mergeAdmin keeps a pool's newest admin operation.
+func mergeAdmin(older []Operation, op Operation) []Operation {
 	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
 	if at < 0 {
 		return append(older, op)
 	}
-	older[at] = op.absorb(older[at])
+	older[at] = op.mergeInto(older[at])
 	return older
 }

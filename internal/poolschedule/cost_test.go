@@ -14,12 +14,12 @@ import (
 func TestSummarizingAllocatesNothing(t *testing.T) {
 	pool := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "web"}
 	key, ops := pool.Key(), []Operation{{Pool: pool, QueuedAt: time.Unix(1, 0)}, {Pool: pool, QueuedAt: time.Unix(2, 0), RetryCount: 1}}
-	if n := testing.AllocsPerRun(100, func() { Summarize(key, ops, History{}) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { NewGroup(key, ops, History{}) }); n > 0 {
 		t.Errorf("%.0f allocations", n)
 	}
 	ops[0].Admin = true
-	g := Summarize(key, ops, History{})
-	if ops[0].Tries = 7; g.Admin == nil || g.Admin.Tries != 0 {
+	g := NewGroup(key, ops, History{})
+	if ops[0].FailedAttempts = 7; g.Admin == nil || g.Admin.FailedAttempts != 0 {
 		t.Error("what becomes of the queue's operation shows in the group")
 	}
 }

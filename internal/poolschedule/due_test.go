@@ -43,12 +43,12 @@ func TestReadyAt(t *testing.T) {
 		{"nor one that waits for its interval",
 			[]Operation{{QueuedAt: seconds(1), RetryCount: 1}, {QueuedAt: seconds(2)}}, History{LastAttempt: seconds(4)}, seconds(34)},
 		{"what is held waits, fresh or not",
-			[]Operation{{QueuedAt: seconds(0)}}, History{HoldUntil: seconds(8)}, seconds(8)},
+			[]Operation{{QueuedAt: seconds(0)}}, History{WaitUntil: seconds(8)}, seconds(8)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g := Summarize("p", tt.ops, tt.h)
-			g.Hold = 12 * time.Second
+			g := NewGroup("p", tt.ops, tt.h)
+			g.HoldFor = 12 * time.Second
 			if got := g.ReadyAt(interval); !got.Equal(tt.want) {
 				t.Errorf("got +%s, want +%s", got.Sub(start), tt.want.Sub(start))
 			}
@@ -58,11 +58,11 @@ func TestReadyAt(t *testing.T) {
 
 // Whatever its hold, a pool waits no longer than an interval.
 func TestAPaceIsBoundedByTheInterval(t *testing.T) {
-	g := Group{fresh: true, firstQueued: seconds(1), Hold: time.Hour, history: History{LastChange: seconds(0)}}
+	g := Group{hasNew: true, firstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
 	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
 		t.Errorf("it may be written at +%s", got.Sub(start))
 	}
-	if !g.Paced(seconds(1), interval) || g.Paced(seconds(30), interval) {
+	if !g.IsPaced(seconds(1), interval) || g.IsPaced(seconds(30), interval) {
 		t.Error("until then it is paced, and not from then on")
 	}
 }
@@ -71,7 +71,7 @@ func TestAPaceIsBoundedByTheInterval(t *testing.T) {
 // and checks do not.
 func TestDeferredByItsShare(t *testing.T) {
 	deferred := func(until float64, ops ...Operation) Group {
-		g := Summarize("p", ops, History{})
+		g := NewGroup("p", ops, History{})
 		if g.NeedsShare(seconds(1), interval) {
 			g.Deferred = seconds(until)
 		}
@@ -90,7 +90,7 @@ func TestDeferredByItsShare(t *testing.T) {
 		{"a new pool", deferred(90, fills), 90},
 		{"one that failed", deferred(90, fails), 90},
 		{"one without a node", deferred(90, exempt), 0.25},
-		{"and with another change", deferred(90, Coalesce([]Operation{change}, exempt)...), 0.25},
+		{"and with another change", deferred(90, MergeOperations([]Operation{change}, exempt)...), 0.25},
 		{"admin states", deferred(90, admin), 0},
 		{"admin states beside a change", deferred(90, admin, change), 0},
 		{"a look", deferred(90, look), 0.25},
@@ -99,16 +99,16 @@ func TestDeferredByItsShare(t *testing.T) {
 			t.Errorf("%s: at +%s, want +%vs", tt.about, got.Sub(start), tt.want)
 		}
 	}
-	if member, admin := deferred(90, admin, change).Due(seconds(1), interval); member || !admin {
+	if member, admin := deferred(90, admin, change).DueKinds(seconds(1), interval); member || !admin {
 		t.Errorf("members are due %t, admin states %t", member, admin)
 	}
 }
 
 func TestAdmit(t *testing.T) {
 	retry := Group{pool: "retry", Retry: true, firstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
-	fresh := Group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
-	older := Group{pool: "older", fresh: true, firstQueued: seconds(29)}
-	waits := Group{pool: "waits", fresh: true, firstQueued: seconds(39.9)}
+	fresh := Group{pool: "fresh", hasNew: true, firstQueued: seconds(30)}
+	older := Group{pool: "older", hasNew: true, firstQueued: seconds(29)}
+	waits := Group{pool: "waits", hasNew: true, firstQueued: seconds(39.9)}
 	tests := []struct {
 		name   string
 		groups []Group
@@ -122,7 +122,7 @@ func TestAdmit(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			pick, ok, askAt := Admit(tt.groups, seconds(40), interval)
+			pick, ok, askAt := AdmitPool(tt.groups, seconds(40), interval)
 			if pick != tt.pick || ok != (tt.pick != "") || !askAt.Equal(tt.askAt) {
 				t.Errorf("admit = %q, %v, +%s", pick, ok, askAt.Sub(start))
 			}
@@ -133,12 +133,12 @@ func TestAdmit(t *testing.T) {
 // Debouncing does not cut Retry-After short.
 func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	at := seconds(1000)
-	g := Group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
-	if !g.gathers(at, interval) {
+	g := Group{hasNew: true, firstQueued: at.Add(-100 * time.Millisecond)}
+	if !g.isDebouncing(at, interval) {
 		t.Error("it waits for company alone")
 	}
 	g.ParkedUntil = at.Add(50 * time.Millisecond)
-	if g.gathers(at, interval) {
+	if g.isDebouncing(at, interval) {
 		t.Error("it is parked")
 	}
 }
@@ -156,29 +156,29 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 		{"for pace", []Operation{fills}, History{LastChange: seconds(0)}, seconds(1)},
 		{"with a change that waits for company", []Operation{{QueuedAt: seconds(0.9)}, fills}, History{}, seconds(0.9)},
 		{"but for a Retry-After", []Operation{fills}, History{NotBefore: seconds(60)}, seconds(60)},
-		{"but for what is ours and not ready", []Operation{fills}, History{HoldUntil: seconds(8)}, seconds(8)},
+		{"but for what is ours and not ready", []Operation{fills}, History{WaitUntil: seconds(8)}, seconds(8)},
 		{"but for a retry, which has met something", []Operation{{RetryCount: 1}, fills}, History{LastAttempt: seconds(0)}, seconds(30)},
 		{"once it has failed it is one like any other", []Operation{{New: true, RetryCount: 1}}, History{LastAttempt: seconds(0)}, seconds(30)},
 	} {
-		if got := Summarize("p", row.ops, row.h).ReadyAt(interval); !got.Equal(row.want) {
+		if got := NewGroup("p", row.ops, row.h).ReadyAt(interval); !got.Equal(row.want) {
 			t.Errorf("%s: ready at %s, want %s", row.name, got.Sub(start), row.want.Sub(start))
 		}
 	}
-	empty, busy := Summarize("z", []Operation{fills}, History{}), Summarize("a", []Operation{{QueuedAt: seconds(0)}}, History{})
+	empty, busy := NewGroup("z", []Operation{fills}, History{}), NewGroup("a", []Operation{{QueuedAt: seconds(0)}}, History{})
 	empty.ready, busy.ready = seconds(1), seconds(0.25)
-	if !empty.before(busy, seconds(2), interval) {
+	if !empty.isBefore(busy, seconds(2), interval) {
 		t.Error("of one namespace, the pool that serves nobody goes first")
 	}
 }
 
 // A new pool that cannot be filled keeps the normal pace.
 func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
-	for about, h := range map[string]History{"given up": {GaveUp: "Terminal Poison"}, "refused": {Apart: true}} {
-		if g := Summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.fills || !g.fresh {
+	for about, h := range map[string]History{"given up": {FinalError: "Terminal Poison"}, "refused": {ExcludedFromBatch: true}} {
+		if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.needsFill || !g.hasNew {
 			t.Errorf("%s: it waits for no pace", about)
 		}
 	}
-	if g := Summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, History{}); !g.fills {
+	if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, History{}); !g.needsFill {
 		t.Error("a new pool is kept waiting")
 	}
 }

@@ -17,15 +17,15 @@ func TestALookBeginsNoPace(t *testing.T) {
 		op    Operation
 		paces bool
 	}{
-		{"a look for drift", Operation{Drift: true}, false},
+		{"a look for drift", Operation{Resync: true}, false},
 		{"the first look of a process", Operation{}, false},
-		{"the first look at what is on record otherwise", Operation{Differs: true}, true},
+		{"the first look at what is on record otherwise", Operation{OutOfSync: true}, true},
 		{"a change", Operation{ChangedAt: begun}, true},
 		{"a change that is tried again", Operation{ChangedAt: begun, RetryCount: 1}, true},
 		{"admin states", Operation{Admin: true, ChangedAt: begun}, false},
 	} {
 		cause := CauseOf([]Operation{tt.op}, true)
-		h, _ := History{}.Remember(poolwrite.Unchanged, nil, cause, begun, begun, time.Minute)
+		h, _ := History{}.AfterAttempt(poolwrite.Unchanged, nil, cause, begun, begun, time.Minute)
 		if got := !h.LastChange.IsZero(); got != tt.paces {
 			t.Errorf("%s begins a pace: %t", tt.about, got)
 		}

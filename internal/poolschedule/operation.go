@@ -29,44 +29,44 @@ type Operation struct {
 	ChangedAt time.Time
 	// NotBefore is a Retry-After from an earlier process, or zero.
 	NotBefore time.Time
-	// Told is the last notification by an earlier process.
-	Told Told
+	// LastNotification is the last notification by an earlier process.
+	LastNotification LastNotification
 	// Admin operations go first, are retried without limit, and emit no pool events.
 	Admin bool
-	// Stake orders pools by what they lose while waiting.
-	Stake Stake
-	// Differs is true if the record differs although no change was seen: it happened while Weir was
+	// Impact orders pools by what they lose while waiting.
+	Impact Impact
+	// OutOfSync is true if the record differs although no change was seen: it happened while Weir was
 	// not running.
-	Differs bool
+	OutOfSync bool
 	// Exempt changes ignore the namespace's share.
 	Exempt bool
 	// New pools are empty: they are filled without debouncing or pace.
 	New bool
 
-	// Drift marks a resync. It consumes no retries.
-	Drift bool
+	// Resync marks a resync. It consumes no retries.
+	Resync bool
 	// RetryCount counts consumed retries.
 	RetryCount int
 	// NextEligibleAt is a Retry-After.
 	NextEligibleAt time.Time
-	// Tries counts failures of an admin operation.
-	Tries   int
-	againAt time.Time
-	// Carried is true if an attempt included the operation before it was due.
-	Carried bool
-	// absorbed counts coalesced changes.
-	absorbed int
+	// FailedAttempts counts failures of an admin operation.
+	FailedAttempts int
+	retryAt        time.Time
+	// Extra is true if an attempt included the operation before it was due.
+	Extra bool
+	// mergeCount counts coalesced changes.
+	mergeCount int
 	// QueuedAt is that of the oldest coalesced operation.
 	QueuedAt time.Time
 }
 
-func (o Operation) fresh() bool { return !o.Drift && !o.Admin && o.RetryCount == 0 }
+func (o Operation) isNew() bool { return !o.Resync && !o.Admin && o.RetryCount == 0 }
 
-// Member reports whether it is for the membership.
-func (o Operation) Member() bool { return !o.Admin }
+// IsMember reports whether it is for the membership.
+func (o Operation) IsMember() bool { return !o.Admin }
 
-// Looks reports whether no change is known.
-func (o Operation) Looks() bool { return o.Drift || o.ChangedAt.IsZero() }
+// IsCheck reports whether no change is known.
+func (o Operation) IsCheck() bool { return o.Resync || o.ChangedAt.IsZero() }
 
 // Subject is the target of operations.
 type Subject struct {
@@ -78,43 +78,43 @@ type Subject struct {
 // Subject returns the target.
 func (o Operation) Subject() Subject { return Subject{o.Ref, o.Pool, o.Service} }
 
-// AsDrift returns a resync.
-func (s Subject) AsDrift(now time.Time) Operation {
-	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, Drift: true, QueuedAt: now}
+// NewResync returns a resync.
+func (s Subject) NewResync(now time.Time) Operation {
+	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, Resync: true, QueuedAt: now}
 }
 
-// covers reports whether p adds nothing to o. Operations with consumed retries keep their own
+// isEquivalent reports whether p adds nothing to o. Operations with consumed retries keep their own
 // counter.
-func (o Operation) covers(p Operation) bool {
-	return o.fresh() && p.fresh() && o.Ref == p.Ref && o.Service == p.Service
+func (o Operation) isEquivalent(p Operation) bool {
+	return o.isNew() && p.isNew() && o.Ref == p.Ref && o.Service == p.Service
 }
 
-// absorb merges an older admin operation, and keeps its backoff: a flapping taint must not bypass
+// mergeInto merges an older admin operation, and keeps its backoff: a flapping taint must not bypass
 // it.
-func (o Operation) absorb(older Operation) Operation {
+func (o Operation) mergeInto(older Operation) Operation {
 	if o.Ref == older.Ref {
-		o.QueuedAt, o.ChangedAt = older.QueuedAt, Earlier(older.ChangedAt, o.ChangedAt)
-		o.Tries, o.againAt = older.Tries, older.againAt
+		o.QueuedAt, o.ChangedAt = older.QueuedAt, MinTime(older.ChangedAt, o.ChangedAt)
+		o.FailedAttempts, o.retryAt = older.FailedAttempts, older.retryAt
 	}
 	return o
 }
 
-// Told is a pool's last notification, as far as it affects the next one. Zero is none, or success.
-type Told struct {
-	// Failure is true after Retrying or Failed.
-	Failure bool
-	// GivenUpFor is the error for which the last change was given up, or empty.
-	GivenUpFor string
+// LastNotification is a pool's last notification, as far as it affects the next one. Zero is none, or success.
+type LastNotification struct {
+	// IsFailure is true after Retrying or Failed.
+	IsFailure bool
+	// FailureReason is the error for which the last change was given up, or empty.
+	FailureReason string
 }
 
-// Afresh removes Weir's own delays and restores all retries. It keeps Retry-After, and an admin
+// ResetRetries removes Weir's own delays and restores all retries. It keeps Retry-After, and an admin
 // operation's backoff.
-func (o Operation) Afresh() Operation {
-	o.RetryCount, o.againAt = 0, time.Time{}
+func (o Operation) ResetRetries() Operation {
+	o.RetryCount, o.retryAt = 0, time.Time{}
 	return o
 }
 
-// AsFill returns the operation that fills a recreated pool.
-func (s Subject) AsFill(now time.Time) Operation {
+// NewFill returns the operation that fills a recreated pool.
+func (s Subject) NewFill(now time.Time) Operation {
 	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, ChangedAt: now, New: true, QueuedAt: now}
 }

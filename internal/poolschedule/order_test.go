@@ -17,15 +17,15 @@ import (
 func TestWhichAdminStatesGoFirst(t *testing.T) {
 	at := seconds(1000)
 	admin := func(leaves, tries int) *Operation {
-		return &Operation{Admin: true, Stake: Stake{Stays: 1, Leaves: leaves}, Tries: tries, QueuedAt: at}
+		return &Operation{Admin: true, Impact: Impact{Serving: 1, Stopping: leaves}, FailedAttempts: tries, QueuedAt: at}
 	}
 	groups := map[string]Group{
 		"most":     {Admin: admin(3, 0)},
 		"one":      {Admin: admin(1, 0)},
-		"overdue":  {fresh: true, firstQueued: at.Add(-time.Hour)},
+		"overdue":  {hasNew: true, firstQueued: at.Add(-time.Hour)},
 		"failed":   {Admin: admin(9, 1)},
 		"flapping": {Admin: admin(9, 0), history: History{lastAdmin: at.Add(-interval / 2)}},
-		"fresh":    {fresh: true, firstQueued: at.Add(-time.Second)},
+		"fresh":    {hasNew: true, firstQueued: at.Add(-time.Second)},
 		"retry":    {Retry: true, history: History{LastAttempt: at.Add(-interval)}},
 	}
 	var order []string
@@ -36,7 +36,7 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 			g.pool = lb.PoolKey(name)
 			all = append(all, g)
 		}
-		pick, ok, _ := Admit(all, at, interval)
+		pick, ok, _ := AdmitPool(all, at, interval)
 		if !ok {
 			t.Fatalf("nothing is ready of %v", groups)
 		}
@@ -50,19 +50,19 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 
 // A check ranks last, uses no turn, and is not a waiting operation.
 func TestALookStandsBackBehindChanges(t *testing.T) {
-	fresh := Group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
+	fresh := Group{pool: "fresh", hasNew: true, firstQueued: seconds(30)}
 	retry := Group{pool: "retry", Retry: true, history: History{LastAttempt: seconds(0)}}
 	look := Group{pool: "a look", firstQueued: seconds(25)}
-	if pick, _, _ := Admit([]Group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {
+	if pick, _, _ := AdmitPool([]Group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {
 		t.Errorf("%s goes first", pick)
 	}
-	if pick, _, _ := Admit([]Group{look, retry}, seconds(50), interval); pick != "retry" {
+	if pick, _, _ := AdmitPool([]Group{look, retry}, seconds(50), interval); pick != "retry" {
 		t.Errorf("%s goes before a retry", pick)
 	}
-	if pick, _, _ := Admit([]Group{look, fresh}, seconds(500), interval); pick != "fresh" {
+	if pick, _, _ := AdmitPool([]Group{look, fresh}, seconds(500), interval); pick != "fresh" {
 		t.Errorf("%s goes first, though nobody waits for the look", pick)
 	}
-	if pick, _, _ := Admit([]Group{look, fresh}, seconds(25+looksWait*30), interval); pick != "a look" {
+	if pick, _, _ := AdmitPool([]Group{look, fresh}, seconds(25+maxCheckWait*30), interval); pick != "a look" {
 		t.Errorf("%s goes first, though the look has waited for ten minutes", pick)
 	}
 }

@@ -23,9 +23,9 @@ func TestReferenceShowsTheTables(t *testing.T) {
 func settleTable() string {
 	var b strings.Builder
 	b.WriteString("| outcome | retry left | no retry left | a look at a pool that was given up | admin states | taken along |\n|---|---|---|---|---|---|\n")
-	for _, o := range []poolwrite.Outcome{poolwrite.Written, poolwrite.Unchanged, poolwrite.Retriable, poolwrite.Terminal, poolwrite.Stale, poolwrite.Refused, poolwrite.Postponed, poolwrite.Shutdown} {
-		row := settlement[o]
-		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s | %s | %s |\n", o, meaning[o], row.left, row.spent, row.givenUp, row.admin, row.carried)
+	for _, o := range []poolwrite.Outcome{poolwrite.Written, poolwrite.Unchanged, poolwrite.Retriable, poolwrite.Terminal, poolwrite.Stale, poolwrite.Rejected, poolwrite.Postponed, poolwrite.Shutdown} {
+		row := actionTable[o]
+		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s | %s | %s |\n", o, meaning[o], row.retriesLeft, row.noRetries, row.givenUp, row.admin, row.extra)
 	}
 	return b.String()
 }
@@ -37,25 +37,25 @@ var meaning = map[poolwrite.Outcome]string{
 	poolwrite.Retriable: "see below",
 	poolwrite.Terminal:  "see below",
 	poolwrite.Stale:     "pool or load balancer are gone",
-	poolwrite.Refused:   "the pool holds network interfaces",
+	poolwrite.Rejected:  "the pool holds network interfaces",
 	poolwrite.Postponed: "something of our own was not ready, nothing was written",
 	poolwrite.Shutdown:  "the controller stops",
 }
 
 // String describes an action for the documentation.
-func (d disposition) String() string {
+func (d resultAction) String() string {
 	parts := []string{"dropped"}
-	if d.keep {
+	if d.requeue {
 		parts[0] = "queued again"
 	}
-	if d.yield {
+	if d.backOff {
 		parts[0] += " after a back-off of its own"
 	}
-	if d.spend {
+	if d.consumeRetry {
 		parts = append(parts, "one retry consumed")
 	}
-	if d.tell != wordNone {
-		parts = append(parts, "Service told "+string(d.tell))
+	if d.notify != notifyNone {
+		parts = append(parts, "Service told "+string(d.notify))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -64,7 +64,7 @@ func faultTable() string {
 	var b strings.Builder
 	b.WriteString("| | class | reason | why |\n|---|---|---|---|\n")
 	for _, r := range fault.Rules {
-		fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", r.Name, strings.ToLower(string(r.Class)), r.Reason, r.Why)
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", r.Name, strings.ToLower(string(r.Class)), r.Reason, r.Description)
 	}
 	return b.String()
 }

@@ -5,63 +5,63 @@ package poolschedule
 import "time"
 
 const (
-	// turnLasts is how long a turn starts attempts.
-	turnLasts = 15 * time.Second
-	// maxTries bounds a namespace's attempts: a batch may return pools for separate updates.
-	maxTries = 2
+	// turnTimeout is how long a turn starts attempts.
+	turnTimeout = 15 * time.Second
+	// maxTurnAttempts bounds a namespace's attempts: a batch may return pools for separate updates.
+	maxTurnAttempts = 2
 )
 
 // Turn is the work between two writes of a load balancer: one attempt per namespace with a due
 // change, and all new admin states. It bounds the wait of load balancer writes, and of due changes.
 type Turn struct {
-	ends    time.Time
-	attempt int
-	of      map[string]share
+	deadline time.Time
+	attempt  int
+	shares   map[string]turnShare
 }
 
-type share struct {
-	tries, last int
-	settled     bool
+type turnShare struct {
+	attempts, lastAttempt int
+	done                  bool
 }
 
-// BeginTurn starts a turn.
-func BeginTurn(now time.Time) *Turn {
-	return &Turn{ends: now.Add(turnLasts), of: map[string]share{}}
+// NewTurn starts a turn.
+func NewTurn(now time.Time) *Turn {
+	return &Turn{deadline: now.Add(turnTimeout), shares: map[string]turnShare{}}
 }
 
-// Next starts an attempt.
-func (t *Turn) Next() { t.attempt++ }
+// StartAttempt starts an attempt.
+func (t *Turn) StartAttempt() { t.attempt++ }
 
-// Take records that the attempt includes the namespace.
-func (t *Turn) Take(namespace string) {
-	s := t.of[namespace]
-	if s.last != t.attempt {
-		s.tries, s.last = s.tries+1, t.attempt
+// AddAttempt records that the attempt includes the namespace.
+func (t *Turn) AddAttempt(namespace string) {
+	s := t.shares[namespace]
+	if s.lastAttempt != t.attempt {
+		s.attempts, s.lastAttempt = s.attempts+1, t.attempt
 	}
-	t.of[namespace] = s
+	t.shares[namespace] = s
 }
 
-// Settle records that a change of the namespace was settled.
-func (t *Turn) Settle(namespace string) {
-	s := t.of[namespace]
-	s.settled = true
-	t.of[namespace] = s
+// MarkDone records that a change of the namespace was settled.
+func (t *Turn) MarkDone(namespace string) {
+	s := t.shares[namespace]
+	s.done = true
+	t.shares[namespace] = s
 }
 
-// Left returns the groups that may still be attempted. Checks are only allowed first.
-func (t *Turn) Left(groups []Group, now time.Time, interval time.Duration) []Group {
+// FilterRemaining returns the groups that may still be attempted. Checks are only allowed first.
+func (t *Turn) FilterRemaining(groups []Group, now time.Time, interval time.Duration) []Group {
 	if t.attempt == 0 {
 		return groups
 	}
 	var left []Group
 	for _, g := range groups {
-		s := t.of[g.Namespace]
-		if now.Before(t.ends) && !g.idle() && (!s.settled && s.tries < maxTries || g.urgent(now, interval)) {
+		s := t.shares[g.Namespace]
+		if now.Before(t.deadline) && !g.isCheck() && (!s.done && s.attempts < maxTurnAttempts || g.isUrgent(now, interval)) {
 			left = append(left, g)
 		}
 	}
 	return left
 }
 
-// Idle reports whether the group is only a check.
-func (g Group) Idle() bool { return g.idle() }
+// IsCheck reports whether the group is only a check.
+func (g Group) IsCheck() bool { return g.isCheck() }

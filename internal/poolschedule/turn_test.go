@@ -15,7 +15,7 @@ import (
 
 // ofNamespace returns a group with a due change.
 func ofNamespace(namespace, pool string) Group {
-	return Summarize(lb.PoolKey(pool), []Operation{{Ref: Ref{Namespace: namespace, Name: pool}, Differs: true}}, History{})
+	return NewGroup(lb.PoolKey(pool), []Operation{{Ref: Ref{Namespace: namespace, Name: pool}, OutOfSync: true}}, History{})
 }
 
 func namesOf(groups []Group) []string {
@@ -28,8 +28,8 @@ func namesOf(groups []Group) []string {
 
 func TestTurn(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	drains := Summarize("drains", []Operation{{Ref: Ref{Namespace: "a"}, Admin: true, QueuedAt: start}}, History{})
-	groups := []Group{ofNamespace("a", "a1"), ofNamespace("a", "a2"), ofNamespace("b", "b1"), LookAt("looks", "c", start, History{}), drains}
+	drains := NewGroup("drains", []Operation{{Ref: Ref{Namespace: "a"}, Admin: true, QueuedAt: start}}, History{})
+	groups := []Group{ofNamespace("a", "a1"), ofNamespace("a", "a2"), ofNamespace("b", "b1"), NewCheckGroup("looks", "c", start, History{}), drains}
 	for _, tt := range []struct {
 		name  string
 		after time.Duration
@@ -37,17 +37,23 @@ func TestTurn(t *testing.T) {
 		want  []string
 	}{
 		{"nothing was attempted", 0, func(*Turn) {}, []string{"a1", "a2", "b1", "looks", "drains"}},
-		{"only a look", 0, func(t *Turn) { t.Next() }, []string{"a1", "a2", "b1", "drains"}},
-		{"a namespace has settled", 0, func(t *Turn) { t.Next(); t.Take("a"); t.Settle("a") }, []string{"b1", "drains"}},
-		{"several pools in one attempt", 0, func(t *Turn) { t.Next(); t.Take("a"); t.Take("a") }, []string{"a1", "a2", "b1", "drains"}},
-		{"given back twice", 0, func(t *Turn) { t.Next(); t.Take("a"); t.Next(); t.Take("a") }, []string{"b1", "drains"}},
-		{"all have settled", 0, func(t *Turn) { t.Next(); t.Take("a"); t.Settle("a"); t.Take("b"); t.Settle("b") }, []string{"drains"}},
-		{"it took too long", turnLasts, func(t *Turn) { t.Next() }, nil},
+		{"only a look", 0, func(t *Turn) { t.StartAttempt() }, []string{"a1", "a2", "b1", "drains"}},
+		{"a namespace has settled", 0, func(t *Turn) { t.StartAttempt(); t.AddAttempt("a"); t.MarkDone("a") }, []string{"b1", "drains"}},
+		{"several pools in one attempt", 0, func(t *Turn) { t.StartAttempt(); t.AddAttempt("a"); t.AddAttempt("a") }, []string{"a1", "a2", "b1", "drains"}},
+		{"given back twice", 0, func(t *Turn) { t.StartAttempt(); t.AddAttempt("a"); t.StartAttempt(); t.AddAttempt("a") }, []string{"b1", "drains"}},
+		{"all have settled", 0, func(t *Turn) {
+			t.StartAttempt()
+			t.AddAttempt("a")
+			t.MarkDone("a")
+			t.AddAttempt("b")
+			t.MarkDone("b")
+		}, []string{"drains"}},
+		{"it took too long", turnTimeout, func(t *Turn) { t.StartAttempt() }, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			turn := BeginTurn(start)
+			turn := NewTurn(start)
 			tt.do(turn)
-			if got := namesOf(turn.Left(groups, start.Add(tt.after), time.Minute)); !slices.Equal(got, tt.want) {
+			if got := namesOf(turn.FilterRemaining(groups, start.Add(tt.after), time.Minute)); !slices.Equal(got, tt.want) {
 				t.Errorf("left: %v, want %v", got, tt.want)
 			}
 		})
@@ -59,30 +65,30 @@ func TestTurn(t *testing.T) {
 func TestLawATurnServesEachNamespaceOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		turn, settled, attempts := BeginTurn(start), map[string]int{}, 0
+		turn, settled, attempts := NewTurn(start), map[string]int{}, 0
 		var groups []Group
 		for i := range rapid.IntRange(1, 30).Draw(t, "pools") {
 			groups = append(groups, ofNamespace(rapid.SampledFrom([]string{"a", "a", "a", "b", "c"}).Draw(t, "namespace"), fmt.Sprint("p", i)))
 		}
 		for {
-			left := turn.Left(groups, start, time.Minute)
+			left := turn.FilterRemaining(groups, start, time.Minute)
 			if len(left) == 0 {
 				break
 			}
 			pick := rapid.SampledFrom(left).Draw(t, "pick")
-			turn.Next()
-			turn.Take(pick.Namespace)
+			turn.StartAttempt()
+			turn.AddAttempt(pick.Namespace)
 			if attempts++; rapid.IntRange(0, 3).Draw(t, "given back") > 0 {
-				turn.Settle(pick.Namespace)
+				turn.MarkDone(pick.Namespace)
 				settled[pick.Namespace]++
 			}
 		}
 		for _, g := range groups {
-			if n := settled[g.Namespace]; n > 1 || n == 0 && turn.of[g.Namespace].tries < maxTries {
+			if n := settled[g.Namespace]; n > 1 || n == 0 && turn.shares[g.Namespace].attempts < maxTurnAttempts {
 				t.Fatalf("%s was served %d times", g.Namespace, n)
 			}
 		}
-		if attempts > 3*maxTries {
+		if attempts > 3*maxTurnAttempts {
 			t.Fatalf("%d attempts for three namespaces", attempts)
 		}
 	})

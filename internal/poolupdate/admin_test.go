@@ -41,7 +41,7 @@ func TestDownIsRecordedBeforeItIsWritten(t *testing.T) {
 		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1 10.0.0.2] Down [10.0.0.1]",
 			"+250ms PUT web n1=10.0.0.1/Down n2=10.0.0.2/Down")
 		w.expectDown("10.0.0.1")
-		if !w.lanes.LevelAs(web, membership.Fingerprint(addresses("n1=10.0.0.1/Down n2=10.0.0.2"))) {
+		if !w.lanes.IsInSync(web, membership.Fingerprint(addresses("n1=10.0.0.1/Down n2=10.0.0.2"))) {
 			t.Error("it is not known to be level")
 		}
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
@@ -90,7 +90,7 @@ func TestALostDownCannotLandLater(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		inAdminWorld(t, func(w *world) {
 			w.level(web)
-			w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
+			w.failing("PUT", 1, fault.Failure{ResultUnknown: true})
 			w.change(web, "n1=10.0.0.1/Down")
 			w.wait(time.Second)
 			w.expectDown("10.0.0.1")
@@ -147,23 +147,23 @@ func (w *world) drain(id lb.PoolID, members string) {
 	op := poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
 	w.set(func() {
 		w.wanted[id.Name] = addresses(members)
-		op.Stake = w.stake(id)
+		op.Impact = w.stake(id)
 	})
 	w.lanes.Add(op)
 }
 
 // stake returns the impact of an admin state change. The caller holds w.mu.
-func (w *world) stake(id lb.PoolID) poolschedule.Stake {
-	var s poolschedule.Stake
+func (w *world) stake(id lb.PoolID) poolschedule.Impact {
+	var s poolschedule.Impact
 	for _, a := range w.wanted[id.Name] {
 		down := slices.Contains(w.down[id.Name], a.IP)
 		switch {
 		case a.AdminState == lb.Down && !down:
-			s.Leaves++
+			s.Stopping++
 		case a.AdminState != lb.Down && down:
-			s.Returns++
+			s.Starting++
 		case a.AdminState != lb.Down:
-			s.Stays++
+			s.Serving++
 		}
 	}
 	return s
@@ -173,16 +173,16 @@ func (w *world) stake(id lb.PoolID) poolschedule.Stake {
 func spellAdmin(r Report) string {
 	text := ""
 	switch {
-	case r.Admin && r.AdminTried:
+	case r.Admin && r.AdminAttempted:
 		text += " (admin)"
-	case r.Admin != r.AdminTried:
+	case r.Admin != r.AdminAttempted:
 		text += " (admin too)"
 	}
-	if len(r.Downed) > 0 {
-		text += fmt.Sprint(" Down ", r.Downed)
+	if len(r.MarkedDown) > 0 {
+		text += fmt.Sprint(" Down ", r.MarkedDown)
 	}
-	if len(r.Restored) > 0 {
-		text += fmt.Sprint(" back ", r.Restored)
+	if len(r.MarkedUp) > 0 {
+		text += fmt.Sprint(" back ", r.MarkedUp)
 	}
 	if r.AdminFailed {
 		text += " admin failed"
@@ -231,7 +231,7 @@ func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
 		w.set(func() { w.calls = nil })
-		w.failing("PUT", 8, fault.Answer{Status: 400})
+		w.failing("PUT", 8, fault.Failure{Status: 400})
 		w.drain(web, "n1=10.0.0.1/Down")
 		w.wait(20 * time.Second)
 		// Its own change fails and is given up; the backoff continues.
@@ -250,14 +250,14 @@ func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
 func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
-		w.failing("PUT", 3, fault.Answer{Status: 409})
+		w.failing("PUT", 3, fault.Failure{Status: 409})
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(interval / 2) // failed, and due in half an interval
 		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 		w.wait(2 * time.Second)
 		w.expectReports("web Retriable Retrying:web", "web Retriable (admin) admin failed", "web Retriable (admin)")
 		for _, op := range w.standing(web).ops {
-			if op.Member() && op.RetryCount != 1 || op.Admin && op.Tries != 2 || op.Carried {
+			if op.IsMember() && op.RetryCount != 1 || op.Admin && op.FailedAttempts != 2 || op.Extra {
 				t.Errorf("%+v", op)
 			}
 		}
@@ -270,7 +270,7 @@ func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 func TestAnAttemptForBothIsOneOfBoth(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
-		w.failing("PUT", 1, fault.Answer{Status: 409})
+		w.failing("PUT", 1, fault.Failure{Status: 409})
 		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
 		if err != nil {
 			t.Fatal(err)
@@ -288,8 +288,8 @@ func TestAnAttemptForBothIsOneOfBoth(t *testing.T) {
 func TestAdminStatesWaitForRetryAfter(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
-		w.failingPool("PUT", web, 1, func() fault.Answer {
-			return fault.Answer{Status: 429, RetryAt: w.start.Add(5 * time.Minute)}
+		w.failingPool("PUT", web, 1, func() fault.Failure {
+			return fault.Failure{Status: 429, RetryAt: w.start.Add(5 * time.Minute)}
 		})
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(time.Second)
@@ -317,7 +317,7 @@ func TestAdminStatesOfAPoolThatIsGoneAreDropped(t *testing.T) {
 func TestOneAdminOperationAPool(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
-		w.failing("PUT", 3, fault.Answer{Status: 403})
+		w.failing("PUT", 3, fault.Failure{Status: 403})
 		w.set(func() { w.calls = nil })
 		for i := range 10 {
 			w.drain(web, []string{"n1=10.0.0.1/Down", "n1=10.0.0.1"}[i%2])
@@ -347,7 +347,7 @@ func TestWhatBecameDownIsToldOnce(t *testing.T) {
 				}
 				w.fail = func(string, lb.PoolID) error { return nil }
 				w.pools[id.Key()] = &lb.Pool{ID: id, Etag: "9", Addresses: addresses("n1=10.0.0.1/Down")}
-				return fault.Classify(fault.Answer{OutcomeUnknown: true}, errors.New("connection reset"))
+				return fault.Classify(fault.Failure{ResultUnknown: true}, errors.New("connection reset"))
 			}
 		})
 		w.drain(web, "n1=10.0.0.1/Down")
@@ -366,7 +366,7 @@ func TestAdminStatesDelayNoRetry(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
 		w.puts()
-		w.failing("PUT", 100, fault.Answer{Status: 409})
+		w.failing("PUT", 100, fault.Failure{Status: 409})
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(20 * time.Second)
 		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
@@ -380,13 +380,13 @@ func TestAdminStatesDelayNoRetry(t *testing.T) {
 // A failure of admin states gives up no change: the next check finds the pool in sync and notifies
 // the pool's Service, even if the admin operation had none.
 func TestAdminStatesGiveNothingUp(t *testing.T) {
-	inWorldOf(t, Config{MaxRetries: 3, AdminState: true, DriftPeriod: period}, func(w *world) {
+	inWorldOf(t, Config{MaxRetries: 3, AdminState: true, ResyncPeriod: period}, func(w *world) {
 		w.level(web)
-		w.failing("PUT", 2, fault.Answer{Status: 403})
+		w.failing("PUT", 2, fault.Failure{Status: 403})
 		w.set(func() { w.wanted["web"] = addresses("n1=10.0.0.1/Down") })
 		w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, Admin: true, ChangedAt: time.Now()})
 		w.wait(500 * time.Millisecond)
-		if w.standing(web).history.GaveUp != "" {
+		if w.standing(web).history.FinalError != "" {
 			t.Error("a change was given up that there was not")
 		}
 		w.wait(20 * time.Second)

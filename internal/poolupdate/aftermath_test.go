@@ -17,11 +17,11 @@ func TestALostWriteOfAnInterfaceMemberStaysOpen(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
 		w.beforePut(func() error {
-			return fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}, MayLand: true}, errors.New("x"))
+			return fault.Classify(fault.Failure{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}, MayBeApplied: true}, errors.New("x"))
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce + 5*time.Second)
-		if lost := w.standing(web).history.Writes.Lost; lost != "1" {
+		if lost := w.standing(web).history.Writes.PendingEtag; lost != "1" {
 			t.Errorf("the lost write is not feared: %q", lost)
 		}
 	})
@@ -32,11 +32,11 @@ func TestALostWriteStaysOpen(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
 		w.beforePut(func() error {
-			return fault.Classify(fault.Answer{Status: 400, Codes: []string{"Other"}, MayLand: true}, errors.New("x"))
+			return fault.Classify(fault.Failure{Status: 400, Codes: []string{"Other"}, MayBeApplied: true}, errors.New("x"))
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce + 5*time.Second)
-		if lost := w.standing(web).history.Writes.Lost; lost != "1" {
+		if lost := w.standing(web).history.Writes.PendingEtag; lost != "1" {
 			t.Errorf("the lost write is not feared: %q", lost)
 		}
 	})
@@ -57,7 +57,7 @@ func TestAPoolThatIsPausedIsNotCarried(t *testing.T) {
 			}
 			return nil
 		}
-		next, written := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+		next, written := w.lanes.StagePools(w.t.Context(), web.LoadBalancer, w.whole(web, api))
 		if spell(next[0].Addresses) != "vm=10.9.9.9" {
 			t.Error("the paused pool is written")
 		}
@@ -75,7 +75,7 @@ func TestALostWriteOfAnInterfaceMemberThatLandsIsMended(t *testing.T) {
 		w.wait(10 * time.Second)
 		etag := w.pools[web.Key()].Etag
 		w.beforePut(func() error {
-			return fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}, MayLand: true}, errors.New("x"))
+			return fault.Classify(fault.Failure{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}, MayBeApplied: true}, errors.New("x"))
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(5 * time.Second)

@@ -14,11 +14,11 @@ type Backlog struct {
 	Operations int
 	// Parked is the number of pools that wait for a Retry-After.
 	Parked int
-	// Oldest is when the oldest unsettled operation was queued; zero if none.
-	Oldest time.Time
+	// OldestQueuedAt is when the oldest unsettled operation was queued; zero if none.
+	OldestQueuedAt time.Time
 }
 
-func (q *queue) backlog(b Backlog, now time.Time) Backlog {
+func (q *queue) addBacklog(b Backlog, now time.Time) Backlog {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	b.Operations += q.depth
@@ -28,15 +28,15 @@ func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 		}
 		oldest := time.Time{}
 		if w.inFlight {
-			oldest = w.oldest
+			oldest = w.oldestQueuedAt
 		}
-		if g := poolschedule.Summarize("", w.ops, w.history); len(w.ops) > 0 {
-			oldest = poolschedule.Earlier(oldest, g.Oldest())
-			if poolschedule.Later(g.ParkedUntil, w.history.NotBefore).After(now) {
+		if g := poolschedule.NewGroup("", w.ops, w.history); len(w.ops) > 0 {
+			oldest = poolschedule.MinTime(oldest, g.OldestQueued())
+			if poolschedule.MaxTime(g.ParkedUntil, w.history.NotBefore).After(now) {
 				b.Parked++
 			}
 		}
-		b.Oldest = poolschedule.Earlier(b.Oldest, oldest)
+		b.OldestQueuedAt = poolschedule.MinTime(b.OldestQueuedAt, oldest)
 	}
 	return b
 }

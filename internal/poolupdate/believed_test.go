@@ -24,7 +24,7 @@ type echo struct {
 func (e *echo) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	if e.puts == 1 && e.broken == 0 {
 		e.broken++
-		return lb.LoadBalancer{}, fault.Classify(fault.Answer{Status: 503}, errors.New("503"))
+		return lb.LoadBalancer{}, fault.Classify(fault.Failure{Status: 503}, errors.New("503"))
 	}
 	return e.whole.GetLoadBalancer(ctx, id)
 }
@@ -43,10 +43,10 @@ func (e *echo) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadB
 }
 
 func TestAnAnswerThatNobodyReadBackIsNotBelieved(t *testing.T) {
-	inWholeWorldOf(t, 3, func(c *Config) { c.WholeWrites = wholewrite.Always }, func(w *whole, pools []lb.PoolID) {
+	inWholeWorldOf(t, 3, func(c *Config) { c.BatchSetting = wholewrite.Always }, func(w *whole, pools []lb.PoolID) {
 		w.ignores = true
 		e := &echo{whole: w}
-		w.lanes.cfg.Whole = e
+		w.lanes.cfg.LoadBalancers = e
 		w.all(pools, "n1=10.0.0.1")
 		w.wait(2 * time.Minute)
 		if e.broken != 1 {
@@ -57,7 +57,7 @@ func TestAnAnswerThatNobodyReadBackIsNotBelieved(t *testing.T) {
 				t.Errorf("%s holds %q", id.Name, got)
 			}
 		}
-		if w.lanes.verdicts.Proven(pools[0].LoadBalancer.SubscriptionID, []wholewrite.Change{wholewrite.Addresses}) {
+		if w.lanes.capabilities.IsSupported(pools[0].LoadBalancer.SubscriptionID, []wholewrite.Change{wholewrite.Addresses}) {
 			t.Error("Azure is taken for one that takes whole writes")
 		}
 	})
@@ -74,14 +74,14 @@ func TestAnEchoKeepsTheLaneForSomeIntervalsAtMost(t *testing.T) {
 			if call == "PUT" && id == web && first {
 				first = false
 				w.pools[web.Key()].Provisioning = lb.Updating
-				return fault.Classify(fault.Answer{Status: 412, MayLand: true}, errors.New("412 after 503"))
+				return fault.Classify(fault.Failure{Status: 412, MayBeApplied: true}, errors.New("412 after 503"))
 			}
 			return nil
 		}
 		w.change(web, "n1=10.0.0.1")
 		w.wait(2 * time.Second)
 		w.change(api, "n1=10.0.0.1")
-		w.wait((poolattempt.EchoPatience + 1) * w.lanes.cfg.Interval)
+		w.wait((poolattempt.MaxOwnWriteIntervals + 1) * w.lanes.cfg.Interval)
 		if n := len(w.pools[api.Key()].Addresses); n != 2 {
 			t.Errorf("the other pool still has %d addresses", n)
 		}

@@ -17,7 +17,7 @@ import (
 // inLevelLane sets up a load balancer with that many pools in sync. change changes one of them and
 // waits for the write. Support for batched updates is unknown.
 func inLevelLane(t *testing.T, pools int, story func(change func(i int))) {
-	inWholeWorldOf(t, pools, func(c *Config) { c.WholeWrites = wholewrite.Auto }, func(w *whole, ids []lb.PoolID) {
+	inWholeWorldOf(t, pools, func(c *Config) { c.BatchSetting = wholewrite.Auto }, func(w *whole, ids []lb.PoolID) {
 		w.writeTime = time.Millisecond
 		for _, id := range ids {
 			w.pool(id, "n=10.0.0.1")
@@ -28,7 +28,7 @@ func inLevelLane(t *testing.T, pools int, story func(change func(i int))) {
 			w.reports, w.calls, w.waits = w.reports[:0], w.calls[:0], w.waits[:0]
 			w.change(ids[i%pools], fmt.Sprintf("n=10.0.1.%d", i%200))
 			w.wait(time.Minute)
-			if len(w.reports) != 1 || !w.reports[0].Settled {
+			if len(w.reports) != 1 || !w.reports[0].InSync {
 				w.t.Fatalf("%d reports, calls %q", len(w.reports), w.calls)
 			}
 		})
@@ -46,15 +46,15 @@ func TestAChangeCostsTheSameInALargeLane(t *testing.T) {
 // asksAbout returns how long a worker with that many pools in sync takes to decide about a batched
 // update when one has changed.
 func asksAbout(t *testing.T, pools int) time.Duration {
-	ls := New(Config{Whole: &whole{}, WholeWrites: wholewrite.Auto, Log: slog.New(slog.DiscardHandler)})
-	l := ls.lane(poolID("kubernetes", "").LoadBalancer)
+	ls := New(Config{LoadBalancers: &whole{}, BatchSetting: wholewrite.Auto, Log: slog.New(slog.DiscardHandler)})
+	l := ls.getWorker(poolID("kubernetes", "").LoadBalancer)
 	now := time.Now()
 	for i := range pools {
 		id := poolID("kubernetes", fmt.Sprint("web-", i))
-		l.queue.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, ChangedAt: now})
+		l.queue.enqueue(now, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, ChangedAt: now})
 		if i > 0 {
-			took := l.queue.take(id.Key(), now, interval)
-			l.queue.done(took, nil, took.history, new(uint64), nil)
+			took := l.queue.takeBatch(id.Key(), now, interval)
+			l.queue.finishBatch(took, nil, took.history, new(uint64), nil)
 		}
 	}
 	now = now.Add(time.Second)
@@ -63,7 +63,7 @@ func asksAbout(t *testing.T, pools int) time.Duration {
 	for range 5 {
 		begun := time.Now()
 		for range 100 {
-			if due, _ := l.together(now, next); len(due) > 0 {
+			if due, _ := l.selectBatch(now, next); len(due) > 0 {
 				t.Fatalf("%q are written together", due)
 			}
 		}
@@ -99,10 +99,10 @@ func TestWhatIsRememberedOfALevelPoolIsSmall(t *testing.T) {
 	for i := range pools {
 		id := poolID("kubernetes", fmt.Sprint("web-", i))
 		service := poolschedule.ServiceName{Name: id.Name}
-		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: service, ChangedAt: now})
-		q.behind(id.Key()) // reports that it waits
-		took := q.take(id.Key(), now, interval)
-		q.done(took, nil, took.history, new(uint64), map[poolschedule.Word][]poolschedule.ServiceName{poolschedule.WordUpdated: {service}})
+		q.enqueue(now, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: service, ChangedAt: now})
+		q.behindWait(id.Key()) // reports that it waits
+		took := q.takeBatch(id.Key(), now, interval)
+		q.finishBatch(took, nil, took.history, new(uint64), map[poolschedule.Notification][]poolschedule.ServiceName{poolschedule.NotifyUpdated: {service}})
 	}
 	each := (inUse() - before) / pools
 	if t.Logf("%d bytes", each); each > most || len(q.pools) != pools {

@@ -16,7 +16,7 @@ import (
 )
 
 // failingPool makes the next n calls of a kind for one pool fail.
-func (w *world) failingPool(call string, id lb.PoolID, n int, a func() fault.Answer) {
+func (w *world) failingPool(call string, id lb.PoolID, n int, a func() fault.Failure) {
 	w.set(func() {
 		w.fail = func(c string, p lb.PoolID) error {
 			if c != call || p.Key() != id.Key() || n == 0 {
@@ -35,7 +35,7 @@ func TestARetryDoesNotStarve(t *testing.T) {
 			inWorld(t, 3, func(w *world) {
 				w.writeTime = 7 * time.Second
 				w.pool(web, "")
-				w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 409} })
+				w.failingPool("PUT", web, 1, func() fault.Failure { return fault.Failure{Status: 409} })
 				busy := make([]lb.PoolID, neighbours)
 				for i := range busy {
 					busy[i] = poolID("kubernetes", fmt.Sprintf("busy-%d", i))
@@ -58,8 +58,8 @@ func TestARetryDoesNotStarve(t *testing.T) {
 
 // Retry-After applies to the pool, even after the operation that received it.
 func TestRetryAfterOutlivesTheOperation(t *testing.T) {
-	tenMinutes := func() fault.Answer {
-		return fault.Answer{Status: 429, RetryAt: time.Now().Add(10 * time.Minute)}
+	tenMinutes := func() fault.Failure {
+		return fault.Failure{Status: 429, RetryAt: time.Now().Add(10 * time.Minute)}
 	}
 	change := map[string]func(w *world){
 		"the budget is spent":   func(*world) {},
@@ -183,13 +183,13 @@ func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
 			w.lanes.Forget(poolID(fmt.Sprintf("lb%d", i), "p"))
 		}
 		w.wait(time.Minute)
-		if n := len(w.lanes.all()); n > 0 {
+		if n := len(w.lanes.listWorkers()); n > 0 {
 			t.Errorf("%d lanes without pools are still there", n)
 		}
 
 		w.set(func() { w.calls, w.reports = nil, nil })
 		w.pool(web, "")
-		w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 409} })
+		w.failingPool("PUT", web, 1, func() fault.Failure { return fault.Failure{Status: 409} })
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce - time.Millisecond)
 		w.set(func() { w.readTime = time.Second })
@@ -219,10 +219,10 @@ func TestWhatWaitsAfterAPauseSaysSoAgain(t *testing.T) {
 func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
-		w.failing("RECORD", -1, fault.Answer{})
+		w.failing("RECORD", -1, fault.Failure{})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(10 * time.Minute) // the pauses have grown to an interval
-		w.failing("RECORD", 0, fault.Answer{})
+		w.failing("RECORD", 0, fault.Failure{})
 		w.lanes.Resume()
 		w.wait(w.writeTime)
 		w.expectPool(web, "n1=10.0.0.1")
@@ -232,12 +232,12 @@ func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 // A requested retry skips Weir's own delays with all retries left, but not Retry-After.
 func TestPeopleAskForARetry(t *testing.T) {
 	for name, tt := range map[string]struct {
-		met    func() fault.Answer
+		met    func() fault.Failure
 		within time.Duration // until the retry
 	}{
-		"our own wait": {func() fault.Answer { return fault.Answer{Status: 409} }, 5 * time.Second},
-		"a Retry-After": {func() fault.Answer {
-			return fault.Answer{Status: 429, RetryAt: time.Now().Add(10 * time.Minute)}
+		"our own wait": {func() fault.Failure { return fault.Failure{Status: 409} }, 5 * time.Second},
+		"a Retry-After": {func() fault.Failure {
+			return fault.Failure{Status: 429, RetryAt: time.Now().Add(10 * time.Minute)}
 		}, 11 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestPeopleAskForRetriesAllTheTime(t *testing.T) {
 	writes := func(t *testing.T, asks bool) (n int) {
 		inAdminWorld(t, func(w *world) {
 			w.pool(web, "n1=10.0.0.1")
-			w.failingPool("PUT", web, 10_000, func() fault.Answer { return fault.Answer{Status: 409} })
+			w.failingPool("PUT", web, 10_000, func() fault.Failure { return fault.Failure{Status: 409} })
 			w.drain(web, "n1=10.0.0.1/Down")
 			for range 600 {
 				w.wait(time.Second)

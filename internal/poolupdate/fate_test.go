@@ -22,8 +22,8 @@ func TestAPoolThatAzureStillUpdatesIsNotLevelYet(t *testing.T) {
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(10 * time.Second)
 		for _, r := range w.reports {
-			if r.Settled || r.Outcome != poolwrite.Postponed {
-				t.Fatalf("outcome %s, settled %v: nothing is known yet", r.Outcome, r.Settled)
+			if r.InSync || r.Outcome != poolwrite.Postponed {
+				t.Fatalf("outcome %s, settled %v: nothing is known yet", r.Outcome, r.InSync)
 			}
 		}
 		w.set(func() { // the write fails and Azure rolls it back
@@ -60,7 +60,7 @@ func TestALostWriteCannotLandLaterAsSomebodyElses(t *testing.T) {
 			w.fail = func(call string, _ lb.PoolID) error {
 				if call == "PUT" && !lost {
 					lost = true
-					return fault.Classify(fault.Answer{OutcomeUnknown: true}, errors.New("connection reset"))
+					return fault.Classify(fault.Failure{ResultUnknown: true}, errors.New("connection reset"))
 				}
 				return nil
 			}
@@ -85,7 +85,7 @@ func TestAWriteThatAGatewayGaveUpOnMayStillLand(t *testing.T) {
 	for _, status := range []int{408, 500, 502, 503, 504, 400} {
 		inWorld(t, 3, func(w *world) {
 			w.level(web)
-			w.failing("PUT", 1, fault.Answer{Status: status})
+			w.failing("PUT", 1, fault.Failure{Status: status})
 			w.change(web, "")
 			w.wait(time.Second)
 			before := w.pools[web.Key()].Etag
@@ -106,7 +106,7 @@ func TestTakingAPoolIsRecordedEvenIfItOnlyRemoves(t *testing.T) {
 		w.fail = func(call string, _ lb.PoolID) error {
 			if call == "PUT" && !refused {
 				refused = true
-				return fault.Classify(fault.Answer{Status: 409}, errors.New("etag"))
+				return fault.Classify(fault.Failure{Status: 409}, errors.New("etag"))
 			}
 			return nil
 		}
@@ -124,7 +124,7 @@ func TestALaneEndsWithItsLastPool(t *testing.T) {
 		before := runtime.NumGoroutine()
 		for i := range 200 {
 			id := poolID("lb-"+string(rune('a'+i%26))+string(rune('a'+i/26)), "web")
-			if w.lanes.LevelAs(id, 0) {
+			if w.lanes.IsInSync(id, 0) {
 				t.Error("a pool that nobody knows is level")
 			}
 			w.change(id, "")

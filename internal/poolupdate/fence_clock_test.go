@@ -66,7 +66,7 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.keeps = true
 		w.deleted(web)
-		w.wait(poolwrite.RecordOutlives - time.Minute)
+		w.wait(poolwrite.PendingWriteTTL - time.Minute)
 		if got := w.recorded(web); got != "[10.0.0.2]" {
 			t.Errorf("the ledger holds %s", got)
 		}
@@ -93,8 +93,8 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 			})
 			w.wait(100 * time.Hour)
 			w.expectPool(web, "n1=10.0.0.1")
-			if at := kept.At.Add(poolwrite.RecordOutlives); !kept.LookAt.Equal(at) {
-				t.Errorf("to be looked at at %s, want %s", kept.LookAt, at)
+			if at := kept.At.Add(poolwrite.PendingWriteTTL); !kept.NextCheckAt.Equal(at) {
+				t.Errorf("to be looked at at %s, want %s", kept.NextCheckAt, at)
 			}
 			if n := len(w.calls); n > 2 || n < 1 {
 				t.Errorf("landed %v: %q", lands, w.calls)
@@ -107,11 +107,11 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 // land, and what lands is reverted.
 func TestWithoutIfMatchTheRecordStaysAWhile(t *testing.T) {
 	for landsAfter, want := range map[time.Duration]string{0: "[10.0.0.1]", time.Minute: "[10.0.0.1]", 9 * time.Minute: "[10.0.0.1]"} {
-		inWorldOf(t, Config{MaxRetries: 3, DriftPeriod: period, Behaviour: behaviour.Behaviour{PoolIfMatch: behaviour.Ignored}}, func(w *world) {
+		inWorldOf(t, Config{MaxRetries: 3, ResyncPeriod: period, Behaviour: behaviour.Behavior{PoolIfMatch: behaviour.Ignored}}, func(w *world) {
 			w.level(web)
 			w.loseAWrite(web)
-			if last := w.reports[len(w.reports)-1]; !last.Settled || !last.MayLand || w.recorded(web) != "[10.0.0.1 10.0.0.2]" {
-				t.Fatalf("%s, may land: %v, the ledger holds %s", last.Outcome, last.MayLand, w.recorded(web))
+			if last := w.reports[len(w.reports)-1]; !last.InSync || !last.HasPendingWrite || w.recorded(web) != "[10.0.0.1 10.0.0.2]" {
+				t.Fatalf("%s, may land: %v, the ledger holds %s", last.Outcome, last.HasPendingWrite, w.recorded(web))
 			}
 			w.set(func() { w.calls = nil })
 			w.wait(landsAfter)
@@ -123,8 +123,8 @@ func TestWithoutIfMatchTheRecordStaysAWhile(t *testing.T) {
 			}
 			w.wait(2 * period)
 			w.expectPool(web, "n1=10.0.0.1")
-			if last := w.reports[len(w.reports)-1]; last.MayLand || w.recorded(web) != want {
-				t.Errorf("landed after %s: may land: %v, the ledger holds %s", landsAfter, last.MayLand, w.recorded(web))
+			if last := w.reports[len(w.reports)-1]; last.HasPendingWrite || w.recorded(web) != want {
+				t.Errorf("landed after %s: may land: %v, the ledger holds %s", landsAfter, last.HasPendingWrite, w.recorded(web))
 			}
 			if n := w.wrote(web); n > 1 {
 				t.Errorf("landed after %s: %d writes: %q", landsAfter, n, w.calls)
@@ -135,7 +135,7 @@ func TestWithoutIfMatchTheRecordStaysAWhile(t *testing.T) {
 
 // The same if the next write is another change without n2.
 func TestWithoutIfMatchAChangeForgetsNoLostWrite(t *testing.T) {
-	inWorldOf(t, Config{MaxRetries: 3, DriftPeriod: period, Behaviour: behaviour.Behaviour{PoolIfMatch: behaviour.Ignored}}, func(w *world) {
+	inWorldOf(t, Config{MaxRetries: 3, ResyncPeriod: period, Behaviour: behaviour.Behavior{PoolIfMatch: behaviour.Ignored}}, func(w *world) {
 		w.level(web)
 		w.loses(web, "n1=10.0.0.1 n2=10.0.0.2", "n1=10.0.0.1 n3=10.0.0.3")
 		if got := w.recorded(web); got != "[10.0.0.1 10.0.0.2 10.0.0.3]" {

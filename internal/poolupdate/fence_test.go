@@ -41,7 +41,7 @@ func (w *world) loseAWrite(id lb.PoolID) {
 
 // loses loses the response of a write of members, after which other members are wanted.
 func (w *world) loses(id lb.PoolID, members, then string) {
-	w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
+	w.failing("PUT", 1, fault.Failure{ResultUnknown: true})
 	w.change(id, members)
 	w.wait(time.Second)
 	w.change(id, then)
@@ -61,10 +61,10 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 			if keeps {
 				want, later = "[10.0.0.1 10.0.0.2]", 6
 			}
-			if last.Outcome != poolwrite.Unchanged || last.MayLand != keeps || w.recorded(web) != want {
-				t.Fatalf("keeps %v: %s, may land: %v, the ledger holds %s", keeps, last.Outcome, last.MayLand, w.recorded(web))
+			if last.Outcome != poolwrite.Unchanged || last.HasPendingWrite != keeps || w.recorded(web) != want {
+				t.Fatalf("keeps %v: %s, may land: %v, the ledger holds %s", keeps, last.Outcome, last.HasPendingWrite, w.recorded(web))
 			}
-			if known := w.standing(web).level != nil; known == keeps {
+			if known := w.standing(web).syncedFingerprint != nil; known == keeps {
 				t.Errorf("keeps %v: known to be level: %v", keeps, known)
 			}
 			w.set(func() { w.calls, w.reports = nil, nil })
@@ -81,8 +81,8 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 			// Any etag change ends it: the next check forgets n2.
 			w.set(func() { w.pools[web.Key()].Etag = "another" })
 			w.wait(period)
-			if last := w.reports[len(w.reports)-1]; last.MayLand || w.wrote(web) > 0 || w.recorded(web) != "[10.0.0.1]" {
-				t.Errorf("may land: %v, %d writes, the ledger holds %s", last.MayLand, w.wrote(web), w.recorded(web))
+			if last := w.reports[len(w.reports)-1]; last.HasPendingWrite || w.wrote(web) > 0 || w.recorded(web) != "[10.0.0.1]" {
+				t.Errorf("may land: %v, %d writes, the ledger holds %s", last.HasPendingWrite, w.wrote(web), w.recorded(web))
 			}
 		})
 	}
@@ -137,13 +137,13 @@ func TestARecordOutlivesNoDeletion(t *testing.T) {
 		w.hold() // never released: the process ends here
 		defer w.die()()
 		w.look(web, "")
-		w.wait(poolwrite.RecordOutlives - time.Minute)
+		w.wait(poolwrite.PendingWriteTTL - time.Minute)
 		if got := w.recorded(web); got != "[10.0.0.2]" {
 			t.Errorf("the ledger holds %s", got)
 		}
 		w.wait(period)
 		if got := w.recorded(web); got != "[]" {
-			t.Errorf("the ledger holds %s after %s", got, period+poolwrite.RecordOutlives)
+			t.Errorf("the ledger holds %s after %s", got, period+poolwrite.PendingWriteTTL)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestWithoutANewEtagTheRecordOfInterfacesStays(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.keeps = true
 		w.interfaces(web, "nic-n1")
-		w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
+		w.failing("PUT", 1, fault.Failure{ResultUnknown: true})
 		w.drain(web, "n1=10.0.0.1/Down")
 		w.wait(500 * time.Millisecond)
 		w.drain(web, "n1=10.0.0.1")

@@ -20,10 +20,10 @@ func TestPoolsThatComeBackAreFilledAtOnce(t *testing.T) {
 		w.level(api)
 		w.set(func() { w.pools, w.ledger["web"] = map[lb.PoolKey]*lb.Pool{}, nil })
 		unlock := w.hold()
-		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+		c := w.lanes.stagePools(w.t.Context(), web.LoadBalancer, w.whole(web, api))
 		expectCarried(t, c, "web ", "api ")
 		shown, _ := w.putWhole(c.pools)
-		c.settle(w.t.Context(), shown)
+		c.applyResult(w.t.Context(), shown)
 		unlock()
 		w.wait(time.Minute)
 		w.expectCalls("+22s PUT balancer web: api:",
@@ -36,10 +36,10 @@ func TestPoolsThatComeBackAreFilledAtOnce(t *testing.T) {
 // Unknown behavior is not relied on: waiting operations stay, nothing is recorded for them, and the
 // load balancer write repeats what was read.
 func TestNothingIsCarriedIntoTheUnknown(t *testing.T) {
-	for name, known := range map[string]behaviour.Behaviour{
+	for name, known := range map[string]behaviour.Behavior{
 		"nothing is known":             {},
-		"they are ignored":             {WholeWriteAddresses: behaviour.Ignored, WholeWriteAdminStates: behaviour.Ignored},
-		"but admin states are ignored": {WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Ignored},
+		"they are ignored":             {UpdateAddresses: behaviour.Ignored, UpdateAdminStates: behaviour.Ignored},
+		"but admin states are ignored": {UpdateAddresses: behaviour.Accepted, UpdateAdminStates: behaviour.Ignored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorldOf(t, Config{MaxRetries: 3, Behaviour: known}, func(w *world) {
@@ -47,10 +47,10 @@ func TestNothingIsCarriedIntoTheUnknown(t *testing.T) {
 				unlock := w.hold()
 				w.change(web, "n1=10.0.0.1")
 				before := w.standing(web)
-				c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+				c := w.lanes.stagePools(w.t.Context(), web.LoadBalancer, w.whole(web))
 				expectCarried(t, c, "web vm=10.9.9.9")
 				shown, _ := w.putWhole(c.pools)
-				c.settle(w.t.Context(), shown)
+				c.applyResult(w.t.Context(), shown)
 				if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
 					t.Errorf("-before +after\n%s", diff)
 				}
@@ -70,10 +70,10 @@ func TestAPoolWithoutABackendPoolIsLeftEmpty(t *testing.T) {
 		w.level(api) // so that a worker exists
 		planned := lb.Pool{ID: web, Addresses: addresses("n1=10.0.0.1")}
 		unlock := w.hold()
-		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, []lb.Pool{planned})
+		c := w.lanes.stagePools(w.t.Context(), web.LoadBalancer, []lb.Pool{planned})
 		expectCarried(t, c, "web ")
 		shown, _ := w.putWhole(c.pools)
-		c.settle(w.t.Context(), shown)
+		c.applyResult(w.t.Context(), shown)
 		unlock()
 		w.wait(time.Minute)
 		w.expectCalls("+12s PUT balancer web:")

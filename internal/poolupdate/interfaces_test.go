@@ -74,7 +74,7 @@ func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 func TestStatesOfInterfacesAreTriedAgain(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.interfaces(web, "nic-n1")
-		failing := map[string]fault.Answer{"MACHINES": {Status: 403}, "PUT": {Status: 409}}
+		failing := map[string]fault.Failure{"MACHINES": {Status: 403}, "PUT": {Status: 409}}
 		w.fail = func(call string, _ lb.PoolID) error {
 			a, ok := failing[call]
 			if !ok {
@@ -98,7 +98,7 @@ func TestStatesOfInterfacesAreTriedAgain(t *testing.T) {
 func TestALostDownOfAnInterfaceCannotLandLater(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.interfaces(web, "nic-n1")
-		w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
+		w.failing("PUT", 1, fault.Failure{ResultUnknown: true})
 		w.drain(web, "n1=10.0.0.1/Down")
 		w.wait(500 * time.Millisecond)
 		w.expectDown("10.0.0.1")

@@ -83,7 +83,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 		w.expectCalls()
 		w.expectReports()
 		w.expectWaits(`+250ms web Lease: the lease is held by "other"`)
-		if got := w.lanes.Backlog(); got.Operations != 1 || got.Parked != 0 || !got.Oldest.Equal(w.start) {
+		if got := w.lanes.Backlog(); got.Operations != 1 || got.Parked != 0 || !got.OldestQueuedAt.Equal(w.start) {
 			t.Errorf("while it waits: %+v", got)
 		}
 		if n := l.times(); n < 20 || n > 22 {
@@ -95,7 +95,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 
 		// All retries are left: two attempts.
 		l.set(func() { l.holder = "" })
-		w.failing("PUT", 2, fault.Answer{Status: 409})
+		w.failing("PUT", 2, fault.Failure{Status: 409})
 		w.wait(2*interval + time.Minute)
 		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
 		w.expectWaits()

@@ -11,11 +11,11 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// byMachine reports whether a pool to be created holds network interfaces, according to its
+// hasMachineMembers reports whether a pool to be created holds network interfaces, according to its
 // BackendPool.
-func (l *lane) byMachine(p lb.Pool) bool {
+func (l *worker) hasMachineMembers(p lb.Pool) bool {
 	l.queue.mu.Lock()
-	w, known := l.queue.pools[l.key(p)]
+	w, known := l.queue.pools[l.poolKey(p)]
 	var ref poolschedule.Ref
 	if known {
 		ref = w.subject.Ref
@@ -24,78 +24,78 @@ func (l *lane) byMachine(p lb.Pool) bool {
 	if !known {
 		return false
 	}
-	want, err := l.cfg.attempts().Desired(ref)
+	want, err := l.cfg.attemptConfig().DesiredPool(ref)
 	return err == nil && want.Machines != nil
 }
 
-// membersLevel is the same for network interfaces. It also requires that the membership was handed
+// membersInSync is the same for network interfaces. It also requires that the membership was handed
 // over.
-func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, want poolwrite.Desired) bool {
-	write, _, err := l.cfg.attempts().PrepareMembers(ctx, observed, want, &p.r)
-	return err == nil && !write && p.r.HandOver.Level() && p.r.HandOver.Fingerprint() == p.taken.history.Brought
+func (l *worker) membersInSync(ctx context.Context, p *poolUpdate, observed lb.Pool, want poolwrite.Desired) bool {
+	write, _, err := l.cfg.attemptConfig().PrepareMembers(ctx, observed, want, &p.result)
+	return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.batch.history.TargetHash
 }
 
-// Settled ends a pool's wait for its machines. A pool in sync without some of them is checked: they
+// NotifyMachinesDone ends a pool's wait for its machines. A pool in sync without some of them is checked: they
 // may have joined.
-func (ls *Lanes) Settled(pool lb.PoolID) {
+func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
 	ls.mu.Lock()
-	l := ls.lanes[pool.LoadBalancer.Key()]
+	l := ls.workers[pool.LoadBalancer.Key()]
 	ls.mu.Unlock()
 	if l != nil {
-		machinesDone(l.queue, pool.Key())
+		endMachineWait(l.queue, pool.Key())
 	}
 }
 
-// machinesDone ends the wait in one queue. During an attempt it takes effect at the end, because
+// endMachineWait ends the wait in one queue. During an attempt it takes effect at the end, because
 // the attempt may have missed it.
-func machinesDone(q *queue, pool lb.PoolKey) {
+func endMachineWait(q *queue, pool lb.PoolKey) {
 	q.mu.Lock()
 	w := q.pools[pool]
-	woken := w != nil && w.wakes()
-	if w != nil && !w.inFlight && w.history.Unusable {
+	woken := w != nil && w.endWait()
+	if w != nil && !w.inFlight && w.history.HasUnusable {
 		woken = true
-		w.isLookedAt(time.Now())
-		q.hold(pool, w, w.ops)
+		w.requestCheck(time.Now())
+		q.setOps(pool, w, w.ops)
 	}
 	q.mu.Unlock()
 	if woken {
-		q.signal()
+		q.wakeWorker()
 	}
 }
 
-// wakes ends the wait for machines, also of a running attempt. The caller holds q.mu.
-func (w *waiting) wakes() (woken bool) {
-	if w.woken = w.inFlight; !w.inFlight {
-		w.history, woken = w.history.Wake()
+// endWait ends the wait for machines, also of a running attempt. The caller holds q.mu.
+func (w *poolEntry) endWait() (woken bool) {
+	if w.wakePending = w.inFlight; !w.inFlight {
+		w.history, woken = w.history.EndMachineWait()
 	}
 	return woken
 }
 
-// remembers stores an attempt's history. The caller holds q.mu.
-func (w *waiting) remembers(h poolschedule.History) {
+// storeHistory stores an attempt's history. The caller holds q.mu.
+func (w *poolEntry) storeHistory(h poolschedule.History) {
 	w.history = h
-	if !w.woken {
+	if !w.wakePending {
 		return
 	}
-	if w.history, _ = h.Wake(); h.Unusable {
-		w.isLookedAt(time.Now())
+	if w.history, _ = h.EndMachineWait(); h.HasUnusable {
+		w.requestCheck(time.Now())
 	}
 }
 
-// isLookedAt requests a check. The caller holds q.mu.
-func (w *waiting) isLookedAt(now time.Time) {
-	if !w.driftDue {
-		w.driftDue, w.driftSince = true, now
+// requestCheck requests a check. The caller holds q.mu.
+func (w *poolEntry) requestCheck(now time.Time) {
+	if !w.resyncDue {
+		w.resyncDue, w.resyncDueSince = true, now
 	}
 }
 
-// letGo clears and returns the handed-over pools of a BackendPool.
-func letGo(q *queue, ref poolschedule.Ref) (pools []lb.PoolID) {
+// releasePools clears and returns the handed-over pools of a BackendPool.
+func releasePools(q *queue, ref poolschedule.Ref) (pools []lb.PoolID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, w := range q.pools {
-		if w.history.Brought != 0 && w.subject.Ref == ref {
-			w.history.Brought = 0
+		if w.history.TargetHash != 0 && w.subject.Ref == ref {
+			w.history.TargetHash = 0
 			pools = append(pools, w.subject.Pool)
 		}
 	}

@@ -62,7 +62,7 @@ func TestAnInterfaceJoinsBesideAWriteOfStates(t *testing.T) {
 						return nil
 					}
 					p.Etag = nextEtag(p.Etag)
-					return fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}, fmt.Errorf("an interface joined"))
+					return fault.Classify(fault.Failure{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}, fmt.Errorf("an interface joined"))
 				}
 				w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 				w.wait(5 * time.Second)
@@ -84,7 +84,7 @@ func TestPoolsOfTheOtherKind(t *testing.T) {
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(time.Minute)
 		w.expectCalls("+250ms GET web")
-		if f := w.reports[0].Fault; f.Code != poolwrite.CodeAddressPool || w.reports[0].Outcome != poolwrite.Refused {
+		if f := w.reports[0].Fault; f.Code != poolwrite.CodeAddressPool || w.reports[0].Outcome != poolwrite.Rejected {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -102,7 +102,7 @@ func TestPoolsOfTheOtherKind(t *testing.T) {
 // updates.
 func TestMachinesBesideWholeWrites(t *testing.T) {
 	var azure whole
-	cfg := Config{MaxRetries: 3, Whole: &azure, Version: "v1", WholeWrites: wholewrite.Always}
+	cfg := Config{MaxRetries: 3, LoadBalancers: &azure, Version: "v1", BatchSetting: wholewrite.Always}
 	inMemberWorld(t, cfg, func(w *world) {
 		azure.world = w
 		var pools []lb.PoolID
@@ -119,7 +119,7 @@ func TestMachinesBesideWholeWrites(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	behaves := behaviour.Behaviour{WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, WholeWriteNewPools: behaviour.Filled}
+	behaves := behaviour.Behavior{UpdateAddresses: behaviour.Accepted, UpdateAdminStates: behaviour.Accepted, UpdateNewPools: behaviour.Populated}
 	inMemberWorld(t, Config{MaxRetries: 3, Behaviour: behaves}, func(w *world) {
 		w.nics(web, "")
 		unlock := w.hold()
@@ -128,7 +128,7 @@ func TestMachinesBesideWholeWrites(t *testing.T) {
 		w.wait(time.Second)
 		planned := w.whole(web, api)
 		planned[1].Addresses = addresses("n1=10.0.0.1")
-		next, written := w.lanes.Carry(t.Context(), web.LoadBalancer, planned)
+		next, written := w.lanes.StagePools(t.Context(), web.LoadBalancer, planned)
 		for _, p := range next {
 			if len(p.Addresses) > 0 || p.VirtualNetwork != "" {
 				t.Errorf("%s gets %v", p.ID.Name, p.Addresses)
@@ -147,7 +147,7 @@ func TestMachinesBesideWholeWrites(t *testing.T) {
 // once, and again only after a change.
 func TestLooksAtMachines(t *testing.T) {
 	var azure whole
-	cfg := Config{MaxRetries: 3, Whole: &azure, Version: "v1", DriftPeriod: period}
+	cfg := Config{MaxRetries: 3, LoadBalancers: &azure, Version: "v1", ResyncPeriod: period}
 	inMemberWorld(t, cfg, func(w *world) {
 		azure.world = w
 		var pools []lb.PoolID

@@ -74,7 +74,7 @@ func TestMachinesLeaveAPool(t *testing.T) {
 // A pool in sync is handed over, too, because writes of its machines for other pools must keep them
 // in it. Checking it costs only the read, and an idle one nothing.
 func TestALevelPoolIsHandedOver(t *testing.T) {
-	inMemberWorld(t, Config{MaxRetries: 3, DriftPeriod: 10 * time.Minute}, func(w *world) {
+	inMemberWorld(t, Config{MaxRetries: 3, ResyncPeriod: 10 * time.Minute}, func(w *world) {
 		w.nics(web, "n1")
 		w.look(web, "n1=10.0.0.1")
 		w.wait(time.Second)
@@ -82,7 +82,7 @@ func TestALevelPoolIsHandedOver(t *testing.T) {
 		if len(w.members.targets) != 1 {
 			t.Error("it was not handed over")
 		}
-		if !w.lanes.LevelAs(web, membership.Fingerprint(w.wanted["web"])) {
+		if !w.lanes.IsInSync(web, membership.Fingerprint(w.wanted["web"])) {
 			t.Error("it is not known to be level")
 		}
 	})
@@ -93,7 +93,7 @@ func TestALevelPoolIsHandedOver(t *testing.T) {
 func TestAMachineThatFails(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")
-		w.members.fails["n2"] = fault.Answer{Status: 409}
+		w.members.fails["n2"] = fault.Failure{Status: 409}
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(10 * time.Second)
 		w.expectReports("web Postponed", "web Retriable Retrying:web")
@@ -125,11 +125,11 @@ func TestMachinesThatAreDoneAtOnce(t *testing.T) {
 func TestAMachineThatIsRefused(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")
-		w.members.fails["n1"], w.members.fails["n2"] = fault.Answer{Status: 409}, fault.Answer{Status: 403}
+		w.members.fails["n1"], w.members.fails["n2"] = fault.Failure{Status: 409}, fault.Failure{Status: 403}
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(5*time.Second + 300*time.Millisecond)
 		w.expectReports("web Postponed", "web Retriable Retrying:web")
-		w.set(func() { w.members.fails["n1"] = fault.Answer{Status: 403} })
+		w.set(func() { w.members.fails["n1"] = fault.Failure{Status: 403} })
 		w.wait(interval)
 		w.wait(5*time.Second + 300*time.Millisecond)
 		last := w.reports[len(w.reports)-1]
@@ -176,17 +176,17 @@ func TestMachinesThatAreWaitedFor(t *testing.T) {
 // A pool is in sync without a machine that Azure does not have, and no write is reported. Once the
 // machine exists and has joined, the pool is read.
 func TestAMachineThatIsNotThere(t *testing.T) {
-	inMemberWorld(t, Config{MaxRetries: 1, DriftPeriod: time.Hour}, func(w *world) {
+	inMemberWorld(t, Config{MaxRetries: 1, ResyncPeriod: time.Hour}, func(w *world) {
 		w.nics(web, "n1")
 		w.members.gone["n2"] = true
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(10 * time.Second)
 		last := w.reports[len(w.reports)-1]
 		w.expectReports("web Postponed", "web Unchanged")
-		if !last.Settled || last.Desired != 1 || last.Observed != 1 || len(last.Unusable) != 1 || last.Unusable[0].Node != "n2" {
+		if !last.InSync || last.Desired != 1 || last.Observed != 1 || len(last.Unusable) != 1 || last.Unusable[0].Node != "n2" {
 			t.Errorf("reported %+v", last)
 		}
-		if !w.lanes.LevelAs(web, membership.Fingerprint(w.wanted["web"])) {
+		if !w.lanes.IsInSync(web, membership.Fingerprint(w.wanted["web"])) {
 			t.Error("it is not known to be level")
 		}
 		w.set(func() { w.calls = nil })

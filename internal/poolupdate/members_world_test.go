@@ -31,7 +31,7 @@ type machineLanes struct {
 	gone     map[string]bool
 	looked   map[string]bool // and were read
 	waits    map[string]string
-	fails    map[string]fault.Answer
+	fails    map[string]fault.Failure
 
 	targets map[lb.PoolKey]nic.Target
 	working map[lb.PoolKey]map[string]bool
@@ -42,7 +42,7 @@ type machineLanes struct {
 
 func inMemberWorld(t *testing.T, cfg Config, story func(w *world)) {
 	cfg.Members = &machineLanes{
-		homeless: map[string]string{}, gone: map[string]bool{}, looked: map[string]bool{}, waits: map[string]string{}, fails: map[string]fault.Answer{}, targets: map[lb.PoolKey]nic.Target{},
+		homeless: map[string]string{}, gone: map[string]bool{}, looked: map[string]bool{}, waits: map[string]string{}, fails: map[string]fault.Failure{}, targets: map[lb.PoolKey]nic.Target{},
 		working: map[lb.PoolKey]map[string]bool{}, failed: map[lb.PoolKey][]nic.Failure{},
 	}
 	cfg.AdminState = true
@@ -70,7 +70,7 @@ func (m *machineLanes) desired() *poolwrite.Machines {
 		return nil
 	}
 	homeless := maps.Clone(m.homeless)
-	return &poolwrite.Machines{Family: lb.IPv4, Configuration: "kubernetes", Every: true, Of: func(node string) (nic.Machine, error) {
+	return &poolwrite.Machines{Family: lb.IPv4, Configuration: "kubernetes", Every: true, Lookup: func(node string) (nic.Machine, error) {
 		if why := homeless[node]; why != "" {
 			return nic.Machine{}, errors.New(why)
 		}
@@ -100,8 +100,8 @@ func withStates(held, written []lb.Address) []lb.Address {
 	return next
 }
 
-// Bring implements Members.
-func (m *machineLanes) Bring(pool nic.Target) nic.State {
+// SetTarget implements Members.
+func (m *machineLanes) SetTarget(pool nic.Target) nic.State {
 	state := m.bring(pool)
 	for _, machine := range state.Working {
 		if m.atOnce {
@@ -115,7 +115,7 @@ func (m *machineLanes) bring(pool nic.Target) nic.State {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
 	key := pool.ID.Key()
-	m.w.calls = append(m.w.calls, fmt.Sprintf("+%s BRING %s %s-%s", time.Since(m.w.start), pool.ID.Name, names(pool.Members), names(pool.Leaves)))
+	m.w.calls = append(m.w.calls, fmt.Sprintf("+%s BRING %s %s-%s", time.Since(m.w.start), pool.ID.Name, names(pool.Members), names(pool.ToRemove)))
 	m.targets[key] = pool
 	if m.working[key] == nil {
 		m.working[key] = map[string]bool{}
@@ -123,7 +123,7 @@ func (m *machineLanes) bring(pool nic.Target) nic.State {
 	state := nic.State{Failed: m.failed[key]}
 	failed := state.Failed
 	m.failed[key] = nil
-	for _, machine := range slices.Concat(pool.Members, pool.Leaves) {
+	for _, machine := range slices.Concat(pool.Members, pool.ToRemove) {
 		name := machine.VM.Name
 		joins := slices.ContainsFunc(pool.Members, func(o nic.Machine) bool { return o.Key() == machine.Key() })
 		switch {
@@ -131,13 +131,13 @@ func (m *machineLanes) bring(pool nic.Target) nic.State {
 		case m.gone[name] && m.working[key][name]:
 			state.Working = append(state.Working, machine)
 		case m.gone[name] && m.looked[name]:
-			state.Unusable = append(state.Unusable, nic.MachineWait{Machine: machine, Why: "Azure has no " + machine.String()})
+			state.Unavailable = append(state.Unavailable, nic.WaitingMachine{Machine: machine, Reason: "Azure has no " + machine.String()})
 		case m.gone[name]:
 			state.Working = append(state.Working, machine)
 			m.working[key][name] = true
 			time.AfterFunc(time.Second, func() { m.looks(pool.ID, name) })
 		case m.waits[name] != "":
-			state.Waits = append(state.Waits, nic.MachineWait{Machine: machine, Why: m.waits[name]})
+			state.Waiting = append(state.Waiting, nic.WaitingMachine{Machine: machine, Reason: m.waits[name]})
 		default:
 			state.Working = append(state.Working, machine)
 			if !m.working[key][name] && !m.atOnce {
@@ -169,7 +169,7 @@ func (m *machineLanes) looks(id lb.PoolID, name string) {
 	delete(m.working[id.Key()], name)
 	m.looked[name] = true
 	m.w.mu.Unlock()
-	m.w.lanes.Settled(id)
+	m.w.lanes.NotifyMachinesDone(id)
 }
 
 // done completes the write of a machine.
@@ -194,7 +194,7 @@ func (m *machineLanes) done(id lb.PoolID, machine nic.Machine, joins bool) {
 	last = len(m.working[id.Key()]) == 0 && !m.deaf
 	m.w.mu.Unlock()
 	if last {
-		m.w.lanes.Settled(id)
+		m.w.lanes.NotifyMachinesDone(id)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestLawNeighbours(t *testing.T) {
 				op.ChangedAt = now
 			}
 			op.RetryCount = rapid.IntRange(0, 1).Draw(t, "retries")
-			q.add(now, op)
+			q.enqueue(now, op)
 		}
 		spaces := []string{"a", "b", "c"}
 		for i := range rapid.IntRange(0, 40).Draw(t, "others") {
@@ -72,17 +72,17 @@ func TestLawNeighbours(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "pause")) * time.Second)
 		}
 		mine := poolID("kubernetes", "mine")
-		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now})
+		q.enqueue(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now})
 		now = now.Add(debounce)
 		for turn := range len(spaces) + 1 {
-			pick, ok, _ := q.next(now, interval)
+			pick, ok, _ := q.nextPool(now, interval)
 			if !ok {
 				t.Fatal("nothing is ready")
 			}
 			if pick == mine.Key() {
 				return
 			}
-			q.done(q.take(pick, now, interval), nil, poolschedule.History{}, nil, nil)
+			q.finishBatch(q.takeBatch(pick, now, interval), nil, poolschedule.History{}, nil, nil)
 			for i := range rapid.IntRange(0, 3).Draw(t, "more") {
 				add(rapid.SampledFrom(spaces).Draw(t, "namespace"), 100*turn+100+i)
 			}
@@ -97,17 +97,17 @@ func TestAWholeWriteIsShared(t *testing.T) {
 	q, now := newQueue(0, interval), start
 	for i := range 1500 {
 		id := poolID("kubernetes", fmt.Sprint("crowd-", i))
-		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now})
+		q.enqueue(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	var mine []lb.PoolKey
 	for i := range mostTogether / 2 {
 		id := poolID("kubernetes", fmt.Sprint("mine-", i))
 		mine = append(mine, id.Key())
-		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
+		q.enqueue(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	together := map[lb.PoolKey]bool{}
-	for _, key := range q.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
-		return poolschedule.Together(groups, now.Add(debounce), interval, wholewrite.Leaves{Addresses: wholewrite.Yes, States: wholewrite.Yes})
+	for _, key := range q.selectPools(now, func(groups []poolschedule.Group) []lb.PoolKey {
+		return poolschedule.SelectBatch(groups, now.Add(debounce), interval, wholewrite.Permissions{Addresses: wholewrite.Allowed, States: wholewrite.Allowed})
 	}) {
 		together[key] = true
 	}

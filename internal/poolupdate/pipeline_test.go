@@ -38,8 +38,8 @@ type piped struct {
 func inPipedWorld(t *testing.T, n int, configure func(*Config), story func(w *piped, pools []lb.PoolID)) {
 	azure := piped{version: 100, noop: map[string]bool{}, failing: map[string]error{}}
 	inWholeWorldOf(t, n, func(c *Config) {
-		azure.whole = c.Whole.(*whole)
-		c.WholeWrites, c.Pipelined, c.Pipeline, c.DriftPeriod = wholewrite.Never, wholewrite.Always, &azure, time.Hour
+		azure.whole = c.LoadBalancers.(*whole)
+		c.BatchSetting, c.PipelineSetting, c.Pipeline, c.ResyncPeriod = wholewrite.Never, wholewrite.Always, &azure, time.Hour
 		configure(c)
 	}, func(_ *whole, pools []lb.PoolID) {
 		azure.readTime = 10 * time.Millisecond
@@ -56,7 +56,7 @@ func (w *piped) retag() string {
 	return strconv.Itoa(w.version)
 }
 
-func (w *piped) Begin(_ context.Context, p lb.Pool) (Begun, error) {
+func (w *piped) Begin(_ context.Context, p lb.Pool) (AcceptedWrite, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := p.ID.Name
@@ -64,17 +64,17 @@ func (w *piped) Begin(_ context.Context, p lb.Pool) (Begun, error) {
 	held := w.pools[p.ID.Key()]
 	if w.begins != nil {
 		if err := w.begins(p.ID); err != nil {
-			return Begun{}, err
+			return AcceptedWrite{}, err
 		}
 	}
 	if held.Etag != p.Etag {
-		return Begun{}, fault.Classify(fault.Answer{Status: 412}, errors.New("etag"))
+		return AcceptedWrite{}, fault.Classify(fault.Failure{Status: 412}, errors.New("etag"))
 	}
 	held.Addresses = p.Addresses
 	w.newest++
-	mine, begun := w.newest, Begun{Over: w.noop[name], Etag: w.retag()}
+	mine, begun := w.newest, AcceptedWrite{Completed: w.noop[name], Etag: w.retag()}
 	ends := time.Now().Add(w.writeTime)
-	begun.End = func(ctx context.Context, _ bool) (lb.Pool, error) {
+	begun.Wait = func(ctx context.Context, _ bool) (lb.Pool, error) {
 		select {
 		case <-time.After(time.Until(ends)):
 		case <-ctx.Done():
@@ -109,7 +109,7 @@ func (w *piped) sent() string {
 }
 
 func (w *piped) verdict() string {
-	for k, n := range w.lanes.WholeWrites("s") {
+	for k, n := range w.lanes.CountCapabilities("s") {
 		if k[0] == "overlapping" && n == 1 {
 			return k[1]
 		}
@@ -123,7 +123,7 @@ const (
 )
 
 func findsOut(s *shelf) func(*Config) {
-	return func(c *Config) { c.Pipelined, c.Verdicts = wholewrite.Auto, s }
+	return func(c *Config) { c.PipelineSetting, c.CapabilityStore = wholewrite.Auto, s }
 }
 
 func always(*Config) {}
@@ -208,7 +208,7 @@ func TestWhatOvertakesNothingIsNoTrial(t *testing.T) {
 				w.wait(time.Minute)
 				w.expect("the writes", w.sent(), sentAll+endsOf3)
 				w.expect("the verdict", w.verdict(), "unknown")
-				if v := s.holds["s"].Overlapping; v.Trials != 0 {
+				if v := s.holds["s"].Overlapping; v.Attempts != 0 {
 					t.Errorf("on record: %+v", v)
 				}
 			})
@@ -224,7 +224,7 @@ func TestAFailureAtTheEndIsNobodys(t *testing.T) {
 		w.reports = nil
 		w.sent()
 		w.set(func() {
-			w.failing["p3"] = fault.Classify(fault.Answer{OperationEnded: true, Codes: []string{"InternalServerError"}}, errors.New("failed"))
+			w.failing["p3"] = fault.Classify(fault.Failure{OperationFailed: true, Codes: []string{"InternalServerError"}}, errors.New("failed"))
 		})
 		w.all(pools[:3], "n1=10.0.0.1")
 		w.expect("what becomes of it", w.sent(), sentAll+endsOf3+", GET p1, GET p2, GET p3, GET p4")
@@ -289,9 +289,9 @@ func TestAReadAtTheEndThatIsRefused(t *testing.T) {
 					w.pools[id.Key()].Addresses = addresses("vm=10.9.9.9")
 				}
 				w.retag()
-				answer := fault.Answer{Status: 403}
+				answer := fault.Failure{Status: 403}
 				if named {
-					answer = fault.Answer{Status: 429, RetryAt: time.Now().Add(20 * time.Second)}
+					answer = fault.Failure{Status: 429, RetryAt: time.Now().Add(20 * time.Second)}
 				}
 				return fault.Classify(answer, errors.New("refused"))
 			}
@@ -308,7 +308,7 @@ func TestAReadAtTheEndThatIsRefused(t *testing.T) {
 
 // locked returns the rejection of a write because another one is running.
 func locked() error {
-	return fault.Classify(fault.Answer{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}}, errors.New("locked"))
+	return fault.Classify(fault.Failure{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}}, errors.New("locked"))
 }
 
 // refused makes Azure reject the next write of a pool. The caller holds w.mu.
@@ -398,7 +398,7 @@ func TestAnEchoThatRunsIsTold(t *testing.T) {
 					time.Sleep(5 * time.Second)
 					w.set(func() { p.Provisioning = lb.Succeeded; w.retag() })
 				}()
-				return fault.Classify(fault.Answer{Status: 412, MayLand: true}, errors.New("etag"))
+				return fault.Classify(fault.Failure{Status: 412, MayBeApplied: true}, errors.New("etag"))
 			}
 		})
 		w.all(pools, "n1=10.0.0.1")
@@ -426,7 +426,7 @@ func TestATrialThatIsNotOnRecordLeavesTheTurn(t *testing.T) {
 		w.change(pools[1], "n1=10.0.0.1")
 		w.wait(200 * time.Millisecond)
 		w.set(func() { w.wanted["p3"] = addresses("n1=10.0.0.1") })
-		w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "p3"}, Pool: pools[2], Service: poolschedule.ServiceName{Name: "p3"}, ChangedAt: time.Now(), Stake: poolschedule.Stake{Leaves: 1}})
+		w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "p3"}, Pool: pools[2], Service: poolschedule.ServiceName{Name: "p3"}, ChangedAt: time.Now(), Impact: poolschedule.Impact{Stopping: 1}})
 		w.wait(time.Minute)
 		w.expect("one by one", w.sent(), "GET p1, PUT p1, GET p3, PUT p3, GET p2, PUT p2")
 	})
@@ -456,7 +456,7 @@ func TestNoRowBeginsThatNoReadWouldEnd(t *testing.T) {
 	inPipedWorld(t, 6, always, func(w *piped, pools []lb.PoolID) {
 		w.refuse = func(string) *fault.Fault {
 			w.refuse = nil
-			return fault.Classify(fault.Answer{Status: 429, RetryAt: time.Now().Add(3 * time.Minute)}, errors.New("refused"))
+			return fault.Classify(fault.Failure{Status: 429, RetryAt: time.Now().Add(3 * time.Minute)}, errors.New("refused"))
 		}
 		rest := pools[3:]
 		w.all(pools[:3], "n1=10.0.0.1")

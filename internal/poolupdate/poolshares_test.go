@@ -16,15 +16,15 @@ import (
 
 // shopAndBlog returns a worker of which namespace shop has used up its share, and the write budgets
 // of its subscription.
-func shopAndBlog() (l *lane, writes *pace.Budgets, change func(namespace, pool string) poolschedule.Operation) {
+func shopAndBlog() (l *worker, writes *pace.Budgets, change func(namespace, pool string) poolschedule.Operation) {
 	writes = pace.New(0.5, interval)
-	l = newLane(web.LoadBalancer, &Config{Writes: writes, Interval: interval}, nil)
+	l = newWorker(web.LoadBalancer, &Config{Writes: writes, Interval: interval}, nil)
 	for range 400 {
-		writes.Wrote(web.LoadBalancer.SubscriptionID, time.Now())
-		writes.WroteForPools(web.LoadBalancer.SubscriptionID, time.Now(), "shop")
+		writes.CountWrite(web.LoadBalancer.SubscriptionID, time.Now())
+		writes.CountPoolWrite(web.LoadBalancer.SubscriptionID, time.Now(), "shop")
 	}
 	return l, writes, func(namespace, pool string) poolschedule.Operation {
-		writes.See(web.LoadBalancer.SubscriptionID, namespace, time.Now())
+		writes.RecordNamespace(web.LoadBalancer.SubscriptionID, namespace, time.Now())
 		return poolschedule.Operation{
 			Ref:  poolschedule.Ref{Namespace: namespace, Name: pool},
 			Pool: lb.PoolID{LoadBalancer: web.LoadBalancer, Name: pool}, ChangedAt: time.Now(),
@@ -40,22 +40,22 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 		l, _, change := shopAndBlog()
 		blog := change("blog", "b")
 		for n := range 3 {
-			l.queue.add(time.Now(), change("shop", fmt.Sprint("s", n)))
+			l.queue.enqueue(time.Now(), change("shop", fmt.Sprint("s", n)))
 			time.Sleep(time.Second)
 		}
-		if pool, ok, askAt := l.queue.next(time.Now(), interval); ok || !askAt.Equal(time.Now().Add(paceAgain)) {
+		if pool, ok, askAt := l.queue.nextPool(time.Now(), interval); ok || !askAt.Equal(time.Now().Add(pacePollInterval)) {
 			t.Fatalf("%s is attempted; asks at %s", pool, askAt)
 		}
-		told := l.queue.news(obstacle{}, time.Now(), interval)
+		told := l.queue.changedWaits(blocker{}, time.Now(), interval)
 		if len(told) != 3 {
 			t.Fatalf("%d waits are reported: %+v", len(told), told)
 		}
 		for _, w := range told {
-			if wait := time.Until(w.Until); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Why, "namespace shop used 400") {
+			if wait := time.Until(w.Until); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Message, "namespace shop used 400") {
 				t.Errorf("%+v", w)
 			}
 		}
-		if again := l.queue.news(obstacle{}, time.Now(), interval); len(again) > 0 {
+		if again := l.queue.changedWaits(blocker{}, time.Now(), interval); len(again) > 0 {
 			t.Errorf("reported again: %+v", again)
 		}
 		admin, gone := change("shop", "s1"), change("shop", "s2")
@@ -63,24 +63,24 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 		next := func(want string) {
 			t.Helper()
 			time.Sleep(time.Second)
-			pool, ok, _ := l.queue.next(time.Now(), interval)
+			pool, ok, _ := l.queue.nextPool(time.Now(), interval)
 			if !ok || pool != change("", want).Pool.Key() {
 				t.Errorf("next is %q, want %s", pool, want)
 				return
 			}
-			taken := l.queue.take(pool, time.Now(), interval)
-			l.queue.done(taken, nil, taken.history, nil, nil)
+			taken := l.queue.takeBatch(pool, time.Now(), interval)
+			l.queue.finishBatch(taken, nil, taken.history, nil, nil)
 		}
-		l.queue.add(time.Now(), blog)
+		l.queue.enqueue(time.Now(), blog)
 		next("b")
-		l.queue.add(time.Now(), gone)
+		l.queue.enqueue(time.Now(), gone)
 		next("s2")
-		l.queue.add(time.Now(), change("shop", "s3"))
+		l.queue.enqueue(time.Now(), change("shop", "s3"))
 		time.Sleep(5*time.Minute + 5*time.Second)
 		next("s0")
 		next("s1")
 		next("s3")
-		l.queue.add(time.Now(), admin)
+		l.queue.enqueue(time.Now(), admin)
 		next("s1")
 	})
 }
@@ -89,17 +89,17 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 func TestTheOldestChangeHasTheRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, change := shopAndBlog()
-		l.queue.defers = func(_ string, due int, now time.Time) (all []pace.Deferral) {
+		l.queue.deferChanges = func(_ string, due int, now time.Time) (all []pace.Deferral) {
 			for range due - 1 {
 				all = append(all, pace.Deferral{Until: now.Add(time.Minute)})
 			}
 			return all
 		}
 		for _, pool := range []string{"c", "b", "a"} {
-			l.queue.add(time.Now(), change("shop", pool))
+			l.queue.enqueue(time.Now(), change("shop", pool))
 			time.Sleep(time.Second)
 		}
-		if pool, _, _ := l.queue.next(time.Now(), interval); pool != change("", "c").Pool.Key() {
+		if pool, _, _ := l.queue.nextPool(time.Now(), interval); pool != change("", "c").Pool.Key() {
 			t.Errorf("%s has the room", pool)
 		}
 	})

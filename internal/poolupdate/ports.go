@@ -25,28 +25,28 @@ type Azure interface {
 
 // Pipeline starts pool writes. Its errors carry a *fault.Fault. Safe for concurrent use.
 type Pipeline interface {
-	// Begin sends the write that Azure.Put would make, and returns once Azure has accepted it.
-	Begin(ctx context.Context, pool lb.Pool) (Begun, error)
+	// Begin sends the write that Azure.PutPool would make, and returns once Azure has accepted it.
+	Begin(ctx context.Context, pool lb.Pool) (AcceptedWrite, error)
 }
 
-// Begun is an accepted pool write. Azure shows it, and may roll it back until it completes.
-type Begun struct {
+// AcceptedWrite is an accepted pool write. Azure shows it, and may roll it back until it completes.
+type AcceptedWrite struct {
 	// Etag is the load balancer's, or empty. Completion changes it.
 	Etag string
-	// Over is true if it completed at once.
-	Over bool
-	// End waits for completion and returns the pool, with errors as Azure.Put. With looks, reading
+	// Completed is true if it completed at once.
+	Completed bool
+	// Wait waits for completion and returns the pool, with errors as Azure.PutPool. With looks, reading
 	// the pool may prove completion; otherwise only the write's own operation does. Call it at most
 	// once.
-	End func(ctx context.Context, looks bool) (lb.Pool, error)
+	Wait func(ctx context.Context, looks bool) (lb.Pool, error)
 }
 
 // Cluster reads the newest snapshot and never blocks.
 type Cluster interface {
 	poolattempt.Cluster
-	// Relevant reports whether an operation is still needed: the BackendPool is the same object,
+	// IsNeeded reports whether an operation is still needed: the BackendPool is the same object,
 	// not paused and holds the pool, and the Service exists.
-	Relevant(op poolschedule.Operation) bool
+	IsNeeded(op poolschedule.Operation) bool
 }
 
 // Members writes the machines of pools of network interfaces.
@@ -68,9 +68,9 @@ type Reporter interface {
 	// Report is called once per attempt, under the worker's lock, except for operations that are no
 	// longer needed.
 	Report(ctx context.Context, r Report)
-	// Wait reports that a change waits without a failed attempt, and again if the wait grows much
+	// ReportWait reports that a change waits without a failed attempt, and again if the wait grows much
 	// longer. It blocks the worker.
-	Wait(w Waiting)
+	ReportWait(w Waiting)
 }
 
 // Report is the result of one attempt. It is flat because each consumer uses different fields.
@@ -82,22 +82,22 @@ type Report struct {
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to notify.
 	Retrying, Failed, Updated []poolschedule.ServiceName
-	// GivenUpFor is the class and code for which the last change was given up, or empty. It is
+	// FailureReason is the class and code for which the last change was given up, or empty. It is
 	// persisted for the next process.
-	GivenUpFor string
+	FailureReason string
 	// Admin is true if only admin states caused the attempt: it consumes no retry. Unless the pool
 	// is in sync, its other operations are unchanged.
 	Admin bool
-	// AdminTried is true if the attempt included a due or settled admin state change.
-	AdminTried bool
+	// AdminAttempted is true if the attempt included a due or settled admin state change.
+	AdminAttempted bool
 	// AdminFailed is true on the first failure of an admin state change, AdminDone on success.
 	// AdminSince is when it was seen, AdminRetryAt when it is retried; zero if none.
 	AdminFailed, AdminDone   bool
 	AdminSince, AdminRetryAt time.Time
 	// Addresses that became Down, and those that no longer are but remain in the pool.
-	Downed, Restored []netip.Addr
-	// Contested addresses are written although another client keeps reverting them.
-	Contested []netip.Addr
+	MarkedDown, MarkedUp []netip.Addr
+	// Conflicting addresses are written although another client keeps reverting them.
+	Conflicting []netip.Addr
 	// Written are the addresses that Weir manages, Down those of them that it set Down. Store both
 	// if the pool is in sync.
 	Written, Down []netip.Addr
@@ -105,33 +105,33 @@ type Report struct {
 	Instances map[string]netip.Addr
 	// Unusable nodes belong in the pool, but their machines cannot join it. Desired excludes them.
 	Unusable []poolwrite.Unusable
-	// MayLand is true if a lost write may still land, because the pool's etag did not change.
+	// HasPendingWrite is true if a lost write may still land, because the pool's etag did not change.
 	// Written and Down include what it would add.
-	MayLand bool
-	// Overtaken is true if another client wrote between read and write.
-	Overtaken bool
-	// Settled is true if the pool is in sync.
-	Settled bool
-	// States is true if the admin states of a rejected pool of network interfaces are in sync. Store
+	HasPendingWrite bool
+	// HadConflict is true if another client wrote between read and write.
+	HadConflict bool
+	// InSync is true if the pool is in sync.
+	InSync bool
+	// StatesInSync is true if the admin states of a rejected pool of network interfaces are in sync. Store
 	// Down then.
-	States bool
-	// Requeued is true if the membership is attempted again without a new change.
-	Requeued bool
+	StatesInSync bool
+	// WillRetry is true if the membership is attempted again without a new change.
+	WillRetry bool
 	// Observed includes foreign addresses; -1 if the pool was not read.
 	Desired, Observed, Foreign int
-	// Differs is what was out of sync when read, or nil.
-	Differs *poolwrite.Differs
+	// Diff is what was out of sync when read, or nil.
+	Diff *poolwrite.Difference
 	// RetriesUsed is the highest among the operations, of Budget.
 	RetriesUsed, Budget int
 	// NextEligibleAt is the Retry-After of the pool; zero if none.
 	NextEligibleAt time.Time
 	// RetryAt is when the requeued attempt is due.
 	RetryAt time.Time
-	// LookAt is the next check; zero is never.
-	LookAt time.Time
-	// Drift is true if only a resync caused the attempt.
-	Drift bool
+	// NextCheckAt is the next check; zero is never.
+	NextCheckAt time.Time
+	// Resync is true if only a resync caused the attempt.
+	Resync bool
 	// ChangedAt is when the oldest change was seen, zero if none; At is the end of the attempt.
 	ChangedAt, At time.Time
-	Took          time.Duration
+	Duration      time.Duration
 }

@@ -18,60 +18,60 @@ import (
 // queue holds the operations and state of one load balancer's pools. Its lock is never held across
 // a call.
 type queue struct {
-	driftPeriod time.Duration
-	interval    time.Duration
-	// holds sets how long changes of busy pools wait; nil is not at all.
-	holds func(groups []*poolschedule.Group, now time.Time)
-	// defers returns the deferrals of a namespace's newest changes, of due ones; nil is none.
-	defers func(namespace string, due int, now time.Time) []pace.Deferral
+	resyncPeriod time.Duration
+	interval     time.Duration
+	// setHolds sets how long changes of busy pools wait; nil is not at all.
+	setHolds func(groups []*poolschedule.Group, now time.Time)
+	// deferChanges returns the deferrals of a namespace's newest changes, of due ones; nil is none.
+	deferChanges func(namespace string, due int, now time.Time) []pace.Deferral
 
 	mu    sync.Mutex
-	pools map[lb.PoolKey]*waiting
-	// busy are the pools with operations: the others cost nothing.
-	busy  map[lb.PoolKey]*waiting
-	depth int
-	line  turns.Line
+	pools map[lb.PoolKey]*poolEntry
+	// withOps are the pools with operations: the others cost nothing.
+	withOps  map[lb.PoolKey]*poolEntry
+	depth    int
+	rotation turns.Rotation
 	// turn is nil while another writer holds the worker.
 	turn *poolschedule.Turn
-	// nextDrift is the next resync of any pool; zero is never.
-	nextDrift time.Time
-	// company debounces checks.
-	company poolschedule.Company
-	// wake has capacity one.
-	wake chan struct{}
+	// nextResync is the next resync of any pool; zero is never.
+	nextResync time.Time
+	// debouncer debounces checks.
+	debouncer poolschedule.Debouncer
+	// wakeup has capacity one.
+	wakeup chan struct{}
 }
 
-type waiting struct {
+type poolEntry struct {
 	ops     []poolschedule.Operation
 	history poolschedule.History
 	// inFlight is true during an attempt.
 	inFlight bool
-	// oldest is the queue time of the oldest operation in flight.
-	oldest time.Time
-	// level is the fingerprint of the known membership, or nil.
-	level *uint64
-	// told is each Service's last notification.
-	told lastWords
+	// oldestQueuedAt is the queue time of the oldest operation in flight.
+	oldestQueuedAt time.Time
+	// syncedFingerprint is the fingerprint of the known membership, or nil.
+	syncedFingerprint *uint64
+	// notified is each Service's last notification.
+	notified notificationList
 	// subject is the newest operation's target, used for resyncs.
 	subject poolschedule.Subject
-	// driftAt is the next resync; the other two fields are set once it is due.
-	driftAt    time.Time
-	driftDue   bool
-	driftSince time.Time
-	announced  *Waiting
-	// woken records, during an attempt, a change or completed machines.
-	woken bool
-	// hurried is the last retry requested by the user.
-	hurried time.Time
+	// resyncAt is the next resync; the other two fields are set once it is due.
+	resyncAt       time.Time
+	resyncDue      bool
+	resyncDueSince time.Time
+	reportedWait   *Waiting
+	// wakePending records, during an attempt, a change or completed machines.
+	wakePending bool
+	// retriedAt is the last retry requested by the user.
+	retriedAt time.Time
 }
 
 func newQueue(driftPeriod, interval time.Duration) *queue {
-	return &queue{driftPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
+	return &queue{resyncPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*poolEntry{}, withOps: map[lb.PoolKey]*poolEntry{}, wakeup: make(chan struct{}, 1)}
 }
 
-// add queues operations and counts those not coalesced. sooner is true if a waiting pool became due
+// enqueue queues operations and counts those not coalesced. sooner is true if a waiting pool became due
 // earlier. The caller signals the worker.
-func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, sooner bool) {
+func (q *queue) enqueue(now time.Time, ops ...poolschedule.Operation) (queued int, sooner bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.depth
@@ -80,21 +80,21 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 		key := op.Pool.Key()
 		w, known := q.pools[key]
 		if !known {
-			w = &waiting{}
+			w = &poolEntry{}
 			q.pools[key] = w
-			q.watch(key, w, now)
+			q.scheduleCheck(key, w, now)
 		}
-		w.recalls(op, !known)
+		w.restoreState(op, !known)
 		if !op.Admin || w.subject.Ref != op.Ref {
 			w.subject = op.Subject()
 		}
-		w.history.NotBefore = poolschedule.Later(w.history.NotBefore, op.NotBefore)
-		if op.Looks() && !op.Differs && !op.Admin {
-			q.company.Joins(now)
+		w.history.NotBefore = poolschedule.MaxTime(w.history.NotBefore, op.NotBefore)
+		if op.IsCheck() && !op.OutOfSync && !op.Admin {
+			q.debouncer.AddCheck(now)
 		}
 		due, wasWaiting := q.dueAt(key, w, now)
-		w.wakes()
-		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
+		w.endWait()
+		q.setOps(key, w, poolschedule.MergeOperations(w.ops, op))
 		if wasWaiting {
 			is, _ := q.dueAt(key, w, now)
 			sooner = sooner || is.Before(due)
@@ -104,129 +104,129 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 }
 
 // dueAt returns when a waiting pool is due. The caller holds q.mu.
-func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, waits bool) {
+func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time, waits bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return at, false
 	}
 	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
-// recalls restores the notifications of an earlier process.
-func (w *waiting) recalls(op poolschedule.Operation, isNew bool) {
+// restoreState restores the notifications of an earlier process.
+func (w *poolEntry) restoreState(op poolschedule.Operation, isNew bool) {
 	if isNew {
-		w.history.GaveUp = op.Told.GivenUpFor
+		w.history.FinalError = op.LastNotification.FailureReason
 	}
-	if w.told.has(op.Service) || !op.Told.Failure {
+	if w.notified.hasService(op.Service) || !op.LastNotification.IsFailure {
 		return
 	}
-	word := poolschedule.WordRetrying
-	if op.Told.GivenUpFor != "" {
-		word = poolschedule.WordFailed
+	word := poolschedule.NotifyRetrying
+	if op.LastNotification.FailureReason != "" {
+		word = poolschedule.NotifyFailed
 	}
-	w.told = w.told.with(op.Service, word)
+	w.notified = w.notified.withService(op.Service, word)
 }
 
-// hold replaces a pool's operations. The caller holds q.mu.
-func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
+// setOps replaces a pool's operations. The caller holds q.mu.
+func (q *queue) setOps(key lb.PoolKey, w *poolEntry, ops []poolschedule.Operation) {
 	q.depth += len(ops) - len(w.ops)
 	w.ops = ops
-	if len(ops) > 0 || w.driftDue {
-		q.busy[key] = w
+	if len(ops) > 0 || w.resyncDue {
+		q.withOps[key] = w
 	} else {
-		delete(q.busy, key)
+		delete(q.withOps, key)
 	}
 	if len(ops) == 0 {
-		w.announced = nil // later operations are reported again
+		w.reportedWait = nil // later operations are reported again
 	}
 }
 
-// remove removes matching operations, parked ones included, and returns their number.
-func (q *queue) remove(match func(poolschedule.Operation) bool) int {
+// removeMatching removes matching operations, parked ones included, and returns their number.
+func (q *queue) removeMatching(match func(poolschedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
-	for key, w := range q.busy {
-		q.hold(key, w, slices.DeleteFunc(w.ops, match))
+	for key, w := range q.withOps {
+		q.setOps(key, w, slices.DeleteFunc(w.ops, match))
 	}
 	removed := before - q.depth
 	q.mu.Unlock()
-	q.signal()
+	q.wakeWorker()
 	return removed
 }
 
-// afresh makes a BackendPool's operations due as if they had not failed, except for Retry-After;
+// resetRetries makes a BackendPool's operations due as if they had not failed, except for Retry-After;
 // once per interval and pool, because tenants request it and admin states have no pace.
-func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
+func resetRetries(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.mu.Lock()
-	for _, w := range q.busy {
+	for _, w := range q.withOps {
 		matches := func(op poolschedule.Operation) bool { return op.Ref == ref }
-		if !slices.ContainsFunc(w.ops, matches) || now.Before(w.hurried.Add(q.interval)) {
+		if !slices.ContainsFunc(w.ops, matches) || now.Before(w.retriedAt.Add(q.interval)) {
 			continue
 		}
-		w.hurried, w.history.HoldUntil, w.history.Postponed = now, time.Time{}, 0
+		w.retriedAt, w.history.WaitUntil, w.history.DelayCount = now, time.Time{}, 0
 		for at, op := range w.ops {
 			if matches(op) {
-				w.ops[at] = op.Afresh()
+				w.ops[at] = op.ResetRetries()
 			}
 		}
 	}
 	q.mu.Unlock()
-	q.signal()
+	q.wakeWorker()
 }
 
-// forget drops a pool, also during an attempt.
-func (q *queue) forget(pool lb.PoolKey) {
+// removePool drops a pool, also during an attempt.
+func (q *queue) removePool(pool lb.PoolKey) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
-		w.driftDue = false
-		q.hold(pool, w, nil)
+		w.resyncDue = false
+		q.setOps(pool, w, nil)
 		delete(q.pools, pool)
 	}
 	q.mu.Unlock()
-	q.signal()
+	q.wakeWorker()
 }
 
-func (q *queue) empty() bool {
+func (q *queue) isEmpty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.pools) == 0
 }
 
-func waitingIn(q *queue) int {
+func countWaiting(q *queue) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.busy)
+	return len(q.withOps)
 }
 
-// resume ends the waits for Weir's own dependencies.
-func (q *queue) resume() {
+// releaseHeld ends the waits for Weir's own dependencies.
+func (q *queue) releaseHeld() {
 	q.mu.Lock()
-	for _, w := range q.busy {
-		w.history.HoldUntil, w.history.Postponed = time.Time{}, 0
+	for _, w := range q.withOps {
+		w.history.WaitUntil, w.history.DelayCount = time.Time{}, 0
 	}
 	q.mu.Unlock()
-	q.signal()
+	q.wakeWorker()
 }
 
-// next returns the pool to attempt, or when to call again.
-func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
+// nextPool returns the pool to attempt, or when to call again.
+func (q *queue) nextPool(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
-	q.look(now)
-	groups := q.groups(now)
-	q.lineUp(groups, now)
-	drift := q.nextDrift
+	q.markDueChecks(now)
+	groups := q.waitingGroups(now)
+	q.updateOrder(groups, now)
+	drift := q.nextResync
 	if q.turn != nil {
-		groups = q.turn.Left(groups, now, interval)
+		groups = q.turn.FilterRemaining(groups, now, interval)
 	}
 	q.mu.Unlock()
-	pick, ok, retryAt := poolschedule.Admit(groups, now, interval)
-	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.Paced(now, interval) || g.IsDeferred(now, interval) }) {
-		retryAt = poolschedule.Earlier(retryAt, now.Add(paceAgain))
+	pick, ok, retryAt := poolschedule.AdmitPool(groups, now, interval)
+	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.IsPaced(now, interval) || g.IsDeferred(now, interval) }) {
+		retryAt = poolschedule.MinTime(retryAt, now.Add(pacePollInterval))
 	}
-	return pick, ok, poolschedule.Earlier(retryAt, drift)
+	return pick, ok, poolschedule.MinTime(retryAt, drift)
 }
 
-// paceAgain is how often a pace is polled: quotas recover continuously.
-const paceAgain = time.Second
+// pacePollInterval is how often a pace is polled: quotas recover continuously.
+const pacePollInterval = time.Second
 
 func setTurn(q *queue, t *poolschedule.Turn) {
 	q.mu.Lock()
@@ -236,55 +236,55 @@ func setTurn(q *queue, t *poolschedule.Turn) {
 
 // nextInTurn returns the pool to attempt in this turn, and counts the attempt.
 func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
-	pool, ok, _ := q.next(now, interval)
+	pool, ok, _ := q.nextPool(now, interval)
 	if ok {
 		q.mu.Lock()
-		q.turn.Next()
+		q.turn.StartAttempt()
 		q.mu.Unlock()
 	}
 	return pool, ok
 }
 
-// lineUp sets the groups' turns. The caller holds q.mu.
-func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
+// updateOrder sets the groups' turns. The caller holds q.mu.
+func (q *queue) updateOrder(groups []poolschedule.Group, now time.Time) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
 		waiting[g.Namespace] = true
 	}
-	q.line.Stand(slices.Sorted(maps.Keys(waiting)))
-	q.line.Round(poolschedule.Ready(groups, now, q.interval))
+	q.rotation.SetNamespaces(slices.Sorted(maps.Keys(waiting)))
+	q.rotation.UpdateRound(poolschedule.ReadyNamespaces(groups, now, q.interval))
 	for i, g := range groups {
-		groups[i].Turn, groups[i].Later = q.line.Turn(g.Namespace), q.line.Later(g.Namespace)
+		groups[i].Order, groups[i].InNextRound = q.rotation.OrderOf(g.Namespace), q.rotation.InNextRound(g.Namespace)
 	}
 }
 
-// groups returns the waiting pools. The caller holds q.mu.
-func (q *queue) groups(now time.Time) []poolschedule.Group {
-	groups := make([]poolschedule.Group, 0, len(q.busy))
-	for key, w := range q.busy {
-		groups = append(groups, w.group(key, q.company))
+// waitingGroups returns the waiting pools. The caller holds q.mu.
+func (q *queue) waitingGroups(now time.Time) []poolschedule.Group {
+	groups := make([]poolschedule.Group, 0, len(q.withOps))
+	for key, w := range q.withOps {
+		groups = append(groups, w.newGroup(key, q.debouncer))
 	}
-	q.space(groups, now)
+	q.setPace(groups, now)
 	return groups
 }
 
-// space sets the groups' pace. The caller holds q.mu.
-func (q *queue) space(groups []poolschedule.Group, now time.Time) {
+// setPace sets the groups' pace. The caller holds q.mu.
+func (q *queue) setPace(groups []poolschedule.Group, now time.Time) {
 	var contend []*poolschedule.Group
 	for i, g := range groups {
-		if g.Contends(now, q.interval) {
+		if g.NeedsPace(now, q.interval) {
 			contend = append(contend, &groups[i])
 		}
 	}
-	if q.holds != nil && len(contend) > 0 {
-		q.holds(contend, now)
+	if q.setHolds != nil && len(contend) > 0 {
+		q.setHolds(contend, now)
 	}
-	deferGroups(q, groups, now)
+	deferExcess(q, groups, now)
 }
 
-// deferGroups defers a namespace's newest changes beyond its share. The caller holds q.mu.
-func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
-	if q.defers == nil {
+// deferExcess defers a namespace's newest changes beyond its share. The caller holds q.mu.
+func deferExcess(q *queue, groups []poolschedule.Group, now time.Time) {
+	if q.deferChanges == nil {
 		return
 	}
 	due := map[string][]*poolschedule.Group{}
@@ -294,47 +294,47 @@ func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
 		}
 	}
 	for namespace, deferrable := range due {
-		deferrals := q.defers(namespace, len(deferrable), now)
+		deferrals := q.deferChanges(namespace, len(deferrable), now)
 		if len(deferrals) == 0 {
 			continue
 		}
 		slices.SortFunc(deferrable, func(a, b *poolschedule.Group) int {
-			return cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.Pool(), b.Pool()))
+			return cmp.Or(a.QueuedSince().Compare(b.QueuedSince()), cmp.Compare(a.Pool(), b.Pool()))
 		})
 		for i, d := range deferrals {
 			g := deferrable[len(deferrable)-len(deferrals)+i]
-			g.Deferred, g.Why = d.Until, d.String()
+			g.Deferred, g.DeferReason = d.Until, d.String()
 		}
 	}
 }
 
 // groupAt returns a pool's group with its pace. The caller holds q.mu.
-func (q *queue) groupAt(key lb.PoolKey, w *waiting, now time.Time) poolschedule.Group {
-	one := []poolschedule.Group{w.group(key, q.company)}
-	q.space(one, now)
+func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) poolschedule.Group {
+	one := []poolschedule.Group{w.newGroup(key, q.debouncer)}
+	q.setPace(one, now)
 	return one[0]
 }
 
-func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Group {
-	g := poolschedule.Summarize(key, w.ops, w.history)
+func (w *poolEntry) newGroup(key lb.PoolKey, c poolschedule.Debouncer) poolschedule.Group {
+	g := poolschedule.NewGroup(key, w.ops, w.history)
 	if len(w.ops) == 0 {
-		g = poolschedule.LookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
+		g = poolschedule.NewCheckGroup(key, w.subject.Ref.Namespace, w.resyncDueSince, w.history)
 	}
-	g.Company = c.Until()
+	g.DebouncedUntil = c.ReadyAt()
 	return g
 }
 
-// levelAs is the exported method for one queue.
-func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
+// isInSync is the exported method for one queue.
+func (q *queue) isInSync(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.pools[pool]
-	return w != nil && !w.inFlight && len(w.ops) == 0 && w.level != nil && *w.level == fingerprint
+	return w != nil && !w.inFlight && len(w.ops) == 0 && w.syncedFingerprint != nil && *w.syncedFingerprint == fingerprint
 }
 
-func (q *queue) signal() {
+func (q *queue) wakeWorker() {
 	select {
-	case q.wake <- struct{}{}:
+	case q.wakeup <- struct{}{}:
 	default:
 	}
 }

@@ -21,16 +21,16 @@ func TestWhatComesBackKeepsItsAge(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.readTime = 2 * time.Second
-		w.failing("READ LEDGER", 1, fault.Answer{})
+		w.failing("READ LEDGER", 1, fault.Failure{})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second) // the pool is being read
 		w.change(web, "n2=10.0.0.2")
-		if b := w.lanes.Backlog(); b != (Backlog{Operations: 1, Oldest: w.start}) {
+		if b := w.lanes.Backlog(); b != (Backlog{Operations: 1, OldestQueuedAt: w.start}) {
 			t.Errorf("during the attempt: %+v, want the age of what is under way", b)
 		}
 		w.wait(1500 * time.Millisecond)
 		w.expectReports("web Postponed")
-		if b := w.lanes.Backlog(); b != (Backlog{Operations: 1, Oldest: w.start}) {
+		if b := w.lanes.Backlog(); b != (Backlog{Operations: 1, OldestQueuedAt: w.start}) {
 			t.Errorf("after it: %+v, want one operation as old as the first", b)
 		}
 		w.wait(10 * time.Second)
@@ -47,7 +47,7 @@ func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
 	if got := poolschedule.OldestChange(ops); !got.Equal(seconds(1)) {
 		t.Errorf("got +%s", got.Sub(start))
 	}
-	if got := poolschedule.OldestChange([]poolschedule.Operation{{}, {Drift: true}}); !got.IsZero() {
+	if got := poolschedule.OldestChange([]poolschedule.Operation{{}, {Resync: true}}); !got.IsZero() {
 		t.Errorf("no change is as old as %s", got)
 	}
 }
@@ -55,18 +55,18 @@ func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
 // A forgotten pool leaves nothing to pick, not even a drift check.
 func TestForgettingLeavesNothingToPick(t *testing.T) {
 	q := newQueue(period, interval)
-	q.add(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web})
-	q.add(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "api"}, Pool: api})
-	q.look(start.Add(period))
-	if len(q.busy) != 2 || q.depth != 2 {
-		t.Fatalf("%d pools with %d operations", len(q.busy), q.depth)
+	q.enqueue(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web})
+	q.enqueue(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "api"}, Pool: api})
+	q.markDueChecks(start.Add(period))
+	if len(q.withOps) != 2 || q.depth != 2 {
+		t.Fatalf("%d pools with %d operations", len(q.withOps), q.depth)
 	}
-	q.forget(web.Key())
-	q.take(api.Key(), start, interval)
-	if pick, ok, _ := q.next(start.Add(period), interval); ok || q.depth != 0 || len(q.busy) != 0 {
-		t.Errorf("%q is picked; %d pools with %d operations are left", pick, len(q.busy), q.depth)
+	q.removePool(web.Key())
+	q.takeBatch(api.Key(), start, interval)
+	if pick, ok, _ := q.nextPool(start.Add(period), interval); ok || q.depth != 0 || len(q.withOps) != 0 {
+		t.Errorf("%q is picked; %d pools with %d operations are left", pick, len(q.withOps), q.depth)
 	}
-	if b := q.backlog(Backlog{}, start); b.Operations != 0 {
+	if b := q.addBacklog(Backlog{}, start); b.Operations != 0 {
 		t.Errorf("%+v", b)
 	}
 }
@@ -75,7 +75,7 @@ func TestForgettingLeavesNothingToPick(t *testing.T) {
 func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
-		w.failing("PUT", 1, fault.Answer{Status: 409})
+		w.failing("PUT", 1, fault.Failure{Status: 409})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
 		w.expectReports("web Retriable Retrying:web")
@@ -94,12 +94,12 @@ func TestAnOperationThatAnotherStandsForWakesNobody(t *testing.T) {
 	lanes := New(Config{})
 	for i, want := range []int{1, 0, 0} {
 		lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web})
-		q := lanes.all()[0].queue
-		if got := len(q.wake); got != want {
+		q := lanes.listWorkers()[0].queue
+		if got := len(q.wakeup); got != want {
 			t.Errorf("number %d: %d wake-ups, want %d", i, got, want)
 		}
-		for range len(q.wake) {
-			<-q.wake
+		for range len(q.wakeup) {
+			<-q.wakeup
 		}
 	}
 }
@@ -109,13 +109,13 @@ func TestAPoolWithAQueuedOperationIsNotLevel(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.level(web)
 		level := membership.Fingerprint(w.wanted["web"])
-		if !w.lanes.LevelAs(web, level) {
+		if !w.lanes.IsInSync(web, level) {
 			t.Fatal("a pool that was read is not known to be level")
 		}
 		w.set(func() { w.gates = time.Now().Add(time.Hour) })
 		w.change(web, "n2=10.0.0.2")
 		w.wait(time.Minute)
-		if w.lanes.LevelAs(web, level) {
+		if w.lanes.IsInSync(web, level) {
 			t.Error("a change waits, and the pool passes for level as it was before it")
 		}
 	})
@@ -143,8 +143,8 @@ func TestAWriteWhoseServiceIsGoneIsReported(t *testing.T) {
 // deaf completes a write although its caller has given up.
 type deaf struct{ *world }
 
-func (d deaf) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
-	return d.world.Put(context.WithoutCancel(ctx), p)
+func (d deaf) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+	return d.world.PutPool(context.WithoutCancel(ctx), p)
 }
 
 func TestAWriteThatEndsWellWhileStoppingIsReported(t *testing.T) {
@@ -183,11 +183,11 @@ func TestNothingIsPutBackWhileStopping(t *testing.T) {
 func TestPausesStartAnewAfterASuccess(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
-		w.failing("READ LEDGER", 2, fault.Answer{})
+		w.failing("READ LEDGER", 2, fault.Failure{})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(10 * time.Second)
 		w.expectCalls("+250ms GET web", "+1.25s GET web", "+3.25s GET web")
-		w.failing("READ LEDGER", 1, fault.Answer{})
+		w.failing("READ LEDGER", 1, fault.Failure{})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(10 * time.Second)
 		w.expectCalls("+10.25s GET web", "+11.25s GET web")
@@ -198,16 +198,16 @@ func TestPausesStartAnewAfterASuccess(t *testing.T) {
 func TestAReportWithoutAnotherAttemptNamesNoTime(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.pool(web, "")
-		w.failingPool("PUT", web, 2, func() fault.Answer {
-			return fault.Answer{Status: 429, RetryAt: time.Now().Add(time.Minute)}
+		w.failingPool("PUT", web, 2, func() fault.Failure {
+			return fault.Failure{Status: 429, RetryAt: time.Now().Add(time.Minute)}
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(90 * time.Second)
 		w.change(web, "n2=10.0.0.2")
 		w.wait(2 * time.Minute)
 		for i, want := range []struct{ requeued, parked bool }{{true, true}, {false, true}, {false, false}} {
-			if r := w.reports[i]; r.RetryAt.IsZero() == want.requeued || r.NextEligibleAt.IsZero() == want.parked || r.Requeued != want.requeued {
-				t.Errorf("%s, requeued %v: the next attempt is at %s, not before %s", r.Outcome, r.Requeued, r.RetryAt, r.NextEligibleAt)
+			if r := w.reports[i]; r.RetryAt.IsZero() == want.requeued || r.NextEligibleAt.IsZero() == want.parked || r.WillRetry != want.requeued {
+				t.Errorf("%s, requeued %v: the next attempt is at %s, not before %s", r.Outcome, r.WillRetry, r.RetryAt, r.NextEligibleAt)
 			}
 		}
 		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web", "web Written Updated:web")
@@ -240,7 +240,7 @@ func TestAPoolWaitsNoLongerThanItsPaceIsShort(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(3 * time.Second)
 		for range 300 { // others of this process empty the bucket, which refills in seconds
-			writes.Wrote(web.LoadBalancer.SubscriptionID, time.Now())
+			writes.CountWrite(web.LoadBalancer.SubscriptionID, time.Now())
 		}
 		w.change(web, "n2=10.0.0.2")
 		w.wait(interval / 2)

@@ -35,7 +35,7 @@ func poolVerb(s *stage, c *command) {
 // answer is Azure's response to a call that is not served.
 type answer struct {
 	says       string
-	given      fault.Answer
+	given      fault.Failure
 	retryAfter string
 	plain      bool // an unclassified error
 	thenStop   bool // the workers stop while the response is in flight
@@ -53,7 +53,7 @@ func answerVerb(s *stage, c *command) {
 	case "gate-closed":
 		a.given.GateClosed = true
 	case "lost":
-		a.given.OutcomeUnknown = true
+		a.given.ResultUnknown = true
 	case "error":
 		a.plain = true
 	default:
@@ -61,7 +61,7 @@ func answerVerb(s *stage, c *command) {
 		if err != nil {
 			c.wrong("%v", err)
 		}
-		a.given.Status, a.given.TargetGone = status, c.says("target-gone")
+		a.given.Status, a.given.TargetMissing = status, c.says("target-gone")
 	}
 	if code, ok := c.value("code"); ok {
 		a.given.Codes = []string{code}
@@ -100,17 +100,17 @@ func (a answer) err() error {
 	return fault.Classify(given, cause)
 }
 
-// Machines implements Azure: the scripts have no network interfaces.
-func (s *stage) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) { return p, nil }
+// ResolveMachines implements Azure: the scripts have no network interfaces.
+func (s *stage) ResolveMachines(_ context.Context, p lb.Pool) (lb.Pool, error) { return p, nil }
 
-// Get implements Azure.
-func (s *stage) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
+// GetPool implements Azure.
+func (s *stage) GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	s.set(func() { s.attemptBegins(id) })
 	var read lb.Pool
 	err := s.serve(ctx, "GET", id, "", s.readTakes, func() (string, error) {
 		p := s.pools[id.Key()]
 		if p == nil {
-			return "404", fault.Classify(fault.Answer{Status: http.StatusNotFound, TargetGone: true}, errors.New("no such pool"))
+			return "404", fault.Classify(fault.Failure{Status: http.StatusNotFound, TargetMissing: true}, errors.New("no such pool"))
 		}
 		read = *p
 		read.Addresses = slices.Clone(p.Addresses)
@@ -119,12 +119,12 @@ func (s *stage) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	return read, err
 }
 
-// Put implements Azure.
-func (s *stage) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+// PutPool implements Azure.
+func (s *stage) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	err := s.serve(ctx, "PUT", p.ID, " "+spellMembers(p.Addresses), s.writeTakes, func() (string, error) {
 		held := s.pools[p.ID.Key()]
 		if held.Etag != p.Etag {
-			return "412", fault.Classify(fault.Answer{Status: http.StatusPreconditionFailed}, errors.New("another etag"))
+			return "412", fault.Classify(fault.Failure{Status: http.StatusPreconditionFailed}, errors.New("another etag"))
 		}
 		p.Etag, p.Provisioning = nextEtag(p.Etag), lb.Succeeded
 		*held = p
@@ -144,7 +144,7 @@ func (s *stage) serve(ctx context.Context, call string, id lb.PoolID, body strin
 		case <-time.After(takes):
 		case <-ctx.Done():
 			s.set(func() { s.say("%s -> no answer: %v", said, ctx.Err()) })
-			return fault.Classify(fault.Answer{OutcomeUnknown: call == "PUT"}, ctx.Err())
+			return fault.Classify(fault.Failure{ResultUnknown: call == "PUT"}, ctx.Err())
 		}
 	}
 	s.mu.Lock()

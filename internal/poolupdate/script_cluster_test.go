@@ -72,8 +72,8 @@ func (s *stage) poolOf(ref poolschedule.Ref) lb.PoolKey {
 	return s.services[poolschedule.ServiceName{Namespace: ref.Namespace, Name: ref.Name}]
 }
 
-// Relevant implements Cluster: the Service exists and uses the pool.
-func (s *stage) Relevant(op poolschedule.Operation) bool {
+// IsNeeded implements Cluster: the Service exists and uses the pool.
+func (s *stage) IsNeeded(op poolschedule.Operation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopAtRecheck && !s.stopped && s.laws.wrote(op.Pool) {
@@ -84,14 +84,14 @@ func (s *stage) Relevant(op poolschedule.Operation) bool {
 	return relevant
 }
 
-// Desired implements Cluster. Weir made every pool, so what it finds on takeover is managed.
-func (s *stage) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
+// DesiredPool implements Cluster. Weir made every pool, so what it finds on takeover is managed.
+func (s *stage) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	written, taken := s.ledger[s.poolOf(ref)]
 	return poolwrite.Desired{
-		Addresses: s.wanted[s.poolOf(ref)], Ours: func(netip.Addr) bool { return true },
-		Recorded: poolwrite.Recorded{Written: written, Taken: taken},
+		Addresses: s.wanted[s.poolOf(ref)], IsManaged: func(netip.Addr) bool { return true },
+		Record: poolwrite.Record{Written: written, Managed: taken},
 	}, nil
 }
 

@@ -79,7 +79,7 @@ func (s *stage) attemptBegins(pool lb.PoolID) {
 func (s *stage) callBegins(call string, pool lb.PoolID) {
 	now := time.Now()
 	for _, op := range slices.Concat(s.laws.carried[pool.Key()], s.queued()) {
-		until := poolschedule.Later(op.NextEligibleAt, s.laws.notBefore[op.ChangedAt])
+		until := poolschedule.MaxTime(op.NextEligibleAt, s.laws.notBefore[op.ChangedAt])
 		if op.Pool.Key() == pool.Key() && until.After(now) {
 			s.breach("%s although an operation for %s waits until %s", call, spellService(op.Service), s.stamp(until))
 		}

@@ -17,9 +17,9 @@ func (s *stage) Report(_ context.Context, r Report) {
 	defer s.mu.Unlock()
 	s.attemptEnds(r)
 	for _, told := range []struct {
-		word poolschedule.Word
+		word poolschedule.Notification
 		to   []poolschedule.ServiceName
-	}{{poolschedule.WordFailed, r.Failed}, {poolschedule.WordRetrying, r.Retrying}, {poolschedule.WordUpdated, r.Updated}} {
+	}{{poolschedule.NotifyFailed, r.Failed}, {poolschedule.NotifyRetrying, r.Retrying}, {poolschedule.NotifyUpdated, r.Updated}} {
 		for _, service := range told.to {
 			why := ""
 			if r.Fault != nil {
@@ -39,13 +39,13 @@ func (s *stage) Report(_ context.Context, r Report) {
 		parked = ", parked until " + s.stamp(r.NextEligibleAt)
 	}
 	s.say("status %s %s, %d of %d retries used%s", spellPool(r.Pool), r.Outcome, r.RetriesUsed, r.Budget, parked)
-	if r.Settled {
+	if r.InSync {
 		s.ledger[r.Pool.Key()] = r.Written
 	}
 }
 
-// Wait implements Reporter.
-func (s *stage) Wait(w Waiting) {
+// ReportWait implements Reporter.
+func (s *stage) ReportWait(w Waiting) {
 	s.set(func() { s.say("status %s waits until %s", spellPool(w.Pool), s.stamp(w.Until)) })
 }
 
@@ -78,7 +78,7 @@ func queueVerb(s *stage, _ *command) {
 // queued returns all waiting operations, in order for each pool.
 func (s *stage) queued() []poolschedule.Operation {
 	var all []poolschedule.Operation
-	for _, l := range s.lanes.all() {
+	for _, l := range s.lanes.listWorkers() {
 		l.queue.mu.Lock()
 		for _, w := range l.queue.pools {
 			all = append(all, w.ops...)

@@ -22,7 +22,7 @@ import (
 type stage struct {
 	t     *testing.T
 	start time.Time
-	lanes *Lanes
+	lanes *Workers
 	stop  context.CancelFunc // ends the workers' context
 	ended chan struct{}      // closed when Run has returned
 
@@ -61,7 +61,7 @@ func lanesVerb(s *stage, c *command) {
 	s.leave()
 	cfg := Config{
 		Interval: c.duration("interval", interval), MaxRetries: c.number("max-retries", 3),
-		Azure: s, Cluster: s, Ledger: s, Reporter: s, Log: slog.New(slog.DiscardHandler),
+		Azure: s, Cluster: s, StatusStore: s, Reporter: s, Log: slog.New(slog.DiscardHandler),
 	}
 	s.readTakes, s.writeTakes = c.duration("read-takes", 0), c.duration("write-takes", 0)
 	s.laws, s.stopped, s.stopAtRecheck = newLaws(cfg.MaxRetries), false, false

@@ -15,18 +15,18 @@ import (
 
 // A second try waits for Retry-After: no call before it.
 func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
-	for name, refused := range map[string]fault.Answer{
+	for name, refused := range map[string]fault.Failure{
 		"somebody else was faster":    {Status: 412},
 		"an interface joins":          {Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}},
 		"the load balancer is Failed": {Status: 400, Codes: []string{fault.CodeParentFailed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var parent failedParent
-			inWorldOf(t, Config{MaxRetries: 3, Whole: &parent}, func(w *world) {
+			inWorldOf(t, Config{MaxRetries: 3, LoadBalancers: &parent}, func(w *world) {
 				parent.world, parent.failed = w, true
 				w.pool(web, "")
 				until := w.start.Add(5 * time.Minute)
-				w.failingPool("PUT", web, 1, func() fault.Answer { refused.RetryAt = until; return refused })
+				w.failingPool("PUT", web, 1, func() fault.Failure { refused.RetryAt = until; return refused })
 				w.change(web, "n1=10.0.0.1")
 				w.wait(5*time.Minute - time.Second)
 				w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms PUT web n1=10.0.0.1")
@@ -40,7 +40,7 @@ func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 // A pool that turns out to hold interfaces is reported as such: nothing computed for its addresses
 // remains, and the rejected write is not a lost one.
 func TestOfAPoolThatBecameOneOfInterfacesNothingIsLeft(t *testing.T) {
-	refused := fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}, errors.New("refused"))
+	refused := fault.Classify(fault.Failure{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}, errors.New("refused"))
 	t.Run("no node leaves any more", func(t *testing.T) {
 		inAdminWorld(t, func(w *world) {
 			w.pool(web, "n1=10.0.0.1 vm=10.9.9.9")
@@ -55,7 +55,7 @@ func TestOfAPoolThatBecameOneOfInterfacesNothingIsLeft(t *testing.T) {
 			w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 			w.wait(time.Second)
 			for _, r := range w.reports {
-				if len(r.Downed)+len(r.Down)+len(r.Written)+r.Foreign > 0 {
+				if len(r.MarkedDown)+len(r.Down)+len(r.Written)+r.Foreign > 0 {
 					t.Errorf("%+v", r)
 				}
 			}

@@ -55,7 +55,7 @@ func TestASingle412IsLevelAfterOneAttempt(t *testing.T) {
 		w.wait(5 * time.Second)
 		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms PUT web n1=10.0.0.1",
 			"+250ms GET web", "+250ms RECORD web [10.0.0.1 10.0.0.2]", "+250ms PUT web vm=10.9.9.9 n2=10.0.0.2")
-		if r := w.reports[0]; !r.Overtaken || r.RetriesUsed != 0 || r.At.Sub(w.start) > 3*time.Second {
+		if r := w.reports[0]; !r.HadConflict || r.RetriesUsed != 0 || r.At.Sub(w.start) > 3*time.Second {
 			t.Errorf("%+v", r)
 		}
 		w.expectReports("web Written Updated:web")
@@ -69,7 +69,7 @@ func TestASingle412IsLevelAfterOneAttempt(t *testing.T) {
 func TestA412ThatPersistsSpendsTheBudget(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
-		w.failing("PUT", -1, fault.Answer{Status: 412})
+		w.failing("PUT", -1, fault.Failure{Status: 412})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(10 * interval)
 		w.expectReports("web Retriable Retrying:web", "web Retriable Retrying:web", "web Retriable Retrying:web", "web Retriable Failed:web")
@@ -129,12 +129,12 @@ func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, str
 		land := w.somebodyWrites(web, "vm=10.9.9.9 n1=10.0.0.1", takes)
 		w.beforePut(func() error {
 			_ = land()
-			return fault.Classify(fault.Answer{Status: 412, MayLand: true}, errors.New("etag"))
+			return fault.Classify(fault.Failure{Status: 412, MayBeApplied: true}, errors.New("etag"))
 		})
 		hears(w, web, "n1=10.0.0.1")
 		w.wait(2 * time.Minute)
 		w.expectReports("web Written Updated:web")
-		if lost := w.standing(web).history.Writes.Lost; lost != "" {
+		if lost := w.standing(web).history.Writes.PendingEtag; lost != "" {
 			t.Errorf("a lost write is feared, by its etag %s", lost)
 		}
 		puts := 0
@@ -192,7 +192,7 @@ func TestNobodyIsWrittenForWhoHasGoneMeanwhile(t *testing.T) {
 // Azure rejects addresses in a pool with a network interface. The pool is read again at once: a
 // pool of interfaces is left unchanged without a failure.
 func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {
-	refused := fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}
+	refused := fault.Failure{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}
 	t.Run("a pool of interfaces by now", func(t *testing.T) {
 		inWorld(t, 3, func(w *world) {
 			w.pool(web, "")
@@ -229,9 +229,9 @@ func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {
 // A pool of a failed load balancer may be unreachable until that is rewritten. Weir rewrites it
 // unchanged if it writes load balancers at all.
 func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
-	parentFailed := fault.Answer{Status: 400, Codes: []string{fault.CodeParentFailed}}
+	parentFailed := fault.Failure{Status: 400, Codes: []string{fault.CodeParentFailed}}
 	var parent failedParent
-	inWorldOf(t, Config{MaxRetries: 3, Whole: &parent}, func(w *world) {
+	inWorldOf(t, Config{MaxRetries: 3, LoadBalancers: &parent}, func(w *world) {
 		parent.world, parent.failed = w, true
 		w.pool(web, "")
 		w.fail = func(call string, _ lb.PoolID) error {
@@ -244,7 +244,7 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 		w.wait(10 * time.Second)
 		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms PUT web n1=10.0.0.1",
 			"GET balancer", "PUT balancer", "+250ms GET web", "+250ms PUT web n1=10.0.0.1")
-		if w.reports[0].Overtaken {
+		if w.reports[0].HadConflict {
 			t.Error("nobody else wrote")
 		}
 		w.expectReports("web Written Updated:web")
@@ -262,7 +262,7 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 // etag as guard: if the pool's current content is wanted again it is rewritten, which invalidates
 // the first write.
 func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
-	again := fault.Answer{Status: 400, Codes: []string{"NotNow"}}
+	again := fault.Failure{Status: 400, Codes: []string{"NotNow"}}
 	for _, code := range []string{fault.CodeParentFailed, poolattempt.CodeInterfaceMember} {
 		for _, second := range []string{"GET", "READ LEDGER", "PUT"} {
 			if code == poolattempt.CodeInterfaceMember && second != "GET" {
@@ -270,7 +270,7 @@ func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
 			}
 			t.Run(code+", "+second, func(t *testing.T) {
 				var parent failedParent
-				inWorldOf(t, Config{MaxRetries: 3, Whole: &parent}, func(w *world) {
+				inWorldOf(t, Config{MaxRetries: 3, LoadBalancers: &parent}, func(w *world) {
 					parent.world, parent.failed = w, true
 					w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")
 					w.ledger["web"], w.taken["web"] = sortedIPs(addresses("n1=10.0.0.1 n2=10.0.0.2")), true
@@ -280,7 +280,7 @@ func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
 						case call == "PUT" && puts == 0:
 							puts, fails = 1, true
 							w.wanted["web"] = addresses("n1=10.0.0.1")
-							return fault.Classify(fault.Answer{Status: 400, Codes: []string{code}, MayLand: true}, errors.New("first"))
+							return fault.Classify(fault.Failure{Status: 400, Codes: []string{code}, MayBeApplied: true}, errors.New("first"))
 						case fails && call == second:
 							fails = false
 							return fault.Classify(again, errors.New("second"))

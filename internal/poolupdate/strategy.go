@@ -16,26 +16,26 @@ import (
 // Minimum of due pools for a batched or overlapping update. With known support, two save one
 // operation; a trial needs more.
 const (
-	wholeFrom      = 3
-	wholeKnownFrom = 2
+	minTrialPools = 3
+	minBatchPools = 2
 )
 
-// together returns the pools for one load balancer write and the permitted changes; none if there
+// selectBatch returns the pools for one load balancer write and the permitted changes; none if there
 // are too few, or if next, which has its turn, cannot join.
-func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leaves) {
-	if l.cfg.Whole == nil || l.wholeAfter.After(now) || waitingIn(l.queue) < wholeKnownFrom { // most changes come alone
-		return nil, wholewrite.Leaves{}
+func (l *worker) selectBatch(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Permissions) {
+	if l.cfg.LoadBalancers == nil || l.batchAfter.After(now) || countWaiting(l.queue) < minBatchPools { // most changes come alone
+		return nil, wholewrite.Permissions{}
 	}
-	permissions := l.verdicts.May(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
-	if permissions.None() {
+	permissions := l.capabilities.BatchPermissions(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.trialBlockedReason(now, c) })
+	if permissions.IsEmpty() {
 		return nil, permissions
 	}
 	for _, part := range []struct {
 		from        int
-		permissions wholewrite.Leaves
-	}{{wholeFrom, permissions}, {wholeKnownFrom, seen(l, permissions)}} {
-		due := l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
-			return poolschedule.Together(groups, now, l.cfg.Interval, part.permissions)
+		permissions wholewrite.Permissions
+	}{{minTrialPools, permissions}, {minBatchPools, limitToProven(l, permissions)}} {
+		due := l.queue.selectPools(now, func(groups []poolschedule.Group) []lb.PoolKey {
+			return poolschedule.SelectBatch(groups, now, l.cfg.Interval, part.permissions)
 		})
 		if len(due) >= part.from && slices.Contains(due, next) {
 			return due, part.permissions
@@ -44,31 +44,31 @@ func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrit
 	return nil, permissions
 }
 
-// seen removes permissions for changes that Azure is not known to apply.
-func seen(l *lane, permissions wholewrite.Leaves) wholewrite.Leaves {
-	if l.answer(wholewrite.Addresses) != behaviour.Taken {
-		permissions.Addresses = wholewrite.No
+// limitToProven removes permissions for changes that Azure is not known to apply.
+func limitToProven(l *worker, permissions wholewrite.Permissions) wholewrite.Permissions {
+	if l.observedAnswer(wholewrite.Addresses) != behaviour.Accepted {
+		permissions.Addresses = wholewrite.Denied
 	}
-	if l.answer(wholewrite.AdminStates) != behaviour.Taken {
-		permissions.States = wholewrite.No
+	if l.observedAnswer(wholewrite.AdminStates) != behaviour.Accepted {
+		permissions.States = wholewrite.Denied
 	}
 	return permissions
 }
 
-// inTurn returns the pools for overlapping writes, in order, and the permission; none if there are
+// selectPipeline returns the pools for overlapping writes, in order, and the permission; none if there are
 // too few, or if next cannot join.
-func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leave) {
-	if l.cfg.Pipeline == nil || l.cfg.Whole == nil || l.rowAfter.After(now) {
-		return nil, wholewrite.No
+func (l *worker) selectPipeline(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Permission) {
+	if l.cfg.Pipeline == nil || l.cfg.LoadBalancers == nil || l.overlapAfter.After(now) {
+		return nil, wholewrite.Denied
 	}
-	permission := l.verdicts.MayOverlap(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
-	if permission == wholewrite.No {
+	permission := l.capabilities.OverlapPermission(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.trialBlockedReason(now, c) })
+	if permission == wholewrite.Denied {
 		return nil, permission
 	}
-	due := l.dueInTurn(now, permission)
-	from := wholeFrom
-	if l.answer(wholewrite.Overlapping) == behaviour.Supersede {
-		from = wholeKnownFrom
+	due := l.duePipelined(now, permission)
+	from := minTrialPools
+	if l.observedAnswer(wholewrite.Overlap) == behaviour.Supersede {
+		from = minBatchPools
 	}
 	if len(due) < from || !slices.Contains(due, next) {
 		return nil, permission
@@ -76,28 +76,28 @@ func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.
 	return due, permission
 }
 
-// looks returns the pools to check by one read; nil if each is read separately.
-func (l *lane) looks(now time.Time) []lb.PoolKey {
-	if l.cfg.Whole == nil {
+// selectChecks returns the pools to check by one read; nil if each is read separately.
+func (l *worker) selectChecks(now time.Time) []lb.PoolKey {
+	if l.cfg.LoadBalancers == nil {
 		return nil
 	}
-	return l.those(poolschedule.LooksTogether, now)
+	return l.selectPools(poolschedule.SelectChecks, now)
 }
 
-func (l *lane) those(selectFn func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
-	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey { return selectFn(groups, now, l.cfg.Interval) })
+func (l *worker) selectPools(selectFn func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
+	return l.queue.selectPools(now, func(groups []poolschedule.Group) []lb.PoolKey { return selectFn(groups, now, l.cfg.Interval) })
 }
 
-func (l *lane) dueInTurn(now time.Time, permission wholewrite.Leave) []lb.PoolKey {
-	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
-		return poolschedule.InTurn(groups, now, l.cfg.Interval, permission)
+func (l *worker) duePipelined(now time.Time, permission wholewrite.Permission) []lb.PoolKey {
+	return l.queue.selectPools(now, func(groups []poolschedule.Group) []lb.PoolKey {
+		return poolschedule.SelectPipeline(groups, now, l.cfg.Interval, permission)
 	})
 }
 
-func changesIn(writes []parcel) []wholewrite.Change {
+func listChanges(writes []poolUpdate) []wholewrite.Change {
 	var addresses, states bool
 	for _, p := range writes {
-		a, s := p.r.Todo.Changes()
+		a, s := p.result.Change.ChangedKinds()
 		addresses, states = addresses || a, states || s
 	}
 	var all []wholewrite.Change
@@ -110,34 +110,34 @@ func changesIn(writes []parcel) []wholewrite.Change {
 	return all
 }
 
-// allowed reports whether a pool's change may join a batched update.
-func allowed(permissions wholewrite.Leaves, todo poolwrite.Change) bool {
-	addresses, states := todo.Changes()
-	return permissions.Allow(addresses, states, len(todo.Downed) > 0)
+// isAllowed reports whether a pool's change may join a batched update.
+func isAllowed(permissions wholewrite.Permissions, todo poolwrite.Change) bool {
+	addresses, states := todo.ChangedKinds()
+	return permissions.CanInclude(addresses, states, len(todo.MarkedDown) > 0)
 }
 
-// brings reports whether a load balancer write is known to update the pool. Azure has been seen to
+// canBatch reports whether a load balancer write is known to update the pool. Azure has been seen to
 // report success while it ignored existing pools and created new ones empty. A load balancer that
 // ignores admin states is excluded.
-func (l *lane) brings(p lb.Pool) bool {
+func (l *worker) canBatch(p lb.Pool) bool {
 	if p.Etag == "" {
-		return l.cfg.Behaviour.WholeWriteNewPools == behaviour.Filled
+		return l.cfg.Behaviour.UpdateNewPools == behaviour.Populated
 	}
-	return l.answer(wholewrite.Addresses) == behaviour.Taken && l.answer(wholewrite.AdminStates) != behaviour.Ignored
+	return l.observedAnswer(wholewrite.Addresses) == behaviour.Accepted && l.observedAnswer(wholewrite.AdminStates) != behaviour.Ignored
 }
 
-// bringsStates does the same for admin state changes.
-func (l *lane) bringsStates(todo poolwrite.Change) bool {
-	_, states := todo.Changes()
-	return !states || l.answer(wholewrite.AdminStates) == behaviour.Taken
+// canBatchStates does the same for admin state changes.
+func (l *worker) canBatchStates(todo poolwrite.Change) bool {
+	_, states := todo.ChangedKinds()
+	return !states || l.observedAnswer(wholewrite.AdminStates) == behaviour.Accepted
 }
 
-func (l *lane) answer(c wholewrite.Change) behaviour.Answer {
-	return l.verdicts.Answer(l.id.SubscriptionID, c, time.Now())
+func (l *worker) observedAnswer(c wholewrite.Change) behaviour.Result {
+	return l.capabilities.ObservedResult(l.id.SubscriptionID, c, time.Now())
 }
 
-// empty removes the addresses, which the worker adds after creation.
-func empty(p lb.Pool) lb.Pool {
+// withoutAddresses removes the addresses, which the worker adds after creation.
+func withoutAddresses(p lb.Pool) lb.Pool {
 	p.Addresses = nil
 	return p
 }

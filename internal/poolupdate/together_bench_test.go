@@ -42,7 +42,7 @@ func playTogether(story string, ignores bool, known string) (writes int, took ti
 	}
 	if known == "the truth" {
 		configure = func(c *Config) {
-			c.WholeWrites, c.Behaviour = wholewrite.Auto, taking
+			c.BatchSetting, c.Behaviour = wholewrite.Auto, taking
 			if ignores {
 				c.Behaviour = ignoring
 			}
@@ -74,15 +74,15 @@ func playTogether(story string, ignores bool, known string) (writes int, took ti
 // If one write updates all pools of a load balancer they share a pace; otherwise each has its own.
 func TestOneWriteForAllIsOnePace(t *testing.T) {
 	for about, tt := range map[string]struct {
-		knows   behaviour.Behaviour
+		knows   behaviour.Behavior
 		setting wholewrite.Setting
 		name    string
 	}{
 		"taken": {taking, wholewrite.Auto, ""}, "ignored": {ignoring, wholewrite.Auto, "web"},
-		"not known": {behaviour.Behaviour{}, wholewrite.Always, "web"}, "not wanted": {taking, wholewrite.Never, "web"},
+		"not known": {behaviour.Behavior{}, wholewrite.Always, "web"}, "not wanted": {taking, wholewrite.Never, "web"},
 	} {
-		lanes := New(Config{Interval: interval, Whole: &whole{}, WholeWrites: tt.setting, Behaviour: tt.knows})
-		if got := paced(lanes.lane(web.LoadBalancer), web, time.Now()); got.Name != tt.name || got.LoadBalancer != web.LoadBalancer {
+		lanes := New(Config{Interval: interval, LoadBalancers: &whole{}, BatchSetting: tt.setting, Behaviour: tt.knows})
+		if got := paceTarget(lanes.getWorker(web.LoadBalancer), web, time.Now()); got.Name != tt.name || got.LoadBalancer != web.LoadBalancer {
 			t.Errorf("%s: %+v", about, got)
 		}
 	}

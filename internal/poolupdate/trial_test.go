@@ -27,7 +27,7 @@ type shelf struct {
 	then func()
 }
 
-func (s *shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
+func (s *shelf) ReadRecords(context.Context) (map[string]wholewrite.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -36,7 +36,7 @@ func (s *shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
 	return maps.Clone(s.holds), nil
 }
 
-func (s *shelf) Keep(_ context.Context, subscription string, r wholewrite.Record) error {
+func (s *shelf) WriteRecord(_ context.Context, subscription string, r wholewrite.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -47,7 +47,7 @@ func (s *shelf) Keep(_ context.Context, subscription string, r wholewrite.Record
 	}
 	s.holds[subscription] = r
 	s.kept = append(s.kept, fmt.Sprintf("%s: addresses %q after %d, admin states %q after %d", r.Version,
-		r.Addresses.Answer, r.Addresses.Trials, r.AdminStates.Answer, r.AdminStates.Trials))
+		r.Addresses.Answer, r.Addresses.Attempts, r.AdminStates.Answer, r.AdminStates.Attempts))
 	if s.then != nil {
 		s.then()
 	}
@@ -57,7 +57,7 @@ func (s *shelf) Keep(_ context.Context, subscription string, r wholewrite.Record
 // inAutoWorld sets up n pools in which support for load balancer writes is discovered.
 func inAutoWorld(t *testing.T, n int, story func(w *whole, s *shelf, pools []lb.PoolID)) {
 	var s shelf
-	inWholeWorldOf(t, n, func(c *Config) { c.WholeWrites, c.Verdicts = wholewrite.Auto, &s }, func(w *whole, pools []lb.PoolID) { story(w, &s, pools) })
+	inWholeWorldOf(t, n, func(c *Config) { c.BatchSetting, c.CapabilityStore = wholewrite.Auto, &s }, func(w *whole, pools []lb.PoolID) { story(w, &s, pools) })
 }
 
 // restart stops Weir and starts another version.
@@ -121,7 +121,7 @@ func TestWholeWritesEarnTheirPlace(t *testing.T) {
 		w.all(pools, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3/Down n4=10.0.0.4")
 		w.expect("another version finds out anew", w.wrote(), asTrial)
 		w.expectReports("p1 Written Updated:p1", "p2 Written Updated:p2", "p3 Written Updated:p3")
-		if got := fmt.Sprint(w.lanes.WholeWrites("S")); got != "map[[addresses taken]:1 [admin_states unknown]:1 [overlapping off]:1]" {
+		if got := fmt.Sprint(w.lanes.CountCapabilities("S")); got != "map[[addresses taken]:1 [admin_states unknown]:1 [overlapping off]:1]" {
 			t.Errorf("the metric says %s", got)
 		}
 	})
@@ -148,7 +148,7 @@ func TestATrialIsHarmless(t *testing.T) {
 		w.restart("v1")
 		w.all(pools, "n3=10.0.0.3")
 		w.expect("after a restart", w.wrote(), byItself)
-		w.wait(wholewrite.Lifetime)
+		w.wait(wholewrite.ResultTTL)
 		w.all(pools, "n4=10.0.0.4")
 		w.expect("after 30 days", w.wrote(), asTrial+", "+byItself)
 		w.restart("v2")
@@ -164,9 +164,9 @@ func TestATrialIsHarmless(t *testing.T) {
 // A rejected trial, or one without a response, is inconclusive and repeated an hour later, at most
 // twice, at no cost and without notifications.
 func TestATrialWithoutAVerdictIsBounded(t *testing.T) {
-	for name, given := range map[string]fault.Answer{
-		"lost": {OutcomeUnknown: true}, "403": {Status: 403}, "503": {Status: 503}, "429": {Status: 429}, "409": {Status: 409},
-		"failed": {OperationEnded: true, Codes: []string{"Other"}}, "412 without end": {Status: 412},
+	for name, given := range map[string]fault.Failure{
+		"lost": {ResultUnknown: true}, "403": {Status: 403}, "503": {Status: 503}, "429": {Status: 429}, "409": {Status: 409},
+		"failed": {OperationFailed: true, Codes: []string{"Other"}}, "412 without end": {Status: 412},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
@@ -204,7 +204,7 @@ func TestATrialHearsRetryAfter(t *testing.T) {
 			if call != "PUT" {
 				return nil
 			}
-			return fault.Classify(fault.Answer{Status: 429, RetryAt: w.start.Add(10 * time.Minute)}, errors.New("busy"))
+			return fault.Classify(fault.Failure{Status: 429, RetryAt: w.start.Add(10 * time.Minute)}, errors.New("busy"))
 		}
 		w.all(pools, "n1=10.0.0.1")
 		w.expect("calls", w.wrote(), asOne)
@@ -258,7 +258,7 @@ func TestAVerdictEndsWithWhatAzureShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s shelf
-			inWholeWorldOf(t, 3, func(c *Config) { c.WholeWrites, c.Verdicts = wholewrite.Auto, &s; known(c) }, func(w *whole, pools []lb.PoolID) {
+			inWholeWorldOf(t, 3, func(c *Config) { c.BatchSetting, c.CapabilityStore = wholewrite.Auto, &s; known(c) }, func(w *whole, pools []lb.PoolID) {
 				w.all(pools, "n1=10.0.0.1")
 				w.wrote()
 				w.all(pools, "n2=10.0.0.2")

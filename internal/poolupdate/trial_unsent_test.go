@@ -18,7 +18,7 @@ import (
 func (s *shelf) trials() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.holds["s"].Addresses.Trials
+	return s.holds["s"].Addresses.Attempts
 }
 
 // An interruption between the record and the write of a trial leaves no trial: the next quiet time
@@ -36,7 +36,7 @@ func TestATrialThatWasNotSentIsNone(t *testing.T) {
 					if call != "PUT" {
 						return nil
 					}
-					return fault.Classify(fault.Answer{GateClosed: true, RetryAt: time.Now().Add(time.Second)}, errors.New("closed"))
+					return fault.Classify(fault.Failure{GateClosed: true, RetryAt: time.Now().Add(time.Second)}, errors.New("closed"))
 				}
 			})
 		},
@@ -44,7 +44,7 @@ func TestATrialThatWasNotSentIsNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s shelf
 			lease.lost = false
-			inWholeWorldOf(t, 3, func(c *Config) { c.WholeWrites, c.Verdicts, c.Lease = wholewrite.Auto, &s, &lease }, func(w *whole, pools []lb.PoolID) {
+			inWholeWorldOf(t, 3, func(c *Config) { c.BatchSetting, c.CapabilityStore, c.Lease = wholewrite.Auto, &s, &lease }, func(w *whole, pools []lb.PoolID) {
 				s.then = func() { s.then = nil; ending(w) }
 				for _, id := range pools {
 					w.change(id, "n1=10.0.0.1")
@@ -85,7 +85,7 @@ func TestTheSecondWriteTriesWhatIsOnRecord(t *testing.T) {
 			for _, id := range pools {
 				w.wanted[id.Name] = addresses("n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
 			}
-			return fault.Classify(fault.Answer{Status: 412}, errors.New("somebody was faster"))
+			return fault.Classify(fault.Failure{Status: 412}, errors.New("somebody was faster"))
 		}
 		w.all(pools, "n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3")
 		w.expect("a node returns meanwhile", w.wrote(), "GET balancer, PUT balancer, GET balancer, "+byItself)
@@ -125,7 +125,7 @@ func TestWhoGoesWhileTheRecordIsWrittenIsNotWritten(t *testing.T) {
 	for name, setting := range map[string]wholewrite.Setting{"each by itself": wholewrite.Never, "together": wholewrite.Always, "on trial": wholewrite.Auto} {
 		t.Run(name, func(t *testing.T) {
 			var s shelf
-			inWholeWorldOf(t, 4, func(c *Config) { c.WholeWrites, c.Verdicts = setting, &s }, func(w *whole, pools []lb.PoolID) {
+			inWholeWorldOf(t, 4, func(c *Config) { c.BatchSetting, c.CapabilityStore = setting, &s }, func(w *whole, pools []lb.PoolID) {
 				w.set(func() {
 					w.fail = func(call string, id lb.PoolID) error {
 						if call == "RECORD" && id.Name == "p1" {
@@ -141,7 +141,7 @@ func TestWhoGoesWhileTheRecordIsWrittenIsNotWritten(t *testing.T) {
 				if got := w.lanes.Backlog(); got.Operations > 0 {
 					t.Errorf("%+v", got)
 				}
-				if n := w.standing(pools[0]).history.Postponed; n > 0 {
+				if n := w.standing(pools[0]).history.DelayCount; n > 0 {
 					t.Errorf("postponed %d times, which forbids trials", n)
 				}
 				w.set(func() { w.gone, w.fail = map[string]bool{}, func(string, lb.PoolID) error { return nil } })
@@ -164,13 +164,13 @@ func TestARefusedWholeWriteHearsRetryAfter(t *testing.T) {
 		for _, status := range []int{412, 400, 409} {
 			t.Run(fmt.Sprint(setting, " ", status), func(t *testing.T) {
 				var s shelf
-				inWholeWorldOf(t, 3, func(c *Config) { c.WholeWrites, c.Verdicts = setting, &s }, func(w *whole, pools []lb.PoolID) {
+				inWholeWorldOf(t, 3, func(c *Config) { c.BatchSetting, c.CapabilityStore = setting, &s }, func(w *whole, pools []lb.PoolID) {
 					until := w.start.Add(10 * time.Minute)
 					w.refuse = func(call string) *fault.Fault {
 						if call != "PUT" || time.Now().After(until) {
 							return nil
 						}
-						return fault.Classify(fault.Answer{Status: status, RetryAt: until}, errors.New("not now"))
+						return fault.Classify(fault.Failure{Status: status, RetryAt: until}, errors.New("not now"))
 					}
 					w.all(pools, "n1=10.0.0.1")
 					w.wait(time.Until(until) - time.Second)
@@ -187,12 +187,12 @@ func TestARefusedWholeWriteHearsRetryAfter(t *testing.T) {
 
 // A pool that Azure always rejects does not affect the others: it is excluded from their trial.
 func TestAPoolThatAlwaysFailsForbidsNoTrial(t *testing.T) {
-	for name, refusal := range map[string]fault.Answer{
+	for name, refusal := range map[string]fault.Failure{
 		"refused": {Status: 400, Codes: []string{"Poison"}}, "in conflict": {Status: 409, Codes: []string{"AnotherOperationInProgress"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inAutoWorld(t, 4, func(w *whole, _ *shelf, pools []lb.PoolID) {
-				w.failingPool("PUT", pools[3], -1, func() fault.Answer { return refusal })
+				w.failingPool("PUT", pools[3], -1, func() fault.Failure { return refusal })
 				w.change(pools[3], "n1=10.0.0.1")
 				w.wait(5 * interval)
 				w.wrote()

@@ -16,8 +16,8 @@ import (
 // inBusyWorld sets up three pools, of which p1 and p2 change with every write, batched because
 // Azure is known to apply addresses.
 func inBusyWorld(t *testing.T, story func(w *whole, pool lb.PoolID)) {
-	known := behaviour.Behaviour{WholeWriteAddresses: behaviour.Taken}
-	inWholeWorldOf(t, 3, func(c *Config) { c.Behaviour, c.WholeWrites = known, wholewrite.Auto }, func(w *whole, pools []lb.PoolID) {
+	known := behaviour.Behavior{UpdateAddresses: behaviour.Accepted}
+	inWholeWorldOf(t, 3, func(c *Config) { c.Behaviour, c.BatchSetting = known, wholewrite.Auto }, func(w *whole, pools []lb.PoolID) {
 		n := 0
 		w.during = func() {
 			n++

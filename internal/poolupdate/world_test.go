@@ -27,7 +27,7 @@ import (
 // inspect it while the workers are blocked; -race covers the workers.
 type world struct {
 	t         *testing.T
-	lanes     *Lanes
+	lanes     *Workers
 	start     time.Time
 	readTime  time.Duration
 	writeTime time.Duration
@@ -61,7 +61,7 @@ func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
 
 // inDriftingWorld is a world with drift checks.
 func inDriftingWorld(t *testing.T, maxRetries int, period time.Duration, story func(w *world)) {
-	inWorldOf(t, Config{MaxRetries: maxRetries, DriftPeriod: period}, story)
+	inWorldOf(t, Config{MaxRetries: maxRetries, ResyncPeriod: period}, story)
 }
 
 func inWorldOf(t *testing.T, cfg Config, story func(w *world)) {
@@ -72,7 +72,7 @@ func inWorldOf(t *testing.T, cfg Config, story func(w *world)) {
 			nodes: map[netip.Addr]bool{}, ledger: map[string][]netip.Addr{}, down: map[string][]netip.Addr{}, taken: map[string]bool{},
 			fail: func(string, lb.PoolID) error { return nil },
 		}
-		cfg.Interval, cfg.Azure, cfg.Cluster, cfg.Ledger, cfg.Reporter, cfg.Log = interval, w, w, w, w, slog.New(slog.DiscardHandler)
+		cfg.Interval, cfg.Azure, cfg.Cluster, cfg.StatusStore, cfg.Reporter, cfg.Log = interval, w, w, w, w, slog.New(slog.DiscardHandler)
 		if m, ok := cfg.Members.(*machineLanes); ok {
 			m.w, w.members = w, m
 		}
@@ -151,9 +151,9 @@ func (w *world) expectReports(want ...string) {
 	for _, r := range w.reports {
 		line := r.Ref.Name + " " + string(r.Outcome)
 		for _, told := range []struct {
-			word poolschedule.Word
+			word poolschedule.Notification
 			to   []poolschedule.ServiceName
-		}{{poolschedule.WordUpdated, r.Updated}, {poolschedule.WordRetrying, r.Retrying}, {poolschedule.WordFailed, r.Failed}} {
+		}{{poolschedule.NotifyUpdated, r.Updated}, {poolschedule.NotifyRetrying, r.Retrying}, {poolschedule.NotifyFailed, r.Failed}} {
 			for _, s := range told.to {
 				line += " " + string(told.word) + ":" + s.Name
 			}
@@ -171,7 +171,7 @@ func (w *world) called(call string, id lb.PoolID, rest string) error {
 	return w.fail(call, id)
 }
 
-func (w *world) Get(_ context.Context, id lb.PoolID) (lb.Pool, error) {
+func (w *world) GetPool(_ context.Context, id lb.PoolID) (lb.Pool, error) {
 	time.Sleep(w.readTime)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,12 +180,12 @@ func (w *world) Get(_ context.Context, id lb.PoolID) (lb.Pool, error) {
 	}
 	p, ok := w.pools[id.Key()]
 	if !ok {
-		return lb.Pool{}, fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("gone"))
+		return lb.Pool{}, fault.Classify(fault.Failure{Status: 404, TargetMissing: true}, errors.New("gone"))
 	}
 	return *p, nil
 }
 
-func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+func (w *world) PutPool(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	if err := w.accept(p); err != nil {
 		return lb.Pool{}, err
 	}
@@ -201,7 +201,7 @@ func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	}
 	held := w.pools[p.ID.Key()]
 	if held == nil {
-		return p, fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("gone meanwhile"))
+		return p, fault.Classify(fault.Failure{Status: 404, TargetMissing: true}, errors.New("gone meanwhile"))
 	}
 	if w.members != nil { // others join and leave
 		p.Addresses, p.NIC = withStates(held.Addresses, p.Addresses), held.NIC
@@ -232,16 +232,16 @@ func (w *world) accept(p lb.Pool) error {
 		return err
 	}
 	if w.pools[p.ID.Key()] == nil {
-		return fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("gone"))
+		return fault.Classify(fault.Failure{Status: 404, TargetMissing: true}, errors.New("gone"))
 	}
 	if w.pools[p.ID.Key()].Etag != p.Etag {
-		return fault.Classify(fault.Answer{Status: 412}, errors.New("etag"))
+		return fault.Classify(fault.Failure{Status: 412}, errors.New("etag"))
 	}
 	return nil
 }
 
-// Machines maps nic-n1 to n1.
-func (w *world) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) {
+// ResolveMachines maps nic-n1 to n1.
+func (w *world) ResolveMachines(_ context.Context, p lb.Pool) (lb.Pool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.called("MACHINES", p.ID, ""); err != nil {
@@ -266,42 +266,42 @@ func (w *world) Enter(lb.LoadBalancerID) (time.Time, string) {
 	return time.Time{}, ""
 }
 
-func (w *world) Wait(waiting Waiting) {
+func (w *world) ReportWait(waiting Waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	line := fmt.Sprintf("+%s %s %s", time.Since(w.start), waiting.Ref.Name, waiting.Cause)
 	if !waiting.Until.IsZero() {
 		line += " until +" + waiting.Until.Sub(w.start).String()
 	}
-	if waiting.Why != "" {
-		line += ": " + waiting.Why
+	if waiting.Message != "" {
+		line += ": " + waiting.Message
 	}
-	if waiting.Look {
+	if waiting.CheckOnly {
 		line += " (to be looked at)"
 	}
 	w.waits = append(w.waits, line)
 }
 
-func (w *world) Relevant(op poolschedule.Operation) bool {
+func (w *world) IsNeeded(op poolschedule.Operation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.gone[op.Ref.Name]
 }
 
-func (w *world) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
+func (w *world) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.fail("READ LEDGER", lb.PoolID{}); err != nil {
 		return poolwrite.Desired{}, err
 	}
 	return poolwrite.Desired{
-		Addresses: w.wanted[ref.Name], Alone: w.alone, Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
+		Addresses: w.wanted[ref.Name], IsExclusive: w.alone, IsManaged: func(ip netip.Addr) bool { return w.nodes[ip] },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := w.machines[path.Base(machine)]
 			return ip, ok
 		},
 		Machines: w.members.desired(),
-		Recorded: poolwrite.Recorded{Written: w.ledger[ref.Name], Down: w.down[ref.Name], Taken: w.taken[ref.Name]},
+		Record:   poolwrite.Record{Written: w.ledger[ref.Name], Down: w.down[ref.Name], Managed: w.taken[ref.Name]},
 	}, nil
 }
 
@@ -315,7 +315,7 @@ func (w *world) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Int
 	if err := w.called("RECORD", poolID("", ref.Name), line); err != nil {
 		return err
 	}
-	w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name] = in.Written, in.Down, w.taken[ref.Name] || !in.States
+	w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name] = in.Written, in.Down, w.taken[ref.Name] || !in.OnlyStates
 	return nil
 }
 
@@ -323,10 +323,10 @@ func (w *world) Report(_ context.Context, r Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reports = append(w.reports, r)
-	if r.States {
+	if r.StatesInSync {
 		w.down[r.Ref.Name] = r.Down
 	}
-	if r.Settled {
+	if r.InSync {
 		w.ledger[r.Ref.Name], w.down[r.Ref.Name], w.taken[r.Ref.Name] = r.Written, r.Down, true
 	}
 }

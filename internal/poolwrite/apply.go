@@ -17,33 +17,33 @@ type Change struct {
 	// Next is the desired pool.
 	Next lb.Pool
 	// Numbers of addresses; the last one is of changed admin states.
-	add, remove, alter int
-	Foreign            int
-	// states are the admin states that Weir manages in Next; empty is reset.
-	states map[netip.Addr]string
-	// down are Weir's Down addresses, followed by those that become Down and those that are reset.
-	down, Downed, restored []netip.Addr
+	addCount, removeCount, updateCount int
+	ForeignCount                       int
+	// managedStates are the admin states that Weir manages in Next; empty is reset.
+	managedStates map[netip.Addr]string
+	// managedDown are Weir's Down addresses, followed by those that become Down and those that are reset.
+	managedDown, MarkedDown, markedUp []netip.Addr
 	// Addresses that are missing, surplus, or foreign.
-	added, removed, foreign []netip.Addr
-	// compared is false if the pool was not compared.
-	compared bool
-	// unseen is true for a pool in sync with additional records: a write may be in flight.
-	unseen bool
-	// joinable is true if machines' own writes change the members, and a pool write only sets admin
+	addedIPs, removedIPs, foreignIPs []netip.Addr
+	// isCompared is false if the pool was not compared.
+	isCompared bool
+	// recordHasMore is true for a pool in sync with additional records: a write may be in flight.
+	recordHasMore bool
+	// statesOnly is true if machines' own writes change the members, and a pool write only sets admin
 	// states.
-	joinable bool
+	statesOnly bool
 }
 
-func (c Change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
+func (c Change) isEmpty() bool { return c.addCount == 0 && c.removeCount == 0 && c.updateCount == 0 }
 
-// apply computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
+// computeChange computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
 // their name, position and unmanaged admin state, to keep the write minimal.
-func apply(observed lb.Pool, wanted []lb.Address, managed ours) Change {
+func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
 		want[a.IP] = a.AdminState
 	}
-	c := Change{Next: observed, compared: true}
+	c := Change{Next: observed, isCompared: true}
 	next := make([]lb.Address, 0, len(observed.Addresses)+len(wanted))
 	present := make(map[netip.Addr]struct{}, len(observed.Addresses))
 	names := make(map[string]struct{}, len(observed.Addresses))
@@ -53,14 +53,14 @@ func apply(observed lb.Pool, wanted []lb.Address, managed ours) Change {
 		_, duplicate := present[a.IP]
 		switch {
 		case isManaged && !wantedHere, wantedHere && duplicate:
-			c.remove++
-			c.removed = append(c.removed, a.IP)
+			c.removeCount++
+			c.removedIPs = append(c.removedIPs, a.IP)
 			continue
 		case !wantedHere:
-			c.Foreign++
-			c.foreign = append(c.foreign, a.IP)
+			c.ForeignCount++
+			c.foreignIPs = append(c.foreignIPs, a.IP)
 		case managed.down != nil:
-			a.AdminState = c.direct(a, state, managed.down)
+			a.AdminState = c.setAdminState(a, state, managed.down)
 		}
 		present[a.IP] = struct{}{}
 		names[strings.ToLower(a.Name)] = struct{}{}
@@ -75,57 +75,57 @@ func apply(observed lb.Pool, wanted []lb.Address, managed ours) Change {
 		joins := lb.Address{Name: uniqueName(names, a), IP: a.IP}
 		if managed.down != nil && a.AdminState == lb.Down {
 			joins.AdminState = lb.Down
-			c.takeDown(a.IP)
+			c.markDown(a.IP)
 		}
 		next = append(next, joins)
-		c.add++
-		c.added = append(c.added, a.IP)
+		c.addCount++
+		c.addedIPs = append(c.addedIPs, a.IP)
 	}
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
-	if !c.none() {
+	if !c.isEmpty() {
 		c.Next.Addresses = next
 		return c
 	}
-	c.unseen = missing(managed, want)
+	c.recordHasMore = exceedsPool(managed, want)
 	return c
 }
 
-// direct returns the admin state of a remaining address. It never resets a Down that Weir did not
+// setAdminState returns the admin state of a remaining address. It never resets a Down that Weir did not
 // set.
-func (c *Change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
+func (c *Change) setAdminState(a lb.Address, state string, down map[netip.Addr]struct{}) string {
 	_, byWeir := down[a.IP]
 	isDown, wantDown := a.AdminState == lb.Down, state == lb.Down
 	switch {
 	case wantDown && !isDown:
-		c.alter++
-		c.takeDown(a.IP)
+		c.updateCount++
+		c.markDown(a.IP)
 		return lb.Down
 	case wantDown && byWeir:
-		c.down = append(c.down, a.IP)
-		c.state(a.IP, lb.Down)
+		c.managedDown = append(c.managedDown, a.IP)
+		c.recordState(a.IP, lb.Down)
 	case isDown && byWeir && !wantDown:
-		c.alter++
-		c.restored = append(c.restored, a.IP)
-		c.state(a.IP, "")
+		c.updateCount++
+		c.markedUp = append(c.markedUp, a.IP)
+		c.recordState(a.IP, "")
 		return lb.None
 	}
 	return a.AdminState
 }
 
-func (c *Change) takeDown(ip netip.Addr) {
-	c.down, c.Downed = append(c.down, ip), append(c.Downed, ip)
-	c.state(ip, lb.Down)
+func (c *Change) markDown(ip netip.Addr) {
+	c.managedDown, c.MarkedDown = append(c.managedDown, ip), append(c.MarkedDown, ip)
+	c.recordState(ip, lb.Down)
 }
 
-func (c *Change) state(ip netip.Addr, state string) {
-	if c.states == nil {
-		c.states = map[netip.Addr]string{}
+func (c *Change) recordState(ip netip.Addr, state string) {
+	if c.managedStates == nil {
+		c.managedStates = map[netip.Addr]string{}
 	}
-	c.states[ip] = state
+	c.managedStates[ip] = state
 }
 
-// missing reports whether the record has more than a pool in sync.
-func missing(managed ours, want map[netip.Addr]string) bool {
+// exceedsPool reports whether the record has more than a pool in sync.
+func exceedsPool(managed managedSets, want map[netip.Addr]string) bool {
 	for ip := range managed.written {
 		if _, wanted := want[ip]; !wanted {
 			return true
@@ -155,15 +155,15 @@ func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	}
 }
 
-// ShownBy reports whether got has what was written. Azure has been seen to report success and leave
+// IsAppliedIn reports whether got has what was written. Azure has been seen to report success and leave
 // a pool empty.
-func (c Change) ShownBy(got lb.Pool) bool {
+func (c Change) IsAppliedIn(got lb.Pool) bool {
 	for _, a := range got.Addresses {
-		if state, isManaged := c.states[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {
+		if state, isManaged := c.managedStates[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {
 			return false
 		}
 	}
-	return c.joinable || slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
+	return c.statesOnly || slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
 }
 
 func sortedIPs(addresses []lb.Address) []netip.Addr {
@@ -175,7 +175,7 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 	return ips
 }
 
-func sorted(ips []netip.Addr) []netip.Addr {
+func sortIPs(ips []netip.Addr) []netip.Addr {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	return slices.Compact(ips)
 }

@@ -36,19 +36,19 @@ func TestApplyAdminStates(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
-			has := ours{written: ipSet(tt.down), down: ipSet(tt.down)}
-			got := apply(observed, addresses(tt.wanted), has)
-			if spell(got.Next.Addresses) != tt.next || got.none() != (tt.observed == tt.next) {
-				t.Errorf("got  %q, none() %v\nwant %q", spell(got.Next.Addresses), got.none(), tt.next)
+			has := managedSets{written: ipSet(tt.down), down: ipSet(tt.down)}
+			got := computeChange(observed, addresses(tt.wanted), has)
+			if spell(got.Next.Addresses) != tt.next || got.isEmpty() != (tt.observed == tt.next) {
+				t.Errorf("got  %q, none() %v\nwant %q", spell(got.Next.Addresses), got.isEmpty(), tt.next)
 			}
-			if fmt.Sprint(got.down) != "["+tt.downNow+"]" || got.unseen != tt.unseen {
-				t.Errorf("%v are Down by us, unseen %v; want [%s], %v", got.down, got.unseen, tt.downNow, tt.unseen)
+			if fmt.Sprint(got.managedDown) != "["+tt.downNow+"]" || got.recordHasMore != tt.unseen {
+				t.Errorf("%v are Down by us, unseen %v; want [%s], %v", got.managedDown, got.recordHasMore, tt.downNow, tt.unseen)
 			}
-			if !got.ShownBy(got.Next) {
+			if !got.IsAppliedIn(got.Next) {
 				t.Error("the pool as it was written does not show the write")
 			}
-			off := apply(observed, addresses(tt.wanted), ours{written: ipSet(tt.down)})
-			if off.alter > 0 || len(off.down) > 0 || off.unseen {
+			off := computeChange(observed, addresses(tt.wanted), managedSets{written: ipSet(tt.down)})
+			if off.updateCount > 0 || len(off.managedDown) > 0 || off.recordHasMore {
 				t.Errorf("without admin states: %+v", off)
 			}
 			if spell(observed.Addresses) != tt.observed {
@@ -60,8 +60,8 @@ func TestApplyAdminStates(t *testing.T) {
 
 // A response with the addresses but not the admin states proves nothing.
 func TestAnAnswerHasToShowOurAdminStates(t *testing.T) {
-	has := ours{down: ipSet("10.0.0.2")}
-	c := apply(lb.Pool{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down")},
+	has := managedSets{down: ipSet("10.0.0.2")}
+	c := computeChange(lb.Pool{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down")},
 		addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3"), has)
 	for shown, want := range map[string]bool{
 		"n1=10.0.0.1/Down n2=10.0.0.2/None n3=10.0.0.3 vm=10.0.0.9/Down": true,
@@ -70,7 +70,7 @@ func TestAnAnswerHasToShowOurAdminStates(t *testing.T) {
 		"n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down": false,
 		"n1=10.0.0.1/Down n2=10.0.0.2 vm=10.0.0.9/Down":                  false,
 	} {
-		if got := c.ShownBy(lb.Pool{Addresses: addresses(shown)}); got != want {
+		if got := c.IsAppliedIn(lb.Pool{Addresses: addresses(shown)}); got != want {
 			t.Errorf("%s: %v", shown, got)
 		}
 	}
@@ -99,7 +99,7 @@ func TestLawAdminStates(t *testing.T) {
 				down[a.IP] = struct{}{}
 			}
 		}
-		got := apply(observed, wanted, ours{written: maps.Clone(down), down: maps.Clone(down)})
+		got := computeChange(observed, wanted, managedSets{written: maps.Clone(down), down: maps.Clone(down)})
 		was := map[netip.Addr]string{}
 		for _, a := range observed.Addresses {
 			was[a.IP] = a.AdminState
@@ -117,10 +117,10 @@ func TestLawAdminStates(t *testing.T) {
 			}
 		}
 		after := map[netip.Addr]struct{}{}
-		for _, ip := range got.down {
+		for _, ip := range got.managedDown {
 			after[ip] = struct{}{}
 		}
-		if again := apply(got.Next, wanted, ours{written: after, down: after}); !again.none() || again.unseen || !slices.Equal(sorted(again.down), sorted(got.down)) {
+		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}); !again.isEmpty() || again.recordHasMore || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
 			t.Fatalf("applied twice: %+v", again)
 		}
 	})

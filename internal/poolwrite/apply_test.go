@@ -40,12 +40,12 @@ func TestApply(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
-			got := apply(observed, addresses(tt.wanted), ours{written: ipSet(tt.written)})
+			got := computeChange(observed, addresses(tt.wanted), managedSets{written: ipSet(tt.written)})
 			if spell(got.Next.Addresses) != tt.next {
 				t.Errorf("got  %q\nwant %q", spell(got.Next.Addresses), tt.next)
 			}
-			if got.none() != (tt.observed == tt.next) {
-				t.Errorf("none() = %v for %q → %q", got.none(), tt.observed, tt.next)
+			if got.isEmpty() != (tt.observed == tt.next) {
+				t.Errorf("none() = %v for %q → %q", got.isEmpty(), tt.observed, tt.next)
 			}
 			if spell(observed.Addresses) != tt.observed {
 				t.Error("the observed pool was changed")
@@ -77,7 +77,7 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range pool(t, "written") {
 			written[a.IP] = struct{}{}
 		}
-		got := apply(observed, wanted, ours{written: written})
+		got := computeChange(observed, wanted, managedSets{written: written})
 
 		want := sortedIPs(wanted)
 		for _, a := range observed.Addresses {
@@ -99,8 +99,8 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range wanted {
 			written[a.IP] = struct{}{}
 		}
-		if again := apply(got.Next, wanted, ours{written: written}); !again.none() {
-			t.Fatalf("applied twice: +%d -%d", again.add, again.remove)
+		if again := computeChange(got.Next, wanted, managedSets{written: written}); !again.isEmpty() {
+			t.Fatalf("applied twice: +%d -%d", again.addCount, again.removeCount)
 		}
 	})
 }
@@ -120,8 +120,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if c := apply(observed, wanted, ours{written: written}); c.add != 10 || c.remove != 10 {
-			b.Fatalf("+%d -%d", c.add, c.remove)
+		if c := computeChange(observed, wanted, managedSets{written: written}); c.addCount != 10 || c.removeCount != 10 {
+			b.Fatalf("+%d -%d", c.addCount, c.removeCount)
 		}
 	}
 }

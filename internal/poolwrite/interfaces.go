@@ -22,7 +22,7 @@ func errInterfaces(pool lb.PoolID) error {
 	return fmt.Errorf("pool %s holds network interfaces, and its members are to be IP addresses, so nodes neither join nor leave it: name another, or, if it is the cluster's, write loadBalancerBackendPoolConfigurationType into azure.json", pool.Name)
 }
 
-func refusal(err error) *fault.Fault {
+func rejectionFault(err error) *fault.Fault {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		return f
 	}
@@ -31,9 +31,9 @@ func refusal(err error) *fault.Fault {
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 
-// direct computes the admin states of nodes' interfaces. A node may be deleted, or not report its
+// computeStates computes the admin states of nodes' interfaces. A node may be deleted, or not report its
 // machine yet, so a recorded Down is kept while an unidentified interface is Down.
-func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
+func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	states, byWeir, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
 		states[a.IP] = a.AdminState
@@ -51,20 +51,20 @@ func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
 			continue
 		}
 		a.IP, found[ip] = ip, true
-		a.AdminState = c.direct(*a, states[ip], byWeir)
+		a.AdminState = c.setAdminState(*a, states[ip], byWeir)
 	}
 	for _, ip := range down {
 		if unidentified && !found[ip] {
-			c.down = append(c.down, ip)
+			c.managedDown = append(c.managedDown, ip)
 			continue
 		}
-		c.unseen = c.unseen || c.none() && states[ip] != lb.Down // a write may still be in flight
+		c.recordHasMore = c.recordHasMore || c.isEmpty() && states[ip] != lb.Down // a write may still be in flight
 	}
 	return c
 }
 
-// namedAs copies the addresses of interfaces from written to shown.
-func namedAs(shown, written lb.Pool) lb.Pool {
+// copyAddresses copies the addresses of interfaces from written to shown.
+func copyAddresses(shown, written lb.Pool) lb.Pool {
 	if !written.NIC {
 		return shown
 	}

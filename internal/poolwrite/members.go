@@ -29,21 +29,21 @@ type Machines struct {
 	// See nic.Pool.
 	Configuration string
 	Every         bool
-	// Of returns a node's machine, or why it is unknown.
-	Of func(node string) (nic.Machine, error)
+	// Lookup returns a node's machine, or why it is unknown.
+	Lookup func(node string) (nic.Machine, error)
 }
 
-// HandOver is a pool's desired machines, for the machine updater.
-type HandOver struct {
+// MachineTarget is a pool's desired machines, for the machine updater.
+type MachineTarget struct {
 	Target nic.Target
-	// joins are wanted addresses without a machine in the pool.
-	joins []joining
-	// waits are why nodes have no machine yet.
-	waits []string
+	// addresses are wanted addresses without a machine in the pool.
+	addresses []memberAddress
+	// waitReasons are why nodes have no machine yet.
+	waitReasons []string
 }
 
-// joining is an address with its machines: several if several nodes claim it.
-type joining struct {
+// memberAddress is an address with its machines: several if several nodes claim it.
+type memberAddress struct {
 	ip       netip.Addr
 	nodes    []string
 	machines []nic.Machine
@@ -51,25 +51,27 @@ type joining struct {
 
 // Unusable is a node of the pool with a machine that cannot join.
 type Unusable struct {
-	Node string
-	IP   netip.Addr
-	Why  string
+	Node   string
+	IP     netip.Addr
+	Reason string
 }
 
-// Level reports whether the pool has exactly its machines.
-func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h.waits) == 0 }
+// IsInSync reports whether the pool has exactly its machines.
+func (h *MachineTarget) IsInSync() bool {
+	return len(h.addresses)+len(h.Target.ToRemove)+len(h.waitReasons) == 0
+}
 
-func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
+func (h *MachineTarget) removeUnusable(unusable []nic.WaitingMachine) (nodes []Unusable) {
 	reason := make(map[string]string, len(unusable))
 	for _, w := range unusable {
-		reason[w.Machine.Key()] = w.Why
+		reason[w.Machine.Key()] = w.Reason
 	}
-	h.joins = slices.DeleteFunc(h.joins, func(j joining) bool {
+	h.addresses = slices.DeleteFunc(h.addresses, func(j memberAddress) bool {
 		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return reason[m.Key()] == "" }) {
 			return false
 		}
 		for i, m := range j.machines {
-			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Why: reason[m.Key()]})
+			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Reason: reason[m.Key()]})
 		}
 		return true
 	})
@@ -77,7 +79,7 @@ func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
 }
 
 // Fingerprint is equal for equal targets, and never zero.
-func (h *HandOver) Fingerprint() uint64 {
+func (h *MachineTarget) Fingerprint() uint64 {
 	sum := fnv.New64a()
 	add := func(text string) {
 		var length [4]byte
@@ -85,8 +87,8 @@ func (h *HandOver) Fingerprint() uint64 {
 		_, _ = sum.Write(length[:])                                 // hash.Hash never returns an error
 		_, _ = sum.Write([]byte(text))
 	}
-	add(fmt.Sprint(h.Target.Configuration, h.Target.Every))
-	for _, all := range [][]nic.Machine{h.Target.Members, h.Target.Leaves} {
+	add(fmt.Sprint(h.Target.Configuration, h.Target.AllNodes))
+	for _, all := range [][]nic.Machine{h.Target.Members, h.Target.ToRemove} {
 		for _, m := range all {
 			add(m.Key())
 		}
@@ -100,51 +102,51 @@ func (h *HandOver) Fingerprint() uint64 {
 // Machines that are neither recorded nor nodes of this cluster are kept: their scale set may have
 // added them.
 func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
-	present := nodesIn(observed, want)
-	want = want.in(present)
-	recorded := want.Recorded
-	r.Wanted = want.Addresses
-	r.reads(recorded)
-	if err := refuses(observed, want); err != nil {
-		r.Outcome = Refused
+	present := findNodes(observed, want)
+	want = want.limitRetained(present)
+	recorded := want.Record
+	r.Addresses = want.Addresses
+	r.setRecord(recorded)
+	if err := checkPoolKind(observed, want); err != nil {
+		r.Outcome = Rejected
 		return false, nil, err
 	}
-	managed := owned(lb.Pool{Addresses: present}, want, adminState)
-	machines, unknown := machinesOf(want)
-	leaving := leavingOf(present, want, machines, unknown, managed)
-	r.HandOver = handOver(observed.ID, want, present, leaving, machines, unknown)
-	r.written, r.instances = staysOurs(present, want, machines, unknown, managed)
-	r.twins, r.awaited, r.shown = want.Twins, want.Awaited, shownIn(observed)
+	managed := findManaged(lb.Pool{Addresses: present}, want, adminState)
+	machines, unknown := findMachines(want)
+	leaving := findRemoved(present, want, machines, unknown, managed)
+	r.MachineTarget = newMachineTarget(observed.ID, want, present, leaving, machines, unknown)
+	r.written, r.instances = nextRecord(present, want, machines, unknown, managed)
+	r.sharedAddresses, r.unresolvedIPs, r.interfaceHash = want.SharedAddresses, want.UnresolvedIPs, hashInterfaces(observed)
 	if adminState {
 		states := want
-		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, managed))
-		r.Todo = direct(observed, states, slices.Collect(maps.Keys(managed.down)))
-		r.down = sorted(r.Todo.down)
+		states.Addresses = slices.Concat(want.Addresses, filterManagedDown(leaving, managed))
+		r.Change = computeStates(observed, states, slices.Collect(maps.Keys(managed.down)))
+		r.down = sortIPs(r.Change.managedDown)
 	} else { // resets nothing; Down stays recorded
-		r.Todo = Change{Next: observed}
-		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: present})
+		r.Change = Change{Next: observed}
+		r.down = filterDown(recorded.Down, want.Addresses, lb.Pool{Addresses: present})
 	}
-	r.Todo.joinable, r.Todo.compared = true, true
-	r.Todo.added, r.Todo.removed = lacking(want.Addresses, present), sortedIPs(leaving)
-	r.Todo.Foreign = len(observed.Addresses) - len(present)
-	r.Members = len(r.HandOver.joins)+len(r.HandOver.Target.Leaves) > 0
-	write, err = r.mustWrite(observed)
-	if !r.HandOver.Level() && err != nil { // a machine is joining or leaving
+	r.Change.statesOnly, r.Change.isCompared = true, true
+	r.Change.addedIPs, r.Change.removedIPs = missingIPs(want.Addresses, present), sortedIPs(leaving)
+	r.Change.ForeignCount = len(observed.Addresses) - len(present)
+	r.ChangesMembers = len(r.MachineTarget.addresses)+len(r.MachineTarget.Target.ToRemove) > 0
+	write, err = r.needsWrite(observed)
+	if !r.MachineTarget.IsInSync() && err != nil { // a machine is joining or leaving
 		write, err = false, nil
 	}
-	if err != nil || !write && r.HandOver.Level() {
+	if err != nil || !write && r.MachineTarget.IsInSync() {
 		return false, nil, err
 	}
-	if intent = r.record(recorded, managed); intent != nil {
-		intent.Add, intent.Remove = len(r.HandOver.joins), len(r.HandOver.Target.Leaves)
+	if intent = r.newIntent(recorded, managed); intent != nil {
+		intent.Add, intent.Remove = len(r.MachineTarget.addresses), len(r.MachineTarget.Target.ToRemove)
 	}
 	return write, intent, nil
 }
 
-// nodesIn returns the interfaces of nodes, present or recorded, with their addresses.
-func nodesIn(observed lb.Pool, want Desired) (present []lb.Address) {
+// findNodes returns the interfaces of nodes, present or recorded, with their addresses.
+func findNodes(observed lb.Pool, want Desired) (present []lb.Address) {
 	for _, a := range observed.Addresses {
-		if ip, ok := want.ofNode(a); ok {
+		if ip, ok := want.nodeAddress(a); ok {
 			a.IP, a.Machine = ip, lb.MachineKey(a.Machine)
 			present = append(present, a)
 		}
@@ -152,8 +154,8 @@ func nodesIn(observed lb.Pool, want Desired) (present []lb.Address) {
 	return present
 }
 
-// shownIn hashes the pool's network interfaces.
-func shownIn(observed lb.Pool) uint64 {
+// hashInterfaces hashes the pool's network interfaces.
+func hashInterfaces(observed lb.Pool) uint64 {
 	names := make([]string, len(observed.Addresses))
 	for i, a := range observed.Addresses {
 		names[i] = strings.ToLower(a.Interface)
@@ -166,15 +168,15 @@ func shownIn(observed lb.Pool) uint64 {
 	return max(sum.Sum64(), 1)
 }
 
-// ofNode returns the address of an interface's node, present or recorded.
-func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
+// nodeAddress returns the address of an interface's node, present or recorded.
+func (d Desired) nodeAddress(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
 	}
-	if ip, ok := d.Recorded.Instances[lb.MachineKey(a.Machine)]; ok {
+	if ip, ok := d.Record.Instances[lb.MachineKey(a.Machine)]; ok {
 		return ip, true
 	}
-	return a.IP, a.Machine != "" && slices.Contains(d.Recorded.Written, a.IP)
+	return a.IP, a.Machine != "" && slices.Contains(d.Record.Written, a.IP)
 }
 
 // memberMachine is the machine of a wanted node, or why it is unknown.
@@ -185,15 +187,15 @@ type memberMachine struct {
 	err error
 }
 
-// machinesOf returns the wanted machines. unknown are addresses of nodes with an unknown machine;
+// findMachines returns the wanted machines. unknown are addresses of nodes with an unknown machine;
 // members with one of them stay.
-func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
-	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.Twins)), map[netip.Addr]bool{}
-	for _, ip := range want.Awaited {
+func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
+	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
+	for _, ip := range want.UnresolvedIPs {
 		unknown[ip] = true
 	}
-	for _, a := range slices.Concat(want.Addresses, want.Twins) {
-		m, err := want.Machines.Of(a.Name)
+	for _, a := range slices.Concat(want.Addresses, want.SharedAddresses) {
+		m, err := want.Machines.Lookup(a.Name)
 		if all = append(all, memberMachine{a.Name, a.IP, m, err}); err != nil {
 			unknown[a.IP] = true
 		}
@@ -201,8 +203,8 @@ func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool)
 	return all, unknown
 }
 
-// leavingOf returns managed interfaces that are not wanted.
-func leavingOf(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed ours) (leaving []lb.Address) {
+// findRemoved returns managed interfaces that are not wanted.
+func findRemoved(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (leaving []lb.Address) {
 	wanted := make(map[string]bool, len(machines))
 	for _, m := range machines {
 		if m.err == nil {
@@ -210,15 +212,15 @@ func leavingOf(present []lb.Address, want Desired, machines []memberMachine, unk
 		}
 	}
 	for _, a := range present {
-		if _, isManaged := managed.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (isManaged || want.Ours(a.IP)) {
+		if _, isManaged := managed.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (isManaged || want.IsManaged(a.IP)) {
 			leaving = append(leaving, a)
 		}
 	}
 	return leaving
 }
 
-// staysOurs returns the record of a pool in sync, including members with an unknown machine.
-func staysOurs(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed ours) (written []netip.Addr, instances map[string]netip.Addr) {
+// nextRecord returns the record of a pool in sync, including members with an unknown machine.
+func nextRecord(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (written []netip.Addr, instances map[string]netip.Addr) {
 	written = sortedIPs(want.Addresses)
 	keep := func(machine string, ip netip.Addr) {
 		if instances == nil {
@@ -227,34 +229,34 @@ func staysOurs(present []lb.Address, want Desired, machines []memberMachine, unk
 		instances[machine] = ip
 	}
 	for _, m := range machines {
-		if m.err == nil && m.Uniform() {
+		if m.err == nil && m.IsUniform() {
 			keep(m.Key(), m.ip)
 		}
 	}
 	for _, a := range present {
 		if _, isManaged := managed.written[a.IP]; isManaged && unknown[a.IP] {
 			written = append(written, a.IP)
-			if _, ok := want.Recorded.Instances[a.Machine]; ok {
+			if _, ok := want.Record.Instances[a.Machine]; ok {
 				keep(a.Machine, a.IP)
 			}
 		}
 	}
-	return sorted(written), instances
+	return sortIPs(written), instances
 }
 
-// stayDown returns leaving interfaces that Weir set Down: they stay Down until they have left.
-func stayDown(leaving []lb.Address, managed ours) []lb.Address {
+// filterManagedDown returns leaving interfaces that Weir set Down: they stay Down until they have left.
+func filterManagedDown(leaving []lb.Address, managed managedSets) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(leaving), func(a lb.Address) bool {
 		_, byWeir := managed.down[a.IP]
 		return !byWeir || !isDown(a)
 	})
 }
 
-// handOver builds the machine updater's target. present are the nodes' interfaces in the pool, and
+// newMachineTarget builds the machine updater's target. present are the nodes' interfaces in the pool, and
 // leaving those that have to go.
-func handOver(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
+func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *MachineTarget {
 	by := want.Machines
-	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
+	h := &MachineTarget{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, AllNodes: by.Every}}}
 	there, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
 	for _, a := range present {
 		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
@@ -266,7 +268,7 @@ func handOver(id lb.PoolID, want Desired, present, leaving []lb.Address, machine
 	for _, m := range machines {
 		switch {
 		case m.err != nil && !shown[m.ip]:
-			h.waits = append(h.waits, fmt.Sprintf("node %s: %s", m.node, m.err))
+			h.waitReasons = append(h.waitReasons, fmt.Sprintf("node %s: %s", m.node, m.err))
 		case m.err != nil:
 		default:
 			h.Target.Members = append(h.Target.Members, m.Machine)
@@ -276,29 +278,29 @@ func handOver(id lb.PoolID, want Desired, present, leaving []lb.Address, machine
 		}
 		i, known := at[m.ip]
 		if !known {
-			i, at[m.ip] = len(h.joins), len(h.joins)
-			h.joins = append(h.joins, joining{ip: m.ip})
+			i, at[m.ip] = len(h.addresses), len(h.addresses)
+			h.addresses = append(h.addresses, memberAddress{ip: m.ip})
 		}
-		h.joins[i].nodes, h.joins[i].machines = append(h.joins[i].nodes, m.node), append(h.joins[i].machines, m.Machine)
-		h.Target.Lacks = append(h.Target.Lacks, m.Machine)
+		h.addresses[i].nodes, h.addresses[i].machines = append(h.addresses[i].nodes, m.node), append(h.addresses[i].machines, m.Machine)
+		h.Target.Missing = append(h.Target.Missing, m.Machine)
 	}
-	h.keeps(present, unknown)
+	h.addUnknown(present, unknown)
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
 		if err != nil {
-			h.waits = append(h.waits, fmt.Sprintf("%s, which leaves: %s", a.IP, err))
+			h.waitReasons = append(h.waitReasons, fmt.Sprintf("%s, which leaves: %s", a.IP, err))
 			continue
 		}
-		h.Target.Leaves = append(h.Target.Leaves, m)
+		h.Target.ToRemove = append(h.Target.ToRemove, m)
 	}
-	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.Leaves, &h.Target.Lacks} {
+	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.ToRemove, &h.Target.Missing} {
 		slices.SortFunc(*all, func(a, b nic.Machine) int { return cmp.Compare(a.Key(), b.Key()) })
 		*all = slices.CompactFunc(*all, func(a, b nic.Machine) bool { return a.Key() == b.Key() })
 	}
 	return h
 }
 
-func (h *HandOver) keeps(present []lb.Address, unknown map[netip.Addr]bool) {
+func (h *MachineTarget) addUnknown(present []lb.Address, unknown map[netip.Addr]bool) {
 	for _, a := range present {
 		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
 			h.Target.Members = append(h.Target.Members, m)
@@ -306,12 +308,12 @@ func (h *HandOver) keeps(present []lb.Address, unknown map[netip.Addr]bool) {
 	}
 }
 
-// refuses returns why machines cannot join or leave the pool.
-func refuses(observed lb.Pool, want Desired) error {
+// checkPoolKind returns why machines cannot join or leave the pool.
+func checkPoolKind(observed lb.Pool, want Desired) error {
 	switch {
 	case !observed.NIC && len(observed.Addresses) > 0:
 		return errAddresses(observed.ID)
-	case observed.Outbound && !want.Alone:
+	case observed.Outbound && !want.IsExclusive:
 		return errOutbound(observed.ID)
 	}
 	return nil

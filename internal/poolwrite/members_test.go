@@ -39,17 +39,17 @@ func TestWhoseInterfacesLeave(t *testing.T) {
 		{Interface: "nic-n1", IP: nodeIP(1), Machine: machineOf("n1").Key()}, {Interface: "nic-n2", IP: nodeIP(2), Machine: machineOf("n2").Key()},
 	}}
 	want := Desired{
-		Ours: func(netip.Addr) bool { return false }, AddressOf: func(string) (netip.Addr, bool) { return netip.Addr{}, false },
-		Machines: &Machines{Family: lb.IPv4}, Recorded: Recorded{Taken: true, Written: []netip.Addr{nodeIP(1)}},
+		IsManaged: func(netip.Addr) bool { return false }, AddressOf: func(string) (netip.Addr, bool) { return netip.Addr{}, false },
+		Machines: &Machines{Family: lb.IPv4}, Record: Record{Managed: true, Written: []netip.Addr{nodeIP(1)}},
 	}
-	r := Begin(Memory{}, false)
-	if _, _, err := r.PrepareMembers(pool, want, true); err != nil || len(r.HandOver.Target.Leaves) != 1 || r.HandOver.Target.Leaves[0].Key() != machineOf("n1").Key() {
-		t.Errorf("%+v, %v", r.HandOver, err)
+	r := NewResult(Memory{}, false)
+	if _, _, err := r.PrepareMembers(pool, want, true); err != nil || len(r.MachineTarget.Target.ToRemove) != 1 || r.MachineTarget.Target.ToRemove[0].Key() != machineOf("n1").Key() {
+		t.Errorf("%+v, %v", r.MachineTarget, err)
 	}
 	pool.Outbound = true
 	for _, made := range []bool{false, true} {
-		r, want.Alone = Begin(Memory{}, false), made
-		if _, _, err := r.PrepareMembers(pool, want, true); (err == nil) != made || (r.Outcome == Refused) == made {
+		r, want.IsExclusive = NewResult(Memory{}, false), made
+		if _, _, err := r.PrepareMembers(pool, want, true); (err == nil) != made || (r.Outcome == Rejected) == made {
 			t.Errorf("made by Weir %t: %s %v", made, r.Outcome, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestLawOfMembers(t *testing.T) {
 		there, wanted, recorded, down, nodes, draining := some("there"), some("wanted"), some("recorded"), some("down"), some("nodes"), some("draining")
 		adminState := rapid.Bool().Draw(t, "admin states")
 		want := Desired{
-			Ours: func(ip netip.Addr) bool { return nodes[int(ip.As4()[3])] },
+			IsManaged: func(ip netip.Addr) bool { return nodes[int(ip.As4()[3])] },
 			AddressOf: func(machine string) (netip.Addr, bool) {
 				for i := 1; i <= someMachines; i++ {
 					if path.Base(machine) == nodeName(i) {
@@ -75,8 +75,8 @@ func TestLawOfMembers(t *testing.T) {
 				}
 				return netip.Addr{}, false
 			},
-			Machines: &Machines{Family: lb.IPv4, Of: func(node string) (nic.Machine, error) { return machineOf(node), nil }},
-			Recorded: Recorded{Taken: rapid.Bool().Draw(t, "taken")},
+			Machines: &Machines{Family: lb.IPv4, Lookup: func(node string) (nic.Machine, error) { return machineOf(node), nil }},
+			Record:   Record{Managed: rapid.Bool().Draw(t, "taken")},
 		}
 		pool := lb.Pool{Etag: "1"}
 		add := func(name, state string) {
@@ -92,40 +92,40 @@ func TestLawOfMembers(t *testing.T) {
 				want.Addresses = append(want.Addresses, lb.Address{Name: nodeName(i), IP: nodeIP(i), AdminState: map[bool]string{true: lb.Down}[draining[i]]})
 			}
 			if recorded[i] {
-				want.Recorded.Written = append(want.Recorded.Written, nodeIP(i))
+				want.Record.Written = append(want.Record.Written, nodeIP(i))
 				if down[i] && adminState {
-					want.Recorded.Down = append(want.Recorded.Down, nodeIP(i))
+					want.Record.Down = append(want.Record.Down, nodeIP(i))
 				}
 			}
 		}
 		if rapid.Bool().Draw(t, "gateway") {
 			add("gateway", "")
 		}
-		r := Begin(Memory{}, false)
+		r := NewResult(Memory{}, false)
 		write, intent, err := r.PrepareMembers(pool, want, adminState)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if write && !slices.EqualFunc(r.Todo.Next.Addresses, pool.Addresses, func(a, b lb.Address) bool { return a.Interface == b.Interface }) {
+		if write && !slices.EqualFunc(r.Change.Next.Addresses, pool.Addresses, func(a, b lb.Address) bool { return a.Interface == b.Interface }) {
 			t.Fatal("a write changes members")
 		}
-		record := want.Recorded.Written
+		record := want.Record.Written
 		if intent != nil {
 			record = intent.Written
 		}
-		for _, m := range r.HandOver.joining() {
+		for _, m := range r.MachineTarget.joiningMachines() {
 			if ip, _ := want.AddressOf(m.Key()); !slices.Contains(record, ip) {
 				t.Fatalf("%s joins and is not on record", m)
 			}
 		}
 		next := pool
 		if write {
-			next = r.Todo.Next
+			next = r.Change.Next
 		}
 		next.Addresses = slices.DeleteFunc(slices.Clone(next.Addresses), func(a lb.Address) bool {
-			return slices.ContainsFunc(r.HandOver.Target.Leaves, func(m nic.Machine) bool { return m.Key() == a.Machine })
+			return slices.ContainsFunc(r.MachineTarget.Target.ToRemove, func(m nic.Machine) bool { return m.Key() == a.Machine })
 		})
-		for _, m := range r.HandOver.joining() {
+		for _, m := range r.MachineTarget.joiningMachines() {
 			next.Addresses = append(next.Addresses, lb.Address{Name: m.VM.Name, Interface: "nic-" + m.VM.Name, Machine: m.Key()})
 		}
 		next.NIC = len(next.Addresses) > 0
@@ -142,14 +142,14 @@ func TestLawOfMembers(t *testing.T) {
 			t.Fatal("what is no node's goes")
 		}
 		if intent != nil {
-			want.Recorded = Recorded{Written: intent.Written, Down: intent.Down, Taken: true}
+			want.Record = Record{Written: intent.Written, Down: intent.Down, Managed: true}
 		}
-		again := Begin(Memory{}, false)
-		if write, _, err = again.PrepareMembers(next, want, adminState); err != nil || !again.HandOver.Level() {
-			t.Fatalf("not level: %v, %v", again.HandOver, err)
+		again := NewResult(Memory{}, false)
+		if write, _, err = again.PrepareMembers(next, want, adminState); err != nil || !again.MachineTarget.IsInSync() {
+			t.Fatalf("not level: %v, %v", again.MachineTarget, err)
 		}
-		if write && !slices.ContainsFunc(again.Todo.Downed, func(ip netip.Addr) bool { return !there[int(ip.As4()[3])] }) && !again.Todo.unseen {
-			t.Fatalf("admin states are written twice: %+v", again.Todo)
+		if write && !slices.ContainsFunc(again.Change.MarkedDown, func(ip netip.Addr) bool { return !there[int(ip.As4()[3])] }) && !again.Change.recordHasMore {
+			t.Fatalf("admin states are written twice: %+v", again.Change)
 		}
 	})
 }
@@ -161,18 +161,18 @@ func TestWhatIsSaidOfMachines(t *testing.T) {
 		many[i] = machineOf(fmt.Sprintf("vm%03d", i))
 	}
 	var failed []nic.Failure
-	var waits []nic.MachineWait
+	var waits []nic.WaitingMachine
 	long := strings.Repeat("x", 4000)
 	for i, m := range many[:60] {
-		f := fault.Classify(fault.Answer{Status: 409, RetryAt: time.Now()}, fmt.Errorf("%s", long))
+		f := fault.Classify(fault.Failure{Status: 409, RetryAt: time.Now()}, fmt.Errorf("%s", long))
 		if i == 59 {
-			f = fault.Classify(fault.Answer{Status: 404, TargetGone: true}, fmt.Errorf("gone"))
+			f = fault.Classify(fault.Failure{Status: 404, TargetMissing: true}, fmt.Errorf("gone"))
 		}
 		failed = append(failed, nic.Failure{Machine: m, Err: f})
-		waits = append(waits, nic.MachineWait{Machine: m, Why: m.String() + " is " + long})
+		waits = append(waits, nic.WaitingMachine{Machine: m, Reason: m.String() + " is " + long})
 	}
-	refused := nic.Failure{Machine: many[80], Err: fault.Classify(fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}, fmt.Errorf("no"))}
-	stops := nic.Failure{Machine: many[81], Err: fault.Classify(fault.Answer{Stopping: true}, fmt.Errorf("stops"))}
+	refused := nic.Failure{Machine: many[80], Err: fault.Classify(fault.Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}, fmt.Errorf("no"))}
+	stops := nic.Failure{Machine: many[81], Err: fault.Classify(fault.Failure{IsShutdown: true}, fmt.Errorf("stops"))}
 	for _, tt := range []struct {
 		about string
 		state nic.State
@@ -180,8 +180,8 @@ func TestWhatIsSaidOfMachines(t *testing.T) {
 		code  string
 		says  string
 	}{
-		{"one waits", nic.State{Waits: waits[:1]}, Postponed, "NotReady", "waiting: 1 waits: virtual machine vm000 is xxx"},
-		{"many wait", nic.State{Working: many[:3], Waits: waits}, Postponed, "NotReady", "waiting: 3 of 200 machines are being written; 60 wait: virtual machine vm000"},
+		{"one waits", nic.State{Waiting: waits[:1]}, Postponed, "NotReady", "waiting: 1 waits: virtual machine vm000 is xxx"},
+		{"many wait", nic.State{Working: many[:3], Waiting: waits}, Postponed, "NotReady", "waiting: 3 of 200 machines are being written; 60 wait: virtual machine vm000"},
 		{"all are done", nic.State{}, Postponed, "NotReady", "waiting: the pool does not show yet that 200 machines joined"},
 		{"some failed", nic.State{Working: many[:3], Failed: failed}, Retriable, "Conflict", "60 of 200 machines failed: virtual machine vm000: xxx"},
 		{"one was refused", nic.State{Failed: append(slices.Clone(failed), refused)}, Retriable, "Conflict", "61 of 200 machines failed: virtual machine vm080: no, virtual"},
@@ -189,21 +189,21 @@ func TestWhatIsSaidOfMachines(t *testing.T) {
 		{"one has gone", nic.State{Failed: failed[59:]}, Retriable, "Not Found", "1 of 200 machines failed: virtual machine vm059: gone"},
 		{"the process ends", nic.State{Failed: []nic.Failure{stops}}, Postponed, "NotReady", "1 of 200 machines failed: virtual machine vm081: stops"},
 	} {
-		joins := make([]joining, len(many))
+		joins := make([]memberAddress, len(many))
 		for i, m := range many {
-			joins[i] = joining{ip: nodeIP(i), nodes: []string{nodeName(i)}, machines: []nic.Machine{m}}
+			joins[i] = memberAddress{ip: nodeIP(i), nodes: []string{nodeName(i)}, machines: []nic.Machine{m}}
 		}
-		r := Result{HandOver: &HandOver{Target: nic.Target{Pool: nic.Pool{Members: many}}, joins: joins}}
-		r.Hands(tt.state)
-		got := r.Handed
+		r := Result{MachineTarget: &MachineTarget{Target: nic.Target{Pool: nic.Pool{Members: many}}, addresses: joins}}
+		r.RecordMachines(tt.state)
+		got := r.MemberProgress
 		if got.Outcome != tt.want || got.Fault.Code != tt.code || !strings.Contains(got.Fault.Error(), tt.says) || len(got.Fault.Error()) > 1000 {
 			t.Errorf("%s: %s %s %q", tt.about, got.Outcome, got.Fault.Code, got.Fault.Error())
 		}
 		if !got.Fault.RetryAt.IsZero() {
 			t.Errorf("%s: one machine's patience is the pool's", tt.about)
 		}
-		if waits := len(tt.state.Working)+len(tt.state.Waits) > 0 && tt.want == Postponed; waits != (got.For > 0) {
-			t.Errorf("%s: left alone for %s", tt.about, got.For)
+		if waits := len(tt.state.Working)+len(tt.state.Waiting) > 0 && tt.want == Postponed; waits != (got.WaitFor > 0) {
+			t.Errorf("%s: left alone for %s", tt.about, got.WaitFor)
 		}
 	}
 }

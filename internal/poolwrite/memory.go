@@ -12,48 +12,48 @@ import (
 
 // Memory is what is known of a pool's writes between attempts.
 type Memory struct {
-	// Lost is the etag that guards a write with unknown result, or empty.
-	Lost string
-	// kept is an etag that a rewrite did not change.
-	kept string
-	// OpenSince is since when a lost write may land despite a rewrite, or zero.
-	OpenSince time.Time
-	// down are the addresses reported as Down.
-	down      []netip.Addr
-	downKnown bool
-	contest
+	// PendingEtag is the etag that guards a write with unknown result, or empty.
+	PendingEtag string
+	// unchangedEtag is an etag that a rewrite did not change.
+	unchangedEtag string
+	// PendingSince is since when a lost write may land despite a rewrite, or zero.
+	PendingSince time.Time
+	// reportedDown are the addresses reported as Down.
+	reportedDown []netip.Addr
+	isDownKnown  bool
+	conflictState
 }
 
-// Keep stores what is known of lost writes.
-func (m *Memory) Keep(r *Result, now time.Time) {
-	m.OpenSince = r.opened(m.OpenSince, now)
-	m.Lost, m.kept = r.lost, r.kept
+// StorePending stores what is known of lost writes.
+func (m *Memory) StorePending(r *Result, now time.Time) {
+	m.PendingSince = r.updatePendingSince(m.PendingSince, now)
+	m.PendingEtag, m.unchangedEtag = r.pendingEtag, r.unchangedEtag
 }
 
-// Learn returns the addresses to report as Down or no longer Down. look is true for a resync. A new
+// RecordResult returns the addresses to report as Down or no longer Down. look is true for a resync. A new
 // process assumes that the record was reported, so the next read reports a lost write.
-func (m *Memory) Learn(r Result, look bool) (downed, restored []netip.Addr) {
-	m.contest = m.learn(r, m.down, look)
-	if r.ledger != nil && !m.downKnown {
-		m.down, m.downKnown = r.ledger.Down, true
+func (m *Memory) RecordResult(r Result, look bool) (downed, restored []netip.Addr) {
+	m.conflictState = m.recordAttempt(r, m.reportedDown, look)
+	if r.firstRecord != nil && !m.isDownKnown {
+		m.reportedDown, m.isDownKnown = r.firstRecord.Down, true
 	}
-	if !r.Directed() {
+	if !r.StatesInSync() {
 		return nil, nil
 	}
 	wanted := func(ip netip.Addr) bool {
-		return slices.ContainsFunc(r.Wanted, func(a lb.Address) bool { return a.IP == ip })
+		return slices.ContainsFunc(r.Addresses, func(a lb.Address) bool { return a.IP == ip })
 	}
-	downed, restored = slices.Clone(r.Todo.Downed), slices.Clone(r.Todo.restored)
+	downed, restored = slices.Clone(r.Change.MarkedDown), slices.Clone(r.Change.markedUp)
 	for _, ip := range r.down {
-		if !slices.Contains(m.down, ip) {
+		if !slices.Contains(m.reportedDown, ip) {
 			downed = append(downed, ip)
 		}
 	}
-	for _, ip := range m.down {
+	for _, ip := range m.reportedDown {
 		if !slices.Contains(r.down, ip) && wanted(ip) {
 			restored = append(restored, ip)
 		}
 	}
-	m.down = r.down
-	return sorted(downed), sorted(restored)
+	m.reportedDown = r.down
+	return sortIPs(downed), sortIPs(restored)
 }

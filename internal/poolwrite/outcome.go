@@ -18,12 +18,12 @@ const (
 	Stale     Outcome = "Stale"     // the pool or its load balancer is gone
 	Retriable Outcome = "Retriable" // the worker retries within the retry limit
 	Terminal  Outcome = "Terminal"  // a retry cannot help
-	Refused   Outcome = "Refused"   // Weir does not write this pool
+	Rejected  Outcome = "Refused"   // Weir does not write this pool
 	Postponed Outcome = "Postponed" // no attempt: one of Weir's own dependencies was not ready
 	Shutdown  Outcome = "Shutdown"  // the worker is stopping
 )
 
-func outcomeOf(f *fault.Fault) Outcome {
+func newOutcome(f *fault.Fault) Outcome {
 	switch f.Class {
 	case fault.Stale:
 		return Stale
@@ -57,12 +57,12 @@ func isRetriableBackendPoolUpdateError(err error) bool {
 	return ok
 }
 
-// faultOf classifies an attempt's error. The mark takes precedence over a wrapped fault.
-func faultOf(err error) *fault.Fault {
+// classifyError classifies an attempt's error. The mark takes precedence over a wrapped fault.
+func classifyError(err error) *fault.Fault {
 	if isRetriableBackendPoolUpdateError(err) {
-		return fault.Classify(fault.Answer{OutcomeUnknown: true}, err)
+		return fault.Classify(fault.Failure{ResultUnknown: true}, err)
 	}
-	return fault.From(err)
+	return fault.FromError(err)
 }
 
 // ErrorName identifies failures that are reported once.

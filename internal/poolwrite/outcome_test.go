@@ -22,14 +22,14 @@ func TestOnlyAMarkedErrorIsRetried(t *testing.T) {
 	if !errors.Is(marked, io.ErrUnexpectedEOF) {
 		t.Error("the mark hides its cause")
 	}
-	if f := faultOf(marked); f.Class != fault.Retriable || f.Code != fault.CodeOutcomeUnknown {
+	if f := classifyError(marked); f.Class != fault.Retriable || f.Code != fault.CodeOutcomeUnknown {
 		t.Errorf("a marked error is %s %s", f.Class, f.Code)
 	}
-	if f := faultOf(io.ErrUnexpectedEOF); f.Class != fault.Terminal {
+	if f := classifyError(io.ErrUnexpectedEOF); f.Class != fault.Terminal {
 		t.Errorf("an error that nobody knows is %s", f.Class)
 	}
-	conflict := fault.Classify(fault.Answer{Status: 400}, io.EOF)
-	if f := faultOf(newRetriableBackendPoolUpdateError(conflict)); f.Class != fault.Retriable {
+	conflict := fault.Classify(fault.Failure{Status: 400}, io.EOF)
+	if f := classifyError(newRetriableBackendPoolUpdateError(conflict)); f.Class != fault.Retriable {
 		t.Errorf("the mark counts before the fault that it wraps: got %s", f.Class)
 	}
 }

@@ -27,13 +27,13 @@ func instanceOf(node string) nic.Machine {
 // uniform is the desired state of a pool of instances with or without nodes.
 func uniform(wanted, nodes string) Desired {
 	want := Desired{
-		Ours: func(ip netip.Addr) bool { return slices.Contains(strings.Fields(nodes), nodeName(int(ip.As4()[3]))) },
+		IsManaged: func(ip netip.Addr) bool { return slices.Contains(strings.Fields(nodes), nodeName(int(ip.As4()[3]))) },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			i, _ := strconv.Atoi(path.Base(machine))
 			return nodeIP(i), slices.Contains(strings.Fields(nodes), nodeName(i))
 		},
-		Machines: &Machines{Family: lb.IPv4, Every: true, Of: func(node string) (nic.Machine, error) { return instanceOf(node), nil }},
-		Recorded: Recorded{Taken: true},
+		Machines: &Machines{Family: lb.IPv4, Every: true, Lookup: func(node string) (nic.Machine, error) { return instanceOf(node), nil }},
+		Record:   Record{Managed: true},
 	}
 	for name := range strings.FieldsSeq(wanted) {
 		i, _ := strconv.Atoi(name[1:])
@@ -78,20 +78,20 @@ func TestInstancesWhoseNodesAreGone(t *testing.T) {
 		{"it was never recorded", "n1 n2 n9", "n1", "n1", "n1", nil, "", "n1"},
 	} {
 		want := uniform(tt.wanted, tt.nodes)
-		want.Awaited, want.Recorded.Instances = tt.awaited, map[string]netip.Addr{}
+		want.UnresolvedIPs, want.Record.Instances = tt.awaited, map[string]netip.Addr{}
 		for name := range strings.FieldsSeq(tt.recorded) {
 			i, _ := strconv.Atoi(name[1:])
-			want.Recorded.Written = append(want.Recorded.Written, nodeIP(i))
-			want.Recorded.Instances[instanceOf(name).Key()] = nodeIP(i)
+			want.Record.Written = append(want.Record.Written, nodeIP(i))
+			want.Record.Instances[instanceOf(name).Key()] = nodeIP(i)
 		}
-		r := Begin(Memory{}, false)
+		r := NewResult(Memory{}, false)
 		if _, _, err := r.PrepareMembers(poolOfInstances(tt.pool), want, true); err != nil {
 			t.Fatal(err)
 		}
-		if got := keysOf(r.HandOver.Target.Leaves); got != tt.leaves || len(r.HandOver.Target.Lacks) > 0 {
+		if got := keysOf(r.MachineTarget.Target.ToRemove); got != tt.leaves || len(r.MachineTarget.Target.Missing) > 0 {
 			t.Errorf("%s: %q leave, want %q", tt.about, got, tt.leaves)
 		}
-		ours, remains := r.Ours(), strings.Fields(tt.remains)
+		ours, remains := r.CurrentRecord(), strings.Fields(tt.remains)
 		if len(ours.Written) != len(remains) || len(ours.Instances) != len(remains) {
 			t.Errorf("%s: on record %v %v, want %v", tt.about, ours.Written, ours.Instances, remains)
 		}
@@ -107,24 +107,24 @@ func TestInstancesWhoseNodesAreGone(t *testing.T) {
 // not in the pool does not join.
 func TestInstancesThatAreKept(t *testing.T) {
 	want := uniform("n1", "n1")
-	want.Machines.Of = func(node string) (nic.Machine, error) {
+	want.Machines.Lookup = func(node string) (nic.Machine, error) {
 		if !strings.HasPrefix(node, "n") {
 			return nic.Machine{}, errors.New("the cluster has no such node any more")
 		}
 		return instanceOf(node), nil
 	}
 	want.Addresses = append(want.Addresses, lb.Address{Name: "10.0.0.2", IP: nodeIP(2)}, lb.Address{Name: "10.0.0.3", IP: nodeIP(3)})
-	want.Kept = []netip.Addr{nodeIP(2), nodeIP(3)}
-	want.Recorded.Written = []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}
-	want.Recorded.Instances = map[string]netip.Addr{instanceOf("n1").Key(): nodeIP(1), instanceOf("n2").Key(): nodeIP(2), instanceOf("n3").Key(): nodeIP(3)}
-	r := Begin(Memory{}, false)
-	if _, _, err := r.PrepareMembers(poolOfInstances("n1 n2"), want, true); err != nil || !r.HandOver.Level() {
-		t.Fatalf("%+v, %v", r.HandOver, err)
+	want.Retained = []netip.Addr{nodeIP(2), nodeIP(3)}
+	want.Record.Written = []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}
+	want.Record.Instances = map[string]netip.Addr{instanceOf("n1").Key(): nodeIP(1), instanceOf("n2").Key(): nodeIP(2), instanceOf("n3").Key(): nodeIP(3)}
+	r := NewResult(Memory{}, false)
+	if _, _, err := r.PrepareMembers(poolOfInstances("n1 n2"), want, true); err != nil || !r.MachineTarget.IsInSync() {
+		t.Fatalf("%+v, %v", r.MachineTarget, err)
 	}
-	if got := keysOf(r.HandOver.Target.Members); got != "n1 n2" {
+	if got := keysOf(r.MachineTarget.Target.Members); got != "n1 n2" {
 		t.Errorf("members %s", got)
 	}
-	if ours := r.Ours(); len(ours.Written) != 2 || len(ours.Instances) != 2 {
+	if ours := r.CurrentRecord(); len(ours.Written) != 2 || len(ours.Instances) != 2 {
 		t.Errorf("on record %+v", ours)
 	}
 }
@@ -132,13 +132,13 @@ func TestInstancesThatAreKept(t *testing.T) {
 // A joining machine is recorded before the handover, even if its address belonged to another.
 func TestAnInstanceIsOnRecordBeforeItJoins(t *testing.T) {
 	want := uniform("n1", "n1")
-	want.Recorded.Written, want.Recorded.Instances = []netip.Addr{nodeIP(1)}, map[string]netip.Addr{instanceOf("n7").Key(): nodeIP(1)}
-	r := Begin(Memory{}, false)
+	want.Record.Written, want.Record.Instances = []netip.Addr{nodeIP(1)}, map[string]netip.Addr{instanceOf("n7").Key(): nodeIP(1)}
+	r := NewResult(Memory{}, false)
 	_, intent, err := r.PrepareMembers(poolOfInstances("n7"), want, true)
 	if err != nil || intent == nil || intent.Instances[instanceOf("n1").Key()] != nodeIP(1) || intent.Instances[instanceOf("n7").Key()] != nodeIP(1) {
 		t.Errorf("recorded %+v, %v", intent, err)
 	}
-	if joins, leaves := keysOf(r.HandOver.Target.Lacks), keysOf(r.HandOver.Target.Leaves); joins != "n1" || leaves != "n7" {
+	if joins, leaves := keysOf(r.MachineTarget.Target.Missing), keysOf(r.MachineTarget.Target.ToRemove); joins != "n1" || leaves != "n7" {
 		t.Errorf("%q join, %q leave", joins, leaves)
 	}
 }
@@ -146,9 +146,9 @@ func TestAnInstanceIsOnRecordBeforeItJoins(t *testing.T) {
 // A pool is in sync without machines that cannot join, and counts and messages reflect that. If
 // several machines have one address, one that can join suffices.
 func TestMachinesThatCannotJoin(t *testing.T) {
-	gone := func(names string) (all []nic.MachineWait) {
+	gone := func(names string) (all []nic.WaitingMachine) {
 		for name := range strings.FieldsSeq(names) {
-			all = append(all, nic.MachineWait{Machine: instanceOf(name), Why: "Azure has no " + instanceOf(name).String()})
+			all = append(all, nic.WaitingMachine{Machine: instanceOf(name), Reason: "Azure has no " + instanceOf(name).String()})
 		}
 		return all
 	}
@@ -168,32 +168,32 @@ func TestMachinesThatCannotJoin(t *testing.T) {
 		says    string // empty if in sync
 	}{
 		{"all are there", "n1 n2 n3", nic.State{}, 3, "", ""},
-		{"one cannot join", "n1 n3", nic.State{Unusable: gone("n2")}, 2, "n2", ""},
-		{"one cannot join, and the others are read", "n1 n3", nic.State{Unusable: gone("n2"), Working: working("n1 n3")}, 2, "n2", ""},
-		{"one cannot join, and one is written", "n3", nic.State{Unusable: gone("n2"), Working: working("n1 n3")}, 2, "n2", "1 of 4 machines is being written"},
-		{"the first of two with one address cannot join", "n1 n2", nic.State{Unusable: gone("n3"), Working: working(twin)}, 3, "", "1 of 4 machines is being written"},
-		{"none of two with one address can join", "n1 n2", nic.State{Unusable: gone("n3 " + twin)}, 2, "n3 n4", ""},
-		{"the second of two has joined", "n1 n2 " + twin, nic.State{Unusable: gone("n3")}, 3, "", ""},
-		{"none can", "", nic.State{Unusable: gone("n1 n2 n3 " + twin)}, 0, "n1 n2 n3 n4", ""},
+		{"one cannot join", "n1 n3", nic.State{Unavailable: gone("n2")}, 2, "n2", ""},
+		{"one cannot join, and the others are read", "n1 n3", nic.State{Unavailable: gone("n2"), Working: working("n1 n3")}, 2, "n2", ""},
+		{"one cannot join, and one is written", "n3", nic.State{Unavailable: gone("n2"), Working: working("n1 n3")}, 2, "n2", "1 of 4 machines is being written"},
+		{"the first of two with one address cannot join", "n1 n2", nic.State{Unavailable: gone("n3"), Working: working(twin)}, 3, "", "1 of 4 machines is being written"},
+		{"none of two with one address can join", "n1 n2", nic.State{Unavailable: gone("n3 " + twin)}, 2, "n3 n4", ""},
+		{"the second of two has joined", "n1 n2 " + twin, nic.State{Unavailable: gone("n3")}, 3, "", ""},
+		{"none can", "", nic.State{Unavailable: gone("n1 n2 n3 " + twin)}, 0, "n1 n2 n3 n4", ""},
 	} {
 		want := uniform("n1 n2 n3", "n1 n2 n3 n4")
-		want.Twins = []lb.Address{{Name: twin, IP: nodeIP(3), Machine: instanceOf(twin).Key()}}
-		r := Begin(Memory{}, false)
+		want.SharedAddresses = []lb.Address{{Name: twin, IP: nodeIP(3), Machine: instanceOf(twin).Key()}}
+		r := NewResult(Memory{}, false)
 		if _, _, err := r.PrepareMembers(poolOfInstances(tt.pool), want, true); err != nil {
 			t.Fatal(err)
 		}
-		r.Hands(tt.state)
+		r.RecordMachines(tt.state)
 		var without []string
 		for _, u := range r.Unusable {
-			if without = append(without, u.Node); !strings.HasPrefix(u.Why, "Azure has no instance") {
-				t.Errorf("%s: %s", tt.about, u.Why)
+			if without = append(without, u.Node); !strings.HasPrefix(u.Reason, "Azure has no instance") {
+				t.Errorf("%s: %s", tt.about, u.Reason)
 			}
 		}
-		if r.Desired() != tt.desired || strings.Join(without, " ") != tt.without || r.Settled() != (tt.says == "") {
-			t.Errorf("%s: desired %d, without %v, settled %t", tt.about, r.Desired(), without, r.Settled())
+		if r.DesiredCount() != tt.desired || strings.Join(without, " ") != tt.without || r.IsInSync() != (tt.says == "") {
+			t.Errorf("%s: desired %d, without %v, settled %t", tt.about, r.DesiredCount(), without, r.IsInSync())
 		}
-		if tt.says != "" && !strings.Contains(r.Handed.Fault.Error(), tt.says) {
-			t.Errorf("%s: %s", tt.about, r.Handed.Fault)
+		if tt.says != "" && !strings.Contains(r.MemberProgress.Fault.Error(), tt.says) {
+			t.Errorf("%s: %s", tt.about, r.MemberProgress.Fault)
 		}
 	}
 }

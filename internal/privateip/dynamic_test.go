@@ -17,13 +17,13 @@ func TestAnAddressThatAzureChoseIsNotReservedForAnother(t *testing.T) {
 	k := New(Config{Limit: func(string) int { return 10 }, LoadBalancers: []string{"lb"}, Log: slog.New(slog.DiscardHandler)})
 	k.Load(t.Context())
 	front := lb.Frontend{Name: "victim", Subnet: "s", PrivateIP: netip.MustParseAddr("10.0.0.7")} // not static
-	users := UsersOf(lb.LoadBalancer{Frontends: []lb.Frontend{front}}, func(name string) string { return name + "/web" })
+	users := FindUsers(lb.LoadBalancer{Frontends: []lb.Frontend{front}}, func(name string) string { return name + "/web" })
 	front.Static = true
-	want := func(namespace string) []Want {
-		return []Want{{Owner: namespace, Service: namespace + "/web", Created: time.Now(), Keys: []string{Key(front)}}}
+	want := func(namespace string) []Request {
+		return []Request{{Owner: namespace, Service: namespace + "/web", Created: time.Now(), Keys: []string{AddressKey(front)}}}
 	}
 	k.Reserve(t.Context(), "lb", users, want("attacker"), time.Now())
-	k.Note(t.Context(), "lb", users, time.Now())
+	k.RecordUsers(t.Context(), "lb", users, time.Now())
 	if refused := k.Check(users, want("victim"), time.Now().Add(time.Minute)); len(refused) > 0 {
 		t.Errorf("the victim may not request the address that it has: %v", refused)
 	}

@@ -31,16 +31,16 @@ type Reservation struct {
 	Expires time.Time
 }
 
-// Key identifies a requested private address by subnet and address. It is empty for a public
+// AddressKey identifies a requested private address by subnet and address. It is empty for a public
 // frontend, and for a dynamic address.
-func Key(f lb.Frontend) string {
+func AddressKey(f lb.Frontend) string {
 	if f.PublicIP != "" || !f.Static || !f.PrivateIP.IsValid() {
 		return ""
 	}
 	return strings.ToLower(f.Subnet) + " " + f.PrivateIP.String()
 }
 
-func describe(key string) string {
+func describeAddress(key string) string {
 	subnet, ip, _ := strings.Cut(key, " ")
 	return fmt.Sprintf("private address %s of subnet %s", ip, subnet[strings.LastIndex(subnet, "/")+1:])
 }
@@ -48,9 +48,9 @@ func describe(key string) string {
 // Users are the namespaces that use an address, by its key.
 type Users map[string][]string
 
-// UsersOf returns the users of a load balancer's private addresses. serviceOf returns the owning
+// FindUsers returns the users of a load balancer's private addresses. serviceOf returns the owning
 // Service of a frontend or rule, or "".
-func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
+func FindUsers(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 	users, keys := Users{}, map[string]string{}
 	add := func(key, name string) {
 		if key == "" {
@@ -62,8 +62,8 @@ func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 	}
 	for _, f := range b.Frontends {
 		f.Static = true // Key ignores dynamic addresses, which are in use as well
-		keys[strings.ToLower(f.Name)] = Key(f)
-		add(Key(f), f.Name)
+		keys[strings.ToLower(f.Name)] = AddressKey(f)
+		add(AddressKey(f), f.Name)
 	}
 	for _, r := range b.Rules {
 		add(keys[strings.ToLower(r.Frontend)], r.Name)
@@ -71,24 +71,24 @@ func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 	return users
 }
 
-// Want is the request of a Service.
-type Want struct {
+// Request is the request of a Service.
+type Request struct {
 	// Owner prefixes the Service's resource names.
 	Owner, Service string
 	Created        time.Time
 	Keys           []string
 }
 
-func (w Want) namespace() string {
+func (w Request) namespace() string {
 	namespace, _, _ := strings.Cut(w.Service, "/")
 	return namespace
 }
 
-// check skips addresses in use: the load balancer's plan rejects other namespaces there. Of two
+// checkRequests skips addresses in use: the load balancer's plan rejects other namespaces there. Of two
 // Services requesting a free address, the older one wins.
-func check(record map[string]Reservation, unreadable error, users Users, requests []Want, now time.Time) map[string]error {
-	rejected, first := map[string]error{}, map[string]Want{}
-	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b Want) int {
+func checkRequests(record map[string]Reservation, unreadable error, users Users, requests []Request, now time.Time) map[string]error {
+	rejected, first := map[string]error{}, map[string]Request{}
+	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b Request) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Owner, b.Owner))
 	})
 	for _, w := range requests {
@@ -96,7 +96,7 @@ func check(record map[string]Reservation, unreadable error, users Users, request
 			if len(users[key]) > 0 {
 				continue
 			}
-			if err := mayUse(record[key], unreadable, first[key], w, key, now); err != nil {
+			if err := checkUse(record[key], unreadable, first[key], w, key, now); err != nil {
 				rejected[w.Owner] = err
 				break
 			}
@@ -113,32 +113,32 @@ func check(record map[string]Reservation, unreadable error, users Users, request
 	return rejected
 }
 
-// mayUse takes the older Service that gets the address in the same round, if any.
-func mayUse(r Reservation, unreadable error, older, w Want, key string, now time.Time) error {
+// checkUse takes the older Service that gets the address in the same round, if any.
+func checkUse(r Reservation, unreadable error, older, w Request, key string, now time.Time) error {
 	switch {
 	case unreadable != nil:
-		return fmt.Errorf("%s is given to no Service that does not have it already: %w", describe(key), unreadable)
-	case r.expired(now) || r.Namespace == w.namespace():
+		return fmt.Errorf("%s is given to no Service that does not have it already: %w", describeAddress(key), unreadable)
+	case r.isExpired(now) || r.Namespace == w.namespace():
 	case r.Expires.IsZero():
 		return fmt.Errorf("%s is reserved for namespace %s until %s after its last Service has left it. Choose another address",
-			describe(key), r.Namespace, TTL)
+			describeAddress(key), r.Namespace, TTL)
 	default:
 		return fmt.Errorf("%s is reserved for namespace %s, which used it last, until %s. Choose another address, or wait until then",
-			describe(key), r.Namespace, r.Expires.UTC().Format(time.RFC3339))
+			describeAddress(key), r.Namespace, r.Expires.UTC().Format(time.RFC3339))
 	}
 	if older.Service != "" && older.namespace() != w.namespace() {
-		return fmt.Errorf("%s is assigned to Service %s, which is older and requests it, too. Choose another address", describe(key), older.Service)
+		return fmt.Errorf("%s is assigned to Service %s, which is older and requests it, too. Choose another address", describeAddress(key), older.Service)
 	}
 	return nil
 }
 
-func (r Reservation) expired(now time.Time) bool {
+func (r Reservation) isExpired(now time.Time) bool {
 	return r.Namespace == "" || !r.Expires.IsZero() && !r.Expires.After(now)
 }
 
-// state is the observed state plus pending writes.
-type state struct {
-	on    string
+// loadBalancerState is the observed state plus pending writes.
+type loadBalancerState struct {
+	name  string
 	users Users
 	// claims are the namespaces about to use an address.
 	claims map[string]string
@@ -146,13 +146,13 @@ type state struct {
 	others []string
 }
 
-// next removes the reservations that expire first above the limit.
-func next(record map[string]Reservation, s state, limit func(namespace string) int, now time.Time) map[string]Reservation {
+// nextRecord removes the reservations that expire first above the limit.
+func nextRecord(record map[string]Reservation, s loadBalancerState, limit func(namespace string) int, now time.Time) map[string]Reservation {
 	all := maps.Clone(record)
 	for key, r := range record {
 		elsewhere := slices.ContainsFunc(s.others, func(name string) bool { return strings.EqualFold(name, r.LoadBalancer) })
 		switch {
-		case r.expired(now):
+		case r.isExpired(now):
 			delete(all, key)
 		case r.Expires.IsZero() && !elsewhere:
 			r.Expires = now.Add(TTL).UTC().Truncate(time.Second)
@@ -164,18 +164,18 @@ func next(record map[string]Reservation, s state, limit func(namespace string) i
 		if slices.Contains(namespaces, record[key].Namespace) {
 			namespace = record[key].Namespace
 		}
-		all[key] = Reservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.on)}
+		all[key] = Reservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.name)}
 	}
 	for key, namespace := range s.claims {
 		if len(s.users[key]) == 0 {
-			all[key] = Reservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.on)}
+			all[key] = Reservation{Namespace: namespace, LoadBalancer: strings.ToLower(s.name)}
 		}
 	}
-	trim(all, s.on, limit)
+	trimUnused(all, s.name, limit)
 	return all
 }
 
-func trim(record map[string]Reservation, loadBalancer string, limit func(namespace string) int) {
+func trimUnused(record map[string]Reservation, loadBalancer string, limit func(namespace string) int) {
 	has, unused := map[string]int{}, []string{}
 	for key, r := range record {
 		if strings.EqualFold(r.LoadBalancer, loadBalancer) {

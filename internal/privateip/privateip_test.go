@@ -28,7 +28,7 @@ func private(name, ip string) lb.Frontend {
 	return lb.Frontend{Name: name, Family: lb.IPv4, Subnet: subnet, PrivateIP: netip.MustParseAddr(ip), Static: true}
 }
 
-var vip = Key(private("", "10.0.0.9"))
+var vip = AddressKey(private("", "10.0.0.9"))
 
 // store is a record that outlives a Keeper.
 type store struct {
@@ -58,14 +58,14 @@ func (s *store) WriteReservations(_ context.Context, r Record) (string, error) {
 	return s.record.Version, nil
 }
 
-func keeperOf(t *testing.T, s *store) *Keeper {
+func keeperOf(t *testing.T, s *store) *Manager {
 	k := New(Config{Store: s, LoadBalancers: []string{"a", "b"}, Limit: func(string) int { return 5 }, Log: slog.New(slog.DiscardHandler)})
 	k.Load(t.Context())
 	return k
 }
 
-func wants(service string, created int64, keys ...string) Want {
-	return Want{Owner: strings.ReplaceAll(service, "/", ""), Service: service, Created: time.Unix(created, 0), Keys: keys}
+func wants(service string, created int64, keys ...string) Request {
+	return Request{Owner: strings.ReplaceAll(service, "/", ""), Service: service, Created: time.Unix(created, 0), Keys: keys}
 }
 
 // Each row is the record of an address and its users, and the result for Services of namespaces
@@ -77,25 +77,25 @@ func TestWhoMayUseAPrivateAddress(t *testing.T) {
 		record     Reservation
 		unreadable error
 		users      []string
-		wants      []Want
+		wants      []Request
 		says       string // for bank/web
 	}{
-		"never used":                      {wants: []Want{bank}},
-		"its own":                         {record: Reservation{"bank", "a", soon}, wants: []Want{bank}},
-		"another's until then":            {record: Reservation{"shop", "a", soon}, wants: []Want{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop, which used it last, until 1970-01-01T00:16:41Z. Choose another address, or wait until then"},
-		"another's, not left yet":         {record: Reservation{"shop", "a", time.Time{}}, wants: []Want{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop until 1h0m0s after its last Service has left it. Choose another address"},
-		"another's, expired":              {record: Reservation{"shop", "a", past}, wants: []Want{bank}},
-		"in use by it":                    {record: Reservation{"shop", "a", soon}, users: []string{"bank"}, wants: []Want{bank}},
-		"in use by another":               {record: Reservation{"shop", "a", soon}, users: []string{"shop"}, wants: []Want{bank}}, // the plan rejects it
-		"record away":                     {unreadable: errors.New("away"), wants: []Want{bank}, says: "is given to no Service that does not have it already: away"},
-		"record away, in use by it":       {unreadable: errors.New("away"), users: []string{"bank"}, wants: []Want{bank}},
-		"an older Service":                {wants: []Want{bank, older}, says: "is assigned to Service shop/web, which is older and requests it, too"},
-		"an older one of its own":         {wants: []Want{bank, wants("bank/older", 1, vip)}},
-		"a newer Service":                 {wants: []Want{wants("shop/new", 3, vip), bank}},
-		"an older one that may not":       {record: Reservation{"bank", "a", soon}, wants: []Want{bank, older}},
-		"an older one with another fault": {record: Reservation{"bank", "a", soon}, wants: []Want{wants("shop/two", 1, "x 10.0.0.8", vip), wants("bank/web", 2, "x 10.0.0.8")}},
+		"never used":                      {wants: []Request{bank}},
+		"its own":                         {record: Reservation{"bank", "a", soon}, wants: []Request{bank}},
+		"another's until then":            {record: Reservation{"shop", "a", soon}, wants: []Request{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop, which used it last, until 1970-01-01T00:16:41Z. Choose another address, or wait until then"},
+		"another's, not left yet":         {record: Reservation{"shop", "a", time.Time{}}, wants: []Request{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop until 1h0m0s after its last Service has left it. Choose another address"},
+		"another's, expired":              {record: Reservation{"shop", "a", past}, wants: []Request{bank}},
+		"in use by it":                    {record: Reservation{"shop", "a", soon}, users: []string{"bank"}, wants: []Request{bank}},
+		"in use by another":               {record: Reservation{"shop", "a", soon}, users: []string{"shop"}, wants: []Request{bank}}, // the plan rejects it
+		"record away":                     {unreadable: errors.New("away"), wants: []Request{bank}, says: "is given to no Service that does not have it already: away"},
+		"record away, in use by it":       {unreadable: errors.New("away"), users: []string{"bank"}, wants: []Request{bank}},
+		"an older Service":                {wants: []Request{bank, older}, says: "is assigned to Service shop/web, which is older and requests it, too"},
+		"an older one of its own":         {wants: []Request{bank, wants("bank/older", 1, vip)}},
+		"a newer Service":                 {wants: []Request{wants("shop/new", 3, vip), bank}},
+		"an older one that may not":       {record: Reservation{"bank", "a", soon}, wants: []Request{bank, older}},
+		"an older one with another fault": {record: Reservation{"bank", "a", soon}, wants: []Request{wants("shop/two", 1, "x 10.0.0.8", vip), wants("bank/web", 2, "x 10.0.0.8")}},
 	} {
-		err := check(map[string]Reservation{vip: row.record}, row.unreadable, Users{vip: row.users}, row.wants, epoch)["bankweb"]
+		err := checkRequests(map[string]Reservation{vip: row.record}, row.unreadable, Users{vip: row.users}, row.wants, epoch)["bankweb"]
 		if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -112,7 +112,7 @@ func TestUsersOf(t *testing.T) {
 		Rules: []lb.Rule{{Name: "bank-1", Frontend: "SHOP"}, {Name: "shop-1", Frontend: "shop"}, {Name: "bank-2", Frontend: "dynamic"}},
 	}
 	services := map[string]string{"shop": "shop/web", "shop-1": "shop/web", "bank-1": "bank/web", "bank-2": "bank/web", "dynamic": "bank/web", "public": "bank/web"}
-	got := UsersOf(b, func(name string) string { return services[name] })
+	got := FindUsers(b, func(name string) string { return services[name] })
 	if len(got) != 2 || !slices.Equal(got[vip], []string{"shop", "bank"}) {
 		t.Errorf("%v", got)
 	}
@@ -125,31 +125,31 @@ func TestAnAddressIsReserved(t *testing.T) {
 	k := keeperOf(t, s)
 	shop, bank := wants("shop/web", 1, vip), wants("bank/web", 2, vip)
 	used := Users{vip: {"shop"}}
-	if refused := k.Reserve(t.Context(), "a", nil, []Want{shop}, now); len(refused) > 0 || s.record.Reservations[vip] != (Reservation{"shop", "a", time.Time{}}) {
+	if refused := k.Reserve(t.Context(), "a", nil, []Request{shop}, now); len(refused) > 0 || s.record.Reservations[vip] != (Reservation{"shop", "a", time.Time{}}) {
 		t.Fatalf("%v, %v", refused, s.record)
 	}
 	k = keeperOf(t, s) // the process ended before writing the load balancer
-	if refused := k.Check(nil, []Want{bank}, now); refused["bankweb"] == nil {
+	if refused := k.Check(nil, []Request{bank}, now); refused["bankweb"] == nil {
 		t.Error("a recorded address goes to another namespace")
 	}
 	for range 3 {
-		if refused := k.Reserve(t.Context(), "a", used, []Want{shop}, now); len(refused) > 0 {
+		if refused := k.Reserve(t.Context(), "a", used, []Request{shop}, now); len(refused) > 0 {
 			t.Error(refused)
 		}
-		k.Note(t.Context(), "a", used, now)
-		k.Note(t.Context(), "b", nil, now) // another load balancer does not show it
+		k.RecordUsers(t.Context(), "a", used, now)
+		k.RecordUsers(t.Context(), "b", nil, now) // another load balancer does not show it
 	}
 	if s.writes != 1 {
 		t.Errorf("%d writes for one owner", s.writes)
 	}
-	k.Note(t.Context(), "a", nil, now)
+	k.RecordUsers(t.Context(), "a", nil, now)
 	for range 3 { // a rejected Service causes no write
 		now = now.Add(TTL/3 - time.Second)
-		if refused := k.Check(nil, []Want{bank}, now); refused["bankweb"] == nil {
+		if refused := k.Check(nil, []Request{bank}, now); refused["bankweb"] == nil {
 			t.Errorf("after %s: another namespace has it", now.Sub(epoch))
 		}
-		k.Note(t.Context(), "a", nil, now)
-		if refused := k.Check(nil, []Want{shop}, now); len(refused) > 0 {
+		k.RecordUsers(t.Context(), "a", nil, now)
+		if refused := k.Check(nil, []Request{shop}, now); len(refused) > 0 {
 			t.Error(refused)
 		}
 	}
@@ -157,15 +157,15 @@ func TestAnAddressIsReserved(t *testing.T) {
 		t.Errorf("%d writes", s.writes)
 	}
 	k = keeperOf(t, s)
-	if refused := k.Check(nil, []Want{bank}, epoch.Add(TTL)); len(refused) > 0 {
+	if refused := k.Check(nil, []Request{bank}, epoch.Add(TTL)); len(refused) > 0 {
 		t.Errorf("expired: %v", refused)
 	}
-	if refused := k.Reserve(t.Context(), "a", nil, []Want{bank}, epoch.Add(TTL)); len(refused) > 0 || s.record.Reservations[vip].Namespace != "bank" {
+	if refused := k.Reserve(t.Context(), "a", nil, []Request{bank}, epoch.Add(TTL)); len(refused) > 0 || s.record.Reservations[vip].Namespace != "bank" {
 		t.Errorf("expired: %v, %v", refused, s.record)
 	}
 	// A load balancer outside the cluster has no users.
 	s.record.Reservations[vip] = Reservation{"shop", "former", time.Time{}}
-	keeperOf(t, s).Note(t.Context(), "a", nil, now)
+	keeperOf(t, s).RecordUsers(t.Context(), "a", nil, now)
 	if s.record.Reservations[vip].Expires.IsZero() {
 		t.Error("reserved for ever")
 	}
@@ -176,11 +176,11 @@ func TestTwoLoadBalancersReserveOneAddress(t *testing.T) {
 	s := &store{}
 	k := keeperOf(t, s)
 	shop, bank := wants("shop/web", 1, vip), wants("bank/web", 2, vip)
-	if refused := k.Check(nil, []Want{bank}, epoch); len(refused) > 0 {
+	if refused := k.Check(nil, []Request{bank}, epoch); len(refused) > 0 {
 		t.Fatal(refused)
 	}
-	k.Reserve(t.Context(), "a", nil, []Want{shop}, epoch)
-	if refused := k.Reserve(t.Context(), "b", nil, []Want{bank}, epoch); refused["bankweb"] == nil || s.record.Reservations[vip].Namespace != "shop" {
+	k.Reserve(t.Context(), "a", nil, []Request{shop}, epoch)
+	if refused := k.Reserve(t.Context(), "b", nil, []Request{bank}, epoch); refused["bankweb"] == nil || s.record.Reservations[vip].Namespace != "shop" {
 		t.Errorf("%v, %v", refused, s.record)
 	}
 }
@@ -193,12 +193,12 @@ func TestWithoutTheRecord(t *testing.T) {
 	used := Users{vip: {"shop"}}
 	fails := func(when string) {
 		t.Helper()
-		if refused := k.Reserve(t.Context(), "a", used, []Want{has, wanted}, epoch); refused["shopweb"] != nil || refused["bankweb"] == nil {
+		if refused := k.Reserve(t.Context(), "a", used, []Request{has, wanted}, epoch); refused["shopweb"] != nil || refused["bankweb"] == nil {
 			t.Errorf("%s: %v", when, refused)
 		}
 	}
 	fails("unreadable")
-	k.Note(t.Context(), "a", used, epoch)
+	k.RecordUsers(t.Context(), "a", used, epoch)
 	if s.writes > 0 {
 		t.Error("a record that was not read is overwritten")
 	}
@@ -210,7 +210,7 @@ func TestWithoutTheRecord(t *testing.T) {
 	fails("a lost answer")
 	s.lostAfterWrite = false
 	k.Load(t.Context())
-	if refused := k.Reserve(t.Context(), "a", used, []Want{has, wanted}, epoch); len(refused) > 0 || s.record.Reservations["x 10.0.0.8"].Namespace != "bank" || s.record.Reservations[vip].Namespace != "shop" {
+	if refused := k.Reserve(t.Context(), "a", used, []Request{has, wanted}, epoch); len(refused) > 0 || s.record.Reservations["x 10.0.0.8"].Namespace != "bank" || s.record.Reservations[vip].Namespace != "shop" {
 		t.Errorf("%v, %v", refused, s.record)
 	}
 }
@@ -224,7 +224,7 @@ func TestLawReservations(t *testing.T) {
 		limit := rapid.IntRange(0, 3).Draw(t, "limit")
 		for range rapid.IntRange(1, 20).Draw(t, "rounds") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "minutes")) * time.Minute)
-			s := state{on: "a", users: Users{}, claims: map[string]string{}}
+			s := loadBalancerState{name: "a", users: Users{}, claims: map[string]string{}}
 			inUse := map[string]int{}
 			for i := range 8 {
 				key := fmt.Sprintf("x 10.0.0.%d", i)
@@ -233,7 +233,7 @@ func TestLawReservations(t *testing.T) {
 					inUse[namespace]++
 				}
 			}
-			record = next(record, s, func(string) int { return limit }, now)
+			record = nextRecord(record, s, func(string) int { return limit }, now)
 			has := map[string]int{}
 			for key, r := range record {
 				has[r.Namespace]++
@@ -249,7 +249,7 @@ func TestLawReservations(t *testing.T) {
 					t.Fatalf("%s has %d of %d", namespace, n, limit)
 				}
 			}
-			if again := next(record, s, func(string) int { return limit }, now); !maps.Equal(again, record) {
+			if again := nextRecord(record, s, func(string) int { return limit }, now); !maps.Equal(again, record) {
 				t.Fatalf("%v becomes %v", record, again)
 			}
 		}
@@ -264,7 +264,7 @@ func TestTheReservationThatEndsFirstIsDropped(t *testing.T) {
 		"x 1": {"shop", "a", in(30)}, "x 2": {"shop", "a", in(10)}, "x 3": {"shop", "a", in(20)},
 		"x 4": {"bank", "a", in(5)}, "x 5": {"shop", "b", in(5)}, "x 6": {"shop", "b", time.Time{}},
 	}
-	got := next(record, state{on: "a", users: Users{"x 7": {"shop"}}, others: []string{"b"}}, func(string) int { return 2 }, epoch)
+	got := nextRecord(record, loadBalancerState{name: "a", users: Users{"x 7": {"shop"}}, others: []string{"b"}}, func(string) int { return 2 }, epoch)
 	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, []string{"x 1", "x 4", "x 5", "x 6", "x 7"}) {
 		t.Error(keys)
 	}

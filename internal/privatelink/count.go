@@ -10,10 +10,10 @@ import (
 )
 
 // Count is the number of connections by state. Other counts states unknown to this package.
-type Count struct{ Pending, Approved, Rejected, Others int }
+type Count struct{ Pending, Approved, Rejected, Other int }
 
-// Connections counts the connections of a Private Link Service.
-func Connections(p lb.PrivateLinkService) Count {
+// CountConnections counts the connections of a Private Link Service.
+func CountConnections(p lb.PrivateLinkService) Count {
 	var c Count
 	for _, one := range p.Connections {
 		switch one.Status {
@@ -24,15 +24,15 @@ func Connections(p lb.PrivateLinkService) Count {
 		case lb.ConnectionRejected:
 			c.Rejected++
 		default:
-			c.Others++
+			c.Other++
 		}
 	}
 	return c
 }
 
-// Plus returns the sum of two counts.
-func (c Count) Plus(o Count) Count {
-	return Count{c.Pending + o.Pending, c.Approved + o.Approved, c.Rejected + o.Rejected, c.Others + o.Others}
+// Add returns the sum of two counts.
+func (c Count) Add(o Count) Count {
+	return Count{c.Pending + o.Pending, c.Approved + o.Approved, c.Rejected + o.Rejected, c.Other + o.Other}
 }
 
 // String formats the counts, as in "2 approved, 1 pending".
@@ -41,7 +41,7 @@ func (c Count) String() string {
 	for _, one := range []struct {
 		n    int
 		what string
-	}{{c.Approved, "approved"}, {c.Pending, "pending"}, {c.Rejected, "rejected"}, {c.Others, "in other states"}} {
+	}{{c.Approved, "approved"}, {c.Pending, "pending"}, {c.Rejected, "rejected"}, {c.Other, "in other states"}} {
 		if one.n > 0 {
 			texts = append(texts, fmt.Sprintf("%d %s", one.n, one.what))
 		}

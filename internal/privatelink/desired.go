@@ -16,45 +16,45 @@ import (
 // Frontend has what decides whether a frontend can be published.
 type Frontend struct {
 	// ID is the ARM id.
-	ID, Name string
-	Family   lb.Family
-	Public   bool
-	On       Balancer
+	ID, Name     string
+	Family       lb.Family
+	Public       bool
+	LoadBalancer LoadBalancer
 }
 
-// Balancer has the relevant properties of a frontend's load balancer.
-type Balancer struct {
+// LoadBalancer has the relevant properties of a frontend's load balancer.
+type LoadBalancer struct {
 	Location string
 	SKU      lb.SKU
-	// ByAddress is true if any pool has addresses, or will have: Azure then rejects Private Link
+	// HasAddressPools is true if any pool has addresses, or will have: Azure then rejects Private Link
 	// Services.
-	ByAddress bool
+	HasAddressPools bool
 	// IPv6 is true if any frontend is IPv6.
 	IPv6 bool
-	// Links counts the Private Link Services of other frontends.
-	Links int
-	// Exceeds rejects another Private Link Service of a namespace. Nil means no limit.
-	Exceeds func(namespace string) error
+	// LinkCount counts the Private Link Services of other frontends.
+	LinkCount int
+	// CheckLimit rejects another Private Link Service of a namespace. Nil means no limit.
+	CheckLimit func(namespace string) error
 }
 
 // Settings are the settings of the cluster.
 type Settings struct {
 	ClusterName string
 	// Group is the default resource group; Type and Name are unused.
-	Group      lb.ResourceID
-	Interfaces bool
+	Group          lb.ResourceID
+	InterfacePools bool
 	// VirtualNetwork is an ARM id.
 	VirtualNetwork string
 	// PodSubnets are names of subnets with pod addresses.
 	PodSubnets []string
 	Tags       map[string]string
-	// MostOnBalancer is Azure's limit if raised; 0 means lb.MostPrivateLinkServices.
-	MostOnBalancer int
-	// OpensSubnets allows disabling network policies of a subnet.
-	OpensSubnets bool
+	// MaxPerLoadBalancer is Azure's limit if raised; 0 means lb.MaxPrivateLinkServices.
+	MaxPerLoadBalancer int
+	// CanOpenSubnets allows disabling network policies of a subnet.
+	CanOpenSubnets bool
 }
 
-func resolved(l service.PrivateLink, f Frontend, settings Settings) service.PrivateLink {
+func withDefaults(l service.PrivateLink, f Frontend, settings Settings) service.PrivateLink {
 	l.Name = cmp.Or(l.Name, defaultName(f))
 	l.ResourceGroup = cmp.Or(l.ResourceGroup, settings.Group.ResourceGroup)
 	return l
@@ -65,15 +65,15 @@ func defaultName(f Frontend) string {
 	return strings.TrimRight(("pls-" + f.Name)[:min(80, 4+len(f.Name))], "-.")
 }
 
-func desired(l service.PrivateLink, owner string, f Frontend, settings Settings) lb.PrivateLinkService {
-	l = resolved(l, f, settings)
+func buildDesired(l service.PrivateLink, owner string, f Frontend, settings Settings) lb.PrivateLinkService {
+	l = withDefaults(l, f, settings)
 	return lb.PrivateLinkService{
 		ID:        lb.ResourceID{SubscriptionID: settings.Group.SubscriptionID, ResourceGroup: l.ResourceGroup, Type: lb.TypePrivateLinkService, Name: l.Name},
-		Location:  f.On.Location,
+		Location:  f.LoadBalancer.Location,
 		Frontends: []string{f.ID},
 		NAT:       natAddresses(l, settings.VirtualNetwork+"/subnets/"+l.Subnet),
 		FQDNs:     l.FQDNs, ProxyProtocol: l.ProxyProtocol, Visibility: l.Visibility, AutoApproval: l.AutoApproval,
-		Tags: tags(owner, settings),
+		Tags: ownerTags(owner, settings),
 	}
 }
 
@@ -83,8 +83,8 @@ func Namespace(name string) string {
 	return namespace
 }
 
-// tags includes the owner, which users can't override.
-func tags(owner string, settings Settings) map[string]string {
+// ownerTags includes the owner, which users can't override.
+func ownerTags(owner string, settings Settings) map[string]string {
 	all := maps.Clone(settings.Tags)
 	if all == nil {
 		all = map[string]string{}
@@ -96,37 +96,37 @@ func tags(owner string, settings Settings) map[string]string {
 	return all
 }
 
-const ofInterfaces = "backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses"
+const interfacePoolsMessage = "backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses"
 
-// refusals returns why Azure would reject the request.
-func refusals(f Frontend, owner string, fresh bool, settings Settings) []service.Problem {
+// validateFrontend returns why Azure would reject the request.
+func validateFrontend(f Frontend, owner string, fresh bool, settings Settings) []service.Problem {
 	var all []service.Problem
 	refuse := func(want string) {
-		all = append(all, service.Problem{Field: service.PLSCreate, Value: "true", Want: want})
+		all = append(all, service.Problem{Field: service.PLSCreate, Value: "true", Expected: want})
 	}
-	switch most := cmp.Or(settings.MostOnBalancer, lb.MostPrivateLinkServices); {
-	case f.On.ByAddress && !settings.Interfaces:
-		refuse(ofInterfaces + ". Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json, let \"weir plan --config azure.json\" show what becomes of the pools, and restart Weir with the role of config/azure-role-interfaces.json")
-	case f.On.ByAddress:
-		refuse(ofInterfaces + ". They are to change, and one of this load balancer holds addresses yet: \"kubectl get backendpools -A\" says how far they are, and what keeps them")
-	case f.On.SKU != lb.Standard:
+	switch most := cmp.Or(settings.MaxPerLoadBalancer, lb.MaxPrivateLinkServices); {
+	case f.LoadBalancer.HasAddressPools && !settings.InterfacePools:
+		refuse(interfacePoolsMessage + ". Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json, let \"weir plan --config azure.json\" show what becomes of the pools, and restart Weir with the role of config/azure-role-interfaces.json")
+	case f.LoadBalancer.HasAddressPools:
+		refuse(interfacePoolsMessage + ". They are to change, and one of this load balancer holds addresses yet: \"kubectl get backendpools -A\" says how far they are, and what keeps them")
+	case f.LoadBalancer.SKU != lb.Standard:
 		refuse("a Standard load balancer: Azure takes no Private Link Service in front of a Basic one")
 	case f.Family != lb.IPv4:
 		refuse("a Service of IPv4 alone: Azure takes no Private Link Service in front of an IPv6 frontend")
-	case f.On.IPv6:
+	case f.LoadBalancer.IPv6:
 		refuse("a load balancer without IPv6 frontends: Azure takes no Private Link Service beside one. " + service.Configurations + " chooses another load balancer")
-	case fresh && f.On.Links >= most:
+	case fresh && f.LoadBalancer.LinkCount >= most:
 		refuse(fmt.Sprintf("a load balancer with fewer than %d Private Link Services, which is what Azure takes on one", most))
-	case fresh && f.On.Exceeds != nil:
-		if err := f.On.Exceeds(Namespace(owner)); err != nil {
+	case fresh && f.LoadBalancer.CheckLimit != nil:
+		if err := f.LoadBalancer.CheckLimit(Namespace(owner)); err != nil {
 			refuse("room within the bound of its namespace: " + err.Error())
 		}
 	}
 	return all
 }
 
-// warnings returns settings that Azure accepts but that may not work.
-func warnings(s Sharer, l service.PrivateLink, f Frontend, settings Settings) []string {
+// collectWarnings returns settings that Azure accepts but that may not work.
+func collectWarnings(s FrontendService, l service.PrivateLink, f Frontend, settings Settings) []string {
 	var all []string
 	if f.Public && s.FloatingIP {
 		all = append(all, fmt.Sprintf("flows through a Private Link Service do not reach a public frontend with floating IP: set %s to \"true\", or %s", service.DisableFloatingIP, service.Internal))

@@ -16,7 +16,7 @@ func TestDesired(t *testing.T) {
 	t.Parallel()
 	set := settings()
 	set.Tags = map[string]string{"team": "net", "K8S-AZURE-OWNER-SERVICE": "somebody"}
-	got := desired(*asks("shop/web", 1, fixed("10.0.0.9", "10.0.0.7"), count(3)).Link, "shop/web", frontend(), set)
+	got := buildDesired(*asks("shop/web", 1, fixed("10.0.0.9", "10.0.0.7"), count(3)).Link, "shop/web", frontend(), set)
 	want := lb.PrivateLinkService{
 		ID:       lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: "pls-aaaa"},
 		Location: "eastus", Frontends: []string{frontendA},
@@ -32,12 +32,12 @@ func TestDesired(t *testing.T) {
 	}
 	elsewhere := *asks("shop/web", 1, called("mine")).Link
 	elsewhere.ResourceGroup = "links"
-	if id := desired(elsewhere, "shop/web", frontend(), set).ID; id.Name != "mine" || id.ResourceGroup != "links" {
+	if id := buildDesired(elsewhere, "shop/web", frontend(), set).ID; id.Name != "mine" || id.ResourceGroup != "links" {
 		t.Errorf("at %s", id)
 	}
 	long := frontend()
 	long.Name = strings.Repeat("a", 73) + "--.a-b"
-	if id := desired(*asks("", 1).Link, "", long, set).ID; id.Validate() != nil || len(id.Name) > 80 {
+	if id := buildDesired(*asks("", 1).Link, "", long, set).ID; id.Validate() != nil || len(id.Name) > 80 {
 		t.Errorf("called %q: %v", id.Name, id.Validate())
 	}
 }
@@ -51,33 +51,33 @@ func TestRefusedBeforeAnyCall(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*Frontend, *Settings) {}, ""},
-		{"pools of addresses", func(f *Frontend, _ *Settings) { f.On.ByAddress = true }, "loadBalancerBackendPoolConfigurationType: nodeIPConfiguration"},
-		{"pools of addresses that are to change", func(f *Frontend, s *Settings) { f.On.ByAddress, s.Interfaces = true, true }, "holds addresses yet"},
-		{"pools that have changed", func(_ *Frontend, s *Settings) { s.Interfaces = true }, ""},
-		{"Basic", func(f *Frontend, _ *Settings) { f.On.SKU = lb.Basic }, "Standard"},
-		{"a load balancer that says no SKU", func(f *Frontend, _ *Settings) { f.On.SKU = "" }, "Standard"},
+		{"pools of addresses", func(f *Frontend, _ *Settings) { f.LoadBalancer.HasAddressPools = true }, "loadBalancerBackendPoolConfigurationType: nodeIPConfiguration"},
+		{"pools of addresses that are to change", func(f *Frontend, s *Settings) { f.LoadBalancer.HasAddressPools, s.InterfacePools = true, true }, "holds addresses yet"},
+		{"pools that have changed", func(_ *Frontend, s *Settings) { s.InterfacePools = true }, ""},
+		{"Basic", func(f *Frontend, _ *Settings) { f.LoadBalancer.SKU = lb.Basic }, "Standard"},
+		{"a load balancer that says no SKU", func(f *Frontend, _ *Settings) { f.LoadBalancer.SKU = "" }, "Standard"},
 		{"an IPv6 frontend", func(f *Frontend, _ *Settings) { f.Family = lb.IPv6 }, "IPv4 alone"},
-		{"beside an IPv6 frontend", func(f *Frontend, _ *Settings) { f.On.IPv6 = true }, service.Configurations},
-		{"the seventh more", func(f *Frontend, _ *Settings) { f.On.Links = 7 }, ""},
-		{"the eighth more", func(f *Frontend, _ *Settings) { f.On.Links = 8 }, "fewer than 8"},
-		{"more where Azure takes more", func(f *Frontend, s *Settings) { f.On.Links, s.MostOnBalancer = 8, 16 }, ""},
+		{"beside an IPv6 frontend", func(f *Frontend, _ *Settings) { f.LoadBalancer.IPv6 = true }, service.Configurations},
+		{"the seventh more", func(f *Frontend, _ *Settings) { f.LoadBalancer.LinkCount = 7 }, ""},
+		{"the eighth more", func(f *Frontend, _ *Settings) { f.LoadBalancer.LinkCount = 8 }, "fewer than 8"},
+		{"more where Azure takes more", func(f *Frontend, s *Settings) { f.LoadBalancer.LinkCount, s.MaxPerLoadBalancer = 8, 16 }, ""},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			f, set := frontend(), settings()
 			tt.change(&f, &set)
-			v := Share(f, set, []Sharer{asks("n/a", 1), asks("n/b", 2), {Service: "n/c"}}, nil)
-			step := Next(f, v, nil, nil, set)
+			v := ResolveOwner(f, set, []FrontendService{asks("n/a", 1), asks("n/b", 2), {Service: "n/c"}}, nil)
+			step := NextStep(f, v, nil, nil, set)
 			if tt.want == "" {
-				if v.Holds || v.Want == nil || step.Do != Create || len(v.Told["n/a"])+len(v.Told["n/b"]) > 0 {
+				if v.KeepCurrent || v.Desired == nil || step.Action != ActionCreate || len(v.Problems["n/a"])+len(v.Problems["n/b"]) > 0 {
 					t.Errorf("%+v, %+v", v, step)
 				}
 				return
 			}
-			if step.Do != Hold || len(v.Told["n/c"]) > 0 {
+			if step.Action != ActionKeep || len(v.Problems["n/c"]) > 0 {
 				t.Errorf("%+v, %+v", v, step)
 			}
 			for _, name := range []string{"n/a", "n/b"} {
-				if told := v.Told[name]; len(told) != 1 || told[0].Field != service.PLSCreate || !strings.Contains(told[0].Want, tt.want) {
+				if told := v.Problems[name]; len(told) != 1 || told[0].Field != service.PLSCreate || !strings.Contains(told[0].Expected, tt.want) {
 					t.Errorf("%s hears %v", name, told)
 				}
 			}
@@ -89,8 +89,8 @@ func TestRefusedBeforeAnyCall(t *testing.T) {
 func TestOneThatIsThereIsNotOneTooMany(t *testing.T) {
 	t.Parallel()
 	f := frontend()
-	f.On.Links = 8
-	if v := Share(f, settings(), []Sharer{asks("n/a", 1)}, []lb.PrivateLinkService{made("n/a")}); v.Holds {
+	f.LoadBalancer.LinkCount = 8
+	if v := ResolveOwner(f, settings(), []FrontendService{asks("n/a", 1)}, []lb.PrivateLinkService{made("n/a")}); v.KeepCurrent {
 		t.Errorf("%+v", v)
 	}
 }
@@ -102,29 +102,29 @@ func TestWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		about  string
 		public bool
-		change func(*Sharer)
+		change func(*FrontendService)
 		want   []string
 	}{
-		{"nothing", true, func(*Sharer) {}, nil},
-		{"floating IP of a private frontend", false, func(s *Sharer) { s.FloatingIP = true }, nil},
-		{"floating IP of a public frontend", true, func(s *Sharer) { s.FloatingIP = true }, []string{service.DisableFloatingIP}},
-		{"Local, in the pods' subnet", false, func(s *Sharer) { s.Local = true }, []string{service.PLSSubnet}},
-		{"Local, in another", false, func(s *Sharer) { s.Local, s.Link.Subnet = true, "nat" }, nil},
-		{"PROXY protocol", false, func(s *Sharer) { s.Link.ProxyProtocol = true }, nil},
-		{"an HTTP probe", false, func(s *Sharer) { s.HTTPProbe = true }, nil},
-		{"both", false, func(s *Sharer) { s.HTTPProbe, s.Link.ProxyProtocol = true, true }, []string{service.PLSProxyProtocol}},
+		{"nothing", true, func(*FrontendService) {}, nil},
+		{"floating IP of a private frontend", false, func(s *FrontendService) { s.FloatingIP = true }, nil},
+		{"floating IP of a public frontend", true, func(s *FrontendService) { s.FloatingIP = true }, []string{service.DisableFloatingIP}},
+		{"Local, in the pods' subnet", false, func(s *FrontendService) { s.Local = true }, []string{service.PLSSubnet}},
+		{"Local, in another", false, func(s *FrontendService) { s.Local, s.Link.Subnet = true, "nat" }, nil},
+		{"PROXY protocol", false, func(s *FrontendService) { s.Link.ProxyProtocol = true }, nil},
+		{"an HTTP probe", false, func(s *FrontendService) { s.HTTPProbe = true }, nil},
+		{"both", false, func(s *FrontendService) { s.HTTPProbe, s.Link.ProxyProtocol = true, true }, []string{service.PLSProxyProtocol}},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			s, f := asks("n/a", 1), frontend()
 			f.Public = tt.public
 			tt.change(&s)
-			v := Share(f, set, []Sharer{s}, nil)
-			if len(v.Warned["n/a"]) != len(tt.want) || v.Want == nil {
+			v := ResolveOwner(f, set, []FrontendService{s}, nil)
+			if len(v.Warnings["n/a"]) != len(tt.want) || v.Desired == nil {
 				t.Fatalf("%+v", v)
 			}
 			for i, want := range tt.want {
-				if !strings.Contains(v.Warned["n/a"][i], want) {
-					t.Errorf("%q does not name %s", v.Warned["n/a"][i], want)
+				if !strings.Contains(v.Warnings["n/a"][i], want) {
+					t.Errorf("%q does not name %s", v.Warnings["n/a"][i], want)
 				}
 			}
 		})

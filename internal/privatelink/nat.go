@@ -25,12 +25,12 @@ func natAddresses(l service.PrivateLink, subnet string) []lb.NATAddress {
 	return all
 }
 
-// sameNAT ignores names, and which dynamic address is primary.
-func sameNAT(is, want []lb.NATAddress) bool {
+// isSameNAT ignores names, and which dynamic address is primary.
+func isSameNAT(is, want []lb.NATAddress) bool {
 	if len(is) != len(want) {
 		return false
 	}
-	_, left := reused(is, want)
+	_, left := matchExisting(is, want)
 	if len(left) > 0 {
 		return false
 	}
@@ -39,8 +39,8 @@ func sameNAT(is, want []lb.NATAddress) bool {
 	return !first.Static || at >= 0 && is[at].Static && is[at].Address == first.Address
 }
 
-// reused assigns existing addresses, and returns the indexes of wanted ones without.
-func reused(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
+// matchExisting assigns existing addresses, and returns the indexes of wanted ones without.
+func matchExisting(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
 	used := make([]bool, len(is))
 	free := func(w lb.NATAddress) int {
 		for i, n := range is {
@@ -62,16 +62,16 @@ func reused(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
 	return next, left
 }
 
-// nextNAT keeps existing names: Azure treats a renamed address as a new one, which changes the
+// mergeNAT keeps existing names: Azure treats a renamed address as a new one, which changes the
 // source of consumers' flows.
-func nextNAT(is, want []lb.NATAddress) []lb.NATAddress {
-	if sameNAT(is, want) {
+func mergeNAT(is, want []lb.NATAddress) []lb.NATAddress {
+	if isSameNAT(is, want) {
 		return is
 	}
-	next, left := reused(is, want)
+	next, left := matchExisting(is, want)
 	for _, i := range left {
 		base := next[i].Name
-		for n := 2; named(is, next[i].Name) || named(next[:i], next[i].Name); n++ {
+		for n := 2; hasName(is, next[i].Name) || hasName(next[:i], next[i].Name); n++ {
 			next[i].Name = fmt.Sprintf("%s-%d", base, n)
 		}
 	}
@@ -85,12 +85,12 @@ func nextNAT(is, want []lb.NATAddress) []lb.NATAddress {
 	return next
 }
 
-func named(all []lb.NATAddress, name string) bool {
+func hasName(all []lb.NATAddress, name string) bool {
 	return slices.ContainsFunc(all, func(n lb.NATAddress) bool { return strings.EqualFold(n.Name, name) })
 }
 
-// outside requires known prefixes.
-func outside(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
+// firstInvalidAddress requires known prefixes.
+func firstInvalidAddress(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
 	for _, n := range nat {
 		if n.Static && subnet != nil && len(subnet.Prefixes) > 0 &&
 			!slices.ContainsFunc(subnet.Prefixes, func(p netip.Prefix) bool { return p.Contains(n.Address) }) {
@@ -100,7 +100,7 @@ func outside(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
 	return netip.Addr{}
 }
 
-func showNAT(all []lb.NATAddress) string {
+func formatNAT(all []lb.NATAddress) string {
 	var texts []string
 	for _, n := range all {
 		text := "any"

@@ -29,20 +29,20 @@ func settings() Settings {
 }
 
 func frontend() Frontend {
-	return Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, On: Balancer{Location: "eastus", SKU: lb.Standard}}
+	return Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, LoadBalancer: LoadBalancer{Location: "eastus", SKU: lb.Standard}}
 }
 
 // asks is a Service that requests a Private Link Service; day orders Services by age.
-func asks(name string, day int, changes ...func(*service.PrivateLink)) Sharer {
-	l := &service.PrivateLink{Subnet: "nodes", Count: 1, Said: map[string]string{}}
+func asks(name string, day int, changes ...func(*service.PrivateLink)) FrontendService {
+	l := &service.PrivateLink{Subnet: "nodes", Count: 1, SetAnnotations: map[string]string{}}
 	for _, change := range changes {
 		change(l)
 	}
-	return Sharer{Service: name, Since: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC), Link: l}
+	return FrontendService{Service: name, CreatedAt: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC), Link: l}
 }
 
 func count(n int) func(*service.PrivateLink) {
-	return func(l *service.PrivateLink) { l.Count, l.Said[service.PLSCount] = n, fmt.Sprint(n) }
+	return func(l *service.PrivateLink) { l.Count, l.SetAnnotations[service.PLSCount] = n, fmt.Sprint(n) }
 }
 
 func fixed(all ...string) func(*service.PrivateLink) {
@@ -55,7 +55,7 @@ func fixed(all ...string) func(*service.PrivateLink) {
 }
 
 func called(name string) func(*service.PrivateLink) {
-	return func(l *service.PrivateLink) { l.Name, l.Said[service.PLSName] = name, name }
+	return func(l *service.PrivateLink) { l.Name, l.SetAnnotations[service.PLSName] = name, name }
 }
 
 // azure keeps Private Link Services in memory. A running operation completes with the next call,
@@ -79,15 +79,15 @@ func (a *azure) seen() []lb.PrivateLinkService {
 func (a *azure) do(s Step) {
 	for range 2 {
 		key := s.Service.ID.Key()
-		switch s.Do {
-		case Create, Change:
+		switch s.Action {
+		case ActionCreate, ActionUpdate:
 			p := s.Service
 			p.Provisioning = lb.Updating
 			p.Connections = a.links[key].Connections
 			a.links[key] = p
-		case OpenSubnet:
+		case ActionOpenSubnet:
 			a.subnet.LinkPolicies = s.Subnet.LinkPolicies
-		case Disconnect:
+		case ActionDisconnect:
 			p := a.links[key]
 			p.Connections = slices.Clone(p.Connections)
 			for i := range p.Connections {
@@ -96,14 +96,14 @@ func (a *azure) do(s Step) {
 				}
 			}
 			a.links[key] = p
-		case Delete:
+		case ActionDelete:
 			if p, there := a.links[key]; there {
 				p.Provisioning = lb.Deleting
 				a.links[key] = p
 			}
 		}
 	}
-	a.writes = append(a.writes, strings.TrimSpace(string(s.Do)+" "+s.Service.ID.Name+" "+s.Connection.Name))
+	a.writes = append(a.writes, strings.TrimSpace(string(s.Action)+" "+s.Service.ID.Name+" "+s.Connection.Name))
 }
 
 // settle completes all running operations.
@@ -127,21 +127,21 @@ func (a *azure) settle() {
 func (a *azure) play(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, f Frontend, set Settings, sharers []Sharer) Step {
+}, f Frontend, set Settings, sharers []FrontendService) Step {
 	t.Helper()
 	for range 40 {
-		v := Share(f, set, sharers, a.seen())
-		step := Next(f, v, a.seen(), &a.subnet, set)
+		v := ResolveOwner(f, set, sharers, a.seen())
+		step := NextStep(f, v, a.seen(), &a.subnet, set)
 		sharers = recorded(sharers, v.Owner)
 		switch {
-		case step.Writes():
+		case step.IsWrite():
 			a.do(step)
-		case step.Do != Wait || a.hangs:
+		case step.Action != ActionWait || a.hangs:
 			return step
 		}
 		before := a.seen()
 		a.settle()
-		if step.Do == Wait && len(a.seen()) == len(before) && reflect.DeepEqual(a.links, mapOf(before)) {
+		if step.Action == ActionWait && len(a.seen()) == len(before) && reflect.DeepEqual(a.links, mapOf(before)) {
 			return step
 		}
 	}
@@ -150,10 +150,10 @@ func (a *azure) play(t interface {
 }
 
 // recorded marks one Service as the recorded owner.
-func recorded(sharers []Sharer, owner string) []Sharer {
+func recorded(sharers []FrontendService, owner string) []FrontendService {
 	sharers = slices.Clone(sharers)
 	for i := range sharers {
-		sharers[i].Recorded = sharers[i].Service == owner
+		sharers[i].IsRecordedOwner = sharers[i].Service == owner
 	}
 	return sharers
 }
@@ -203,30 +203,30 @@ func drawAsked(t *rapid.T) service.PrivateLink {
 	return l
 }
 
-func drawSharer(t *rapid.T, name string) Sharer {
+func drawSharer(t *rapid.T, name string) FrontendService {
 	s := asks(name, rapid.IntRange(1, 3).Draw(t, "day"))
 	*s.Link = drawAsked(t)
 	switch rapid.IntRange(0, 4).Draw(t, "asks") {
 	case 0:
 		s.Link = nil
 	case 1:
-		s.Link, s.Problems = nil, []service.Problem{{Field: service.PLSCount, Value: "x", Want: "a number"}}
+		s.Link, s.Problems = nil, []service.Problem{{Field: service.PLSCount, Value: "x", Expected: "a number"}}
 	}
 	return s
 }
 
-func drawAll(t *rapid.T) (*azure, []Sharer, Settings) {
+func drawAll(t *rapid.T) (*azure, []FrontendService, Settings) {
 	a := &azure{links: map[string]lb.PrivateLinkService{}, subnet: lb.Subnet{Name: "nodes", LinkPolicies: rapid.Bool().Draw(t, "policies"), Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}}
 	for range rapid.IntRange(0, 3).Draw(t, "links") {
 		p := drawLink(t)
 		a.links[p.ID.Key()] = p
 	}
-	var sharers []Sharer
+	var sharers []FrontendService
 	for _, name := range []string{"n/a", "n/b", "n/c"}[:rapid.IntRange(0, 3).Draw(t, "sharers")] {
 		sharers = append(sharers, drawSharer(t, name))
 	}
 	set := settings()
-	set.OpensSubnets = rapid.Bool().Draw(t, "opens")
+	set.CanOpenSubnets = rapid.Bool().Draw(t, "opens")
 	return a, sharers, set
 }
 
@@ -238,9 +238,9 @@ func TestStepsEnd(t *testing.T) {
 		a, sharers, set := drawAll(t)
 		before := mapOf(a.seen())
 		end := a.play(t, frontend(), set, sharers)
-		v := Share(frontend(), set, sharers, a.seen())
+		v := ResolveOwner(frontend(), set, sharers, a.seen())
 		for key, p := range before {
-			if !foreign(p, set) && (publishes(p, frontendA) || len(p.Frontends) == 0) || p.Provisioning == lb.Deleting {
+			if !isForeign(p, set) && (hasFrontend(p, frontendA) || len(p.Frontends) == 0) || p.Provisioning == lb.Deleting {
 				continue
 			}
 			for _, w := range a.writes {
@@ -249,29 +249,29 @@ func TestStepsEnd(t *testing.T) {
 				}
 			}
 		}
-		switch end.Do {
-		case Level:
-			for _, p := range on(frontend(), a.seen()) {
-				if !foreign(p, set) && (v.Want == nil || p.ID.Key() != v.Want.ID.Key()) {
+		switch end.Action {
+		case ActionInSync:
+			for _, p := range linksOn(frontend(), a.seen()) {
+				if !isForeign(p, set) && (v.Desired == nil || p.ID.Key() != v.Desired.ID.Key()) {
 					t.Fatalf("left %s", p.ID.Name)
 				}
 			}
-			if v.Want != nil {
-				p, found := byID(a.seen(), v.Want.ID)
-				if !found || !publishes(p, frontendA) || !sameNAT(p.NAT, v.Want.NAT) || p.ProxyProtocol != v.Want.ProxyProtocol || OwnerOf(p) != v.Owner || foreign(p, set) {
+			if v.Desired != nil {
+				p, found := findByID(a.seen(), v.Desired.ID)
+				if !found || !hasFrontend(p, frontendA) || !isSameNAT(p.NAT, v.Desired.NAT) || p.ProxyProtocol != v.Desired.ProxyProtocol || OwnerOf(p) != v.Owner || isForeign(p, set) {
 					t.Fatalf("not as wanted: %+v", p)
 				}
 			}
-		case Wait, Refuse:
-			if end.Why == "" {
+		case ActionWait, ActionReject:
+			if end.Reason == "" {
 				t.Fatalf("%+v", end)
 			}
-		case Hold:
-			if len(v.Told) == 0 {
+		case ActionKeep:
+			if len(v.Problems) == 0 {
 				t.Fatal("held, and nobody was told why")
 			}
 		default:
-			t.Fatalf("ended in %s", end.Do)
+			t.Fatalf("ended in %s", end.Action)
 		}
 	})
 }
@@ -281,8 +281,8 @@ func TestAddressesBecomeAsWanted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		is := drawLink(t).NAT
-		want := desired(drawAsked(t), "n/a", frontend(), settings()).NAT
-		next := nextNAT(is, want)
+		want := buildDesired(drawAsked(t), "n/a", frontend(), settings()).NAT
+		next := mergeNAT(is, want)
 		names := map[string]bool{}
 		primaries := 0
 		for _, n := range next {
@@ -291,7 +291,7 @@ func TestAddressesBecomeAsWanted(t *testing.T) {
 				primaries++
 			}
 		}
-		if !sameNAT(next, want) || len(names) != len(next) || primaries != 1 && !sameNAT(is, want) {
+		if !isSameNAT(next, want) || len(names) != len(next) || primaries != 1 && !isSameNAT(is, want) {
 			t.Fatalf("%+v became %+v for %+v", is, next, want)
 		}
 		for _, n := range next {
@@ -309,16 +309,16 @@ func TestOwnershipHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, sharers, set := drawAll(t)
-		v := Share(frontend(), set, sharers, a.seen())
+		v := ResolveOwner(frontend(), set, sharers, a.seen())
 		shuffled := rapid.Permutation(sharers).Draw(t, "order")
-		if w := Share(frontend(), set, shuffled, a.seen()); w.Owner != v.Owner || !reflect.DeepEqual(v.Want, w.Want) || w.Holds != v.Holds {
+		if w := ResolveOwner(frontend(), set, shuffled, a.seen()); w.Owner != v.Owner || !reflect.DeepEqual(v.Desired, w.Desired) || w.KeepCurrent != v.KeepCurrent {
 			t.Fatalf("%+v in another order is %+v", v, w)
 		}
-		if v.Want == nil || len(on(frontend(), a.seen())) > 1 {
+		if v.Desired == nil || len(linksOn(frontend(), a.seen())) > 1 {
 			return // with several, one may be deleted whose owner keeps the other
 		}
 		end := a.play(t, frontend(), set, sharers)
-		if w := Share(frontend(), set, sharers, a.seen()); end.Do == Level && w.Owner != v.Owner {
+		if w := ResolveOwner(frontend(), set, sharers, a.seen()); end.Action == ActionInSync && w.Owner != v.Owner {
 			t.Fatalf("%s owned it, and then %s", v.Owner, w.Owner)
 		}
 	})

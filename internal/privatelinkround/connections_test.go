@@ -37,7 +37,7 @@ func connected(t *testing.T, n int) (w *town, clears func() time.Duration, conne
 	return w, func() time.Duration {
 		began := time.Now()
 		clear(w.calls)
-		w.keeper.Clear(t.Context(), map[string][]*Request{FrontendID(kubernetes, "a000"): {r}}, w.requests)
+		w.keeper.RemovePublishers(t.Context(), map[string][]*Request{FrontendID(kubernetes, "a000"): {r}}, w.requests)
 		return time.Since(began)
 	}, connect
 }
@@ -49,15 +49,15 @@ func TestConnectionsGoInSeveralRounds(t *testing.T) {
 		w, clears, _ := connected(t, 5)
 		r := w.requests[0]
 		for left := range 2 {
-			if took := clears(); took != 20*time.Second || !r.More || r.Err != nil {
-				t.Errorf("round %d takes %v, more: %t, %v", left, took, r.More, r.Err)
+			if took := clears(); took != 20*time.Second || !r.HasMore || r.Err != nil {
+				t.Errorf("round %d takes %v, more: %t, %v", left, took, r.HasMore, r.Err)
 			}
 			wants(t, "a round that ends early", w.calls, map[string]int{"list rg": 1, "disconnect": 2, "get": 2})
 		}
 		clears()
 		wants(t, "the last round", w.calls, map[string]int{"list rg": 1, "disconnect": 1, "get": 1, "delete": 1})
-		if r.More || r.Err != nil || len(w.links) > 0 {
-			t.Errorf("more: %t, %v, %d are left", r.More, r.Err, len(w.links))
+		if r.HasMore || r.Err != nil || len(w.links) > 0 {
+			t.Errorf("more: %t, %v, %d are left", r.HasMore, r.Err, len(w.links))
 		}
 		removed := 0
 		for _, e := range r.Events {
@@ -79,9 +79,9 @@ func TestConnectionsThatBecomeNoFewer(t *testing.T) {
 		clears()
 		connect(5, 2)
 		clears()
-		f := fault.From(r.Err)
-		if f == nil || f.Code != CodeBusy || r.More || !strings.Contains(f.Error(), "has 3 connections yet") {
-			t.Fatalf("more: %t, %v", r.More, r.Err)
+		f := fault.FromError(r.Err)
+		if f == nil || f.Code != CodeUpdating || r.HasMore || !strings.Contains(f.Error(), "has 3 connections yet") {
+			t.Fatalf("more: %t, %v", r.HasMore, r.Err)
 		}
 		if !f.RetryAt.After(time.Now()) {
 			t.Errorf("it comes again at %v", f.RetryAt)

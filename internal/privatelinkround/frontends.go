@@ -10,17 +10,17 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// Balancer is a load balancer as read from Azure.
-type Balancer struct {
-	Shown     lb.LoadBalancer
-	ByAddress bool
+// LoadBalancer is a load balancer as read from Azure.
+type LoadBalancer struct {
+	Observed        lb.LoadBalancer
+	HasAddressPools bool
 }
 
 type frontend struct {
 	privatelink.Frontend
 	// owners are in lower case; requests concern the frontend.
-	owners []string
-	by     []*Request
+	owners   []string
+	requests []*Request
 }
 
 // FrontendID returns the ARM id of a frontend.
@@ -28,41 +28,41 @@ func FrontendID(on lb.LoadBalancerID, name string) string {
 	return on.String() + "/frontendIPConfigurations/" + name
 }
 
-// frontendsOf returns frontends with a requesting Service, or with a Private Link Service owned by
+// findFrontends returns frontends with a requesting Service, or with a Private Link Service owned by
 // a requester.
-func frontendsOf(b Balancer, requests []*Request, links []lb.PrivateLinkService, settings privatelink.Settings) []frontend {
-	if b.Shown.Etag == "" {
+func findFrontends(b LoadBalancer, requests []*Request, links []lb.PrivateLinkService, settings privatelink.Settings) []frontend {
+	if b.Observed.Etag == "" {
 		return nil
 	}
-	six := slices.ContainsFunc(b.Shown.Frontends, func(f lb.Frontend) bool { return familyOf(f, b.Shown.Rules) == lb.IPv6 })
+	six := slices.ContainsFunc(b.Observed.Frontends, func(f lb.Frontend) bool { return frontendFamily(f, b.Observed.Rules) == lb.IPv6 })
 	var all []frontend
-	for _, f := range b.Shown.Frontends {
+	for _, f := range b.Observed.Frontends {
 		is := frontend{Frontend: privatelink.Frontend{
-			ID: FrontendID(b.Shown.ID, f.Name), Name: f.Name, Family: familyOf(f, b.Shown.Rules), Public: f.PublicIP != "",
-			On: privatelink.Balancer{Location: b.Shown.Location, SKU: b.Shown.SKU, ByAddress: b.ByAddress, IPv6: six},
+			ID: FrontendID(b.Observed.ID, f.Name), Name: f.Name, Family: frontendFamily(f, b.Observed.Rules), Public: f.PublicIP != "",
+			LoadBalancer: privatelink.LoadBalancer{Location: b.Observed.Location, SKU: b.Observed.SKU, HasAddressPools: b.HasAddressPools, IPv6: six},
 		}}
-		for _, r := range b.Shown.Rules {
-			if owner := ownerOf(r.Name); strings.EqualFold(r.Frontend, f.Name) && !slices.Contains(is.owners, owner) {
+		for _, r := range b.Observed.Rules {
+			if owner := ruleOwner(r.Name); strings.EqualFold(r.Frontend, f.Name) && !slices.Contains(is.owners, owner) {
 				is.owners = append(is.owners, owner)
 			}
 		}
-		has := privatelink.Ours(is.Frontend, links, settings)
+		has := privatelink.ManagedLinks(is.Frontend, links, settings)
 		for _, req := range requests {
 			on := slices.Contains(is.owners, strings.ToLower(req.Owner))
 			owns := slices.ContainsFunc(has, func(p lb.PrivateLinkService) bool { return privatelink.OwnerOf(p) == req.Service })
-			if req.asks() && on && (is.Family == lb.IPv4 || len(req.Desired.Frontends) == 1) || owns || on && len(has) > 0 {
-				is.by = append(is.by, req)
+			if req.requestsLink() && on && (is.Family == lb.IPv4 || len(req.Desired.Frontends) == 1) || owns || on && len(has) > 0 {
+				is.requests = append(is.requests, req)
 			}
 		}
-		if len(is.by) > 0 {
+		if len(is.requests) > 0 {
 			all = append(all, is)
 		}
 	}
 	return all
 }
 
-// familyOf derives the family of a public frontend from its pool.
-func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
+// frontendFamily derives the family of a public frontend from its pool.
+func frontendFamily(f lb.Frontend, rules []lb.Rule) lb.Family {
 	if f.Family != "" {
 		return f.Family
 	}
@@ -74,33 +74,33 @@ func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
 	return lb.IPv4
 }
 
-// ownerOf returns the first part of the name, in lower case.
-func ownerOf(rule string) string {
+// ruleOwner returns the first part of the name, in lower case.
+func ruleOwner(rule string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(rule), "-")
 	return owner
 }
 
-// ownersBeside returns the owners on the frontends of the requests.
-func ownersBeside(shown lb.LoadBalancer, requests []*Request) map[string]bool {
+// frontendOwners returns the owners on the frontends of the requests.
+func frontendOwners(shown lb.LoadBalancer, requests []*Request) map[string]bool {
 	requesting, frontends := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
 		requesting[strings.ToLower(req.Owner)] = true
 	}
 	for _, r := range shown.Rules {
-		if requesting[ownerOf(r.Name)] {
+		if requesting[ruleOwner(r.Name)] {
 			frontends[strings.ToLower(r.Frontend)] = true
 		}
 	}
 	owners := map[string]bool{}
 	for _, r := range shown.Rules {
 		if frontends[strings.ToLower(r.Frontend)] {
-			owners[ownerOf(r.Name)] = true
+			owners[ruleOwner(r.Name)] = true
 		}
 	}
 	return owners
 }
 
-func ownersOf(all []frontend) map[string]bool {
+func allOwners(all []frontend) map[string]bool {
 	owners := map[string]bool{}
 	for _, f := range all {
 		for _, owner := range f.owners {
@@ -110,8 +110,8 @@ func ownersOf(all []frontend) map[string]bool {
 	return owners
 }
 
-// othersOn counts the Private Link Services of the other frontends.
-func othersOn(on lb.LoadBalancerID, f privatelink.Frontend, links []lb.PrivateLinkService) int {
+// countOthers counts the Private Link Services of the other frontends.
+func countOthers(on lb.LoadBalancerID, f privatelink.Frontend, links []lb.PrivateLinkService) int {
 	n, prefix := 0, strings.ToLower(FrontendID(on, ""))
 	for _, p := range links {
 		if slices.ContainsFunc(p.Frontends, func(id string) bool {

@@ -29,30 +29,30 @@ type Azure interface {
 
 // Cluster reads the newest snapshot without blocking.
 type Cluster interface {
-	// Sharers returns existing Services by lower-case owner.
-	Sharers(owners map[string]bool) map[string]privatelink.Sharer
-	Bounds(namespace string) bound.Settings
+	// FrontendServices returns existing Services by lower-case owner.
+	FrontendServices(owners map[string]bool) map[string]privatelink.FrontendService
+	NamespaceBounds(namespace string) bound.Settings
 }
 
-// Config configures a [Keeper]. Only Lease is optional.
+// Config configures a [Reconciler]. Only Lease is optional.
 type Config struct {
 	Azure   Azure
 	Cluster Cluster
 	// Lease excludes other controllers during a write.
 	Lease      contest.Lease
-	Contests   *contest.Contests
+	Conflicts  *contest.Conflicts
 	InProgress *contest.InProgress
-	// Overtaken is called after a write conflict (412) was retried.
-	Overtaken func(settled bool)
-	Log       *slog.Logger
-	Settings  privatelink.Settings
+	// OnConflict is called after a write conflict (412) was retried.
+	OnConflict func(settled bool)
+	Log        *slog.Logger
+	Settings   privatelink.Settings
 }
 
-// Keeper reconciles the Private Link Services of a cluster. It is safe for concurrent use.
-type Keeper struct{ cfg Config }
+// Reconciler reconciles the Private Link Services of a cluster. It is safe for concurrent use.
+type Reconciler struct{ cfg Config }
 
-// New returns a [Keeper].
-func New(cfg Config) *Keeper { return &Keeper{cfg} }
+// New returns a [Reconciler].
+func New(cfg Config) *Reconciler { return &Reconciler{cfg} }
 
 // Request is the request of a Service, and its outcome over several rounds. It is not safe for
 // concurrent use.
@@ -60,31 +60,31 @@ type Request struct {
 	// Service is "namespace/name"; Owner prefixes its resource names.
 	Service, Owner string
 	// Desired is nil if the Service needs no load balancer.
-	Desired *service.Spec
-	Asked   contest.Asked
-	// Groups may have its Private Link Services.
-	Groups []string
-	// left is the number of connections after the last round, by frontend id.
-	left map[string]int
+	Desired    *service.Spec
+	DesiredKey contest.DesiredKey
+	// ResourceGroups may have its Private Link Services.
+	ResourceGroups []string
+	// remaining is the number of connections after the last round, by frontend id.
+	remaining map[string]int
 
-	Outcome
+	Result
 }
 
-// Concerned reports whether the Service has or may have Private Link Services.
-func (r *Request) Concerned() bool { return r.asks() || len(r.Groups) > 0 }
+// MayHaveLinks reports whether the Service has or may have Private Link Services.
+func (r *Request) MayHaveLinks() bool { return r.requestsLink() || len(r.ResourceGroups) > 0 }
 
-func (r *Request) asks() bool { return r.Desired != nil && r.Desired.Link != nil }
+func (r *Request) requestsLink() bool { return r.Desired != nil && r.Desired.Link != nil }
 
-// Outcome is the outcome of a request.
-type Outcome struct {
+// Result is the outcome of a request.
+type Result struct {
 	// Err carries a *fault.Fault.
 	Err error
-	// More is true if connections remain for another round, which may start at once.
-	More bool
+	// HasMore is true if connections remain for another round, which may start at once.
+	HasMore bool
 	// Changed is true if anything was written.
 	Changed bool
-	// Stays is true if something unwanted may be left.
-	Stays bool
+	// IsIncomplete is true if something unwanted may be left.
+	IsIncomplete bool
 	// State is nil if the Service has and requests nothing.
 	State *State
 	// Warnings are problems that users must fix or should know.
@@ -102,8 +102,8 @@ const (
 	ReasonDeleted      = "PrivateLinkServiceDeleted"
 	ReasonDisconnected = "PrivateEndpointDisconnected"
 	ReasonSubnet       = "SubnetPoliciesDisabled"
-	ReasonRefused      = "PrivateLinkServiceRefused"
-	ReasonWarned       = "PrivateLinkServiceWarning"
+	ReasonRejected     = "PrivateLinkServiceRefused"
+	ReasonWarning      = "PrivateLinkServiceWarning"
 )
 
 // The reasons of states only.
@@ -111,8 +111,8 @@ const (
 	// ReasonPublished is for the owner, ReasonShared for other Services on the frontend.
 	ReasonPublished = "Published"
 	ReasonShared    = "Shared"
-	ReasonHeld      = "Held"
-	ReasonWaits     = "Waits"
+	ReasonFrozen    = "Held"
+	ReasonWaiting   = "Waits"
 	ReasonFailed    = "Failed"
 )
 
@@ -124,7 +124,7 @@ type State struct {
 	Connections privatelink.Count
 }
 
-// Publishes reports whether the frontend is published as requested.
-func (s *State) Publishes() bool {
+// IsPublished reports whether the frontend is published as requested.
+func (s *State) IsPublished() bool {
 	return s != nil && (s.Reason == ReasonPublished || s.Reason == ReasonShared)
 }

@@ -16,112 +16,112 @@ import (
 )
 
 const (
-	// atOnce: a write takes about 10 s, and ARM accepts about ten writes per second.
-	atOnce = 32
-	// deadline leaves the rest to the next round.
-	deadline = 4 * time.Minute
-	// mostRemoved limits removals per frontend and round, so that other Services don't wait for
+	// maxConcurrent: a write takes about 10 s, and ARM accepts about ten writes per second.
+	maxConcurrent = 32
+	// roundTimeout leaves the rest to the next round.
+	roundTimeout = 4 * time.Minute
+	// maxRemoved limits removals per frontend and round, so that other Services don't wait for
 	// hundreds. Two take about as long as creating a Private Link Service.
-	mostRemoved = 2
+	maxRemoved = 2
 )
 
 type round struct {
 	*Config
 	// groups were read; readErrors are keyed by lower-case name.
-	groups  []string
-	failed  map[string]error
-	seen    []lb.PrivateLinkService
-	subnets *subnets
+	groups     []string
+	readErrors map[string]error
+	links      []lb.PrivateLinkService
+	subnets    *subnetCache
 }
 
-// Level reconciles the frontends of a load balancer in parallel and stores the outcomes in the
+// Reconcile reconciles the frontends of a load balancer in parallel and stores the outcomes in the
 // requests.
-func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+func (k *Reconciler) Reconcile(ctx context.Context, b LoadBalancer, requests []*Request) {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	on := k.cfg.Cluster.Sharers(ownersOn(b.Shown))
-	r, requests := k.begin(ctx, requests, groupsOfNamespaces(on, ownersBeside(b.Shown, requests), requests))
-	all := frontendsOf(b, requests, r.seen, r.Settings)
-	limits := r.limits(b.Shown.ID, on)
-	services := r.Cluster.Sharers(ownersOf(all))
+	on := k.cfg.Cluster.FrontendServices(ruleOwners(b.Observed))
+	r, requests := k.startRound(ctx, requests, servicesToRead(on, frontendOwners(b.Observed, requests), requests))
+	all := findFrontends(b, requests, r.links, r.Settings)
+	limits := r.newNamespaceLimits(b.Observed.ID, on)
+	services := r.Cluster.FrontendServices(allOwners(all))
 	created := 0
-	var works []*work
+	var works []*frontendWork
 	for _, f := range all {
-		f.On.Links, f.On.Exceeds = othersOn(b.Shown.ID, f.Frontend, r.seen)+created, limits.exceeds
-		var of []privatelink.Sharer
+		f.LoadBalancer.LinkCount, f.LoadBalancer.CheckLimit = countOthers(b.Observed.ID, f.Frontend, r.links)+created, limits.checkLimit
+		var of []privatelink.FrontendService
 		for _, owner := range f.owners {
 			if s, there := services[owner]; there {
-				s.Held = s.Held || r.unreadable(sharerGroups(s)) != nil
+				s.Frozen = s.Frozen || r.readError(serviceGroups(s)) != nil
 				of = append(of, s)
 			}
 		}
-		w := &work{round: r, frontend: f, sharers: of, seen: r.seen}
-		w.judge()
-		if w.verdict.Want != nil && len(privatelink.Ours(f.Frontend, r.seen, r.Settings)) == 0 {
+		w := &frontendWork{round: r, frontend: f, services: of, links: r.links}
+		w.decide()
+		if w.decision.Desired != nil && len(privatelink.ManagedLinks(f.Frontend, r.links, r.Settings)) == 0 {
 			created++
-			limits.has[privatelink.Namespace(w.verdict.Owner)]++
-			w.On.Exceeds = nil // a retry must not count it again
+			limits.counts[privatelink.Namespace(w.decision.Owner)]++
+			w.LoadBalancer.CheckLimit = nil // a retry must not count it again
 		}
 		works = append(works, w)
 	}
-	carryOut(ctx, works)
+	reconcileAll(ctx, works)
 	for _, req := range requests {
-		if req.asks() && req.State == nil && req.Err == nil {
-			req.State = &State{Reason: ReasonWaits, Text: "its frontend is not there yet"}
+		if req.requestsLink() && req.State == nil && req.Err == nil {
+			req.State = &State{Reason: ReasonWaiting, Text: "its frontend is not there yet"}
 		}
 	}
 }
 
-// Clear unpublishes frontends before their deletion. A request gets an error if one remains
+// RemovePublishers unpublishes frontends before their deletion. A request gets an error if one remains
 // published.
-func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+func (k *Reconciler) RemovePublishers(ctx context.Context, frontends map[string][]*Request, requests []*Request) {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	r, _ := k.begin(ctx, requests, nil)
-	var works []*work
+	r, _ := k.startRound(ctx, requests, nil)
+	var works []*frontendWork
 	for id, by := range frontends {
 		if at := slices.IndexFunc(by, func(req *Request) bool { return req.Err != nil }); at >= 0 { // its other publishers are unknown
 			for _, req := range by {
-				req.fails(by[at].Err)
+				req.setError(by[at].Err)
 			}
 			continue
 		}
-		f := frontend{Frontend: privatelink.Frontend{ID: id, Name: lastPart(id)}, by: by}
-		works = append(works, &work{round: r, frontend: f, seen: r.seen, clears: true})
+		f := frontend{Frontend: privatelink.Frontend{ID: id, Name: resourceName(id)}, requests: by}
+		works = append(works, &frontendWork{round: r, frontend: f, links: r.links, removeAll: true})
 	}
-	carryOut(ctx, works)
+	reconcileAll(ctx, works)
 }
 
-// Published returns the published ones of the given frontend ids.
-func (l *Look) Published(ctx context.Context, req *Request, frontends []string) ([]string, error) {
+// FindPublished returns the published ones of the given frontend ids.
+func (l *Snapshot) FindPublished(ctx context.Context, req *Request, frontends []string) ([]string, error) {
 	var links []lb.PrivateLinkService
-	for _, group := range l.of.cfg.groups([]*Request{req}, nil) {
-		some, err := l.group(ctx, group)
+	for _, group := range l.reconciler.cfg.resourceGroups([]*Request{req}, nil) {
+		some, err := l.listGroup(ctx, group)
 		if err != nil {
 			return nil, err
 		}
 		links = append(links, some...)
 	}
 	return slices.DeleteFunc(slices.Clone(frontends), func(id string) bool {
-		return privatelink.Holding(privatelink.Frontend{ID: id, Name: lastPart(id)}, links) == ""
+		return privatelink.DescribePublishers(privatelink.Frontend{ID: id, Name: resourceName(id)}, links) == ""
 	}), nil
 }
 
-// begin reads each resource group once and returns the requests with readable groups.
-func (k *Keeper) begin(ctx context.Context, requests []*Request, services map[string]privatelink.Sharer) (r *round, readable []*Request) {
-	r = &round{Config: &k.cfg, subnets: newSubnets(k.cfg.Azure), failed: map[string]error{}}
-	for _, group := range k.cfg.groups(requests, services) {
-		links, err := r.read(ctx, []string{group})
+// startRound reads each resource group once and returns the requests with readable groups.
+func (k *Reconciler) startRound(ctx context.Context, requests []*Request, services map[string]privatelink.FrontendService) (r *round, readable []*Request) {
+	r = &round{Config: &k.cfg, subnets: newSubnetCache(k.cfg.Azure), readErrors: map[string]error{}}
+	for _, group := range k.cfg.resourceGroups(requests, services) {
+		links, err := r.listLinks(ctx, []string{group})
 		if err != nil {
-			r.failed[strings.ToLower(group)] = err
+			r.readErrors[strings.ToLower(group)] = err
 			continue
 		}
-		r.groups, r.seen = append(r.groups, group), append(r.seen, links...)
+		r.groups, r.links = append(r.groups, group), append(r.links, links...)
 	}
 	for _, req := range requests {
-		req.Err, req.State, req.More = nil, nil, false
-		if err := r.unreadable(k.cfg.groups([]*Request{req}, nil)); err != nil {
-			req.fails(err)
+		req.Err, req.State, req.HasMore = nil, nil, false
+		if err := r.readError(k.cfg.resourceGroups([]*Request{req}, nil)); err != nil {
+			req.setError(err)
 			continue
 		}
 		readable = append(readable, req)
@@ -129,43 +129,43 @@ func (k *Keeper) begin(ctx context.Context, requests []*Request, services map[st
 	return r, readable
 }
 
-func (r *round) unreadable(groups []string) error {
+func (r *round) readError(groups []string) error {
 	for _, group := range groups {
-		if err := r.failed[strings.ToLower(group)]; err != nil {
+		if err := r.readErrors[strings.ToLower(group)]; err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func carryOut(ctx context.Context, works []*work) {
+func reconcileAll(ctx context.Context, works []*frontendWork) {
 	var all errgroup.Group
-	all.SetLimit(atOnce)
+	all.SetLimit(maxConcurrent)
 	for _, w := range works {
 		all.Go(func() error {
-			w.run(ctx)
+			w.reconcile(ctx)
 			return nil
 		})
 	}
 	_ = all.Wait() // errors are stored per frontend
 	for _, w := range works {
-		w.note()
+		w.storeResult()
 	}
 }
 
-// run holds the lease, and retries once after a write conflict.
-func (w *work) run(ctx context.Context) {
+// reconcile holds the lease, and retries once after a write conflict.
+func (w *frontendWork) reconcile(ctx context.Context) {
 	again := false
-	w.err = contest.Write(ctx, w.Lease, "private link service of frontend "+w.Name, w.Overtaken, func(ctx context.Context, valid func() bool) error {
+	w.err = contest.RunWrite(ctx, w.Lease, "private link service of frontend "+w.Name, w.OnConflict, func(ctx context.Context, valid func() bool) error {
 		if again {
-			links, err := w.read(ctx, w.groups)
+			links, err := w.listLinks(ctx, w.groups)
 			if err != nil {
 				return err
 			}
-			w.seen = links
-			w.judge()
+			w.links = links
+			w.decide()
 		}
 		again = true
-		return w.advance(ctx, valid)
+		return w.runSteps(ctx, valid)
 	})
 }

@@ -79,7 +79,7 @@ func (c *cloud) List(_ context.Context, _, group string) ([]lb.PrivateLinkServic
 		}
 	}
 	if group == c.closes {
-		return nil, fault.Classify(fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}, errors.New("403"))
+		return nil, fault.Classify(fault.Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}, errors.New("403"))
 	}
 	return all, c.list
 }
@@ -129,23 +129,23 @@ func (c *cloud) OpenSubnet(_ context.Context, next lb.Subnet) (lb.Subnet, error)
 // town is n Services, each with its own frontend, that request a Private Link Service.
 type town struct {
 	*cloud
-	keeper    *Keeper
-	balancer  Balancer
+	keeper    *Reconciler
+	balancer  LoadBalancer
 	requests  []*Request
-	sharers   map[string]privatelink.Sharer
-	contests  contest.Contests
+	sharers   map[string]privatelink.FrontendService
+	contests  contest.Conflicts
 	progress  contest.InProgress
 	overtaken []bool
 	lease     lost
 	bounds    map[string]map[string]string // annotations by Namespace
 }
 
-func (n *town) Bounds(namespace string) bound.Settings {
-	return bound.Read(namespace, n.bounds[namespace])
+func (n *town) NamespaceBounds(namespace string) bound.Settings {
+	return bound.ParseSettings(namespace, n.bounds[namespace])
 }
 
-func (n *town) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
-	all := map[string]privatelink.Sharer{}
+func (n *town) FrontendServices(owners map[string]bool) map[string]privatelink.FrontendService {
+	all := map[string]privatelink.FrontendService{}
 	for owner := range owners {
 		if s, ok := n.sharers[owner]; ok {
 			all[owner] = s
@@ -162,23 +162,23 @@ func (l *lost) Enter(context.Context) (func() bool, func(), error) {
 }
 
 func newTown(n int) *town {
-	w := &town{cloud: newCloud(), sharers: map[string]privatelink.Sharer{}}
-	w.balancer.Shown = lb.LoadBalancer{ID: kubernetes, Etag: "1", SKU: lb.Standard, Location: "eastus"}
+	w := &town{cloud: newCloud(), sharers: map[string]privatelink.FrontendService{}}
+	w.balancer.Observed = lb.LoadBalancer{ID: kubernetes, Etag: "1", SKU: lb.Standard, Location: "eastus"}
 	for i := range n {
 		owner, name := fmt.Sprintf("a%03d", i), fmt.Sprintf("shop/s%03d", i)
-		link := &service.PrivateLink{Subnet: "nodes", Count: 1, Said: map[string]string{}}
-		w.balancer.Shown.Frontends = append(w.balancer.Shown.Frontends, lb.Frontend{Name: owner, Family: lb.IPv4, Subnet: network + "/subnets/nodes"})
-		w.balancer.Shown.Rules = append(w.balancer.Shown.Rules, lb.Rule{Name: owner + "-TCP-80", Frontend: owner, Pool: "kubernetes"})
-		w.sharers[owner] = privatelink.Sharer{Service: name, Link: link}
+		link := &service.PrivateLink{Subnet: "nodes", Count: 1, SetAnnotations: map[string]string{}}
+		w.balancer.Observed.Frontends = append(w.balancer.Observed.Frontends, lb.Frontend{Name: owner, Family: lb.IPv4, Subnet: network + "/subnets/nodes"})
+		w.balancer.Observed.Rules = append(w.balancer.Observed.Rules, lb.Rule{Name: owner + "-TCP-80", Frontend: owner, Pool: "kubernetes"})
+		w.sharers[owner] = privatelink.FrontendService{Service: name, Link: link}
 		spec := &service.Spec{Owner: owner, Link: link, Frontends: []service.Frontend{{}}}
-		w.requests = append(w.requests, &Request{Service: name, Owner: owner, Desired: spec, Groups: []string{"rg"}, Asked: contest.Asked{Desired: spec}})
+		w.requests = append(w.requests, &Request{Service: name, Owner: owner, Desired: spec, ResourceGroups: []string{"rg"}, DesiredKey: contest.DesiredKey{Desired: spec}})
 	}
 	w.keeper = New(Config{
-		Azure: w.cloud, Cluster: w, Lease: &w.lease, Contests: &w.contests, InProgress: &w.progress, Log: slog.New(slog.DiscardHandler),
-		Overtaken: func(settled bool) { w.overtaken = append(w.overtaken, settled) },
+		Azure: w.cloud, Cluster: w, Lease: &w.lease, Conflicts: &w.contests, InProgress: &w.progress, Log: slog.New(slog.DiscardHandler),
+		OnConflict: func(settled bool) { w.overtaken = append(w.overtaken, settled) },
 		Settings: privatelink.Settings{
 			ClusterName: "kubernetes", Group: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, VirtualNetwork: network,
-			MostOnBalancer: 100, OpensSubnets: true,
+			MaxPerLoadBalancer: 100, CanOpenSubnets: true,
 		},
 	})
 	return w
@@ -190,7 +190,7 @@ func (n *town) level(t *testing.T) map[string]int {
 	n.mu.Lock()
 	clear(n.calls)
 	n.mu.Unlock()
-	n.keeper.Level(t.Context(), n.balancer, n.requests)
+	n.keeper.Reconcile(t.Context(), n.balancer, n.requests)
 	return maps.Clone(n.calls)
 }
 
@@ -212,7 +212,7 @@ func TestWhatARoundCosts(t *testing.T) {
 			t.Errorf("%d side by side, %v in all", n.most, took)
 		}
 		for _, r := range n.requests {
-			if r.Err != nil || !r.State.Publishes() || !r.Changed {
+			if r.Err != nil || !r.State.IsPublished() || !r.Changed {
 				t.Fatalf("%s: %+v, %v", r.Service, r.State, r.Err)
 			}
 		}
@@ -239,21 +239,21 @@ func TestFrontendsAreClearedBeforeTheyGo(t *testing.T) {
 		r, id := n.requests[0], FrontendID(kubernetes, "a000")
 		r.Desired = nil
 		clear(n.calls)
-		look := n.keeper.Look()
+		look := n.keeper.NewSnapshot()
 		for range 2 {
-			if gone, err := look.Published(t.Context(), r, []string{id, id + "0"}); err != nil || !slices.Equal(gone, []string{id}) {
+			if gone, err := look.FindPublished(t.Context(), r, []string{id, id + "0"}); err != nil || !slices.Equal(gone, []string{id}) {
 				t.Errorf("published are %v, %v", gone, err)
 			}
 		}
 		wants(t, "a look that is asked twice", n.calls, map[string]int{"list rg": 1})
 		clear(n.calls)
-		n.keeper.Clear(t.Context(), map[string][]*Request{id: {r}}, n.requests)
+		n.keeper.RemovePublishers(t.Context(), map[string][]*Request{id: {r}}, n.requests)
 		wants(t, "the end", n.calls, map[string]int{"list rg": 1, "disconnect": 2, "get": 2, "delete": 1})
-		if f := fault.From(r.Err); f == nil || f.Code != CodePublished || !strings.Contains(f.Error(), "/theirs") {
+		if f := fault.FromError(r.Err); f == nil || f.Code != CodeFrontendInUse || !strings.Contains(f.Error(), "/theirs") {
 			t.Errorf("beside a foreign one: %v", r.Err)
 		}
 		delete(n.links, foreign.ID.Key())
-		n.keeper.Clear(t.Context(), map[string][]*Request{id: {r}}, n.requests)
+		n.keeper.RemovePublishers(t.Context(), map[string][]*Request{id: {r}}, n.requests)
 		if r.Err != nil || len(n.links) > 0 {
 			t.Errorf("%v, and %d are left", r.Err, len(n.links))
 		}
@@ -269,7 +269,7 @@ func TestWhatGoesWrong(t *testing.T) {
 		check  func(*town) error
 	}{
 		"overtaken": {func(n *town) {
-			n.refuse = fault.Classify(fault.Answer{Status: 412, Codes: []string{"PreconditionFailed"}}, errors.New("412"))
+			n.refuse = fault.Classify(fault.Failure{Status: 412, Codes: []string{"PreconditionFailed"}}, errors.New("412"))
 		}, map[string]int{"list rg": 2, "subnet": 1, "put": 3}, func(n *town) error {
 			if !slices.Equal(n.overtaken, []bool{true}) || n.requests[0].Err != nil || n.requests[1].Err != nil {
 				return fmt.Errorf("overtaken %v, %w", n.overtaken, errors.Join(n.requests[0].Err, n.requests[1].Err))
@@ -277,7 +277,7 @@ func TestWhatGoesWrong(t *testing.T) {
 			return nil
 		}},
 		"refused": {func(n *town) {
-			n.refuse = fault.Classify(fault.Answer{Status: 400, Codes: []string{"Refused"}}, errors.New("400"))
+			n.refuse = fault.Classify(fault.Failure{Status: 400, Codes: []string{"Refused"}}, errors.New("400"))
 		}, map[string]int{"list rg": 1, "subnet": 1, "put": 2}, func(n *town) error {
 			failed := 0
 			for _, r := range n.requests {
@@ -292,19 +292,19 @@ func TestWhatGoesWrong(t *testing.T) {
 		}},
 		"shown otherwise": {func(n *town) { n.keeps = func(p *lb.PrivateLinkService) { p.FQDNs = []string{"policy.example"} } },
 			map[string]int{"list rg": 1, "subnet": 1, "put": 4}, func(n *town) error {
-				if f := fault.From(n.requests[0].Err); f == nil || f.Code != fault.CodeOutcomeUnknown {
+				if f := fault.FromError(n.requests[0].Err); f == nil || f.Code != fault.CodeOutcomeUnknown {
 					return fmt.Errorf("it says %w", n.requests[0].Err)
 				}
 				return nil
 			}},
 		"no lease": {func(n *town) { n.lease.is = true }, map[string]int{"list rg": 1, "subnet": 1}, func(n *town) error {
-			if !errors.Is(n.requests[0].Err, contest.ErrLeaseLost) {
+			if !errors.Is(n.requests[0].Err, contest.ErrLeaseExpired) {
 				return fmt.Errorf("it says %w", n.requests[0].Err)
 			}
 			return nil
 		}},
 		"the list fails": {func(n *town) {
-			n.list = fault.Classify(fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}, errors.New("403"))
+			n.list = fault.Classify(fault.Failure{Status: 403, Codes: []string{"AuthorizationFailed"}}, errors.New("403"))
 		},
 			map[string]int{"list rg": 1}, func(n *town) error {
 				if n.requests[0].Err == nil || n.requests[1].Err == nil {
@@ -316,13 +316,13 @@ func TestWhatGoesWrong(t *testing.T) {
 			map[string]int{"list rg": 1, "subnet": 1, "put": 2}, func(n *town) error { return n.requests[0].Err }},
 		"one is only rehearsed": {func(n *town) {
 			s := n.sharers["a000"]
-			s.Held = true
+			s.Frozen = true
 			n.sharers["a000"] = s
 		}, map[string]int{"list rg": 1, "subnet": 1, "put": 1}, func(n *town) error {
-			if s := n.requests[0].State; s == nil || s.Reason != ReasonHeld {
+			if s := n.requests[0].State; s == nil || s.Reason != ReasonFrozen {
 				return fmt.Errorf("it says %+v", s)
 			}
-			if !n.requests[0].Stays || n.requests[1].Stays {
+			if !n.requests[0].IsIncomplete || n.requests[1].IsIncomplete {
 				return errors.New("what stays is not told of the one that is held, or of the other one")
 			}
 			return n.requests[0].Err

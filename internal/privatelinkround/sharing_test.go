@@ -15,9 +15,9 @@ import (
 )
 
 // share puts the town's second Service onto the frontend of the first.
-func (n *town) share(link *service.PrivateLink, edit func(*privatelink.Sharer)) {
-	n.balancer.Shown.Frontends = n.balancer.Shown.Frontends[:1]
-	n.balancer.Shown.Rules[1].Frontend = "a000"
+func (n *town) share(link *service.PrivateLink, edit func(*privatelink.FrontendService)) {
+	n.balancer.Observed.Frontends = n.balancer.Observed.Frontends[:1]
+	n.balancer.Observed.Rules[1].Frontend = "a000"
 	s := n.sharers["a001"]
 	s.Link, n.requests[1].Desired.Link = link, link
 	edit(&s)
@@ -36,16 +36,16 @@ func (n *town) asksNoMore() {
 func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(2)
-		n.share(nil, func(*privatelink.Sharer) {})
+		n.share(nil, func(*privatelink.FrontendService) {})
 		n.level(t)
-		n.share(nil, func(s *privatelink.Sharer) { s.Held = true })
+		n.share(nil, func(s *privatelink.FrontendService) { s.Frozen = true })
 		n.asksNoMore()
 		r := n.requests[0]
 		var pauses []time.Duration
 		for range 4 {
 			n.level(t)
-			f := fault.From(r.Err)
-			if f == nil || f.Code != CodeBusy || !r.Stays || len(n.links) != 1 {
+			f := fault.FromError(r.Err)
+			if f == nil || f.Code != CodeUpdating || !r.IsIncomplete || len(n.links) != 1 {
 				t.Fatalf("it says %v, and %d are left", r.Err, len(n.links))
 			}
 			pauses = append(pauses, time.Until(f.RetryAt))
@@ -53,7 +53,7 @@ func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
 		if pauses[3] <= pauses[0] {
 			t.Errorf("tried again after %v", pauses)
 		}
-		n.share(nil, func(s *privatelink.Sharer) { s.Held = false })
+		n.share(nil, func(s *privatelink.FrontendService) { s.Frozen = false })
 		if n.level(t); r.Err != nil || len(n.links) > 0 {
 			t.Errorf("once nobody holds it: %v, and %d are left", r.Err, len(n.links))
 		}
@@ -65,10 +65,10 @@ func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
 func TestWhoOwnsItNextMakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(2)
-		elsewhere := &service.PrivateLink{Subnet: "nodes", Count: 1, ResourceGroup: "elsewhere", Said: map[string]string{}}
-		n.share(nil, func(*privatelink.Sharer) {})
+		elsewhere := &service.PrivateLink{Subnet: "nodes", Count: 1, ResourceGroup: "elsewhere", SetAnnotations: map[string]string{}}
+		n.share(nil, func(*privatelink.FrontendService) {})
 		n.level(t)
-		n.share(elsewhere, func(s *privatelink.Sharer) { s.Groups = []string{"before"} })
+		n.share(elsewhere, func(s *privatelink.FrontendService) { s.ResourceGroups = []string{"before"} })
 		n.asksNoMore()
 		all := n.requests
 		n.requests = all[:1]
@@ -89,23 +89,23 @@ func TestAGroupThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(3)
 		n.closes = "closed"
-		n.requests[1].Groups = []string{"closed"}
+		n.requests[1].ResourceGroups = []string{"closed"}
 		wants(t, "the round", n.level(t), map[string]int{"list rg": 1, "list closed": 1, "subnet": 1, "put": 2})
 		if n.requests[0].Err != nil || n.requests[1].Err == nil || n.requests[2].Err != nil {
 			t.Errorf("they say %v, %v, %v", n.requests[0].Err, n.requests[1].Err, n.requests[2].Err)
 		}
 		id := func(name string) string { return FrontendID(kubernetes, name) }
-		n.keeper.Clear(t.Context(), map[string][]*Request{id("a000"): {n.requests[0], n.requests[1]}, id("a002"): {n.requests[2]}}, n.requests)
+		n.keeper.RemovePublishers(t.Context(), map[string][]*Request{id("a000"): {n.requests[0], n.requests[1]}, id("a002"): {n.requests[2]}}, n.requests)
 		if n.requests[0].Err == nil || n.requests[2].Err != nil || len(n.links) != 1 {
 			t.Errorf("at the end they say %v, %v, and %d are left", n.requests[0].Err, n.requests[2].Err, len(n.links))
 		}
 		n = newTown(2)
-		n.share(nil, func(*privatelink.Sharer) {})
+		n.share(nil, func(*privatelink.FrontendService) {})
 		n.level(t)
 		n.closes = "closed"
-		n.share(nil, func(s *privatelink.Sharer) { s.Groups = []string{"closed"} })
+		n.share(nil, func(s *privatelink.FrontendService) { s.ResourceGroups = []string{"closed"} })
 		n.requests = n.requests[:1]
-		if n.level(t); n.requests[0].State == nil || n.requests[0].State.Reason != ReasonHeld {
+		if n.level(t); n.requests[0].State == nil || n.requests[0].State.Reason != ReasonFrozen {
 			t.Errorf("beside one that names it: %+v", n.requests[0].State)
 		}
 	})

@@ -11,17 +11,17 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// build creates all resources. The first write of a load balancer already answers a question.
-func (r *run) build(ctx context.Context) error {
-	r.Say("making resource group " + r.group + " in " + r.Location)
-	existing, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
+// createAll creates all resources. The first write of a load balancer already answers a question.
+func (r *run) createAll(ctx context.Context) error {
+	r.Log("making resource group " + r.group + " in " + r.Location)
+	existing, err := r.sendRequest(ctx, Request{Method: methodGet, Path: r.groupPath(), Version: groupVersion})
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for resource group %s: %w", r.group, err)
-	case !existing.gone():
-		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, said(existing), existing.Message)
+	case !existing.isGroupMissing():
+		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, formatResponse(existing), existing.Message)
 	}
-	if err := r.makeGroup(ctx); err != nil {
+	if err := r.createGroup(ctx); err != nil {
 		return err
 	}
 	for _, part := range []struct {
@@ -29,111 +29,113 @@ func (r *run) build(ctx context.Context) error {
 		body     Object
 	}{
 		// Azure's default rules block the internet.
-		{"network security group", r.securityGroup(), r.located(Object{})},
-		{"virtual network", r.virtualNetwork(), r.virtualNetworkBody()},
+		{"network security group", r.securityGroupPath(), r.newResource(Object{})},
+		{"virtual network", r.virtualNetworkPath(), r.virtualNetworkBody()},
 	} {
-		if err := r.create(ctx, part.what, part.id, part.body); err != nil {
+		if err := r.createResource(ctx, part.what, part.id, part.body); err != nil {
 			return err
 		}
 	}
-	if err := r.buildBalancers(ctx); err != nil {
+	if err := r.createLoadBalancers(ctx); err != nil {
 		return err
 	}
-	if err := r.create(ctx, "network interface", r.nic(byAddress), r.nicBody(servingIP)); err != nil {
+	if err := r.createResource(ctx, "network interface", r.interfacePath(byAddress), r.nicBody(servingIP)); err != nil {
 		return err
 	}
-	if err := r.create(ctx, "network interface", r.nic(byInterface), r.nicBody(joinedIP, r.pool(byInterface, membersPool))); err != nil {
+	if err := r.createResource(ctx, "network interface", r.interfacePath(byInterface), r.nicBody(interfaceIP, r.poolPath(byInterface, membersPool))); err != nil {
 		return err
 	}
-	return r.buildMachines(ctx)
+	return r.createMachines(ctx)
 }
 
-// makeGroup records an unknown outcome.
-func (r *run) makeGroup(ctx context.Context) error {
+// createGroup records an unknown outcome.
+func (r *run) createGroup(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // nothing was sent
 	}
-	r.made = true // it may exist from here on, whatever the response
+	r.groupCreated = true // it may exist from here on, whatever the response
 	const what = "resource group"
-	w, err := r.put(ctx, "", write(r.self(), r.groupBody()))
-	r.unanswered = !w.took() && (err != nil && fault.From(err).Undecided || inDoubt(w.Status))
-	return made(what, r.self(), w, err)
+	w, err := r.writeAndWait(ctx, "", newWrite(r.groupPath(), r.groupBody()))
+	r.groupUncertain = !w.isAccepted() && (err != nil && fault.FromError(err).MayBeApplied || isUncertain(w.Status))
+	return creationError(what, r.groupPath(), w, err)
 }
 
-// inDoubt reports whether a proxy may have answered and forwarded the request.
-func inDoubt(status int) bool { return status == statusRequestTimeout || status >= statusServerError }
-
-func (r *run) create(ctx context.Context, what, id string, body Object) error {
-	w, err := r.put(ctx, "", write(id, body))
-	return made(what, id, w, err)
+// isUncertain reports whether a proxy may have answered and forwarded the request.
+func isUncertain(status int) bool {
+	return status == statusRequestTimeout || status >= statusServerError
 }
 
-func made(what, id string, w put, err error) error {
+func (r *run) createResource(ctx context.Context, what, id string, body Object) error {
+	w, err := r.writeAndWait(ctx, "", newWrite(id, body))
+	return creationError(what, id, w, err)
+}
+
+func creationError(what, id string, w writeResult, err error) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", what, err)
-	case w.done():
+	case w.isSucceeded():
 		return nil
 	}
-	message := w.Answer.Message
-	if w.took() {
-		message = w.End.Message
+	message := w.Response.Message
+	if w.isAccepted() {
+		message = w.Result.Message
 	}
 	return fmt.Errorf("%s %s could not be made: %s: %s", what, path.Base(id), w, message)
 }
 
-// buildBalancers writes as Weir does: with addresses and If-None-Match.
-func (r *run) buildBalancers(ctx context.Context) error {
+// createLoadBalancers writes as Weir does: with addresses and If-None-Match.
+func (r *run) createLoadBalancers(ctx context.Context) error {
 	const what = "load balancer"
-	r.Say("making the load balancers")
-	id, list := r.balancer(byAddress), []member{serving(none), r.spare()}
-	q := write(id, r.balancerBody(byAddress, r.poolProperties(list)))
+	r.Log("making the load balancers")
+	id, list := r.loadBalancer(byAddress), []member{servingMember(none), r.newMember()}
+	q := newWrite(id, r.loadBalancerBody(byAddress, r.poolProperties(list)))
 	q.IfNoneMatch = "*"
-	w, err := r.put(ctx, "", q)
+	w, err := r.writeAndWait(ctx, "", q)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if !w.took() {
-		r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "", newPools, ifNoneMatch)
-		r.first = look{"in a new load balancer", "", "the write was refused: " + said(w.Answer)}
-		w, err = r.put(ctx, "", write(id, r.balancerBody(byAddress, r.poolProperties(nil))))
-		if err := made(what, id, w, err); err != nil {
+	if !w.isAccepted() {
+		r.recordEvent("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "", newPools, ifNoneMatch)
+		r.first = placedResult{"in a new load balancer", "", "the write was refused: " + formatResponse(w.Response)}
+		w, err = r.writeAndWait(ctx, "", newWrite(id, r.loadBalancerBody(byAddress, r.poolProperties(nil))))
+		if err := creationError(what, id, w, err); err != nil {
 			return err
 		}
-	} else if err := made(what, id, w, nil); err != nil {
+	} else if err := creationError(what, id, w, nil); err != nil {
 		return err
-	} else if err := r.lookAtNew(ctx, w, list); err != nil {
+	} else if err := r.checkNewLoadBalancer(ctx, w, list); err != nil {
 		return err
 	}
-	return r.create(ctx, what, r.balancer(byInterface), r.balancerBody(byInterface, Object{}))
+	return r.createResource(ctx, what, r.loadBalancer(byInterface), r.loadBalancerBody(byInterface, Object{}))
 }
 
-func (r *run) lookAtNew(ctx context.Context, w put, sent []member) error {
-	loadBalancer, err := r.look(ctx, r.balancer(byAddress))
+func (r *run) checkNewLoadBalancer(ctx context.Context, w writeResult, sent []member) error {
+	loadBalancer, err := r.readResource(ctx, r.loadBalancer(byAddress))
 	if err != nil {
 		return err
 	}
-	observed := members(poolOf(loadBalancer, membersPool))
-	a, reason := ofNewPool(sent, observed)
-	r.first = look{"in a new load balancer", a, reason}
-	r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "then its pool has "+shownMembers(observed), newPools, ifNoneMatch)
+	observed := poolMembers(findPool(loadBalancer, membersPool))
+	a, reason := newPoolResult(sent, observed)
+	r.first = placedResult{"in a new load balancer", a, reason}
+	r.recordEvent("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "then its pool has "+formatMembers(observed), newPools, ifNoneMatch)
 	return nil
 }
 
-func (r *run) buildMachines(ctx context.Context) error {
+func (r *run) createMachines(ctx context.Context) error {
 	const what = "virtual machine"
-	r.Say("starting two virtual machines, which takes a minute or two")
-	var started [2]Answer
+	r.Log("starting two virtual machines, which takes a minute or two")
+	var started [2]Response
 	for i, kind := range []string{byAddress, byInterface} {
-		a, err := r.send(ctx, write(r.machine(kind), r.machineBody(kind)))
-		if err != nil || !a.took() {
-			return made(what, r.machine(kind), put{Answer: a}, err)
+		a, err := r.sendRequest(ctx, newWrite(r.machinePath(kind), r.machineBody(kind)))
+		if err != nil || !a.isAccepted() {
+			return creationError(what, r.machinePath(kind), writeResult{Response: a}, err)
 		}
 		started[i] = a
 	}
 	for i, kind := range []string{byAddress, byInterface} {
 		end, err := r.Azure.Follow(ctx, started[i])
-		if err := made(what, r.machine(kind), put{started[i], end}, err); err != nil {
+		if err := creationError(what, r.machinePath(kind), writeResult{started[i], end}, err); err != nil {
 			return err
 		}
 	}
@@ -141,21 +143,21 @@ func (r *run) buildMachines(ctx context.Context) error {
 }
 
 const (
-	wholeAddresses = "wholeWriteAddresses"
-	wholeStates    = "wholeWriteAdminStates"
-	newPools       = "wholeWriteNewPools"
-	unchangedEtag  = "unchangedWriteEtag"
-	overlapping    = "overlap"
-	poolIfMatch    = "poolIfMatch"
-	ifNoneMatch    = "ifNoneMatch"
-	interfaceState = "interfaceAdminState"
-	failedParent   = "failedParent"
+	updateAddresses = "wholeWriteAddresses"
+	updateStates    = "wholeWriteAdminStates"
+	newPools        = "wholeWriteNewPools"
+	noChangeEtag    = "unchangedWriteEtag"
+	overlap         = "overlap"
+	poolIfMatch     = "poolIfMatch"
+	ifNoneMatch     = "ifNoneMatch"
+	interfaceState  = "interfaceAdminState"
+	failedParent    = "failedParent"
 )
 
-func asks() string {
+func listProperties() string {
 	text := ""
-	for _, q := range behaviour.Questions() {
-		text += fmt.Sprintf("  %-22s  %s\n", q.Name, q.Asks)
+	for _, q := range behaviour.AllProperties() {
+		text += fmt.Sprintf("  %-22s  %s\n", q.Name, q.Description)
 	}
 	return text
 }

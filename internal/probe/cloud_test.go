@@ -37,9 +37,9 @@ func newCloud(t testing.TB, opts armemu.Options) *cloud {
 }
 
 // client is a separate process that uses a transport.
-func (c *cloud) client(transport azure.Transport) *azure.Raw {
+func (c *cloud) client(transport azure.Transport) *azure.RawClient {
 	c.t.Helper()
-	endpoint, credential, err := azure.Emulator("http://127.0.0.1:1")
+	endpoint, credential, err := azure.LocalEndpoint("http://127.0.0.1:1")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func (c *cloud) client(transport azure.Transport) *azure.Raw {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	raw, err := client.Raw()
+	raw, err := client.NewRawClient()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func (c *cloud) settings() probe.Settings {
 	c.t.Helper()
 	s, err := probe.Settings{
 		Subscription: "sub-canary-1", Location: "West Europe", Key: "ssh-rsa AAAA", Suffix: "abc123",
-		Version: "test", Cloud: probe.Emulated, Secrets: []string{"tenant-canary-1"},
+		Version: "test", Cloud: probe.EmulatorCloud, Secrets: []string{"tenant-canary-1"},
 	}.Normalize()
 	if err != nil {
 		c.t.Fatal(err)
@@ -79,11 +79,11 @@ func (c *cloud) say(line string) {
 }
 
 func (c *cloud) run(ctx context.Context, transport azure.Transport) (probe.Report, error) {
-	return probe.Probe{Azure: c.client(transport), Settings: c.settings(), Say: c.say}.Run(ctx)
+	return probe.Probe{Azure: c.client(transport), Settings: c.settings(), Log: c.say}.Run(ctx)
 }
 
-// left returns the remaining resources and groups.
-func (c *cloud) left() string {
+// remainingResources returns the remaining resources and groups.
+func (c *cloud) remainingResources() string {
 	c.t.Helper()
 	if trimmed := strings.TrimSpace(string(c.emu.Snapshot())); trimmed != "[]" {
 		return trimmed
@@ -102,12 +102,12 @@ func TestProbe(t *testing.T) {
 		began := time.Now()
 		report, err := c.run(t.Context(), nil)
 		t.Log(strings.Join(c.said, "\n"))
-		t.Log(report.Text())
+		t.Log(report.FormatText())
 		t.Log(time.Since(began))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := c.left(); left != "" {
+		if left := c.remainingResources(); left != "" {
 			t.Error(left)
 		}
 	})

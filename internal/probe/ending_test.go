@@ -21,19 +21,19 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// clean runs the cleanup of --clean.
-func (c *cloud) clean(ctx context.Context) error {
+// runCleanup runs the cleanup of --clean.
+func (c *cloud) runCleanup(ctx context.Context) error {
 	azure := c.client(nil)
-	found, err := probe.Find(ctx, azure, c.settings().Subscription)
+	found, err := probe.FindGroups(ctx, azure, c.settings().Subscription)
 	if err != nil {
 		return err
 	}
-	return probe.Remove(ctx, azure, c.settings().Subscription, found, c.say)
+	return probe.RemoveGroups(ctx, azure, c.settings().Subscription, found, c.say)
 }
 
-// until forwards requests until a given number, which is forwarded or not and never answered, as if
+// killedTransport forwards requests until a given number, which is forwarded or not and never answered, as if
 // the process was killed.
-type until struct {
+type killedTransport struct {
 	azure.Transport
 	mu           sync.Mutex
 	number       int
@@ -41,7 +41,7 @@ type until struct {
 	dead, buried chan struct{}
 }
 
-func (u *until) Do(r *http.Request) (*http.Response, error) {
+func (u *killedTransport) Do(r *http.Request) (*http.Response, error) {
 	u.mu.Lock()
 	u.number--
 	left := u.number
@@ -61,9 +61,9 @@ func (u *until) Do(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("nobody is there to hear it")
 }
 
-// dies runs a probe that is killed at a request; false if it ended before.
-func (c *cloud) dies(t *testing.T, number int, arrives bool, after func()) bool {
-	u := &until{Transport: c.emu.Transport(), number: number, arrives: arrives, dead: make(chan struct{}), buried: make(chan struct{})}
+// runKilled runs a probe that is killed at a request; false if it ended before.
+func (c *cloud) runKilled(t *testing.T, number int, arrives bool, after func()) bool {
+	u := &killedTransport{Transport: c.emu.Transport(), number: number, arrives: arrives, dead: make(chan struct{}), buried: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -93,11 +93,11 @@ func TestKilledAtEachCall(t *testing.T) {
 		for number, more := 1, true; more; number++ {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1})
-				more = c.dies(t, number, arrives, func() {
-					if err := c.clean(t.Context()); err != nil {
+				more = c.runKilled(t, number, arrives, func() {
+					if err := c.runCleanup(t.Context()); err != nil {
 						t.Errorf("call %d: %v", number, err)
 					}
-					if left := c.left(); left != "" {
+					if left := c.remainingResources(); left != "" {
 						t.Errorf("call %d, arrives %t: left behind: %s", number, arrives, left)
 					}
 				})
@@ -127,10 +127,10 @@ func TestStoppedAtEachCall(t *testing.T) {
 			if stopped := ctx.Err() != nil; stopped && err != nil && !strings.Contains(err.Error(), "Ctrl-C") {
 				t.Errorf("call %d: %v", number, err)
 			}
-			if left := c.left(); left != "" {
+			if left := c.remainingResources(); left != "" {
 				t.Errorf("call %d: left behind: %s", number, left)
 			}
-			if err != nil && report.Open() == 0 {
+			if err != nil && report.CountOpen() == 0 {
 				t.Errorf("call %d: nothing is open, and yet %v", number, err)
 			}
 		})
@@ -145,15 +145,15 @@ func TestADeletionThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := c.run(t.Context(), nil)
-		left, ok := errors.AsType[*probe.LeftBehind](err)
+		left, ok := errors.AsType[*probe.OrphanError](err)
 		if !ok || left.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "409 ScopeLocked: The scope is locked.") {
 			t.Errorf("it says %v", err)
 		}
 		if err := c.emu.SetFaults(""); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.clean(t.Context()); err != nil || c.left() != "" {
-			t.Errorf("%v, left behind: %s", err, c.left())
+		if err := c.runCleanup(t.Context()); err != nil || c.remainingResources() != "" {
+			t.Errorf("%v, left behind: %s", err, c.remainingResources())
 		}
 	})
 }
@@ -174,12 +174,12 @@ func TestGroupsOfOthersStay(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		before := c.left()
-		if err := c.clean(t.Context()); err != nil {
+		before := c.remainingResources()
+		if err := c.runCleanup(t.Context()); err != nil {
 			t.Error(err)
 		}
 		for _, name := range []string{"weir-probe-mine", "weir-probe-other", "production"} {
-			err := probe.Remove(t.Context(), c.client(nil), "sub-canary-1", []probe.Left{{Name: name}}, c.say)
+			err := probe.RemoveGroups(t.Context(), c.client(nil), "sub-canary-1", []probe.OrphanGroup{{Name: name}}, c.say)
 			if err == nil || !strings.Contains(err.Error(), "does not say that a probe made it") {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -190,15 +190,15 @@ func TestGroupsOfOthersStay(t *testing.T) {
 		if _, err := c.run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "should not be there") {
 			t.Errorf("it says %v", err)
 		}
-		if after := c.left(); len(after) < len(before) || !strings.Contains(after, "weir-probe-abc123") {
+		if after := c.remainingResources(); len(after) < len(before) || !strings.Contains(after, "weir-probe-abc123") {
 			t.Errorf("left are %s", after)
 		}
 	})
 }
 
-// stoppedWith forwards all requests. The creation of the group stops the run and arrives later;
+// stoppingTransport forwards all requests. The creation of the group stops the run and arrives later;
 // never, if negative.
-func (c *cloud) stoppedWith(stop context.CancelCauseFunc, later time.Duration) transport {
+func (c *cloud) stoppingTransport(stop context.CancelCauseFunc, later time.Duration) transport {
 	return func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/resourceGroups/weir-probe-abc123") {
 			return c.emu.Transport().Do(r)
@@ -239,12 +239,12 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 			c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1})
 			ctx, stop := context.WithCancelCause(t.Context())
 			defer stop(nil)
-			_, err := c.run(ctx, c.stoppedWith(stop, row.later))
+			_, err := c.run(ctx, c.stoppingTransport(stop, row.later))
 			if err == nil || !strings.Contains(err.Error(), "stopped: Ctrl-C") {
 				t.Errorf("%s: %v", row.name, err)
 			}
-			left, ok := errors.AsType[*probe.LeftBehind](err)
-			if ok != row.unseen || ok && (!left.Unseen || left.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "may come to be there yet")) {
+			left, ok := errors.AsType[*probe.OrphanError](err)
+			if ok != row.unseen || ok && (!left.Uncertain || left.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "may come to be there yet")) {
 				t.Errorf("%s: %v", row.name, err)
 			}
 			if says := slices.Contains(c.said, "deleted"); says == row.unseen {
@@ -252,14 +252,14 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 			}
 			time.Sleep(10 * time.Minute)
 			if row.cleans {
-				if c.left() == "" {
+				if c.remainingResources() == "" {
 					t.Errorf("%s: nothing has arrived", row.name)
 				}
-				if err := c.clean(t.Context()); err != nil {
+				if err := c.runCleanup(t.Context()); err != nil {
 					t.Errorf("%s: %v", row.name, err)
 				}
 			}
-			if left := c.left(); left != "" {
+			if left := c.remainingResources(); left != "" {
 				t.Errorf("%s: left behind: %s", row.name, left)
 			}
 		})
@@ -278,8 +278,8 @@ func TestTheGroupIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := c.run(t.Context(), nil)
-			left, ok := errors.AsType[*probe.LeftBehind](err)
-			if err == nil || ok != row.unseen || ok && !left.Unseen {
+			left, ok := errors.AsType[*probe.OrphanError](err)
+			if err == nil || ok != row.unseen || ok && !left.Uncertain {
 				t.Errorf("%d: %v", row.status, err)
 			}
 		})

@@ -19,30 +19,30 @@ type Span struct {
 type Latency struct {
 	Write string `json:"write"`
 	Count int    `json:"count"`
-	// AtOnce counts writes that had finished with the first response.
-	AtOnce  int  `json:"atOnce"`
-	Median  Span `json:"median"`
-	Longest Span `json:"longest"`
+	// Immediate counts writes that had finished with the first response.
+	Immediate int  `json:"atOnce"`
+	Median    Span `json:"median"`
+	Longest   Span `json:"longest"`
 }
 
 type sample struct {
-	write  string
-	span   Span
-	atOnce bool
+	write     string
+	span      Span
+	immediate bool
 }
 
-func spanOf(a Answer, end End) Span {
+func writeSpan(a Response, end Result) Span {
 	from := a.At
-	if end.Running.After(from) {
-		from = end.Running
+	if end.RunningAt.After(from) {
+		from = end.RunningAt
 	}
-	return Span{seconds(from.Sub(a.Sent)), seconds(end.Over.Sub(a.Sent))}
+	return Span{toSeconds(from.Sub(a.Sent)), toSeconds(end.FinishedAt.Sub(a.Sent))}
 }
 
-func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
+func toSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
 
-// latencies keeps the order of first appearance.
-func latencies(all []sample) []Latency {
+// summarizeLatency keeps the order of first appearance.
+func summarizeLatency(all []sample) []Latency {
 	kinds := map[string][]sample{}
 	var order []string
 	for _, s := range all {
@@ -58,8 +58,8 @@ func latencies(all []sample) []Latency {
 		})
 		l := Latency{Write: kind, Count: len(ordered), Median: ordered[(len(ordered)-1)/2].span, Longest: ordered[len(ordered)-1].span}
 		for _, s := range ordered {
-			if s.atOnce {
-				l.AtOnce++
+			if s.immediate {
+				l.Immediate++
 			}
 		}
 		list = append(list, l)

@@ -18,13 +18,13 @@ const (
 
 type member struct{ name, ip, state string }
 
-func text(o Object, key string) string { s, _ := o[key].(string); return s }
+func stringValue(o Object, key string) string { s, _ := o[key].(string); return s }
 
-func object(o Object, key string) Object { inner, _ := o[key].(Object); return inner }
+func childObject(o Object, key string) Object { inner, _ := o[key].(Object); return inner }
 
-func properties(o Object) Object { return object(o, "properties") }
+func propertiesOf(o Object) Object { return childObject(o, "properties") }
 
-func objects(o Object, key string) []Object {
+func objectList(o Object, key string) []Object {
 	list, _ := o[key].([]any)
 	var all []Object
 	for _, item := range list {
@@ -35,7 +35,7 @@ func objects(o Object, key string) []Object {
 	return all
 }
 
-func array(list []Object) []any {
+func toArray(list []Object) []any {
 	all := make([]any, len(list))
 	for i, o := range list {
 		all[i] = o
@@ -43,7 +43,7 @@ func array(list []Object) []any {
 	return all
 }
 
-func with(o Object, key string, value any) Object {
+func withValue(o Object, key string, value any) Object {
 	next := maps.Clone(o)
 	if next == nil {
 		next = Object{}
@@ -52,7 +52,7 @@ func with(o Object, key string, value any) Object {
 	return next
 }
 
-func without(o Object, keys ...string) Object {
+func withoutKeys(o Object, keys ...string) Object {
 	next := maps.Clone(o)
 	for _, key := range keys {
 		delete(next, key)
@@ -60,7 +60,7 @@ func without(o Object, keys ...string) Object {
 	return next
 }
 
-func entries(list []member) []any {
+func toEntries(list []member) []any {
 	all := make([]any, len(list))
 	for i, m := range list {
 		p := Object{"ipAddress": m.ip}
@@ -72,11 +72,11 @@ func entries(list []member) []any {
 	return all
 }
 
-// members sorts by IP. A missing admin state counts as None.
-func members(pool Object) []member {
+// poolMembers sorts by IP. A missing admin state counts as None.
+func poolMembers(pool Object) []member {
 	var all []member
-	for _, e := range objects(properties(pool), addressesKey) {
-		m := member{text(e, "name"), text(properties(e), "ipAddress"), text(properties(e), stateKey)}
+	for _, e := range objectList(propertiesOf(pool), addressesKey) {
+		m := member{stringValue(e, "name"), stringValue(propertiesOf(e), "ipAddress"), stringValue(propertiesOf(e), stateKey)}
 		if m.state == "" {
 			m.state = none
 		}
@@ -86,7 +86,7 @@ func members(pool Object) []member {
 	return all
 }
 
-func ips(list []member) []string {
+func memberIPs(list []member) []string {
 	all := make([]string, len(list))
 	for i, m := range list {
 		all[i] = m.ip
@@ -95,7 +95,7 @@ func ips(list []member) []string {
 	return all
 }
 
-func stateOf(list []member, ip string) string {
+func memberState(list []member, ip string) string {
 	for _, m := range list {
 		if m.ip == ip {
 			return m.state
@@ -104,9 +104,9 @@ func stateOf(list []member, ip string) string {
 	return ""
 }
 
-func poolOf(balancer Object, name string) Object {
-	for _, p := range objects(properties(balancer), poolsKey) {
-		if strings.EqualFold(text(p, "name"), name) {
+func findPool(balancer Object, name string) Object {
+	for _, p := range objectList(propertiesOf(balancer), poolsKey) {
+		if strings.EqualFold(stringValue(p, "name"), name) {
 			return p
 		}
 	}
@@ -115,52 +115,52 @@ func poolOf(balancer Object, name string) Object {
 
 // withPool replaces or adds a pool.
 func withPool(balancer Object, name string, pool Object) Object {
-	list := objects(properties(balancer), poolsKey)
-	i := slices.IndexFunc(list, func(p Object) bool { return strings.EqualFold(text(p, "name"), name) })
+	list := objectList(propertiesOf(balancer), poolsKey)
+	i := slices.IndexFunc(list, func(p Object) bool { return strings.EqualFold(stringValue(p, "name"), name) })
 	if i < 0 {
-		list = append(list, with(pool, "name", name))
+		list = append(list, withValue(pool, "name", name))
 	} else {
 		list = slices.Clone(list)
 		list[i] = pool
 	}
-	return with(balancer, "properties", with(properties(balancer), poolsKey, array(list)))
+	return withValue(balancer, "properties", withValue(propertiesOf(balancer), poolsKey, toArray(list)))
 }
 
 func withMembers(pool Object, list []member) Object {
-	return with(pool, "properties", with(properties(pool), addressesKey, entries(list)))
+	return withValue(pool, "properties", withValue(propertiesOf(pool), addressesKey, toEntries(list)))
 }
 
 // Read-only properties.
 var (
-	serverKeys   = []string{"etag", "type", "resourceGuid", "provisioningState"}
-	backReferred = []string{"loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools", "backendIPConfigurations"}
+	serverKeys    = []string{"etag", "type", "resourceGuid", "provisioningState"}
+	referenceKeys = []string{"loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools", "backendIPConfigurations"}
 )
 
-// sendable removes read-only properties; writing the result changes nothing.
-func sendable(resource Object) Object {
-	next := without(resource, append([]string{"name"}, serverKeys...)...)
-	p := without(properties(resource), serverKeys...)
+// withoutReadOnly removes read-only properties; writing the result changes nothing.
+func withoutReadOnly(resource Object) Object {
+	next := withoutKeys(resource, append([]string{"name"}, serverKeys...)...)
+	p := withoutKeys(propertiesOf(resource), serverKeys...)
 	for key := range p {
-		if list := objects(p, key); list != nil && key != addressesKey {
+		if list := objectList(p, key); list != nil && key != addressesKey {
 			for i, child := range list {
-				list[i] = sendableChild(child)
+				list[i] = childWithoutReadOnly(child)
 			}
-			p[key] = array(list)
+			p[key] = toArray(list)
 		}
 	}
 	next["properties"] = p
 	return next
 }
 
-func sendableChild(resource Object) Object {
-	next := without(resource, serverKeys...)
-	if p := properties(resource); p != nil {
-		p = without(without(p, serverKeys...), backReferred...)
-		if list := objects(p, addressesKey); list != nil {
+func childWithoutReadOnly(resource Object) Object {
+	next := withoutKeys(resource, serverKeys...)
+	if p := propertiesOf(resource); p != nil {
+		p = withoutKeys(withoutKeys(p, serverKeys...), referenceKeys...)
+		if list := objectList(p, addressesKey); list != nil {
 			for i, address := range list {
-				list[i] = with(without(address, "id", "etag", "type"), "properties", without(properties(address), serverKeys...))
+				list[i] = withValue(withoutKeys(address, "id", "etag", "type"), "properties", withoutKeys(propertiesOf(address), serverKeys...))
 			}
-			p[addressesKey] = array(list)
+			p[addressesKey] = toArray(list)
 		}
 		next["properties"] = p
 	}

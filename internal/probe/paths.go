@@ -12,21 +12,25 @@ const (
 
 type place struct{ subscription, group string }
 
-func (p place) groups() string { return "/subscriptions/" + p.subscription + "/resourceGroups" }
-func (p place) self() string   { return p.groups() + "/" + p.group }
-func (p place) network(kind, name string) string {
-	return p.self() + "/providers/Microsoft.Network/" + kind + "/" + name
+func (p place) groupsPath() string { return "/subscriptions/" + p.subscription + "/resourceGroups" }
+func (p place) groupPath() string  { return p.groupsPath() + "/" + p.group }
+func (p place) networkPath(kind, name string) string {
+	return p.groupPath() + "/providers/Microsoft.Network/" + kind + "/" + name
 }
-func (p place) securityGroup() string    { return p.network("networkSecurityGroups", "weir-probe") }
-func (p place) virtualNetwork() string   { return p.network("virtualNetworks", "weir-probe") }
-func (p place) subnet() string           { return p.virtualNetwork() + "/subnets/machines" }
-func (p place) nic(name string) string   { return p.network("networkInterfaces", "weir-probe-"+name) }
-func (p place) balancer(n string) string { return p.network("loadBalancers", "weir-probe-"+n) }
-func (p place) pool(balancer, name string) string {
-	return p.balancer(balancer) + "/backendAddressPools/" + name
+func (p place) securityGroupPath() string {
+	return p.networkPath("networkSecurityGroups", "weir-probe")
 }
-func (p place) machine(name string) string {
-	return p.self() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + name
+func (p place) virtualNetworkPath() string { return p.networkPath("virtualNetworks", "weir-probe") }
+func (p place) subnetPath() string         { return p.virtualNetworkPath() + "/subnets/machines" }
+func (p place) interfacePath(name string) string {
+	return p.networkPath("networkInterfaces", "weir-probe-"+name)
+}
+func (p place) loadBalancer(n string) string { return p.networkPath("loadBalancers", "weir-probe-"+n) }
+func (p place) poolPath(balancer, name string) string {
+	return p.loadBalancer(balancer) + "/backendAddressPools/" + name
+}
+func (p place) machinePath(name string) string {
+	return p.groupPath() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + name
 }
 
 // Two load balancers, each with one machine: by IP address and by network interface.
@@ -34,16 +38,16 @@ const (
 	byAddress   = "addresses"
 	byInterface = "interfaces"
 	membersPool = "members"
-	furtherPool = "further"
+	addedPool   = "further"
 )
 
 // The virtual network is isolated.
 const (
 	networkPrefix = "192.168.254.0/24"
 	// servingIP has a machine.
-	servingIP = "192.168.254.10"
-	joinedIP  = "192.168.254.11"
+	servingIP   = "192.168.254.10"
+	interfaceIP = "192.168.254.11"
 )
 
-// spareIP has no machine.
-func spareIP(n int) string { return "192.168.254." + strconv.Itoa(100+n%100) }
+// freeIP has no machine.
+func freeIP(n int) string { return "192.168.254." + strconv.Itoa(100+n%100) }

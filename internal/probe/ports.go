@@ -13,9 +13,9 @@ import (
 type Azure interface {
 	// Send waits for an earlier Retry-After and returns the response, whatever its status. An error
 	// means no response; it carries a *fault.Fault.
-	Send(ctx context.Context, r Request) (Answer, error)
+	Send(ctx context.Context, r Request) (Response, error)
 	// Follow polls an operation. An error means that its outcome is unknown.
-	Follow(ctx context.Context, a Answer) (End, error)
+	Follow(ctx context.Context, a Response) (Result, error)
 }
 
 // Object is a JSON object.
@@ -33,8 +33,8 @@ type Request struct {
 	Body                 Object
 }
 
-// Answer is a response.
-type Answer struct {
+// Response is a response.
+type Response struct {
 	Status int
 	// Codes are outermost first.
 	Codes    []string
@@ -43,24 +43,24 @@ type Answer struct {
 	Sent, At time.Time
 	// Wait is Retry-After, or zero.
 	Wait time.Duration
-	// Begun is the operation to Follow, or nil.
-	Begun any
+	// Operation is the operation to Follow, or nil.
+	Operation any
 }
 
-func (a Answer) took() bool { return a.Status >= 200 && a.Status < 300 }
+func (a Response) isAccepted() bool { return a.Status >= 200 && a.Status < 300 }
 
-// gone ignores other 404s, which may not be Azure's.
-func (a Answer) gone() bool {
+// isGroupMissing ignores other 404s, which may not be Azure's.
+func (a Response) isGroupMissing() bool {
 	return a.Status == statusNotFound && slices.Contains(a.Codes, "ResourceGroupNotFound")
 }
 
-// End is the result of an operation.
-type End struct {
+// Result is the result of an operation.
+type Result struct {
 	State   string
 	Codes   []string
 	Message string
-	// Running is when it was last in progress, the other one when it was finished.
-	Running, Over time.Time
+	// RunningAt is when it was last in progress, the other one when it was finished.
+	RunningAt, FinishedAt time.Time
 }
 
 // States of operations, and of a resource during one.

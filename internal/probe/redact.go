@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// taken replaces redacted text.
-const taken = "REDACTED"
+// redactedMark replaces redacted text.
+const redactedMark = "REDACTED"
 
 var (
 	guidPattern  = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b`)
@@ -20,24 +20,24 @@ var (
 
 // Redact removes IDs of subscriptions, tenants, callers and requests, and secrets.
 func Redact(text string, secrets ...string) string {
-	text = subscription.ReplaceAllString(text, "${1}"+taken)
-	text = clientPattern.ReplaceAllString(text, "${1} '"+taken+"'")
-	text = guidPattern.ReplaceAllString(text, taken)
-	text = emailPattern.ReplaceAllString(text, taken)
+	text = subscription.ReplaceAllString(text, "${1}"+redactedMark)
+	text = clientPattern.ReplaceAllString(text, "${1} '"+redactedMark+"'")
+	text = guidPattern.ReplaceAllString(text, redactedMark)
+	text = emailPattern.ReplaceAllString(text, redactedMark)
 	for _, secret := range secrets {
-		text = withoutFold(text, secret)
+		text = redactFold(text, secret)
 	}
 	return text
 }
 
-func withoutFold(text, secret string) string {
+func redactFold(text, secret string) string {
 	if len(secret) < 3 {
 		return text
 	}
-	return regexp.MustCompile("(?i)"+regexp.QuoteMeta(secret)).ReplaceAllLiteralString(text, taken)
+	return regexp.MustCompile("(?i)"+regexp.QuoteMeta(secret)).ReplaceAllLiteralString(text, redactedMark)
 }
 
-func line(text string) string {
+func singleLine(text string) string {
 	const most = 400
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > most {

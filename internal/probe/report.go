@@ -17,75 +17,75 @@ import (
 
 // Report is the result of a probe. It does not identify the subscription.
 type Report struct {
-	Behaviour behaviour.Behaviour `json:"behaviour"`
-	Version   string              `json:"version"`
-	When      time.Time           `json:"when"`
-	Cloud     string              `json:"cloud"`
-	Location  string              `json:"location"`
+	Behaviour behaviour.Behavior `json:"behaviour"`
+	Version   string             `json:"version"`
+	When      time.Time          `json:"when"`
+	Cloud     string             `json:"cloud"`
+	Location  string             `json:"location"`
 	// Requests excludes polls.
-	Requests  int       `json:"requests"`
-	Questions []Finding `json:"questions"`
-	Latencies []Latency `json:"latencies"`
+	Requests   int              `json:"requests"`
+	Properties []PropertyResult `json:"questions"`
+	Latencies  []Latency        `json:"latencies"`
 }
 
-// Finding is a question with its observations.
-type Finding struct {
-	Name    string           `json:"name"`
-	Asks    string           `json:"asks"`
-	Assumed behaviour.Answer `json:"assumed"`
-	// Answer is empty for an open question, Why otherwise.
-	Answer behaviour.Answer `json:"answer,omitempty"`
-	Why    string           `json:"why,omitempty"`
-	Seen   []Seen           `json:"seen,omitempty"`
+// PropertyResult is a question with its observations.
+type PropertyResult struct {
+	Name        string           `json:"name"`
+	Description string           `json:"asks"`
+	Assumed     behaviour.Result `json:"assumed"`
+	// Result is empty for an open question, Why otherwise.
+	Result behaviour.Result `json:"answer,omitempty"`
+	Reason string           `json:"why,omitempty"`
+	Events []Event          `json:"seen,omitempty"`
 }
 
-// Seen is one observation.
-type Seen struct {
-	Did    string   `json:"did"`
-	Status int      `json:"status"`
-	Codes  []string `json:"codes,omitempty"`
-	Ended  string   `json:"ended,omitempty"`
-	Saw    string   `json:"saw,omitempty"`
+// Event is one observation.
+type Event struct {
+	Action  string   `json:"did"`
+	Status  int      `json:"status"`
+	Codes   []string `json:"codes,omitempty"`
+	State   string   `json:"ended,omitempty"`
+	Details string   `json:"saw,omitempty"`
 }
 
-// Open counts the questions without an answer.
-func (r Report) Open() int {
+// CountOpen counts the questions without an answer.
+func (r Report) CountOpen() int {
 	n := 0
-	for _, f := range r.Questions {
-		if f.Answer == "" {
+	for _, f := range r.Properties {
+		if f.Result == "" {
 			n++
 		}
 	}
 	return n
 }
 
-func (r *run) report() Report {
+func (r *run) newReport() Report {
 	result := Report{
-		Version: r.Version, When: r.began.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
-		Requests: int(r.calls.Load()), Latencies: latencies(r.samples),
+		Version: r.Version, When: r.startTime.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
+		Requests: int(r.calls.Load()), Latencies: summarizeLatency(r.samples),
 	}
-	for _, q := range behaviour.Questions() {
-		f := *r.findings[q.Name]
-		if f.Answer == "" && f.Why == "" {
-			f.Why = "the run ended before"
+	for _, q := range behaviour.AllProperties() {
+		f := *r.results[q.Name]
+		if f.Result == "" && f.Reason == "" {
+			f.Reason = "the run ended before"
 		}
-		f.Why = r.clean(f.Why)
-		f.Seen = slices.Clone(f.Seen)
-		for i := range f.Seen {
-			f.Seen[i].Saw = r.clean(f.Seen[i].Saw)
+		f.Reason = r.redactLine(f.Reason)
+		f.Events = slices.Clone(f.Events)
+		for i := range f.Events {
+			f.Events[i].Details = r.redactLine(f.Events[i].Details)
 		}
-		if next, err := result.Behaviour.With(f.Name, f.Answer); err == nil {
+		if next, err := result.Behaviour.WithResult(f.Name, f.Result); err == nil {
 			result.Behaviour = next
 		}
-		result.Questions = append(result.Questions, f)
+		result.Properties = append(result.Properties, f)
 	}
 	return result
 }
 
-func (r *run) clean(text string) string { return line(Redact(text, r.secrets()...)) }
+func (r *run) redactLine(text string) string { return singleLine(Redact(text, r.allSecrets()...)) }
 
-// JSON encodes the report.
-func (r Report) JSON() ([]byte, error) {
+// EncodeJSON encodes the report.
+func (r Report) EncodeJSON() ([]byte, error) {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
@@ -96,8 +96,8 @@ func (r Report) JSON() ([]byte, error) {
 // MaxReport limits a report that is read, in bytes.
 const MaxReport = 1 << 20
 
-// Parse decodes a report; only the behavior is required.
-func Parse(text []byte) (Report, error) {
+// ParseReport decodes a report; only the behavior is required.
+func ParseReport(text []byte) (Report, error) {
 	var r Report
 	if len(text) > MaxReport {
 		return r, fmt.Errorf("larger than %d bytes, which no report is", MaxReport)
@@ -112,7 +112,7 @@ func Parse(text []byte) (Report, error) {
 	}
 	fields := map[string]any{
 		"behaviour": &r.Behaviour, "version": &r.Version, "when": &r.When, "cloud": &r.Cloud, "location": &r.Location,
-		"requests": &r.Requests, "questions": &r.Questions, "latencies": &r.Latencies,
+		"requests": &r.Requests, "questions": &r.Properties, "latencies": &r.Latencies,
 	}
 	if keys["behaviour"] == nil {
 		return r, errors.New(`the key "behaviour" is missing`)
@@ -120,7 +120,7 @@ func Parse(text []byte) (Report, error) {
 	for key, value := range keys {
 		field, known := fields[key]
 		if !known {
-			return Report{}, fmt.Errorf("the key %q is unknown: use %s", line(key), strings.Join(sorted(fields), ", "))
+			return Report{}, fmt.Errorf("the key %q is unknown: use %s", singleLine(key), strings.Join(sortedKeys(fields), ", "))
 		}
 		dec := json.NewDecoder(bytes.NewReader(value))
 		dec.DisallowUnknownFields()
@@ -131,7 +131,7 @@ func Parse(text []byte) (Report, error) {
 	return r, nil
 }
 
-func sorted(fields map[string]any) []string {
+func sortedKeys(fields map[string]any) []string {
 	var all []string
 	for key := range fields {
 		all = append(all, key)

@@ -16,13 +16,13 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// canaries are secrets that Azure may send anywhere.
-var canaries = []string{
+// secrets are secrets that Azure may send anywhere.
+var secrets = []string{
 	"sub-canary-1", "tenant-canary-1", "11111111-2222-3333-4444-555555555555", "deadbeefdeadbeefdeadbeefdeadbeef",
 	"canary@example.com", "someone-canary", "canary-token-8b1f",
 }
 
-const telling = "The client 'someone-canary' of tenant tenant-canary-1 (canary@example.com) with object id '11111111-2222-3333-4444-555555555555' " +
+const progressOf = "The client 'someone-canary' of tenant tenant-canary-1 (canary@example.com) with object id '11111111-2222-3333-4444-555555555555' " +
 	"may not do that over /subscriptions/sub-canary-1/x, correlation DEADBEEF-DEAD-BEEF-DEAD-BEEFDEADBEEF deadbeefdeadbeefdeadbeefdeadbeef, Bearer canary-token-8b1f"
 
 // Secrets in any response never appear in the report, in progress lines or in errors.
@@ -40,7 +40,7 @@ func TestNothingTellsWhoseAzureItWas(t *testing.T) {
 				continue
 			}
 			if strings.Contains(action, "%q") {
-				action = fmt.Sprintf(action, telling)
+				action = fmt.Sprintf(action, progressOf)
 			}
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(t, armemu.Options{Seed: 1, Token: ""})
@@ -48,9 +48,9 @@ func TestNothingTellsWhoseAzureItWas(t *testing.T) {
 					t.Fatal(err, at, action)
 				}
 				report, err := c.run(t.Context(), nil)
-				raw, _ := report.JSON()
-				all := strings.ToLower(strings.Join(c.said, "\n") + report.Text() + string(raw) + fmt.Sprint(err))
-				for _, canary := range canaries {
+				raw, _ := report.EncodeJSON()
+				all := strings.ToLower(strings.Join(c.said, "\n") + report.FormatText() + string(raw) + fmt.Sprint(err))
+				for _, canary := range secrets {
 					if i := strings.Index(all, strings.ToLower(canary)); i >= 0 {
 						t.Errorf("%s, %s: %q is told: …%s…", at, action, canary, all[max(0, i-200):min(len(all), i+100)])
 					}
@@ -67,15 +67,15 @@ func TestAReportIsReadAsItIsWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := report.JSON()
+		text, err := report.EncodeJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := probe.Parse(text)
+		again, err := probe.ParseReport(text)
 		if err != nil || !reflect.DeepEqual(again, report) {
 			t.Errorf("%v\n%+v\n%+v", err, again, report)
 		}
-		if _, err := armemu.ParseBehaviour(text); err != nil {
+		if _, err := armemu.ParseBehavior(text); err != nil {
 			t.Error(err)
 		}
 	})
@@ -97,7 +97,7 @@ func TestParseIsStrict(t *testing.T) {
 		{``, `want a JSON object, as weir probe-azure --out writes it: `},
 		{strings.Repeat(" ", probe.MaxReport+1), `larger than 1048576 bytes`},
 	} {
-		_, err := probe.Parse([]byte(row.text))
+		_, err := probe.ParseReport([]byte(row.text))
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.HasPrefix(err.Error(), row.want)) {
 			t.Errorf("%.60s: got %v, want %s", row.text, err, row.want)
 		}
@@ -108,12 +108,12 @@ func TestParseIsStrict(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"behaviour": {"overlap": "mixed", "poolIfMatch": "ignored"}, "questions": [{"name": "overlap", "seen": [{"status": 409}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		report, err := probe.Parse(text)
+		report, err := probe.ParseReport(text)
 		if err != nil {
 			return
 		}
-		for i, q := range behaviour.Questions() {
-			if _, err := report.Behaviour.With(q.Name, report.Behaviour.Get(i)); err != nil {
+		for i, q := range behaviour.AllProperties() {
+			if _, err := report.Behaviour.WithResult(q.Name, report.Behaviour.GetResult(i)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -121,7 +121,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Skip() // a time that JSON cannot encode
 		}
-		again, err := probe.Parse(raw)
+		again, err := probe.ParseReport(raw)
 		if err != nil || again.Behaviour != report.Behaviour {
 			t.Errorf("%v: %s", err, raw)
 		}
@@ -131,7 +131,7 @@ func FuzzParse(f *testing.F) {
 func TestNormalize(t *testing.T) {
 	good := probe.Settings{Subscription: "s-1", Location: "West Europe", Suffix: "abc123"}
 	is, err := good.Normalize()
-	if err != nil || is.Location != "westeurope" || is.VMSize != probe.DefaultVMSize || is.Image != probe.DefaultImage || is.Name() != "weir-probe-abc123" {
+	if err != nil || is.Location != "westeurope" || is.VMSize != probe.DefaultVMSize || is.Image != probe.DefaultImage || is.GroupName() != "weir-probe-abc123" {
 		t.Errorf("%+v, %v", is, err)
 	}
 	for want, change := range map[string]func(*probe.Settings){
@@ -153,15 +153,15 @@ func TestNormalize(t *testing.T) {
 // The offer lists resources, place and questions before anything is created.
 func TestOffer(t *testing.T) {
 	c := newCloud(t, armemu.Options{})
-	text := c.settings().Offer()
+	text := c.settings().FormatOffer()
 	for _, want := range []string{"sub-canary-1", "weir-probe-abc123", "westeurope", probe.DefaultVMSize, "USD", "deletes the group again"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in it:\n%s", want, text)
 		}
 	}
-	for _, q := range behaviour.Questions() {
-		if !strings.Contains(text, q.Asks) {
-			t.Errorf("it does not say that it asks: %s", q.Asks)
+	for _, q := range behaviour.AllProperties() {
+		if !strings.Contains(text, q.Description) {
+			t.Errorf("it does not say that it asks: %s", q.Description)
 		}
 	}
 	if calls := c.emu.Calls(); len(calls) > 0 {
@@ -176,9 +176,9 @@ func TestThePageIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(raw)
-	for _, q := range behaviour.Questions() {
+	for _, q := range behaviour.AllProperties() {
 		row := fmt.Sprintf("| `%s` | ", q.Name)
-		for i, a := range q.Answers {
+		for i, a := range q.Results {
 			if i > 0 {
 				row += ", "
 			}
@@ -190,10 +190,10 @@ func TestThePageIsWhole(t *testing.T) {
 	}
 	_, example, _ := strings.Cut(page, "```json\n")
 	example, _, _ = strings.Cut(example, "```")
-	if report, err := probe.Parse([]byte(example)); err != nil || len(report.Questions) == 0 || len(report.Latencies) == 0 {
+	if report, err := probe.ParseReport([]byte(example)); err != nil || len(report.Properties) == 0 || len(report.Latencies) == 0 {
 		t.Errorf("the example is not read: %v", err)
 	}
-	for _, of := range []any{probe.Report{}, probe.Finding{}, probe.Seen{}, probe.Latency{}, probe.Span{}} {
+	for _, of := range []any{probe.Report{}, probe.PropertyResult{}, probe.Event{}, probe.Latency{}, probe.Span{}} {
 		for field := range reflect.TypeOf(of).Fields() {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !strings.Contains(page, "`"+key+"`") && !strings.Contains(example, `"`+key+`"`) {
 				t.Errorf("the key %q is not on the page", key)

@@ -20,63 +20,63 @@ import (
 type Probe struct {
 	Azure Azure
 	Settings
-	// Say reports progress, one line per call.
-	Say func(text string)
+	// Log reports progress, one line per call.
+	Log func(text string)
 }
 
-// LeftBehind reports a resource group that may still exist.
-type LeftBehind struct {
+// OrphanError reports a resource group that may still exist.
+type OrphanError struct {
 	Group string
-	// Unseen is set if the group does not exist, but may still appear, empty.
-	Unseen bool
-	Err    error
+	// Uncertain is set if the group does not exist, but may still appear, empty.
+	Uncertain bool
+	Err       error
 }
 
 // Error names the group and the error.
-func (e *LeftBehind) Error() string {
-	if e.Unseen {
+func (e *OrphanError) Error() string {
+	if e.Uncertain {
 		return fmt.Sprintf("resource group %s may come to be there yet: %v", e.Group, e.Err)
 	}
 	return fmt.Sprintf("resource group %s could not be deleted: %v", e.Group, e.Err)
 }
 
 // Unwrap returns Err.
-func (e *LeftBehind) Unwrap() error { return e.Err }
+func (e *OrphanError) Unwrap() error { return e.Err }
 
-// toDelete does not depend on the run's context.
-const toDelete = 30 * time.Minute
+// deleteTimeout does not depend on the run's context.
+const deleteTimeout = 30 * time.Minute
 
 // run is a probe in progress.
 type run struct {
 	Probe
 	place
-	tags  Object
-	began time.Time
-	// made is set once the group may exist; the other flag, if that is unknown.
-	made, unanswered bool
-	calls            atomic.Int64
-	findings         map[string]*Finding
-	samples          []sample
-	spares           int
-	// shown caches the load balancer with the IP pool until the next write.
-	shown Object
-	first look
+	tags      Object
+	startTime time.Time
+	// groupCreated is set once the group may exist; the other flag, if that is unknown.
+	groupCreated, groupUncertain bool
+	calls                        atomic.Int64
+	results                      map[string]*PropertyResult
+	samples                      []sample
+	freeIPs                      int
+	// cached caches the load balancer with the IP pool until the next write.
+	cached Object
+	first  placedResult
 }
 
 // Run always cleans up, even if ctx is done. Open questions are no error. The error may wrap a
-// *LeftBehind.
+// *OrphanError.
 func (p Probe) Run(ctx context.Context) (Report, error) {
 	now := time.Now()
 	r := &run{
-		Probe: p, place: place{p.Subscription, p.Name()}, tags: p.tags(now), began: now,
-		findings: map[string]*Finding{},
+		Probe: p, place: place{p.Subscription, p.GroupName()}, tags: p.newTags(now), startTime: now,
+		results: map[string]*PropertyResult{},
 	}
-	for _, q := range behaviour.Questions() {
-		r.findings[q.Name] = &Finding{Name: q.Name, Asks: q.Asks, Assumed: q.Answers[0]}
+	for _, q := range behaviour.AllProperties() {
+		r.results[q.Name] = &PropertyResult{Name: q.Name, Description: q.Description, Assumed: q.Results[0]}
 	}
-	err := r.build(ctx)
+	err := r.createAll(ctx)
 	if err == nil {
-		err = r.ask(ctx)
+		err = r.runSteps(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("stopped: %w", context.Cause(ctx))
@@ -84,74 +84,76 @@ func (p Probe) Run(ctx context.Context) (Report, error) {
 	if left := r.cleanUp(ctx); left != nil {
 		err = errors.Join(err, left)
 	}
-	return r.report(), p.redacted(err)
+	return r.newReport(), p.redactError(err)
 }
 
 func (r *run) cleanUp(ctx context.Context) error {
-	if !r.made {
+	if !r.groupCreated {
 		return nil
 	}
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), toDelete)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 	defer cancel()
-	if r.unanswered {
-		r.Say(fmt.Sprintf("nothing tells whether the write of resource group %s arrived: looking for it for %s", r.group, arrivesWithin))
-		there, err := appears(after, r.Azure, r.place)
+	if r.groupUncertain {
+		r.Log(fmt.Sprintf("nothing tells whether the write of resource group %s arrived: looking for it for %s", r.group, createTimeout))
+		there, err := waitForGroup(after, r.Azure, r.place)
 		switch {
 		case err != nil:
-			return &LeftBehind{Group: r.group, Err: err}
+			return &OrphanError{Group: r.group, Err: err}
 		case !there:
-			return &LeftBehind{Group: r.group, Unseen: true, Err: fmt.Errorf("its write had no answer that tells, and %s later it is not there", arrivesWithin)}
+			return &OrphanError{Group: r.group, Uncertain: true, Err: fmt.Errorf("its write had no answer that tells, and %s later it is not there", createTimeout)}
 		}
 	}
-	r.Say("deleting resource group " + r.group + ", which takes some minutes")
-	if err := remove(after, r.Azure, r.place); err != nil {
-		return &LeftBehind{Group: r.group, Err: err}
+	r.Log("deleting resource group " + r.group + ", which takes some minutes")
+	if err := removeGroup(after, r.Azure, r.place); err != nil {
+		return &OrphanError{Group: r.group, Err: err}
 	}
-	r.Say("deleted")
+	r.Log("deleted")
 	return nil
 }
 
-func (p Probe) redacted(err error) error {
+func (p Probe) redactError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &told{Redact(err.Error(), p.secrets()...), err}
+	return &redactedError{Redact(err.Error(), p.allSecrets()...), err}
 }
 
-type told struct {
+type redactedError struct {
 	text string
 	err  error
 }
 
-func (e *told) Error() string { return e.text }
-func (e *told) Unwrap() error { return e.err }
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
 
-func (p Probe) secrets() []string { return append(slices.Clone(p.Secrets), p.Subscription) }
+func (p Probe) allSecrets() []string { return append(slices.Clone(p.Secrets), p.Subscription) }
 
-func (r *run) send(ctx context.Context, q Request) (Answer, error) {
+func (r *run) sendRequest(ctx context.Context, q Request) (Response, error) {
 	if q.Method != methodGet {
-		r.shown = nil
+		r.cached = nil
 	}
-	return patiently(ctx, counting{r}, q)
+	return sendWithRetry(ctx, countingClient{r}, q)
 }
 
-// counting counts requests.
-type counting struct{ *run }
+// countingClient counts requests.
+type countingClient struct{ *run }
 
 // Send implements Azure.
-func (c counting) Send(ctx context.Context, q Request) (Answer, error) {
+func (c countingClient) Send(ctx context.Context, q Request) (Response, error) {
 	c.calls.Add(1)
 	a, err := c.Azure.Send(ctx, q)
-	if err == nil && busy(a) {
-		c.Say("  " + said(a) + ": Azure is busy, waiting")
+	if err == nil && isBusy(a) {
+		c.Log("  " + formatResponse(a) + ": Azure is busy, waiting")
 	}
 	return a, err
 }
 
 // Follow implements Azure.
-func (c counting) Follow(ctx context.Context, a Answer) (End, error) { return c.Azure.Follow(ctx, a) }
+func (c countingClient) Follow(ctx context.Context, a Response) (Result, error) {
+	return c.Azure.Follow(ctx, a)
+}
 
-func version(id string) string {
+func apiVersion(id string) string {
 	switch {
 	case strings.Contains(id, "/Microsoft.Network/"):
 		return networkVersion
@@ -161,108 +163,108 @@ func version(id string) string {
 	return groupVersion
 }
 
-func (r *run) look(ctx context.Context, id string) (Object, error) {
-	a, err := r.send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
+func (r *run) readResource(ctx context.Context, id string) (Object, error) {
+	a, err := r.sendRequest(ctx, Request{Method: methodGet, Path: id, Version: apiVersion(id)})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path.Base(id), err)
 	}
-	if !a.took() {
-		return nil, fmt.Errorf("read %s: %s: %s", path.Base(id), said(a), a.Message)
+	if !a.isAccepted() {
+		return nil, fmt.Errorf("read %s: %s: %s", path.Base(id), formatResponse(a), a.Message)
 	}
 	return a.Body, nil
 }
 
-type put struct {
-	Answer
-	End
+type writeResult struct {
+	Response
+	Result
 }
 
-func (w put) done() bool { return w.took() && w.State == succeeded }
+func (w writeResult) isSucceeded() bool { return w.isAccepted() && w.State == succeeded }
 
-func (w put) String() string {
-	if w.took() {
-		return strings.TrimSpace(fmt.Sprintf("%d, then %s %s", w.Status, w.State, strings.Join(w.End.Codes, " ")))
+func (w writeResult) String() string {
+	if w.isAccepted() {
+		return strings.TrimSpace(fmt.Sprintf("%d, then %s %s", w.Status, w.State, strings.Join(w.Result.Codes, " ")))
 	}
-	return said(w.Answer)
+	return formatResponse(w.Response)
 }
 
-func write(id string, body Object) Request {
-	return Request{Method: methodPut, Path: id, Version: version(id), Body: body}
+func newWrite(id string, body Object) Request {
+	return Request{Method: methodPut, Path: id, Version: apiVersion(id), Body: body}
 }
 
-// put waits for the end. kind is the latency to record; may be empty.
-func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
-	a, err := r.send(ctx, q)
+// writeAndWait waits for the end. kind is the latency to record; may be empty.
+func (r *run) writeAndWait(ctx context.Context, kind string, q Request) (writeResult, error) {
+	a, err := r.sendRequest(ctx, q)
 	if err != nil {
-		return put{}, fmt.Errorf("write %s: %w", path.Base(q.Path), err)
+		return writeResult{}, fmt.Errorf("write %s: %w", path.Base(q.Path), err)
 	}
-	w := put{Answer: a}
-	if !a.took() {
+	w := writeResult{Response: a}
+	if !a.isAccepted() {
 		return w, nil
 	}
-	var seen End
+	var seen Result
 	if kind != "" {
-		seen = r.watch(ctx, q.Path, a)
+		seen = r.watchWrite(ctx, q.Path, a)
 	}
-	if w.End, err = r.Azure.Follow(ctx, a); err != nil {
+	if w.Result, err = r.Azure.Follow(ctx, a); err != nil {
 		return w, fmt.Errorf("write %s: its end is not known: %w", path.Base(q.Path), err)
 	}
-	if kind != "" && w.done() {
-		if seen.Over.IsZero() {
-			seen = w.End
+	if kind != "" && w.isSucceeded() {
+		if seen.FinishedAt.IsZero() {
+			seen = w.Result
 		}
-		r.samples = append(r.samples, sample{kind, spanOf(a, seen), seen.Over.Equal(a.At)})
+		r.samples = append(r.samples, sample{kind, writeSpan(a, seen), seen.FinishedAt.Equal(a.At)})
 	}
 	return w, nil
 }
 
-// watchEvery is the resolution of latencies. Operations ask for polls every 10 s; the resource
+// watchInterval is the resolution of latencies. Operations ask for polls every 10 s; the resource
 // itself may be read more often.
-const watchEvery = 2 * time.Second
+const watchInterval = 2 * time.Second
 
-// watch returns when the write finished; zero if unknown.
-func (r *run) watch(ctx context.Context, id string, a Answer) End {
-	seen, latest := End{Over: a.At}, a
+// watchWrite returns when the write finished; zero if unknown.
+func (r *run) watchWrite(ctx context.Context, id string, a Response) Result {
+	seen, latest := Result{FinishedAt: a.At}, a
 	for {
 		switch {
-		case !latest.took():
-			return End{}
-		case text(properties(latest.Body), "provisioningState") != updating:
+		case !latest.isAccepted():
+			return Result{}
+		case stringValue(propertiesOf(latest.Body), "provisioningState") != updating:
 			return seen
 		}
-		seen.Running = latest.At
-		err := sleep.For(ctx, watchEvery)
+		seen.RunningAt = latest.At
+		err := sleep.For(ctx, watchInterval)
 		if err == nil {
-			latest, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
+			latest, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: apiVersion(id)})
 		}
 		if err != nil {
-			return End{}
+			return Result{}
 		}
-		seen.Over = latest.At
+		seen.FinishedAt = latest.At
 	}
 }
 
-func (r *run) note(did string, w put, saw string, questions ...string) {
-	s := Seen{Did: did, Status: w.Status, Codes: slices.Concat(w.Answer.Codes, w.End.Codes), Ended: w.State, Saw: saw}
+func (r *run) recordEvent(did string, w writeResult, saw string, questions ...string) {
+	s := Event{Action: did, Status: w.Status, Codes: slices.Concat(w.Response.Codes, w.Result.Codes), State: w.State, Details: saw}
 	for _, q := range questions {
-		r.findings[q].Seen = append(r.findings[q].Seen, s)
+		r.results[q].Events = append(r.results[q].Events, s)
 	}
 }
 
-func (r *run) settle(question string, a behaviour.Answer, reason string) {
-	f := r.findings[question]
-	f.Answer, f.Why = a, reason
+func (r *run) recordResult(question string, a behaviour.Result, reason string) {
+	f := r.results[question]
+	f.Result, f.Reason = a, reason
 	if a == "" {
-		r.Say("  " + question + " stays open: " + Redact(reason, r.secrets()...))
+		r.Log("  " + question + " stays open: " + Redact(reason, r.allSecrets()...))
 		return
 	}
-	r.Say(fmt.Sprintf("  %s: %s", question, a))
+	r.Log(fmt.Sprintf("  %s: %s", question, a))
 }
 
-// spare returns an address that no pool had before.
-func (r *run) spare() member {
-	r.spares++
-	return member{name: fmt.Sprintf("spare-%d", r.spares), ip: spareIP(r.spares), state: none}
+// newMember returns an address that no pool had before.
+func (r *run) newMember() member {
+	r.freeIPs++
+	return member{name: fmt.Sprintf("spare-%d", r.freeIPs), ip: freeIP(r.freeIPs), state: none}
 }
 
-func serving(state string) member { return member{"machine", servingIP, state} }
+func servingMember(state string) member { return member{"machine", servingIP, state} }

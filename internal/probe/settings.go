@@ -29,8 +29,8 @@ const DefaultVMSize = "Standard_B1s"
 // DefaultImage is a small image that listens on port 22.
 const DefaultImage = "Canonical:ubuntu-24_04-lts:server:latest"
 
-// Emulated is the Cloud of an emulator.
-const Emulated = "emulator"
+// EmulatorCloud is the Cloud of an emulator.
+const EmulatorCloud = "emulator"
 
 // Both identify a group of a probe.
 const (
@@ -61,7 +61,7 @@ func (s Settings) Normalize() (Settings, error) {
 		flag, value, want string
 		rule              *regexp.Regexp
 	}{
-		{"--subscription", s.Subscription, subscriptionWanted, idRule},
+		{"--subscription", s.Subscription, wantSubscription, idRule},
 		{"--location", s.Location, "a region such as westeurope, or set location in azure.json", locationRule},
 		{"--vm-size", s.VMSize, "a size such as " + DefaultVMSize, sizeRule},
 		{"--image", s.Image, "publisher:offer:sku:version, such as " + DefaultImage, imageRule},
@@ -79,18 +79,18 @@ func (s Settings) Normalize() (Settings, error) {
 // CheckSubscription returns an error for an invalid subscription ID.
 func CheckSubscription(id string) error {
 	if !idRule.MatchString(id) {
-		return fmt.Errorf("--subscription %q: want %s", id, subscriptionWanted)
+		return fmt.Errorf("--subscription %q: want %s", id, wantSubscription)
 	}
 	return nil
 }
 
-const subscriptionWanted = "the id of a subscription, or set subscriptionId in azure.json"
+const wantSubscription = "the id of a subscription, or set subscriptionId in azure.json"
 
-// Name is the name of the resource group.
-func (s Settings) Name() string { return Prefix + s.Suffix }
+// GroupName is the name of the resource group.
+func (s Settings) GroupName() string { return Prefix + s.Suffix }
 
-// Offer describes the resources of a probe, their price and its purpose.
-func (s Settings) Offer() string {
+// FormatOffer describes the resources of a probe, their price and its purpose.
+func (s Settings) FormatOffer() string {
 	return fmt.Sprintf(`weir probe-azure makes one resource group, asks Azure by some 55 requests, and deletes the group again:
 
   subscription    %s
@@ -104,18 +104,18 @@ It takes about half an hour. At the list prices of 2025 such machines, disks and
 0.10 USD an hour together; what you pay is between you and Azure. Nothing outside of the group is changed.
 
 It answers how this Azure treats:
-`, s.Subscription, s.Name(), s.Location, s.VMSize, s.Image) + asks()
+`, s.Subscription, s.GroupName(), s.Location, s.VMSize, s.Image) + listProperties()
 }
 
-func (s Settings) tags(now time.Time) Object {
+func (s Settings) newTags(now time.Time) Object {
 	return Object{
-		Tag:       s.Name(),
+		Tag:       s.GroupName(),
 		"purpose": "weir probe-azure: disposable, may be deleted at any time",
 		"created": now.UTC().Format(time.RFC3339),
 	}
 }
 
-func mine(name string, tags Object) bool {
+func isProbeGroup(name string, tags Object) bool {
 	value, _ := tags[Tag].(string)
 	return len(name) > len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix) && strings.EqualFold(value, name)
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Text formats the report.
-func (r Report) Text() string {
+// FormatText formats the report.
+func (r Report) FormatText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %s, by weir %s with %d requests\n\n",
 		cmp.Or(r.Cloud, "Azure"), r.Location, r.When.Format(time.RFC3339), r.Version, r.Requests)
-	for _, f := range r.Questions {
-		fmt.Fprintf(&b, "%-22s %s\n", f.Name, f.verdict())
-		fmt.Fprintf(&b, "    %s\n", f.Asks)
-		for _, s := range f.Seen {
+	for _, f := range r.Properties {
+		fmt.Fprintf(&b, "%-22s %s\n", f.Name, f.formatResult())
+		fmt.Fprintf(&b, "    %s\n", f.Description)
+		for _, s := range f.Events {
 			fmt.Fprintf(&b, "    - %s\n", s)
 		}
 	}
@@ -25,43 +25,43 @@ func (r Report) Text() string {
 		b.WriteString("\nfrom the request to the end of the write, in seconds     count  at once    median   longest\n")
 	}
 	for _, l := range r.Latencies {
-		for i, part := range wrap(l.Write, 52) {
+		for i, part := range wrapText(l.Write, 52) {
 			if i > 0 {
 				fmt.Fprintf(&b, "  %s\n", part)
 				continue
 			}
-			fmt.Fprintf(&b, "  %-52s %7d %8d %9s %9s\n", part, l.Count, l.AtOnce, l.Median, l.Longest)
+			fmt.Fprintf(&b, "  %-52s %7d %8d %9s %9s\n", part, l.Count, l.Immediate, l.Median, l.Longest)
 		}
 	}
 	fmt.Fprintf(&b, "\n%d of %d questions are answered. As JSON, for --azure-behaviour: --out FILE, or -o json.\n",
-		len(r.Questions)-r.Open(), len(r.Questions))
+		len(r.Properties)-r.CountOpen(), len(r.Properties))
 	return b.String()
 }
 
-func (f Finding) verdict() string {
-	switch f.Answer {
+func (f PropertyResult) formatResult() string {
+	switch f.Result {
 	case "":
-		return "open: " + f.Why
+		return "open: " + f.Reason
 	case f.Assumed:
-		return string(f.Answer) + ", as is assumed"
+		return string(f.Result) + ", as is assumed"
 	}
-	return fmt.Sprintf("%s; assumed is %s", f.Answer, f.Assumed)
+	return fmt.Sprintf("%s; assumed is %s", f.Result, f.Assumed)
 }
 
 // String formats the observation in one line.
-func (s Seen) String() string {
-	text := s.Did + ": "
+func (s Event) String() string {
+	text := s.Action + ": "
 	if s.Status > 0 {
 		text += fmt.Sprint(s.Status)
 	}
 	if len(s.Codes) > 0 {
 		text += " " + strings.Join(s.Codes, " ")
 	}
-	if s.Ended != "" {
-		text += ", ended " + s.Ended
+	if s.State != "" {
+		text += ", ended " + s.State
 	}
-	if s.Saw != "" {
-		text += "; " + s.Saw
+	if s.Details != "" {
+		text += "; " + s.Details
 	}
 	return text
 }
@@ -74,7 +74,7 @@ func (s Span) String() string {
 	return fmt.Sprintf("%.0f to %.0f", s.AtLeastSeconds, s.AtMostSeconds)
 }
 
-func wrap(text string, width int) []string {
+func wrapText(text string, width int) []string {
 	var lines []string
 	for len(text) > width {
 		at := strings.LastIndexByte(text[:width], ' ')

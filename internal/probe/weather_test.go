@@ -37,7 +37,7 @@ func TestThrottled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCloud(t, armemu.Options{Seed: 3, Behaviour: behaviour.Assumed(), Throttle: armemu.AzureLimits()})
+				c := newCloud(t, armemu.Options{Seed: 3, Behavior: behaviour.AssumedBehavior(), Throttle: armemu.AzureLimits()})
 				if err := c.emu.SetFaults(faults); err != nil {
 					t.Fatal(err)
 				}
@@ -45,12 +45,12 @@ func TestThrottled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := behaviour.Assumed()
+				want := behaviour.AssumedBehavior()
 				want.FailedParent = ""
 				if report.Behaviour.Overlap == "" { // other rejections are not counted
 					want.Overlap = ""
 				}
-				tells(t, report, want)
+				checkResults(t, report, want)
 			})
 		})
 	}
@@ -60,9 +60,9 @@ func TestThrottled(t *testing.T) {
 // deleted by --clean.
 func TestNoAnswerIsWrong(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var world behaviour.Behaviour
-		for _, q := range behaviour.Questions() {
-			world, _ = world.With(q.Name, rapid.SampledFrom(q.Answers).Draw(rt, q.Name))
+		var world behaviour.Behavior
+		for _, q := range behaviour.AllProperties() {
+			world, _ = world.WithResult(q.Name, rapid.SampledFrom(q.Results).Draw(rt, q.Name))
 		}
 		script := "rules:\n"
 		for i := range rapid.IntRange(1, 4).Draw(rt, "faults") {
@@ -82,28 +82,28 @@ func TestNoAnswerIsWrong(t *testing.T) {
 		}
 		seed := rapid.Uint64().Draw(rt, "seed")
 		synctest.Test(t, func(t *testing.T) {
-			c := newCloud(t, armemu.Options{Seed: seed, Behaviour: world})
+			c := newCloud(t, armemu.Options{Seed: seed, Behavior: world})
 			if err := c.emu.SetFaults(script); err != nil {
 				rt.Fatal(err, script)
 			}
 			report, err := c.run(t.Context(), nil)
-			for i, q := range behaviour.Questions() {
-				got := report.Behaviour.Get(i)
+			for i, q := range behaviour.AllProperties() {
+				got := report.Behaviour.GetResult(i)
 				byChance := q.Name == "overlap" && world.Overlap == behaviour.Mixed && got != behaviour.SupersedeDiscard
-				if got != "" && got != world.Get(i) && !byChance {
-					rt.Errorf("%s: found out %q, it is %q: %v", q.Name, got, world.Get(i), seen(report, q.Name))
+				if got != "" && got != world.GetResult(i) && !byChance {
+					rt.Errorf("%s: found out %q, it is %q: %v", q.Name, got, world.GetResult(i), seen(report, q.Name))
 				}
 			}
 			if err := c.emu.SetFaults(""); err != nil {
 				rt.Fatal(err)
 			}
-			c.emu.ForgetRetryAfter()
-			left := c.left()
+			c.emu.ResetRetryAfter()
+			left := c.remainingResources()
 			if left != "" && (err == nil || !strings.Contains(err.Error(), "resource group weir-probe-abc123 could not be deleted")) {
 				rt.Errorf("%v, left behind: %s", err, left)
 			}
-			if err := c.clean(t.Context()); err != nil || c.left() != "" {
-				rt.Errorf("%v, left behind: %s", err, c.left())
+			if err := c.runCleanup(t.Context()); err != nil || c.remainingResources() != "" {
+				rt.Errorf("%v, left behind: %s", err, c.remainingResources())
 			}
 		})
 	})
@@ -114,7 +114,7 @@ const (
 	lacks    = "AuthorizationFailed"
 )
 
-func role(t *testing.T) *armemu.Role {
+func shippedRole(t *testing.T) *armemu.Role {
 	t.Helper()
 	raw, err := os.ReadFile(roleFile)
 	if err != nil {
@@ -130,12 +130,12 @@ func role(t *testing.T) *armemu.Role {
 // The shipped role is sufficient for a run and for --clean, and minimal.
 func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCloud(t, armemu.Options{Seed: 1, Behaviour: behaviour.Assumed()})
+		c := newCloud(t, armemu.Options{Seed: 1, Behavior: behaviour.AssumedBehavior()})
 		report, err := c.run(t.Context(), nil)
-		if err != nil || report.Open() != 1 {
-			t.Errorf("%v\n%s", err, report.Text())
+		if err != nil || report.CountOpen() != 1 {
+			t.Errorf("%v\n%s", err, report.FormatText())
 		}
-		if err := c.clean(t.Context()); err != nil {
+		if err := c.runCleanup(t.Context()); err != nil {
 			t.Error(err)
 		}
 		var asked []string
@@ -146,10 +146,10 @@ func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 				}
 			}
 		}
-		for action := range unmodelled {
+		for action := range unmodeledActions {
 			asked = append(asked, action)
 		}
-		is := role(t).Actions
+		is := shippedRole(t).Actions
 		slices.Sort(asked)
 		slices.Sort(is)
 		asked = slices.Compact(asked)
@@ -160,8 +160,8 @@ func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 	})
 }
 
-// unmodelled are documented permissions that the emulator does not, or not always, check.
-var unmodelled = map[string]string{
+// unmodeledActions are documented permissions that the emulator does not, or not always, check.
+var unmodeledActions = map[string]string{
 	"Microsoft.Network/networkInterfaces/read":            "a network interface that is not made at once",
 	"Microsoft.Network/networkSecurityGroups/join/action": "a subnet with a security group",
 	"Microsoft.Network/networkInterfaces/delete":          "a network interface that goes with its machine",
@@ -171,24 +171,24 @@ var unmodelled = map[string]string{
 
 // Missing permissions are named, and everything that may be deleted is.
 func TestARoleThatLacksSomething(t *testing.T) {
-	for _, action := range role(t).Actions {
-		if unmodelled[action] != "" {
+	for _, action := range shippedRole(t).Actions {
+		if unmodeledActions[action] != "" {
 			continue
 		}
 		t.Run(action, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				has := *role(t)
+				has := *shippedRole(t)
 				has.NotActions = []string{action}
-				c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1, Behaviour: behaviour.Assumed(), Role: &has})
+				c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1, Behavior: behaviour.AssumedBehavior(), Role: &has})
 				report, err := c.run(t.Context(), nil)
 				open := strings.Join(c.said, "\n")
 				switch {
-				case err == nil && report.Open() < 2 && strings.Contains(action, "/read"):
+				case err == nil && report.CountOpen() < 2 && strings.Contains(action, "/read"):
 					// a write reveals more than a read
 				case err == nil && !strings.Contains(open, lacks), err != nil && !strings.Contains(err.Error(), lacks):
 					t.Errorf("it says %v\n%s", err, open)
 				}
-				if left := c.left(); left != "" && !strings.Contains(fmt.Sprint(err), "could not be deleted") {
+				if left := c.remainingResources(); left != "" && !strings.Contains(fmt.Sprint(err), "could not be deleted") {
 					t.Errorf("left behind: %s", left)
 				}
 			})

@@ -12,37 +12,37 @@ import (
 )
 
 const (
-	// KeptLogs is the number of logs kept.
-	KeptLogs = 5
+	// MaxLogs is the number of logs kept.
+	MaxLogs = 5
 	// Bounds for the head and the tail of a log, in bytes.
-	headOfLog, tailOfLog = 16 << 10, 48<<10 - 200
+	maxHead, maxTail = 16 << 10, 48<<10 - 200
 	// MaxLog bounds the result of Text, in bytes.
-	MaxLog      = 64 << 10
-	longestLine = 2 << 10
+	MaxLog  = 64 << 10
+	maxLine = 2 << 10
 )
 
-// SlotOf returns the slot of an attempt's log.
-func SlotOf(number int64) int64 { return number % KeptLogs }
+// LogSlot returns the slot of an attempt's log.
+func LogSlot(number int64) int64 { return number % MaxLogs }
 
 // Log is the log of an attempt, with secrets redacted. The zero value is empty.
 type Log struct {
-	redaction redaction
-	head      []string
-	headSize  int
-	tail      []string
-	tailSize  int
-	left      int
+	filter   secretFilter
+	head     []string
+	headSize int
+	tail     []string
+	tailSize int
+	omitted  int
 }
 
-// Add adds a line.
-func (l *Log) Add(now time.Time, line string) {
-	l.add(now.UTC().Format(time.RFC3339) + " " + words.Sentence(l.Clean(line), longestLine))
+// AddLine adds a line.
+func (l *Log) AddLine(now time.Time, line string) {
+	l.appendLine(now.UTC().Format(time.RFC3339) + " " + words.FormatMessage(l.CleanText(line), maxLine))
 }
 
 // Resume appends the saved text of the same attempt's log.
 func (l *Log) Resume(text string) {
 	for line := range strings.Lines(strings.Clone(text[:min(len(text), MaxLog)])) { // keep no reference to text
-		l.add(words.Sentence(strings.TrimSuffix(line, "\n"), longestLine))
+		l.appendLine(words.FormatMessage(strings.TrimSuffix(line, "\n"), maxLine))
 	}
 }
 
@@ -53,24 +53,24 @@ func (l *Log) Clone() *Log {
 	return &c
 }
 
-func (l *Log) add(line string) {
+func (l *Log) appendLine(line string) {
 	size := len(line) + 1
-	if len(l.tail) == 0 && l.left == 0 && l.headSize+size <= headOfLog {
+	if len(l.tail) == 0 && l.omitted == 0 && l.headSize+size <= maxHead {
 		l.head, l.headSize = append(l.head, line), l.headSize+size
 		return
 	}
 	l.tail, l.tailSize = append(l.tail, line), l.tailSize+size
-	for l.tailSize > tailOfLog {
+	for l.tailSize > maxTail {
 		l.tailSize -= len(l.tail[0]) + 1
-		l.tail, l.left = l.tail[1:], l.left+1
+		l.tail, l.omitted = l.tail[1:], l.omitted+1
 	}
 }
 
 // Text returns the kept lines.
 func (l *Log) Text() string {
 	lines := slices.Clone(l.head)
-	if l.left > 0 {
-		lines = append(lines, fmt.Sprintf("… %s left out …", words.Count(l.left, "line")))
+	if l.omitted > 0 {
+		lines = append(lines, fmt.Sprintf("… %s left out …", words.FormatCount(l.omitted, "line")))
 	}
 	lines = append(lines, l.tail...)
 	if len(lines) == 0 {
@@ -79,9 +79,9 @@ func (l *Log) Text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Hide redacts these secrets, raw and quoted, in later text. If they are too many to search for,
+// HideSecrets redacts these secrets, raw and quoted, in later text. If they are too many to search for,
 // all later text is withheld.
-func (l *Log) Hide(secrets ...string) { l.redaction = l.redaction.add(secrets) }
+func (l *Log) HideSecrets(secrets ...string) { l.filter = l.filter.addSecrets(secrets) }
 
-// Clean returns text with secrets redacted.
-func (l *Log) Clean(text string) string { return l.redaction.clean(text) }
+// CleanText returns text with secrets redacted.
+func (l *Log) CleanText(text string) string { return l.filter.cleanText(text) }

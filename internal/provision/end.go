@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/backoff"
 )
 
-// End returns the state after the running attempt. why is the failure as text.
-func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Word) {
+// FinishAttempt returns the state after the running attempt. why is the failure as text.
+func (s State) FinishAttempt(o Outcome, in Input, why string, now time.Time) (State, []Event) {
 	s.StartedAt = time.Time{}
 	s.Since, s.EndedAt = now, now
 	if o.NotBefore.After(now) {
@@ -19,29 +19,29 @@ func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Wor
 			s.NotBefore = latest
 		}
 	}
-	which := fmt.Sprintf("attempt %d", s.Begun)
+	which := fmt.Sprintf("attempt %d", s.Attempts)
 	switch {
-	case o.Result == DidSucceed:
+	case o.Result == ResultSucceeded:
 		s.Phase = Succeeded
 		s.Cancelled = s.Cancelled && s.Job != in.Job // a cancellation holds for a changed spec
-		return s, []Word{{Reason: ReasonSucceeded, Text: fmt.Sprintf("provisioned by %s", which)}}
+		return s, []Event{{Reason: ReasonSucceeded, Message: fmt.Sprintf("provisioned by %s", which)}}
 	case s.Job != in.Job: // the spec changed: start over
 		s.Phase = Waiting
-		return s, []Word{{true, ReasonRetrying, fmt.Sprintf("%s failed: %s; what is wanted has changed since it began, and is tried now", which, why)}}
-	case o.Result == IsInvalid:
+		return s, []Event{{true, ReasonRetrying, fmt.Sprintf("%s failed: %s; what is wanted has changed since it began, and is tried now", which, why)}}
+	case o.Result == ResultInvalid:
 		s.Phase = Failed
-		return s, []Word{{true, ReasonFailed, fmt.Sprintf("%s failed, and no other can mend it: %s", which, why)}}
+		return s, []Event{{true, ReasonFailed, fmt.Sprintf("%s failed, and no other can mend it: %s", which, why)}}
 	case s.Cancelled:
 		s.Phase = Cancelled
-		return s, []Word{{true, ReasonCancelled, fmt.Sprintf("%s failed: %s; no other follows, for they were cancelled", which, why)}}
-	case s.Begun > in.Policy.Retries:
+		return s, []Event{{true, ReasonCancelled, fmt.Sprintf("%s failed: %s; no other follows, for they were cancelled", which, why)}}
+	case s.Attempts > in.Policy.Retries:
 		s.Phase = Failed
-		return s, []Word{{true, ReasonFailed, fmt.Sprintf("given up after %s, the last of which failed: %s", attempts(s.Begun), why)}}
-	case in.Policy.Horizon > 0 && s.Waited >= in.Policy.Horizon:
+		return s, []Event{{true, ReasonFailed, fmt.Sprintf("given up after %s, the last of which failed: %s", attemptCount(s.Attempts), why)}}
+	case in.Policy.Horizon > 0 && s.TotalWait >= in.Policy.Horizon:
 		s.Phase = Failed
-		return s, []Word{{true, ReasonFailed, fmt.Sprintf("given up after %s and %s of waiting: %s", attempts(s.Begun), s.Waited, why)}}
+		return s, []Event{{true, ReasonFailed, fmt.Sprintf("given up after %s and %s of waiting: %s", attemptCount(s.Attempts), s.TotalWait, why)}}
 	}
 	s.Phase = Waiting
-	return s, []Word{{true, ReasonRetrying, fmt.Sprintf("%s of %d failed: %s; the next begins at %s",
-		which, in.Policy.Retries+1, why, s.Due(in.Policy).UTC().Format(time.RFC3339))}}
+	return s, []Event{{true, ReasonRetrying, fmt.Sprintf("%s of %d failed: %s; the next begins at %s",
+		which, in.Policy.Retries+1, why, s.NextAttemptAt(in.Policy).UTC().Format(time.RFC3339))}}
 }

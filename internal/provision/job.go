@@ -4,48 +4,48 @@ package provision
 
 // Job is the observed Job of a step. Its name is fixed, so there is at most one.
 type Job struct {
-	Leaving bool
+	Deleting bool
 	// Attempt is the last attempt that created or adopted it.
 	Attempt int64
 	// End is the result; empty while it runs.
 	End Result
 }
 
-// JobDo is the action for a step's Job.
-type JobDo string
+// JobAction is the action for a step's Job.
+type JobAction string
 
 // Actions.
 const (
-	// MakeJob creates the Job.
-	MakeJob JobDo = "make"
-	// TakeJob adopts the Job of another attempt.
-	TakeJob JobDo = "take"
-	// AwaitJob waits for its end or deletion.
-	AwaitJob JobDo = "await"
-	// RemoveJob deletes the Job before another is created.
-	RemoveJob JobDo = "remove"
-	// SettleJob evaluates the result.
-	SettleJob JobDo = "settle"
+	// CreateJob creates the Job.
+	CreateJob JobAction = "make"
+	// AdoptJob adopts the Job of another attempt.
+	AdoptJob JobAction = "take"
+	// WaitForJob waits for its end or deletion.
+	WaitForJob JobAction = "await"
+	// DeleteJob deletes the Job before another is created.
+	DeleteJob JobAction = "remove"
+	// FinishJob evaluates the result.
+	FinishJob JobAction = "settle"
 )
 
-// NextOfJob returns the action for a step's Job; nil means none exists. begun is set if the step
+// NextJobAction returns the action for a step's Job; nil means none exists. begun is set if the step
 // was started with its current input, which the Job then has.
-func NextOfJob(is *Job, begun bool, attempt int64) JobDo {
+func NextJobAction(is *Job, begun bool, attempt int64) JobAction {
 	switch {
 	case is == nil:
-		return MakeJob
-	case is.Leaving:
-		return AwaitJob
+		return CreateJob
+	case is.Deleting:
+		return WaitForJob
 	case !begun:
-		return RemoveJob
-	case is.End == DidSucceed: // even if it ended unobserved
-		return SettleJob
+		return DeleteJob
+	case is.End == ResultSucceeded: // even if it ended unobserved
+		return FinishJob
 	case is.End != "" && is.Attempt == attempt: // in this process or an earlier one
-		return SettleJob
+		return FinishJob
 	case is.End != "":
-		return RemoveJob
+		return DeleteJob
 	case is.Attempt != attempt:
-		return TakeJob
+		return AdoptJob
 	}
-	return AwaitJob
+	return WaitForJob
 }

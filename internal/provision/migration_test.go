@@ -11,77 +11,81 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-func begun() migrate.Journal { return migrate.Journal{Balancers: make([]migrate.Balancer, 1)} }
+func newOpenJournal() migrate.Journal {
+	return migrate.Journal{LoadBalancers: make([]migrate.LoadBalancer, 1)}
+}
 
 func TestWhatIsDoneAboutAMigration(t *testing.T) {
-	done, undone := begun(), begun()
-	done.Done, undone.Undone = true, &migrate.Wish{By: "jane"}
-	run := func(id string) migrate.Asked { return migrate.Asked{Run: &migrate.Wish{ID: id, By: "edge"}} }
-	stop := migrate.Asked{Stop: &migrate.Wish{By: "jane", Why: "the shop is open"}}
-	undo := migrate.Asked{Stop: &migrate.Wish{By: "jane", Undo: true}}
-	told := func(word migrate.Word, answers string, why ...string) Migration {
-		is := Migration{Speaks: true, Told: migrate.Tell(word, why...)}
+	done, undone := newOpenJournal(), newOpenJournal()
+	done.Done, undone.CompletedUndo = true, &migrate.UserRequest{By: "jane"}
+	run := func(id string) migrate.UserRequests {
+		return migrate.UserRequests{Run: &migrate.UserRequest{ID: id, By: "edge"}}
+	}
+	stop := migrate.UserRequests{Stop: &migrate.UserRequest{By: "jane", Reason: "the shop is open"}}
+	undo := migrate.UserRequests{Stop: &migrate.UserRequest{By: "jane", Undo: true}}
+	told := func(word migrate.ProgressState, answers string, why ...string) Migration {
+		is := Migration{HasStatus: true, Status: migrate.NewProgress(word, why...)}
 		if answers != "" {
-			is.Told.Answers = &migrate.Wish{ID: answers}
+			is.Status.AnsweredRequest = &migrate.UserRequest{ID: answers}
 		}
 		return is
 	}
-	with := func(is Migration, j migrate.Journal, asked migrate.Asked) Migration {
-		is.Journal, is.Asked = j, asked
+	with := func(is Migration, j migrate.Journal, asked migrate.UserRequests) Migration {
+		is.Journal, is.Requests = j, asked
 		return is
 	}
-	steps := migrate.Steps{Phase: migrate.Detach, Waits: []string{"n1 is Updating"}}
-	under := Migration{Speaks: true, Told: migrate.TellSteps(steps, 1, 6)}
+	steps := migrate.Steps{Phase: migrate.PhaseDetach, WaitReasons: []string{"n1 is Updating"}}
+	under := Migration{HasStatus: true, Status: migrate.NewStepProgress(steps, 1, 6)}
 	for _, tt := range []struct {
 		about   string
 		is      Migration
 		has     string // of attempt 2
 		watched bool
 		again   bool
-		want    MigrationDo
+		want    MigrationAction
 		says    string
 	}{
-		{about: "nobody is there", want: AwaitMigration, says: "no Weir"},
-		{about: "nobody is there, and it was asked for", has: "1", want: AwaitMigration, says: "no Weir"},
-		{about: "an older one has ended it", is: Migration{Journal: done}, want: EndMigration},
-		{about: "it listens", is: told(migrate.Listens, ""), want: AskMigration},
-		{about: "it listens, and was never reached", is: told(migrate.Listens, ""), has: "1", want: AskMigration},
-		{about: "it was asked, and has not heard", is: with(told(migrate.Listens, ""), migrate.Journal{}, run("1")), has: "1", want: AwaitMigration, says: "has not begun, asked for by edge"},
-		{about: "somebody else has asked", is: with(told(migrate.Listens, ""), migrate.Journal{}, run("x")), want: AwaitMigration},
-		{about: "Azure does not answer yet", is: with(under, migrate.Journal{}, run("1")), has: "1", want: AwaitMigration, says: "waits for: n1 is Updating"},
-		{about: "under way", is: with(under, begun(), run("1")), has: "1", want: AwaitMigration, says: "1 of 6 steps are done; next is Detach; waits for: n1 is Updating"},
-		{about: "under way, and it was not asked for from here", is: with(under, begun(), migrate.Asked{}), want: AwaitMigration},
-		{about: "under way, as what was told before is old", is: with(told(migrate.NotNeeded, ""), begun(), migrate.Asked{}), want: AwaitMigration, says: "it is under way"},
-		{about: "ended", is: with(told(migrate.Ended, "1"), done, migrate.Asked{}), has: "1", want: EndMigration},
-		{about: "ended, and not told yet", is: with(under, done, migrate.Asked{}), has: "1", want: EndMigration},
-		{about: "nothing is Basic", is: told(migrate.NotNeeded, ""), want: EndMigration},
-		{about: "nothing is Basic, and somebody has it stop", is: with(told(migrate.NotNeeded, ""), migrate.Journal{}, stop), want: EndMigration},
-		{about: "an earlier one has ended, and another cannot start", is: with(told(migrate.Refused, "1", "ForeignRule"), done, migrate.Asked{}), has: "1", want: RefuseMigration, says: "ForeignRule"},
-		{about: "stopped before it is asked for", is: with(told(migrate.Listens, ""), migrate.Journal{}, stop), want: RefuseMigration, says: "stopped it, asked for by jane: the shop is open"},
-		{about: "stopped by somebody where no Weir speaks", is: Migration{Asked: stop}, want: RefuseMigration},
-		{about: "stopped under way", is: with(under, begun(), stop), has: "1", want: RefuseMigration, says: "the shop is open"},
-		{about: "taken back under way", is: with(under, begun(), undo), has: "1", want: RefuseMigration, says: "has it taken back, asked for by jane"},
-		{about: "was taken back", is: with(told(migrate.TakenBack, "1"), undone, migrate.Asked{}), has: "1", want: RefuseMigration, says: "had it taken back, asked for by jane"},
-		{about: "was taken back, and a person asks again", is: with(told(migrate.TakenBack, "1"), undone, migrate.Asked{}), has: "1", again: true, want: AskMigration},
-		{about: "was taken back, and an older wish has never arrived", is: with(told(migrate.TakenBack, "x"), undone, migrate.Asked{}), has: "1", want: AskMigration},
-		{about: "was taken back while it was watched", is: with(told(migrate.TakenBack, ""), undone, migrate.Asked{}), watched: true, want: RefuseMigration, says: "by jane"},
-		{about: "was taken back while it was watched, and a person asks again", is: with(told(migrate.TakenBack, ""), undone, migrate.Asked{}), watched: true, again: true, want: AskMigration},
-		{about: "given up while it was watched", is: with(told(migrate.GivenUp, ""), begun(), migrate.Asked{}), watched: true, want: AskMigration},
-		{about: "was taken back before it was asked for", is: with(told(migrate.Listens, ""), undone, migrate.Asked{}), want: AskMigration},
-		{about: "no SKU", is: told(migrate.NoSKU, ""), want: RefuseMigration, says: "loadBalancerSku"},
-		{about: "refused", is: told(migrate.Refused, "2", "ForeignRule: r", "NATRule: n"), has: "2", want: RefuseMigration, says: "ForeignRule: r; NATRule: n"},
-		{about: "refused while the link was away", is: told(migrate.Refused, "1", "ForeignRule"), has: "1", want: RefuseMigration},
-		{about: "refused, and a person asks again", is: told(migrate.Refused, "1"), has: "1", again: true, want: AskMigration},
-		{about: "refused after a person has asked again", is: told(migrate.Refused, "2"), has: "2", again: true, want: RefuseMigration},
-		{about: "refused to somebody else", is: told(migrate.Refused, "x"), want: AskMigration},
-		{about: "refused to nobody", is: told(migrate.Refused, ""), want: AskMigration},
-		{about: "refused to somebody else while it was watched", is: Migration{Speaks: true, Told: migrate.Told{Word: migrate.Refused, Answers: &migrate.Wish{}}}, watched: true, want: AskMigration},
-		{about: "given up", is: told(migrate.GivenUp, "2", "no"), has: "2", want: FailMigration, says: "no"},
-		{about: "given up for an earlier attempt", is: told(migrate.GivenUp, "1"), has: "1", want: AskMigration},
-		{about: "given up, and open", is: with(told(migrate.GivenUp, ""), begun(), migrate.Asked{}), want: AskMigration},
-		{about: "heard, and nothing has come of it", is: told(migrate.Listens, "2"), has: "2", want: FailMigration},
+		{about: "nobody is there", want: WaitForMigration, says: "no Weir"},
+		{about: "nobody is there, and it was asked for", has: "1", want: WaitForMigration, says: "no Weir"},
+		{about: "an older one has ended it", is: Migration{Journal: done}, want: FinishMigration},
+		{about: "it listens", is: told(migrate.ProgressIdle, ""), want: RequestMigration},
+		{about: "it listens, and was never reached", is: told(migrate.ProgressIdle, ""), has: "1", want: RequestMigration},
+		{about: "it was asked, and has not heard", is: with(told(migrate.ProgressIdle, ""), migrate.Journal{}, run("1")), has: "1", want: WaitForMigration, says: "has not begun, asked for by edge"},
+		{about: "somebody else has asked", is: with(told(migrate.ProgressIdle, ""), migrate.Journal{}, run("x")), want: WaitForMigration},
+		{about: "Azure does not answer yet", is: with(under, migrate.Journal{}, run("1")), has: "1", want: WaitForMigration, says: "waits for: n1 is Updating"},
+		{about: "under way", is: with(under, newOpenJournal(), run("1")), has: "1", want: WaitForMigration, says: "1 of 6 steps are done; next is Detach; waits for: n1 is Updating"},
+		{about: "under way, and it was not asked for from here", is: with(under, newOpenJournal(), migrate.UserRequests{}), want: WaitForMigration},
+		{about: "under way, as what was told before is old", is: with(told(migrate.ProgressNotNeeded, ""), newOpenJournal(), migrate.UserRequests{}), want: WaitForMigration, says: "it is under way"},
+		{about: "ended", is: with(told(migrate.ProgressDone, "1"), done, migrate.UserRequests{}), has: "1", want: FinishMigration},
+		{about: "ended, and not told yet", is: with(under, done, migrate.UserRequests{}), has: "1", want: FinishMigration},
+		{about: "nothing is Basic", is: told(migrate.ProgressNotNeeded, ""), want: FinishMigration},
+		{about: "nothing is Basic, and somebody has it stop", is: with(told(migrate.ProgressNotNeeded, ""), migrate.Journal{}, stop), want: FinishMigration},
+		{about: "an earlier one has ended, and another cannot start", is: with(told(migrate.ProgressRejected, "1", "ForeignRule"), done, migrate.UserRequests{}), has: "1", want: RejectMigration, says: "ForeignRule"},
+		{about: "stopped before it is asked for", is: with(told(migrate.ProgressIdle, ""), migrate.Journal{}, stop), want: RejectMigration, says: "stopped it, asked for by jane: the shop is open"},
+		{about: "stopped by somebody where no Weir speaks", is: Migration{Requests: stop}, want: RejectMigration},
+		{about: "stopped under way", is: with(under, newOpenJournal(), stop), has: "1", want: RejectMigration, says: "the shop is open"},
+		{about: "taken back under way", is: with(under, newOpenJournal(), undo), has: "1", want: RejectMigration, says: "has it taken back, asked for by jane"},
+		{about: "was taken back", is: with(told(migrate.ProgressUndone, "1"), undone, migrate.UserRequests{}), has: "1", want: RejectMigration, says: "had it taken back, asked for by jane"},
+		{about: "was taken back, and a person asks again", is: with(told(migrate.ProgressUndone, "1"), undone, migrate.UserRequests{}), has: "1", again: true, want: RequestMigration},
+		{about: "was taken back, and an older wish has never arrived", is: with(told(migrate.ProgressUndone, "x"), undone, migrate.UserRequests{}), has: "1", want: RequestMigration},
+		{about: "was taken back while it was watched", is: with(told(migrate.ProgressUndone, ""), undone, migrate.UserRequests{}), watched: true, want: RejectMigration, says: "by jane"},
+		{about: "was taken back while it was watched, and a person asks again", is: with(told(migrate.ProgressUndone, ""), undone, migrate.UserRequests{}), watched: true, again: true, want: RequestMigration},
+		{about: "given up while it was watched", is: with(told(migrate.ProgressFailed, ""), newOpenJournal(), migrate.UserRequests{}), watched: true, want: RequestMigration},
+		{about: "was taken back before it was asked for", is: with(told(migrate.ProgressIdle, ""), undone, migrate.UserRequests{}), want: RequestMigration},
+		{about: "no SKU", is: told(migrate.ProgressNoSKU, ""), want: RejectMigration, says: "loadBalancerSku"},
+		{about: "refused", is: told(migrate.ProgressRejected, "2", "ForeignRule: r", "NATRule: n"), has: "2", want: RejectMigration, says: "ForeignRule: r; NATRule: n"},
+		{about: "refused while the link was away", is: told(migrate.ProgressRejected, "1", "ForeignRule"), has: "1", want: RejectMigration},
+		{about: "refused, and a person asks again", is: told(migrate.ProgressRejected, "1"), has: "1", again: true, want: RequestMigration},
+		{about: "refused after a person has asked again", is: told(migrate.ProgressRejected, "2"), has: "2", again: true, want: RejectMigration},
+		{about: "refused to somebody else", is: told(migrate.ProgressRejected, "x"), want: RequestMigration},
+		{about: "refused to nobody", is: told(migrate.ProgressRejected, ""), want: RequestMigration},
+		{about: "refused to somebody else while it was watched", is: Migration{HasStatus: true, Status: migrate.Progress{State: migrate.ProgressRejected, AnsweredRequest: &migrate.UserRequest{}}}, watched: true, want: RequestMigration},
+		{about: "given up", is: told(migrate.ProgressFailed, "2", "no"), has: "2", want: FailMigration, says: "no"},
+		{about: "given up for an earlier attempt", is: told(migrate.ProgressFailed, "1"), has: "1", want: RequestMigration},
+		{about: "given up, and open", is: with(told(migrate.ProgressFailed, ""), newOpenJournal(), migrate.UserRequests{}), want: RequestMigration},
+		{about: "heard, and nothing has come of it", is: told(migrate.ProgressIdle, "2"), has: "2", want: FailMigration},
 	} {
-		do, says := NextOfMigration(tt.is, MigrationStep{Mine: "2", Has: tt.has, Watched: tt.watched, Again: tt.again})
+		do, says := NextMigrationAction(tt.is, MigrationStep{RequestID: "2", RecordedID: tt.has, WasRunning: tt.watched, Retry: tt.again})
 		if do != tt.want || !strings.Contains(says, tt.says) {
 			t.Errorf("%s: %s, %q, want %s, %q", tt.about, do, says, tt.want, tt.says)
 		}
@@ -94,33 +98,33 @@ func TestLawAMigrationIsAskedForOnce(t *testing.T) {
 	some := func(t *rapid.T, name string) bool { return rapid.Bool().Draw(t, name) }
 	ids := rapid.SampledFrom([]string{"", "1", "2"})
 	rapid.Check(t, func(t *rapid.T) {
-		is := Migration{Speaks: some(t, "speaks")}
-		is.Told.Word = rapid.SampledFrom([]migrate.Word{migrate.Listens, migrate.NoSKU, migrate.NotNeeded, migrate.Refused, migrate.GivenUp, migrate.UnderWay, migrate.TakenBack, migrate.Ended}).Draw(t, "word")
+		is := Migration{HasStatus: some(t, "speaks")}
+		is.Status.State = rapid.SampledFrom([]migrate.ProgressState{migrate.ProgressIdle, migrate.ProgressNoSKU, migrate.ProgressNotNeeded, migrate.ProgressRejected, migrate.ProgressFailed, migrate.ProgressRunning, migrate.ProgressUndone, migrate.ProgressDone}).Draw(t, "word")
 		if some(t, "answered") {
-			is.Told.Answers = &migrate.Wish{ID: ids.Draw(t, "answers")}
+			is.Status.AnsweredRequest = &migrate.UserRequest{ID: ids.Draw(t, "answers")}
 		}
 		if some(t, "a journal") {
-			is.Journal = begun()
+			is.Journal = newOpenJournal()
 			is.Journal.Done = some(t, "done")
 		}
 		if some(t, "a stop") {
-			is.Asked.Stop = &migrate.Wish{Undo: some(t, "undo")}
+			is.Requests.Stop = &migrate.UserRequest{Undo: some(t, "undo")}
 		}
 		if some(t, "a run") {
-			is.Asked.Run = &migrate.Wish{ID: ids.Draw(t, "run")}
+			is.Requests.Run = &migrate.UserRequest{ID: ids.Draw(t, "run")}
 		}
-		s := MigrationStep{Mine: "2", Has: ids.Draw(t, "has"), Watched: some(t, "watched"), Again: some(t, "again")}
-		if do, _ := NextOfMigration(is, s); do != AskMigration {
+		s := MigrationStep{RequestID: "2", RecordedID: ids.Draw(t, "has"), WasRunning: some(t, "watched"), Retry: some(t, "again")}
+		if do, _ := NextMigrationAction(is, s); do != RequestMigration {
 			return
 		}
 		switch {
-		case is.Asked.Stop != nil || is.Asked.Run != nil || !is.Speaks:
+		case is.Requests.Stop != nil || is.Requests.Run != nil || !is.HasStatus:
 			t.Fatalf("asks of %+v", is)
-		case is.Journal.Open() && is.Told.Word != migrate.GivenUp:
+		case is.Journal.IsOpen() && is.Status.State != migrate.ProgressFailed:
 			t.Fatalf("asks for what is under way: %+v", is)
 		}
-		is.Told.Answers, s.Has = &migrate.Wish{ID: s.Mine}, s.Mine // requested and answered
-		if do, _ := NextOfMigration(is, s); do == AskMigration {
+		is.Status.AnsweredRequest, s.RecordedID = &migrate.UserRequest{ID: s.RequestID}, s.RequestID // requested and answered
+		if do, _ := NextMigrationAction(is, s); do == RequestMigration {
 			t.Fatalf("asks twice by one wish: %+v", is)
 		}
 	})

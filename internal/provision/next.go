@@ -10,61 +10,61 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Next returns the next action, and the state to record first.
-func (s State) Next(in Input, now time.Time) (State, Decision) {
+// NextAction returns the next action, and the state to record first.
+func (s State) NextAction(in Input, now time.Time) (State, Decision) {
 	var d Decision
-	s, d.Told = s.hear(in, now)
+	s, d.Events = s.handleRequests(in, now)
 	if s.Phase != Running && s.Job != in.Job {
-		s = s.beginAnew(in.Job, now)
+		s = s.startOver(in.Job, now)
 	}
 	switch {
 	case s.Phase == Running && in.AtWork:
-		d.Do = Rest
+		d.Action = NoAction
 	case s.Phase == Running:
 		// The attempt resumes with its remaining time, which bounds how often it can crash its
 		// process.
 		left := in.Policy.AttemptTimeout - max(0, now.Sub(s.StartedAt))
 		if left > 0 && in.Busy {
-			d.Do = Rest
+			d.Action = NoAction
 			return s, d
 		}
 		if left > 0 {
-			d.Do, d.At = Resume, now.Add(left)
+			d.Action, d.At = ResumeAttempt, now.Add(left)
 			return s, d
 		}
-		var events []Word
-		s, events = s.End(Outcome{Result: DidFail}, in, lapsed, now)
+		var events []Event
+		s, events = s.FinishAttempt(Outcome{Result: ResultFailed}, in, timeoutMessage, now)
 		var then Decision
-		s, then = s.Next(in, now)
-		then.Told, then.Lapsed = append(append(d.Told, events...), then.Told...), lapsed
+		s, then = s.NextAction(in, now)
+		then.Events, then.TimeoutReason = append(append(d.Events, events...), then.Events...), timeoutMessage
 		return s, then
 	case s.Phase == Waiting && s.Cancelled:
-		s.Phase, d.Do = Cancelled, Rest
+		s.Phase, d.Action = Cancelled, NoAction
 	case s.Phase == Waiting:
-		return s.await(in, now, d)
+		return s.startIfDue(in, now, d)
 	default:
-		d.Do = Rest
+		d.Action = NoAction
 	}
 	return s, d
 }
 
-const lapsed = "it was interrupted, and its time was over"
+const timeoutMessage = "it was interrupted, and its time was over"
 
-// Lapse decides while the policy or the step order is invalid: nothing starts, and an abandoned
+// NextInvalid decides while the policy or the step order is invalid: nothing starts, and an abandoned
 // attempt ends by the built-in timeout.
-func (s State) Lapse(in Input, now time.Time) (State, Decision) {
+func (s State) NextInvalid(in Input, now time.Time) (State, Decision) {
 	if s.Phase != Running || in.AtWork {
-		return s, Decision{Do: Rest}
+		return s, Decision{Action: NoAction}
 	}
-	if over := s.StartedAt.Add(BuiltIn().AttemptTimeout); now.Before(over) {
-		return s, Decision{Do: Await, At: over}
+	if over := s.StartedAt.Add(DefaultPolicy().AttemptTimeout); now.Before(over) {
+		return s, Decision{Action: WaitUntil, At: over}
 	}
 	s.Phase, s.StartedAt, s.Since = Waiting, time.Time{}, now
 	if s.Cancelled {
 		s.Phase = Cancelled
 	}
-	return s, Decision{Do: Rest, Lapsed: lapsed, Told: []Word{{true, ReasonRetrying,
-		fmt.Sprintf("attempt %d failed: %s; no other follows while its condition Accepted is False", s.Begun, lapsed)}}}
+	return s, Decision{Action: NoAction, TimeoutReason: timeoutMessage, Events: []Event{{true, ReasonRetrying,
+		fmt.Sprintf("attempt %d failed: %s; no other follows while its condition Accepted is False", s.Attempts, timeoutMessage)}}}
 }
 
 func targetOf(job string) string {
@@ -75,62 +75,62 @@ func targetOf(job string) string {
 	return target
 }
 
-// beginAnew starts over for a new job, at once or at NotBefore. A cancellation still holds.
-func (s State) beginAnew(job string, now time.Time) State {
+// startOver starts over for a new job, at once or at NotBefore. A cancellation still holds.
+func (s State) startOver(job string, now time.Time) State {
 	if was := targetOf(s.Job); was != "" && was != targetOf(job) {
 		s.NotBefore = time.Time{} // sent by another server
 	}
-	s.Job, s.Begun, s.Waited = job, 0, 0
-	s.Phase, s.Since, s.Asked = Waiting, now, true
+	s.Job, s.Attempts, s.TotalWait = job, 0, 0
+	s.Phase, s.Since, s.RetryRequested = Waiting, now, true
 	if s.Cancelled {
-		s.Phase, s.Asked = Cancelled, false
+		s.Phase, s.RetryRequested = Cancelled, false
 	}
 	return s
 }
 
-func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
+func (s State) startIfDue(in Input, now time.Time, d Decision) (State, Decision) {
 	if now.Before(s.Since) { // the clock was set back: keep the remaining wait
 		if !s.NotBefore.IsZero() {
 			s.NotBefore = s.NotBefore.Add(now.Sub(s.Since))
 		}
 		s.Since = now
 	}
-	if !s.Asked && s.Begun > in.Policy.Retries {
-		s.Phase, d.Do = Failed, Rest
-		d.Told = append(d.Told, Word{true, ReasonFailed, fmt.Sprintf("given up after %s: the policy has come to allow no more", attempts(s.Begun))})
+	if !s.RetryRequested && s.Attempts > in.Policy.Retries {
+		s.Phase, d.Action = Failed, NoAction
+		d.Events = append(d.Events, Event{true, ReasonFailed, fmt.Sprintf("given up after %s: the policy has come to allow no more", attemptCount(s.Attempts))})
 		return s, d
 	}
-	due, sooner := s.Due(in.Policy), s.answers(in)
+	due, sooner := s.NextAttemptAt(in.Policy), s.hasRecovered(in)
 	at := due
 	if sooner {
-		at = s.afterMinimum(in.Policy, s.later(s.Since))
+		at = s.afterMinimum(in.Policy, s.notBefore(s.Since))
 	}
 	if now.Before(at) {
-		d.Do, d.At = Await, at
+		d.Action, d.At = WaitUntil, at
 		return s, d
 	}
 	if in.Busy {
-		d.Do = Rest
+		d.Action = NoAction
 		return s, d
 	}
 	if sooner = sooner && now.Before(due); sooner { // a horizon must not allow additional attempts
-		s.Waited += s.wait(in.Policy)
-		d.Told = append(d.Told, Word{Reason: ReasonAnswers, Text: fmt.Sprintf("the target answers again: attempt %d begins now, %s before its time", s.Begun+1, due.Sub(now).Round(time.Second))})
+		s.TotalWait += s.currentWait(in.Policy)
+		d.Events = append(d.Events, Event{Reason: ReasonReachable, Message: fmt.Sprintf("the target answers again: attempt %d begins now, %s before its time", s.Attempts+1, due.Sub(now).Round(time.Second))})
 	} else {
-		s.Waited += s.waitedSince(in.Policy, now)
+		s.TotalWait += s.elapsedWait(in.Policy, now)
 	}
 	s.Phase, s.StartedAt = Running, now
-	s.Begun++
+	s.Attempts++
 	s.Number++
-	s.Asked, s.Since, s.NotBefore = false, time.Time{}, time.Time{}
-	d.Do, d.At, d.Anew = Begin, now.Add(in.Policy.AttemptTimeout), s.Anew
-	s.Anew = false
+	s.RetryRequested, s.Since, s.NotBefore = false, time.Time{}, time.Time{}
+	d.Action, d.At, d.Repeat = StartAttempt, now.Add(in.Policy.AttemptTimeout), s.Repeat
+	s.Repeat = false
 	return s, d
 }
 
-// Due returns when the next attempt starts.
-func (s State) Due(p Policy) time.Time {
-	at := s.Since.Add(s.wait(p))
+// NextAttemptAt returns when the next attempt starts.
+func (s State) NextAttemptAt(p Policy) time.Time {
+	at := s.Since.Add(s.currentWait(p))
 	if s.NotBefore.After(at) {
 		at = s.NotBefore
 	}
@@ -146,19 +146,19 @@ func (s State) afterMinimum(p Policy, at time.Time) time.Time {
 	return at
 }
 
-func (s State) wait(p Policy) time.Duration {
-	if s.Asked {
+func (s State) currentWait(p Policy) time.Duration {
+	if s.RetryRequested {
 		return 0
 	}
-	wait := p.Wait(s.Begun)
+	wait := p.RetryInterval(s.Attempts)
 	if p.Horizon > 0 {
-		wait = min(wait, max(0, p.Horizon-s.Waited))
+		wait = min(wait, max(0, p.Horizon-s.TotalWait))
 	}
 	return wait
 }
 
-func (s State) waitedSince(p Policy, now time.Time) time.Duration {
-	return min(max(0, now.Sub(s.Since)), s.wait(p))
+func (s State) elapsedWait(p Policy, now time.Time) time.Duration {
+	return min(max(0, now.Sub(s.Since)), s.currentWait(p))
 }
 
-func attempts(n int) string { return words.Count(n, "attempt") }
+func attemptCount(n int) string { return words.FormatCount(n, "attempt") }

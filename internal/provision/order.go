@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Step is the input of OrderOf.
+// Step is the input of OrderSteps.
 type Step struct {
 	Name string
 	// DependsOn: nil means all earlier steps, empty means none.
@@ -17,21 +17,21 @@ type Step struct {
 
 // Order is the execution order of steps, by index.
 type Order struct {
-	Steps []int
-	on    [][]int
+	Steps        []int
+	dependencies [][]int
 }
 
-// OrderOf keeps the listed order but moves steps after their dependencies.
-func OrderOf(steps []Step) (Order, error) {
+// OrderSteps keeps the listed order but moves steps after their dependencies.
+func OrderSteps(steps []Step) (Order, error) {
 	place := make(map[string]int, len(steps))
 	for i, s := range steps {
 		place[s.Name] = i
 	}
-	o := Order{on: make([][]int, len(steps))}
+	o := Order{dependencies: make([][]int, len(steps))}
 	for i, s := range steps {
 		if s.DependsOn == nil {
 			for before := range i {
-				o.on[i] = append(o.on[i], before)
+				o.dependencies[i] = append(o.dependencies[i], before)
 			}
 		}
 		for _, name := range s.DependsOn {
@@ -39,26 +39,26 @@ func OrderOf(steps []Step) (Order, error) {
 			if !known {
 				return Order{}, fmt.Errorf("step %s depends on step %s, which is not there", s.Name, name)
 			}
-			o.on[i] = append(o.on[i], on)
+			o.dependencies[i] = append(o.dependencies[i], on)
 		}
 	}
 	placed := make([]bool, len(steps))
 	for range steps {
 		next := 0
-		for next < len(steps) && (placed[next] || o.Waits(next, placed) >= 0) {
+		for next < len(steps) && (placed[next] || o.UnfinishedDependency(next, placed) >= 0) {
 			next++
 		}
 		if next == len(steps) {
-			return Order{}, o.circle(steps, placed)
+			return Order{}, o.cycleError(steps, placed)
 		}
 		placed[next], o.Steps = true, append(o.Steps, next)
 	}
 	return o, nil
 }
 
-// Waits returns an unfinished dependency of a step, or -1.
-func (o Order) Waits(step int, done []bool) int {
-	for _, on := range o.on[step] {
+// UnfinishedDependency returns an unfinished dependency of a step, or -1.
+func (o Order) UnfinishedDependency(step int, done []bool) int {
+	for _, on := range o.dependencies[step] {
 		if !done[on] {
 			return on
 		}
@@ -66,14 +66,14 @@ func (o Order) Waits(step int, done []bool) int {
 	return -1
 }
 
-// circle names a dependency cycle. Every unplaced step waits for another unplaced one, so following
+// cycleError names a dependency cycle. Every unplaced step waits for another unplaced one, so following
 // them reaches a step twice.
-func (o Order) circle(steps []Step, placed []bool) error {
+func (o Order) cycleError(steps []Step, placed []bool) error {
 	var seen []int
 	at := slices.Index(placed, false)
 	for !slices.Contains(seen, at) {
 		seen = append(seen, at)
-		at = o.Waits(at, placed)
+		at = o.UnfinishedDependency(at, placed)
 	}
 	seen = append(seen[slices.Index(seen, at):], at)
 	names := make([]string, len(seen))

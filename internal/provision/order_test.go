@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stepsOf parses steps: "a b:a c:" is a, b after a, and c after none.
-func stepsOf(text string) []Step {
+// parseSteps parses steps: "a b:a c:" is a, b after a, and c after none.
+func parseSteps(text string) []Step {
 	var all []Step
 	for word := range strings.FieldsSeq(text) {
 		name, on, says := strings.Cut(word, ":")
@@ -41,8 +41,8 @@ func TestOrder(t *testing.T) {
 		"a b:a,elsewhere": "step b depends on step elsewhere, which is not there",
 		"z:a a:b b:a":     "steps wait for each other: a, which waits for b, which waits for a",
 	} {
-		all := stepsOf(steps)
-		o, err := OrderOf(all)
+		all := parseSteps(steps)
+		o, err := OrderSteps(all)
 		got := fmt.Sprint(err)
 		if err == nil {
 			var names []string
@@ -59,13 +59,13 @@ func TestOrder(t *testing.T) {
 
 // Only its dependencies hold a step back.
 func TestWhatAStepWaitsFor(t *testing.T) {
-	o, err := OrderOf(stepsOf("a b:a c:a d e:"))
+	o, err := OrderSteps(parseSteps("a b:a c:a d e:"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := []bool{true, false, true, false, false} // b has failed
 	for step, want := range []int{-1, -1, -1, 1, -1} {
-		if got := o.Waits(step, done); got != want {
+		if got := o.UnfinishedDependency(step, done); got != want {
 			t.Errorf("step %d waits for %d, want %d", step, got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestLawOrder(t *testing.T) {
 				}
 			}
 		}
-		o, err := OrderOf(steps)
+		o, err := OrderSteps(steps)
 		if err != nil {
 			if acyclic {
 				t.Fatalf("%+v: %v", steps, err)

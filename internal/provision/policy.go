@@ -30,13 +30,13 @@ type Policy struct {
 // minInterval applies unless an administrator sets a shorter initialInterval.
 const minInterval = 10 * time.Second
 
-// BuiltIn returns the default policy: six attempts, 30 s apart and then longer.
-func BuiltIn() Policy {
+// DefaultPolicy returns the default policy: six attempts, 30 s apart and then longer.
+func DefaultPolicy() Policy {
 	return Policy{Retries: 5, Initial: 30 * time.Second, Factor: 2, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute, MinInterval: minInterval}
 }
 
-// Wait returns the wait before the n-th retry, n from 1.
-func (p Policy) Wait(n int) time.Duration {
+// RetryInterval returns the wait before the n-th retry, n from 1.
+func (p Policy) RetryInterval(n int) time.Duration {
 	if n < 1 {
 		return 0
 	}
@@ -66,23 +66,23 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Words are policy values as written by a user.
-type Words struct {
+// RawPolicy are policy values as written by a user.
+type RawPolicy struct {
 	Retries                                                       *int32
 	InitialInterval, Factor, MaxInterval, Horizon, AttemptTimeout string
 }
 
-// Layer is the source of policy values.
-type Layer struct {
-	From  string
-	Words Words
+// PolicyLayer is the source of policy values.
+type PolicyLayer struct {
+	From string
+	Raw  RawPolicy
 	// Admin is set if only cluster administrators can write the layer.
 	Admin bool
 }
 
 const (
-	// FromBuiltIn marks a default value.
-	FromBuiltIn = "built-in"
+	// FromDefault marks a default value.
+	FromDefault = "built-in"
 	// FromMinimum marks an interval raised to the minimum.
 	FromMinimum = "minimum"
 )
@@ -90,14 +90,14 @@ const (
 // Value is an effective policy value and its source.
 type Value struct{ Name, Value, From string }
 
-// Resolve merges layers value by value; later ones win.
-func Resolve(layers ...Layer) (Policy, []Value, error) {
-	p := BuiltIn()
+// ResolvePolicy merges layers value by value; later ones win.
+func ResolvePolicy(layers ...PolicyLayer) (Policy, []Value, error) {
+	p := DefaultPolicy()
 	from := map[string]string{}
 	var errs []error
 	for _, l := range layers {
-		errs = append(errs, l.over(&p, from))
-		if l.Admin && l.Words.InitialInterval != "" {
+		errs = append(errs, l.applyTo(&p, from))
+		if l.Admin && l.Raw.InitialInterval != "" {
 			p.MinInterval = min(minInterval, p.Initial)
 		}
 	}
@@ -116,7 +116,7 @@ func Resolve(layers ...Layer) (Policy, []Value, error) {
 		{Name: "factor", Value: strconv.FormatFloat(p.Factor, 'f', -1, 64)}, {Name: "maxInterval", Value: p.MaxInterval.String()},
 		{Name: "horizon", Value: p.Horizon.String()}, {Name: "attemptTimeout", Value: p.AttemptTimeout.String()},
 	} {
-		v.From = FromBuiltIn
+		v.From = FromDefault
 		if who, ok := from[v.Name]; ok {
 			v.From = who
 		}
@@ -125,12 +125,12 @@ func Resolve(layers ...Layer) (Policy, []Value, error) {
 	return p, all, refused
 }
 
-func (l Layer) over(p *Policy, from map[string]string) error {
+func (l PolicyLayer) applyTo(p *Policy, from map[string]string) error {
 	var errs []error
-	if n := l.Words.Retries; n != nil {
+	if n := l.Raw.Retries; n != nil {
 		p.Retries, from["retries"] = int(*n), l.From
 	}
-	if text := l.Words.Factor; text != "" {
+	if text := l.Raw.Factor; text != "" {
 		factor, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("factor %q of %s: want a number", text, l.From))
@@ -141,8 +141,8 @@ func (l Layer) over(p *Policy, from map[string]string) error {
 		name, text string
 		to         *time.Duration
 	}{
-		{"initialInterval", l.Words.InitialInterval, &p.Initial}, {"maxInterval", l.Words.MaxInterval, &p.MaxInterval},
-		{"horizon", l.Words.Horizon, &p.Horizon}, {"attemptTimeout", l.Words.AttemptTimeout, &p.AttemptTimeout},
+		{"initialInterval", l.Raw.InitialInterval, &p.Initial}, {"maxInterval", l.Raw.MaxInterval, &p.MaxInterval},
+		{"horizon", l.Raw.Horizon, &p.Horizon}, {"attemptTimeout", l.Raw.AttemptTimeout, &p.AttemptTimeout},
 	} {
 		if d.text == "" {
 			continue

@@ -11,18 +11,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-func seed() Policy {
+func tablePolicy() Policy {
 	return Policy{Retries: 1 << 30, Initial: 30 * time.Second, Factor: 1.048, MaxInterval: 48 * time.Minute, AttemptTimeout: time.Hour}
 }
 
-const attemptOfSeed = 22 * time.Minute
+const tableAttempt = 22 * time.Minute
 
 func TestTheTable(t *testing.T) {
-	if got := seed().RetriesWithin(attemptOfSeed, Periods()); !slices.Equal(got, []int{58, 196, 669, 7561}) {
+	if got := tablePolicy().CountRetries(tableAttempt, TablePeriods()); !slices.Equal(got, []int{58, 196, 669, 7561}) {
 		t.Errorf("got %v retries in a day, a week, a month and a year", got)
 	}
 	var waits []time.Duration
-	for _, row := range BuiltIn().Rows(0, 10) {
+	for _, row := range DefaultPolicy().TableRows(0, 10) {
 		waits = append(waits, row.Wait)
 	}
 	if want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute}; !slices.Equal(waits, want) {
@@ -32,11 +32,11 @@ func TestTheTable(t *testing.T) {
 
 // Simulating a year of a dead link reproduces the table, with two status writes per attempt.
 func TestAYearOfADeadLink(t *testing.T) {
-	p := newPlay()
-	p.policy, p.takes = seed(), attemptOfSeed
-	p.pass(365 * 24 * time.Hour)
+	p := newSimulation()
+	p.policy, p.takes = tablePolicy(), tableAttempt
+	p.advanceTime(365 * 24 * time.Hour)
 	var got []int
-	for _, period := range Periods() {
+	for _, period := range TablePeriods() {
 		n := -1 // the first attempt is no retry
 		for _, at := range p.begins {
 			if at <= period.Long {
@@ -55,10 +55,10 @@ func TestAYearOfADeadLink(t *testing.T) {
 
 func TestWhoseWordAValueIs(t *testing.T) {
 	ten, zero := int32(10), int32(0)
-	p, values, err := Resolve(
-		Layer{From: "Partner/edge", Admin: true, Words: Words{Retries: &ten, InitialInterval: "1m", Factor: "1.5", Horizon: "72h"}},
-		Layer{From: "ProvisioningPolicy", Words: Words{InitialInterval: "2m", Horizon: "0s"}},
-		Layer{From: "Provision", Words: Words{Retries: &zero}})
+	p, values, err := ResolvePolicy(
+		PolicyLayer{From: "Partner/edge", Admin: true, Raw: RawPolicy{Retries: &ten, InitialInterval: "1m", Factor: "1.5", Horizon: "72h"}},
+		PolicyLayer{From: "ProvisioningPolicy", Raw: RawPolicy{InitialInterval: "2m", Horizon: "0s"}},
+		PolicyLayer{From: "Provision", Raw: RawPolicy{Retries: &zero}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,24 +66,24 @@ func TestWhoseWordAValueIs(t *testing.T) {
 		t.Errorf("got %+v, want %+v", p, want)
 	}
 	want := []Value{{"retries", "0", "Provision"}, {"initialInterval", "2m0s", "ProvisioningPolicy"}, {"factor", "1.5", "Partner/edge"},
-		{"maxInterval", "1h0m0s", FromBuiltIn}, {"horizon", "0s", "ProvisioningPolicy"}, {"attemptTimeout", "30m0s", FromBuiltIn}}
+		{"maxInterval", "1h0m0s", FromDefault}, {"horizon", "0s", "ProvisioningPolicy"}, {"attemptTimeout", "30m0s", FromDefault}}
 	if !slices.Equal(values, want) {
 		t.Errorf("got %v", values)
 	}
 	for _, tt := range []struct {
-		words Words
+		words RawPolicy
 		want  string
 	}{
-		{Words{Factor: "x"}, `factor "x" of Partner/edge`},
-		{Words{Factor: "NaN"}, "factor NaN"},
-		{Words{Factor: "0.5"}, "factor 0.5"},
-		{Words{MaxInterval: "soon"}, `maxInterval "soon"`},
-		{Words{MaxInterval: "10s"}, "maxInterval 10s: want at least the initialInterval"},
-		{Words{InitialInterval: "1ms"}, "initialInterval 1ms"},
-		{Words{Horizon: "-1h"}, "horizon -1h"},
-		{Words{AttemptTimeout: "25h"}, "attemptTimeout 25h"},
+		{RawPolicy{Factor: "x"}, `factor "x" of Partner/edge`},
+		{RawPolicy{Factor: "NaN"}, "factor NaN"},
+		{RawPolicy{Factor: "0.5"}, "factor 0.5"},
+		{RawPolicy{MaxInterval: "soon"}, `maxInterval "soon"`},
+		{RawPolicy{MaxInterval: "10s"}, "maxInterval 10s: want at least the initialInterval"},
+		{RawPolicy{InitialInterval: "1ms"}, "initialInterval 1ms"},
+		{RawPolicy{Horizon: "-1h"}, "horizon -1h"},
+		{RawPolicy{AttemptTimeout: "25h"}, "attemptTimeout 25h"},
 	} {
-		if _, _, err := Resolve(Layer{From: "Partner/edge", Words: tt.words}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := ResolvePolicy(PolicyLayer{From: "Partner/edge", Raw: tt.words}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: got %v, want %q", tt.words, err, tt.want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestLawWaits(t *testing.T) {
 		}
 		p.MaxInterval = p.Initial + time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "more"))
 		n := rapid.IntRange(1, 1<<40).Draw(t, "n")
-		if a, b := p.Wait(n), p.Wait(n+1); a < p.Initial || b < a || b > p.MaxInterval {
+		if a, b := p.RetryInterval(n), p.RetryInterval(n+1); a < p.Initial || b < a || b > p.MaxInterval {
 			t.Fatalf("retry %d waits %s, the next %s, of %s to %s", n, a, b, p.Initial, p.MaxInterval)
 		}
 	})
@@ -106,26 +106,26 @@ func TestLawWaits(t *testing.T) {
 
 // Only an administrator can set an interval below the minimum.
 func TestMinimumOfIntervals(t *testing.T) {
-	second := Words{InitialInterval: "1s", MaxInterval: "2s"}
+	second := RawPolicy{InitialInterval: "1s", MaxInterval: "2s"}
 	for name, tt := range map[string]struct {
-		layers             []Layer
+		layers             []PolicyLayer
 		initial, max, min  time.Duration
 		initialIs, maximum string
 	}{
 		"a tenant": {
-			[]Layer{{From: "ProvisioningPolicy", Words: second}, {From: "Provision", Words: second}},
+			[]PolicyLayer{{From: "ProvisioningPolicy", Raw: second}, {From: "Provision", Raw: second}},
 			10 * time.Second, 10 * time.Second, 10 * time.Second, FromMinimum, FromMinimum,
 		},
 		"an administrator": {
-			[]Layer{{From: "Partner/a", Words: Words{InitialInterval: "3s"}, Admin: true}, {From: "Provision", Words: second}},
+			[]PolicyLayer{{From: "Partner/a", Raw: RawPolicy{InitialInterval: "3s"}, Admin: true}, {From: "Provision", Raw: second}},
 			3 * time.Second, 3 * time.Second, 3 * time.Second, FromMinimum, FromMinimum,
 		},
 		"an administrator with longer waits": {
-			[]Layer{{From: "Partner/a", Words: Words{InitialInterval: "5m"}, Admin: true}, {From: "Provision", Words: Words{InitialInterval: "11s"}}},
-			11 * time.Second, time.Hour, 10 * time.Second, "Provision", FromBuiltIn,
+			[]PolicyLayer{{From: "Partner/a", Raw: RawPolicy{InitialInterval: "5m"}, Admin: true}, {From: "Provision", Raw: RawPolicy{InitialInterval: "11s"}}},
+			11 * time.Second, time.Hour, 10 * time.Second, "Provision", FromDefault,
 		},
 	} {
-		p, values, err := Resolve(tt.layers...)
+		p, values, err := ResolvePolicy(tt.layers...)
 		if err != nil || p.Initial != tt.initial || p.MaxInterval != tt.max || p.MinInterval != tt.min || values[1].From != tt.initialIs || values[3].From != tt.maximum {
 			t.Errorf("%s: %+v, %v, %v", name, p, values, err)
 		}

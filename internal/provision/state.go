@@ -21,8 +21,8 @@ type State struct {
 	Phase Phase
 	// Job is the digest of the target, a slash, and that of the rest of the spec.
 	Job string
-	// Begun counts the attempts for this job, Number all attempts.
-	Begun     int
+	// Attempts counts the attempts for this job, Number all attempts.
+	Attempts  int
 	Number    int64
 	StartedAt time.Time
 	EndedAt   time.Time
@@ -32,13 +32,13 @@ type State struct {
 	// NotBefore is the server's Retry-After. It holds until the next attempt, a reset or another
 	// target.
 	NotBefore time.Time
-	// Asked is set by a retry request: neither the wait nor the retry bound applies.
-	Asked  bool
-	Waited time.Duration
+	// RetryRequested is set by a retry request: neither the wait nor the retry bound applies.
+	RetryRequested bool
+	TotalWait      time.Duration
 
-	Cancelled bool
-	Anew      bool
-	Handled   Requests
+	Cancelled       bool
+	Repeat          bool
+	HandledRequests Requests
 }
 
 // Requests are annotations. A changed one is new.
@@ -53,17 +53,17 @@ type Input struct {
 	AtWork bool
 	// Busy is set if there is no free slot.
 	Busy   bool
-	Knocks Knocks
+	Probes ProbeState
 }
 
 // Result is the result of an attempt.
 type Result string
 
-// Results. IsInvalid is permanent.
+// Results. ResultInvalid is permanent.
 const (
-	DidSucceed Result = "Succeeded"
-	DidFail    Result = "Failed"
-	IsInvalid  Result = "Invalid"
+	ResultSucceeded Result = "Succeeded"
+	ResultFailed    Result = "Failed"
+	ResultInvalid   Result = "Invalid"
 )
 
 // Outcome describes the end of an attempt.
@@ -73,35 +73,35 @@ type Outcome struct {
 	NotBefore time.Time
 }
 
-// Do is the next action.
-type Do string
+// Action is the next action.
+type Action string
 
 // Actions.
 const (
-	// Rest waits for a change.
-	Rest Do = "rest"
-	// Await waits until Decision.At.
-	Await Do = "await"
-	// Begin starts an attempt with deadline Decision.At.
-	Begin Do = "begin"
-	// Resume continues the attempt of another process, with deadline Decision.At.
-	Resume Do = "resume"
+	// NoAction waits for a change.
+	NoAction Action = "rest"
+	// WaitUntil waits until Decision.At.
+	WaitUntil Action = "await"
+	// StartAttempt starts an attempt with deadline Decision.At.
+	StartAttempt Action = "begin"
+	// ResumeAttempt continues the attempt of another process, with deadline Decision.At.
+	ResumeAttempt Action = "resume"
 )
 
 // Decision is the next action. The state returned with it must be recorded first.
 type Decision struct {
-	Do   Do
-	At   time.Time
-	Anew bool
-	Told []Word
-	// Lapsed is why an abandoned attempt ended.
-	Lapsed string
+	Action Action
+	At     time.Time
+	Repeat bool
+	Events []Event
+	// TimeoutReason is why an abandoned attempt ended.
+	TimeoutReason string
 }
 
-// Word is an event.
-type Word struct {
-	Warning      bool
-	Reason, Text string
+// Event is an event.
+type Event struct {
+	Warning         bool
+	Reason, Message string
 }
 
 // Event reasons.
@@ -111,7 +111,7 @@ const (
 	ReasonFailed        = "ProvisioningFailed"
 	ReasonCancelled     = "RetriesCancelled"
 	ReasonRetryNow      = "RetryNow"
-	ReasonAnswers       = "TargetAnswers"
+	ReasonReachable     = "TargetAnswers"
 	ReasonReset         = "ProvisioningReset"
 	ReasonNothingToSkip = "NothingToRetry"
 )

@@ -10,14 +10,14 @@ type Period struct {
 	Long time.Duration
 }
 
-// Periods are the columns of the table.
-func Periods() []Period {
+// TablePeriods are the columns of the table.
+func TablePeriods() []Period {
 	const day = 24 * time.Hour
 	return []Period{{"1 day", day}, {"1 week", 7 * day}, {"1 month", 30 * day}, {"1 year", 365 * day}}
 }
 
-// RetriesWithin returns how many retries start within each period, ignoring p.Retries.
-func (p Policy) RetriesWithin(attempt time.Duration, periods []Period) []int {
+// CountRetries returns how many retries start within each period, ignoring p.Retries.
+func (p Policy) CountRetries(attempt time.Duration, periods []Period) []int {
 	counts := make([]int, len(periods))
 	longest := time.Duration(0)
 	for _, within := range periods {
@@ -26,7 +26,7 @@ func (p Policy) RetriesWithin(attempt time.Duration, periods []Period) []int {
 	var waited time.Duration
 	at := attempt
 	for n := 1; p.Horizon == 0 || waited < p.Horizon; n++ {
-		wait := p.Wait(n)
+		wait := p.RetryInterval(n)
 		if p.Horizon > 0 {
 			wait = min(wait, p.Horizon-waited)
 		}
@@ -44,25 +44,25 @@ func (p Policy) RetriesWithin(attempt time.Duration, periods []Period) []int {
 	return counts
 }
 
-// Row is one retry of the table.
-type Row struct {
+// TableRow is one retry of the table.
+type TableRow struct {
 	Retry int
 	Wait  time.Duration
 	// After is the start of the retry, from the start of the first attempt.
-	Waited, After time.Duration
+	TotalWait, After time.Duration
 }
 
-// Rows returns at most limit retries of a policy.
-func (p Policy) Rows(attempt time.Duration, limit int) []Row {
-	var rows []Row
+// TableRows returns at most limit retries of a policy.
+func (p Policy) TableRows(attempt time.Duration, limit int) []TableRow {
+	var rows []TableRow
 	var waited time.Duration
 	for n := 1; n <= min(p.Retries, limit) && (p.Horizon == 0 || waited < p.Horizon); n++ {
-		wait := p.Wait(n)
+		wait := p.RetryInterval(n)
 		if p.Horizon > 0 {
 			wait = min(wait, p.Horizon-waited)
 		}
 		waited += wait
-		rows = append(rows, Row{n, wait, waited, waited + time.Duration(n)*attempt})
+		rows = append(rows, TableRow{n, wait, waited, waited + time.Duration(n)*attempt})
 	}
 	return rows
 }

@@ -45,18 +45,18 @@ const ownerTimeout = 10 * time.Second
 // incomplete.
 const pruneAfter = 10 * time.Minute
 
-const maxListed = 10
+const maxNamed = 10
 
 // owners caches the record. A nil map must be read.
 type owners struct {
 	slot   chan struct{} // held by the deciding round, also across API server calls
 	record OwnerRecord
-	// omitted is since when lists omit a recorded public IP, by key.
-	omitted map[string]time.Time
+	// missingSince is since when lists omit a recorded public IP, by key.
+	missingSince map[string]time.Time
 }
 
-// load reads the record unless it is cached. The caller holds the lock.
-func (o *owners) load(ctx context.Context, store OwnerStore) error {
+// loadRecord reads the record unless it is cached. The caller holds the lock.
+func (o *owners) loadRecord(ctx context.Context, store OwnerStore) error {
 	if o.record.Owners != nil {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (o *owners) load(ctx context.Context, store OwnerStore) error {
 	return nil
 }
 
-// save writes changed owners; an empty Owner deletes. After a failure the record is read again, because the
+// saveRecord writes changed owners; an empty Owner deletes. After a failure the record is read again, because the
 // write may have succeeded. The caller holds the lock.
-func (o *owners) save(ctx context.Context, store OwnerStore, changed map[string]Owner) error {
+func (o *owners) saveRecord(ctx context.Context, store OwnerStore, changed map[string]Owner) error {
 	next := OwnerRecord{Version: o.record.Version, Owners: maps.Clone(o.record.Owners)}
 	for key, owner := range changed {
 		if next.Owners[key] = owner; owner == (Owner{}) {
@@ -107,39 +107,39 @@ type usage struct {
 	// user is the namespace of the Service at its frontend; empty if it is free.
 	user  string
 	owner Owner
-	// left is set if its Service left it but a frontend still has it.
-	left       bool
-	pending    bool
-	unreadable error
-	grant      grant.PublicIP
-	invalid    error
+	// isAbandoned is set if its Service left it but a frontend still has it.
+	isAbandoned bool
+	pending     bool
+	ownerErr    error
+	grant       grant.PublicIPGrant
+	invalid     error
 }
 
-// check returns whether the namespace must be recorded as owner before the public IP is used, or why a Service
+// checkUse returns whether the namespace must be recorded as owner before the public IP is used, or why a Service
 // may not use it. Use by another namespace is rejected by the load balancer's plan, which knows the existing
 // sharing.
-func (u usage) check() (claims bool, err error) {
+func (u usage) checkUse() (claims bool, err error) {
 	switch {
 	case u.user != "":
 		return false, nil // by its own namespace, which is recorded as its user, or by another one
-	case u.left:
+	case u.isAbandoned:
 		return false, nil // the plan knows the owner of the frontend, and Weir deletes it afterwards
-	case u.unreadable != nil:
-		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.unreadable)
-	case u.grant.Tagged && !u.grant.Use:
-		return false, fmt.Errorf("public IP %s is not for namespace %s, by its tag %s. Choose another public IP, or %s", u.ip.ID.Name, u.namespace, grant.NamespacesTag, u.remedy())
+	case u.ownerErr != nil:
+		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.ownerErr)
+	case u.grant.FromTag && !u.grant.Use:
+		return false, fmt.Errorf("public IP %s is not for namespace %s, by its tag %s. Choose another public IP, or %s", u.ip.ID.Name, u.namespace, grant.NamespacesTag, u.remedyText())
 	case u.owner.Namespace == u.namespace:
 		return u.pending, nil
 	case u.owner.Namespace == "" || u.grant.Use:
 		return true, nil
 	}
 	return false, fmt.Errorf("public IP %s belongs to namespace %s, which has used it since %s. Choose another public IP, or %s",
-		u.ip.ID.Name, u.owner.Namespace, u.owner.Since.UTC().Format(time.RFC3339), u.remedy())
+		u.ip.ID.Name, u.owner.Namespace, u.owner.Since.UTC().Format(time.RFC3339), u.remedyText())
 }
 
-func (u usage) remedy() string {
+func (u usage) remedyText() string {
 	text := fmt.Sprintf("have an administrator add %s/%s to the annotation %s of Namespace %s", u.ip.ID.ResourceGroup, u.ip.ID.Name, grant.PublicIPAnnotation, u.namespace)
-	if u.grant.Tagged {
+	if u.grant.FromTag {
 		text = fmt.Sprintf("have an administrator add %s to the tag %s of the public IP", u.namespace, grant.NamespacesTag)
 	}
 	if u.invalid != nil {
@@ -150,10 +150,10 @@ func (u usage) remedy() string {
 
 func (u usage) labelError(label string) error {
 	return fmt.Errorf("public IP %s has DNS label %s, and %s asks for %s. The DNS label of a public IP that Weir did not make changes only with a grant. Remove that annotation, or %s",
-		u.ip.ID.Name, orNone(u.ip.DNSLabel), service.DNSLabel, orNone(label), u.remedy())
+		u.ip.ID.Name, orNone(u.ip.DNSLabel), service.DNSLabel, orNone(label), u.remedyText())
 }
 
-func (c *Config) madeByWeir(ip lb.PublicIP) bool { return MadeFor(ip, c.ClusterName) != "" }
+func (c *Config) isManaged(ip lb.PublicIP) bool { return ManagedOwner(ip, c.ClusterName) != "" }
 
 func (c *Config) frontendOf(ip lb.PublicIP) string {
 	for _, id := range c.LoadBalancers {
@@ -179,11 +179,11 @@ func namespaceOf(service string) string {
 
 func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	key := ip.ID.Key()
-	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: r.owners[key], unreadable: r.unreadable}
+	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: r.owners[key], ownerErr: r.ownersErr}
 	if hasPrefixFold(r.cfg.frontendOf(ip), req.Owner) {
 		u.user = u.namespace
 	}
-	u.left = r.cfg.orphan(ip) && r.cfg.frontendOf(ip) != ""
+	u.isAbandoned = r.cfg.isOrphan(ip) && r.cfg.frontendOf(ip) != ""
 	if c := r.claims[key]; c != nil {
 		u.owner, u.pending = c.owner, true
 	}
@@ -191,32 +191,32 @@ func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	return u
 }
 
-func (c *Config) grantOf(ip lb.PublicIP, namespace string) (grant.PublicIP, error) {
+func (c *Config) grantOf(ip lb.PublicIP, namespace string) (grant.PublicIPGrant, error) {
 	annotation := ""
-	if c.Grants != nil {
-		annotation = c.Grants(namespace)
+	if c.GrantsOf != nil {
+		annotation = c.GrantsOf(namespace)
 	}
-	return grant.ForPublicIP(namespace, annotation, c.Group, ip.ID, ip.Tags)
+	return grant.EvaluatePublicIP(namespace, annotation, c.Group, ip.ID, ip.Tags)
 }
 
-// mayLabel reports whether the Service may change the DNS label: Weir made the public IP for its namespace, or
+// canLabel reports whether the Service may change the DNS label: Weir made the public IP for its namespace, or
 // an administrator granted it.
-func (r *Round) mayLabel(u usage) bool {
-	return u.grant.Label || r.cfg.madeByWeir(u.ip) && taggedForNamespace(u.ip, u.namespace)
+func (r *Round) canLabel(u usage) bool {
+	return u.grant.Label || r.cfg.isManaged(u.ip) && hasNamespaceTag(u.ip, u.namespace)
 }
 
-func (k *Keeper) ownersNow(ctx context.Context) (map[string]Owner, error) {
+func (k *Manager) ownersNow(ctx context.Context) (map[string]Owner, error) {
 	k.owners.slot <- struct{}{}
 	defer func() { <-k.owners.slot }()
-	err := k.owners.load(ctx, k.cfg.Owners)
+	err := k.owners.loadRecord(ctx, k.cfg.Owners)
 	return k.owners.record.Owners, err
 }
 
-// ownedByOther describes a public IP that a Service may not name as an additional address because another
+// ownerText describes a public IP that a Service may not name as an additional address because another
 // namespace owns it; empty if it may.
-func (c *Config) ownedByOther(ip lb.PublicIP, key string, spec *service.Spec, owned map[string]Owner) string {
+func (c *Config) ownerText(ip lb.PublicIP, key string, spec *service.Spec, owned map[string]Owner) string {
 	owner, namespace := owned[ip.ID.Key()].Namespace, namespaceOf(key)
-	if owner == "" || owner == namespace || Wants(spec, ip) {
+	if owner == "" || owner == namespace || MayUse(spec, ip) {
 		return ""
 	}
 	if granted, _ := c.grantOf(ip, namespace); granted.Use {
@@ -231,7 +231,7 @@ type claim struct {
 	by    []*Request
 }
 
-func (r *Round) claim(ip lb.PublicIP, req *Request) {
+func (r *Round) claimOwner(ip lb.PublicIP, req *Request) {
 	key := ip.ID.Key()
 	c := r.claims[key]
 	if c == nil {
@@ -246,11 +246,11 @@ func (r *Round) claim(ip lb.PublicIP, req *Request) {
 func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	o.slot <- struct{}{}
 	defer func() { <-o.slot }()
-	users := r.users()
+	users := r.usersByKey()
 	if names := slices.ContainsFunc(requests, (*Request).namesPublicIP); names || len(users) > 0 {
 		first := o.record.Owners == nil
-		r.unreadable = o.load(ctx, r.cfg.Owners)
-		if first && r.unreadable == nil && r.cfg.Owners != nil && o.record.Version == "" {
+		r.ownersErr = o.loadRecord(ctx, r.cfg.Owners)
+		if first && r.ownersErr == nil && r.cfg.Owners != nil && o.record.Version == "" {
 			r.warnFree()
 		}
 	}
@@ -259,15 +259,15 @@ func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Owner, b.Owner))
 	})
 	for _, req := range requests {
-		if req.Err == nil && req.Desired != nil && !req.Leaves {
-			r.pick(req)
+		if req.Err == nil && req.Desired != nil && !req.IsLeaving {
+			r.pickPublicIPs(req)
 			r.releaseLabel(req, r.first)
 		}
 	}
-	if r.unreadable != nil {
+	if r.ownersErr != nil {
 		return
 	}
-	if err := o.save(ctx, r.cfg.Owners, r.changedOwners(users, o.prunable(r))); err != nil {
+	if err := o.saveRecord(ctx, r.cfg.Owners, r.changedOwners(users, o.prunableKeys(r))); err != nil {
 		r.cfg.Log.WarnContext(ctx, "public IPs that Weir did not make go to no other Service until their owners can be recorded", "err", err)
 		for _, c := range r.claims {
 			for _, req := range c.by {
@@ -279,11 +279,11 @@ func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	r.owners, r.claims = o.record.Owners, nil
 }
 
-// users returns the namespaces that use public IPs that Weir did not make, by key.
-func (r *Round) users() map[string]string {
+// usersByKey returns the namespaces that use public IPs that Weir did not make, by key.
+func (r *Round) usersByKey() map[string]string {
 	users := map[string]string{}
 	for key, ip := range r.known {
-		if ip.UsedBy == "" || r.cfg.madeByWeir(ip) {
+		if ip.UsedBy == "" || r.cfg.isManaged(ip) {
 			continue
 		}
 		if user := r.userOf(ip); user != "" {
@@ -313,12 +313,12 @@ func (r *Round) changedOwners(users map[string]string, pruned []string) map[stri
 	return changed
 }
 
-// prunable returns the keys that lists have omitted for pruneAfter. The caller holds the lock.
-func (o *owners) prunable(r *Round) []string {
+// prunableKeys returns the keys that lists have omitted for pruneAfter. The caller holds the lock.
+func (o *owners) prunableKeys(r *Round) []string {
 	omitted, pruned := map[string]time.Time{}, []string{}
 	for key := range r.owners {
-		since := o.omitted[key]
-		if id, err := lb.ParseResourceID(key, lb.TypePublicIP); err == nil && r.listed[group(id).Key()] {
+		since := o.missingSince[key]
+		if id, err := lb.ParseResourceID(key, lb.TypePublicIP); err == nil && r.listedGroups[resourceGroup(id).Key()] {
 			if _, exists := r.known[key]; exists {
 				continue
 			}
@@ -333,7 +333,7 @@ func (o *owners) prunable(r *Round) []string {
 			omitted[key] = since
 		}
 	}
-	o.omitted = omitted
+	o.missingSince = omitted
 	return pruned
 }
 
@@ -341,7 +341,7 @@ func (o *owners) prunable(r *Round) []string {
 func (r *Round) warnFree() {
 	var free []string
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
-		if ip := r.known[key]; ip.UsedBy == "" && !r.cfg.madeByWeir(ip) && len(free) < maxListed {
+		if ip := r.known[key]; ip.UsedBy == "" && !r.cfg.isManaged(ip) && len(free) < maxNamed {
 			free = append(free, ip.ID.Name)
 		}
 	}
@@ -352,5 +352,5 @@ func (r *Round) warnFree() {
 }
 
 func (req *Request) namesPublicIP() bool {
-	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil && theirs(*f.PublicIP) })
+	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil && isUserProvided(*f.PublicIP) })
 }

@@ -63,7 +63,7 @@ type city struct {
 	azure    *cloud
 	grants   map[string]string
 	services map[string]string
-	keeper   *Keeper
+	keeper   *Manager
 	log      strings.Builder
 }
 
@@ -78,7 +78,7 @@ func (c *city) restart() {
 	keeper, _ := keeperOf()
 	cfg := keeper.cfg
 	cfg.Azure, cfg.Owners, cfg.Log = c.azure, c.store, slog.New(slog.NewTextHandler(&c.log, nil))
-	cfg.Grants = func(namespace string) string { return c.grants[namespace] }
+	cfg.GrantsOf = func(namespace string) string { return c.grants[namespace] }
 	cfg.Services = func() func(string) string {
 		return func(frontend string) string { return c.services[frontend] }
 	}
@@ -95,7 +95,7 @@ func (c *city) asks(key string, wants ...service.PublicIP) *Request {
 
 func (c *city) round(t *testing.T, requests ...*Request) {
 	t.Helper()
-	c.keeper.Begin(t.Context(), kubernetes, requests).Write(t.Context())
+	c.keeper.BeginRound(t.Context(), kubernetes, requests).WriteRequired(t.Context())
 }
 
 // use marks a public IP as used by the frontend of a Service, or as free.
@@ -116,7 +116,7 @@ func free(name string) lb.PublicIP {
 // Each row is a user, an owner and a grant, with the decision for a Service of namespace bank.
 func TestWhoMayUseAPublicIP(t *testing.T) {
 	shop, bank := Owner{"shop", time.Unix(1000, 0)}, Owner{"bank", time.Unix(1000, 0)}
-	use, no, named := grant.PublicIP{Use: true}, grant.PublicIP{Tagged: true}, grant.PublicIP{Tagged: true, Use: true, Label: true}
+	use, no, named := grant.PublicIPGrant{Use: true}, grant.PublicIPGrant{FromTag: true}, grant.PublicIPGrant{FromTag: true, Use: true, Label: true}
 	away := errors.New("away")
 	for name, row := range map[string]struct {
 		usage
@@ -135,14 +135,14 @@ func TestWhoMayUseAPublicIP(t *testing.T) {
 		"in use by it, tagged for others": {usage{user: "bank", owner: bank, grant: no}, false, ""},
 		"in use by it, not recorded":      {usage{user: "bank"}, false, ""}, // it is recorded as its user
 		"its own, not recorded yet":       {usage{owner: bank, pending: true}, true, ""},
-		"in use by it, record away":       {usage{user: "bank", unreadable: away}, false, ""},
+		"in use by it, record away":       {usage{user: "bank", ownerErr: away}, false, ""},
 		"in use by another":               {usage{user: "shop", owner: shop}, false, ""}, // the plan rejects it
 		"in use by another, granted":      {usage{user: "shop", owner: shop, grant: use}, false, ""},
-		"record away":                     {usage{unreadable: away}, false, "given to no Service that does not have it already: away"},
-		"record away, granted":            {usage{unreadable: away, grant: use}, false, "away"},
+		"record away":                     {usage{ownerErr: away}, false, "given to no Service that does not have it already: away"},
+		"record away, granted":            {usage{ownerErr: away, grant: use}, false, "away"},
 	} {
 		row.ip, row.namespace = exists("bank", "", "20.0.0.1"), "bank"
-		claims, err := row.check()
+		claims, err := row.checkUse()
 		if says := fmt.Sprint(err); claims != row.claims || (err == nil) != (row.says == "") || err != nil && !strings.Contains(says, row.says) {
 			t.Errorf("%s: %v, %v", name, claims, err)
 		}
@@ -177,7 +177,7 @@ func TestAPublicIPStaysWithItsNamespace(t *testing.T) {
 	}
 	c.use("vip", "")
 	leaves := c.asks("shop/web")
-	leaves.Desired, leaves.Leaves = nil, true
+	leaves.Desired, leaves.IsLeaving = nil, true
 	c.round(t, leaves, bank)
 	again := c.asks("shop/again", brought("vip", ""))
 	if c.round(t, bank, again); again.Err != nil || bank.Err == nil || c.writes != 1 {
@@ -210,9 +210,9 @@ func TestTheLabelOfAPublicIPThatWeirDidNotMake(t *testing.T) {
 		want := brought("vip", label)
 		want.SetsDNSLabel = sets
 		req := c.asks("shop/web", want)
-		round := c.keeper.Begin(t.Context(), kubernetes, []*Request{req})
-		round.Write(t.Context())
-		round.Label(t.Context(), []*Request{req})
+		round := c.keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
+		round.WriteRequired(t.Context())
+		round.WriteLabels(t.Context(), []*Request{req})
 		return req.Err
 	}
 	for range 2 { // the owner by mere use may not, either
@@ -236,9 +236,9 @@ func TestTheLabelOfAPublicIPThatWeirDidNotMake(t *testing.T) {
 	}
 	c.azure.said = nil
 	leaves := c.asks("shop/web")
-	leaves.Desired, leaves.Leaves = nil, true
-	c.keeper.Begin(t.Context(), kubernetes, []*Request{leaves}).Remove(t.Context(), []*Request{leaves})
-	if got := c.azure.ips[vip.ID.Key()]; got.DNSLabel != "evil" || lb.Tag(got.Tags, service.TagDNSLabel) != "" {
+	leaves.Desired, leaves.IsLeaving = nil, true
+	c.keeper.BeginRound(t.Context(), kubernetes, []*Request{leaves}).RemoveUnused(t.Context(), []*Request{leaves})
+	if got := c.azure.ips[vip.ID.Key()]; got.DNSLabel != "evil" || lb.TagValue(got.Tags, service.TagDNSLabel) != "" {
 		t.Errorf("after the Service: label %q, tags %v", got.DNSLabel, got.Tags)
 	}
 }
@@ -313,7 +313,7 @@ func TestAdditionalAddressesOfOwners(t *testing.T) {
 	c := newCity(free("vip"))
 	c.round(t, c.asks("shop/web", brought("vip", "")))
 	others := func(key string) int {
-		all, err := c.keeper.OfOthers(t.Context(), key, "x", &service.Spec{})
+		all, err := c.keeper.ForeignAddresses(t.Context(), key, "x", &service.Spec{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +348,7 @@ func TestOwnersLaw(t *testing.T) {
 					requests = append(requests, c.asks(fmt.Sprintf("%s/s%d", namespace, len(requests)), brought("vip", "")))
 				}
 				was := c.azure.ips[named("vip").Key()].UsedBy
-				c.keeper.Begin(t.Context(), kubernetes, requests)
+				c.keeper.BeginRound(t.Context(), kubernetes, requests)
 				for _, req := range slices.DeleteFunc(requests, func(r *Request) bool { return r.Err != nil || was != "" }) {
 					namespace := namespaceOf(req.Service)
 					if owner == "" {

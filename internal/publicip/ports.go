@@ -26,7 +26,7 @@ type Config struct {
 	Azure Azure
 	// Lease keeps other controllers away during a write; nil means none.
 	Lease      contest.Lease
-	Contests   *contest.Contests
+	Conflicts  *contest.Conflicts
 	InProgress *contest.InProgress
 	Log        *slog.Logger
 	// ClusterName is part of the tags and names of new public IPs.
@@ -37,12 +37,12 @@ type Config struct {
 	LoadBalancers []lb.LoadBalancerID
 	// Owners persists which namespaces own public IPs that Weir did not make; nil keeps them in memory.
 	Owners OwnerStore
-	// Grants returns the annotation grant.PublicIPAnnotation of a Namespace; nil grants nothing.
-	Grants func(namespace string) string
+	// GrantsOf returns the annotation grant.PublicIPAnnotation of a Namespace; nil grants nothing.
+	GrantsOf func(namespace string) string
 	// RulesAt returns the cached rules at the frontend of a public IP; nil knows none.
 	RulesAt func(ip lb.PublicIP) []lb.Rule
-	// Look reads a load balancer into that cache.
-	Look func(ctx context.Context, on lb.LoadBalancerID) error
+	// ReadRules reads a load balancer into that cache.
+	ReadRules func(ctx context.Context, on lb.LoadBalancerID) error
 	// Services returns a function that names the Service of a frontend; nil knows none.
 	Services func() (serviceOf func(frontend string) string)
 }
@@ -54,20 +54,20 @@ func (c *Config) serviceOf() func(frontend string) string {
 	return c.Services()
 }
 
-// Keeper manages the public IPs of a cluster's Services. Its methods are safe for concurrent use.
-type Keeper struct {
+// Manager manages the public IPs of a cluster's Services. Its methods are safe for concurrent use.
+type Manager struct {
 	cfg    Config
 	owners owners
 }
 
 // New returns an instance without cached owners.
-func New(cfg Config) *Keeper {
-	return &Keeper{cfg: cfg, owners: owners{slot: make(chan struct{}, 1)}}
+func New(cfg Config) *Manager {
+	return &Manager{cfg: cfg, owners: owners{slot: make(chan struct{}, 1)}}
 }
 
-// foreign reports whether a public IP belongs to another cluster, which may have a Service of the same name.
-func (c *Config) foreign(ip lb.PublicIP) bool {
-	if of := lb.Tag(ip.Tags, service.TagCluster); of != "" && !strings.EqualFold(of, c.ClusterName) {
+// isForeign reports whether a public IP belongs to another cluster, which may have a Service of the same name.
+func (c *Config) isForeign(ip lb.PublicIP) bool {
+	if of := lb.TagValue(ip.Tags, service.TagCluster); of != "" && !strings.EqualFold(of, c.ClusterName) {
 		return true
 	}
 	return ip.UsedBy != "" && !slices.ContainsFunc(c.LoadBalancers, func(id lb.LoadBalancerID) bool {
@@ -85,13 +85,13 @@ type Request struct {
 	// Service is namespace/name. Owner is the prefix of the names of its Azure resources.
 	Service, Owner string
 	// Created is when the Service was created: the older of two Services that name a public IP gets it.
-	Created time.Time
-	Desired *service.Spec
-	Asked   contest.Asked
+	Created    time.Time
+	Desired    *service.Spec
+	DesiredKey contest.DesiredKey
 	// Groups are additional resource groups that may hold public IPs made for the Service.
-	Groups        []string
-	Leaves, Moves bool
-	Lost          []lb.ResourceID
+	Groups              []string
+	IsLeaving, IsMoving bool
+	LostGroups          []lb.ResourceID
 	// DeleteUnused deletes unused public IPs that were made for the Service.
 	DeleteUnused bool
 
@@ -101,14 +101,14 @@ type Request struct {
 	keys []string
 }
 
-func group(id lb.ResourceID) lb.ResourceID {
+func resourceGroup(id lb.ResourceID) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Type: lb.TypePublicIP}
 }
 
-func (c *Config) groups(req *Request) []lb.ResourceID {
-	all := append([]lb.ResourceID{group(c.Group)}, req.Lost...)
+func (c *Config) requestGroups(req *Request) []lb.ResourceID {
+	all := append([]lb.ResourceID{resourceGroup(c.Group)}, req.LostGroups...)
 	for _, name := range req.Groups {
-		g := group(c.Group)
+		g := resourceGroup(c.Group)
 		g.ResourceGroup = name
 		all = append(all, g)
 	}
@@ -122,7 +122,7 @@ func groupsOf(spec *service.Spec) []lb.ResourceID {
 	var all []lb.ResourceID
 	for _, f := range spec.Frontends {
 		if f.PublicIP != nil {
-			all = append(all, group(f.PublicIP.ID))
+			all = append(all, resourceGroup(f.PublicIP.ID))
 		}
 	}
 	return all

@@ -12,9 +12,9 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write) {
-	for _, l := range r.leftIn(requests) {
-		now, err := r.cfg.list(ctx, l.group)
+func (r *Round) planRemovals(ctx context.Context, requests []*Request) (all []*write) {
+	for _, l := range r.searchGroups(requests) {
+		now, err := r.cfg.listPublicIPs(ctx, l.group)
 		if err != nil {
 			for _, req := range l.by {
 				req.Err = err
@@ -23,7 +23,7 @@ func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write
 		}
 		slices.SortFunc(now, func(a, b lb.PublicIP) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
 		for _, ip := range now {
-			if removal, ok := r.removalOf(requests, ip); ok {
+			if removal, ok := r.planRemoval(requests, ip); ok {
 				all = append(all, removal)
 			}
 		}
@@ -31,19 +31,19 @@ func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write
 	return all
 }
 
-type left struct {
+type searchGroup struct {
 	group lb.ResourceID
 	by    []*Request
 }
 
-func (r *Round) leftIn(requests []*Request) []*left {
-	var all []*left
+func (r *Round) searchGroups(requests []*Request) []*searchGroup {
+	var all []*searchGroup
 	add := func(id lb.ResourceID, req *Request) {
-		g := group(id)
-		at := slices.IndexFunc(all, func(l *left) bool { return l.group.Key() == g.Key() })
+		g := resourceGroup(id)
+		at := slices.IndexFunc(all, func(l *searchGroup) bool { return l.group.Key() == g.Key() })
 		if at < 0 {
 			at = len(all)
-			all = append(all, &left{group: g})
+			all = append(all, &searchGroup{group: g})
 		}
 		if req != nil && !slices.Contains(all[at].by, req) {
 			all[at].by = append(all[at].by, req)
@@ -51,74 +51,74 @@ func (r *Round) leftIn(requests []*Request) []*left {
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
 		ip := r.known[key]
-		if req := r.leftBy(requests, ip); req != nil || r.cfg.orphan(ip) {
+		if req := r.abandonedBy(requests, ip); req != nil || r.cfg.isOrphan(ip) {
 			add(ip.ID, req)
 		}
 	}
-	for _, id := range r.retired {
+	for _, id := range r.removedIPs {
 		add(id, nil)
 	}
 	for _, req := range requests {
-		for _, g := range req.Lost {
+		for _, g := range req.LostGroups {
 			add(g, req)
 		}
 	}
 	return all
 }
 
-func (r *Round) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
-	req := r.leftBy(requests, ip)
+func (r *Round) planRemoval(requests []*Request, ip lb.PublicIP) (*write, bool) {
+	req := r.abandonedBy(requests, ip)
 	switch {
 	case req == nil:
-		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return r.spares(req, ip) })
-		return &write{next: ip, deletes: true}, r.cfg.orphan(ip) && ip.UsedBy == "" && !wanted
-	case req.Moves && !req.Leaves:
+		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return r.mustRetain(req, ip) })
+		return &write{next: ip, isDelete: true}, r.cfg.isOrphan(ip) && ip.UsedBy == "" && !wanted
+	case req.IsMoving && !req.IsLeaving:
 		return nil, false // its user may still be the Service itself, and UsedBy may be incomplete
-	case (strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) || r.cfg.orphan(ip)) && ip.UsedBy == "":
-		return &write{next: ip, deletes: true, by: []*Request{req}}, true
-	case req.Moves:
+	case (strings.EqualFold(ManagedOwner(ip, r.cfg.ClusterName), req.Owner) || r.cfg.isOrphan(ip)) && ip.UsedBy == "":
+		return &write{next: ip, isDelete: true, by: []*Request{req}}, true
+	case req.IsMoving:
 		return nil, false
 	}
-	next := leave(ip, req, r.cfg.ClusterName)
+	next := detachService(ip, req, r.cfg.ClusterName)
 	return &write{next: next, by: []*Request{req}}, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags)
 }
 
-// leftBy returns the Service that no longer wants a public IP made for it or carrying its DNS label; nil if
+// abandonedBy returns the Service that no longer wants a public IP made for it or carrying its DNS label; nil if
 // none.
-func (r *Round) leftBy(requests []*Request, ip lb.PublicIP) *Request {
-	owner, labelled := MadeFor(ip, r.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
+func (r *Round) abandonedBy(requests []*Request, ip lb.PublicIP) *Request {
+	owner, labelled := ManagedOwner(ip, r.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
 	for _, req := range requests {
-		if (owner != "" && strings.EqualFold(req.Owner, owner) || labelled == req.Service && !r.cfg.foreign(ip)) && !r.spares(req, ip) {
+		if (owner != "" && strings.EqualFold(req.Owner, owner) || labelled == req.Service && !r.cfg.isForeign(ip)) && !r.mustRetain(req, ip) {
 			return req
 		}
 	}
 	return nil
 }
 
-// leave returns the state of a public IP that remains after its Service left: if made for the Service, without
+// detachService returns the state of a public IP that remains after its Service left: if made for the Service, without
 // DNS label and marked as an orphan. Others keep their labels: any subscription could take a released label,
 // and the Service may just be recreated.
-func leave(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
+func detachService(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 	ip.Tags = maps.Clone(ip.Tags)
 	if ip.Tags[service.TagDNSLabel] == req.Service {
 		delete(ip.Tags, service.TagDNSLabel)
-		if MadeFor(ip, cluster) != "" {
+		if ManagedOwner(ip, cluster) != "" {
 			ip.DNSLabel = ""
 		}
 	}
-	if strings.EqualFold(MadeFor(ip, cluster), req.Owner) {
+	if strings.EqualFold(ManagedOwner(ip, cluster), req.Owner) {
 		ip.Tags[service.TagService] = ""
 	}
 	return ip
 }
 
 // IsOrphan reports whether a public IP is marked as abandoned by its Service.
-func (k *Keeper) IsOrphan(ip lb.PublicIP) bool { return k.cfg.orphan(ip) }
+func (k *Manager) IsOrphan(ip lb.PublicIP) bool { return k.cfg.isOrphan(ip) }
 
 // Orphans returns the public IPs marked as abandoned by their Services.
 func (r *Round) Orphans() (all []lb.PublicIP) {
 	for _, ip := range r.known {
-		if r.cfg.orphan(ip) {
+		if r.cfg.isOrphan(ip) {
 			all = append(all, ip)
 		}
 	}
@@ -128,10 +128,10 @@ func (r *Round) Orphans() (all []lb.PublicIP) {
 // IsAbandoned reports whether the Service of a frontend's public IP left it.
 func (r *Round) IsAbandoned(f lb.Frontend) bool {
 	ip, known := r.ByID(f.PublicIP)
-	return known && r.cfg.orphan(ip)
+	return known && r.cfg.isOrphan(ip)
 }
 
-func (c *Config) orphan(ip lb.PublicIP) bool {
+func (c *Config) isOrphan(ip lb.PublicIP) bool {
 	of, tagged := ip.Tags[service.TagService]
-	return tagged && of == "" && MadeFor(ip, c.ClusterName) != ""
+	return tagged && of == "" && ManagedOwner(ip, c.ClusterName) != ""
 }

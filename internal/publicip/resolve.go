@@ -14,77 +14,77 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// mostMade limits the public IPs made per Service and family: another one is made if a foreign part retains the
+// maxMade limits the public IPs made per Service and family: another one is made if a foreign part retains the
 // first on another load balancer.
-const mostMade = 9
+const maxMade = 9
 
-// namesMade returns the names of a Service's public IPs of a family, default first. cloud-provider-azure and
+// managedNames returns the names of a Service's public IPs of a family, default first. cloud-provider-azure and
 // earlier versions of Weir used no suffix for an IPv6-only Service: that name is retained, and IPv4 gets
 // another one.
-func namesMade(want service.PublicIP) []string {
-	names := []string{want.Made, want.Made + service.SuffixIPv4}
+func managedNames(want service.PublicIP) []string {
+	names := []string{want.ManagedPrefix, want.ManagedPrefix + service.SuffixIPv4}
 	if want.Family == lb.IPv6 {
-		names = []string{want.Made + service.SuffixIPv6, want.Made}
+		names = []string{want.ManagedPrefix + service.SuffixIPv6, want.ManagedPrefix}
 	}
-	for n := 2; n <= mostMade; n++ {
-		names = append(names, fmt.Sprintf("%s-%s-%d", want.Made, want.Family, n))
+	for n := 2; n <= maxMade; n++ {
+		names = append(names, fmt.Sprintf("%s-%s-%d", want.ManagedPrefix, want.Family, n))
 	}
 	return names
 }
 
-// madeRule matches the name after the cluster name. Azure may change the case.
-var madeRule = regexp.MustCompile(`(?i)^(a[0-9a-f]{1,31})(-IPv[46](-[2-9])?)?$`)
+// managedNamePattern matches the name after the cluster name. Azure may change the case.
+var managedNamePattern = regexp.MustCompile(`(?i)^(a[0-9a-f]{1,31})(-IPv[46](-[2-9])?)?$`)
 
-// MadeFor returns the owner that a public IP was made for; empty if neither Weir nor cloud-provider-azure made
+// ManagedOwner returns the owner that a public IP was made for; empty if neither Weir nor cloud-provider-azure made
 // it.
-func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
-	if !strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
+func ManagedOwner(ip lb.PublicIP, cluster string) (owner string) {
+	if !strings.EqualFold(lb.TagValue(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
 		return ""
 	}
-	match := madeRule.FindStringSubmatch(ip.ID.Name[len(cluster)+1:])
+	match := managedNamePattern.FindStringSubmatch(ip.ID.Name[len(cluster)+1:])
 	if match == nil {
 		return ""
 	}
 	return match[1]
 }
 
-type standing int
+type addressState int
 
 const (
-	available standing = iota
-	serving            // has rules of the Service; only the user gives it up
-	occupied           // retained on another load balancer by others, or a port the Service wants is taken
+	available addressState = iota
+	serving                // has rules of the Service; only the user gives it up
+	occupied               // retained on another load balancer by others, or a port the Service wants is taken
 )
 
-func resolve(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) standing) service.PublicIP {
+func resolveName(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) addressState) service.PublicIP {
 	if want.PrefixAnyFamily && prefixOf(known, want.Prefix, want.Family) {
 		want.Prefix = ""
 	}
 	ip, found := known[want.ID.Key()]
 	switch {
-	case want.Address.IsValid(), want.Named && !want.AnyFamily:
+	case want.Address.IsValid(), want.UserNamed && !want.AnyFamily:
 		return want
-	case want.Named && found && ip.Family == want.Family:
+	case want.UserNamed && found && ip.Family == want.Family:
 		want.AnyFamily = false
 		return want
-	case !want.Named:
-		return managed(want, known, standingOf)
+	case !want.UserNamed:
+		return resolveManaged(want, known, standingOf)
 	case !found && (want.Family == lb.IPv4 || !want.Pair):
 		return want
 	}
-	next := managed(want, known, standingOf)
+	next := resolveManaged(want, known, standingOf)
 	if _, has := known[next.ID.Key()]; has || want.Pair {
 		return next
 	}
 	return want // the rejection removes nothing from the Service
 }
 
-// managed returns the wanted public IP with the name of the one made for it: the existing one, or the first
+// resolveManaged returns the wanted public IP with the name of the one made for it: the existing one, or the first
 // free name.
-func managed(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) standing) service.PublicIP {
-	want.Named = false
+func resolveManaged(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) addressState) service.PublicIP {
+	want.UserNamed = false
 	var serves, used, exists, unused string
-	for _, name := range namesMade(want) {
+	for _, name := range managedNames(want) {
 		want.ID.Name = name
 		ip, found := known[want.ID.Key()]
 		if !found {
@@ -101,7 +101,7 @@ func managed(want service.PublicIP, known map[string]lb.PublicIP, standingOf fun
 			exists = cmp.Or(exists, name)
 		}
 	}
-	want.ID.Name = cmp.Or(serves, used, exists, unused, namesMade(want)[0])
+	want.ID.Name = cmp.Or(serves, used, exists, unused, managedNames(want)[0])
 	return want
 }
 
@@ -114,8 +114,8 @@ func prefixOf(known map[string]lb.PublicIP, prefix string, family lb.Family) boo
 	return false
 }
 
-// Gets reports whether a Service in sync has a public IP.
-func (r *Round) Gets(req *Request, ip lb.PublicIP) bool {
+// WillUse reports whether a Service in sync has a public IP.
+func (r *Round) WillUse(req *Request, ip lb.PublicIP) bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
 		switch {
 		case f.PublicIP == nil:
@@ -123,23 +123,23 @@ func (r *Round) Gets(req *Request, ip lb.PublicIP) bool {
 		case f.PublicIP.Address.IsValid():
 			return f.PublicIP.Address == ip.Address
 		}
-		return r.resolve(*f.PublicIP, req).ID.Key() == ip.ID.Key()
+		return r.resolveName(*f.PublicIP, req).ID.Key() == ip.ID.Key()
 	})
 }
 
-// spares reports whether a public IP is retained for a Service: it is selected, or made for a wanted family. An
+// mustRetain reports whether a public IP is retained for a Service: it is selected, or made for a wanted family. An
 // address of a wanted family is never given up for another name.
-func (r *Round) spares(req *Request, ip lb.PublicIP) bool {
+func (r *Round) mustRetain(req *Request, ip lb.PublicIP) bool {
 	return req.Desired != nil && (!req.DeleteUnused || !r.isUnused(req, ip)) && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
-		return f.PublicIP != nil && mayWant(r.resolve(*f.PublicIP, req), ip)
+		return f.PublicIP != nil && frontendMayUse(r.resolveName(*f.PublicIP, req), ip)
 	})
 }
 
-func (r *Round) resolve(want service.PublicIP, req *Request) service.PublicIP {
-	return resolve(want, r.known, func(ip lb.PublicIP) standing { return r.standingOf(ip, want.Family, req) })
+func (r *Round) resolveName(want service.PublicIP, req *Request) service.PublicIP {
+	return resolveName(want, r.known, func(ip lb.PublicIP) addressState { return r.stateOf(ip, want.Family, req) })
 }
 
-func (r *Round) standingOf(ip lb.PublicIP, family lb.Family, req *Request) standing {
+func (r *Round) stateOf(ip lb.PublicIP, family lb.Family, req *Request) addressState {
 	if r.cfg.RulesAt == nil || ip.UsedBy == "" || r.cfg.frontendOf(ip) == "" {
 		return available
 	}
@@ -171,15 +171,15 @@ func rulesOf(spec *service.Spec, family lb.Family) (rules []lb.Rule) {
 	return rules
 }
 
-// mayHaveSeveral reports whether the load balancer has several public IPs made for one frontend of a Service;
+// mayHaveMultiple reports whether the load balancer has several public IPs made for one frontend of a Service;
 // its rules select one.
-func (r *Round) mayHaveSeveral(req *Request) bool {
+func (r *Round) mayHaveMultiple(req *Request) bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
 		if f.PublicIP == nil || f.PublicIP.Address.IsValid() {
 			return false
 		}
 		want, here := *f.PublicIP, 0
-		for _, name := range namesMade(want) {
+		for _, name := range managedNames(want) {
 			want.ID.Name = name
 			if ip, found := r.known[want.ID.Key()]; found && ip.Family == want.Family && hasPrefixFold(ip.UsedBy, r.on.String()+"/") {
 				here++
@@ -189,24 +189,24 @@ func (r *Round) mayHaveSeveral(req *Request) bool {
 	})
 }
 
-// Wants reports whether a Service may get a public IP.
-func Wants(spec *service.Spec, ip lb.PublicIP) bool {
+// MayUse reports whether a Service may get a public IP.
+func MayUse(spec *service.Spec, ip lb.PublicIP) bool {
 	return spec != nil && slices.ContainsFunc(spec.Frontends, func(f service.Frontend) bool {
-		return f.PublicIP != nil && mayWant(*f.PublicIP, ip)
+		return f.PublicIP != nil && frontendMayUse(*f.PublicIP, ip)
 	})
 }
 
-func mayWant(want service.PublicIP, ip lb.PublicIP) bool {
+func frontendMayUse(want service.PublicIP, ip lb.PublicIP) bool {
 	if want.Address.IsValid() {
 		return want.Address == ip.Address
 	}
-	if want.Named && want.ID.Key() == ip.ID.Key() {
+	if want.UserNamed && want.ID.Key() == ip.ID.Key() {
 		return ip.Family == want.Family || !want.AnyFamily
 	}
-	if want.Named && !want.AnyFamily || ip.Family != want.Family {
+	if want.UserNamed && !want.AnyFamily || ip.Family != want.Family {
 		return false
 	}
-	return slices.ContainsFunc(namesMade(want), func(name string) bool {
+	return slices.ContainsFunc(managedNames(want), func(name string) bool {
 		want.ID.Name = name
 		return want.ID.Key() == ip.ID.Key()
 	})

@@ -75,13 +75,13 @@ func exists(name, of, address string) lb.PublicIP {
 	}
 }
 
-func keeperOf(ips ...lb.PublicIP) (*Keeper, *cloud) {
+func keeperOf(ips ...lb.PublicIP) (*Manager, *cloud) {
 	azure := &cloud{ips: map[string]lb.PublicIP{}}
 	for _, ip := range ips {
 		azure.ips[ip.ID.Key()] = ip
 	}
 	return New(Config{
-		Azure: azure, Contests: &contest.Contests{}, InProgress: &contest.InProgress{}, Log: slog.New(slog.DiscardHandler),
+		Azure: azure, Conflicts: &contest.Conflicts{}, InProgress: &contest.InProgress{}, Log: slog.New(slog.DiscardHandler),
 		ClusterName: "c", Group: resources, Location: "eastus", LoadBalancers: []lb.LoadBalancerID{kubernetes},
 	}), azure
 }
@@ -100,35 +100,35 @@ func own(label string) service.PublicIP {
 	if label != "" {
 		tags[service.TagDNSLabel] = "shop/web"
 	}
-	return service.PublicIP{ID: named("c-a1"), Made: "c-a1", Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != "", Tags: tags}
+	return service.PublicIP{ID: named("c-a1"), ManagedPrefix: "c-a1", Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != "", Tags: tags}
 }
 
 func brought(name, label string) service.PublicIP {
-	return service.PublicIP{ID: named(name), Named: true, Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != ""}
+	return service.PublicIP{ID: named(name), UserNamed: true, Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != ""}
 }
 
 // A made public IP exists before the load balancer is written; a user-provided one gets its label after it;
 // unneeded ones are deleted last.
 func TestTheOrderOfARound(t *testing.T) {
 	keeper, azure := keeperOf(exists("theirs", "", "20.0.0.1"))
-	keeper.cfg.Grants = func(string) string { return "theirs" }
+	keeper.cfg.GrantsOf = func(string) string { return "theirs" }
 	ctx := t.Context()
 	made := requestOf(own("web"))
-	round := keeper.Begin(ctx, kubernetes, []*Request{made})
+	round := keeper.BeginRound(ctx, kubernetes, []*Request{made})
 	if len(azure.said) > 0 {
 		t.Fatalf("written before Write: %v", azure.said)
 	}
-	round.Write(ctx)
-	if ip, public := round.Of(made, 0); !public || !ip.Address.IsValid() || made.Err != nil || !made.Changed {
+	round.WriteRequired(ctx)
+	if ip, public := round.PublicIPOf(made, 0); !public || !ip.Address.IsValid() || made.Err != nil || !made.Changed {
 		t.Fatalf("made %v, %+v", ip, made)
 	}
 
 	moves := requestOf(brought("theirs", "web"))
-	round = keeper.Begin(ctx, kubernetes, []*Request{moves})
-	round.Write(ctx)
-	round.Retire([]plan.Change{{Was: lb.Frontend{PublicIP: named("c-a1").String()}}})
-	round.Label(ctx, []*Request{moves})
-	round.Remove(ctx, []*Request{moves})
+	round = keeper.BeginRound(ctx, kubernetes, []*Request{moves})
+	round.WriteRequired(ctx)
+	round.RecordRemoved([]plan.Change{{Was: lb.Frontend{PublicIP: named("c-a1").String()}}})
+	round.WriteLabels(ctx, []*Request{moves})
+	round.RemoveUnused(ctx, []*Request{moves})
 	want := []string{"put c-a1 for shop/web as web", "put c-a1 for shop/web as ", "put theirs for  as web", "delete c-a1"}
 	if moves.Err != nil || !slices.Equal(azure.said, want) {
 		t.Errorf("%v: %q, want %q", moves.Err, azure.said, want)
@@ -155,7 +155,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 		"a Basic one":                  {brought("basic", ""), "upgrade it"},
 		"one of a Basic load balancer": {own(""), "as its load balancer is: Weir writes Standard ones only; weir migrate plan shows how"},
 		"a machine has it":             {brought("taken", ""), "free it"},
-		"of IPv6":                      {service.PublicIP{ID: named("taken"), Named: true, Family: lb.IPv6}, "one of IPv6 is needed"},
+		"of IPv6":                      {service.PublicIP{ID: named("taken"), UserNamed: true, Family: lb.IPv6}, "one of IPv6 is needed"},
 		"another Service":              {own(""), "tagged as one of Service shop/other"},
 		"in progress":                  {brought("writing", ""), "another write to it is under way"},
 	} {
@@ -165,8 +165,8 @@ func TestWhatCannotBeHad(t *testing.T) {
 		}
 		keeper, azure := keeperOf(basic, taken, writing, of)
 		req := requestOf(row.want)
-		round := keeper.Begin(t.Context(), kubernetes, []*Request{req})
-		round.Write(t.Context())
+		round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
+		round.WriteRequired(t.Context())
 		if req.Err == nil || !strings.Contains(req.Err.Error(), row.says) || len(azure.said) > 0 {
 			t.Errorf("%s: %v, %q", name, req.Err, azure.said)
 		}
@@ -180,13 +180,13 @@ func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
 	shared.UsedBy = kubernetes.String() + "/frontendIPConfigurations/a2"
 	foreign.Tags[service.TagCluster] = "d"
 	keeper, azure := keeperOf(shared, foreign)
-	leaves := &Request{Service: "shop/web", Owner: "a1", Leaves: true}
-	keeper.Begin(t.Context(), kubernetes, []*Request{leaves}).Remove(t.Context(), []*Request{leaves})
+	leaves := &Request{Service: "shop/web", Owner: "a1", IsLeaving: true}
+	keeper.BeginRound(t.Context(), kubernetes, []*Request{leaves}).RemoveUnused(t.Context(), []*Request{leaves})
 	free := azure.ips[shared.ID.Key()]
 	free.UsedBy = ""
 	azure.ips[shared.ID.Key()] = free
 	another := &Request{Service: "shop/other", Owner: "a2"}
-	keeper.Begin(t.Context(), kubernetes, []*Request{another}).Remove(t.Context(), []*Request{another})
+	keeper.BeginRound(t.Context(), kubernetes, []*Request{another}).RemoveUnused(t.Context(), []*Request{another})
 	if want := []string{"put c-a1 for  as ", "delete c-a1"}; !slices.Equal(azure.said, want) || leaves.Err != nil || another.Err != nil {
 		t.Errorf("%q, want %q; %v, %v", azure.said, want, leaves.Err, another.Err)
 	}
@@ -204,7 +204,7 @@ func TestAPublicIPThatIsNotUsed(t *testing.T) {
 		"it stays":             {"", nil, "c-a1-IPv4", nil},
 		"it is deleted":        {"", func(r *Request) { r.DeleteUnused = true }, "", []string{"delete c-a1-IPv4"}},
 		"others use it":        {"x", func(r *Request) { r.DeleteUnused = true }, "", nil},
-		"the Service moves":    {"", func(r *Request) { r.DeleteUnused, r.Moves = true, true }, "", nil},
+		"the Service moves":    {"", func(r *Request) { r.DeleteUnused, r.IsMoving = true, true }, "", nil},
 		"it is wanted nowhere": {"", func(r *Request) { r.Desired = &service.Spec{Owner: "a1"} }, "", []string{"delete c-a1", "delete c-a1-IPv4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,10 +221,10 @@ func TestAPublicIPThatIsNotUsed(t *testing.T) {
 			if tt.edit != nil {
 				tt.edit(req)
 			}
-			round := keeper.Begin(t.Context(), kubernetes, []*Request{req})
-			round.Remove(t.Context(), []*Request{req})
+			round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
+			round.RemoveUnused(t.Context(), []*Request{req})
 			unused := ""
-			for _, ip := range round.Unused(req) {
+			for _, ip := range round.UnusedIPs(req) {
 				unused += ip.ID.Name
 			}
 			slices.Sort(azure.said)
@@ -240,7 +240,7 @@ func TestMadeForWhateverTheCapitals(t *testing.T) {
 	for name, want := range map[string]string{
 		"c-a1": "a1", "C-A1": "A1", "c-a1-IPv6": "a1", "c-a1-ipv6": "a1", "c-IPv6": "", "c-a1-IPv4": "a1", "c-a1-ipv4-2": "a1", "c-a1-IPv4-x": "", "d-a1": "",
 	} {
-		if got := MadeFor(exists(name, "shop/web", "20.0.0.1"), "c"); got != want {
+		if got := ManagedOwner(exists(name, "shop/web", "20.0.0.1"), "c"); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -249,14 +249,14 @@ func TestMadeForWhateverTheCapitals(t *testing.T) {
 // While a Service moves, its old public IP stays, even if Azure does not show it in use.
 func TestWhatMovesKeepsItsPublicIP(t *testing.T) {
 	keeper, azure := keeperOf(exists("c-a1", "shop/web", "20.0.0.1"))
-	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{}, Moves: true}
-	round := keeper.Begin(t.Context(), kubernetes, []*Request{req})
-	round.Remove(t.Context(), []*Request{req})
+	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{}, IsMoving: true}
+	round := keeper.BeginRound(t.Context(), kubernetes, []*Request{req})
+	round.RemoveUnused(t.Context(), []*Request{req})
 	if len(azure.said) > 0 || req.Err != nil {
 		t.Errorf("%q, %v", azure.said, req.Err)
 	}
-	req.Moves, req.Leaves = false, true
-	if round.Remove(t.Context(), []*Request{req}); !slices.Equal(azure.said, []string{"delete c-a1"}) || req.Err != nil {
+	req.IsMoving, req.IsLeaving = false, true
+	if round.RemoveUnused(t.Context(), []*Request{req}); !slices.Equal(azure.said, []string{"delete c-a1"}) || req.Err != nil {
 		t.Errorf("%q, %v", azure.said, req.Err)
 	}
 }

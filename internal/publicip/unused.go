@@ -22,10 +22,10 @@ func (u Unused) String() string {
 		u.ID.Name, u.Address, u.ID.ResourceGroup, u.Family, service.AllowRemoval)
 }
 
-// Unused returns the public IPs retained for a Service in sync that does not use them.
-func (r *Round) Unused(req *Request) (all []Unused) {
+// UnusedIPs returns the public IPs retained for a Service in sync that does not use them.
+func (r *Round) UnusedIPs(req *Request) (all []Unused) {
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
-		if ip := r.known[key]; r.spares(req, ip) && r.isUnused(req, ip) {
+		if ip := r.known[key]; r.mustRetain(req, ip) && r.isUnused(req, ip) {
 			all = append(all, Unused{ip})
 		}
 	}
@@ -33,7 +33,7 @@ func (r *Round) Unused(req *Request) (all []Unused) {
 }
 
 func (r *Round) isUnused(req *Request, ip lb.PublicIP) bool {
-	free := ip.UsedBy == "" || slices.ContainsFunc(r.retired, func(id lb.ResourceID) bool { return id.Key() == ip.ID.Key() })
-	settled := req.Err == nil && req.Desired != nil && !req.Leaves && !req.Moves && len(req.keys) == len(req.Desired.Frontends)
-	return free && settled && strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) && !slices.Contains(req.keys, ip.ID.Key())
+	free := ip.UsedBy == "" || slices.ContainsFunc(r.removedIPs, func(id lb.ResourceID) bool { return id.Key() == ip.ID.Key() })
+	settled := req.Err == nil && req.Desired != nil && !req.IsLeaving && !req.IsMoving && len(req.keys) == len(req.Desired.Frontends)
+	return free && settled && strings.EqualFold(ManagedOwner(ip, r.cfg.ClusterName), req.Owner) && !slices.Contains(req.keys, ip.ID.Key())
 }

@@ -21,48 +21,48 @@ import (
 )
 
 const (
-	// atOnce limits concurrent writes of public IPs. One takes about 3 s, and ARM accepts ten writes per
+	// maxConcurrent limits concurrent writes of public IPs. One takes about 3 s, and ARM accepts ten writes per
 	// second.
-	atOnce = 32
-	// Deadline limits the work of a round on public IPs before and after the load balancer: if Azure does not
+	maxConcurrent = 32
+	// Timeout limits the work of a round on public IPs before and after the load balancer: if Azure does not
 	// respond, the other Services must continue.
-	Deadline = 3 * time.Minute
+	Timeout = 3 * time.Minute
 )
 
-// Write updates the public IPs that Services need before the load balancer is written.
-func (r *Round) Write(ctx context.Context) {
-	r.carryOut(ctx, inOrder(r.first))
-	r.carryOut(ctx, inOrder(r.writes))
+// WriteRequired updates the public IPs that Services need before the load balancer is written.
+func (r *Round) WriteRequired(ctx context.Context) {
+	r.applyWrites(ctx, inOrder(r.first))
+	r.applyWrites(ctx, inOrder(r.writes))
 }
 
-// Label sets the requested DNS labels of user-provided public IPs. requests are Services that the load balancer
+// WriteLabels sets the requested DNS labels of user-provided public IPs. requests are Services that the load balancer
 // accepted; a rejected Service must not change a foreign public IP.
-func (r *Round) Label(ctx context.Context, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, Deadline)
+func (r *Round) WriteLabels(ctx context.Context, requests []*Request) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	first, writes := r.labels(ctx, requests)
-	r.carryOut(ctx, inOrder(first))
-	r.carryOut(ctx, inOrder(writes))
+	first, writes := r.planLabels(ctx, requests)
+	r.applyWrites(ctx, inOrder(first))
+	r.applyWrites(ctx, inOrder(writes))
 }
 
-// Remove deletes the public IPs made for Services that no longer need them. A shared one gets a tag and is
+// RemoveUnused deletes the public IPs made for Services that no longer need them. A shared one gets a tag and is
 // deleted after its last user; the tag in Azure survives restarts.
-func (r *Round) Remove(ctx context.Context, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, Deadline)
+func (r *Round) RemoveUnused(ctx context.Context, requests []*Request) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	all := r.removals(ctx, requests)
+	all := r.planRemovals(ctx, requests)
 	for _, w := range all {
 		for _, req := range w.by {
 			req.Changed = true
 		}
 	}
-	r.carryOut(ctx, all)
+	r.applyWrites(ctx, all)
 }
 
-// Overtaken reports whether the write of a public IP met 412. Azure changes a public IP itself when a load
+// IsConflict reports whether the write of a public IP met 412. Azure changes a public IP itself when a load
 // balancer attaches or releases it.
-func Overtaken(requests []*Request) bool {
-	return slices.ContainsFunc(requests, func(req *Request) bool { return fault.From(req.Err).Overtaken() })
+func IsConflict(requests []*Request) bool {
+	return slices.ContainsFunc(requests, func(req *Request) bool { return fault.FromError(req.Err).IsPreconditionFailed() })
 }
 
 func inOrder(writes map[string]*write) (all []*write) {
@@ -76,22 +76,22 @@ func inOrder(writes map[string]*write) (all []*write) {
 	return all
 }
 
-// carryOut updates and deletes public IPs concurrently. A failure affects only the Services that need the
+// applyWrites updates and deletes public IPs concurrently. A failure affects only the Services that need the
 // public IP.
-func (r *Round) carryOut(ctx context.Context, writes []*write) {
+func (r *Round) applyWrites(ctx context.Context, writes []*write) {
 	if len(writes) == 0 {
 		return
 	}
 	var mu sync.Mutex
-	held := contest.Leased(ctx, r.cfg.Lease, func(valid func() bool) {
+	held := contest.WithLease(ctx, r.cfg.Lease, func(valid func() bool) {
 		var all errgroup.Group
-		all.SetLimit(atOnce)
+		all.SetLimit(maxConcurrent)
 		for _, w := range writes {
 			all.Go(func() error {
-				observed, err := r.cfg.carryOut(w.in(ctx), w, valid)
+				observed, err := r.cfg.applyWrite(w.withCauses(ctx), w, valid)
 				mu.Lock()
 				defer mu.Unlock()
-				r.settle(ctx, w, observed, err)
+				r.recordResult(ctx, w, observed, err)
 				return nil
 			})
 		}
@@ -99,27 +99,27 @@ func (r *Round) carryOut(ctx context.Context, writes []*write) {
 	})
 	for _, w := range writes {
 		if held != nil {
-			r.settle(ctx, w, lb.PublicIP{}, held)
+			r.recordResult(ctx, w, lb.PublicIP{}, held)
 		}
 	}
 }
 
-// in returns a context that attributes requests to the Services of a write.
-func (w *write) in(ctx context.Context) context.Context {
+// withCauses returns a context that attributes requests to the Services of a write.
+func (w *write) withCauses(ctx context.Context) context.Context {
 	causes := make([]calls.Cause, len(w.by))
 	for i, req := range w.by {
 		namespace, name, _ := strings.Cut(req.Service, "/")
 		causes[i] = calls.Cause{Kind: "Service", Namespace: namespace, Name: name}
 	}
-	return calls.For(ctx, causes...)
+	return calls.WithCauses(ctx, causes...)
 }
 
-func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (observed lb.PublicIP, err error) {
+func (c *Config) applyWrite(ctx context.Context, w *write, valid func() bool) (observed lb.PublicIP, err error) {
 	what := "public IP deleted"
 	switch observed = w.next; {
 	case !valid():
-		return observed, contest.ErrLeaseLost
-	case w.deletes:
+		return observed, contest.ErrLeaseExpired
+	case w.isDelete:
 		err = c.Azure.DeletePublicIP(ctx, w.next)
 	default:
 		if what = "public IP written"; w.next.Etag == "" {
@@ -137,7 +137,7 @@ func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (obs
 	return observed, err
 }
 
-func (r *Round) settle(ctx context.Context, w *write, observed lb.PublicIP, err error) {
+func (r *Round) recordResult(ctx context.Context, w *write, observed lb.PublicIP, err error) {
 	switch {
 	case err == nil:
 		r.known[w.next.ID.Key()] = observed

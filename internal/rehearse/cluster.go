@@ -17,17 +17,17 @@ type Cluster interface {
 	PlaceNodes(ctx context.Context) error
 	// Services returns those with a current or future load balancer by Weir, sorted by name.
 	Services() []Service
-	// NotServed returns why Weir does not serve a Service.
-	NotServed(namespace, name string) error
-	// Ask returns a Service's request; with an empty Service there is nothing to do. refused is a
+	// UnmanagedReason returns why Weir does not serve a Service.
+	UnmanagedReason(namespace, name string) error
+	// BuildRequest returns a Service's request; with an empty Service there is nothing to do. refused is a
 	// message, err a failed read.
-	Ask(ctx context.Context, service string) (req balancer.Request, refused string, err error)
-	// Settle creates and deletes BackendPools like the controller.
-	Settle(ctx context.Context, r balancer.Result) error
+	BuildRequest(ctx context.Context, service string) (req balancer.Request, refused string, err error)
+	// ResolveResult creates and deletes BackendPools like the controller.
+	ResolveResult(ctx context.Context, r balancer.Result) error
 	// Pools returns those with known members, sorted by BackendPool.
 	Pools() []Pool
-	// Desired implements poolupdate.Cluster.
-	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
+	// DesiredPool implements poolupdate.Cluster.
+	DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
 // Service has, or should have, a load balancer by Weir.
@@ -36,7 +36,7 @@ type Service struct {
 	// Owner is the prefix of its Azure resource names.
 	Owner string
 	// Why resources of an unserved Service are kept, and why nothing is changed; or empty.
-	Kept, Held string
+	RetainedReason, BlockedReason string
 	// NoEffect describes source restrictions without effect.
 	NoEffect string
 }
@@ -52,14 +52,14 @@ type Pool struct {
 	Service    string
 	Ref        poolschedule.Ref
 	Interfaces bool
-	// Left is why the pool is left unchanged, or empty.
-	Left string
+	// SkippedReason is why the pool is left unchanged, or empty.
+	SkippedReason string
 }
 
 // Scope limits a plan; empty fields match all.
 type Scope struct{ Namespace, Service string }
 
-// Has reports whether a Service is in scope.
-func (s Scope) Has(namespace, name string) bool {
+// HasService reports whether a Service is in scope.
+func (s Scope) HasService(namespace, name string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && (s.Service == "" || s.Service == name)
 }

@@ -17,15 +17,15 @@ import (
 
 // DryRun does for one Service what the controller would do, including its pools and a new pool of
 // all nodes. refused is an error in the Service, err a failed read.
-func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired func(service.Pool) (poolwrite.Desired, error), adminStates bool) (refused, err error) {
-	results, err := r.Play(ctx, []balancer.Request{req})
+func (r *Simulator) DryRun(ctx context.Context, req balancer.Request, desired func(service.Pool) (poolwrite.Desired, error), adminStates bool) (refused, err error) {
+	results, err := r.RunRequests(ctx, []balancer.Request{req})
 	switch {
 	case err != nil:
 		return nil, err
 	case errors.Is(results[0].Err, publicip.ErrBasic):
 		return results[0].Err, nil
-	case Unplanned(results[0]) != nil:
-		return nil, Unplanned(results[0])
+	case UnknownReason(results[0]) != nil:
+		return nil, UnknownReason(results[0])
 	case results[0].Err != nil:
 		return results[0].Err, nil
 	case req.Desired == nil:
@@ -45,12 +45,12 @@ func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired fu
 			return nil, err
 		}
 		if r.interfaces && pool.Shared {
-			if _, err := r.join(ctx, on.Pools[at], wants); err != nil {
+			if _, err := r.updateMembers(ctx, on.Pools[at], wants); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if next, err := poolwrite.Rehearse(on.Pools[at], wants, adminStates); err == nil { // a pool of network interfaces is left unchanged
+		if next, err := poolwrite.DryRun(on.Pools[at], wants, adminStates); err == nil { // a pool of network interfaces is left unchanged
 			r.Shadow.PutPool(next)
 		}
 	}

@@ -42,57 +42,57 @@ func (l Limit) Changes() bool { return l.Was != l.Used }
 // LimitsOf returns the limits of the load balancers and security groups of a plan, in their order.
 // maxRules and maxLinks are how many rules and Private Link Services a load balancer may have. Rules of
 // machines count where interfaces is true.
-func LimitsOf(d Differences, maxRules, maxLinks int, interfaces bool) []Limit {
+func LimitsOf(d Changes, maxRules, maxLinks int, interfaces bool) []Limit {
 	var limits []Limit
-	var was, is machinerules.Book
-	for _, c := range d.Balancers {
-		if c.Is.Etag == "" && c.Was.Etag == "" {
+	var was, is machinerules.Counter
+	for _, c := range d.LoadBalancers {
+		if c.After.Etag == "" && c.Before.Etag == "" {
 			continue
 		}
-		was.Saw(c.Was)
-		is.Saw(c.Is)
+		was.RecordState(c.Before)
+		is.RecordState(c.After)
 	}
-	before, after := was.Used(), is.Used()
-	for _, c := range d.Balancers {
-		if c.Is.Etag == "" {
+	before, after := was.MaxUsed(), is.MaxUsed()
+	for _, c := range d.LoadBalancers {
+		if c.After.Etag == "" {
 			continue
 		}
-		name := c.Is.ID.Name
+		name := c.After.ID.Name
 		limits = append(limits,
-			Limit{name, LimitRules, len(c.Was.Rules), len(c.Is.Rules), maxRules},
-			Limit{name, LimitFrontends, len(c.Was.Frontends), len(c.Is.Frontends), lb.MaxFrontends})
+			Limit{name, LimitRules, len(c.Before.Rules), len(c.After.Rules), maxRules},
+			Limit{name, LimitFrontends, len(c.Before.Frontends), len(c.After.Frontends), lb.MaxFrontends})
 		// Used has one entry for a public load balancer and its internal twin.
 		if used, isCounted := after[strings.ToLower(name)]; interfaces && isCounted {
 			limits = append(limits, Limit{name, LimitMachineRules, before[strings.ToLower(name)], used, lb.MaxMachineRules})
 		}
-		if was, is := countLinks(d.Links, c.Is.ID); was+is > 0 {
+		if was, is := countLinks(d.Links, c.After.ID); was+is > 0 {
 			limits = append(limits, Limit{name, LimitLinks, was, is, maxLinks})
 		}
 	}
 	for _, c := range d.Groups {
-		if c.Is.Etag == "" {
+		if c.After.Etag == "" {
 			continue
 		}
-		name, had, has := c.Is.ID.Name, nsg.UseOf(c.Was.Rules), nsg.UseOf(c.Is.Rules)
+		name, had, has := c.After.ID.Name, nsg.UseOf(c.Before.Rules), nsg.UseOf(c.After.Rules)
 		limits = append(limits,
-			Limit{name, LimitSecurityRules, had.Rules, has.Rules, lb.MostSecurityRules},
-			Limit{name, LimitSecuritySources, had.Sources, has.Sources, lb.MostSecurityPrefixes},
-			Limit{name, LimitSecurityDestinations, had.Destinations, has.Destinations, lb.MostSecurityPrefixes})
+			Limit{name, LimitSecurityRules, had.Rules, has.Rules, lb.MaxSecurityRules},
+			Limit{name, LimitSecuritySources, had.Sources, has.Sources, lb.MaxSecurityPrefixes},
+			Limit{name, LimitSecurityDestinations, had.Destinations, has.Destinations, lb.MaxSecurityPrefixes})
 	}
 	return limits
 }
 
 // countLinks counts the Private Link Services of a load balancer before and after.
-func countLinks(links []Changed[lb.PrivateLinkService], on lb.LoadBalancerID) (was, is int) {
+func countLinks(links []ResourceChange[lb.PrivateLinkService], on lb.LoadBalancerID) (was, is int) {
 	prefix := strings.ToLower(on.String()) + "/"
 	isOn := func(p lb.PrivateLinkService) bool {
 		return p.Etag != "" && slices.ContainsFunc(p.Frontends, func(id string) bool { return strings.HasPrefix(strings.ToLower(id), prefix) })
 	}
 	for _, c := range links {
-		if isOn(c.Was) {
+		if isOn(c.Before) {
 			was++
 		}
-		if isOn(c.Is) {
+		if isOn(c.After) {
 			is++
 		}
 	}

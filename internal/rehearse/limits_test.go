@@ -27,17 +27,17 @@ func TestLimitsOf(t *testing.T) {
 		}
 		return g
 	}
-	d := Differences{
-		Balancers: []Changed[lb.LoadBalancer]{
+	d := Changes{
+		LoadBalancers: []ResourceChange[lb.LoadBalancer]{
 			{balancer("Kubernetes", 100, 2), balancer("Kubernetes", 180, 3)},
 			{balancer("Kubernetes-internal", 90, 1), balancer("Kubernetes-internal", 110, 1)},
 			{balancer("gone", 1, 1), lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "gone"}}},
 		},
-		Links: []Changed[lb.PrivateLinkService]{
-			{Is: lb.PrivateLinkService{Etag: "1", Frontends: []string{"/subscriptions/s/resourceGroups/RG/providers/Microsoft.Network/loadBalancers/kubernetes-internal/frontendIPConfigurations/a"}}},
-			{Was: lb.PrivateLinkService{Etag: "1", Frontends: []string{"/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/other/frontendIPConfigurations/a"}}},
+		Links: []ResourceChange[lb.PrivateLinkService]{
+			{After: lb.PrivateLinkService{Etag: "1", Frontends: []string{"/subscriptions/s/resourceGroups/RG/providers/Microsoft.Network/loadBalancers/kubernetes-internal/frontendIPConfigurations/a"}}},
+			{Before: lb.PrivateLinkService{Etag: "1", Frontends: []string{"/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/other/frontendIPConfigurations/a"}}},
 		},
-		Groups: []Changed[lb.SecurityGroup]{{group([]string{"Internet"}), group([]string{"Internet"}, []string{"10.0.0.0/8", "192.0.2.7"})}},
+		Groups: []ResourceChange[lb.SecurityGroup]{{group([]string{"Internet"}), group([]string{"Internet"}, []string{"10.0.0.0/8", "192.0.2.7"})}},
 	}
 	want := []Limit{
 		{"Kubernetes", LimitRules, 100, 180, 1500},

@@ -16,111 +16,111 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-type planning struct {
-	*Rehearsal
+type planner struct {
+	*Simulator
 	cluster     Cluster
 	scope       Scope
 	adminStates bool
 	requests    []balancer.Request
-	outcome     Outcome
+	result      PlanResult
 }
 
 // Plan does what the controller would do if it started now. Failures in Azure are part of the
 // result.
-func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates bool) (Outcome, error) {
-	p := &planning{Rehearsal: r, cluster: c, scope: scope, adminStates: adminStates}
-	p.outcome.Owners, p.outcome.NoEffect = map[string]string{}, map[string]string{}
-	for _, step := range []func(context.Context) error{c.PlaceNodes, p.ask, p.play, p.fill} {
+func Plan(ctx context.Context, r *Simulator, c Cluster, scope Scope, adminStates bool) (PlanResult, error) {
+	p := &planner{Simulator: r, cluster: c, scope: scope, adminStates: adminStates}
+	p.result.Owners, p.result.NoEffect = map[string]string{}, map[string]string{}
+	for _, step := range []func(context.Context) error{c.PlaceNodes, p.buildRequests, p.runRequests, p.updatePools} {
 		// A canceled step looks like one without changes.
 		if err := cmp.Or(step(ctx), ctx.Err()); err != nil {
-			return Outcome{}, err
+			return PlanResult{}, err
 		}
 	}
-	p.outcome.Differences = r.Differences()
-	p.outcome.Limits = LimitsOf(p.outcome.Differences, r.maxRules, r.maxLinks, r.interfaces)
-	return p.outcome, nil
+	p.result.Changes = r.ListChanges()
+	p.result.Limits = LimitsOf(p.result.Changes, r.maxRules, r.maxLinks, r.interfaces)
+	return p.result, nil
 }
 
-func (p *planning) ask(ctx context.Context) error {
+func (p *planner) buildRequests(ctx context.Context) error {
 	found := false
 	for _, s := range p.cluster.Services() {
-		p.outcome.Owners[s.Owner] = s.Key()
-		if !p.scope.Has(s.Namespace, s.Name) {
+		p.result.Owners[s.Owner] = s.Key()
+		if !p.scope.HasService(s.Namespace, s.Name) {
 			continue
 		}
 		found = true
-		if err := p.askFor(ctx, s); err != nil {
+		if err := p.buildRequest(ctx, s); err != nil {
 			return fmt.Errorf("Service %s: %w", s.Key(), err)
 		}
 	}
 	if p.scope.Service != "" && !found {
-		return p.cluster.NotServed(p.scope.Namespace, p.scope.Service)
+		return p.cluster.UnmanagedReason(p.scope.Namespace, p.scope.Service)
 	}
 	return nil
 }
 
-func (p *planning) askFor(ctx context.Context, s Service) error {
-	unasked := func(u Unasked) {
+func (p *planner) buildRequest(ctx context.Context, s Service) error {
+	unasked := func(u SkippedService) {
 		u.Service = s.Key()
-		p.outcome.Unasked = append(p.outcome.Unasked, u)
+		p.result.SkippedServices = append(p.result.SkippedServices, u)
 	}
-	if s.Kept != "" {
-		unasked(Unasked{Kept: s.Kept})
+	if s.RetainedReason != "" {
+		unasked(SkippedService{RetainedReason: s.RetainedReason})
 		return nil
 	}
-	p.outcome.NoEffect[s.Key()] = s.NoEffect
-	if s.Held != "" {
-		unasked(Unasked{Held: s.Held})
+	p.result.NoEffect[s.Key()] = s.NoEffect
+	if s.BlockedReason != "" {
+		unasked(SkippedService{BlockedReason: s.BlockedReason})
 		return nil
 	}
-	req, refused, err := p.cluster.Ask(ctx, s.Key())
+	req, refused, err := p.cluster.BuildRequest(ctx, s.Key())
 	switch {
 	case err != nil:
 		return err
 	case refused != "":
-		unasked(Unasked{Refused: refused})
+		unasked(SkippedService{RejectedReason: refused})
 	case req.Service != "":
 		p.requests = append(p.requests, req)
 	}
 	return nil
 }
 
-// play runs the requests and passes the results to the cluster.
-func (p *planning) play(ctx context.Context) (err error) {
-	if p.outcome.Results, err = p.Play(ctx, p.requests); err != nil {
+// runRequests runs the requests and passes the results to the cluster.
+func (p *planner) runRequests(ctx context.Context) (err error) {
+	if p.result.Results, err = p.RunRequests(ctx, p.requests); err != nil {
 		return err
 	}
-	for _, r := range p.outcome.Results {
-		if err := p.cluster.Settle(ctx, r); err != nil {
+	for _, r := range p.result.Results {
+		if err := p.cluster.ResolveResult(ctx, r); err != nil {
 			return fmt.Errorf("Service %s: %w", r.Service, err)
 		}
 	}
 	return nil
 }
 
-func (p *planning) fill(ctx context.Context) error {
+func (p *planner) updatePools(ctx context.Context) error {
 	for _, pool := range p.cluster.Pools() {
-		if !p.concerns(pool) {
+		if !p.isInScope(pool) {
 			continue
 		}
-		reason := pool.Left
+		reason := pool.SkippedReason
 		if reason == "" {
 			var err error
-			if reason, err = p.fillPool(ctx, pool); err != nil {
+			if reason, err = p.updatePool(ctx, pool); err != nil {
 				return fmt.Errorf("BackendPool %s: %w", pool.BackendPool, err)
 			}
 		}
 		if reason != "" {
-			p.outcome.Left = append(p.outcome.Left, Left{pool.BackendPool, reason})
+			p.result.SkippedPools = append(p.result.SkippedPools, SkippedPool{pool.BackendPool, reason})
 		}
 	}
 	return nil
 }
 
-// fillPool updates a pool, or returns why not.
-func (p *planning) fillPool(ctx context.Context, pool Pool) (reason string, err error) {
+// updatePool updates a pool, or returns why not.
+func (p *planner) updatePool(ctx context.Context, pool Pool) (reason string, err error) {
 	on, err := p.Shadow.GetLoadBalancer(ctx, pool.ID.LoadBalancer)
-	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
 		return "load balancer " + pool.ID.LoadBalancer.Name + " is not there", nil
 	}
 	if err != nil {
@@ -130,14 +130,14 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (reason string, err 
 	if at < 0 {
 		return "load balancer " + on.ID.Name + " has no pool " + pool.ID.Name, nil
 	}
-	desired, err := p.cluster.Desired(pool.Ref)
+	desired, err := p.cluster.DesiredPool(pool.Ref)
 	if err != nil {
 		return "", err
 	}
 	if pool.Interfaces {
-		return p.join(ctx, on.Pools[at], desired)
+		return p.updateMembers(ctx, on.Pools[at], desired)
 	}
-	next, err := poolwrite.Rehearse(on.Pools[at], desired, p.adminStates)
+	next, err := poolwrite.DryRun(on.Pools[at], desired, p.adminStates)
 	if err != nil {
 		return err.Error(), nil
 	}
@@ -145,13 +145,13 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (reason string, err 
 	return "", nil
 }
 
-// join updates a pool of network interfaces, or returns why not.
-func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (reason string, err error) {
-	shown, err := r.Shadow.Machines(ctx, pool)
+// updateMembers updates a pool of network interfaces, or returns why not.
+func (r *Simulator) updateMembers(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (reason string, err error) {
+	shown, err := r.Shadow.ResolveMachines(ctx, pool)
 	if err != nil {
 		return "", err
 	}
-	is, next, err := poolwrite.RehearseMembers(shown, desired)
+	is, next, err := poolwrite.DryRunMembers(shown, desired)
 	if err != nil {
 		return err.Error(), nil
 	}
@@ -160,16 +160,16 @@ func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.De
 	return "", nil
 }
 
-// concerns reports whether a pool belongs to, or is used by, a Service in scope.
-func (p *planning) concerns(pool Pool) bool {
+// isInScope reports whether a pool belongs to, or is used by, a Service in scope.
+func (p *planner) isInScope(pool Pool) bool {
 	namespace, name, _ := strings.Cut(pool.Service, "/")
 	if pool.Service != "" {
-		return p.scope.Has(namespace, name)
+		return p.scope.HasService(namespace, name)
 	}
 	if p.scope.Namespace == "" {
 		return true
 	}
-	return slices.ContainsFunc(p.outcome.Results, func(r balancer.Result) bool {
+	return slices.ContainsFunc(p.result.Results, func(r balancer.Result) bool {
 		return r.Desired != nil && r.On.Key() == pool.ID.LoadBalancer.Key() &&
 			slices.ContainsFunc(r.Pools, func(w service.Pool) bool { return strings.EqualFold(w.Name, pool.ID.Name) })
 	})

@@ -37,31 +37,31 @@ type cluster struct{ balancer.Cluster }
 func (*cluster) PlaceNodes(context.Context) error { return nil }
 func (*cluster) Services() []rehearse.Service {
 	return []rehearse.Service{
-		{Namespace: "shop", Name: "held", Owner: "a1", Held: "held", NoEffect: "none"},
-		{Namespace: "shop", Name: "kept", Owner: "a2", Kept: "kept"},
+		{Namespace: "shop", Name: "held", Owner: "a1", BlockedReason: "held", NoEffect: "none"},
+		{Namespace: "shop", Name: "kept", Owner: "a2", RetainedReason: "kept"},
 		{Namespace: "shop", Name: "web", Owner: "a3"},
 		{Namespace: "team", Name: "bad", Owner: "a4", NoEffect: "none"},
 	}
 }
 
-func (*cluster) NotServed(namespace, name string) error {
+func (*cluster) UnmanagedReason(namespace, name string) error {
 	return fmt.Errorf("%s/%s is not served", namespace, name)
 }
 
-func (*cluster) Ask(_ context.Context, name string) (req balancer.Request, refused string, err error) {
+func (*cluster) BuildRequest(_ context.Context, name string) (req balancer.Request, refused string, err error) {
 	if name == "team/bad" {
 		return req, "it is refused", nil
 	}
 	return req, "", nil
 }
 
-func (*cluster) Settle(context.Context, balancer.Result) error { return nil }
+func (*cluster) ResolveResult(context.Context, balancer.Result) error { return nil }
 
 func (*cluster) Pools() []rehearse.Pool {
 	pool := func(name, service, on, left string) rehearse.Pool {
 		id := place
 		id.Name = on
-		return rehearse.Pool{BackendPool: name, Service: service, ID: lb.PoolID{LoadBalancer: id, Name: strings.ReplaceAll(name, "/", "-")}, Ref: poolschedule.Ref{Name: name}, Left: left}
+		return rehearse.Pool{BackendPool: name, Service: service, ID: lb.PoolID{LoadBalancer: id, Name: strings.ReplaceAll(name, "/", "-")}, Ref: poolschedule.Ref{Name: name}, SkippedReason: left}
 	}
 	return []rehearse.Pool{
 		pool("nodes", "", "kubernetes", ""), pool("other/gone", "other/gone", "elsewhere", ""), pool("shop/lost", "shop/web", "kubernetes", ""),
@@ -69,8 +69,8 @@ func (*cluster) Pools() []rehearse.Pool {
 	}
 }
 
-func (*cluster) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
-	return poolwrite.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
+func (*cluster) DesiredPool(poolschedule.Ref) (poolwrite.Desired, error) {
+	return poolwrite.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, IsManaged: func(netip.Addr) bool { return true }, IsExclusive: true}, nil
 }
 
 // A plan has the Services and pools in scope, and the reason for each that is left unchanged.
@@ -94,13 +94,13 @@ func TestThePlanOfAScope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(o.Unasked); got != tt.unasked {
+		if got := fmt.Sprint(o.SkippedServices); got != tt.unasked {
 			t.Errorf("%+v: unasked %s, want %s", tt.scope, got, tt.unasked)
 		}
-		if got := fmt.Sprint(o.Left); got != tt.left || o.Differences.Pools != tt.pools {
-			t.Errorf("%+v: %d pools are written, left are %s", tt.scope, o.Differences.Pools, got)
+		if got := fmt.Sprint(o.SkippedPools); got != tt.left || o.Changes.PoolWrites != tt.pools {
+			t.Errorf("%+v: %d pools are written, left are %s", tt.scope, o.Changes.PoolWrites, got)
 		}
-		if o.Owners["a3"] != "shop/web" || o.NoEffect["shop/web"] != "" || o.Empty() {
+		if o.Owners["a3"] != "shop/web" || o.NoEffect["shop/web"] != "" || o.IsEmpty() {
 			t.Errorf("%+v: %+v", tt.scope, o)
 		}
 	}
@@ -110,7 +110,7 @@ func TestThePlanOfAScope(t *testing.T) {
 	}
 }
 
-func newRehearsal(c balancer.Cluster) *rehearse.Rehearsal {
+func newRehearsal(c balancer.Cluster) *rehearse.Simulator {
 	return rehearse.New(balancer.Config{
 		Settings: balancer.Settings{Place: place, Configurations: []service.Configuration{{Name: "kubernetes"}}}, Cluster: c,
 	}, azure{})
@@ -121,28 +121,28 @@ func newRehearsal(c balancer.Cluster) *rehearse.Rehearsal {
 func TestOutcome(t *testing.T) {
 	one, two := netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("20.0.0.2")
 	result := func(name string, desired bool, err error, shown, is []netip.Addr) balancer.Result {
-		r := balancer.Result{Request: balancer.Request{Service: name, Shown: shown}, Err: err, Addresses: is}
+		r := balancer.Result{Request: balancer.Request{Service: name, StatusAddresses: shown}, Err: err, Addresses: is}
 		if desired {
 			r.Desired = &service.Spec{}
 		}
 		return r
 	}
 	throttled := &fault.Fault{Class: fault.Retriable, Err: errors.New("429")}
-	o := rehearse.Outcome{Results: []balancer.Result{
+	o := rehearse.PlanResult{Results: []balancer.Result{
 		result("keeps", true, nil, []netip.Addr{one}, []netip.Addr{one, two}),
 		result("loses", true, nil, []netip.Addr{one, two}, []netip.Addr{two}),
 		result("goes", false, nil, []netip.Addr{one}, nil),
 		result("refused", true, errors.New("no such public IP"), []netip.Addr{one}, nil),
 	}}
-	if n, err := o.Losers(), o.Incomplete(); n != 1 || err != nil {
+	if n, err := o.CountLosses(), o.CheckComplete(); n != 1 || err != nil {
 		t.Errorf("%d lose an address, want 1; %v", n, err)
 	}
 	o.Results = append(o.Results, result("a", true, throttled, nil, nil))
-	if err := o.Incomplete(); err == nil || err.Error() != "the plan is not complete: Service a: 429" {
+	if err := o.CheckComplete(); err == nil || err.Error() != "the plan is not complete: Service a: 429" {
 		t.Errorf("got %v", err)
 	}
 	o.Results = append(o.Results, result("b", true, throttled, nil, nil))
-	if err := o.Incomplete(); err == nil || err.Error() != "the plan is not complete: Service a: 429 (and 1 more)" {
+	if err := o.CheckComplete(); err == nil || err.Error() != "the plan is not complete: Service a: 429 (and 1 more)" {
 		t.Errorf("got %v", err)
 	}
 }

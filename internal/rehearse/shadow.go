@@ -22,41 +22,41 @@ type Reader interface {
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
 	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
 	GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error)
-	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 }
 
 // Shadow reads Azure once per resource, and keeps writes in memory for later reads: a plan without
 // a second planner.
 type Shadow struct {
-	from      Reader
-	slot      chan struct{}
-	balancers map[lb.LoadBalancerKey]*Changed[lb.LoadBalancer]
-	ips       map[string]*Changed[lb.PublicIP]
-	groups    map[string]*Changed[lb.SecurityGroup]
-	// listed are the lists read, with their errors.
-	listed map[string]error
-	given  map[netip.Addr]string
-	pools  int
+	reader         Reader
+	mu             chan struct{}
+	loadBalancers  map[lb.LoadBalancerKey]*ResourceChange[lb.LoadBalancer]
+	publicIPs      map[string]*ResourceChange[lb.PublicIP]
+	securityGroups map[string]*ResourceChange[lb.SecurityGroup]
+	// listErrors are the lists read, with their errors.
+	listErrors   map[string]error
+	placeholders map[netip.Addr]string
+	poolWrites   int
 }
 
 // NewShadow returns a Shadow of of.
 func NewShadow(of Reader) *Shadow {
 	return &Shadow{
-		from: of, slot: make(chan struct{}, 1), listed: map[string]error{}, given: map[netip.Addr]string{},
-		balancers: map[lb.LoadBalancerKey]*Changed[lb.LoadBalancer]{}, ips: map[string]*Changed[lb.PublicIP]{},
-		groups: map[string]*Changed[lb.SecurityGroup]{},
+		reader: of, mu: make(chan struct{}, 1), listErrors: map[string]error{}, placeholders: map[netip.Addr]string{},
+		loadBalancers: map[lb.LoadBalancerKey]*ResourceChange[lb.LoadBalancer]{}, publicIPs: map[string]*ResourceChange[lb.PublicIP]{},
+		securityGroups: map[string]*ResourceChange[lb.SecurityGroup]{},
 	}
 }
 
 func (s *Shadow) lock() (unlock func()) {
-	s.slot <- struct{}{}
-	return func() { <-s.slot }
+	s.mu <- struct{}{}
+	return func() { <-s.mu }
 }
 
-// planned is the etag of created resources.
-const planned = "planned"
+// plannedEtag is the etag of created resources.
+const plannedEtag = "planned"
 
-func notThere(what string) error {
+func newNotFound(what string) error {
 	return &fault.Fault{Class: fault.Stale, Code: "ResourceNotFound", Reason: "not_found", Err: errors.New(what + " is not there")}
 }
 
@@ -66,41 +66,41 @@ func (s *Shadow) Enter(lb.LoadBalancerID) (time.Time, string) { return time.Time
 // GetLoadBalancer implements Azure.
 func (s *Shadow) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	defer s.lock()()
-	known := s.balancers[id.Key()]
+	known := s.loadBalancers[id.Key()]
 	if known == nil {
-		is, err := s.from.GetLoadBalancer(ctx, id)
-		if f := fault.From(err); f != nil && f.Class != fault.Stale {
+		is, err := s.reader.GetLoadBalancer(ctx, id)
+		if f := fault.FromError(err); f != nil && f.Class != fault.Stale {
 			return lb.LoadBalancer{}, err
 		}
-		known = s.sawBalancer(id, is)
+		known = s.addLoadBalancer(id, is)
 	}
-	if known.Is.Etag == "" {
-		return lb.LoadBalancer{}, notThere("load balancer " + id.Name)
+	if known.After.Etag == "" {
+		return lb.LoadBalancer{}, newNotFound("load balancer " + id.Name)
 	}
-	return known.Is, nil
+	return known.After, nil
 }
 
-func (s *Shadow) sawBalancer(id lb.LoadBalancerID, is lb.LoadBalancer) *Changed[lb.LoadBalancer] {
+func (s *Shadow) addLoadBalancer(id lb.LoadBalancerID, is lb.LoadBalancer) *ResourceChange[lb.LoadBalancer] {
 	is.ID = id
-	s.balancers[id.Key()] = &Changed[lb.LoadBalancer]{Was: is, Is: is}
-	return s.balancers[id.Key()]
+	s.loadBalancers[id.Key()] = &ResourceChange[lb.LoadBalancer]{Before: is, After: is}
+	return s.loadBalancers[id.Key()]
 }
 
 // ListLoadBalancers implements Azure.
 func (s *Shadow) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
 	defer s.lock()()
-	err := s.once("load balancers", subscription, resourceGroup, func() error {
-		all, err := s.from.ListLoadBalancers(ctx, subscription, resourceGroup)
+	err := s.listOnce("load balancers", subscription, resourceGroup, func() error {
+		all, err := s.reader.ListLoadBalancers(ctx, subscription, resourceGroup)
 		for _, b := range all {
-			if s.balancers[b.ID.Key()] == nil {
-				s.sawBalancer(b.ID, b)
+			if s.loadBalancers[b.ID.Key()] == nil {
+				s.addLoadBalancer(b.ID, b)
 			}
 		}
 		return err
 	})
 	var all []lb.LoadBalancer
-	for _, key := range slices.Sorted(maps.Keys(s.balancers)) {
-		b := s.balancers[key].Is
+	for _, key := range slices.Sorted(maps.Keys(s.loadBalancers)) {
+		b := s.loadBalancers[key].After
 		if b.Etag != "" && strings.EqualFold(b.ID.SubscriptionID, subscription) && strings.EqualFold(b.ID.ResourceGroup, resourceGroup) {
 			all = append(all, b)
 		}
@@ -108,16 +108,16 @@ func (s *Shadow) ListLoadBalancers(ctx context.Context, subscription, resourceGr
 	return all, err
 }
 
-// once reads a list once, unless it failed. A missing resource group is no failure.
-func (s *Shadow) once(what, subscription, resourceGroup string, read func() error) error {
+// listOnce reads a list once, unless it failed. A missing resource group is no failure.
+func (s *Shadow) listOnce(what, subscription, resourceGroup string, read func() error) error {
 	key := strings.ToLower(what + "/" + subscription + "/" + resourceGroup)
-	err, done := s.listed[key]
+	err, done := s.listErrors[key]
 	if done {
 		return err
 	}
 	err = read()
-	if f := fault.From(err); f == nil || f.Class == fault.Stale {
-		s.listed[key] = err
+	if f := fault.FromError(err); f == nil || f.Class == fault.Stale {
+		s.listErrors[key] = err
 	}
 	return err
 }
@@ -125,26 +125,26 @@ func (s *Shadow) once(what, subscription, resourceGroup string, read func() erro
 // PutLoadBalancer implements Azure.
 func (s *Shadow) PutLoadBalancer(_ context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	defer s.lock()()
-	known := s.balancers[b.ID.Key()]
+	known := s.loadBalancers[b.ID.Key()]
 	if known == nil {
-		known = s.sawBalancer(b.ID, lb.LoadBalancer{})
+		known = s.addLoadBalancer(b.ID, lb.LoadBalancer{})
 	}
 	b.Frontends = slices.Clone(b.Frontends)
 	for i, f := range b.Frontends {
 		if f.PublicIP == "" && !f.PrivateIP.IsValid() {
-			b.Frontends[i].PrivateIP = s.give(f.Family, "frontend "+f.Name)
+			b.Frontends[i].PrivateIP = s.newPlaceholder(f.Family, "frontend "+f.Name)
 		}
 	}
-	b.Etag, b.Provisioning = cmp.Or(b.Etag, planned), lb.Succeeded
-	known.Is = b
+	b.Etag, b.Provisioning = cmp.Or(b.Etag, plannedEtag), lb.Succeeded
+	known.After = b
 	return b, nil
 }
 
 // DeleteLoadBalancer implements Azure.
 func (s *Shadow) DeleteLoadBalancer(_ context.Context, b lb.LoadBalancer) error {
 	defer s.lock()()
-	if known := s.balancers[b.ID.Key()]; known != nil {
-		known.Is = lb.LoadBalancer{ID: b.ID}
+	if known := s.loadBalancers[b.ID.Key()]; known != nil {
+		known.After = lb.LoadBalancer{ID: b.ID}
 	}
 	return nil
 }
@@ -152,39 +152,39 @@ func (s *Shadow) DeleteLoadBalancer(_ context.Context, b lb.LoadBalancer) error 
 // ListPublicIPs implements Azure.
 func (s *Shadow) ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error) {
 	defer s.lock()()
-	err := s.once("public IPs", subscription, resourceGroup, func() error {
-		all, err := s.from.ListPublicIPs(ctx, subscription, resourceGroup)
+	err := s.listOnce("public IPs", subscription, resourceGroup, func() error {
+		all, err := s.reader.ListPublicIPs(ctx, subscription, resourceGroup)
 		for _, ip := range all {
-			if s.ips[ip.ID.Key()] == nil {
-				s.ips[ip.ID.Key()] = &Changed[lb.PublicIP]{Was: ip, Is: ip}
+			if s.publicIPs[ip.ID.Key()] == nil {
+				s.publicIPs[ip.ID.Key()] = &ResourceChange[lb.PublicIP]{Before: ip, After: ip}
 			}
 		}
 		return err
 	})
 	var all []lb.PublicIP
-	for _, key := range slices.Sorted(maps.Keys(s.ips)) {
-		ip := s.ips[key].Is
+	for _, key := range slices.Sorted(maps.Keys(s.publicIPs)) {
+		ip := s.publicIPs[key].After
 		if ip.Etag == "" || !strings.EqualFold(ip.ID.SubscriptionID, subscription) || !strings.EqualFold(ip.ID.ResourceGroup, resourceGroup) {
 			continue
 		}
-		ip.UsedBy = s.usedBy(ip)
+		ip.UsedBy = s.findUser(ip)
 		all = append(all, ip)
 	}
 	return all, err
 }
 
-// usedBy returns a public IP's user after all writes.
-func (s *Shadow) usedBy(ip lb.PublicIP) string {
+// findUser returns a public IP's user after all writes.
+func (s *Shadow) findUser(ip lb.PublicIP) string {
 	used := ip.UsedBy
-	for _, b := range s.balancers {
-		if strings.HasPrefix(strings.ToLower(used), strings.ToLower(b.Is.ID.String()+"/")) {
+	for _, b := range s.loadBalancers {
+		if strings.HasPrefix(strings.ToLower(used), strings.ToLower(b.After.ID.String()+"/")) {
 			used = ""
 		}
 	}
-	for _, b := range s.balancers {
-		for _, f := range b.Is.Frontends {
+	for _, b := range s.loadBalancers {
+		for _, f := range b.After.Frontends {
 			if strings.EqualFold(f.PublicIP, ip.ID.String()) {
-				used = b.Is.ID.String() + "/frontendIPConfigurations/" + f.Name
+				used = b.After.ID.String() + "/frontendIPConfigurations/" + f.Name
 			}
 		}
 	}
@@ -194,24 +194,24 @@ func (s *Shadow) usedBy(ip lb.PublicIP) string {
 // PutPublicIP implements Azure, with a placeholder for a new address.
 func (s *Shadow) PutPublicIP(_ context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
 	defer s.lock()()
-	known := s.ips[ip.ID.Key()]
+	known := s.publicIPs[ip.ID.Key()]
 	if known == nil {
-		known = &Changed[lb.PublicIP]{Was: lb.PublicIP{ID: ip.ID}}
-		s.ips[ip.ID.Key()] = known
+		known = &ResourceChange[lb.PublicIP]{Before: lb.PublicIP{ID: ip.ID}}
+		s.publicIPs[ip.ID.Key()] = known
 	}
 	if !ip.Address.IsValid() {
-		ip.Address = s.give(ip.Family, "public IP "+ip.ID.Name)
+		ip.Address = s.newPlaceholder(ip.Family, "public IP "+ip.ID.Name)
 	}
-	ip.Etag, ip.Provisioning = cmp.Or(ip.Etag, planned), lb.Succeeded
-	known.Is = ip
+	ip.Etag, ip.Provisioning = cmp.Or(ip.Etag, plannedEtag), lb.Succeeded
+	known.After = ip
 	return ip, nil
 }
 
 // DeletePublicIP implements Azure.
 func (s *Shadow) DeletePublicIP(_ context.Context, ip lb.PublicIP) error {
 	defer s.lock()()
-	if known := s.ips[ip.ID.Key()]; known != nil {
-		known.Is = lb.PublicIP{ID: ip.ID}
+	if known := s.publicIPs[ip.ID.Key()]; known != nil {
+		known.After = lb.PublicIP{ID: ip.ID}
 	}
 	return nil
 }
@@ -219,12 +219,12 @@ func (s *Shadow) DeletePublicIP(_ context.Context, ip lb.PublicIP) error {
 // GetSecurityGroup implements Azure.
 func (s *Shadow) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error) {
 	defer s.lock()()
-	if known := s.groups[id.Key()]; known != nil {
-		return known.Is, nil
+	if known := s.securityGroups[id.Key()]; known != nil {
+		return known.After, nil
 	}
-	is, err := s.from.GetSecurityGroup(ctx, id)
+	is, err := s.reader.GetSecurityGroup(ctx, id)
 	if err == nil {
-		s.groups[id.Key()] = &Changed[lb.SecurityGroup]{Was: is, Is: is}
+		s.securityGroups[id.Key()] = &ResourceChange[lb.SecurityGroup]{Before: is, After: is}
 	}
 	return is, err
 }
@@ -232,25 +232,25 @@ func (s *Shadow) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.Sec
 // PutSecurityGroup implements Azure.
 func (s *Shadow) PutSecurityGroup(_ context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error) {
 	defer s.lock()()
-	if known := s.groups[g.ID.Key()]; known != nil {
-		known.Is = g
+	if known := s.securityGroups[g.ID.Key()]; known != nil {
+		known.After = g
 	}
 	return g, nil
 }
 
-// Machines implements Azure. Writes do not change machines.
-func (s *Shadow) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
-	return s.from.Machines(ctx, pool)
+// ResolveMachines implements Azure. Writes do not change machines.
+func (s *Shadow) ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+	return s.reader.ResolveMachines(ctx, pool)
 }
 
 // ReadPool completes a pool's addresses.
 func (s *Shadow) ReadPool(p lb.Pool) {
 	defer s.lock()()
-	known := s.balancers[p.ID.LoadBalancer.Key()]
+	known := s.loadBalancers[p.ID.LoadBalancer.Key()]
 	if known == nil {
 		return
 	}
-	for _, b := range []*lb.LoadBalancer{&known.Was, &known.Is} {
+	for _, b := range []*lb.LoadBalancer{&known.Before, &known.After} {
 		b.Pools = slices.Clone(b.Pools)
 		for i, is := range b.Pools {
 			if strings.EqualFold(is.ID.Name, p.ID.Name) && len(is.Addresses) == len(p.Addresses) {
@@ -263,17 +263,17 @@ func (s *Shadow) ReadPool(p lb.Pool) {
 // PutPool writes a known load balancer's pool, and counts changes.
 func (s *Shadow) PutPool(p lb.Pool) {
 	defer s.lock()()
-	known := s.balancers[p.ID.LoadBalancer.Key()]
+	known := s.loadBalancers[p.ID.LoadBalancer.Key()]
 	if known == nil {
 		return
 	}
-	known.Is.Pools = slices.Clone(known.Is.Pools)
-	for i, is := range known.Is.Pools {
+	known.After.Pools = slices.Clone(known.After.Pools)
+	for i, is := range known.After.Pools {
 		if strings.EqualFold(is.ID.Name, p.ID.Name) {
 			if !slices.Equal(is.Addresses, p.Addresses) {
-				s.pools++
+				s.poolWrites++
 			}
-			known.Is.Pools[i] = p
+			known.After.Pools[i] = p
 		}
 	}
 }
@@ -285,15 +285,15 @@ var (
 	reservedIPv6 = netip.MustParseAddr("100::")
 )
 
-func (s *Shadow) give(family lb.Family, to string) netip.Addr {
+func (s *Shadow) newPlaceholder(family lb.Family, to string) netip.Addr {
 	next := reservedIPv4
 	if family == lb.IPv6 {
 		next = reservedIPv6
 	}
 	for {
 		next = next.Next()
-		if s.given[next] == "" {
-			s.given[next] = to
+		if s.placeholders[next] == "" {
+			s.placeholders[next] = to
 			return next
 		}
 	}

@@ -10,10 +10,10 @@ import (
 const (
 	// StaleTimeout is how long broken watches keep members in their pools.
 	StaleTimeout = 2 * time.Minute
-	// rewatch is the longest regular reconnect: the API server ends each watch after minutes.
-	rewatch = time.Second
-	// catchesUp is how long restored watches deliver missed changes.
-	catchesUp = 2 * time.Second
+	// restartTimeout is the longest regular reconnect: the API server ends each watch after minutes.
+	restartTimeout = time.Second
+	// syncTime is how long restored watches deliver missed changes.
+	syncTime = 2 * time.Second
 )
 
 // Watches decides whether the cache may be stale: from the first broken watch until all have caught
@@ -22,78 +22,78 @@ const (
 type Watches struct {
 	mu sync.Mutex
 	// kinds were watched at least once.
-	kinds map[string]*watch
+	kinds map[string]*watchState
 	// When the first watch broke, or zero, and when the last one was restored.
-	since, backAt time.Time
+	staleSince, openedAt time.Time
 }
 
-type watch struct {
+type watchState struct {
 	// streams counts open watches.
 	streams int
-	// lostAt is when the last one ended.
-	lostAt time.Time
+	// closedAt is when the last one ended.
+	closedAt time.Time
 }
 
-// Begins records an open watch of a kind.
-func (w *Watches) Begins(kind string, now time.Time) {
+// RecordOpen records an open watch of a kind.
+func (w *Watches) RecordOpen(kind string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := w.kinds[kind]
 	if k == nil {
 		if w.kinds == nil {
-			w.kinds = map[string]*watch{}
+			w.kinds = map[string]*watchState{}
 		}
-		k = &watch{lostAt: now}
+		k = &watchState{closedAt: now}
 		w.kinds[kind] = k
 	}
-	w.judge(now)
-	if k.streams++; !w.since.IsZero() {
-		w.backAt = now
+	w.updateState(now)
+	if k.streams++; !w.staleSince.IsZero() {
+		w.openedAt = now
 	}
 }
 
-// Ends records its end.
-func (w *Watches) Ends(kind string, now time.Time) {
+// RecordClose records its end.
+func (w *Watches) RecordClose(kind string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.judge(now)
+	w.updateState(now)
 	k := w.kinds[kind]
 	if k.streams--; k.streams == 0 {
-		k.lostAt = now
+		k.closedAt = now
 	}
 }
 
-// Stale reports whether the cache may be stale.
-func (w *Watches) Stale(now time.Time) bool {
+// IsStale reports whether the cache may be stale.
+func (w *Watches) IsStale(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.judge(now)
-	return !w.since.IsZero() && now.Sub(w.since) < StaleTimeout
+	w.updateState(now)
+	return !w.staleSince.IsZero() && now.Sub(w.staleSince) < StaleTimeout
 }
 
 // InSync reports whether all watches are open.
 func (w *Watches) InSync() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.areBack()
+	return w.allOpen()
 }
 
-// judge updates since, and requires w.mu.
-func (w *Watches) judge(now time.Time) {
-	if !w.since.IsZero() {
-		if w.areBack() && now.Sub(w.backAt) >= catchesUp {
-			w.since = time.Time{}
+// updateState updates since, and requires w.mu.
+func (w *Watches) updateState(now time.Time) {
+	if !w.staleSince.IsZero() {
+		if w.allOpen() && now.Sub(w.openedAt) >= syncTime {
+			w.staleSince = time.Time{}
 		}
 		return
 	}
 	for _, k := range w.kinds {
-		if k.streams == 0 && now.Sub(k.lostAt) >= rewatch && (w.since.IsZero() || k.lostAt.Before(w.since)) {
-			w.since = k.lostAt
+		if k.streams == 0 && now.Sub(k.closedAt) >= restartTimeout && (w.staleSince.IsZero() || k.closedAt.Before(w.staleSince)) {
+			w.staleSince = k.closedAt
 		}
 	}
 }
 
-func (w *Watches) areBack() bool {
+func (w *Watches) allOpen() bool {
 	for _, k := range w.kinds {
 		if k.streams == 0 {
 			return false

@@ -47,12 +47,12 @@ func TestWhenTheClusterMayBeOld(t *testing.T) {
 						break
 					}
 					if s.is {
-						w.Begins(s.kind, at(s.at))
+						w.RecordOpen(s.kind, at(s.at))
 					} else {
-						w.Ends(s.kind, at(s.at))
+						w.RecordClose(s.kind, at(s.at))
 					}
 				}
-				if got := w.Stale(at(when)); got != want {
+				if got := w.IsStale(at(when)); got != want {
 					t.Errorf("at %v s: %v, want %v", when, got, want)
 				}
 			}
@@ -68,7 +68,7 @@ func TestLawOfWatches(t *testing.T) {
 		kinds := []string{"a", "b", "c"}
 		now, open, changed := time.Unix(0, 0), map[string]bool{}, map[string]time.Time{}
 		for _, k := range kinds {
-			w.Begins(k, now)
+			w.RecordOpen(k, now)
 			open[k], changed[k] = true, now
 		}
 		var since time.Time
@@ -80,9 +80,9 @@ func TestLawOfWatches(t *testing.T) {
 			k := rapid.SampledFrom(kinds).Draw(t, "kind")
 			if rapid.Bool().Draw(t, "changes") {
 				if open[k] {
-					w.Ends(k, now)
+					w.RecordClose(k, now)
 				} else {
-					w.Begins(k, now)
+					w.RecordOpen(k, now)
 				}
 				open[k], changed[k] = !open[k], now
 			}
@@ -90,7 +90,7 @@ func TestLawOfWatches(t *testing.T) {
 			for _, k := range kinds {
 				lost = lost || !open[k] && now.Sub(changed[k]) >= time.Second
 			}
-			stale := w.Stale(now)
+			stale := w.IsStale(now)
 			state := fmt.Sprint(open, changed, now)
 			switch {
 			case stale && quiet:

@@ -12,19 +12,19 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// naming determines the owners of additional addresses. A Service must not open an address of another owner.
+// addressOwners determines the owners of additional addresses. A Service must not open an address of another owner.
 // A free address belongs to the first Service that names it.
-type naming struct {
+type addressOwners struct {
 	nodes map[netip.Addr]bool
-	// served and named are the Services that have and that name an address.
-	served, named map[netip.Addr][]string
-	// holds is the first Service that named an address, as seen by this process.
-	holds map[netip.Addr]string
+	// serving and named are the Services that have and that name an address.
+	serving, naming map[netip.Addr][]string
+	// firstNamed is the first Service that named an address, as seen by this process.
+	firstNamed map[netip.Addr]string
 }
 
-// namingOf combines the Services in the cluster with the known demands.
-func namingOf(nodes []netip.Addr, there []Reached, known map[string]Demand, holds map[netip.Addr]string) naming {
-	n := naming{nodes: map[netip.Addr]bool{}, served: map[netip.Addr][]string{}, named: map[netip.Addr][]string{}, holds: holds}
+// newAddressOwners combines the Services in the cluster with the known demands.
+func newAddressOwners(nodes []netip.Addr, there []ExposedService, known map[string]Demand, holds map[netip.Addr]string) addressOwners {
+	n := addressOwners{nodes: map[netip.Addr]bool{}, serving: map[netip.Addr][]string{}, naming: map[netip.Addr][]string{}, firstNamed: holds}
 	for _, a := range nodes {
 		n.nodes[a] = true
 	}
@@ -36,39 +36,39 @@ func namingOf(nodes []netip.Addr, there []Reached, known map[string]Demand, hold
 		}
 	}
 	for _, r := range there {
-		put(n.served, r.Service, r.Addresses)
-		put(n.named, r.Service, r.Additional)
+		put(n.serving, r.Service, r.Addresses)
+		put(n.naming, r.Service, r.Additional)
 	}
 	for _, of := range known {
-		put(n.served, of.Service, of.Addresses)
-		put(n.named, of.Service, of.Desired.Access.Additional)
+		put(n.serving, of.Service, of.Addresses)
+		put(n.naming, of.Service, of.Desired.Access.Additional)
 	}
-	for _, all := range n.named {
+	for _, all := range n.naming {
 		slices.Sort(all)
 	}
 	return n
 }
 
-// taken returns the other owner of an address, or "" if the Service may name it.
-func (n naming) taken(of string, a netip.Addr) string {
+// otherOwner returns the other owner of an address, or "" if the Service may name it.
+func (n addressOwners) otherOwner(of string, a netip.Addr) string {
 	switch {
 	case n.nodes[a]:
 		return "a node's"
-	case len(n.served[a]) > 0 && !slices.Contains(n.served[a], of):
-		return "that of Service " + slices.Min(n.served[a])
+	case len(n.serving[a]) > 0 && !slices.Contains(n.serving[a], of):
+		return "that of Service " + slices.Min(n.serving[a])
 	}
 	return ""
 }
 
-// rival returns another Service that names the address and may have been first, or "".
-func (n naming) rival(of string, a netip.Addr) string {
-	if n.holds[a] == of {
+// competingService returns another Service that names the address and may have been first, or "".
+func (n addressOwners) competingService(of string, a netip.Addr) string {
+	if n.firstNamed[a] == of {
 		return ""
 	}
-	if first := n.holds[a]; slices.Contains(n.named[a], first) {
+	if first := n.firstNamed[a]; slices.Contains(n.naming[a], first) {
 		return first
 	}
-	for _, other := range n.named[a] {
+	for _, other := range n.naming[a] {
 		if other != of {
 			return other
 		}
@@ -76,33 +76,33 @@ func (n naming) rival(of string, a netip.Addr) string {
 	return ""
 }
 
-func (n naming) opens(of string, a netip.Addr) bool {
-	return n.taken(of, a) == "" && n.rival(of, a) == ""
+func (n addressOwners) isOpened(of string, a netip.Addr) bool {
+	return n.otherOwner(of, a) == "" && n.competingService(of, a) == ""
 }
 
-// lawful returns the demand without additional addresses that are not opened for it. Nodes and Services may
+// filterDemand returns the demand without additional addresses that are not opened for it. Nodes and Services may
 // have changed since it was checked.
-func (n naming) lawful(of Demand) Demand {
-	if of.Desired == nil || !slices.ContainsFunc(of.Desired.Access.Additional, func(a netip.Addr) bool { return !n.opens(of.Service, a) }) {
+func (n addressOwners) filterDemand(of Demand) Demand {
+	if of.Desired == nil || !slices.ContainsFunc(of.Desired.Access.Additional, func(a netip.Addr) bool { return !n.isOpened(of.Service, a) }) {
 		return of
 	}
 	spec := *of.Desired
-	spec.Access.Additional = slices.DeleteFunc(slices.Clone(spec.Access.Additional), func(a netip.Addr) bool { return !n.opens(of.Service, a) })
+	spec.Access.Additional = slices.DeleteFunc(slices.Clone(spec.Access.Additional), func(a netip.Addr) bool { return !n.isOpened(of.Service, a) })
 	of.Desired = &spec
 	return of
 }
 
-// withheld describes the additional addresses that are not opened for a Service, or "".
-func (n naming) withheld(of Demand) string {
+// withheldMessage describes the additional addresses that are not opened for a Service, or "".
+func (n addressOwners) withheldMessage(of Demand) string {
 	if of.Desired == nil {
 		return ""
 	}
 	var texts []string
 	for _, a := range of.Desired.Access.Additional {
-		switch rival := n.rival(of.Service, a); {
-		case n.taken(of.Service, a) != "":
-			texts = append(texts, fmt.Sprintf("%s is %s", a, n.taken(of.Service, a)))
-		case rival != "" && n.holds[a] == rival:
+		switch rival := n.competingService(of.Service, a); {
+		case n.otherOwner(of.Service, a) != "":
+			texts = append(texts, fmt.Sprintf("%s is %s", a, n.otherOwner(of.Service, a)))
+		case rival != "" && n.firstNamed[a] == rival:
 			texts = append(texts, fmt.Sprintf("%s is named by Service %s, which was first", a, rival))
 		case rival != "":
 			texts = append(texts, fmt.Sprintf("%s is named by Service %s, too, and it is not known who was first", a, rival))
@@ -114,12 +114,12 @@ func (n naming) withheld(of Demand) string {
 	return "nothing is changed for the Service at further addresses that it names (" + service.AdditionalIPs + "): " + strings.Join(texts, "; ")
 }
 
-// holders returns the Service of each additional address that the group has.
-func (n naming) holders(known map[string]Demand) map[netip.Addr]string {
+// ownersByAddress returns the Service of each additional address that the group has.
+func (n addressOwners) ownersByAddress(known map[string]Demand) map[netip.Addr]string {
 	all := map[netip.Addr]string{}
 	for _, of := range known {
 		if of.Desired != nil {
-			for _, a := range n.lawful(of).Desired.Access.Additional {
+			for _, a := range n.filterDemand(of).Desired.Access.Additional {
 				all[a] = of.Service
 			}
 		}
@@ -127,24 +127,24 @@ func (n naming) holders(known map[string]Demand) map[netip.Addr]string {
 	return all
 }
 
-func joined(notes ...string) string {
+func joinNotes(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 }
 
-// MayName returns why a Service must not name one of its additional addresses. Call it before creating
+// CheckAdditional returns why a Service must not name one of its additional addresses. Call it before creating
 // anything. publicIPs returns the owners of public IPs that are not the Service's.
-func (g *Group) MayName(key string, access service.Access, publicIPs func() (map[netip.Addr]string, error)) error {
-	if len(access.Additional) == 0 || access.Unruled {
+func (g *Group) CheckAdditional(key string, access service.Access, publicIPs func() (map[netip.Addr]string, error)) error {
+	if len(access.Additional) == 0 || access.NoSecurityRules {
 		return nil
 	}
-	n := namingOf(g.cfg.Cluster.Nodes(), g.cfg.Cluster.Reached(), nil, nil)
+	n := newAddressOwners(g.cfg.Cluster.NodeAddresses(), g.cfg.Cluster.ExposedServices(), nil, nil)
 	taken, err := publicIPs()
 	if err != nil {
 		return err
 	}
 	for _, a := range access.Additional {
-		if whose := cmp.Or(n.taken(key, a), taken[a]); whose != "" {
-			return service.Problem{Field: service.AdditionalIPs, Value: a.String(), Want: "an address that is nobody else's: this is " + whose}
+		if whose := cmp.Or(n.otherOwner(key, a), taken[a]); whose != "" {
+			return service.Problem{Field: service.AdditionalIPs, Value: a.String(), Expected: "an address that is nobody else's: this is " + whose}
 		}
 	}
 	return nil

@@ -15,18 +15,18 @@ import (
 // written already.
 func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
 	claim := func(tags ...string) nsg.Claim {
-		var all []nsg.Admission
+		var all []nsg.AccessRule
 		for _, tag := range tags {
-			all = append(all, nsg.Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{tag}, Ports: []string{"80"},
+			all = append(all, nsg.AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{tag}, Ports: []string{"80"},
 				Destinations: []netip.Addr{netip.MustParseAddr("192.0.2.1")}})
 		}
-		return nsg.ClaimOf("shop", all)
+		return nsg.NewClaim("shop", all)
 	}
 	exceeded := errors.New("exceeded")
-	usage := nsg.Observe(nsg.Input{})
-	l := ledger{usage: usage}
+	usage := nsg.ObservedUsage(nsg.Input{})
+	l := usageTracker{usage: usage}
 	admits := func(c nsg.Claim, answer error) error {
-		return l.admits("a", c, func(*nsg.Usage, map[string]nsg.Claim) error { return answer })
+		return l.reserveClaim("a", c, func(*nsg.Usage, map[string]nsg.Claim) error { return answer })
 	}
 	for _, step := range []struct {
 		about  string
@@ -46,11 +46,11 @@ func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
 		}
 	}
 	requests := []*Request{{Demand: Demand{Owner: "a"}}}
-	l.wrote(requests, nsg.Plan{Before: usage, After: usage}, false)
+	l.recordPlan(requests, nsg.Plan{Before: usage, After: usage}, false)
 	if err := admits(claim("a"), exceeded); err != nil {
 		t.Errorf("after a write that failed: %v", err)
 	}
-	l.wrote(requests, nsg.Plan{Before: usage, After: usage}, true)
+	l.recordPlan(requests, nsg.Plan{Before: usage, After: usage}, true)
 	if err := admits(claim("a"), exceeded); !errors.Is(err, exceeded) {
 		t.Errorf("after the write: %v", err)
 	}

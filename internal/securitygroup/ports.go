@@ -19,19 +19,19 @@ type Azure interface {
 
 // Cluster is the current snapshot of the cluster. Its methods do not block.
 type Cluster interface {
-	// Reached returns all Services of type LoadBalancer, of any controller, and those that may have Azure
+	// ExposedServices returns all Services of type LoadBalancer, of any controller, and those that may have Azure
 	// resources.
-	Reached() []Reached
-	// Bounds returns the limits of a namespace.
-	Bounds(namespace string) bound.Settings
-	// Nodes returns the addresses of all nodes. NodesOf returns those behind a load balancer, or all for
+	ExposedServices() []ExposedService
+	// NamespaceBounds returns the limits of a namespace.
+	NamespaceBounds(namespace string) bound.Settings
+	// NodeAddresses returns the addresses of all nodes. NodesOf returns those behind a load balancer, or all for
 	// Services with dedicated pools; false if unknown.
-	Nodes() []netip.Addr
+	NodeAddresses() []netip.Addr
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
-// Reached is a Service with the addresses and ports where it receives flows.
-type Reached struct {
+// ExposedService is a Service with the addresses and ports where it receives flows.
+type ExposedService struct {
 	Owner string
 	// Service is namespace/name.
 	Service string
@@ -50,10 +50,10 @@ type Config struct {
 	Cluster Cluster
 	// Lease excludes other writers during a write; nil for none.
 	Lease      contest.Lease
-	Contests   *contest.Contests
+	Conflicts  *contest.Conflicts
 	InProgress *contest.InProgress
-	// Overtaken reports a second attempt after a 412, and whether it succeeded.
-	Overtaken func(settled bool)
+	// OnConflict reports a second attempt after a 412, and whether it succeeded.
+	OnConflict func(settled bool)
 	// RequireEffective rejects restricted Services if the group does not exist or is not attached.
 	RequireEffective bool
 }
@@ -65,27 +65,27 @@ type Group struct {
 	cfg Config
 	// known are the Services with written rules, by owner, including those being removed.
 	known map[string]Demand
-	// had are the cluster's destinations at the last write: the next write removes unused ones.
-	had map[netip.Addr]bool
+	// previousHosts are the cluster's destinations at the last write: the next write removes unused ones.
+	previousHosts map[netip.Addr]bool
 	// nodes are the addresses of current nodes, and of former ones that rules still contain, because the
 	// demand of Services with ports there was unknown.
 	nodes map[netip.Addr]bool
-	// holds is the first Service that named an additional address.
-	holds map[netip.Addr]string
-	// left are the rules after the last write, ignoring conflicts.
-	left []lb.SecurityRule
-	// room is the usage of the group.
-	room ledger
+	// firstNamed is the first Service that named an additional address.
+	firstNamed map[netip.Addr]string
+	// lastRules are the rules after the last write, ignoring conflicts.
+	lastRules []lb.SecurityRule
+	// usage is the usage of the group.
+	usage usageTracker
 }
 
 // New returns a Group.
 func New(cfg Config) *Group {
-	g := &Group{cfg: cfg, known: map[string]Demand{}, had: map[netip.Addr]bool{}, nodes: map[netip.Addr]bool{}}
-	g.room.reading = make(chan struct{}, 1)
+	g := &Group{cfg: cfg, known: map[string]Demand{}, previousHosts: map[netip.Addr]bool{}, nodes: map[netip.Addr]bool{}}
+	g.usage.readSlot = make(chan struct{}, 1)
 	return g
 }
 
-// Begin records the current nodes before the first write, because rules may contain nodes deleted by then.
-func (g *Group) Begin() { g.sees(g.cfg.Cluster.Nodes(), nil) }
+// RecordInitialNodes records the current nodes before the first write, because rules may contain nodes deleted by then.
+func (g *Group) RecordInitialNodes() { g.recordNodes(g.cfg.Cluster.NodeAddresses(), nil) }
 
-func (g *Group) name() string { return "security group " + g.cfg.ID.Name }
+func (g *Group) displayName() string { return "security group " + g.cfg.ID.Name }

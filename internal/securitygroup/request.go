@@ -22,14 +22,14 @@ type Demand struct {
 	Service, Owner string
 	Desired        *service.Spec // nil if it is removed
 	// Addresses are those of its frontends, then those of its status, and others that it had or still has.
-	Addresses, Shown, Had []netip.Addr
+	Addresses, Published, Former []netip.Addr
 	// On is its load balancer.
 	On lb.LoadBalancerID
-	// Again is the user's token to retry after a conflict.
-	Again string
-	// Closes is true if the group is only closed to clients that the Access of Desired does not admit. The
+	// RetryToken is the user's token to retry after a conflict.
+	RetryToken string
+	// ClosesOnly is true if the group is only closed to clients that the Access of Desired does not admit. The
 	// frontends and rules of Desired are the current ones.
-	Closes bool
+	ClosesOnly bool
 }
 
 // Request is the Demand of a due Service and its result.
@@ -39,26 +39,26 @@ type Request struct {
 	Err error
 	// Changed is true if rules changed at its addresses.
 	Changed bool
-	// Note is a warning despite success, or "".
-	Note string
-	// Contest is the conflict about its rules, or nil.
-	Contest *contest.Contest
+	// Warning is a warning despite success, or "".
+	Warning string
+	// Conflict is the conflict about its rules, or nil.
+	Conflict *contest.Conflict
 }
 
-// Knows reports whether this process has written all rules of a Service, so its places are known.
-func (g *Group) Knows(owner string) bool {
+// HasWritten reports whether this process has written all rules of a Service, so its places are known.
+func (g *Group) HasWritten(owner string) bool {
 	d, ok := g.known[owner]
-	return ok && !d.Closes
+	return ok && !d.ClosesOnly
 }
 
 // completeClosing adds the known places of the Service to a closing Demand.
 func (g *Group) completeClosing(d Demand) Demand {
 	known, ok := g.known[d.Owner]
-	if !d.Closes || !ok {
+	if !d.ClosesOnly || !ok {
 		return d
 	}
-	d.Had = slices.Concat(d.Had, known.Addresses, known.Shown, known.Had)
-	if known.Desired == nil || known.Closes {
+	d.Former = slices.Concat(d.Former, known.Addresses, known.Published, known.Former)
+	if known.Desired == nil || known.ClosesOnly {
 		return d
 	}
 	spec := *known.Desired
@@ -68,16 +68,16 @@ func (g *Group) completeClosing(d Demand) Demand {
 	return d
 }
 
-func (d Demand) asked() contest.Asked {
-	return contest.Asked{Desired: d.Desired, On: d.On.Key(), Again: d.Again}
+func (d Demand) desiredKey() contest.DesiredKey {
+	return contest.DesiredKey{Desired: d.Desired, LoadBalancer: d.On.Key(), RetryToken: d.RetryToken}
 }
 
-func (g *Group) admissions(d Demand) []nsg.Admission {
-	nodes, _ := g.cfg.Cluster.NodesOf(d.On, d.Desired.OwnPools())
-	return d.Desired.Admissions(d.Addresses, nodes)
+func (g *Group) accessRules(d Demand) []nsg.AccessRule {
+	nodes, _ := g.cfg.Cluster.NodesOf(d.On, d.Desired.HasDedicatedPools())
+	return d.Desired.AccessRules(d.Addresses, nodes)
 }
 
-func (g *Group) demands(due []*Request) map[string]Demand {
+func (g *Group) knownDemands(due []*Request) map[string]Demand {
 	all := map[string]Demand{}
 	for owner, d := range g.known {
 		all[owner] = d
@@ -93,21 +93,21 @@ func (g *Group) demands(due []*Request) map[string]Demand {
 	return all
 }
 
-// Unenforced returns why a restricted Service must be rejected because the group is not effective, before
+// CheckEffective returns why a restricted Service must be rejected because the group is not effective, before
 // anything is created. Without RequireEffective the Service is served with a warning.
-func (g *Group) Unenforced(ctx context.Context, access service.Access) error {
-	if !g.cfg.RequireEffective || access.Unruled || !access.Limited() {
+func (g *Group) CheckEffective(ctx context.Context, access service.Access) error {
+	if !g.cfg.RequireEffective || access.NoSecurityRules || !access.IsLimited() {
 		return nil
 	}
 	const hint = "; requireEffectiveRestrictions of azure.json refuses Services that say who may connect until that is mended"
 	observed, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
-	switch f := fault.From(err); {
+	switch f := fault.FromError(err); {
 	case f != nil && f.Class == fault.Stale:
-		return fmt.Errorf("resource group %s has no %s%s", g.cfg.ID.ResourceGroup, g.name(), hint)
+		return fmt.Errorf("resource group %s has no %s%s", g.cfg.ID.ResourceGroup, g.displayName(), hint)
 	case err != nil:
-		return fmt.Errorf("%s: %w", g.name(), err)
+		return fmt.Errorf("%s: %w", g.displayName(), err)
 	case observed.Subnets+observed.Interfaces == 0:
-		return errors.New(g.name() + " is on no subnet and on no network interface: its rules have no effect" + hint)
+		return errors.New(g.displayName() + " is on no subnet and on no network interface: its rules have no effect" + hint)
 	}
 	return nil
 }

@@ -17,54 +17,54 @@ import (
 
 // Access defines which clients may connect to a Service. It determines the security rules.
 type Access struct {
-	// Unruled is true if the Service gets no security rules.
-	Unruled bool
+	// NoSecurityRules is true if the Service gets no security rules.
+	NoSecurityRules bool
 	// Ranges and Tags are the allowed sources, if any. The ranges do not overlap.
 	Ranges []netip.Prefix
 	Tags   []string
-	// Restricted is true if the user restricts sources, even if no value is valid.
-	Restricted bool
-	// Alone denies all other sources, including the virtual network.
-	Alone bool
+	// HasRestriction is true if the user restricts sources, even if no value is valid.
+	HasRestriction bool
+	// DenyOthers denies all other sources, including the virtual network.
+	DenyOthers bool
 	// Additional are further destination addresses of the Service. They are allowed on its ports, but never
 	// denied, because other Services may use them.
 	Additional []netip.Addr
 }
 
-// Limited reports whether the user restricts sources.
-func (a Access) Limited() bool { return a.Restricted || len(a.Ranges)+len(a.Tags) > 0 }
+// IsLimited reports whether the user restricts sources.
+func (a Access) IsLimited() bool { return a.HasRestriction || len(a.Ranges)+len(a.Tags) > 0 }
 
-// narrows reports whether every client that a admits was admitted by was.
-func (a Access) narrows(was Access, internal bool) bool {
+// isNarrower reports whether every client that a admits was admitted by was.
+func (a Access) isNarrower(was Access, internal bool) bool {
 	if reflect.DeepEqual(a, was) {
 		return true
 	}
-	if a.Unruled || was.Unruled || was.Alone && !a.Alone || !a.Limited() {
+	if a.NoSecurityRules || was.NoSecurityRules || was.DenyOthers && !a.DenyOthers || !a.IsLimited() {
 		return false
 	}
-	if !within(a.Additional, was.Additional) {
+	if !isSubset(a.Additional, was.Additional) {
 		return false
 	}
-	if !was.Limited() {
+	if !was.IsLimited() {
 		return !internal // an internal Service admits the virtual network only
 	}
-	return within(a.Tags, was.Tags) && !slices.ContainsFunc(a.Ranges, func(p netip.Prefix) bool {
+	return isSubset(a.Tags, was.Tags) && !slices.ContainsFunc(a.Ranges, func(p netip.Prefix) bool {
 		return !slices.ContainsFunc(was.Ranges, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
 	})
 }
 
-func within[T comparable](some, all []T) bool {
+func isSubset[T comparable](some, all []T) bool {
 	return !slices.ContainsFunc(some, func(one T) bool { return !slices.Contains(all, one) })
 }
 
-// Narrows reports whether s differs from was only in admitting fewer clients.
-func (s *Spec) Narrows(was *Spec) bool {
+// IsNarrower reports whether s differs from was only in admitting fewer clients.
+func (s *Spec) IsNarrower(was *Spec) bool {
 	if s == nil || was == nil {
 		return false
 	}
 	before := *was
 	before.Access, before.Flaws = s.Access, s.Flaws
-	return s.Access.narrows(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
+	return s.Access.isNarrower(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
 }
 
 // Restriction is the upper bound of a Service's clients. Its valid parts apply even if the Service is
@@ -80,8 +80,8 @@ type Restriction struct {
 // "true".
 func RestrictionOf(s Service) Restriction {
 	r := &reader{annotations: s.Annotations}
-	is := Restriction{Access: r.access(s), Internal: r.yes(Internal) || unclear(r.text(Internal))}
-	is.Flaws = r.flaws.flaws
+	is := Restriction{Access: r.parseAccess(s), Internal: r.readBool(Internal) || isInvalidBool(r.readText(Internal))}
+	is.Flaws = r.flaws.items
 	return is
 }
 
@@ -89,62 +89,64 @@ func RestrictionOf(s Service) Restriction {
 func (s *Spec) Restriction() Restriction { return Restriction{Access: s.Access, Internal: s.Internal} }
 
 // IsOpen reports whether the Restriction denies no client.
-func (r Restriction) IsOpen() bool { return r.Access.Unruled || !r.Access.Limited() && !r.Internal }
+func (r Restriction) IsOpen() bool {
+	return r.Access.NoSecurityRules || !r.Access.IsLimited() && !r.Internal
+}
 
 // IsWithin reports whether other certainly admits every client that r admits.
 func (r Restriction) IsWithin(other Restriction) bool {
-	return r.Internal == other.Internal && r.Access.narrows(other.Access, r.Internal)
+	return r.Internal == other.Internal && r.Access.isNarrower(other.Access, r.Internal)
 }
 
-func (r *reader) access(s Service) Access {
+func (r *reader) parseAccess(s Service) Access {
 	a := Access{
-		Unruled: r.strictly(DisableSecurityRules, false, keepsRules), Alone: r.strictly(DenyAllExcept, true, deniesOthers),
-		Restricted: len(s.limits()) > 0 || unclear(r.text(DisableSecurityRules)), Additional: r.additional(),
+		NoSecurityRules: r.readRestriction(DisableSecurityRules, false, effectKeepRules), DenyOthers: r.readRestriction(DenyAllExcept, true, effectDenyOthers),
+		HasRestriction: len(s.restrictionFields()) > 0 || isInvalidBool(r.readText(DisableSecurityRules)), Additional: r.parseAdditional(),
 	}
 	from := "spec.loadBalancerSourceRanges"
-	ranges := r.ranges(from, s.SourceRanges)
+	ranges := r.parseRanges(from, s.SourceRanges)
 	if len(s.SourceRanges) == 0 { // same precedence as Kubernetes
 		from = SourceRanges
-		text, _ := r.text(from)
-		ranges = r.ranges(from, words(text))
+		text, _ := r.readText(from)
+		ranges = r.parseRanges(from, splitWords(text))
 	}
-	text, _ := r.text(AllowedIPRanges)
-	more := r.ranges(AllowedIPRanges, words(text))
+	text, _ := r.readText(AllowedIPRanges)
+	more := r.parseRanges(AllowedIPRanges, splitWords(text))
 	if len(more) > len(ranges) {
 		from = AllowedIPRanges // the field with more ranges
 	}
-	a.Ranges = collapse(slices.Concat(ranges, more))
-	if n := len(a.Ranges); n > mostRanges {
-		r.flawed(from, fmt.Sprintf("%d ranges, without those that are within others", n),
-			fmt.Sprintf("at most %d: Azure takes no more as sources of all rules of a security group", mostRanges), admitsNobody)
+	a.Ranges = removeContained(slices.Concat(ranges, more))
+	if n := len(a.Ranges); n > maxRanges {
+		r.addFlaw(from, fmt.Sprintf("%d ranges, without those that are within others", n),
+			fmt.Sprintf("at most %d: Azure takes no more as sources of all rules of a security group", maxRanges), effectDenyAll)
 		a.Ranges = nil
 	}
-	a.Tags = r.serviceTags()
-	if len(a.Additional) > 0 && r.yes(HAPorts) {
-		r.wrong(AdditionalIPs, r.annotations[AdditionalIPs], "no "+HAPorts+" beside it: a further address is opened on the Service's ports alone")
+	a.Tags = r.parseServiceTags()
+	if len(a.Additional) > 0 && r.readBool(HAPorts) {
+		r.addProblem(AdditionalIPs, r.annotations[AdditionalIPs], "no "+HAPorts+" beside it: a further address is opened on the Service's ports alone")
 	}
-	if a.Limited() && !a.Unruled && r.yes(HAPorts) && r.yes(DisableFloatingIP) {
-		r.wrong(HAPorts, "true", "no "+DisableFloatingIP+" beside it where it is said who may connect: that would be opened, or closed, on all ports of all nodes")
+	if a.IsLimited() && !a.NoSecurityRules && r.readBool(HAPorts) && r.readBool(DisableFloatingIP) {
+		r.addProblem(HAPorts, "true", "no "+DisableFloatingIP+" beside it where it is said who may connect: that would be opened, or closed, on all ports of all nodes")
 	}
 	return a
 }
 
-func words(text string) []string {
+func splitWords(text string) []string {
 	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 }
 
-func (r *reader) ranges(field string, texts []string) []netip.Prefix {
+func (r *reader) parseRanges(field string, texts []string) []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range texts {
 		text = strings.TrimSpace(text)
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			r.flawed(field, text, "CIDRs such as 192.0.2.0/24 or 2001:db8::/32", admitsNobody)
+			r.addFlaw(field, text, "CIDRs such as 192.0.2.0/24 or 2001:db8::/32", effectDenyAll)
 		case p.Addr().Is4In6():
-			r.flawed(field, text, "the IPv4 range itself, such as 192.0.2.0/24", admitsNobody)
+			r.addFlaw(field, text, "the IPv4 range itself, such as 192.0.2.0/24", effectDenyAll)
 		case p != p.Masked():
-			r.flawed(field, text, "the range as "+p.Masked().String()+", or the one address as "+single(p.Addr()).String(), admitsNobody)
+			r.addFlaw(field, text, "the range as "+p.Masked().String()+", or the one address as "+singlePrefix(p.Addr()).String(), effectDenyAll)
 		default:
 			all = append(all, p)
 		}
@@ -152,11 +154,11 @@ func (r *reader) ranges(field string, texts []string) []netip.Prefix {
 	return all
 }
 
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+func singlePrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// collapse removes ranges within others, because Azure rejects overlapping ranges in a rule. In this order a
+// removeContained removes ranges within others, because Azure rejects overlapping ranges in a rule. In this order a
 // range precedes those it contains.
-func collapse(all []netip.Prefix) []netip.Prefix {
+func removeContained(all []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(all, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 	})
@@ -173,45 +175,45 @@ func collapse(all []netip.Prefix) []netip.Prefix {
 // https://learn.microsoft.com/azure/virtual-network/service-tags-overview
 var tagRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_-]+)*$`)
 
-func (r *reader) serviceTags() []string {
+func (r *reader) parseServiceTags() []string {
 	var tags []string
 	known := map[string]bool{}
-	for _, text := range r.list(AllowedServiceTags) {
+	for _, text := range r.readList(AllowedServiceTags) {
 		folded := strings.ToLower(text)
 		switch {
 		case !tagRule.MatchString(text):
-			r.flawed(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges, admitsNobody)
+			r.addFlaw(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges, effectDenyAll)
 		case !known[folded]:
 			known[folded] = true
 			tags = append(tags, text)
 		}
 	}
-	if n := len(tags); n > mostServiceTags {
-		r.flawed(AllowedServiceTags, fmt.Sprintf("%d service tags", n), fmt.Sprintf("at most %d: each is a rule, and Azure takes no more in a security group", mostServiceTags), admitsNobody)
+	if n := len(tags); n > maxServiceTags {
+		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d service tags", n), fmt.Sprintf("at most %d: each is a rule, and Azure takes no more in a security group", maxServiceTags), effectDenyAll)
 		return nil
 	}
 	return tags
 }
 
-// additional returns the addresses of load balancers in front of this one.
-func (r *reader) additional() []netip.Addr {
+// parseAdditional returns the addresses of load balancers in front of this one.
+func (r *reader) parseAdditional() []netip.Addr {
 	var all []netip.Addr
 	known := map[netip.Addr]bool{}
-	for _, text := range r.list(AdditionalIPs) {
+	for _, text := range r.readList(AdditionalIPs) {
 		family := lb.IPv4
 		if strings.Contains(text, ":") {
 			family = lb.IPv6
 		}
-		switch ip := r.address(AdditionalIPs, text, family); {
+		switch ip := r.parseAddress(AdditionalIPs, text, family); {
 		case !ip.IsValid():
-		case !public(ip):
-			r.wrong(AdditionalIPs, text, "a public address: those of nodes, pods and private networks are opened by no Service")
+		case !isPublicAddress(ip):
+			r.addProblem(AdditionalIPs, text, "a public address: those of nodes, pods and private networks are opened by no Service")
 		case !known[ip]:
 			known[ip] = true
 			all = append(all, ip)
 		}
 	}
-	if r.tooMany(AdditionalIPs, len(all), mostAdditional, "addresses", "Azure takes no more as destinations of all rules of a security group") {
+	if r.exceedsLimit(AdditionalIPs, len(all), maxAdditional, "addresses", "Azure takes no more as destinations of all rules of a security group") {
 		return nil
 	}
 	return all
@@ -227,23 +229,23 @@ var notPublic = []netip.Prefix{
 
 var global = netip.MustParsePrefix("2000::/3")
 
-// public reports whether a public load balancer can have the address. Others belong to nodes, pods and
+// isPublicAddress reports whether a public load balancer can have the address. Others belong to nodes, pods and
 // machines.
-func public(a netip.Addr) bool {
+func isPublicAddress(a netip.Addr) bool {
 	if !a.Is4() {
 		return global.Contains(a)
 	}
 	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// mostNamed limits parsing of a Service that is not validated.
-const mostNamed = 100
+// maxParsedAddresses limits parsing of a Service that is not validated.
+const maxParsedAddresses = 100
 
-// AdditionalOf returns the valid addresses in a value of annotation AdditionalIPs.
-func AdditionalOf(value string) []netip.Addr {
+// ParseAdditional returns the valid addresses in a value of annotation AdditionalIPs.
+func ParseAdditional(value string) []netip.Addr {
 	var all []netip.Addr
-	for _, text := range strings.SplitN(value, ",", mostNamed+1)[:min(mostNamed, strings.Count(value, ",")+1)] {
-		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && public(a) {
+	for _, text := range strings.SplitN(value, ",", maxParsedAddresses+1)[:min(maxParsedAddresses, strings.Count(value, ",")+1)] {
+		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && isPublicAddress(a) {
 			all = append(all, a)
 		}
 	}
@@ -253,21 +255,21 @@ func AdditionalOf(value string) []netip.Addr {
 // Limits of one Service. Each is an Azure limit, so more would fail only after delaying other Services. See
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
 const (
-	mostRanges         = lb.MostSecurityPrefixes
-	mostServiceTags    = lb.MostSecurityRules // each is a separate rule
-	mostAdditional     = lb.MostSecurityPrefixes
-	mostRules          = 1500 // of a Standard load balancer
-	mostConfigurations = 1000 // load balancers of a subscription per region
-	mostIPTags         = lb.MostTags
+	maxRanges         = lb.MaxSecurityPrefixes
+	maxServiceTags    = lb.MaxSecurityRules // each is a separate rule
+	maxAdditional     = lb.MaxSecurityPrefixes
+	maxServiceRules   = 1500 // of a Standard load balancer
+	maxConfigurations = 1000 // load balancers of a subscription per region
+	maxIPTags         = lb.MaxTags
 )
 
-const mostProblems = 10
+const maxProblems = 10
 
-// tooMany reports whether n exceeds the limit, and records the problem. unit names the listed items.
-func (r *reader) tooMany(field string, n, limit int, unit, because string) bool {
+// exceedsLimit reports whether n exceeds the limit, and records the problem. unit names the listed items.
+func (r *reader) exceedsLimit(field string, n, limit int, unit, because string) bool {
 	if n <= limit {
 		return false
 	}
-	r.wrong(field, fmt.Sprintf("%d %s", n, unit), fmt.Sprintf("at most %d: %s", limit, because))
+	r.addProblem(field, fmt.Sprintf("%d %s", n, unit), fmt.Sprintf("at most %d: %s", limit, because))
 	return true
 }

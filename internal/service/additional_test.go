@@ -18,23 +18,23 @@ func TestFurtherAddressesArePublic(t *testing.T) {
 		"::": true, "::1": true, "fe80::1": true, "ff02::1": true, "::ffff:20.0.0.9": true,
 		"20.0.0.9,10.0.0.4": true, "20.0.0.0/24": true, "*": true, "fe80::1%eth0": true,
 	} {
-		_, problems := Desired(web(with(AdditionalIPs, value)), settings())
+		_, problems := BuildSpec(newService(withAnnotation(AdditionalIPs, value)), testSettings())
 		if (len(problems) > 0) != wrong {
 			t.Errorf("%s: %v", value, problems)
 		}
 	}
-	if _, problems := Desired(web(internal, with(HAPorts, "true"), with(AdditionalIPs, "20.0.0.9")), settings()); len(problems) != 1 || problems[0].Field != AdditionalIPs {
+	if _, problems := BuildSpec(newService(asInternal, withAnnotation(HAPorts, "true"), withAnnotation(AdditionalIPs, "20.0.0.9")), testSettings()); len(problems) != 1 || problems[0].Field != AdditionalIPs {
 		t.Errorf("beside high availability ports: %v", problems)
 	}
 }
 
-// AdditionalOf agrees with the Spec.
+// ParseAdditional agrees with the Spec.
 func TestAdditionalOf(t *testing.T) {
 	want := []netip.Addr{netip.MustParseAddr("20.0.0.9"), netip.MustParseAddr("2603:1030::9")}
-	if got := AdditionalOf("20.0.0.9, here,10.0.0.4,,2603:1030::9"); !slices.Equal(got, want) {
+	if got := ParseAdditional("20.0.0.9, here,10.0.0.4,,2603:1030::9"); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
-	if got := AdditionalOf(strings.Repeat("20.0.0.9,", 20000)); len(got) != mostNamed {
+	if got := ParseAdditional(strings.Repeat("20.0.0.9,", 20000)); len(got) != maxParsedAddresses {
 		t.Errorf("%d of 20,000 are read", len(got))
 	}
 }

@@ -19,7 +19,7 @@ const (
 	azureSelf = "AzureLoadBalancer"
 )
 
-// Admissions returns the security rules that a Service needs: addresses are those of its frontends in order,
+// AccessRules returns the security rules that a Service needs: addresses are those of its frontends in order,
 // and nodes are the backend nodes.
 //
 // The security group sees a flow at the node. With floating IP the destination is the frontend's address and
@@ -27,95 +27,95 @@ const (
 //
 // A public Service admits the Internet unless sources are restricted. An internal one then needs no rule,
 // because default rules admit the virtual network; cloud-provider-azure does the same.
-func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
-	if spec.Access.Unruled {
+func (spec Spec) AccessRules(addresses, nodes []netip.Addr) []nsg.AccessRule {
+	if spec.Access.NoSecurityRules {
 		return nil
 	}
-	var all []nsg.Admission
+	var all []nsg.AccessRule
 	for i, f := range spec.Frontends {
 		family := f.Frontend.Family
-		for _, g := range spec.gates(f) {
+		for _, g := range spec.ruleTargets(f) {
 			if !g.floating && g.protocol == lb.Any {
 				continue // no Service may open or close all ports of the nodes
 			}
-			a := nsg.Admission{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
-			own, further := of(family, nodes), []netip.Addr(nil)
+			a := nsg.AccessRule{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
+			own, further := filterFamily(family, nodes), []netip.Addr(nil)
 			if g.floating {
-				own = of(family, addresses[min(i, len(addresses)):min(i+1, len(addresses))])
-				further = of(family, spec.Access.Additional)
+				own = filterFamily(family, addresses[min(i, len(addresses)):min(i+1, len(addresses))])
+				further = filterFamily(family, spec.Access.Additional)
 			}
 			if len(own) == 0 {
 				continue
 			}
-			for _, sources := range spec.sources(family) {
+			for _, sources := range spec.sourceLists(family) {
 				a.Sources, a.Destinations = sources, slices.Concat(own, further)
 				all = append(all, a)
 			}
 			a.Destinations = own
-			all = append(all, spec.denials(a, g.floating)...)
+			all = append(all, spec.denyOthers(a, g.floating)...)
 		}
 	}
 	return all
 }
 
-// Limit returns the upper bound of the Service's clients. The addresses are those of its frontends in order,
+// ClientLimit returns the upper bound of the Service's clients. The addresses are those of its frontends in order,
 // the nodes are the backend nodes.
-func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
-	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.Limited()}
+func (spec Spec) ClientLimit(addresses, nodes []netip.Addr) *nsg.Limit {
+	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.IsLimited()}
 	spec.Access, spec.Internal = Access{Additional: spec.Access.Additional}, false
-	l.Own = spec.Admissions(addresses, nodes)
+	l.Own = spec.AccessRules(addresses, nodes)
 	return l
 }
 
-// Denials returns the rules that deny clients, and those that probes then need.
-func (spec Spec) Denials(addresses, nodes []netip.Addr) []nsg.Admission {
-	if !spec.Access.Limited() {
+// DenyRules returns the rules that deny clients, and those that probes then need.
+func (spec Spec) DenyRules(addresses, nodes []netip.Addr) []nsg.AccessRule {
+	if !spec.Access.IsLimited() {
 		return nil
 	}
-	spec.Access.Restricted, spec.Access.Ranges, spec.Access.Tags = true, nil, nil
-	return spec.Admissions(addresses, nodes)
+	spec.Access.HasRestriction, spec.Access.Ranges, spec.Access.Tags = true, nil, nil
+	return spec.AccessRules(addresses, nodes)
 }
 
 // boundSecurityRules removes the service tags if the Service needs more security rules than a group can have.
 func (r *reader) boundSecurityRules(spec *Spec) {
-	if spec.Access.Unruled {
+	if spec.Access.NoSecurityRules {
 		return
 	}
 	rules := 0
 	for _, f := range spec.Frontends {
-		rules += len(spec.gates(f)) * len(spec.sources(f.Frontend.Family))
+		rules += len(spec.ruleTargets(f)) * len(spec.sourceLists(f.Frontend.Family))
 	}
-	if rules > lb.MostSecurityRules {
-		r.flawed(AllowedServiceTags, fmt.Sprintf("%d security rules, for each protocol and IP family", rules),
-			fmt.Sprintf("at most %d: Azure takes no more in a security group", lb.MostSecurityRules), admitsNobody)
+	if rules > lb.MaxSecurityRules {
+		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d security rules, for each protocol and IP family", rules),
+			fmt.Sprintf("at most %d: Azure takes no more in a security group", lb.MaxSecurityRules), effectDenyAll)
 		spec.Access.Tags = nil
 	}
 }
 
-// gate is how flows of one protocol reach a node.
-type gate struct {
+// ruleTarget is how flows of one protocol reach a node.
+type ruleTarget struct {
 	protocol string
 	ports    []string
 	floating bool
 }
 
-// gates returns the gates of a frontend; one rule has all ports of a protocol.
-func (spec Spec) gates(f Frontend) []gate {
-	var all []gate
+// ruleTargets returns the gates of a frontend; one rule has all ports of a protocol.
+func (spec Spec) ruleTargets(f Frontend) []ruleTarget {
+	var all []ruleTarget
 	for _, r := range spec.Rules {
 		if r.Frontend != f.Frontend.Name {
 			continue
 		}
-		g := gate{protocol: string(r.Transport), floating: r.FloatingIP}
+		g := ruleTarget{protocol: string(r.Transport), floating: r.FloatingIP}
 		if r.Transport == lb.All {
 			g.protocol = lb.Any
 		}
-		at := slices.IndexFunc(all, func(o gate) bool { return o.protocol == g.protocol })
+		at := slices.IndexFunc(all, func(o ruleTarget) bool { return o.protocol == g.protocol })
 		if at < 0 {
 			at = len(all)
 			all = append(all, g)
 		}
-		all[at].ports = append(all[at].ports, gatePort(r))
+		all[at].ports = append(all[at].ports, targetPort(r))
 	}
 	for i := range all {
 		slices.Sort(all[i].ports)
@@ -124,7 +124,7 @@ func (spec Spec) gates(f Frontend) []gate {
 	return all
 }
 
-func gatePort(r lb.Rule) string {
+func targetPort(r lb.Rule) string {
 	switch {
 	case r.Transport == lb.All:
 		return lb.Any
@@ -134,10 +134,10 @@ func gatePort(r lb.Rule) string {
 	return strconv.Itoa(int(r.BackendPort))
 }
 
-// sources returns the sources of each security rule: Azure accepts one service tag per rule, and no ranges
+// sourceLists returns the sources of each security rule: Azure accepts one service tag per rule, and no ranges
 // with it.
-func (spec Spec) sources(family lb.Family) [][]string {
-	if !spec.Access.Limited() {
+func (spec Spec) sourceLists(family lb.Family) [][]string {
+	if !spec.Access.IsLimited() {
 		if spec.Internal {
 			return nil
 		}
@@ -146,7 +146,7 @@ func (spec Spec) sources(family lb.Family) [][]string {
 	var all [][]string
 	var ranges []string
 	for _, p := range spec.Access.Ranges {
-		if family.Of(p.Addr()) {
+		if family.Contains(p.Addr()) {
 			ranges = append(ranges, p.String())
 		}
 	}
@@ -159,24 +159,24 @@ func (spec Spec) sources(family lb.Family) [][]string {
 	return all
 }
 
-// denials deny all other sources, including the virtual network. A frontend address is closed on all ports.
+// denyOthers deny all other sources, including the virtual network. A frontend address is closed on all ports.
 // At a node address only the Service's ports are closed, and probes remain allowed.
-func (spec Spec) denials(a nsg.Admission, floating bool) []nsg.Admission {
-	if !spec.Access.Alone || !spec.Access.Limited() {
+func (spec Spec) denyOthers(a nsg.AccessRule, floating bool) []nsg.AccessRule {
+	if !spec.Access.DenyOthers || !spec.Access.IsLimited() {
 		return nil
 	}
 	deny := a
 	deny.Access, deny.Sources = lb.Deny, []string{lb.Any}
 	if floating {
 		deny.Protocol, deny.Ports = lb.Any, []string{lb.Any}
-		return []nsg.Admission{deny}
+		return []nsg.AccessRule{deny}
 	}
 	a.Sources = []string{azureSelf}
-	return []nsg.Admission{a, deny}
+	return []nsg.AccessRule{a, deny}
 }
 
-// OwnPools reports whether the Service has dedicated pools, which contain the nodes with its endpoints.
-func (spec Spec) OwnPools() bool {
+// HasDedicatedPools reports whether the Service has dedicated pools, which contain the nodes with its endpoints.
+func (spec Spec) HasDedicatedPools() bool {
 	return slices.ContainsFunc(spec.Pools, func(p Pool) bool { return !p.Shared })
 }
 
@@ -191,16 +191,16 @@ func (spec Spec) NodePorts() []int32 {
 	return all
 }
 
-func of(family lb.Family, addresses []netip.Addr) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool { return !family.Of(a) })
+func filterFamily(family lb.Family, addresses []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool { return !family.Contains(a) })
 }
 
-// Unenforced describes the restrictions of a Service that have no effect because they create no security
+// UnenforcedReason describes the restrictions of a Service that have no effect because they create no security
 // rule; "" if none. guarded is true if a security group is configured.
-func (s Service) Unenforced(guarded bool) string {
+func (s Service) UnenforcedReason(guarded bool) string {
 	r := &reader{annotations: s.Annotations}
-	limits := s.limits()
-	alone := r.strictly(DenyAllExcept, true, "")
+	limits := s.restrictionFields()
+	alone := r.readRestriction(DenyAllExcept, true, "")
 	all := limits
 	if alone {
 		all = append(all, DenyAllExcept)
@@ -210,7 +210,7 @@ func (s Service) Unenforced(guarded bool) string {
 		return ""
 	case !guarded:
 		return withoutEffect(all, "azure.json names no securityGroupName, and no security rule is made")
-	case r.strictly(DisableSecurityRules, false, ""):
+	case r.readRestriction(DisableSecurityRules, false, ""):
 		return withoutEffect(all, DisableSecurityRules+` is "true", and no security rule is made`)
 	case len(limits) == 0:
 		return withoutEffect(all, "no range and no service tag says who may connect, so everybody may")
@@ -222,8 +222,8 @@ func withoutEffect(fields []string, why string) string {
 	return "restrictions without effect: " + strings.Join(fields, ", ") + ": " + why
 }
 
-// limits returns the fields that restrict sources, including invalid ones.
-func (s Service) limits() []string {
+// restrictionFields returns the fields that restrict sources, including invalid ones.
+func (s Service) restrictionFields() []string {
 	r := &reader{annotations: s.Annotations}
 	var all []string
 	ranges := SourceRanges
@@ -232,8 +232,8 @@ func (s Service) limits() []string {
 		all = append(all, "spec.loadBalancerSourceRanges")
 	}
 	for _, name := range []string{ranges, AllowedIPRanges, AllowedServiceTags} {
-		text, _ := r.text(name)
-		if len(words(text)) > 0 {
+		text, _ := r.readText(name)
+		if len(splitWords(text)) > 0 {
 			all = append(all, name)
 		}
 	}

@@ -10,26 +10,26 @@ import (
 // Without floating IP an all-ports rule would include all ports of the nodes, so no Service opens or closes
 // them.
 func TestNobodyHasAllPortsOfTheNodes(t *testing.T) {
-	direct, all := with(DisableFloatingIP, "true"), with(HAPorts, "true")
+	direct, all := withAnnotation(DisableFloatingIP, "true"), withAnnotation(HAPorts, "true")
 	for about, s := range map[string]Service{
-		"opened": web(internal, direct, all, ranges("0.0.0.0/0")),
-		"closed": web(internal, direct, all, ranges("192.0.2.0/24"), with(DenyAllExcept, "true")),
-		"by tag": web(internal, direct, all, with(AllowedServiceTags, "Internet")),
+		"opened": newService(asInternal, direct, all, withRanges("0.0.0.0/0")),
+		"closed": newService(asInternal, direct, all, withRanges("192.0.2.0/24"), withAnnotation(DenyAllExcept, "true")),
+		"by tag": newService(asInternal, direct, all, withAnnotation(AllowedServiceTags, "Internet")),
 	} {
-		w, problems := Desired(s, settings())
+		w, problems := BuildSpec(s, testSettings())
 		if len(problems) != 1 || problems[0].Field != HAPorts {
 			t.Errorf("%s: %v", about, problems)
 		}
-		if got := w.Admissions([]netip.Addr{front4}, []netip.Addr{node4}); len(got) > 0 {
-			t.Errorf("%s:\n%s", about, spellAdmissions(got))
+		if got := w.AccessRules([]netip.Addr{front4}, []netip.Addr{node4}); len(got) > 0 {
+			t.Errorf("%s:\n%s", about, formatAccessRules(got))
 		}
 	}
 	for about, s := range map[string]Service{
-		"nobody is named": web(internal, direct, all),
-		"no rules":        web(internal, direct, all, ranges("0.0.0.0/0"), with(DisableSecurityRules, "true")),
+		"nobody is named": newService(asInternal, direct, all),
+		"no rules":        newService(asInternal, direct, all, withRanges("0.0.0.0/0"), withAnnotation(DisableSecurityRules, "true")),
 	} {
-		if got := desired(t, s, settings()).Admissions([]netip.Addr{front4}, []netip.Addr{node4}); len(got) > 0 {
-			t.Errorf("%s:\n%s", about, spellAdmissions(got))
+		if got := buildValidSpec(t, s, testSettings()).AccessRules([]netip.Addr{front4}, []netip.Addr{node4}); len(got) > 0 {
+			t.Errorf("%s:\n%s", about, formatAccessRules(got))
 		}
 	}
 }

@@ -71,16 +71,16 @@ type Problem struct {
 	// Field is the annotation or the field of the Service.
 	Field string
 	// Value is the current value, followed by a description of the allowed ones.
-	Value, Want string
+	Value, Expected string
 }
 
 // Error returns field, quoted value and allowed values.
 func (p Problem) Error() string {
-	return fmt.Sprintf("%s is %q: want %s", p.Field, shorten(p.Value), p.Want)
+	return fmt.Sprintf("%s is %q: want %s", p.Field, truncateValue(p.Value), p.Expected)
 }
 
-// shorten truncates a value for an event; annotations can have 256 KiB.
-func shorten(value string) string {
+// truncateValue truncates a value for an event; annotations can have 256 KiB.
+func truncateValue(value string) string {
 	if runes := []rune(value); len(runes) > 80 {
 		return string(runes[:80]) + "…"
 	}
@@ -95,67 +95,67 @@ type reader struct {
 	probes map[lb.Probe]bool
 }
 
-func (r *reader) wrong(field, value, want string) {
-	p := Problem{Field: field, Value: value, Want: want}
-	if len(r.problems) < mostProblems && !slices.Contains(r.problems, p) {
+func (r *reader) addProblem(field, value, want string) {
+	p := Problem{Field: field, Value: value, Expected: want}
+	if len(r.problems) < maxProblems && !slices.Contains(r.problems, p) {
 		r.problems = append(r.problems, p)
 	}
 }
 
-func (r *reader) text(name string) (string, bool) {
+func (r *reader) readText(name string) (string, bool) {
 	value := strings.TrimSpace(r.annotations[name])
 	return value, value != ""
 }
 
-// yes parses "true" or "false", case-insensitively like cloud-provider-azure.
-func (r *reader) yes(name string) bool {
-	value, ok := r.text(name)
+// readBool parses "true" or "false", case-insensitively like cloud-provider-azure.
+func (r *reader) readBool(name string) bool {
+	value, ok := r.readText(name)
 	switch {
 	case !ok, strings.EqualFold(value, "false"):
 		return false
 	case strings.EqualFold(value, "true"):
 		return true
 	}
-	r.wrong(name, value, `"true" or "false"`)
+	r.addProblem(name, value, `"true" or "false"`)
 	return false
 }
 
-// number parses an integer within bounds; unit is for messages.
-func (r *reader) number(name, unit string, minimum, maximum, fallback int32) int32 {
-	value, ok := r.text(name)
+// readNumber parses an integer within bounds; unit is for messages.
+func (r *reader) readNumber(name, unit string, minimum, maximum, fallback int32) int32 {
+	value, ok := r.readText(name)
 	if !ok {
 		return fallback
 	}
 	n, err := strconv.ParseInt(value, 10, 32)
 	if err != nil || n < int64(minimum) || n > int64(maximum) {
-		r.wrong(name, value, fmt.Sprintf("a whole number%s from %d to %d", unit, minimum, maximum))
+		r.addProblem(name, value, fmt.Sprintf("a whole number%s from %d to %d", unit, minimum, maximum))
 		return fallback
 	}
 	return int32(n)
 }
 
-// first returns the first annotation that is set, or the last.
-func (r *reader) first(names ...string) string {
+// firstSet returns the first annotation that is set, or the last.
+func (r *reader) firstSet(names ...string) string {
 	for _, name := range names {
-		if _, ok := r.text(name); ok {
+		if _, ok := r.readText(name); ok {
 			return name
 		}
 	}
 	return names[len(names)-1]
 }
 
-func (r *reader) address(name, value string, family lb.Family) netip.Addr {
+func (r *reader) parseAddress(name, value string, family lb.Family) netip.Addr {
 	ip, err := netip.ParseAddr(value)
-	if err != nil || !family.Of(ip) || ip.Zone() != "" {
-		r.wrong(name, value, "an "+string(family)+" address")
+	if err != nil || !family.Contains(ip) || ip.Zone() != "" {
+		r.addProblem(name, value, "an "+string(family)+" address")
 		return netip.Addr{}
 	}
 	return ip
 }
 
-// pairs parses "a=b,c=d".
-func (r *reader) pairs(name string, check func(key, value string) string) map[string]string {
-	text, ok := r.text(name)
+// parsePairs parses "a=b,c=d".
+func (r *reader) parsePairs(name string, check func(key, value string) string) map[string]string {
+	text, ok := r.readText(name)
 	if !ok {
 		return nil
 	}
@@ -167,11 +167,11 @@ func (r *reader) pairs(name string, check func(key, value string) string) map[st
 		key, value, found := strings.Cut(part, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !found || key == "" {
-			r.wrong(name, text, `pairs like "a=b,c=d"`)
+			r.addProblem(name, text, `pairs like "a=b,c=d"`)
 			return nil
 		}
 		if want := check(key, value); want != "" {
-			r.wrong(name, text, want)
+			r.addProblem(name, text, want)
 			return nil
 		}
 		pairs[key] = value
@@ -179,7 +179,7 @@ func (r *reader) pairs(name string, check func(key, value string) string) map[st
 	return pairs
 }
 
-func tag(key, value string) string {
+func tagProblem(key, value string) string {
 	if !lb.ValidTag(key, value) {
 		return lb.TagRule
 	}
@@ -188,8 +188,8 @@ func tag(key, value string) string {
 
 var dnsRule = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)
 
-// known are the supported annotations, without those of ports.
-var known = []string{
+// knownAnnotations are the supported annotations, without those of ports.
+var knownAnnotations = []string{
 	Internal, InternalSubnet, IPv4, IPv6, PIPName, PIPNameIPv6, PIPPrefixID, PIPPrefixIDIPv6, PIPResourceGroup,
 	PIPTags, PIPIPTags, DNSLabel, AdditionalIPs, ProbeProtocol, ProbeInterval, ProbeThreshold, ProbePath,
 	DisableFloatingIP, HAPorts, IdleTimeout, DisableTCPReset, Configurations,
@@ -198,20 +198,20 @@ var known = []string{
 }
 
 var (
-	knownOfPorts = []string{portNoRule, portNoProbe, portProbeProtocol, portProbePort, portProbeInterval, portProbeThreshold, portProbePath}
-	ofPortRule   = regexp.MustCompile(`^port_[1-9][0-9]{0,4}_(.+)$`)
+	knownPortAnnotations = []string{portNoRule, portNoProbe, portProbeProtocol, portProbePort, portProbeInterval, portProbeThreshold, portProbePath}
+	ofPortRule           = regexp.MustCompile(`^port_[1-9][0-9]{0,4}_(.+)$`)
 )
 
-// Unknown returns the sorted Azure load balancer annotations without effect, because they are misspelled or
+// UnknownAnnotations returns the sorted Azure load balancer annotations without effect, because they are misspelled or
 // unsupported.
-func (s Service) Unknown() []string {
+func (s Service) UnknownAnnotations() []string {
 	var all []string
 	for name := range s.Annotations {
 		bare, ours := strings.CutPrefix(name, prefix)
-		if !ours || slices.Contains(known, name) {
+		if !ours || slices.Contains(knownAnnotations, name) {
 			continue
 		}
-		if m := ofPortRule.FindStringSubmatch(bare); m != nil && slices.Contains(knownOfPorts, m[1]) {
+		if m := ofPortRule.FindStringSubmatch(bare); m != nil && slices.Contains(knownPortAnnotations, m[1]) {
 			continue
 		}
 		if strings.HasPrefix(bare, "azure-") || strings.HasPrefix(bare, "port_") {

@@ -15,7 +15,7 @@ import (
 // A list of Azure's maximum length is accepted. A longer one is rejected with field, length and limit.
 func TestListsAreBounded(t *testing.T) {
 	ranges := func(n int) []string {
-		return strings.Split(joined(n, func(i int) string { return host(2*i) + "/32" }), ",")
+		return strings.Split(joinTexts(n, func(i int) string { return hostName(2*i) + "/32" }), ",")
 	}
 	tests := []struct {
 		field string
@@ -23,34 +23,34 @@ func TestListsAreBounded(t *testing.T) {
 		of    func(n int) Service
 		want  string
 	}{
-		{"spec.loadBalancerSourceRanges", 4000, func(n int) Service { return web(func(s *Service) { s.SourceRanges = ranges(n) }) }, "4001 ranges"},
-		{SourceRanges, 4000, func(n int) Service { return web(with(SourceRanges, strings.Join(ranges(n), ","))) }, "4001 ranges"},
-		{AllowedIPRanges, 4000, func(n int) Service { return web(with(AllowedIPRanges, strings.Join(ranges(n), " "))) }, "4001 ranges"},
+		{"spec.loadBalancerSourceRanges", 4000, func(n int) Service { return newService(func(s *Service) { s.SourceRanges = ranges(n) }) }, "4001 ranges"},
+		{SourceRanges, 4000, func(n int) Service { return newService(withAnnotation(SourceRanges, strings.Join(ranges(n), ","))) }, "4001 ranges"},
+		{AllowedIPRanges, 4000, func(n int) Service { return newService(withAnnotation(AllowedIPRanges, strings.Join(ranges(n), " "))) }, "4001 ranges"},
 		{AllowedServiceTags, 1000, func(n int) Service {
-			return web(with(AllowedServiceTags, joined(n, func(i int) string { return "T" + strconv.Itoa(i) })))
+			return newService(withAnnotation(AllowedServiceTags, joinTexts(n, func(i int) string { return "T" + strconv.Itoa(i) })))
 		}, "1001 service tags"},
 		{AllowedServiceTags, 250, func(n int) Service {
-			s := web(dual, with(AllowedServiceTags, joined(n, func(i int) string { return "T" + strconv.Itoa(i) })))
+			s := newService(asDualStack, withAnnotation(AllowedServiceTags, joinTexts(n, func(i int) string { return "T" + strconv.Itoa(i) })))
 			s.Ports = append(s.Ports, Port{Protocol: "UDP", Port: 53, NodePort: 30053})
 			return s
 		}, "1004 security rules"},
-		{AdditionalIPs, 4000, func(n int) Service { return web(with(AdditionalIPs, joined(n, host))) }, "4001 addresses"},
+		{AdditionalIPs, 4000, func(n int) Service { return newService(withAnnotation(AdditionalIPs, joinTexts(n, hostName))) }, "4001 addresses"},
 		{Configurations, 1000, func(n int) Service {
-			return web(with(Configurations, joined(n, func(i int) string { return "lb-" + strconv.Itoa(i) })))
+			return newService(withAnnotation(Configurations, joinTexts(n, func(i int) string { return "lb-" + strconv.Itoa(i) })))
 		}, "1001 names"},
 		{PIPIPTags, 50, func(n int) Service {
-			return web(with(PIPIPTags, joined(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
+			return newService(withAnnotation(PIPIPTags, joinTexts(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
 		}, "51 IP tags"},
 		{PIPTags, 48, func(n int) Service { // plus two of Weir
-			return web(with(PIPTags, joined(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
+			return newService(withAnnotation(PIPTags, joinTexts(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
 		}, "t0=x"},
-		{"spec.ports", 1500, func(n int) Service { return web(ports(manyPorts(1 << 20)[:n]...)) }, "1501 rules"},
-		{"spec.ports", 750, func(n int) Service { return web(dual, ports(manyPorts(1 << 20)[:n]...)) }, "1501 rules"},
+		{"spec.ports", 1500, func(n int) Service { return newService(withPorts(manyPorts(1 << 20)[:n]...)) }, "1501 rules"},
+		{"spec.ports", 750, func(n int) Service { return newService(asDualStack, withPorts(manyPorts(1 << 20)[:n]...)) }, "1501 rules"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.field, func(t *testing.T) {
-			desired(t, tt.of(tt.most), settings())
-			w, problems := Desired(tt.of(tt.most+1), settings())
+			buildValidSpec(t, tt.of(tt.most), testSettings())
+			w, problems := BuildSpec(tt.of(tt.most+1), testSettings())
 			for _, f := range w.Flaws {
 				problems = append(problems, f.Problem)
 			}
@@ -63,16 +63,16 @@ func TestListsAreBounded(t *testing.T) {
 
 // Duplicates and contained values count once.
 func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
-	twice := joined(9000, func(i int) string { return host(i%4000*2) + "/32" })
-	w := desired(t, web(with(AllowedIPRanges, twice)), settings())
+	twice := joinTexts(9000, func(i int) string { return hostName(i%4000*2) + "/32" })
+	w := buildValidSpec(t, newService(withAnnotation(AllowedIPRanges, twice)), testSettings())
 	if n := len(w.Access.Ranges); n != 4000 {
 		t.Errorf("%d ranges", n)
 	}
-	within := joined(9000, func(i int) string { return host(i) + "/32" }) + ",20.0.0.0/8"
-	if w := desired(t, web(with(AllowedIPRanges, within)), settings()); len(w.Access.Ranges) != 1 {
+	within := joinTexts(9000, func(i int) string { return hostName(i) + "/32" }) + ",20.0.0.0/8"
+	if w := buildValidSpec(t, newService(withAnnotation(AllowedIPRanges, within)), testSettings()); len(w.Access.Ranges) != 1 {
 		t.Errorf("ranges: %v", w.Access.Ranges)
 	}
-	w = desired(t, web(with(AllowedServiceTags, joined(3000, func(i int) string { return []string{"Storage", "STORAGE", "Sql"}[i%3] }))), settings())
+	w = buildValidSpec(t, newService(withAnnotation(AllowedServiceTags, joinTexts(3000, func(i int) string { return []string{"Storage", "STORAGE", "Sql"}[i%3] }))), testSettings())
 	if !slices.Equal(w.Access.Tags, []string{"Storage", "Sql"}) {
 		t.Errorf("tags: %v", w.Access.Tags)
 	}
@@ -80,8 +80,8 @@ func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
 
 // Only the first problems are reported.
 func TestFewProblemsAreTold(t *testing.T) {
-	w, _ := Desired(web(with(AllowedIPRanges, joined(500, strconv.Itoa))), settings())
-	if len(w.Flaws) != mostProblems || w.Flaws[0].Value != "0" {
+	w, _ := BuildSpec(newService(withAnnotation(AllowedIPRanges, joinTexts(500, strconv.Itoa))), testSettings())
+	if len(w.Flaws) != maxProblems || w.Flaws[0].Value != "0" {
 		t.Errorf("%d flaws, the first %v", len(w.Flaws), w.Flaws[0])
 	}
 }
@@ -99,7 +99,7 @@ func TestLawCollapse(t *testing.T) {
 			}
 			all = append(all, netip.PrefixFrom(a, bits).Masked())
 		}
-		kept := collapse(slices.Clone(all))
+		kept := removeContained(slices.Clone(all))
 		for _, p := range all {
 			if n := len(slices.DeleteFunc(slices.Clone(kept), func(k netip.Prefix) bool { return !k.Overlaps(p) || k.Bits() > p.Bits() })); n != 1 {
 				t.Fatalf("%v is within %d of %v", p, n, kept)

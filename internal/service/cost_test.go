@@ -29,17 +29,17 @@ func listOf(size int, form func(i int) string) []string {
 	}
 }
 
-func host(i int) string {
+func hostName(i int) string {
 	return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}).String()
 }
 
-func largest() map[string]Service {
+func largestServices() map[string]Service {
 	text := func(all []string) string { return strings.Join(all, ",") }
 	annotated := func(name string, form func(i int) string) Service {
-		return web(with(name, text(listOf(largestAnnotations-len(name), form))))
+		return newService(withAnnotation(name, text(listOf(largestAnnotations-len(name), form))))
 	}
 	annotatedPorts := func(what, value string) Service {
-		s := web(ports(manyPorts(largestObject - largestAnnotations)...))
+		s := newService(withPorts(manyPorts(largestObject - largestAnnotations)...))
 		for i, used := 0, 0; used < largestAnnotations && i < len(s.Ports); i++ {
 			name := ofPort(s.Ports[len(s.Ports)-1-i].Port, what)
 			used += len(name) + len(value)
@@ -48,18 +48,18 @@ func largest() map[string]Service {
 		return s
 	}
 	return map[string]Service{
-		"source ranges": web(func(s *Service) {
-			s.SourceRanges = listOf(largestObject-largestObject/10, func(i int) string { return host(2*i) + "/32   " })
+		"source ranges": newService(func(s *Service) {
+			s.SourceRanges = listOf(largestObject-largestObject/10, func(i int) string { return hostName(2*i) + "/32   " })
 		}),
-		"ranges of an annotation": annotated(AllowedIPRanges, func(i int) string { return host(2*i) + "/32" }),
+		"ranges of an annotation": annotated(AllowedIPRanges, func(i int) string { return hostName(2*i) + "/32" }),
 		"what is no range":        annotated(AllowedIPRanges, strconv.Itoa),
 		"service tags":            annotated(AllowedServiceTags, func(i int) string { return "T" + strconv.Itoa(i) }),
 		"what is no tag":          annotated(AllowedServiceTags, strconv.Itoa),
-		"additional addresses":    annotated(AdditionalIPs, host),
+		"additional addresses":    annotated(AdditionalIPs, hostName),
 		"configurations":          annotated(Configurations, func(i int) string { return "lb-" + strconv.Itoa(i) }),
 		"tags of a public IP":     annotated(PIPTags, func(i int) string { return strconv.Itoa(i) + "=x" }),
 		"IP tags":                 annotated(PIPIPTags, func(i int) string { return strconv.Itoa(i) + "=x" }),
-		"ports":                   web(ports(manyPorts(largestObject)...)),
+		"ports":                   newService(withPorts(manyPorts(largestObject)...)),
 		"ports without rules":     annotatedPorts(portNoRule, "true"),
 		"ports with probes":       annotatedPorts(portProbePort, "last"),
 	}
@@ -78,8 +78,8 @@ func manyPorts(size int) []Port {
 // clearly is far more than linear time and far less than quadratic time on any machine.
 const clearly = 10 * time.Second
 
-// ends fails the test if do does not return in time.
-func ends(t *testing.T, what string, do func()) {
+// requireFinished fails the test if do does not return in time.
+func requireFinished(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); do() }()
@@ -91,7 +91,7 @@ func ends(t *testing.T, what string, do func()) {
 }
 
 func BenchmarkLargest(b *testing.B) {
-	all := largest()
+	all := largestServices()
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)
@@ -101,9 +101,9 @@ func BenchmarkLargest(b *testing.B) {
 	for _, name := range names {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
 			for b.Loop() {
-				w, problems := Desired(all[name], settings())
+				w, problems := BuildSpec(all[name], testSettings())
 				if len(problems) == 0 {
-					w.Admissions(addresses, nodes)
+					w.AccessRules(addresses, nodes)
 				}
 			}
 		})
@@ -112,12 +112,12 @@ func BenchmarkLargest(b *testing.B) {
 
 // The largest Services are parsed in linear time.
 func TestTheLargestServicesAreRead(t *testing.T) {
-	for name, s := range largest() {
-		ends(t, name, func() {
+	for name, s := range largestServices() {
+		requireFinished(t, name, func() {
 			for range 3 {
-				w, problems := Desired(s, settings())
-				w.Admissions([]netip.Addr{netip.MustParseAddr("20.0.0.1")}, nil)
-				if len(problems) > mostProblems {
+				w, problems := BuildSpec(s, testSettings())
+				w.AccessRules([]netip.Addr{netip.MustParseAddr("20.0.0.1")}, nil)
+				if len(problems) > maxProblems {
 					t.Errorf("%s: %d problems are told", name, len(problems))
 				}
 			}
@@ -132,22 +132,22 @@ func TestReadingGrowsWithTheLength(t *testing.T) {
 		of    func(n int) Service
 	}{
 		{"ranges", func(n int) Service {
-			return web(with(AllowedIPRanges, joined(n, func(i int) string { return host(2*i) + "/32" })))
+			return newService(withAnnotation(AllowedIPRanges, joinTexts(n, func(i int) string { return hostName(2*i) + "/32" })))
 		}},
 		{"service tags", func(n int) Service {
-			return web(with(AllowedServiceTags, joined(n, func(i int) string { return "T" + strconv.Itoa(i) })))
+			return newService(withAnnotation(AllowedServiceTags, joinTexts(n, func(i int) string { return "T" + strconv.Itoa(i) })))
 		}},
-		{"addresses", func(n int) Service { return web(with(AdditionalIPs, joined(n, host))) }},
-		{"ports", func(n int) Service { return web(ports(manyPorts(1 << 20)[:n]...)) }},
+		{"addresses", func(n int) Service { return newService(withAnnotation(AdditionalIPs, joinTexts(n, hostName))) }},
+		{"ports", func(n int) Service { return newService(withPorts(manyPorts(1 << 20)[:n]...)) }},
 	} {
 		cost := func(n int) float64 {
 			s := tt.of(n)
 			return testing.AllocsPerRun(1, func() {
-				w, problems := Desired(s, settings())
+				w, problems := BuildSpec(s, testSettings())
 				if len(problems) > 0 {
 					t.Fatalf("%s: %v", tt.about, problems)
 				}
-				w.Admissions([]netip.Addr{netip.MustParseAddr("20.0.0.1")}, nil)
+				w.AccessRules([]netip.Addr{netip.MustParseAddr("20.0.0.1")}, nil)
 			})
 		}
 		if once, twice := cost(500), cost(1000); twice > 2.5*once {
@@ -156,7 +156,7 @@ func TestReadingGrowsWithTheLength(t *testing.T) {
 	}
 }
 
-func joined(n int, form func(i int) string) string {
+func joinTexts(n int, form func(i int) string) string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = form(i)

@@ -19,20 +19,20 @@ type Frontend struct {
 	Frontend lb.Frontend
 	// PublicIP is nil for a private frontend.
 	PublicIP *PublicIP
-	// stem and suffix are the prefix and suffix of rule and probe names.
-	stem, suffix string
+	// namePrefix and suffix are the prefix and suffix of rule and probe names.
+	namePrefix, suffix string
 }
 
 // subnetRule is Azure's rule for subnet names. See
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 var subnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 
-func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
-	subnet, names := r.text(InternalSubnet)
+func (r *reader) buildFrontends(s Service, set Settings, internal bool) []Frontend {
+	subnet, names := r.readText(InternalSubnet)
 	if names && !subnetRule.MatchString(subnet) {
-		r.wrong(InternalSubnet, subnet, "the name of a subnet of the cluster's virtual network")
+		r.addProblem(InternalSubnet, subnet, "the name of a subnet of the cluster's virtual network")
 	}
-	stem := s.Owner()
+	stem := s.OwnerName()
 	if internal && names {
 		stem += "-" + subnet
 	}
@@ -41,25 +41,25 @@ func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
 	}
 	var frontends []Frontend
 	for _, family := range s.Families {
-		f := Frontend{stem: stem, suffix: suffixOf(family)}
+		f := Frontend{namePrefix: stem, suffix: suffixOf(family)}
 		f.Frontend = lb.Frontend{Name: stem + f.suffix, Family: family}
 		if internal {
-			r.private(&f.Frontend, s, set, subnet)
+			r.setPrivate(&f.Frontend, s, set, subnet)
 		} else {
-			f.PublicIP = r.publicIP(s, set, family)
+			f.PublicIP = r.buildPublicIP(s, set, family)
 		}
 		frontends = append(frontends, f)
 	}
 	return frontends
 }
 
-func (r *reader) private(f *lb.Frontend, s Service, set Settings, subnet string) {
+func (r *reader) setPrivate(f *lb.Frontend, s Service, set Settings, subnet string) {
 	if set.VirtualNetwork == "" || subnet == "" {
-		r.wrong(Internal, "true", "vnetName and subnetName in azure.json, or "+InternalSubnet)
+		r.addProblem(Internal, "true", "vnetName and subnetName in azure.json, or "+InternalSubnet)
 		return
 	}
 	f.Subnet = set.VirtualNetwork + "/subnets/" + subnet
-	f.PrivateIP = r.pinned(s, f.Family)
+	f.PrivateIP = r.requestedAddress(s, f.Family)
 	f.Static = f.PrivateIP.IsValid()
 }
 
@@ -72,26 +72,26 @@ func (s Service) HasSCTP() bool {
 // internal is false for a public one.
 func (s Service) PrivateAddresses() (asked []string, internal bool) {
 	r := &reader{annotations: s.Annotations}
-	if !r.yes(Internal) {
+	if !r.readBool(Internal) {
 		return nil, false
 	}
-	subnet, _ := r.text(InternalSubnet)
+	subnet, _ := r.readText(InternalSubnet)
 	for _, family := range s.Families {
-		if ip := r.pinned(s, family); ip.IsValid() {
+		if ip := r.requestedAddress(s, family); ip.IsValid() {
 			asked = append(asked, strings.TrimSpace(subnet+" "+ip.String()))
 		}
 	}
 	return asked, true
 }
 
-// pinned returns the requested address of a family; the zero Addr if none.
-func (r *reader) pinned(s Service, family lb.Family) netip.Addr {
+// requestedAddress returns the requested address of a family; the zero Addr if none.
+func (r *reader) requestedAddress(s Service, family lb.Family) netip.Addr {
 	name := map[lb.Family]string{lb.IPv4: IPv4, lb.IPv6: IPv6}[family]
-	if value, ok := r.text(name); ok {
-		return r.address(name, value, family)
+	if value, ok := r.readText(name); ok {
+		return r.parseAddress(name, value, family)
 	}
-	if value := s.literal(family); value != "" {
-		return r.address("spec.loadBalancerIP", value, family)
+	if value := s.loadBalancerIPFor(family); value != "" {
+		return r.parseAddress("spec.loadBalancerIP", value, family)
 	}
 	return netip.Addr{}
 }
@@ -108,12 +108,12 @@ type PublicIP struct {
 	// ID is the resource ID. For a public IP requested by address, the name is the one it would get if
 	// created.
 	ID lb.ResourceID
-	// Named is true if the user named it: Weir neither creates nor deletes it. AnyFamily is true if the name
+	// UserNamed is true if the user named it: Weir neither creates nor deletes it. AnyFamily is true if the name
 	// applies to the family of that public IP.
-	Named, AnyFamily bool
-	// Made is the name prefix of public IPs created for the Service. Pair is true if it has both families.
-	Made string
-	Pair bool
+	UserNamed, AnyFamily bool
+	// ManagedPrefix is the name prefix of public IPs created for the Service. Pair is true if it has both families.
+	ManagedPrefix string
+	Pair          bool
 	// Address selects an existing public IP by address, if set.
 	Address netip.Addr
 	Family  lb.Family
@@ -126,90 +126,90 @@ type PublicIP struct {
 	// one is removed.
 	DNSLabel     string
 	SetsDNSLabel bool
-	// LabelElsewhere is true if the Service's other public IP has the label: labels are unique.
-	LabelElsewhere bool
+	// LabelOnOther is true if the Service's other public IP has the label: labels are unique.
+	LabelOnOther bool
 	// Tags are added to existing tags.
 	Tags map[string]string
 }
 
-func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
+func (r *reader) buildPublicIP(s Service, set Settings, family lb.Family) *PublicIP {
 	p := &PublicIP{
-		ID: set.PublicIPs, Family: family, Address: r.pinned(s, family),
-		IPTags: r.pairs(PIPIPTags, func(key, value string) string {
+		ID: set.PublicIPs, Family: family, Address: r.requestedAddress(s, family),
+		IPTags: r.parsePairs(PIPIPTags, func(key, value string) string {
 			if value == "" {
 				return `pairs like "RoutingPreference=Internet"`
 			}
 			return ""
 		}),
 	}
-	if r.tooMany(PIPIPTags, len(p.IPTags), mostIPTags, "IP tags", "a public IP has a handful") {
+	if r.exceedsLimit(PIPIPTags, len(p.IPTags), maxIPTags, "IP tags", "a public IP has a handful") {
 		p.IPTags = nil
 	}
-	p.Made, p.Pair = set.ClusterName+"-"+s.Owner(), len(s.Families) > 1
-	p.ID.Type, p.ID.Name = lb.TypePublicIP, p.Made+suffixOf(family)
-	if group, ok := r.text(PIPResourceGroup); ok {
+	p.ManagedPrefix, p.Pair = set.ClusterName+"-"+s.OwnerName(), len(s.Families) > 1
+	p.ID.Type, p.ID.Name = lb.TypePublicIP, p.ManagedPrefix+suffixOf(family)
+	if group, ok := r.readText(PIPResourceGroup); ok {
 		p.ID.ResourceGroup = group
 		if err := p.ID.Validate(); err != nil {
-			r.wrong(PIPResourceGroup, group, "the name of a resource group")
+			r.addProblem(PIPResourceGroup, group, "the name of a resource group")
 		}
 	}
 	nameAt, anyFamily := ofFamily(r, family, PIPName, PIPNameIPv6)
-	if name, ok := r.text(nameAt); ok && (!p.Address.IsValid() || family != lb.IPv6 || !anyFamily) {
-		p.ID.Name, p.Named, p.AnyFamily = name, true, anyFamily
+	if name, ok := r.readText(nameAt); ok && (!p.Address.IsValid() || family != lb.IPv6 || !anyFamily) {
+		p.ID.Name, p.UserNamed, p.AnyFamily = name, true, anyFamily
 		if err := p.ID.Validate(); err != nil {
-			r.wrong(nameAt, name, "the name of a public IP: 1 to 80 letters, digits, '_', '-' or '.'")
+			r.addProblem(nameAt, name, "the name of a public IP: 1 to 80 letters, digits, '_', '-' or '.'")
 		}
 		if p.Address.IsValid() {
-			r.wrong(nameAt, name, "no address beside it: a public IP is named by its name or by its address")
+			r.addProblem(nameAt, name, "no address beside it: a public IP is named by its name or by its address")
 		}
 	}
 	prefixAt, anyFamily := ofFamily(r, family, PIPPrefixID, PIPPrefixIDIPv6)
-	if prefix, ok := r.text(prefixAt); ok {
+	if prefix, ok := r.readText(prefixAt); ok {
 		id, err := lb.ParseResourceID(prefix, lb.TypePublicIPPrefix)
 		if err != nil {
-			r.wrong(prefixAt, prefix, "the id of a public IP prefix, /subscriptions/…/resourceGroups/…/providers/"+lb.TypePublicIPPrefix+"/…")
+			r.addProblem(prefixAt, prefix, "the id of a public IP prefix, /subscriptions/…/resourceGroups/…/providers/"+lb.TypePublicIPPrefix+"/…")
 		}
-		p.Prefix, p.PrefixAnyFamily = id.String(), anyFamily && s.has(lb.IPv6)
+		p.Prefix, p.PrefixAnyFamily = id.String(), anyFamily && s.hasFamily(lb.IPv6)
 	}
-	p.DNSLabel, p.SetsDNSLabel = r.dnsLabel()
+	p.DNSLabel, p.SetsDNSLabel = r.parseDNSLabel()
 	if first := s.Families[0]; family != first && p.DNSLabel != "" {
-		r.flawed(DNSLabel, p.DNSLabel, "a Service of one IP family: no two public IPs have the same label", "Its "+string(first)+" address alone has the label")
-		p.DNSLabel, p.SetsDNSLabel, p.LabelElsewhere = "", false, true
+		r.addFlaw(DNSLabel, p.DNSLabel, "a Service of one IP family: no two public IPs have the same label", "Its "+string(first)+" address alone has the label")
+		p.DNSLabel, p.SetsDNSLabel, p.LabelOnOther = "", false, true
 	}
-	p.Tags = r.tags(s, set, p.DNSLabel)
+	p.Tags = r.buildTags(s, set, p.DNSLabel)
 	return p
 }
 
 // ofFamily returns the annotation for a family. Without the IPv6 annotation, the general one applies to the
 // family of the named resource, which anyFamily reports.
 func ofFamily(r *reader, family lb.Family, general, ipv6 string) (name string, anyFamily bool) {
-	_, own := r.text(ipv6)
+	_, own := r.readText(ipv6)
 	if own && family == lb.IPv6 {
 		return ipv6, false
 	}
 	return general, !own
 }
 
-// dnsLabel parses the label. An empty annotation removes it.
-func (r *reader) dnsLabel() (label string, sets bool) {
+// parseDNSLabel parses the label. An empty annotation removes it.
+func (r *reader) parseDNSLabel() (label string, sets bool) {
 	if _, sets = r.annotations[DNSLabel]; !sets {
 		return "", false
 	}
-	label, ok := r.text(DNSLabel)
+	label, ok := r.readText(DNSLabel)
 	if ok && !dnsRule.MatchString(label) {
-		r.wrong(DNSLabel, label, "3 to 63 lower-case letters, digits or '-', beginning with a letter and not ending with '-'")
+		r.addProblem(DNSLabel, label, "3 to 63 lower-case letters, digits or '-', beginning with a letter and not ending with '-'")
 	}
 	return label, true
 }
 
-// tags returns the tags of the cluster, the Service, and the owner tags, which users cannot set.
-func (r *reader) tags(s Service, set Settings, label string) map[string]string {
+// buildTags returns the tags of the cluster, the Service, and the owner tags, which users cannot set.
+func (r *reader) buildTags(s Service, set Settings, label string) map[string]string {
 	tags := maps.Clone(set.Tags)
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	wanted := r.pairs(PIPTags, tag)
-	if r.tooMany(PIPTags, len(wanted), lb.MostTags, "tags", "Azure takes no more on a resource") {
+	wanted := r.parsePairs(PIPTags, tagProblem)
+	if r.exceedsLimit(PIPTags, len(wanted), lb.MaxTags, "tags", "Azure takes no more on a resource") {
 		return tags
 	}
 	lb.SetTags(tags, wanted)
@@ -220,8 +220,8 @@ func (r *reader) tags(s Service, set Settings, label string) map[string]string {
 	if label != "" {
 		tags[TagDNSLabel] = s.Key()
 	}
-	if len(tags) > lb.MostTags {
-		r.wrong(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure takes %d", len(tags), lb.MostTags))
+	if len(tags) > lb.MaxTags {
+		r.addProblem(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure takes %d", len(tags), lb.MaxTags))
 	}
 	return tags
 }

@@ -52,32 +52,32 @@ func PartsOf(owner string, observed lb.LoadBalancer, familyOf func(publicIP stri
 	return parts
 }
 
-// KeepNames returns the Spec with the existing names on a load balancer. cloud-provider-azure and earlier
+// RetainNames returns the Spec with the existing names on a load balancer. cloud-provider-azure and earlier
 // versions of Weir used no suffix for IPv6-only Services.
-func (spec *Spec) KeepNames(parts []Part) *Spec {
+func (spec *Spec) RetainNames(parts []Part) *Spec {
 	suffixes := map[lb.Family]string{lb.IPv4: "", lb.IPv6: SuffixIPv6}
 	for _, f := range spec.Frontends {
-		if f.withoutSuffix(parts) {
+		if f.usesPlainNames(parts) {
 			suffixes = map[lb.Family]string{lb.IPv4: SuffixIPv4}
 			break
 		}
-		if f.has(parts, lb.IPv4, SuffixIPv4) {
+		if f.hasPart(parts, lb.IPv4, SuffixIPv4) {
 			suffixes[lb.IPv4] = SuffixIPv4
 		}
 	}
 	return spec.withSuffixes(suffixes)
 }
 
-// withoutSuffix reports whether IPv6 exists with the names without suffix only.
-func (f Frontend) withoutSuffix(parts []Part) bool {
-	return f.has(parts, lb.IPv6, "") && !f.has(parts, lb.IPv6, SuffixIPv6)
+// usesPlainNames reports whether IPv6 exists with the names without suffix only.
+func (f Frontend) usesPlainNames(parts []Part) bool {
+	return f.hasPart(parts, lb.IPv6, "") && !f.hasPart(parts, lb.IPv6, SuffixIPv6)
 }
 
-// has reports whether a part of a family has a name of the frontend's Service with that suffix; "" matches
+// hasPart reports whether a part of a family has a name of the frontend's Service with that suffix; "" matches
 // names without a family suffix.
-func (f Frontend) has(parts []Part, family lb.Family, suffix string) bool {
+func (f Frontend) hasPart(parts []Part, family lb.Family, suffix string) bool {
 	return slices.ContainsFunc(parts, func(p Part) bool {
-		name, stem := strings.ToLower(p.Name), strings.ToLower(f.stem)
+		name, stem := strings.ToLower(p.Name), strings.ToLower(f.namePrefix)
 		if p.Family != family || name != stem && !strings.HasPrefix(name, stem+"-") {
 			return false
 		}
@@ -101,7 +101,7 @@ func (spec *Spec) withSuffixes(suffixes map[lb.Family]string) *Spec {
 				continue
 			}
 			next.Rules[n].Name, next.Rules[n].Frontend = rename(r.Name), rename(r.Frontend)
-			if strings.HasPrefix(r.Probe, f.stem+"-") {
+			if strings.HasPrefix(r.Probe, f.namePrefix+"-") {
 				next.Rules[n].Probe = rename(r.Probe)
 				renamed[r.Probe] = rename(r.Probe)
 			}

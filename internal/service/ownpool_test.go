@@ -16,30 +16,30 @@ func TestPoolAmong(t *testing.T) {
 	const usual = "a-b-c"
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	first, second := "a/b-c", "a-b/c"
-	hashed := service.HashedPool(usual, second)
-	if hashed == service.HashedPool(usual, first) || !strings.HasPrefix(hashed, usual+"-") {
+	hashed := service.HashedPoolName(usual, second)
+	if hashed == service.HashedPoolName(usual, first) || !strings.HasPrefix(hashed, usual+"-") {
 		t.Fatalf("hashed names %s", hashed)
 	}
-	contender := func(key string, created time.Time, has ...string) service.Contender {
-		return service.Contender{Key: key, Created: created, Has: has}
+	contender := func(key string, created time.Time, has ...string) service.PoolUser {
+		return service.PoolUser{Key: key, Created: created, PoolNames: has}
 	}
 	for _, tt := range []struct {
 		name   string
-		c      service.Contender
-		rivals []service.Contender
+		c      service.PoolUser
+		rivals []service.PoolUser
 		want   string
 	}{
 		{"alone", contender(second, late), nil, usual},
-		{"the older", contender(second, early), []service.Contender{contender(first, late)}, usual},
-		{"the younger", contender(second, late), []service.Contender{contender(first, early)}, hashed},
-		{"as old, later by name", contender(first, early), []service.Contender{contender(second, early)}, service.HashedPool(usual, first)},
-		{"the younger has it", contender(second, late, usual), []service.Contender{contender(first, early)}, usual},
-		{"the older comes back to it", contender(second, early), []service.Contender{contender(first, late, "A-B-C")}, hashed},
-		{"the other has a name of its own", contender(second, late), []service.Contender{contender(first, early, service.HashedPool(usual, first))}, usual},
+		{"the older", contender(second, early), []service.PoolUser{contender(first, late)}, usual},
+		{"the younger", contender(second, late), []service.PoolUser{contender(first, early)}, hashed},
+		{"as old, later by name", contender(first, early), []service.PoolUser{contender(second, early)}, service.HashedPoolName(usual, first)},
+		{"the younger has it", contender(second, late, usual), []service.PoolUser{contender(first, early)}, usual},
+		{"the older comes back to it", contender(second, early), []service.PoolUser{contender(first, late, "A-B-C")}, hashed},
+		{"the other has a name of its own", contender(second, late), []service.PoolUser{contender(first, early, service.HashedPoolName(usual, first))}, usual},
 		{"it has one of its own, and the other is gone", contender(second, late, hashed), nil, hashed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := service.PoolAmong(usual, tt.c, tt.rivals); got != tt.want {
+			if got := service.ChoosePoolName(usual, tt.c, tt.rivals); got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
@@ -61,20 +61,20 @@ func TestPoolsOfServicesStayApart(t *testing.T) {
 				delete(created, key)
 				delete(has, key)
 			default:
-				contender := func(key string) service.Contender {
-					c := service.Contender{Key: key, Created: created[key]}
+				contender := func(key string) service.PoolUser {
+					c := service.PoolUser{Key: key, Created: created[key]}
 					if has[key] != "" {
-						c.Has = []string{has[key]}
+						c.PoolNames = []string{has[key]}
 					}
 					return c
 				}
-				var rivals []service.Contender
+				var rivals []service.PoolUser
 				for other := range created {
 					if other != key {
 						rivals = append(rivals, contender(other))
 					}
 				}
-				got := service.PoolAmong("a-b-c-d", contender(key), rivals)
+				got := service.ChoosePoolName("a-b-c-d", contender(key), rivals)
 				if has[key] != "" && got != has[key] {
 					t.Fatalf("%s had %s, and is given %s", key, has[key], got)
 				}

@@ -25,15 +25,15 @@ type Configuration struct {
 // Selector reports whether it matches the labels.
 type Selector func(labels map[string]string) bool
 
-// Places reports whether there is a choice: a single load balancer without conditions takes every Service.
-func Places(all []Configuration) bool {
+// HasPlacementChoice reports whether there is a choice: a single load balancer without conditions takes every Service.
+func HasPlacementChoice(all []Configuration) bool {
 	return len(all) != 1 || all[0].Closed || all[0].Services != nil || all[0].Namespaces != nil
 }
 
 // ConfigurationOf returns the configuration of a load balancer by name; false if none.
 func ConfigurationOf(loadBalancer string, all []Configuration) (Configuration, bool) {
 	for _, c := range all {
-		if strings.EqualFold(loadBalancer, c.Name) || strings.EqualFold(loadBalancer, c.Name+twin) {
+		if strings.EqualFold(loadBalancer, c.Name) || strings.EqualFold(loadBalancer, c.Name+internalSuffix) {
 			return c, true
 		}
 	}
@@ -46,26 +46,26 @@ func ConfigurationName(loadBalancer string, all []Configuration) string {
 	if c, ok := ConfigurationOf(loadBalancer, all); ok {
 		return c.Name
 	}
-	return strings.TrimSuffix(strings.ToLower(loadBalancer), twin)
+	return strings.TrimSuffix(strings.ToLower(loadBalancer), internalSuffix)
 }
 
-const twin = "-internal"
+const internalSuffix = "-internal"
 
 // LoadBalancerName returns the name of a configuration's load balancer for a Service.
 func LoadBalancerName(configuration string, internal bool) string {
 	if internal {
-		return configuration + twin
+		return configuration + internalSuffix
 	}
 	return configuration
 }
 
 // IsInternal reports whether the name is that of an internal load balancer.
 func IsInternal(loadBalancer string) bool {
-	return strings.HasSuffix(strings.ToLower(loadBalancer), twin)
+	return strings.HasSuffix(strings.ToLower(loadBalancer), internalSuffix)
 }
 
-// Occupancy is how full a configuration's public or internal load balancer is.
-type Occupancy struct {
+// LoadBalancerUsage is how full a configuration's public or internal load balancer is.
+type LoadBalancerUsage struct {
 	// Exists is true if Azure has the load balancer.
 	Exists bool
 	// HasFrontend is true if the load balancer has a frontend. One of them is IPv4: Azure requires it.
@@ -82,27 +82,27 @@ type Candidate struct {
 	Desired                 Spec
 	// Current is the current configuration, or "".
 	Current string
-	// Pinned is the configuration that has the requested address, or "".
-	Pinned string
+	// RequestedConfiguration is the configuration that has the requested address, or "".
+	RequestedConfiguration string
 }
 
-// Place returns the configuration for a Service. The Service remains where it is while annotation and
+// ChooseConfiguration returns the configuration for a Service. The Service remains where it is while annotation and
 // selectors allow it; an IPv6-only Service needs a load balancer with an IPv4 frontend. Errors are for users.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
-func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, maxRules int) (string, error) {
-	candidates, err := eligible(c, all)
+func ChooseConfiguration(c Candidate, all []Configuration, occupied map[string]LoadBalancerUsage, maxRules int) (string, error) {
+	candidates, err := eligibleConfigurations(c, all)
 	if err != nil {
 		return "", err
 	}
-	if c.Pinned != "" {
-		if !slices.Contains(candidates, c.Pinned) {
-			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.Pinned, strings.Join(candidates, ", "))
+	if c.RequestedConfiguration != "" {
+		if !slices.Contains(candidates, c.RequestedConfiguration) {
+			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.RequestedConfiguration, strings.Join(candidates, ", "))
 		}
-		return c.Pinned, nil
+		return c.RequestedConfiguration, nil
 	}
-	if c.Desired.hasIPv6Alone() {
-		candidates = besideIPv4(candidates, occupied)
+	if c.Desired.isIPv6Only() {
+		candidates = withIPv4Frontend(candidates, occupied)
 	}
 	if slices.Contains(candidates, c.Current) {
 		return c.Current, nil
@@ -119,12 +119,12 @@ func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, maxR
 		return "", fmt.Errorf("%w (the same is true of each load balancer where the Service may be: %s)", occupied[fitting[0]].Exceeded, strings.Join(fitting, ", "))
 	}
 	return slices.MinFunc(allowed, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(occupied[a]), rank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))
+		return cmp.Or(cmp.Compare(placementRank(occupied[a]), placementRank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))
 	}), nil // the first in configuration order
 }
 
-// besideIPv4 returns the configurations that have an IPv4 frontend; all if there is none yet.
-func besideIPv4(candidates []string, occupied map[string]Occupancy) []string {
+// withIPv4Frontend returns the configurations that have an IPv4 frontend; all if there is none yet.
+func withIPv4Frontend(candidates []string, occupied map[string]LoadBalancerUsage) []string {
 	filtered := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !occupied[name].HasFrontend })
 	if len(filtered) == 0 {
 		return candidates
@@ -132,8 +132,8 @@ func besideIPv4(candidates []string, occupied map[string]Occupancy) []string {
 	return filtered
 }
 
-// rank prefers an existing empty load balancer, then one to create.
-func rank(o Occupancy) int {
+// placementRank prefers an existing empty load balancer, then one to create.
+func placementRank(o LoadBalancerUsage) int {
 	switch {
 	case o.Exists && o.Rules == 0:
 		return 0
@@ -143,8 +143,8 @@ func rank(o Occupancy) int {
 	return 2
 }
 
-// eligible returns the allowed configurations in configuration order.
-func eligible(c Candidate, all []Configuration) ([]string, error) {
+// eligibleConfigurations returns the allowed configurations in configuration order.
+func eligibleConfigurations(c Candidate, all []Configuration) ([]string, error) {
 	var named, open []Configuration
 	for _, conf := range all {
 		if len(c.Desired.Configurations) == 0 || containsFold(c.Desired.Configurations, conf.Name) {
@@ -152,7 +152,7 @@ func eligible(c Candidate, all []Configuration) ([]string, error) {
 		}
 	}
 	if len(named) == 0 {
-		return nil, Problem{Configurations, strings.Join(c.Desired.Configurations, ","), "names of multipleStandardLoadBalancerConfigurations: " + strings.Join(names(all), ", ")}
+		return nil, Problem{Configurations, strings.Join(c.Desired.Configurations, ","), "names of multipleStandardLoadBalancerConfigurations: " + strings.Join(configurationNames(all), ", ")}
 	}
 	for _, conf := range named {
 		if !conf.Closed || conf.Name == c.Current {
@@ -160,14 +160,14 @@ func eligible(c Candidate, all []Configuration) ([]string, error) {
 		}
 	}
 	if len(open) == 0 {
-		return nil, fmt.Errorf("%s takes no further Services: allowServicePlacement is false", strings.Join(names(named), ", "))
+		return nil, fmt.Errorf("%s takes no further Services: allowServicePlacement is false", strings.Join(configurationNames(named), ", "))
 	}
 	var chosen, free []Configuration
 	for _, conf := range open {
 		switch {
 		case conf.Services == nil && conf.Namespaces == nil:
 			free = append(free, conf)
-		case selects(conf.Services, c.Labels) && selects(conf.Namespaces, c.NamespaceLabels):
+		case matchesSelector(conf.Services, c.Labels) && matchesSelector(conf.Namespaces, c.NamespaceLabels):
 			chosen = append(chosen, conf)
 		}
 	}
@@ -175,15 +175,15 @@ func eligible(c Candidate, all []Configuration) ([]string, error) {
 		chosen = free
 	}
 	if len(chosen) == 0 {
-		return nil, errors.New("the labels of the Service and its namespace match none of " + strings.Join(names(open), ", "))
+		return nil, errors.New("the labels of the Service and its namespace match none of " + strings.Join(configurationNames(open), ", "))
 	}
-	return names(chosen), nil
+	return configurationNames(chosen), nil
 }
 
-// selects reports whether the labels match; a nil selector matches all.
-func selects(s Selector, labels map[string]string) bool { return s == nil || s(labels) }
+// matchesSelector reports whether the labels match; a nil selector matches all.
+func matchesSelector(s Selector, labels map[string]string) bool { return s == nil || s(labels) }
 
-func names(all []Configuration) []string {
+func configurationNames(all []Configuration) []string {
 	list := make([]string, len(all))
 	for i, c := range all {
 		list[i] = c.Name
@@ -201,8 +201,8 @@ type Node struct {
 	Labels map[string]string
 	// VMSet is its scale set or availability set, or "".
 	VMSet string
-	// Placed is its previous configuration as recorded or found in Azure, or "".
-	Placed string
+	// Previous is its previous configuration as recorded or found in Azure, or "".
+	Previous string
 }
 
 // PlaceNodes returns the configuration of each node by name: exactly one per node. A node that no set or
@@ -225,7 +225,7 @@ func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
 			rest = append(rest, n)
 		}
 	}
-	free := unselective(all)
+	free := withoutNodeSelector(all)
 	if len(free) == 0 {
 		return placed
 	}
@@ -239,21 +239,21 @@ func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
 // PlaceOf returns the configuration of a node if it does not depend on other nodes: by set or selector, or
 // its previous one; otherwise "".
 func PlaceOf(n Node, all []Configuration) string {
-	if conf := belongs(n, all); conf != "" {
+	if conf := selectedConfiguration(n, all); conf != "" {
 		return conf
 	}
-	if slices.Contains(names(unselective(all)), n.Placed) {
-		return n.Placed
+	if slices.Contains(configurationNames(withoutNodeSelector(all)), n.Previous) {
+		return n.Previous
 	}
 	return ""
 }
 
-func unselective(all []Configuration) []Configuration {
+func withoutNodeSelector(all []Configuration) []Configuration {
 	return slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool { return c.Nodes != nil })
 }
 
-// belongs returns the configuration that a node's set or labels select, or "".
-func belongs(n Node, all []Configuration) string {
+// selectedConfiguration returns the configuration that a node's set or labels select, or "".
+func selectedConfiguration(n Node, all []Configuration) string {
 	for _, conf := range all {
 		if conf.PrimaryVMSet != "" && strings.EqualFold(conf.PrimaryVMSet, n.VMSet) {
 			return conf.Name

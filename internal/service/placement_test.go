@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func team(name string) Selector {
+func teamSelector(name string) Selector {
 	return func(labels map[string]string) bool { return labels["team"] == name }
 }
 
@@ -23,52 +23,52 @@ func TestPlace(t *testing.T) {
 	shop := map[string]string{"team": "shop"}
 	six := Spec{Frontends: []Frontend{{Frontend: lb.Frontend{Family: lb.IPv6}}}}
 	both := Spec{Frontends: []Frontend{{Frontend: lb.Frontend{Family: lb.IPv6}}, {Frontend: lb.Frontend{Family: lb.IPv4}}}}
-	beside := map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3, HasFrontend: true}, "lb-1": {Exists: true}, "lb-2": {Exists: true, Rules: 5, HasFrontend: true}}
+	beside := map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 3, HasFrontend: true}, "lb-1": {Exists: true}, "lb-2": {Exists: true, Rules: 5, HasFrontend: true}}
 	tests := []struct {
 		about     string
 		c         Candidate
 		all       []Configuration
-		occupied  map[string]Occupancy
+		occupied  map[string]LoadBalancerUsage
 		mostRules int
 		want      string
 	}{
-		{"stays where it is, however full", Candidate{Current: "lb-1", Desired: rules(2)}, plain, map[string]Occupancy{"lb-1": {Exists: true, Rules: 250}}, 250, "lb-1"},
-		{"one that is there and empty", Candidate{}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3}, "lb-2": {Exists: true, Rules: 0}}, 0, "lb-2"},
-		{"then one to be made", Candidate{}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3}, "lb-2": {Exists: true, Rules: 1}}, 0, "lb-1"},
-		{"then the one with the fewest rules", Candidate{}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3}, "lb-1": {Exists: true, Rules: 2}, "lb-2": {Exists: true, Rules: 5}}, 0, "lb-1"},
+		{"stays where it is, however full", Candidate{Current: "lb-1", Desired: rules(2)}, plain, map[string]LoadBalancerUsage{"lb-1": {Exists: true, Rules: 250}}, 250, "lb-1"},
+		{"one that is there and empty", Candidate{}, plain, map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 3}, "lb-2": {Exists: true, Rules: 0}}, 0, "lb-2"},
+		{"then one to be made", Candidate{}, plain, map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 3}, "lb-2": {Exists: true, Rules: 1}}, 0, "lb-1"},
+		{"then the one with the fewest rules", Candidate{}, plain, map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 3}, "lb-1": {Exists: true, Rules: 2}, "lb-2": {Exists: true, Rules: 5}}, 0, "lb-1"},
 		{"of several the first", Candidate{}, plain, nil, 0, "kubernetes"},
-		{"one where its rules fit", Candidate{Desired: rules(2)}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 249}, "lb-1": {Exists: true, Rules: 250}, "lb-2": {Exists: true, Rules: 248}}, 250, "lb-2"},
+		{"one where its rules fit", Candidate{Desired: rules(2)}, plain, map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 249}, "lb-1": {Exists: true, Rules: 250}, "lb-2": {Exists: true, Rules: 248}}, 250, "lb-2"},
 		{"not where its namespace has enough", Candidate{Desired: rules(2)}, plain[:2],
-			map[string]Occupancy{"kubernetes": {Exists: true, Exceeded: errors.New("enough")}, "lb-1": {Exists: true, Rules: 20}}, 250, "lb-1"},
+			map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Exceeded: errors.New("enough")}, "lb-1": {Exists: true, Rules: 20}}, 250, "lb-1"},
 		{"its namespace has enough everywhere", Candidate{Desired: rules(2)}, plain[:1],
-			map[string]Occupancy{"kubernetes": {Exists: true, Rules: 9, Exceeded: errors.New("enough")}}, 250,
+			map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 9, Exceeded: errors.New("enough")}}, 250,
 			"error: enough (the same is true of each load balancer where the Service may be: kubernetes)"},
 		{"but it stays where it is", Candidate{Current: "kubernetes", Desired: rules(2)}, plain[:2],
-			map[string]Occupancy{"kubernetes": {Exists: true, Exceeded: errors.New("enough")}}, 250, "kubernetes"},
+			map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Exceeded: errors.New("enough")}}, 250, "kubernetes"},
 		{"with IPv6 alone beside others", Candidate{Desired: six}, plain, beside, 0, "kubernetes"},
 		{"and not where nobody is yet", Candidate{Desired: six, Current: "lb-1"}, plain, beside, 0, "kubernetes"},
 		{"it stays beside others", Candidate{Desired: six, Current: "lb-2"}, plain, beside, 0, "lb-2"},
 		{"nobody is anywhere", Candidate{Desired: six, Current: "lb-1"}, plain, nil, 0, "lb-1"},
 		{"with both families anywhere", Candidate{Desired: both}, plain, beside, 0, "lb-1"},
-		{"nowhere", Candidate{Desired: rules(2)}, plain[:1], map[string]Occupancy{"kubernetes": {Exists: true, Rules: 249}}, 250, "error: 2 more rules fit on none"},
+		{"nowhere", Candidate{Desired: rules(2)}, plain[:1], map[string]LoadBalancerUsage{"kubernetes": {Exists: true, Rules: 249}}, 250, "error: 2 more rules fit on none"},
 		{"where the annotation says", Candidate{Desired: Spec{Configurations: []string{"LB-1"}}}, plain, nil, 0, "lb-1"},
 		{"moves when the annotation says so", Candidate{Current: "kubernetes", Desired: Spec{Configurations: []string{"lb-1", "lb-2"}}}, plain, nil, 0, "lb-1"},
 		{"an annotation that names none", Candidate{Desired: Spec{Configurations: []string{"lb-9"}}}, plain, nil, 0, `error: ` + Configurations + ` is "lb-9": want names of multipleStandardLoadBalancerConfigurations: kubernetes, lb-1, lb-2`},
 		{"not where no more may come", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "lb-1"},
 		{"but stays there", Candidate{Current: "kubernetes"}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "kubernetes"},
 		{"all closed", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}}, nil, 0, "error: kubernetes takes no further Services"},
-		{"where a selector wants it", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: team("shop")}}, nil, 0, "lb-1"},
-		{"moves when its labels say so", Candidate{Labels: shop, Current: "kubernetes"}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: team("shop")}}, nil, 0, "lb-1"},
-		{"not where one wants others", Candidate{}, []Configuration{{Name: "lb-1", Services: team("shop")}, {Name: "kubernetes"}}, nil, 0, "kubernetes"},
-		{"by its namespace", Candidate{NamespaceLabels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Namespaces: team("shop")}}, nil, 0, "lb-1"},
-		{"both selectors have to match", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: team("shop"), Namespaces: team("shop")}}, nil, 0, "kubernetes"},
-		{"no selector wants it", Candidate{}, []Configuration{{Name: "kubernetes", Services: team("shop")}}, nil, 0, "error: the labels"},
-		{"where its address is", Candidate{Pinned: "lb-2", Current: "kubernetes"}, plain, nil, 0, "lb-2"},
-		{"its address is where it may not be", Candidate{Pinned: "lb-2", Desired: Spec{Configurations: []string{"lb-1"}}}, plain, nil, 0, "error: the address is on load balancer lb-2"},
+		{"where a selector wants it", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: teamSelector("shop")}}, nil, 0, "lb-1"},
+		{"moves when its labels say so", Candidate{Labels: shop, Current: "kubernetes"}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: teamSelector("shop")}}, nil, 0, "lb-1"},
+		{"not where one wants others", Candidate{}, []Configuration{{Name: "lb-1", Services: teamSelector("shop")}, {Name: "kubernetes"}}, nil, 0, "kubernetes"},
+		{"by its namespace", Candidate{NamespaceLabels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Namespaces: teamSelector("shop")}}, nil, 0, "lb-1"},
+		{"both selectors have to match", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: teamSelector("shop"), Namespaces: teamSelector("shop")}}, nil, 0, "kubernetes"},
+		{"no selector wants it", Candidate{}, []Configuration{{Name: "kubernetes", Services: teamSelector("shop")}}, nil, 0, "error: the labels"},
+		{"where its address is", Candidate{RequestedConfiguration: "lb-2", Current: "kubernetes"}, plain, nil, 0, "lb-2"},
+		{"its address is where it may not be", Candidate{RequestedConfiguration: "lb-2", Desired: Spec{Configurations: []string{"lb-1"}}}, plain, nil, 0, "error: the address is on load balancer lb-2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
-			got, err := Place(tt.c, tt.all, tt.occupied, tt.mostRules)
+			got, err := ChooseConfiguration(tt.c, tt.all, tt.occupied, tt.mostRules)
 			if err != nil {
 				got = "error: " + err.Error()
 			}
@@ -81,14 +81,14 @@ func TestPlace(t *testing.T) {
 
 func TestPlaceNodes(t *testing.T) {
 	all := []Configuration{
-		{Name: "kubernetes", PrimaryVMSet: "as-0"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: team("shop")},
+		{Name: "kubernetes", PrimaryVMSet: "as-0"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: teamSelector("shop")},
 	}
 	got := PlaceNodes([]Node{
 		{Name: "in the set", VMSet: "AS-0"},
 		{Name: "by its labels", Labels: map[string]string{"team": "shop"}},
 		{Name: "the set goes first", VMSet: "as-0", Labels: map[string]string{"team": "shop"}},
-		{Name: "placed before", Placed: "kubernetes"},
-		{Name: "placed where it may not be", Placed: "lb-2"},
+		{Name: "placed before", Previous: "kubernetes"},
+		{Name: "placed where it may not be", Previous: "lb-2"},
 		{Name: "free"},
 	}, all)
 	want := map[string]string{
@@ -105,7 +105,7 @@ func TestPlaceNodes(t *testing.T) {
 
 // Property: adding or removing a node moves no other, and nodes are balanced.
 func TestLawNodesStay(t *testing.T) {
-	all := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: team("shop")}}
+	all := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: teamSelector("shop")}}
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := map[string]Node{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
@@ -124,10 +124,10 @@ func TestLawNodesStay(t *testing.T) {
 				t.Fatalf("%d of %d nodes are placed", len(placed), len(nodes))
 			}
 			for name, n := range nodes {
-				if n.Placed != "" && placed[name] != n.Placed {
-					t.Fatalf("%s moved from %s to %s", name, n.Placed, placed[name])
+				if n.Previous != "" && placed[name] != n.Previous {
+					t.Fatalf("%s moved from %s to %s", name, n.Previous, placed[name])
 				}
-				n.Placed = placed[name]
+				n.Previous = placed[name]
 				nodes[name] = n
 			}
 		}
@@ -156,17 +156,17 @@ func TestConfigurationOf(t *testing.T) {
 
 // PlaceOf agrees with PlaceNodes.
 func TestPlaceOf(t *testing.T) {
-	all := []Configuration{{Name: "kubernetes", PrimaryVMSet: "a"}, {Name: "lb-1", Nodes: team("shop")}, {Name: "lb-2"}}
+	all := []Configuration{{Name: "kubernetes", PrimaryVMSet: "a"}, {Name: "lb-1", Nodes: teamSelector("shop")}, {Name: "lb-2"}}
 	shop := map[string]string{"team": "shop"}
 	for _, tt := range []struct {
 		about string
 		n     Node
 		want  string
 	}{
-		{"its set", Node{VMSet: "A", Labels: shop, Placed: "lb-2"}, "kubernetes"},
-		{"a selector", Node{Labels: shop, Placed: "lb-2"}, "lb-1"},
-		{"where it is", Node{VMSet: "b", Placed: "lb-2"}, "lb-2"},
-		{"not where only others may be", Node{Placed: "lb-1"}, ""},
+		{"its set", Node{VMSet: "A", Labels: shop, Previous: "lb-2"}, "kubernetes"},
+		{"a selector", Node{Labels: shop, Previous: "lb-2"}, "lb-1"},
+		{"where it is", Node{VMSet: "b", Previous: "lb-2"}, "lb-2"},
+		{"not where only others may be", Node{Previous: "lb-1"}, ""},
 		{"nothing says", Node{}, ""},
 	} {
 		n := tt.n

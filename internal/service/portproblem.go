@@ -30,7 +30,7 @@ type PortRef struct {
 // OfPort returns the port of a problem and its reason; the zero PortRef if the problem is not about a port.
 func (p Problem) OfPort() (port PortRef, why string) {
 	if bare, is := strings.CutPrefix(p.Field, prefix); is {
-		if n := number(annotationOfPort.FindStringSubmatch(bare)); n != 0 {
+		if n := parsePortNumber(annotationOfPort.FindStringSubmatch(bare)); n != 0 {
 			return PortRef{Port: n}, PortAnnotation
 		}
 		return PortRef{}, ""
@@ -40,12 +40,12 @@ func (p Problem) OfPort() (port PortRef, why string) {
 		return PortRef{}, ""
 	}
 	if m[2] == fieldProtocol {
-		return PortRef{number(m), p.Value}, PortProtocol
+		return PortRef{parsePortNumber(m), p.Value}, PortProtocol
 	}
-	return PortRef{Port: number(m)}, PortNodePort
+	return PortRef{Port: parsePortNumber(m)}, PortNodePort
 }
 
-func number(match []string) int32 {
+func parsePortNumber(match []string) int32 {
 	if match == nil {
 		return 0
 	}

@@ -47,40 +47,40 @@ type PrivateLink struct {
 	ProxyProtocol bool
 	// Visibility and AutoApproval are sorted subscription IDs; "*" is all.
 	Visibility, AutoApproval []string
-	// Said are the annotations that are set. Others follow the owner's values in a shared Private Link
+	// SetAnnotations are the annotations that are set. Others follow the owner's values in a shared Private Link
 	// Service.
-	Said map[string]string
+	SetAnnotations map[string]string
 }
 
-// Everybody means all subscriptions.
-const Everybody = "*"
+// AllSubscriptions means all subscriptions.
+const AllSubscriptions = "*"
 
 // Limits of one Service.
 const (
-	mostFQDNs         = 100  // of a Private Link Service (assumed)
-	mostSubscriptions = 1000 // each needs a private endpoint; this is Azure's limit for one Private Link Service
-	mostFQDN          = 253
+	maxFQDNs         = 100  // of a Private Link Service (assumed)
+	maxSubscriptions = 1000 // each needs a private endpoint; this is Azure's limit for one Private Link Service
+	maxFQDNLength    = 253
 )
 
 // LinkOf returns the requested Private Link Service, nil if none, or the problems, in which case nothing must
 // be changed. Without PLSCreate the other annotations are ignored.
 func LinkOf(s Service, set Settings) (*PrivateLink, []Problem) {
 	r := linkReader{&reader{annotations: s.Annotations}}
-	if !r.yes(PLSCreate) {
+	if !r.readBool(PLSCreate) {
 		return nil, r.problems
 	}
-	l := &PrivateLink{ProxyProtocol: r.yes(PLSProxyProtocol), Said: map[string]string{}}
+	l := &PrivateLink{ProxyProtocol: r.readBool(PLSProxyProtocol), SetAnnotations: map[string]string{}}
 	for _, name := range []string{PLSName, PLSResourceGroup, PLSSubnet, PLSCount, PLSAddresses, PLSFQDNs, PLSProxyProtocol, PLSVisibility, PLSAutoApproval} {
-		if value, ok := r.text(name); ok {
-			l.Said[name] = value
+		if value, ok := r.readText(name); ok {
+			l.SetAnnotations[name] = value
 		}
 	}
-	r.place(l, s, set)
-	l.Count = int(r.number(PLSCount, "", 1, lb.MostNATAddresses, 1))
+	r.parsePlace(l, s, set)
+	l.Count = int(r.readNumber(PLSCount, "", 1, lb.MaxNATAddresses, 1))
 	l.Addresses = r.natAddresses(l.Count)
-	l.FQDNs = r.fqdns()
-	l.Visibility, l.AutoApproval = r.subscriptions(PLSVisibility), r.subscriptions(PLSAutoApproval)
-	r.withinVisibility(l)
+	l.FQDNs = r.parseFQDNs()
+	l.Visibility, l.AutoApproval = r.parseSubscriptions(PLSVisibility), r.parseSubscriptions(PLSAutoApproval)
+	r.checkVisibility(l)
 	if len(r.problems) > 0 {
 		return nil, r.problems
 	}
@@ -89,46 +89,46 @@ func LinkOf(s Service, set Settings) (*PrivateLink, []Problem) {
 
 type linkReader struct{ *reader }
 
-func (r linkReader) place(l *PrivateLink, s Service, set Settings) {
+func (r linkReader) parsePlace(l *PrivateLink, s Service, set Settings) {
 	id := lb.ResourceID{SubscriptionID: "s", ResourceGroup: "g", Type: lb.TypePrivateLinkService, Name: "n"}
 	var named, placed bool
-	if l.Name, named = r.text(PLSName); named {
+	if l.Name, named = r.readText(PLSName); named {
 		at := id
 		at.Name = l.Name
 		if at.Validate() != nil {
-			r.wrong(PLSName, l.Name, "the name of a Private Link Service: 1 to 80 letters, digits, '_', '-' or '.'")
+			r.addProblem(PLSName, l.Name, "the name of a Private Link Service: 1 to 80 letters, digits, '_', '-' or '.'")
 		}
 	}
-	if l.ResourceGroup, placed = r.text(PLSResourceGroup); placed {
+	if l.ResourceGroup, placed = r.readText(PLSResourceGroup); placed {
 		at := id
 		at.ResourceGroup = l.ResourceGroup
 		if at.Validate() != nil {
-			r.wrong(PLSResourceGroup, l.ResourceGroup, "the name of a resource group")
+			r.addProblem(PLSResourceGroup, l.ResourceGroup, "the name of a resource group")
 		}
 	}
 	from := PLSSubnet
-	if _, ok := r.text(from); !ok && r.yes(Internal) {
+	if _, ok := r.readText(from); !ok && r.readBool(Internal) {
 		from = InternalSubnet
 	}
-	subnet, ok := r.text(from)
+	subnet, ok := r.readText(from)
 	switch {
 	case !ok:
 		subnet = set.Subnet
 	case !subnetRule.MatchString(subnet):
-		r.wrong(from, subnet, "the name of a subnet of the cluster's virtual network")
+		r.addProblem(from, subnet, "the name of a subnet of the cluster's virtual network")
 	}
 	if set.VirtualNetwork == "" || subnet == "" {
-		r.wrong(PLSCreate, "true", "vnetName and subnetName in azure.json, or "+PLSSubnet)
+		r.addProblem(PLSCreate, "true", "vnetName and subnetName in azure.json, or "+PLSSubnet)
 	}
 	l.Subnet = subnet
 }
 
 // natAddresses parses the static addresses, separated by whitespace only.
 func (r linkReader) natAddresses(count int) []netip.Addr {
-	text, _ := r.text(PLSAddresses)
+	text, _ := r.readText(PLSAddresses)
 	fields := strings.Fields(text)
 	if len(fields) > count {
-		r.wrong(PLSAddresses, text, fmt.Sprintf("no more addresses than %s, which is %d", PLSCount, count))
+		r.addProblem(PLSAddresses, text, fmt.Sprintf("no more addresses than %s, which is %d", PLSCount, count))
 		return nil
 	}
 	var all []netip.Addr
@@ -136,9 +136,9 @@ func (r linkReader) natAddresses(count int) []netip.Addr {
 		ip, err := netip.ParseAddr(field)
 		switch {
 		case err != nil || !ip.Is4():
-			r.wrong(PLSAddresses, field, "IPv4 addresses that are separated by spaces, such as 10.0.0.7 10.0.0.8")
+			r.addProblem(PLSAddresses, field, "IPv4 addresses that are separated by spaces, such as 10.0.0.7 10.0.0.8")
 		case slices.Contains(all, ip):
-			r.wrong(PLSAddresses, text, "each address once")
+			r.addProblem(PLSAddresses, text, "each address once")
 		default:
 			all = append(all, ip)
 		}
@@ -149,18 +149,18 @@ func (r linkReader) natAddresses(count int) []netip.Addr {
 // fqdnRule matches DNS names without wildcards.
 var fqdnRule = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?)*\.?$`)
 
-func (r linkReader) fqdns() []string {
-	text, _ := r.text(PLSFQDNs)
+func (r linkReader) parseFQDNs() []string {
+	text, _ := r.readText(PLSFQDNs)
 	var all []string
 	for _, name := range strings.Fields(text) {
 		switch {
-		case len(name) > mostFQDN || !fqdnRule.MatchString(name):
-			r.wrong(PLSFQDNs, name, "names such as web.example.com that are separated by spaces")
+		case len(name) > maxFQDNLength || !fqdnRule.MatchString(name):
+			r.addProblem(PLSFQDNs, name, "names such as web.example.com that are separated by spaces")
 			return nil
 		case !slices.ContainsFunc(all, func(have string) bool { return strings.EqualFold(have, name) }):
 			all = append(all, name)
 		}
-		if r.tooMany(PLSFQDNs, len(all), mostFQDNs, "names", "more are of no use to consumers") {
+		if r.exceedsLimit(PLSFQDNs, len(all), maxFQDNs, "names", "more are of no use to consumers") {
 			return nil
 		}
 	}
@@ -169,14 +169,14 @@ func (r linkReader) fqdns() []string {
 
 var subscriptionRule = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// subscriptions parses IDs into a sorted lower-case list without duplicates; only PLSVisibility also accepts
+// parseSubscriptions parses IDs into a sorted lower-case list without duplicates; only PLSVisibility also accepts
 // "*".
-func (r linkReader) subscriptions(name string) []string {
-	text, _ := r.text(name)
+func (r linkReader) parseSubscriptions(name string) []string {
+	text, _ := r.readText(name)
 	want := "ids of subscriptions, separated by spaces"
 	if name == PLSVisibility {
-		if text == Everybody {
-			return []string{Everybody}
+		if text == AllSubscriptions {
+			return []string{AllSubscriptions}
 		}
 		want += `, or "*" alone for all of them`
 	}
@@ -184,7 +184,7 @@ func (r linkReader) subscriptions(name string) []string {
 	known := map[string]bool{}
 	for _, id := range strings.Fields(text) {
 		if !subscriptionRule.MatchString(id) {
-			r.wrong(name, id, want)
+			r.addProblem(name, id, want)
 			return nil
 		}
 		if id = strings.ToLower(id); !known[id] {
@@ -192,27 +192,27 @@ func (r linkReader) subscriptions(name string) []string {
 			all = append(all, id)
 		}
 	}
-	if r.tooMany(name, len(all), mostSubscriptions, "subscriptions", "Azure takes no more private endpoints on a Private Link Service") {
+	if r.exceedsLimit(name, len(all), maxSubscriptions, "subscriptions", "Azure takes no more private endpoints on a Private Link Service") {
 		return nil
 	}
 	slices.Sort(all)
 	return all
 }
 
-// withinVisibility rejects automatic approval of subscriptions without visibility.
-func (r linkReader) withinVisibility(l *PrivateLink) {
-	if slices.Contains(l.Visibility, Everybody) {
+// checkVisibility rejects automatic approval of subscriptions without visibility.
+func (r linkReader) checkVisibility(l *PrivateLink) {
+	if slices.Contains(l.Visibility, AllSubscriptions) {
 		return
 	}
 	for _, id := range l.AutoApproval {
 		if _, found := slices.BinarySearch(l.Visibility, id); !found {
-			r.wrong(PLSAutoApproval, id, "subscriptions that "+PLSVisibility+" has, too: no other can ask for a connection")
+			r.addProblem(PLSAutoApproval, id, "subscriptions that "+PLSVisibility+" has, too: no other can ask for a connection")
 		}
 	}
 }
 
-// shown formats the effective value of an annotation for messages and comparison.
-func (l *PrivateLink) shown(name string) string {
+// formatAnnotation formats the effective value of an annotation for messages and comparison.
+func (l *PrivateLink) formatAnnotation(name string) string {
 	switch name {
 	case PLSName:
 		return l.Name
@@ -234,16 +234,16 @@ func (l *PrivateLink) shown(name string) string {
 	return strings.Join(l.AutoApproval, " ")
 }
 
-// Unlike returns the annotations that differ from those of the owner of a shared Private Link Service.
-func (l *PrivateLink) Unlike(owner *PrivateLink, ownerKey string) []Problem {
+// DiffFromOwner returns the annotations that differ from those of the owner of a shared Private Link Service.
+func (l *PrivateLink) DiffFromOwner(owner *PrivateLink, ownerKey string) []Problem {
 	var all []Problem
 	for _, name := range []string{PLSName, PLSResourceGroup, PLSSubnet, PLSCount, PLSAddresses, PLSFQDNs, PLSProxyProtocol, PLSVisibility, PLSAutoApproval} {
-		value, said := l.Said[name]
-		has := owner.shown(name)
-		if !said || strings.EqualFold(l.shown(name), has) {
+		value, said := l.SetAnnotations[name]
+		has := owner.formatAnnotation(name)
+		if !said || strings.EqualFold(l.formatAnnotation(name), has) {
 			continue
 		}
-		want := strconv.Quote(shorten(has)) + ", as Service " + ownerKey + " has it"
+		want := strconv.Quote(truncateValue(has)) + ", as Service " + ownerKey + " has it"
 		if has == "" {
 			want = "none, as Service " + ownerKey + " has none"
 		}

@@ -16,11 +16,11 @@ const (
 	green = "22222222-2222-2222-2222-22222222222b"
 )
 
-func published(changes ...func(*Service)) Service {
-	return web(append([]func(*Service){with(PLSCreate, "true")}, changes...)...)
+func linkedService(changes ...func(*Service)) Service {
+	return newService(append([]func(*Service){withAnnotation(PLSCreate, "true")}, changes...)...)
 }
 
-func spellLink(l *PrivateLink) string {
+func formatLink(l *PrivateLink) string {
 	if l == nil {
 		return "none"
 	}
@@ -35,27 +35,27 @@ func TestAnnotationsOfPrivateLinkServices(t *testing.T) {
 		service Service
 		want    string
 	}{
-		{"nobody asks", web(), "none"},
-		{"nobody asks, whatever else is said", web(with(PLSCreate, "false"), with(PLSCount, "99"), with(PLSName, "/")), "none"},
-		{"the least", published(), usual},
-		{"in capitals", web(with(PLSCreate, "True")), usual},
-		{"a name and a group", published(with(PLSName, "mine"), with(PLSResourceGroup, "links")), strings.Replace(usual, "/", "links/mine", 1)},
-		{"a subnet", published(with(PLSSubnet, "nat")), strings.Replace(usual, "nodes", "nat", 1)},
-		{"the internal subnet", published(internal, with(InternalSubnet, "apps")), strings.Replace(usual, "nodes", "apps", 1)},
-		{"its own before the internal one", published(internal, with(InternalSubnet, "apps"), with(PLSSubnet, "nat")), strings.Replace(usual, "nodes", "nat", 1)},
-		{"the internal subnet of a public Service", published(with(InternalSubnet, "apps")), usual},
-		{"addresses that Azure chooses", published(with(PLSCount, "8")), strings.Replace(usual, "1 of", "8 of", 1)},
-		{"some that are fixed", published(with(PLSCount, "3"), with(PLSAddresses, " 10.0.0.9  10.0.0.7 ")), strings.Replace(usual, "1 of []", "3 of [10.0.0.9 10.0.0.7]", 1)},
-		{"names", published(with(PLSFQDNs, "a.example.com b A.example.com")), strings.Replace(usual, "for []", "for [a.example.com b]", 1)},
-		{"PROXY protocol", published(with(PLSProxyProtocol, "true")), strings.Replace(usual, "proxy false", "proxy true", 1)},
-		{"everybody", published(with(PLSVisibility, "*"), with(PLSAutoApproval, green+" "+blue)), strings.Replace(usual, "by [], approved []", "by [*], approved ["+blue+" "+green+"]", 1)},
-		{"some", published(with(PLSVisibility, green+"  "+strings.ToUpper(blue)+" "+blue), with(PLSAutoApproval, strings.ToUpper(green))),
+		{"nobody asks", newService(), "none"},
+		{"nobody asks, whatever else is said", newService(withAnnotation(PLSCreate, "false"), withAnnotation(PLSCount, "99"), withAnnotation(PLSName, "/")), "none"},
+		{"the least", linkedService(), usual},
+		{"in capitals", newService(withAnnotation(PLSCreate, "True")), usual},
+		{"a name and a group", linkedService(withAnnotation(PLSName, "mine"), withAnnotation(PLSResourceGroup, "links")), strings.Replace(usual, "/", "links/mine", 1)},
+		{"a subnet", linkedService(withAnnotation(PLSSubnet, "nat")), strings.Replace(usual, "nodes", "nat", 1)},
+		{"the internal subnet", linkedService(asInternal, withAnnotation(InternalSubnet, "apps")), strings.Replace(usual, "nodes", "apps", 1)},
+		{"its own before the internal one", linkedService(asInternal, withAnnotation(InternalSubnet, "apps"), withAnnotation(PLSSubnet, "nat")), strings.Replace(usual, "nodes", "nat", 1)},
+		{"the internal subnet of a public Service", linkedService(withAnnotation(InternalSubnet, "apps")), usual},
+		{"addresses that Azure chooses", linkedService(withAnnotation(PLSCount, "8")), strings.Replace(usual, "1 of", "8 of", 1)},
+		{"some that are fixed", linkedService(withAnnotation(PLSCount, "3"), withAnnotation(PLSAddresses, " 10.0.0.9  10.0.0.7 ")), strings.Replace(usual, "1 of []", "3 of [10.0.0.9 10.0.0.7]", 1)},
+		{"names", linkedService(withAnnotation(PLSFQDNs, "a.example.com b A.example.com")), strings.Replace(usual, "for []", "for [a.example.com b]", 1)},
+		{"PROXY protocol", linkedService(withAnnotation(PLSProxyProtocol, "true")), strings.Replace(usual, "proxy false", "proxy true", 1)},
+		{"everybody", linkedService(withAnnotation(PLSVisibility, "*"), withAnnotation(PLSAutoApproval, green+" "+blue)), strings.Replace(usual, "by [], approved []", "by [*], approved ["+blue+" "+green+"]", 1)},
+		{"some", linkedService(withAnnotation(PLSVisibility, green+"  "+strings.ToUpper(blue)+" "+blue), withAnnotation(PLSAutoApproval, strings.ToUpper(green))),
 			strings.Replace(usual, "by [], approved []", "by ["+blue+" "+green+"], approved ["+green+"]", 1)},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
-			got, problems := LinkOf(tt.service, settings())
-			if len(problems) > 0 || spellLink(got) != tt.want {
-				t.Errorf("got  %s, %v\nwant %s", spellLink(got), problems, tt.want)
+			got, problems := LinkOf(tt.service, testSettings())
+			if len(problems) > 0 || formatLink(got) != tt.want {
+				t.Errorf("got  %s, %v\nwant %s", formatLink(got), problems, tt.want)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestBadAnnotationsOfPrivateLinkServices(t *testing.T) {
 		{PLSFQDNs, "a.example.com,b.example.com", "separated by spaces"},
 		{PLSFQDNs, "*.example.com", "names such as"},
 		{PLSFQDNs, "a..b", "names such as"},
-		{PLSFQDNs, strings.ReplaceAll(joined(101, func(i int) string { return fmt.Sprintf("n%d", i) }), ",", " "), "at most 100"},
+		{PLSFQDNs, strings.ReplaceAll(joinTexts(101, func(i int) string { return fmt.Sprintf("n%d", i) }), ",", " "), "at most 100"},
 		{PLSProxyProtocol, "on", `"true" or "false"`},
 		{PLSVisibility, "blue", "ids of subscriptions"},
 		{PLSVisibility, "* " + blue, `"*" alone`},
@@ -86,19 +86,19 @@ func TestBadAnnotationsOfPrivateLinkServices(t *testing.T) {
 		{PLSAutoApproval, blue, PLSVisibility + " has"},
 	} {
 		t.Run(tt.field[len(prefix):]+" "+tt.value[:min(len(tt.value), 20)], func(t *testing.T) {
-			got, problems := LinkOf(published(with(tt.field, tt.value)), settings())
-			if got != nil || len(problems) != 1 || problems[0].Field != tt.field || problems[0].Value == "" || !strings.Contains(problems[0].Want, tt.want) {
+			got, problems := LinkOf(linkedService(withAnnotation(tt.field, tt.value)), testSettings())
+			if got != nil || len(problems) != 1 || problems[0].Field != tt.field || problems[0].Value == "" || !strings.Contains(problems[0].Expected, tt.want) {
 				t.Errorf("%+v, %v", got, problems)
 			}
 		})
 	}
-	if _, problems := LinkOf(published(with(PLSCount, "2"), with(PLSAddresses, "10.0.0.7 10.0.0.7")), settings()); len(problems) != 1 || problems[0].Want != "each address once" {
+	if _, problems := LinkOf(linkedService(withAnnotation(PLSCount, "2"), withAnnotation(PLSAddresses, "10.0.0.7 10.0.0.7")), testSettings()); len(problems) != 1 || problems[0].Expected != "each address once" {
 		t.Errorf("twice: %v", problems)
 	}
-	if _, problems := LinkOf(published(), Settings{}); len(problems) != 1 || !strings.Contains(problems[0].Want, "azure.json") {
+	if _, problems := LinkOf(linkedService(), Settings{}); len(problems) != 1 || !strings.Contains(problems[0].Expected, "azure.json") {
 		t.Errorf("no network: %v", problems)
 	}
-	if _, problems := LinkOf(published(with(PLSCount, "x"), with(PLSVisibility, "x"), with(PLSName, "")), settings()); len(problems) != 2 {
+	if _, problems := LinkOf(linkedService(withAnnotation(PLSCount, "x"), withAnnotation(PLSVisibility, "x"), withAnnotation(PLSName, "")), testSettings()); len(problems) != 2 {
 		t.Errorf("all that is wrong is named: %v", problems)
 	}
 }
@@ -106,24 +106,24 @@ func TestBadAnnotationsOfPrivateLinkServices(t *testing.T) {
 // Only annotations that are set are compared with the owner's.
 func TestUnlike(t *testing.T) {
 	link := func(changes ...func(*Service)) *PrivateLink {
-		l, problems := LinkOf(published(changes...), settings())
+		l, problems := LinkOf(linkedService(changes...), testSettings())
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		return l
 	}
-	owner := link(with(PLSCount, "2"), with(PLSAddresses, "10.0.0.7"), with(PLSVisibility, blue+" "+green), with(PLSFQDNs, "b a"), with(PLSProxyProtocol, "true"))
+	owner := link(withAnnotation(PLSCount, "2"), withAnnotation(PLSAddresses, "10.0.0.7"), withAnnotation(PLSVisibility, blue+" "+green), withAnnotation(PLSFQDNs, "b a"), withAnnotation(PLSProxyProtocol, "true"))
 	for _, tt := range []struct {
 		about string
 		link  *PrivateLink
 		want  []string
 	}{
 		{"says nothing", link(), nil},
-		{"says the same", link(with(PLSCount, "2"), with(PLSVisibility, strings.ToUpper(green)+" "+blue), with(PLSFQDNs, "A B"), with(PLSSubnet, "Nodes")), nil},
-		{"says other things", link(with(PLSCount, "3"), with(PLSProxyProtocol, "false"), with(PLSVisibility, "*"), with(PLSAutoApproval, blue)), []string{PLSCount, PLSProxyProtocol, PLSVisibility, PLSAutoApproval}},
+		{"says the same", link(withAnnotation(PLSCount, "2"), withAnnotation(PLSVisibility, strings.ToUpper(green)+" "+blue), withAnnotation(PLSFQDNs, "A B"), withAnnotation(PLSSubnet, "Nodes")), nil},
+		{"says other things", link(withAnnotation(PLSCount, "3"), withAnnotation(PLSProxyProtocol, "false"), withAnnotation(PLSVisibility, "*"), withAnnotation(PLSAutoApproval, blue)), []string{PLSCount, PLSProxyProtocol, PLSVisibility, PLSAutoApproval}},
 	} {
 		var fields []string
-		for _, p := range tt.link.Unlike(owner, "shop/web") {
+		for _, p := range tt.link.DiffFromOwner(owner, "shop/web") {
 			fields = append(fields, p.Field)
 			if !strings.Contains(p.Error(), "shop/web") {
 				t.Errorf("%s: %v", tt.about, p)
@@ -142,7 +142,7 @@ func FuzzLinkOf(f *testing.F) {
 	f.Add(PLSName, "x", PLSResourceGroup, "rg.")
 	f.Add(PLSFQDNs, "a.b. *.c", PLSSubnet, "s")
 	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string) {
-		l, problems := LinkOf(published(with(name1, value1), with(name2, value2)), settings())
+		l, problems := LinkOf(linkedService(withAnnotation(name1, value1), withAnnotation(name2, value2)), testSettings())
 		for _, p := range problems {
 			if len(p.Error()) > 1000 || strings.ContainsAny(p.Error(), "\n\x1b") {
 				t.Errorf("%q", p.Error())
@@ -158,7 +158,7 @@ func FuzzLinkOf(f *testing.F) {
 		if err := id.Validate(); err != nil {
 			t.Error(err)
 		}
-		if l.Count < 1 || l.Count > lb.MostNATAddresses || len(l.Addresses) > l.Count || strings.Contains(l.Subnet, "/") || l.Subnet == "" {
+		if l.Count < 1 || l.Count > lb.MaxNATAddresses || len(l.Addresses) > l.Count || strings.Contains(l.Subnet, "/") || l.Subnet == "" {
 			t.Errorf("%+v", l)
 		}
 		for _, name := range slices.Concat(l.FQDNs, l.Visibility, l.AutoApproval) {
@@ -166,8 +166,8 @@ func FuzzLinkOf(f *testing.F) {
 				t.Errorf("%q", name)
 			}
 		}
-		if len(l.Unlike(l, "n/s")) > 0 {
-			t.Errorf("unlike itself: %v", l.Unlike(l, "n/s"))
+		if len(l.DiffFromOwner(l, "n/s")) > 0 {
+			t.Errorf("unlike itself: %v", l.DiffFromOwner(l, "n/s"))
 		}
 	})
 }

@@ -33,16 +33,16 @@ const (
 // probeOf returns the probe of a port, or nil. name is the rule's name; localName is the probe shared by the
 // ports of a Local Service.
 func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.Probe) *lb.Probe {
-	if r.yes(ofPort(p.Port, portNoProbe)) {
+	if r.readBool(ofPort(p.Port, portNoProbe)) {
 		return nil
 	}
-	_, saysProtocol := r.text(ofPort(p.Port, portProbeProtocol))
-	_, saysPort := r.text(ofPort(p.Port, portProbePort))
-	_, saysPath := r.text(ofPort(p.Port, portProbePath))
+	_, saysProtocol := r.readText(ofPort(p.Port, portProbeProtocol))
+	_, saysPort := r.readText(ofPort(p.Port, portProbePort))
+	_, saysPath := r.readText(ofPort(p.Port, portProbePath))
 	own := saysProtocol || saysPort || saysPath
-	switch proxied := Proxied(r.annotations); {
+	switch proxied := UsesProxyProtocol(r.annotations); {
 	case s.Local && !own && !proxied:
-		return r.timed(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
+		return r.withTiming(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
 	case !own && shared != nil && !proxied:
 		return shared
 	case !own && p.Protocol != "TCP":
@@ -52,15 +52,15 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	if probe.Protocol != lb.ProbeTCP {
 		probe.Path = r.probePath(p)
 	}
-	return r.timed(p, probe, true)
+	return r.withTiming(p, probe, true)
 }
 
-// Proxied reports whether a Private Link Service sends PROXY protocol headers to the Service. Probes then
+// UsesProxyProtocol reports whether a Private Link Service sends PROXY protocol headers to the Service. Probes then
 // have the header too, which kube-proxy does not support, so its ports are not probed. See
 // https://cloud-provider-azure.sigs.k8s.io/topics/pls-integration/
-func Proxied(annotations map[string]string) bool {
+func UsesProxyProtocol(annotations map[string]string) bool {
 	r := &reader{annotations: annotations}
-	return r.yes(PLSCreate) && r.yes(PLSProxyProtocol)
+	return r.readBool(PLSCreate) && r.readBool(PLSProxyProtocol)
 }
 
 // ProbesHTTP reports whether a probe does not support PROXY protocol headers.
@@ -68,17 +68,17 @@ func (spec *Spec) ProbesHTTP() bool {
 	return slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool { return p.Protocol != lb.ProbeTCP })
 }
 
-// timed adds interval and threshold. The port's annotations apply to its own probe only.
-func (r *reader) timed(p Port, probe lb.Probe, own bool) *lb.Probe {
+// withTiming adds interval and threshold. The port's annotations apply to its own probe only.
+func (r *reader) withTiming(p Port, probe lb.Probe, own bool) *lb.Probe {
 	interval, threshold := ProbeInterval, ProbeThreshold
 	if own {
-		interval = r.first(ofPort(p.Port, portProbeInterval), interval)
-		threshold = r.first(ofPort(p.Port, portProbeThreshold), threshold)
+		interval = r.firstSet(ofPort(p.Port, portProbeInterval), interval)
+		threshold = r.firstSet(ofPort(p.Port, portProbeThreshold), threshold)
 	}
-	probe.IntervalSeconds = r.number(interval, " of seconds", standardInterval, probeSpan-1, standardInterval)
-	probe.Threshold = r.number(threshold, "", standardThreshold, probeSpan-1, standardThreshold)
+	probe.IntervalSeconds = r.readNumber(interval, " of seconds", standardInterval, probeSpan-1, standardInterval)
+	probe.Threshold = r.readNumber(threshold, "", standardThreshold, probeSpan-1, standardThreshold)
 	if span := probe.IntervalSeconds * probe.Threshold; span >= probeSpan {
-		r.wrong(interval, strconv.Itoa(int(probe.IntervalSeconds)),
+		r.addProblem(interval, strconv.Itoa(int(probe.IntervalSeconds)),
 			fmt.Sprintf("interval times number of probes (%d) below %d seconds, and it is %d", probe.Threshold, probeSpan, span))
 	}
 	return &probe
@@ -88,19 +88,19 @@ func (r *reader) timed(p Port, probe lb.Probe, own bool) *lb.Probe {
 // An unsupported appProtocol means TCP.
 func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	name := ofPort(p.Port, portProbeProtocol)
-	if value, ok := r.text(name); ok {
-		return r.protocol(name, value)
+	if value, ok := r.readText(name); ok {
+		return r.parseProbeProtocol(name, value)
 	}
-	if _, ok := r.text(ProbeProtocol); p.AppProtocol != "" && (!ok || !Proxied(r.annotations)) {
+	if _, ok := r.readText(ProbeProtocol); p.AppProtocol != "" && (!ok || !UsesProxyProtocol(r.annotations)) {
 		if known, ok := probeProtocols[strings.ToLower(p.AppProtocol)]; ok {
 			return known
 		}
 		return lb.ProbeTCP
 	}
-	if value, ok := r.text(ProbeProtocol); ok {
-		return r.protocol(ProbeProtocol, value)
+	if value, ok := r.readText(ProbeProtocol); ok {
+		return r.parseProbeProtocol(ProbeProtocol, value)
 	}
-	if s.Local && !Proxied(r.annotations) {
+	if s.Local && !UsesProxyProtocol(r.annotations) {
 		return lb.ProbeHTTP
 	}
 	return lb.ProbeTCP
@@ -108,10 +108,10 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 
 var probeProtocols = map[string]lb.ProbeProtocol{"tcp": lb.ProbeTCP, "http": lb.ProbeHTTP, "https": lb.ProbeHTTPS}
 
-func (r *reader) protocol(name, value string) lb.ProbeProtocol {
+func (r *reader) parseProbeProtocol(name, value string) lb.ProbeProtocol {
 	known, ok := probeProtocols[strings.ToLower(value)]
 	if !ok {
-		r.wrong(name, value, `"tcp", "http" or "https"`)
+		r.addProblem(name, value, `"tcp", "http" or "https"`)
 		return lb.ProbeTCP
 	}
 	return known
@@ -121,9 +121,9 @@ func (r *reader) protocol(name, value string) lb.ProbeProtocol {
 // number is used as is.
 func (r *reader) probePort(s Service, p Port) int32 {
 	name := ofPort(p.Port, portProbePort)
-	value, ok := r.text(name)
+	value, ok := r.readText(name)
 	if !ok {
-		if s.Local && !Proxied(r.annotations) {
+		if s.Local && !UsesProxyProtocol(r.annotations) {
 			return s.HealthCheckNodePort
 		}
 		return r.probedNodePort(p, p)
@@ -136,7 +136,7 @@ func (r *reader) probePort(s Service, p Port) int32 {
 		}
 	}
 	if err != nil || n == 0 {
-		r.wrong(name, value, "the name or number of a port of the Service, or a port number from 1 to 65535")
+		r.addProblem(name, value, "the name or number of a port of the Service, or a port number from 1 to 65535")
 		return p.NodePort
 	}
 	return int32(n)
@@ -145,7 +145,7 @@ func (r *reader) probePort(s Service, p Port) int32 {
 // probedNodePort returns the node port of other, which the probe of p requires.
 func (r *reader) probedNodePort(p, other Port) int32 {
 	if other.NodePort == 0 {
-		r.unserved(p, "nodePort", "0",
+		r.excludePort(p, "nodePort", "0",
 			"a node port of port "+strconv.Itoa(int(other.Port))+" for the health probe (allocateLoadBalancerNodePorts), another port in "+ofPort(p.Port, portProbePort)+
 				`, or no probe: `+ofPort(p.Port, portNoProbe)+` "true"`)
 	}
@@ -153,13 +153,13 @@ func (r *reader) probedNodePort(p, other Port) int32 {
 }
 
 func (r *reader) probePath(p Port) string {
-	name := r.first(ofPort(p.Port, portProbePath), ProbePath)
-	path, ok := r.text(name)
+	name := r.firstSet(ofPort(p.Port, portProbePath), ProbePath)
+	path, ok := r.readText(name)
 	switch {
 	case !ok:
 		return "/"
 	case !strings.HasPrefix(path, "/") || len(path) > 2048 || strings.ContainsAny(path, " \t\r\n"):
-		r.wrong(name, path, `a path that begins with "/", without spaces`)
+		r.addProblem(name, path, `a path that begins with "/", without spaces`)
 	}
 	return path
 }

@@ -74,7 +74,7 @@ func annotation(value ast.Expr) (text, of string) {
 	return text, of
 }
 
-func rows(t *testing.T) map[string]string {
+func tableRows(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -89,7 +89,7 @@ func rows(t *testing.T) map[string]string {
 
 // The page documents exactly the supported annotations.
 func TestTheReferenceListsEveryAnnotation(t *testing.T) {
-	code, shown := annotations(t), slices.Sorted(maps.Keys(rows(t)))
+	code, shown := annotations(t), slices.Sorted(maps.Keys(tableRows(t)))
 	if len(code) < 29 {
 		t.Fatalf("found only %d annotations in the code: %v", len(code), code)
 	}
@@ -109,9 +109,9 @@ func TestTheReferenceListsEveryAnnotation(t *testing.T) {
 func TestTheReferenceKnowsTheBounds(t *testing.T) {
 	interval, threshold := fmt.Sprintf("| %d to %d |", standardInterval, probeSpan-1), fmt.Sprintf("| %d to %d |", standardThreshold, probeSpan-1)
 	of := func(annotation string) string { return strings.TrimPrefix(annotation, prefix) }
-	shown := rows(t)
+	shown := tableRows(t)
 	for name, want := range map[string]string{
-		of(IdleTimeout):                  fmt.Sprintf("| %d to %d | %d |", leastIdle, mostIdle, leastIdle),
+		of(IdleTimeout):                  fmt.Sprintf("| %d to %d | %d |", minIdleMinutes, maxIdleMinutes, minIdleMinutes),
 		of(ProbeInterval):                interval + fmt.Sprintf(" %d |", standardInterval),
 		of(ProbeThreshold):               threshold + fmt.Sprintf(" %d |", standardThreshold),
 		"port_<p>_" + portProbeInterval:  interval,
@@ -136,13 +136,13 @@ func TestReferenceNames(t *testing.T) {
 		about   string
 		service Service
 	}{
-		{"public", web()},
-		{"IPv6 alone", web(ipv6)},
-		{"`externalTrafficPolicy: Local`, dual stack, `healthCheckNodePort` 31000", web(local, dual)},
-		{"internal", web(internal)},
-		{"internal in subnet `apps`, dual stack", web(internal, dual, with(InternalSubnet, "apps"))},
+		{"public", newService()},
+		{"IPv6 alone", newService(ipv6)},
+		{"`externalTrafficPolicy: Local`, dual stack, `healthCheckNodePort` 31000", newService(asLocal, asDualStack)},
+		{"internal", newService(asInternal)},
+		{"internal in subnet `apps`, dual stack", newService(asInternal, asDualStack, withAnnotation(InternalSubnet, "apps"))},
 	} {
-		w := desired(t, s.service, settings())
+		w := buildValidSpec(t, s.service, testSettings())
 		for i, f := range w.Frontends {
 			name := "none"
 			if f.PublicIP != nil {

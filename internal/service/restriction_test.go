@@ -19,17 +19,17 @@ func TestLawTheRestrictionOfAnInvalidService(t *testing.T) {
 		Internal: {"", "true", "false"},
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		valid, invalid := web(), web()
+		valid, invalid := newService(), newService()
 		for name, all := range values {
 			value := rapid.SampledFrom(all).Draw(t, name)
 			valid.Annotations[name], invalid.Annotations[name] = value, value
 		}
 		if rapid.Bool().Draw(t, "spec.loadBalancerSourceRanges") {
-			ranges("10.0.0.0/8", "10.0.0.1")(&valid)
-			ranges("10.0.0.0/8", "10.0.0.1")(&invalid)
+			withRanges("10.0.0.0/8", "10.0.0.1")(&valid)
+			withRanges("10.0.0.0/8", "10.0.0.1")(&invalid)
 		}
 		invalid.Annotations[IdleTimeout], invalid.Annotations[ProbeProtocol] = "never", "smtp"
-		if _, problems := Desired(invalid, settings()); len(problems) == 0 {
+		if _, problems := BuildSpec(invalid, testSettings()); len(problems) == 0 {
 			t.Fatal("it is valid")
 		}
 		want, got := desiredOf(t, valid), RestrictionOf(invalid)
@@ -40,7 +40,7 @@ func TestLawTheRestrictionOfAnInvalidService(t *testing.T) {
 }
 
 func desiredOf(t *rapid.T, s Service) Spec {
-	w, problems := Desired(s, settings())
+	w, problems := BuildSpec(s, testSettings())
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -49,22 +49,22 @@ func desiredOf(t *rapid.T, s Service) Spec {
 
 // IsWithin is conservative: false if uncertain.
 func TestRestrictionsWithinOthers(t *testing.T) {
-	of := func(edits ...func(*Service)) Restriction { return RestrictionOf(web(edits...)) }
-	open, some, fewer := of(), of(ranges("10.0.0.0/8")), of(ranges("10.1.0.0/16"))
-	inside, perhaps := of(internal), of(with(Internal, "perhaps"))
+	of := func(edits ...func(*Service)) Restriction { return RestrictionOf(newService(edits...)) }
+	open, some, fewer := of(), of(withRanges("10.0.0.0/8")), of(withRanges("10.1.0.0/16"))
+	inside, perhaps := of(asInternal), of(withAnnotation(Internal, "perhaps"))
 	for about, tt := range map[string]struct {
 		is, other Restriction
 		within    bool
 	}{
-		"fewer": {fewer, some, true}, "more": {some, fewer, false}, "the same": {some, of(ranges("10.0.0.0/8")), true}, "some, and all": {some, open, true}, "all, and some": {open, some, false},
-		"all, and internal": {open, inside, false}, "internal, and all": {inside, open, false}, "internal, twice": {inside, of(internal), true}, "some, and some internal": {some, of(internal, ranges("10.0.0.0/8")), false},
-		"without rules": {of(with(DisableSecurityRules, "true")), some, false}, "nobody": {of(ranges("wrong")), fewer, true}, "some, and nobody": {fewer, of(ranges("wrong")), false},
+		"fewer": {fewer, some, true}, "more": {some, fewer, false}, "the same": {some, of(withRanges("10.0.0.0/8")), true}, "some, and all": {some, open, true}, "all, and some": {open, some, false},
+		"all, and internal": {open, inside, false}, "internal, and all": {inside, open, false}, "internal, twice": {inside, of(asInternal), true}, "some, and some internal": {some, of(asInternal, withRanges("10.0.0.0/8")), false},
+		"without rules": {of(withAnnotation(DisableSecurityRules, "true")), some, false}, "nobody": {of(withRanges("wrong")), fewer, true}, "some, and nobody": {fewer, of(withRanges("wrong")), false},
 	} {
 		if got := tt.is.IsWithin(tt.other); got != tt.within {
 			t.Errorf("%s: %t", about, got)
 		}
 	}
-	if !open.IsOpen() || some.IsOpen() || inside.IsOpen() || !perhaps.Internal || !of(ranges("10.0.0.0/8"), with(DisableSecurityRules, "true")).IsOpen() {
+	if !open.IsOpen() || some.IsOpen() || inside.IsOpen() || !perhaps.Internal || !of(withRanges("10.0.0.0/8"), withAnnotation(DisableSecurityRules, "true")).IsOpen() {
 		t.Errorf("open: %+v, %+v, %+v, %+v", open, some, inside, perhaps)
 	}
 }
@@ -72,13 +72,13 @@ func TestRestrictionsWithinOthers(t *testing.T) {
 // A Service that becomes internal admits only private networks, and its denials do not depend on the admitted
 // clients.
 func TestTheLimitOfAService(t *testing.T) {
-	w := desired(t, web(internal), settings())
-	if l := w.Limit([]netip.Addr{front4}, nil); !l.Private || len(l.Own) != 1 || len(w.Denials([]netip.Addr{front4}, nil)) != 0 {
+	w := buildValidSpec(t, newService(asInternal), testSettings())
+	if l := w.ClientLimit([]netip.Addr{front4}, nil); !l.Private || len(l.Own) != 1 || len(w.DenyRules([]netip.Addr{front4}, nil)) != 0 {
 		t.Errorf("%+v", l)
 	}
-	w = desired(t, web(ranges("192.0.2.0/24"), with(AllowedServiceTags, "AzureCloud"), with(DenyAllExcept, "true")), settings())
-	l, all := w.Limit([]netip.Addr{front4}, nil), spellAdmissions(w.Admissions([]netip.Addr{front4}, nil))
-	if denials := spellAdmissions(w.Denials([]netip.Addr{front4}, nil)); l.Private || len(l.Ranges) != 1 || len(l.Tags) != 1 || denials == "" || !strings.HasSuffix(all, denials) || strings.Contains(denials, "Allow") {
+	w = buildValidSpec(t, newService(withRanges("192.0.2.0/24"), withAnnotation(AllowedServiceTags, "AzureCloud"), withAnnotation(DenyAllExcept, "true")), testSettings())
+	l, all := w.ClientLimit([]netip.Addr{front4}, nil), formatAccessRules(w.AccessRules([]netip.Addr{front4}, nil))
+	if denials := formatAccessRules(w.DenyRules([]netip.Addr{front4}, nil)); l.Private || len(l.Ranges) != 1 || len(l.Tags) != 1 || denials == "" || !strings.HasSuffix(all, denials) || strings.Contains(denials, "Allow") {
 		t.Errorf("%+v, denials\n%s\nof\n%s", l, denials, all)
 	}
 }

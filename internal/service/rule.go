@@ -12,76 +12,76 @@ import (
 
 // Azure's limits of the idle timeout in minutes.
 const (
-	leastIdle = 4
-	mostIdle  = 100
+	minIdleMinutes = 4
+	maxIdleMinutes = 100
 )
 
-// style is common to all rules of a Service.
-type style struct {
+// ruleStyle is common to all rules of a Service.
+type ruleStyle struct {
 	floatingIP, reset, haPorts bool
 	idleMinutes                int32
 	distribution               lb.Distribution
 }
 
-func (r *reader) style(s Service, internal bool) style {
-	st := style{
-		floatingIP: !r.yes(DisableFloatingIP), reset: !r.yes(DisableTCPReset), haPorts: r.yes(HAPorts) || internal && needsAllPorts(r, s),
-		idleMinutes: r.number(IdleTimeout, " of minutes", leastIdle, mostIdle, leastIdle), distribution: lb.Spread,
+func (r *reader) buildStyle(s Service, internal bool) ruleStyle {
+	st := ruleStyle{
+		floatingIP: !r.readBool(DisableFloatingIP), reset: !r.readBool(DisableTCPReset), haPorts: r.readBool(HAPorts) || internal && needsAllPorts(r, s),
+		idleMinutes: r.readNumber(IdleTimeout, " of minutes", minIdleMinutes, maxIdleMinutes, minIdleMinutes), distribution: lb.Spread,
 	}
 	if s.ClientIP {
 		st.distribution = lb.SourceIP
 	}
-	if r.yes(HAPorts) && !internal {
-		r.wrong(HAPorts, "true", `an internal load balancer (`+Internal+` "true"): Azure has high availability ports on no other`)
+	if r.readBool(HAPorts) && !internal {
+		r.addProblem(HAPorts, "true", `an internal load balancer (`+Internal+` "true"): Azure has high availability ports on no other`)
 	}
 	return st
 }
 
-// transports are the protocols with a rule per port. SCTP needs a rule for all ports of an internal frontend.
+// supportedTransports are the protocols with a rule per port. SCTP needs a rule for all ports of an internal frontend.
 // See https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/
-var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
+var supportedTransports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
 
 // needsAllPorts reports whether an SCTP port of an internal Service gets a rule for all ports. This requires
 // floating IP and no additional or shared address, because the rule would include the ports of other
 // Services.
 func needsAllPorts(r *reader, s Service) bool {
-	_, additional := r.text(AdditionalIPs)
-	if additional || r.yes(DisableFloatingIP) || s.SharesAddress {
+	_, additional := r.readText(AdditionalIPs)
+	if additional || r.readBool(DisableFloatingIP) || s.SharesAddress {
 		return false
 	}
-	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" && !r.yes(ofPort(p.Port, portNoRule)) })
+	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" && !r.readBool(ofPort(p.Port, portNoRule)) })
 }
 
-// probed returns the port to probe for a rule for all ports: the first, or the first TCP port if that is
+// probedPort returns the port to probe for a rule for all ports: the first, or the first TCP port if that is
 // SCTP.
-func probed(s Service, first Port) Port {
+func probedPort(s Service, first Port) Port {
 	if at := slices.IndexFunc(s.Ports, func(p Port) bool { return p.Protocol == "TCP" }); first.Protocol == "SCTP" && at >= 0 {
 		return s.Ports[at]
 	}
 	return first
 }
 
-func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style) {
-	if len(spec.Rules) > mostRules {
+func (r *reader) addRules(spec *Spec, s Service, set Settings, f Frontend, st ruleStyle) {
+	if len(spec.Rules) > maxServiceRules {
 		return // already reported
 	}
-	localName := f.stem + "-TCP-" + strconv.Itoa(int(s.HealthCheckNodePort)) + f.suffix
+	localName := f.namePrefix + "-TCP-" + strconv.Itoa(int(s.HealthCheckNodePort)) + f.suffix
 	for _, p := range s.Ports {
-		if r.yes(ofPort(p.Port, portNoRule)) {
+		if r.readBool(ofPort(p.Port, portNoRule)) {
 			continue
 		}
-		transport, ok := transports[p.Protocol]
+		transport, ok := supportedTransports[p.Protocol]
 		if !ok && !st.haPorts {
-			r.unserved(p, fieldProtocol, p.Protocol, "TCP or UDP: Azure Load Balancer forwards SCTP on internal load balancers alone, by a rule for all ports with floating IP, at an address that no other Service has")
+			r.excludePort(p, fieldProtocol, p.Protocol, "TCP or UDP: Azure Load Balancer forwards SCTP on internal load balancers alone, by a rule for all ports with floating IP, at an address that no other Service has")
 			continue
 		}
-		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix
-		if len(name) > mostName {
-			r.wrong(InternalSubnet, r.annotations[InternalSubnet],
-				fmt.Sprintf("a subnet whose name leaves that of rule %s, which has %d characters, at most %d", name, len(name), mostName))
+		name := f.namePrefix + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix
+		if len(name) > maxNameLength {
+			r.addProblem(InternalSubnet, r.annotations[InternalSubnet],
+				fmt.Sprintf("a subnet whose name leaves that of rule %s, which has %d characters, at most %d", name, len(name), maxNameLength))
 		}
 		rule := lb.Rule{
-			Name: name, Transport: transport, Frontend: f.Frontend.Name, Pool: spec.pool(f.Frontend.Family),
+			Name: name, Transport: transport, Frontend: f.Frontend.Name, Pool: spec.poolName(f.Frontend.Family),
 			FrontendPort: p.Port, BackendPort: p.Port, FloatingIP: st.floatingIP, IdleMinutes: st.idleMinutes,
 			Distribution: st.distribution, DisableOutboundSNAT: set.DisableOutboundSNAT,
 		}
@@ -95,10 +95,10 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 			rule.TCPReset = &st.reset
 		}
 		if st.haPorts {
-			p = probed(s, p)
+			p = probedPort(s, p)
 		}
 		probe := r.probeOf(s, p, name, localName, set.SharedProbe)
-		if r.isUnserved(p) {
+		if r.isExcludedPort(p) {
 			continue
 		}
 		if probe != nil {
@@ -106,7 +106,7 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 			r.addProbe(spec, *probe)
 		}
 		spec.Rules = append(spec.Rules, rule)
-		if r.tooMany("spec.ports", len(spec.Rules), mostRules, "rules", "Azure takes no more on a load balancer") {
+		if r.exceedsLimit("spec.ports", len(spec.Rules), maxServiceRules, "rules", "Azure takes no more on a load balancer") {
 			return
 		}
 		if st.haPorts {
@@ -122,7 +122,7 @@ func ofPorts(p Port, field string) string { return "port " + strconv.Itoa(int(p.
 
 func (r *reader) nodePort(p Port) int32 {
 	if p.NodePort == 0 {
-		r.unserved(p, "nodePort", "0", "a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)
+		r.excludePort(p, "nodePort", "0", "a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)
 	}
 	return p.NodePort
 }

@@ -61,8 +61,8 @@ type Settings struct {
 	// Interfaces is true if pool members are network interfaces. Then Local Services share the pools of all
 	// nodes and rely on their probes: a pool that follows endpoints would need a write per machine.
 	Interfaces bool
-	// Converts is true if pools of nodes are converted from the other kind of members.
-	Converts bool
+	// ConvertsPools is true if pools of nodes are converted from the other kind of members.
+	ConvertsPools bool
 	// SharedProbe is the probe of all Services that are not Local; nil gives each its own.
 	SharedProbe *lb.Probe
 	// DisableOutboundSNAT keeps members from using frontends for outbound flows.
@@ -71,12 +71,12 @@ type Settings struct {
 	Tags map[string]string
 }
 
-// Owner returns the name prefix of a Service's load balancer parts: "a" and the UID without dashes, truncated
+// OwnerName returns the name prefix of a Service's load balancer parts: "a" and the UID without dashes, truncated
 // to 32 characters.
-func (s Service) Owner() string { return Owner(s.UID) }
+func (s Service) OwnerName() string { return OwnerNameOf(s.UID) }
 
-// Owner returns the name prefix for a Service UID.
-func Owner(uid string) string {
+// OwnerNameOf returns the name prefix for a Service UID.
+func OwnerNameOf(uid string) string {
 	owner := "a" + strings.ReplaceAll(uid, "-", "")
 	return owner[:min(len(owner), 32)]
 }
@@ -84,11 +84,11 @@ func Owner(uid string) string {
 // Key returns namespace/name, as in tags.
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
-func (s Service) has(f lb.Family) bool { return slices.Contains(s.Families, f) }
+func (s Service) hasFamily(f lb.Family) bool { return slices.Contains(s.Families, f) }
 
-// literal returns spec.loadBalancerIP if it applies to a family, or "".
-func (s Service) literal(f lb.Family) string {
-	if ip, err := netip.ParseAddr(s.LoadBalancerIP); err != nil || f.Of(ip) {
+// loadBalancerIPFor returns spec.loadBalancerIP if it applies to a family, or "".
+func (s Service) loadBalancerIPFor(f lb.Family) string {
+	if ip, err := netip.ParseAddr(s.LoadBalancerIP); err != nil || f.Contains(ip) {
 		return s.LoadBalancerIP
 	}
 	return ""

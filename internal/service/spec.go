@@ -40,34 +40,34 @@ type Pool struct {
 	Shared, Interfaces bool
 }
 
-// Desired returns the Spec of a Service, or its problems, in which case nothing must be changed.
-func Desired(s Service, set Settings) (Spec, []Problem) {
+// BuildSpec returns the Spec of a Service, or its problems, in which case nothing must be changed.
+func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	r := &reader{annotations: s.Annotations, probes: map[lb.Probe]bool{}}
-	spec := Spec{Owner: s.Owner(), Internal: r.yes(Internal), Configurations: r.configurations()}
-	spec.Frontends = r.frontends(s, set, spec.Internal)
+	spec := Spec{Owner: s.OwnerName(), Internal: r.readBool(Internal), Configurations: r.parseConfigurations()}
+	spec.Frontends = r.buildFrontends(s, set, spec.Internal)
 	for _, f := range s.Families {
 		spec.Pools = append(spec.Pools, poolOf(s, set, f))
 	}
-	st := r.style(s, spec.Internal)
+	st := r.buildStyle(s, spec.Internal)
 	for _, f := range spec.Frontends {
-		r.rules(&spec, s, set, f, st)
+		r.addRules(&spec, s, set, f, st)
 	}
-	r.withoutPorts(spec.Rules, r.wrong)
-	if problem := poolNameFits(s, set, spec.Pools); problem != nil {
+	r.reportExcluded(spec.Rules, r.addProblem)
+	if problem := checkPoolNames(s, set, spec.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
 	if len(spec.Rules) == 0 {
 		// Limits count rules, not pools, so a Service without rules gets no dedicated pool.
 		spec.Pools = slices.DeleteFunc(spec.Pools, func(p Pool) bool { return !p.Shared })
 	}
-	spec.Access = r.access(s)
+	spec.Access = r.parseAccess(s)
 	r.boundSecurityRules(&spec)
 	link, problems := LinkOf(s, set)
 	spec.Link, r.problems = link, append(r.problems, problems...)
 	if len(r.problems) > 0 {
 		return Spec{}, r.problems
 	}
-	spec.Flaws = r.flaws.flaws
+	spec.Flaws = r.flaws.items
 	return spec, nil
 }
 
@@ -81,7 +81,7 @@ func poolOf(s Service, set Settings, family lb.Family) Pool {
 	if !s.Local || set.Interfaces {
 		return Pool{Name: set.SharedPools()[at], Family: family, Shared: true, Interfaces: set.Interfaces}
 	}
-	return Pool{Name: s.OwnPools()[at], Family: family}
+	return Pool{Name: s.DedicatedPools()[at], Family: family}
 }
 
 // SharedPools returns the names of the pools of all nodes, IPv4 first.
@@ -89,26 +89,26 @@ func (set Settings) SharedPools() []string {
 	return []string{set.ClusterName, set.ClusterName + "-IPv6"}
 }
 
-// interim marks the names of temporary pools. Names of Services and namespaces have no underscore, so no
+// temporaryMark marks the names of temporary pools. Names of Services and namespaces have no underscore, so no
 // dedicated pool can have the same name.
-const interim = "_addresses"
+const temporaryMark = "_addresses"
 
-// InterimPools returns the names of the temporary address pools used while the shared pools are converted,
+// TemporaryPools returns the names of the temporary address pools used while the shared pools are converted,
 // IPv4 first.
-func (set Settings) InterimPools() []string {
+func (set Settings) TemporaryPools() []string {
 	var names []string
 	for _, suffix := range []string{"", "-IPv6"} {
-		last := interim + suffix
-		names = append(names, set.ClusterName[:min(len(set.ClusterName), mostName-len(last))]+last)
+		last := temporaryMark + suffix
+		names = append(names, set.ClusterName[:min(len(set.ClusterName), maxNameLength-len(last))]+last)
 	}
 	return names
 }
 
 // NodePools returns the names of all pools of nodes: shared, then interim.
-func (set Settings) NodePools() []string { return append(set.SharedPools(), set.InterimPools()...) }
+func (set Settings) NodePools() []string { return append(set.SharedPools(), set.TemporaryPools()...) }
 
-// OwnPools returns the names of the dedicated pools of a Local Service, IPv4 first.
-func (s Service) OwnPools() []string {
+// DedicatedPools returns the names of the dedicated pools of a Local Service, IPv4 first.
+func (s Service) DedicatedPools() []string {
 	if len(s.PoolNames) > 0 {
 		return s.PoolNames
 	}
@@ -116,27 +116,27 @@ func (s Service) OwnPools() []string {
 	return []string{name, name + "-ipv6"}
 }
 
-// mostName is Azure's limit for pool names.
-const mostName = 80
+// maxNameLength is Azure's limit for pool names.
+const maxNameLength = 80
 
-func poolNameFits(s Service, set Settings, pools []Pool) *Problem {
+func checkPoolNames(s Service, set Settings, pools []Pool) *Problem {
 	for _, p := range pools {
 		if !p.Shared && slices.ContainsFunc(set.SharedPools(), func(name string) bool { return strings.EqualFold(name, p.Name) }) {
 			return &Problem{"metadata.name", s.Name, "a name that makes another pool than " + p.Name + ", which is that of all nodes: rename the Service or its namespace"}
 		}
-		if !p.Shared && len(p.Name) > mostName {
+		if !p.Shared && len(p.Name) > maxNameLength {
 			return &Problem{"metadata.name", s.Name, "a namespace and a name that make a pool name of at most " +
-				strconv.Itoa(mostName) + " characters; " + p.Name + " has " + strconv.Itoa(len(p.Name))}
+				strconv.Itoa(maxNameLength) + " characters; " + p.Name + " has " + strconv.Itoa(len(p.Name))}
 		}
 	}
 	return nil
 }
 
-func (spec *Spec) hasIPv6Alone() bool {
+func (spec *Spec) isIPv6Only() bool {
 	return len(spec.Frontends) > 0 && !slices.ContainsFunc(spec.Frontends, func(f Frontend) bool { return f.Frontend.Family != lb.IPv6 })
 }
 
-func (spec *Spec) pool(family lb.Family) string {
+func (spec *Spec) poolName(family lb.Family) string {
 	for _, p := range spec.Pools {
 		if p.Family == family {
 			return p.Name
@@ -152,17 +152,17 @@ func (r *reader) addProbe(spec *Spec, p lb.Probe) {
 	}
 }
 
-func (r *reader) configurations() []string {
-	names := r.list(Configurations)
-	if r.tooMany(Configurations, len(names), mostConfigurations, "names", "Azure takes no more load balancers in a region") {
+func (r *reader) parseConfigurations() []string {
+	names := r.readList(Configurations)
+	if r.exceedsLimit(Configurations, len(names), maxConfigurations, "names", "Azure takes no more load balancers in a region") {
 		return nil
 	}
 	return names
 }
 
-// list splits a value at commas.
-func (r *reader) list(name string) []string {
-	text, ok := r.text(name)
+// readList splits a value at commas.
+func (r *reader) readList(name string) []string {
+	text, ok := r.readText(name)
 	if !ok {
 		return nil
 	}

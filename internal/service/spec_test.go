@@ -18,7 +18,7 @@ const (
 	owner        = "a0123456789abcdef0123456789abcde"
 )
 
-func settings() Settings {
+func testSettings() Settings {
 	return Settings{
 		ClusterName:    "kubernetes",
 		PublicIPs:      lb.ResourceID{SubscriptionID: strings.TrimPrefix(subscription, "/subscriptions/"), ResourceGroup: "rg"},
@@ -26,7 +26,7 @@ func settings() Settings {
 	}
 }
 
-func web(changes ...func(*Service)) Service {
+func newService(changes ...func(*Service)) Service {
 	s := Service{
 		Namespace: "shop", Name: "web", UID: "01234567-89ab-cdef-0123-456789abcdef",
 		Annotations: map[string]string{},
@@ -39,21 +39,21 @@ func web(changes ...func(*Service)) Service {
 	return s
 }
 
-func with(annotation, value string) func(*Service) {
+func withAnnotation(annotation, value string) func(*Service) {
 	return func(s *Service) { s.Annotations[annotation] = value }
 }
 
-func internal(s *Service) { s.Annotations[Internal] = "true" }
-func local(s *Service)    { s.Local = true }
-func dual(s *Service)     { s.Families = []lb.Family{lb.IPv4, lb.IPv6} }
+func asInternal(s *Service)  { s.Annotations[Internal] = "true" }
+func asLocal(s *Service)     { s.Local = true }
+func asDualStack(s *Service) { s.Families = []lb.Family{lb.IPv4, lb.IPv6} }
 
-func ports(list ...Port) func(*Service) {
+func withPorts(list ...Port) func(*Service) {
 	return func(s *Service) { s.Ports = list }
 }
 
-func desired(t *testing.T, s Service, set Settings) Spec {
+func buildValidSpec(t *testing.T, s Service, set Settings) Spec {
 	t.Helper()
-	w, problems := Desired(s, set)
+	w, problems := BuildSpec(s, set)
 	for _, p := range problems {
 		t.Error(p)
 	}
@@ -61,7 +61,7 @@ func desired(t *testing.T, s Service, set Settings) Spec {
 }
 
 func TestAPlainService(t *testing.T) {
-	w := desired(t, web(), settings())
+	w := buildValidSpec(t, newService(), testSettings())
 	reset := true
 	want := Spec{
 		Owner: owner,
@@ -72,10 +72,10 @@ func TestAPlainService(t *testing.T) {
 					SubscriptionID: "00000000-0000-0000-0000-000000000000", ResourceGroup: "rg",
 					Type: lb.TypePublicIP, Name: "kubernetes-" + owner,
 				},
-				Made: "kubernetes-" + owner, Family: lb.IPv4,
+				ManagedPrefix: "kubernetes-" + owner, Family: lb.IPv4,
 				Tags: map[string]string{"k8s-azure-service": "shop/web", "k8s-azure-cluster-name": "kubernetes"},
 			},
-			stem: owner,
+			namePrefix: owner,
 		}},
 		Probes: []lb.Probe{{Name: owner + "-TCP-80", Protocol: lb.ProbeTCP, Port: 30080, IntervalSeconds: 5, Threshold: 2}},
 		Rules: []lb.Rule{{
@@ -90,7 +90,7 @@ func TestAPlainService(t *testing.T) {
 }
 
 func TestALocalServiceOfTwoFamilies(t *testing.T) {
-	w := desired(t, web(local, dual, ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})), settings())
+	w := buildValidSpec(t, newService(asLocal, asDualStack, withPorts(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})), testSettings())
 	var got []string
 	for _, f := range w.Frontends {
 		got = append(got, f.Frontend.Name+" "+f.PublicIP.ID.Name)
@@ -123,19 +123,19 @@ func TestALocalServiceOfTwoFamilies(t *testing.T) {
 
 // Limits count rules, so a dedicated pool of a family needs a rule.
 func TestAPoolOfItsOwnHasARule(t *testing.T) {
-	two := ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})
-	noRule := with(ofPort(80, portNoRule), "true")
+	two := withPorts(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})
+	noRule := withAnnotation(ofPort(80, portNoRule), "true")
 	for _, tt := range []struct {
 		about string
 		s     Service
 		want  []string
 	}{
-		{"rules", web(local, dual, two), []string{"shop-web", "shop-web-ipv6"}},
-		{"a rule for one port", web(local, dual, two, noRule), []string{"shop-web", "shop-web-ipv6"}},
-		{"no rules", web(local, dual, two, noRule, with(ofPort(53, portNoRule), "true")), nil},
-		{"no rules, pool of all nodes", web(dual, noRule), []string{"kubernetes", "kubernetes-IPv6"}},
+		{"rules", newService(asLocal, asDualStack, two), []string{"shop-web", "shop-web-ipv6"}},
+		{"a rule for one port", newService(asLocal, asDualStack, two, noRule), []string{"shop-web", "shop-web-ipv6"}},
+		{"no rules", newService(asLocal, asDualStack, two, noRule, withAnnotation(ofPort(53, portNoRule), "true")), nil},
+		{"no rules, pool of all nodes", newService(asDualStack, noRule), []string{"kubernetes", "kubernetes-IPv6"}},
 	} {
-		spec := desired(t, tt.s, settings())
+		spec := buildValidSpec(t, tt.s, testSettings())
 		var names []string
 		for _, p := range spec.Pools {
 			names = append(names, p.Name)
@@ -151,12 +151,12 @@ func TestAPoolOfItsOwnHasARule(t *testing.T) {
 
 // A pool of network interfaces contains all nodes, also for Local Services; the probe selects.
 func TestALocalServiceOfPoolsOfInterfaces(t *testing.T) {
-	set := settings()
+	set := testSettings()
 	set.Interfaces, set.ClusterName = true, "shop-web" // would equal the name of its dedicated pool
-	w := desired(t, web(local, dual), set)
+	w := buildValidSpec(t, newService(asLocal, asDualStack), set)
 	want := []Pool{{Name: "shop-web", Family: lb.IPv4, Shared: true, Interfaces: true}, {Name: "shop-web-IPv6", Family: lb.IPv6, Shared: true, Interfaces: true}}
-	if diff := cmp.Diff(want, w.Pools); diff != "" || w.OwnPools() {
-		t.Errorf("own pools %v; -want +got\n%s", w.OwnPools(), diff)
+	if diff := cmp.Diff(want, w.Pools); diff != "" || w.HasDedicatedPools() {
+		t.Errorf("own pools %v; -want +got\n%s", w.HasDedicatedPools(), diff)
 	}
 	for i, r := range w.Rules {
 		if r.Pool != want[i].Name || !strings.HasPrefix(r.Probe, owner+"-TCP-31000") || w.Probes[i].Path != "/healthz" {
@@ -166,7 +166,7 @@ func TestALocalServiceOfPoolsOfInterfaces(t *testing.T) {
 }
 
 func TestNamesDependOnTheFamilyAlone(t *testing.T) {
-	w := desired(t, web(func(s *Service) { s.Families = []lb.Family{lb.IPv6} }), settings())
+	w := buildValidSpec(t, newService(func(s *Service) { s.Families = []lb.Family{lb.IPv6} }), testSettings())
 	if name := w.Rules[0].Name; name != owner+"-TCP-80-IPv6" {
 		t.Errorf("rule %s", name)
 	}
@@ -177,38 +177,38 @@ func TestNamesDependOnTheFamilyAlone(t *testing.T) {
 
 // No Owner is a prefix of another.
 func TestOwnersAreNoPrefixesOfEachOther(t *testing.T) {
-	other := web(func(s *Service) { s.UID = "01234567-89ab-cdef-0123-456789abcd00" })
-	if web().Owner() == other.Owner() || len(web().Owner()) != 32 || len(other.Owner()) != 32 {
-		t.Errorf("%s and %s", web().Owner(), other.Owner())
+	other := newService(func(s *Service) { s.UID = "01234567-89ab-cdef-0123-456789abcd00" })
+	if newService().OwnerName() == other.OwnerName() || len(newService().OwnerName()) != 32 || len(other.OwnerName()) != 32 {
+		t.Errorf("%s and %s", newService().OwnerName(), other.OwnerName())
 	}
 }
 
 func TestSharedProbe(t *testing.T) {
-	set := settings()
+	set := testSettings()
 	set.SharedProbe = &lb.Probe{Name: SharedProbeName, Protocol: lb.ProbeHTTP, Port: 10256, Path: "/healthz", IntervalSeconds: 5, Threshold: 2}
-	two := ports(Port{Protocol: "TCP", Port: 80, NodePort: 1}, Port{Protocol: "TCP", Port: 443, NodePort: 2}, Port{Protocol: "UDP", Port: 53, NodePort: 3})
-	w := desired(t, web(two, with(ofPort(443, portProbePort), "10300")), set)
+	two := withPorts(Port{Protocol: "TCP", Port: 80, NodePort: 1}, Port{Protocol: "TCP", Port: 443, NodePort: 2}, Port{Protocol: "UDP", Port: 53, NodePort: 3})
+	w := buildValidSpec(t, newService(two, withAnnotation(ofPort(443, portProbePort), "10300")), set)
 	if len(w.Probes) != 2 || w.Probes[0] != *set.SharedProbe || w.Probes[1].Name != owner+"-TCP-443" || w.Probes[1].Port != 10300 {
 		t.Errorf("probes %+v", w.Probes)
 	}
 	if w.Rules[0].Probe != SharedProbeName || w.Rules[1].Probe != owner+"-TCP-443" || w.Rules[2].Probe != SharedProbeName {
 		t.Errorf("rules %+v", w.Rules)
 	}
-	if w := desired(t, web(local), set); w.Rules[0].Probe == SharedProbeName {
+	if w := buildValidSpec(t, newService(asLocal), set); w.Rules[0].Probe == SharedProbeName {
 		t.Error("a Local Service is asked at its own port")
 	}
 }
 
 // A dedicated pool never has the name of the pool of all nodes.
 func TestNoServiceOwnsThePoolOfAllNodes(t *testing.T) {
-	set := settings()
+	set := testSettings()
 	for cluster, owned := range map[string]bool{"shop-web": true, "Shop-Web": true, "shop": false} {
 		set.ClusterName = cluster
-		_, problems := Desired(web(local), set)
+		_, problems := BuildSpec(newService(asLocal), set)
 		if (len(problems) > 0) != owned || owned && problems[0].Field != "metadata.name" {
 			t.Errorf("cluster %s: %v", cluster, problems)
 		}
-		if _, problems := Desired(web(), set); len(problems) > 0 {
+		if _, problems := BuildSpec(newService(), set); len(problems) > 0 {
 			t.Errorf("cluster %s, not Local: %v", cluster, problems)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // Restrictions without a security rule are reported with the reason.
 func TestRestrictionsWithoutEffect(t *testing.T) {
-	only, alone, unruled := ranges("10.0.0.0/8"), with(DenyAllExcept, "True"), with(DisableSecurityRules, "true")
+	only, alone, unruled := withRanges("10.0.0.0/8"), withAnnotation(DenyAllExcept, "True"), withAnnotation(DisableSecurityRules, "true")
 	const none, off, nobody = "azure.json names no securityGroupName", DisableSecurityRules + ` is "true"`, "no range and no service tag says who may connect"
 	tests := []struct {
 		about     string
@@ -21,17 +21,17 @@ func TestRestrictionsWithoutEffect(t *testing.T) {
 		guarded   string // fields with a group
 		why       string
 	}{
-		{"nothing is restricted", web(), "", "", ""},
-		{"nothing is restricted, nor are there rules", web(unruled), "", "", ""},
-		{"empty values", web(with(AllowedIPRanges, " , "), with(AllowedServiceTags, ""), with(DenyAllExcept, "false")), "", "", ""},
-		{"ranges", web(only), "spec.loadBalancerSourceRanges", "", ""},
-		{"ranges of the annotation", web(with(SourceRanges, "10.0.0.0/8")), SourceRanges, "", ""},
-		{"ranges before the annotation", web(only, with(SourceRanges, "10.0.0.0/8")), "spec.loadBalancerSourceRanges", "", ""},
-		{"allowed ranges", web(with(AllowedIPRanges, "10.0.0.0/8")), AllowedIPRanges, "", ""},
-		{"tags", web(with(AllowedServiceTags, "AzureCloud")), AllowedServiceTags, "", ""},
-		{"tags, alone, internal", web(internal, with(AllowedServiceTags, "AzureCloud"), alone), AllowedServiceTags + ", " + DenyAllExcept, "", ""},
-		{"all others are kept out, and nobody is named", web(alone), DenyAllExcept, DenyAllExcept, nobody},
-		{"rules are turned off", web(only, unruled, alone), "spec.loadBalancerSourceRanges, " + DenyAllExcept, "spec.loadBalancerSourceRanges, " + DenyAllExcept, off},
+		{"nothing is restricted", newService(), "", "", ""},
+		{"nothing is restricted, nor are there rules", newService(unruled), "", "", ""},
+		{"empty values", newService(withAnnotation(AllowedIPRanges, " , "), withAnnotation(AllowedServiceTags, ""), withAnnotation(DenyAllExcept, "false")), "", "", ""},
+		{"ranges", newService(only), "spec.loadBalancerSourceRanges", "", ""},
+		{"ranges of the annotation", newService(withAnnotation(SourceRanges, "10.0.0.0/8")), SourceRanges, "", ""},
+		{"ranges before the annotation", newService(only, withAnnotation(SourceRanges, "10.0.0.0/8")), "spec.loadBalancerSourceRanges", "", ""},
+		{"allowed ranges", newService(withAnnotation(AllowedIPRanges, "10.0.0.0/8")), AllowedIPRanges, "", ""},
+		{"tags", newService(withAnnotation(AllowedServiceTags, "AzureCloud")), AllowedServiceTags, "", ""},
+		{"tags, alone, internal", newService(asInternal, withAnnotation(AllowedServiceTags, "AzureCloud"), alone), AllowedServiceTags + ", " + DenyAllExcept, "", ""},
+		{"all others are kept out, and nobody is named", newService(alone), DenyAllExcept, DenyAllExcept, nobody},
+		{"rules are turned off", newService(only, unruled, alone), "spec.loadBalancerSourceRanges, " + DenyAllExcept, "spec.loadBalancerSourceRanges, " + DenyAllExcept, off},
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRestrictionsWithoutEffect(t *testing.T) {
 				guarded     bool
 				fields, why string
 			}{{false, tt.unguarded, none}, {true, tt.guarded, tt.why}} {
-				got := tt.service.Unenforced(c.guarded)
+				got := tt.service.UnenforcedReason(c.guarded)
 				if (got == "") != (c.fields == "") || c.fields != "" && !strings.HasPrefix(got, "restrictions without effect: "+c.fields+": "+c.why) {
 					t.Errorf("guarded %t: %q, want %q: %s", c.guarded, got, c.fields, c.why)
 				}
@@ -52,31 +52,31 @@ func TestRestrictionsWithoutEffect(t *testing.T) {
 func TestRestrictionsHaveAnEffectOrAreNamed(t *testing.T) {
 	restricting := map[string]string{AllowedIPRanges: "192.0.2.0/24", SourceRanges: "198.51.100.0/24", AllowedServiceTags: "AzureCloud", DenyAllExcept: "true"}
 	rapid.Check(t, func(t *rapid.T) {
-		open, restricted := web(), web()
+		open, restricted := newService(), newService()
 		for name, value := range map[string]string{DisableSecurityRules: "true", Internal: "true", DisableFloatingIP: "true"} {
 			if rapid.Bool().Draw(t, name) {
-				with(name, value)(&open)
-				with(name, value)(&restricted)
+				withAnnotation(name, value)(&open)
+				withAnnotation(name, value)(&restricted)
 			}
 		}
 		for name, value := range restricting {
 			if rapid.Bool().Draw(t, name) {
-				with(name, value)(&restricted)
+				withAnnotation(name, value)(&restricted)
 			}
 		}
 		if rapid.Bool().Draw(t, "spec.loadBalancerSourceRanges") {
-			ranges("203.0.113.0/24")(&restricted)
+			withRanges("203.0.113.0/24")(&restricted)
 		}
 		rulesOf := func(s Service) string {
-			w, problems := Desired(s, settings())
+			w, problems := BuildSpec(s, testSettings())
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			return spellAdmissions(w.Admissions([]netip.Addr{front4}, []netip.Addr{node4}))
+			return formatAccessRules(w.AccessRules([]netip.Addr{front4}, []netip.Addr{node4}))
 		}
-		isRestricted := len(restricted.limits()) > 0 || restricted.Annotations[DenyAllExcept] != ""
+		isRestricted := len(restricted.restrictionFields()) > 0 || restricted.Annotations[DenyAllExcept] != ""
 		same := rulesOf(open) == rulesOf(restricted)
-		if named := restricted.Unenforced(true) != ""; named != (isRestricted && same) {
+		if named := restricted.UnenforcedReason(true) != ""; named != (isRestricted && same) {
 			t.Fatalf("named %t, restricted %t, without effect %t: %+v", named, isRestricted, same, restricted.Annotations)
 		}
 	})

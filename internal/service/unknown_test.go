@@ -24,7 +24,7 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 		prefix + "azure-load-balancer-intenal", prefix + "azure-pls-creates",
 		prefix + "port_80_health_probe_port", prefix + "port_http_no_lb_rule",
 	}
-	if diff := cmp.Diff(want, s.Unknown()); diff != "" {
+	if diff := cmp.Diff(want, s.UnknownAnnotations()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -56,7 +56,7 @@ func TestAllAnnotationsAreKnown(t *testing.T) {
 			return true
 		})
 	}
-	if unknown := s.Unknown(); len(s.Annotations) < 44 || len(unknown) > 0 {
+	if unknown := s.UnknownAnnotations(); len(s.Annotations) < 44 || len(unknown) > 0 {
 		t.Errorf("%d annotations, of which unknown: %v", len(s.Annotations), unknown)
 	}
 }

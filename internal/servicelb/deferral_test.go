@@ -22,24 +22,24 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 			if reads++; !time.Now().Before(until) {
 				return nil
 			}
-			return fault.Deferred(until, errors.New("namespace shop used its share"))
+			return fault.NewDeferred(until, errors.New("namespace shop used its share"))
 		}
 		for n := range 30 {
 			w.s.Object.Ports[0].Port = int32(81 + n)
 			if again := w.looks(); again != time.Until(until) {
 				t.Errorf("it comes back after %s, want %s", again, time.Until(until))
 			}
-			w.counts(Deferred)
+			w.counts(ConditionDeferred)
 			time.Sleep(time.Second)
 		}
 		w.is("LoadBalancerDeferred: Deferred: namespace shop used its share")
-		if v := w.verdicts[TypeProgrammed]; v.Reason != WhyDeferred || v.Text != "namespace shop used its share" {
+		if v := w.verdicts[TypeProgrammed]; v.Reason != ConditionReasonDeferred || v.Text != "namespace shop used its share" {
 			t.Errorf("%+v", v)
 		}
 		time.Sleep(time.Until(until))
 		w.looks()
 		w.is("EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
-		w.answers = []error{fault.Deferred(time.Now().Add(5*time.Second), errors.New("no room"))} // another Service used the budget
+		w.answers = []error{fault.NewDeferred(time.Now().Add(5*time.Second), errors.New("no room"))} // another Service used the budget
 		w.ends()
 		if again := w.looks(); again != 5*time.Second {
 			t.Errorf("it comes back after %s", again)
@@ -49,7 +49,7 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 		w.looks()
 		w.ends()
 		w.looks()
-		w.counts(Ready)
+		w.counts(ConditionReady)
 	})
 }
 
@@ -63,16 +63,16 @@ func TestARejectedServiceStaysFailed(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.defers = func(string, *service.Spec, bool, time.Time) error {
-			return fault.Deferred(time.Now().Add(time.Minute), errors.New("it was rejected"))
+			return fault.NewDeferred(time.Now().Add(time.Minute), errors.New("it was rejected"))
 		}
 		w.log = nil
 		w.looks()
 		w.is()
-		w.counts(Failed)
+		w.counts(ConditionFailed)
 		w.s.Object.Ports[0].Port = 82
 		w.looks()
 		w.is("LoadBalancerDeferred: Deferred: it was rejected")
-		w.counts(Deferred)
+		w.counts(ConditionDeferred)
 	})
 }
 
@@ -89,7 +89,7 @@ func TestARestrictionIsKnown(t *testing.T) {
 			t.Helper()
 			edit()
 			w.looks()
-			if w.asked == nil || len(narrow) != 1 || narrow[0] != narrows || leaves[0] != leave || w.asked.Narrows != narrows {
+			if w.asked == nil || len(narrow) != 1 || narrow[0] != narrows || leaves[0] != leave || w.asked.OnlyRestricts != narrows {
 				t.Fatalf("narrows %v, leaves %v, asked %v", narrow, leaves, w.asked)
 			}
 			narrow, leaves = nil, nil
@@ -129,20 +129,20 @@ func TestNarrows(t *testing.T) {
 		"all clients, and then some":    {service.Access{}, narrow, false, true},
 		"the network, and then some":    {service.Access{}, narrow, true, false},
 		"some, and then all clients":    {narrow, service.Access{}, false, false},
-		"no rules before":               {service.Access{Unruled: true}, narrow, false, false},
-		"no rules any more":             {narrow, service.Access{Unruled: true}, false, false},
-		"alone now":                     {wide, service.Access{Ranges: narrow.Ranges, Alone: true}, false, true},
-		"not alone any more":            {service.Access{Ranges: wide.Ranges, Alone: true}, service.Access{Ranges: narrow.Ranges}, false, false},
+		"no rules before":               {service.Access{NoSecurityRules: true}, narrow, false, false},
+		"no rules any more":             {narrow, service.Access{NoSecurityRules: true}, false, false},
+		"alone now":                     {wide, service.Access{Ranges: narrow.Ranges, DenyOthers: true}, false, true},
+		"not alone any more":            {service.Access{Ranges: wide.Ranges, DenyOthers: true}, service.Access{Ranges: narrow.Ranges}, false, false},
 		"another tag":                   {wide, service.Access{Tags: []string{"C"}}, false, false},
 		"further addresses":             {wide, service.Access{Ranges: narrow.Ranges, Additional: further}, false, false},
 		"fewer further addresses":       {service.Access{Ranges: wide.Ranges, Additional: further}, narrow, false, false},
 		"fewer further addresses, same": {service.Access{Ranges: wide.Ranges, Tags: wide.Tags, Additional: further}, narrow, false, true},
 	} {
 		is, was := service.Spec{Internal: tt.internal, Access: tt.is}, service.Spec{Internal: tt.internal, Access: tt.was}
-		if got := is.Narrows(&was); got != tt.want {
+		if got := is.IsNarrower(&was); got != tt.want {
 			t.Errorf("%s: %t", about, got)
 		}
-		if is.Owner = "another"; is.Narrows(&was) {
+		if is.Owner = "another"; is.IsNarrower(&was) {
 			t.Errorf("%s, and something else changes: it narrows", about)
 		}
 	}

@@ -4,9 +4,9 @@ package servicelb
 
 import "time"
 
-// emptyAfter delays the status change of a Service without endpoints: short gaps, such as a rollout of one pod,
+// noEndpointsDelay delays the status change of a Service without endpoints: short gaps, such as a rollout of one pod,
 // cost no write.
-const emptyAfter = 30 * time.Second
+const noEndpointsDelay = 30 * time.Second
 
 const noEndpoints = "Azure has what the Service wants, but no endpoint is ready to take its traffic"
 
@@ -18,20 +18,20 @@ type Endpoints struct {
 	since time.Time
 }
 
-// endpoints updates the endpoint state of a Service that is in sync. It returns when to check again; 0 for
+// updateEndpoints updates the endpoint state of a Service that is in sync. It returns when to check again; 0 for
 // never.
-func (r *Reconciler) endpoints(s Service, st *State, now time.Time) time.Duration {
-	if st.Pending.Running || st.condition(s.Ours(r.cfg.Settings.Class), now) != Ready {
+func (r *Reconciler) updateEndpoints(s Service, st *State, now time.Time) time.Duration {
+	if st.Pending.Running || st.currentCondition(s.IsManaged(r.cfg.Settings.Class), now) != ConditionReady {
 		return 0
 	}
-	st.Endpoints.sees(r.cfg.Cluster.HasEndpoints(s.Name), s.Programmed, now)
-	st.Unfilled.sees(r.cfg.Cluster.EmptyPool(st.Level.request.On, st.Level.request.Desired.Pools), s.Programmed, now)
-	return sooner(st.Endpoints.wait(now), st.Unfilled.wait(now))
+	st.Endpoints.recordEndpoints(r.cfg.Cluster.HasEndpoints(s.Name), s.ProgrammedReason, now)
+	st.EmptyPool.recordEmptyPool(r.cfg.Cluster.EmptyPool(st.Sync.request.On, st.Sync.request.Desired.Pools), s.ProgrammedReason, now)
+	return minDelay(st.Endpoints.nextCheck(now), st.EmptyPool.nextCheck(now))
 }
 
-// sees records whether a Service has endpoints; reason is that of its condition. New endpoints are reported at
+// recordEndpoints records whether a Service has endpoints; reason is that of its condition. New endpoints are reported at
 // once, missing ones after a delay.
-func (e *Endpoints) sees(hasEndpoints bool, reason string, now time.Time) {
+func (e *Endpoints) recordEndpoints(hasEndpoints bool, reason string, now time.Time) {
 	switch {
 	case hasEndpoints:
 		*e = Endpoints{}
@@ -39,15 +39,15 @@ func (e *Endpoints) sees(hasEndpoints bool, reason string, now time.Time) {
 	case e.since.IsZero():
 		e.since = now
 	}
-	e.empty = e.empty || reason == WhyNoEndpoints || !now.Before(e.since.Add(emptyAfter))
+	e.empty = e.empty || reason == ConditionReasonNoEndpoints || !now.Before(e.since.Add(noEndpointsDelay))
 }
 
-// wait returns when to check a Service without endpoints again; 0 for never.
-func (e *Endpoints) wait(now time.Time) time.Duration {
+// nextCheck returns when to check a Service without endpoints again; 0 for never.
+func (e *Endpoints) nextCheck(now time.Time) time.Duration {
 	if e.empty || e.since.IsZero() {
 		return 0
 	}
-	return max(e.since.Add(emptyAfter).Sub(now), time.Millisecond)
+	return max(e.since.Add(noEndpointsDelay).Sub(now), time.Millisecond)
 }
 
 // emptyText is the message for a Service without endpoints; it explains the effect of Local.
@@ -58,8 +58,8 @@ func (s Service) emptyText() string {
 	return noEndpoints
 }
 
-// sooner returns the shorter delay; 0 means never.
-func sooner(a, b time.Duration) time.Duration {
+// minDelay returns the shorter delay; 0 means never.
+func minDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
 	}

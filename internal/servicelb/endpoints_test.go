@@ -23,33 +23,33 @@ func TestAServiceWithoutEndpointsSaysSo(t *testing.T) {
 		w.concluded = 0
 		for range 20 { // a restarting pod
 			w.empty = true
-			if again := w.after(emptyAfter / 2); again != emptyAfter {
+			if again := w.after(noEndpointsDelay / 2); again != noEndpointsDelay {
 				t.Errorf("looked at again after %s", again)
 			}
 			w.empty = false
-			w.after(emptyAfter / 2)
+			w.after(noEndpointsDelay / 2)
 		}
-		w.has(WhyAccepted, WhyProgrammed, 0)
+		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 0)
 		w.empty = true
 		again := w.after(time.Second)
-		if again != emptyAfter {
+		if again != noEndpointsDelay {
 			t.Errorf("looked at again after %s", again)
 		}
-		w.has(WhyAccepted, WhyProgrammed, 0)
+		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 0)
 		if again = w.after(again); again != 0 {
 			t.Errorf("it has said so, and is looked at again after %s", again)
 		}
-		w.has(WhyAccepted, WhyNoEndpoints, 1)
-		if v := w.verdicts[TypeProgrammed]; !v.Holds() || strings.Contains(v.Text, "Local") {
+		w.has(ConditionReasonAccepted, ConditionReasonNoEndpoints, 1)
+		if v := w.verdicts[TypeProgrammed]; !v.IsTrue() || strings.Contains(v.Text, "Local") {
 			t.Errorf("Azure has what it wants, and its condition is %+v", v)
 		}
 		for range 5 {
-			w.after(emptyAfter)
+			w.after(noEndpointsDelay)
 		}
-		w.has(WhyAccepted, WhyNoEndpoints, 0)
+		w.has(ConditionReasonAccepted, ConditionReasonNoEndpoints, 0)
 		w.empty = false
 		w.after(time.Second)
-		w.has(WhyAccepted, WhyProgrammed, 1)
+		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
 	})
 }
 
@@ -61,20 +61,20 @@ func TestThatNothingTakesTrafficOutlivesAProcess(t *testing.T) {
 		w.looks()
 		w.ends()
 		w.looks()
-		w.after(emptyAfter)
-		if v := w.verdicts[TypeProgrammed]; v.Reason != WhyNoEndpoints || !strings.Contains(v.Text, "Local no node takes any") {
+		w.after(noEndpointsDelay)
+		if v := w.verdicts[TypeProgrammed]; v.Reason != ConditionReasonNoEndpoints || !strings.Contains(v.Text, "Local no node takes any") {
 			t.Errorf("%+v", v)
 		}
 		next := newWorld(t)
 		next.s, next.verdicts, next.empty = w.s, w.verdicts, true
 		next.looks()
-		next.has(WhyAccepted, WhyNoEndpoints, 0)
+		next.has(ConditionReasonAccepted, ConditionReasonNoEndpoints, 0)
 		next.ends()
 		next.looks()
-		next.has(WhyAccepted, WhyNoEndpoints, 0)
+		next.has(ConditionReasonAccepted, ConditionReasonNoEndpoints, 0)
 		next.empty = false
 		next.looks()
-		next.has(WhyAccepted, WhyProgrammed, 1)
+		next.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
 	})
 }
 
@@ -83,21 +83,21 @@ func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
 		w.emptyPool = "kubernetes"
-		if again := w.after(time.Second); again != emptyAfter {
+		if again := w.after(time.Second); again != noEndpointsDelay {
 			t.Errorf("looked at again after %s", again)
 		}
-		w.has(WhyAccepted, WhyProgrammed, 3) // a pool being filled is not reported
-		if again := w.after(emptyAfter); again != emptyAfter {
+		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 3) // a pool being filled is not reported
+		if again := w.after(noEndpointsDelay); again != noEndpointsDelay {
 			t.Errorf("looked at again after %s", again)
 		}
-		w.has(WhyAccepted, WhyPoolEmpty, 1)
-		if v := w.verdicts[TypeProgrammed]; v.Holds() || !strings.Contains(v.Text, "Backend pool kubernetes has no members") {
+		w.has(ConditionReasonAccepted, ConditionReasonPoolEmpty, 1)
+		if v := w.verdicts[TypeProgrammed]; v.IsTrue() || !strings.Contains(v.Text, "Backend pool kubernetes has no members") {
 			t.Errorf("its condition is %+v", v)
 		}
 		w.emptyPool = ""
-		if again := w.after(emptyAfter); again != 0 {
+		if again := w.after(noEndpointsDelay); again != 0 {
 			t.Errorf("looked at again after %s", again)
 		}
-		w.has(WhyAccepted, WhyProgrammed, 1)
+		w.has(ConditionReasonAccepted, ConditionReasonProgrammed, 1)
 	})
 }

@@ -32,7 +32,7 @@ func (h *history) carriesOut(err error, half bool) {
 		}
 	}
 	if err == nil {
-		for _, id := range req.Leave {
+		for _, id := range req.RemoveFrom {
 			delete(h.holds, id.Name)
 		}
 	}
@@ -41,7 +41,7 @@ func (h *history) carriesOut(err error, half bool) {
 	if req.Desired != nil && err == nil {
 		res.Addresses = lost
 	}
-	h.r.States.Ensured(res)
+	h.r.States.AddResult(res)
 }
 
 // goes removes the Service once no finalizer is left.
@@ -54,8 +54,8 @@ func (h *history) goes() {
 // isOnRecord checks that Azure's parts of an existing Service are recorded.
 func (h *history) isOnRecord(t *rapid.T) {
 	for name := range h.holds {
-		if !h.gone && !slices.Contains(h.s.Record.Places, name) {
-			t.Fatalf("load balancer %s holds parts of it, and on record are %v", name, h.s.Record.Places)
+		if !h.gone && !slices.Contains(h.s.Record.LoadBalancers, name) {
+			t.Fatalf("load balancer %s holds parts of it, and on record are %v", name, h.s.Record.LoadBalancers)
 		}
 	}
 }
@@ -86,13 +86,13 @@ func (h *history) happens(t *rapid.T) {
 			h.unwritable = errors.New("no API server")
 		}
 	case "pool":
-		h.r.States.PoolLost("shop/web", LostPool{"kubernetes", "kubernetes"})
+		h.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "kubernetes"})
 	case "dry run":
 		h.s.DryRun = !h.s.DryRun && !h.s.Deleting
 	case "time":
 		h.later += time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second
 	case "write again":
-		h.s.WriteAgain += "!"
+		h.s.RetryToken += "!"
 	}
 	h.looks()
 	h.goes()
@@ -102,7 +102,7 @@ func (h *history) happens(t *rapid.T) {
 func (h *history) comes() {
 	h.uid++
 	uid := fmt.Sprintf("%04d-0000", h.uid)
-	h.gone, h.s.Deleting, h.s.Finalizer, h.s.Shown, h.s.Record = false, false, false, nil, Record{}
+	h.gone, h.s.Deleting, h.s.Finalizer, h.s.StatusAddresses, h.s.Record = false, false, false, nil, Record{}
 	h.s.UID, h.s.Object.UID = uid, uid
 }
 
@@ -111,7 +111,7 @@ func (h *history) comes() {
 func TestWhateverHappensAServiceGetsWhatItWants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{world: newWorld(t, func(o *Settings) {
-			o.Several = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}
+			o.Configurations = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}
 		}), holds: map[string]bool{}}
 		h.comes()
 		for range rapid.IntRange(1, 40).Draw(rt, "things that happen") {
@@ -138,16 +138,16 @@ func (h *history) ended(t *rapid.T) {
 	if h.s.Object.Labels["tier"] == "front" {
 		want = "lb-2"
 	}
-	_, known := h.r.States.Known("shop/web")
+	_, known := h.r.States.KnownUID("shop/web")
 	switch {
 	case h.gone && (known || len(h.holds) > 0):
 		t.Fatalf("it is gone; known: %t, and %v hold parts of it", known, h.holds)
 	case h.gone:
 	case h.s.Deleting:
 		t.Fatalf("it is being deleted, and stays: %v", h.log)
-	case len(h.holds) != 1 || !h.holds[want] || !slices.Equal(h.s.Record.Places, []string{want}) || !slices.Equal(h.s.Shown, lost):
-		t.Fatalf("it belongs on %s; %v hold parts of it, recorded are %v, its status shows %v", want, h.holds, h.s.Record.Places, h.s.Shown)
-	case h.r.States.Count()[Ready] != 1:
-		t.Fatalf("it has what it wants, and is counted as %v", h.r.States.Count())
+	case len(h.holds) != 1 || !h.holds[want] || !slices.Equal(h.s.Record.LoadBalancers, []string{want}) || !slices.Equal(h.s.StatusAddresses, lost):
+		t.Fatalf("it belongs on %s; %v hold parts of it, recorded are %v, its status shows %v", want, h.holds, h.s.Record.LoadBalancers, h.s.StatusAddresses)
+	case h.r.States.CountConditions()[ConditionReady] != 1:
+		t.Fatalf("it has what it wants, and is counted as %v", h.r.States.CountConditions())
 	}
 }

@@ -54,7 +54,7 @@ func lives(t *testing.T, name string, set func(*Settings), plays func(l *life)) 
 // starts starts a process.
 func (l *life) starts() {
 	cfg := l.r.cfg
-	cfg.Cluster, cfg.Ledger, cfg.Reporter, cfg.Balancers, cfg.Rehearser = l, l, l, l, l
+	cfg.Cluster, cfg.Store, cfg.Events, cfg.Balancers, cfg.DryRunner = l, l, l, l, l
 	cfg.Log = slog.New(slog.NewTextHandler(&l.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	l.r, l.asked = New(cfg), nil
 }
@@ -79,15 +79,15 @@ func (l *life) warnings() {
 // reads records the read-only view.
 func (l *life) reads() string {
 	var is []string
-	for _, c := range Conditions() {
-		if n := l.r.States.Count()[c]; n > 0 {
+	for _, c := range AllConditions() {
+		if n := l.r.States.CountConditions()[c]; n > 0 {
 			is = append(is, fmt.Sprintf("%d %s", n, c))
 		}
 	}
-	if s := l.r.States.Served("shop/web", l.s.UID); s != nil {
+	if s := l.r.States.ObservedFor("shop/web", l.s.UID); s != nil {
 		is = append(is, fmt.Sprintf("served on %s (%d pools)", s.On.Name, len(s.Pools)))
 	}
-	is = append(is, fmt.Sprintf("%d addressed, all looked at %t", l.r.States.addressed(l.Addressed()), l.r.States.looked(l.Addressed())))
+	is = append(is, fmt.Sprintf("%d addressed, all looked at %t", l.r.States.countAddressed(l.ServicesWithAddress()), l.r.States.allResolved(l.ServicesWithAddress())))
 	return strings.Join(is, ", ")
 }
 
@@ -112,7 +112,7 @@ func (l *life) ends(edit ...func(*balancer.Result)) {
 	if res.Err != nil {
 		what = "it fails: " + res.Err.Error()
 	}
-	l.Says("%s; somebody waits: %t", what, l.r.States.Ensured(res))
+	l.Says("%s; somebody waits: %t", what, l.r.States.AddResult(res))
 }
 
 func (l *life) served() {
@@ -136,14 +136,16 @@ func (l *life) does(method, format string, args ...any) error {
 	return err
 }
 
-func (l *life) Addressed() []string { return append(l.world.Addressed(), l.others...) }
+func (l *life) ServicesWithAddress() []string {
+	return append(l.world.ServicesWithAddress(), l.others...)
+}
 func (l *life) NamespaceLabels(_ context.Context, namespace string) (map[string]string, error) {
 	return l.labels, l.does("labels", "labels of namespace %s", namespace)
 }
-func (l *life) ProxiedBeside(Service) string { return "" }
+func (l *life) ProxyProtocolNeighbor(Service) string { return "" }
 
 func (l *life) SharesAddress(Service) bool { return false }
-func (l *life) HeldPools(_ Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+func (l *life) RecordedPools(_ Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, id := range on {
 		if id.Name != "" && len(l.held) > 0 {
 			held = append(held, lb.PoolID{LoadBalancer: id, Name: names[0]})
@@ -152,45 +154,45 @@ func (l *life) HeldPools(_ Service, names []string, on []lb.LoadBalancerID) (hel
 	return held, l.held
 }
 
-func (l *life) Record(_ context.Context, _ Service, r Record) error {
+func (l *life) PersistRecord(_ context.Context, _ Service, r Record) error {
 	class := "none"
 	if r.Class != nil {
 		class = *r.Class
 	}
-	if err := l.does("record", "ledger: places %v, groups %v, class %s", r.Places, r.Groups, class); err != nil {
+	if err := l.does("record", "ledger: places %v, groups %v, class %s", r.LoadBalancers, r.Groups, class); err != nil {
 		return err
 	}
-	l.s.Record, l.s.Finalizer = r, len(r.Places) > 0
+	l.s.Record, l.s.Finalizer = r, len(r.LoadBalancers) > 0
 	return nil
 }
-func (l *life) Publish(_ context.Context, _ Service, addresses []netip.Addr) error {
-	if slices.Equal(l.s.Shown, addresses) {
+func (l *life) PublishAddresses(_ context.Context, _ Service, addresses []netip.Addr) error {
+	if slices.Equal(l.s.StatusAddresses, addresses) {
 		return nil
 	}
 	if err := l.does("publish", "ledger: published %v", addresses); err != nil {
 		return err
 	}
-	l.s.Shown = addresses
+	l.s.StatusAddresses = addresses
 	return nil
 }
-func (l *life) Linked(_ context.Context, _ Service, state *privatelinkround.State, _ bool) error {
+func (l *life) UpdateLink(_ context.Context, _ Service, state *privatelinkround.State, _ bool) error {
 	if state != nil {
 		l.says("condition %s: %s", state.Reason, state.Text)
 	}
 	return nil
 }
 
-func (l *life) RefusePorts(context.Context, Service, map[service.PortRef]string) error { return nil }
-func (l *life) Conclude(ctx context.Context, s Service, c Conclusion) error {
-	if !c.Shows {
+func (l *life) RejectPorts(context.Context, Service, map[service.PortRef]string) error { return nil }
+func (l *life) UpdateConditions(ctx context.Context, s Service, c StatusUpdate) error {
+	if !c.HasAddresses {
 		return nil
 	}
-	return l.Publish(ctx, s, c.Addresses)
+	return l.PublishAddresses(ctx, s, c.Addresses)
 }
-func (l *life) Contested(_ context.Context, _ Service, contests []contest.Contest, _ bool) error {
+func (l *life) UpdateConflicts(_ context.Context, _ Service, contests []contest.Conflict, _ bool) error {
 	return l.does("contested", "ledger: %d contests", len(contests))
 }
-func (l *life) Served(Service) { l.Says("ledger: its BackendPools are looked at") }
+func (l *life) RequeuePools(Service) { l.Says("ledger: its BackendPools are looked at") }
 func (l *life) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, pools []service.Pool) ([]string, error) {
 	var names []string
 	for _, p := range pools {
@@ -201,14 +203,14 @@ func (l *life) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, poo
 func (l *life) DropPools(_ context.Context, _ Service, keep []string, gone []lb.PoolID) error {
 	return l.does("drop", "ledger: pools are dropped but for %v, gone are %s", keep, poolNames(gone))
 }
-func (l *life) EmptyPools(_ context.Context, pools []plan.Emptying) error {
+func (l *life) DrainPools(_ context.Context, pools []plan.DrainingPool) error {
 	var ids []lb.PoolID
 	for _, e := range pools {
 		ids = append(ids, e.Pool)
 	}
 	return l.does("empty", "ledger: network interfaces leave %s", poolNames(ids))
 }
-func (l *life) DropInterim(_ context.Context, gone []lb.PoolID) error {
+func (l *life) DropInterimPools(_ context.Context, gone []lb.PoolID) error {
 	if len(gone) == 0 {
 		return nil
 	}
@@ -217,11 +219,11 @@ func (l *life) DropInterim(_ context.Context, gone []lb.PoolID) error {
 func (l *life) DropNodePools(_ context.Context, id lb.LoadBalancerID) error {
 	return l.does("nodes", "ledger: the pools of nodes of %s are dropped", id.Name)
 }
-func (l *life) Planned(ctx context.Context, _ Service, text string) error {
+func (l *life) RecordPlan(ctx context.Context, _ Service, text string) error {
 	return l.does("planned", "ledger: planned is %q", text)
 }
 
-func (l *life) Tell(_ Service, e Event) {
+func (l *life) RecordEvent(_ Service, e Event) {
 	kind := "Normal"
 	if e.Warning {
 		kind = "Warning"
@@ -230,43 +232,43 @@ func (l *life) Tell(_ Service, e Event) {
 	if e.Err != nil {
 		text += "|" + e.Err.Error()
 	}
-	if e.Contest != nil {
-		text += fmt.Sprintf("%s, until %s, of %d", e.Contest.In, e.Contest.Until.Sub(l.began), e.Of)
+	if e.Conflict != nil {
+		text += fmt.Sprintf("%s, until %s, of %d", e.Conflict.Resource, e.Conflict.Until.Sub(l.began), e.Of)
 	}
 	l.Says("event: %s %s: %s", kind, e.Reason, text)
 }
 
-func (l *life) Locate(ctx context.Context, p balancer.Placing) (string, []string, error) {
-	if p.Owner != service.Owner(l.s.UID) || p.Service != "shop/web" {
+func (l *life) FindPlacement(ctx context.Context, p balancer.PlacementRequest) (string, []string, error) {
+	if p.Owner != service.OwnerNameOf(l.s.UID) || p.Service != "shop/web" {
 		l.t.Errorf("located %+v", p)
 	}
-	on, leave, err := l.world.Locate(ctx, p)
+	on, leave, err := l.world.FindPlacement(ctx, p)
 	if p.NamespaceLabels["tier"] == "front" {
 		on = "lb-2"
-		leave = slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on })
+		leave = slices.DeleteFunc(slices.Clone(p.LoadBalancers), func(name string) bool { return name == on })
 	}
 	return on, leave, err
 }
 
-func (l *life) ReadsLinks(_ context.Context, group string) error {
-	return l.Reads(context.Background(), group)
+func (l *life) CheckLinksReadable(_ context.Context, group string) error {
+	return l.CheckReadable(context.Background(), group)
 }
 
-func (l *life) Reads(_ context.Context, group string) error {
+func (l *life) CheckReadable(_ context.Context, group string) error {
 	return l.does("reads", "public IPs of group %s are read", group)
 }
 
-func (l *life) Defer(string, *service.Spec, bool, time.Time) error { return nil }
-func (l *life) Reject(string, *service.Spec, error)                {}
-func (l *life) Forget(string, string)                              {}
+func (l *life) CheckDeferred(string, *service.Spec, bool, time.Time) error { return nil }
+func (l *life) RecordRejection(string, *service.Spec, error)               {}
+func (l *life) ForgetService(string, string)                               {}
 
-func (l *life) Ensure(req balancer.Request) {
+func (l *life) EnsureLoadBalancer(req balancer.Request) {
 	if l.asked != nil {
 		l.t.Error("asked while a request is under way")
 	}
 	l.asked = &req
 	leave := []string{}
-	for _, id := range req.Leave {
+	for _, id := range req.RemoveFrom {
 		leave = append(leave, id.Name)
 	}
 	wants := "nothing"
@@ -274,14 +276,14 @@ func (l *life) Ensure(req balancer.Request) {
 		wants = fmt.Sprintf("%d rules", len(req.Desired.Rules))
 	}
 	l.Says("asked: %s on %q, leave %v (on record %v), spare %t, shown %v, groups %v, held %s, made %s, again %q, own pools %v",
-		wants, req.On.Name, leave, req.Recorded, req.Spare, req.Shown, req.Groups, poolNames(req.HeldPools), poolNames(req.MadePools), req.Again, req.OwnPools)
+		wants, req.On.Name, leave, req.LoadBalancers, req.ProtectAddresses, req.StatusAddresses, req.Groups, poolNames(req.RecordedPools), poolNames(req.ManagedPools), req.RetryToken, req.DedicatedPools)
 	if req.DeleteUnused {
 		l.Says("and to delete the public IPs that it does not use")
 	}
 }
 
-func (l *life) Rehearse(ctx context.Context, _ Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error) {
-	if until, there := ctx.Deadline(); !there || time.Until(until) != rehearsalDeadline {
+func (l *life) DryRun(ctx context.Context, _ Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error) {
+	if until, there := ctx.Deadline(); !there || time.Until(until) != dryRunTimeout {
 		l.t.Error("a rehearsal without its deadline")
 	}
 	req, there, err := request(ctx, l)

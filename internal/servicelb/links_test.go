@@ -35,8 +35,8 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 			t.Errorf("on record before anything is asked: %v", groups)
 		}
 		w.log = nil
-		refused := fault.Classify(fault.Answer{Status: 400, Codes: []string{"Refused"}}, errors.New("refused"))
-		w.link = privatelinkround.Outcome{
+		refused := fault.Classify(fault.Failure{Status: 400, Codes: []string{"Refused"}}, errors.New("refused"))
+		w.link = privatelinkround.Result{
 			Err: refused, State: &privatelinkround.State{Reason: privatelinkround.ReasonFailed, Text: "refused"},
 			Events: []privatelinkround.Event{{Reason: privatelinkround.ReasonDisconnected, Text: "one"}},
 		}
@@ -51,7 +51,7 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 		if again != time.Second {
 			t.Errorf("it is looked at again in %v", again)
 		}
-		w.counts(Failed)
+		w.counts(ConditionFailed)
 		w.link.Events = nil
 		w.later = time.Second
 		w.looks()
@@ -71,14 +71,14 @@ func TestWhatStaysOfAPrivateLinkServiceStaysOnRecord(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.s.Object.Annotations[service.PLSResourceGroup] = "elsewhere"
-		w.link = privatelinkround.Outcome{Stays: true, State: &privatelinkround.State{Reason: privatelinkround.ReasonRefused, Text: "connected"}}
+		w.link = privatelinkround.Result{IsIncomplete: true, State: &privatelinkround.State{Reason: privatelinkround.ReasonRejected, Text: "connected"}}
 		w.looks()
 		w.ends()
 		w.looks()
 		if got := recorded(); !slices.Equal(got, []string{"rg", "elsewhere"}) {
 			t.Errorf("on record while it stays: %v", got)
 		}
-		w.link = privatelinkround.Outcome{State: &privatelinkround.State{Reason: privatelinkround.ReasonPublished, Text: "as alias"}}
+		w.link = privatelinkround.Result{State: &privatelinkround.State{Reason: privatelinkround.ReasonPublished, Text: "as alias"}}
 		w.later = 5 * time.Minute
 		w.looks()
 		w.ends()
@@ -99,11 +99,11 @@ func TestAnInheritedPrivateLinkServiceIsLookedFor(t *testing.T) {
 	w.s.Ownership = Ownership{LoadBalancer: true, Cleanup: true, Deleting: true}
 	w.s.Object.Annotations[service.PLSCreate] = "true"
 	w.s.Object.Annotations[service.PLSResourceGroup] = "theirs"
-	d, err := w.r.desired(t.Context(), w.s)
+	d, err := w.r.buildDesired(t.Context(), w.s)
 	if err != nil || d.Spec != nil || !slices.Equal(d.LinkGroups, []string{"theirs"}) {
 		t.Fatalf("it is looked for in %v, %v", d.LinkGroups, err)
 	}
-	req, _, err := w.r.request(t.Context(), unreadableLinks{w}, w.s, Record{Places: []string{"kubernetes"}}, d)
+	req, _, err := w.r.newRequest(t.Context(), unreadableLinks{w}, w.s, Record{LoadBalancers: []string{"kubernetes"}}, d)
 	if err != nil || !slices.Equal(req.LinkGroups, []string{"theirs"}) {
 		t.Errorf("asked for are %v, %v", req.LinkGroups, err)
 	}
@@ -112,14 +112,14 @@ func TestAnInheritedPrivateLinkServiceIsLookedFor(t *testing.T) {
 // unreadableLinks fails reads of Private Link Services.
 type unreadableLinks struct{ *world }
 
-func (unreadableLinks) ReadsLinks(context.Context, string) error { return errForbidden }
+func (unreadableLinks) CheckLinksReadable(context.Context, string) error { return errForbidden }
 
 // Connections are read every five minutes and counted.
 func TestConnectionsAreLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPublished(t)
 		w.link.State = &privatelinkround.State{Reason: privatelinkround.ReasonPublished, Text: "as alias", Connections: privatelink.Count{Pending: 2, Approved: 1}}
-		w.link.Warnings = []privatelinkround.Event{{Reason: privatelinkround.ReasonWarned, Text: "floating"}}
+		w.link.Warnings = []privatelinkround.Event{{Reason: privatelinkround.ReasonWarning, Text: "floating"}}
 		w.looks()
 		w.log = nil
 		w.ends()
@@ -129,7 +129,7 @@ func TestConnectionsAreLookedAt(t *testing.T) {
 		if !slices.Contains(w.log, "PrivateLinkServiceWarning: floating") {
 			t.Errorf("it happened %q", w.log)
 		}
-		if got := w.r.States.Connections(); got != (privatelink.Count{Pending: 2, Approved: 1}) {
+		if got := w.r.States.CountConnections(); got != (privatelink.Count{Pending: 2, Approved: 1}) {
 			t.Errorf("counted are %+v", got)
 		}
 		w.later = 5 * time.Minute
@@ -141,7 +141,7 @@ func TestConnectionsAreLookedAt(t *testing.T) {
 		if slices.Contains(w.log, "PrivateLinkServiceWarning: floating") {
 			t.Error("it is warned again")
 		}
-		if got := w.r.States.Connections(); got != (privatelink.Count{}) {
+		if got := w.r.States.CountConnections(); got != (privatelink.Count{}) {
 			t.Errorf("counted for one that shares are %+v", got)
 		}
 	})

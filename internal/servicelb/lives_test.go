@@ -44,7 +44,7 @@ func (l *life) eachFails(part func(), methods ...string) {
 // From the first request to the deletion.
 func TestLifeOfAService(t *testing.T) {
 	set := func(o *Settings) {
-		o.LookAgainAfter = time.Hour
+		o.ResyncPeriod = time.Hour
 		o.Service.PublicIPs = lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}
 	}
 	lives(t, "service", set, func(l *life) {
@@ -63,10 +63,10 @@ func TestLifeOfAServiceWithAnUnusedPublicIP(t *testing.T) {
 			ID: lb.ResourceID{ResourceGroup: "rg", Name: "kubernetes-a1-IPv4"}, Address: lost[0], Family: lb.IPv4,
 		}}}
 	}
-	lives(t, "service_with_an_unused_public_ip", func(o *Settings) { o.LookAgainAfter = time.Hour }, func(l *life) {
+	lives(t, "service_with_an_unused_public_ip", func(o *Settings) { o.ResyncPeriod = time.Hour }, func(l *life) {
 		l.served()
 		l.When("It moves back to a load balancer, and does not use what it had on the other one.")
-		l.s.WriteAgain = "please"
+		l.s.RetryToken = "please"
 		l.looks()
 		l.ends(unused)
 		l.looks()
@@ -106,8 +106,8 @@ func itIsMade(l *life) {
 	l.looks()
 	l.When("It is there, and can be written down at last.")
 	l.ends(func(r *balancer.Result) {
-		r.Note, r.Without, r.Gone = "the rules have no effect", pools("old"), []lb.LoadBalancerID{onLB("lb-9")}
-		r.Kept = []plan.Kept{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
+		r.Message, r.MissingPools, r.DeletedLoadBalancers = "the rules have no effect", pools("old"), []lb.LoadBalancerID{onLB("lb-9")}
+		r.Retained = []plan.RetainedPart{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
 	})
 	l.eachFails(func() { l.looks() }, "nodes", "make", "drop", "publish", "contested")
 }
@@ -119,13 +119,13 @@ func itChanges(l *life) {
 	time.Sleep(l.looks())
 	l.looks()
 	l.ends(func(r *balancer.Result) {
-		r.Note, r.Changed = "the rules have no effect", false
+		r.Message, r.Changed = "the rules have no effect", false
 		r.Addresses = append([]netip.Addr{{}}, netip.MustParseAddr("198.18.0.2"))
-		r.Kept = []plan.Kept{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
+		r.Retained = []plan.RetainedPart{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
 	})
 	l.looks()
 	l.When("Somebody writes another status.")
-	l.s.Shown = lost
+	l.s.StatusAddresses = lost
 	l.looks()
 	l.When("Another annotation: twice misspelt, and then right.")
 	l.s.Object.Annotations = map[string]string{"service.beta.kubernetes.io/azure-nonsense": "true"}
@@ -140,24 +140,24 @@ func itChanges(l *life) {
 // itIsUndone covers foreign changes and errors that only the user can fix.
 func itIsUndone(l *life) {
 	l.When("Somebody undoes it.")
-	l.r.States.PoolLost("shop/web", LostPool{"KUBERNETES", "shop-web"})
+	l.r.States.AddLostPool("shop/web", LostPool{"KUBERNETES", "shop-web"})
 	l.looks()
-	l.r.States.PoolLost("shop/web", LostPool{"KUBERNETES", "kubernetes"})
+	l.r.States.AddLostPool("shop/web", LostPool{"KUBERNETES", "kubernetes"})
 	l.looks()
-	fights := []contest.Contest{{In: "rule a", Until: time.Now().Add(time.Minute)}, {In: "rule b"}}
-	l.ends(func(r *balancer.Result) { r.Contests = fights })
+	fights := []contest.Conflict{{Resource: "rule a", Until: time.Now().Add(time.Minute)}, {Resource: "rule b"}}
+	l.ends(func(r *balancer.Result) { r.Conflicts = fights })
 	l.looks()
-	l.s.WriteAgain = "now"
+	l.s.RetryToken = "now"
 	l.looks()
-	l.ends(func(r *balancer.Result) { r.Contests = fights })
+	l.ends(func(r *balancer.Result) { r.Conflicts = fights })
 	l.looks()
-	fights = []contest.Contest{{In: "rule a", Until: time.Now().Add(time.Hour)}, {In: "rule b", Until: time.Now().Add(time.Minute)}}
-	l.s.WriteAgain = "and again"
+	fights = []contest.Conflict{{Resource: "rule a", Until: time.Now().Add(time.Hour)}, {Resource: "rule b", Until: time.Now().Add(time.Minute)}}
+	l.s.RetryToken = "and again"
 	l.looks()
-	l.ends(func(r *balancer.Result) { r.Contests = fights })
+	l.ends(func(r *balancer.Result) { r.Conflicts = fights })
 	l.looks()
 	l.When("A problem of its own, which cannot be mended but by people.")
-	l.s.Problems = []service.Problem{{Field: "weir.dev/x", Value: "y", Want: "z"}, {Field: "weir.dev/w", Value: "v", Want: "u"}}
+	l.s.Problems = []service.Problem{{Field: "weir.dev/x", Value: "y", Expected: "z"}, {Field: "weir.dev/w", Value: "v", Expected: "u"}}
 	l.looks()
 	l.looks()
 	l.s.Problems = nil
@@ -182,7 +182,7 @@ func itLeaves(l *life) {
 	l.looks()
 	l.s.LoadBalancer = false
 	l.looks()
-	l.ends(func(r *balancer.Result) { r.Without = pools("shop-web") })
+	l.ends(func(r *balancer.Result) { r.MissingPools = pools("shop-web") })
 	l.eachFails(func() { l.looks() }, "drop", "publish", "contested", "record")
 	l.looks()
 	l.When("Somebody takes its finalizer off; what is known of it does not count then.")
@@ -226,7 +226,7 @@ func itIsMissed(l *life) {
 	time.Sleep(time.Second)
 	l.served()
 	l.When("It is back, and is deleted before anything was asked.")
-	l.s.UID, l.s.Object.UID, l.s.Record, l.s.Finalizer, l.s.Shown = "0005", "0005", Record{}, false, nil
+	l.s.UID, l.s.Object.UID, l.s.Record, l.s.Finalizer, l.s.StatusAddresses = "0005", "0005", Record{}, false, nil
 	l.fails["record"] = errOnce
 	l.looks()
 	delete(l.fails, "record")
@@ -234,7 +234,7 @@ func itIsMissed(l *life) {
 	l.looks()
 	l.gone = true
 	l.looks()
-	uid, is := l.r.States.Known("shop/web")
+	uid, is := l.r.States.KnownUID("shop/web")
 	l.Says("known %q %t", uid, is)
 }
 
@@ -242,7 +242,7 @@ func itIsMissed(l *life) {
 func TestLifeOfAServiceThatMoves(t *testing.T) {
 	byTier := func(on map[string]string) bool { return on["tier"] == "front" }
 	set := func(o *Settings) {
-		o.Several = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: byTier, Namespaces: byTier}}
+		o.Configurations = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: byTier, Namespaces: byTier}}
 	}
 	lives(t, "service_that_moves", set, func(l *life) {
 		l.When("The labels of its namespace are not known yet.")
@@ -253,11 +253,11 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 		l.labels = map[string]string{"tier": "front"}
 		l.looks()
 		fills := []lb.PoolID{{LoadBalancer: onLB("lb-2"), Name: "shop-web"}}
-		filling := func(r *balancer.Result) { r.Filling, r.Addresses = fills, nil }
+		filling := func(r *balancer.Result) { r.FillingPools, r.Addresses = fills, nil }
 		l.ends(filling)
 		l.eachFails(func() { l.looks() }, "make")
-		l.Says("filled: %t; another pool: %t; another Service: %t", l.r.States.PoolFilled("shop/web", fills[0]),
-			l.r.States.PoolFilled("shop/web", pools("shop-web")[0]), l.r.States.PoolFilled("shop/api", fills[0]))
+		l.Says("filled: %t; another pool: %t; another Service: %t", l.r.States.AddFilledPool("shop/web", fills[0]),
+			l.r.States.AddFilledPool("shop/web", pools("shop-web")[0]), l.r.States.AddFilledPool("shop/api", fills[0]))
 		l.looks()
 		l.ends()
 		l.looks()
@@ -266,7 +266,7 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 		l.declines = errors.New("no room")
 		l.looks()
 		l.looks()
-		l.declines = &fault.Fault{Class: fault.Retriable, Code: rehearse.CodeRehearsed, RetryAt: time.Now().Add(time.Minute), Err: errors.New("no share")}
+		l.declines = &fault.Fault{Class: fault.Retriable, Code: rehearse.CodeReadLimit, RetryAt: time.Now().Add(time.Minute), Err: errors.New("no share")}
 		l.looks()
 		l.declines = nil
 		time.Sleep(l.looks())
@@ -287,15 +287,15 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 		l.When("A new one of its name is filled first, where it does not move, and is done after a while.")
 		l.s.Deleting, l.s.UID, l.s.Object.UID = false, "0002", "0002"
 		l.looks()
-		l.ends(func(r *balancer.Result) { r.Filling = pools("shop-web") })
+		l.ends(func(r *balancer.Result) { r.FillingPools = pools("shop-web") })
 		l.eachFails(func() { l.looks() }, "publish")
 		time.Sleep(l.looks())
 		l.looks()
-		l.ends(func(r *balancer.Result) { r.Filling = pools("shop-web") })
+		l.ends(func(r *balancer.Result) { r.FillingPools = pools("shop-web") })
 		l.looks()
-		l.Says("another BackendPool went: %t %t", l.r.States.PoolLost("shop/web", LostPool{"kubernetes", "web"}), l.r.States.PoolLost("shop/x", LostPool{}))
+		l.Says("another BackendPool went: %t %t", l.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "web"}), l.r.States.AddLostPool("shop/x", LostPool{}))
 		l.looks()
-		l.r.States.PoolLost("shop/web", LostPool{"Kubernetes", "Shop-Web"})
+		l.r.States.AddLostPool("shop/web", LostPool{"Kubernetes", "Shop-Web"})
 		l.looks()
 		l.When("It becomes one of another type while a change is under way.")
 		l.s.LoadBalancer = false
@@ -312,14 +312,14 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 		l.others = []string{"a/1", "a/2", "a/3", "a/4", "a/5", "shop/web"}
 		for _, n := range l.others[:5] {
 			l.r.States.byName[n] = newEntry(n, State{})
-			l.r.States.byName[n].shown = shown{addressed: true, looked: true}
+			l.r.States.byName[n].view = view{hasAddress: true, isResolved: true}
 		}
-		loses := func(r *balancer.Result) { r.Err = &balancer.RemovalError{Addresses: lost} }
+		loses := func(r *balancer.Result) { r.Err = &balancer.AddressLossError{Addresses: lost} }
 		l.When("All would lose theirs.")
 		for _, n := range l.others[:5] {
-			l.r.removals.Loses(n, time.Now())
+			l.r.removals.AddService(n, time.Now())
 		}
-		l.s.WriteAgain = "x"
+		l.s.RetryToken = "x"
 		l.looks()
 		l.ends(loses)
 		for range 4 {
@@ -332,7 +332,7 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 		l.ends(func(r *balancer.Result) { r.Changed = false })
 		l.looks()
 		l.When("Once more, and a person allows it.")
-		l.s.WriteAgain = "y"
+		l.s.RetryToken = "y"
 		l.looks()
 		l.ends(loses)
 		for range 3 {
@@ -359,14 +359,14 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 		}
 		l.When("The others are mended, and it goes.")
 		for _, n := range l.others[:5] {
-			l.r.removals.Stays(n)
+			l.r.removals.RemoveService(n)
 		}
-		l.r.removals.Stays("shop/web")
+		l.r.removals.RemoveService("shop/web")
 		l.looks()
 		l.ends()
 		l.looks()
 		l.When("One that went while nobody watched, and one that is known.")
-		l.Says("%t %t", l.r.States.Absent("shop/web", "0001-0000", "lb-7"), l.r.States.Absent("shop/web", "0001-0000", "lb-8"))
+		l.Says("%t %t", l.r.States.AddGone("shop/web", "0001-0000", "lb-7"), l.r.States.AddGone("shop/web", "0001-0000", "lb-8"))
 		for range 3 {
 			time.Sleep(l.looks())
 		}

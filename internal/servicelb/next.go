@@ -16,72 +16,72 @@ type Step string
 
 // Steps of a Service without a running request.
 const (
-	Rest     Step = "rest"     // nothing until a change or a timer
-	Refuse   Step = "refuse"   // report what is wrong with it
-	Publish  Step = "publish"  // in sync: write the status
-	Rehearse Step = "rehearse" // report what would change
-	Ask      Step = "ask"      // send a request, unless it would remove addresses
+	StepNone    Step = "rest"     // nothing until a change or a timer
+	StepReject  Step = "refuse"   // report what is wrong with it
+	StepPublish Step = "publish"  // in sync: write the status
+	StepDryRun  Step = "rehearse" // report what would change
+	StepRequest Step = "ask"      // send a request, unless it would remove addresses
 )
 
 // Steps after the result of a request.
 const (
-	Hold     Step = "hold"      // it would lose addresses
-	Complain Step = "complain"  // report the failure and retry
-	TryAgain Step = "try again" // another client is updating it: retry without an event
-	Defer    Step = "defer"     // its namespace or the Service waits for its next write
-	PutOff   Step = "put off"   // a resync without an Azure call: nothing is known to be wrong
-	Fill     Step = "fill"      // create the BackendPools that must fill first
-	Empty    Step = "empty"     // remove network interfaces that block the deletion
-	Release  Step = "release"   // nothing is left: remove the finalizer
-	Drop     Step = "drop"      // the Service is leaving: create nothing more
-	Finish   Step = "finish"    // in sync: persist it
+	StepBlock   Step = "hold"      // it would lose addresses
+	StepFail    Step = "complain"  // report the failure and retry
+	StepRetry   Step = "try again" // another client is updating it: retry without an event
+	StepDefer   Step = "defer"     // its namespace or the Service waits for its next write
+	StepSkip    Step = "put off"   // a resync without an Azure call: nothing is known to be wrong
+	StepFill    Step = "fill"      // create the BackendPools that must fill first
+	StepDrain   Step = "empty"     // remove network interfaces that block the deletion
+	StepRelease Step = "release"   // nothing is left: remove the finalizer
+	StepDrop    Step = "drop"      // the Service is leaving: create nothing more
+	StepFinish  Step = "finish"    // in sync: persist it
 )
 
-// Next returns the next step for a Service.
-func Next(st State, s Service, d Desired, now time.Time) Step {
+// NextStep returns the next step for a Service.
+func NextStep(st State, s Service, d Desired, now time.Time) Step {
 	switch {
 	case len(d.Problems) > 0:
-		return Refuse
-	case !s.DryRun && !st.Placement.lostFinalizer(s) && st.Level.holds(d, s.WriteAgain, now) && !st.Emptying.due(now) && (!s.AllowRemoval || !st.Level.unused):
-		return Publish
+		return StepReject
+	case !s.DryRun && !st.Placement.hasLostFinalizer(s) && st.Sync.isInSync(d, s.RetryToken, now) && !st.Drain.isDue(now) && (!s.AllowRemoval || !st.Sync.unused):
+		return StepPublish
 	case d.Spec == nil && st.Placement.free:
-		return Rest
-	case !s.DryRun && st.Filling.waits(d.Spec, s.WriteAgain, now):
-		return Rest
-	case !s.DryRun && st.Emptying.waits(d.Spec, s.WriteAgain, now):
-		return Rest
+		return StepNone
+	case !s.DryRun && st.Fill.mustWait(d.Spec, s.RetryToken, now):
+		return StepNone
+	case !s.DryRun && st.Drain.mustWait(d.Spec, s.RetryToken, now):
+		return StepNone
 	case s.DryRun:
-		return Rehearse
+		return StepDryRun
 	}
-	return Ask
+	return StepRequest
 }
 
-// Settle returns the step after a result. managed is false for a leaving Service.
-func Settle(r balancer.Result, managed, isResync bool) Step {
+// ResolveStep returns the step after a result. managed is false for a leaving Service.
+func ResolveStep(r balancer.Result, managed, isResync bool) Step {
 	if r.Err != nil {
-		if _, held := wouldLose(r.Err); held {
-			return Hold
+		if _, held := asRemovalError(r.Err); held {
+			return StepBlock
 		}
 		f, _ := errors.AsType[*fault.Fault](r.Err)
 		switch {
-		case f.Deferred():
-			return Defer
-		case isResync && f.Unsent() && !r.Changed:
-			return PutOff
+		case f.IsDeferred():
+			return StepDefer
+		case isResync && f.IsNotSent() && !r.Changed:
+			return StepSkip
 		case f != nil && f.Code == contest.CodeUpdating:
-			return TryAgain
+			return StepRetry
 		}
-		return Complain
+		return StepFail
 	}
 	switch {
-	case len(r.Filling) > 0 && managed:
-		return Fill
-	case (r.Desired == nil || r.Awaits) && len(r.Emptying) > 0:
-		return Empty
+	case len(r.FillingPools) > 0 && managed:
+		return StepFill
+	case (r.Desired == nil || r.NeedsDrain) && len(r.DrainingPools) > 0:
+		return StepDrain
 	case r.Desired == nil:
-		return Release
+		return StepRelease
 	case !managed:
-		return Drop
+		return StepDrop
 	}
-	return Finish
+	return StepFinish
 }

@@ -20,7 +20,7 @@ import (
 func TestNext(t *testing.T) {
 	now := time.Unix(1000, 0)
 	wants := func(edits ...func(*Desired)) Desired {
-		d := Desired{Spec: &service.Spec{Owner: "a1"}, Selection: "y"}
+		d := Desired{Spec: &service.Spec{Owner: "a1"}, SelectorResult: "y"}
 		for _, edit := range edits {
 			edit(&d)
 		}
@@ -30,18 +30,18 @@ func TestNext(t *testing.T) {
 	wrong := func(d *Desired) { d.Problems = []service.Problem{{Field: "f"}} }
 	level := func(st *State) {
 		st.Placement.bound = true
-		st.Level.reached(balancer.Result{Request: balancer.Request{Desired: wants().Spec, On: lb.LoadBalancerID{Name: "kubernetes"}}}, Pending{selection: "y"}, now, 0)
+		st.Sync.recordInSync(balancer.Result{Request: balancer.Request{Desired: wants().Spec, On: lb.LoadBalancerID{Name: "kubernetes"}}}, Pending{selectorResult: "y"}, now, 0)
 	}
-	lookAt := func(at time.Time) func(*State) { return func(st *State) { level(st); st.Level.lookAt = at } }
+	lookAt := func(at time.Time) func(*State) { return func(st *State) { level(st); st.Sync.resyncAt = at } }
 	filling := func(st *State) {
-		st.Filling.begins(balancer.Result{Request: balancer.Request{Desired: wants().Spec}, Filling: []lb.PoolID{{Name: "p"}}}, now)
+		st.Fill.startWait(balancer.Result{Request: balancer.Request{Desired: wants().Spec}, FillingPools: []lb.PoolID{{Name: "p"}}}, now)
 	}
-	filled := func(st *State) { filling(st); st.Filling.filled(true) }
+	filled := func(st *State) { filling(st); st.Fill.recordFilled(true) }
 	emptying := func(st *State, w *service.Spec) {
-		st.Emptying.begins(balancer.Result{Request: balancer.Request{Desired: w}, Emptying: []plan.Emptying{{Interfaces: 3}}}, now)
+		st.Drain.startWait(balancer.Result{Request: balancer.Request{Desired: w}, DrainingPools: []plan.DrainingPool{{Interfaces: 3}}}, now)
 	}
 	bound := Service{Ownership: Ownership{Finalizer: true}}
-	unused := func(st *State) { level(st); st.Level.unused = true }
+	unused := func(st *State) { level(st); st.Sync.unused = true }
 	allows := Service{Ownership: Ownership{Finalizer: true}, AllowRemoval: true}
 	dry := Service{Ownership: Ownership{Finalizer: true}, DryRun: true}
 	for _, tt := range []struct {
@@ -51,44 +51,44 @@ func TestNext(t *testing.T) {
 		d     Desired
 		want  Step
 	}{
-		{"it is new", nil, Service{}, wants(), Ask},
-		{"something is wrong with it", nil, Service{}, wants(wrong), Refuse},
-		{"something is wrong with one that is level", level, bound, wants(wrong), Refuse},
-		{"it has what it wants", level, bound, wants(), Publish},
-		{"it wants something else", level, bound, wants(func(d *Desired) { d.Spec = &service.Spec{Owner: "a1", Internal: true} }), Ask},
-		{"its labels move it", level, bound, wants(func(d *Desired) { d.Selection = "n" }), Ask},
-		{"its security rules name other nodes", level, bound, wants(func(d *Desired) { d.NodesChanged = true }), Ask},
-		{"a person wants it written again", level, Service{Ownership: Ownership{Finalizer: true}, WriteAgain: "please"}, wants(), Ask},
-		{"it has a public IP that it does not use", unused, bound, wants(), Publish},
-		{"a person has that deleted", unused, allows, wants(), Ask},
-		{"there is none", level, allows, wants(), Publish},
-		{"somebody took the finalizer away", level, Service{}, wants(), Ask},
-		{"the informer has not shown the finalizer yet", func(st *State) { level(st); st.Placement.bound = false }, Service{}, wants(), Publish},
-		{"it is not time to look again", lookAt(now.Add(time.Second)), bound, wants(), Publish},
-		{"it is time to look again", lookAt(now), bound, wants(), Ask},
-		{"it leaves", level, bound, wants(nothing), Ask},
-		{"it has left", func(st *State) { st.Placement.free = true }, bound, wants(nothing), Rest},
-		{"it has left, and comes back", func(st *State) { st.Placement.free = true }, bound, wants(), Ask},
-		{"a pool has to be filled first", filling, bound, wants(), Rest},
-		{"a pool is filled", filled, bound, wants(), Ask},
-		{"it leaves while a pool is filled", filling, bound, wants(nothing), Ask},
-		{"interfaces have to leave first", func(st *State) { emptying(st, nil) }, bound, wants(nothing), Rest},
-		{"they have left", func(st *State) { emptying(st, nil); st.Emptying.emptied(true) }, bound, wants(nothing), Ask},
-		{"nobody says that they have", func(st *State) { emptying(st, nil); st.Emptying.until = now }, bound, wants(nothing), Ask},
-		{"it comes back while they leave", func(st *State) { emptying(st, nil) }, bound, wants(), Ask},
-		{"they leave what it has left", func(st *State) { level(st); emptying(st, wants().Spec) }, bound, wants(), Publish},
-		{"they have left what it has left", func(st *State) { level(st); emptying(st, wants().Spec); st.Emptying.emptied(true) }, bound, wants(), Ask},
-		{"a dry run while they leave", func(st *State) { emptying(st, wants().Spec) }, dry, wants(), Rehearse},
-		{"a dry run", nil, dry, wants(), Rehearse},
-		{"a dry run of one that is level", level, dry, wants(), Rehearse},
-		{"a dry run while a pool is filled", filling, dry, wants(), Rehearse},
-		{"a dry run with something wrong", level, dry, wants(wrong), Refuse},
+		{"it is new", nil, Service{}, wants(), StepRequest},
+		{"something is wrong with it", nil, Service{}, wants(wrong), StepReject},
+		{"something is wrong with one that is level", level, bound, wants(wrong), StepReject},
+		{"it has what it wants", level, bound, wants(), StepPublish},
+		{"it wants something else", level, bound, wants(func(d *Desired) { d.Spec = &service.Spec{Owner: "a1", Internal: true} }), StepRequest},
+		{"its labels move it", level, bound, wants(func(d *Desired) { d.SelectorResult = "n" }), StepRequest},
+		{"its security rules name other nodes", level, bound, wants(func(d *Desired) { d.NodesChanged = true }), StepRequest},
+		{"a person wants it written again", level, Service{Ownership: Ownership{Finalizer: true}, RetryToken: "please"}, wants(), StepRequest},
+		{"it has a public IP that it does not use", unused, bound, wants(), StepPublish},
+		{"a person has that deleted", unused, allows, wants(), StepRequest},
+		{"there is none", level, allows, wants(), StepPublish},
+		{"somebody took the finalizer away", level, Service{}, wants(), StepRequest},
+		{"the informer has not shown the finalizer yet", func(st *State) { level(st); st.Placement.bound = false }, Service{}, wants(), StepPublish},
+		{"it is not time to look again", lookAt(now.Add(time.Second)), bound, wants(), StepPublish},
+		{"it is time to look again", lookAt(now), bound, wants(), StepRequest},
+		{"it leaves", level, bound, wants(nothing), StepRequest},
+		{"it has left", func(st *State) { st.Placement.free = true }, bound, wants(nothing), StepNone},
+		{"it has left, and comes back", func(st *State) { st.Placement.free = true }, bound, wants(), StepRequest},
+		{"a pool has to be filled first", filling, bound, wants(), StepNone},
+		{"a pool is filled", filled, bound, wants(), StepRequest},
+		{"it leaves while a pool is filled", filling, bound, wants(nothing), StepRequest},
+		{"interfaces have to leave first", func(st *State) { emptying(st, nil) }, bound, wants(nothing), StepNone},
+		{"they have left", func(st *State) { emptying(st, nil); st.Drain.recordDrained(true) }, bound, wants(nothing), StepRequest},
+		{"nobody says that they have", func(st *State) { emptying(st, nil); st.Drain.until = now }, bound, wants(nothing), StepRequest},
+		{"it comes back while they leave", func(st *State) { emptying(st, nil) }, bound, wants(), StepRequest},
+		{"they leave what it has left", func(st *State) { level(st); emptying(st, wants().Spec) }, bound, wants(), StepPublish},
+		{"they have left what it has left", func(st *State) { level(st); emptying(st, wants().Spec); st.Drain.recordDrained(true) }, bound, wants(), StepRequest},
+		{"a dry run while they leave", func(st *State) { emptying(st, wants().Spec) }, dry, wants(), StepDryRun},
+		{"a dry run", nil, dry, wants(), StepDryRun},
+		{"a dry run of one that is level", level, dry, wants(), StepDryRun},
+		{"a dry run while a pool is filled", filling, dry, wants(), StepDryRun},
+		{"a dry run with something wrong", level, dry, wants(wrong), StepReject},
 	} {
 		var st State
 		if tt.state != nil {
 			tt.state(&st)
 		}
-		if got := Next(st, tt.s, tt.d, now); got != tt.want {
+		if got := NextStep(st, tt.s, tt.d, now); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
 		}
 	}
@@ -106,32 +106,32 @@ func TestSettle(t *testing.T) {
 		ours  bool
 		want  Step
 	}{
-		{"nothing may be sent", failed(closed), true, Complain},
-		{"it has what it wants", balancer.Result{Request: wants}, true, Finish},
-		{"it leaves meanwhile", balancer.Result{Request: wants}, false, Drop},
-		{"pools have to be filled", balancer.Result{Request: wants, Filling: pools}, true, Fill},
-		{"pools have to be filled, and it leaves", balancer.Result{Request: wants, Filling: pools}, false, Drop},
-		{"nothing is left of it", balancer.Result{}, false, Release},
-		{"interfaces have to leave", balancer.Result{Emptying: []plan.Emptying{{Interfaces: 3}}}, false, Empty},
-		{"interfaces have to leave what it has left", balancer.Result{Request: wants, Emptying: []plan.Emptying{{Interfaces: 3}}}, true, Finish},
-		{"nothing is left of it, and it comes back", balancer.Result{}, true, Release},
-		{"it would lose addresses", failed(&balancer.RemovalError{}), true, Hold},
-		{"Azure refuses it", failed(&fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("full")}), true, Complain},
-		{"the plan refuses it", failed(errors.New("no room")), true, Complain},
-		{"somebody is just writing there", failed(fmt.Errorf("pool: %w", &fault.Fault{Code: contest.CodeUpdating, Err: errors.New("busy")})), true, TryAgain},
-		{"an error goes before what has to be filled", balancer.Result{Request: wants, Filling: pools, Err: errors.New("no")}, true, Complain},
+		{"nothing may be sent", failed(closed), true, StepFail},
+		{"it has what it wants", balancer.Result{Request: wants}, true, StepFinish},
+		{"it leaves meanwhile", balancer.Result{Request: wants}, false, StepDrop},
+		{"pools have to be filled", balancer.Result{Request: wants, FillingPools: pools}, true, StepFill},
+		{"pools have to be filled, and it leaves", balancer.Result{Request: wants, FillingPools: pools}, false, StepDrop},
+		{"nothing is left of it", balancer.Result{}, false, StepRelease},
+		{"interfaces have to leave", balancer.Result{DrainingPools: []plan.DrainingPool{{Interfaces: 3}}}, false, StepDrain},
+		{"interfaces have to leave what it has left", balancer.Result{Request: wants, DrainingPools: []plan.DrainingPool{{Interfaces: 3}}}, true, StepFinish},
+		{"nothing is left of it, and it comes back", balancer.Result{}, true, StepRelease},
+		{"it would lose addresses", failed(&balancer.AddressLossError{}), true, StepBlock},
+		{"Azure refuses it", failed(&fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("full")}), true, StepFail},
+		{"the plan refuses it", failed(errors.New("no room")), true, StepFail},
+		{"somebody is just writing there", failed(fmt.Errorf("pool: %w", &fault.Fault{Code: contest.CodeUpdating, Err: errors.New("busy")})), true, StepRetry},
+		{"an error goes before what has to be filled", balancer.Result{Request: wants, FillingPools: pools, Err: errors.New("no")}, true, StepFail},
 	} {
-		if got := Settle(tt.r, tt.ours, false); got != tt.want {
+		if got := ResolveStep(tt.r, tt.ours, false); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
 		}
 	}
 	for want, r := range map[Step]balancer.Result{
-		PutOff:   failed(closed),
-		Complain: {Request: wants, Changed: true, Err: closed}, // half of it is done
-		TryAgain: failed(&fault.Fault{Code: contest.CodeUpdating, Err: errors.New("busy")}),
-		Finish:   {Request: wants},
+		StepSkip:   failed(closed),
+		StepFail:   {Request: wants, Changed: true, Err: closed}, // half of it is done
+		StepRetry:  failed(&fault.Fault{Code: contest.CodeUpdating, Err: errors.New("busy")}),
+		StepFinish: {Request: wants},
 	} {
-		if got := Settle(r, true, true); got != want {
+		if got := ResolveStep(r, true, true); got != want {
 			t.Errorf("compared: %s, want %s", got, want)
 		}
 	}
@@ -141,23 +141,23 @@ func TestSettle(t *testing.T) {
 func TestUntilWhenAServiceWaits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s time.Duration) time.Time { return now.Add(s * time.Second) }
-	level := Level{request: &balancer.Request{}, lookAt: in(600)}
+	level := SyncState{request: &balancer.Request{}, resyncAt: in(600)}
 	for _, tt := range []struct {
 		about string
 		st    State
 		want  time.Duration
 	}{
 		{"nothing is known", State{}, 0},
-		{"a look", State{Level: level}, 600 * time.Second},
-		{"never", State{Level: Level{request: &balancer.Request{}}}, 0},
-		{"a look that is due, and nothing followed", State{Level: Level{request: &balancer.Request{}, lookAt: now}}, 0},
-		{"it is under way", State{Level: level, Pending: Pending{Running: true}}, 0},
-		{"pools are filled", State{Level: level, Filling: Filling{asked: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
-		{"interfaces leave", State{Level: level, Emptying: Emptying{asked: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
-		{"a person is waited for", State{Level: level, Removal: Removal{losing: lost, again: in(60)}}, 60 * time.Second},
-		{"a dry run", State{Level: level, Plan: Planned{said: true, until: in(5)}}, 5 * time.Second},
+		{"a look", State{Sync: level}, 600 * time.Second},
+		{"never", State{Sync: SyncState{request: &balancer.Request{}}}, 0},
+		{"a look that is due, and nothing followed", State{Sync: SyncState{request: &balancer.Request{}, resyncAt: now}}, 0},
+		{"it is under way", State{Sync: level, Pending: Pending{Running: true}}, 0},
+		{"pools are filled", State{Sync: level, Fill: FillState{request: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"interfaces leave", State{Sync: level, Drain: DrainState{request: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"a person is waited for", State{Sync: level, Removal: Removal{addresses: lost, retryAt: in(60)}}, 60 * time.Second},
+		{"a dry run", State{Sync: level, DryRun: DryRunState{reported: true, until: in(5)}}, 5 * time.Second},
 	} {
-		if got := tt.st.wait(now); got != tt.want {
+		if got := tt.st.nextDelay(now); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
 		}
 	}
@@ -168,19 +168,19 @@ func TestAPoolThatIsKeptIsLookedAtAgain(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		about  string
-		kept   []plan.Kept
+		kept   []plan.RetainedPart
 		period time.Duration
 		most   time.Duration // 0: never
 	}{
 		{"nothing is kept", nil, 0, 0},
-		{"another pool is kept", []plan.Kept{{Owner: "a1"}}, 0, 0},
-		{"it is kept", []plan.Kept{{Owner: "a1"}, {Converting: true}}, 0, 5 * time.Minute},
-		{"looks are rare", []plan.Kept{{Converting: true}}, time.Hour, 5 * time.Minute},
-		{"looks are frequent", []plan.Kept{{Converting: true}}, time.Minute, time.Minute},
+		{"another pool is kept", []plan.RetainedPart{{Owner: "a1"}}, 0, 0},
+		{"it is kept", []plan.RetainedPart{{Owner: "a1"}, {IsConversion: true}}, 0, 5 * time.Minute},
+		{"looks are rare", []plan.RetainedPart{{IsConversion: true}}, time.Hour, 5 * time.Minute},
+		{"looks are frequent", []plan.RetainedPart{{IsConversion: true}}, time.Minute, time.Minute},
 	} {
 		var st State
-		st.Level.reached(balancer.Result{Request: balancer.Request{Desired: &service.Spec{}, On: lb.LoadBalancerID{Name: "kubernetes"}}, Kept: tt.kept}, Pending{}, now, tt.period)
-		if wait := st.wait(now); wait > tt.most || (wait > 0) != (tt.most > 0) {
+		st.Sync.recordInSync(balancer.Result{Request: balancer.Request{Desired: &service.Spec{}, On: lb.LoadBalancerID{Name: "kubernetes"}}, Retained: tt.kept}, Pending{}, now, tt.period)
+		if wait := st.nextDelay(now); wait > tt.most || (wait > 0) != (tt.most > 0) {
 			t.Errorf("%s: it is looked at again in %v, want at most %v", tt.about, wait, tt.most)
 		}
 	}

@@ -13,10 +13,10 @@ func TestTheRecordOfPlacesIsBounded(t *testing.T) {
 	for i := range 1000 {
 		many = append(many, fmt.Sprint("lb-", i))
 	}
-	if got := withFormer([]string{"kubernetes", "lb-7"}, many); len(got) != mostFormer || got[0] != "kubernetes" || got[1] != "lb-7" {
+	if got := addFormer([]string{"kubernetes", "lb-7"}, many); len(got) != maxFormer || got[0] != "kubernetes" || got[1] != "lb-7" {
 		t.Errorf("got %v", got)
 	}
-	if got := withFormer(many, nil); len(got) != len(many) {
+	if got := addFormer(many, nil); len(got) != len(many) {
 		t.Errorf("of the cluster's own there are %d left", len(got))
 	}
 }

@@ -24,7 +24,7 @@ func served(t *testing.T, edits ...func(*Settings)) *world {
 	w.ends()
 	w.looks()
 	w.log = nil
-	w.counts(Ready)
+	w.counts(ConditionReady)
 	return w
 }
 
@@ -35,26 +35,26 @@ func TestAServiceComesAndGoes(t *testing.T) {
 		w := newWorld(t)
 		w.looks()
 		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
-		w.counts(Waits)
+		w.counts(ConditionWaiting)
 		w.looks() // an event
 		w.is()
 		w.ends()
 		w.looks()
 		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
-		w.counts(Ready)
+		w.counts(ConditionReady)
 		w.looks()
 		w.is()
 		w.s.Deleting = true
 		w.looks()
 		w.is("DeletingLoadBalancer: Deleting load balancer", "asked to leave")
-		w.counts(Leaving)
+		w.counts(ConditionLeaving)
 		w.ends()
 		w.looks()
 		w.is("recorded ", "DeletedLoadBalancer: Deleted load balancer")
 		w.gone = true
 		w.looks()
 		w.is()
-		if _, known := w.r.States.Known("shop/web"); known {
+		if _, known := w.r.States.KnownUID("shop/web"); known {
 			t.Error("it is gone, and still known")
 		}
 	})
@@ -80,14 +80,14 @@ func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
 		}
 		w.is("pools made on kubernetes", "SyncLoadBalancerFailed: Error syncing load balancer: forbidden", "error: forbidden",
 			"pools made on kubernetes", "error: forbidden")
-		w.counts(Failed)
-		if is := w.verdicts[TypeProgrammed]; is.Reason != WhyFailed || is.Text != "forbidden" {
+		w.counts(ConditionFailed)
+		if is := w.verdicts[TypeProgrammed]; is.Reason != ConditionReasonFailed || is.Text != "forbidden" {
 			t.Errorf("what cannot be written down is shown as %+v", is)
 		}
 		w.unwritable = nil
 		w.looks()
 		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
-		w.counts(Ready)
+		w.counts(ConditionReady)
 	})
 }
 
@@ -103,7 +103,7 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 			if again := w.looks(); again != want*time.Second {
 				t.Errorf("tried again after %s, want %d s", again, want)
 			}
-			w.counts(Failed)
+			w.counts(ConditionFailed)
 		}
 		w.answers = []error{&fault.Fault{Class: fault.Retriable, Code: "TooManyRequests", RetryAt: time.Now().Add(time.Minute), Err: errors.New("slowly")}}
 		w.looks()
@@ -111,7 +111,7 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 		if again := w.looks(); again != time.Minute {
 			t.Errorf("Azure asked for a minute, and gets %s", again)
 		}
-		w.counts(Waits)
+		w.counts(ConditionWaiting)
 		time.Sleep(30 * time.Second)
 		if again := w.looks(); again != 30*time.Second || w.asked != nil {
 			t.Errorf("an event: looked at again after %s, asked %v", again, w.asked)
@@ -120,9 +120,9 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 		w.looks()
 		w.ends()
 		w.looks()
-		w.counts(Ready)
+		w.counts(ConditionReady)
 		w.answers = []error{full}
-		w.r.States.PoolLost("shop/web", LostPool{LoadBalancer: "kubernetes", Pool: "kubernetes"})
+		w.r.States.AddLostPool("shop/web", LostPool{LoadBalancer: "kubernetes", Pool: "kubernetes"})
 		w.looks()
 		w.ends()
 		if again := w.looks(); again != time.Second {
@@ -134,7 +134,7 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 // A resync that may not be sent reports nothing and is repeated later.
 func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		w := served(t, func(o *Settings) { o.LookAgainAfter = time.Hour })
+		w := served(t, func(o *Settings) { o.ResyncPeriod = time.Hour })
 		time.Sleep(w.looks())
 		written := w.concluded
 		w.answers, w.unchanged = []error{&fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: time.Now().Add(time.Minute), Err: errors.New("not sent")}}, true
@@ -149,7 +149,7 @@ func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.is("asked all for kubernetes", "pools made on kubernetes")
-		w.counts(Ready)
+		w.counts(ConditionReady)
 		if w.concluded != written {
 			t.Errorf("its conditions are news: %+v", w.verdicts)
 		}
@@ -159,7 +159,7 @@ func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 // An unsent rule change for a new node is reported.
 func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Settings) { o.Guarded = true })
+		w := newWorld(t, func(o *Settings) { o.HasSecurityGroup = true })
 		w.s.Object.Annotations[service.DisableFloatingIP] = "true"
 		w.nodes = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 		w.looks()
@@ -170,7 +170,7 @@ func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
 		w.looks()
 		w.ends()
 		w.looks()
-		if is, text := w.r.States.known("shop/web").programmed(w.s, class, time.Now()); is != WhyRetryAfter {
+		if is, text := w.r.States.knownEntry("shop/web").programmedReason(w.s, class, time.Now()); is != ConditionReasonRetryAfter {
 			t.Errorf("Programmed is %s: %s", is, text)
 		}
 	})
@@ -180,7 +180,7 @@ func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
 func TestAMoveThatFailedIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, func(o *Settings) {
-			o.Several = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}
+			o.Configurations = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}
 		})
 		w.s.Object.Labels = map[string]string{"tier": "front"}
 		w.answers = []error{&fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}}
@@ -193,7 +193,7 @@ func TestAMoveThatFailedIsTriedAgain(t *testing.T) {
 		}
 		w.ends()
 		w.looks()
-		w.counts(Ready)
+		w.counts(ConditionReady)
 		w.looks()
 		if w.asked != nil {
 			t.Error("asked for what is done")
@@ -214,7 +214,7 @@ func TestAChangeThatFailedAndIsTakenBackIsUndone(t *testing.T) {
 		w.s.Object.Labels, w.s.Object.Annotations = nil, nil
 		time.Sleep(again)
 		w.looks()
-		if w.asked == nil || w.asked.On.Name != "kubernetes" || len(w.asked.Leave) != 1 {
+		if w.asked == nil || w.asked.On.Name != "kubernetes" || len(w.asked.RemoveFrom) != 1 {
 			t.Fatalf("asked for %+v", w.asked)
 		}
 	})
@@ -223,7 +223,7 @@ func TestAChangeThatFailedAndIsTakenBackIsUndone(t *testing.T) {
 // A rule for a new node that is rejected once is retried.
 func TestARuleOfNodesThatFailedIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Settings) { o.Guarded = true })
+		w := newWorld(t, func(o *Settings) { o.HasSecurityGroup = true })
 		w.s.Object.Annotations[service.DisableFloatingIP] = "true"
 		w.nodes = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 		w.looks()
@@ -260,7 +260,7 @@ func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.is("DeletedLoadBalancer: Deleted load balancer")
-		if _, known := w.r.States.Known("shop/web"); known {
+		if _, known := w.r.States.KnownUID("shop/web"); known {
 			t.Error("it is still known")
 		}
 
@@ -274,7 +274,7 @@ func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
 			"recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
 		w.ends()
 		w.looks()
-		w.counts(Ready)
+		w.counts(ConditionReady)
 	})
 }
 
@@ -285,16 +285,16 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 		"it is filled": func(w *world) {
 			other := pool
 			other.Name = "shop-api"
-			if w.r.States.PoolFilled("shop/web", other) || !w.r.States.PoolFilled("shop/web", pool) {
+			if w.r.States.AddFilledPool("shop/web", other) || !w.r.States.AddFilledPool("shop/web", pool) {
 				t.Error("waits for another pool")
 			}
 		},
-		"its BackendPool went": func(w *world) { w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "shop-web"}) },
+		"its BackendPool went": func(w *world) { w.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "shop-web"}) },
 		"its BackendPool went, and then that of all nodes": func(w *world) {
-			w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "shop-web"})
-			w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "kubernetes"})
+			w.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "shop-web"})
+			w.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "kubernetes"})
 		},
-		"a while has passed": func(*world) { time.Sleep(fillsAgainAfter) },
+		"a while has passed": func(*world) { time.Sleep(fillRetryInterval) },
 	} {
 		t.Run(about, func(t *testing.T) {
 			inTime(t, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 				w.fills = []lb.PoolID{pool}
 				w.looks()
 				w.ends()
-				if again := w.looks(); again != fillsAgainAfter || w.asked != nil {
+				if again := w.looks(); again != fillRetryInterval || w.asked != nil {
 					t.Errorf("looked at again after %s, asked %v", again, w.asked)
 				}
 				w.looks()
@@ -317,7 +317,7 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 				w.fills = nil
 				w.ends()
 				w.looks()
-				w.counts(Ready)
+				w.counts(ConditionReady)
 			})
 		})
 	}
@@ -366,10 +366,10 @@ func TestADryRunThatIsMendedIsRefusedNoMore(t *testing.T) {
 				w.s.DryRun, w.s.Object.Annotations = true, nil
 				refused(w, true)
 				w.looks()
-				w.counts(Refused)
+				w.counts(ConditionRejected)
 				refused(w, false)
 				w.looks()
-				w.counts(Waits)
+				w.counts(ConditionWaiting)
 			})
 		})
 	}
@@ -384,7 +384,7 @@ func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
 			t.Errorf("tried again after %s", again)
 		}
 		w.is("SyncLoadBalancerFailed: Error syncing load balancer: nothing can be asked of Azure yet: no load balancer has room")
-		w.counts(Refused)
+		w.counts(ConditionRejected)
 		w.declines = nil
 		w.looks()
 		if w.asked == nil {
@@ -437,13 +437,13 @@ func TestAServiceOfAnotherClassKeepsWhatItHas(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.s.Finalizer, w.s.Class = true, new("weir.dev/azrue")
-		w.s.Record = Record{Places: []string{"kubernetes"}, Class: new("weir.dev/azrue")}
+		w.s.Record = Record{LoadBalancers: []string{"kubernetes"}, Class: new("weir.dev/azrue")}
 		w.looks()
 		w.looks()
 		if len(w.log) != 1 || w.asked != nil {
 			t.Errorf("%v, asked %v", w.log, w.asked)
 		}
-		w.counts(Kept)
+		w.counts(ConditionRetained)
 	})
 }
 
@@ -466,7 +466,7 @@ func TestAResultIsThatOfOneService(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
-		if uid, _ := w.r.States.Known("shop/web"); uid != "0002-0000" {
+		if uid, _ := w.r.States.KnownUID("shop/web"); uid != "0002-0000" {
 			t.Errorf("known: %s", uid)
 		}
 	})
@@ -474,18 +474,18 @@ func TestAResultIsThatOfOneService(t *testing.T) {
 
 // A Service throttled without Retry-After waits longer than a rejected one.
 func TestAServiceThatIsThrottledWaits(t *testing.T) {
-	pace, now := backoff.Doubling{First: 5 * time.Millisecond, Max: time.Minute}, time.Now()
+	pace, now := backoff.Exponential{Initial: 5 * time.Millisecond, Max: time.Minute}, time.Now()
 	var w Waiting
-	if got := w.fails(&fault.Fault{Class: fault.Terminal}, pace, now); got != 5*time.Millisecond {
+	if got := w.recordFailure(&fault.Fault{Class: fault.Terminal}, pace, now); got != 5*time.Millisecond {
 		t.Errorf("refused: again after %s", got)
 	}
-	throttled := fault.Classify(fault.Answer{Status: 429}, errors.New("too many"))
+	throttled := fault.Classify(fault.Failure{Status: 429}, errors.New("too many"))
 	for range 12 {
-		if got := w.fails(throttled, pace, now); got < 10*time.Second {
+		if got := w.recordFailure(throttled, pace, now); got < 10*time.Second {
 			t.Errorf("throttled: again after %s", got)
 		}
 	}
-	if got := w.fails(throttled, pace, now); got != 40960*time.Millisecond {
+	if got := w.recordFailure(throttled, pace, now); got != 40960*time.Millisecond {
 		t.Errorf("throttled for the 13th time: again after %s", got)
 	}
 }

@@ -17,81 +17,81 @@ import (
 // lose theirs.
 const AllowRemovalAnnotation = service.AllowRemoval
 
-// looksAgainHeld is the retry period of a blocked removal: the cause may be fixed.
-const looksAgainHeld = time.Minute
+// blockedRetry is the retry period of a blocked removal: the cause may be fixed.
+const blockedRetry = time.Minute
 
 // Removal tracks the addresses that a Service would lose.
 type Removal struct {
-	losing []netip.Addr
+	addresses []netip.Addr
 	// spec would lose them; the request is repeated at the given time.
-	spec  *service.Spec
-	again time.Time
+	spec    *service.Spec
+	retryAt time.Time
 }
 
-func (rm *Removal) begins(w *service.Spec, addresses []netip.Addr, now time.Time) {
+func (rm *Removal) startBlock(w *service.Spec, addresses []netip.Addr, now time.Time) {
 	if addresses == nil {
 		addresses = []netip.Addr{}
 	}
-	*rm = Removal{losing: addresses, spec: w, again: now.Add(looksAgainHeld)}
+	*rm = Removal{addresses: addresses, spec: w, retryAt: now.Add(blockedRetry)}
 }
 
-func (rm *Removal) ends() { *rm = Removal{} }
+func (rm *Removal) clearBlock() { *rm = Removal{} }
 
-func wouldLose(err error) (*balancer.RemovalError, bool) {
-	return errors.AsType[*balancer.RemovalError](err)
+func asRemovalError(err error) (*balancer.AddressLossError, bool) {
+	return errors.AsType[*balancer.AddressLossError](err)
 }
 
-// spares reports whether a request must not remove addresses because the user did not ask for it. Deleting a
+// mustKeepAddresses reports whether a request must not remove addresses because the user did not ask for it. Deleting a
 // Service or changing its type or class is asking for it.
-func (o Settings) spares(s Service, p Placement, w *service.Spec) bool {
+func (o Settings) mustKeepAddresses(s Service, p Placement, w *service.Spec) bool {
 	switch {
 	case o.AllowRemoval, s.AllowRemoval:
 		return false
 	case w == nil:
-		return p.absent && !p.deleting // it was deleted without an event
+		return p.isGone && !p.deleting // it was deleted without an event
 	}
 	return true
 }
 
-// sparing reports whether the request must spare addresses, and whether it must wait.
-func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (protect, pending bool) {
-	if !r.cfg.Settings.spares(s, st.Placement, w) {
-		r.spared(s, st)
+// checkRemoval reports whether the request must spare addresses, and whether it must wait.
+func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (protect, pending bool) {
+	if !r.cfg.Settings.mustKeepAddresses(s, st.Placement, w) {
+		r.clearBlocked(s, st)
 		return false, false
 	}
 	rm := &st.Removal
-	if rm.losing == nil && w == nil {
-		r.loses(s, st, nil, s.Shown, now)
+	if rm.addresses == nil && w == nil {
+		r.recordBlocked(s, st, nil, s.StatusAddresses, now)
 	}
-	if rm.losing == nil {
+	if rm.addresses == nil {
 		return true, false
 	}
-	services := r.cfg.Cluster.Addressed()
-	all := r.States.addressed(services)
-	v := r.removals.Judge(s.Name, all, r.States.looked(services), now)
+	services := r.cfg.Cluster.ServicesWithAddress()
+	all := r.States.countAddressed(services)
+	v := r.removals.CheckService(s.Name, all, r.States.allResolved(services), now)
 	switch {
-	case v.May:
+	case v.Allowed:
 		return false, false
-	case !v.Again.IsZero():
-		rm.again = v.Again
+	case !v.RetryAt.IsZero():
+		rm.retryAt = v.RetryAt
 		return true, true
 	}
-	r.tell.held(ctx, s, st, v.Losing, all)
+	r.events.reportBlocked(ctx, s, st, v.PendingCount, all)
 	if w == nil { // only recreating the Service helps
-		rm.again = now.Add(looksAgainHeld)
+		rm.retryAt = now.Add(blockedRetry)
 	}
-	return true, now.Before(rm.again) && reflect.DeepEqual(w, rm.spec)
+	return true, now.Before(rm.retryAt) && reflect.DeepEqual(w, rm.spec)
 }
 
-func (r *Reconciler) loses(s Service, st *State, w *service.Spec, addresses []netip.Addr, now time.Time) {
-	st.Removal.begins(w, addresses, now)
-	r.removals.Loses(s.Name, now)
+func (r *Reconciler) recordBlocked(s Service, st *State, w *service.Spec, addresses []netip.Addr, now time.Time) {
+	st.Removal.startBlock(w, addresses, now)
+	r.removals.AddService(s.Name, now)
 }
 
-func (r *Reconciler) spared(s Service, st *State) {
-	if st.Told.trouble == Held {
-		st.Told.trouble, st.Told.last = "", ""
+func (r *Reconciler) clearBlocked(s Service, st *State) {
+	if st.Events.failure == ConditionBlocked {
+		st.Events.failure, st.Events.lastWarning = "", ""
 	}
-	st.Removal.ends()
-	r.removals.Stays(s.Name)
+	st.Removal.clearBlock()
+	r.removals.RemoveService(s.Name)
 }

@@ -20,23 +20,23 @@ type Service struct {
 	Created    time.Time
 	Generation int64
 	Ownership
-	Record     Record
-	Shown      []netip.Addr
-	Programmed string
+	Record           Record
+	StatusAddresses  []netip.Addr
+	ProgrammedReason string
 	// Object is the input of the spec, without pool names.
 	Object service.Service
-	// DryRun prevents changes in Azure. AllowRemoval allows its addresses to be removed. WriteAgain is the
+	// DryRun prevents changes in Azure. AllowRemoval allows its addresses to be removed. RetryToken is the
 	// user's retry token for a conflict.
 	DryRun, AllowRemoval bool
-	WriteAgain           string
+	RetryToken           string
 	Problems             []service.Problem
 }
 
 // Record is what Weir persisted on a Service.
 type Record struct {
-	// Places are the load balancers that may hold parts of it, the assigned one first. The others are the
+	// LoadBalancers are the load balancers that may hold parts of it, the assigned one first. The others are the
 	// additional resource groups that may hold its public IPs.
-	Places, Groups []string
+	LoadBalancers, Groups []string
 	// LinkGroups are the resource groups that may hold its Private Link Service.
 	LinkGroups []string
 	// Class is the class it is served under; nil if not recorded.
@@ -53,42 +53,42 @@ type Ownership struct {
 	Finalizer, Cleanup bool
 }
 
-func (o Ownership) class() string {
+func (o Ownership) className() string {
 	if o.Class == nil {
 		return ""
 	}
 	return *o.Class
 }
 
-// Ours reports whether a Weir that serves class owns the Service.
-func (o Ownership) Ours(class string) bool {
-	return !o.Deleting && o.LoadBalancer && o.class() == class
+// IsManaged reports whether a Weir that serves class owns the Service.
+func (o Ownership) IsManaged(class string) bool {
+	return !o.Deleting && o.LoadBalancer && o.className() == class
 }
 
-// Inherits reports whether only Weir handles the Service's finalizers: where Weir serves Services without a
+// HasAllFinalizers reports whether only Weir handles the Service's finalizers: where Weir serves Services without a
 // class, no other service controller runs.
-func (o Ownership) Inherits(class string) bool { return class == "" && o.Class == nil }
+func (o Ownership) HasAllFinalizers(class string) bool { return class == "" && o.Class == nil }
 
-// Inherited reports whether another service controller served one of Weir's Services before.
-func (o Ownership) Inherited(class string) bool {
-	return o.Inherits(class) && o.LoadBalancer && o.Cleanup
+// IsInherited reports whether another service controller served one of Weir's Services before.
+func (o Ownership) IsInherited(class string) bool {
+	return o.HasAllFinalizers(class) && o.LoadBalancer && o.Cleanup
 }
 
-// Held reports whether Azure may hold parts that Weir must remove.
-func (o Ownership) Held(class string) bool { return o.Finalizer || o.Inherited(class) }
+// MayHaveResources reports whether Azure may hold parts that Weir must remove.
+func (o Ownership) MayHaveResources(class string) bool { return o.Finalizer || o.IsInherited(class) }
 
-// Kept reports whether a Service that Weir served under another class retains its resources. The class of a
+// IsRetained reports whether a Service that Weir served under another class retains its resources. The class of a
 // Service cannot change while its type is LoadBalancer, so the flag changed. recorded is the recorded class;
 // nil also retains.
-func (o Ownership) Kept(class string, recorded *string) bool {
-	if !o.Finalizer || o.Deleting || !o.LoadBalancer || o.class() == class {
+func (o Ownership) IsRetained(class string, recorded *string) bool {
+	if !o.Finalizer || o.Deleting || !o.LoadBalancer || o.className() == class {
 		return false
 	}
-	return recorded == nil || *recorded == o.class()
+	return recorded == nil || *recorded == o.className()
 }
 
-// Names parses a record of names without duplicates. Users can edit it, and each name costs reads.
-func Names(record string) []string {
+// ParseNames parses a record of names without duplicates. Users can edit it, and each name costs reads.
+func ParseNames(record string) []string {
 	var names []string
 	known := map[string]bool{}
 	for name := range strings.SplitSeq(record, ",") {
@@ -101,13 +101,13 @@ func Names(record string) []string {
 	return names
 }
 
-// mostGroups limits the resource groups of a record; each costs a read.
-const mostGroups = 8
+// maxGroups limits the resource groups of a record; each costs a read.
+const maxGroups = 8
 
-// Groups parses a record of resource groups. Users can edit it.
-func Groups(record string) []string {
-	groups := slices.DeleteFunc(Names(record), func(name string) bool {
+// ParseGroups parses a record of resource groups. Users can edit it.
+func ParseGroups(record string) []string {
+	groups := slices.DeleteFunc(ParseNames(record), func(name string) bool {
 		return lb.ResourceID{SubscriptionID: "s", ResourceGroup: name, Type: lb.TypePublicIP, Name: "n"}.Validate() != nil
 	})
-	return groups[:min(len(groups), mostGroups)]
+	return groups[:min(len(groups), maxGroups)]
 }

@@ -21,52 +21,52 @@ import (
 type State struct {
 	Placement Placement
 	Pending   Pending
-	Level     Level
-	Closing   Closing
+	Sync      SyncState
+	Closing   AccessClosing
 	Waiting   Waiting
-	Told      Told
+	Events    EventState
 	Removal   Removal
-	Filling   Filling
-	Emptying  Emptying
-	Plan      Planned
+	Fill      FillState
+	Drain     DrainState
+	DryRun    DryRunState
 	Endpoints Endpoints
-	Unfilled  Unfilled
+	EmptyPool EmptyPoolState
 }
 
 // newState returns the state of a Service that this process sees for the first time.
 func newState(s Service) State {
 	// No repeated event for a Service that was served before.
-	had := len(s.Shown) > 0
-	return State{Placement: Placement{Record: s.Record}, Told: Told{had: had, announced: !s.Finalizer || !had}}
+	had := len(s.StatusAddresses) > 0
+	return State{Placement: Placement{Record: s.Record}, Events: EventState{hadLoadBalancer: had, isAnnounced: !s.Finalizer || !had}}
 }
 
-// absentState returns the state of a Service that was deleted unobserved and has parts on a load balancer.
-func absentState(place string) State {
-	return State{Placement: Placement{Record: Record{Places: []string{place}}}, Told: Told{had: true, announced: true}}
+// goneState returns the state of a Service that was deleted unobserved and has parts on a load balancer.
+func goneState(place string) State {
+	return State{Placement: Placement{Record: Record{LoadBalancers: []string{place}}}, Events: EventState{hadLoadBalancer: true, isAnnounced: true}}
 }
 
-func (st *State) loses(p LostPool) {
-	if st.Level.needs(p) {
-		st.Level.drop()
+func (st *State) recordLostPool(p LostPool) {
+	if st.Sync.hasPool(p) {
+		st.Sync.markStale()
 	}
-	st.Filling.misses(p)
+	st.Fill.cancelFor(p)
 }
 
-// wait returns the delay until the next reconcile; 0 for never, or not yet.
-func (st *State) wait(now time.Time) time.Duration {
+// nextDelay returns the delay until the next reconcile; 0 for never, or not yet.
+func (st *State) nextDelay(now time.Time) time.Duration {
 	var until time.Time
 	switch {
-	case !st.Plan.until.IsZero():
-		until = st.Plan.until
+	case !st.DryRun.until.IsZero():
+		until = st.DryRun.until
 	case st.Pending.Running:
-	case st.Filling.asked != nil:
-		until = st.Filling.until
-	case st.Emptying.asked != nil:
-		until = st.Emptying.until
-	case st.Removal.losing != nil:
-		until = st.Removal.again
-	case st.Level.request != nil:
-		until = st.Level.lookAt
+	case st.Fill.request != nil:
+		until = st.Fill.until
+	case st.Drain.request != nil:
+		until = st.Drain.until
+	case st.Removal.addresses != nil:
+		until = st.Removal.retryAt
+	case st.Sync.request != nil:
+		until = st.Sync.resyncAt
 	}
 	if !until.After(now) { // it waits for a change by the user
 		return 0
@@ -81,71 +81,71 @@ type Placement struct {
 	bound bool
 	// free is set once nothing is left of the Service; the informer cache may still show the finalizer.
 	free bool
-	// absent is set for a deleted Service: nothing more can be persisted on it. deleting is set once a deletion
+	// isGone is set for a deleted Service: nothing more can be persisted on it. deleting is set once a deletion
 	// timestamp was seen.
-	absent, deleting bool
+	isGone, deleting bool
 }
 
-func (p *Placement) shows(finalizer bool) { p.bound = p.bound || finalizer }
+func (p *Placement) recordFinalizer(finalizer bool) { p.bound = p.bound || finalizer }
 
-// lostFinalizer reports whether another client removed the finalizer, so that it is added again. The informer
+// hasLostFinalizer reports whether another client removed the finalizer, so that it is added again. The informer
 // cache may be outdated.
-func (p *Placement) lostFinalizer(s Service) bool { return p.bound && !s.Finalizer }
+func (p *Placement) hasLostFinalizer(s Service) bool { return p.bound && !s.Finalizer }
 
-func (p *Placement) next(s Service, to Record, class string) Record {
-	r := Record{Places: slices.Clone(to.Places), Groups: slices.Clone(to.Groups), LinkGroups: slices.Clone(to.LinkGroups), Class: p.Class}
+func (p *Placement) nextRecord(s Service, to Record, class string) Record {
+	r := Record{LoadBalancers: slices.Clone(to.LoadBalancers), Groups: slices.Clone(to.Groups), LinkGroups: slices.Clone(to.LinkGroups), Class: p.Class}
 	switch {
-	case len(to.Places) == 0:
+	case len(to.LoadBalancers) == 0:
 		r.Class = nil
-	case s.Ours(class):
+	case s.IsManaged(class):
 		r.Class = &class
 	}
 	return r
 }
 
-func (p *Placement) recorded(s Service, r Record, class string) bool {
+func (p *Placement) isRecorded(s Service, r Record, class string) bool {
 	retained := s.Finalizer
-	if len(r.Places) == 0 || s.Deleting { // a deleted Service cannot get a finalizer
-		retained = s.Held(class)
+	if len(r.LoadBalancers) == 0 || s.Deleting { // a deleted Service cannot get a finalizer
+		retained = s.MayHaveResources(class)
 	}
-	return slices.Equal(p.Places, r.Places) && slices.Equal(p.Groups, r.Groups) && slices.Equal(p.LinkGroups, r.LinkGroups) &&
-		retained == (len(r.Places) > 0) && reflect.DeepEqual(p.Class, r.Class)
+	return slices.Equal(p.LoadBalancers, r.LoadBalancers) && slices.Equal(p.Groups, r.Groups) && slices.Equal(p.LinkGroups, r.LinkGroups) &&
+		retained == (len(r.LoadBalancers) > 0) && reflect.DeepEqual(p.Class, r.Class)
 }
 
-func (p *Placement) wrote(r Record) { p.Record, p.free = r, false }
+func (p *Placement) setRecord(r Record) { p.Record, p.free = r, false }
 
-func (p *Placement) leaves() bool { return len(p.Places) > 0 && !p.free }
+func (p *Placement) hasParts() bool { return len(p.LoadBalancers) > 0 && !p.free }
 
 // Pending is the last request of a Service.
 type Pending struct {
-	asked *balancer.Request
+	request *balancer.Request
 	// Running is set until the result arrives. Result is kept until it is persisted.
 	Running bool
 	Result  *balancer.Result
 	// Inputs of the request.
-	selection string
-	nodes     []netip.Addr
+	selectorResult string
+	nodes          []netip.Addr
 }
 
-func (p *Pending) asks(req balancer.Request, selection string, nodes []netip.Addr) {
-	*p = Pending{asked: &req, Running: true, selection: selection, nodes: nodes}
+func (p *Pending) startRequest(req balancer.Request, selection string, nodes []netip.Addr) {
+	*p = Pending{request: &req, Running: true, selectorResult: selection, nodes: nodes}
 }
 
-func (p *Pending) ended(r *balancer.Result) {
+func (p *Pending) setResult(r *balancer.Result) {
 	if r != nil {
 		p.Running, p.Result = false, r
 	}
 }
 
-func (p *Pending) settled() { p.Result = nil }
+func (p *Pending) clearResult() { p.Result = nil }
 
-func (p *Pending) same(req balancer.Request) bool {
-	return p.asked != nil && p.asked.On == req.On && reflect.DeepEqual(p.asked.Desired, req.Desired)
+func (p *Pending) isSame(req balancer.Request) bool {
+	return p.request != nil && p.request.On == req.On && reflect.DeepEqual(p.request.Desired, req.Desired)
 }
 
-// throttledFor is the minimum wait after a throttled request without Retry-After: how long the throttle gate is
+// minThrottleWait is the minimum wait after a throttled request without Retry-After: how long the throttle gate is
 // then closed.
-const throttledFor = 10 * time.Second
+const minThrottleWait = 10 * time.Second
 
 // Waiting is the backoff of a Service. It replaces the work queue's backoff, which counts a queued request as a
 // success.
@@ -154,54 +154,54 @@ type Waiting struct {
 	failures  int
 }
 
-func (w *Waiting) fails(err error, pace backoff.Doubling, now time.Time) time.Duration {
+func (w *Waiting) recordFailure(err error, pace backoff.Exponential, now time.Time) time.Duration {
 	f, _ := errors.AsType[*fault.Fault](err)
 	if f != nil && f.RetryAt.After(now) { // whatever the outcome
 		w.notBefore = f.RetryAt
 		return f.RetryAt.Sub(now)
 	}
 	w.failures++
-	if f.Throttled() {
-		return max(pace.After(w.failures), throttledFor)
+	if f.IsThrottled() {
+		return max(pace.DelayAfter(w.failures), minThrottleWait)
 	}
-	return pace.After(w.failures)
+	return pace.DelayAfter(w.failures)
 }
 
-func (w *Waiting) succeeds() { w.failures = 0 }
+func (w *Waiting) resetFailures() { w.failures = 0 }
 
-// left returns the remaining Retry-After; 0 or less for none.
-func (w *Waiting) left(now time.Time) time.Duration { return w.notBefore.Sub(now) }
+// retryAfter returns the remaining Retry-After; 0 or less for none.
+func (w *Waiting) retryAfter(now time.Time) time.Duration { return w.notBefore.Sub(now) }
 
-// fillsAgainAfter is the retry period for a Service that waits for its pools to fill, without a notification.
-const fillsAgainAfter = 30 * time.Second
+// fillRetryInterval is the retry period for a Service that waits for its pools to fill, without a notification.
+const fillRetryInterval = 30 * time.Second
 
-// Filling tracks pools that must be filled before a request can continue.
-type Filling struct {
-	// asked is the request that must be repeated at until, or once one of the pools is filled; nil if there is
+// FillState tracks pools that must be filled before a request can continue.
+type FillState struct {
+	// request is the request that must be repeated at until, or once one of the pools is filled; nil if there is
 	// none.
-	asked *balancer.Request
-	until time.Time
-	pools []lb.PoolID
-	one   bool
+	request  *balancer.Request
+	until    time.Time
+	pools    []lb.PoolID
+	notified bool
 }
 
-func (f *Filling) begins(r balancer.Result, now time.Time) {
-	f.asked, f.until, f.pools = &r.Request, now.Add(fillsAgainAfter), r.Filling
+func (f *FillState) startWait(r balancer.Result, now time.Time) {
+	f.request, f.until, f.pools = &r.Request, now.Add(fillRetryInterval), r.FillingPools
 }
 
-func (f *Filling) filled(is bool) { f.one = f.one || is && f.asked != nil }
+func (f *FillState) recordFilled(is bool) { f.notified = f.notified || is && f.request != nil }
 
-func (f *Filling) waits(w *service.Spec, again string, now time.Time) bool {
-	return f.asked != nil && !f.one && now.Before(f.until) && f.asked.Again == again && reflect.DeepEqual(f.asked.Desired, w)
+func (f *FillState) mustWait(w *service.Spec, again string, now time.Time) bool {
+	return f.request != nil && !f.notified && now.Before(f.until) && f.request.RetryToken == again && reflect.DeepEqual(f.request.Desired, w)
 }
 
-// misses ends the wait for a pool without BackendPool: it must be created again before it can be filled.
-func (f *Filling) misses(lost LostPool) {
+// cancelFor ends the wait for a pool without BackendPool: it must be created again before it can be filled.
+func (f *FillState) cancelFor(lost LostPool) {
 	if slices.ContainsFunc(f.pools, func(id lb.PoolID) bool {
 		return strings.EqualFold(id.LoadBalancer.Name, lost.LoadBalancer) && strings.EqualFold(id.Name, lost.Pool)
 	}) {
-		f.ends()
+		f.stopWait()
 	}
 }
 
-func (f *Filling) ends() { *f = Filling{} }
+func (f *FillState) stopWait() { *f = FillState{} }

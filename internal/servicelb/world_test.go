@@ -62,14 +62,14 @@ type world struct {
 	// stops cancels the context while a load balancer is chosen.
 	stops context.CancelFunc
 	// link is the Private Link result.
-	link privatelinkround.Outcome
+	link privatelinkround.Result
 	// note is the security group result.
 	note string
 	// verdicts are the conditions of the Service by type; concluded counts writes.
-	verdicts  map[string]Verdict
+	verdicts  map[string]StatusCondition
 	concluded int
 	// copied are the conditions in an outdated informer cache.
-	copied map[string]Verdict
+	copied map[string]StatusCondition
 	// anew records for each conflict or link condition whether it was written again.
 	anew []bool
 	// refused are the rejected ports in the status.
@@ -86,7 +86,7 @@ type world struct {
 // newWorld returns a world with a new Service.
 func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 	t.Helper()
-	w := &world{t: t, verdicts: map[string]Verdict{}, s: Service{
+	w := &world{t: t, verdicts: map[string]StatusCondition{}, s: Service{
 		Name: "shop/web", UID: "0001-0000", Ownership: Ownership{LoadBalancer: true, Class: new(class)},
 		Object: service.Service{
 			Namespace: "shop", Name: "web", UID: "0001-0000", Families: []lb.Family{lb.IPv4}, Labels: map[string]string{}, Annotations: map[string]string{},
@@ -106,8 +106,8 @@ func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 // newReconciler returns a new process.
 func newReconciler(w *world, set Settings) *Reconciler {
 	return New(Config{
-		Settings: set, Cluster: w, Ledger: w, Reporter: w, Balancers: w, Rehearser: w,
-		Pace: backoff.Doubling{First: time.Second, Max: time.Minute}, Log: slog.New(slog.DiscardHandler),
+		Settings: set, Cluster: w, Store: w, Events: w, Balancers: w, DryRunner: w,
+		Backoff: backoff.Exponential{Initial: time.Second, Max: time.Minute}, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -133,15 +133,15 @@ func (w *world) ends() {
 	if w.asked == nil {
 		w.t.Fatal("nothing is asked for")
 	}
-	res := balancer.Result{Request: *w.asked, Changed: !w.unchanged, Filling: w.fills, Link: w.link, Note: w.note}
-	if w.asked.Desired != nil && !w.asked.Closes {
+	res := balancer.Result{Request: *w.asked, Changed: !w.unchanged, FillingPools: w.fills, Link: w.link, Message: w.note}
+	if w.asked.Desired != nil && !w.asked.CloseOnly {
 		res.Addresses = lost
 	}
 	if len(w.answers) > 0 {
 		res.Err, w.answers = w.answers[0], w.answers[1:]
 	}
 	w.asked = nil
-	if !w.r.States.Ensured(res) {
+	if !w.r.States.AddResult(res) {
 		w.t.Error("nobody waits for the result")
 	}
 }
@@ -160,7 +160,7 @@ func (w *world) is(want ...string) {
 // counts compares the metric.
 func (w *world) counts(want Condition) {
 	w.t.Helper()
-	for is, n := range w.r.States.Count() {
+	for is, n := range w.r.States.CountConditions() {
 		if (n == 1) != (is == want) {
 			w.t.Errorf("%d are %s, want one that is %s", n, is, want)
 		}
@@ -176,22 +176,22 @@ func (w *world) NamespaceLabels(context.Context, string) (map[string]string, err
 	return map[string]string{}, nil
 }
 func (w *world) PoolNames(Service) []string { return nil }
-func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []lb.PoolID) {
+func (w *world) RecordedPools(Service, []string, []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	return nil, nil
 }
 func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
 func (w *world) SharesAddress(Service) bool                           { return w.shares }
-func (w *world) ProxiedBeside(Service) string                         { return w.proxied }
+func (w *world) ProxyProtocolNeighbor(Service) string                 { return w.proxied }
 func (w *world) HasEndpoints(string) bool                             { return !w.empty }
 func (w *world) EmptyPool(lb.LoadBalancerID, []service.Pool) string   { return w.emptyPool }
-func (w *world) Addressed() []string {
-	if len(w.s.Shown) > 0 && !w.gone {
+func (w *world) ServicesWithAddress() []string {
+	if len(w.s.StatusAddresses) > 0 && !w.gone {
 		return []string{w.s.Name}
 	}
 	return nil
 }
 
-func (w *world) Record(ctx context.Context, s Service, r Record) error {
+func (w *world) PersistRecord(ctx context.Context, s Service, r Record) error {
 	if w.slow > 0 {
 		select {
 		case <-time.After(w.slow):
@@ -202,61 +202,61 @@ func (w *world) Record(ctx context.Context, s Service, r Record) error {
 	if w.unwritable != nil {
 		return w.unwritable
 	}
-	w.says("recorded %s", strings.Join(r.Places, " "))
+	w.says("recorded %s", strings.Join(r.LoadBalancers, " "))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.s.Record, w.s.Finalizer = r, len(r.Places) > 0
+	w.s.Record, w.s.Finalizer = r, len(r.LoadBalancers) > 0
 	return nil
 }
 
-func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) error {
-	if slices.Equal(w.s.Shown, addresses) {
+func (w *world) PublishAddresses(_ context.Context, _ Service, addresses []netip.Addr) error {
+	if slices.Equal(w.s.StatusAddresses, addresses) {
 		return nil
 	}
 	if w.unwritable != nil {
 		return w.unwritable
 	}
 	w.says("published %v", addresses)
-	w.s.Shown = addresses
+	w.s.StatusAddresses = addresses
 	return nil
 }
 
-func (w *world) RefusePorts(_ context.Context, _ Service, ports map[service.PortRef]string) error {
+func (w *world) RejectPorts(_ context.Context, _ Service, ports map[service.PortRef]string) error {
 	w.refused = ports
 	return nil
 }
-func (w *world) Contested(_ context.Context, _ Service, _ []contest.Contest, anew bool) error {
+func (w *world) UpdateConflicts(_ context.Context, _ Service, _ []contest.Conflict, anew bool) error {
 	w.anew = append(w.anew, anew)
 	return w.unwritable
 }
 
-// Conclude writes the changes, as the real ledger does.
-func (w *world) Conclude(ctx context.Context, s Service, c Conclusion) error {
-	if c.Shows {
-		if err := w.Publish(ctx, s, c.Addresses); err != nil {
+// UpdateConditions writes the changes, as the real ledger does.
+func (w *world) UpdateConditions(ctx context.Context, s Service, c StatusUpdate) error {
+	if c.HasAddresses {
+		if err := w.PublishAddresses(ctx, s, c.Addresses); err != nil {
 			return err
 		}
 	}
-	for _, v := range c.Verdicts {
+	for _, v := range c.Conditions {
 		kind := v.Type
 		if v.Reason == "" {
-			v = Verdict{}
+			v = StatusCondition{}
 		}
-		if is := w.verdicts[kind]; words.Same(is.Text, v.Text) {
+		if is := w.verdicts[kind]; words.EqualMessages(is.Text, v.Text) {
 			v.Text = is.Text
 		}
-		if old, is := w.copied[kind]; is && old == v && !c.Anew {
+		if old, is := w.copied[kind]; is && old == v && !c.Changed {
 			continue
 		}
 		if w.verdicts[kind] != v {
 			w.verdicts[kind] = v
 			w.concluded++
-			w.s.Programmed = w.verdicts[TypeProgrammed].Reason
+			w.s.ProgrammedReason = w.verdicts[TypeProgrammed].Reason
 		}
 	}
 	return nil
 }
-func (w *world) Linked(_ context.Context, _ Service, state *privatelinkround.State, anew bool) error {
+func (w *world) UpdateLink(_ context.Context, _ Service, state *privatelinkround.State, anew bool) error {
 	w.anew = append(w.anew, anew)
 	if state != nil {
 		w.says("condition %s: %s", state.Reason, state.Text)
@@ -264,7 +264,7 @@ func (w *world) Linked(_ context.Context, _ Service, state *privatelinkround.Sta
 	}
 	return nil
 }
-func (w *world) Served(Service) {}
+func (w *world) RequeuePools(Service) {}
 func (w *world) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, _ []service.Pool) ([]string, error) {
 	w.says("pools made on %s", on.Name)
 	return nil, w.unwritable
@@ -272,18 +272,18 @@ func (w *world) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, _ 
 func (w *world) DropPools(context.Context, Service, []string, []lb.PoolID) error {
 	return w.unwritable
 }
-func (w *world) EmptyPools(context.Context, []plan.Emptying) error      { return nil }
-func (w *world) DropInterim(context.Context, []lb.PoolID) error         { return nil }
+func (w *world) DrainPools(context.Context, []plan.DrainingPool) error  { return nil }
+func (w *world) DropInterimPools(context.Context, []lb.PoolID) error    { return nil }
 func (w *world) DropNodePools(context.Context, lb.LoadBalancerID) error { return nil }
-func (w *world) Planned(_ context.Context, _ Service, text string) error {
+func (w *world) RecordPlan(_ context.Context, _ Service, text string) error {
 	w.planned = text
 	return nil
 }
-func (w *world) Passes(err error) bool { return !errors.Is(err, errForbidden) }
+func (w *world) IsTransient(err error) bool { return !errors.Is(err, errForbidden) }
 
 var errForbidden = errors.New("forbidden")
 
-func (w *world) Tell(_ Service, e Event) {
+func (w *world) RecordEvent(_ Service, e Event) {
 	text := e.Reason + ": " + e.Text
 	if e.Err != nil {
 		text += e.Err.Error()
@@ -294,7 +294,7 @@ func (w *world) Tell(_ Service, e Event) {
 	w.says("%s", text)
 }
 
-func (w *world) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
+func (w *world) FindPlacement(_ context.Context, p balancer.PlacementRequest) (string, []string, error) {
 	if w.stops != nil {
 		w.stops()
 	}
@@ -302,40 +302,40 @@ func (w *world) Locate(_ context.Context, p balancer.Placing) (string, []string,
 	case w.declines != nil:
 		return "", nil, w.declines
 	case p.Desired == nil:
-		return "", p.Recorded, nil
+		return "", p.LoadBalancers, nil
 	}
 	on := "kubernetes"
 	if p.Labels["tier"] == "front" {
 		on = "lb-2"
 	}
-	return on, slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on }), nil
+	return on, slices.DeleteFunc(slices.Clone(p.LoadBalancers), func(name string) bool { return name == on }), nil
 }
 
 func (w *world) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }
-func (w *world) Reads(context.Context, string) error { return nil }
+func (w *world) CheckReadable(context.Context, string) error { return nil }
 
-func (w *world) ReadsLinks(context.Context, string) error { return w.unreadable }
+func (w *world) CheckLinksReadable(context.Context, string) error { return w.unreadable }
 
-func (w *world) Defer(name string, desired *service.Spec, narrows bool, now time.Time) error {
+func (w *world) CheckDeferred(name string, desired *service.Spec, narrows bool, now time.Time) error {
 	if w.defers == nil {
 		return nil
 	}
 	return w.defers(name, desired, narrows, now)
 }
 
-func (w *world) Reject(string, *service.Spec, error) { w.rejected++ }
+func (w *world) RecordRejection(string, *service.Spec, error) { w.rejected++ }
 
-func (w *world) Forget(string, string) {}
+func (w *world) ForgetService(string, string) {}
 
-func (w *world) Ensure(req balancer.Request) {
+func (w *world) EnsureLoadBalancer(req balancer.Request) {
 	if w.asked != nil {
 		w.t.Error("asked while a request is under way")
 	}
-	for _, id := range append(slices.Clone(req.Leave), req.On) {
-		if id.Name != "" && !slices.Contains(w.s.Record.Places, id.Name) && !w.gone {
-			w.t.Errorf("asked for %s, and on record are %v", id.Name, w.s.Record.Places)
+	for _, id := range append(slices.Clone(req.RemoveFrom), req.On) {
+		if id.Name != "" && !slices.Contains(w.s.Record.LoadBalancers, id.Name) && !w.gone {
+			w.t.Errorf("asked for %s, and on record are %v", id.Name, w.s.Record.LoadBalancers)
 		}
 	}
 	w.asked = &req
@@ -343,13 +343,13 @@ func (w *world) Ensure(req balancer.Request) {
 	switch {
 	case req.Desired == nil:
 		what = "to leave"
-	case req.Closes:
+	case req.CloseOnly:
 		what = fmt.Sprintf("to admit %v alone", req.Desired.Access.Ranges)
 	}
 	w.says("asked %s", what)
 }
 
-func (w *world) Rehearse(ctx context.Context, _ Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error) {
+func (w *world) DryRun(ctx context.Context, _ Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error) {
 	req, _, err := request(ctx, w)
 	return "would be on " + req.On.Name, err
 }

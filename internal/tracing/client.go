@@ -21,17 +21,17 @@ import (
 
 // Limits of sending a batch to the collector. Requests to Azure or Kubernetes are never repeated for it.
 const (
-	mostTries    = 3
-	longestPause = 5 * time.Second
+	maxAttempts   = 3
+	maxRetryDelay = 5 * time.Second
 )
 
-var pauses = backoff.Doubling{First: time.Second, Max: longestPause}
+var retryDelays = backoff.Exponential{Initial: time.Second, Max: maxRetryDelay}
 
-const mostQuoted = 4 << 10
+const maxResponseBytes = 4 << 10
 
-// client exports spans by OTLP over HTTP as binary protobuf. OpenTelemetry's own client depends on gRPC,
+// otlpClient exports spans by OTLP over HTTP as binary protobuf. OpenTelemetry's own client depends on gRPC,
 // which defeats dead-code elimination in Azure's SDK.
-type client struct {
+type otlpClient struct {
 	http   *http.Client
 	url    string
 	header http.Header
@@ -39,39 +39,39 @@ type client struct {
 }
 
 // Start implements otlptrace.Client.
-func (*client) Start(context.Context) error { return nil }
+func (*otlpClient) Start(context.Context) error { return nil }
 
 // Stop implements otlptrace.Client.
-func (c *client) Stop(context.Context) error {
+func (c *otlpClient) Stop(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
 // UploadTraces implements otlptrace.Client.
-func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+func (c *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	// Same wire format as ExportTraceServiceRequest, which would require gRPC.
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return fmt.Errorf("spans as protobuf: %w", err)
 	}
 	if c.gzip {
-		if body, err = zipped(body); err != nil {
+		if body, err = gzipBody(body); err != nil {
 			return err
 		}
 	}
 	for try := 1; ; try++ {
-		again, err := c.send(ctx, body)
-		if err == nil || again < 0 || try == mostTries {
+		again, err := c.sendOnce(ctx, body)
+		if err == nil || again < 0 || try == maxAttempts {
 			return err
 		}
-		if sleep.For(ctx, max(again, pauses.After(try))) != nil {
+		if sleep.For(ctx, max(again, retryDelays.DelayAfter(try))) != nil {
 			return err
 		}
 	}
 }
 
-// send sends a batch once. With an error, again is the minimum wait before a retry; negative means no retry.
-func (c *client) send(ctx context.Context, body []byte) (again time.Duration, err error) {
+// sendOnce sends a batch once. With an error, again is the minimum wait before a retry; negative means no retry.
+func (c *otlpClient) sendOnce(ctx context.Context, body []byte) (again time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return -1, err
@@ -82,14 +82,14 @@ func (c *client) send(ctx context.Context, body []byte) (again time.Duration, er
 		return 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	message, _ := io.ReadAll(io.LimitReader(resp.Body, mostQuoted))
+	message, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if resp.StatusCode/100 == 2 {
 		return 0, nil
 	}
 	err = fmt.Errorf("%s: %s", resp.Status, message)
 	now := time.Now()
 	at, named := backoff.RetryAfter(resp.Header, now)
-	if !slices.Contains(passing, resp.StatusCode) || at.Sub(now) > longestPause {
+	if !slices.Contains(retryableStatuses, resp.StatusCode) || at.Sub(now) > maxRetryDelay {
 		return -1, err
 	}
 	if !named {
@@ -98,10 +98,10 @@ func (c *client) send(ctx context.Context, body []byte) (again time.Duration, er
 	return at.Sub(now), err
 }
 
-// passing are the retryable statuses of the OTLP specification.
-var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+// retryableStatuses are the retryable statuses of the OTLP specification.
+var retryableStatuses = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
-func zipped(body []byte) ([]byte, error) {
+func gzipBody(body []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	if _, err := z.Write(body); err != nil {

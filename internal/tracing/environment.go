@@ -19,46 +19,46 @@ import (
 // environment reads OpenTelemetry's variables. Errors contain no value that may be secret.
 type environment func(string) string
 
-// of prefers the variable for traces to the one for all signals.
-func (e environment) of(name string) string {
+// otlpVariable prefers the variable for traces to the one for all signals.
+func (e environment) otlpVariable(name string) string {
 	return cmp.Or(e("OTEL_EXPORTER_OTLP_TRACES_"+name), e("OTEL_EXPORTER_OTLP_"+name))
 }
 
-// on reports whether a collector is configured and tracing is not disabled.
-func (e environment) on() bool {
-	return e.of("ENDPOINT") != "" && !strings.EqualFold(e("OTEL_SDK_DISABLED"), "true") && e("OTEL_TRACES_EXPORTER") != "none"
+// isEnabled reports whether a collector is configured and tracing is not disabled.
+func (e environment) isEnabled() bool {
+	return e.otlpVariable("ENDPOINT") != "" && !strings.EqualFold(e("OTEL_SDK_DISABLED"), "true") && e("OTEL_TRACES_EXPORTER") != "none"
 }
 
-func (e environment) client() (*client, error) {
+func (e environment) newClient() (*otlpClient, error) {
 	if is := e("OTEL_TRACES_EXPORTER"); is != "" && is != "otlp" {
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER=%.20q: want otlp, or none", is)
 	}
-	if is := e.of("PROTOCOL"); is != "" && is != "http/protobuf" {
+	if is := e.otlpVariable("PROTOCOL"); is != "" && is != "http/protobuf" {
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%.20q: want http/protobuf, at port 4318 of most collectors", is)
 	}
-	if is := e.of("COMPRESSION"); is != "" && is != "gzip" && is != "none" {
+	if is := e.otlpVariable("COMPRESSION"); is != "" && is != "gzip" && is != "none" {
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_COMPRESSION=%.20q: want gzip, or none", is)
 	}
-	to, err := e.endpoint()
+	to, err := e.tracesURL()
 	if err != nil {
 		return nil, err
 	}
-	header, err := e.header()
+	header, err := e.requestHeader()
 	if err != nil {
 		return nil, err
 	}
-	c := &client{url: to.String(), header: header, gzip: e.of("COMPRESSION") == "gzip"}
+	c := &otlpClient{url: to.String(), header: header, gzip: e.otlpVariable("COMPRESSION") == "gzip"}
 	if c.gzip {
 		header.Set("Content-Encoding", "gzip")
 	}
-	if c.http, err = e.http(); err != nil {
+	if c.http, err = e.newHTTPClient(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (e environment) endpoint() (*url.URL, error) {
-	u, err := url.Parse(e.of("ENDPOINT"))
+func (e environment) tracesURL() (*url.URL, error) {
+	u, err := url.Parse(e.otlpVariable("ENDPOINT"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // err would quote it
 		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: want a URL such as https://collector.example:4318")
 	}
@@ -68,22 +68,22 @@ func (e environment) endpoint() (*url.URL, error) {
 	return u, nil
 }
 
-// collector returns the collector's URL for logs, without the path, which may contain a token.
-func (e environment) collector() string {
-	u, err := e.endpoint()
+// collectorURL returns the collector's URL for logs, without the path, which may contain a token.
+func (e environment) collectorURL() string {
+	u, err := e.tracesURL()
 	if err != nil {
 		return ""
 	}
 	return u.Scheme + "://" + u.Host
 }
 
-func (e environment) header() (http.Header, error) {
+func (e environment) requestHeader() (http.Header, error) {
 	h := http.Header{"Content-Type": {"application/x-protobuf"}}
-	for i, entry := range strings.Split(e.of("HEADERS"), ",") {
+	for i, entry := range strings.Split(e.otlpVariable("HEADERS"), ",") {
 		name, value, found := strings.Cut(entry, "=")
 		value, err := url.PathUnescape(value)
 		switch name = strings.TrimSpace(name); {
-		case e.of("HEADERS") == "":
+		case e.otlpVariable("HEADERS") == "":
 		case !found || name == "" || err != nil || strings.ContainsAny(name, " \t\r\n\x00:") || strings.ContainsAny(value, "\r\n\x00"):
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: entry %d is not name=value, with %% and comma as %%25 and %%2C", i+1)
 		default:
@@ -93,14 +93,14 @@ func (e environment) header() (http.Header, error) {
 	return h, nil
 }
 
-func (e environment) redact(text string) string {
+func (e environment) redactSecrets(text string) string {
 	var secrets []string
-	for entry := range strings.SplitSeq(e.of("HEADERS"), ",") {
+	for entry := range strings.SplitSeq(e.otlpVariable("HEADERS"), ",") {
 		_, value, _ := strings.Cut(entry, "=")
 		plain, _ := url.PathUnescape(value)
 		secrets = append(append(secrets, value, plain), strings.Fields(plain)...) // the scheme, such as Bearer, and the token
 	}
-	if u, err := e.endpoint(); err == nil {
+	if u, err := e.tracesURL(); err == nil {
 		password, _ := u.User.Password()
 		secrets = append(secrets, u.User.String(), password, u.RawQuery)
 		for part := range strings.SplitSeq(strings.TrimSuffix(u.EscapedPath(), "/v1/traces"), "/") {
@@ -116,23 +116,23 @@ func (e environment) redact(text string) string {
 	return text
 }
 
-// sendWithin is the default timeout of a request; longestSend is its maximum.
-const sendWithin, longestSend = 10 * time.Second, time.Minute
+// defaultTimeout is the default timeout of a request; maxTimeout is its maximum.
+const defaultTimeout, maxTimeout = 10 * time.Second, time.Minute
 
-// http returns a client with its own connections. It follows no redirect, which would receive the headers.
-func (e environment) http() (*http.Client, error) {
+// newHTTPClient returns a client with its own connections. It follows no redirect, which would receive the headers.
+func (e environment) newHTTPClient() (*http.Client, error) {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10}
 	var err error
-	if t.TLSClientConfig, err = e.tls(); err != nil {
+	if t.TLSClientConfig, err = e.tlsConfig(); err != nil {
 		return nil, err
 	}
-	within := sendWithin
-	if is := e.of("TIMEOUT"); is != "" {
+	within := defaultTimeout
+	if is := e.otlpVariable("TIMEOUT"); is != "" {
 		ms, err := strconv.Atoi(is)
 		if err != nil || ms <= 0 {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT=%.20q: want milliseconds", is)
 		}
-		within = min(time.Duration(min(ms, int(longestSend.Milliseconds())))*time.Millisecond, longestSend)
+		within = min(time.Duration(min(ms, int(maxTimeout.Milliseconds())))*time.Millisecond, maxTimeout)
 	}
 	return &http.Client{
 		Transport: t, Timeout: within,
@@ -140,9 +140,9 @@ func (e environment) http() (*http.Client, error) {
 	}, nil
 }
 
-func (e environment) tls() (*tls.Config, error) {
+func (e environment) tlsConfig() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if file := e.of("CERTIFICATE"); file != "" {
+	if file := e.otlpVariable("CERTIFICATE"); file != "" {
 		pem, err := os.ReadFile(file) //nolint:gosec // whoever sets the environment starts the process
 		if err != nil {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
@@ -152,7 +152,7 @@ func (e environment) tls() (*tls.Config, error) {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %s holds no certificate in PEM", file)
 		}
 	}
-	cert, key := e.of("CLIENT_CERTIFICATE"), e.of("CLIENT_KEY")
+	cert, key := e.otlpVariable("CLIENT_CERTIFICATE"), e.otlpVariable("CLIENT_KEY")
 	if cert == "" && key == "" {
 		return cfg, nil
 	}

@@ -19,19 +19,19 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-const longestValue = 1024
+const maxValueLength = 1024
 
 // Tracing is a tracer provider with a shutdown function.
 type Tracing struct {
 	// Provider is nil without a collector.
 	Provider trace.TracerProvider
-	end      func(within time.Duration)
+	shutdown func(within time.Duration)
 }
 
-// End flushes within a timeout and stops all goroutines.
-func (t *Tracing) End(within time.Duration) {
-	if t.end != nil {
-		t.end(within)
+// Shutdown flushes within a timeout and stops all goroutines.
+func (t *Tracing) Shutdown(within time.Duration) {
+	if t.shutdown != nil {
+		t.shutdown(within)
 	}
 }
 
@@ -39,29 +39,29 @@ func (t *Tracing) End(within time.Duration) {
 // tracing.
 func Start(ctx context.Context, program, version string, log *slog.Logger) *Tracing {
 	env := environment(os.Getenv) // the exporter reads it, too
-	if !env.on() {
+	if !env.isEnabled() {
 		return &Tracing{}
 	}
-	client, err := env.client()
+	client, err := env.newClient()
 	if err != nil {
 		log.WarnContext(ctx, "no spans are sent", "err", err)
 		return &Tracing{}
 	}
 	to, err := otlptrace.New(ctx, client)
 	if err != nil {
-		log.WarnContext(ctx, "no spans are sent", "err", env.redact(err.Error()))
+		log.WarnContext(ctx, "no spans are sent", "err", env.redactSecrets(err.Error()))
 		return &Tracing{}
 	}
-	out := newOutlet(to, &complaints{log: log, redact: env.redact})
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(out.complaints.hear))
+	out := newClosableExporter(to, &exportLog{log: log, redact: env.redactSecrets})
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(out.log.handleError))
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(out), sdktrace.WithResource(newResource(ctx, program, version)), sdktrace.WithRawSpanLimits(limits()))
-	log.InfoContext(ctx, "spans are sent", "to", env.collector())
-	return &Tracing{Provider: provider, end: func(within time.Duration) {
+		sdktrace.WithBatcher(out), sdktrace.WithResource(newResource(ctx, program, version)), sdktrace.WithRawSpanLimits(spanLimits()))
+	log.InfoContext(ctx, "spans are sent", "to", env.collectorURL())
+	return &Tracing{Provider: provider, shutdown: func(within time.Duration) {
 		ending, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
 		_ = provider.Shutdown(ending) // failures have been logged
-		out.close()
+		out.stopExport()
 	}}
 }
 
@@ -75,10 +75,10 @@ func newResource(ctx context.Context, program, version string) *resource.Resourc
 	return r
 }
 
-func limits() sdktrace.SpanLimits {
+func spanLimits() sdktrace.SpanLimits {
 	l := sdktrace.NewSpanLimits()
 	if l.AttributeValueLengthLimit < 0 {
-		l.AttributeValueLengthLimit = longestValue
+		l.AttributeValueLengthLimit = maxValueLength
 	}
 	return l
 }

@@ -44,7 +44,7 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements newHTTPClient.Handler.
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from := io.Reader(r.Body)
 	if r.Header.Get("Content-Encoding") == "gzip" {
@@ -144,7 +144,7 @@ func TestWithoutACollectorThereIsNothing(t *testing.T) {
 			if tracing.Provider != nil || log.String() != "" {
 				t.Errorf("provides %v, and logs %s", tracing.Provider, log)
 			}
-			tracing.End(time.Second)
+			tracing.Shutdown(time.Second)
 			goleak.VerifyNone(t, before)
 		})
 	}
@@ -167,7 +167,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=canary%2Cone")
 			tracing, log := started(t, tt.env)
 			tracing.span("HTTP GET", attribute.String("weir.operation", "get"), attribute.String("long", strings.Repeat("x", 5000)))
-			tracing.End(10 * time.Second)
+			tracing.Shutdown(10 * time.Second)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			last := len(c.bodies) - 1
@@ -179,7 +179,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 				t.Errorf("sent by %s, want %s", got, tt.who)
 			}
 			span := of.GetScopeSpans()[0].GetSpans()[0]
-			if got := spelled(span.GetAttributes()); span.GetName() != "HTTP GET" || got != "weir.operation=get long="+strings.Repeat("x", longestValue) {
+			if got := spelled(span.GetAttributes()); span.GetName() != "HTTP GET" || got != "weir.operation=get long="+strings.Repeat("x", maxValueLength) {
 				t.Errorf("%s %s", span.GetName(), got)
 			}
 			if strings.Contains(log.String(), "canary") || strings.Contains(log.String(), "level=WARN") {
@@ -208,7 +208,7 @@ func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
 	c.answer(nil)
 	tracing.span("found")
 	tracing.flush(t)
-	tracing.End(time.Second)
+	tracing.Shutdown(time.Second)
 	text := log.String()
 	if n := strings.Count(text, "spans are lost"); n != 1 {
 		t.Errorf("told %d times", n)
@@ -237,7 +237,7 @@ func TestThePathOfTheCollectorIsNotLogged(t *testing.T) {
 			tracing, log := started(t, map[string]string{tt.variable: tt.url})
 			tracing.span("lost")
 			tracing.flush(t)
-			tracing.End(time.Second)
+			tracing.Shutdown(time.Second)
 			if text := log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "127.0.0.1:") || !strings.Contains(text, tt.says) {
 				t.Error(text)
 			}
@@ -274,7 +274,7 @@ func TestABatchIsSentThriceAtMost(t *testing.T) {
 			})
 			to, err := environment(func(name string) string {
 				return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL}[name]
-			}).client()
+			}).newClient()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -308,7 +308,7 @@ func TestACollectorThatIsSilentHoldsNobodyUp(t *testing.T) {
 		tracing.span("many")
 	}
 	made := time.Since(begin)
-	tracing.End(100 * time.Millisecond)
+	tracing.Shutdown(100 * time.Millisecond)
 	if ended := time.Since(begin) - made; made > 5*time.Second || ended > 5*time.Second {
 		t.Errorf("20,000 spans took %s, and the end %s", made, ended)
 	}
@@ -342,7 +342,7 @@ func TestABadEnvironmentIsToldWithoutItsSecrets(t *testing.T) {
 			if tracing.Provider != nil || !strings.Contains(text, "no spans are sent") || !strings.Contains(text, name) || strings.Contains(text, "canary") {
 				t.Errorf("provides %v, and logs %s", tracing.Provider, text)
 			}
-			tracing.End(time.Second)
+			tracing.Shutdown(time.Second)
 		})
 	}
 }

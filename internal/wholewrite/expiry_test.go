@@ -17,11 +17,11 @@ func TestAVerdictInDailyUseStaysOnRecord(t *testing.T) {
 	for hour := range 31 * 24 {
 		now = start.Add(time.Duration(hour) * time.Hour)
 		var fresh bool
-		if memory, fresh = memory.Saw(Addresses, behaviour.Taken, "v", now); fresh {
+		if memory, fresh = memory.UpdateResult(Addresses, behaviour.Accepted, "v", now); fresh {
 			kept = memory
 		}
 	}
-	if d := (Known{Setting: Auto, Version: "v", Record: kept}).May(Addresses, now, ""); d.Leave != Yes {
+	if d := (State{BatchSetting: Auto, Version: "v", Record: kept}).DecideChange(Addresses, now, ""); d.Permission != Allowed {
 		t.Errorf("on record since %s: %+v", kept.Addresses.At, d)
 	}
 }
@@ -29,13 +29,13 @@ func TestAVerdictInDailyUseStaysOnRecord(t *testing.T) {
 // What a process saw Azure ignore long ago is tried again.
 func TestWhatWasIgnoredLongAgoIsAskedAgain(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	for age, want := range map[time.Duration]Leave{Lifetime / 2: No, 2 * Lifetime: Try} {
+	for age, want := range map[time.Duration]Permission{ResultTTL / 2: Denied, 2 * ResultTTL: Once} {
 		was := now.Add(-age)
-		k := Known{
-			Setting: Auto, Version: "v", Seen: behaviour.Behaviour{WholeWriteAddresses: behaviour.Ignored},
-			Record: Record{Version: "v", Addresses: Verdict{Answer: behaviour.Ignored, At: was, Trials: 1, TriedAt: was}},
+		k := State{
+			BatchSetting: Auto, Version: "v", Observed: behaviour.Behavior{UpdateAddresses: behaviour.Ignored},
+			Record: Record{Version: "v", Addresses: Result{Answer: behaviour.Ignored, At: was, Attempts: 1, LastAttempt: was}},
 		}
-		if d := k.May(Addresses, now, ""); d.Leave != want {
+		if d := k.DecideChange(Addresses, now, ""); d.Permission != want {
 			t.Errorf("%s later: %+v, want %v", age, d, want)
 		}
 	}

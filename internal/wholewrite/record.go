@@ -16,115 +16,115 @@ import (
 // Record is what is persisted about a subscription.
 type Record struct {
 	// Version is the Weir version that observed it. Others ignore it: they may write differently.
-	Version     string  `json:"version"`
-	Addresses   Verdict `json:"addresses,omitzero"`
-	AdminStates Verdict `json:"adminStates,omitzero"`
-	Overlapping Verdict `json:"overlapping,omitzero"`
+	Version     string `json:"version"`
+	Addresses   Result `json:"addresses,omitzero"`
+	AdminStates Result `json:"adminStates,omitzero"`
+	Overlapping Result `json:"overlapping,omitzero"`
 }
 
-// Verdict is Azure's behavior for a change. Zero is unknown and untried.
-type Verdict struct {
-	Answer behaviour.Answer `json:"answer,omitempty"`
+// Result is Azure's behavior for a change. Zero is unknown and untried.
+type Result struct {
+	Answer behaviour.Result `json:"answer,omitempty"`
 	// At is the last confirmation.
 	At time.Time `json:"at,omitzero"`
 	// The number of trials, and the start of the last one.
-	Trials  int       `json:"trials,omitempty"`
-	TriedAt time.Time `json:"triedAt,omitzero"`
+	Attempts    int       `json:"trials,omitempty"`
+	LastAttempt time.Time `json:"triedAt,omitzero"`
 }
 
-// Of returns the result for a change.
-func (r Record) Of(c Change) Verdict {
+// ResultOf returns the result for a change.
+func (r Record) ResultOf(c Change) Result {
 	switch c {
 	case AdminStates:
 		return r.AdminStates
-	case Overlapping:
+	case Overlap:
 		return r.Overlapping
 	case Addresses:
 	}
 	return r.Addresses
 }
 
-func (r Record) with(c Change, v Verdict) Record {
+func (r Record) withResult(c Change, v Result) Record {
 	switch c {
 	case Addresses:
 		r.Addresses = v
 	case AdminStates:
 		r.AdminStates = v
-	case Overlapping:
+	case Overlap:
 		r.Overlapping = v
 	}
 	return r
 }
 
-// Tried adds a trial. Persist it first, so that a crash counts.
-func (r Record) Tried(c Change, version string, now time.Time) Record {
-	r = r.of(version)
-	v := r.Of(c)
-	v.Trials, v.TriedAt = v.trials(version, version, now)+1, now
+// WithAttempt adds a trial. Persist it first, so that a crash counts.
+func (r Record) WithAttempt(c Change, version string, now time.Time) Record {
+	r = r.forVersion(version)
+	v := r.ResultOf(c)
+	v.Attempts, v.LastAttempt = v.countAttempts(version, version, now)+1, now
 	v.Answer, v.At = "", time.Time{}
-	return r.with(c, v)
+	return r.withResult(c, v)
 }
 
-// Untried removes a trial that was not made; before is the record before it. Newer observations are
+// WithoutAttempt removes a trial that was not made; before is the record before it. Newer observations are
 // kept.
-func (r Record) Untried(c Change, before Record) Record {
-	if r.Of(c).Answer != "" {
+func (r Record) WithoutAttempt(c Change, before Record) Record {
+	if r.ResultOf(c).Answer != "" {
 		return r
 	}
-	return r.with(c, before.of(r.Version).Of(c))
+	return r.withResult(c, before.forVersion(r.Version).ResultOf(c))
 }
 
-// Saw adds an observation, and reports whether to persist it.
-func (r Record) Saw(c Change, a behaviour.Answer, version string, now time.Time) (Record, bool) {
-	r = r.of(version)
-	v := r.Of(c)
-	fresh := v.Answer != a || !near(v.At, now, refreshAfter)
+// UpdateResult adds an observation, and reports whether to persist it.
+func (r Record) UpdateResult(c Change, a behaviour.Result, version string, now time.Time) (Record, bool) {
+	r = r.forVersion(version)
+	v := r.ResultOf(c)
+	fresh := v.Answer != a || !isClose(v.At, now, refreshAfter)
 	if fresh {
 		v.Answer, v.At = a, now
 	}
-	return r.with(c, v), fresh
+	return r.withResult(c, v), fresh
 }
 
 // refreshAfter is the age at which a confirmed verdict is persisted again.
 const refreshAfter = 24 * time.Hour
 
-// of drops other versions' observations.
-func (r Record) of(version string) Record {
+// forVersion drops other versions' observations.
+func (r Record) forVersion(version string) Record {
 	if r.Version != version {
 		return Record{Version: version}
 	}
 	return r
 }
 
-func (v Verdict) holds(by, version string, now time.Time) bool {
-	return by == version && slices.Contains(answers, v.Answer) && near(v.At, now, Lifetime)
+func (v Result) isValid(by, version string, now time.Time) bool {
+	return by == version && slices.Contains(validAnswers, v.Answer) && isClose(v.At, now, ResultTTL)
 }
 
-var answers = []behaviour.Answer{
-	behaviour.Taken, behaviour.Ignored,
+var validAnswers = []behaviour.Result{
+	behaviour.Accepted, behaviour.Ignored,
 	behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict,
 }
 
-// trials counts those that still matter.
-func (v Verdict) trials(by, version string, now time.Time) int {
-	if by != version || !near(v.TriedAt, now, Lifetime) {
+// countAttempts counts those that still matter.
+func (v Result) countAttempts(by, version string, now time.Time) int {
+	if by != version || !isClose(v.LastAttempt, now, ResultTTL) {
 		return 0
 	}
-	return max(v.Trials, 0)
+	return max(v.Attempts, 0)
 }
 
-// near compares in both directions, which tolerates clock changes.
-func near(a, b time.Time, d time.Duration) bool { return a.Sub(b).Abs() < d }
+// isClose compares in both directions, which tolerates clock changes.
+func isClose(a, b time.Time, d time.Duration) bool { return a.Sub(b).Abs() < d }
 
-const mostText = 64 << 10
+const maxRecordBytes = 64 << 10
 
-// Parse parses formatted records, by subscription.
-func Parse(text string) (map[string]Record, error) {
+// ParseRecords parses formatted records, by subscription.
+func ParseRecords(text string) (map[string]Record, error) {
 	if text == "" {
 		return map[string]Record{}, nil
 	}
-	if len(text) > mostText {
-		return nil, fmt.Errorf("%d bytes are more than the %d that it can have", len(text), mostText)
+	if len(text) > maxRecordBytes {
+		return nil, fmt.Errorf("%d bytes are more than the %d that it can have", len(text), maxRecordBytes)
 	}
 	var raw map[string]Record
 	if err := json.Unmarshal([]byte(text), &raw); err != nil {
@@ -132,13 +132,13 @@ func Parse(text string) (map[string]Record, error) {
 	}
 	all := make(map[string]Record, len(raw))
 	for subscription, r := range raw {
-		all[Key(subscription)] = r
+		all[SubscriptionKey(subscription)] = r
 	}
 	return all, nil
 }
 
-// Format encodes this version's records.
-func Format(all map[string]Record, version string) string {
+// FormatRecords encodes this version's records.
+func FormatRecords(all map[string]Record, version string) string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(_ string, r Record) bool { return r.Version != version })
 	text, err := json.MarshalIndent(all, "", "  ")
@@ -148,5 +148,5 @@ func Format(all map[string]Record, version string) string {
 	return string(text) + "\n"
 }
 
-// Key normalizes a subscription ID.
-func Key(subscription string) string { return strings.ToLower(subscription) }
+// SubscriptionKey normalizes a subscription ID.
+func SubscriptionKey(subscription string) string { return strings.ToLower(subscription) }

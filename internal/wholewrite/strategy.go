@@ -11,19 +11,21 @@ import (
 // Strategy is how several due pools of a load balancer are written.
 type Strategy string
 
-// ByVerdict is the default: the fastest that Azure was seen to support.
+// AutoStrategy is the default: the fastest that Azure was seen to support.
 const (
-	ByVerdict Strategy = "auto"
-	Serial    Strategy = "serial"    // each after the previous one has completed
-	Pipelined Strategy = "pipelined" // each once the previous one was accepted
-	Whole     Strategy = "whole"     // one write of the load balancer
+	AutoStrategy    Strategy = "auto"
+	SerialStrategy  Strategy = "serial"    // each after the previous one has completed
+	OverlapStrategy Strategy = "pipelined" // each once the previous one was accepted
+	BatchStrategy   Strategy = "whole"     // one write of the load balancer
 )
 
-// Strategies returns all strategies.
-func Strategies() []Strategy { return []Strategy{ByVerdict, Serial, Pipelined, Whole} }
+// ListStrategies returns all strategies.
+func ListStrategies() []Strategy {
+	return []Strategy{AutoStrategy, SerialStrategy, OverlapStrategy, BatchStrategy}
+}
 
-// Valid reports whether the strategy is known.
-func (s Strategy) Valid() bool { return slices.Contains(Strategies(), s) }
+// IsValid reports whether the strategy is known.
+func (s Strategy) IsValid() bool { return slices.Contains(ListStrategies(), s) }
 
 // UnmarshalJSON ignores case.
 func (s *Strategy) UnmarshalJSON(text []byte) error {
@@ -32,32 +34,32 @@ func (s *Strategy) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*s = Strategy(word)
-	if folded := Strategy(strings.ToLower(word)); folded.Valid() {
+	if folded := Strategy(strings.ToLower(word)); folded.IsValid() {
 		*s = folded
 	}
 	return nil
 }
 
-// OfWhole is the setting for batched updates.
-func (s Strategy) OfWhole() Setting {
+// BatchSetting is the setting for batched updates.
+func (s Strategy) BatchSetting() Setting {
 	switch s {
-	case Serial, Pipelined:
+	case SerialStrategy, OverlapStrategy:
 		return Never
-	case Whole:
+	case BatchStrategy:
 		return Always
-	case ByVerdict:
+	case AutoStrategy:
 	}
 	return Auto
 }
 
-// OfOverlapping is the setting for overlapping updates.
-func (s Strategy) OfOverlapping() Setting {
+// OverlapSetting is the setting for overlapping updates.
+func (s Strategy) OverlapSetting() Setting {
 	switch s {
-	case Serial, Whole:
+	case SerialStrategy, BatchStrategy:
 		return Never
-	case Pipelined:
+	case OverlapStrategy:
 		return Always
-	case ByVerdict:
+	case AutoStrategy:
 	}
 	return Auto
 }

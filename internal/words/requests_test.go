@@ -38,17 +38,17 @@ func TestIDsOfRequestsAreNoNews(t *testing.T) {
 	} {
 		a, b := strings.ReplaceAll(tt.text, "#", one), strings.ReplaceAll(tt.text, "#", other)
 		b = strings.ReplaceAll(b, "10:11:12Z", "10:12:44Z")
-		if Same(a, b) != tt.same || !Same(a, a) {
-			t.Errorf("%s\n%s\nsame: %v, want %v", a, b, Same(a, b), tt.same)
+		if EqualMessages(a, b) != tt.same || !EqualMessages(a, a) {
+			t.Errorf("%s\n%s\nsame: %v, want %v", a, b, EqualMessages(a, b), tt.same)
 		}
-		if Same(a, b+" more") {
+		if EqualMessages(a, b+" more") {
 			t.Errorf("%s: other words are taken for the same", a)
 		}
 	}
-	if !Same("busy", "busy (request id 77aa)") {
+	if !EqualMessages("busy", "busy (request id 77aa)") {
 		t.Error("that Azure named the request now is news")
 	}
-	if !Same("correlation id e4fa9a7e-3…", "correlation id 0b7c1a52-7…") {
+	if !EqualMessages("correlation id e4fa9a7e-3…", "correlation id 0b7c1a52-7…") {
 		t.Error("an id that is cut is news")
 	}
 }
@@ -60,8 +60,8 @@ func TestATextEndsWithItsRequest(t *testing.T) {
 		f := &fault.Fault{Code: "Conflict", RequestID: "r1", Err: errors.New(text)}
 		wrapped := &fault.Fault{Code: "Contested", Err: f}
 		for about, got := range map[string]string{
-			"of a fault": OfFault(f, 300), "of a wrapped one": OfFault(wrapped, 300),
-			"of an error": OfError(f, f.RetryAt), "added": Requested(text, wrapped, 300),
+			"of a fault": FormatFault(f, 300), "of a wrapped one": FormatFault(wrapped, 300),
+			"of an error": FormatError(f, f.RetryAt), "added": AppendRequestID(text, wrapped, 300),
 		} {
 			if !strings.HasSuffix(got, end) || strings.Count(got, end) != 1 || strings.Contains(got, ". (") || len(got) > MaxMessage {
 				t.Errorf("%s: %q", about, got)
@@ -72,10 +72,10 @@ func TestATextEndsWithItsRequest(t *testing.T) {
 		}
 	}
 	said := &fault.Fault{Code: "Conflict", RequestID: one, Err: errors.New("busy: " + one)}
-	if got := OfFault(said, 300); strings.Count(got, one) != 1 {
+	if got := FormatFault(said, 300); strings.Count(got, one) != 1 {
 		t.Errorf("said twice: %s", got)
 	}
-	if got := OfFault(&fault.Fault{Code: "Conflict", Err: errors.New("Conflict")}, 300); got != "Conflict" {
+	if got := FormatFault(&fault.Fault{Code: "Conflict", Err: errors.New("Conflict")}, 300); got != "Conflict" {
 		t.Error(got)
 	}
 }

@@ -45,8 +45,8 @@ func mediaType(name string) runtime.SerializerInfo {
 	return info
 }
 
-// accepted returns the response format that the client prefers, and whether it wants metadata only.
-func accepted(h http.Header, k *kind) (info runtime.SerializerInfo, metadataOnly bool) {
+// negotiateFormat returns the response format that the client prefers, and whether it wants metadata only.
+func negotiateFormat(h http.Header, k *resourceKind) (info runtime.SerializerInfo, metadataOnly bool) {
 	first, _, _ := strings.Cut(h.Get("Accept"), ",")
 	name, params, err := mime.ParseMediaType(first)
 	if err != nil {
@@ -59,8 +59,8 @@ func accepted(h http.Header, k *kind) (info runtime.SerializerInfo, metadataOnly
 	return inJSON, metadataOnly
 }
 
-// decode decodes an object of a kind.
-func decode(k *kind, contentType string, body []byte) (object, error) {
+// decodeObject decodes an object of a kind.
+func decodeObject(k *resourceKind, contentType string, body []byte) (object, error) {
 	name, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		name = runtime.ContentTypeJSON
@@ -86,16 +86,16 @@ func decode(k *kind, contentType string, body []byte) (object, error) {
 	}
 	got, ok := o.(object)
 	if !ok || *is != k.gvk {
-		return nil, wrongKind(k, *is)
+		return nil, kindMismatch(k, *is)
 	}
 	got.GetObjectKind().SetGroupVersionKind(k.gvk)
-	if k.defaults != nil {
-		k.defaults(got)
+	if k.setDefaults != nil {
+		k.setDefaults(got)
 	}
 	return got, nil
 }
 
-func decodeCustom(k *kind, name string, body []byte) (object, error) {
+func decodeCustom(k *resourceKind, name string, body []byte) (object, error) {
 	switch name {
 	case runtime.ContentTypeJSON, runtime.ContentTypeYAML:
 	default:
@@ -112,13 +112,13 @@ func decodeCustom(k *kind, name string, body []byte) (object, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if u.GroupVersionKind() != k.gvk {
-		return nil, wrongKind(k, u.GroupVersionKind())
+		return nil, kindMismatch(k, u.GroupVersionKind())
 	}
-	k.defaults(u)
+	k.setDefaults(u)
 	return u, nil
 }
 
-func wrongKind(k *kind, is schema.GroupVersionKind) error {
+func kindMismatch(k *resourceKind, is schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: expected %s", is.Kind, is.Version, k.gvk.Kind, k.gvk))
 }
 
@@ -129,8 +129,8 @@ func unsupportedMedia(name string) error {
 	}}
 }
 
-// metadataOf returns an object's metadata.
-func metadataOf(o object) *metav1.PartialObjectMetadata {
+// objectMetadata returns an object's metadata.
+func objectMetadata(o object) *metav1.PartialObjectMetadata {
 	u, ok := o.(*unstructured.Unstructured)
 	p := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: metav1.SchemeGroupVersion.String()}}
 	if ok {

@@ -41,14 +41,14 @@ var prefixes = map[string]string{
 	"endpointslices": "/apis/discovery.k8s.io/v1", "leases": "/apis/coordination.k8s.io/v1", "backendpools": "/apis/weir.dev/v1alpha1",
 }
 
-// Hold runs a scenario against a server in its own namespace and returns the responses without
+// RunScenario runs a scenario against a server in its own namespace and returns the responses without
 // UIDs, versions, times, addresses, ports and error messages.
-func (sc Scenario) Hold(t *testing.T, cfg *rest.Config) []any {
+func (sc Scenario) RunScenario(t *testing.T, cfg *rest.Config) []any {
 	t.Helper()
-	c := newConversation(t, cfg, "compare-"+sc.Slug())
+	c := newSession(t, cfg, "compare-"+sc.FileName())
 	var came []any
 	for _, e := range sc.exchanges {
-		came = append(came, c.one(e))
+		came = append(came, c.runExchange(e))
 	}
 	// normalize as if read from a file
 	text, err := json.Marshal(came)
@@ -62,36 +62,38 @@ func (sc Scenario) Hold(t *testing.T, cfg *rest.Config) []any {
 	return again
 }
 
-// Slug returns the name for files and namespaces.
-func (sc Scenario) Slug() string {
+// FileName returns the name for files and namespaces.
+func (sc Scenario) FileName() string {
 	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(sc.Name), "-"), "-")
 }
 
-// Recorded returns the recorded responses of kube-apiserver.
-func (sc Scenario) Recorded(t *testing.T) []any {
+// ReadRecorded returns the recorded responses of kube-apiserver.
+func (sc Scenario) ReadRecorded(t *testing.T) []any {
 	t.Helper()
-	text, err := os.ReadFile(sc.File())
+	text, err := os.ReadFile(sc.RecordingPath())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []any
 	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatalf("%s: %v", sc.File(), err)
+		t.Fatalf("%s: %v", sc.RecordingPath(), err)
 	}
 	return all
 }
 
-// File returns the path of the recording.
-func (sc Scenario) File() string { return filepath.Join("testdata", "answers", sc.Slug()+".json") }
+// RecordingPath returns the path of the recording.
+func (sc Scenario) RecordingPath() string {
+	return filepath.Join("testdata", "answers", sc.FileName()+".json")
+}
 
-// Differ fails the test for every differing response.
-func (sc Scenario) Differ(t *testing.T, want, got []any) {
+// CompareAnswers fails the test for every differing response.
+func (sc Scenario) CompareAnswers(t *testing.T, want, got []any) {
 	t.Helper()
 	if len(want) != len(sc.exchanges) {
 		t.Fatalf("%d answers are recorded of %d: record them anew", len(want), len(sc.exchanges))
 	}
 	for i, e := range sc.exchanges {
-		was, is := leaves("", want[i]), leaves("", got[i])
+		was, is := leafValues("", want[i]), leafValues("", got[i])
 		var diff []string
 		for _, at := range slices.Sorted(maps.Keys(was)) {
 			if is[at] != was[at] {
@@ -109,20 +111,20 @@ func (sc Scenario) Differ(t *testing.T, want, got []any) {
 	}
 }
 
-// leaves returns the values of a response by path.
-func leaves(at string, v any) map[string]string {
+// leafValues returns the values of a response by path.
+func leafValues(at string, v any) map[string]string {
 	all := map[string]string{}
 	switch v := v.(type) {
 	case map[string]any:
 		for name, below := range v {
-			maps.Copy(all, leaves(at+"."+name, below))
+			maps.Copy(all, leafValues(at+"."+name, below))
 		}
 		if len(v) > 0 {
 			return all
 		}
 	case []any:
 		for i, below := range v {
-			maps.Copy(all, leaves(fmt.Sprintf("%s[%d]", at, i), below))
+			maps.Copy(all, leafValues(fmt.Sprintf("%s[%d]", at, i), below))
 		}
 		if len(v) > 0 {
 			return all
@@ -132,8 +134,8 @@ func leaves(at string, v any) map[string]string {
 	return all
 }
 
-// conversation is a sequence of exchanges with a server.
-type conversation struct {
+// clientSession is a sequence of exchanges with a server.
+type clientSession struct {
 	t      *testing.T
 	client *http.Client
 	host   string
@@ -144,7 +146,7 @@ type conversation struct {
 	versions    map[string]string
 }
 
-func newConversation(t *testing.T, cfg *rest.Config, ns string) *conversation {
+func newSession(t *testing.T, cfg *rest.Config, ns string) *clientSession {
 	t.Helper()
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = "compare/1"
@@ -153,22 +155,22 @@ func newConversation(t *testing.T, cfg *rest.Config, ns string) *conversation {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	c := &conversation{
+	c := &clientSession{
 		t: t, client: client, host: strings.TrimSuffix(cfg.Host, "/"), ns: ns,
 		last: map[string]map[string]any{}, first: map[string]map[string]any{}, names: map[string]string{}, versions: map[string]string{},
 	}
 	if !strings.HasPrefix(c.host, "http") {
 		c.host = "https://" + c.host
 	}
-	c.one(exchange{"POST /api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"${ns}"}}`})
+	c.runExchange(exchange{"POST /api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"${ns}"}}`})
 	return c
 }
 
-func (c *conversation) one(e exchange) any {
+func (c *clientSession) runExchange(e exchange) any {
 	c.t.Helper()
 	method, path, _ := strings.Cut(e.request, " ")
 	resource, query, _ := strings.Cut(path, "?")
-	text := c.filled(resource, e.body)
+	text := c.fillPlaceholders(resource, e.body)
 	watches := method == "WATCH"
 	contentType := "application/json"
 	switch {
@@ -178,9 +180,9 @@ func (c *conversation) one(e exchange) any {
 	case contentTypes[method] != "":
 		contentType, method = contentTypes[method], http.MethodPatch
 	}
-	url := c.host + c.whole(resource)
+	url := c.host + c.fullPath(resource)
 	if query != "" {
-		url += "?" + c.filled(resource, query)
+		url += "?" + c.fillPlaceholders(resource, query)
 	}
 	req, err := http.NewRequestWithContext(c.t.Context(), method, url, strings.NewReader(text))
 	if err != nil {
@@ -197,15 +199,15 @@ func (c *conversation) one(e exchange) any {
 		c.t.Fatal(err)
 	}
 	if watches && res.StatusCode == http.StatusOK {
-		return c.events(body)
+		return c.readEvents(body)
 	}
-	return map[string]any{"code": res.StatusCode, "body": c.noted(method, resource, body)}
+	return map[string]any{"code": res.StatusCode, "body": c.recordAnswer(method, resource, body)}
 }
 
-// whole returns the path of a resource.
-func (c *conversation) whole(resource string) string {
+// fullPath returns the path of a resource.
+func (c *clientSession) fullPath(resource string) string {
 	if strings.HasPrefix(resource, "/") {
-		return c.filled(resource, resource)
+		return c.fillPlaceholders(resource, resource)
 	}
 	kind, _, _ := strings.Cut(resource, "/")
 	if kind == "nodes" || kind == "namespaces" {
@@ -219,41 +221,41 @@ func objectPath(resource string) string {
 	return strings.TrimSuffix(resource, "/status")
 }
 
-var asked = regexp.MustCompile(`\$\{(\w+)\}`)
+var placeholder = regexp.MustCompile(`\$\{(\w+)\}`)
 
-func (c *conversation) filled(resource, text string) string {
-	return asked.ReplaceAllStringFunc(text, func(what string) string {
+func (c *clientSession) fillPlaceholders(resource, text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(what string) string {
 		switch what {
 		case "${ns}":
 			return c.ns
 		case "${version}":
-			return metaOf(c.last[objectPath(resource)], "resourceVersion")
+			return metadataField(c.last[objectPath(resource)], "resourceVersion")
 		case "${first}":
-			return metaOf(c.first[objectPath(resource)], "resourceVersion")
+			return metadataField(c.first[objectPath(resource)], "resourceVersion")
 		case "${uid}":
-			return metaOf(c.last[objectPath(resource)], "uid")
+			return metadataField(c.last[objectPath(resource)], "uid")
 		}
 		c.t.Fatalf("%s asks for %s", resource, what)
 		return ""
 	})
 }
 
-func metaOf(o map[string]any, name string) string {
+func metadataField(o map[string]any, name string) string {
 	m, _ := o["metadata"].(map[string]any)
 	text, _ := m[name].(string)
 	return text
 }
 
-// noted records a response for later exchanges and returns it normalized.
-func (c *conversation) noted(method, resource string, body []byte) any {
+// recordAnswer records a response for later exchanges and returns it normalized.
+func (c *clientSession) recordAnswer(method, resource string, body []byte) any {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
 		return string(body)
 	}
-	if o["kind"] != "Status" && metaOf(o, "name") != "" {
+	if o["kind"] != "Status" && metadataField(o, "name") != "" {
 		at := objectPath(resource)
 		if method == http.MethodPost {
-			at += "/" + metaOf(o, "name")
+			at += "/" + metadataField(o, "name")
 		}
 		c.last[at] = o
 		if c.first[at] == nil {
@@ -263,10 +265,10 @@ func (c *conversation) noted(method, resource string, body []byte) any {
 			}
 		}
 	}
-	return c.plain(o)
+	return c.normalizeObject(o)
 }
 
-func (c *conversation) events(body []byte) []any {
+func (c *clientSession) readEvents(body []byte) []any {
 	c.t.Helper()
 	var all []any
 	for d := json.NewDecoder(bytes.NewReader(body)); ; {
@@ -279,7 +281,7 @@ func (c *conversation) events(body []byte) []any {
 		} else if err != nil {
 			c.t.Fatalf("events: %v", err)
 		}
-		if e.Type == "BOOKMARK" && metaOf(e.Object, "name") == "" {
+		if e.Type == "BOOKMARK" && metadataField(e.Object, "name") == "" {
 			if m, _ := e.Object["metadata"].(map[string]any); m["annotations"] == nil {
 				continue // asynchronous
 			}
@@ -287,18 +289,18 @@ func (c *conversation) events(body []byte) []any {
 		if e.Type == "BOOKMARK" {
 			e.Object["metadata"].(map[string]any)["resourceVersion"] = "of any kind"
 		}
-		all = append(all, map[string]any{"type": e.Type, "object": c.plain(e.Object)})
+		all = append(all, map[string]any{"type": e.Type, "object": c.normalizeObject(e.Object)})
 	}
 }
 
-// plain returns a response without server-specific values.
-func (c *conversation) plain(o map[string]any) any {
+// normalizeObject returns a response without server-specific values.
+func (c *clientSession) normalizeObject(o map[string]any) any {
 	if o["kind"] == "Status" {
-		return c.status(o)
+		return c.normalizeStatus(o)
 	}
 	if items, ok := o["items"].([]any); ok {
 		for i := range items {
-			items[i] = c.plain(items[i].(map[string]any))
+			items[i] = c.normalizeObject(items[i].(map[string]any))
 		}
 		return map[string]any{"kind": o["kind"], "items": items}
 	}
@@ -310,14 +312,14 @@ func (c *conversation) plain(o map[string]any) any {
 	if m == nil {
 		return next
 	}
-	c.plainMeta(m, fmt.Sprint(next["kind"]))
+	c.normalizeMetadata(m, fmt.Sprint(next["kind"]))
 	if spec, ok := next["spec"].(map[string]any); ok {
-		c.plainSpec(spec)
+		c.normalizeSpec(spec)
 	}
 	return next
 }
 
-func (c *conversation) status(o map[string]any) any {
+func (c *clientSession) normalizeStatus(o map[string]any) any {
 	plain := map[string]any{"status": o["status"], "reason": o["reason"]}
 	details, _ := o["details"].(map[string]any)
 	plain["kind"], plain["name"] = details["kind"], details["name"]
@@ -332,7 +334,7 @@ func (c *conversation) status(o map[string]any) any {
 	return plain
 }
 
-func (c *conversation) plainMeta(m map[string]any, kind string) {
+func (c *clientSession) normalizeMetadata(m map[string]any, kind string) {
 	if generated, ok := m["generateName"].(string); ok && strings.HasPrefix(fmt.Sprint(m["name"]), generated) {
 		m["name"] = generated + "…"
 	}
@@ -349,41 +351,41 @@ func (c *conversation) plainMeta(m map[string]any, kind string) {
 		}
 	}
 	if uid, ok := m["uid"].(string); ok {
-		m["uid"] = c.named("uid", uid)
+		m["uid"] = c.nameValue("uid", uid)
 	}
 	fields, _ := m["managedFields"].([]any)
 	for _, f := range fields {
 		f.(map[string]any)["time"] = "some time"
 	}
 	// The order depends on timestamps.
-	slices.SortFunc(fields, func(a, b any) int { return strings.Compare(owner(a), owner(b)) })
+	slices.SortFunc(fields, func(a, b any) int { return strings.Compare(fieldOwner(a), fieldOwner(b)) })
 }
 
-func owner(fields any) string {
+func fieldOwner(fields any) string {
 	f := fields.(map[string]any)
 	return fmt.Sprint(f["manager"], " ", f["operation"], " ", f["subresource"])
 }
 
-func (c *conversation) plainSpec(spec map[string]any) {
+func (c *clientSession) normalizeSpec(spec map[string]any) {
 	if ip, ok := spec["clusterIP"].(string); ok && ip != "None" && ip != "" {
-		spec["clusterIP"] = c.named("ip", ip)
+		spec["clusterIP"] = c.nameValue("ip", ip)
 		for i, ip := range spec["clusterIPs"].([]any) {
-			spec["clusterIPs"].([]any)[i] = c.named("ip", ip.(string))
+			spec["clusterIPs"].([]any)[i] = c.nameValue("ip", ip.(string))
 		}
 	}
 	if p, ok := spec["healthCheckNodePort"]; ok {
-		spec["healthCheckNodePort"] = c.named("port", fmt.Sprint(p))
+		spec["healthCheckNodePort"] = c.nameValue("port", fmt.Sprint(p))
 	}
 	ports, _ := spec["ports"].([]any)
 	for _, p := range ports {
 		if n, ok := p.(map[string]any)["nodePort"]; ok {
-			p.(map[string]any)["nodePort"] = c.named("port", fmt.Sprint(n))
+			p.(map[string]any)["nodePort"] = c.nameValue("port", fmt.Sprint(n))
 		}
 	}
 }
 
-// named replaces values by names in order of appearance.
-func (c *conversation) named(sort, value string) string {
+// nameValue replaces values by names in order of appearance.
+func (c *clientSession) nameValue(sort, value string) string {
 	at := sort + " " + value
 	if c.names[at] == "" {
 		n := 1
@@ -397,5 +399,5 @@ func (c *conversation) named(sort, value string) string {
 	return c.names[at]
 }
 
-// replaced replaces the percent sign by a value.
-func replaced(text, by string) string { return strings.Replace(text, "%", by, 1) }
+// replacePercent replaces the percent sign by a value.
+func replacePercent(text, by string) string { return strings.Replace(text, "%", by, 1) }

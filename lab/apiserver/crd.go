@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is the schema of a custom resource.
-type definition struct {
+// customDefinition is the schema of a custom resource.
+type customDefinition struct {
 	schema    *apiextensionsv1.JSONSchemaProps
 	types     managedfields.TypeConverter
 	validator *validate.SchemaValidator
@@ -37,7 +37,7 @@ func (s *Server) Install(crd []byte) error {
 	}
 	version := is.Spec.Versions[0]
 	gvk := schema.GroupVersionKind{Group: is.Spec.Group, Version: version.Name, Kind: is.Spec.Names.Kind}
-	d, err := define(gvk, version.Schema.OpenAPIV3Schema)
+	d, err := compileDefinition(gvk, version.Schema.OpenAPIV3Schema)
 	if err != nil {
 		return fmt.Errorf("custom resource definition %s: %w", is.Name, err)
 	}
@@ -47,30 +47,30 @@ func (s *Server) Install(crd []byte) error {
 	k.status = version.Subresources != nil && version.Subresources.Status != nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(k)
+	s.addKind(k)
 	return nil
 }
 
 // customKind returns the kind of a definition. Its objects are unstructured.
-func customKind(gvk schema.GroupVersionKind, d *definition) *kind {
-	k := &kind{gvk: gvk, crd: d, validate: d.validate}
-	k.defaults = func(o object) {
+func customKind(gvk schema.GroupVersionKind, d *customDefinition) *resourceKind {
+	k := &resourceKind{gvk: gvk, crd: d, validate: d.validateObject}
+	k.setDefaults = func(o object) {
 		u := o.(*unstructured.Unstructured)
-		dropEmpty(u)
-		prune(u.Object, d.schema, true)
-		fill(u.Object, d.schema)
+		removeEmptyMetadata(u)
+		pruneFields(u.Object, d.schema, true)
+		applyDefaults(u.Object, d.schema)
 	}
 	k.clearStatus = func(o object) {
 		if k.status {
 			delete(o.(*unstructured.Unstructured).Object, "status")
 		}
 	}
-	k.keepStatus = func(next, was object) {
+	k.retainStatus = func(next, was object) {
 		if k.status {
-			take(next.(*unstructured.Unstructured), was.(*unstructured.Unstructured), "status")
+			copyField(next.(*unstructured.Unstructured), was.(*unstructured.Unstructured), "status")
 		}
 	}
-	k.keepSpec = func(next, was object) {
+	k.retainSpec = func(next, was object) {
 		n, fields := next.(*unstructured.Unstructured), next.GetManagedFields()
 		status, ok := n.Object["status"]
 		n.Object = was.(*unstructured.Unstructured).DeepCopy().Object
@@ -80,15 +80,15 @@ func customKind(gvk schema.GroupVersionKind, d *definition) *kind {
 			n.Object["status"] = status
 		}
 	}
-	k.generation = func(next, was object) bool {
+	k.specChanged = func(next, was object) bool {
 		a, b := next.(*unstructured.Unstructured).Object, was.(*unstructured.Unstructured).Object
-		return !equality.Semantic.DeepEqual(counted(a, k.status), counted(b, k.status))
+		return !equality.Semantic.DeepEqual(specFields(a, k.status), specFields(b, k.status))
 	}
 	return k
 }
 
-// dropEmpty removes empty metadata fields, as the typed ObjectMeta does.
-func dropEmpty(u *unstructured.Unstructured) {
+// removeEmptyMetadata removes empty metadata fields, as the typed ObjectMeta does.
+func removeEmptyMetadata(u *unstructured.Unstructured) {
 	m, _ := u.Object["metadata"].(map[string]any)
 	for name, v := range m {
 		switch v := v.(type) {
@@ -106,8 +106,8 @@ func dropEmpty(u *unstructured.Unstructured) {
 	}
 }
 
-// counted returns the fields that increment the generation.
-func counted(o map[string]any, status bool) map[string]any {
+// specFields returns the fields that increment the generation.
+func specFields(o map[string]any, status bool) map[string]any {
 	rest := make(map[string]any, len(o))
 	for name, v := range o {
 		if name != "metadata" && (name != "status" || !status) {
@@ -117,21 +117,21 @@ func counted(o map[string]any, status bool) map[string]any {
 	return rest
 }
 
-func take(next, was *unstructured.Unstructured, name string) {
+func copyField(next, was *unstructured.Unstructured, name string) {
 	delete(next.Object, name)
 	if v, ok := was.Object[name]; ok {
 		next.Object[name] = runtime.DeepCopyJSONValue(v)
 	}
 }
 
-// define compiles a schema.
-func define(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (*definition, error) {
-	d := &definition{schema: props}
+// compileDefinition compiles a schema.
+func compileDefinition(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (*customDefinition, error) {
+	d := &customDefinition{schema: props}
 	var err error
-	if d.rules, err = bind(props); err != nil {
+	if d.rules, err = bindRules(props); err != nil {
 		return nil, err
 	}
-	if d.types, err = typesOf(gvk, props); err != nil {
+	if d.types, err = fieldTypes(gvk, props); err != nil {
 		return nil, err
 	}
 	plain, err := openAPI(props)
@@ -151,8 +151,8 @@ func openAPI(props *apiextensionsv1.JSONSchemaProps) (*spec.Schema, error) {
 	return s, json.Unmarshal(text, s)
 }
 
-// typesOf returns the type converter for field ownership: the definition plus object metadata.
-func typesOf(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (managedfields.TypeConverter, error) {
+// fieldTypes returns the type converter for field ownership: the definition plus object metadata.
+func fieldTypes(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (managedfields.TypeConverter, error) {
 	s, err := openAPI(props)
 	if err != nil {
 		return nil, err

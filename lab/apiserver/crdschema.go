@@ -17,8 +17,8 @@ import (
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 )
 
-// prune removes fields unknown to the schema, except kind and metadata at the root.
-func prune(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
+// pruneFields removes fields unknown to the schema, except kind and metadata at the root.
+func pruneFields(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
 	if s == nil || s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
 		return
 	}
@@ -29,9 +29,9 @@ func prune(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
 				continue
 			}
 			if p, ok := s.Properties[name]; ok {
-				prune(below, &p, false)
+				pruneFields(below, &p, false)
 			} else if s.AdditionalProperties != nil {
-				prune(below, s.AdditionalProperties.Schema, false)
+				pruneFields(below, s.AdditionalProperties.Schema, false)
 			} else {
 				delete(v, name)
 			}
@@ -39,14 +39,14 @@ func prune(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
 	case []any:
 		if s.Items != nil {
 			for _, below := range v {
-				prune(below, s.Items.Schema, false)
+				pruneFields(below, s.Items.Schema, false)
 			}
 		}
 	}
 }
 
-// fill sets the schema's defaults.
-func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
+// applyDefaults sets the schema's defaults.
+func applyDefaults(v any, s *apiextensionsv1.JSONSchemaProps) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, p := range s.Properties {
@@ -57,41 +57,41 @@ func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
 				}
 			}
 			if below, ok := v[name]; ok {
-				fill(below, &p)
+				applyDefaults(below, &p)
 			}
 		}
 	case []any:
 		if s.Items != nil && s.Items.Schema != nil {
 			for _, below := range v {
-				fill(below, s.Items.Schema)
+				applyDefaults(below, s.Items.Schema)
 			}
 		}
 	}
 }
 
-// validate applies the schema and its rules to an object as stored.
-func (d *definition) validate(next, before object) field.ErrorList {
+// validateObject applies the schema and its rules to an object as stored.
+func (d *customDefinition) validateObject(next, before object) field.ErrorList {
 	u := next.(*unstructured.Unstructured)
 	var errs field.ErrorList
 	for _, err := range d.validator.Validate(u.Object).Errors {
-		errs = append(errs, invalid(err))
+		errs = append(errs, toFieldError(err))
 	}
-	if slices.ContainsFunc(errs, blocks) {
+	if slices.ContainsFunc(errs, preventsRules) {
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	for _, r := range d.rules {
-		errs = append(errs, r.check(u, before)...)
+		errs = append(errs, r.checkRule(u, before)...)
 	}
 	return errs
 }
 
-// blocks reports whether a schema error prevents the evaluation of rules.
-func blocks(err *field.Error) bool {
+// preventsRules reports whether a schema error prevents the evaluation of rules.
+func preventsRules(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, err.Type)
 }
 
-// invalid converts a validation error, with the field in the usual format.
-func invalid(err error) *field.Error {
+// toFieldError converts a validation error, with the field in the usual format.
+func toFieldError(err error) *field.Error {
 	v, ok := errors.AsType[*openapierrors.Validation](err)
 	if !ok {
 		return field.Invalid(nil, "", err.Error())
@@ -114,40 +114,40 @@ func invalid(err error) *field.Error {
 	return field.Invalid(at, v.Value, strings.TrimSpace(strings.TrimPrefix(v.Error(), v.Name+" in body ")))
 }
 
-// rule is an x-kubernetes-validations rule in Go.
-type rule struct {
-	holds func(is, was map[string]any) bool
+// validationRule is an x-kubernetes-validations rule in Go.
+type validationRule struct {
+	isValid func(is, was map[string]any) bool
 	// transition rules compare with the previous value.
 	transition bool
 }
 
 // rules implements the rules of config/crd. No others are supported.
-var rules = map[string]rule{
-	"has(self.serviceRef) != has(self.nodes)": {holds: func(is, _ map[string]any) bool {
+var rules = map[string]validationRule{
+	"has(self.serviceRef) != has(self.nodes)": {isValid: func(is, _ map[string]any) bool {
 		_, service := is["serviceRef"]
 		_, nodes := is["nodes"]
 		return service != nodes
 	}},
-	"!has(self.pause) || has(self.paused) && self.paused": {holds: func(is, _ map[string]any) bool {
+	"!has(self.pause) || has(self.paused) && self.paused": {isValid: func(is, _ map[string]any) bool {
 		_, pause := is["pause"]
 		return !pause || is["paused"] == true
 	}},
 	"self.loadBalancer == oldSelf.loadBalancer && self.poolName == oldSelf.poolName && self.ipFamily == oldSelf.ipFamily": {
 		transition: true,
-		holds: func(is, was map[string]any) bool {
+		isValid: func(is, was map[string]any) bool {
 			return equality.Semantic.DeepEqual(is["loadBalancer"], was["loadBalancer"]) && is["poolName"] == was["poolName"] && is["ipFamily"] == was["ipFamily"]
 		},
 	},
 	"!has(oldSelf.status) || !has(oldSelf.status.poolID) || (has(self.spec.membership) ? self.spec.membership : 'Auto') == (has(oldSelf.spec.membership) ? oldSelf.spec.membership : 'Auto')": {
 		transition: true,
-		holds: func(is, was map[string]any) bool {
+		isValid: func(is, was map[string]any) bool {
 			taken, _, _ := unstructured.NestedString(was, "status", "poolID")
-			return taken == "" || membershipOf(is) == membershipOf(was)
+			return taken == "" || membershipField(is) == membershipField(was)
 		},
 	},
 }
 
-func membershipOf(pool map[string]any) string {
+func membershipField(pool map[string]any) string {
 	if is, ok, _ := unstructured.NestedString(pool, "spec", "membership"); ok {
 		return is
 	}
@@ -156,24 +156,24 @@ func membershipOf(pool map[string]any) string {
 
 // boundRule is a rule at a path of the schema.
 type boundRule struct {
-	rule
+	validationRule
 	path          []string
 	text, message string
 	// at is the rule's fieldPath below path; may be empty.
 	at []string
 }
 
-func bind(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule, error) {
+func bindRules(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule, error) {
 	var all []boundRule
 	for _, v := range s.XValidations {
 		r, ok := rules[v.Rule]
 		if !ok {
 			return nil, fmt.Errorf("the rule %q at %q is not one that can be evaluated here: add it to lab/apiserver/crdschema.go", v.Rule, strings.Join(path, "."))
 		}
-		all = append(all, boundRule{rule: r, path: slices.Clone(path), text: v.Rule, message: v.Message, at: strings.FieldsFunc(v.FieldPath, func(r rune) bool { return r == '.' })})
+		all = append(all, boundRule{validationRule: r, path: slices.Clone(path), text: v.Rule, message: v.Message, at: strings.FieldsFunc(v.FieldPath, func(r rune) bool { return r == '.' })})
 	}
 	for name, p := range s.Properties {
-		below, err := bind(&p, append(slices.Clone(path), name)...)
+		below, err := bindRules(&p, append(slices.Clone(path), name)...)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func bind(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule, erro
 	return all, nil
 }
 
-func (b boundRule) check(u *unstructured.Unstructured, before object) field.ErrorList {
+func (b boundRule) checkRule(u *unstructured.Unstructured, before object) field.ErrorList {
 	is, ok, _ := unstructured.NestedFieldNoCopy(u.Object, b.path...)
 	if !ok {
 		return nil
@@ -193,7 +193,7 @@ func (b boundRule) check(u *unstructured.Unstructured, before object) field.Erro
 		old, _, _ := unstructured.NestedFieldNoCopy(before.(*unstructured.Unstructured).Object, b.path...)
 		was, _ = old.(map[string]any)
 	}
-	if b.transition && was == nil || b.holds(now, was) {
+	if b.transition && was == nil || b.isValid(now, was) {
 		return nil
 	}
 	message := b.message

@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// direct is the client of Get, Put and Delete, which faults do not affect.
-const direct = "direct"
+// directClient is the client of Get, Put and Delete, which faults do not affect.
+const directClient = "direct"
 
 // Get returns an object. The resource is a path segment, such as services or backendpools.
 func (s *Server) Get(resource, namespace, name string) (runtime.Object, error) {
-	r, err := s.directly(verbGet, resource, namespace, name)
+	r, err := s.directRequest(verbGet, resource, namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	return s.done(r, func() (object, error) { return s.get(r) })
+	return s.runLocked(r, func() (object, error) { return s.getObject(r) })
 }
 
 // List returns the objects of a namespace; empty lists all.
 func (s *Server) List(resource, namespace string) ([]runtime.Object, error) {
-	r, err := s.directly(verbList, resource, namespace, "")
+	r, err := s.directRequest(verbList, resource, namespace, "")
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (s *Server) List(resource, namespace string) ([]runtime.Object, error) {
 	defer s.mu.Unlock()
 	st := s.stores[r.kind]
 	var all []runtime.Object
-	for _, at := range st.keys() {
+	for _, at := range st.sortedKeys() {
 		if o := st.objects[at]; namespace == "" || o.GetNamespace() == namespace {
 			all = append(all, o.DeepCopyObject())
 		}
@@ -43,30 +43,30 @@ func (s *Server) List(resource, namespace string) ([]runtime.Object, error) {
 
 // Put creates or replaces an object, including its status.
 func (s *Server) Put(o runtime.Object) (runtime.Object, error) {
-	next, k, err := s.typed(o)
+	next, k, err := s.toStored(o)
 	if err != nil {
 		return nil, err
 	}
-	r := &request{client: direct, verb: verbUpdate, kind: k, namespace: next.GetNamespace(), name: next.GetName(), query: url.Values{}}
-	r.query.Set("fieldManager", direct)
-	return s.done(r, func() (object, error) {
-		live, err := s.get(r)
+	r := &request{client: directClient, verb: verbUpdate, kind: k, namespace: next.GetNamespace(), name: next.GetName(), query: url.Values{}}
+	r.query.Set("fieldManager", directClient)
+	return s.runLocked(r, func() (object, error) {
+		live, err := s.getObject(r)
 		if err != nil {
 			r.verb = verbCreate
-			if live, err = s.create(r, copyOf(next)); err != nil || !k.status {
+			if live, err = s.createObject(r, copyObject(next)); err != nil || !k.status {
 				return live, err
 			}
-		} else if live, err = s.replace(r, k.managers.wrote(k, live, unversioned(next, live), r), live); err != nil || !k.status {
+		} else if live, err = s.replaceObject(r, k.managers.updateOwnership(k, live, overwriteObject(next, live), r), live); err != nil || !k.status {
 			return live, err
 		}
 		r.subresource = "status"
-		return s.replace(r, k.managers.wrote(k, live, unversioned(next, live), r), live)
+		return s.replaceObject(r, k.managers.updateOwnership(k, live, overwriteObject(next, live), r), live)
 	})
 }
 
-// unversioned prepares an object to overwrite the live one unconditionally.
-func unversioned(next, live object) object {
-	o := copyOf(next)
+// overwriteObject prepares an object to overwrite the live one unconditionally.
+func overwriteObject(next, live object) object {
+	o := copyObject(next)
 	o.SetResourceVersion(live.GetResourceVersion())
 	o.SetUID(live.GetUID())
 	return o
@@ -74,18 +74,18 @@ func unversioned(next, live object) object {
 
 // Delete deletes an object with default options.
 func (s *Server) Delete(resource, namespace, name string) error {
-	r, err := s.directly(verbDelete, resource, namespace, name)
+	r, err := s.directRequest(verbDelete, resource, namespace, name)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _, err = s.remove(r)
+	_, _, err = s.removeObject(r)
 	return err
 }
 
-// typed returns an object in its stored form, and its kind.
-func (s *Server) typed(o runtime.Object) (object, *kind, error) {
+// toStored returns an object in its stored form, and its kind.
+func (s *Server) toStored(o runtime.Object) (object, *resourceKind, error) {
 	gvk := o.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
 		kinds, _, err := scheme.ObjectKinds(o)
@@ -94,7 +94,7 @@ func (s *Server) typed(o runtime.Object) (object, *kind, error) {
 		}
 		gvk = kinds[0]
 	}
-	k := s.kindOf(gvk)
+	k := s.findKind(gvk)
 	if k == nil {
 		return nil, nil, fmt.Errorf("no %s is served here", gvk)
 	}
@@ -104,11 +104,11 @@ func (s *Server) typed(o runtime.Object) (object, *kind, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding %T: %w", o, err)
 	}
-	next, err := decode(k, runtime.ContentTypeJSON, body)
+	next, err := decodeObject(k, runtime.ContentTypeJSON, body)
 	return next, k, err
 }
 
-func (s *Server) kindOf(gvk schema.GroupVersionKind) *kind {
+func (s *Server) findKind(gvk schema.GroupVersionKind) *resourceKind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.kinds[gvk.GroupVersion().String()] {
@@ -119,24 +119,24 @@ func (s *Server) kindOf(gvk schema.GroupVersionKind) *kind {
 	return nil
 }
 
-func (s *Server) directly(verb, resource, namespace, name string) (*request, error) {
+func (s *Server) directRequest(verb, resource, namespace, name string) (*request, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, kinds := range s.kinds {
 		if k := kinds[strings.ToLower(resource)]; k != nil {
-			return &request{client: direct, verb: verb, kind: k, namespace: namespace, name: name, query: url.Values{}}, nil
+			return &request{client: directClient, verb: verb, kind: k, namespace: namespace, name: name, query: url.Values{}}, nil
 		}
 	}
 	return nil, fmt.Errorf("no %s are served here", resource)
 }
 
-// done runs a function with the lock held and returns a copy of its result.
-func (s *Server) done(r *request, what func() (object, error)) (runtime.Object, error) {
+// runLocked runs a function with the lock held and returns a copy of its result.
+func (s *Server) runLocked(r *request, what func() (object, error)) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, err := what()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s %s: %w", r.verb, r.resource(), key(r.namespace, r.name), err)
+		return nil, fmt.Errorf("%s %s %s: %w", r.verb, r.resourceName(), objectKey(r.namespace, r.name), err)
 	}
 	return o.DeepCopyObject(), nil
 }

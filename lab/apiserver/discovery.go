@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// discover serves discovery path by path. Aggregated discovery gets the unaggregated response,
+// serveDiscovery serves discovery path by path. Aggregated discovery gets the unaggregated response,
 // which clients have to support.
-func (s *Server) discover(path string) (runtime.Object, error) {
+func (s *Server) serveDiscovery(path string) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch path {
 	case "api":
 		return &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}, nil
 	case "apis":
-		return s.groups(), nil
+		return s.apiGroups(), nil
 	case "version":
 		return &versionInfo{Info: version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}}, nil
 	}
@@ -29,9 +29,9 @@ func (s *Server) discover(path string) (runtime.Object, error) {
 		gv = strings.TrimPrefix(path, "apis/")
 	}
 	if len(s.kinds[gv]) > 0 {
-		return s.resources(gv), nil
+		return s.apiResources(gv), nil
 	}
-	for _, g := range s.groups().Groups {
+	for _, g := range s.apiGroups().Groups {
 		if g.Name == gv {
 			g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 			return &g, nil
@@ -49,7 +49,7 @@ type versionInfo struct {
 // DeepCopyObject implements runtime.Object.
 func (v *versionInfo) DeepCopyObject() runtime.Object { next := *v; return &next }
 
-func (s *Server) groups() *metav1.APIGroupList {
+func (s *Server) apiGroups() *metav1.APIGroupList {
 	all := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	for gv := range s.kinds {
 		group, v, in := strings.Cut(gv, "/")
@@ -63,7 +63,7 @@ func (s *Server) groups() *metav1.APIGroupList {
 	return all
 }
 
-func (s *Server) resources(gv string) *metav1.APIResourceList {
+func (s *Server) apiResources(gv string) *metav1.APIResourceList {
 	all := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for _, k := range s.kinds[gv] {
 		all.APIResources = append(all.APIResources, metav1.APIResource{

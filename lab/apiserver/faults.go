@@ -24,19 +24,19 @@ type Fault struct {
 
 	// Latency delays a request.
 	Latency time.Duration
-	// Late delays the events of a watch; Events selects ADDED, MODIFIED or DELETED. Order is
+	// EventDelay delays the events of a watch; Events selects ADDED, MODIFIED or DELETED. Order is
 	// preserved.
-	Late   time.Duration
-	Events []watch.EventType
+	EventDelay time.Duration
+	Events     []watch.EventType
 	// Status rejects requests with 409, 429, 500, 503 or 504. RetryAfter is in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// LoseAnswer breaks the connection after the request was processed.
-	LoseAnswer bool
+	// DropResponse breaks the connection after the request was processed.
+	DropResponse bool
 	// Hang blocks requests until the client gives up; they are not processed.
 	Hang bool
-	// Away refuses connections.
-	Away bool
+	// Unreachable refuses connections.
+	Unreachable bool
 }
 
 // Inject adds a fault. The returned function removes it.
@@ -48,11 +48,11 @@ func (s *Server) Inject(f Fault) (end func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.drop(rule)
+		s.removeFault(rule)
 	}
 }
 
-func (s *Server) drop(rule *Fault) {
+func (s *Server) removeFault(rule *Fault) {
 	for i, f := range s.faults {
 		if f == rule {
 			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
@@ -66,7 +66,7 @@ func (s *Server) drop(rule *Fault) {
 func (s *Server) BreakWatches(client, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.breakWatches(chosen(client, resource), errReset)
+	return s.breakWatches(watchFilter(client, resource), errReset)
 }
 
 // ExpireWatches ends watches with 410 Expired. Clients have to list again and miss changes in
@@ -74,7 +74,7 @@ func (s *Server) BreakWatches(client, resource string) int {
 func (s *Server) ExpireWatches(client, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.breakWatches(chosen(client, resource), expired(s.version, s.version))
+	return s.breakWatches(watchFilter(client, resource), expiredError(s.version, s.version))
 }
 
 // Compact drops the past events of a resource; empty is all. Running watches continue unless they
@@ -84,46 +84,46 @@ func (s *Server) Compact(resource string) {
 	defer s.mu.Unlock()
 	for k, st := range s.stores {
 		if resource == "" || k.resource == resource {
-			st.forget(len(st.events))
+			st.dropEvents(len(st.events))
 			st.since = s.version
 		}
 	}
 }
 
-func chosen(client, resource string) func(*watcher) bool {
+func watchFilter(client, resource string) func(*watcher) bool {
 	return func(w *watcher) bool {
 		return (client == "" || client == w.r.client) && (resource == "" || resource == w.r.kind.resource)
 	}
 }
 
-func (f *Fault) meant(r *request) bool {
+func (f *Fault) matchesRequest(r *request) bool {
 	return (f.Client == "" || f.Client == r.client) && (f.Verb == "" || f.Verb == r.verb) &&
-		(f.Resource == "" || f.Resource == r.resource()) &&
+		(f.Resource == "" || f.Resource == r.resourceName()) &&
 		(f.Namespace == "" || f.Namespace == r.namespace) && (f.Name == "" || f.Name == r.name)
 }
 
-// hinder applies delays and returns the injected error, if any.
-func (s *Server) hinder(ctx context.Context, r *request) error {
+// applyFaults applies delays and returns the injected error, if any.
+func (s *Server) applyFaults(ctx context.Context, r *request) error {
 	var latency time.Duration
 	var refusal *Fault
 	s.mu.Lock()
 	closed := s.closed
 	for _, f := range append([]*Fault(nil), s.faults...) {
-		if !f.meant(r) || f.LoseAnswer || f.Late > 0 {
+		if !f.matchesRequest(r) || f.DropResponse || f.EventDelay > 0 {
 			continue
 		}
 		latency += f.Latency
-		if refusal == nil && (f.Status != 0 || f.Hang || f.Away) {
+		if refusal == nil && (f.Status != 0 || f.Hang || f.Unreachable) {
 			refusal = f
 		}
-		s.used(f)
+		s.countFault(f)
 	}
 	s.mu.Unlock()
-	if closed || refusal != nil && refusal.Away {
+	if closed || refusal != nil && refusal.Unreachable {
 		return errRefused
 	}
 	if latency > 0 {
-		if err := pause(ctx, latency); err != nil {
+		if err := sleepContext(ctx, latency); err != nil {
 			return err
 		}
 	}
@@ -134,20 +134,20 @@ func (s *Server) hinder(ctx context.Context, r *request) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return refusal.refuses(r)
+	return refusal.toError(r)
 }
 
-// used counts a match and removes an exhausted fault.
-func (s *Server) used(f *Fault) {
+// countFault counts a match and removes an exhausted fault.
+func (s *Server) countFault(f *Fault) {
 	if f.Times == 0 {
 		return
 	}
 	if f.Times--; f.Times == 0 {
-		s.drop(f)
+		s.removeFault(f)
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -160,10 +160,10 @@ func pause(ctx context.Context, d time.Duration) error {
 
 var errFault = errors.New("a fault that was asked for")
 
-// refuses returns the API server's error for the fault.
-func (f *Fault) refuses(r *request) error {
+// toError returns the API server's error for the fault.
+func (f *Fault) toError(r *request) error {
 	seconds := int(f.RetryAfter / time.Second)
-	resource := schema.GroupResource{Resource: r.resource()}
+	resource := schema.GroupResource{Resource: r.resourceName()}
 	switch f.Status {
 	case http.StatusConflict:
 		return apierrors.NewConflict(resource, r.name, errModified)
@@ -179,31 +179,31 @@ func (f *Fault) refuses(r *request) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(f.Status), Message: errFault.Error()}} //nolint:gosec // an HTTP status
 }
 
-// losesAnswer reports whether the response is to be dropped.
-func (s *Server) losesAnswer(r *request) bool {
+// dropsResponse reports whether the response is to be dropped.
+func (s *Server) dropsResponse(r *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
-		if f.LoseAnswer && f.meant(r) {
-			s.used(f)
+		if f.DropResponse && f.matchesRequest(r) {
+			s.countFault(f)
 			return true
 		}
 	}
 	return false
 }
 
-// late returns the delay of a watch event. Requires the lock.
-func (s *Server) late(r *request, kind watch.EventType) time.Duration {
+// eventDelay returns the delay of a watch event. Requires the lock.
+func (s *Server) eventDelay(r *request, kind watch.EventType) time.Duration {
 	var d time.Duration
 	for _, f := range s.faults {
-		if f.Late > 0 && f.meant(r) && f.about(kind) {
-			d += f.Late
+		if f.EventDelay > 0 && f.matchesRequest(r) && f.matchesEvent(kind) {
+			d += f.EventDelay
 		}
 	}
 	return d
 }
 
-func (f *Fault) about(kind watch.EventType) bool {
+func (f *Fault) matchesEvent(kind watch.EventType) bool {
 	for _, k := range f.Events {
 		if k == kind {
 			return true

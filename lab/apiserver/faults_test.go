@@ -24,16 +24,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// inBubble runs a test in virtual time with a server and a client without retries.
-func inBubble(t *testing.T, run func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface)) {
+// runInBubble runs a test in virtual time with a server and a client without retries.
+func runInBubble(t *testing.T, run func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		run(t, s, clientOf(t, s, "one").ConfigMaps("default"))
+		run(t, s, newClient(t, s, "one").ConfigMaps("default"))
 	})
 }
 
-func clientOf(t *testing.T, s *Server, name string) *typedcorev1.CoreV1Client {
+func newClient(t *testing.T, s *Server, name string) *typedcorev1.CoreV1Client {
 	t.Helper()
 	core, err := typedcorev1.NewForConfig(s.RESTConfig(name))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestRequestsAreRefused(t *testing.T) {
 		http.StatusGatewayTimeout: apierrors.IsTimeout,
 	} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
+			runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
 				end := s.Inject(Fault{Client: "one", Verb: "create", Resource: "configmaps", Status: status})
 				if _, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{}); !is(err) {
 					t.Errorf("got %v", err)
@@ -71,7 +71,7 @@ func TestRequestsAreRefused(t *testing.T) {
 }
 
 func TestRetryAfterIsWaitedFor(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
+	runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
 		began := time.Now()
 		s.Inject(Fault{Verb: "list", Status: http.StatusTooManyRequests, RetryAfter: 7 * time.Second, Times: 2})
 		if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
@@ -84,10 +84,10 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 }
 
 func TestRequestsTakeTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
+	runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
 		s.Inject(Fault{Client: "one", Latency: 3 * time.Second})
 		began := time.Now()
-		if _, err := clientOf(t, s, "two").ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(began) != 0 {
+		if _, err := newClient(t, s, "two").ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(began) != 0 {
 			t.Errorf("another client: %v after %s", err, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -102,8 +102,8 @@ func TestRequestsTakeTime(t *testing.T) {
 }
 
 func TestAnswerIsLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
-		s.Inject(Fault{Verb: "create", LoseAnswer: true, Times: 1})
+	runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
+		s.Inject(Fault{Verb: "create", DropResponse: true, Times: 1})
 		if _, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{}); err == nil {
 			t.Error("the answer came")
 		}
@@ -114,8 +114,8 @@ func TestAnswerIsLost(t *testing.T) {
 }
 
 func TestServerIsAway(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
-		end := s.Inject(Fault{Away: true})
+	runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
+		end := s.Inject(Fault{Unreachable: true})
 		_, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
 		if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" {
 			t.Errorf("got %v", err)
@@ -127,17 +127,17 @@ func TestServerIsAway(t *testing.T) {
 	})
 }
 
-// informed is an informer with its recorded events.
-type informed struct {
+// recordedInformer is an informer with its recorded events.
+type recordedInformer struct {
 	cache.SharedIndexInformer
-	mu   sync.Mutex
-	told []string
+	mu     sync.Mutex
+	events []string
 }
 
-func inform(t *testing.T, s *Server) *informed {
+func startInformer(t *testing.T, s *Server) *recordedInformer {
 	t.Helper()
-	client := clientOf(t, s, "one").RESTClient()
-	i := &informed{SharedIndexInformer: cache.NewSharedIndexInformer(
+	client := newClient(t, s, "one").RESTClient()
+	i := &recordedInformer{SharedIndexInformer: cache.NewSharedIndexInformer(
 		cache.NewListWatchFromClient(client, "configmaps", "default", fields.Everything()), &corev1.ConfigMap{}, 0, cache.Indexers{})}
 	tell := func(what string) func(any) {
 		return func(o any) {
@@ -146,7 +146,7 @@ func inform(t *testing.T, s *Server) *informed {
 			}
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.told = append(i.told, what+" "+o.(*corev1.ConfigMap).Name)
+			i.events = append(i.events, what+" "+o.(*corev1.ConfigMap).Name)
 		}
 	}
 	if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -162,89 +162,89 @@ func inform(t *testing.T, s *Server) *informed {
 	return i
 }
 
-// tells checks the events since the last call.
-func (i *informed) tells(t *testing.T, want ...string) {
+// expectEvents checks the events since the last call.
+func (i *recordedInformer) expectEvents(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !slices.Equal(i.told, want) {
-		t.Errorf("the informer told %q, want %q", i.told, want)
+	if !slices.Equal(i.events, want) {
+		t.Errorf("the informer told %q, want %q", i.events, want)
 	}
-	i.told = nil
+	i.events = nil
 }
 
 func TestEventsComeLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, _ typedcorev1.ConfigMapInterface) {
-		i := inform(t, s)
-		s.Inject(Fault{Client: "one", Verb: "watch", Resource: "configmaps", Late: 5 * time.Second, Events: []watch.EventType{watch.Added}})
-		put(t, s, configMap("a"))
+	runInBubble(t, func(t *testing.T, s *Server, _ typedcorev1.ConfigMapInterface) {
+		i := startInformer(t, s)
+		s.Inject(Fault{Client: "one", Verb: "watch", Resource: "configmaps", EventDelay: 5 * time.Second, Events: []watch.EventType{watch.Added}})
+		putConfigMap(t, s, configMap("a"))
 		time.Sleep(4 * time.Second)
 		if err := s.Delete("configmaps", "default", "a"); err != nil {
 			t.Fatal(err)
 		}
-		i.tells(t)
+		i.expectEvents(t)
 		time.Sleep(time.Second)
-		i.tells(t, "added a", "deleted a")
+		i.expectEvents(t, "added a", "deleted a")
 	})
 }
 
 func TestBrokenWatchGoesOnWhereItWas(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, _ typedcorev1.ConfigMapInterface) {
-		i := inform(t, s)
-		put(t, s, configMap("a"))
-		i.tells(t, "added a")
-		end := s.Inject(Fault{Away: true})
+	runInBubble(t, func(t *testing.T, s *Server, _ typedcorev1.ConfigMapInterface) {
+		i := startInformer(t, s)
+		putConfigMap(t, s, configMap("a"))
+		i.expectEvents(t, "added a")
+		end := s.Inject(Fault{Unreachable: true})
 		if n := s.BreakWatches("one", "configmaps"); n != 1 {
 			t.Errorf("%d watches broke", n)
 		}
-		put(t, s, configMap("b"))
+		putConfigMap(t, s, configMap("b"))
 		if err := s.Delete("configmaps", "default", "b"); err != nil {
 			t.Fatal(err)
 		}
-		i.tells(t)
+		i.expectEvents(t)
 		end()
 		time.Sleep(time.Minute)
-		i.tells(t, "added b", "deleted b")
+		i.expectEvents(t, "added b", "deleted b")
 	})
 }
 
 func TestExpiredWatchListsAgainAndMissesWhatCameAndWent(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, _ typedcorev1.ConfigMapInterface) {
-		i := inform(t, s)
-		put(t, s, configMap("a"))
-		i.tells(t, "added a")
-		end := s.Inject(Fault{Away: true})
+	runInBubble(t, func(t *testing.T, s *Server, _ typedcorev1.ConfigMapInterface) {
+		i := startInformer(t, s)
+		putConfigMap(t, s, configMap("a"))
+		i.expectEvents(t, "added a")
+		end := s.Inject(Fault{Unreachable: true})
 		s.BreakWatches("one", "")
-		put(t, s, configMap("b"))
+		putConfigMap(t, s, configMap("b"))
 		for _, name := range []string{"a", "b"} {
 			if err := s.Delete("configmaps", "default", name); err != nil {
 				t.Fatal(err)
 			}
 		}
-		put(t, s, configMap("c"))
+		putConfigMap(t, s, configMap("c"))
 		s.Compact("configmaps")
 		end()
 		time.Sleep(time.Minute)
-		i.tells(t, "missed a", "added c")
+		i.expectEvents(t, "missed a", "added c")
 		if n := s.ExpireWatches("one", "configmaps"); n != 1 {
 			t.Errorf("%d watches expired", n)
 		}
-		put(t, s, configMap("d"))
+		putConfigMap(t, s, configMap("d"))
 		time.Sleep(time.Minute)
 		i.mu.Lock()
-		slices.Sort(i.told) // client-go delivers the events of a list in any order
+		slices.Sort(i.events) // client-go delivers the events of a list in any order
 		i.mu.Unlock()
-		i.tells(t, "added d", "changed c") // unchanged objects again
+		i.expectEvents(t, "added d", "changed c") // unchanged objects again
 	})
 }
 
 func TestCollectorFollowsTheOwner(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
-		owner := put(t, s, configMap("owner")).(*corev1.ConfigMap)
+	runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
+		owner := putConfigMap(t, s, configMap("owner")).(*corev1.ConfigMap)
 		owned := configMap("owned")
 		owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}
-		put(t, s, owned)
+		putConfigMap(t, s, owned)
 		time.Sleep(time.Minute)
 		if err := maps.Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -261,11 +261,11 @@ func TestCollectorFollowsTheOwner(t *testing.T) {
 }
 
 func TestNamespaceGoesWithItsContents(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
+	runInBubble(t, func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface) {
 		kept := configMap("kept")
 		kept.Finalizers = []string{"example.com/f"}
-		put(t, s, kept)
-		put(t, s, configMap("a"))
+		putConfigMap(t, s, kept)
+		putConfigMap(t, s, configMap("a"))
 		if err := s.Delete("namespaces", "", "default"); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestNamespaceGoesWithItsContents(t *testing.T) {
 	})
 }
 
-func put(t *testing.T, s *Server, o *corev1.ConfigMap) any {
+func putConfigMap(t *testing.T, s *Server, o *corev1.ConfigMap) any {
 	t.Helper()
 	is, err := s.Put(o)
 	if err != nil {
@@ -295,7 +295,7 @@ func put(t *testing.T, s *Server, o *corev1.ConfigMap) any {
 
 // BenchmarkSmallRequest measures a read and a write.
 func BenchmarkSmallRequest(b *testing.B) {
-	s := New(Options{OwnFromApply: true})
+	s := New(Options{OwnershipFromApply: true})
 	cfg := s.RESTConfig("bench")
 	cfg.GroupVersion, cfg.NegotiatedSerializer, cfg.APIPath = &corev1.SchemeGroupVersion, clientscheme.Codecs.WithoutConversion(), "/api"
 	client, err := rest.RESTClientFor(cfg)

@@ -16,8 +16,8 @@ type Request struct {
 	Namespace, Name string
 	// Status is the HTTP status; 0 if the client got no response.
 	Status int
-	// Why is the error message of a failed request.
-	Why string
+	// Message is the error message of a failed request.
+	Message string
 }
 
 // String formats a log line.
@@ -30,8 +30,8 @@ func (r Request) String() string {
 		where += " " + r.Namespace + r.Name
 	}
 	line := fmt.Sprintf("%s %s %s %s: %d", r.At.Format("15:04:05.000"), r.Client, r.Verb, where, r.Status)
-	if r.Why != "" {
-		line += " " + r.Why
+	if r.Message != "" {
+		line += " " + r.Message
 	}
 	return line
 }
@@ -43,17 +43,17 @@ func (s *Server) Log() []Request {
 	return slices.Clone(s.log)
 }
 
-func (s *Server) note(r *request, status int, err error) {
+func (s *Server) recordRequest(r *request, status int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noteLocked(r, status, err)
+	s.recordRequestLocked(r, status, err)
 }
 
-// noteLocked is note with the lock held.
-func (s *Server) noteLocked(r *request, status int, err error) {
-	e := Request{At: time.Now(), Client: r.client, Verb: r.verb, Resource: r.resource(), Namespace: r.namespace, Name: r.name, Status: status}
+// recordRequestLocked is note with the lock held.
+func (s *Server) recordRequestLocked(r *request, status int, err error) {
+	e := Request{At: time.Now(), Client: r.client, Verb: r.verb, Resource: r.resourceName(), Namespace: r.namespace, Name: r.name, Status: status}
 	if err != nil {
-		e.Why = err.Error()
+		e.Message = err.Error()
 	}
 	s.log = append(s.log, e)
 }

@@ -11,12 +11,12 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// theRealOne is the kube-apiserver to compare with.
-var theRealOne *rest.Config
+// kubeAPIServer is the kube-apiserver to compare with.
+var kubeAPIServer *rest.Config
 
 func TestMain(m *testing.M) {
 	controlplane.Main(m, controlplane.Options{Parallel: 16, CRDs: true, SetUp: func(env *envtest.Environment) (func() error, error) {
-		theRealOne = env.Config
+		kubeAPIServer = env.Config
 		return nil, nil
 	}})
 }

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const applyPatch = "application/apply-patch"
+const applyPatchType = "application/apply-patch"
 
-// patch applies a JSON, merge or strategic merge patch.
-func (s *Server) patch(r *request) (object, error) {
-	live, err := s.get(r)
+// patchObject applies a JSON, merge or strategic merge patch.
+func (s *Server) patchObject(r *request) (object, error) {
+	live, err := s.getObject(r)
 	if err != nil {
 		return nil, err
 	}
@@ -31,18 +31,18 @@ func (s *Server) patch(r *request) (object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", live, err)
 	}
-	after, err := patched(r, before, live)
+	after, err := patchBytes(r, before, live)
 	if err != nil {
 		return nil, err
 	}
-	next, err := decode(r.kind, runtime.ContentTypeJSON, after)
+	next, err := decodeObject(r.kind, runtime.ContentTypeJSON, after)
 	if err != nil {
 		return nil, err
 	}
-	return s.replace(r, r.kind.managers.wrote(r.kind, live, next, r), live)
+	return s.replaceObject(r, r.kind.managers.updateOwnership(r.kind, live, next, r), live)
 }
 
-func patched(r *request, before []byte, live object) ([]byte, error) {
+func patchBytes(r *request, before []byte, live object) ([]byte, error) {
 	name, _, _ := mime.ParseMediaType(r.header.Get("Content-Type"))
 	switch types.PatchType(name) {
 	case types.JSONPatchType:
@@ -73,8 +73,8 @@ func patched(r *request, before []byte, live object) ([]byte, error) {
 	return nil, unsupportedMedia(name)
 }
 
-// apply performs a server-side apply.
-func (s *Server) apply(r *request) (object, int, error) {
+// applyObject performs a server-side apply.
+func (s *Server) applyObject(r *request) (object, int, error) {
 	k := r.kind
 	if r.query.Get("fieldManager") == "" {
 		return nil, 0, apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}, "",
@@ -84,15 +84,15 @@ func (s *Server) apply(r *request) (object, int, error) {
 	if err := yaml.Unmarshal(r.body, &patch.Object); err != nil {
 		return nil, 0, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
-	live, err := s.get(r)
+	live, err := s.getObject(r)
 	fresh := apierrors.IsNotFound(err)
 	switch {
 	case fresh && r.subresource != "":
 		return nil, 0, err
 	case fresh:
-		live = k.empty()
+		live = k.newObject()
 	}
-	next, err := k.managers.applied(k, live, patch, r)
+	next, err := k.managers.applyPatch(k, live, patch, r)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -100,9 +100,9 @@ func (s *Server) apply(r *request) (object, int, error) {
 		if next.GetName() == "" {
 			next.SetName(r.name)
 		}
-		o, err := s.create(r, next)
+		o, err := s.createObject(r, next)
 		return o, http.StatusCreated, err
 	}
-	o, err := s.replace(r, next, live)
+	o, err := s.replaceObject(r, next, live)
 	return o, http.StatusOK, err
 }

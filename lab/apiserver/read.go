@@ -17,36 +17,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func (s *Server) get(r *request) (object, error) {
-	o, ok := s.stores[r.kind].objects[key(r.namespace, r.name)]
+func (s *Server) getObject(r *request) (object, error) {
+	o, ok := s.stores[r.kind].objects[objectKey(r.namespace, r.name)]
 	if !ok {
 		return nil, apierrors.NewNotFound(r.kind.groupResource(), r.name)
 	}
 	return o, nil
 }
 
-// list returns all selected objects; limit is ignored.
-func (s *Server) list(r *request) (runtime.Object, int, error) {
-	sel, err := selected(r)
+// listObjects returns all selected objects; limit is ignored.
+func (s *Server) listObjects(r *request) (runtime.Object, int, error) {
+	sel, err := parseSelection(r)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := s.notAhead(r); err != nil {
+	if err := s.checkVersion(r); err != nil {
 		return nil, 0, err
 	}
 	var all []object
 	st := s.stores[r.kind]
-	for _, at := range st.keys() {
-		if o := st.objects[at]; sel.matches(o) {
+	for _, at := range st.sortedKeys() {
+		if o := st.objects[at]; sel.matchesObject(o) {
 			all = append(all, o)
 		}
 	}
-	return listOf(r.kind, all, s.version), http.StatusOK, nil
+	return newList(r.kind, all, s.version), http.StatusOK, nil
 }
 
-// notAhead rejects an invalid or future resource version.
-func (s *Server) notAhead(r *request) error {
-	v, err := versionOf(r.query.Get("resourceVersion"))
+// checkVersion rejects an invalid or future resource version.
+func (s *Server) checkVersion(r *request) error {
+	v, err := parseVersion(r.query.Get("resourceVersion"))
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) notAhead(r *request) error {
 	return late
 }
 
-func versionOf(text string) (uint64, error) {
+func parseVersion(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -69,8 +69,8 @@ func versionOf(text string) (uint64, error) {
 	return v, nil
 }
 
-// listOf returns the list object of a kind.
-func listOf(k *kind, all []object, version uint64) runtime.Object {
+// newList returns the list object of a kind.
+func newList(k *resourceKind, all []object, version uint64) runtime.Object {
 	at := strconv.FormatUint(version, 10)
 	if k.crd != nil {
 		list := &unstructured.UnstructuredList{Object: map[string]any{}, Items: make([]unstructured.Unstructured, len(all))}
@@ -102,10 +102,10 @@ func listOf(k *kind, all []object, version uint64) runtime.Object {
 	return list
 }
 
-// metadataOnlyOf returns the metadata of an object or list.
-func metadataOnlyOf(o runtime.Object) runtime.Object {
+// toMetadataOnly returns the metadata of an object or list.
+func toMetadataOnly(o runtime.Object) runtime.Object {
 	if one, ok := o.(object); ok {
-		return metadataOf(one)
+		return objectMetadata(one)
 	}
 	if !meta.IsListType(o) {
 		return o
@@ -115,7 +115,7 @@ func metadataOnlyOf(o runtime.Object) runtime.Object {
 		list.ResourceVersion = m.GetResourceVersion()
 	}
 	_ = meta.EachListItem(o, func(one runtime.Object) error {
-		p := metadataOf(one.(object))
+		p := objectMetadata(one.(object))
 		list.Items = append(list.Items, *p)
 		return nil
 	})
@@ -124,13 +124,13 @@ func metadataOnlyOf(o runtime.Object) runtime.Object {
 
 // selection selects the objects of a list or watch.
 type selection struct {
-	kind      *kind
+	kind      *resourceKind
 	namespace string
 	labels    labels.Selector
 	fields    fields.Selector
 }
 
-func selected(r *request) (selection, error) {
+func parseSelection(r *request) (selection, error) {
 	sel := selection{kind: r.kind, namespace: r.namespace, labels: labels.Everything(), fields: fields.Everything()}
 	var err error
 	if text := r.query.Get("labelSelector"); text != "" {
@@ -142,7 +142,7 @@ func selected(r *request) (selection, error) {
 		if sel.fields, err = fields.ParseSelector(text); err != nil {
 			return sel, apierrors.NewBadRequest(err.Error())
 		}
-		known := sel.set(r.kind.empty())
+		known := sel.fieldSet(r.kind.newObject())
 		for _, q := range sel.fields.Requirements() {
 			if !known.Has(q.Field) {
 				return sel, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", q.Field))
@@ -152,10 +152,10 @@ func selected(r *request) (selection, error) {
 	return sel, nil
 }
 
-func (sel selection) set(o object) fields.Set {
+func (sel selection) fieldSet(o object) fields.Set {
 	set := fields.Set{}
-	if sel.kind.fields != nil {
-		set = sel.kind.fields(o)
+	if sel.kind.selectableFields != nil {
+		set = sel.kind.selectableFields(o)
 	}
 	set["metadata.name"] = o.GetName()
 	if sel.kind.namespaced {
@@ -164,8 +164,8 @@ func (sel selection) set(o object) fields.Set {
 	return set
 }
 
-func (sel selection) matches(o object) bool {
+func (sel selection) matchesObject(o object) bool {
 	return (sel.namespace == "" || o.GetNamespace() == sel.namespace) &&
 		(sel.labels.Empty() || sel.labels.Matches(labels.Set(o.GetLabels()))) &&
-		(sel.fields.Empty() || sel.fields.Matches(sel.set(o)))
+		(sel.fields.Empty() || sel.fields.Matches(sel.fieldSet(o)))
 }

@@ -12,26 +12,26 @@ import (
 	"weir.dev/weir/lab/apiserver"
 )
 
-var rewrite = flag.Bool("rewrite", false, "record the answers of kube-apiserver in testdata/answers")
+var rewriteFlag = flag.Bool("rewrite", false, "record the answers of kube-apiserver in testdata/answers")
 
 // TestRecordedAnswersAreKubeAPIServers runs each scenario against kube-apiserver.
 func TestRecordedAnswersAreKubeAPIServers(t *testing.T) {
 	for _, sc := range apiserver.Scenarios() {
-		t.Run(sc.Slug(), func(t *testing.T) {
+		t.Run(sc.FileName(), func(t *testing.T) {
 			t.Parallel()
-			got := sc.Hold(t, theRealOne)
-			if !*rewrite {
-				sc.Differ(t, sc.Recorded(t), got)
+			got := sc.RunScenario(t, kubeAPIServer)
+			if !*rewriteFlag {
+				sc.CompareAnswers(t, sc.ReadRecorded(t), got)
 				return
 			}
 			text, err := json.MarshalIndent(got, "", " ")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.MkdirAll(filepath.Dir(sc.File()), 0o750); err != nil {
+			if err := os.MkdirAll(filepath.Dir(sc.RecordingPath()), 0o750); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(sc.File(), append(text, '\n'), 0o600); err != nil {
+			if err := os.WriteFile(sc.RecordingPath(), append(text, '\n'), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		})

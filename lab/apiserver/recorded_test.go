@@ -9,9 +9,9 @@ import "testing"
 func TestAnswersAsTheRealOneDid(t *testing.T) {
 	s := newServer(t)
 	for _, sc := range Scenarios() {
-		t.Run(sc.Slug(), func(t *testing.T) {
+		t.Run(sc.FileName(), func(t *testing.T) {
 			t.Parallel()
-			sc.Differ(t, sc.Recorded(t), sc.Hold(t, s.RESTConfig("compare")))
+			sc.CompareAnswers(t, sc.ReadRecorded(t), sc.RunScenario(t, s.RESTConfig("compare")))
 		})
 	}
 }

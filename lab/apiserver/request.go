@@ -29,7 +29,7 @@ const (
 // request is a parsed HTTP request.
 type request struct {
 	client, verb    string
-	kind            *kind
+	kind            *resourceKind
 	namespace, name string
 	subresource     string
 	path            string
@@ -38,7 +38,7 @@ type request struct {
 	body            []byte
 }
 
-func (r *request) resource() string {
+func (r *request) resourceName() string {
 	switch {
 	case r.kind == nil:
 		return r.path
@@ -50,8 +50,8 @@ func (r *request) resource() string {
 
 func (r *request) dryRun() bool { return r.query.Get("dryRun") == metav1.DryRunAll }
 
-// manager returns the field manager of the request.
-func (r *request) manager() string {
+// fieldManager returns the field manager of the request.
+func (r *request) fieldManager() string {
 	if m := r.query.Get("fieldManager"); m != "" {
 		return m
 	}
@@ -62,8 +62,8 @@ func (r *request) manager() string {
 	return agent
 }
 
-// parse parses an HTTP request.
-func (s *Server) parse(client string, req *http.Request) (*request, error) {
+// parseRequest parses an HTTP request.
+func (s *Server) parseRequest(client string, req *http.Request) (*request, error) {
 	r := &request{client: client, path: req.URL.Path, query: req.URL.Query(), header: req.Header, verb: verbDiscover}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	gv := ""
@@ -88,17 +88,17 @@ func (s *Server) parse(client string, req *http.Request) (*request, error) {
 	if len(parts) > 2 {
 		r.subresource = parts[2]
 	}
-	if r.verb = verbOf(req.Method, r); r.verb == "" {
+	if r.verb = requestVerb(req.Method, r); r.verb == "" {
 		return r, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: parts[0]}, strings.ToLower(req.Method))
 	}
-	if !r.served() {
+	if !r.isServed() {
 		return r, errNoPath
 	}
 	return r, nil
 }
 
-// served reports whether the resource exists in this scope.
-func (r *request) served() bool {
+// isServed reports whether the resource exists in this scope.
+func (r *request) isServed() bool {
 	switch {
 	case r.kind == nil || r.subresource != "" && (r.subresource != "status" || !r.kind.status):
 		return false
@@ -108,7 +108,7 @@ func (r *request) served() bool {
 	return r.namespace != "" || r.verb == verbList || r.verb == verbWatch
 }
 
-func verbOf(method string, r *request) string {
+func requestVerb(method string, r *request) string {
 	switch method {
 	case http.MethodGet:
 		switch {
@@ -128,7 +128,7 @@ func verbOf(method string, r *request) string {
 		}
 	case http.MethodPatch:
 		if r.name != "" {
-			if strings.HasPrefix(r.header.Get("Content-Type"), applyPatch) {
+			if strings.HasPrefix(r.header.Get("Content-Type"), applyPatchType) {
 				return verbApply
 			}
 			return verbPatch

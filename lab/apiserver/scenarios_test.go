@@ -18,13 +18,13 @@ const (
 
 // Scenarios returns the scenarios for both servers.
 func Scenarios() []Scenario {
-	all := basics()
-	all = append(all, services()...)
-	all = append(all, customResources()...)
-	return append(all, others()...)
+	all := basicScenarios()
+	all = append(all, serviceScenarios()...)
+	all = append(all, customResourceScenarios()...)
+	return append(all, otherScenarios()...)
 }
 
-func basics() []Scenario {
+func basicScenarios() []Scenario {
 	return []Scenario{
 		{"what is not there", []exchange{
 			{"GET services/none", ""},
@@ -128,7 +128,7 @@ func basics() []Scenario {
 	}
 }
 
-func services() []Scenario {
+func serviceScenarios() []Scenario {
 	web := func(spec string) string {
 		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":` + spec + `}`
 	}
@@ -207,9 +207,9 @@ func services() []Scenario {
 	}
 }
 
-func customResources() []Scenario {
+func customResourceScenarios() []Scenario {
 	const poolStatus = `{"apiVersion":"weir.dev/v1alpha1","kind":"BackendPool","metadata":{"name":"pool"},"status":{"desired":%,"conditions":[{"type":"Synced","status":"True","reason":"R","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
-	with := replaced
+	with := replacePercent
 	return []Scenario{
 		{"pruned and filled in", []exchange{
 			{"POST backendpools", `{"apiVersion":"weir.dev/v1alpha1","kind":"BackendPool","metadata":{"name":"pool"},"spec":{"loadBalancer":{"name":"lb","nobody":"knows"},"poolName":"p","serviceRef":{"name":"web"},"this":1},"status":{"desired":3},"root":true}`},
@@ -271,7 +271,7 @@ func customResources() []Scenario {
 	}
 }
 
-func others() []Scenario {
+func otherScenarios() []Scenario {
 	return []Scenario{
 		{"leases", []exchange{
 			{"POST leases", lease},

@@ -17,14 +17,14 @@ import (
 type Options struct {
 	// Seed determines UIDs, generated names, node ports and cluster IPs.
 	Seed uint64
-	// CollectAfter delays the deletion of orphans; default 1 s.
-	CollectAfter time.Duration
-	// Remember limits the retained events per kind, which a watch can replay; default 10000.
-	Remember int
-	// OwnFromApply tracks field ownership only from the first server-side apply on, which halves
+	// CollectionDelay delays the deletion of orphans; default 1 s.
+	CollectionDelay time.Duration
+	// MaxEvents limits the retained events per kind, which a watch can replay; default 10000.
+	MaxEvents int
+	// OwnershipFromApply tracks field ownership only from the first server-side apply on, which halves
 	// the cost of other writes. A forced apply makes no difference; others conflict with
 	// before-first-apply.
-	OwnFromApply bool
+	OwnershipFromApply bool
 }
 
 // Server is an API server with its store. It is safe for concurrent use.
@@ -33,32 +33,32 @@ type Server struct {
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	kinds  map[string]map[string]*kind // by group and version, then by resource
-	stores map[*kind]*store
+	kinds  map[string]map[string]*resourceKind // by group and version, then by resource
+	stores map[*resourceKind]*objectStore
 	// version is the version of the latest write of any kind.
 	version uint64
 	closed  bool
 	faults  []*Fault
 	log     []Request
-	// collections are the garbage collector's timers.
-	collections map[*time.Timer]struct{}
-	collecting  sync.WaitGroup
+	// collectionTimers are the garbage collector's timers.
+	collectionTimers   map[*time.Timer]struct{}
+	pendingCollections sync.WaitGroup
 }
 
 // New returns a server with the default namespaces. It starts nothing.
 func New(opts Options) *Server {
-	if opts.CollectAfter == 0 {
-		opts.CollectAfter = time.Second
+	if opts.CollectionDelay == 0 {
+		opts.CollectionDelay = time.Second
 	}
-	if opts.Remember == 0 {
-		opts.Remember = 10000
+	if opts.MaxEvents == 0 {
+		opts.MaxEvents = 10000
 	}
 	s := &Server{
 		opts: opts, rng: rand.New(rand.NewPCG(opts.Seed, 1)), //nolint:gosec // the same seed, the same names
-		kinds: map[string]map[string]*kind{}, stores: map[*kind]*store{}, collections: map[*time.Timer]struct{}{},
+		kinds: map[string]map[string]*resourceKind{}, stores: map[*resourceKind]*objectStore{}, collectionTimers: map[*time.Timer]struct{}{},
 	}
-	for _, k := range builtIn() {
-		s.add(k)
+	for _, k := range builtInKinds() {
+		s.addKind(k)
 	}
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		if _, err := s.Put(newNamespace(name)); err != nil {
@@ -69,12 +69,12 @@ func New(opts Options) *Server {
 	return s
 }
 
-// add serves a kind.
-func (s *Server) add(k *kind) {
+// addKind serves a kind.
+func (s *Server) addKind(k *resourceKind) {
 	gv := k.gvk.GroupVersion().String()
-	k.managers.lazily = s.opts.OwnFromApply
+	k.managers.fromApply = s.opts.OwnershipFromApply
 	if s.kinds[gv] == nil {
-		s.kinds[gv] = map[string]*kind{}
+		s.kinds[gv] = map[string]*resourceKind{}
 	}
 	s.kinds[gv][k.resource] = k
 	s.stores[k] = newStore()
@@ -90,25 +90,25 @@ func (s *Server) RESTConfig(client string) *rest.Config {
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for t := range s.collections {
+	for t := range s.collectionTimers {
 		if t.Stop() {
-			s.collecting.Done()
+			s.pendingCollections.Done()
 		}
 	}
-	clear(s.collections)
+	clear(s.collectionTimers)
 	s.breakWatches(func(*watcher) bool { return true }, errReset)
 	s.mu.Unlock()
-	s.collecting.Wait()
+	s.pendingCollections.Wait()
 }
 
-// uid returns a new UID.
-func (s *Server) uid() types.UID {
+// newUID returns a new UID.
+func (s *Server) newUID() types.UID {
 	a, b := s.rng.Uint64(), s.rng.Uint64()
 	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-a%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff))
 }
 
-// suffix returns the suffix for a generateName.
-func (s *Server) suffix() string {
+// nameSuffix returns the suffix for a generateName.
+func (s *Server) nameSuffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	var b [5]byte
 	for i := range b {
@@ -117,8 +117,8 @@ func (s *Server) suffix() string {
 	return string(b[:])
 }
 
-// key identifies an object within its kind.
-func key(namespace, name string) string { return namespace + "/" + name }
+// objectKey identifies an object within its kind.
+func objectKey(namespace, name string) string { return namespace + "/" + name }
 
 // object is a stored object, typed or unstructured. It is immutable.
 type object interface {

@@ -13,18 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-func serviceKind(gvk schemaKind) *kind {
-	return &kind{
-		gvk: gvk, resource: "services", shortNames: []string{"svc"}, namespaced: true, status: true, unconditional: true,
-		upserts: true, returned: true, name: validation.NameIsDNSLabel,
-		defaults: one(defaultService), prepare: on(prepareService), admit: admitService,
-		fields: func(o object) fields.Set {
+func serviceKind(gvk schemaKind) *resourceKind {
+	return &resourceKind{
+		gvk: gvk, resource: "services", shortNames: []string{"svc"}, namespaced: true, status: true, allowsUnconditional: true,
+		createsOnUpdate: true, returnsDeleted: true, validateName: validation.NameIsDNSLabel,
+		setDefaults: typedObject(defaultService), prepare: typedUpdate(prepareService), allocate: admitService,
+		selectableFields: func(o object) fields.Set {
 			s := o.(*corev1.Service)
 			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
 		},
-		clearStatus: one(func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }),
-		keepStatus:  on(func(s, was *corev1.Service) { was.Status.DeepCopyInto(&s.Status) }),
-		keepSpec:    on(func(s, was *corev1.Service) { was.Spec.DeepCopyInto(&s.Spec) }),
+		clearStatus:  typedObject(func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }),
+		retainStatus: typedUpdate(func(s, was *corev1.Service) { was.Status.DeepCopyInto(&s.Status) }),
+		retainSpec:   typedUpdate(func(s, was *corev1.Service) { was.Spec.DeepCopyInto(&s.Spec) }),
 	}
 }
 
@@ -44,7 +44,7 @@ func defaultService(s *corev1.Service) {
 			p.TargetPort = intstr.FromInt32(p.Port)
 		}
 	}
-	if external(sp) && sp.ExternalTrafficPolicy == "" {
+	if isExternal(sp) && sp.ExternalTrafficPolicy == "" {
 		sp.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 	}
 	if sp.InternalTrafficPolicy == nil && sp.Type != corev1.ServiceTypeExternalName {
@@ -84,16 +84,16 @@ func prepareService(s, was *corev1.Service) {
 		return
 	}
 	sp, old := &s.Spec, &was.Spec
-	keepGiven(sp, old)
+	retainAllocated(sp, old)
 	if old.Type != corev1.ServiceTypeExternalName && sp.Type == corev1.ServiceTypeExternalName {
 		dropAddresses(sp, old)
 	}
-	if nodePorts(old) && !nodePorts(sp) && samePorts(sp, old) {
+	if hasNodePorts(old) && !hasNodePorts(sp) && samePorts(sp, old) {
 		for i := range sp.Ports {
 			sp.Ports[i].NodePort = 0
 		}
 	}
-	if checked(old) && !checked(sp) && sp.HealthCheckNodePort == old.HealthCheckNodePort {
+	if hasHealthCheckPort(old) && !hasHealthCheckPort(sp) && sp.HealthCheckNodePort == old.HealthCheckNodePort {
 		sp.HealthCheckNodePort = 0
 	}
 	if old.Type == corev1.ServiceTypeLoadBalancer && sp.Type != corev1.ServiceTypeLoadBalancer {
@@ -104,7 +104,7 @@ func prepareService(s, was *corev1.Service) {
 			sp.LoadBalancerClass = nil
 		}
 	}
-	if external(old) && !external(sp) && sp.ExternalTrafficPolicy == old.ExternalTrafficPolicy {
+	if isExternal(old) && !isExternal(sp) && sp.ExternalTrafficPolicy == old.ExternalTrafficPolicy {
 		sp.ExternalTrafficPolicy = ""
 	}
 	if sp.Type != corev1.ServiceTypeLoadBalancer {
@@ -112,23 +112,23 @@ func prepareService(s, was *corev1.Service) {
 	}
 }
 
-// keepGiven retains addresses and node ports that the client omits.
-func keepGiven(sp, old *corev1.ServiceSpec) {
+// retainAllocated retains addresses and node ports that the client omits.
+func retainAllocated(sp, old *corev1.ServiceSpec) {
 	if sp.Type != corev1.ServiceTypeExternalName && old.Type != corev1.ServiceTypeExternalName && sp.ClusterIP == "" {
 		sp.ClusterIP, sp.ClusterIPs = old.ClusterIP, slices.Clone(old.ClusterIPs)
 	}
-	if nodePorts(sp) && nodePorts(old) {
+	if hasNodePorts(sp) && hasNodePorts(old) {
 		given := map[string]int32{}
 		for _, p := range old.Ports {
 			given[portKey(p)] = p.NodePort
 		}
 		for i := range sp.Ports {
-			if p := &sp.Ports[i]; p.NodePort == 0 && !taken(sp, given[portKey(*p)]) {
+			if p := &sp.Ports[i]; p.NodePort == 0 && !isNodePortUsed(sp, given[portKey(*p)]) {
 				p.NodePort = given[portKey(*p)]
 			}
 		}
 	}
-	if checked(sp) && checked(old) && sp.HealthCheckNodePort == 0 {
+	if hasHealthCheckPort(sp) && hasHealthCheckPort(old) && sp.HealthCheckNodePort == 0 {
 		sp.HealthCheckNodePort = old.HealthCheckNodePort
 	}
 }
@@ -136,7 +136,7 @@ func keepGiven(sp, old *corev1.ServiceSpec) {
 // portKey identifies a port across updates.
 func portKey(p corev1.ServicePort) string { return fmt.Sprintf("%s/%d", p.Protocol, p.Port) }
 
-func taken(sp *corev1.ServiceSpec, nodePort int32) bool {
+func isNodePortUsed(sp *corev1.ServiceSpec, nodePort int32) bool {
 	return slices.ContainsFunc(sp.Ports, func(p corev1.ServicePort) bool { return nodePort != 0 && p.NodePort == nodePort })
 }
 
@@ -155,19 +155,19 @@ func dropAddresses(sp, old *corev1.ServiceSpec) {
 	}
 }
 
-// external reports whether a Service accepts traffic from outside of the cluster.
-func external(sp *corev1.ServiceSpec) bool {
+// isExternal reports whether a Service accepts traffic from outside of the cluster.
+func isExternal(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort ||
 		sp.Type == corev1.ServiceTypeClusterIP && len(sp.ExternalIPs) > 0
 }
 
-// nodePorts reports whether a Service may have node ports.
-func nodePorts(sp *corev1.ServiceSpec) bool {
+// hasNodePorts reports whether a Service may have node ports.
+func hasNodePorts(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort
 }
 
-// checked reports whether a Service has a health check node port.
-func checked(sp *corev1.ServiceSpec) bool {
+// hasHealthCheckPort reports whether a Service has a health check node port.
+func hasHealthCheckPort(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer && sp.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 

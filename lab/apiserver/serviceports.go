@@ -34,13 +34,13 @@ func admitService(s *Server, next, before object) field.ErrorList {
 	if sp.Type != corev1.ServiceTypeExternalName {
 		defaultFamilies(sp)
 		if sp.ClusterIP == "" {
-			sp.ClusterIP = s.clusterIP(sp.IPFamilies[0])
+			sp.ClusterIP = s.allocateClusterIP(sp.IPFamilies[0])
 		}
 		if len(sp.ClusterIPs) == 0 {
 			sp.ClusterIPs = []string{sp.ClusterIP}
 		}
 	}
-	return s.givePorts(svc)
+	return s.allocateNodePorts(svc)
 }
 
 func defaultFamilies(sp *corev1.ServiceSpec) {
@@ -61,7 +61,7 @@ func defaultFamilies(sp *corev1.ServiceSpec) {
 	}
 }
 
-func (s *Server) clusterIP(family corev1.IPFamily) string {
+func (s *Server) allocateClusterIP(family corev1.IPFamily) string {
 	used := map[string]bool{}
 	for _, o := range s.stores[s.kinds["v1"]["services"]].objects {
 		used[o.(*corev1.Service).Spec.ClusterIP] = true
@@ -78,20 +78,20 @@ func (s *Server) clusterIP(family corev1.IPFamily) string {
 	}
 }
 
-// givePorts allocates missing node ports.
-func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
+// allocateNodePorts allocates missing node ports.
+func (s *Server) allocateNodePorts(svc *corev1.Service) field.ErrorList {
 	sp := &svc.Spec
 	wants := sp.Type == corev1.ServiceTypeNodePort ||
 		sp.Type == corev1.ServiceTypeLoadBalancer && (sp.AllocateLoadBalancerNodePorts == nil || *sp.AllocateLoadBalancerNodePorts)
-	if !nodePorts(sp) {
+	if !hasNodePorts(sp) {
 		return nil
 	}
 	var errs field.ErrorList
 	used := s.usedPorts(svc)
-	own := map[portUse]bool{}
+	own := map[protocolPort]bool{}
 	at := field.NewPath("spec", "ports")
 	for i, p := range sp.Ports {
-		use := portUse{p.NodePort, p.Protocol}
+		use := protocolPort{p.NodePort, p.Protocol}
 		switch {
 		case p.NodePort == 0:
 		case own[use]:
@@ -109,16 +109,16 @@ func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
 	for i := range sp.Ports {
 		p := &sp.Ports[i]
 		if p.NodePort == 0 && wants {
-			port, err := s.nodePort(used, own, p.Protocol, sharable(sp, *p))
+			port, err := s.allocateNodePort(used, own, p.Protocol, sharedNodePort(sp, *p))
 			if err != nil {
 				return field.ErrorList{err}
 			}
 			p.NodePort = port
-			own[portUse{p.NodePort, p.Protocol}] = true
+			own[protocolPort{p.NodePort, p.Protocol}] = true
 		}
 	}
-	if checked(sp) && sp.HealthCheckNodePort == 0 {
-		port, err := s.nodePort(used, own, corev1.ProtocolTCP, 0)
+	if hasHealthCheckPort(sp) && sp.HealthCheckNodePort == 0 {
+		port, err := s.allocateNodePort(used, own, corev1.ProtocolTCP, 0)
 		if err != nil {
 			return field.ErrorList{err}
 		}
@@ -127,9 +127,9 @@ func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
 	return nil
 }
 
-// sharable returns the node port of the same port with another protocol, if any: TCP and UDP port
+// sharedNodePort returns the node port of the same port with another protocol, if any: TCP and UDP port
 // 53 share one.
-func sharable(sp *corev1.ServiceSpec, p corev1.ServicePort) int32 {
+func sharedNodePort(sp *corev1.ServiceSpec, p corev1.ServicePort) int32 {
 	for _, other := range sp.Ports {
 		if other.Port == p.Port && other.Protocol != p.Protocol && other.NodePort != 0 {
 			return other.NodePort
@@ -138,37 +138,37 @@ func sharable(sp *corev1.ServiceSpec, p corev1.ServicePort) int32 {
 	return 0
 }
 
-type portUse struct {
+type protocolPort struct {
 	port     int32
 	protocol corev1.Protocol
 }
 
-func (s *Server) usedPorts(but *corev1.Service) map[portUse]bool {
-	used := map[portUse]bool{}
+func (s *Server) usedPorts(but *corev1.Service) map[protocolPort]bool {
+	used := map[protocolPort]bool{}
 	for _, o := range s.stores[s.kinds["v1"]["services"]].objects {
 		if o.GetUID() == but.UID {
 			continue
 		}
 		sp := o.(*corev1.Service).Spec
 		for _, p := range sp.Ports {
-			used[portUse{p.NodePort, p.Protocol}] = true
+			used[protocolPort{p.NodePort, p.Protocol}] = true
 		}
-		used[portUse{sp.HealthCheckNodePort, corev1.ProtocolTCP}] = true
+		used[protocolPort{sp.HealthCheckNodePort, corev1.ProtocolTCP}] = true
 	}
 	return used
 }
 
-// nodePort returns a free port, or an internal error if the range is exhausted, as kube-apiserver
+// allocateNodePort returns a free port, or an internal error if the range is exhausted, as kube-apiserver
 // does.
-func (s *Server) nodePort(used, own map[portUse]bool, protocol corev1.Protocol, like int32) (int32, *field.Error) {
-	if use := (portUse{like, protocol}); like != 0 && !used[use] && !own[use] {
+func (s *Server) allocateNodePort(used, own map[protocolPort]bool, protocol corev1.Protocol, like int32) (int32, *field.Error) {
+	if use := (protocolPort{like, protocol}); like != 0 && !used[use] && !own[use] {
 		return like, nil
 	}
 	const count = lastNodePort - firstNodePort + 1
 	first := s.rng.IntN(count)
 	for i := range count {
 		port := int32(firstNodePort + (first+i)%count) //nolint:gosec // below 32768
-		if use := (portUse{port, protocol}); !used[use] && !own[use] {
+		if use := (protocolPort{port, protocol}); !used[use] && !own[use] {
 			return port, nil
 		}
 	}
@@ -187,11 +187,11 @@ func validateService(svc, was *corev1.Service) field.ErrorList {
 	if len(sp.Ports) == 0 && sp.Type != corev1.ServiceTypeExternalName && sp.ClusterIP != corev1.ClusterIPNone {
 		errs = append(errs, field.Required(at.Child("ports"), ""))
 	}
-	if sp.ClusterIP == corev1.ClusterIPNone && nodePorts(sp) {
+	if sp.ClusterIP == corev1.ClusterIPNone && hasNodePorts(sp) {
 		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), sp.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", sp.Type)))
 	}
 	errs = append(errs, validatePorts(sp, at.Child("ports"))...)
-	errs = append(errs, validateOnly(sp, at)...)
+	errs = append(errs, validateTypeFields(sp, at)...)
 	for i, in := range svc.Status.LoadBalancer.Ingress {
 		if in.IP != "" && in.IPMode == nil {
 			errs = append(errs, field.Required(field.NewPath("status", "loadBalancer", "ingress").Index(i).Child("ipMode"), ""))
@@ -205,7 +205,7 @@ func validateService(svc, was *corev1.Service) field.ErrorList {
 
 func validatePorts(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	names, ports := map[string]bool{}, map[portUse]bool{}
+	names, ports := map[string]bool{}, map[protocolPort]bool{}
 	for i, p := range sp.Ports {
 		is := at.Index(i)
 		switch {
@@ -228,7 +228,7 @@ func validatePorts(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 		if sp.Type == corev1.ServiceTypeClusterIP && p.NodePort != 0 {
 			errs = append(errs, field.Forbidden(is.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
 		}
-		if use := (portUse{p.Port, p.Protocol}); ports[use] {
+		if use := (protocolPort{p.Port, p.Protocol}); ports[use] {
 			errs = append(errs, field.Duplicate(is, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
 		} else {
 			ports[use] = true
@@ -237,8 +237,8 @@ func validatePorts(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateOnly rejects load balancer fields on other types.
-func validateOnly(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+// validateTypeFields rejects load balancer fields on other types.
+func validateTypeFields(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if sp.Type != corev1.ServiceTypeLoadBalancer {
 		if sp.LoadBalancerClass != nil {
@@ -248,10 +248,10 @@ func validateOnly(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Forbidden(at.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
 		}
 	}
-	if !external(sp) && sp.ExternalTrafficPolicy != "" {
+	if !isExternal(sp) && sp.ExternalTrafficPolicy != "" {
 		errs = append(errs, field.Invalid(at.Child("externalTrafficPolicy"), sp.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	}
-	if !checked(sp) && sp.HealthCheckNodePort != 0 {
+	if !hasHealthCheckPort(sp) && sp.HealthCheckNodePort != 0 {
 		errs = append(errs, field.Invalid(at.Child("healthCheckNodePort"), sp.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	return errs
@@ -270,7 +270,7 @@ func validateServiceChange(sp, old *corev1.ServiceSpec, at *field.Path) field.Er
 	case sp.Type == corev1.ServiceTypeLoadBalancer && old.Type == corev1.ServiceTypeLoadBalancer:
 		errs = append(errs, field.Invalid(class, sp.LoadBalancerClass, "may not change once set"))
 	}
-	if checked(old) && checked(sp) && sp.HealthCheckNodePort != old.HealthCheckNodePort {
+	if hasHealthCheckPort(old) && hasHealthCheckPort(sp) && sp.HealthCheckNodePort != old.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
 	}
 	return errs

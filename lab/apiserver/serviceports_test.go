@@ -15,7 +15,7 @@ import (
 // A Service that needs more node ports than are free is rejected.
 func TestNodePortsAreExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		services := clientOf(t, newServer(t), "one").Services("default")
+		services := newClient(t, newServer(t), "one").Services("default")
 		create := func(name string, ports int32) error {
 			svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
 			for i := range ports {

@@ -24,56 +24,56 @@ var (
 	errReset   = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// transport connects one client to the server.
-type transport struct {
+// clientTransport connects one client to the server.
+type clientTransport struct {
 	s      *Server
 	client string
 }
 
 // Transport returns an in-memory transport that serves requests in the caller's goroutine. The
 // client's name appears in the log and selects faults.
-func (s *Server) Transport(client string) http.RoundTripper { return &transport{s, client} }
+func (s *Server) Transport(client string) http.RoundTripper { return &clientTransport{s, client} }
 
 // RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := read(req)
+func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := readBody(req)
 	if err != nil {
 		return nil, err
 	}
-	r, wrong := t.s.parse(t.client, req)
+	r, wrong := t.s.parseRequest(t.client, req)
 	r.body = body
-	if err := t.s.hinder(req.Context(), r); err != nil {
-		return t.refused(req, r, err)
+	if err := t.s.applyFaults(req.Context(), r); err != nil {
+		return t.errorResponse(req, r, err)
 	}
 	if wrong != nil {
-		return t.refused(req, r, wrong)
+		return t.errorResponse(req, r, wrong)
 	}
 	if r.verb == verbWatch {
-		w, err := t.s.watch(req.Context(), r)
+		w, err := t.s.startWatch(req.Context(), r)
 		if err != nil {
-			return t.refused(req, r, err)
+			return t.errorResponse(req, r, err)
 		}
-		t.s.note(r, http.StatusOK, nil)
-		return answer(req, http.StatusOK, w.info.MediaType+w.params, w), nil
+		t.s.recordRequest(r, http.StatusOK, nil)
+		return newResponse(req, http.StatusOK, w.info.MediaType+w.params, w), nil
 	}
-	info, o, status, err := t.s.serve(r)
+	info, o, status, err := t.s.serveRequest(r)
 	if err != nil {
-		return t.refused(req, r, err)
+		return t.errorResponse(req, r, err)
 	}
 	var out bytes.Buffer
 	if err := info.Serializer.Encode(o, &out); err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", o, err)
 	}
-	if t.s.losesAnswer(r) {
-		t.s.note(r, 0, errReset)
+	if t.s.dropsResponse(r) {
+		t.s.recordRequest(r, 0, errReset)
 		return nil, errReset
 	}
-	t.s.note(r, status, nil)
-	return answer(req, status, info.MediaType, io.NopCloser(&out)), nil
+	t.s.recordRequest(r, status, nil)
+	return newResponse(req, status, info.MediaType, io.NopCloser(&out)), nil
 }
 
-// read reads and closes the request body, as transports must.
-func read(req *http.Request) ([]byte, error) {
+// readBody reads and closes the request body, as transports must.
+func readBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
 	}
@@ -81,33 +81,33 @@ func read(req *http.Request) ([]byte, error) {
 	return body, errors.Join(err, req.Body.Close())
 }
 
-// refused returns an error response, or the error itself for a lost connection.
-func (t *transport) refused(req *http.Request, r *request, err error) (*http.Response, error) {
+// errorResponse returns an error response, or the error itself for a lost connection.
+func (t *clientTransport) errorResponse(req *http.Request, r *request, err error) (*http.Response, error) {
 	if errors.Is(err, errNoPath) {
-		t.s.note(r, http.StatusNotFound, err)
-		return answer(req, http.StatusNotFound, "text/plain; charset=utf-8", io.NopCloser(strings.NewReader("404 page not found\n"))), nil
+		t.s.recordRequest(r, http.StatusNotFound, err)
+		return newResponse(req, http.StatusNotFound, "text/plain; charset=utf-8", io.NopCloser(strings.NewReader("404 page not found\n"))), nil
 	}
 	said, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
-		t.s.note(r, 0, err)
+		t.s.recordRequest(r, 0, err)
 		return nil, err
 	}
 	status := said.Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	code := int(status.Code)
-	t.s.note(r, code, err)
+	t.s.recordRequest(r, code, err)
 	var out bytes.Buffer
 	if err := inJSON.Serializer.Encode(&status, &out); err != nil {
 		return nil, fmt.Errorf("encoding a status: %w", err)
 	}
-	res := answer(req, code, runtime.ContentTypeJSON, io.NopCloser(&out))
+	res := newResponse(req, code, runtime.ContentTypeJSON, io.NopCloser(&out))
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		res.Header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
 	return res, nil
 }
 
-func answer(req *http.Request, code int, contentType string, body io.ReadCloser) *http.Response {
+func newResponse(req *http.Request, code int, contentType string, body io.ReadCloser) *http.Response {
 	return &http.Response{
 		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -116,46 +116,46 @@ func answer(req *http.Request, code int, contentType string, body io.ReadCloser)
 	}
 }
 
-// serve processes a request and returns the response and its format.
-func (s *Server) serve(r *request) (runtime.SerializerInfo, runtime.Object, int, error) {
+// serveRequest processes a request and returns the response and its format.
+func (s *Server) serveRequest(r *request) (runtime.SerializerInfo, runtime.Object, int, error) {
 	if r.verb == verbDiscover {
-		o, err := s.discover(strings.Trim(r.path, "/"))
+		o, err := s.serveDiscovery(strings.Trim(r.path, "/"))
 		return inJSON, o, http.StatusOK, err
 	}
-	info, metadataOnly := accepted(r.header, r.kind)
+	info, metadataOnly := negotiateFormat(r.header, r.kind)
 	s.mu.Lock()
-	o, status, err := s.do(r)
+	o, status, err := s.dispatch(r)
 	s.mu.Unlock()
 	if err != nil {
 		return info, nil, 0, err
 	}
 	if metadataOnly {
-		o = metadataOnlyOf(o)
+		o = toMetadataOnly(o)
 	}
 	return info, o, status, nil
 }
 
-// do dispatches a request. Requires the lock.
-func (s *Server) do(r *request) (o runtime.Object, status int, err error) {
+// dispatch dispatches a request. Requires the lock.
+func (s *Server) dispatch(r *request) (o runtime.Object, status int, err error) {
 	switch r.verb {
 	case verbGet:
-		o, err = s.get(r)
+		o, err = s.getObject(r)
 	case verbList:
-		return s.list(r)
+		return s.listObjects(r)
 	case verbCreate:
 		var body object
-		if body, err = decode(r.kind, r.header.Get("Content-Type"), r.body); err == nil {
-			o, err = s.create(r, body)
+		if body, err = decodeObject(r.kind, r.header.Get("Content-Type"), r.body); err == nil {
+			o, err = s.createObject(r, body)
 		}
 		return o, http.StatusCreated, err
 	case verbUpdate:
-		return s.update(r)
+		return s.updateObject(r)
 	case verbPatch:
-		o, err = s.patch(r)
+		o, err = s.patchObject(r)
 	case verbApply:
-		return s.apply(r)
+		return s.applyObject(r)
 	case verbDelete:
-		return s.remove(r)
+		return s.removeObject(r)
 	}
 	return o, http.StatusOK, err
 }

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// bookmarkEvery is the interval of bookmarks.
-const bookmarkEvery = time.Minute
+// bookmarkInterval is the interval of bookmarks.
+const bookmarkInterval = time.Minute
 
 // watcher is a watch: its response body and its position in the events of a kind. Only its reader
 // blocks.
@@ -37,109 +37,109 @@ type watcher struct {
 	wake, ended chan struct{}
 	end         sync.Once
 	// deadline is the end of the watch, and marks the time of the next bookmark; zero is never.
-	deadline, marks time.Time
+	deadline, nextBookmark time.Time
 
 	// The reader owns the fields below, except failed, which the server's lock guards.
-	pending bytes.Buffer
-	frames  io.Writer
-	initial []event
-	next    int
-	told    uint64
-	failed  error
+	pending     bytes.Buffer
+	frames      io.Writer
+	initial     []event
+	next        int
+	sentVersion uint64
+	failure     error
 }
 
 var errClosed = errors.New("the watch is closed")
 
-// watch starts a watch.
-func (s *Server) watch(ctx context.Context, r *request) (*watcher, error) {
-	sel, err := selected(r)
+// startWatch starts a watch.
+func (s *Server) startWatch(ctx context.Context, r *request) (*watcher, error) {
+	sel, err := parseSelection(r)
 	if err != nil {
 		return nil, err
 	}
 	w := &watcher{s: s, ctx: ctx, r: r, sel: sel, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	w.info, w.metadata = accepted(r.header, r.kind)
+	w.info, w.metadata = negotiateFormat(r.header, r.kind)
 	w.params = ";stream=watch"
 	if w.info.MediaType == runtime.ContentTypeJSON {
 		w.params = ""
 	}
 	w.frames = w.info.StreamSerializer.NewFrameWriter(&w.pending)
 	now := time.Now()
-	w.deadline = now.Add(timeout(r))
+	w.deadline = now.Add(watchTimeout(r))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errRefused
 	}
-	if err := w.begin(); err != nil {
+	if err := w.findPosition(); err != nil {
 		return nil, err
 	}
 	if r.query.Get("allowWatchBookmarks") == "true" {
-		w.marks = now.Add(bookmarkEvery)
+		w.nextBookmark = now.Add(bookmarkInterval)
 	}
 	s.stores[r.kind].watchers[w] = struct{}{}
 	return w, nil
 }
 
-// timeout returns how long a watch lasts.
-func timeout(r *request) time.Duration {
+// watchTimeout returns how long a watch lasts.
+func watchTimeout(r *request) time.Duration {
 	if n, err := strconv.Atoi(r.query.Get("timeoutSeconds")); err == nil && n > 0 {
 		return time.Duration(n) * time.Second
 	}
 	return 30*time.Minute + rand.N(30*time.Minute) //nolint:gosec // as servers spread their load
 }
 
-// begin determines the watch's starting position.
-func (w *watcher) begin() error {
+// findPosition determines the watch's starting position.
+func (w *watcher) findPosition() error {
 	s, st := w.s, w.s.stores[w.r.kind]
-	version, err := versionOf(w.r.query.Get("resourceVersion"))
+	version, err := parseVersion(w.r.query.Get("resourceVersion"))
 	if err != nil {
-		return unexplained(err.Error())
+		return internalError(err.Error())
 	}
-	w.next, _ = st.after(s.version)
-	w.told = s.version
+	w.next, _ = st.indexAfter(s.version)
+	w.sentVersion = s.version
 	if w.r.query.Get("sendInitialEvents") == "true" {
 		if w.r.query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) || w.r.query.Get("allowWatchBookmarks") != "true" {
 			return apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
 				field.Forbidden(field.NewPath("resourceVersionMatch"), "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
 			})
 		}
-		if err := s.notAhead(w.r); err != nil {
+		if err := s.checkVersion(w.r); err != nil {
 			return err
 		}
-		w.initial = append(w.state(), event{kind: watch.Bookmark, version: s.version})
+		w.initial = append(w.initialEvents(), event{kind: watch.Bookmark, version: s.version})
 		return nil
 	}
 	if version == 0 {
-		w.initial = w.state()
+		w.initial = w.initialEvents()
 		return nil
 	}
-	next, ok := st.after(version)
+	next, ok := st.indexAfter(version)
 	if !ok {
-		w.failed = expired(version, st.since)
+		w.failure = expiredError(version, st.since)
 		return nil
 	}
 	w.next = next
 	return nil
 }
 
-// state returns the current objects as ADDED events.
-func (w *watcher) state() []event {
+// initialEvents returns the current objects as ADDED events.
+func (w *watcher) initialEvents() []event {
 	st := w.s.stores[w.r.kind]
 	var all []event
-	for _, at := range st.keys() {
-		if o := st.objects[at]; w.sel.matches(o) {
-			all = append(all, event{kind: watch.Added, is: o})
+	for _, at := range st.sortedKeys() {
+		if o := st.objects[at]; w.sel.matchesObject(o) {
+			all = append(all, event{kind: watch.Added, object: o})
 		}
 	}
 	return all
 }
 
-func expired(version, since uint64) error {
+func expiredError(version, since uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, since))
 }
 
-// wakes wakes the reader. Requires the server's lock.
-func (w *watcher) wakes() {
+// wakeReader wakes the reader. Requires the server's lock.
+func (w *watcher) wakeReader() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -166,23 +166,23 @@ func (w *watcher) Read(p []byte) (int, error) {
 		if err := w.ctx.Err(); err != nil {
 			return 0, err
 		}
-		e, until, err := w.take()
+		e, until, err := w.nextEvent()
 		switch {
 		case err != nil:
 			return 0, err
 		case e.kind != "":
-			if err := w.encode(e); err != nil {
+			if err := w.encodeEvent(e); err != nil {
 				return 0, err
 			}
 		default:
-			if err := w.wait(until); err != nil {
+			if err := w.waitUntil(until); err != nil {
 				return 0, err
 			}
 		}
 	}
 }
 
-func (w *watcher) wait(until time.Time) error {
+func (w *watcher) waitUntil(until time.Time) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
@@ -196,14 +196,14 @@ func (w *watcher) wait(until time.Time) error {
 	return nil
 }
 
-// take returns the next due event, or an empty event and the time to wait for.
-func (w *watcher) take() (event, time.Time, error) {
+// nextEvent returns the next due event, or an empty event and the time to wait for.
+func (w *watcher) nextEvent() (event, time.Time, error) {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if w.failed != nil {
-		return w.fails()
+	if w.failure != nil {
+		return w.failWatch()
 	}
 	if len(w.initial) > 0 {
 		e := w.initial[0]
@@ -215,58 +215,58 @@ func (w *watcher) take() (event, time.Time, error) {
 	}
 	until := w.deadline
 	st := s.stores[w.r.kind]
-	if w.next < st.forgotten {
-		w.failed = expired(w.told, st.since)
-		return w.fails()
+	if w.next < st.dropped {
+		w.failure = expiredError(w.sentVersion, st.since)
+		return w.failWatch()
 	}
-	for ; w.next < st.forgotten+len(st.events); w.next++ {
-		e, seen := w.sees(st.events[w.next-st.forgotten])
+	for ; w.next < st.dropped+len(st.events); w.next++ {
+		e, seen := w.selectEvent(st.events[w.next-st.dropped])
 		if !seen {
 			continue
 		}
-		if due := e.at.Add(s.late(w.r, e.kind)); now.Before(due) {
-			return event{}, sooner(until, due), nil
+		if due := e.at.Add(s.eventDelay(w.r, e.kind)); now.Before(due) {
+			return event{}, earlierTime(until, due), nil
 		}
 		w.next++
-		w.told = e.version
+		w.sentVersion = e.version
 		return e, now, nil
 	}
-	if w.marks.IsZero() {
+	if w.nextBookmark.IsZero() {
 		return event{}, until, nil
 	}
-	if !now.Before(w.marks) {
-		w.marks = now.Add(bookmarkEvery)
-		if w.told < s.version {
-			w.told = s.version
-			return event{kind: watch.Bookmark, version: w.told, at: now}, now, nil
+	if !now.Before(w.nextBookmark) {
+		w.nextBookmark = now.Add(bookmarkInterval)
+		if w.sentVersion < s.version {
+			w.sentVersion = s.version
+			return event{kind: watch.Bookmark, version: w.sentVersion, at: now}, now, nil
 		}
 	}
-	return event{}, sooner(until, w.marks), nil
+	return event{}, earlierTime(until, w.nextBookmark), nil
 }
 
-func sooner(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
 }
 
-// fails ends the watch with an error event, or a connection error.
-func (w *watcher) fails() (event, time.Time, error) {
-	err := w.failed
+// failWatch ends the watch with an error event, or a connection error.
+func (w *watcher) failWatch() (event, time.Time, error) {
+	err := w.failure
 	if said, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		w.failed = io.EOF
+		w.failure = io.EOF
 		status := said.Status()
 		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-		return event{kind: watch.Error, why: &status}, time.Time{}, nil
+		return event{kind: watch.Error, status: &status}, time.Time{}, nil
 	}
 	return event{}, time.Time{}, err
 }
 
-// sees returns the event as this selection sees it: an object that no longer matches is deleted.
-func (w *watcher) sees(e event) (event, bool) {
-	is := e.kind != watch.Deleted && w.sel.matches(e.is)
-	was := e.was != nil && w.sel.matches(e.was)
+// selectEvent returns the event as this selection sees it: an object that no longer matches is deleted.
+func (w *watcher) selectEvent(e event) (event, bool) {
+	is := e.kind != watch.Deleted && w.sel.matchesObject(e.object)
+	was := e.previous != nil && w.sel.matchesObject(e.previous)
 	switch {
 	case is && was:
 		e.kind = watch.Modified
@@ -274,25 +274,25 @@ func (w *watcher) sees(e event) (event, bool) {
 		e.kind = watch.Added
 	case was:
 		if e.kind != watch.Deleted { // the last matching state, with the version of the write that ended it
-			gone := copyOf(e.was)
+			gone := copyObject(e.previous)
 			gone.SetResourceVersion(strconv.FormatUint(e.version, 10))
-			e.is = gone
+			e.object = gone
 		}
 		e.kind = watch.Deleted
 	}
 	return e, is || was
 }
 
-// encode writes an event to the response.
-func (w *watcher) encode(e event) error {
-	var o runtime.Object = e.is
+// encodeEvent writes an event to the response.
+func (w *watcher) encodeEvent(e event) error {
+	var o runtime.Object = e.object
 	switch {
 	case e.kind == watch.Bookmark:
-		o = w.bookmark(e)
+		o = w.newBookmark(e)
 	case e.kind == watch.Error:
-		o = e.why
+		o = e.status
 	case w.metadata:
-		o = metadataOf(e.is)
+		o = objectMetadata(e.object)
 	}
 	var out bytes.Buffer
 	if err := w.info.Serializer.Encode(o, &out); err != nil {
@@ -302,15 +302,15 @@ func (w *watcher) encode(e event) error {
 	return w.info.StreamSerializer.Encode(&frame, w.frames)
 }
 
-// bookmark returns a bookmark; without a time it marks the end of the initial events.
-func (w *watcher) bookmark(e event) runtime.Object {
-	o := w.r.kind.empty()
+// newBookmark returns a bookmark; without a time it marks the end of the initial events.
+func (w *watcher) newBookmark(e event) runtime.Object {
+	o := w.r.kind.newObject()
 	o.SetResourceVersion(strconv.FormatUint(e.version, 10))
 	if e.at.IsZero() {
 		o.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
 	if w.metadata {
-		return metadataOf(o)
+		return objectMetadata(o)
 	}
 	return o
 }
@@ -320,9 +320,9 @@ func (s *Server) breakWatches(chosen func(*watcher) bool, with error) int {
 	n := 0
 	for _, st := range s.stores {
 		for w := range st.watchers {
-			if chosen(w) && w.failed == nil {
-				w.failed = with
-				w.wakes()
+			if chosen(w) && w.failure == nil {
+				w.failure = with
+				w.wakeReader()
 				n++
 			}
 		}

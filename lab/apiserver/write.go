@@ -19,40 +19,40 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// create stores a new object.
-func (s *Server) create(r *request, next object) (object, error) {
+// createObject stores a new object.
+func (s *Server) createObject(r *request, next object) (object, error) {
 	k := r.kind
-	if err := s.placed(r, next); err != nil {
+	if err := s.setNamespace(r, next); err != nil {
 		return nil, err
 	}
 	if next.GetResourceVersion() != "" {
-		return nil, unexplained("resourceVersion should not be set on objects to be created")
+		return nil, internalError("resourceVersion should not be set on objects to be created")
 	}
 	if r.verb != verbApply {
-		next = k.managers.wrote(k, k.empty(), next, r)
+		next = k.managers.updateOwnership(k, k.newObject(), next, r)
 	}
-	return s.insert(r, next)
+	return s.insertObject(r, next)
 }
 
-// unexplained returns an error without a reason, as the API server does here.
-func unexplained(message string) error {
+// internalError returns an error without a reason, as the API server does here.
+func internalError(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }
 
-// insert creates an object with its field ownership set.
-func (s *Server) insert(r *request, next object) (object, error) {
+// insertObject creates an object with its field ownership set.
+func (s *Server) insertObject(r *request, next object) (object, error) {
 	k := r.kind
 	generated := next.GetName() == "" && next.GetGenerateName() != ""
 	if generated {
-		next.SetName(next.GetGenerateName() + s.suffix())
+		next.SetName(next.GetGenerateName() + s.nameSuffix())
 	}
-	next.SetUID(s.uid())
+	next.SetUID(s.newUID())
 	next.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	next.SetDeletionTimestamp(nil)
 	next.SetDeletionGracePeriodSeconds(nil)
 	next.SetSelfLink("")
 	next.SetGeneration(0)
-	if k.generation != nil {
+	if k.specChanged != nil {
 		next.SetGeneration(1)
 	}
 	if k.clearStatus != nil {
@@ -61,8 +61,8 @@ func (s *Server) insert(r *request, next object) (object, error) {
 	if k.prepare != nil {
 		k.prepare(next, nil)
 	}
-	at := key(next.GetNamespace(), next.GetName())
-	if err := s.check(r, next, nil); err != nil {
+	at := objectKey(next.GetNamespace(), next.GetName())
+	if err := s.validateObject(r, next, nil); err != nil {
 		return nil, err
 	}
 	if _, is := s.stores[k].objects[at]; is {
@@ -71,13 +71,13 @@ func (s *Server) insert(r *request, next object) (object, error) {
 	if r.dryRun() {
 		return next, nil
 	}
-	s.commit(k, next, nil, watch.Added)
-	s.mayBeCollected(k, next)
+	s.commitObject(k, next, nil, watch.Added)
+	s.scheduleCollection(k, next)
 	return next, nil
 }
 
-// placed sets the request's namespace, which must exist.
-func (s *Server) placed(r *request, next object) error {
+// setNamespace sets the request's namespace, which must exist.
+func (s *Server) setNamespace(r *request, next object) error {
 	if next.GetNamespace() == "" {
 		next.SetNamespace(r.namespace)
 	}
@@ -87,7 +87,7 @@ func (s *Server) placed(r *request, next object) error {
 	if !r.kind.namespaced {
 		return nil
 	}
-	o, ok := s.stores[s.kinds["v1"]["namespaces"]].objects[key("", r.namespace)]
+	o, ok := s.stores[s.kinds["v1"]["namespaces"]].objects[objectKey("", r.namespace)]
 	if !ok {
 		return apierrors.NewNotFound(corev1.Resource("namespaces"), r.namespace)
 	}
@@ -102,11 +102,11 @@ func (s *Server) placed(r *request, next object) error {
 	return err
 }
 
-// check validates an object and allocates unique values.
-func (s *Server) check(r *request, next, before object) error {
+// validateObject validates an object and allocates unique values.
+func (s *Server) validateObject(r *request, next, before object) error {
 	k := r.kind
 	meta := field.NewPath("metadata")
-	name := k.name
+	name := k.validateName
 	if name == nil {
 		name = validation.NameIsDNSSubdomain
 	}
@@ -114,8 +114,8 @@ func (s *Server) check(r *request, next, before object) error {
 	if before != nil {
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(next, before, meta)...)
 	}
-	if k.admit != nil && len(errs) == 0 {
-		errs = k.admit(s, next, before)
+	if k.allocate != nil && len(errs) == 0 {
+		errs = k.allocate(s, next, before)
 	}
 	if k.validate != nil {
 		errs = append(errs, k.validate(next, before)...)
@@ -129,9 +129,9 @@ func (s *Server) check(r *request, next, before object) error {
 	return apierrors.NewInvalid(k.gvk.GroupKind(), next.GetName(), errs)
 }
 
-func (s *Server) update(r *request) (object, int, error) {
+func (s *Server) updateObject(r *request) (object, int, error) {
 	k := r.kind
-	next, err := decode(k, r.header.Get("Content-Type"), r.body)
+	next, err := decodeObject(k, r.header.Get("Content-Type"), r.body)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -141,11 +141,11 @@ func (s *Server) update(r *request) (object, int, error) {
 	if next.GetName() != r.name {
 		return nil, 0, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", next.GetName(), r.name))
 	}
-	live, err := s.get(r)
+	live, err := s.getObject(r)
 	switch {
 	case err == nil:
-	case k.upserts && r.subresource == "" && next.GetResourceVersion() == "":
-		o, err := s.create(r, next)
+	case k.createsOnUpdate && r.subresource == "" && next.GetResourceVersion() == "":
+		o, err := s.createObject(r, next)
 		return o, http.StatusCreated, err
 	default:
 		return nil, 0, err
@@ -156,22 +156,22 @@ func (s *Server) update(r *request) (object, int, error) {
 	if next.GetNamespace() != r.namespace {
 		return nil, 0, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	o, err := s.replace(r, k.managers.wrote(k, live, next, r), live)
+	o, err := s.replaceObject(r, k.managers.updateOwnership(k, live, next, r), live)
 	return o, http.StatusOK, err
 }
 
-// replace stores a changed object; no-op writes store nothing.
-func (s *Server) replace(r *request, next, live object) (object, error) {
+// replaceObject stores a changed object; no-op writes store nothing.
+func (s *Server) replaceObject(r *request, next, live object) (object, error) {
 	k := r.kind
-	if err := current(r, next, live); err != nil {
+	if err := checkCurrent(r, next, live); err != nil {
 		return nil, err
 	}
 	status := r.subresource == "status"
 	switch {
-	case status && k.keepSpec != nil:
-		k.keepSpec(next, live)
-	case !status && k.keepStatus != nil:
-		k.keepStatus(next, live)
+	case status && k.retainSpec != nil:
+		k.retainSpec(next, live)
+	case !status && k.retainStatus != nil:
+		k.retainStatus(next, live)
 	}
 	if next.GetUID() == "" {
 		next.SetUID(live.GetUID())
@@ -184,34 +184,34 @@ func (s *Server) replace(r *request, next, live object) (object, error) {
 	if k.prepare != nil && !status {
 		k.prepare(next, live)
 	}
-	if k.generation != nil && k.generation(next, live) {
+	if k.specChanged != nil && k.specChanged(next, live) {
 		next.SetGeneration(live.GetGeneration() + 1)
 	}
-	if err := s.check(r, next, live); err != nil {
+	if err := s.validateObject(r, next, live); err != nil {
 		return nil, err
 	}
-	sameTimes(next, live)
+	retainTimes(next, live)
 	if r.dryRun() || equality.Semantic.DeepEqual(next, live) {
 		return next, nil
 	}
-	if live.GetDeletionTimestamp() != nil && !k.terminates(next) {
-		s.gone(k, live)
+	if live.GetDeletionTimestamp() != nil && !k.isTerminating(next) {
+		s.deleteObject(k, live)
 		return next, nil
 	}
-	s.commit(k, next, live, watch.Modified)
-	s.mayBeCollected(k, next)
+	s.commitObject(k, next, live, watch.Modified)
+	s.scheduleCollection(k, next)
 	return next, nil
 }
 
-// current rejects a write with another UID or an outdated version.
-func current(r *request, next, live object) error {
+// checkCurrent rejects a write with another UID or an outdated version.
+func checkCurrent(r *request, next, live object) error {
 	k := r.kind
 	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
 		return apierrors.NewConflict(k.groupResource(), r.name,
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, live.GetUID())) //nolint:staticcheck // the words of the API server
 	}
 	switch version := next.GetResourceVersion(); {
-	case version == live.GetResourceVersion(), version == "" && k.unconditional:
+	case version == live.GetResourceVersion(), version == "" && k.allowsUnconditional:
 		return nil
 	case version == "":
 		return apierrors.NewInvalid(schema.GroupKind{Group: k.gvk.Group, Kind: k.resource}, r.name, field.ErrorList{
@@ -223,8 +223,8 @@ func current(r *request, next, live object) error {
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// sameTimes retains the ownership timestamps if nothing else in it changed.
-func sameTimes(next, live object) {
+// retainTimes retains the ownership timestamps if nothing else in it changed.
+func retainTimes(next, live object) {
 	a, b := slices.Clone(next.GetManagedFields()), live.GetManagedFields()
 	if len(a) != len(b) {
 		return
@@ -237,10 +237,10 @@ func sameTimes(next, live object) {
 	}
 }
 
-// gone deletes an object and returns the final state that watches receive.
-func (s *Server) gone(k *kind, live object) object {
-	last := copyOf(live)
-	s.commit(k, last, live, watch.Deleted)
-	s.collect(live.GetUID())
+// deleteObject deletes an object and returns the final state that watches receive.
+func (s *Server) deleteObject(k *resourceKind, live object) object {
+	last := copyObject(live)
+	s.commitObject(k, last, live, watch.Deleted)
+	s.collectOrphans(live.GetUID())
 	return last
 }

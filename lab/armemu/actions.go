@@ -14,7 +14,7 @@ type action struct {
 	name string // as in the path, e.g. manualupgrade; case-insensitive
 	// permission is the operation's name in the required Azure RBAC action.
 	permission string
-	takes      spread
+	latency    latencyRange
 	// plan returns the proposed body and the scale set instances that take part.
 	plan func(e *Emulator, agg *aggregate, body fields) (root fields, machines []*aggregate, problem *Problem)
 }
@@ -22,11 +22,11 @@ type action struct {
 // Azure documents all of these, and that scale set instances can be stopped and started
 // individually.
 var (
-	manualUpgrade = &action{name: "manualupgrade", permission: "manualUpgrade", takes: upgraded, plan: (*Emulator).planUpgrade}
-	deallocate    = &action{name: "deallocate", permission: "deallocate", takes: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
+	manualUpgrade = &action{name: "manualupgrade", permission: "manualUpgrade", latency: upgradeLatency, plan: (*Emulator).planUpgrade}
+	deallocate    = &action{name: "deallocate", permission: "deallocate", latency: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
 		return withPower(agg.body, powerDeallocated), nil, nil
 	}}
-	startMachine = &action{name: "start", permission: "start", takes: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
+	startMachine = &action{name: "start", permission: "start", latency: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
 		return withPower(agg.body, powerRunning), nil, nil
 	}}
 )
@@ -47,47 +47,47 @@ func actionOn(kind *rootKind, name string) *action {
 	return all[i]
 }
 
-// act accepts an action with 202, an operation and a result to poll.
-func (e *Emulator) act(x *exchange) *Problem {
+// acceptAction accepts an action with 202, an operation and a result to poll.
+func (e *Emulator) acceptAction(x *exchange) *Problem {
 	agg := e.aggregates[x.route.id.rootKey()]
 	body := fields{}
 	if len(x.payload) > 0 {
 		var err error
-		if body, err = x.object(); err != nil {
+		if body, err = x.decodeObject(); err != nil {
 			return badJSON(err)
 		}
 	}
 	root, machines, problem := x.route.action.plan(e, agg, body)
 	if problem == nil {
-		problem = e.refuseConcurrent(x, agg)
+		problem = e.rejectConcurrent(x, agg)
 	}
 	if problem != nil {
 		return problem
 	}
 	p := &proposal{e: e, id: agg.id, on: KindAction, action: x.route.action, before: agg.body, root: root}
-	op := e.start(x, agg, p)
-	e.follow(op, []roll{{at: op.deadline, machines: keysOf(machines)}})
+	op := e.startOperation(x, agg, p)
+	e.scheduleUpgrades(op, []upgradeBatch{{at: op.deadline, machines: keysOf(machines)}})
 	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
-	announce(x, op)
+	setPollHeaders(x, op)
 	x.status = http.StatusAccepted
 	return nil
 }
 
-// refuseConcurrent rejects a request that overlaps a running operation. Compute always rejects
+// rejectConcurrent rejects a request that overlaps a running operation. Compute always rejects
 // overlaps on a scale set and its instances; two instances do not overlap.
-func (e *Emulator) refuseConcurrent(x *exchange, agg *aggregate) *Problem {
+func (e *Emulator) rejectConcurrent(x *exchange, agg *aggregate) *Problem {
 	id := x.route.id
 	if x.route.kind == KindDelete || id.root != scaleSetKind && id.root != instanceKind {
 		if agg == nil {
 			return nil
 		}
-		return e.refuseOverlap(x, agg)
+		return e.rejectOverlap(x, agg)
 	}
 	busy := agg != nil && agg.op != nil
-	if parent, below := id.above(); below {
+	if parent, below := id.parentID(); below {
 		busy = busy || e.aggregates[parent.key()].op != nil
 	}
-	for _, machine := range e.instancesOf(id) {
+	for _, machine := range e.scaleSetInstances(id) {
 		busy = busy || machine.op != nil
 	}
 	if !busy {
@@ -105,7 +105,7 @@ func (e *Emulator) instanceIDs(set resourceID, body fields) ([]*aggregate, *Prob
 	if !ok || len(list) == 0 {
 		return nil, badJSON(errors.New("instanceIds: want an array of numbers of machines as strings, or of \"*\""))
 	}
-	all := e.instancesOf(set)
+	all := e.scaleSetInstances(set)
 	if slices.Equal(list, []any{"*"}) {
 		return all, nil
 	}
@@ -114,7 +114,7 @@ func (e *Emulator) instanceIDs(set resourceID, body fields) ([]*aggregate, *Prob
 		id, _ := v.(string)
 		i := slices.IndexFunc(all, func(a *aggregate) bool { return a.id.name == id })
 		if i < 0 {
-			return nil, notActive(id)
+			return nil, inactiveInstance(id)
 		}
 		named = append(named, all[i])
 	}

@@ -19,62 +19,62 @@ import (
 // listener.
 func (e *Emulator) Admin() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /_emu/healthz", func(w http.ResponseWriter, _ *http.Request) { reply200(w, fields{"status": "ok"}) })
+	mux.HandleFunc("GET /_emu/healthz", func(w http.ResponseWriter, _ *http.Request) { replyOK(w, fields{"status": "ok"}) })
 	mux.HandleFunc("GET /_emu/calls", e.adminCalls)
 	mux.HandleFunc("DELETE /_emu/calls", func(w http.ResponseWriter, _ *http.Request) {
 		e.ClearCalls()
 		w.WriteHeader(http.StatusNoContent)
 	})
-	mux.HandleFunc("GET /_emu/stats", func(w http.ResponseWriter, _ *http.Request) { reply200(w, e.Stats()) })
+	mux.HandleFunc("GET /_emu/stats", func(w http.ResponseWriter, _ *http.Request) { replyOK(w, e.Stats()) })
 	mux.HandleFunc("GET /_emu/snapshot", func(w http.ResponseWriter, _ *http.Request) {
 		replyRaw(w, "application/json", e.Snapshot())
 	})
-	mux.HandleFunc("PUT /_emu/snapshot", replace(e.Restore))
+	mux.HandleFunc("PUT /_emu/snapshot", handleReplace(e.Restore))
 	mux.HandleFunc("GET /_emu/faults", func(w http.ResponseWriter, _ *http.Request) {
 		replyRaw(w, "application/yaml", []byte(e.Faults()))
 	})
-	mux.HandleFunc("PUT /_emu/faults", replace(func(body []byte) error { return e.SetFaults(string(body)) }))
-	mux.HandleFunc("DELETE /_emu/faults", replace(func([]byte) error { return e.SetFaults("") }))
+	mux.HandleFunc("PUT /_emu/faults", handleReplace(func(body []byte) error { return e.SetFaults(string(body)) }))
+	mux.HandleFunc("DELETE /_emu/faults", handleReplace(func([]byte) error { return e.SetFaults("") }))
 	mux.HandleFunc("GET /_emu/probe", func(w http.ResponseWriter, _ *http.Request) {
-		reply200(w, fields{"rules": e.Flows(time.Time{}, time.Now())})
+		replyOK(w, fields{"rules": e.Flows(time.Time{}, time.Now())})
 	})
-	mux.HandleFunc("POST /_emu/probe", replace(e.probed))
+	mux.HandleFunc("POST /_emu/probe", handleReplace(e.reportProbe))
 	mux.HandleFunc("DELETE /_emu/probe", func(w http.ResponseWriter, _ *http.Request) {
-		e.ForgetFlows()
+		e.ResetFlows()
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("POST /_emu/connections", e.adminConnect)
-	mux.HandleFunc("GET /_emu/config", func(w http.ResponseWriter, _ *http.Request) { reply200(w, e.config()) })
-	mux.HandleFunc("PUT /_emu/config", replace(e.configure))
+	mux.HandleFunc("GET /_emu/config", func(w http.ResponseWriter, _ *http.Request) { replyOK(w, e.currentConfig()) })
+	mux.HandleFunc("PUT /_emu/config", handleReplace(e.updateConfig))
 	return mux
 }
 
 // maxAdminBody limits a request body, in bytes.
 const maxAdminBody = 64 << 20
 
-// replace returns a handler that passes the request body to a function: 204, or 400 with the
+// handleReplace returns a handler that passes the request body to a function: 204, or 400 with the
 // reason.
-func replace(with func([]byte) error) http.HandlerFunc {
+func handleReplace(with func([]byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxAdminBody))
 		if err == nil {
 			err = with(body)
 		}
 		if err != nil {
-			refuse(w, err)
+			replyBadRequest(w, err)
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-func refuse(w http.ResponseWriter, err error) {
+func replyBadRequest(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(encode(fields{"error": err.Error()}))
+	_, _ = w.Write(encodeJSON(fields{"error": err.Error()}))
 }
 
-func reply200(w http.ResponseWriter, v any) { replyRaw(w, "application/json", encode(v)) }
+func replyOK(w http.ResponseWriter, v any) { replyRaw(w, "application/json", encodeJSON(v)) }
 
 func replyRaw(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
@@ -84,7 +84,7 @@ func replyRaw(w http.ResponseWriter, contentType string, body []byte) {
 func (e *Emulator) adminCalls(w http.ResponseWriter, req *http.Request) {
 	keep, err := callFilters(req.URL.Query())
 	if err != nil {
-		refuse(w, err)
+		replyBadRequest(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
@@ -100,7 +100,7 @@ func callFilters(query url.Values) ([]func(Call) bool, error) {
 		case "method":
 			keep = append(keep, func(c Call) bool { return c.Method == value })
 		case "kind":
-			keep = append(keep, OfKind(Kind(value)))
+			keep = append(keep, ByKind(Kind(value)))
 		case "path":
 			glob, err := compileGlob(value)
 			if err != nil {
@@ -129,31 +129,31 @@ func parseSince(value string) (func(Call) bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("since: %q is neither a sequence number nor a time such as 2026-01-02T15:04:05Z", value)
 	}
-	return Since(t), nil
+	return CalledSince(t), nil
 }
 
 // settings are the fields of PUT /_emu/config; absent fields keep their value.
 type settings struct {
-	Behaviour    *behaviour.Behaviour `json:"behaviour,omitempty"`
-	Latency      *Latency             `json:"latency,omitempty"`
-	LatencyScale *float64             `json:"latencyScale,omitempty"`
+	Behavior     *behaviour.Behavior `json:"behaviour,omitempty"`
+	Latency      *Latency            `json:"latency,omitempty"`
+	LatencyScale *float64            `json:"latencyScale,omitempty"`
 }
 
-func (e *Emulator) config() settings {
+func (e *Emulator) currentConfig() settings {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return settings{Behaviour: new(e.opts.Behaviour), Latency: new(e.opts.Latency), LatencyScale: new(e.opts.LatencyScale)}
+	return settings{Behavior: new(e.opts.Behavior), Latency: new(e.opts.Latency), LatencyScale: new(e.opts.LatencyScale)}
 }
 
-func (e *Emulator) configure(body []byte) error {
+func (e *Emulator) updateConfig(body []byte) error {
 	var want settings
-	if err := strict(body, &want); err != nil {
+	if err := decodeStrict(body, &want); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
 	if want == (settings{}) {
 		return errors.New("config: nothing to change: set behaviour, latency or latencyScale")
 	}
-	before := e.config()
+	before := e.currentConfig()
 	if want.Latency != nil {
 		if err := e.SetLatency(*want.Latency); err != nil {
 			return err
@@ -164,8 +164,8 @@ func (e *Emulator) configure(body []byte) error {
 			return errors.Join(err, e.SetLatency(*before.Latency))
 		}
 	}
-	if want.Behaviour != nil {
-		return e.SetBehaviour(*want.Behaviour) // validated when decoded
+	if want.Behavior != nil {
+		return e.SetBehavior(*want.Behavior) // validated when decoded
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-func admin(emu *armemu.Emulator, method, target, body string) *httptest.ResponseRecorder {
+func sendAdmin(emu *armemu.Emulator, method, target, body string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	emu.Admin().ServeHTTP(w, httptest.NewRequest(method, target, strings.NewReader(body)))
 	return w
@@ -22,9 +22,9 @@ func admin(emu *armemu.Emulator, method, target, body string) *httptest.Response
 
 func TestAdminCalls(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	send(t, emu, http.MethodGet, lbID, "")
-	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-	send(t, emu, http.MethodGet, vnetID, "")
+	sendRequest(t, emu, http.MethodGet, lbID, "")
+	sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+	sendRequest(t, emu, http.MethodGet, vnetID, "")
 	for query, want := range map[string]string{
 		"":                              "1 2 3",
 		"?method=GET":                   "1 3",
@@ -37,7 +37,7 @@ func TestAdminCalls(t *testing.T) {
 		"?since=" + "9999-01-01T00:00Z": "bad",
 		"?what=x":                       "bad",
 	} {
-		w := admin(emu, http.MethodGet, "/_emu/calls"+query, "")
+		w := sendAdmin(emu, http.MethodGet, "/_emu/calls"+query, "")
 		var got []string
 		for line := range strings.Lines(w.Body.String()) {
 			var c armemu.Call
@@ -53,21 +53,21 @@ func TestAdminCalls(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", query, got, want)
 		}
 	}
-	if got := emu.Calls(armemu.Since(time.Now().Add(time.Hour))); len(got) != 0 {
+	if got := emu.Calls(armemu.CalledSince(time.Now().Add(time.Hour))); len(got) != 0 {
 		t.Errorf("calls of the future: %v", got)
 	}
-	if w := admin(emu, http.MethodGet, "/_emu/stats", ""); !strings.Contains(w.Body.String(), `"writes":1`) {
+	if w := sendAdmin(emu, http.MethodGet, "/_emu/stats", ""); !strings.Contains(w.Body.String(), `"writes":1`) {
 		t.Errorf("stats: %s", w.Body)
 	}
-	if w := admin(emu, http.MethodDelete, "/_emu/calls", ""); w.Code != 204 || len(emu.Calls()) != 0 || emu.Stats().Calls != 0 {
+	if w := sendAdmin(emu, http.MethodDelete, "/_emu/calls", ""); w.Code != 204 || len(emu.Calls()) != 0 || emu.Stats().Calls != 0 {
 		t.Errorf("after DELETE: %d, %d calls", w.Code, len(emu.Calls()))
 	}
 }
 
 func TestAdminSnapshotFaultsAndConfig(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	snapshot := admin(emu, http.MethodGet, "/_emu/snapshot", "").Body.String()
-	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+	snapshot := sendAdmin(emu, http.MethodGet, "/_emu/snapshot", "").Body.String()
+	sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 	steps := []struct {
 		method, path, body string
 		code               int
@@ -97,16 +97,16 @@ func TestAdminSnapshotFaultsAndConfig(t *testing.T) {
 		{http.MethodGet, lbID, "", 404, ""},
 	}
 	for _, s := range steps {
-		w := admin(emu, s.method, s.path, s.body)
+		w := sendAdmin(emu, s.method, s.path, s.body)
 		if w.Code != s.code || !strings.Contains(w.Body.String(), s.contains) {
 			t.Errorf("%s %s %s: %d %s", s.method, s.path, s.body, w.Code, w.Body)
 		}
 	}
-	if a := send(t, emu, http.MethodGet, lbID, ""); a.status != 599 {
+	if a := sendRequest(t, emu, http.MethodGet, lbID, ""); a.status != 599 {
 		t.Errorf("with the fault script: %d", a.status)
 	}
-	admin(emu, http.MethodDelete, "/_emu/faults", "")
-	if a := send(t, emu, http.MethodGet, lbID, ""); a.status != 200 {
+	sendAdmin(emu, http.MethodDelete, "/_emu/faults", "")
+	if a := sendRequest(t, emu, http.MethodGet, lbID, ""); a.status != 200 {
 		t.Errorf("without it: %d", a.status)
 	}
 }

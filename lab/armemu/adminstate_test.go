@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// statesOf returns the addresses of a pool with their admin states, read with the SDK.
-func statesOf(t testing.TB, emu *armemu.Emulator, id string) string {
+// poolAdminStates returns the addresses of a pool with their admin states, read with the SDK.
+func poolAdminStates(t testing.TB, emu *armemu.Emulator, id string) string {
 	t.Helper()
 	raw, ok := emu.Get(id)
 	var pool armnetwork.BackendAddressPool
@@ -37,7 +37,7 @@ func statesOf(t testing.TB, emu *armemu.Emulator, id string) string {
 	return strings.Join(all, " ")
 }
 
-func entry(name, target, state string) string {
+func poolEntry(name, target, state string) string {
 	if state != "" {
 		target += `,"adminState":"` + state + `"`
 	}
@@ -49,10 +49,10 @@ func ip(last int) string { return fmt.Sprintf(`"ipAddress":"10.0.0.%d"`, last) }
 // Admin states are stored from a PUT of the pool or its load balancer, and removed by a PUT that
 // omits them.
 func TestAdminStateIsStored(t *testing.T) {
-	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
+	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
 	write := func(id, body string, status int) {
 		t.Helper()
-		if a := send(t, emu, http.MethodPut, id, body); a.status != status {
+		if a := sendRequest(t, emu, http.MethodPut, id, body); a.status != status {
 			t.Fatalf("%d %s", a.status, a.raw)
 		}
 	}
@@ -64,14 +64,14 @@ func TestAdminStateIsStored(t *testing.T) {
 		status   int
 		want     string
 	}{
-		{poolID, poolWith(inVNet, entry("a", ip(1), "Down"), entry("b", ip(2), "Up"), entry("c", ip(3), "")), 200, "a=Down b=Up c=-"},
-		{poolID, poolWith(inVNet, entry("a", ip(1), ""), entry("b", ip(2), "None")), 200, "a=- b=None"},
-		{lbID, inline(entry("a", ip(1), "Up"), entry("b", ip(2), "Down")), 200, "a=Up b=Down"},
-		{lbID, inline(entry("a", ip(1), "Up"), entry("b", ip(2), "down")), 400, "a=Up b=Down"},
-		{lbID, inline(entry("a", ip(1), "")), 200, "a=-"},
+		{poolID, poolWith(inVNet, poolEntry("a", ip(1), "Down"), poolEntry("b", ip(2), "Up"), poolEntry("c", ip(3), "")), 200, "a=Down b=Up c=-"},
+		{poolID, poolWith(inVNet, poolEntry("a", ip(1), ""), poolEntry("b", ip(2), "None")), 200, "a=- b=None"},
+		{lbID, inline(poolEntry("a", ip(1), "Up"), poolEntry("b", ip(2), "Down")), 200, "a=Up b=Down"},
+		{lbID, inline(poolEntry("a", ip(1), "Up"), poolEntry("b", ip(2), "down")), 400, "a=Up b=Down"},
+		{lbID, inline(poolEntry("a", ip(1), "")), 200, "a=-"},
 	} {
 		write(step.id, step.body, step.status)
-		if got := statesOf(t, emu, poolID); got != step.want {
+		if got := poolAdminStates(t, emu, poolID); got != step.want {
 			t.Errorf("after %s:\n%s, want %s", step.body, got, step.want)
 		}
 	}
@@ -82,25 +82,25 @@ const setNIC = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/
 // A pool of network interfaces shows an address for each. Pool writes cannot change its members,
 // but set admin states by reference or by name; a write of the load balancer removes omitted ones.
 func TestAdminStateOfInterfaces(t *testing.T) {
-	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
+	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
 	withInterface(t, emu)
 	pool := userPool("p")
-	put(t, emu, nics+"two", nic(pool))
+	putResource(t, emu, nics+"two", nic(pool))
 	ref := func(name string) string {
 		return `"networkInterfaceIPConfiguration":{"id":"` + strings.ToUpper(nics+name+"/ipConfigurations/ip") + `"}`
 	}
 	balancer := func(list ...string) string {
-		return lb("Standard", inside+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", list...), "{", `{"name":"p",`, 1)+`]`)
+		return lb("Standard", internalFrontends+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", list...), "{", `{"name":"p",`, 1)+`]`)
 	}
 	for _, step := range []struct{ what, id, body, want string }{
 		{"nothing was written yet", "", "", "rg_nicip=- rg_twoip=-"},
-		{"by reference", pool, poolWith("", entry("rg_nicip", ref("nic"), "Down"), entry("rg_twoip", ref("two"), "")), "rg_nicip=Down rg_twoip=-"},
-		{"by name, in the load balancer", group + "/loadBalancers/user", balancer(entry("rg_twoip", "", "Down"), entry("rg_nicip", ref("nic"), "None")), "rg_twoip=Down rg_nicip=None"},
+		{"by reference", pool, poolWith("", poolEntry("rg_nicip", ref("nic"), "Down"), poolEntry("rg_twoip", ref("two"), "")), "rg_nicip=Down rg_twoip=-"},
+		{"by name, in the load balancer", group + "/loadBalancers/user", balancer(poolEntry("rg_twoip", "", "Down"), poolEntry("rg_nicip", ref("nic"), "None")), "rg_twoip=Down rg_nicip=None"},
 		{"nobody is left out by the load balancer", group + "/loadBalancers/user", balancer(), "rg_twoip=- rg_nicip=-"},
-		{"by name", pool, poolWith("", entry("RG_nicip", "", "Down"), entry("rg_twoip", "", "")), "RG_nicip=Down rg_twoip=-"},
+		{"by name", pool, poolWith("", poolEntry("RG_nicip", "", "Down"), poolEntry("rg_twoip", "", "")), "RG_nicip=Down rg_twoip=-"},
 		{"one leaves", nics + "nic", nic(userPool("q")), "rg_twoip=-"},
 		{"and joins again, as if new", nics + "nic", nic(pool), "rg_twoip=- rg_nicip=-"},
-		{"it is Down", pool, poolWith("", entry("rg_twoip", "", "Down"), entry("rg_nicip", "", "")), "rg_twoip=Down rg_nicip=-"},
+		{"it is Down", pool, poolWith("", poolEntry("rg_twoip", "", "Down"), poolEntry("rg_nicip", "", "")), "rg_twoip=Down rg_nicip=-"},
 		{"whatever its interface's writers do", nics + "two", nic(pool), "rg_twoip=Down rg_nicip=-"},
 		{"and deleted", nics + "two", "DELETE", "rg_nicip=-"},
 	} {
@@ -109,15 +109,15 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 			method, step.body = http.MethodDelete, ""
 		}
 		if step.id != "" {
-			if a := send(t, emu, method, step.id, step.body); a.status >= 300 {
+			if a := sendRequest(t, emu, method, step.id, step.body); a.status >= 300 {
 				t.Fatalf("%s: %s", step.what, a.raw)
 			}
 		}
-		if got := statesOf(t, emu, pool); got != step.want {
+		if got := poolAdminStates(t, emu, pool); got != step.want {
 			t.Errorf("%s: %s, want %s", step.what, got, step.want)
 		}
 	}
-	if a := send(t, emu, http.MethodPut, pool, poolWith(inVNet, entry("rg_nicip", ip(9), ""))); a.status != http.StatusBadRequest {
+	if a := sendRequest(t, emu, http.MethodPut, pool, poolWith(inVNet, poolEntry("rg_nicip", ip(9), ""))); a.status != http.StatusBadRequest {
 		t.Errorf("an address by the name of an interface: %s", a.raw)
 	}
 	snapshot := string(emu.Snapshot())
@@ -130,15 +130,15 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 // A scale set's interface has a stable GUID as its name.
 func TestEntryOfAScaleSet(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+setNIC+`"}]}}`)
-	name, _, _ := strings.Cut(statesOf(t, emu, poolID), "=")
+	putResource(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+setNIC+`"}]}}`)
+	name, _, _ := strings.Cut(poolAdminStates(t, emu, poolID), "=")
 	if len(name) != 36 || strings.Count(name, "-") != 4 {
 		t.Errorf("name %q", name)
 	}
-	if a := send(t, emu, http.MethodPut, poolID, poolWith("", entry(name, "", "Down"))); a.status >= 300 || !strings.Contains(a.raw, setNIC) {
+	if a := sendRequest(t, emu, http.MethodPut, poolID, poolWith("", poolEntry(name, "", "Down"))); a.status >= 300 || !strings.Contains(a.raw, setNIC) {
 		t.Fatal(a.raw)
 	}
-	if got := statesOf(t, emu, poolID); got != name+"=Down" {
+	if got := poolAdminStates(t, emu, poolID); got != name+"=Down" {
 		t.Errorf("%s after a write by name", got)
 	}
 }
@@ -147,29 +147,29 @@ func TestEntryOfAScaleSet(t *testing.T) {
 // dies.
 func TestNewFlowsToInterfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{})
-		s.holds()
+		s := newFlowScenario(t, twoProbes, armemu.Options{})
+		s.writePool()
 		join := func(name, address string) {
-			put(t, s.emu, nics+name, strings.Replace(nic(poolID), `"subnet"`, `"privateIPAllocationMethod":"Static","privateIPAddress":"`+address+`","subnet"`, 1))
+			putResource(t, s.emu, nics+name, strings.Replace(nic(poolID), `"subnet"`, `"privateIPAllocationMethod":"Static","privateIPAddress":"`+address+`","subnet"`, 1))
 		}
 		join("n4", "10.0.0.4")
 		join("n5", "10.0.0.5")
 		s.emu.SetAlive(netip.MustParseAddr("10.0.0.4"), false)
-		s.at(3)
-		s.sees("rg_n4ip rg_n5ip", 1.5, 0)
+		s.waitUntil(3)
+		s.expectFlows("rg_n4ip rg_n5ip", 1.5, 0)
 		join("n6", "10.0.0.6")
-		s.at(6)
-		s.sees("rg_n4ip rg_n5ip rg_n6ip", 2.5, 0)
-		if a := send(t, s.emu, http.MethodPut, poolID, poolWith("", entry("rg_n4ip", "", "Down"), entry("rg_n5ip", "", ""), entry("rg_n6ip", "", ""))); a.status >= 300 {
+		s.waitUntil(6)
+		s.expectFlows("rg_n4ip rg_n5ip rg_n6ip", 2.5, 0)
+		if a := sendRequest(t, s.emu, http.MethodPut, poolID, poolWith("", poolEntry("rg_n4ip", "", "Down"), poolEntry("rg_n5ip", "", ""), poolEntry("rg_n6ip", "", ""))); a.status >= 300 {
 			t.Fatal(a.raw)
 		}
-		s.sees("rg_n5ip rg_n6ip", 2.5, 0)
+		s.expectFlows("rg_n5ip rg_n6ip", 2.5, 0)
 		s.emu.SetAlive(netip.MustParseAddr("10.0.0.5"), false)
-		if a := send(t, s.emu, http.MethodDelete, nics+"n5", ""); a.status >= 300 {
+		if a := sendRequest(t, s.emu, http.MethodDelete, nics+"n5", ""); a.status >= 300 {
 			t.Fatal(a.raw)
 		}
-		s.at(60)
-		s.sees("rg_n6ip", 2.5, 0)
+		s.waitUntil(60)
+		s.expectFlows("rg_n6ip", 2.5, 0)
 	})
 }
 
@@ -177,31 +177,31 @@ func TestNewFlowsToInterfaces(t *testing.T) {
 // after 5 s, the failed write after 27.
 func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
-		s.holds()
-		s.at(20)
+		s := newFlowScenario(t, twoProbes, armemu.Options{LatencyScale: 1, Behavior: worlds.Taking()})
+		s.writePool()
+		s.waitUntil(20)
 		for _, name := range []string{"n4", "n5"} {
-			put(t, s.emu, nics+name, strings.Replace(nic(poolID), `"subnet"`, `"privateIPAllocationMethod":"Static","privateIPAddress":"`+nodeIP(name)+`","subnet"`, 1))
+			putResource(t, s.emu, nics+name, strings.Replace(nic(poolID), `"subnet"`, `"privateIPAllocationMethod":"Static","privateIPAddress":"`+nodeIP(name)+`","subnet"`, 1))
 		}
 		setFaults(t, s.emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
-		s.dies("n4")
-		body := lbBody(strings.Replace(poolWith("", entry("rg_n5ip", "", "Down")), "{", `{"name":"web",`, 1))
+		s.killNodes("n4")
+		body := lbBody(strings.Replace(poolWith("", poolEntry("rg_n5ip", "", "Down")), "{", `{"name":"web",`, 1))
 		body = strings.Replace(body, `{"name":"p"}`, `{"name":"p","properties":{`+twoProbes+`}}`, 1)
-		for _, a := range []answer{send(t, s.emu, http.MethodPut, lbID, body), send(t, s.emu, http.MethodDelete, nics+"n4", "")} {
+		for _, a := range []rawResponse{sendRequest(t, s.emu, http.MethodPut, lbID, body), sendRequest(t, s.emu, http.MethodDelete, nics+"n4", "")} {
 			if a.status >= 300 {
 				t.Fatal(a.raw)
 			}
 		}
-		s.at(60)
-		s.sees("rg_n5ip", 5, 22)
+		s.waitUntil(60)
+		s.expectFlows("rg_n5ip", 5, 22)
 	})
 }
 
 // Addresses of interfaces that are not modeled have no IP.
 func TestNewFlowsToUnknownInterfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{})
-		put(t, s.emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+setNIC+`"}]}}`)
+		s := newFlowScenario(t, twoProbes, armemu.Options{})
+		putResource(t, s.emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+setNIC+`"}]}}`)
 		s.emu.SetAlive(netip.MustParseAddr("10.0.0.4"), false)
 		time.Sleep(time.Minute)
 		all := s.emu.Flows(time.Time{}, time.Now())

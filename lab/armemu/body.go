@@ -17,20 +17,20 @@ import (
 // pointer is enough to retain an older version.
 type fields = map[string]any
 
-func object(m fields, key string) fields {
+func objectField(m fields, key string) fields {
 	o, _ := m[key].(fields)
 	return o
 }
 
-func text(m fields, key string) string {
+func stringField(m fields, key string) string {
 	s, _ := m[key].(string)
 	return s
 }
 
-func properties(m fields) fields { return object(m, "properties") }
+func propertyFields(m fields) fields { return objectField(m, "properties") }
 
-// objects returns the objects of an array property, or none if it is absent or null.
-func objects(m fields, key string) []fields {
+// objectList returns the objects of an array property, or none if it is absent or null.
+func objectList(m fields, key string) []fields {
 	list, _ := m[key].([]any)
 	out := make([]fields, 0, len(list))
 	for _, v := range list {
@@ -41,7 +41,7 @@ func objects(m fields, key string) []fields {
 	return out
 }
 
-func array(list []fields) []any {
+func toArray(list []fields) []any {
 	out := make([]any, len(list))
 	for i, o := range list {
 		out[i] = o
@@ -49,8 +49,8 @@ func array(list []fields) []any {
 	return out
 }
 
-// with returns a copy of m with key set to v.
-func with(m fields, key string, v any) fields {
+// withField returns a copy of m with key set to v.
+func withField(m fields, key string, v any) fields {
 	c := maps.Clone(m)
 	if c == nil {
 		c = fields{}
@@ -62,7 +62,7 @@ func with(m fields, key string, v any) fields {
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
 func indexByName(list []fields, name string) int {
-	return slices.IndexFunc(list, func(o fields) bool { return sameName(text(o, "name"), name) })
+	return slices.IndexFunc(list, func(o fields) bool { return sameName(stringField(o, "name"), name) })
 }
 
 // parseBody decodes one JSON object and preserves numbers as written.
@@ -88,17 +88,17 @@ func checkShape(id resourceID, body fields) error {
 	if id.child != nil {
 		return checkChildShape(id.child, body, id.child.collection)
 	}
-	if err := wantObject(body, "properties", id.root.collection); err != nil {
+	if err := requireObject(body, "properties", id.root.collection); err != nil {
 		return err
 	}
-	if err := wantObject(body, "sku", id.root.collection); err != nil {
+	if err := requireObject(body, "sku", id.root.collection); err != nil {
 		return err
 	}
 	for _, k := range id.root.children {
-		if err := wantObjects(properties(body), k.collection, id.root.collection); err != nil {
+		if err := requireObjects(propertyFields(body), k.collection, id.root.collection); err != nil {
 			return err
 		}
-		for i, c := range objects(properties(body), k.collection) {
+		for i, c := range objectList(propertyFields(body), k.collection) {
 			if err := checkChildShape(k, c, fmt.Sprintf("%s[%d]", k.collection, i)); err != nil {
 				return err
 			}
@@ -108,39 +108,39 @@ func checkShape(id resourceID, body fields) error {
 }
 
 func checkChildShape(k *childKind, body fields, where string) error {
-	if err := wantText(body, "name", where); err != nil {
+	if err := requireString(body, "name", where); err != nil {
 		return err
 	}
-	if err := wantObject(body, "properties", where); err != nil {
+	if err := requireObject(body, "properties", where); err != nil {
 		return err
 	}
-	if _, given := properties(body)["name"]; given && k.json != "" {
+	if _, given := propertyFields(body)["name"]; given && k.json != "" {
 		return fmt.Errorf("Could not find member 'name' on object of type '%s'. Path 'properties.%s.properties.name'", k.json, where) //nolint:staticcheck // the service's words
 	}
 	if k != poolKind {
 		return nil
 	}
-	if err := wantObjects(properties(body), addresses, where); err != nil {
+	if err := requireObjects(propertyFields(body), addresses, where); err != nil {
 		return err
 	}
-	for i, a := range objects(properties(body), addresses) {
+	for i, a := range objectList(propertyFields(body), addresses) {
 		at := fmt.Sprintf("%s.%s[%d]", where, addresses, i)
-		if err := errors.Join(wantText(a, "name", at), wantObject(a, "properties", at),
-			wantText(properties(a), "ipAddress", at)); err != nil {
+		if err := errors.Join(requireString(a, "name", at), requireObject(a, "properties", at),
+			requireString(propertyFields(a), "ipAddress", at)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func wantObject(m fields, key, where string) error {
-	if v, ok := m[key]; ok && v != nil && object(m, key) == nil {
+func requireObject(m fields, key, where string) error {
+	if v, ok := m[key]; ok && v != nil && objectField(m, key) == nil {
 		return fmt.Errorf("%s: %s must be an object", where, key)
 	}
 	return nil
 }
 
-func wantText(m fields, key, where string) error {
+func requireString(m fields, key, where string) error {
 	if v, ok := m[key]; ok && v != nil {
 		if _, isText := v.(string); !isText {
 			return fmt.Errorf("%s: %s must be a string", where, key)
@@ -149,69 +149,69 @@ func wantText(m fields, key, where string) error {
 	return nil
 }
 
-func wantObjects(m fields, key, where string) error {
+func requireObjects(m fields, key, where string) error {
 	v, ok := m[key]
 	if !ok || v == nil {
 		return nil
 	}
 	list, isList := v.([]any)
-	if !isList || len(objects(m, key)) != len(list) {
+	if !isList || len(objectList(m, key)) != len(list) {
 		return fmt.Errorf("%s: %s must be an array of objects", where, key)
 	}
 	return nil
 }
 
-// clean removes server-managed properties from a decoded body and returns the stored form.
-func (e *Emulator) clean(id resourceID, body fields) fields {
+// stripReadOnly removes server-managed properties from a decoded body and returns the stored form.
+func (e *Emulator) stripReadOnly(id resourceID, body fields) fields {
 	if id.child != nil {
-		return e.cleanChild(id.child, body, id.childName)
+		return e.stripReadOnlyChild(id.child, body, id.childName)
 	}
-	body = without(body, "id", "etag", "type")
+	body = withoutFields(body, "id", "etag", "type")
 	body["name"] = id.name
-	props := without(properties(body), slices.Concat([]string{"provisioningState", "resourceGuid"}, id.root.derived, id.root.kept)...)
-	if dns := object(props, "dnsSettings"); dns != nil && id.root == publicIPKind {
-		props["dnsSettings"] = without(dns, "fqdn")
+	props := withoutFields(propertyFields(body), slices.Concat([]string{"provisioningState", "resourceGuid"}, id.root.derived, id.root.serverState)...)
+	if dns := objectField(props, "dnsSettings"); dns != nil && id.root == publicIPKind {
+		props["dnsSettings"] = withoutFields(dns, "fqdn")
 	}
-	if os := object(props, "osProfile"); os != nil && id.root == virtualMachineKind {
-		props["osProfile"] = without(os, "adminPassword", "customData") // write-only
+	if os := objectField(props, "osProfile"); os != nil && id.root == virtualMachineKind {
+		props["osProfile"] = withoutFields(os, "adminPassword", "customData") // write-only
 	}
 	for _, k := range id.root.children {
-		list := objects(props, k.collection)
+		list := objectList(props, k.collection)
 		for i, c := range list {
-			list[i] = e.cleanChild(k, c, text(c, "name"))
+			list[i] = e.stripReadOnlyChild(k, c, stringField(c, "name"))
 		}
-		props[k.collection] = array(list)
+		props[k.collection] = toArray(list)
 	}
 	body["properties"] = props
 	if id.root == instanceKind {
-		body = withConfigs(without(body, "instanceId"), func(_ string, c fields) fields {
-			return with(c, "properties", without(properties(c), "privateIPAddress"))
+		body = withIPConfigs(withoutFields(body, "instanceId"), func(_ string, c fields) fields {
+			return withField(c, "properties", withoutFields(propertyFields(c), "privateIPAddress"))
 		})
 	}
 	return body
 }
 
-func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
-	body = without(body, "id", "etag", "type")
+func (e *Emulator) stripReadOnlyChild(k *childKind, body fields, name string) fields {
+	body = withoutFields(body, "id", "etag", "type")
 	body["name"] = name
-	props := without(properties(body), append([]string{"provisioningState"}, k.derived...)...)
-	for _, key := range k.kept {
+	props := withoutFields(propertyFields(body), append([]string{"provisioningState"}, k.derived...)...)
+	for _, key := range k.serverState {
 		delete(props, key)
 	}
 	if (k == frontendKind || k == ipConfigKind || k == linkConfigKind) && !isStatic(props) {
 		delete(props, "privateIPAddress")
 	}
 	if k == poolKind {
-		list := objects(props, addresses)
+		list := objectList(props, addresses)
 		for i, a := range list {
-			a = without(a, "id", "etag", "type")
-			if text(a, "name") == "" {
-				a["name"] = e.guid()
+			a = withoutFields(a, "id", "etag", "type")
+			if stringField(a, "name") == "" {
+				a["name"] = e.newGUID()
 			}
-			a["properties"] = without(properties(a), "provisioningState")
+			a["properties"] = withoutFields(propertyFields(a), "provisioningState")
 			list[i] = a
 		}
-		props[addresses] = array(list)
+		props[addresses] = toArray(list)
 	}
 	body["properties"] = props
 	return body
@@ -220,21 +220,21 @@ func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
 // fillDefaults adds the defaults of omitted properties, so responses differ from what a client
 // sent.
 func fillDefaults(kind *rootKind, body fields) fields {
-	props := filled(properties(body), kind.defaults)
+	props := withDefaults(propertyFields(body), kind.defaults)
 	for _, k := range kind.children {
 		if len(k.defaults) == 0 {
 			continue
 		}
-		list := objects(props, k.collection)
+		list := objectList(props, k.collection)
 		for i, c := range list {
-			list[i] = with(c, "properties", filled(properties(c), k.defaults))
+			list[i] = withField(c, "properties", withDefaults(propertyFields(c), k.defaults))
 		}
-		props[k.collection] = array(list)
+		props[k.collection] = toArray(list)
 	}
-	return with(body, "properties", props)
+	return withField(body, "properties", props)
 }
 
-func filled(props, defaults fields) fields {
+func withDefaults(props, defaults fields) fields {
 	out := maps.Clone(defaults)
 	if out == nil {
 		out = fields{}
@@ -243,7 +243,7 @@ func filled(props, defaults fields) fields {
 	return out
 }
 
-func without(m fields, keys ...string) fields {
+func withoutFields(m fields, keys ...string) fields {
 	c := fields{}
 	for k, v := range m {
 		if v != nil && !slices.Contains(keys, k) {

@@ -57,10 +57,10 @@ type callLog struct {
 	stats   Stats
 }
 
-// before records the request before the stages that need the lock.
-func (x *exchange) before(e *Emulator) {
+// recordRequest records the request before the stages that need the lock.
+func (x *exchange) recordRequest(e *Emulator) {
 	x.call.Time, x.call.Method, x.call.Path = x.now, x.req.Method, x.req.URL.EscapedPath()
-	x.call.Kind, x.call.Resource = x.route.kind, x.route.resource()
+	x.call.Kind, x.call.Resource = x.route.kind, x.route.resourceID()
 	x.call.IfMatch = x.req.Header.Get("If-Match")
 	x.call.ClientRequestID = x.req.Header.Get("x-ms-client-request-id")
 	if x.route.id.root == nil || x.route.id.name == "" {
@@ -71,10 +71,10 @@ func (x *exchange) before(e *Emulator) {
 	}
 }
 
-func (l *callLog) add(c Call) {
+func (l *callLog) addCall(c Call) {
 	l.seq++
 	c.Seq = l.seq
-	l.stats.count(c)
+	l.stats.countCall(c)
 	l.entries = append(l.entries, c)
 	// Trimming in blocks makes add amortized O(1).
 	if l.limit > 0 && len(l.entries) >= 2*l.limit {
@@ -82,14 +82,14 @@ func (l *callLog) add(c Call) {
 	}
 }
 
-func (l *callLog) newest() []Call {
+func (l *callLog) newestCalls() []Call {
 	if l.limit > 0 && len(l.entries) > l.limit {
 		return l.entries[len(l.entries)-l.limit:]
 	}
 	return l.entries
 }
 
-func (s *Stats) count(c Call) {
+func (s *Stats) countCall(c Call) {
 	s.Calls++
 	counters := map[Kind]*int{KindGet: &s.Reads, KindList: &s.Reads, KindPut: &s.Writes, KindPatch: &s.Writes, KindAction: &s.Writes, KindDelete: &s.Deletes, KindPoll: &s.Polls}
 	if n := counters[c.Kind]; n != nil {
@@ -124,7 +124,7 @@ func (e *Emulator) Calls(keep ...func(Call) bool) []Call {
 	defer e.mu.Unlock()
 	var out []Call
 next:
-	for _, c := range e.calls.newest() {
+	for _, c := range e.calls.newestCalls() {
 		for _, k := range keep {
 			if !k(c) {
 				continue next
@@ -135,8 +135,8 @@ next:
 	return out
 }
 
-// OfKind matches calls of these kinds.
-func OfKind(kinds ...Kind) func(Call) bool {
+// ByKind matches calls of these kinds.
+func ByKind(kinds ...Kind) func(Call) bool {
 	return func(c Call) bool {
 		for _, k := range kinds {
 			if c.Kind == k {
@@ -147,8 +147,8 @@ func OfKind(kinds ...Kind) func(Call) bool {
 	}
 }
 
-// Since matches calls at or after t.
-func Since(t time.Time) func(Call) bool { return func(c Call) bool { return !c.Time.Before(t) } }
+// CalledSince matches calls at or after t.
+func CalledSince(t time.Time) func(Call) bool { return func(c Call) bool { return !c.Time.Before(t) } }
 
 // ClearCalls empties the log and resets the statistics, but not the sequence numbers.
 func (e *Emulator) ClearCalls() {

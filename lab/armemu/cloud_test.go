@@ -39,10 +39,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newCloud(t testing.TB, opts armemu.Options) *armemu.Emulator {
 	t.Helper()
 	emu := armemu.New(opts)
-	put(t, emu, vnetID, `{"location":"eastus","properties":{
+	putResource(t, emu, vnetID, `{"location":"eastus","properties":{
 		"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},
 		"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16"}}]}}`)
-	put(t, emu, lbID, lbBody(`{"name":"web"},{"name":"spare"}`))
+	putResource(t, emu, lbID, lbBody(`{"name":"web"},{"name":"spare"}`))
 	return emu
 }
 
@@ -57,7 +57,7 @@ func lbBody(pools string) string {
 			"backendAddressPool":{"id":"` + poolID + `"}}}]}}`
 }
 
-func put(t testing.TB, emu *armemu.Emulator, id, body string) {
+func putResource(t testing.TB, emu *armemu.Emulator, id, body string) {
 	t.Helper()
 	if err := emu.Put(id, []byte(body)); err != nil {
 		t.Fatal(err)
@@ -73,33 +73,33 @@ func poolBody(ips ...string) string {
 	return `{"properties":{"virtualNetwork":{"id":"` + vnetID + `"},"loadBalancerBackendAddresses":[` + strings.Join(list, ",") + `]}}`
 }
 
-// answer is the response to a raw request.
-type answer struct {
+// rawResponse is the response to a raw request.
+type rawResponse struct {
 	status int
 	header http.Header
 	raw    string
 	body   map[string]any
 }
 
-func (a answer) code() string {
+func (a rawResponse) errorCode() string {
 	e, _ := a.body["error"].(map[string]any)
 	code, _ := e["code"].(string)
 	return code
 }
 
-func (a answer) state() string {
+func (a rawResponse) provisioningState() string {
 	p, _ := a.body["properties"].(map[string]any)
 	s, _ := p["provisioningState"].(string)
 	return s
 }
 
-func (a answer) text(key string) string {
+func (a rawResponse) stringField(key string) string {
 	s, _ := a.body[key].(string)
 	return s
 }
 
-// try sends a raw request with a token; headers are pairs of name and value.
-func try(ctx context.Context, emu *armemu.Emulator, method, target, body string, headers ...string) (answer, error) {
+// trySend sends a raw request with a token; headers are pairs of name and value.
+func trySend(ctx context.Context, emu *armemu.Emulator, method, target, body string, headers ...string) (rawResponse, error) {
 	if strings.HasPrefix(target, "/") {
 		target = "http://emulator.test" + target
 	}
@@ -108,7 +108,7 @@ func try(ctx context.Context, emu *armemu.Emulator, method, target, body string,
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return rawResponse{}, err
 	}
 	req.Header.Set("Authorization", "Bearer token")
 	for i := 0; i < len(headers); i += 2 {
@@ -116,25 +116,25 @@ func try(ctx context.Context, emu *armemu.Emulator, method, target, body string,
 	}
 	resp, err := emu.Transport().Do(req)
 	if err != nil {
-		return answer{}, err
+		return rawResponse{}, err
 	}
 	raw, err := io.ReadAll(resp.Body)
-	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
+	a := rawResponse{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
 	_ = json.Unmarshal(raw, &a.body)
 	return a, errors.Join(err, resp.Body.Close())
 }
 
-func send(t testing.TB, emu *armemu.Emulator, method, target, body string, headers ...string) answer {
+func sendRequest(t testing.TB, emu *armemu.Emulator, method, target, body string, headers ...string) rawResponse {
 	t.Helper()
-	a, err := try(t.Context(), emu, method, target, body, headers...)
+	a, err := trySend(t.Context(), emu, method, target, body, headers...)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)
 	}
 	return a
 }
 
-// addressesOf returns the IP addresses of a pool.
-func addressesOf(t testing.TB, emu *armemu.Emulator, id string) []string {
+// poolIPs returns the IP addresses of a pool.
+func poolIPs(t testing.TB, emu *armemu.Emulator, id string) []string {
 	t.Helper()
 	raw, ok := emu.Get(id)
 	if !ok {

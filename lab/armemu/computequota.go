@@ -27,7 +27,7 @@ func (e *Emulator) countCompute(x *exchange) *Problem {
 		key := bucketKey{subscription: x.route.subscription, class: policy + q.suffix}
 		w := e.limits.windows[key]
 		if w == nil || x.now.Sub(w.opened) >= q.length {
-			w = &window{opened: x.now}
+			w = &quotaWindow{opened: x.now}
 			e.limits.windows[key] = w
 		}
 		w.count++

@@ -11,17 +11,17 @@ import (
 // This file models which addresses receive new flows, as pure functions of the load balancer's
 // configuration and of node failures. docs/reference/emulator.md marks assumptions.
 
-// lifeChange is a node's failure or recovery.
-type lifeChange struct {
+// nodeChange is a node's failure or recovery.
+type nodeChange struct {
 	at    time.Time
 	alive bool
 }
 
-// life is a node's changes, oldest first; a node starts alive. A dead node answers no probe and no
+// nodeLife is a node's changes, oldest first; a node starts alive. A dead node answers no probe and no
 // flow.
-type life []lifeChange
+type nodeLife []nodeChange
 
-func (l life) alive(t time.Time) bool {
+func (l nodeLife) isAlive(t time.Time) bool {
 	alive := true
 	for _, c := range l {
 		if c.at.After(t) {
@@ -41,20 +41,20 @@ type flowProbe struct {
 	allUp bool
 }
 
-// window is how long a change must last before the probe acts on it. The last probe is assumed
+// reactionTime is how long a change must last before the probe acts on it. The last probe is assumed
 // right before the change, so the first to see it comes one interval later.
-func (p *flowProbe) window() time.Duration { return p.interval * time.Duration(p.threshold) }
+func (p *flowProbe) reactionTime() time.Duration { return p.interval * time.Duration(p.threshold) }
 
-// up reports whether the probe has a node in rotation at t. Changes shorter than the window have no
+// isUp reports whether the probe has a node in rotation at t. Changes shorter than the window have no
 // effect.
-func (p *flowProbe) up(node life, t time.Time) bool {
+func (p *flowProbe) isUp(node nodeLife, t time.Time) bool {
 	up := true
 	for i, c := range node {
 		until := t
 		if i+1 < len(node) && node[i+1].at.Before(t) {
 			until = node[i+1].at
 		}
-		if until.Sub(c.at) >= p.window() {
+		if until.Sub(c.at) >= p.reactionTime() {
 			up = c.alive
 		}
 	}
@@ -75,7 +75,7 @@ type flowRule struct {
 	addresses             []flowAddress
 }
 
-func (r *flowRule) equal(o *flowRule) bool {
+func (r *flowRule) equalRule(o *flowRule) bool {
 	if r == nil || o == nil {
 		return r == o
 	}
@@ -84,17 +84,17 @@ func (r *flowRule) equal(o *flowRule) bool {
 		slices.Equal(r.addresses, o.addresses)
 }
 
-// lives returns the nodes of a rule, in the order of its addresses.
-func (r *flowRule) lives(nodes map[netip.Addr]life) []life {
-	all := make([]life, len(r.addresses))
+// nodeLives returns the nodes of a rule, in the order of its addresses.
+func (r *flowRule) nodeLives(nodes map[netip.Addr]nodeLife) []nodeLife {
+	all := make([]nodeLife, len(r.addresses))
 	for i := range r.addresses {
 		all[i] = nodes[r.addresses[i].ip]
 	}
 	return all
 }
 
-// takers reports for each address whether it receives new flows at t.
-func (r *flowRule) takers(nodes []life, t time.Time) []bool {
+// acceptsNewFlows reports for each address whether it receives new flows at t.
+func (r *flowRule) acceptsNewFlows(nodes []nodeLife, t time.Time) []bool {
 	takes := make([]bool, len(r.addresses))
 	for i := range r.addresses {
 		a := &r.addresses[i]
@@ -103,7 +103,7 @@ func (r *flowRule) takers(nodes []life, t time.Time) []bool {
 			takes[i] = true
 		case a.adminState == "Down":
 		default:
-			takes[i] = a.adminState == "Up" || r.probe.up(nodes[i], t)
+			takes[i] = a.adminState == "Up" || r.probe.isUp(nodes[i], t)
 		}
 	}
 	if r.probe != nil && r.probe.allUp && !slices.Contains(takes, true) {
@@ -132,17 +132,17 @@ func ruleAt(versions []ruleVersion, t time.Time) *flowRule {
 	return rule
 }
 
-// tally sums up misdirected and unserved flows, in seconds.
-type tally struct {
+// flowTotals sums up misdirected and unserved flows, in seconds.
+type flowTotals struct {
 	// misdirected is the dead share of the addresses receiving new flows, integrated over time.
 	misdirected float64
 	// unserved is the time without any address receiving new flows.
 	unserved float64
 }
 
-// count sums up the interval [from, to). Nothing changes between two cuts, so the sum is exact.
-func count(versions []ruleVersion, all map[netip.Addr]life, from, to time.Time) tally {
-	var sum tally
+// sumFlows sums up the interval [from, to). Nothing changes between two cuts, so the sum is exact.
+func sumFlows(versions []ruleVersion, all map[netip.Addr]nodeLife, from, to time.Time) flowTotals {
+	var sum flowTotals
 	for i, v := range versions {
 		start, end := v.at, to
 		if start.Before(from) {
@@ -154,16 +154,16 @@ func count(versions []ruleVersion, all map[netip.Addr]life, from, to time.Time) 
 		if v.rule == nil || !start.Before(end) {
 			continue
 		}
-		nodes := v.rule.lives(all)
-		cuts := append(v.rule.cuts(nodes, start, end), end)
+		nodes := v.rule.nodeLives(all)
+		cuts := append(v.rule.changeTimes(nodes, start, end), end)
 		for j, at := range cuts[:len(cuts)-1] {
-			sum.add(v.rule.share(nodes, at), cuts[j+1].Sub(at))
+			sum.addInterval(v.rule.deadShare(nodes, at), cuts[j+1].Sub(at))
 		}
 	}
 	return sum
 }
 
-func (s *tally) add(dead float64, d time.Duration) {
+func (s *flowTotals) addInterval(dead float64, d time.Duration) {
 	if dead < 0 {
 		s.unserved += d.Seconds()
 		return
@@ -171,15 +171,15 @@ func (s *tally) add(dead float64, d time.Duration) {
 	s.misdirected += dead * d.Seconds()
 }
 
-// share returns the dead share of the addresses receiving new flows, or -1 if there are none.
-func (r *flowRule) share(nodes []life, t time.Time) float64 {
+// deadShare returns the dead share of the addresses receiving new flows, or -1 if there are none.
+func (r *flowRule) deadShare(nodes []nodeLife, t time.Time) float64 {
 	all, dead := 0, 0
-	for i, takes := range r.takers(nodes, t) {
+	for i, takes := range r.acceptsNewFlows(nodes, t) {
 		if !takes {
 			continue
 		}
 		all++
-		if !nodes[i].alive(t) {
+		if !nodes[i].isAlive(t) {
 			dead++
 		}
 	}
@@ -189,8 +189,8 @@ func (r *flowRule) share(nodes []life, t time.Time) float64 {
 	return float64(dead) / float64(all)
 }
 
-// cuts returns start and the times before end at which nodes or probes change.
-func (r *flowRule) cuts(nodes []life, start, end time.Time) []time.Time {
+// changeTimes returns start and the times before end at which nodes or probes change.
+func (r *flowRule) changeTimes(nodes []nodeLife, start, end time.Time) []time.Time {
 	cuts := []time.Time{start}
 	cut := func(t time.Time) {
 		if t.After(start) && t.Before(end) {
@@ -201,7 +201,7 @@ func (r *flowRule) cuts(nodes []life, start, end time.Time) []time.Time {
 		for _, c := range node {
 			cut(c.at)
 			if r.probe != nil {
-				cut(c.at.Add(r.probe.window()))
+				cut(c.at.Add(r.probe.reactionTime()))
 			}
 		}
 	}

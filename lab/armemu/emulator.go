@@ -31,22 +31,22 @@ type Options struct {
 	// LatencyFixed uses the median of each resource type instead of a random draw, so latency does
 	// not depend on the order of requests.
 	LatencyFixed bool
-	// Behaviour answers open questions about Azure; unset answers use the defaults.
-	Behaviour behaviour.Behaviour
+	// Behavior answers open questions about Azure; unset answers use the defaults.
+	Behavior behaviour.Behavior
 	// Throttle sets the request limits, e.g. AzureLimits; nil disables throttling.
 	Throttle *Limits
 	// StrictResourceGroups answers 404 for resource groups not created by a PUT or a seed.
 	// Otherwise any write creates its group.
 	StrictResourceGroups bool
-	// MostPrivateLinks limits the private link services per load balancer; 0 is 8, which Azure
+	// MaxPrivateLinks limits the private link services per load balancer; 0 is 8, which Azure
 	// raises on request.
-	MostPrivateLinks int
-	// MostStandardIPs limits the Standard public IP addresses per IP family, subscription and
+	MaxPrivateLinks int
+	// MaxStandardIPs limits the Standard public IP addresses per IP family, subscription and
 	// region; 0 is 1,000.
-	MostStandardIPs int
-	// OlderVersion handles a PUT with an api-version older than a property of the resource;
-	// default RejectOlder.
-	OlderVersion OlderVersion
+	MaxStandardIPs int
+	// OlderVersionPolicy handles a PUT with an api-version older than a property of the resource;
+	// default RejectOlderVersion.
+	OlderVersion OlderVersionPolicy
 	// HideDeleted answers 404 to a GET of a resource that is being deleted. What it references
 	// remains in use until the deletion ends.
 	HideDeleted bool
@@ -58,28 +58,28 @@ type Options struct {
 type Emulator struct {
 	mu sync.Mutex // guards all fields below; never held while time passes
 
-	opts       Options
-	random     *rand.Rand
-	aggregates map[string]*aggregate     // by lower-cased ARM ID
-	operations map[string]*operation     // by operation ID
-	groups     map[string]*resourceGroup // by groupKey
-	deletions  map[string]*groupDeletion // of groups, by operation ID
-	opOrder    []string                  // operation IDs, oldest first
-	running    []*operation
-	limits     *limiter
-	faults     *faultScript
-	calls      callLog
-	patience   patience
-	violations []Violation
-	links      *links       // reference index; nil if stale
-	loading    bool         // restoring a snapshot: keep its etags
-	lastPublic publicCursor // public addresses allocated last
-	flows      *flowHistory // nil until a node dies
+	opts         Options
+	random       *rand.Rand
+	aggregates   map[string]*aggregate     // by lower-cased ARM ID
+	operations   map[string]*operation     // by operation ID
+	groups       map[string]*resourceGroup // by groupKey
+	deletions    map[string]*groupDeletion // of groups, by operation ID
+	opOrder      []string                  // operation IDs, oldest first
+	running      []*operation
+	limits       *limiter
+	faults       *faultScript
+	calls        callLog
+	retryAfters  retryAfterTracker
+	violations   []Violation
+	links        *referenceIndex // reference index; nil if stale
+	restoring    bool            // restoring a snapshot: keep its etags
+	lastPublicIP publicIPCursor  // public addresses allocated last
+	flows        *flowHistory    // nil until a node dies
 }
 
 // New returns an empty cloud.
 func New(opts Options) *Emulator {
-	opts.Behaviour = opts.Behaviour.Or(behaviour.Assumed())
+	opts.Behavior = opts.Behavior.WithDefaults(behaviour.AssumedBehavior())
 	if opts.Latency == "" {
 		opts.Latency = Quiet
 	}
@@ -115,7 +115,7 @@ func (e *Emulator) SetFaults(script string) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	parsed.arm(e.opts.Seed, time.Now())
+	parsed.resetRules(e.opts.Seed, time.Now())
 	e.faults = parsed
 	return nil
 }
@@ -130,16 +130,16 @@ func (e *Emulator) Faults() string {
 	return e.faults.text
 }
 
-// guid returns a seeded identifier in Azure's format.
-func (e *Emulator) guid() string {
+// newGUID returns a seeded identifier in Azure's format.
+func (e *Emulator) newGUID() string {
 	a, b := e.random.Uint64(), e.random.Uint64()
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
 }
 
-func (e *Emulator) newEtag() string { return `W/"` + e.guid() + `"` }
+func (e *Emulator) newEtag() string { return `W/"` + e.newGUID() + `"` }
 
-// retag gives a resource a new etag. Etags of Microsoft.Compute are numbers.
-func (e *Emulator) retag(agg *aggregate) {
+// renewEtag gives a resource a new etag. Etags of Microsoft.Compute are numbers.
+func (e *Emulator) renewEtag(agg *aggregate) {
 	if agg.id.root.namespace != compute {
 		agg.etag = e.newEtag()
 		return

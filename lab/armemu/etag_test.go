@@ -14,13 +14,13 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-func etagOf(t *testing.T, emu *armemu.Emulator, id string) string {
+func readEtag(t *testing.T, emu *armemu.Emulator, id string) string {
 	t.Helper()
-	a := send(t, emu, http.MethodGet, id, "")
-	if a.status != http.StatusOK || a.header.Get("Etag") != a.text("etag") {
-		t.Fatalf("GET %s: %d, header %q, body %q", id, a.status, a.header.Get("Etag"), a.text("etag"))
+	a := sendRequest(t, emu, http.MethodGet, id, "")
+	if a.status != http.StatusOK || a.header.Get("Etag") != a.stringField("etag") {
+		t.Fatalf("GET %s: %d, header %q, body %q", id, a.status, a.header.Get("Etag"), a.stringField("etag"))
 	}
-	return a.text("etag")
+	return a.stringField("etag")
 }
 
 // A write changes the etag when accepted and when done, by any client; all parts of the load
@@ -35,25 +35,25 @@ func TestEtagChangesTwice(t *testing.T) {
 	} {
 		t.Run(write.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.Taking()})
 				if strings.Contains(write.body, "fails") {
 					setFaults(t, emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
 				}
-				before := etagOf(t, emu, lbID)
-				a := send(t, emu, write.method, write.id, write.body)
+				before := readEtag(t, emu, lbID)
+				a := sendRequest(t, emu, write.method, write.id, write.body)
 				if a.status >= 300 || a.header.Get("Etag") != "" {
 					t.Fatalf("%d, header %q: %s", a.status, a.header.Get("Etag"), a.raw)
 				}
-				accepted := etagOf(t, emu, poolID)
-				if write.method == http.MethodPut && a.text("etag") != accepted {
-					t.Errorf("the answer shows %s, the pool %s", a.text("etag"), accepted)
+				accepted := readEtag(t, emu, poolID)
+				if write.method == http.MethodPut && a.stringField("etag") != accepted {
+					t.Errorf("the answer shows %s, the pool %s", a.stringField("etag"), accepted)
 				}
 				time.Sleep(5 * time.Minute)
-				done := etagOf(t, emu, poolID)
+				done := readEtag(t, emu, poolID)
 				if before == accepted || accepted == done {
 					t.Errorf("etags: %s, accepted %s, done %s", before, accepted, done)
 				}
-				whole := send(t, emu, http.MethodGet, lbID, "").raw
+				whole := sendRequest(t, emu, http.MethodGet, lbID, "").raw
 				if n, all := strings.Count(whole, strings.ReplaceAll(done, `"`, `\"`)), strings.Count(whole, `"etag"`); n != all || n < 4 {
 					t.Errorf("%d of %d etags are %s: %s", n, all, done, whole)
 				}
@@ -67,8 +67,8 @@ func TestEtagChangesTwice(t *testing.T) {
 func TestEtagsThatOthersChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
-		put(t, emu, pips+"a", lb("Standard", static))
-		put(t, emu, otherLB, lb("Standard", ""))
+		putResource(t, emu, pips+"a", lb("Standard", static))
+		putResource(t, emu, otherLB, lb("Standard", ""))
 		apart := strings.Replace(nic(poolID), `,"loadBalancerBackendAddressPools":[{"id":"`+poolID+`"}]`, "", 1)
 		for _, step := range []struct {
 			what, method, id, body string
@@ -80,17 +80,17 @@ func TestEtagsThatOthersChange(t *testing.T) {
 			{"it leaves", http.MethodPut, nics + "nic", apart, true, false},
 			{"it joins again", http.MethodPut, nics + "nic", nic(poolID), true, false},
 			{"it is deleted", http.MethodDelete, nics + "nic", "", true, false},
-			{"the address is taken", http.MethodPut, otherLB, withFrontends(public("fe", "a")), false, true},
-			{"its user is written", http.MethodPut, otherLB, strings.Replace(withFrontends(public("fe", "a")), "{", `{"tags":{"a":"b"},`, 1), false, false},
-			{"it is freed", http.MethodPut, otherLB, withFrontends(private("fe", nodesID, "")), false, true},
+			{"the address is taken", http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a")), false, true},
+			{"its user is written", http.MethodPut, otherLB, strings.Replace(withFrontends(publicFrontend("fe", "a")), "{", `{"tags":{"a":"b"},`, 1), false, false},
+			{"it is freed", http.MethodPut, otherLB, withFrontends(privateFrontend("fe", nodesID, "")), false, true},
 		} {
-			balancer, address := etagOf(t, emu, lbID), etagOf(t, emu, pips+"a")
-			accepted(t, send(t, emu, step.method, step.id, step.body))
+			balancer, address := readEtag(t, emu, lbID), readEtag(t, emu, pips+"a")
+			expectAccepted(t, sendRequest(t, emu, step.method, step.id, step.body))
 			time.Sleep(time.Minute)
-			if changed := etagOf(t, emu, lbID) != balancer; changed != step.balancer {
+			if changed := readEtag(t, emu, lbID) != balancer; changed != step.balancer {
 				t.Errorf("%s: the load balancer's etag has changed: %t", step.what, changed)
 			}
-			if changed := etagOf(t, emu, pips+"a") != address; changed != step.address {
+			if changed := readEtag(t, emu, pips+"a") != address; changed != step.address {
 				t.Errorf("%s: the public IP's etag has changed: %t", step.what, changed)
 			}
 		}
@@ -103,7 +103,7 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
 		set := computeGroup + "/virtualMachineScaleSets/set"
 		const version = "?api-version=2024-07-01"
-		put(t, emu, set, `{"location":"eastus"}`)
+		putResource(t, emu, set, `{"location":"eastus"}`)
 		machine := func(pools string) string {
 			return `{"location":"eastus","properties":{"networkProfileConfiguration":{"networkInterfaceConfigurations":[{"name":"n","properties":{
 				"ipConfigurations":[{"name":"ip","properties":{"loadBalancerBackendAddressPools":[` + pools + `]}}]}}]}}}`
@@ -117,23 +117,23 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 			{"it joins again", http.MethodPut, machine(`{"id":"` + poolID + `"}`), 1},
 			{"it goes", http.MethodDelete, "", 0},
 		} {
-			before := etagOf(t, emu, lbID)
-			accepted(t, send(t, emu, step.method, set+"/virtualMachines/0"+version, step.body))
+			before := readEtag(t, emu, lbID)
+			expectAccepted(t, sendRequest(t, emu, step.method, set+"/virtualMachines/0"+version, step.body))
 			time.Sleep(5 * time.Minute)
-			if etagOf(t, emu, lbID) == before {
+			if readEtag(t, emu, lbID) == before {
 				t.Errorf("%s: the load balancer's etag is the same", step.what)
 			}
-			if n := strings.Count(statesOf(t, emu, poolID), "="); n != step.members {
+			if n := strings.Count(poolAdminStates(t, emu, poolID), "="); n != step.members {
 				t.Errorf("%s: the pool shows %d members, want %d", step.what, n, step.members)
 			}
 			if step.members > 0 { // Set Down before; the state must not survive a rejoin.
-				name, _, _ := strings.Cut(statesOf(t, emu, poolID), "=")
-				accepted(t, send(t, emu, http.MethodPut, poolID, poolWith("", entry(name, "", "Down"))))
+				name, _, _ := strings.Cut(poolAdminStates(t, emu, poolID), "=")
+				expectAccepted(t, sendRequest(t, emu, http.MethodPut, poolID, poolWith("", poolEntry(name, "", "Down"))))
 				time.Sleep(5 * time.Minute)
 			}
 		}
-		put(t, emu, set+"/virtualMachines/0", machine(`{"id":"`+poolID+`"}`))
-		if got := statesOf(t, emu, poolID); !strings.HasSuffix(got, "=-") {
+		putResource(t, emu, set+"/virtualMachines/0", machine(`{"id":"`+poolID+`"}`))
+		if got := poolAdminStates(t, emu, poolID); !strings.HasSuffix(got, "=-") {
 			t.Errorf("it joins after it was Down: %s", got)
 		}
 	})
@@ -142,18 +142,18 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 // Restoring a snapshot retains its etags.
 func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	put(t, emu, nics+"nic", nic(poolID))
-	put(t, emu, pips+"a", lb("Standard", static))
-	put(t, emu, otherLB, withFrontends(public("fe", "a")))
-	balancer, address := etagOf(t, emu, lbID), etagOf(t, emu, pips+"a")
+	putResource(t, emu, nics+"nic", nic(poolID))
+	putResource(t, emu, pips+"a", lb("Standard", static))
+	putResource(t, emu, otherLB, withFrontends(publicFrontend("fe", "a")))
+	balancer, address := readEtag(t, emu, lbID), readEtag(t, emu, pips+"a")
 	if err := emu.Restore(emu.Snapshot()); err != nil {
 		t.Fatal(err)
 	}
-	if etagOf(t, emu, lbID) != balancer || etagOf(t, emu, pips+"a") != address {
+	if readEtag(t, emu, lbID) != balancer || readEtag(t, emu, pips+"a") != address {
 		t.Error("a restored cloud shows other etags")
 	}
-	accepted(t, send(t, emu, http.MethodDelete, nics+"nic", ""))
-	if etagOf(t, emu, lbID) == balancer {
+	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, nics+"nic", ""))
+	if readEtag(t, emu, lbID) == balancer {
 		t.Error("an interface that was restored has left, and the etag is the same")
 	}
 }
@@ -161,38 +161,38 @@ func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 // An unchanged PUT, as sent or as read, is done at once. Virtual networks retain their etag,
 // subnets and public IPs do not; load balancers and pools are unknown.
 func TestUnchangedWrites(t *testing.T) {
-	both := []behaviour.Answer{behaviour.Kept, behaviour.Renewed}
+	both := []behaviour.Result{behaviour.Unchanged, behaviour.Changed}
 	subnet := vnetID + "/subnets/nodes"
 	for _, row := range []struct {
 		id, body string
-		keeps    func(behaviour.Answer) bool
+		keeps    func(behaviour.Result) bool
 	}{
-		{poolID, poolBody("10.0.0.1"), func(a behaviour.Answer) bool { return a == behaviour.Kept }},
-		{lbID, lbBody(strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)), func(a behaviour.Answer) bool { return a == behaviour.Kept }},
-		{lbID, lbBody(`{"name":"web"}`), func(a behaviour.Answer) bool { return a == behaviour.Kept }},
-		{vnetID, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`, func(behaviour.Answer) bool { return true }},
-		{subnet, `{"properties":{"addressPrefix":"10.0.0.0/17"}}`, func(behaviour.Answer) bool { return false }},
-		{pips + "a", lb("Standard", static), func(behaviour.Answer) bool { return false }},
-		{group + "/networkSecurityGroups/g", `{"location":"eastus"}`, func(behaviour.Answer) bool { return false }},
+		{poolID, poolBody("10.0.0.1"), func(a behaviour.Result) bool { return a == behaviour.Unchanged }},
+		{lbID, lbBody(strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)), func(a behaviour.Result) bool { return a == behaviour.Unchanged }},
+		{lbID, lbBody(`{"name":"web"}`), func(a behaviour.Result) bool { return a == behaviour.Unchanged }},
+		{vnetID, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`, func(behaviour.Result) bool { return true }},
+		{subnet, `{"properties":{"addressPrefix":"10.0.0.0/17"}}`, func(behaviour.Result) bool { return false }},
+		{pips + "a", lb("Standard", static), func(behaviour.Result) bool { return false }},
+		{group + "/networkSecurityGroups/g", `{"location":"eastus"}`, func(behaviour.Result) bool { return false }},
 	} {
 		for _, answer := range both {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: behaviour.Behaviour{
-					UnchangedWriteEtag: answer, WholeWriteAddresses: behaviour.Taken,
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behaviour.Behavior{
+					NoChangeEtag: answer, UpdateAddresses: behaviour.Accepted,
 				}})
-				accepted(t, send(t, emu, http.MethodPut, row.id, row.body))
+				expectAccepted(t, sendRequest(t, emu, http.MethodPut, row.id, row.body))
 				time.Sleep(5 * time.Minute)
-				read := send(t, emu, http.MethodGet, row.id, "")
+				read := sendRequest(t, emu, http.MethodGet, row.id, "")
 				for _, body := range []string{row.body, read.raw} {
-					before := etagOf(t, emu, row.id)
-					a := send(t, emu, http.MethodPut, row.id, body)
-					if a.status != http.StatusOK || a.state() != "Succeeded" || a.header.Get("Retry-After") != "" {
-						t.Errorf("%s again: %d %s, Retry-After %q", row.id, a.status, a.state(), a.header.Get("Retry-After"))
+					before := readEtag(t, emu, row.id)
+					a := sendRequest(t, emu, http.MethodPut, row.id, body)
+					if a.status != http.StatusOK || a.provisioningState() != "Succeeded" || a.header.Get("Retry-After") != "" {
+						t.Errorf("%s again: %d %s, Retry-After %q", row.id, a.status, a.provisioningState(), a.header.Get("Retry-After"))
 					}
-					if kept := etagOf(t, emu, row.id) == before; kept != row.keeps(answer) {
+					if kept := readEtag(t, emu, row.id) == before; kept != row.keeps(answer) {
 						t.Errorf("%s again, %s: the etag is kept: %t", row.id, answer, kept)
 					}
-					if got := send(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), ""); got.text("status") != "Succeeded" {
+					if got := sendRequest(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), ""); got.stringField("status") != "Succeeded" {
 						t.Errorf("%s again: the operation is %s", row.id, got.raw)
 					}
 				}
@@ -213,11 +213,11 @@ func TestWritesThatChange(t *testing.T) {
 		{"a field that nobody knows", poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), "{", `{"x":1,`, 1)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: behaviour.Assumed()})
-			accepted(t, send(t, emu, http.MethodPut, lbID, lbBody(pool)))
-			accepted(t, send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1", "10.0.0.2")))
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behaviour.AssumedBehavior()})
+			expectAccepted(t, sendRequest(t, emu, http.MethodPut, lbID, lbBody(pool)))
+			expectAccepted(t, sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1", "10.0.0.2")))
 			time.Sleep(5 * time.Minute)
-			if a := send(t, emu, http.MethodPut, row.id, row.body); a.state() != "Updating" {
+			if a := sendRequest(t, emu, http.MethodPut, row.id, row.body); a.provisioningState() != "Updating" {
 				t.Errorf("%s: %d %s", row.what, a.status, a.raw)
 			}
 		})

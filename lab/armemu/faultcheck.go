@@ -12,8 +12,8 @@ import (
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// check returns an error that starts with the field's name.
-func (m *faultMatch) check() error {
+// validateMatch returns an error that starts with the field's name.
+func (m *faultMatch) validateMatch() error {
 	methods := []string{"", http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodPost, http.MethodPatch}
 	switch {
 	case !slices.Contains(methods, m.Method):
@@ -36,7 +36,7 @@ func (m *faultMatch) check() error {
 	return nil
 }
 
-func (a *faultAction) check() error {
+func (a *faultAction) validateAction() error {
 	answers := a.Status != 0 || a.Drop
 	switch {
 	case !answers && a.Delay == 0 && a.TruncateBody == nil && !a.BumpEtag && a.Operation == nil && a.Polls == nil && len(a.Headers) == 0:
@@ -61,10 +61,10 @@ func (a *faultAction) check() error {
 			return fmt.Errorf("headers: %q: %q is no header", name, value)
 		}
 	}
-	return a.checkOperation()
+	return a.validateOperation()
 }
 
-func (a *faultAction) checkOperation() error {
+func (a *faultAction) validateOperation() error {
 	if o := a.Operation; o != nil {
 		switch {
 		case o.Stuck == (o.Fail != nil):

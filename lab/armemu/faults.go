@@ -10,36 +10,36 @@ import (
 	"time"
 )
 
-// firedFault is the rule that applies to a request.
-type firedFault struct {
+// activeFault is the rule that applies to a request.
+type activeFault struct {
 	rule string
 	*faultAction
 }
 
-// arm resets the script. Each rule has its own random generator, so one rule's draws do not depend
+// resetRules resets the script. Each rule has its own random generator, so one rule's draws do not depend
 // on another's.
-func (s *faultScript) arm(seed uint64, now time.Time) {
-	s.armed = now
+func (s *faultScript) resetRules(seed uint64, now time.Time) {
+	s.startedAt = now
 	for i, r := range s.rules {
 		r.random = rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // repeatable on purpose
 		r.seen, r.fired = 0, 0
 	}
 }
 
-// fire returns the fault for the request, or nil.
-func (s *faultScript) fire(req *http.Request, kind Kind, now time.Time) *firedFault {
-	var acting *firedFault
+// matchRequest returns the fault for the request, or nil.
+func (s *faultScript) matchRequest(req *http.Request, kind Kind, now time.Time) *activeFault {
+	var acting *activeFault
 	for _, r := range s.rules {
-		if r.fits(req, kind, now.Sub(s.armed)) && acting == nil && r.due() {
+		if r.countMatch(req, kind, now.Sub(s.startedAt)) && acting == nil && r.isDue() {
 			r.fired++
-			acting = &firedFault{rule: r.Name, faultAction: &r.Action}
+			acting = &activeFault{rule: r.Name, faultAction: &r.Action}
 		}
 	}
 	return acting
 }
 
-// fits counts the request if it matches.
-func (r *faultRule) fits(req *http.Request, kind Kind, age time.Duration) bool {
+// countMatch counts the request if it matches.
+func (r *faultRule) countMatch(req *http.Request, kind Kind, age time.Duration) bool {
 	m := r.Match
 	if m.Method != "" && m.Method != req.Method || m.Kind != "" && m.Kind != kind {
 		return false
@@ -57,7 +57,7 @@ func (r *faultRule) fits(req *http.Request, kind Kind, age time.Duration) bool {
 	return true
 }
 
-func (r *faultRule) due() bool {
+func (r *faultRule) isDue() bool {
 	m := r.Match
 	switch {
 	case m.MaxMatches > 0 && r.fired >= m.MaxMatches:
@@ -74,7 +74,7 @@ func (r *faultRule) due() bool {
 func (e *Emulator) applyFault(x *exchange) *Problem {
 	e.mu.Lock()
 	if e.faults != nil {
-		x.fault = e.faults.fire(x.req, x.route.kind, time.Now())
+		x.fault = e.faults.matchRequest(x.req, x.route.kind, time.Now())
 	}
 	e.mu.Unlock()
 	f := x.fault
@@ -99,7 +99,7 @@ func (e *Emulator) applyFault(x *exchange) *Problem {
 		return nil
 	}
 	x.done = f.Drop || f.Status != 0
-	f.answer(x)
+	f.writeResponse(x)
 	return nil
 }
 
@@ -111,12 +111,12 @@ func (e *Emulator) bumpEtag(r route) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if agg := e.aggregates[r.id.rootKey()]; agg != nil {
-		e.retag(agg)
+		e.renewEtag(agg)
 	}
 }
 
-// answer replaces the response with the rule's.
-func (f *firedFault) answer(x *exchange) {
+// writeResponse replaces the response with the rule's.
+func (f *activeFault) writeResponse(x *exchange) {
 	if f.Status == 0 {
 		return
 	}
@@ -126,22 +126,22 @@ func (f *firedFault) answer(x *exchange) {
 	case f.Body != nil:
 		x.raw = []byte(*f.Body)
 	case f.Status >= 400 || f.Code != "":
-		p := problemOr(f.Status, f.Code, f.Message, f.rule)
+		p := problemWithDefaults(f.Status, f.Code, f.Message, f.rule)
 		p.Details = f.Details
-		x.body, x.call.ErrorCode = p.body(), p.Code
+		x.body, x.call.ErrorCode = p.toBody(), p.Code
 	default:
 		x.raw = []byte{}
 	}
 }
 
-// afterApply returns the rule's error although the write took place.
-func (x *exchange) afterApply() {
+// answerAppliedWrite returns the rule's error although the write took place.
+func (x *exchange) answerAppliedWrite() {
 	if x.fault.Applied {
-		x.fault.answer(x)
+		x.fault.writeResponse(x)
 	}
 }
 
-func (f *firedFault) polls() *pollFault {
+func (f *activeFault) copyPollFault() *pollFault {
 	if f.Polls == nil {
 		return nil
 	}
@@ -149,24 +149,24 @@ func (f *firedFault) polls() *pollFault {
 	return &mine
 }
 
-func (p *pollFault) problem() *Problem {
-	problem := problemOr(p.Status, p.Code, p.Message, "polls")
+func (p *pollFault) toProblem() *Problem {
+	problem := problemWithDefaults(p.Status, p.Code, p.Message, "polls")
 	problem.RetryAfter = time.Duration(p.RetryAfter)
 	return problem
 }
 
-func (o *operationFault) stuck() bool { return o != nil && o.Stuck }
+func (o *operationFault) isStuck() bool { return o != nil && o.Stuck }
 
-func (o *operationFault) failure() *Problem {
+func (o *operationFault) toProblem() *Problem {
 	if o == nil || o.Fail == nil {
 		return nil
 	}
-	p := problemOr(0, o.Fail.Code, o.Fail.Message, "operation.fail")
+	p := problemWithDefaults(0, o.Fail.Code, o.Fail.Message, "operation.fail")
 	p.Details = o.Fail.Details
 	return p
 }
 
-func problemOr(status int, code, message, rule string) *Problem {
+func problemWithDefaults(status int, code, message, rule string) *Problem {
 	if code == "" {
 		code = strings.ReplaceAll(http.StatusText(status), " ", "")
 	}

@@ -61,19 +61,19 @@ func TestFaultActions(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			emu := newCloud(t, armemu.Options{})
-			etag := send(t, emu, http.MethodGet, poolID, "").text("etag")
+			etag := sendRequest(t, emu, http.MethodGet, poolID, "").stringField("etag")
 			setFaults(t, emu, c.script)
-			a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"), "If-Match", etag)
-			if a.status != c.status || a.code() != c.code || !strings.Contains(a.raw, c.contains) {
+			a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"), "If-Match", etag)
+			if a.status != c.status || a.errorCode() != c.code || !strings.Contains(a.raw, c.contains) {
 				t.Errorf("got %d %s", a.status, a.raw)
 			}
 			if c.status >= 400 && a.header.Get("Azure-AsyncOperation") != "" {
 				t.Error("an error leads to an operation")
 			}
-			if applied := len(addressesOf(t, emu, poolID)) == 1; applied != c.applied {
+			if applied := len(poolIPs(t, emu, poolID)) == 1; applied != c.applied {
 				t.Errorf("applied is %v", applied)
 			}
-			if log := emu.Calls(armemu.OfKind(armemu.KindPut)); log[0].Fault != "rules[0]" || log[0].Status != c.status || log[0].ErrorCode != c.code {
+			if log := emu.Calls(armemu.ByKind(armemu.KindPut)); log[0].Fault != "rules[0]" || log[0].Status != c.status || log[0].ErrorCode != c.code {
 				t.Errorf("logged as %+v", log[0])
 			}
 		})
@@ -83,7 +83,7 @@ func TestFaultActions(t *testing.T) {
 func TestFaultRetryAfterHeader(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	setFaults(t, emu, `rules: [{action: {status: 429, headers: {Retry-After: "17"}}}]`)
-	if a := send(t, emu, http.MethodGet, poolID, ""); a.header.Get("Retry-After") != "17" {
+	if a := sendRequest(t, emu, http.MethodGet, poolID, ""); a.header.Get("Retry-After") != "17" {
 		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
 	}
 }
@@ -95,11 +95,11 @@ func TestDroppedConnections(t *testing.T) {
 	} {
 		emu := newCloud(t, armemu.Options{})
 		setFaults(t, emu, script)
-		_, err := try(t.Context(), emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		_, err := trySend(t.Context(), emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		if !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%s: %v", script, err)
 		}
-		if got := len(addressesOf(t, emu, poolID)) == 1; got != applied {
+		if got := len(poolIPs(t, emu, poolID)) == 1; got != applied {
 			t.Errorf("%s: applied is %v", script, got)
 		}
 		if c := emu.Calls()[0]; !c.Dropped || c.Status != 0 {
@@ -111,7 +111,7 @@ func TestDroppedConnections(t *testing.T) {
 func TestTruncatedBody(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	setFaults(t, emu, `rules: [{action: {truncateBody: 10}}]`)
-	a, err := try(t.Context(), emu, http.MethodGet, poolID, "")
+	a, err := trySend(t.Context(), emu, http.MethodGet, poolID, "")
 	if !errors.Is(err, io.ErrUnexpectedEOF) || len(a.raw) != 10 {
 		t.Errorf("%d bytes, then %v", len(a.raw), err)
 	}
@@ -125,13 +125,13 @@ func TestDelay(t *testing.T) {
 		other := make(chan time.Duration, 1)
 		go func() {
 			time.Sleep(time.Second)
-			_, err := try(t.Context(), emu, http.MethodGet, poolID, "")
+			_, err := trySend(t.Context(), emu, http.MethodGet, poolID, "")
 			if err != nil {
 				t.Error(err)
 			}
 			other <- time.Since(start)
 		}()
-		if a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1")); a.status != 200 || time.Since(start) != 90*time.Second {
+		if a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1")); a.status != 200 || time.Since(start) != 90*time.Second {
 			t.Errorf("%d after %v", a.status, time.Since(start))
 		}
 		if took := <-other; took != time.Second {
@@ -155,29 +155,29 @@ func TestOperationFaults(t *testing.T) {
 	inBubble("fails", func(t *testing.T) {
 		emu, err := write(t, `rules: [{match: {kind: put}, action: {operation: {fail: {code: AllocationFailed, details: [{code: Why}]}}}}]`)
 		wantError(t, err, 200, "AllocationFailed")
-		if a := send(t, emu, http.MethodGet, poolID, ""); a.state() != "Failed" || len(addressesOf(t, emu, poolID)) != 0 {
+		if a := sendRequest(t, emu, http.MethodGet, poolID, ""); a.provisioningState() != "Failed" || len(poolIPs(t, emu, poolID)) != 0 {
 			t.Errorf("after the failure: %s", a.raw)
 		}
 	})
 	inBubble("fails, applied", func(t *testing.T) {
 		emu, err := write(t, `rules: [{match: {kind: put}, action: {applied: true, operation: {fail: {code: InternalServerError}}}}]`)
 		wantError(t, err, 200, "InternalServerError")
-		if len(addressesOf(t, emu, poolID)) != 1 {
+		if len(poolIPs(t, emu, poolID)) != 1 {
 			t.Error("the content that was written is gone")
 		}
 	})
 	inBubble("stuck", func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
 		setFaults(t, emu, `rules: [{match: {kind: put, nth: 1}, action: {operation: {stuck: true}}}]`)
-		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		time.Sleep(24 * time.Hour)
-		if a := send(t, emu, http.MethodGet, poolID, ""); a.state() != "Updating" {
-			t.Errorf("after a day: %s", a.state())
+		if a := sendRequest(t, emu, http.MethodGet, poolID, ""); a.provisioningState() != "Updating" {
+			t.Errorf("after a day: %s", a.provisioningState())
 		}
-		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		time.Sleep(time.Hour)
-		if a := send(t, emu, http.MethodGet, poolID, ""); a.state() != "Succeeded" {
-			t.Errorf("after another write: %s", a.state())
+		if a := sendRequest(t, emu, http.MethodGet, poolID, ""); a.provisioningState() != "Succeeded" {
+			t.Errorf("after another write: %s", a.provisioningState())
 		}
 	})
 	inBubble("429 on polls", func(t *testing.T) {
@@ -186,9 +186,9 @@ func TestOperationFaults(t *testing.T) {
 		if r, ok := errors.AsType[*azcore.ResponseError](err); !ok || r.RawResponse.Header.Get("Retry-After") != "7" {
 			t.Errorf("%v", err)
 		}
-		async := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2")).header.Get("Azure-AsyncOperation")
+		async := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2")).header.Get("Azure-AsyncOperation")
 		for poll, want := range []int{429, 429, 200} {
-			if a := send(t, emu, http.MethodGet, async, ""); a.status != want {
+			if a := sendRequest(t, emu, http.MethodGet, async, ""); a.status != want {
 				t.Errorf("poll %d: %d, want %d", poll, a.status, want)
 			}
 		}
@@ -207,7 +207,7 @@ func TestFaultMatching(t *testing.T) {
 				if i%3 == 2 {
 					target, client = vnetID, "terraform"
 				}
-				if send(t, emu, http.MethodGet, target, "", "User-Agent", client).status == 500 {
+				if sendRequest(t, emu, http.MethodGet, target, "", "User-Agent", client).status == 500 {
 					out.WriteString("x")
 				} else {
 					out.WriteString(".")
@@ -252,7 +252,7 @@ func TestFirstRuleActs(t *testing.T) {
 	setFaults(t, emu, `rules: [{name: one, match: {nth: 1}, action: {status: 500}}, {match: {nth: 2}, action: {status: 503}}]`)
 	var got []int
 	for range 3 {
-		got = append(got, send(t, emu, http.MethodGet, poolID, "").status)
+		got = append(got, sendRequest(t, emu, http.MethodGet, poolID, "").status)
 	}
 	if diff := cmp.Diff([]int{500, 503, 200}, got); diff != "" {
 		t.Error(diff)

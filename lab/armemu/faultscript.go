@@ -19,9 +19,9 @@ import (
 // faultScript is an ordered list of rules. Every matching rule counts the request; the first one
 // that is due applies.
 type faultScript struct {
-	text  string
-	rules []*faultRule
-	armed time.Time
+	text      string
+	rules     []*faultRule
+	startedAt time.Time
 }
 
 type faultRule struct {
@@ -113,7 +113,7 @@ func parseFaults(raw []byte) (*faultScript, error) {
 	var top struct {
 		Rules []json.RawMessage `json:"rules"`
 	}
-	if err := strict(asJSON, &top); err != nil {
+	if err := decodeStrict(asJSON, &top); err != nil {
 		return nil, fmt.Errorf("fault script: %w", err)
 	}
 	for i, r := range top.Rules {
@@ -135,25 +135,25 @@ func parseRule(raw json.RawMessage) (*faultRule, error) {
 		Match  json.RawMessage `json:"match"`
 		Action json.RawMessage `json:"action"`
 	}
-	if err := strict(raw, &parts); err != nil {
+	if err := decodeStrict(raw, &parts); err != nil {
 		return nil, fmt.Errorf(": %w", err)
 	}
 	rule := &faultRule{Name: parts.Name}
 	if len(parts.Match) > 0 {
-		if err := strict(parts.Match, &rule.Match); err != nil {
+		if err := decodeStrict(parts.Match, &rule.Match); err != nil {
 			return nil, fmt.Errorf(".match: %w", err)
 		}
 	}
 	if len(parts.Action) == 0 {
 		return nil, errors.New(".action: missing: say what the rule does")
 	}
-	if err := strict(parts.Action, &rule.Action); err != nil {
+	if err := decodeStrict(parts.Action, &rule.Action); err != nil {
 		return nil, fmt.Errorf(".action: %w", err)
 	}
-	if err := rule.Match.check(); err != nil {
+	if err := rule.Match.validateMatch(); err != nil {
 		return nil, fmt.Errorf(".match.%w", err)
 	}
-	if err := rule.Action.check(); err != nil {
+	if err := rule.Action.validateAction(); err != nil {
 		return nil, fmt.Errorf(".action.%w", err)
 	}
 	glob, err := compileGlob(rule.Match.Path)
@@ -164,8 +164,8 @@ func parseRule(raw json.RawMessage) (*faultRule, error) {
 	return rule, nil
 }
 
-// strict decodes JSON and rejects unknown fields, listing the allowed ones.
-func strict(raw []byte, into any) error {
+// decodeStrict decodes JSON and rejects unknown fields, listing the allowed ones.
+func decodeStrict(raw []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)

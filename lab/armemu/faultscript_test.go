@@ -55,7 +55,7 @@ func TestBadFaultScripts(t *testing.T) {
 			t.Errorf("%s\n gave %v\nwant %s", script, err, want)
 		}
 	}
-	if emu.Faults() != good || send(t, emu, http.MethodGet, poolID, "").status != 500 {
+	if emu.Faults() != good || sendRequest(t, emu, http.MethodGet, poolID, "").status != 500 {
 		t.Error("a bad script replaced the good one")
 	}
 }
@@ -78,7 +78,7 @@ func FuzzParseFaults(f *testing.F) {
 			return
 		}
 		for _, method := range []string{http.MethodPut, http.MethodGet, http.MethodDelete} {
-			_, _ = try(t.Context(), emu, method, poolID, poolBody("10.0.0.1"))
+			_, _ = trySend(t.Context(), emu, method, poolID, poolBody("10.0.0.1"))
 		}
 	})
 }
@@ -94,14 +94,14 @@ func FuzzPut(f *testing.F) {
 		if _, ok := emu.Get(id); !ok {
 			id = lbID
 		}
-		a := send(t, emu, http.MethodPut, id, body)
+		a := sendRequest(t, emu, http.MethodPut, id, body)
 		switch {
-		case a.status >= 400 && a.code() == "":
+		case a.status >= 400 && a.errorCode() == "":
 			t.Errorf("%d without a code: %s", a.status, a.raw)
 		case a.status >= 500:
 			t.Errorf("%d %s", a.status, a.raw)
 		}
-		if got := send(t, emu, http.MethodGet, id, ""); got.status != 200 || got.body == nil {
+		if got := sendRequest(t, emu, http.MethodGet, id, ""); got.status != 200 || got.body == nil {
 			t.Errorf("GET after PUT: %d %s", got.status, got.raw)
 		}
 		if err := armemu.New(armemu.Options{}).Restore(emu.Snapshot()); err != nil {

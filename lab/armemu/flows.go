@@ -15,7 +15,7 @@ import (
 // flowHistory records rules and nodes for the data plane model. It starts when the first node dies:
 // before that no flow can be misdirected.
 type flowHistory struct {
-	nodes map[netip.Addr]life
+	nodes map[netip.Addr]nodeLife
 	rules map[string][]ruleVersion // by lower-cased ID
 }
 
@@ -51,21 +51,21 @@ func (e *Emulator) SetAlive(ip netip.Addr, alive bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	e.settle(now)
+	e.finishDue(now)
 	if e.flows == nil {
 		if alive {
 			return
 		}
-		e.flows = e.flowsFrom(now)
+		e.flows = e.newFlowHistory(now)
 	}
 	ip = ip.Unmap()
-	if e.flows.nodes[ip].alive(now) != alive {
-		e.flows.nodes[ip] = append(e.flows.nodes[ip], lifeChange{now, alive})
+	if e.flows.nodes[ip].isAlive(now) != alive {
+		e.flows.nodes[ip] = append(e.flows.nodes[ip], nodeChange{now, alive})
 	}
 }
 
-// ForgetFlows marks all nodes as alive and clears the history.
-func (e *Emulator) ForgetFlows() {
+// ResetFlows marks all nodes as alive and clears the history.
+func (e *Emulator) ResetFlows() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.flows = nil
@@ -77,15 +77,15 @@ func (e *Emulator) ForgetFlows() {
 func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.settle(time.Now())
+	e.finishDue(time.Now())
 	h := e.flows
 	if h == nil {
-		h = e.flowsFrom(to)
+		h = e.newFlowHistory(to)
 	}
 	all := []RuleFlows{}
 	for _, key := range slices.Sorted(maps.Keys(h.rules)) {
 		versions := h.rules[key]
-		sum := count(versions, h.nodes, from, to)
+		sum := sumFlows(versions, h.nodes, from, to)
 		rule := ruleAt(versions, to)
 		gone := rule == nil
 		if gone && sum.misdirected == 0 {
@@ -94,21 +94,21 @@ func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
 		if gone {
 			rule = &flowRule{id: versions[0].rule.id}
 		}
-		shown := rule.show(h.nodes, to)
+		shown := rule.toRuleFlows(h.nodes, to)
 		shown.MisdirectedSeconds, shown.UnservedSeconds = sum.misdirected, sum.unserved
 		all = append(all, shown)
 	}
 	return all
 }
 
-func (r *flowRule) show(all map[netip.Addr]life, t time.Time) RuleFlows {
-	nodes := r.lives(all)
+func (r *flowRule) toRuleFlows(all map[netip.Addr]nodeLife, t time.Time) RuleFlows {
+	nodes := r.nodeLives(all)
 	shown := RuleFlows{Rule: r.id, Frontend: r.frontend, Probe: r.probeID, Addresses: []AddressFlows{}}
-	for i, takes := range r.takers(nodes, t) {
+	for i, takes := range r.acceptsNewFlows(nodes, t) {
 		a := r.addresses[i]
 		entry := AddressFlows{
 			Pool: a.pool, Name: a.name, AdminState: cmp.Or(a.adminState, "None"), TakesNewFlows: takes,
-			Alive: nodes[i].alive(t), ProbedUp: r.probe == nil || r.probe.up(nodes[i], t),
+			Alive: nodes[i].isAlive(t), ProbedUp: r.probe == nil || r.probe.isUp(nodes[i], t),
 		}
 		if a.ip.IsValid() {
 			entry.IP = a.ip.String()
@@ -118,58 +118,58 @@ func (r *flowRule) show(all map[netip.Addr]life, t time.Time) RuleFlows {
 	return shown
 }
 
-// flowsFrom returns a history that starts with the current rules.
-func (e *Emulator) flowsFrom(now time.Time) *flowHistory {
-	h := &flowHistory{nodes: map[netip.Addr]life{}, rules: map[string][]ruleVersion{}}
-	h.follow("/", e.allRules(), now)
+// newFlowHistory returns a history that starts with the current rules.
+func (e *Emulator) newFlowHistory(now time.Time) *flowHistory {
+	h := &flowHistory{nodes: map[netip.Addr]nodeLife{}, rules: map[string][]ruleVersion{}}
+	h.replaceRules("/", e.allFlowRules(), now)
 	return h
 }
 
-func (e *Emulator) allRules() []*flowRule {
+func (e *Emulator) allFlowRules() []*flowRule {
 	var all []*flowRule
-	for _, agg := range e.sorted() {
+	for _, agg := range e.sortedAggregates() {
 		all = append(all, e.flowRules(agg, "")...)
 	}
 	return all
 }
 
-// programmed updates the data plane at once after a change of a resource: it always matches what
+// updateDataPlane updates the data plane at once after a change of a resource: it always matches what
 // GET shows.
-func (e *Emulator) programmed(id resourceID, at time.Time) {
+func (e *Emulator) updateDataPlane(id resourceID, at time.Time) {
 	switch {
 	case e.flows == nil:
 	case id.child == poolKind: // frequent, and never changes the set of rules
-		e.flows.note(e.flowRules(e.aggregates[id.rootKey()], id.key()), at)
+		e.flows.recordRules(e.flowRules(e.aggregates[id.rootKey()], id.key()), at)
 	case id.root == loadBalancerKind:
-		e.flows.follow(id.rootKey()+"/", e.flowRules(e.aggregates[id.rootKey()], ""), at)
+		e.flows.replaceRules(id.rootKey()+"/", e.flowRules(e.aggregates[id.rootKey()], ""), at)
 	case id.root == networkInterfaceKind || id.root == instanceKind || id.root == scaleSetKind: // may affect any pool
-		e.flows.follow("/", e.allRules(), at)
+		e.flows.replaceRules("/", e.allFlowRules(), at)
 	}
 }
 
-// follow replaces all rules below a path.
-func (h *flowHistory) follow(under string, rules []*flowRule, at time.Time) {
+// replaceRules replaces all rules below a path.
+func (h *flowHistory) replaceRules(under string, rules []*flowRule, at time.Time) {
 	there := map[string]bool{}
 	for _, r := range rules {
 		there[strings.ToLower(r.id)] = true
 	}
 	for key := range h.rules {
 		if strings.HasPrefix(key, under) && !there[key] {
-			h.append(key, nil, at)
+			h.recordVersion(key, nil, at)
 		}
 	}
-	h.note(rules, at)
+	h.recordRules(rules, at)
 }
 
-func (h *flowHistory) note(rules []*flowRule, at time.Time) {
+func (h *flowHistory) recordRules(rules []*flowRule, at time.Time) {
 	for _, r := range rules {
-		h.append(strings.ToLower(r.id), r, at)
+		h.recordVersion(strings.ToLower(r.id), r, at)
 	}
 }
 
-func (h *flowHistory) append(key string, rule *flowRule, at time.Time) {
+func (h *flowHistory) recordVersion(key string, rule *flowRule, at time.Time) {
 	versions := h.rules[key]
-	if n := len(versions); n == 0 || !rule.equal(versions[n-1].rule) {
+	if n := len(versions); n == 0 || !rule.equalRule(versions[n-1].rule) {
 		h.rules[key] = append(versions, ruleVersion{at, rule})
 	}
 }
@@ -181,19 +181,19 @@ func (e *Emulator) flowRules(agg *aggregate, pool string) []*flowRule {
 	}
 	held := map[string][]flowAddress{}
 	var rules []*flowRule
-	for _, r := range objects(properties(agg.body), lbRules) {
-		of := poolsOf(properties(r))
+	for _, r := range objectList(propertyFields(agg.body), lbRules) {
+		of := rulePools(propertyFields(r))
 		if pool != "" && !slices.Contains(of, pool) {
 			continue
 		}
 		rule := &flowRule{
-			id:       agg.id.withChild(agg.id.root.child(lbRules), text(r, "name")).String(),
-			frontend: text(object(properties(r), "frontendIPConfiguration"), "id"),
+			id:       agg.id.withChild(agg.id.root.findChild(lbRules), stringField(r, "name")).String(),
+			frontend: stringField(objectField(propertyFields(r), "frontendIPConfiguration"), "id"),
 		}
-		rule.probeID, rule.probe = agg.probeOf(properties(r))
+		rule.probeID, rule.probe = agg.probeOf(propertyFields(r))
 		for _, key := range of {
 			if _, read := held[key]; !read {
-				held[key] = e.heldBy(agg, key)
+				held[key] = e.poolAddresses(agg, key)
 			}
 			rule.addresses = append(rule.addresses, held[key]...)
 		}
@@ -202,17 +202,17 @@ func (e *Emulator) flowRules(agg *aggregate, pool string) []*flowRule {
 	return rules
 }
 
-// heldBy returns the addresses of a pool of the load balancer.
-func (e *Emulator) heldBy(agg *aggregate, key string) []flowAddress {
+// poolAddresses returns the addresses of a pool of the load balancer.
+func (e *Emulator) poolAddresses(agg *aggregate, key string) []flowAddress {
 	id, err := parseID(key)
-	if err != nil || id.child != poolKind || id.rootKey() != agg.id.key() || !agg.has(id) {
+	if err != nil || id.child != poolKind || id.rootKey() != agg.id.key() || !agg.hasResource(id) {
 		return nil
 	}
 	pool := findChild(agg.body, id)
 	var held []flowAddress
-	for _, entry := range entriesOf(e.index(), id, pool) {
+	for _, entry := range poolEntries(e.references(), id, pool) {
 		held = append(held, flowAddress{
-			pool: text(pool, "name"), name: text(entry, "name"), ip: e.ipOf(entry), adminState: text(properties(entry), adminState),
+			pool: stringField(pool, "name"), name: stringField(entry, "name"), ip: e.entryIP(entry), adminState: stringField(propertyFields(entry), adminState),
 		})
 	}
 	return held
@@ -220,29 +220,29 @@ func (e *Emulator) heldBy(agg *aggregate, key string) []flowAddress {
 
 // probeOf returns the probe of a rule, if any.
 func (a *aggregate) probeOf(rule fields) (string, *flowProbe) {
-	id := text(object(rule, "probe"), "id")
-	kind := a.id.root.child(lbProbes)
-	for _, probe := range objects(properties(a.body), lbProbes) {
-		if sameName(a.id.withChild(kind, text(probe, "name")).String(), id) {
-			return id, readProbe(properties(probe))
+	id := stringField(objectField(rule, "probe"), "id")
+	kind := a.id.root.findChild(lbProbes)
+	for _, probe := range objectList(propertyFields(a.body), lbProbes) {
+		if sameName(a.id.withChild(kind, stringField(probe, "name")).String(), id) {
+			return id, parseProbe(propertyFields(probe))
 		}
 	}
 	return "", nil
 }
 
-func readProbe(props fields) *flowProbe {
-	interval, given := number(props, "intervalInSeconds")
+func parseProbe(props fields) *flowProbe {
+	interval, given := intField(props, "intervalInSeconds")
 	if !given {
 		interval = 15
 	}
-	threshold, given := number(props, "probeThreshold")
+	threshold, given := intField(props, "probeThreshold")
 	if !given {
 		threshold = 1
 	}
 	const most = 10_000 // far beyond Azure's limit; prevents overflow
 	return &flowProbe{
 		interval: time.Duration(min(interval, most)) * time.Second, threshold: min(threshold, most),
-		allUp: sameName(text(props, "noHealthyBackendsBehavior"), "AllProbedUp"),
+		allUp: sameName(stringField(props, "noHealthyBackendsBehavior"), "AllProbedUp"),
 	}
 }
 
@@ -252,9 +252,9 @@ type probeReport struct {
 	Alive *bool  `json:"alive"`
 }
 
-func (e *Emulator) probed(body []byte) error {
+func (e *Emulator) reportProbe(body []byte) error {
 	var report probeReport
-	if err := strict(body, &report); err != nil {
+	if err := decodeStrict(body, &report); err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
 	ip, err := netip.ParseAddr(report.IP)

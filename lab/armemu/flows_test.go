@@ -17,9 +17,9 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// flowStory is a scenario of a rule with three addresses, n1 to n3, whose probe runs every 5 s with
+// flowScenario is a scenario of a rule with three addresses, n1 to n3, whose probe runs every 5 s with
 // threshold 2.
-type flowStory struct {
+type flowScenario struct {
 	*testing.T
 	emu   *armemu.Emulator
 	start time.Time
@@ -27,21 +27,21 @@ type flowStory struct {
 
 const twoProbes = `"intervalInSeconds":5,"probeThreshold":2`
 
-func newFlowStory(t *testing.T, probe string, opts armemu.Options) *flowStory {
+func newFlowScenario(t *testing.T, probe string, opts armemu.Options) *flowScenario {
 	opts.LatencyFixed = true
 	emu := newCloud(t, opts)
 	body := strings.Replace(lbBody(`{"name":"web"}`), `{"name":"p"}`, `{"name":"p","properties":{`+probe+`}}`, 1)
 	if probe == "" {
 		body = strings.Replace(body, `"probe":{"id":"`+lbID+`/probes/p"},`, "", 1)
 	}
-	put(t, emu, lbID, body)
-	s := &flowStory{t, emu, time.Now()}
-	s.holds("n1", "n2", "n3")
+	putResource(t, emu, lbID, body)
+	s := &flowScenario{t, emu, time.Now()}
+	s.writePool("n1", "n2", "n3")
 	return s
 }
 
-// holds writes the pool; an entry is a node or node=adminState.
-func (s *flowStory) holds(entries ...string) {
+// writePool writes the pool; an entry is a node or node=adminState.
+func (s *flowScenario) writePool(entries ...string) {
 	s.Helper()
 	list := make([]string, len(entries))
 	for i, entry := range entries {
@@ -51,34 +51,34 @@ func (s *flowStory) holds(entries ...string) {
 			list[i] = strings.Replace(list[i], `"ipAddress"`, `"adminState":"`+state+`","ipAddress"`, 1)
 		}
 	}
-	if a := send(s, s.emu, http.MethodPut, poolID, poolWith(inVNet, list...)); a.status >= 300 {
+	if a := sendRequest(s, s.emu, http.MethodPut, poolID, poolWith(inVNet, list...)); a.status >= 300 {
 		s.Fatal(a.raw)
 	}
 }
 
 func nodeIP(name string) string { return "10.0.0." + strings.TrimPrefix(name, "n") }
 
-func (s *flowStory) dies(names ...string)     { s.lives(false, names) }
-func (s *flowStory) recovers(names ...string) { s.lives(true, names) }
+func (s *flowScenario) killNodes(names ...string)    { s.setAlive(false, names) }
+func (s *flowScenario) recoverNodes(names ...string) { s.setAlive(true, names) }
 
-func (s *flowStory) lives(alive bool, names []string) {
+func (s *flowScenario) setAlive(alive bool, names []string) {
 	for _, n := range names {
 		s.emu.SetAlive(netip.MustParseAddr(nodeIP(n)), alive)
 	}
 }
 
-// at waits until this time after the start.
-func (s *flowStory) at(seconds float64) {
+// waitUntil waits until this time after the start.
+func (s *flowScenario) waitUntil(seconds float64) {
 	time.Sleep(time.Until(s.start.Add(time.Duration(seconds * float64(time.Second)))))
 }
 
-// sees compares the addresses receiving new flows, and the totals so far.
-func (s *flowStory) sees(takers string, misdirected, unserved float64) {
+// expectFlows compares the addresses receiving new flows, and the totals so far.
+func (s *flowScenario) expectFlows(takers string, misdirected, unserved float64) {
 	s.Helper()
-	s.seesBetween(time.Time{}, time.Now(), takers, misdirected, unserved)
+	s.expectFlowsBetween(time.Time{}, time.Now(), takers, misdirected, unserved)
 }
 
-func (s *flowStory) seesBetween(from, to time.Time, takers string, misdirected, unserved float64) {
+func (s *flowScenario) expectFlowsBetween(from, to time.Time, takers string, misdirected, unserved float64) {
 	s.Helper()
 	all := s.emu.Flows(from, to)
 	if len(all) != 1 {
@@ -98,140 +98,140 @@ func (s *flowStory) seesBetween(from, to time.Time, takers string, misdirected, 
 }
 
 func TestNewFlows(t *testing.T) {
-	for name, story := range flowStories {
+	for name, story := range flowScenarios {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { story(newFlowStory(t, twoProbes, armemu.Options{})) })
+			synctest.Test(t, func(t *testing.T) { story(newFlowScenario(t, twoProbes, armemu.Options{})) })
 		})
 	}
 }
 
 // One dead node of three.
-const third = 1.0 / 3
+const oneThird = 1.0 / 3
 
-// flowStories use times in seconds.
-var flowStories = map[string]func(*flowStory){
-	"a dead node takes new flows until its second failed probe": func(s *flowStory) {
-		s.dies("n2")
-		s.at(9.999)
-		s.sees("n1 n2 n3", 9.999*third, 0)
-		s.at(10)
-		s.sees("n1 n3", 10*third, 0)
-		s.at(600)
-		s.sees("n1 n3", 10*third, 0)
+// flowScenarios use times in seconds.
+var flowScenarios = map[string]func(*flowScenario){
+	"a dead node takes new flows until its second failed probe": func(s *flowScenario) {
+		s.killNodes("n2")
+		s.waitUntil(9.999)
+		s.expectFlows("n1 n2 n3", 9.999*oneThird, 0)
+		s.waitUntil(10)
+		s.expectFlows("n1 n3", 10*oneThird, 0)
+		s.waitUntil(600)
+		s.expectFlows("n1 n3", 10*oneThird, 0)
 	},
-	"a node that recovers waits for two good probes": func(s *flowStory) {
-		s.dies("n2")
-		s.at(30)
-		s.recovers("n2")
-		s.at(39.999)
-		s.sees("n1 n3", 10*third, 0)
-		s.at(40)
-		s.sees("n1 n2 n3", 10*third, 0)
+	"a node that recovers waits for two good probes": func(s *flowScenario) {
+		s.killNodes("n2")
+		s.waitUntil(30)
+		s.recoverNodes("n2")
+		s.waitUntil(39.999)
+		s.expectFlows("n1 n3", 10*oneThird, 0)
+		s.waitUntil(40)
+		s.expectFlows("n1 n2 n3", 10*oneThird, 0)
 	},
-	"what is shorter than two probes goes unnoticed": func(s *flowStory) {
+	"what is shorter than two probes goes unnoticed": func(s *flowScenario) {
 		for i := range 4 {
-			s.at(float64(i) * 12)
-			s.dies("n2")
-			s.at(float64(i)*12 + 6)
-			s.recovers("n2")
+			s.waitUntil(float64(i) * 12)
+			s.killNodes("n2")
+			s.waitUntil(float64(i)*12 + 6)
+			s.recoverNodes("n2")
 		}
-		s.at(60)
-		s.sees("n1 n2 n3", 4*6*third, 0)
+		s.waitUntil(60)
+		s.expectFlows("n1 n2 n3", 4*6*oneThird, 0)
 	},
-	"a node that flaps back too shortly stays out": func(s *flowStory) {
-		s.dies("n2")
-		s.at(20)
-		s.recovers("n2")
-		s.at(28)
-		s.dies("n2")
-		s.at(60)
-		s.sees("n1 n3", 10*third, 0)
+	"a node that flaps back too shortly stays out": func(s *flowScenario) {
+		s.killNodes("n2")
+		s.waitUntil(20)
+		s.recoverNodes("n2")
+		s.waitUntil(28)
+		s.killNodes("n2")
+		s.waitUntil(60)
+		s.expectFlows("n1 n3", 10*oneThird, 0)
 	},
-	"the same news twice is no news": func(s *flowStory) {
-		s.recovers("n1")
-		s.dies("n2")
-		s.at(8)
-		s.dies("n2")
-		s.at(10)
-		s.sees("n1 n3", 10*third, 0)
+	"the same news twice is no news": func(s *flowScenario) {
+		s.recoverNodes("n1")
+		s.killNodes("n2")
+		s.waitUntil(8)
+		s.killNodes("n2")
+		s.waitUntil(10)
+		s.expectFlows("n1 n3", 10*oneThird, 0)
 	},
-	"admin state Down ends it when it is written": func(s *flowStory) {
-		s.dies("n2")
-		s.at(3)
-		s.holds("n1", "n2=Down", "n3")
-		s.sees("n1 n3", 3*third, 0)
-		s.at(60)
-		s.sees("n1 n3", 3*third, 0)
-		s.holds("n1", "n2=None", "n3") // the probe kept running
-		s.sees("n1 n3", 3*third, 0)
+	"admin state Down ends it when it is written": func(s *flowScenario) {
+		s.killNodes("n2")
+		s.waitUntil(3)
+		s.writePool("n1", "n2=Down", "n3")
+		s.expectFlows("n1 n3", 3*oneThird, 0)
+		s.waitUntil(60)
+		s.expectFlows("n1 n3", 3*oneThird, 0)
+		s.writePool("n1", "n2=None", "n3") // the probe kept running
+		s.expectFlows("n1 n3", 3*oneThird, 0)
 	},
-	"admin state Down takes a living node out as well": func(s *flowStory) {
-		s.holds("n1=Down", "n2", "n3")
-		s.dies("n2")
-		s.at(10)
-		s.sees("n3", 10*0.5, 0)
+	"admin state Down takes a living node out as well": func(s *flowScenario) {
+		s.writePool("n1=Down", "n2", "n3")
+		s.killNodes("n2")
+		s.waitUntil(10)
+		s.expectFlows("n3", 10*0.5, 0)
 	},
-	"admin state Up overrides the probe": func(s *flowStory) {
-		s.holds("n1", "n2=Up", "n3")
-		s.dies("n2")
-		s.at(60)
-		s.sees("n1 n2 n3", 60*third, 0)
+	"admin state Up overrides the probe": func(s *flowScenario) {
+		s.writePool("n1", "n2=Up", "n3")
+		s.killNodes("n2")
+		s.waitUntil(60)
+		s.expectFlows("n1 n2 n3", 60*oneThird, 0)
 	},
-	"a node that leaves the pool takes nothing": func(s *flowStory) {
-		s.dies("n2")
-		s.at(4)
-		s.holds("n1", "n3")
-		s.at(60)
-		s.sees("n1 n3", 4*third, 0)
-		s.holds("n1", "n2", "n3") // dead for a while
-		s.sees("n1 n3", 4*third, 0)
+	"a node that leaves the pool takes nothing": func(s *flowScenario) {
+		s.killNodes("n2")
+		s.waitUntil(4)
+		s.writePool("n1", "n3")
+		s.waitUntil(60)
+		s.expectFlows("n1 n3", 4*oneThird, 0)
+		s.writePool("n1", "n2", "n3") // dead for a while
+		s.expectFlows("n1 n3", 4*oneThird, 0)
 	},
-	"with nobody left nobody takes new flows": func(s *flowStory) {
-		s.dies("n1", "n2", "n3")
-		s.at(25)
-		s.sees("", 10, 15)
-		s.recovers("n1")
-		s.at(35)
-		s.sees("n1", 10, 25)
+	"with nobody left nobody takes new flows": func(s *flowScenario) {
+		s.killNodes("n1", "n2", "n3")
+		s.waitUntil(25)
+		s.expectFlows("", 10, 15)
+		s.recoverNodes("n1")
+		s.waitUntil(35)
+		s.expectFlows("n1", 10, 25)
 	},
-	"what was before the first death is not kept": func(s *flowStory) {
-		s.holds("n1=Down", "n2=Down", "n3=Down")
-		s.recovers("n1")
-		s.at(5)
-		s.dies("n1")
-		s.at(8)
-		s.sees("", 0, 3)
+	"what was before the first death is not kept": func(s *flowScenario) {
+		s.writePool("n1=Down", "n2=Down", "n3=Down")
+		s.recoverNodes("n1")
+		s.waitUntil(5)
+		s.killNodes("n1")
+		s.waitUntil(8)
+		s.expectFlows("", 0, 3)
 	},
-	"another load balancer is another account": func(s *flowStory) {
-		s.dies("n2")
-		put(s, s.emu, otherLB, lb("Standard", ""))
-		s.at(60)
-		s.sees("n1 n3", 10*third, 0)
+	"another load balancer is another account": func(s *flowScenario) {
+		s.killNodes("n2")
+		putResource(s, s.emu, otherLB, lb("Standard", ""))
+		s.waitUntil(60)
+		s.expectFlows("n1 n3", 10*oneThird, 0)
 	},
-	"a stretch of time": func(s *flowStory) {
-		s.dies("n2")
-		s.at(60)
-		s.seesBetween(s.start.Add(4*time.Second), s.start.Add(7*time.Second), "n1 n2 n3", 3*third, 0)
-		s.seesBetween(s.start.Add(7*time.Second), s.start.Add(time.Hour), "n1 n3", 3*third, 0)
+	"a stretch of time": func(s *flowScenario) {
+		s.killNodes("n2")
+		s.waitUntil(60)
+		s.expectFlowsBetween(s.start.Add(4*time.Second), s.start.Add(7*time.Second), "n1 n2 n3", 3*oneThird, 0)
+		s.expectFlowsBetween(s.start.Add(7*time.Second), s.start.Add(time.Hour), "n1 n3", 3*oneThird, 0)
 	},
-	"all is forgotten": func(s *flowStory) {
-		s.dies("n2")
-		s.at(60)
-		s.emu.ForgetFlows()
-		s.sees("n1 n2 n3", 0, 0)
+	"all is forgotten": func(s *flowScenario) {
+		s.killNodes("n2")
+		s.waitUntil(60)
+		s.emu.ResetFlows()
+		s.expectFlows("n1 n2 n3", 0, 0)
 	},
 }
 
 // A changed probe reevaluates the whole history.
 func TestNewFlowsWhenTheProbeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{})
-		s.dies("n2")
-		s.at(12)
+		s := newFlowScenario(t, twoProbes, armemu.Options{})
+		s.killNodes("n2")
+		s.waitUntil(12)
 		raw, _ := s.emu.Get(lbID)
-		put(t, s.emu, lbID, strings.Replace(string(raw), `"intervalInSeconds":5`, `"intervalInSeconds":20`, 1))
-		s.at(60)
-		s.sees("n1 n3", (10.0+40-12)/3, 0)
+		putResource(t, s.emu, lbID, strings.Replace(string(raw), `"intervalInSeconds":5`, `"intervalInSeconds":20`, 1))
+		s.waitUntil(60)
+		s.expectFlows("n1 n3", (10.0+40-12)/3, 0)
 	})
 }
 
@@ -258,15 +258,15 @@ func TestNewFlowsByProbe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newFlowStory(t, c.probe, armemu.Options{})
+				s := newFlowScenario(t, c.probe, armemu.Options{})
 				entries := make([]string, 3)
 				for i, state := range c.states {
 					entries[i] = fmt.Sprintf("n%d=%s", i+1, state)
 				}
-				s.holds(entries...)
-				s.dies(strings.Fields(c.dead)...)
-				s.at(60)
-				s.sees(c.takers, c.misdirected, c.unserved)
+				s.writePool(entries...)
+				s.killNodes(strings.Fields(c.dead)...)
+				s.waitUntil(60)
+				s.expectFlows(c.takers, c.misdirected, c.unserved)
 			})
 		})
 	}
@@ -276,42 +276,42 @@ func TestNewFlowsByProbe(t *testing.T) {
 // acceptance, 6 s.
 func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1})
-		s.at(20)
+		s := newFlowScenario(t, twoProbes, armemu.Options{LatencyScale: 1})
+		s.waitUntil(20)
 		setFaults(t, s.emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
-		s.dies("n2")
-		s.holds("n1", "n2=Down", "n3")
-		s.at(60)
-		s.sees("n1 n3", 8.5/3, 0)
+		s.killNodes("n2")
+		s.writePool("n1", "n2=Down", "n3")
+		s.waitUntil(60)
+		s.expectFlows("n1 n3", 8.5/3, 0)
 	})
 }
 
 // A deleted rule removes its totals, and a snapshot removes all other rules.
 func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{Behaviour: worlds.Taking()})
-		s.dies("n2")
-		s.at(6)
+		s := newFlowScenario(t, twoProbes, armemu.Options{Behavior: worlds.Taking()})
+		s.killNodes("n2")
+		s.waitUntil(6)
 		before := s.emu.Snapshot()
 		body := strings.Replace(lbBody(`{"name":"web"}`), `"loadBalancingRules"`, `"ignored"`, 1)
-		if a := send(t, s.emu, http.MethodPut, lbID, body); a.status >= 300 {
+		if a := sendRequest(t, s.emu, http.MethodPut, lbID, body); a.status >= 300 {
 			t.Fatal(a.raw)
 		}
-		s.at(7)
-		s.sees("", 6.0/3, 0)
+		s.waitUntil(7)
+		s.expectFlows("", 6.0/3, 0)
 		if all := s.emu.Flows(time.Now(), time.Now()); len(all) != 0 {
 			t.Errorf("a rule that is gone is there: %+v", all)
 		}
 		if err := s.emu.Restore(before); err != nil {
 			t.Fatal(err)
 		}
-		s.at(8)
-		s.sees("n1 n2 n3", 7.0/3, 0)
+		s.waitUntil(8)
+		s.expectFlows("n1 n2 n3", 7.0/3, 0)
 		if err := s.emu.Restore([]byte(`[]`)); err != nil {
 			t.Fatal(err)
 		}
-		s.at(60)
-		s.sees("", 7.0/3, 0)
+		s.waitUntil(60)
+		s.expectFlows("", 7.0/3, 0)
 	})
 }
 
@@ -319,7 +319,7 @@ func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 func TestNewFlowsOfARuleWithoutAPool(t *testing.T) {
 	for _, pool := range []string{lbID, vnetID, lbID + "/backendAddressPools/none", "x", ""} {
 		emu := newCloud(t, armemu.Options{})
-		put(t, emu, lbID, strings.ReplaceAll(lbBody(`{"name":"web"}`), poolID, pool))
+		putResource(t, emu, lbID, strings.ReplaceAll(lbBody(`{"name":"web"}`), poolID, pool))
 		if all := emu.Flows(time.Time{}, time.Now()); len(all) != 1 || len(all[0].Addresses) != 0 {
 			t.Errorf("%q: %+v", pool, all)
 		}
@@ -328,7 +328,7 @@ func TestNewFlowsOfARuleWithoutAPool(t *testing.T) {
 
 func TestAdminProbe(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	send(t, emu, http.MethodPut, poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), `"ipAddress":"10.0.0.1"`, `"adminState":"Down","ipAddress":"10.0.0.1"`, 1))
+	sendRequest(t, emu, http.MethodPut, poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), `"ipAddress":"10.0.0.1"`, `"adminState":"Down","ipAddress":"10.0.0.1"`, 1))
 	for _, step := range []struct {
 		method, body string
 		code         int
@@ -346,13 +346,13 @@ func TestAdminProbe(t *testing.T) {
 		{http.MethodDelete, "", 204, ""},
 		{http.MethodPut, "{}", 405, ""},
 	} {
-		w := admin(emu, step.method, "/_emu/probe", step.body)
+		w := sendAdmin(emu, step.method, "/_emu/probe", step.body)
 		if w.Code != step.code || !strings.Contains(w.Body.String(), step.contains) {
 			t.Errorf("%s %s: %d %s, want %s", step.method, step.body, w.Code, w.Body, step.contains)
 		}
 	}
 	var report struct{ Rules []armemu.RuleFlows }
-	if err := json.Unmarshal(admin(emu, http.MethodGet, "/_emu/probe", "").Body.Bytes(), &report); err != nil {
+	if err := json.Unmarshal(sendAdmin(emu, http.MethodGet, "/_emu/probe", "").Body.Bytes(), &report); err != nil {
 		t.Fatal(err)
 	}
 	r := report.Rules[0]

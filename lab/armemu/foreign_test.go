@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// foreign generates a JSON object with unknown members.
-func foreign() *rapid.Generator[map[string]any] {
+// unknownMembers generates a JSON object with unknown members.
+func unknownMembers() *rapid.Generator[map[string]any] {
 	leaf := rapid.OneOf(
 		rapid.Map(rapid.StringMatching(`[a-z]{0,8}`), func(s string) any { return s }),
 		rapid.Map(rapid.IntRange(-9, 9), func(n int) any { return float64(n) }),
@@ -30,35 +30,35 @@ func foreign() *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(name, value, 0, 3)
 }
 
-// sprinkle adds foreign members to every object of a body.
-func sprinkle(t *rapid.T, v any) any {
+// addUnknownMembers adds foreign members to every object of a body.
+func addUnknownMembers(t *rapid.T, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, member := range v {
-			out[key] = sprinkle(t, member)
+			out[key] = addUnknownMembers(t, member)
 		}
-		for key, member := range foreign().Draw(t, "foreign") {
+		for key, member := range unknownMembers().Draw(t, "foreign") {
 			out[key] = member
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, member := range v {
-			out[i] = sprinkle(t, member)
+			out[i] = addUnknownMembers(t, member)
 		}
 		return out
 	}
 	return v
 }
 
-// shows reports where got lacks something of want.
-func shows(got, want any, path string) string {
+// findMissing reports where got lacks something of want.
+func findMissing(got, want any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
 		there, _ := got.(map[string]any)
 		for key, member := range want {
-			if wrong := shows(there[key], member, path+"."+key); wrong != "" {
+			if wrong := findMissing(there[key], member, path+"."+key); wrong != "" {
 				return wrong
 			}
 		}
@@ -69,7 +69,7 @@ func shows(got, want any, path string) string {
 			return fmt.Sprintf("%s has %d members, want %d", path, len(there), len(want))
 		}
 		for i, member := range want {
-			if wrong := shows(there[i], member, fmt.Sprintf("%s[%d]", path, i)); wrong != "" {
+			if wrong := findMissing(there[i], member, fmt.Sprintf("%s[%d]", path, i)); wrong != "" {
 				return wrong
 			}
 		}
@@ -84,14 +84,14 @@ func shows(got, want any, path string) string {
 // Unknown members survive any PUT, a PUT of what was read, and a snapshot.
 func TestForeignMembersSurviveAnyPut(t *testing.T) {
 	bodies := map[string]string{
-		nics + "n":                   nicIn(`"primary":true,"privateIPAddressVersion":"IPv4","applicationGatewayBackendAddressPools":[{"id":"/gateway"}],`, poolID),
+		nics + "n":                   nicInPools(`"primary":true,"privateIPAddressVersion":"IPv4","applicationGatewayBackendAddressPools":[{"id":"/gateway"}],`, poolID),
 		vmID:                         `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"` + nics + `n","properties":{"primary":true}}]},"availabilitySet":{"id":"/as"}}}`,
 		setID:                        setBody("Rolling", 0, poolID),
-		setID + "/virtualMachines/0": machineIn(poolID),
+		setID + "/virtualMachines/0": instanceInPools(poolID),
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		emu := newCloud(t, armemu.Options{})
-		put(t, emu, setID, `{"location":"eastus"}`)
+		putResource(t, emu, setID, `{"location":"eastus"}`)
 		id := rapid.SampledFrom([]string{nics + "n", vmID, setID, setID + "/virtualMachines/0"}).Draw(rt, "id")
 		query := "?api-version=2024-05-01"
 		if strings.Contains(id, "Compute") {
@@ -101,23 +101,23 @@ func TestForeignMembersSurviveAnyPut(t *testing.T) {
 		if err := json.Unmarshal([]byte(bodies[id]), &body); err != nil {
 			rt.Fatal(err)
 		}
-		sent := sprinkle(rt, body)
+		sent := addUnknownMembers(rt, body)
 		raw, err := json.Marshal(sent)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		sees := func(when string) (read string) {
-			a := send(t, emu, http.MethodGet, id+query, "")
-			if wrong := shows(a.body, sent, ""); wrong != "" {
+			a := sendRequest(t, emu, http.MethodGet, id+query, "")
+			if wrong := findMissing(a.body, sent, ""); wrong != "" {
 				rt.Fatalf("%s: %s in %s", when, wrong, a.raw)
 			}
 			return a.raw
 		}
-		if a := send(t, emu, http.MethodPut, id+query, string(raw)); a.status > 201 {
+		if a := sendRequest(t, emu, http.MethodPut, id+query, string(raw)); a.status > 201 {
 			rt.Fatalf("%d %s", a.status, a.raw)
 		}
 		read := sees("after the PUT")
-		if a := send(t, emu, http.MethodPut, id+query, read); a.status != 200 {
+		if a := sendRequest(t, emu, http.MethodPut, id+query, read); a.status != 200 {
 			rt.Fatalf("%d %s", a.status, a.raw)
 		}
 		sees("after a PUT of what was read")

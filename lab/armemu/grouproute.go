@@ -15,19 +15,19 @@ import (
 
 // Resource groups are served by Resource Manager itself, not by a resource provider.
 
-// about is the kind of target of a path.
-type about int
+// routeTarget is the kind of target of a path.
+type routeTarget int
 
 const (
-	aResource     about = iota // a resource of a provider
-	aGroup                     // a resource group
-	allGroups                  // the groups of a subscription
-	groupContents              // the resources of a group
-	groupResult                // the deletion of a group, polled by Location
+	targetResource       routeTarget = iota // a resource of a provider
+	targetGroup                             // a resource group
+	targetGroups                            // the groups of a subscription
+	targetGroupResources                    // the resources of a group
+	targetGroupResult                       // the deletion of a group, polled by Location
 )
 
-// resources is the namespace of Resource Manager itself.
-const resources = "Microsoft.Resources"
+// resourcesNamespace is the namespace of Resource Manager itself.
+const resourcesNamespace = "Microsoft.Resources"
 
 // resourcesVersions are api-versions of Microsoft.Resources with the same behavior.
 var resourcesVersions = []string{
@@ -35,30 +35,30 @@ var resourcesVersions = []string{
 	"2024-03-01", "2024-07-01", "2024-11-01", "2025-03-01", "2025-04-01",
 }
 
-// readGroup parses the path after the subscription and reports whether Resource Manager itself
+// parseGroupPath parses the path after the subscription and reports whether Resource Manager itself
 // serves it.
-func (r *route) readGroup(method string, seg []string) bool {
+func (r *route) parseGroupPath(method string, seg []string) bool {
 	inGroups := len(seg) > 0 && sameName(seg[0], "resourceGroups")
 	switch {
 	case inGroups && len(seg) == 1:
-		r.about = allGroups
-		r.byMethod(method, KindList)
+		r.target = targetGroups
+		r.setKind(method, KindList)
 	case inGroups && len(seg) == 2:
-		r.about, r.id.group = aGroup, seg[1]
+		r.target, r.id.group = targetGroup, seg[1]
 		if method == http.MethodHead {
 			method = http.MethodGet
 		}
-		r.byMethod(method, KindGet, KindPut, KindDelete)
+		r.setKind(method, KindGet, KindPut, KindDelete)
 	case inGroups && len(seg) == 3 && sameName(seg[2], "resources"):
-		r.about, r.id.group = groupContents, seg[1]
-		r.byMethod(method, KindList)
+		r.target, r.id.group = targetGroupResources, seg[1]
+		r.setKind(method, KindList)
 	case len(seg) == 2 && sameName(seg[0], "operationresults"):
-		r.about, r.operation, r.result = groupResult, strings.ToLower(seg[1]), true
-		r.byMethod(method, KindPoll)
+		r.target, r.operation, r.result = targetGroupResult, strings.ToLower(seg[1]), true
+		r.setKind(method, KindPoll)
 	default:
 		return false
 	}
-	r.namespace = resources
+	r.namespace = resourcesNamespace
 	return true
 }
 
@@ -71,44 +71,44 @@ func (r route) groupID() string {
 	return id
 }
 
-// asksGroup returns the permission that the request requires.
-func (r route) asksGroup() asked {
-	const groups = resources + "/subscriptions/resourceGroups"
+// groupPermission returns the permission that the request requires.
+func (r route) groupPermission() permission {
+	const groups = resourcesNamespace + "/subscriptions/resourceGroups"
 	action := groups + "/read"
 	switch {
-	case r.about == groupResult:
-		action = resources + "/subscriptions/operationresults/read"
-	case r.about == groupContents:
+	case r.target == targetGroupResult:
+		action = resourcesNamespace + "/subscriptions/operationresults/read"
+	case r.target == targetGroupResources:
 		action = groups + "/resources/read"
 	case r.kind == KindPut:
 		action = groups + "/write"
 	case r.kind == KindDelete:
 		action = groups + "/delete"
 	}
-	return asked{action, r.groupID()}
+	return permission{action, r.groupID()}
 }
 
-// answerGroup serves a path of Resource Manager itself.
-func (e *Emulator) answerGroup(x *exchange) *Problem {
+// serveGroup serves a path of Resource Manager itself.
+func (e *Emulator) serveGroup(x *exchange) *Problem {
 	x.done = true
 	r := x.route
-	g := e.group(r.id)
+	g := e.findGroup(r.id)
 	switch {
-	case r.about == allGroups:
+	case r.target == targetGroups:
 		return e.listGroups(x)
-	case r.about == groupResult:
+	case r.target == targetGroupResult:
 		return e.pollGroup(x)
 	case r.kind == KindPut:
 		return e.putGroup(x, g)
 	case g == nil:
 		return groupMissing(r.id.group)
-	case r.about == groupContents:
-		return e.listContents(x, g)
+	case r.target == targetGroupResources:
+		return e.listGroupResources(x, g)
 	case r.kind == KindDelete:
 		e.deleteGroup(x, g)
 		return nil
 	}
-	x.status, x.body = http.StatusOK, g.render()
+	x.status, x.body = http.StatusOK, g.renderGroup()
 	if x.req.Method == http.MethodHead {
 		x.status, x.body = http.StatusNoContent, nil
 	}
@@ -116,30 +116,30 @@ func (e *Emulator) answerGroup(x *exchange) *Problem {
 }
 
 func (e *Emulator) putGroup(x *exchange, g *resourceGroup) *Problem {
-	body, err := readGroupBody(x.payload)
+	body, err := parseGroupBody(x.payload)
 	if err != nil {
-		return bad("InvalidRequestContent", "The request content was invalid and could not be deserialized: '"+err.Error()+"'.")
+		return badRequest("InvalidRequestContent", "The request content was invalid and could not be deserialized: '"+err.Error()+"'.")
 	}
-	at := text(body, "location")
+	at := stringField(body, "location")
 	if at == "" {
-		return bad("LocationRequired", "The location property is required for this definition.")
+		return badRequest("LocationRequired", "The location property is required for this definition.")
 	}
 	x.status = http.StatusOK
 	if g == nil {
-		e.imply(x.route.id)
-		g, x.status = e.group(x.route.id), http.StatusCreated
+		e.ensureGroup(x.route.id)
+		g, x.status = e.findGroup(x.route.id), http.StatusCreated
 	}
-	if problem := g.refuseGoing(); problem != nil {
+	if problem := g.rejectDeleting(); problem != nil {
 		return problem
 	}
-	if was := text(g.body, "location"); was != "" && was != at {
+	if was := stringField(g.body, "location"); was != "" && was != at {
 		return &Problem{
 			Status: http.StatusConflict, Code: "InvalidResourceGroupLocation", Gateway: true,
 			Message: fmt.Sprintf("Invalid resource group location '%s'. The Resource group already exists in location '%s'.", at, was),
 		}
 	}
 	g.body = body
-	x.body = g.render()
+	x.body = g.renderGroup()
 	return nil
 }
 
@@ -156,8 +156,8 @@ func (e *Emulator) setGroupPoll(x *exchange, d *groupDeletion) {
 		Path:     "/subscriptions/" + x.route.subscription + "/operationresults/" + d.id,
 		RawQuery: url.Values{"api-version": {x.req.URL.Query().Get("api-version")}}.Encode(),
 	}
-	x.header.Set("Location", absolute(x, where))
-	x.header.Set("Retry-After", wholeSeconds(time.Duration(float64(groupPollEvery)*e.opts.LatencyScale)))
+	x.header.Set("Location", absoluteURL(x, where))
+	x.header.Set("Retry-After", wholeSeconds(time.Duration(float64(groupPollInterval)*e.opts.LatencyScale)))
 }
 
 func (e *Emulator) pollGroup(x *exchange) *Problem {
@@ -173,30 +173,30 @@ func (e *Emulator) pollGroup(x *exchange) *Problem {
 	return nil
 }
 
-// byTag is the only supported filter of groups.
-var byTag = regexp.MustCompile(`^\s*tagName\s+eq\s+'([^']*)'(?:\s+and\s+tagValue\s+eq\s+'([^']*)')?\s*$`)
+// tagFilter is the only supported filter of groups.
+var tagFilter = regexp.MustCompile(`^\s*tagName\s+eq\s+'([^']*)'(?:\s+and\s+tagValue\s+eq\s+'([^']*)')?\s*$`)
 
 func (e *Emulator) listGroups(x *exchange) *Problem {
 	filter := x.req.URL.Query().Get("$filter")
-	want := byTag.FindStringSubmatch(filter)
+	want := tagFilter.FindStringSubmatch(filter)
 	if filter != "" && want == nil {
-		return bad("InvalidFilterInQueryString", "The emulator models the filters tagName eq '…' and tagName eq '…' and tagValue eq '…' only, not "+filter+".")
+		return badRequest("InvalidFilterInQueryString", "The emulator models the filters tagName eq '…' and tagName eq '…' and tagValue eq '…' only, not "+filter+".")
 	}
 	values := []any{}
 	for _, key := range slices.Sorted(maps.Keys(e.groups)) {
 		g := e.groups[key]
-		if sameName(g.subscription, x.route.subscription) && (want == nil || g.tagged(want[1], want[2])) {
-			values = append(values, g.render())
+		if sameName(g.subscription, x.route.subscription) && (want == nil || g.hasTag(want[1], want[2])) {
+			values = append(values, g.renderGroup())
 		}
 	}
 	x.status, x.body = http.StatusOK, fields{"value": values}
 	return nil
 }
 
-// tagged reports whether the group has the tag; an empty value matches any. Names are
+// hasTag reports whether the group has the tag; an empty value matches any. Names are
 // case-insensitive.
-func (g *resourceGroup) tagged(name, value string) bool {
-	for key, v := range object(g.body, "tags") {
+func (g *resourceGroup) hasTag(name, value string) bool {
+	for key, v := range objectField(g.body, "tags") {
 		if sameName(key, name) && (value == "" || v == value) {
 			return true
 		}
@@ -204,12 +204,12 @@ func (g *resourceGroup) tagged(name, value string) bool {
 	return false
 }
 
-func (e *Emulator) listContents(x *exchange, g *resourceGroup) *Problem {
+func (e *Emulator) listGroupResources(x *exchange, g *resourceGroup) *Problem {
 	if x.req.URL.Query().Get("$filter") != "" {
-		return bad("InvalidFilterInQueryString", "The emulator models no $filter on the resources of a group.")
+		return badRequest("InvalidFilterInQueryString", "The emulator models no $filter on the resources of a group.")
 	}
 	values := []any{}
-	for _, agg := range e.within(g) {
+	for _, agg := range e.resourcesInGroup(g) {
 		if agg.id.root.parent != nil {
 			continue
 		}

@@ -27,49 +27,49 @@ type groupDeletion struct {
 	done     bool
 }
 
-// groupSelf is how long an empty group takes to delete, in seconds. Each resource type in it adds
+// emptyGroupSeconds is how long an empty group takes to delete, in seconds. Each resource type in it adds
 // the time of one DELETE: Resource Manager deletes dependent types first.
-const groupSelf = 5
+const emptyGroupSeconds = 5
 
-// groupPollEvery is the Retry-After of a group's DELETE at latency scale 1.
-const groupPollEvery = 15 * time.Second
+// groupPollInterval is the Retry-After of a group's DELETE at latency scale 1.
+const groupPollInterval = 15 * time.Second
 
 func groupKey(subscription, name string) string {
 	return strings.ToLower(subscription + "/" + name)
 }
 
-func (g *resourceGroup) id() string {
+func (g *resourceGroup) armID() string {
 	return "/subscriptions/" + g.subscription + "/resourceGroups/" + g.name
 }
 
-func (e *Emulator) group(id resourceID) *resourceGroup {
+func (e *Emulator) findGroup(id resourceID) *resourceGroup {
 	return e.groups[groupKey(id.subscription, id.group)]
 }
 
-// imply creates a resource's group if it does not exist.
-func (e *Emulator) imply(id resourceID) {
+// ensureGroup creates a resource's group if it does not exist.
+func (e *Emulator) ensureGroup(id resourceID) {
 	if key := groupKey(id.subscription, id.group); e.groups[key] == nil {
 		e.groups[key] = &resourceGroup{subscription: id.subscription, name: id.group}
 	}
 }
 
-// refuseGroup rejects a request if its group does not exist or is being deleted.
-func (e *Emulator) refuseGroup(r route) *Problem {
+// checkGroup rejects a request if its group does not exist or is being deleted.
+func (e *Emulator) checkGroup(r route) *Problem {
 	if r.id.group == "" {
 		return nil
 	}
-	g := e.group(r.id)
+	g := e.findGroup(r.id)
 	switch {
 	case g == nil && e.opts.StrictResourceGroups:
 		return groupMissing(r.id.group)
 	case g != nil && (r.kind == KindPut || r.kind == KindPatch):
-		return g.refuseGoing()
+		return g.rejectDeleting()
 	}
 	return nil
 }
 
-// refuseGoing rejects a write in a group that is being deleted.
-func (g *resourceGroup) refuseGoing() *Problem {
+// rejectDeleting rejects a write in a group that is being deleted.
+func (g *resourceGroup) rejectDeleting() *Problem {
 	if g.deletion == nil {
 		return nil
 	}
@@ -83,18 +83,18 @@ func groupMissing(name string) *Problem {
 	return notFound("ResourceGroupNotFound", fmt.Sprintf("Resource group '%s' could not be found.", name))
 }
 
-// within returns the resources of a group, sorted by ID.
-func (e *Emulator) within(g *resourceGroup) []*aggregate {
-	return slices.DeleteFunc(e.sorted(), func(a *aggregate) bool {
+// resourcesInGroup returns the resources of a group, sorted by ID.
+func (e *Emulator) resourcesInGroup(g *resourceGroup) []*aggregate {
+	return slices.DeleteFunc(e.sortedAggregates(), func(a *aggregate) bool {
 		return groupKey(a.id.subscription, a.id.group) != groupKey(g.subscription, g.name)
 	})
 }
 
-// render returns the group as a response shows it.
-func (g *resourceGroup) render() fields {
-	out := with(g.body, "id", g.id())
-	out["name"], out["type"] = g.name, resources+"/resourceGroups"
-	out["location"] = cmp.Or(text(g.body, "location"), "eastus")
+// renderGroup returns the group as a response shows it.
+func (g *resourceGroup) renderGroup() fields {
+	out := withField(g.body, "id", g.armID())
+	out["name"], out["type"] = g.name, resourcesNamespace+"/resourceGroups"
+	out["location"] = cmp.Or(stringField(g.body, "location"), "eastus")
 	out["properties"] = fields{"provisioningState": stateSucceeded}
 	if g.deletion != nil {
 		out["properties"] = fields{"provisioningState": stateDeleting}
@@ -102,17 +102,17 @@ func (g *resourceGroup) render() fields {
 	return out
 }
 
-// readGroupBody parses the body of a group's PUT or seed.
-func readGroupBody(raw []byte) (fields, error) {
+// parseGroupBody parses the body of a group's PUT or seed.
+func parseGroupBody(raw []byte) (fields, error) {
 	body, err := parseBody(raw)
 	if err == nil {
-		err = wantText(body, "location", "resourceGroups")
+		err = requireString(body, "location", "resourceGroups")
 	}
 	if err != nil {
 		return nil, err
 	}
-	body = without(body, "id", "name", "type", "properties")
-	if at := text(body, "location"); at != "" {
+	body = withoutFields(body, "id", "name", "type", "properties")
+	if at := stringField(body, "location"); at != "" {
 		body["location"] = strings.ToLower(strings.ReplaceAll(at, " ", ""))
 	}
 	return body, nil
@@ -120,36 +120,36 @@ func readGroupBody(raw []byte) (fields, error) {
 
 // installGroup creates a group from a seed.
 func (e *Emulator) installGroup(r route, raw []byte) error {
-	body, err := readGroupBody(raw)
+	body, err := parseGroupBody(raw)
 	if err != nil {
 		return fmt.Errorf("resource group %s: %w", r.id.group, err)
 	}
-	e.imply(r.id)
-	e.group(r.id).body = body
+	e.ensureGroup(r.id)
+	e.findGroup(r.id).body = body
 	return nil
 }
 
 // startDeletion accepts a DELETE of a group. Its resources exist until the end (assumed).
 func (e *Emulator) startDeletion(g *resourceGroup, now time.Time) {
-	seconds := float64(groupSelf)
+	seconds := float64(emptyGroupSeconds)
 	seen := map[*rootKind]bool{}
-	for _, agg := range e.within(g) {
+	for _, agg := range e.resourcesInGroup(g) {
 		if !seen[agg.id.root] && agg.id.root.parent == nil {
 			seen[agg.id.root] = true
 			seconds += agg.id.root.delete.median
 		}
 	}
-	g.deletion = &groupDeletion{id: e.guid(), deadline: now.Add(e.latency(spread{median: seconds}))}
+	g.deletion = &groupDeletion{id: e.newGUID(), deadline: now.Add(e.sampleLatency(latencyRange{median: seconds}))}
 	e.deletions[g.deletion.id] = g.deletion
 }
 
-// settleGroups finishes the deletions that are due, in order of their deadlines.
-func (e *Emulator) settleGroups(now time.Time) {
+// finishGroupDeletions finishes the deletions that are due, in order of their deadlines.
+func (e *Emulator) finishGroupDeletions(now time.Time) {
 	due := slices.DeleteFunc(slices.Collect(maps.Values(e.groups)), func(g *resourceGroup) bool {
 		return g.deletion == nil || now.Before(g.deletion.deadline)
 	})
 	slices.SortFunc(due, func(a, b *resourceGroup) int {
-		return cmp.Or(a.deletion.deadline.Compare(b.deletion.deadline), cmp.Compare(a.id(), b.id()))
+		return cmp.Or(a.deletion.deadline.Compare(b.deletion.deadline), cmp.Compare(a.armID(), b.armID()))
 	})
 	for _, g := range due {
 		if g.deletion.done {
@@ -157,26 +157,26 @@ func (e *Emulator) settleGroups(now time.Time) {
 		}
 		g.deletion.done = true
 		delete(e.groups, groupKey(g.subscription, g.name))
-		e.settle(g.deletion.deadline)
-		e.empty(g, g.deletion.deadline)
+		e.finishDue(g.deletion.deadline)
+		e.deleteGroupResources(g, g.deletion.deadline)
 	}
 }
 
-// empty deletes a group's resources and ends their operations.
-func (e *Emulator) empty(g *resourceGroup, at time.Time) {
-	all := e.within(g)
+// deleteGroupResources deletes a group's resources and ends their operations.
+func (e *Emulator) deleteGroupResources(g *resourceGroup, at time.Time) {
+	all := e.resourcesInGroup(g)
 	for _, agg := range all {
-		e.endRunning(agg, "the resource group is deleted")
+		e.endOperation(agg, "the resource group is deleted")
 		delete(e.aggregates, agg.id.key())
 	}
 	for _, agg := range all {
-		e.changed(agg.id, agg.body, nil)
-		e.programmed(agg.id, at)
+		e.updateReferences(agg.id, agg.body, nil)
+		e.updateDataPlane(agg.id, at)
 	}
 }
 
-// endRunning ends the operation on a deleted resource: a DELETE succeeds, others are canceled.
-func (e *Emulator) endRunning(agg *aggregate, why string) {
+// endOperation ends the operation on a deleted resource: a DELETE succeeds, others are canceled.
+func (e *Emulator) endOperation(agg *aggregate, why string) {
 	run := agg.op
 	if run == nil {
 		return
@@ -185,15 +185,15 @@ func (e *Emulator) endRunning(agg *aggregate, why string) {
 	if !run.remove {
 		run.status, run.problem = opCanceled, &Problem{Code: "Canceled", Message: "Operation was canceled: " + why + "."}
 	}
-	e.forgetRunning(run)
+	e.removeRunning(run)
 }
 
-// storedGroups returns the explicitly created groups for a snapshot.
-func (e *Emulator) storedGroups() []stored {
-	all := []stored{}
+// snapshotGroups returns the explicitly created groups for a snapshot.
+func (e *Emulator) snapshotGroups() []snapshotEntry {
+	all := []snapshotEntry{}
 	for _, key := range slices.Sorted(maps.Keys(e.groups)) {
 		if g := e.groups[key]; g.body != nil {
-			all = append(all, stored{ID: g.id(), Body: encode(g.render())})
+			all = append(all, snapshotEntry{ID: g.armID(), Body: encodeJSON(g.renderGroup())})
 		}
 	}
 	return all

@@ -30,27 +30,27 @@ func machine(nic string) string {
 		"networkProfile":{"networkInterfaces":[{"id":"` + nic + `","properties":{"primary":true}}]}}}`
 }
 
-// story is an emulator and a sequence of requests.
-type story struct {
+// emulatorScenario is an emulator and a sequence of requests.
+type emulatorScenario struct {
 	t   *testing.T
 	emu *armemu.Emulator
 }
 
-// want sends a request and expects this status and, for an error, this code.
-func (s story) want(status int, code, method, target, body string) answer {
+// expectAnswer sends a request and expects this status and, for an error, this code.
+func (s emulatorScenario) expectAnswer(status int, code, method, target, body string) rawResponse {
 	s.t.Helper()
-	a := send(s.t, s.emu, method, target, body)
-	if a.status != status || a.code() != code {
+	a := sendRequest(s.t, s.emu, method, target, body)
+	if a.status != status || a.errorCode() != code {
 		s.t.Fatalf("%s %s: got %d %s, want %d %s", method, target, a.status, a.raw, status, code)
 	}
 	return a
 }
 
-// settled waits until all operations have ended.
-func (s story) settled() { time.Sleep(time.Hour) }
+// waitForOperations waits until all operations have ended.
+func (s emulatorScenario) waitForOperations() { time.Sleep(time.Hour) }
 
-// fill creates the resources that a probe of Azure needs in the disposable group.
-func (s story) fill() {
+// createResources creates the resources that a probe of Azure needs in the disposable group.
+func (s emulatorScenario) createResources() {
 	s.t.Helper()
 	nodes := someNetwork + "/virtualNetworks/net/subnets/nodes"
 	pool := someNetwork + "/loadBalancers/nics/backendAddressPools/p"
@@ -59,12 +59,12 @@ func (s story) fill() {
 	for _, r := range []struct{ id, body string }{
 		{someNetwork + "/virtualNetworks/net", `{"location":"eastus","properties":{"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`},
 		{someNetwork + "/networkSecurityGroups/closed", `{"location":"eastus"}`},
-		{someNetwork + "/loadBalancers/nics", lb("Standard", `"frontendIPConfigurations":[`+private("in", nodes, "")+`],"backendAddressPools":[{"name":"p"}]`)},
+		{someNetwork + "/loadBalancers/nics", lb("Standard", `"frontendIPConfigurations":[`+privateFrontend("in", nodes, "")+`],"backendAddressPools":[{"name":"p"}]`)},
 		{someNetwork + "/networkInterfaces/nic", nic},
 		{someMachines + "vm" + machineVersion, machine(someNetwork + "/networkInterfaces/nic")},
 	} {
-		s.want(http.StatusCreated, "", http.MethodPut, r.id, r.body)
-		s.settled()
+		s.expectAnswer(http.StatusCreated, "", http.MethodPut, r.id, r.body)
+		s.waitForOperations()
 	}
 }
 
@@ -72,37 +72,37 @@ func (s story) fill() {
 func TestLifeOfAResourceGroup(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, StrictResourceGroups: strict})}
+			s := emulatorScenario{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, StrictResourceGroups: strict})}
 			lower := strings.Replace(someGroup, "resourceGroups", "resourcegroups", 1) // as the SDK spells it
-			s.want(404, "", http.MethodHead, lower+groupVersion, "")
-			made := s.want(201, "", http.MethodPut, lower+groupVersion, `{"location":"East US","tags":{"made-by":"probe"}}`)
-			if made.text("id") != someGroup || made.text("type") != "Microsoft.Resources/resourceGroups" || made.text("location") != "eastus" || made.state() != "Succeeded" {
+			s.expectAnswer(404, "", http.MethodHead, lower+groupVersion, "")
+			made := s.expectAnswer(201, "", http.MethodPut, lower+groupVersion, `{"location":"East US","tags":{"made-by":"probe"}}`)
+			if made.stringField("id") != someGroup || made.stringField("type") != "Microsoft.Resources/resourceGroups" || made.stringField("location") != "eastus" || made.provisioningState() != "Succeeded" {
 				t.Errorf("%s", made.raw)
 			}
-			s.want(200, "", http.MethodPut, lower+groupVersion, `{"location":"eastus","tags":{"made-by":"probe"}}`)
-			s.want(204, "", http.MethodHead, lower+groupVersion, "")
-			s.fill()
-			if held := s.want(200, "", http.MethodGet, someGroup+"/resources"+groupVersion, ""); strings.Count(held.raw, `"type":`) != 5 || strings.Contains(held.raw, "properties") {
+			s.expectAnswer(200, "", http.MethodPut, lower+groupVersion, `{"location":"eastus","tags":{"made-by":"probe"}}`)
+			s.expectAnswer(204, "", http.MethodHead, lower+groupVersion, "")
+			s.createResources()
+			if held := s.expectAnswer(200, "", http.MethodGet, someGroup+"/resources"+groupVersion, ""); strings.Count(held.raw, `"type":`) != 5 || strings.Contains(held.raw, "properties") {
 				t.Errorf("the group holds %s", held.raw)
 			}
 
-			gone := s.want(202, "", http.MethodDelete, lower+groupVersion, "")
+			gone := s.expectAnswer(202, "", http.MethodDelete, lower+groupVersion, "")
 			result := gone.header.Get("Location")
 			if gone.header.Get("Retry-After") != "15" || !strings.Contains(result, "/operationresults/") {
 				t.Errorf("DELETE answers %v", gone.header)
 			}
-			if again := s.want(202, "", http.MethodDelete, lower+groupVersion, ""); again.header.Get("Location") != result {
+			if again := s.expectAnswer(202, "", http.MethodDelete, lower+groupVersion, ""); again.header.Get("Location") != result {
 				t.Error("a second DELETE is another operation")
 			}
-			if g := s.want(200, "", http.MethodGet, lower+groupVersion, ""); g.state() != "Deleting" {
+			if g := s.expectAnswer(200, "", http.MethodGet, lower+groupVersion, ""); g.provisioningState() != "Deleting" {
 				t.Errorf("GET while it goes: %s", g.raw)
 			}
-			s.want(409, "ResourceGroupBeingDeleted", http.MethodPut, someNetwork+"/loadBalancers/late", lb("Standard", ""))
-			s.want(409, "ResourceGroupBeingDeleted", http.MethodPut, lower+groupVersion, `{"location":"eastus"}`)
-			s.want(202, "", http.MethodGet, result, "")
-			s.settled()
-			s.want(200, "", http.MethodGet, result, "")
-			s.want(404, "ResourceGroupNotFound", http.MethodGet, lower+groupVersion, "")
+			s.expectAnswer(409, "ResourceGroupBeingDeleted", http.MethodPut, someNetwork+"/loadBalancers/late", lb("Standard", ""))
+			s.expectAnswer(409, "ResourceGroupBeingDeleted", http.MethodPut, lower+groupVersion, `{"location":"eastus"}`)
+			s.expectAnswer(202, "", http.MethodGet, result, "")
+			s.waitForOperations()
+			s.expectAnswer(200, "", http.MethodGet, result, "")
+			s.expectAnswer(404, "ResourceGroupNotFound", http.MethodGet, lower+groupVersion, "")
 			if left := string(s.emu.Snapshot()); left != "[]" {
 				t.Errorf("left: %s", left)
 			}
@@ -113,37 +113,37 @@ func TestLifeOfAResourceGroup(t *testing.T) {
 // Deleting a group ends the operations in it.
 func TestGroupTakesRunningOperationsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true})}
-		s.fill()
-		done := s.want(200, "", http.MethodPut, someNetwork+"/virtualNetworks/net/subnets/nodes", `{"properties":{"addressPrefix":"10.0.0.0/25"}}`)
-		s.want(202, "", http.MethodDelete, someGroup+groupVersion, "")
+		s := emulatorScenario{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true})}
+		s.createResources()
+		done := s.expectAnswer(200, "", http.MethodPut, someNetwork+"/virtualNetworks/net/subnets/nodes", `{"properties":{"addressPrefix":"10.0.0.0/25"}}`)
+		s.expectAnswer(202, "", http.MethodDelete, someGroup+groupVersion, "")
 		setFaults(t, s.emu, `rules: [{match: {kind: delete}, action: {operation: {stuck: true}}}]`)
-		stuck := s.want(202, "", http.MethodDelete, someMachines+"vm"+machineVersion, "")
-		s.settled()
-		if p := s.want(200, "", http.MethodGet, stuck.header.Get("Azure-AsyncOperation"), ""); p.text("status") != "Succeeded" {
+		stuck := s.expectAnswer(202, "", http.MethodDelete, someMachines+"vm"+machineVersion, "")
+		s.waitForOperations()
+		if p := s.expectAnswer(200, "", http.MethodGet, stuck.header.Get("Azure-AsyncOperation"), ""); p.stringField("status") != "Succeeded" {
 			t.Errorf("the machine is gone, its DELETE is %s", p.raw)
 		}
-		if p := s.want(200, "", http.MethodGet, done.header.Get("Azure-AsyncOperation"), ""); p.text("status") != "Succeeded" {
+		if p := s.expectAnswer(200, "", http.MethodGet, done.header.Get("Azure-AsyncOperation"), ""); p.stringField("status") != "Succeeded" {
 			t.Errorf("what was done before the group went is %s", p.raw)
 		}
-		s.want(201, "", http.MethodPut, someNetwork+"/loadBalancers/new", lb("Standard", ""))
-		s.want(200, "", http.MethodGet, someGroup+groupVersion, "")
+		s.expectAnswer(201, "", http.MethodPut, someNetwork+"/loadBalancers/new", lb("Standard", ""))
+		s.expectAnswer(200, "", http.MethodGet, someGroup+groupVersion, "")
 	})
 }
 
 // A machine uses its interface until deleted, and never shows its password.
 func TestMachineHoldsItsInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1})}
-		s.fill()
-		if vm := s.want(200, "", http.MethodGet, someMachines+"vm"+machineVersion, ""); !strings.Contains(vm.raw, `"offer":"ubuntu-24_04-lts"`) ||
+		s := emulatorScenario{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1})}
+		s.createResources()
+		if vm := s.expectAnswer(200, "", http.MethodGet, someMachines+"vm"+machineVersion, ""); !strings.Contains(vm.raw, `"offer":"ubuntu-24_04-lts"`) ||
 			strings.Contains(vm.raw, "hunter2") || strings.Contains(vm.raw, "c2VjcmV0") {
 			t.Errorf("%s", vm.raw)
 		}
-		s.want(400, "NicInUse", http.MethodDelete, someNetwork+"/networkInterfaces/nic", "")
-		s.want(202, "", http.MethodDelete, someMachines+"vm"+machineVersion, "")
-		s.settled()
-		if a := send(t, s.emu, http.MethodDelete, someNetwork+"/networkInterfaces/nic", ""); a.status >= 300 {
+		s.expectAnswer(400, "NicInUse", http.MethodDelete, someNetwork+"/networkInterfaces/nic", "")
+		s.expectAnswer(202, "", http.MethodDelete, someMachines+"vm"+machineVersion, "")
+		s.waitForOperations()
+		if a := sendRequest(t, s.emu, http.MethodDelete, someNetwork+"/networkInterfaces/nic", ""); a.status >= 300 {
 			t.Errorf("the freed interface: %d %s", a.status, a.raw)
 		}
 	})
@@ -152,15 +152,15 @@ func TestMachineHoldsItsInterface(t *testing.T) {
 // Groups are filtered by tag and by subscription.
 func TestGroupsAreListed(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
-	put(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
-	put(t, emu, vnetID, `{"location":"eastus"}`)
-	put(t, emu, "/subscriptions/other/resourceGroups/else", `{"location":"westus"}`)
+	putResource(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
+	putResource(t, emu, vnetID, `{"location":"eastus"}`)
+	putResource(t, emu, "/subscriptions/other/resourceGroups/else", `{"location":"westus"}`)
 	all := "/subscriptions/" + subscription + "/resourcegroups" + groupVersion
 	for filter, want := range map[string]string{
 		"": "disposable rg", "tagName eq 'MADE-BY'": "disposable", "tagName eq 'made-by' and tagValue eq 'probe'": "disposable",
 		"tagName eq 'made-by' and tagValue eq 'other'": "",
 	} {
-		a := send(t, emu, http.MethodGet, all+"&$filter="+strings.ReplaceAll(filter, " ", "%20"), "")
+		a := sendRequest(t, emu, http.MethodGet, all+"&$filter="+strings.ReplaceAll(filter, " ", "%20"), "")
 		var names []string
 		list, _ := a.body["value"].([]any)
 		for _, g := range list {
@@ -172,11 +172,11 @@ func TestGroupsAreListed(t *testing.T) {
 			t.Errorf("%q: %q, want %q", filter, got, want)
 		}
 	}
-	story{t, emu}.want(400, "InvalidFilterInQueryString", http.MethodGet, all+"&$filter=name", "")
+	emulatorScenario{t, emu}.expectAnswer(400, "InvalidFilterInQueryString", http.MethodGet, all+"&$filter=name", "")
 }
 
 func TestGroupRefusals(t *testing.T) {
-	s := story{t, armemu.New(armemu.Options{StrictResourceGroups: true})}
+	s := emulatorScenario{t, armemu.New(armemu.Options{StrictResourceGroups: true})}
 	missing := "/subscriptions/" + subscription + "/resourceGroups/none"
 	below := missing + "/providers/Microsoft.Network/"
 	for _, r := range []struct{ method, id string }{
@@ -189,23 +189,23 @@ func TestGroupRefusals(t *testing.T) {
 		{http.MethodDelete, below + "loadBalancers/x"},
 		{http.MethodPut, below + "loadBalancers/x"},
 	} {
-		if a := s.want(404, "ResourceGroupNotFound", r.method, r.id, lb("Standard", "")); !strings.Contains(a.raw, "Resource group 'none' could not be found.") {
+		if a := s.expectAnswer(404, "ResourceGroupNotFound", r.method, r.id, lb("Standard", "")); !strings.Contains(a.raw, "Resource group 'none' could not be found.") {
 			t.Errorf("%s", a.raw)
 		}
 	}
-	s.want(400, "LocationRequired", http.MethodPut, missing+groupVersion, `{}`)
-	s.want(400, "InvalidRequestContent", http.MethodPut, missing+groupVersion, `[]`)
-	s.want(201, "", http.MethodPut, missing+groupVersion, `{"location":"eastus"}`)
-	s.want(409, "InvalidResourceGroupLocation", http.MethodPut, missing+groupVersion, `{"location":"westus"}`)
-	s.want(201, "", http.MethodPut, below+"loadBalancers/x", lb("Standard", ""))
-	s.want(404, "NotFound", http.MethodGet, "/subscriptions/"+subscription+"/operationresults/none"+groupVersion, "")
+	s.expectAnswer(400, "LocationRequired", http.MethodPut, missing+groupVersion, `{}`)
+	s.expectAnswer(400, "InvalidRequestContent", http.MethodPut, missing+groupVersion, `[]`)
+	s.expectAnswer(201, "", http.MethodPut, missing+groupVersion, `{"location":"eastus"}`)
+	s.expectAnswer(409, "InvalidResourceGroupLocation", http.MethodPut, missing+groupVersion, `{"location":"westus"}`)
+	s.expectAnswer(201, "", http.MethodPut, below+"loadBalancers/x", lb("Standard", ""))
+	s.expectAnswer(404, "NotFound", http.MethodGet, "/subscriptions/"+subscription+"/operationresults/none"+groupVersion, "")
 }
 
 // A snapshot includes explicitly created groups with their tags.
 func TestSnapshotCarriesGroups(t *testing.T) {
 	emu := armemu.New(armemu.Options{StrictResourceGroups: true})
-	put(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
-	put(t, emu, someNetwork+"/loadBalancers/x", lb("Standard", ""))
+	putResource(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
+	putResource(t, emu, someNetwork+"/loadBalancers/x", lb("Standard", ""))
 	before := emu.Snapshot()
 	other := armemu.New(armemu.Options{StrictResourceGroups: true})
 	if err := other.Restore(before); err != nil {

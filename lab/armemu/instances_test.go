@@ -21,15 +21,15 @@ const (
 // instanceID is the ID of a scale set instance.
 func instanceID(n string) string { return setID + "/virtualMachines/" + n }
 
-// namesIn returns the last ID segments of a list, in order.
-func namesIn(t *testing.T, emu *armemu.Emulator, list string) string {
+// listNames returns the last ID segments of a list, in order.
+func listNames(t *testing.T, emu *armemu.Emulator, list string) string {
 	t.Helper()
 	var page struct {
 		Value []struct {
 			ID string `json:"id"`
 		} `json:"value"`
 	}
-	a := send(t, emu, http.MethodGet, list, "")
+	a := sendRequest(t, emu, http.MethodGet, list, "")
 	if err := json.Unmarshal([]byte(a.raw), &page); err != nil {
 		t.Fatal(err)
 	}
@@ -44,26 +44,26 @@ func namesIn(t *testing.T, emu *armemu.Emulator, list string) string {
 func TestInstancesAreWrittenSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
-		put(t, emu, setID, `{"location":"eastus"}`)
+		putResource(t, emu, setID, `{"location":"eastus"}`)
 		for _, n := range []string{"10", "2", "0"} {
-			put(t, emu, instanceID(n), `{"location":"eastus"}`)
+			putResource(t, emu, instanceID(n), `{"location":"eastus"}`)
 		}
-		if got := namesIn(t, emu, setID+"/virtualMachines"+computeAPI); got != "0 2 10" {
+		if got := listNames(t, emu, setID+"/virtualMachines"+computeAPI); got != "0 2 10" {
 			t.Errorf("listed as %s", got)
 		}
-		first := send(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{"location":"eastus","tags":{"a":"b"}}`, "If-Match", `"1"`)
-		second := send(t, emu, http.MethodPut, instanceID("2")+computeAPI, `{"location":"eastus","tags":{"a":"b"}}`, "If-Match", `"1"`)
-		for _, a := range []answer{first, second} {
-			if a.status != 200 || a.state() != "Updating" {
+		first := sendRequest(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{"location":"eastus","tags":{"a":"b"}}`, "If-Match", `"1"`)
+		second := sendRequest(t, emu, http.MethodPut, instanceID("2")+computeAPI, `{"location":"eastus","tags":{"a":"b"}}`, "If-Match", `"1"`)
+		for _, a := range []rawResponse{first, second} {
+			if a.status != 200 || a.provisioningState() != "Updating" {
 				t.Errorf("%d %s", a.status, a.raw)
 			}
 		}
-		if got := send(t, emu, http.MethodGet, setID+computeAPI, "").header.Get("Etag"); got != `"1"` {
+		if got := sendRequest(t, emu, http.MethodGet, setID+computeAPI, "").header.Get("Etag"); got != `"1"` {
 			t.Errorf("the scale set's etag is %s", got)
 		}
 		time.Sleep(time.Minute)
-		for _, a := range []answer{first, second} {
-			if poll := send(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), ""); poll.text("status") != "Succeeded" {
+		for _, a := range []rawResponse{first, second} {
+			if poll := sendRequest(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), ""); poll.stringField("status") != "Succeeded" {
 				t.Errorf("ends as %s", poll.raw)
 			}
 		}
@@ -75,14 +75,14 @@ func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
 		setFaults(t, emu, `rules: [{match: {kind: put, path: "virtualMachines/0"}, action: {operation: {stuck: true}}}]`)
-		put(t, emu, setID, `{"location":"eastus"}`)
-		put(t, emu, instanceID("0"), `{"location":"eastus"}`)
-		written := send(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{"location":"eastus"}`)
-		accepted(t, send(t, emu, http.MethodDelete, setID+computeAPI, ""))
+		putResource(t, emu, setID, `{"location":"eastus"}`)
+		putResource(t, emu, instanceID("0"), `{"location":"eastus"}`)
+		written := sendRequest(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{"location":"eastus"}`)
+		expectAccepted(t, sendRequest(t, emu, http.MethodDelete, setID+computeAPI, ""))
 		time.Sleep(5 * time.Minute)
-		refused(t, send(t, emu, http.MethodGet, instanceID("0")+computeAPI, ""), 404, "ResourceNotFound")
-		refused(t, send(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{}`), 404, "ParentResourceNotFound")
-		if poll := send(t, emu, http.MethodGet, written.header.Get("Azure-AsyncOperation"), ""); poll.text("status") != "Canceled" {
+		refused(t, sendRequest(t, emu, http.MethodGet, instanceID("0")+computeAPI, ""), 404, "ResourceNotFound")
+		refused(t, sendRequest(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{}`), 404, "ParentResourceNotFound")
+		if poll := sendRequest(t, emu, http.MethodGet, written.header.Get("Azure-AsyncOperation"), ""); poll.stringField("status") != "Canceled" {
 			t.Errorf("ends as %s", poll.raw)
 		}
 	})
@@ -91,13 +91,13 @@ func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
 // A seeded instance receives the lowest free address; its own write does not change it.
 func TestAddressesOfInstances(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	put(t, emu, nics+"n", nicIn(""))
-	put(t, emu, setID, `{"location":"eastus"}`)
-	put(t, emu, instanceID("0"), machineIn())
-	put(t, emu, instanceID("1"), machineIn())
+	putResource(t, emu, nics+"n", nicInPools(""))
+	putResource(t, emu, setID, `{"location":"eastus"}`)
+	putResource(t, emu, instanceID("0"), instanceInPools())
+	putResource(t, emu, instanceID("1"), instanceInPools())
 	sees := func(want string) {
 		t.Helper()
-		a := send(t, emu, http.MethodGet, setID+"/networkInterfaces"+version, "")
+		a := sendRequest(t, emu, http.MethodGet, setID+"/networkInterfaces"+version, "")
 		for _, ip := range strings.Fields(want) {
 			if strings.Count(a.raw, `"privateIPAddress":"`+ip+`"`) != 1 {
 				t.Errorf("no %s: %s", ip, a.raw)
@@ -105,10 +105,10 @@ func TestAddressesOfInstances(t *testing.T) {
 		}
 	}
 	sees("10.0.0.5 10.0.0.6")
-	body := strings.Replace(machineIn(poolID), `"subnet"`, `"privateIPAddress":"10.0.0.200","subnet"`, 1)
-	accepted(t, send(t, emu, http.MethodPut, instanceID("0")+computeAPI, body))
+	body := strings.Replace(instanceInPools(poolID), `"subnet"`, `"privateIPAddress":"10.0.0.200","subnet"`, 1)
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, instanceID("0")+computeAPI, body))
 	sees("10.0.0.5 10.0.0.6")
-	if got := namesIn(t, emu, instanceID("1")+"/networkInterfaces"+version); got != "n" {
+	if got := listNames(t, emu, instanceID("1")+"/networkInterfaces"+version); got != "n" {
 		t.Errorf("listed are %s", got)
 	}
 }

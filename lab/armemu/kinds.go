@@ -10,7 +10,7 @@ import (
 
 // rootKind is a resource type with its own etag. Its children share body and etag. To add a type,
 // add an entry in roots, its validation rules and, if other resources reference it, a line in
-// links.go.
+// privateLinks.go.
 type rootKind struct {
 	namespace  string // of the resource provider
 	collection string // as in the path, e.g. loadBalancers
@@ -19,17 +19,17 @@ type rootKind struct {
 	operation string // middle of the operation's name, e.g. LoadBalancer
 	scope     Scope
 	children  []*childKind
-	// configs are the children that receive addresses, public ones or private ones of a subnet.
-	configs *childKind
+	// ipConfigs are the children that receive addresses, public ones or private ones of a subnet.
+	ipConfigs *childKind
 	// derived and kept are as in childKind.
-	derived, kept []string
+	derived, serverState []string
 	// defaults are added by the server when a PUT omits them.
 	defaults fields
 	// guid reports whether properties contain a resourceGuid.
 	guid bool
 	// put and delete are default latencies.
-	put, delete spread
-	// pollAfter is the Retry-After of an accepted PUT; 0 is pollEvery.
+	put, delete latencyRange
+	// pollAfter is the Retry-After of an accepted PUT; 0 is pollInterval.
 	pollAfter time.Duration
 }
 
@@ -44,10 +44,10 @@ type childKind struct {
 	json string
 	// derived properties are computed by the server: removed from writes, added to responses.
 	derived []string
-	// kept properties are server-managed state that writes cannot change.
-	kept        []string
+	// serverState properties are server-managed state that writes cannot change.
+	serverState []string
 	defaults    fields
-	put, delete spread
+	put, delete latencyRange
 	pollAfter   time.Duration
 }
 
@@ -67,19 +67,19 @@ const (
 	nicPools   = "loadBalancerBackendAddressPools"
 	adminState = "adminState"
 
-	connections        = "privateEndpointConnections"
-	publishedFrontends = "loadBalancerFrontendIpConfigurations"
+	connections          = "privateEndpointConnections"
+	privateLinkFrontends = "loadBalancerFrontendIpConfigurations"
 )
 
 var (
 	poolKind = &childKind{
 		collection: pools, operation: "LoadBalancerBackendAddressPool", json: "LoadBalancerBackendAddressPoolProperties", scope: ScopePool, addressable: true,
-		derived: []string{lbRules, "outboundRule", outRules, natRules}, kept: []string{nicConfigs},
-		put: spread{1.5, 2, 2}, delete: removed,
+		derived: []string{lbRules, "outboundRule", outRules, natRules}, serverState: []string{nicConfigs},
+		put: latencyRange{1.5, 2, 2}, delete: deleteLatency,
 	}
 	subnetKind = &childKind{
 		collection: subnets, operation: "Subnet", scope: ScopeSubnet, addressable: true,
-		put: spread{3.5, 4, 4}, delete: removed, pollAfter: 3 * time.Second,
+		put: latencyRange{3.5, 4, 4}, delete: deleteLatency, pollAfter: 3 * time.Second,
 	}
 	frontendKind = &childKind{
 		collection: frontends, derived: []string{lbRules, outRules, natRules, natPools},
@@ -87,7 +87,7 @@ var (
 	}
 	loadBalancerKind = &rootKind{
 		namespace: network, collection: "loadBalancers", operation: "LoadBalancer", scope: ScopeLoadBalancer, guid: true,
-		configs: frontendKind, derived: []string{"scope"},
+		ipConfigs: frontendKind, derived: []string{"scope"},
 		children: []*childKind{
 			poolKind,
 			frontendKind,
@@ -102,67 +102,67 @@ var (
 			{collection: natPools},
 			{collection: outRules},
 		},
-		put: unmanned, delete: removed,
+		put: addressLatency, delete: deleteLatency,
 	}
 	virtualNetworkKind = &rootKind{
 		namespace: network, collection: "virtualNetworks", operation: "VirtualNetwork", scope: ScopeVirtualNetwork, guid: true,
 		children: []*childKind{subnetKind},
-		put:      spread{3.5, 4, 4}, delete: removed, pollAfter: 3 * time.Second,
+		put:      latencyRange{3.5, 4, 4}, delete: deleteLatency, pollAfter: 3 * time.Second,
 	}
 	publicIPKind = &rootKind{
 		namespace: network, collection: "publicIPAddresses", operation: "PublicIpAddress", scope: ScopePublicIP, guid: true,
-		derived: []string{"ipConfiguration"}, kept: []string{"ipAddress"},
+		derived: []string{"ipConfiguration"}, serverState: []string{"ipAddress"},
 		defaults: fields{
 			"publicIPAddressVersion": "IPv4", "publicIPAllocationMethod": "Dynamic",
 			"idleTimeoutInMinutes": json.Number("4"), "ipTags": []any{},
 		},
-		put: spread{2, 3, 3}, delete: removed, pollAfter: time.Second,
+		put: latencyRange{2, 3, 3}, delete: deleteLatency, pollAfter: time.Second,
 	}
 	publicIPPrefixKind = &rootKind{
 		namespace: network, collection: "publicIPPrefixes", operation: "PublicIpPrefix", scope: ScopePublicIPPrefix, guid: true,
-		derived: []string{"publicIPAddresses"}, kept: []string{"ipPrefix"},
-		put: spread{4, 5, 5}, delete: removed, pollAfter: time.Second,
+		derived: []string{"publicIPAddresses"}, serverState: []string{"ipPrefix"},
+		put: latencyRange{4, 5, 5}, delete: deleteLatency, pollAfter: time.Second,
 	}
 	ipConfigKind         = &childKind{collection: "ipConfigurations"}
 	networkInterfaceKind = &rootKind{
 		namespace: network, collection: "networkInterfaces", operation: "NetworkInterface", scope: ScopeNetworkInterface, guid: true,
-		configs: ipConfigKind, children: []*childKind{ipConfigKind}, derived: []string{"virtualMachine", "primary"},
-		put: instant, delete: removed,
+		ipConfigs: ipConfigKind, children: []*childKind{ipConfigKind}, derived: []string{"virtualMachine", "primary"},
+		put: noLatency, delete: deleteLatency,
 	}
 	securityGroupKind = &rootKind{
 		namespace: network, collection: "networkSecurityGroups", operation: "NetworkSecurityGroup", scope: ScopeSecurityGroup, guid: true,
 		children: []*childKind{{collection: securityRules}},
 		derived:  []string{"defaultSecurityRules", "networkInterfaces", subnets},
-		put:      spread{3, 4, 4}, delete: removed, pollAfter: 3 * time.Second,
+		put:      latencyRange{3, 4, 4}, delete: deleteLatency, pollAfter: 3 * time.Second,
 	}
 	linkConfigKind = &childKind{
 		collection: "ipConfigurations", defaults: fields{"privateIPAllocationMethod": "Dynamic", "privateIPAddressVersion": "IPv4"},
 	}
 	connectionKind = &childKind{
 		collection: connections, operation: "PrivateEndpointConnection", scope: ScopeConnection, addressable: true,
-		kept: []string{"privateEndpoint", "linkIdentifier"},
-		put:  spread{5, 9, 10}, delete: removed,
+		serverState: []string{"privateEndpoint", "linkIdentifier"},
+		put:         latencyRange{5, 9, 10}, delete: deleteLatency,
 	}
 	privateLinkServiceKind = &rootKind{
 		namespace: network, collection: "privateLinkServices", operation: "PrivateLinkService", scope: ScopePrivateLinkService, guid: true,
-		configs: linkConfigKind, children: []*childKind{linkConfigKind, connectionKind},
-		derived: []string{"networkInterfaces"}, kept: []string{"alias", connections},
+		ipConfigs: linkConfigKind, children: []*childKind{linkConfigKind, connectionKind},
+		derived: []string{"networkInterfaces"}, serverState: []string{"alias", connections},
 		defaults: fields{"enableProxyProtocol": false, "fqdns": []any{}},
-		put:      spread{5, 9, 10}, delete: removed,
+		put:      latencyRange{5, 9, 10}, delete: deleteLatency,
 	}
 	virtualMachineKind = &rootKind{
 		namespace: compute, collection: "virtualMachines", operation: "VirtualMachine", scope: ScopeVirtualMachine,
-		kept: []string{instanceView},
-		put:  machine, delete: machine,
+		serverState: []string{instanceView},
+		put:         machine, delete: machine,
 	}
 	scaleSetKind = &rootKind{
 		namespace: compute, collection: "virtualMachineScaleSets", operation: "VMScaleSet", scope: ScopeScaleSet,
-		put: spread{28.5, 108, 198}, delete: spread{28.5, 108, 198},
+		put: latencyRange{28.5, 108, 198}, delete: latencyRange{28.5, 108, 198},
 	}
 	instanceKind = &rootKind{
 		namespace: compute, collection: "virtualMachines", parent: scaleSetKind, operation: "VMScaleSetVM", scope: ScopeScaleSetVM,
-		derived: []string{"latestModelApplied"}, kept: []string{instanceView},
-		put: instance, delete: instance,
+		derived: []string{"latestModelApplied"}, serverState: []string{instanceView},
+		put: instanceLatency, delete: instanceLatency,
 	}
 	roots = []*rootKind{
 		loadBalancerKind, virtualNetworkKind, publicIPKind, publicIPPrefixKind, networkInterfaceKind,
@@ -184,7 +184,7 @@ func rootByCollection(namespace string, parent *rootKind, name string) *rootKind
 	return nil
 }
 
-func (k *rootKind) child(collection string) *childKind {
+func (k *rootKind) findChild(collection string) *childKind {
 	for _, c := range k.children {
 		if strings.EqualFold(c.collection, collection) {
 			return c
@@ -200,7 +200,7 @@ func (k *rootKind) typeName() string {
 	return k.namespace + "/" + k.collection
 }
 
-func modelledTypes() string {
+func modeledTypes() string {
 	var names []string
 	for _, k := range roots {
 		names = append(names, k.typeName())

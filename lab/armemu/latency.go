@@ -33,34 +33,34 @@ func ParseLatency(name string) (Latency, error) {
 	return "", fmt.Errorf("latency profile %q is unknown: use %s (recorded without machines) or %s (with machines in service)", name, Quiet, Busy)
 }
 
-// spread is a latency distribution in seconds; most is the maximum.
-type spread struct{ median, p90, most float64 }
+// latencyRange is a latency distribution in seconds; most is the maximum.
+type latencyRange struct{ median, p90, maximum float64 }
 
 // Latencies that depend on more than the resource type. Medians are the middle of the bounds
 // observed by polling.
 var (
-	programmed = spread{27, 72, 142}    // a load balancer with members to program
-	unmanned   = spread{3, 4, 4}        // a load balancer with addresses without a machine
-	instant    = spread{}               // a load balancer without members
-	attached   = spread{41.5, 72, 198}  // a network interface attached to a machine
-	removed    = spread{5, 9, 10}       // a DELETE in Microsoft.Network
-	machine    = spread{40, 108, 198}   // a virtual machine
-	instance   = spread{15, 30, 30}     // a scale set instance
-	upgraded   = spread{45.5, 108, 198} // instances upgraded to the scale set's model
+	memberLatency   = latencyRange{27, 72, 142}    // a load balancer with members to program
+	addressLatency  = latencyRange{3, 4, 4}        // a load balancer with addresses without a machine
+	noLatency       = latencyRange{}               // a load balancer without members
+	attachedLatency = latencyRange{41.5, 72, 198}  // a network interface attached to a machine
+	deleteLatency   = latencyRange{5, 9, 10}       // a DELETE in Microsoft.Network
+	machine         = latencyRange{40, 108, 198}   // a virtual machine
+	instanceLatency = latencyRange{15, 30, 30}     // a scale set instance
+	upgradeLatency  = latencyRange{45.5, 108, 198} // instances upgraded to the scale set's model
 )
 
-// members is the kind of members in a load balancer's pools.
-type members int
+// memberKind is the kind of members in a load balancer's pools.
+type memberKind int
 
 const (
-	noMembers members = iota
+	noMembers memberKind = iota
 	addressMembers
 	interfaceMembers
 )
 
-// spreadOf returns the latency of a write. members is the slowest kind before or after it; machines
+// writeLatency returns the latency of a write. members is the slowest kind before or after it; machines
 // reports whether the network interface is attached to a machine.
-func spreadOf(id resourceID, kind Kind, profile Latency, m members, machines bool) spread {
+func writeLatency(id resourceID, kind Kind, profile Latency, m memberKind, machines bool) latencyRange {
 	own := id.root.put
 	if id.child != nil {
 		own = id.child.put
@@ -71,38 +71,38 @@ func spreadOf(id resourceID, kind Kind, profile Latency, m members, machines boo
 	case kind == KindDelete:
 		return id.root.delete
 	case id.root == loadBalancerKind && (m == interfaceMembers || m == addressMembers && profile == Busy):
-		return programmed
+		return memberLatency
 	case id.root == loadBalancerKind && id.child == nil && m == noMembers:
-		return instant
+		return noLatency
 	case id.root == networkInterfaceKind && machines:
-		return attached
+		return attachedLatency
 	}
 	return own
 }
 
-// draw returns a random duration in seconds, log-normal.
-func (s spread) draw(random *rand.Rand) float64 {
+// sample returns a random duration in seconds, log-normal.
+func (s latencyRange) sample(random *rand.Rand) float64 {
 	if s.median == 0 || s.p90 <= s.median {
 		return s.median
 	}
 	const z90 = 1.2816 // 90th percentile of the standard normal distribution
-	return min(s.median*math.Exp(math.Log(s.p90/s.median)/z90*random.NormFloat64()), s.most)
+	return min(s.median*math.Exp(math.Log(s.p90/s.median)/z90*random.NormFloat64()), s.maximum)
 }
 
-// latency returns a duration from the seeded model.
-func (e *Emulator) latency(s spread) time.Duration {
+// sampleLatency returns a duration from the seeded model.
+func (e *Emulator) sampleLatency(s latencyRange) time.Duration {
 	seconds := s.median
 	if !e.opts.LatencyFixed {
-		seconds = s.draw(e.random)
+		seconds = s.sample(e.random)
 	}
 	return time.Duration(seconds * e.opts.LatencyScale * float64(time.Second))
 }
 
-// pollEvery is the default Retry-After of an operation at latency scale 1.
-const pollEvery = 10 * time.Second
+// pollInterval is the default Retry-After of an operation at latency scale 1.
+const pollInterval = 10 * time.Second
 
-// pollsAfter returns the Retry-After of an accepted write.
-func (e *Emulator) pollsAfter(id resourceID, kind Kind, isNew bool, root fields) time.Duration {
+// pollInterval returns the Retry-After of an accepted write.
+func (e *Emulator) pollInterval(id resourceID, kind Kind, isNew bool, root fields) time.Duration {
 	every := id.root.pollAfter
 	if id.child != nil {
 		every = id.child.pollAfter
@@ -111,30 +111,30 @@ func (e *Emulator) pollsAfter(id resourceID, kind Kind, isNew bool, root fields)
 		every = 3 * time.Second
 	}
 	if kind == KindDelete || every == 0 {
-		every = pollEvery
+		every = pollInterval
 	}
-	return e.scaled(every)
+	return e.scaleDuration(every)
 }
 
-func (e *Emulator) scaled(d time.Duration) time.Duration {
+func (e *Emulator) scaleDuration(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * e.opts.LatencyScale)
 }
 
 // isInternal reports whether a load balancer has a frontend in a subnet.
 func isInternal(root fields) bool {
-	for _, f := range objects(properties(root), frontends) {
-		if reference(properties(f), "subnet") != "" {
+	for _, f := range objectList(propertyFields(root), frontends) {
+		if referenceID(propertyFields(f), "subnet") != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// membersOf returns the kind of members in the pools of a load balancer's body.
-func (e *Emulator) membersOf(id resourceID, root fields) members {
+// poolMemberKind returns the kind of members in the pools of a load balancer's body.
+func (e *Emulator) poolMemberKind(id resourceID, root fields) memberKind {
 	most := noMembers
-	for _, pool := range objects(properties(root), pools) {
-		for _, a := range entriesOf(e.index(), id.rootID().withChild(poolKind, text(pool, "name")), pool) {
+	for _, pool := range objectList(propertyFields(root), pools) {
+		for _, a := range poolEntries(e.references(), id.rootID().withChild(poolKind, stringField(pool, "name")), pool) {
 			most = max(most, addressMembers)
 			if isNIC(a) {
 				return interfaceMembers

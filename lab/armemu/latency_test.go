@@ -14,18 +14,18 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// durations returns how long 200 different writes of a resource take, from acceptance to the end of
+// writeDurations returns how long 200 different writes of a resource take, from acceptance to the end of
 // the operation, sorted and rounded to tenths.
-func durations(t *testing.T, emu *armemu.Emulator, id, body string) []float64 {
+func writeDurations(t *testing.T, emu *armemu.Emulator, id, body string) []float64 {
 	t.Helper()
 	var took []float64
 	for i := range 200 {
 		start := time.Now()
-		a := send(t, emu, http.MethodPut, id, strings.Replace(body, "{", `{"n":`+string(rune('0'+i%2))+`,`, 1))
+		a := sendRequest(t, emu, http.MethodPut, id, strings.Replace(body, "{", `{"n":`+string(rune('0'+i%2))+`,`, 1))
 		if a.status >= 300 {
 			t.Fatal(a.raw)
 		}
-		for at := a.header.Get("Azure-AsyncOperation"); at != "" && send(t, emu, http.MethodGet, at, "").text("status") == "InProgress"; {
+		for at := a.header.Get("Azure-AsyncOperation"); at != "" && sendRequest(t, emu, http.MethodGet, at, "").stringField("status") == "InProgress"; {
 			time.Sleep(max(50*time.Millisecond, time.Since(start)/10))
 		}
 		took = append(took, time.Since(start).Seconds())
@@ -37,8 +37,8 @@ func durations(t *testing.T, emu *armemu.Emulator, id, body string) []float64 {
 // Members and their machines decide how long a write takes.
 func TestLatency(t *testing.T) {
 	withVM := func(t *testing.T, emu *armemu.Emulator) {
-		put(t, emu, nics+"nic", nic(poolID))
-		put(t, emu, computeGroup+"/virtualMachines/vm", `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`nic"}]}}}`)
+		putResource(t, emu, nics+"nic", nic(poolID))
+		putResource(t, emu, computeGroup+"/virtualMachines/vm", `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`nic"}]}}}`)
 	}
 	pool := strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)
 	for _, row := range []struct {
@@ -62,11 +62,11 @@ func TestLatency(t *testing.T) {
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{Seed: 5, Latency: row.profile, LatencyScale: 1, Behaviour: worlds.Taking()})
+				emu := newCloud(t, armemu.Options{Seed: 5, Latency: row.profile, LatencyScale: 1, Behavior: worlds.Taking()})
 				if row.prepare != nil {
 					row.prepare(t, emu)
 				}
-				took := durations(t, emu, row.id, row.body)
+				took := writeDurations(t, emu, row.id, row.body)
 				near := func(got, want float64) bool { return got >= 0.8*want-0.1 && got <= 1.2*want+0.1 }
 				if p50, p90, most := took[100], took[180], took[199]; !near(p50, row.median) || !near(p90, row.p90) || most > 1.1*row.max+0.1 {
 					t.Errorf("half take %.1f s, nine of ten %.1f s, all %.1f s; want %.1f, %.1f, %.1f", p50, p90, most, row.median, row.p90, row.max)
@@ -84,18 +84,18 @@ func TestRetryAfterByType(t *testing.T) {
 		{http.MethodPut, vnetID + "2", `{"location":"eastus"}`, "3"},
 		{http.MethodPut, vnetID + "/subnets/more", `{"properties":{"addressPrefix":"10.1.0.0/16"}}`, "3"},
 		{http.MethodPut, group + "/networkSecurityGroups/g", `{"location":"eastus"}`, "3"},
-		{http.MethodPut, otherLB, inUse(withFrontends(private("fe", nodesID, ""))), "3"},
+		{http.MethodPut, otherLB, withMember(withFrontends(privateFrontend("fe", nodesID, ""))), "3"},
 		{http.MethodPut, lbID, lbBody(`{"name":"web"}`), ""},
 		{http.MethodPut, nics + "nic", nic(poolID), ""},
 		{http.MethodDelete, lbID, "", "10"},
 	} {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
-		a := send(t, emu, row.method, row.id, row.body)
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.Taking()})
+		a := sendRequest(t, emu, row.method, row.id, row.body)
 		if got := a.header.Get("Retry-After"); a.status >= 300 || got != row.want {
 			t.Errorf("%s %s: %d, Retry-After %q, want %q", row.method, row.id, a.status, got, row.want)
 		}
 		if at := a.header.Get("Azure-AsyncOperation"); at != "" && row.want != "" {
-			if got := send(t, emu, http.MethodGet, at, "").header.Get("Retry-After"); got != row.want {
+			if got := sendRequest(t, emu, http.MethodGet, at, "").header.Get("Retry-After"); got != row.want {
 				t.Errorf("a poll of %s %s: Retry-After %q, want %q", row.method, row.id, got, row.want)
 			}
 		}

@@ -19,53 +19,53 @@ const (
 	powerDeallocated = powerState + "deallocated"
 )
 
-// statuses returns the instance view's statuses, stored only if the machine was stopped or seeded
+// instanceStatuses returns the instance view's statuses, stored only if the machine was stopped or seeded
 // with them.
-func statuses(body fields) []fields {
-	return objects(object(properties(body), instanceView), "statuses")
+func instanceStatuses(body fields) []fields {
+	return objectList(objectField(propertyFields(body), instanceView), "statuses")
 }
 
 func withPower(body fields, state string) fields {
-	list := slices.DeleteFunc(statuses(body), func(s fields) bool { return strings.HasPrefix(text(s, "code"), powerState) })
+	list := slices.DeleteFunc(instanceStatuses(body), func(s fields) bool { return strings.HasPrefix(stringField(s, "code"), powerState) })
 	list = append(list, fields{"code": state})
-	return with(body, "properties", with(properties(body), instanceView, with(object(properties(body), instanceView), "statuses", array(list))))
+	return withField(body, "properties", withField(propertyFields(body), instanceView, withField(objectField(propertyFields(body), instanceView), "statuses", toArray(list))))
 }
 
-// deallocated reports whether a machine is deallocated.
-func deallocated(body fields) bool {
-	return slices.ContainsFunc(statuses(body), func(s fields) bool { return sameName(text(s, "code"), powerDeallocated) })
+// isDeallocated reports whether a machine is deallocated.
+func isDeallocated(body fields) bool {
+	return slices.ContainsFunc(instanceStatuses(body), func(s fields) bool { return sameName(stringField(s, "code"), powerDeallocated) })
 }
 
-// hosts returns the allocated machines with this network interface; a change of it must be
+// machinesOfNIC returns the allocated machines with this network interface; a change of it must be
 // programmed there.
-func (e *Emulator) hosts(nic resourceID) (hosts []*aggregate) {
-	for _, id := range e.index().nic[nic.rootKey()] {
-		if agg := e.aggregates[strings.ToLower(id)]; agg != nil && !deallocated(agg.body) {
+func (e *Emulator) machinesOfNIC(nic resourceID) (hosts []*aggregate) {
+	for _, id := range e.references().nic[nic.rootKey()] {
+		if agg := e.aggregates[strings.ToLower(id)]; agg != nil && !isDeallocated(agg.body) {
 			hosts = append(hosts, agg)
 		}
 	}
 	return hosts
 }
 
-// refuseBusyMachine rejects a write of a network interface while its machine is being written.
-func (e *Emulator) refuseBusyMachine(p *proposal) *Problem {
+// rejectBusyMachine rejects a write of a network interface while its machine is being written.
+func (e *Emulator) rejectBusyMachine(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil
 	}
-	for _, agg := range e.hosts(p.id) {
+	for _, agg := range e.machinesOfNIC(p.id) {
 		if agg.op != nil && !agg.op.remove {
-			return unprovisioned(agg, p.id)
+			return notProvisioned(agg, p.id)
 		}
 	}
 	return nil
 }
 
-// startTenantUpdate rejects a write of a network interface while its machine is being deleted.
-func (e *Emulator) startTenantUpdate(p *proposal) *Problem {
+// rejectDeletedMachine rejects a write of a network interface while its machine is being deleted.
+func (e *Emulator) rejectDeletedMachine(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil
 	}
-	for _, agg := range e.hosts(p.id) {
+	for _, agg := range e.machinesOfNIC(p.id) {
 		if agg.op != nil && agg.op.remove {
 			return &Problem{Status: http.StatusConflict, Code: "OperationNotAllowed", Message: fmt.Sprintf(
 				"Operation 'startTenantUpdate' is not allowed on VM '%s' since the VM is marked for deletion. You can only retry the Delete operation (or wait for an ongoing one to complete).",
@@ -75,23 +75,23 @@ func (e *Emulator) startTenantUpdate(p *proposal) *Problem {
 	return nil
 }
 
-// shown returns a resource as responses show it. The instance view of a machine needs $expand.
-func (e *Emulator) shown(agg *aggregate, id resourceID, expand string) fields {
-	out := agg.render(id, e.index())
+// renderExpanded returns a resource as responses show it. The instance view of a machine needs $expand.
+func (e *Emulator) renderExpanded(agg *aggregate, id resourceID, expand string) fields {
+	out := agg.renderResource(id, e.references())
 	if agg.id.root != virtualMachineKind && agg.id.root != instanceKind {
 		return out
 	}
-	props := maps.Clone(properties(out))
+	props := maps.Clone(propertyFields(out))
 	if agg.id.root == instanceKind {
-		e.showInstance(agg, out, props)
+		e.renderInstance(agg, out, props)
 	}
 	delete(props, instanceView)
 	if strings.EqualFold(expand, instanceView) {
 		view := agg.body
-		if !slices.ContainsFunc(statuses(view), func(s fields) bool { return strings.HasPrefix(text(s, "code"), powerState) }) {
+		if !slices.ContainsFunc(instanceStatuses(view), func(s fields) bool { return strings.HasPrefix(stringField(s, "code"), powerState) }) {
 			view = withPower(view, powerRunning)
 		}
-		props[instanceView] = properties(view)[instanceView]
+		props[instanceView] = propertyFields(view)[instanceView]
 	}
 	out["properties"] = props
 	return out

@@ -33,15 +33,15 @@ func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
 			withInterface(t, emu)
-			put(t, emu, vmID, vm)
+			putResource(t, emu, vmID, vm)
 			if tt.method != "" {
-				accepted(t, send(t, emu, tt.method, vmID+tt.path+computeAPI, tt.body))
+				expectAccepted(t, sendRequest(t, emu, tt.method, vmID+tt.path+computeAPI, tt.body))
 			}
 			if tt.settled {
 				time.Sleep(time.Hour)
 			}
-			a := send(t, emu, http.MethodPut, nics+"nic", strings.Replace(inPool, `"location"`, `"tags":{"a":"b"},"location"`, 1))
-			if a.status != tt.status || a.code() != tt.code || a.state() != tt.state {
+			a := sendRequest(t, emu, http.MethodPut, nics+"nic", strings.Replace(inPool, `"location"`, `"tags":{"a":"b"},"location"`, 1))
+			if a.status != tt.status || a.errorCode() != tt.code || a.provisioningState() != tt.state {
 				t.Fatalf("%s: %d %s", tt.what, a.status, a.raw)
 			}
 			if tt.code != "" && !strings.Contains(a.raw, vmID+" used by resource "+nics+"nic is not in Succeeded state") {
@@ -51,8 +51,8 @@ func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 			if tt.ends == "" {
 				return
 			}
-			poll := send(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), "")
-			if poll.text("status") != tt.ends || tt.ends == "Failed" && !strings.Contains(poll.raw, "marked for deletion") {
+			poll := sendRequest(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), "")
+			if poll.stringField("status") != tt.ends || tt.ends == "Failed" && !strings.Contains(poll.raw, "marked for deletion") {
 				t.Errorf("%s: %s", tt.what, poll.raw)
 			}
 		})
@@ -63,26 +63,26 @@ func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 func TestInstanceView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
-		put(t, emu, vmID, `{"location":"eastus","properties":{"instanceView":{"statuses":[{"code":"ProvisioningState/succeeded"},{"code":"PowerState/deallocated"}]}}}`)
-		put(t, emu, setID, `{"location":"eastus"}`)
-		put(t, emu, instanceID("0"), `{"location":"eastus"}`)
+		putResource(t, emu, vmID, `{"location":"eastus","properties":{"instanceView":{"statuses":[{"code":"ProvisioningState/succeeded"},{"code":"PowerState/deallocated"}]}}}`)
+		putResource(t, emu, setID, `{"location":"eastus"}`)
+		putResource(t, emu, instanceID("0"), `{"location":"eastus"}`)
 		sees := func(id, state string) {
 			t.Helper()
-			if a := send(t, emu, http.MethodGet, id+computeAPI+"&$expand=instanceView", ""); strings.Count(a.raw, "PowerState/") != 1 || !strings.Contains(a.raw, "PowerState/"+state) {
+			if a := sendRequest(t, emu, http.MethodGet, id+computeAPI+"&$expand=instanceView", ""); strings.Count(a.raw, "PowerState/") != 1 || !strings.Contains(a.raw, "PowerState/"+state) {
 				t.Errorf("want %s: %s", state, a.raw)
 			}
-			if a := send(t, emu, http.MethodGet, id+computeAPI, ""); strings.Contains(a.raw, "PowerState") {
+			if a := sendRequest(t, emu, http.MethodGet, id+computeAPI, ""); strings.Contains(a.raw, "PowerState") {
 				t.Errorf("nobody has asked: %s", a.raw)
 			}
 		}
 		sees(vmID, "deallocated")
 		sees(instanceID("0"), "running")
-		accepted(t, send(t, emu, http.MethodPut, vmID+computeAPI, `{"location":"eastus","properties":{"instanceView":{}}}`))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, vmID+computeAPI, `{"location":"eastus","properties":{"instanceView":{}}}`))
 		sees(vmID, "deallocated")
 		time.Sleep(time.Hour)
 		for _, id := range []string{vmID, instanceID("0")} {
 			for action, state := range map[string]string{"start": "running", "deallocate": "deallocated"} {
-				a := send(t, emu, http.MethodPost, id+"/"+action+computeAPI, "")
+				a := sendRequest(t, emu, http.MethodPost, id+"/"+action+computeAPI, "")
 				if a.status != 202 || a.header.Get("Location") == "" {
 					t.Errorf("%s: %d %s", action, a.status, a.raw)
 				}
@@ -93,9 +93,9 @@ func TestInstanceView(t *testing.T) {
 		if err := emu.Restore(emu.Snapshot()); err != nil {
 			t.Fatal(err)
 		}
-		accepted(t, send(t, emu, http.MethodPost, vmID+"/deallocate"+computeAPI, ""))
-		refused(t, send(t, emu, http.MethodPost, vmID+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
-		refused(t, send(t, emu, http.MethodPost, instanceID("7")+"/start"+computeAPI, ""), 404, "NotFound")
-		refused(t, send(t, emu, http.MethodPost, instanceID("0")+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
+		expectAccepted(t, sendRequest(t, emu, http.MethodPost, vmID+"/deallocate"+computeAPI, ""))
+		refused(t, sendRequest(t, emu, http.MethodPost, vmID+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
+		refused(t, sendRequest(t, emu, http.MethodPost, instanceID("7")+"/start"+computeAPI, ""), 404, "NotFound")
+		refused(t, sendRequest(t, emu, http.MethodPost, instanceID("0")+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
 	})
 }

@@ -15,7 +15,7 @@ import (
 // messages are recorded ones.
 func TestWordsForWhatIsMissing(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
-	put(t, emu, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
+	putResource(t, emu, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
 	const reads = "x-ms-ratelimit-remaining-subscription-reads"
 	noRoot := `{"error":{"code":"ResourceNotFound","message":"The Resource 'Microsoft.Network/loadBalancers/none' under resource group 'rg' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"}}`
 	for _, c := range []struct {
@@ -26,7 +26,7 @@ func TestWordsForWhatIsMissing(t *testing.T) {
 		{"a parent", group + "/loadBalancers/none/backendAddressPools/p", noRoot, true},
 		{"a child", lbID + "/backendAddressPools/none", `{"error":{"code":"NotFound","details":[],"message":"Resource ` + lbID + `/backendAddressPools/none not found."}}`, false},
 	} {
-		a := send(t, emu, http.MethodGet, c.id, "")
+		a := sendRequest(t, emu, http.MethodGet, c.id, "")
 		if a.status != 404 || a.raw != c.want {
 			t.Errorf("%s: %d %s\nwant %s", c.name, a.status, a.raw, c.want)
 		}
@@ -37,28 +37,28 @@ func TestWordsForWhatIsMissing(t *testing.T) {
 			t.Errorf("%s: throttle headers %v", c.name, a.header)
 		}
 	}
-	story{t, emu}.want(400, "InvalidParameter", http.MethodGet, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set/virtualMachines/first?api-version=2024-07-01", "")
+	emulatorScenario{t, emu}.expectAnswer(400, "InvalidParameter", http.MethodGet, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set/virtualMachines/first?api-version=2024-07-01", "")
 }
 
 // DELETE returns 202, or 200 for a network interface, with an operation and a result to poll; 204
 // if the resource does not exist.
 func TestStatusesOfDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := story{t, armemu.New(armemu.Options{LatencyScale: 1})}
-		put(t, s.emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
-		put(t, s.emu, pips+"ip", lb("Standard", static))
+		s := emulatorScenario{t, armemu.New(armemu.Options{LatencyScale: 1})}
+		putResource(t, s.emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
+		putResource(t, s.emu, pips+"ip", lb("Standard", static))
 		for id, status := range map[string]int{nics + "nic": 200, pips + "ip": 202} {
-			gone := s.want(status, "", http.MethodDelete, id, "")
+			gone := s.expectAnswer(status, "", http.MethodDelete, id, "")
 			result, async := gone.header.Get("Location"), gone.header.Get("Azure-AsyncOperation")
 			if gone.raw != "" || !strings.Contains(result, "/operationResults/") || !strings.Contains(async, "/operations/") {
 				t.Errorf("%s: %v %s", id, gone.header, gone.raw)
 			}
-			s.want(202, "", http.MethodGet, result, "")
-			s.settled()
-			if a := s.want(204, "", http.MethodGet, result, ""); a.raw != "" {
+			s.expectAnswer(202, "", http.MethodGet, result, "")
+			s.waitForOperations()
+			if a := s.expectAnswer(204, "", http.MethodGet, result, ""); a.raw != "" {
 				t.Errorf("%s: the result is %s", id, a.raw)
 			}
-			s.want(204, "", http.MethodDelete, id, "")
+			s.expectAnswer(204, "", http.MethodDelete, id, "")
 		}
 	})
 }
@@ -67,7 +67,7 @@ func TestStatusesOfDelete(t *testing.T) {
 func TestSDKWaitsForADeletedInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := armemu.New(armemu.Options{LatencyScale: 1})
-		put(t, emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
+		putResource(t, emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
 		clients := newClients(t, emu.Transport(), "http://emulator.test")
 		gone, err := clients.NewInterfacesClient().BeginDelete(t.Context(), "rg", "nic", nil)
 		if err != nil {

@@ -21,128 +21,128 @@ const (
 	opCanceled   = "Canceled"
 )
 
-// keptOperations limits the memory of a long-lived server: it drops the oldest finished operations.
-const keptOperations = 20_000
+// maxOperations limits the memory of a long-lived server: it drops the oldest finished operations.
+const maxOperations = 20_000
 
 // operation is an accepted long-running write.
 type operation struct {
-	id       string
-	name     string // e.g. PutLoadBalancerOperation
-	target   resourceID
-	remove   bool
-	before   fields // root body to restore on failure; nil on create
-	rolls    []roll // pending scale set upgrades
-	deadline time.Time
-	stuck    bool
-	status   string
-	problem  *Problem // why it ended, or will end, as Failed or Canceled
-	keep     bool     // a failure retains the written content
-	polls    *pollFault
-	by       *operation // operation that superseded it
-	took     time.Duration
-	// owned reports whether a later write replaced this write's content.
-	owned bool
+	id              string
+	name            string // e.g. PutLoadBalancerOperation
+	target          resourceID
+	remove          bool
+	before          fields         // root body to restore on failure; nil on create
+	upgradeBatches  []upgradeBatch // pending scale set upgrades
+	deadline        time.Time
+	stuck           bool
+	status          string
+	problem         *Problem // why it ended, or will end, as Failed or Canceled
+	retainOnFailure bool     // a failure retains the written content
+	pollFault       *pollFault
+	supersededBy    *operation // operation that superseded it
+	latency         time.Duration
+	// overwritten reports whether a later write replaced this write's content.
+	overwritten bool
 	// query holds the parameters of the operation's URL that every poll must send back.
 	query     url.Values
 	pollAfter time.Duration
 }
 
-// start accepts the write: p.root becomes the aggregate's body (on DELETE it remains until the
+// startOperation accepts the write: p.root becomes the aggregate's body (on DELETE it remains until the
 // operation is done). Some writes finish at once.
-func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
+func (e *Emulator) startOperation(x *exchange, agg *aggregate, p *proposal) *operation {
 	op := &operation{
-		id: e.guid(), name: operationName(p.id, p.on), target: p.id, remove: p.on == KindDelete,
-		before: p.before, status: opInProgress, pollAfter: e.pollsAfter(p.id, p.on, agg.state == "", p.root),
+		id: e.newGUID(), name: operationName(p.id, p.on), target: p.id, remove: p.on == KindDelete,
+		before: p.before, status: opInProgress, pollAfter: e.pollInterval(p.id, p.on, agg.state == "", p.root),
 	}
-	op.query = signature(p.id.root.namespace, op.id)
+	op.query = urlSignature(p.id.root.namespace, op.id)
 	e.cancelRunning(agg, op, x.now)
 	if f := x.fault; f != nil {
-		op.stuck, op.polls, op.keep = f.Operation.stuck(), f.polls(), f.Applied
-		op.problem = f.Operation.failure()
+		op.stuck, op.pollFault, op.retainOnFailure = f.Operation.isStuck(), f.copyPollFault(), f.Applied
+		op.problem = f.Operation.toProblem()
 	}
 	if op.problem == nil {
-		op.problem = e.startTenantUpdate(p)
+		op.problem = e.rejectDeletedMachine(p)
 	}
-	m := max(e.membersOf(p.id, p.before), e.membersOf(p.id, p.root))
-	machines := len(e.hosts(p.id)) > 0
-	if doneAtOnce(p, agg.state, m, machines) && !op.stuck && op.problem == nil {
+	m := max(e.poolMemberKind(p.id, p.before), e.poolMemberKind(p.id, p.root))
+	machines := len(e.machinesOfNIC(p.id)) > 0
+	if completesAtOnce(p, agg.state, m, machines) && !op.stuck && op.problem == nil {
 		op.status = opSucceeded
 	}
-	agg.body, agg.touched, agg.last = p.root, p.id, op.name
-	if op.status != opSucceeded || !keepsEtag(p, e.opts.Behaviour) {
-		e.retag(agg)
+	agg.body, agg.lastWritten, agg.lastOperation = p.root, p.id, op.name
+	if op.status != opSucceeded || !retainsEtag(p, e.opts.Behavior) {
+		e.renewEtag(agg)
 	}
 	if op.status == opSucceeded {
 		agg.state = stateSucceeded
 	} else {
 		agg.op, agg.state = op, stateUpdating
-		took := spreadOf(p.id, p.on, e.opts.Latency, m, machines)
+		took := writeLatency(p.id, p.on, e.opts.Latency, m, machines)
 		if p.action != nil {
-			took = p.action.takes
+			took = p.action.latency
 		}
-		op.took = e.latency(took)
-		op.deadline = x.now.Add(op.took)
+		op.latency = e.sampleLatency(took)
+		op.deadline = x.now.Add(op.latency)
 	}
 	if op.remove {
 		agg.state = stateDeleting
 	}
-	e.remember(op)
-	e.changed(op.target, p.before, p.root)
-	e.programmed(op.target, x.now)
+	e.addOperation(op)
+	e.updateReferences(op.target, p.before, p.root)
+	e.updateDataPlane(op.target, x.now)
 	return op
 }
 
 func (e *Emulator) cancelRunning(agg *aggregate, by *operation, now time.Time) {
-	e.own(by.target)
+	e.markOverwritten(by.target)
 	run := agg.op
 	if run == nil {
 		return
 	}
-	run.by = by
+	run.supersededBy = by
 	run.problem = &Problem{Code: "Canceled", Message: "Operation was canceled.", Details: []Detail{{
 		Code: "CanceledAndSupersededDueToAnotherOperation",
 		Message: fmt.Sprintf("Operation %s (%s) was canceled and superseded by operation %s (%s).",
 			run.name, run.id, by.name, by.id),
 	}}}
-	e.endRolls(run)
-	if e.discardsLate(run) {
-		run.stuck, run.deadline, run.owned = false, now.Add(3*run.took+e.scaled(pollEvery)), run.target.key() == by.target.key() || by.target.child == nil
+	e.cancelUpgrades(run)
+	if e.isDiscardedLate(run) {
+		run.stuck, run.deadline, run.overwritten = false, now.Add(3*run.latency+e.scaleDuration(pollInterval)), run.target.key() == by.target.key() || by.target.child == nil
 		return
 	}
 	run.status = opCanceled
-	e.forgetRunning(run)
+	e.removeRunning(run)
 }
 
-func (e *Emulator) remember(op *operation) {
+func (e *Emulator) addOperation(op *operation) {
 	e.operations[op.id] = op
 	if op.status == opInProgress {
 		e.running = append(e.running, op)
 	}
 	e.opOrder = append(e.opOrder, op.id)
-	for len(e.opOrder) > keptOperations && e.operations[e.opOrder[0]].status != opInProgress {
+	for len(e.opOrder) > maxOperations && e.operations[e.opOrder[0]].status != opInProgress {
 		delete(e.operations, e.opOrder[0])
 		e.opOrder = e.opOrder[1:]
 	}
 }
 
-func (e *Emulator) forgetRunning(op *operation) {
+func (e *Emulator) removeRunning(op *operation) {
 	e.running = slices.DeleteFunc(e.running, func(o *operation) bool { return o == op })
 }
 
-// settle finishes the operations that are due. Every access to state calls it first, so no
+// finishDue finishes the operations that are due. Every access to state calls it first, so no
 // goroutine is needed.
-func (e *Emulator) settle(now time.Time) {
-	e.settleGroups(now)
+func (e *Emulator) finishDue(now time.Time) {
+	e.finishGroupDeletions(now)
 	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
 	slices.SortStableFunc(due, func(a, b *operation) int { return a.deadline.Compare(b.deadline) })
 	for _, op := range due {
-		e.rollUntil(op.deadline)
+		e.applyUpgrades(op.deadline)
 		if op.status != opInProgress {
 			continue // ended with another that was due
 		}
-		e.forgetRunning(op)
-		if op.by != nil {
-			e.discard(op)
+		e.removeRunning(op)
+		if op.supersededBy != nil {
+			e.discardWrite(op)
 			continue
 		}
 		agg := e.aggregates[op.target.rootKey()]
@@ -154,14 +154,14 @@ func (e *Emulator) settle(now time.Time) {
 			switch {
 			case op.before == nil:
 				agg.body = withoutAddress(agg.id.root, agg.body)
-			case !op.keep:
+			case !op.retainOnFailure:
 				agg.body = op.before
 			}
 		case op.remove && op.target.child == nil:
 			op.status = opSucceeded
 			delete(e.aggregates, op.target.rootKey())
-			e.leavePools(op.target)
-			e.removeBelow(op.target)
+			e.removePoolReferences(op.target)
+			e.removeInstances(op.target)
 		default:
 			op.status = opSucceeded
 			agg.state = stateSucceeded
@@ -169,14 +169,14 @@ func (e *Emulator) settle(now time.Time) {
 				agg.body = withChildBody(agg.body, op.target, nil)
 			}
 		}
-		e.retag(agg)
-		e.changed(op.target, op.before, agg.body)
-		e.programmed(op.target, op.deadline)
+		e.renewEtag(agg)
+		e.updateReferences(op.target, op.before, agg.body)
+		e.updateDataPlane(op.target, op.deadline)
 		if op.status == opSucceeded && !op.remove {
-			e.resize(agg, op.deadline)
+			e.scaleInstances(agg, op.deadline)
 		}
 	}
-	e.rollUntil(now)
+	e.applyUpgrades(now)
 }
 
 // operationURL returns an absolute URL, as the SDKs require, on the host of the request.
@@ -186,14 +186,14 @@ func operationURL(x *exchange, op *operation, segment string) string {
 		query = url.Values{}
 	}
 	query.Set("api-version", x.req.URL.Query().Get("api-version"))
-	return absolute(x, &url.URL{
+	return absoluteURL(x, &url.URL{
 		Path: "/subscriptions/" + op.target.subscription + "/providers/" + op.target.root.namespace +
 			"/locations/eastus/" + segment + "/" + op.id,
 		RawQuery: query.Encode(),
 	})
 }
 
-func absolute(x *exchange, u *url.URL) string {
+func absoluteURL(x *exchange, u *url.URL) string {
 	scheme := x.req.URL.Scheme
 	if scheme == "" {
 		scheme = "http"
@@ -209,19 +209,19 @@ func absolute(x *exchange, u *url.URL) string {
 	return u.String()
 }
 
-// poll serves a GET of an operation.
-func (e *Emulator) poll(x *exchange) *Problem {
+// pollOperation serves a GET of an operation.
+func (e *Emulator) pollOperation(x *exchange) *Problem {
 	op := e.operations[x.route.operation]
 	if op == nil || !sameName(op.target.subscription, x.route.subscription) {
 		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("The operation %q is not known.", x.route.operation)}
 	}
-	if !op.signedBy(x.req.URL.Query()) {
+	if !op.hasSignature(x.req.URL.Query()) {
 		return notFound("NotFound", fmt.Sprintf("The operation %q is not known by this URL: send its query parameters back as they were given.", x.route.operation))
 	}
 	x.call.Operation, x.call.Resource = op.id, op.target.String()
-	if op.polls != nil && op.polls.Times > 0 {
-		op.polls.Times--
-		return op.polls.problem()
+	if op.pollFault != nil && op.pollFault.Times > 0 {
+		op.pollFault.Times--
+		return op.pollFault.toProblem()
 	}
 	x.status = http.StatusOK
 	if op.status == opInProgress {
@@ -235,12 +235,12 @@ func (e *Emulator) poll(x *exchange) *Problem {
 		}
 		return nil
 	}
-	if op.by != nil && op.status == opCanceled {
-		x.header.Set("Canceled-By-Azure-AsyncOperation", operationURL(x, op.by, "operations"))
+	if op.supersededBy != nil && op.status == opCanceled {
+		x.header.Set("Canceled-By-Azure-AsyncOperation", operationURL(x, op.supersededBy, "operations"))
 	}
 	body := fields{"status": op.status}
 	if op.status == opFailed || op.status == opCanceled {
-		body["error"] = op.problem.fields()
+		body["error"] = op.problem.toFields()
 	}
 	x.body = body
 	return nil
@@ -261,8 +261,8 @@ func operationName(id resourceID, kind Kind) string {
 	return verb + what + "Operation"
 }
 
-// signature returns the opaque parameters of an operation's URL.
-func signature(namespace, id string) url.Values {
+// urlSignature returns the opaque parameters of an operation's URL.
+func urlSignature(namespace, id string) url.Values {
 	query := url.Values{}
 	names := []string{"t", "c", "s", "h"}
 	if namespace == compute {
@@ -275,7 +275,7 @@ func signature(namespace, id string) url.Values {
 	return query
 }
 
-func (o *operation) signedBy(query url.Values) bool {
+func (o *operation) hasSignature(query url.Values) bool {
 	for key, values := range o.query {
 		if query.Get(key) != values[0] {
 			return false

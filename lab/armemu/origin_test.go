@@ -14,12 +14,12 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// origins formats the origins of addresses and Down states.
-func origins(emu *armemu.Emulator) string {
-	names := map[string]string{"": "hand", armemu.Caller("token"): "weir", armemu.Caller("other"): "other"}
+// formatOrigins formats the origins of addresses and Down states.
+func formatOrigins(emu *armemu.Emulator) string {
+	names := map[string]string{"": "hand", armemu.CallerID("token"): "weir", armemu.CallerID("other"): "other"}
 	var all []string
 	for _, e := range emu.Entries(strings.ToUpper(poolID)) {
-		text := e.Name + " by " + names[e.PutBy]
+		text := e.Name + " by " + names[e.AddedBy]
 		if e.Down {
 			text += ", Down by " + names[e.DownBy]
 		}
@@ -31,18 +31,18 @@ func origins(emu *armemu.Emulator) string {
 // The emulator records which client added an address and which set it Down, even if others repeat
 // it. Removing and adding it again changes the origin.
 func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
-	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
-	a, b, c := entry("a", ip(1), ""), entry("b", ip(2), ""), entry("c", ip(3), "")
+	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
+	a, b, c := poolEntry("a", ip(1), ""), poolEntry("b", ip(2), ""), poolEntry("c", ip(3), "")
 	for _, step := range []struct {
 		by, body, want string
 		whole          bool
 	}{
 		{by: "token", body: poolWith(inVNet, a), want: "a by weir"},
 		{by: "other", body: poolWith(inVNet, a, b), want: "a by weir; b by other"},
-		{by: "token", body: poolWith(inVNet, entry("a", ip(1), "Down"), b, c), want: "a by weir, Down by weir; b by other; c by weir"},
-		{by: "", body: poolWith(inVNet, entry("a", ip(1), "Down"), entry("b", ip(2), "Down"), c), want: "a by weir, Down by weir; b by other, Down by hand; c by weir"},
-		{by: "token", body: poolWith(inVNet, a, entry("b", ip(2), "Down")), want: "a by weir; b by other, Down by hand", whole: true},
-		{by: "other", body: poolWith(inVNet, entry("b", ip(2), "Down")), want: "b by other, Down by hand"},
+		{by: "token", body: poolWith(inVNet, poolEntry("a", ip(1), "Down"), b, c), want: "a by weir, Down by weir; b by other; c by weir"},
+		{by: "", body: poolWith(inVNet, poolEntry("a", ip(1), "Down"), poolEntry("b", ip(2), "Down"), c), want: "a by weir, Down by weir; b by other, Down by hand; c by weir"},
+		{by: "token", body: poolWith(inVNet, a, poolEntry("b", ip(2), "Down")), want: "a by weir; b by other, Down by hand", whole: true},
+		{by: "other", body: poolWith(inVNet, poolEntry("b", ip(2), "Down")), want: "b by other, Down by hand"},
 		{by: "token", body: poolWith(inVNet, a, b), want: "a by weir; b by other"},
 	} {
 		id, body := poolID, step.body
@@ -55,11 +55,11 @@ func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 		default:
-			if got := send(t, emu, http.MethodPut, id, body, "Authorization", "Bearer "+step.by); got.status >= 300 {
+			if got := sendRequest(t, emu, http.MethodPut, id, body, "Authorization", "Bearer "+step.by); got.status >= 300 {
 				t.Fatalf("%d %s", got.status, got.raw)
 			}
 		}
-		if got := origins(emu); got != step.want {
+		if got := formatOrigins(emu); got != step.want {
 			t.Errorf("after %s by %q: %s, want %s", step.body, step.by, got, step.want)
 		}
 		if raw := fmt.Sprint(string(emu.Snapshot())); strings.Contains(raw, "origin") {
@@ -72,17 +72,17 @@ func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
 func TestAWriteThatIsTakenBackPutNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
-		send(t, emu, http.MethodPut, poolID, poolWith(inVNet, entry("a", ip(1), "")), "Authorization", "Bearer other")
+		sendRequest(t, emu, http.MethodPut, poolID, poolWith(inVNet, poolEntry("a", ip(1), "")), "Authorization", "Bearer other")
 		time.Sleep(time.Hour)
 		if err := emu.SetFaults("rules: [{match: {kind: put}, action: {operation: {fail: {code: InternalServerError}}}}]"); err != nil {
 			t.Fatal(err)
 		}
-		send(t, emu, http.MethodPut, poolID, poolWith(inVNet, entry("a", ip(1), "Down")))
-		if got := origins(emu); got != "a by other, Down by weir" {
+		sendRequest(t, emu, http.MethodPut, poolID, poolWith(inVNet, poolEntry("a", ip(1), "Down")))
+		if got := formatOrigins(emu); got != "a by other, Down by weir" {
 			t.Errorf("under way: %s", got)
 		}
 		time.Sleep(time.Hour)
-		if got := origins(emu); got != "a by other" {
+		if got := formatOrigins(emu); got != "a by other" {
 			t.Errorf("taken back: %s", got)
 		}
 	})

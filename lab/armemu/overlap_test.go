@@ -30,7 +30,7 @@ func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2")); a.status != http.StatusOK {
+		if a := sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2")); a.status != http.StatusOK {
 			t.Fatal(a.raw)
 		}
 		_, err = first.PollUntilDone(t.Context(), nil)
@@ -38,7 +38,7 @@ func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "CanceledAndSupersededDueToAnotherOperation") {
 			t.Errorf("the error does not say what happened: %v", err)
 		}
-		if got := addressesOf(t, emu, poolID); len(got) != 1 {
+		if got := poolIPs(t, emu, poolID); len(got) != 1 {
 			t.Errorf("supersede keeps what the earlier write put into another pool; it holds %v", got)
 		}
 	})
@@ -46,14 +46,14 @@ func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
 
 func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: behaviour.SupersedeDiscard}})
+		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: behaviour.SupersedeDiscard}})
 		spare := lbID + "/backendAddressPools/spare"
-		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-		send(t, emu, http.MethodPut, spare, poolBody("10.0.0.2"))
-		if got := addressesOf(t, emu, poolID); len(got) != 0 {
+		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		sendRequest(t, emu, http.MethodPut, spare, poolBody("10.0.0.2"))
+		if got := poolIPs(t, emu, poolID); len(got) != 0 {
 			t.Errorf("the superseded write left %v", got)
 		}
-		if got := addressesOf(t, emu, spare); len(got) != 1 {
+		if got := poolIPs(t, emu, spare); len(got) != 1 {
 			t.Errorf("the later write left %v", got)
 		}
 	})
@@ -64,30 +64,30 @@ func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behaviour: behaviour.Behaviour{Overlap: behaviour.SupersedeDiscardLate}})
-			first := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-			send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behavior: behaviour.Behavior{Overlap: behaviour.SupersedeDiscardLate}})
+			first := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+			sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
 			time.Sleep(2 * time.Second)
-			rest := send(t, emu, http.MethodGet, lbID, "")
-			if got := addressesOf(t, emu, poolID); len(got) != 1 || !strings.Contains(rest.raw, "Succeeded") || strings.Contains(rest.raw, "Updating") {
+			rest := sendRequest(t, emu, http.MethodGet, lbID, "")
+			if got := poolIPs(t, emu, poolID); len(got) != 1 || !strings.Contains(rest.raw, "Succeeded") || strings.Contains(rest.raw, "Updating") {
 				t.Errorf("at rest it holds %v: %s", got, rest.raw)
 			}
-			if a := send(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), ""); a.text("status") != "InProgress" {
+			if a := sendRequest(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), ""); a.stringField("status") != "InProgress" {
 				t.Errorf("the operation that was overtaken: %s", a.raw)
 			}
 			want := 0
 			if again {
-				send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+				sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 				want = 1
 			}
 			time.Sleep(time.Minute)
-			if a := send(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), ""); a.text("status") != "Canceled" {
+			if a := sendRequest(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), ""); a.stringField("status") != "Canceled" {
 				t.Errorf("in the end: %s", a.raw)
 			}
-			if got := addressesOf(t, emu, poolID); len(got) != want {
+			if got := poolIPs(t, emu, poolID); len(got) != want {
 				t.Errorf("written again: %t, it holds %v in the end", again, got)
 			}
-			if etag := send(t, emu, http.MethodGet, lbID, "").text("etag"); !again && etag == rest.text("etag") {
+			if etag := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag"); !again && etag == rest.stringField("etag") {
 				t.Error("the etag stays")
 			}
 		})
@@ -98,14 +98,14 @@ func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
-		first := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-		second := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
-		a := send(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), "")
+		first := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		second := sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+		a := sendRequest(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), "")
 		by := a.header.Get("Canceled-By-Azure-AsyncOperation")
-		if a.status != 200 || a.text("status") != "Canceled" || by != second.header.Get("Azure-AsyncOperation") {
+		if a.status != 200 || a.stringField("status") != "Canceled" || by != second.header.Get("Azure-AsyncOperation") {
 			t.Errorf("%d, by %q, not %q: %s", a.status, by, second.header.Get("Azure-AsyncOperation"), a.raw)
 		}
-		if won := send(t, emu, http.MethodGet, by, ""); won.text("status") != "InProgress" || won.header.Get("Canceled-By-Azure-AsyncOperation") != "" {
+		if won := sendRequest(t, emu, http.MethodGet, by, ""); won.stringField("status") != "InProgress" || won.header.Get("Canceled-By-Azure-AsyncOperation") != "" {
 			t.Errorf("the successor: %s", won.raw)
 		}
 	})
@@ -115,18 +115,18 @@ func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 // written have none.
 func TestWhatLocksAskFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}})
-		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behavior: behaviour.Behavior{Overlap: behaviour.Lock}})
+		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		for range 5 {
-			a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
+			a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
 			asked := a.header.Get("Retry-After")
 			if a.status != 429 || asked == "" || !strings.Contains(a.raw, "The call can be retried in "+asked+" seconds.") {
 				t.Errorf("%d, Retry-After %q: %s", a.status, asked, a.raw)
 			}
 			time.Sleep(1500 * time.Millisecond)
 		}
-		accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
-		a := send(t, emu, http.MethodPut, otherLB, withFrontends(public("fe", "a")))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+		a := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a")))
 		refused(t, a, 429, "ReferencedResourceNotProvisioned")
 		if asked := a.header.Get("Retry-After"); asked != "" || !strings.Contains(a.raw, "PutPublicIpAddressOperation") {
 			t.Errorf("Retry-After %q: %s", asked, a.raw)
@@ -138,9 +138,9 @@ func TestWhatLocksAskFor(t *testing.T) {
 func TestMixedOverlap(t *testing.T) {
 	answers := func(seed uint64) (all string) {
 		synctest.Test(t, func(t *testing.T) {
-			emu := newCloud(t, armemu.Options{Seed: seed, LatencyScale: 1, LatencyFixed: true, Behaviour: behaviour.Behaviour{Overlap: behaviour.Mixed}})
+			emu := newCloud(t, armemu.Options{Seed: seed, LatencyScale: 1, LatencyFixed: true, Behavior: behaviour.Behavior{Overlap: behaviour.Mixed}})
 			for i := range 60 {
-				all += fmt.Sprint(send(t, emu, http.MethodPut, poolID, poolBody(fmt.Sprintf("10.0.0.%d", i+1))).status, " ")
+				all += fmt.Sprint(sendRequest(t, emu, http.MethodPut, poolID, poolBody(fmt.Sprintf("10.0.0.%d", i+1))).status, " ")
 			}
 		})
 		return all
@@ -165,24 +165,24 @@ func TestOverlapRefusals(t *testing.T) {
 		detail  string
 		retries bool
 	}{
-		{"lock-429", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
-		{"conflict-409", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Conflict}}, 409, "AnotherOperationInProgress", "/operations/", false},
+		{"lock-429", armemu.Options{Behavior: behaviour.Behavior{Overlap: behaviour.Lock}}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
+		{"conflict-409", armemu.Options{Behavior: behaviour.Behavior{Overlap: behaviour.Conflict}}, 409, "AnotherOperationInProgress", "/operations/", false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.opts.LatencyScale = 1
 				emu := newCloud(t, c.opts)
-				send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-				a := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
-				if a.status != c.status || a.code() != c.code || !strings.Contains(a.raw, c.detail) {
+				sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+				a := sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+				if a.status != c.status || a.errorCode() != c.code || !strings.Contains(a.raw, c.detail) {
 					t.Errorf("got %d %s", a.status, a.raw)
 				}
 				if has := a.header.Get("Retry-After") != ""; has != c.retries {
 					t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
 				}
 				time.Sleep(5 * time.Minute) // longer than any operation with this seed
-				if a := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2")); a.status != 200 {
+				if a := sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2")); a.status != 200 {
 					t.Errorf("after the operation ended: %s", a.raw)
 				}
 			})
@@ -193,27 +193,27 @@ func TestOverlapRefusals(t *testing.T) {
 // The load balancer and its children share one etag.
 func TestEtagIsTheAggregates(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	before := send(t, emu, http.MethodGet, lbID, "").text("etag")
-	if pool := send(t, emu, http.MethodGet, poolID, "").text("etag"); pool != before {
+	before := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag")
+	if pool := sendRequest(t, emu, http.MethodGet, poolID, "").stringField("etag"); pool != before {
 		t.Errorf("pool %s, load balancer %s", pool, before)
 	}
-	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-	after := send(t, emu, http.MethodGet, lbID, "").text("etag")
+	sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+	after := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag")
 	if after == before {
 		t.Error("a write of a pool left the load balancer's etag")
 	}
-	a := send(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`), "If-Match", before)
-	if a.status != 412 || a.code() != "PreconditionFailed" || !strings.Contains(a.raw, "PreconditionFailedEtagMismatch") {
+	a := sendRequest(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`), "If-Match", before)
+	if a.status != 412 || a.errorCode() != "PreconditionFailed" || !strings.Contains(a.raw, "PreconditionFailedEtagMismatch") {
 		t.Errorf("a stale If-Match: %d %s", a.status, a.raw)
 	}
-	if now := send(t, emu, http.MethodGet, lbID, "").text("etag"); now != after {
+	if now := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag"); now != after {
 		t.Error("a refused write changed the etag")
 	}
 }
 
 func TestPreconditions(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	etag := send(t, emu, http.MethodGet, poolID, "").text("etag")
+	etag := sendRequest(t, emu, http.MethodGet, poolID, "").stringField("etag")
 	absent := lbID + "/backendAddressPools/absent"
 	cases := []struct {
 		name, method, id, header, value string
@@ -228,7 +228,7 @@ func TestPreconditions(t *testing.T) {
 		{"absent delete", http.MethodDelete, lbID + "/backendAddressPools/never", "If-Match", `W/"stale"`, 204},
 	}
 	for _, c := range cases {
-		if a := send(t, emu, c.method, c.id, poolBody(), c.header, c.value); a.status != c.want {
+		if a := sendRequest(t, emu, c.method, c.id, poolBody(), c.header, c.value); a.status != c.want {
 			t.Errorf("%s: got %d, want %d: %s", c.name, a.status, c.want, a.raw)
 		}
 	}
@@ -238,7 +238,7 @@ func TestPreconditions(t *testing.T) {
 // lost: the test can fail.
 func TestConcurrentWriters(t *testing.T) {
 	const writers = 12
-	for _, overlap := range append(armemu.Overlaps(), behaviour.Mixed) {
+	for _, overlap := range append(armemu.OverlapAnswers(), behaviour.Mixed) {
 		t.Run(string(overlap), func(t *testing.T) {
 			if lost := writers - concurrentWriters(t, overlap, writers, sendEtag{}); lost != 0 {
 				t.Errorf("under If-Match %d of %d updates are lost", lost, writers)
@@ -251,9 +251,9 @@ func TestConcurrentWriters(t *testing.T) {
 }
 
 // concurrentWriters returns how many addresses the pool holds at the end.
-func concurrentWriters(t *testing.T, overlap behaviour.Answer, writers int, perCall ...policy.Policy) (held int) {
+func concurrentWriters(t *testing.T, overlap behaviour.Result, writers int, perCall ...policy.Policy) (held int) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: overlap}})
+		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: overlap}})
 		pools := newClients(t, emu.Transport(), "http://emulator.test", perCall...).NewLoadBalancerBackendAddressPoolsClient()
 		errs := make(chan error, writers)
 		for i := range writers {
@@ -265,7 +265,7 @@ func concurrentWriters(t *testing.T, overlap behaviour.Answer, writers int, perC
 				t.Error(err)
 			}
 		}
-		held = len(addressesOf(t, emu, poolID))
+		held = len(poolIPs(t, emu, poolID))
 	})
 	return held
 }

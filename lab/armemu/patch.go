@@ -7,19 +7,19 @@ import (
 	"net/http"
 )
 
-// patch changes the tags of a resource at once, with one new etag. A running operation continues
+// patchTags changes the tags of a resource at once, with one new etag. A running operation continues
 // and does not affect the tags (assumed).
-func (e *Emulator) patch(x *exchange) *Problem {
+func (e *Emulator) patchTags(x *exchange) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
-	body, err := x.object()
+	body, err := x.decodeObject()
 	if err == nil {
-		err = checkTags(body)
+		err = validateTags(body)
 	}
 	if err != nil {
 		return badJSON(err)
 	}
-	if problem := e.refuseOverlap(x, agg); problem != nil {
+	if problem := e.rejectOverlap(x, agg); problem != nil {
 		return problem
 	}
 	if tags, given := body["tags"]; given {
@@ -28,23 +28,23 @@ func (e *Emulator) patch(x *exchange) *Problem {
 			agg.op.before = tagged(agg.op.before, tags)
 		}
 	}
-	e.retag(agg)
+	e.renewEtag(agg)
 	x.call.EtagAfter = agg.etag
-	x.status, x.body = http.StatusOK, agg.render(id, e.index())
+	x.status, x.body = http.StatusOK, agg.renderResource(id, e.references())
 	return nil
 }
 
 // tagged returns the body with these tags; null removes them.
 func tagged(body fields, tags any) fields {
 	if tags == nil {
-		return without(body, "tags")
+		return withoutFields(body, "tags")
 	}
-	return with(body, "tags", tags)
+	return withField(body, "tags", tags)
 }
 
-// checkTags rejects a PATCH of anything but tags, as Azure does.
-func checkTags(body fields) error {
-	if err := wantObject(body, "tags", "patch"); err != nil {
+// validateTags rejects a PATCH of anything but tags, as Azure does.
+func validateTags(body fields) error {
+	if err := requireObject(body, "tags", "patch"); err != nil {
 		return err
 	}
 	for key := range body {
@@ -52,8 +52,8 @@ func checkTags(body fields) error {
 			return errors.New("Could not find member '" + key + "' on object of type 'TagsObject'")
 		}
 	}
-	for key := range object(body, "tags") {
-		if err := wantText(object(body, "tags"), key, "tags"); err != nil {
+	for key := range objectField(body, "tags") {
+		if err := requireString(objectField(body, "tags"), key, "tags"); err != nil {
 			return err
 		}
 	}

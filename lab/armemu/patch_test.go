@@ -17,29 +17,29 @@ import (
 func TestPatchChangesTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
-		s := story{t, emu}
-		put(t, emu, pips+"ip", lb("Standard", static))
-		put(t, emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
-		put(t, emu, nsgID, securityGroup())
+		s := emulatorScenario{t, emu}
+		putResource(t, emu, pips+"ip", lb("Standard", static))
+		putResource(t, emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
+		putResource(t, emu, nsgID, securityGroup())
 		for _, id := range []string{pips + "ip", nics + "nic", nsgID, vnetID, lbID} {
-			was := s.want(200, "", http.MethodGet, id, "")
-			a := s.want(200, "", http.MethodPatch, id, `{"tags":{"owner":"b"}}`)
-			if a.state() != "Succeeded" || a.text("etag") == was.text("etag") || !strings.Contains(a.raw, `"tags":{"owner":"b"}`) ||
+			was := s.expectAnswer(200, "", http.MethodGet, id, "")
+			a := s.expectAnswer(200, "", http.MethodPatch, id, `{"tags":{"owner":"b"}}`)
+			if a.provisioningState() != "Succeeded" || a.stringField("etag") == was.stringField("etag") || !strings.Contains(a.raw, `"tags":{"owner":"b"}`) ||
 				a.header.Get("Azure-AsyncOperation")+a.header.Get("Retry-After") != "" {
 				t.Errorf("%s: %v %s", id, a.header, a.raw)
 			}
-			s.settled()
-			if now := s.want(200, "", http.MethodGet, id, ""); now.text("etag") != a.text("etag") {
+			s.waitForOperations()
+			if now := s.expectAnswer(200, "", http.MethodGet, id, ""); now.stringField("etag") != a.stringField("etag") {
 				t.Errorf("%s: the etag has changed again", id)
 			}
-			s.want(200, "", http.MethodPatch, id, `{"tags":{}}`)
-			if now := s.want(200, "", http.MethodGet, id, ""); strings.Contains(now.raw, "owner") {
+			s.expectAnswer(200, "", http.MethodPatch, id, `{"tags":{}}`)
+			if now := s.expectAnswer(200, "", http.MethodGet, id, ""); strings.Contains(now.raw, "owner") {
 				t.Errorf("%s: a tag is left: %s", id, now.raw)
 			}
-			s.want(400, "InvalidRequestFormat", http.MethodPatch, id, `{"tags":{"n":1}}`)
-			s.want(400, "InvalidRequestFormat", http.MethodPatch, id, `{"properties":{}}`)
+			s.expectAnswer(400, "InvalidRequestFormat", http.MethodPatch, id, `{"tags":{"n":1}}`)
+			s.expectAnswer(400, "InvalidRequestFormat", http.MethodPatch, id, `{"properties":{}}`)
 		}
-		calls := emu.Calls(armemu.OfKind(armemu.KindPatch))
+		calls := emu.Calls(armemu.ByKind(armemu.KindPatch))
 		if len(calls) != 20 || !slices.Equal(calls[0].Actions, []string{"Microsoft.Network/publicIPAddresses/write"}) || calls[0].EtagAfter == calls[0].EtagBefore {
 			t.Errorf("%d calls, %+v", len(calls), calls[0])
 		}
@@ -50,12 +50,12 @@ func TestPatchChangesTags(t *testing.T) {
 func TestTagsOutliveAWriteThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
-		s := story{t, emu}
+		s := emulatorScenario{t, emu}
 		setFaults(t, emu, `rules: [{match: {kind: put}, action: {operation: {fail: {code: InternalServerError}}}}]`)
-		s.want(200, "", http.MethodPut, poolID, poolBody("10.0.0.1"))
-		s.want(200, "", http.MethodPatch, lbID, `{"tags":{"owner":"b"}}`)
-		s.settled()
-		if now := s.want(200, "", http.MethodGet, lbID, ""); !strings.Contains(now.raw, `"owner":"b"`) || strings.Contains(now.raw, "10.0.0.1") || now.state() != "Updating" && now.state() != "Failed" {
+		s.expectAnswer(200, "", http.MethodPut, poolID, poolBody("10.0.0.1"))
+		s.expectAnswer(200, "", http.MethodPatch, lbID, `{"tags":{"owner":"b"}}`)
+		s.waitForOperations()
+		if now := s.expectAnswer(200, "", http.MethodGet, lbID, ""); !strings.Contains(now.raw, `"owner":"b"`) || strings.Contains(now.raw, "10.0.0.1") || now.provisioningState() != "Updating" && now.provisioningState() != "Failed" {
 			t.Errorf("%s", now.raw)
 		}
 	})
@@ -63,11 +63,11 @@ func TestTagsOutliveAWriteThatFails(t *testing.T) {
 
 func TestPatchHeedsIfMatchAndLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}})
-		if a := send(t, emu, http.MethodPatch, lbID, `{"tags":{}}`, "If-Match", `W/"other"`); a.status != 412 {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: behaviour.Lock}})
+		if a := sendRequest(t, emu, http.MethodPatch, lbID, `{"tags":{}}`, "If-Match", `W/"other"`); a.status != 412 {
 			t.Errorf("another etag: %d %s", a.status, a.raw)
 		}
-		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-		story{t, emu}.want(429, "RetryableError", http.MethodPatch, lbID, `{"tags":{}}`)
+		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		emulatorScenario{t, emu}.expectAnswer(429, "RetryableError", http.MethodPatch, lbID, `{"tags":{}}`)
 	})
 }

@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// asked is a required Azure RBAC action and its scope.
-type asked struct{ action, scope string }
+// permission is a required Azure RBAC action and its scope.
+type permission struct{ action, scope string }
 
-// Join is a linked access check: a write with a reference to another resource also requires an
+// LinkedCheck is a linked access check: a write with a reference to another resource also requires an
 // action there, even if the reference is not new.
-type Join struct {
-	On Scope
+type LinkedCheck struct {
+	Scope Scope
 	// Property is the path of the reference below properties; arrays match every element.
-	Property string
-	Action   string
-	Tag      Tag // how certain it is
-	Source   string
+	Property  string
+	Action    string
+	Certainty Certainty // how certain it is
+	Source    string
 }
 
 const (
-	joinPublicIP  = network + "/publicIPAddresses/join/action"
-	joinPrefix    = network + "/publicIPPrefixes/join/action"
-	joinSubnet    = network + "/virtualNetworks/subnets/join/action"
-	joinFrontend  = network + "/loadBalancers/frontendIPConfigurations/join/action"
-	joinGroup     = network + "/applicationSecurityGroups/joinNetworkSecurityRule/action"
-	joinPlan      = network + "/ddosProtectionPlans/join/action"
-	joinPool      = network + "/loadBalancers/backendAddressPools/join/action"
-	joinNatRule   = network + "/loadBalancers/inboundNatRules/join/action"
-	joinInterface = network + "/networkInterfaces/join/action"
-	joinGuard     = network + "/networkSecurityGroups/join/action"
-	poolNetwork   = network + "/virtualNetworks/joinLoadBalancer/action"
-	poolSubnet    = network + "/virtualNetworks/subnets/joinLoadBalancer/action"
+	joinPublicIP      = network + "/publicIPAddresses/join/action"
+	joinPrefix        = network + "/publicIPPrefixes/join/action"
+	joinSubnet        = network + "/virtualNetworks/subnets/join/action"
+	joinFrontend      = network + "/loadBalancers/frontendIPConfigurations/join/action"
+	joinGroup         = network + "/applicationSecurityGroups/joinNetworkSecurityRule/action"
+	joinPlan          = network + "/ddosProtectionPlans/join/action"
+	joinPool          = network + "/loadBalancers/backendAddressPools/join/action"
+	joinNatRule       = network + "/loadBalancers/inboundNatRules/join/action"
+	joinInterface     = network + "/networkInterfaces/join/action"
+	joinSecurityGroup = network + "/networkSecurityGroups/join/action"
+	poolNetwork       = network + "/virtualNetworks/joinLoadBalancer/action"
+	poolSubnet        = network + "/virtualNetworks/subnets/joinLoadBalancer/action"
 )
 
-// Joins returns the linked access checks.
-func Joins() []Join {
-	list := []Join{
+// LinkedChecks returns the linked access checks.
+func LinkedChecks() []LinkedCheck {
+	list := []LinkedCheck{
 		{ScopeLoadBalancer, frontends + "/publicIPAddress", joinPublicIP, Observed, "an answer in Microsoft Q&A, question 49223"},
 		{ScopeLoadBalancer, frontends + "/publicIPPrefix", joinPrefix, Documented, "AKS service principal page, on outbound addresses"},
 		{ScopeLoadBalancer, frontends + "/subnet", joinSubnet, Observed, "error bodies in public notes"},
@@ -48,17 +48,17 @@ func Joins() []Join {
 		{ScopeSecurityGroup, securityRules + "/sourceApplicationSecurityGroups", joinGroup, Documented, "network security group management page"},
 		{ScopeSecurityGroup, securityRules + "/destinationApplicationSecurityGroups", joinGroup, Documented, "network security group management page"},
 	}
-	list = append(list, poolJoins()...)
+	list = append(list, poolLinkedChecks()...)
 	list = append(list,
-		Join{ScopePrivateLinkService, publishedFrontends, joinFrontend, Assumed, "the action's description"},
-		Join{ScopePrivateLinkService, linkConfigKind.collection + "/subnet", joinSubnet, Assumed, "by analogy with network interfaces"})
-	return append(list, memberJoins()...)
+		LinkedCheck{ScopePrivateLinkService, privateLinkFrontends, joinFrontend, Assumed, "the action's description"},
+		LinkedCheck{ScopePrivateLinkService, linkConfigKind.collection + "/subnet", joinSubnet, Assumed, "by analogy with network interfaces"})
+	return append(list, backendLinkedChecks()...)
 }
 
-// memberJoins returns the checks for backend resources, which Weir does not write.
-func memberJoins() []Join {
+// backendLinkedChecks returns the checks for backend resources, which Weir does not write.
+func backendLinkedChecks() []LinkedCheck {
 	const page, like = "network interface page, permissions", "by analogy with network interfaces"
-	list := []Join{
+	list := []LinkedCheck{
 		{ScopeVirtualMachine, "networkProfile/networkInterfaces", joinInterface, Documented, page},
 	}
 	for _, j := range []struct{ property, action string }{
@@ -67,67 +67,67 @@ func memberJoins() []Join {
 		{"loadBalancerInboundNatRules", joinNatRule},
 		{"publicIPAddress", joinPublicIP},
 	} {
-		list = append(list, Join{ScopeNetworkInterface, ipConfigKind.collection + "/" + j.property, j.action, Documented, page})
+		list = append(list, LinkedCheck{ScopeNetworkInterface, ipConfigKind.collection + "/" + j.property, j.action, Documented, page})
 	}
-	list = append(list, Join{ScopeNetworkInterface, guardedBy, joinGuard, Documented, page})
+	list = append(list, LinkedCheck{ScopeNetworkInterface, securityGroupKey, joinSecurityGroup, Documented, page})
 	for _, of := range []struct {
 		scope   Scope
 		profile string
-	}{{ScopeScaleSet, machineProfile + "/networkProfile"}, {ScopeScaleSetVM, profileOfOne}} {
-		nics := of.profile + "/" + nicsOfProfile
+	}{{ScopeScaleSet, machineProfile + "/networkProfile"}, {ScopeScaleSetVM, instanceProfile}} {
+		nics := of.profile + "/" + profileNICs
 		list = append(list,
-			Join{of.scope, nics + "/" + ipConfigKind.collection + "/subnet", joinSubnet, Assumed, like},
-			Join{of.scope, nics + "/" + ipConfigKind.collection + "/" + nicPools, joinPool, Assumed, like},
-			Join{of.scope, nics + "/" + guardedBy, joinGuard, Assumed, like},
+			LinkedCheck{of.scope, nics + "/" + ipConfigKind.collection + "/subnet", joinSubnet, Assumed, like},
+			LinkedCheck{of.scope, nics + "/" + ipConfigKind.collection + "/" + nicPools, joinPool, Assumed, like},
+			LinkedCheck{of.scope, nics + "/" + securityGroupKey, joinSecurityGroup, Assumed, like},
 		)
 	}
 	return list
 }
 
-// poolJoins returns the checks for a pool, written alone or with its load balancer.
-func poolJoins() []Join {
-	var list []Join
-	for _, j := range []Join{
-		{Property: "virtualNetwork", Action: poolNetwork, Tag: Observed, Source: "error bodies in public notes; AKS identity page"},
-		{Property: addresses + "/virtualNetwork", Action: poolNetwork, Tag: Assumed, Source: "by analogy with the pool's network"},
-		{Property: addresses + "/subnet", Action: poolSubnet, Tag: Assumed, Source: "the action's description"},
-		{Property: addresses + "/loadBalancerFrontendIPConfiguration", Action: joinFrontend, Tag: Assumed, Source: "the action's description"},
+// poolLinkedChecks returns the checks for a pool, written alone or with its load balancer.
+func poolLinkedChecks() []LinkedCheck {
+	var list []LinkedCheck
+	for _, j := range []LinkedCheck{
+		{Property: "virtualNetwork", Action: poolNetwork, Certainty: Observed, Source: "error bodies in public notes; AKS identity page"},
+		{Property: addresses + "/virtualNetwork", Action: poolNetwork, Certainty: Assumed, Source: "by analogy with the pool's network"},
+		{Property: addresses + "/subnet", Action: poolSubnet, Certainty: Assumed, Source: "the action's description"},
+		{Property: addresses + "/loadBalancerFrontendIPConfiguration", Action: joinFrontend, Certainty: Assumed, Source: "the action's description"},
 	} {
-		j.On = ScopePool
+		j.Scope = ScopePool
 		list = append(list, j)
-		j.On, j.Property = ScopeLoadBalancer, pools+"/"+j.Property
-		if j.Tag == Observed {
-			j.Tag, j.Source = Assumed, "by analogy with a write of the pool alone"
+		j.Scope, j.Property = ScopeLoadBalancer, pools+"/"+j.Property
+		if j.Certainty == Observed {
+			j.Certainty, j.Source = Assumed, "by analogy with a write of the pool alone"
 		}
 		list = append(list, j)
 	}
 	return list
 }
 
-// joinsOf indexes the linked access checks by the written resource.
-var joinsOf = func() map[Scope][]Join {
-	by := map[Scope][]Join{}
-	for _, j := range Joins() {
-		by[j.On] = append(by[j.On], j)
+// linkedChecksByScope indexes the linked access checks by the written resource.
+var linkedChecksByScope = func() map[Scope][]LinkedCheck {
+	by := map[Scope][]LinkedCheck{}
+	for _, j := range LinkedChecks() {
+		by[j.Scope] = append(by[j.Scope], j)
 	}
 	return by
 }()
 
-// asks returns the permissions that a request requires, its own action first; none for an unknown
+// requiredPermissions returns the permissions that a request requires, its own action first; none for an unknown
 // path.
-func (x *exchange) asks() []asked {
+func (x *exchange) requiredPermissions() []permission {
 	r := x.route
 	if r.problem != nil {
 		return nil
 	}
-	if r.about != aResource {
-		return []asked{r.asksGroup()}
+	if r.target != targetResource {
+		return []permission{r.groupPermission()}
 	}
 	if r.interfaces {
-		return []asked{{r.id.typeName() + "/" + interfacesOfSet + "/read", r.id.String()}}
+		return []permission{{r.id.typeName() + "/" + interfacesSegment + "/read", r.id.String()}}
 	}
 	if r.location != "" {
-		return []asked{{r.namespace + "/locations/" + usagesOf + "/read", "/subscriptions/" + r.subscription}}
+		return []permission{{r.namespace + "/locations/" + usagesSegment + "/read", "/subscriptions/" + r.subscription}}
 	}
 	switch r.kind {
 	case KindPoll:
@@ -135,39 +135,39 @@ func (x *exchange) asks() []asked {
 		if r.result {
 			kind = "operationResults"
 		}
-		return []asked{{r.namespace + "/locations/" + kind + "/read", x.req.URL.Path}}
+		return []permission{{r.namespace + "/locations/" + kind + "/read", x.req.URL.Path}}
 	case KindList:
-		return []asked{r.asksList()}
+		return []permission{r.listPermission()}
 	case KindGet:
-		return []asked{{r.id.typeName() + "/read", r.id.String()}}
+		return []permission{{r.id.typeName() + "/read", r.id.String()}}
 	case KindDelete:
-		return []asked{{r.id.typeName() + "/delete", r.id.String()}}
+		return []permission{{r.id.typeName() + "/delete", r.id.String()}}
 	case KindAction:
-		return []asked{{r.id.typeName() + "/" + r.action.permission + "/action", r.id.String()}}
+		return []permission{{r.id.typeName() + "/" + r.action.permission + "/action", r.id.String()}}
 	case KindPut, KindPatch:
-		own := asked{r.id.typeName() + "/write", r.id.String()}
-		return append([]asked{own}, x.asksJoins()...)
+		own := permission{r.id.typeName() + "/write", r.id.String()}
+		return append([]permission{own}, x.linkedPermissions()...)
 	}
 	return nil
 }
 
-func (r route) asksList() asked {
+func (r route) listPermission() permission {
 	if r.list != nil {
-		return asked{r.id.withChild(r.list, "").typeName() + "/read", r.id.String()}
+		return permission{r.id.withChild(r.list, "").typeName() + "/read", r.id.String()}
 	}
-	if parent, below := r.id.above(); below {
-		return asked{r.id.typeName() + "/read", parent.String()}
+	if parent, below := r.id.parentID(); below {
+		return permission{r.id.typeName() + "/read", parent.String()}
 	}
 	scope := "/subscriptions/" + r.subscription
 	if r.id.group != "" {
 		scope += "/resourceGroups/" + r.id.group
 	}
-	return asked{r.id.typeName() + "/read", scope + "/providers/" + r.namespace}
+	return permission{r.id.typeName() + "/read", scope + "/providers/" + r.namespace}
 }
 
-// asksJoins returns the permissions for a body's references.
-func (x *exchange) asksJoins() []asked {
-	body, err := x.object()
+// linkedPermissions returns the permissions for a body's references.
+func (x *exchange) linkedPermissions() []permission {
+	body, err := x.decodeObject()
 	if err != nil {
 		return nil
 	}
@@ -175,42 +175,42 @@ func (x *exchange) asksJoins() []asked {
 	if child := x.route.id.child; child != nil {
 		scope = child.scope
 	}
-	var list []asked
-	for _, j := range joinsOf[scope] {
-		for _, to := range follow(body, strings.Split(j.Property, "/")) {
-			if ref := text(to, "id"); ref != "" {
-				list = append(list, asked{j.Action, ref})
+	var list []permission
+	for _, j := range linkedChecksByScope[scope] {
+		for _, to := range objectsAt(body, strings.Split(j.Property, "/")) {
+			if ref := stringField(to, "id"); ref != "" {
+				list = append(list, permission{j.Action, ref})
 			}
 		}
 	}
 	return list
 }
 
-// follow returns the objects at a path of properties.
-func follow(from fields, path []string) []fields {
+// objectsAt returns the objects at a path of properties.
+func objectsAt(from fields, path []string) []fields {
 	if len(path) == 0 {
 		return []fields{from}
 	}
-	if props := properties(from); props != nil {
+	if props := propertyFields(from); props != nil {
 		from = props
 	}
-	next := objects(from, path[0])
-	if o := object(from, path[0]); o != nil {
+	next := objectList(from, path[0])
+	if o := objectField(from, path[0]); o != nil {
 		next = []fields{o}
 	}
 	var list []fields
 	for _, o := range next {
-		list = append(list, follow(o, path[1:])...)
+		list = append(list, objectsAt(o, path[1:])...)
 	}
 	return list
 }
 
-// JoinsMarkdown renders the linked access checks for the reference documentation.
-func JoinsMarkdown() string {
+// LinkedChecksMarkdown renders the linked access checks for the reference documentation.
+func LinkedChecksMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| PUT of | that names | asks for | Is | Source |\n|---|---|---|---|---|\n")
-	for _, j := range Joins() {
-		fmt.Fprintf(&b, "| %s | `%s` | `%s` | %s | %s |\n", j.On, j.Property, j.Action, j.Tag, j.Source)
+	for _, j := range LinkedChecks() {
+		fmt.Fprintf(&b, "| %s | `%s` | `%s` | %s | %s |\n", j.Scope, j.Property, j.Action, j.Certainty, j.Source)
 	}
 	return b.String()
 }

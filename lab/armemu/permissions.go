@@ -11,8 +11,8 @@ import (
 // readPermissions is the action required to list permissions.
 const readPermissions = "Microsoft.Authorization/permissions/read"
 
-// permissions serves the caller's permissions, which are the same at every scope.
-func (e *Emulator) permissions(x *exchange) *Problem {
+// servePermissions serves the caller's permissions, which are the same at every scope.
+func (e *Emulator) servePermissions(x *exchange) *Problem {
 	scope, found := strings.CutSuffix(strings.ToLower(x.req.URL.Path), "/providers/microsoft.authorization/permissions")
 	if !found || x.req.Method != http.MethodGet {
 		return nil
@@ -22,7 +22,7 @@ func (e *Emulator) permissions(x *exchange) *Problem {
 	if role == nil {
 		role = &Role{Actions: []string{"*"}}
 	}
-	if e.opts.Role != nil && !role.Allows(readPermissions) {
+	if e.opts.Role != nil && !role.AllowsAction(readPermissions) {
 		return &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed", Gateway: true, Message: fmt.Sprintf(
 			"The client does not have authorization to perform action '%s' over scope '%s' or the scope is invalid.", readPermissions, scope)}
 	}

@@ -20,14 +20,14 @@ const maxBody = 4 << 20
 
 // exchange is one request passing through the stages.
 type exchange struct {
-	req     *http.Request
-	now     time.Time
-	route   route
-	payload []byte
-	object  func() (fields, error) // decodes the payload once
-	caller  string                 // digest of the bearer token
-	fault   *firedFault
-	call    Call
+	req          *http.Request
+	now          time.Time
+	route        route
+	payload      []byte
+	decodeObject func() (fields, error) // decodes the payload once
+	callerID     string                 // digest of the bearer token
+	fault        *activeFault
+	call         Call
 
 	// Response.
 	status int
@@ -48,8 +48,8 @@ type stage struct {
 var (
 	outerStages = []stage{
 		{"auth", (*Emulator).authenticate},
-		{"patience", (*Emulator).awaited},
-		{"permissions", (*Emulator).permissions},
+		{"patience", (*Emulator).enforceRetryAfter},
+		{"permissions", (*Emulator).servePermissions},
 		{"role", (*Emulator).authorize},
 		{"api-version", (*Emulator).checkVersion},
 		{"schema", (*Emulator).checkSchema},
@@ -59,21 +59,21 @@ var (
 		{"ARM buckets", (*Emulator).takeToken},
 		{"network window", (*Emulator).takeWindow},
 		{"compute quotas", (*Emulator).countCompute},
-		{"route", (*Emulator).find},
-		{"precondition", (*Emulator).precondition},
-		{"validation and commit", (*Emulator).write},
+		{"route", (*Emulator).routeRequest},
+		{"precondition", (*Emulator).checkPreconditions},
+		{"validation and commit", (*Emulator).handleWrite},
 	}
 )
 
-// answer runs the stages. An error means that the request's context is done; nothing is sent then.
-func (e *Emulator) answer(req *http.Request) (*reply, error) {
+// handle runs the stages. An error means that the request's context is done; nothing is sent then.
+func (e *Emulator) handle(req *http.Request) (*response, error) {
 	x := &exchange{req: req, header: http.Header{}, route: parseRoute(req.Method, req.URL)}
 	payload, err := readPayload(req)
 	if err != nil {
 		return nil, err
 	}
 	x.payload = payload
-	x.object = sync.OnceValues(func() (fields, error) { return parseBody(payload) })
+	x.decodeObject = sync.OnceValues(func() (fields, error) { return parseBody(payload) })
 	problem := runStages(e, x, outerStages)
 	if err := context.Cause(req.Context()); err != nil {
 		return nil, err
@@ -81,12 +81,12 @@ func (e *Emulator) answer(req *http.Request) (*reply, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x.now = time.Now()
-	e.settle(x.now)
-	x.before(e)
+	e.finishDue(x.now)
+	x.recordRequest(e)
 	if problem == nil && !x.done {
 		problem = runStages(e, x, innerStages)
 	}
-	return e.finish(x, problem), nil
+	return e.finishResponse(x, problem), nil
 }
 
 func runStages(e *Emulator, x *exchange, stages []stage) *Problem {
@@ -120,7 +120,7 @@ func (e *Emulator) authenticate(x *exchange) *Problem {
 		}
 	}
 	// The token itself is neither stored nor logged.
-	x.caller = Caller(token)
+	x.callerID = CallerID(token)
 	if e.opts.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(e.opts.Token)) != 1 {
 		return &Problem{
 			Status: http.StatusUnauthorized, Code: "InvalidAuthenticationToken", Gateway: true,
@@ -152,34 +152,34 @@ func (e *Emulator) checkVersion(x *exchange) *Problem {
 		if x.route.interfaces {
 			known = append([]string{interfacesVersion}, apiVersions...)
 		}
-	case resources:
-		namespace, known = resources, resourcesVersions
+	case resourcesNamespace:
+		namespace, known = resourcesNamespace, resourcesVersions
 	}
 	version := x.req.URL.Query().Get("api-version")
 	if version == "" {
-		return bad("MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
+		return badRequest("MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
 	}
 	if !slices.Contains(known, version) {
-		return bad("NoRegisteredProviderFound", fmt.Sprintf(
+		return badRequest("NoRegisteredProviderFound", fmt.Sprintf(
 			"No registered resource provider found for API version %q in the namespace %q. The supported api-versions are '%s'.",
 			version, namespace, strings.Join(known, ", ")))
 	}
 	return nil
 }
 
-// find handles unknown paths, reads, polls, and writes below a missing parent.
-func (e *Emulator) find(x *exchange) *Problem {
+// routeRequest handles unknown paths, reads, polls, and writes below a missing parent.
+func (e *Emulator) routeRequest(x *exchange) *Problem {
 	r := x.route
 	if r.problem != nil {
 		return r.problem
 	}
-	if r.about != aResource {
-		return e.answerGroup(x)
+	if r.target != targetResource {
+		return e.serveGroup(x)
 	}
 	if r.location != "" {
-		return e.usages(x)
+		return e.serveUsages(x)
 	}
-	if problem := e.refuseGroup(r); problem != nil {
+	if problem := e.checkGroup(r); problem != nil {
 		return problem
 	}
 	if r.interfaces && r.problem == nil {
@@ -189,39 +189,39 @@ func (e *Emulator) find(x *exchange) *Problem {
 	switch r.kind {
 	case KindPoll:
 		x.done = true
-		return e.poll(x)
+		return e.pollOperation(x)
 	case KindList:
 		x.done = true
-		return e.list(x)
+		return e.listResources(x)
 	case KindGet:
 		x.done = true
-		return e.get(x)
+		return e.getResource(x)
 	case KindPatch, KindAction:
-		if parent, below := r.id.above(); below && e.aggregates[parent.key()] == nil {
-			return missing(parent)
+		if parent, below := r.id.parentID(); below && e.aggregates[parent.key()] == nil {
+			return resourceNotFound(parent)
 		}
 		if e.aggregates[r.id.rootKey()] == nil {
-			return missing(r.id)
+			return resourceNotFound(r.id)
 		}
 	case KindPut, KindDelete:
-		if parent, below := r.id.above(); below && e.aggregates[parent.key()] == nil {
-			return missingParent(r.kind, parent)
+		if parent, below := r.id.parentID(); below && e.aggregates[parent.key()] == nil {
+			return parentNotFound(r.kind, parent)
 		}
 	}
 	return nil
 }
 
-// missingParent rejects a write of a child without its parent.
-func missingParent(kind Kind, parent resourceID) *Problem {
+// parentNotFound rejects a write of a child without its parent.
+func parentNotFound(kind Kind, parent resourceID) *Problem {
 	if kind == KindDelete {
-		return missing(parent)
+		return resourceNotFound(parent)
 	}
 	return notFound("ParentResourceNotFound", fmt.Sprintf(
 		"Can not perform requested operation on nested resource. Parent resource '%s' not found.", parent.name))
 }
 
-// write validates and commits a PUT or DELETE, or changes tags.
-func (e *Emulator) write(x *exchange) *Problem {
+// handleWrite validates and commits a PUT or DELETE, or changes tags.
+func (e *Emulator) handleWrite(x *exchange) *Problem {
 	if len(x.payload) > maxBody {
 		return &Problem{
 			Status: http.StatusRequestEntityTooLarge, Code: "RequestContentTooLarge", Gateway: true,
@@ -230,25 +230,25 @@ func (e *Emulator) write(x *exchange) *Problem {
 	}
 	switch {
 	case x.route.kind == KindAction:
-		return e.act(x)
+		return e.acceptAction(x)
 	case x.route.kind == KindPatch && x.route.namespace == network:
-		return e.patch(x)
+		return e.patchTags(x)
 	}
-	p, problem := e.propose(x)
+	p, problem := e.proposeWrite(x)
 	if problem == nil {
 		problem = validate(p)
 	}
 	if problem == nil {
-		problem = e.refuseOlder(x, p)
+		problem = e.rejectOlderVersion(x, p)
 	}
 	if problem == nil {
-		problem = e.refuseUnprovisioned(p)
+		problem = e.rejectUnprovisioned(p)
 	}
 	if problem == nil {
-		problem = e.refuseBusyMachine(p)
+		problem = e.rejectBusyMachine(p)
 	}
 	if problem == nil {
-		problem = e.commit(x, p)
+		problem = e.commitWrite(x, p)
 	}
 	return problem
 }

@@ -46,7 +46,7 @@ func TestRefusalsBeforeAnyResource(t *testing.T) {
 		{"operation missing", http.MethodGet, "/subscriptions/" + subscription + "/providers/Microsoft.Network/locations/eastus/operations/none", ok, 404, "NotFound"},
 	}
 	for _, c := range cases {
-		if a := send(t, emu, c.method, c.target, "{}", c.headers...); a.status != c.status || a.code() != c.code {
+		if a := sendRequest(t, emu, c.method, c.target, "{}", c.headers...); a.status != c.status || a.errorCode() != c.code {
 			t.Errorf("%s: got %d %s, want %d %s", c.name, a.status, a.raw, c.status, c.code)
 		}
 	}
@@ -63,8 +63,8 @@ func TestRefusalsBeforeAnyResource(t *testing.T) {
 // Names that differ only by case are one resource, shown as created.
 func TestIdsIgnoreCase(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	a := send(t, emu, http.MethodPut, strings.ToUpper(poolID), poolBody("10.0.0.1"))
-	if a.status != 200 || a.text("id") != poolID || a.text("name") != "web" {
+	a := sendRequest(t, emu, http.MethodPut, strings.ToUpper(poolID), poolBody("10.0.0.1"))
+	if a.status != 200 || a.stringField("id") != poolID || a.stringField("name") != "web" {
 		t.Errorf("%d %s", a.status, a.raw)
 	}
 }
@@ -73,22 +73,22 @@ func TestIdsIgnoreCase(t *testing.T) {
 func TestWriteTakesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
-		a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
-		if a.status != 200 || a.state() != "Updating" || a.header.Get("Retry-After") != "10" {
+		a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		if a.status != 200 || a.provisioningState() != "Updating" || a.header.Get("Retry-After") != "10" {
 			t.Fatalf("PUT: %d %s", a.status, a.raw)
 		}
 		async := a.header.Get("Azure-AsyncOperation")
-		if p := send(t, emu, http.MethodGet, async, ""); p.text("status") != "InProgress" || p.header.Get("Retry-After") == "" {
+		if p := sendRequest(t, emu, http.MethodGet, async, ""); p.stringField("status") != "InProgress" || p.header.Get("Retry-After") == "" {
 			t.Errorf("first poll: %s", p.raw)
 		}
-		if g := send(t, emu, http.MethodGet, poolID, ""); g.state() != "Updating" || !strings.Contains(g.raw, "10.0.0.1") {
+		if g := sendRequest(t, emu, http.MethodGet, poolID, ""); g.provisioningState() != "Updating" || !strings.Contains(g.raw, "10.0.0.1") {
 			t.Errorf("GET during the operation: %s", g.raw)
 		}
 		time.Sleep(5 * time.Minute)
-		if p := send(t, emu, http.MethodGet, async, ""); p.text("status") != "Succeeded" || p.header.Get("Retry-After") != "" {
+		if p := sendRequest(t, emu, http.MethodGet, async, ""); p.stringField("status") != "Succeeded" || p.header.Get("Retry-After") != "" {
 			t.Errorf("last poll: %s", p.raw)
 		}
-		if g := send(t, emu, http.MethodGet, poolID, ""); g.state() != "Succeeded" {
+		if g := sendRequest(t, emu, http.MethodGet, poolID, ""); g.provisioningState() != "Succeeded" {
 			t.Errorf("GET after the operation: %s", g.raw)
 		}
 	})
@@ -97,7 +97,7 @@ func TestWriteTakesTime(t *testing.T) {
 func TestThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
-		first := send(t, emu, http.MethodPut, poolID, poolBody())
+		first := sendRequest(t, emu, http.MethodPut, poolID, poolBody())
 		if got := first.header.Get("x-ms-ratelimit-remaining-subscription-writes"); got != "199" {
 			t.Errorf("%q writes remain after one", got)
 		}
@@ -105,26 +105,26 @@ func TestThrottling(t *testing.T) {
 			t.Errorf("%q writes of all callers remain after one", got)
 		}
 		for range 199 {
-			send(t, emu, http.MethodPut, poolID, poolBody())
+			sendRequest(t, emu, http.MethodPut, poolID, poolBody())
 		}
-		a := send(t, emu, http.MethodPut, poolID, poolBody())
-		if a.status != 429 || a.code() != "SubscriptionRequestsThrottled" || a.header.Get("Retry-After") != "1" {
+		a := sendRequest(t, emu, http.MethodPut, poolID, poolBody())
+		if a.status != 429 || a.errorCode() != "SubscriptionRequestsThrottled" || a.header.Get("Retry-After") != "1" {
 			t.Fatalf("the 201st write at once: %d %s", a.status, a.raw)
 		}
-		if g := send(t, emu, http.MethodGet, poolID, ""); g.status != 200 || g.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "249" {
+		if g := sendRequest(t, emu, http.MethodGet, poolID, ""); g.status != 200 || g.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "249" {
 			t.Errorf("reads have a bucket of their own: %d, %q remain", g.status, g.header.Get("x-ms-ratelimit-remaining-subscription-reads"))
 		}
-		other := send(t, emu, http.MethodPut, poolID, poolBody(), "Authorization", "Bearer another")
+		other := sendRequest(t, emu, http.MethodPut, poolID, poolBody(), "Authorization", "Bearer another")
 		if other.status != 200 {
 			t.Errorf("another caller has a bucket of its own: %d", other.status)
 		}
 		time.Sleep(time.Second)
 		for i := range 10 {
-			if a := send(t, emu, http.MethodPut, poolID, poolBody()); a.status != 200 {
+			if a := sendRequest(t, emu, http.MethodPut, poolID, poolBody()); a.status != 200 {
 				t.Fatalf("write %d after a second: %d", i, a.status)
 			}
 		}
-		if a := send(t, emu, http.MethodPut, poolID, poolBody()); a.status != 429 {
+		if a := sendRequest(t, emu, http.MethodPut, poolID, poolBody()); a.status != 429 {
 			t.Errorf("the 11th write after a second: %d", a.status)
 		}
 	})
@@ -135,13 +135,13 @@ func TestGlobalThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
 		for i := range 3750 {
-			a := send(t, emu, http.MethodGet, poolID, "", "Authorization", "Bearer caller-"+strconv.Itoa(i/200))
+			a := sendRequest(t, emu, http.MethodGet, poolID, "", "Authorization", "Bearer caller-"+strconv.Itoa(i/200))
 			if a.status != 200 {
 				t.Fatalf("read %d: %d %s", i, a.status, a.raw)
 			}
 		}
-		a := send(t, emu, http.MethodGet, poolID, "", "Authorization", "Bearer another")
-		if a.status != 429 || a.code() != "SubscriptionRequestsThrottled" || a.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "250" ||
+		a := sendRequest(t, emu, http.MethodGet, poolID, "", "Authorization", "Bearer another")
+		if a.status != 429 || a.errorCode() != "SubscriptionRequestsThrottled" || a.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "250" ||
 			a.header.Get("x-ms-ratelimit-remaining-subscription-global-reads") != "0" {
 			t.Errorf("read 3751: %d %v %s", a.status, a.header, a.raw)
 		}
@@ -152,8 +152,8 @@ func TestGlobalThrottling(t *testing.T) {
 func TestComputeQuotas(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
 	set := strings.Replace(group, "Network", "Compute", 1) + "/virtualMachineScaleSets/set?api-version=2024-07-01"
-	send(t, emu, http.MethodPut, set, `{"location":"eastus"}`)
-	a := send(t, emu, http.MethodPut, set, `{"location":"eastus"}`)
+	sendRequest(t, emu, http.MethodPut, set, `{"location":"eastus"}`)
+	a := sendRequest(t, emu, http.MethodPut, set, `{"location":"eastus"}`)
 	const want = "Microsoft.Compute/CreateVMScaleSet3Min;58,Microsoft.Compute/CreateVMScaleSet30Min;298"
 	if got := a.header.Get("x-ms-ratelimit-remaining-resource"); got != want || a.header.Get("x-ms-request-charge") != "1" {
 		t.Errorf("got %v, want %s", a.header, want)
@@ -164,16 +164,16 @@ func TestNetworkWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Throttle: &armemu.Limits{NetworkWrites: 3, NetworkWindow: 5 * time.Minute}})
 		for range 3 {
-			send(t, emu, http.MethodPut, poolID, poolBody())
+			sendRequest(t, emu, http.MethodPut, poolID, poolBody())
 			time.Sleep(time.Second)
 		}
-		a := send(t, emu, http.MethodDelete, lbID+"/backendAddressPools/spare", "")
+		a := sendRequest(t, emu, http.MethodDelete, lbID+"/backendAddressPools/spare", "")
 		wait, err := strconv.Atoi(a.header.Get("Retry-After"))
 		if a.status != 429 || err != nil || wait != 297 || !strings.Contains(a.raw, "maxWriteOrDeleteCallsPer5Min") {
 			t.Fatalf("the fourth write: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
 		}
 		time.Sleep(time.Duration(wait) * time.Second)
-		if a := send(t, emu, http.MethodPut, poolID, poolBody()); a.status != 200 {
+		if a := sendRequest(t, emu, http.MethodPut, poolID, poolBody()); a.status != 200 {
 			t.Errorf("after Retry-After: %d", a.status)
 		}
 	})
@@ -187,14 +187,14 @@ func TestTransportHonoursTheContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := try(ctx, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		_, err := trySend(ctx, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		if got := addressesOf(t, emu, poolID); len(got) != 0 {
+		if got := poolIPs(t, emu, poolID); len(got) != 0 {
 			t.Errorf("a request that ended while it was delayed wrote %v", got)
 		}
-		if _, err := try(ctx, emu, http.MethodGet, poolID, ""); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := trySend(ctx, emu, http.MethodGet, poolID, ""); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a context that is over: %v", err)
 		}
 	})
@@ -202,24 +202,24 @@ func TestTransportHonoursTheContext(t *testing.T) {
 
 func TestCallLog(t *testing.T) {
 	emu := newCloud(t, armemu.Options{CallLogCap: 3})
-	etag := send(t, emu, http.MethodGet, poolID, "").text("etag")
-	a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"), "If-Match", etag, "x-ms-client-request-id", "mine")
-	send(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), "")
-	calls := emu.Calls(armemu.OfKind(armemu.KindPut))
+	etag := sendRequest(t, emu, http.MethodGet, poolID, "").stringField("etag")
+	a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"), "If-Match", etag, "x-ms-client-request-id", "mine")
+	sendRequest(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), "")
+	calls := emu.Calls(armemu.ByKind(armemu.KindPut))
 	if len(calls) != 1 {
 		t.Fatalf("%d PUTs in the log", len(calls))
 	}
 	c := calls[0]
-	if c.IfMatch != etag || c.EtagBefore != etag || c.EtagAfter != a.text("etag") || c.EtagAfter == etag ||
+	if c.IfMatch != etag || c.EtagBefore != etag || c.EtagAfter != a.stringField("etag") || c.EtagAfter == etag ||
 		c.Status != 200 || c.Resource != poolID || c.ClientRequestID != "mine" || c.Operation == "" {
 		t.Errorf("%+v", c)
 	}
-	poll := emu.Calls(armemu.OfKind(armemu.KindPoll))
+	poll := emu.Calls(armemu.ByKind(armemu.KindPoll))
 	if len(poll) != 1 || poll[0].Operation != c.Operation || poll[0].Resource != poolID {
 		t.Errorf("polls: %+v", poll)
 	}
 	for range 10 {
-		send(t, emu, http.MethodGet, lbID, "")
+		sendRequest(t, emu, http.MethodGet, lbID, "")
 	}
 	if got := emu.Calls(); len(got) != 3 || got[2].Seq != 13 {
 		t.Errorf("a log of 3 holds %d, the newest is number %d", len(got), got[len(got)-1].Seq)

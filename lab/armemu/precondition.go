@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// precondition checks If-Match and If-None-Match against the aggregate's etag.
-func (e *Emulator) precondition(x *exchange) *Problem {
+// checkPreconditions checks If-Match and If-None-Match against the aggregate's etag.
+func (e *Emulator) checkPreconditions(x *exchange) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
-	exists := agg != nil && agg.has(id)
+	exists := agg != nil && agg.hasResource(id)
 	if !exists && x.route.kind == KindDelete {
 		x.status, x.done = http.StatusNoContent, true
 		return nil
 	}
-	match, noneMatch := e.heeded(x)
-	if noneMatch == "*" && exists && e.hides(agg) {
-		if problem := heldByDeletion(agg); problem != nil {
+	match, noneMatch := e.effectivePreconditions(x)
+	if noneMatch == "*" && exists && e.isHidden(agg) {
+		if problem := rejectRecreation(agg); problem != nil {
 			return problem
 		}
 	}
@@ -35,34 +35,34 @@ func (e *Emulator) precondition(x *exchange) *Problem {
 	}
 	var tags []string
 	for tag := range strings.SplitSeq(match, ",") {
-		tag = quoted(id.root, strings.TrimSpace(tag))
+		tag = quoteEtag(id.root, strings.TrimSpace(tag))
 		if tag == agg.etag {
 			return nil
 		}
 		tags = append(tags, tag)
 	}
-	return mismatch(agg, strings.Join(tags, ","))
+	return etagMismatch(agg, strings.Join(tags, ","))
 }
 
-// heldByDeletion rejects the re-creation of a load balancer with a private frontend address whose
+// rejectRecreation rejects the re-creation of a load balancer with a private frontend address whose
 // hidden deletion is running.
-func heldByDeletion(agg *aggregate) *Problem {
+func rejectRecreation(agg *aggregate) *Problem {
 	if agg.id.root != loadBalancerKind {
 		return nil
 	}
-	for _, c := range objects(properties(agg.body), frontends) {
-		if ip := text(properties(c), "privateIPAddress"); ip != "" {
+	for _, c := range objectList(propertyFields(agg.body), frontends) {
+		if ip := stringField(propertyFields(c), "privateIPAddress"); ip != "" {
 			return &Problem{
 				Status: http.StatusBadRequest, Code: "PrivateIPAddressInUse",
-				Message: fmt.Sprintf("Private IP address %s is in use by %s.", ip, agg.id.withChild(frontendKind, text(c, "name"))),
+				Message: fmt.Sprintf("Private IP address %s is in use by %s.", ip, agg.id.withChild(frontendKind, stringField(c, "name"))),
 			}
 		}
 	}
 	return nil
 }
 
-// quoted adds missing quotes to an etag of If-Match, as Azure does.
-func quoted(k *rootKind, tag string) string {
+// quoteEtag adds missing quotes to an etag of If-Match, as Azure does.
+func quoteEtag(k *rootKind, tag string) string {
 	switch {
 	case strings.HasSuffix(tag, `"`):
 		return tag
@@ -72,7 +72,7 @@ func quoted(k *rootKind, tag string) string {
 	return `W/"` + tag + `"`
 }
 
-func mismatch(agg *aggregate, tags string) *Problem {
+func etagMismatch(agg *aggregate, tags string) *Problem {
 	if agg.id.root.namespace == compute {
 		return &Problem{
 			Status: http.StatusPreconditionFailed, Code: "PreconditionFailed",

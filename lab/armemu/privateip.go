@@ -6,63 +6,63 @@ import (
 	"net/netip"
 )
 
-// keepPrivateAddresses retains a Dynamic address while its IP configuration remains in its subnet.
-func keepPrivateAddresses(k *childKind, before, after fields) fields {
-	old := objects(properties(before), k.collection)
-	list := objects(properties(after), k.collection)
+// retainPrivateAddresses retains a Dynamic address while its IP configuration remains in its subnet.
+func retainPrivateAddresses(k *childKind, before, after fields) fields {
+	old := objectList(propertyFields(before), k.collection)
+	list := objectList(propertyFields(after), k.collection)
 	for i, c := range list {
-		props := properties(c)
-		j := indexByName(old, text(c, "name"))
-		if j < 0 || isStatic(props) || reference(props, "subnet") == "" {
+		props := propertyFields(c)
+		j := indexByName(old, stringField(c, "name"))
+		if j < 0 || isStatic(props) || referenceID(props, "subnet") == "" {
 			continue
 		}
-		was := properties(old[j])
-		addr := text(was, "privateIPAddress")
-		if addr != "" && reference(was, "subnet") == reference(props, "subnet") && versionOf(was) == versionOf(props) {
-			list[i] = with(c, "properties", with(props, "privateIPAddress", addr))
+		was := propertyFields(old[j])
+		addr := stringField(was, "privateIPAddress")
+		if addr != "" && referenceID(was, "subnet") == referenceID(props, "subnet") && ipVersion(was) == ipVersion(props) {
+			list[i] = withField(c, "properties", withField(props, "privateIPAddress", addr))
 		}
 	}
-	return with(after, "properties", with(properties(after), k.collection, array(list)))
+	return withField(after, "properties", withField(propertyFields(after), k.collection, toArray(list)))
 }
 
-// versionOf returns 1 for an IPv6 configuration, else 0.
-func versionOf(props fields) int { return family(text(props, "privateIPAddressVersion")) }
+// ipVersion returns 1 for an IPv6 configuration, else 0.
+func ipVersion(props fields) int { return ipFamily(stringField(props, "privateIPAddressVersion")) }
 
 // allocatePrivate gives every Dynamic IP configuration without an address the lowest free one of
 // its subnet.
 func (e *Emulator) allocatePrivate(id resourceID, root fields) fields {
-	k := id.root.configs
-	list := objects(properties(root), k.collection)
+	k := id.root.ipConfigs
+	list := objectList(propertyFields(root), k.collection)
 	taken := map[string]map[netip.Addr]bool{}
 	assigned := false
 	for i, c := range list {
-		props := properties(c)
-		subnet := reference(props, "subnet")
-		if subnet == "" || isStatic(props) || text(props, "privateIPAddress") != "" {
+		props := propertyFields(c)
+		subnet := referenceID(props, "subnet")
+		if subnet == "" || isStatic(props) || stringField(props, "privateIPAddress") != "" {
 			continue
 		}
 		if taken[subnet] == nil {
-			taken[subnet] = e.privateTaken(id, subnet, list)
+			taken[subnet] = e.usedPrivateIPs(id, subnet, list)
 		}
-		addr := firstUsable(e.subnetPrefix(subnet, versionOf(props)), taken[subnet])
+		addr := firstUsable(e.subnetPrefix(subnet, ipVersion(props)), taken[subnet])
 		if !addr.IsValid() {
 			continue
 		}
 		taken[subnet][addr] = true
 		assigned = true
-		list[i] = with(c, "properties", with(props, "privateIPAddress", addr.String()))
+		list[i] = withField(c, "properties", withField(props, "privateIPAddress", addr.String()))
 	}
 	if !assigned {
 		return root
 	}
-	return with(root, "properties", with(properties(root), k.collection, array(list)))
+	return withField(root, "properties", withField(propertyFields(root), k.collection, toArray(list)))
 }
 
-// privateTaken returns the addresses in use in a subnet. It includes addresses in pools, because
+// usedPrivateIPs returns the addresses in use in a subnet. It includes addresses in pools, because
 // their network interfaces may not be modeled (assumed).
-func (e *Emulator) privateTaken(id resourceID, subnet string, configs []fields) map[netip.Addr]bool {
+func (e *Emulator) usedPrivateIPs(id resourceID, subnet string, configs []fields) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
-	for addr := range e.index().private[subnet] {
+	for addr := range e.references().privateIPs[subnet] {
 		taken[addr] = true
 	}
 	add := func(text string) {
@@ -71,17 +71,17 @@ func (e *Emulator) privateTaken(id resourceID, subnet string, configs []fields) 
 		}
 	}
 	for _, c := range configs {
-		if reference(properties(c), "subnet") == subnet {
-			add(text(properties(c), "privateIPAddress"))
+		if referenceID(propertyFields(c), "subnet") == subnet {
+			add(stringField(propertyFields(c), "privateIPAddress"))
 		}
 	}
 	for _, agg := range e.aggregates {
 		if agg.id.root != loadBalancerKind {
 			continue
 		}
-		for _, pool := range objects(properties(agg.body), pools) {
-			for _, a := range objects(properties(pool), addresses) {
-				add(text(properties(a), "ipAddress"))
+		for _, pool := range objectList(propertyFields(agg.body), pools) {
+			for _, a := range objectList(propertyFields(pool), addresses) {
+				add(stringField(propertyFields(a), "ipAddress"))
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (e *Emulator) subnetPrefix(key string, version int) netip.Prefix {
 	if agg == nil {
 		return netip.Prefix{}
 	}
-	props := properties(findChild(agg.body, id))
+	props := propertyFields(findChild(agg.body, id))
 	list, _ := props["addressPrefixes"].([]any)
 	for _, v := range append([]any{props["addressPrefix"]}, list...) {
 		s, _ := v.(string)
@@ -109,8 +109,8 @@ func (e *Emulator) subnetPrefix(key string, version int) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// reserved reports whether Azure reserves the address: the first four of a subnet and the last.
-func reserved(p netip.Prefix, addr netip.Addr) bool {
+// isReserved reports whether Azure reserves the address: the first four of a subnet and the last.
+func isReserved(p netip.Prefix, addr netip.Addr) bool {
 	first := p.Masked().Addr()
 	for range 4 {
 		if addr == first {
@@ -118,7 +118,7 @@ func reserved(p netip.Prefix, addr netip.Addr) bool {
 		}
 		first = first.Next()
 	}
-	return addr == last(p)
+	return addr == lastAddress(p)
 }
 
 func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
@@ -129,7 +129,7 @@ func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	for range 4 {
 		addr = addr.Next()
 	}
-	for end := last(p); p.Contains(addr) && addr != end; addr = addr.Next() {
+	for end := lastAddress(p); p.Contains(addr) && addr != end; addr = addr.Next() {
 		if !taken[addr] {
 			return addr
 		}
@@ -137,20 +137,20 @@ func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// configsOf iterates over a subject's IP configurations by ID.
-func (s *subject) configsOf(yield func(id string, props fields) bool) {
-	for id, props := range memberConfigs(s.self.String(), properties(s.body)) {
+// ipConfigs iterates over a subject's IP configurations by ID.
+func (s *validationTarget) ipConfigs(yield func(id string, props fields) bool) {
+	for id, props := range instanceIPConfigs(s.self.String(), propertyFields(s.body)) {
 		if !yield(id, props) {
 			return
 		}
 	}
-	k := s.self.root.configs
+	k := s.self.root.ipConfigs
 	if k == nil {
 		return
 	}
 	prefix := s.self.String() + "/" + k.collection + "/"
-	for _, c := range objects(properties(s.body), k.collection) {
-		if !yield(prefix+text(c, "name"), properties(c)) {
+	for _, c := range objectList(propertyFields(s.body), k.collection) {
+		if !yield(prefix+stringField(c, "name"), propertyFields(c)) {
 			return
 		}
 	}

@@ -34,7 +34,7 @@ func frontendAddresses(t *testing.T, emu *armemu.Emulator, id string) string {
 func TestPrivateFrontends(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withInterface(t, emu) // interfaces use 10.0.0.4 and 10.0.0.5, a pool 10.0.0.9
-	put(t, emu, poolID, poolBody("10.0.0.6"))
+	putResource(t, emu, poolID, poolBody("10.0.0.6"))
 	now := func(want string) {
 		t.Helper()
 		if got := frontendAddresses(t, emu, otherLB); got != want {
@@ -43,10 +43,10 @@ func TestPrivateFrontends(t *testing.T) {
 	}
 	write := func(list ...string) {
 		t.Helper()
-		accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(list...)))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(list...)))
 	}
-	x, y := private("x", nodesID, ""), private("y", nodesID, "")
-	write(x, y, private("z", nodesID, "10.0.0.7"))
+	x, y := privateFrontend("x", nodesID, ""), privateFrontend("y", nodesID, "")
+	write(x, y, privateFrontend("z", nodesID, "10.0.0.7"))
 	now("10.0.0.8 10.0.0.10 10.0.0.7")
 
 	// Sending the address back, omitting or changing it has no effect.
@@ -55,13 +55,13 @@ func TestPrivateFrontends(t *testing.T) {
 
 	// A deleted frontend releases its address; a moved one gets a new one.
 	write(y)
-	write(y, strings.Replace(private("new", nodesID, ""), `"subnet"`, `"privateIPAddress":"10.0.0.99","subnet"`, 1))
+	write(y, strings.Replace(privateFrontend("new", nodesID, ""), `"subnet"`, `"privateIPAddress":"10.0.0.99","subnet"`, 1))
 	now("10.0.0.10 10.0.0.7")
-	write(private("y", tinyID, ""), private("new", nodesID, ""))
+	write(privateFrontend("y", tinyID, ""), privateFrontend("new", nodesID, ""))
 	now("10.1.0.5 10.0.0.7")
 
 	// IPv6 comes from the subnet's IPv6 range.
-	write(y, strings.Replace(private("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1))
+	write(y, strings.Replace(privateFrontend("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1))
 	now("10.0.0.8 fd00::4")
 }
 
@@ -70,13 +70,13 @@ func TestPrivateAddressesAfterFailures(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
 	setFaults(t, emu, `rules: [{match: {path: loadBalancers/other, nth: 2}, action: {operation: {fail: {code: InternalServerError, message: m}}}}]`)
-	accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("x", tinyID, ""))))
-	accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("y", tinyID, "")))) // fails
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("x", tinyID, ""))))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("y", tinyID, "")))) // fails
 	if got := frontendAddresses(t, emu, otherLB); got != "10.1.0.5" {
 		t.Errorf("after the failure: %s", got)
 	}
-	refused(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("x", tinyID, ""), private("y", tinyID, ""), private("z", tinyID, ""))), 400, "SubnetIsFull")
-	accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("x", tinyID, ""), private("y", tinyID, "10.1.0.6"))))
+	refused(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, ""), privateFrontend("z", tinyID, ""))), 400, "SubnetIsFull")
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, "10.1.0.6"))))
 }
 
 // A pool shows the network interfaces that reference it.
@@ -84,19 +84,19 @@ func TestInterfacesAreInTheirPools(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withInterface(t, emu)
 	pool, entry := userPool("p"), `"backendIPConfigurations":[{"id":"`+nics+`nic/ipConfigurations/ip"}]`
-	shows := func() bool { return strings.Contains(send(t, emu, http.MethodGet, pool, "").raw, entry) }
-	accepted(t, send(t, emu, http.MethodPut, pool, `{"properties":{"backendIPConfigurations":[]}}`))
+	shows := func() bool { return strings.Contains(sendRequest(t, emu, http.MethodGet, pool, "").raw, entry) }
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pool, `{"properties":{"backendIPConfigurations":[]}}`))
 	if !shows() {
-		t.Errorf("the pool shows %s", send(t, emu, http.MethodGet, pool, "").raw)
+		t.Errorf("the pool shows %s", sendRequest(t, emu, http.MethodGet, pool, "").raw)
 	}
-	if vm := get(t, emu, nics+"nic", "virtualMachine", "id"); !strings.HasSuffix(vm, "/virtualMachines/vm") {
+	if vm := readProperty(t, emu, nics+"nic", "virtualMachine", "id"); !strings.HasSuffix(vm, "/virtualMachines/vm") {
 		t.Errorf("the interface shows the machine %q", vm)
 	}
-	accepted(t, send(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(pool), `{"id":"`+pool+`"}`, "", 1)))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(pool), `{"id":"`+pool+`"}`, "", 1)))
 	if shows() {
 		t.Error("the pool still shows an interface that has left")
 	}
-	accepted(t, send(t, emu, http.MethodPut, pool, poolBody("10.0.0.8")))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pool, poolBody("10.0.0.8")))
 }
 
 const computeGroup = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
@@ -106,21 +106,21 @@ func TestMachines(t *testing.T) {
 	limits := &armemu.Limits{NetworkReads: 1, NetworkWindow: 1 << 40}
 	emu := armemu.New(armemu.Options{Throttle: limits})
 	vm, instance := computeGroup+"/virtualMachines/vm", computeGroup+"/virtualMachineScaleSets/set/virtualMachines/0"
-	put(t, emu, vm, `{"location":"eastus","properties":{"availabilitySet":{"id":"`+computeGroup+`/availabilitySets/as"}}}`)
-	put(t, emu, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
-	put(t, emu, instance, `{"properties":{}}`)
+	putResource(t, emu, vm, `{"location":"eastus","properties":{"availabilitySet":{"id":"`+computeGroup+`/availabilitySets/as"}}}`)
+	putResource(t, emu, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
+	putResource(t, emu, instance, `{"properties":{}}`)
 	for _, id := range []string{vm, instance, vm} {
-		a := send(t, emu, http.MethodGet, id+"?api-version=2024-07-01", "")
-		if a.status != http.StatusOK || !strings.EqualFold(a.text("id"), id) {
+		a := sendRequest(t, emu, http.MethodGet, id+"?api-version=2024-07-01", "")
+		if a.status != http.StatusOK || !strings.EqualFold(a.stringField("id"), id) {
 			t.Errorf("%s: %d %s", id, a.status, a.raw)
 		}
 	}
-	if a := send(t, emu, http.MethodGet, vm+"?api-version=2024-07-01", ""); !strings.Contains(a.raw, "/availabilitySets/as") {
+	if a := sendRequest(t, emu, http.MethodGet, vm+"?api-version=2024-07-01", ""); !strings.Contains(a.raw, "/availabilitySets/as") {
 		t.Errorf("no availability set: %s", a.raw)
 	}
-	refused(t, send(t, emu, http.MethodGet, vm, ""), 400, "NoRegisteredProviderFound")
-	refused(t, send(t, emu, http.MethodGet, computeGroup+"/loadBalancers/x?api-version=2024-07-01", ""), 404, "InvalidResourceType")
-	refused(t, send(t, emu, http.MethodGet, computeGroup+"/virtualMachines/none?api-version=2024-07-01", ""), 404, "ResourceNotFound")
+	refused(t, sendRequest(t, emu, http.MethodGet, vm, ""), 400, "NoRegisteredProviderFound")
+	refused(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/loadBalancers/x?api-version=2024-07-01", ""), 404, "InvalidResourceType")
+	refused(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/virtualMachines/none?api-version=2024-07-01", ""), 404, "ResourceNotFound")
 }
 
 // A scale set's properties omit its instances, writes do not change them, and a list returns them,
@@ -128,17 +128,17 @@ func TestMachines(t *testing.T) {
 func TestScaleSetsListTheirMachines(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
 	set := computeGroup + "/virtualMachineScaleSets/set"
-	put(t, emu, set, `{"location":"eastus"}`)
-	put(t, emu, set+"/virtualMachines/0", `{"properties":{}}`)
+	putResource(t, emu, set, `{"location":"eastus"}`)
+	putResource(t, emu, set+"/virtualMachines/0", `{"properties":{}}`)
 	for _, r := range []struct{ method, body string }{{http.MethodPut, `{"location":"eastus"}`}, {http.MethodGet, ""}} {
-		if a := send(t, emu, r.method, set+"?api-version=2024-07-01", r.body); a.status != 200 || strings.Contains(a.raw, "virtualMachines/0") || strings.Contains(a.raw, `"virtualMachines"`) {
+		if a := sendRequest(t, emu, r.method, set+"?api-version=2024-07-01", r.body); a.status != 200 || strings.Contains(a.raw, "virtualMachines/0") || strings.Contains(a.raw, `"virtualMachines"`) {
 			t.Errorf("%s: %s", r.method, a.raw)
 		}
 	}
 	if err := emu.Restore(emu.Snapshot()); err != nil {
 		t.Fatal(err)
 	}
-	if a := send(t, emu, http.MethodGet, set+"/virtualMachines?api-version=2024-07-01", ""); strings.Count(a.raw, set+"/virtualMachines/0") != 1 {
+	if a := sendRequest(t, emu, http.MethodGet, set+"/virtualMachines?api-version=2024-07-01", ""); strings.Count(a.raw, set+"/virtualMachines/0") != 1 {
 		t.Errorf("%s", a.raw)
 	}
 }
@@ -148,10 +148,10 @@ func TestScaleSetsListTheirMachines(t *testing.T) {
 func TestSeedReadsBackAsItWas(t *testing.T) {
 	source := newCloud(t, armemu.Options{Seed: 3})
 	withInterface(t, source)
-	put(t, source, pips+"r", lb("Standard", static+`,"publicIPPrefix":{"id":"`+pipRanges+`range"}`))
-	put(t, source, group+"/networkSecurityGroups/nsg", `{"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{"priority":500}}]}}`)
-	put(t, source, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
-	put(t, source, computeGroup+"/virtualMachineScaleSets/set/virtualMachines/0", `{"location":"eastus"}`)
+	putResource(t, source, pips+"r", lb("Standard", static+`,"publicIPPrefix":{"id":"`+pipRanges+`range"}`))
+	putResource(t, source, group+"/networkSecurityGroups/nsg", `{"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{"priority":500}}]}}`)
+	putResource(t, source, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
+	putResource(t, source, computeGroup+"/virtualMachineScaleSets/set/virtualMachines/0", `{"location":"eastus"}`)
 	var all []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
@@ -172,7 +172,7 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	emu := armemu.New(armemu.Options{Seed: 4})
-	if w := admin(emu, http.MethodPut, "/_emu/snapshot", string(seed)); w.Code != http.StatusNoContent {
+	if w := sendAdmin(emu, http.MethodPut, "/_emu/snapshot", string(seed)); w.Code != http.StatusNoContent {
 		t.Fatal(w.Body)
 	}
 	for _, r := range all {
@@ -180,23 +180,23 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is missing", r.ID)
 		}
-		if diff := cmp.Diff(plain(t, r.Body), plain(t, got)); diff != "" {
+		if diff := cmp.Diff(normalizeBody(t, r.Body), normalizeBody(t, got)); diff != "" {
 			t.Errorf("%s (-seed +read):\n%s", r.ID, diff)
 		}
 	}
 	// A seeded interface is in its pool once, until it leaves. New addresses avoid seeded ones.
-	accepted(t, send(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(userPool("p")), `{"id":"`+userPool("p")+`"}`, "", 1)))
-	if got := send(t, emu, http.MethodGet, userPool("p"), "").raw; strings.Contains(got, "networkInterfaces") {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(userPool("p")), `{"id":"`+userPool("p")+`"}`, "", 1)))
+	if got := sendRequest(t, emu, http.MethodGet, userPool("p"), "").raw; strings.Contains(got, "networkInterfaces") {
 		t.Errorf("the pool still shows %s", got)
 	}
-	accepted(t, send(t, emu, http.MethodPut, pips+"new", lb("Standard", static)))
-	if ip := get(t, emu, pips+"new", "ipAddress"); strings.Contains(string(seed), `"`+ip+`"`) {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"new", lb("Standard", static)))
+	if ip := readProperty(t, emu, pips+"new", "ipAddress"); strings.Contains(string(seed), `"`+ip+`"`) {
 		t.Errorf("%s was taken", ip)
 	}
 }
 
-// plain removes etags and GUIDs from a body.
-func plain(t *testing.T, raw []byte) any {
+// normalizeBody removes etags and GUIDs from a body.
+func normalizeBody(t *testing.T, raw []byte) any {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {

@@ -13,32 +13,32 @@ import (
 	"time"
 )
 
-// inFrontends separates the lower-cased ID of a load balancer from a frontend's name.
-var inFrontends = "/" + strings.ToLower(frontends) + "/"
+// frontendPathSegment separates the lower-cased ID of a load balancer from a frontend's name.
+var frontendPathSegment = "/" + strings.ToLower(frontends) + "/"
 
-// aliased adds the alias by which consumers address a private link service.
-func (e *Emulator) aliased(id resourceID, root fields) fields {
-	props := properties(root)
-	if text(props, "alias") != "" {
+// withAlias adds the alias by which consumers address a private link service.
+func (e *Emulator) withAlias(id resourceID, root fields) fields {
+	props := propertyFields(root)
+	if stringField(props, "alias") != "" {
 		return root
 	}
-	return with(root, "properties", with(props, "alias", fmt.Sprintf("%s.%s.%s.azure.privatelinkservice", id.name, e.guid(), location(root))))
+	return withField(root, "properties", withField(props, "alias", fmt.Sprintf("%s.%s.%s.azure.privatelinkservice", id.name, e.newGUID(), normalizedLocation(root))))
 }
 
-// networkInterface returns the ID of a private link service's network interface, which is not
+// networkInterfaceID returns the ID of a private link service's network interface, which is not
 // modeled.
-func (r resourceID) networkInterface(guid string) string {
+func (r resourceID) networkInterfaceID(guid string) string {
 	return "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group + "/providers/" + network + "/networkInterfaces/" + r.name + ".nic." + guid
 }
 
-// frontendOf returns the load balancer and frontend of a lower-cased frontend ID; nil if missing.
-func (e *Emulator) frontendOf(key string) (*aggregate, fields) {
-	balancer, name, _ := strings.Cut(key, inFrontends)
+// findFrontend returns the load balancer and frontend of a lower-cased frontend ID; nil if missing.
+func (e *Emulator) findFrontend(key string) (*aggregate, fields) {
+	balancer, name, _ := strings.Cut(key, frontendPathSegment)
 	agg := e.aggregates[balancer]
 	if agg == nil || agg.id.root != loadBalancerKind {
 		return nil, nil
 	}
-	list := objects(properties(agg.body), frontends)
+	list := objectList(propertyFields(agg.body), frontends)
 	if i := indexByName(list, name); i >= 0 {
 		return agg, list[i]
 	}
@@ -51,7 +51,7 @@ func (e *Emulator) frontendOf(key string) (*aggregate, fields) {
 func (e *Emulator) Connect(service, endpoint string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.settle(time.Now())
+	e.finishDue(time.Now())
 	id, err := parseID(service)
 	if err != nil {
 		return "", err
@@ -65,32 +65,32 @@ func (e *Emulator) Connect(service, endpoint string) (string, error) {
 		return "", fmt.Errorf("%s is being written", service)
 	case len(parts) != 9 || !strings.EqualFold(parts[7], "privateEndpoints"):
 		return "", fmt.Errorf("private endpoint %q: want /subscriptions/…/resourceGroups/…/providers/%s/privateEndpoints/…", endpoint, network)
-	case !seenBy(agg, parts[2]):
+	case !isVisibleTo(agg, parts[2]):
 		return "", fmt.Errorf("%s is not visible for subscription %s", service, parts[2])
 	}
 	state := fields{"status": "Pending", "description": "", "actionsRequired": "None"}
-	if subscriptions(agg.body, "autoApproval", parts[2]) {
+	if listsSubscription(agg.body, "autoApproval", parts[2]) {
 		state["status"], state["description"] = "Approved", "Auto Approved"
 	}
-	child := agg.id.withChild(connectionKind, path.Base(endpoint)+"."+e.guid())
+	child := agg.id.withChild(connectionKind, path.Base(endpoint)+"."+e.newGUID())
 	before := agg.body
 	agg.body = withChildBody(agg.body, child, fields{"name": child.childName, "properties": fields{
 		"privateEndpoint": fields{"id": endpoint}, "privateLinkServiceConnectionState": state,
-		"linkIdentifier": fmt.Sprint(536870912 + len(objects(properties(before), connections))),
+		"linkIdentifier": fmt.Sprint(536870912 + len(objectList(propertyFields(before), connections))),
 	}})
-	e.retag(agg)
+	e.renewEtag(agg)
 	return child.String(), nil
 }
 
-// seenBy reports whether a subscription may request a connection. The service's own subscription
+// isVisibleTo reports whether a subscription may request a connection. The service's own subscription
 // always may.
-func seenBy(agg *aggregate, subscription string) bool {
-	return strings.EqualFold(agg.id.subscription, subscription) || subscriptions(agg.body, "visibility", subscription)
+func isVisibleTo(agg *aggregate, subscription string) bool {
+	return strings.EqualFold(agg.id.subscription, subscription) || listsSubscription(agg.body, "visibility", subscription)
 }
 
-// subscriptions reports whether a list of a private link service contains the subscription.
-func subscriptions(body fields, list, subscription string) bool {
-	all, _ := object(properties(body), list)["subscriptions"].([]any)
+// listsSubscription reports whether a list of a private link service contains the subscription.
+func listsSubscription(body fields, list, subscription string) bool {
+	all, _ := objectField(propertyFields(body), list)["subscriptions"].([]any)
 	return slices.ContainsFunc(all, func(v any) bool {
 		id, _ := v.(string)
 		return id == "*" || strings.EqualFold(id, subscription)
@@ -114,8 +114,8 @@ func (e *Emulator) adminConnect(w http.ResponseWriter, req *http.Request) {
 		connection, err = e.Connect(want.Service, want.Endpoint)
 	}
 	if err != nil {
-		refuse(w, fmt.Errorf("connections: %w", err))
+		replyBadRequest(w, fmt.Errorf("connections: %w", err))
 		return
 	}
-	reply200(w, fields{"connection": connection})
+	replyOK(w, fields{"connection": connection})
 }

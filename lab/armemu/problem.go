@@ -19,8 +19,8 @@ type Problem struct {
 	// Gateway marks errors of Resource Manager itself: they have no details, and not-found errors
 	// no throttle headers.
 	Gateway bool
-	// Bare omits the details, as the compute provider does.
-	Bare bool
+	// OmitDetails omits the details, as the compute provider does.
+	OmitDetails bool
 	// RetryAfter is sent in whole seconds, rounded up; 0 sends none.
 	RetryAfter time.Duration
 }
@@ -31,24 +31,24 @@ type Detail struct {
 	Message string `json:"message"`
 }
 
-func (p *Problem) body() map[string]any {
-	return map[string]any{"error": p.fields()}
+func (p *Problem) toBody() map[string]any {
+	return map[string]any{"error": p.toFields()}
 }
 
-func (p *Problem) fields() map[string]any {
+func (p *Problem) toFields() map[string]any {
 	out := map[string]any{"code": p.Code, "message": p.Message}
-	if !p.Gateway && !p.Bare {
+	if !p.Gateway && !p.OmitDetails {
 		out["details"] = append([]Detail{}, p.Details...)
 	}
 	return out
 }
 
-// header sets the problem's headers.
-func (p *Problem) header(h http.Header) {
+// setHeaders sets the problem's headers.
+func (p *Problem) setHeaders(h http.Header) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", wholeSeconds(p.RetryAfter))
 	}
-	p.quietLookups(h)
+	p.removeThrottleHeaders(h)
 	if p.Gateway {
 		h.Set("x-ms-failure-cause", "gateway")
 	}
@@ -57,7 +57,7 @@ func (p *Problem) header(h http.Header) {
 	}
 }
 
-func bad(code, message string) *Problem {
+func badRequest(code, message string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Code: code, Message: message, Gateway: true}
 }
 
@@ -70,8 +70,8 @@ func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// encode returns JSON without HTML escapes, keys sorted.
-func encode(v any) []byte {
+// encodeJSON returns JSON without HTML escapes, keys sorted.
+func encodeJSON(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// get returns a string property by its path below properties.
-func get(t testing.TB, emu *armemu.Emulator, id string, path ...string) string {
+// readProperty returns a string property by its path below properties.
+func readProperty(t testing.TB, emu *armemu.Emulator, id string, path ...string) string {
 	t.Helper()
 	raw, ok := emu.Get(id)
 	if !ok {
@@ -36,14 +36,14 @@ func get(t testing.TB, emu *armemu.Emulator, id string, path ...string) string {
 	return s
 }
 
-func accepted(t *testing.T, a answer) {
+func expectAccepted(t *testing.T, a rawResponse) {
 	t.Helper()
 	if a.status >= 300 {
 		t.Errorf("refused: %d %.400s", a.status, a.raw)
 	}
 }
 
-func refused(t *testing.T, a answer, status int, code string) {
+func refused(t *testing.T, a rawResponse, status int, code string) {
 	t.Helper()
 	if a.status != status || !strings.Contains(a.raw, `"code":"`+code+`"`) {
 		t.Errorf("got %d %.400s, want %d %s", a.status, a.raw, status, code)
@@ -53,7 +53,7 @@ func refused(t *testing.T, a answer, status int, code string) {
 // The life cycle of a public IP with the SDK.
 func TestLifeOfAPublicIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behaviour: worlds.Taking()})
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behavior: worlds.Taking()})
 		clients := newClients(t, emu.Transport(), "http://emulator.test")
 		ips := clients.NewPublicIPAddressesClient()
 		want := armnetwork.PublicIPAddress{
@@ -70,10 +70,10 @@ func TestLifeOfAPublicIP(t *testing.T) {
 				t.Fatal(err)
 			}
 			// While being created it has no address and cannot be used.
-			if ip := get(t, emu, pips+"a", "ipAddress"); ip != "" {
+			if ip := readProperty(t, emu, pips+"a", "ipAddress"); ip != "" {
 				t.Errorf("the address %s shows before the creation is done", ip)
 			}
-			early := send(t, emu, http.MethodPut, otherLB, withFrontends(public("fe", "a")))
+			early := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a")))
 			refused(t, early, http.StatusTooManyRequests, "ReferencedResourceNotProvisioned")
 			done, err := poller.PollUntilDone(t.Context(), &runtime.PollUntilDoneOptions{Frequency: time.Second})
 			if err != nil {
@@ -87,24 +87,24 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		}
 
 		// A frontend uses it; both show it, and it cannot be deleted.
-		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends(public("fe", "A")))))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withMember(withFrontends(publicFrontend("fe", "A")))))
 		time.Sleep(time.Minute)
-		if by := get(t, emu, pips+"a", "ipConfiguration", "id"); by != otherLB+"/frontendIPConfigurations/fe" {
+		if by := readProperty(t, emu, pips+"a", "ipConfiguration", "id"); by != otherLB+"/frontendIPConfigurations/fe" {
 			t.Errorf("used by %q", by)
 		}
 		_, err := ips.BeginDelete(t.Context(), "rg", "a", nil)
 		wantError(t, err, http.StatusBadRequest, "PublicIPAddressCannotBeDeleted")
 
 		// The write that releases it may still fail: until done, it is in use.
-		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends(private("in", nodesID, "")))))
-		refused(t, send(t, emu, http.MethodDelete, pips+"a", ""), 400, "PublicIPAddressCannotBeDeleted")
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withMember(withFrontends(privateFrontend("in", nodesID, "")))))
+		refused(t, sendRequest(t, emu, http.MethodDelete, pips+"a", ""), 400, "PublicIPAddressCannotBeDeleted")
 		time.Sleep(time.Minute)
-		if by := get(t, emu, pips+"a", "ipConfiguration", "id"); by != "" {
+		if by := readProperty(t, emu, pips+"a", "ipConfiguration", "id"); by != "" {
 			t.Errorf("still used by %q", by)
 		}
 
 		// The etag has changed with the association.
-		etag := send(t, emu, http.MethodGet, pips+"a", "").text("etag")
+		etag := sendRequest(t, emu, http.MethodGet, pips+"a", "").stringField("etag")
 		if etag == *made.Etag {
 			t.Error("it was associated and freed, and shows the etag of its creation")
 		}
@@ -113,8 +113,8 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accepted(t, send(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag))
-		refused(t, send(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag), 412, "PreconditionFailed")
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag))
+		refused(t, sendRequest(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag), 412, "PreconditionFailed")
 		time.Sleep(time.Minute)
 		page, err := ips.NewListPager("rg", nil).NextPage(t.Context())
 		if err != nil || len(page.Value) != 1 || *page.Value[0].Properties.IPAddress != "198.18.0.1" || *page.Value[0].Tags["k"] != "v" {
@@ -135,8 +135,8 @@ func TestLifeOfAPublicIP(t *testing.T) {
 	})
 }
 
-// inUse is a load balancer with a member, so writes take time.
-func inUse(balancer string) string {
+// withMember is a load balancer with a member, so writes take time.
+func withMember(balancer string) string {
 	pool := strings.Replace(poolBody("10.0.0.9"), "{", `{"name":"p",`, 1)
 	return strings.Replace(balancer, `"frontendIPConfigurations"`, `"backendAddressPools":[`+pool+`],"frontendIPConfigurations"`, 1)
 }
@@ -145,13 +145,13 @@ func inUse(balancer string) string {
 func TestFailedPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	setFaults(t, emu, `rules: [{match: {method: PUT, path: "publicIPAddresses/*", nth: 1}, action: {operation: {fail: {code: InternalServerError, message: m}}}}]`)
-	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
-	if ip, state := get(t, emu, pips+"a", "ipAddress"), get(t, emu, pips+"a", "provisioningState"); ip != "" || state != "Failed" {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+	if ip, state := readProperty(t, emu, pips+"a", "ipAddress"), readProperty(t, emu, pips+"a", "provisioningState"); ip != "" || state != "Failed" {
 		t.Errorf("%q, %s", ip, state)
 	}
-	refused(t, send(t, emu, http.MethodPut, otherLB, withFrontends(public("fe", "a"))), 429, "ReferencedResourceNotProvisioned")
-	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
-	if ip := get(t, emu, pips+"a", "ipAddress"); ip != "198.18.0.2" {
+	refused(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a"))), 429, "ReferencedResourceNotProvisioned")
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+	if ip := readProperty(t, emu, pips+"a", "ipAddress"); ip != "198.18.0.2" {
 		t.Errorf("after the second PUT: %q", ip)
 	}
 }
@@ -162,23 +162,23 @@ func TestFailedWriteKeepsItsPublicIP(t *testing.T) {
 	withAddresses(t, emu)
 	user := group + "/loadBalancers/user"
 	setFaults(t, emu, `rules: [{match: {path: loadBalancers/user}, action: {operation: {fail: {code: InternalServerError, message: m}}}}]`)
-	accepted(t, send(t, emu, http.MethodPut, user, withFrontends(public("fe", "a"))))
-	refused(t, send(t, emu, http.MethodDelete, pips+"used", ""), 400, "PublicIPAddressCannotBeDeleted")
-	accepted(t, send(t, emu, http.MethodDelete, pips+"a", ""))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, user, withFrontends(publicFrontend("fe", "a"))))
+	refused(t, sendRequest(t, emu, http.MethodDelete, pips+"used", ""), 400, "PublicIPAddressCannotBeDeleted")
+	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, pips+"a", ""))
 }
 
 // Prefixes have separate ranges and allocate addresses one by one.
 func TestPrefixesGiveAddresses(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	for name, length := range map[string]string{"four": "124", "six": "127"} {
-		accepted(t, send(t, emu, http.MethodPut, pipRanges+name, lb("Standard", `"publicIPAddressVersion":"IPv6","prefixLength":`+length)))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pipRanges+name, lb("Standard", `"publicIPAddressVersion":"IPv6","prefixLength":`+length)))
 	}
 	for _, p := range []struct{ name, length string }{{"small", "31"}, {"big", "28"}, {"next", "31"}} {
-		accepted(t, send(t, emu, http.MethodPut, pipRanges+p.name, lb("Standard", `"prefixLength":`+p.length)))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pipRanges+p.name, lb("Standard", `"prefixLength":`+p.length)))
 	}
 	var ranges []netip.Prefix
 	for _, name := range []string{"small", "big", "next", "four", "six"} {
-		p, err := netip.ParsePrefix(get(t, emu, pipRanges+name, "ipPrefix"))
+		p, err := netip.ParsePrefix(readProperty(t, emu, pipRanges+name, "ipPrefix"))
 		if err != nil || p.Masked() != p {
 			t.Fatalf("%s: %v %v", name, p, err)
 		}
@@ -191,23 +191,23 @@ func TestPrefixesGiveAddresses(t *testing.T) {
 	}
 	from := lb("Standard", static+`,"publicIPPrefix":{"id":"`+pipRanges+`small"}`)
 	for _, name := range []string{"x", "y"} {
-		accepted(t, send(t, emu, http.MethodPut, pips+name, from))
-		if ip := get(t, emu, pips+name, "ipAddress"); !ranges[0].Contains(netip.MustParseAddr(ip)) {
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+name, from))
+		if ip := readProperty(t, emu, pips+name, "ipAddress"); !ranges[0].Contains(netip.MustParseAddr(ip)) {
 			t.Errorf("%s has %s, which is not in %v", name, ip, ranges[0])
 		}
 	}
-	refused(t, send(t, emu, http.MethodPut, pips+"z", from), 400, "PublicIpPrefixOutOfIpAddresses")
-	back := get(t, emu, pips+"x", "ipAddress")
-	accepted(t, send(t, emu, http.MethodDelete, pips+"x", ""))
-	accepted(t, send(t, emu, http.MethodPut, pips+"z", from))
-	if ip := get(t, emu, pips+"z", "ipAddress"); ip != back {
+	refused(t, sendRequest(t, emu, http.MethodPut, pips+"z", from), 400, "PublicIpPrefixOutOfIpAddresses")
+	back := readProperty(t, emu, pips+"x", "ipAddress")
+	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, pips+"x", ""))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"z", from))
+	if ip := readProperty(t, emu, pips+"z", "ipAddress"); ip != back {
 		t.Errorf("z has %s, %s is free", ip, back)
 	}
-	if got := send(t, emu, http.MethodGet, pipRanges+"small", "").raw; strings.Count(got, "/publicIPAddresses/") != 2 {
+	if got := sendRequest(t, emu, http.MethodGet, pipRanges+"small", "").raw; strings.Count(got, "/publicIPAddresses/") != 2 {
 		t.Errorf("the prefix shows %s", got)
 	}
-	accepted(t, send(t, emu, http.MethodPut, pips+"v6", lb("Standard", static+`,"publicIPAddressVersion":"IPv6"`)))
-	if ip := get(t, emu, pips+"v6", "ipAddress"); ip != "2001:db8::1" {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"v6", lb("Standard", static+`,"publicIPAddressVersion":"IPv6"`)))
+	if ip := readProperty(t, emu, pips+"v6", "ipAddress"); ip != "2001:db8::1" {
 		t.Errorf("IPv6: %s", ip)
 	}
 }
@@ -215,35 +215,35 @@ func TestPrefixesGiveAddresses(t *testing.T) {
 // A Dynamic public IP has an address while in use.
 func TestDynamicPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	ip := func() string { return get(t, emu, pips+"d", "ipAddress") }
+	ip := func() string { return readProperty(t, emu, pips+"d", "ipAddress") }
 	basic := func(body string) string { return strings.Replace(body, "Standard", "Basic", 1) }
-	accepted(t, send(t, emu, http.MethodPut, pips+"d", lb("Basic", "")))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"d", lb("Basic", "")))
 	if ip() != "" {
 		t.Errorf("unused, it has %s", ip())
 	}
-	accepted(t, send(t, emu, http.MethodPut, basicID, basic(withFrontends(public("fe", "d")))))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, basicID, basic(withFrontends(publicFrontend("fe", "d")))))
 	first := ip()
-	accepted(t, send(t, emu, http.MethodPut, basicID, basic(withFrontends(public("fe", "d")))))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, basicID, basic(withFrontends(publicFrontend("fe", "d")))))
 	if first == "" || ip() != first {
 		t.Errorf("used, it has %q and then %q", first, ip())
 	}
-	accepted(t, send(t, emu, http.MethodPut, basicID, basic(withFrontends())))
-	if send(t, emu, http.MethodGet, basicID, ""); ip() != "" {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, basicID, basic(withFrontends())))
+	if sendRequest(t, emu, http.MethodGet, basicID, ""); ip() != "" {
 		t.Errorf("let go, it has %s", ip())
 	}
-	accepted(t, send(t, emu, http.MethodPut, basicID, basic(withFrontends(public("fe", "d")))))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, basicID, basic(withFrontends(publicFrontend("fe", "d")))))
 	if ip() == first || ip() == "" {
 		t.Errorf("used again, it has %q, and had %s before", ip(), first)
 	}
 	// Static retains the address.
 	kept := ip()
-	accepted(t, send(t, emu, http.MethodPut, pips+"d", lb("Basic", static)))
-	accepted(t, send(t, emu, http.MethodDelete, basicID, ""))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"d", lb("Basic", static)))
+	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, basicID, ""))
 	if ip() != kept {
 		t.Errorf("Static and let go, it has %q instead of %s", ip(), kept)
 	}
 	// It can become Standard with its address.
-	accepted(t, send(t, emu, http.MethodPut, pips+"d", lb("Standard", static)))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"d", lb("Standard", static)))
 	if ip() != kept {
 		t.Errorf("Standard, it has %q instead of %s", ip(), kept)
 	}
@@ -252,12 +252,12 @@ func TestDynamicPublicIP(t *testing.T) {
 // Server-managed properties in a request are ignored.
 func TestPublicIPServerProperties(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static+`,"ipAddress":"1.2.3.4","ipConfiguration":{"id":"/x"},"dnsSettings":{"domainNameLabel":"web","fqdn":"forged"}`)))
-	if ip, by, name := get(t, emu, pips+"a", "ipAddress"), get(t, emu, pips+"a", "ipConfiguration", "id"), get(t, emu, pips+"a", "dnsSettings", "fqdn"); ip != "198.18.0.1" || by != "" || name != "web.eastus.cloudapp.azure.com" {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static+`,"ipAddress":"1.2.3.4","ipConfiguration":{"id":"/x"},"dnsSettings":{"domainNameLabel":"web","fqdn":"forged"}`)))
+	if ip, by, name := readProperty(t, emu, pips+"a", "ipAddress"), readProperty(t, emu, pips+"a", "ipConfiguration", "id"), readProperty(t, emu, pips+"a", "dnsSettings", "fqdn"); ip != "198.18.0.1" || by != "" || name != "web.eastus.cloudapp.azure.com" {
 		t.Errorf("%s %q %s", ip, by, name)
 	}
-	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static+`,"dnsSettings":{"fqdn":"forged"}`)))
-	if name := get(t, emu, pips+"a", "dnsSettings", "fqdn"); name != "" {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static+`,"dnsSettings":{"fqdn":"forged"}`)))
+	if name := readProperty(t, emu, pips+"a", "dnsSettings", "fqdn"); name != "" {
 		t.Errorf("without a label it has the name %s", name)
 	}
 }
@@ -266,8 +266,8 @@ func TestPublicIPServerProperties(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
-	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
-	accepted(t, send(t, emu, http.MethodPut, otherLB, balancing(`"probes":[{"name":"hp","properties":{"protocol":"Tcp","port":80,"probeThreshold":2}}]`,
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, loadBalancerWithRules(`"probes":[{"name":"hp","properties":{"protocol":"Tcp","port":80,"probeThreshold":2}}]`,
 		`"loadBalancingRules":[`+rule("r", "pub", "p", "Tcp", `"frontendPort":80,"backendPort":80,"enableFloatingIP":true`)+`]`)))
 	for id, want := range map[string][]string{
 		pips + "a": {`"idleTimeoutInMinutes":4`, `"ipTags":[]`, `"publicIPAddressVersion":"IPv4"`, `"publicIPAllocationMethod":"Static"`},
@@ -276,7 +276,7 @@ func TestDefaults(t *testing.T) {
 			`"disableOutboundSnat":false`, `"loadDistribution":"Default"`, `"privateIPAllocationMethod":"Dynamic"`,
 		},
 	} {
-		got := send(t, emu, http.MethodGet, id, "").raw
+		got := sendRequest(t, emu, http.MethodGet, id, "").raw
 		for _, w := range want {
 			if !strings.Contains(got, w) {
 				t.Errorf("%s does not show %s: %s", id, w, got)
@@ -288,11 +288,11 @@ func TestDefaults(t *testing.T) {
 // A seeded public IP without an address gets one that was not allocated before.
 func TestSeededPublicIPGetsAnAddress(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
 	if err := emu.Restore([]byte(`[{"id":"` + pips + `b","body":` + lb("Standard", static) + `}]`)); err != nil {
 		t.Fatal(err)
 	}
-	if ip := get(t, emu, pips+"b", "ipAddress"); ip != "198.18.0.2" {
+	if ip := readProperty(t, emu, pips+"b", "ipAddress"); ip != "198.18.0.2" {
 		t.Errorf("the seeded one has %q", ip)
 	}
 }

@@ -8,32 +8,32 @@ import (
 	"strconv"
 )
 
-func (e *Emulator) get(x *exchange) *Problem {
-	if parent, below := x.route.id.above(); below && e.aggregates[parent.key()] == nil {
-		return missing(parent)
+func (e *Emulator) getResource(x *exchange) *Problem {
+	if parent, below := x.route.id.parentID(); below && e.aggregates[parent.key()] == nil {
+		return resourceNotFound(parent)
 	}
-	if problem := badInstance(x.route.id); problem != nil {
+	if problem := validateInstanceID(x.route.id); problem != nil {
 		return problem
 	}
 	agg := e.aggregates[x.route.id.rootKey()]
-	if agg == nil || !agg.has(x.route.id) || e.hides(agg) {
-		return missing(x.route.id)
+	if agg == nil || !agg.hasResource(x.route.id) || e.isHidden(agg) {
+		return resourceNotFound(x.route.id)
 	}
-	x.status, x.body = http.StatusOK, e.shown(agg, x.route.id, x.req.URL.Query().Get("$expand"))
+	x.status, x.body = http.StatusOK, e.renderExpanded(agg, x.route.id, x.req.URL.Query().Get("$expand"))
 	x.header.Set("Etag", agg.etag)
 	return nil
 }
 
-// hides reports whether a resource is hidden because it is being deleted.
-func (e *Emulator) hides(agg *aggregate) bool {
+// isHidden reports whether a resource is hidden because it is being deleted.
+func (e *Emulator) isHidden(agg *aggregate) bool {
 	return e.opts.HideDeleted && agg.op != nil && agg.op.remove && agg.op.target.child == nil && agg.op.problem == nil
 }
 
-func (e *Emulator) list(x *exchange) *Problem {
+func (e *Emulator) listResources(x *exchange) *Problem {
 	r := x.route
 	values := []any{}
-	parent, below := r.id.above()
-	of, problem := listed(r, x.req.URL.Query().Get("$filter"))
+	parent, below := r.id.parentID()
+	of, problem := parseFilter(r, x.req.URL.Query().Get("$filter"))
 	if problem != nil {
 		return problem
 	}
@@ -41,22 +41,22 @@ func (e *Emulator) list(x *exchange) *Problem {
 	case r.list != nil:
 		agg := e.aggregates[r.id.rootKey()]
 		if agg == nil {
-			return missing(r.id)
+			return resourceNotFound(r.id)
 		}
-		for _, c := range objects(properties(agg.body), r.list.collection) {
-			values = append(values, agg.render(r.id.withChild(r.list, text(c, "name")), e.index()))
+		for _, c := range objectList(propertyFields(agg.body), r.list.collection) {
+			values = append(values, agg.renderResource(r.id.withChild(r.list, stringField(c, "name")), e.references()))
 		}
 	case below && e.aggregates[parent.key()] == nil:
-		return missing(parent)
+		return resourceNotFound(parent)
 	case below:
-		for _, agg := range e.instancesOf(parent) {
-			values = append(values, e.shown(agg, agg.id, ""))
+		for _, agg := range e.scaleSetInstances(parent) {
+			values = append(values, e.renderExpanded(agg, agg.id, ""))
 		}
 	default:
-		for _, agg := range e.sorted() {
+		for _, agg := range e.sortedAggregates() {
 			if agg.id.root == r.id.root && sameName(agg.id.subscription, r.id.subscription) &&
-				!e.hides(agg) && (r.id.group == "" || sameName(agg.id.group, r.id.group)) && of(agg) {
-				values = append(values, e.shown(agg, agg.id, ""))
+				!e.isHidden(agg) && (r.id.group == "" || sameName(agg.id.group, r.id.group)) && of(agg) {
+				values = append(values, e.renderExpanded(agg, agg.id, ""))
 			}
 		}
 	}
@@ -64,9 +64,9 @@ func (e *Emulator) list(x *exchange) *Problem {
 	return nil
 }
 
-// missing returns the 404 of Resource Manager for a root resource, or of the provider for a child.
-func missing(id resourceID) *Problem {
-	if _, below := id.above(); below {
+// resourceNotFound returns the 404 of Resource Manager for a root resource, or of the provider for a child.
+func resourceNotFound(id resourceID) *Problem {
+	if _, below := id.parentID(); below {
 		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("Resource %s not found.", id)}
 	}
 	return notFound("ResourceNotFound", fmt.Sprintf(
@@ -74,8 +74,8 @@ func missing(id resourceID) *Problem {
 		id.typeName(), id.name, id.group))
 }
 
-// badInstance rejects a non-numeric instance ID.
-func badInstance(id resourceID) *Problem {
+// validateInstanceID rejects a non-numeric instance ID.
+func validateInstanceID(id resourceID) *Problem {
 	if id.root != instanceKind {
 		return nil
 	}

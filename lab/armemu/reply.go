@@ -12,62 +12,62 @@ import (
 	"syscall"
 )
 
-// reply is a response before it is sent.
-type reply struct {
-	status int
-	header http.Header
-	body   []byte
-	drop   bool // close the connection without a response
-	cut    int  // number of body bytes to send; -1 sends all
+// response is a response before it is sent.
+type response struct {
+	status          int
+	header          http.Header
+	body            []byte
+	closeConnection bool // close the connection without a response
+	maxBytes        int  // number of body bytes to send; -1 sends all
 }
 
-// finish turns the exchange into a reply and logs it. Requires the lock.
-func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
+// finishResponse turns the exchange into a reply and logs it. Requires the lock.
+func (e *Emulator) finishResponse(x *exchange, problem *Problem) *response {
 	if problem == nil && x.fault != nil {
-		x.afterApply()
+		x.answerAppliedWrite()
 	}
 	if problem != nil {
-		problem.Bare = x.route.namespace == compute
-		x.status, x.body = problem.Status, problem.body()
-		problem.header(x.header)
+		problem.OmitDetails = x.route.namespace == compute
+		x.status, x.body = problem.Status, problem.toBody()
+		problem.setHeaders(x.header)
 		x.call.ErrorCode = problem.Code
 	}
-	x.hideNewer()
-	r := &reply{status: x.status, header: x.header, cut: -1}
+	x.removeNewProperties()
+	r := &response{status: x.status, header: x.header, maxBytes: -1}
 	switch {
 	case x.raw != nil:
 		r.body = x.raw
 	case x.body != nil:
-		r.body = encode(x.body)
+		r.body = encodeJSON(x.body)
 	}
 	if x.req.Method == http.MethodHead {
 		r.body = nil
 	}
 	r.header.Set("Content-Type", "application/json; charset=utf-8")
-	r.header.Set("x-ms-request-id", e.guid())
-	r.header.Set("x-ms-correlation-request-id", e.guid())
+	r.header.Set("x-ms-request-id", e.newGUID())
+	r.header.Set("x-ms-correlation-request-id", e.newGUID())
 	if x.fault != nil {
-		r.drop = x.fault.Drop
+		r.closeConnection = x.fault.Drop
 		if x.fault.TruncateBody != nil {
-			r.cut = min(*x.fault.TruncateBody, len(r.body))
+			r.maxBytes = min(*x.fault.TruncateBody, len(r.body))
 		}
 		for k, v := range x.fault.Headers {
 			r.header.Set(k, v)
 		}
 	}
-	x.call.Status, x.call.Dropped = r.status, r.drop
-	if r.drop {
+	x.call.Status, x.call.Dropped = r.status, r.closeConnection
+	if r.closeConnection {
 		x.call.Status = 0
 	}
-	e.calls.add(x.call)
-	e.patience.refuses(x, r, x.now)
+	e.calls.addCall(x.call)
+	e.retryAfters.recordRetryAfter(x, r, x.now)
 	return r
 }
 
 // ServeHTTP serves requests as Azure Resource Manager would. It never serves /_emu/.
 func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r, err := e.answer(req)
-	if err != nil || r.drop {
+	r, err := e.handle(req)
+	if err != nil || r.closeConnection {
 		// Closes the connection without a response; net/http does not log this value.
 		panic(http.ErrAbortHandler)
 	}
@@ -78,8 +78,8 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
 	}
 	w.WriteHeader(r.status)
-	if r.cut >= 0 {
-		_, _ = w.Write(r.body[:r.cut])
+	if r.maxBytes >= 0 {
+		_, _ = w.Write(r.body[:r.maxBytes])
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
@@ -98,11 +98,11 @@ func (t *Transport) Do(req *http.Request) (*http.Response, error) {
 	if err := context.Cause(req.Context()); err != nil {
 		return nil, err
 	}
-	r, err := t.emulator.answer(req)
+	r, err := t.emulator.handle(req)
 	if err != nil {
 		return nil, err
 	}
-	if r.drop {
+	if r.closeConnection {
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
 	resp := &http.Response{
@@ -111,8 +111,8 @@ func (t *Transport) Do(req *http.Request) (*http.Response, error) {
 		Header: r.header, ContentLength: int64(len(r.body)), Request: req,
 		Body: io.NopCloser(bytes.NewReader(r.body)),
 	}
-	if r.cut >= 0 {
-		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(r.body[:r.cut]), brokenReader{}))
+	if r.maxBytes >= 0 {
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(r.body[:r.maxBytes]), brokenReader{}))
 	}
 	return resp, nil
 }

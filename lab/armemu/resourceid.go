@@ -41,9 +41,9 @@ func (r resourceID) String() string {
 	return s
 }
 
-// above returns the resource that must exist for this one: the root of a child, or the parent of a
+// parentID returns the resource that must exist for this one: the root of a child, or the parent of a
 // nested root. ok is false if there is none.
-func (r resourceID) above() (parent resourceID, ok bool) {
+func (r resourceID) parentID() (parent resourceID, ok bool) {
 	if r.child != nil {
 		return r.rootID(), true
 	}
@@ -60,15 +60,15 @@ func (r resourceID) typeName() string {
 	return r.root.typeName()
 }
 
-// deleted returns the status of an accepted DELETE.
-func (r resourceID) deleted() int {
+// deleteStatus returns the status of an accepted DELETE.
+func (r resourceID) deleteStatus() int {
 	if r.root == networkInterfaceKind {
 		return http.StatusOK
 	}
 	return http.StatusAccepted
 }
 
-func (r resourceID) leaf() string {
+func (r resourceID) leafName() string {
 	if r.child != nil {
 		return r.childName
 	}

@@ -27,7 +27,7 @@ type Role struct {
 // ParseRole parses a role definition.
 func ParseRole(raw []byte) (*Role, error) {
 	r := &Role{}
-	if err := strict(raw, r); err != nil {
+	if err := decodeStrict(raw, r); err != nil {
 		return nil, fmt.Errorf("role definition: %w", err)
 	}
 	if len(r.Actions) == 0 {
@@ -36,20 +36,20 @@ func ParseRole(raw []byte) (*Role, error) {
 	return r, nil
 }
 
-// Allows reports whether the role includes an action, ignoring case.
-func (r *Role) Allows(action string) bool {
-	holds := func(pattern string) bool { return covers(strings.ToLower(pattern), strings.ToLower(action)) }
+// AllowsAction reports whether the role includes an action, ignoring case.
+func (r *Role) AllowsAction(action string) bool {
+	holds := func(pattern string) bool { return matchesWildcard(strings.ToLower(pattern), strings.ToLower(action)) }
 	return slices.ContainsFunc(r.Actions, holds) && !slices.ContainsFunc(r.NotActions, holds)
 }
 
-// covers reports whether a pattern with * wildcards matches the whole string.
-func covers(pattern, whole string) bool {
+// matchesWildcard reports whether a pattern with * wildcards matches the whole string.
+func matchesWildcard(pattern, whole string) bool {
 	head, tail, open := strings.Cut(pattern, "*")
 	if !open || !strings.HasPrefix(whole, head) {
 		return pattern == whole
 	}
 	for i := len(head); i <= len(whole); i++ {
-		if covers(tail, whole[i:]) {
+		if matchesWildcard(tail, whole[i:]) {
 			return true
 		}
 	}
@@ -58,7 +58,7 @@ func covers(pattern, whole string) bool {
 
 // authorize records the required actions and rejects a caller without one of them.
 func (e *Emulator) authorize(x *exchange) *Problem {
-	list := x.asks()
+	list := x.requiredPermissions()
 	for _, a := range list {
 		if !slices.Contains(x.call.Actions, a.action) {
 			x.call.Actions = append(x.call.Actions, a.action)
@@ -69,11 +69,11 @@ func (e *Emulator) authorize(x *exchange) *Problem {
 		return nil
 	}
 	for i, a := range list {
-		if role.Allows(a.action) {
+		if role.AllowsAction(a.action) {
 			continue
 		}
 		p := &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed", Gateway: true}
-		who := fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.caller))
+		who := fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.callerID))
 		if i == 0 {
 			p.Message = fmt.Sprintf("%s does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+
 				"If access was recently granted, please refresh your credentials.", who, a.action, a.scope)

@@ -37,7 +37,7 @@ func TestARoleAllows(t *testing.T) {
 		{"*", "Microsoft.Network/*/delete", "Microsoft.Network/a/write", true},
 		{"a b", "", "b", true},
 	} {
-		if got := role(t, tt.actions, tt.not).Allows(tt.action); got != tt.want {
+		if got := role(t, tt.actions, tt.not).AllowsAction(tt.action); got != tt.want {
 			t.Errorf("%q without %q on %s: %v", tt.actions, tt.not, tt.action, got)
 		}
 	}
@@ -84,11 +84,11 @@ func TestWhatARequestAsksFor(t *testing.T) {
 		{http.MethodPut, group + "/networkSecurityGroups/nsg", `{"properties":{"securityRules":[{"properties":{"sourceApplicationSecurityGroups":[` + elsewhere + `]}}]}}`,
 			"Microsoft.Network/networkSecurityGroups/write Microsoft.Network/applicationSecurityGroups/joinNetworkSecurityRule/action"},
 		{http.MethodPut, lbID, "no JSON", lbs + "/write"},
-		{http.MethodPut, nics + "n", nicIn("", poolID), "Microsoft.Network/networkInterfaces/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
+		{http.MethodPut, nics + "n", nicInPools("", poolID), "Microsoft.Network/networkInterfaces/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
 		{http.MethodPatch, nics + "n", `{"tags":{}}`, "Microsoft.Network/networkInterfaces/write"},
 		{http.MethodPut, vmID, `{"properties":{"networkProfile":{"networkInterfaces":[` + elsewhere + `]}}}`, "Microsoft.Compute/virtualMachines/write Microsoft.Network/networkInterfaces/join/action"},
 		{http.MethodPatch, setID, setBody("Manual", 0, poolID), sets + "/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
-		{http.MethodPut, instanceID("0"), machineIn(poolID), sets + "/virtualMachines/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
+		{http.MethodPut, instanceID("0"), instanceInPools(poolID), sets + "/virtualMachines/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
 		{http.MethodGet, setID + "/virtualMachines", "", sets + "/virtualMachines/read"},
 		{http.MethodPost, setID + "/manualupgrade", "", sets + "/manualUpgrade/action"},
 		{http.MethodPost, instanceID("0") + "/start", "", sets + "/virtualMachines/start/action"},
@@ -96,7 +96,7 @@ func TestWhatARequestAsksFor(t *testing.T) {
 	}
 	emu := newCloud(t, armemu.Options{})
 	for _, tt := range tests {
-		send(t, emu, tt.method, tt.target, tt.body)
+		sendRequest(t, emu, tt.method, tt.target, tt.body)
 		calls := emu.Calls()
 		if got := calls[len(calls)-1].Actions; !slices.Equal(got, strings.Fields(tt.want)) {
 			t.Errorf("%s %s %s asks for %v", tt.method, tt.target, tt.body, got)
@@ -108,31 +108,31 @@ func TestWhatARequestAsksFor(t *testing.T) {
 func TestTheRoleIsEnforced(t *testing.T) {
 	const pool = "Microsoft.Network/loadBalancers/backendAddressPools"
 	emu := newCloud(t, armemu.Options{Role: role(t, pool+"/read "+pool+"/write", "")})
-	if a := send(t, emu, http.MethodGet, poolID, ""); a.status != 200 {
+	if a := sendRequest(t, emu, http.MethodGet, poolID, ""); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.raw)
 	}
-	a := send(t, emu, http.MethodGet, lbID, "")
+	a := sendRequest(t, emu, http.MethodGet, lbID, "")
 	if want := "does not have authorization to perform action 'Microsoft.Network/loadBalancers/read' over scope '" + lbID + "' or the scope is invalid."; a.status != 403 ||
-		a.code() != "AuthorizationFailed" || !strings.Contains(a.raw, want) {
+		a.errorCode() != "AuthorizationFailed" || !strings.Contains(a.raw, want) {
 		t.Errorf("%d %s", a.status, a.raw)
 	}
-	a = send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+	a = sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 	for _, want := range []string{
 		"has permission to perform action '" + pool + "/write' on scope '" + poolID + "'",
 		"not have permission to perform action 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '" + vnetID + "'",
 	} {
-		if a.status != 403 || a.code() != "LinkedAuthorizationFailed" || !strings.Contains(a.raw, want) {
+		if a.status != 403 || a.errorCode() != "LinkedAuthorizationFailed" || !strings.Contains(a.raw, want) {
 			t.Errorf("%d %s, want %s", a.status, a.raw, want)
 		}
 	}
-	if got := addressesOf(t, emu, poolID); len(got) != 0 {
+	if got := poolIPs(t, emu, poolID); len(got) != 0 {
 		t.Errorf("the pool holds %v", got)
 	}
-	if a := send(t, emu, http.MethodGet, group+"/nothing/x", ""); a.status != 404 {
+	if a := sendRequest(t, emu, http.MethodGet, group+"/nothing/x", ""); a.status != 404 {
 		t.Errorf("a path that leads nowhere: %d", a.status)
 	}
 }
 
 func TestReferenceShowsTheJoins(t *testing.T) {
-	referencepage.Shows(t, "../../docs/reference/emulator.md", "joins", armemu.JoinsMarkdown())
+	referencepage.Shows(t, "../../docs/reference/emulator.md", "joins", armemu.LinkedChecksMarkdown())
 }

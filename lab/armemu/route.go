@@ -34,23 +34,23 @@ type route struct {
 	kind         Kind
 	subscription string
 	namespace    string
-	id           resourceID // of the resource, or of the parent of listed children
-	list         *childKind // listed children; nil lists roots of id.root
-	action       *action    // action of a POST
-	interfaces   bool       // reads network interfaces of a scale set or instance
-	nic          string     // name of the network interface to get
-	location     string     // location of listed usages
-	operation    string     // polled operation
-	result       bool       // polled by Location rather than Azure-AsyncOperation
-	about        about      // target in Resource Manager itself
-	problem      *Problem   // error of an unknown path
+	id           resourceID  // of the resource, or of the parent of listed children
+	list         *childKind  // listed children; nil lists roots of armID.root
+	action       *action     // action of a POST
+	interfaces   bool        // reads network interfaces of a scale set or instance
+	nic          string      // name of the network interface to get
+	location     string      // location of listed usages
+	operation    string      // polled operation
+	result       bool        // polled by Location rather than Azure-AsyncOperation
+	target       routeTarget // target in Resource Manager itself
+	problem      *Problem    // error of an unknown path
 }
 
-func (r route) resource() string {
+func (r route) resourceID() string {
 	switch {
-	case r.about == aGroup:
+	case r.target == targetGroup:
 		return r.groupID()
-	case r.about != aResource:
+	case r.target != targetResource:
 		return ""
 	case r.kind == KindGet || r.kind == KindPut || r.kind == KindPatch || r.kind == KindDelete || r.kind == KindAction:
 		return r.id.String()
@@ -78,7 +78,7 @@ func parseRoute(method string, u *url.URL) route {
 	r.subscription = seg[1]
 	r.id.subscription = seg[1]
 	rest := seg[2:]
-	if r.readGroup(method, rest) {
+	if r.parseGroupPath(method, rest) {
 		return r
 	}
 	if len(rest) >= 2 && strings.EqualFold(rest[0], "resourceGroups") {
@@ -91,7 +91,7 @@ func parseRoute(method string, u *url.URL) route {
 		r.problem = notFound("InvalidResourceNamespace", "The emulator models the resource namespaces "+network+" and "+compute+" only.")
 		return r
 	}
-	r.under(method, rest[2:])
+	r.parseProviderPath(method, rest[2:])
 	return r
 }
 
@@ -105,19 +105,19 @@ func knownNamespace(name string) string {
 	return ""
 }
 
-// under parses the path below the provider.
-func (r *route) under(method string, seg []string) {
+// parseProviderPath parses the path below the provider.
+func (r *route) parseProviderPath(method string, seg []string) {
 	if r.id.group == "" && strings.EqualFold(seg[0], "locations") && len(seg) == 4 {
 		r.operation = strings.ToLower(seg[3])
 		r.result = strings.EqualFold(seg[2], "operationResults")
 		if r.result || strings.EqualFold(seg[2], "operations") {
-			r.byMethod(method, KindPoll)
+			r.setKind(method, KindPoll)
 			return
 		}
 	}
-	if r.id.group == "" && r.namespace == network && strings.EqualFold(seg[0], "locations") && len(seg) == 3 && strings.EqualFold(seg[2], usagesOf) {
+	if r.id.group == "" && r.namespace == network && strings.EqualFold(seg[0], "locations") && len(seg) == 3 && strings.EqualFold(seg[2], usagesSegment) {
 		r.location = strings.ToLower(seg[1])
-		r.byMethod(method, KindList)
+		r.setKind(method, KindList)
 		return
 	}
 	r.id.root = rootByCollection(r.namespace, nil, seg[0])
@@ -126,7 +126,7 @@ func (r *route) under(method string, seg []string) {
 		return
 	}
 	if len(seg) == 1 {
-		r.byMethod(method, KindList)
+		r.setKind(method, KindList)
 		return
 	}
 	if r.id.group == "" {
@@ -136,37 +136,37 @@ func (r *route) under(method string, seg []string) {
 	r.id.name = seg[1]
 	switch len(seg) {
 	case 2:
-		r.byMethod(method, KindGet, KindPut, KindDelete, KindPatch)
+		r.setKind(method, KindGet, KindPut, KindDelete, KindPatch)
 	case 3, 4:
-		if r.id.root == scaleSetKind && len(seg) == 3 && strings.EqualFold(seg[2], interfacesOfSet) {
+		if r.id.root == scaleSetKind && len(seg) == 3 && strings.EqualFold(seg[2], interfacesSegment) {
 			r.interfaces = true
-			r.byMethod(method, KindList)
+			r.setKind(method, KindList)
 			return
 		}
 		if r.action = actionOn(r.id.root, seg[2]); r.action != nil && len(seg) == 3 {
-			r.byMethod(method, KindAction)
+			r.setKind(method, KindAction)
 			return
 		}
 		if below := rootByCollection(r.namespace, r.id.root, seg[2]); below != nil {
-			r.below(method, below, seg[3:])
+			r.parseNestedPath(method, below, seg[3:])
 			return
 		}
-		child := r.id.root.child(seg[2])
+		child := r.id.root.findChild(seg[2])
 		if child == nil || !child.addressable {
 			r.problem = r.unknownType(seg[0] + "/" + seg[2])
 			return
 		}
 		if len(seg) == 3 {
 			r.list = child
-			r.byMethod(method, KindList)
+			r.setKind(method, KindList)
 			return
 		}
 		r.id = r.id.withChild(child, seg[3])
-		r.byMethod(method, KindGet, KindPut, KindDelete)
+		r.setKind(method, KindGet, KindPut, KindDelete)
 	case 5, 6:
 		below := rootByCollection(r.namespace, r.id.root, seg[2])
-		if below != nil && (len(seg) == 5 && actionOn(below, seg[4]) != nil || strings.EqualFold(seg[4], interfacesOfSet)) {
-			r.below(method, below, seg[3:])
+		if below != nil && (len(seg) == 5 && actionOn(below, seg[4]) != nil || strings.EqualFold(seg[4], interfacesSegment)) {
+			r.parseNestedPath(method, below, seg[3:])
 			return
 		}
 		fallthrough
@@ -175,33 +175,33 @@ func (r *route) under(method string, seg []string) {
 	}
 }
 
-// below parses the path of nested resources.
-func (r *route) below(method string, kind *rootKind, rest []string) {
+// parseNestedPath parses the path of nested resources.
+func (r *route) parseNestedPath(method string, kind *rootKind, rest []string) {
 	r.id.root, r.id.parent, r.id.name = kind, r.id.name, ""
 	if len(rest) == 0 {
-		r.byMethod(method, KindList)
+		r.setKind(method, KindList)
 		return
 	}
 	r.id.name = rest[0]
-	if len(rest) > 1 && strings.EqualFold(rest[1], interfacesOfSet) {
+	if len(rest) > 1 && strings.EqualFold(rest[1], interfacesSegment) {
 		r.interfaces = true
 		if len(rest) == 2 {
-			r.byMethod(method, KindList)
+			r.setKind(method, KindList)
 			return
 		}
 		r.nic = rest[2]
-		r.byMethod(method, KindGet)
+		r.setKind(method, KindGet)
 		return
 	}
 	if len(rest) > 1 {
 		r.action = actionOn(kind, rest[1])
-		r.byMethod(method, KindAction)
+		r.setKind(method, KindAction)
 		return
 	}
-	r.byMethod(method, KindGet, KindPut, KindDelete)
+	r.setKind(method, KindGet, KindPut, KindDelete)
 }
 
-func (r *route) byMethod(method string, allowed ...Kind) {
+func (r *route) setKind(method string, allowed ...Kind) {
 	for _, k := range allowed {
 		want := http.MethodGet
 		switch k {
@@ -227,7 +227,7 @@ func (r *route) byMethod(method string, allowed ...Kind) {
 
 func (r *route) unknownType(name string) *Problem {
 	return notFound("InvalidResourceType", fmt.Sprintf(
-		"The resource type %q could not be found in the namespace %q. The emulator models %s.", name, r.namespace, modelledTypes()))
+		"The resource type %q could not be found in the namespace %q. The emulator models %s.", name, r.namespace, modeledTypes()))
 }
 
 // parseID parses the ARM ID of a modeled resource.
@@ -236,8 +236,8 @@ func parseID(id string) (resourceID, error) {
 	if r.problem != nil {
 		return resourceID{}, fmt.Errorf("resource id %q: %s", id, r.problem.Message)
 	}
-	if r.kind != KindGet || r.about != aResource {
-		return resourceID{}, fmt.Errorf("resource id %q names no single resource: give the id of one of %s", id, modelledTypes())
+	if r.kind != KindGet || r.target != targetResource {
+		return resourceID{}, fmt.Errorf("resource id %q names no single resource: give the id of one of %s", id, modeledTypes())
 	}
 	return r.id, nil
 }

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// recorded is the source of Azure's responses to bad requests.
-const recorded = "recordings of Azure/azure-xplat-cli"
+// recordedSource is the source of Azure's responses to bad requests.
+const recordedSource = "recordings of Azure/azure-xplat-cli"
 
-// Tag is how certain a statement about Azure is.
-type Tag string
+// Certainty is how certain a statement about Azure is.
+type Certainty string
 
 // The degrees of certainty.
 const (
-	Documented Tag = "documented" // by Azure's documentation or API specification
-	Observed   Tag = "observed"   // in a published response of Azure
-	Assumed    Tag = "assumed"    // no public source; a choice of this emulator
+	Documented Certainty = "documented" // by Azure's documentation or API specification
+	Observed   Certainty = "observed"   // in a published response of Azure
+	Assumed    Certainty = "assumed"    // no public source; a choice of this emulator
 )
 
 // Scope is the resource type that a rule applies to.
@@ -43,17 +43,17 @@ const (
 
 // Rule is one entry of the validation table. A violation returns status 400 and changes nothing.
 type Rule struct {
-	Name     string
-	On       Kind // KindPut or KindDelete
-	Scopes   []Scope
-	Requires string // the requirement, in one sentence
-	Code     string // of the ARM error
-	Under    string // ARM error with Code in its details; empty if Code is the error itself
-	CodeTag  Tag    // how certain the code is
-	Tag      Tag    // how certain the rule is
-	Source   string
+	Name          string
+	On            Kind // KindPut or KindDelete
+	Scopes        []Scope
+	Requires      string    // the requirement, in one sentence
+	Code          string    // of the ARM error
+	Under         string    // ARM error with Code in its details; empty if Code is the error itself
+	CodeCertainty Certainty // how certain the code is
+	Certainty     Certainty // how certain the rule is
+	Source        string
 	// check returns the violation, or "".
-	check func(*subject) string
+	check func(*validationTarget) string
 }
 
 // proposal is the state requested by a write, before validation.
@@ -64,16 +64,16 @@ type proposal struct {
 	action *action // if on is KindAction
 	before fields  // current root body; nil if none
 	root   fields  // proposed root body
-	// sent is the stored form of the request body alone.
-	sent fields
-	// lists reports whether a pool's body has a list of addresses, even if empty.
-	lists bool
-	// repeats reports whether the request changes nothing.
-	repeats bool
+	// requestBody is the stored form of the request body alone.
+	requestBody fields
+	// hasAddressList reports whether a pool's body has a list of addresses, even if empty.
+	hasAddressList bool
+	// isUnchanged reports whether the request changes nothing.
+	isUnchanged bool
 }
 
-// subject is one resource of a proposal, as validated by a rule.
-type subject struct {
+// validationTarget is one resource of a proposal, as validated by a rule.
+type validationTarget struct {
 	*proposal
 	self  resourceID
 	scope Scope
@@ -85,33 +85,33 @@ func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
 		poolRules(), memberRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
-		nicLimitRules(), publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), basicRules(), networkRules(), privateLinkRules(), securityGroupRules(), deleteRules(), privateLinkStays(),
+		nicLimitRules(), publicIPRules(), publicIPChangeRules(), publicIPPrefixRules(), networkInterfaceRules(), basicRules(), networkRules(), privateLinkRules(), securityGroupRules(), deleteRules(), privateLinkUseRules(),
 	} {
 		rules = append(rules, more...)
 	}
 	return rules
 }
 
-// table caches Rules.
-var table = Rules()
+// ruleTable caches Rules.
+var ruleTable = Rules()
 
 func validate(p *proposal) *Problem {
 	subjects := p.subjects()
-	for i := range table {
-		rule := &table[i]
+	for i := range ruleTable {
+		rule := &ruleTable[i]
 		for _, s := range subjects {
-			if !rule.looksAt(s) {
+			if !rule.appliesTo(s) {
 				continue
 			}
 			if wrong := rule.check(s); wrong != "" {
-				return rule.problem(wrong)
+				return rule.toProblem(wrong)
 			}
 		}
 	}
 	return nil
 }
 
-func (r *Rule) problem(wrong string) *Problem {
+func (r *Rule) toProblem(wrong string) *Problem {
 	if r.Under == "" {
 		return &Problem{Status: http.StatusBadRequest, Code: r.Code, Message: wrong}
 	}
@@ -121,7 +121,7 @@ func (r *Rule) problem(wrong string) *Problem {
 	}
 }
 
-func (r *Rule) looksAt(s *subject) bool {
+func (r *Rule) appliesTo(s *validationTarget) bool {
 	if r.On != s.on {
 		return false
 	}
@@ -134,11 +134,11 @@ func (r *Rule) looksAt(s *subject) bool {
 }
 
 // subjects: a write of a root also writes its addressable children.
-func (p *proposal) subjects() []*subject {
+func (p *proposal) subjects() []*validationTarget {
 	if p.id.child != nil {
-		return []*subject{{proposal: p, self: p.id, scope: p.id.child.scope, body: findChild(p.root, p.id)}}
+		return []*validationTarget{{proposal: p, self: p.id, scope: p.id.child.scope, body: findChild(p.root, p.id)}}
 	}
-	out := []*subject{{proposal: p, self: p.id, scope: p.id.root.scope, body: p.root}}
+	out := []*validationTarget{{proposal: p, self: p.id, scope: p.id.root.scope, body: p.root}}
 	if p.on == KindDelete {
 		return out
 	}
@@ -146,38 +146,38 @@ func (p *proposal) subjects() []*subject {
 		if !k.addressable {
 			continue
 		}
-		for _, c := range objects(properties(p.root), k.collection) {
-			out = append(out, &subject{proposal: p, self: p.id.withChild(k, text(c, "name")), scope: k.scope, body: c})
+		for _, c := range objectList(propertyFields(p.root), k.collection) {
+			out = append(out, &validationTarget{proposal: p, self: p.id.withChild(k, stringField(c, "name")), scope: k.scope, body: c})
 		}
 	}
 	return out
 }
 
-func (s *subject) addresses() []fields { return objects(properties(s.body), addresses) }
+func (s *validationTarget) addresses() []fields { return objectList(propertyFields(s.body), addresses) }
 
-// exists reports whether the emulator has a resource with this ID.
-func (e *Emulator) exists(id string) bool {
+// resourceExists reports whether the emulator has a resource with this ID.
+func (e *Emulator) resourceExists(id string) bool {
 	parsed, err := parseID(id)
 	if err != nil {
 		return false
 	}
 	agg := e.aggregates[parsed.rootKey()]
-	return agg != nil && agg.has(parsed)
+	return agg != nil && agg.hasResource(parsed)
 }
 
-func sku(root fields) string {
-	if name := text(object(root, "sku"), "name"); name != "" {
+func skuName(root fields) string {
+	if name := stringField(objectField(root, "sku"), "name"); name != "" {
 		return name
 	}
 	return "Basic"
 }
 
 func isNIC(addr fields) bool {
-	return text(object(properties(addr), "networkInterfaceIPConfiguration"), "id") != ""
+	return stringField(objectField(propertyFields(addr), "networkInterfaceIPConfiguration"), "id") != ""
 }
 
 func isFrontend(addr fields) bool {
-	return text(object(properties(addr), "loadBalancerFrontendIPConfiguration"), "id") != ""
+	return stringField(objectField(propertyFields(addr), "loadBalancerFrontendIPConfiguration"), "id") != ""
 }
 
 // RulesMarkdown renders the validation table for the reference documentation.
@@ -191,7 +191,7 @@ func RulesMarkdown() string {
 			scopes = append(scopes, string(s))
 		}
 		fmt.Fprintf(&b, "| `%s` | %s of %s | %s | %s | `%s` | %s | %s |\n", r.Name,
-			strings.ToUpper(string(r.On)), strings.Join(scopes, ", "), r.Requires, r.Tag, r.Code, r.CodeTag, r.Source)
+			strings.ToUpper(string(r.On)), strings.Join(scopes, ", "), r.Requires, r.Certainty, r.Code, r.CodeCertainty, r.Source)
 	}
 	return b.String()
 }

@@ -4,10 +4,10 @@ package armemu_test
 
 import "strings"
 
-// balancing is a load balancer with the frontends pub and priv, the pools p and q, the probe hp and
+// loadBalancerWithRules is a load balancer with the frontends pub and priv, the pools p and q, the probe hp and
 // more.
-func balancing(more ...string) string {
-	return lb("Standard", `"frontendIPConfigurations":[`+public("pub", "a")+`,`+private("priv", nodesID, "")+`],
+func loadBalancerWithRules(more ...string) string {
+	return lb("Standard", `"frontendIPConfigurations":[`+publicFrontend("pub", "a")+`,`+privateFrontend("priv", nodesID, "")+`],
 		"backendAddressPools":[{"name":"p"},{"name":"q"}]`+strings.Join(append([]string{""}, more...), ","))
 }
 
@@ -18,14 +18,14 @@ func rule(name, frontend, pool, protocol, props string) string {
 }
 
 func ruleSet(list ...string) string {
-	return balancing(`"loadBalancingRules":[` + strings.Join(list, ",") + `]`)
+	return loadBalancerWithRules(`"loadBalancingRules":[` + strings.Join(list, ",") + `]`)
 }
 
 func withProbe(props string) string {
-	return balancing(`"probes":[{"name":"hp","properties":{` + props + `}}]`)
+	return loadBalancerWithRules(`"probes":[{"name":"hp","properties":{` + props + `}}]`)
 }
 
-func balancingBreaches() []breach {
+func balancingViolations() []ruleViolation {
 	const (
 		p80      = `"frontendPort":80,"backendPort":80`
 		p81      = `"frontendPort":81,"backendPort":80`
@@ -34,15 +34,15 @@ func balancingBreaches() []breach {
 	)
 	one := func(props string) string { return ruleSet(rule("r", "pub", "p", "Tcp", props)) }
 	nat := func(port string, rules ...string) string {
-		return balancing(`"loadBalancingRules":[`+strings.Join(rules, ",")+`]`, `"inboundNatRules":[{"name":"n","properties":{
+		return loadBalancerWithRules(`"loadBalancingRules":[`+strings.Join(rules, ",")+`]`, `"inboundNatRules":[{"name":"n","properties":{
 			"frontendIPConfiguration":{"id":"`+otherLB+`/frontendIPConfigurations/pub"},"protocol":"tcp","frontendPort":`+port+`,"backendPort":22}}]`)
 	}
 	outbound := func(rules ...string) string {
-		return balancing(`"loadBalancingRules":[`+strings.Join(rules, ",")+`]`, `"outboundRules":[{"name":"o","properties":{
+		return loadBalancerWithRules(`"loadBalancingRules":[`+strings.Join(rules, ",")+`]`, `"outboundRules":[{"name":"o","properties":{
 			"frontendIPConfigurations":[{"id":"`+otherLB+`/frontendIPConfigurations/pub"}],"backendAddressPool":{"id":"`+otherLB+`/backendAddressPools/q"}}}]`)
 	}
-	withoutFrontend := func(body string) string { return strings.Replace(body, public("pub", "a")+",", "", 1) }
-	cases := []breach{
+	withoutFrontend := func(body string) string { return strings.Replace(body, publicFrontend("pub", "a")+",", "", 1) }
+	cases := []ruleViolation{
 		{rule: "rule-ports", bad: one(`"frontendPort":65535,"backendPort":80`), good: one(`"frontendPort":65534,"backendPort":80`), message: "65535"},
 		{rule: "rule-ports", bad: one(`"frontendPort":80,"backendPort":65536`), good: one(`"frontendPort":80,"backendPort":65535`), message: "loadBalancingRules/r has invalid value of BackendPort (65536). The value must be between 1 and 65535."},
 		{rule: "rule-ports", bad: ruleSet(rule("r", "priv", "p", "Tcp", ha)), good: ruleSet(rule("r", "priv", "p", "Tcp", p80)), message: "FrontendPort (0)"},

@@ -13,31 +13,31 @@ import (
 func basicRules() []Rule {
 	return []Rule{
 		{
-			Name: "basic-one-set", On: KindPut, Scopes: onlyMembers, Code: "NetworkInterfaceAndLoadBalancerAreInDifferentAvailabilitySets", CodeTag: Observed, Tag: Documented,
+			Name: "basic-one-set", On: KindPut, Scopes: memberScopes, Code: "NetworkInterfaceAndLoadBalancerAreInDifferentAvailabilitySets", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "The machines behind a Basic load balancer are those of one availability set or of one scale set; one in neither is a set of its own.",
-			Source:   "common load balancer deployment errors page; body from kubernetes/kubernetes#58600", check: oneSetBehindBasic,
+			Source:   "common load balancer deployment errors page; body from kubernetes/kubernetes#58600", check: checkBasicSet,
 		},
 		{
-			Name: "availability-set-sku", On: KindPut, Scopes: []Scope{ScopeNetworkInterface}, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeTag: Observed, Tag: Observed,
+			Name: "availability-set-sku", On: KindPut, Scopes: []Scope{ScopeNetworkInterface}, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The load balancers and public IP addresses of all machines of an availability set have one SKU.",
-			Source:   "microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: oneSkuInSet,
+			Source:   "microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: checkSetSKU,
 		},
 		{
-			Name: "outbound-rule-needs-standard", On: KindPut, Scopes: onlyLoadBalancers, Code: "OutboundRuleNotSupportedForBasicSku", CodeTag: Assumed, Tag: Documented,
+			Name: "outbound-rule-needs-standard", On: KindPut, Scopes: loadBalancerScopes, Code: "OutboundRuleNotSupportedForBasicSku", CodeCertainty: Assumed, Certainty: Documented,
 			Requires: "A load balancer with outbound rules is Standard.",
-			Source:   "load balancer SKUs page", check: outboundNeedsStandard,
+			Source:   "load balancer SKUs page", check: requireStandardOutbound,
 		},
 		{
-			Name: "zones-need-standard", On: KindPut, Scopes: []Scope{ScopeLoadBalancer, ScopePublicIP}, Code: "SkuDoesNotSupportAvailabilityZones", CodeTag: Assumed, Tag: Documented,
+			Name: "zones-need-standard", On: KindPut, Scopes: []Scope{ScopeLoadBalancer, ScopePublicIP}, Code: "SkuDoesNotSupportAvailabilityZones", CodeCertainty: Assumed, Certainty: Documented,
 			Requires: "A Basic public IP address, and a frontend of a Basic load balancer, has no zones.",
-			Source:   "load balancer SKUs page; public IP addresses page", check: zonesNeedStandard,
+			Source:   "load balancer SKUs page; public IP addresses page", check: requireStandardZones,
 		},
 	}
 }
 
-// homeOf returns the availability set or scale set of the machine with this IP configuration, or
+// setOfIPConfig returns the availability set or scale set of the machine with this IP configuration, or
 // the machine itself; "" if there is none.
-func (e *Emulator) homeOf(config string) string {
+func (e *Emulator) setOfIPConfig(config string) string {
 	nic, _, _ := strings.Cut(strings.ToLower(config), "/"+strings.ToLower(ipConfigKind.collection)+"/")
 	if set, _, inSet := strings.Cut(nic, "/virtualmachines/"); inSet && strings.Contains(set, "/virtualmachinescalesets/") {
 		return set
@@ -45,12 +45,12 @@ func (e *Emulator) homeOf(config string) string {
 	if set, _, model := strings.Cut(nic, "/networkinterfaces/"); model && strings.Contains(set, "/virtualmachinescalesets/") {
 		return set
 	}
-	vms := e.index().nic[nic]
+	vms := e.references().nic[nic]
 	if len(vms) == 0 {
 		return ""
 	}
 	if agg := e.aggregates[strings.ToLower(vms[0])]; agg != nil {
-		for _, set := range []string{reference(properties(agg.body), "availabilitySet"), reference(properties(agg.body), "virtualMachineScaleSet")} {
+		for _, set := range []string{referenceID(propertyFields(agg.body), "availabilitySet"), referenceID(propertyFields(agg.body), "virtualMachineScaleSet")} {
 			if set != "" {
 				return set
 			}
@@ -59,16 +59,16 @@ func (e *Emulator) homeOf(config string) string {
 	return strings.ToLower(vms[0])
 }
 
-func oneSetBehindBasic(s *subject) string {
-	for _, m := range s.joins() {
-		home := s.e.homeOf(m.config)
-		if home == "" || !sameName(sku(m.balancer.body), "Basic") {
+func checkBasicSet(s *validationTarget) string {
+	for _, m := range s.memberships() {
+		home := s.e.setOfIPConfig(m.config)
+		if home == "" || !sameName(skuName(m.loadBalancer.body), "Basic") {
 			continue
 		}
-		for _, p := range objects(properties(m.balancer.body), pools) {
-			for _, other := range s.e.index().pool[m.balancer.id.withChild(poolKind, text(p, "name")).key()] {
-				if there := s.e.homeOf(other); there != "" && there != home {
-					return fmt.Sprintf("Network interface %s uses load balancer %s associated with different availability set (%s) than availability set %s.", m.nic, m.balancer.id, there, home)
+		for _, p := range objectList(propertyFields(m.loadBalancer.body), pools) {
+			for _, other := range s.e.references().pool[m.loadBalancer.id.withChild(poolKind, stringField(p, "name")).key()] {
+				if there := s.e.setOfIPConfig(other); there != "" && there != home {
+					return fmt.Sprintf("Network interface %s uses load balancer %s associated with different availability set (%s) than availability set %s.", m.nic, m.loadBalancer.id, there, home)
 				}
 			}
 		}
@@ -76,33 +76,33 @@ func oneSetBehindBasic(s *subject) string {
 	return ""
 }
 
-// skuUsers returns the load balancers and public IP addresses of a network interface.
-func (s *subject) skuUsers() (all []*aggregate) {
-	for _, m := range s.joins() {
-		all = append(all, m.balancer)
+// skuResources returns the load balancers and public IP addresses of a network interface.
+func (s *validationTarget) skuResources() (all []*aggregate) {
+	for _, m := range s.memberships() {
+		all = append(all, m.loadBalancer)
 	}
-	for _, props := range s.configsOf {
-		if ip := s.e.aggregates[reference(props, "publicIPAddress")]; ip != nil {
+	for _, props := range s.ipConfigs {
+		if ip := s.e.aggregates[referenceID(props, "publicIPAddress")]; ip != nil {
 			all = append(all, ip)
 		}
 	}
 	return all
 }
 
-func oneSkuInSet(s *subject) string {
-	home, own := s.e.homeOf(s.self.String()+"/"+ipConfigKind.collection+"/"), s.skuUsers()
+func checkSetSKU(s *validationTarget) string {
+	home, own := s.e.setOfIPConfig(s.self.String()+"/"+ipConfigKind.collection+"/"), s.skuResources()
 	if !strings.Contains(home, "/availabilitysets/") {
 		return ""
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.e.index().nic)) {
+	for _, key := range slices.Sorted(maps.Keys(s.e.references().nic)) {
 		nic := s.e.aggregates[key]
-		if nic == nil || key == s.self.key() || s.e.homeOf(key+"/"+ipConfigKind.collection+"/") != home {
+		if nic == nil || key == s.self.key() || s.e.setOfIPConfig(key+"/"+ipConfigKind.collection+"/") != home {
 			continue
 		}
-		neighbour := &subject{proposal: s.proposal, self: nic.id, scope: ScopeNetworkInterface, body: nic.body}
-		for _, b := range neighbour.skuUsers() {
+		neighbour := &validationTarget{proposal: s.proposal, self: nic.id, scope: ScopeNetworkInterface, body: nic.body}
+		for _, b := range neighbour.skuResources() {
 			for _, a := range own {
-				if !sameName(sku(a.body), sku(b.body)) {
+				if !sameName(skuName(a.body), skuName(b.body)) {
 					return fmt.Sprintf("Different basic sku and standard sku load balancer or public Ip resources in availability set is not allowed %s and %s.", a.id, b.id)
 				}
 			}
@@ -111,19 +111,19 @@ func oneSkuInSet(s *subject) string {
 	return ""
 }
 
-func outboundNeedsStandard(s *subject) string {
-	if rules := objects(properties(s.body), outRules); len(rules) > 0 && sameName(sku(s.body), "Basic") {
-		return fmt.Sprintf("Outbound rule %s is not supported on Basic sku load balancer %s.", text(rules[0], "name"), s.self)
+func requireStandardOutbound(s *validationTarget) string {
+	if rules := objectList(propertyFields(s.body), outRules); len(rules) > 0 && sameName(skuName(s.body), "Basic") {
+		return fmt.Sprintf("Outbound rule %s is not supported on Basic sku load balancer %s.", stringField(rules[0], "name"), s.self)
 	}
 	return ""
 }
 
-func zonesNeedStandard(s *subject) string {
-	if !sameName(sku(s.body), "Basic") {
+func requireStandardZones(s *validationTarget) string {
+	if !sameName(skuName(s.body), "Basic") {
 		return ""
 	}
-	for _, part := range append(objects(properties(s.body), frontends), s.body) {
-		if len(words(part["zones"])) > 0 {
+	for _, part := range append(objectList(propertyFields(s.body), frontends), s.body) {
+		if len(sortedValues(part["zones"])) > 0 {
 			return fmt.Sprintf("Resource %s of sku Basic does not support availability zones.", s.self)
 		}
 	}

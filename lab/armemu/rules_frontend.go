@@ -8,61 +8,61 @@ import (
 	"slices"
 )
 
-// onlyConfigs are the scopes with IP configurations.
-var onlyConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
+// ipConfigScopes are the scopes with IP configurations.
+var ipConfigScopes = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
 
-// allConfigs are the scopes with IP configurations, including those of a model.
-var allConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService, ScopeScaleSet, ScopeScaleSetVM}
+// allIPConfigScopes are the scopes with IP configurations, including those of a model.
+var allIPConfigScopes = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService, ScopeScaleSet, ScopeScaleSetVM}
 
-// privateConfigs are the scopes with private addresses in IP configurations.
-var privateConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService}
+// privateIPScopes are the scopes with private addresses in IP configurations.
+var privateIPScopes = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService}
 
 func frontendRules() []Rule {
 	return []Rule{
 		{
-			Name: "frontend-has-address", On: KindPut, Scopes: onlyLoadBalancers, Code: "FrontendIPConfigHasNoSubnetOrPublicIP", CodeTag: Observed, Tag: Observed,
+			Name: "frontend-has-address", On: KindPut, Scopes: loadBalancerScopes, Code: "FrontendIPConfigHasNoSubnetOrPublicIP", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A frontend that is new has a public IP address, a public IP prefix or a subnet.",
 			Source:   "ernestio/ernest#480", check: frontendHasAddress,
 		},
 		{
-			Name: "frontend-not-both", On: KindPut, Scopes: onlyLoadBalancers, Code: "FrontendIPConfigHasBothSubnetAndPublicIP", CodeTag: Observed, Tag: Observed,
+			Name: "frontend-not-both", On: KindPut, Scopes: loadBalancerScopes, Code: "FrontendIPConfigHasBothSubnetAndPublicIP", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A frontend has a subnet or a public IP address, not both.",
-			Source:   "hashicorp/terraform-provider-azurerm#1622", check: frontendNotBoth,
+			Source:   "hashicorp/terraform-provider-azurerm#1622", check: checkFrontendSource,
 		},
 		{
-			Name: "frontend-zones-public", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", CodeTag: Observed, Tag: Observed,
+			Name: "frontend-zones-public", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A frontend with a public IP address has no zones of its own.",
-			Source:   "error bodies in public issues", check: noZonesBesidePublicIP,
+			Source:   "error bodies in public issues", check: checkFrontendZones,
 		},
 		{
-			Name: "frontend-ipv4", On: KindPut, Scopes: onlyLoadBalancers, Code: "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration", CodeTag: Observed, Tag: Observed,
+			Name: "frontend-ipv4", On: KindPut, Scopes: loadBalancerScopes, Code: "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A load balancer with IPv6 frontends has an IPv4 frontend.",
 			Source:   "kubernetes-sigs/cloud-provider-azure#1831", check: hasIPv4Frontend,
 		},
 		{
-			Name: "ip-configuration-references-exist", On: KindPut, Scopes: allConfigs, Code: "InvalidResourceReference", CodeTag: Observed, Tag: Documented,
+			Name: "ip-configuration-references-exist", On: KindPut, Scopes: allIPConfigScopes, Code: "InvalidResourceReference", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "The public IP addresses, public IP prefixes, subnets and pools that IP configurations name exist.",
 			Source:   "common deployment errors page", check: configReferencesExist,
 		},
 		{
-			Name: "public-ip-once", On: KindPut, Scopes: onlyConfigs, Code: "PublicIPReferencedByMultipleIPConfigs", CodeTag: Observed, Tag: Observed,
+			Name: "public-ip-once", On: KindPut, Scopes: ipConfigScopes, Code: "PublicIPReferencedByMultipleIPConfigs", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No two IP configurations of a resource have the same public IP address.",
 			Source:   "kubernetes-sigs/cloud-provider-azure#4243", check: publicIPOnce,
 		},
 		{
-			Name: "public-ip-free", On: KindPut, Scopes: onlyConfigs, Code: "PublicIPAddressInUse", CodeTag: Observed, Tag: Observed,
+			Name: "public-ip-free", On: KindPut, Scopes: ipConfigScopes, Code: "PublicIPAddressInUse", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No other resource uses the public IP address.",
-			Source:   "recorded answers of the service in public test fixtures", check: publicIPFree,
+			Source:   "recorded answers of the service in public test fixtures", check: checkPublicIPFree,
 		},
 		{
-			Name: "public-ip-sku", On: KindPut, Scopes: onlyLoadBalancers, Code: "PublicIPAndLBSkuDoNotMatch", CodeTag: Observed, Tag: Documented,
+			Name: "public-ip-sku", On: KindPut, Scopes: loadBalancerScopes, Code: "PublicIPAndLBSkuDoNotMatch", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "A public IP address has the SKU of the load balancer; no SKU means Basic.",
 			Source:   "common load balancer deployment errors; code from denniszielke/container_demos#2", check: publicIPSku,
 		},
 		{
-			Name: "frontend-zones-fixed", On: KindPut, Scopes: onlyLoadBalancers, Code: "ResourceAvailabilityZonesCannotBeModified", CodeTag: Observed, Tag: Observed,
+			Name: "frontend-zones-fixed", On: KindPut, Scopes: loadBalancerScopes, Code: "ResourceAvailabilityZonesCannotBeModified", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The zones of a frontend stay what they are.",
-			Source:   "recordings of Azure/azure-cli", check: frontendZonesFixed,
+			Source:   "recordings of Azure/azure-cli", check: checkFrontendZonesChange,
 		},
 	}
 }
@@ -70,77 +70,77 @@ func frontendRules() []Rule {
 func privateIPRules() []Rule {
 	return []Rule{
 		{
-			Name: "static-private-address", On: KindPut, Scopes: privateConfigs, Code: "InvalidPrivateIPAddressFormat", CodeTag: Observed, Tag: Observed,
+			Name: "static-private-address", On: KindPut, Scopes: privateIPScopes, Code: "InvalidPrivateIPAddressFormat", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "An IP configuration in a subnet whose allocation method is Static names a well-formed address (that none at all is answered alike is assumed).",
-			Source:   recorded, check: staticHasAddress,
+			Source:   recordedSource, check: staticHasAddress,
 		},
 		{
-			Name: "private-address-in-subnet", On: KindPut, Scopes: privateConfigs, Code: "PrivateIPAddressNotInSubnet", CodeTag: Documented, Tag: Documented,
+			Name: "private-address-in-subnet", On: KindPut, Scopes: privateIPScopes, Code: "PrivateIPAddressNotInSubnet", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "A Static private address lies in its subnet.",
-			Source:   "common deployment errors page", check: privateInSubnet,
+			Source:   "common deployment errors page", check: isPrivateIPInSubnet,
 		},
 		{
-			Name: "private-address-not-reserved", On: KindPut, Scopes: privateConfigs, Code: "PrivateIPAddressInReservedRange", CodeTag: Documented, Tag: Documented,
+			Name: "private-address-not-reserved", On: KindPut, Scopes: privateIPScopes, Code: "PrivateIPAddressInReservedRange", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "A Static private address is none of Azure's own: the first four and the last of a subnet.",
-			Source:   "common deployment errors page; virtual network FAQ", check: privateNotReserved,
+			Source:   "common deployment errors page; virtual network FAQ", check: isPrivateIPUsable,
 		},
 		{
-			Name: "private-address-free", On: KindPut, Scopes: privateConfigs, Code: "PrivateIPAddressIsAllocated", CodeTag: Documented, Tag: Documented,
+			Name: "private-address-free", On: KindPut, Scopes: privateIPScopes, Code: "PrivateIPAddressIsAllocated", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "No other IP configuration has the private address.",
-			Source:   "private endpoint page, which shows the answer", check: privateFree,
+			Source:   "private endpoint page, which shows the answer", check: isPrivateIPFree,
 		},
 		{
-			Name: "subnet-has-room", On: KindPut, Scopes: privateConfigs, Code: "SubnetIsFull", CodeTag: Observed, Tag: Documented,
+			Name: "subnet-has-room", On: KindPut, Scopes: privateIPScopes, Code: "SubnetIsFull", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "The subnet has a free address of its family for every Dynamic IP configuration.",
-			Source:   "AKS troubleshooting pages", check: subnetHasRoom,
+			Source:   "AKS troubleshooting pages", check: hasSubnetCapacity,
 		},
 	}
 }
 
-func frontendHasAddress(s *subject) string {
-	old := objects(properties(s.before), frontends)
-	for _, c := range objects(properties(s.body), frontends) {
+func frontendHasAddress(s *validationTarget) string {
+	old := objectList(propertyFields(s.before), frontends)
+	for _, c := range objectList(propertyFields(s.body), frontends) {
 		// A frontend without an address before was seeded, which skips validation.
-		if j := indexByName(old, text(c, "name")); addressed(properties(c)) || j >= 0 && !addressed(properties(old[j])) {
+		if j := indexByName(old, stringField(c, "name")); hasFrontendAddress(propertyFields(c)) || j >= 0 && !hasFrontendAddress(propertyFields(old[j])) {
 			continue
 		}
-		return fmt.Sprintf("Frontend IP Configuration %s must reference either a Subnet or a Public IP Address.", s.self.withChild(frontendKind, text(c, "name")))
+		return fmt.Sprintf("Frontend IP Configuration %s must reference either a Subnet or a Public IP Address.", s.self.withChild(frontendKind, stringField(c, "name")))
 	}
 	return ""
 }
 
-func addressed(props fields) bool {
-	return reference(props, "publicIPAddress")+reference(props, "publicIPPrefix")+reference(props, "subnet") != ""
+func hasFrontendAddress(props fields) bool {
+	return referenceID(props, "publicIPAddress")+referenceID(props, "publicIPPrefix")+referenceID(props, "subnet") != ""
 }
 
-func frontendNotBoth(s *subject) string {
-	for id, props := range s.configsOf {
-		if reference(props, "subnet") != "" && reference(props, "publicIPAddress")+reference(props, "publicIPPrefix") != "" {
+func checkFrontendSource(s *validationTarget) string {
+	for id, props := range s.ipConfigs {
+		if referenceID(props, "subnet") != "" && referenceID(props, "publicIPAddress")+referenceID(props, "publicIPPrefix") != "" {
 			return fmt.Sprintf("Frontend IP Configuration %s must not reference both a Subnet and a Public IP Address.", id)
 		}
 	}
 	return ""
 }
 
-func configReferencesExist(s *subject) string {
-	for id, props := range s.configsOf {
-		named := []string{text(object(props, "publicIPAddress"), "id"), text(object(props, "publicIPPrefix"), "id"), text(object(props, "subnet"), "id")}
-		for _, pool := range objects(props, nicPools) {
-			named = append(named, text(pool, "id"))
+func configReferencesExist(s *validationTarget) string {
+	for id, props := range s.ipConfigs {
+		named := []string{stringField(objectField(props, "publicIPAddress"), "id"), stringField(objectField(props, "publicIPPrefix"), "id"), stringField(objectField(props, "subnet"), "id")}
+		for _, pool := range objectList(props, nicPools) {
+			named = append(named, stringField(pool, "id"))
 		}
 		for _, other := range named {
-			if other != "" && !s.e.exists(other) {
-				return dangling(other, id)
+			if other != "" && !s.e.resourceExists(other) {
+				return missingReference(other, id)
 			}
 		}
 	}
 	return ""
 }
 
-func publicIPOnce(s *subject) string {
+func publicIPOnce(s *validationTarget) string {
 	seen := map[string]bool{}
-	for _, props := range s.configsOf {
-		key := reference(props, "publicIPAddress")
+	for _, props := range s.ipConfigs {
+		key := referenceID(props, "publicIPAddress")
 		if key != "" && seen[key] {
 			return fmt.Sprintf("Public ip address %s is referenced by multiple ipconfigs in resource %s.", s.e.aggregates[key].id, s.self)
 		}
@@ -149,31 +149,31 @@ func publicIPOnce(s *subject) string {
 	return ""
 }
 
-func publicIPFree(s *subject) string {
-	for id, props := range s.configsOf {
-		key := reference(props, "publicIPAddress")
-		if by := others(s.e.index().publicIP[key], s.self); len(by) > 0 {
+func checkPublicIPFree(s *validationTarget) string {
+	for id, props := range s.ipConfigs {
+		key := referenceID(props, "publicIPAddress")
+		if by := excludeOwn(s.e.references().publicIP[key], s.self); len(by) > 0 {
 			return fmt.Sprintf("Resource %s is referencing public IP address %s that is already allocated to resource %s.", id, s.e.aggregates[key].id, by[0])
 		}
 	}
 	return ""
 }
 
-func publicIPSku(s *subject) string {
-	for _, props := range s.configsOf {
-		pip := s.e.aggregates[reference(props, "publicIPAddress")]
-		if pip != nil && !sameName(sku(pip.body), sku(s.body)) {
-			return fmt.Sprintf("%s sku load balancer %s cannot reference %s sku publicIP %s.", sku(s.body), s.self, sku(pip.body), pip.id)
+func publicIPSku(s *validationTarget) string {
+	for _, props := range s.ipConfigs {
+		pip := s.e.aggregates[referenceID(props, "publicIPAddress")]
+		if pip != nil && !sameName(skuName(pip.body), skuName(s.body)) {
+			return fmt.Sprintf("%s sku load balancer %s cannot reference %s sku publicIP %s.", skuName(s.body), s.self, skuName(pip.body), pip.id)
 		}
 	}
 	return ""
 }
 
-func frontendZonesFixed(s *subject) string {
-	old := objects(properties(s.before), frontends)
-	for _, c := range objects(properties(s.body), frontends) {
-		if j := indexByName(old, text(c, "name")); j >= 0 {
-			if wrong := zonesChanged(s.self.withChild(frontendKind, text(c, "name")), old[j], c); wrong != "" {
+func checkFrontendZonesChange(s *validationTarget) string {
+	old := objectList(propertyFields(s.before), frontends)
+	for _, c := range objectList(propertyFields(s.body), frontends) {
+		if j := indexByName(old, stringField(c, "name")); j >= 0 {
+			if wrong := zonesChanged(s.self.withChild(frontendKind, stringField(c, "name")), old[j], c); wrong != "" {
 				return wrong
 			}
 		}
@@ -181,16 +181,16 @@ func frontendZonesFixed(s *subject) string {
 	return ""
 }
 
-// statics calls f with every Static private address and its subnet's range, until f returns a
+// eachStaticIP calls f with every Static private address and its subnet's range, until f returns a
 // violation.
-func (s *subject) statics(f func(id string, addr netip.Addr, subnet string, p netip.Prefix) string) string {
-	for id, props := range s.configsOf {
-		subnet := reference(props, "subnet")
-		addr, err := netip.ParseAddr(text(props, "privateIPAddress"))
+func (s *validationTarget) eachStaticIP(f func(id string, addr netip.Addr, subnet string, p netip.Prefix) string) string {
+	for id, props := range s.ipConfigs {
+		subnet := referenceID(props, "subnet")
+		addr, err := netip.ParseAddr(stringField(props, "privateIPAddress"))
 		if subnet == "" || !isStatic(props) || err != nil {
 			continue
 		}
-		if p := s.e.subnetPrefix(subnet, versionOf(props)); p.IsValid() {
+		if p := s.e.subnetPrefix(subnet, ipVersion(props)); p.IsValid() {
 			if wrong := f(id, addr, subnet, p); wrong != "" {
 				return wrong
 			}
@@ -199,18 +199,18 @@ func (s *subject) statics(f func(id string, addr netip.Addr, subnet string, p ne
 	return ""
 }
 
-func staticHasAddress(s *subject) string {
-	for id, props := range s.configsOf {
-		_, err := netip.ParseAddr(text(props, "privateIPAddress"))
-		if isStatic(props) && reference(props, "subnet") != "" && err != nil {
-			return fmt.Sprintf("IP configuration %s has allocation method Static and %q as its private IP address.", id, text(props, "privateIPAddress"))
+func staticHasAddress(s *validationTarget) string {
+	for id, props := range s.ipConfigs {
+		_, err := netip.ParseAddr(stringField(props, "privateIPAddress"))
+		if isStatic(props) && referenceID(props, "subnet") != "" && err != nil {
+			return fmt.Sprintf("IP configuration %s has allocation method Static and %q as its private IP address.", id, stringField(props, "privateIPAddress"))
 		}
 	}
 	return ""
 }
 
-func privateInSubnet(s *subject) string {
-	return s.statics(func(id string, addr netip.Addr, _ string, p netip.Prefix) string {
+func isPrivateIPInSubnet(s *validationTarget) string {
+	return s.eachStaticIP(func(id string, addr netip.Addr, _ string, p netip.Prefix) string {
 		if p.Contains(addr) {
 			return ""
 		}
@@ -218,27 +218,27 @@ func privateInSubnet(s *subject) string {
 	})
 }
 
-func privateNotReserved(s *subject) string {
-	return s.statics(func(id string, addr netip.Addr, _ string, p netip.Prefix) string {
-		if !reserved(p, addr) {
+func isPrivateIPUsable(s *validationTarget) string {
+	return s.eachStaticIP(func(id string, addr netip.Addr, _ string, p netip.Prefix) string {
+		if !isReserved(p, addr) {
 			return ""
 		}
 		return fmt.Sprintf("Private static IP address %s of %s falls within reserved IP range of subnet prefix %s.", addr, id, p)
 	})
 }
 
-func privateFree(s *subject) string {
+func isPrivateIPFree(s *validationTarget) string {
 	// Dynamic addresses of this body are already allocated.
 	own := map[string]string{}
-	for id, props := range s.configsOf {
+	for id, props := range s.ipConfigs {
 		if !isStatic(props) {
-			own[reference(props, "subnet")+" "+text(props, "privateIPAddress")] = id
+			own[referenceID(props, "subnet")+" "+stringField(props, "privateIPAddress")] = id
 		}
 	}
-	return s.statics(func(id string, addr netip.Addr, subnet string, _ netip.Prefix) string {
+	return s.eachStaticIP(func(id string, addr netip.Addr, subnet string, _ netip.Prefix) string {
 		key := subnet + " " + addr.String()
 		by := own[key]
-		if other := s.e.index().private[subnet][addr]; other != "" && len(others([]string{other}, s.self)) > 0 {
+		if other := s.e.references().privateIPs[subnet][addr]; other != "" && len(excludeOwn([]string{other}, s.self)) > 0 {
 			by = other
 		}
 		own[key] = id
@@ -249,19 +249,19 @@ func privateFree(s *subject) string {
 	})
 }
 
-func subnetHasRoom(s *subject) string {
-	for id, props := range s.configsOf {
-		if reference(props, "subnet") != "" && !isStatic(props) && text(props, "privateIPAddress") == "" {
-			return fmt.Sprintf("Subnet %s does not have enough capacity for %s.", text(object(props, "subnet"), "id"), id)
+func hasSubnetCapacity(s *validationTarget) string {
+	for id, props := range s.ipConfigs {
+		if referenceID(props, "subnet") != "" && !isStatic(props) && stringField(props, "privateIPAddress") == "" {
+			return fmt.Sprintf("Subnet %s does not have enough capacity for %s.", stringField(objectField(props, "subnet"), "id"), id)
 		}
 	}
 	return ""
 }
 
-func noZonesBesidePublicIP(s *subject) string {
-	for _, f := range objects(properties(s.body), frontends) {
-		if zones, _ := f["zones"].([]any); len(zones) > 0 && reference(properties(f), "publicIPAddress") != "" {
-			return fmt.Sprintf("Frontend IP configuration %s of load balancer %s references a public IP address and cannot have zones.", text(f, "name"), s.self)
+func checkFrontendZones(s *validationTarget) string {
+	for _, f := range objectList(propertyFields(s.body), frontends) {
+		if zones, _ := f["zones"].([]any); len(zones) > 0 && referenceID(propertyFields(f), "publicIPAddress") != "" {
+			return fmt.Sprintf("Frontend IP configuration %s of load balancer %s references a public IP address and cannot have zones.", stringField(f, "name"), s.self)
 		}
 	}
 	return ""
@@ -269,17 +269,17 @@ func noZonesBesidePublicIP(s *subject) string {
 
 // isIPv6 reports whether a frontend has an IPv6 address.
 func (e *Emulator) isIPv6(frontend fields) bool {
-	props := properties(frontend)
+	props := propertyFields(frontend)
 	for _, key := range []string{"publicIPAddress", "publicIPPrefix"} {
-		if agg := e.aggregates[reference(props, key)]; agg != nil {
-			return family(text(properties(agg.body), "publicIPAddressVersion")) == 1
+		if agg := e.aggregates[referenceID(props, key)]; agg != nil {
+			return ipFamily(stringField(propertyFields(agg.body), "publicIPAddressVersion")) == 1
 		}
 	}
-	return versionOf(props) == 1
+	return ipVersion(props) == 1
 }
 
-func hasIPv4Frontend(s *subject) string {
-	list := objects(properties(s.body), frontends)
+func hasIPv4Frontend(s *validationTarget) string {
+	list := objectList(propertyFields(s.body), frontends)
 	if len(list) == 0 || slices.ContainsFunc(list, func(f fields) bool { return !s.e.isIPv6(f) }) {
 		return ""
 	}

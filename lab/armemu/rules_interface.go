@@ -12,65 +12,65 @@ func networkInterfaceRules() []Rule {
 	only := []Scope{ScopeNetworkInterface}
 	return []Rule{
 		{
-			Name: "nic-pool-not-mixed", On: KindPut, Scopes: onlyMembers,
-			Code:    "CannotMixIPBasedAddressesAndIPConfigurationsOnLoadBalancerBackendAddressPool",
-			CodeTag: Observed, Tag: Observed,
+			Name: "nic-pool-not-mixed", On: KindPut, Scopes: memberScopes,
+			Code:          "CannotMixIPBasedAddressesAndIPConfigurationsOnLoadBalancerBackendAddressPool",
+			CodeCertainty: Observed, Certainty: Observed,
 			Requires: "An IP configuration joins no pool that holds IP addresses.",
 			Source:   "backend pool management page; code from hashicorp/terraform-provider-azurerm#25962", check: nicPoolNotMixed,
 		},
 		{
-			Name: "nic-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeNetworkInterface, ScopeScaleSetVM}, Code: "NetworkInterfaceUsesMultipleLoadBalancersOfSameType", CodeTag: Observed, Tag: Observed,
+			Name: "nic-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeNetworkInterface, ScopeScaleSetVM}, Code: "NetworkInterfaceUsesMultipleLoadBalancersOfSameType", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A network interface is in pools of one public load balancer and of one internal one at most; one without frontends is neither (assumed).",
-			Source:   "seanknox/aztack#3", check: oneBalancerAKind,
+			Source:   "seanknox/aztack#3", check: checkLoadBalancerType,
 		},
 		{
-			Name: "scale-set-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeScaleSet}, Code: "VMScaleSetCannotUseMultipleLoadBalancersOfSameType", CodeTag: Observed, Tag: Observed,
+			Name: "scale-set-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeScaleSet}, Code: "VMScaleSetCannotUseMultipleLoadBalancersOfSameType", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The same of an interface in the model of a scale set.",
-			Source:   "error bodies in public issues", check: oneBalancerAKind,
+			Source:   "error bodies in public issues", check: checkLoadBalancerType,
 		},
 		{
-			Name: "nic-sku", On: KindPut, Scopes: only, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeTag: Documented, Tag: Documented,
+			Name: "nic-sku", On: KindPut, Scopes: only, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "The load balancers and public IP addresses of a network interface have one SKU.",
-			Source:   "common load balancer deployment errors page; microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: oneSku,
+			Source:   "common load balancer deployment errors page; microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: checkSKU,
 		},
 		{
 			Name: "scale-set-sku", On: KindPut, Scopes: []Scope{ScopeScaleSet, ScopeScaleSetVM},
-			Code: "DifferentSkuLoadBalancerAndPublicIPAddressNotAllowedInVMSS", CodeTag: Documented, Tag: Documented,
+			Code: "DifferentSkuLoadBalancerAndPublicIPAddressNotAllowedInVMSS", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "The load balancers of an interface of a scale set have one SKU.",
-			Source:   "common load balancer deployment errors page", check: oneSku,
+			Source:   "common load balancer deployment errors page", check: checkSKU,
 		},
 		{
-			Name: "nic-location", On: KindPut, Scopes: onlyMembers, Code: "InvalidResourceReference", CodeTag: Observed, Tag: Observed,
+			Name: "nic-location", On: KindPut, Scopes: memberScopes, Code: "InvalidResourceReference", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The load balancers of a network interface are in its location.",
-			Source:   "Azure/azure-service-operator, the words of the answer to a dangling reference", check: oneLocation,
+			Source:   "Azure/azure-service-operator, the words of the answer to a dangling reference", check: checkLocation,
 		},
 		{
-			Name: "nic-not-in-use", On: KindDelete, Scopes: only, Code: "NicInUse", CodeTag: Observed, Tag: Observed,
+			Name: "nic-not-in-use", On: KindDelete, Scopes: only, Code: "NicInUse", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No virtual machine has the network interface.",
-			Source:   "recordings of Azure/azure-cli", check: nicUnused,
+			Source:   "recordings of Azure/azure-cli", check: checkNICInUse,
 		},
 	}
 }
 
-// onlyMembers are the scopes with IP configurations that can join pools.
-var onlyMembers = []Scope{ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
+// memberScopes are the scopes with IP configurations that can join pools.
+var memberScopes = []Scope{ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
 
 // membership is a pool that an IP configuration is in.
 type membership struct {
-	config   string // ID of the IP configuration
-	nic      string // of the network interface; a scale set has several
-	pool     resourceID
-	balancer *aggregate
+	config       string // ID of the IP configuration
+	nic          string // of the network interface; a scale set has several
+	pool         resourceID
+	loadBalancer *aggregate
 }
 
-// joins returns the pools of a subject's IP configurations.
-func (s *subject) joins() []membership {
+// memberships returns the pools of a subject's IP configurations.
+func (s *validationTarget) memberships() []membership {
 	var all []membership
-	for id, props := range s.configsOf {
+	for id, props := range s.ipConfigs {
 		nic, _, _ := strings.Cut(id, "/"+ipConfigKind.collection+"/")
-		for _, ref := range objects(props, nicPools) {
-			pool, err := parseID(text(ref, "id"))
-			if agg := s.e.aggregates[pool.poolRoot()]; err == nil && agg != nil {
+		for _, ref := range objectList(props, nicPools) {
+			pool, err := parseID(stringField(ref, "id"))
+			if agg := s.e.aggregates[pool.poolLoadBalancerKey()]; err == nil && agg != nil {
 				all = append(all, membership{id, nic, pool, agg})
 			}
 		}
@@ -78,34 +78,34 @@ func (s *subject) joins() []membership {
 	return all
 }
 
-// poolRoot returns the key of a pool's load balancer; "" for other resources.
-func (r resourceID) poolRoot() string {
+// poolLoadBalancerKey returns the key of a pool's load balancer; "" for other resources.
+func (r resourceID) poolLoadBalancerKey() string {
 	if r.child != poolKind {
 		return ""
 	}
 	return r.rootKey()
 }
 
-func nicPoolNotMixed(s *subject) string {
-	for _, m := range s.joins() {
-		body := findChild(m.balancer.body, m.pool)
-		if slices.ContainsFunc(objects(properties(body), addresses), ipBased) {
+func nicPoolNotMixed(s *validationTarget) string {
+	for _, m := range s.memberships() {
+		body := findChild(m.loadBalancer.body, m.pool)
+		if slices.ContainsFunc(objectList(propertyFields(body), addresses), isIPBased) {
 			return fmt.Sprintf("IP configuration %s cannot join backend address pool %s, which holds IP addresses.", m.config, m.pool)
 		}
 	}
 	return ""
 }
 
-// pairs calls f with each pair of load balancers of the same network interface, until f returns a
+// eachLoadBalancerPair calls f with each pair of load balancers of the same network interface, until f returns a
 // violation.
-func (s *subject) pairs(f func(nic string, a, b *aggregate) string) string {
-	all := s.joins()
+func (s *validationTarget) eachLoadBalancerPair(f func(nic string, a, b *aggregate) string) string {
+	all := s.memberships()
 	for i, m := range all {
 		for _, other := range all[:i] {
-			if other.nic != m.nic || other.balancer == m.balancer {
+			if other.nic != m.nic || other.loadBalancer == m.loadBalancer {
 				continue
 			}
-			if wrong := f(m.nic, other.balancer, m.balancer); wrong != "" {
+			if wrong := f(m.nic, other.loadBalancer, m.loadBalancer); wrong != "" {
 				return wrong
 			}
 		}
@@ -113,10 +113,10 @@ func (s *subject) pairs(f func(nic string, a, b *aggregate) string) string {
 	return ""
 }
 
-func oneBalancerAKind(s *subject) string {
-	return s.pairs(func(nic string, a, b *aggregate) string {
+func checkLoadBalancerType(s *validationTarget) string {
+	return s.eachLoadBalancerPair(func(nic string, a, b *aggregate) string {
 		for _, agg := range []*aggregate{a, b} {
-			if len(objects(properties(agg.body), frontends)) == 0 {
+			if len(objectList(propertyFields(agg.body), frontends)) == 0 {
 				return ""
 			}
 		}
@@ -127,20 +127,20 @@ func oneBalancerAKind(s *subject) string {
 	})
 }
 
-func oneSku(s *subject) string {
+func checkSKU(s *validationTarget) string {
 	differ := func(a, b *aggregate) string {
-		if sameName(sku(a.body), sku(b.body)) {
+		if sameName(skuName(a.body), skuName(b.body)) {
 			return ""
 		}
 		return fmt.Sprintf("Different basic sku and standard sku load balancer or public Ip resources in availability set is not allowed %s and %s.", a.id, b.id)
 	}
-	if wrong := s.pairs(func(_ string, a, b *aggregate) string { return differ(a, b) }); wrong != "" {
+	if wrong := s.eachLoadBalancerPair(func(_ string, a, b *aggregate) string { return differ(a, b) }); wrong != "" {
 		return wrong
 	}
-	all := s.joins()
-	for _, props := range s.configsOf {
-		if pip := s.e.aggregates[reference(props, "publicIPAddress")]; pip != nil && len(all) > 0 {
-			if wrong := differ(all[0].balancer, pip); wrong != "" {
+	all := s.memberships()
+	for _, props := range s.ipConfigs {
+		if pip := s.e.aggregates[referenceID(props, "publicIPAddress")]; pip != nil && len(all) > 0 {
+			if wrong := differ(all[0].loadBalancer, pip); wrong != "" {
 				return wrong
 			}
 		}
@@ -148,22 +148,22 @@ func oneSku(s *subject) string {
 	return ""
 }
 
-func oneLocation(s *subject) string {
-	for _, m := range s.joins() {
-		if at, there := location(s.body), location(m.balancer.body); at != "" && there != "" && at != there {
-			return dangling(m.pool.String(), m.config)
+func checkLocation(s *validationTarget) string {
+	for _, m := range s.memberships() {
+		if at, there := normalizedLocation(s.body), normalizedLocation(m.loadBalancer.body); at != "" && there != "" && at != there {
+			return missingReference(m.pool.String(), m.config)
 		}
 	}
 	return ""
 }
 
-// location returns a resource's location, normalized.
-func location(body fields) string {
-	return strings.ToLower(strings.ReplaceAll(text(body, "location"), " ", ""))
+// normalizedLocation returns a resource's location, normalized.
+func normalizedLocation(body fields) string {
+	return strings.ToLower(strings.ReplaceAll(stringField(body, "location"), " ", ""))
 }
 
-func nicUnused(s *subject) string {
-	if by := s.e.index().nic[s.self.key()]; len(by) > 0 {
+func checkNICInUse(s *validationTarget) string {
+	if by := s.e.references().nic[s.self.key()]; len(by) > 0 {
 		return fmt.Sprintf("Network Interface %s is used by existing resource %s. In order to delete the network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic.", s.self, strings.Join(by, ", "))
 	}
 	return ""

@@ -25,34 +25,34 @@ const (
 // user) and z (by the zonal frontend of zonal), all Standard; the Basic public IP old, the prefix
 // range of two, and the subnets tiny and six (IPv6).
 func withAddresses(t *testing.T, emu *armemu.Emulator) {
-	put(t, emu, pips+"a", lb("Standard", static))
-	put(t, emu, pips+"b", lb("Standard", static+`,"dnsSettings":{"domainNameLabel":"shop"}`))
-	put(t, emu, pips+"used", lb("Standard", static))
-	put(t, emu, pips+"z", lb("Standard", static))
-	put(t, emu, pips+"old", lb("Basic", static))
-	put(t, emu, pipRanges+"range", lb("Standard", `"prefixLength":31`))
-	put(t, emu, tinyID, `{"properties":{"addressPrefix":"10.1.0.0/29"}}`)
-	put(t, emu, vnetID+"/subnets/six", `{"properties":{"addressPrefixes":["10.2.0.0/24","fd00::/64"]}}`)
-	put(t, emu, group+"/loadBalancers/zonal", withFrontends(strings.Replace(public("z", "z"), `"name"`, `"zones":["1","2"],"name"`, 1)))
-	put(t, emu, group+"/loadBalancers/user", lb("Standard", `"frontendIPConfigurations":[`+public("fe", "used")+`,`+private("in", tinyID, "10.1.0.4")+`],
-		"backendAddressPools":[{"name":"p"},{"name":"q"},{"name":"ips","properties":{"loadBalancerBackendAddresses":[`+in(vnetID, "n", "10.0.0.9")+`]}}]`))
+	putResource(t, emu, pips+"a", lb("Standard", static))
+	putResource(t, emu, pips+"b", lb("Standard", static+`,"dnsSettings":{"domainNameLabel":"shop"}`))
+	putResource(t, emu, pips+"used", lb("Standard", static))
+	putResource(t, emu, pips+"z", lb("Standard", static))
+	putResource(t, emu, pips+"old", lb("Basic", static))
+	putResource(t, emu, pipRanges+"range", lb("Standard", `"prefixLength":31`))
+	putResource(t, emu, tinyID, `{"properties":{"addressPrefix":"10.1.0.0/29"}}`)
+	putResource(t, emu, vnetID+"/subnets/six", `{"properties":{"addressPrefixes":["10.2.0.0/24","fd00::/64"]}}`)
+	putResource(t, emu, group+"/loadBalancers/zonal", withFrontends(strings.Replace(publicFrontend("z", "z"), `"name"`, `"zones":["1","2"],"name"`, 1)))
+	putResource(t, emu, group+"/loadBalancers/user", lb("Standard", `"frontendIPConfigurations":[`+publicFrontend("fe", "used")+`,`+privateFrontend("in", tinyID, "10.1.0.4")+`],
+		"backendAddressPools":[{"name":"p"},{"name":"q"},{"name":"ips","properties":{"loadBalancerBackendAddresses":[`+addressIn(vnetID, "n", "10.0.0.9")+`]}}]`))
 }
 
 // withInterface adds a network interface of the machine vm in the pool user/p.
 func withInterface(t *testing.T, emu *armemu.Emulator) {
 	withAddresses(t, emu)
-	put(t, emu, nics+"nic", nic(userPool("p")))
-	put(t, emu, nics+"spare", nic(userPool("q")))
-	put(t, emu, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachines/vm",
+	putResource(t, emu, nics+"nic", nic(userPool("p")))
+	putResource(t, emu, nics+"spare", nic(userPool("q")))
+	putResource(t, emu, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachines/vm",
 		`{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`nic"}]}}}`)
 }
 
-func public(name, pip string) string {
+func publicFrontend(name, pip string) string {
 	return `{"name":"` + name + `","properties":{"publicIPAddress":{"id":"` + pips + pip + `"}}}`
 }
 
-// private is a frontend in a subnet: Dynamic, or Static with an address.
-func private(name, subnet, address string) string {
+// privateFrontend is a frontend in a subnet: Dynamic, or Static with an address.
+func privateFrontend(name, subnet, address string) string {
 	method := `"privateIPAllocationMethod":"Dynamic"`
 	if address != "" {
 		method = `"privateIPAllocationMethod":"Static","privateIPAddress":"` + address + `"`
@@ -60,8 +60,8 @@ func private(name, subnet, address string) string {
 	return `{"name":"` + name + `","properties":{"subnet":{"id":"` + subnet + `"},` + method + `}}`
 }
 
-// inside are frontends for a load balancer that just needs one.
-var inside = `"frontendIPConfigurations":[` + private("in", nodesID, "") + `]`
+// internalFrontends are frontends for a load balancer that just needs one.
+var internalFrontends = `"frontendIPConfigurations":[` + privateFrontend("in", nodesID, "") + `]`
 
 func userPool(name string) string { return group + "/loadBalancers/user/backendAddressPools/" + name }
 
@@ -74,30 +74,30 @@ func withFrontends(list ...string) string {
 	return lb("Standard", `"frontendIPConfigurations":[`+strings.Join(list, ",")+`]`)
 }
 
-func frontendBreaches() []breach {
-	both := strings.Replace(private("fe", nodesID, ""), `"subnet"`, `"publicIPAddress":{"id":"`+pips+`a"},"subnet"`, 1)
-	six := strings.Replace(private("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1)
-	cases := []breach{
-		{rule: "frontend-has-address", bad: withFrontends(`{"name":"fe"}`), good: withFrontends(public("fe", "a")), message: "frontendIPConfigurations/fe"},
+func frontendViolations() []ruleViolation {
+	both := strings.Replace(privateFrontend("fe", nodesID, ""), `"subnet"`, `"publicIPAddress":{"id":"`+pips+`a"},"subnet"`, 1)
+	six := strings.Replace(privateFrontend("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1)
+	cases := []ruleViolation{
+		{rule: "frontend-has-address", bad: withFrontends(`{"name":"fe"}`), good: withFrontends(publicFrontend("fe", "a")), message: "frontendIPConfigurations/fe"},
 		{rule: "frontend-has-address", id: lbID, bad: strings.Replace(lbBody(`{"name":"web"}`), `{"name":"fe"}`, `{"name":"fe"},{"name":"new"}`, 1), good: lbBody(`{"name":"web"}`), message: "frontendIPConfigurations/new"},
-		{rule: "frontend-has-address", id: group + "/loadBalancers/user", bad: withFrontends(`{"name":"fe"}`), good: withFrontends(public("fe", "used")), message: "frontendIPConfigurations/fe"},
-		{rule: "frontend-not-both", bad: withFrontends(both), good: withFrontends(private("fe", nodesID, "")), message: "frontendIPConfigurations/fe"},
-		{rule: "ip-configuration-references-exist", bad: withFrontends(public("fe", "none")), good: withFrontends(public("fe", "a")), message: "publicIPAddresses/none"},
-		{rule: "ip-configuration-references-exist", bad: withFrontends(private("fe", vnetID+"/subnets/none", "")), good: withFrontends(private("fe", nodesID, "")), message: "subnets/none"},
-		{rule: "public-ip-once", bad: withFrontends(public("x", "a"), public("y", "A")), good: withFrontends(public("x", "a"), public("y", "b")), message: "publicIPAddresses/a"},
-		{rule: "public-ip-free", bad: withFrontends(public("fe", "used")), good: withFrontends(public("fe", "a")), message: "user/frontendIPConfigurations/fe"},
-		{rule: "public-ip-sku", bad: withFrontends(public("fe", "old")), good: withFrontends(public("fe", "a")), message: "Standard sku load balancer"},
-		{rule: "public-ip-sku", bad: strings.Replace(withFrontends(public("fe", "a")), `"sku":{"name":"Standard"},`, "", 1), good: strings.Replace(withFrontends(public("fe", "old")), "Standard", "Basic", 1), message: "Basic sku load balancer"},
-		{rule: "frontend-zones-fixed", bad: withFrontends(strings.Replace(private("z", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(private("z", nodesID, ""), `"name"`, `"zones":["2","1"],"name"`, 1)), message: "frontendIPConfigurations/z", id: group + "/loadBalancers/zonal"},
-		{rule: "frontend-zones-public", bad: withFrontends(strings.Replace(public("fe", "a"), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(private("fe", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), message: "cannot have zones"},
-		{rule: "frontend-ipv4", bad: withFrontends(six), good: withFrontends(six, public("fe", "a")), message: "At least one IPv4"},
-		{rule: "static-private-address", bad: withFrontends(private("fe", nodesID, "10.0.0")), good: withFrontends(private("fe", nodesID, "10.0.0.4")), message: `"10.0.0"`},
-		{rule: "private-address-in-subnet", bad: withFrontends(private("fe", nodesID, "10.1.0.5")), good: withFrontends(private("fe", nodesID, "10.0.1.5")), message: "10.0.0.0/16"},
-		{rule: "private-address-not-reserved", bad: withFrontends(private("fe", tinyID, "10.1.0.3")), good: withFrontends(private("fe", tinyID, "10.1.0.5")), message: "10.1.0.3"},
-		{rule: "private-address-not-reserved", bad: withFrontends(private("fe", tinyID, "10.1.0.7")), good: withFrontends(private("fe", tinyID, "10.1.0.6")), message: "10.1.0.7"},
-		{rule: "private-address-free", bad: withFrontends(private("fe", tinyID, "10.1.0.4")), good: withFrontends(private("fe", tinyID, "10.1.0.5")), message: "user/frontendIPConfigurations/in"},
-		{rule: "private-address-free", bad: withFrontends(private("x", tinyID, "10.1.0.5"), private("y", tinyID, "10.1.0.5")), good: withFrontends(private("x", tinyID, "10.1.0.5"), private("y", tinyID, "10.1.0.6")), message: "other/frontendIPConfigurations/x"},
-		{rule: "subnet-has-room", bad: withFrontends(private("x", tinyID, ""), private("y", tinyID, ""), private("z", tinyID, "")), good: withFrontends(private("x", tinyID, ""), private("y", tinyID, "")), message: "frontendIPConfigurations/z"},
+		{rule: "frontend-has-address", id: group + "/loadBalancers/user", bad: withFrontends(`{"name":"fe"}`), good: withFrontends(publicFrontend("fe", "used")), message: "frontendIPConfigurations/fe"},
+		{rule: "frontend-not-both", bad: withFrontends(both), good: withFrontends(privateFrontend("fe", nodesID, "")), message: "frontendIPConfigurations/fe"},
+		{rule: "ip-configuration-references-exist", bad: withFrontends(publicFrontend("fe", "none")), good: withFrontends(publicFrontend("fe", "a")), message: "publicIPAddresses/none"},
+		{rule: "ip-configuration-references-exist", bad: withFrontends(privateFrontend("fe", vnetID+"/subnets/none", "")), good: withFrontends(privateFrontend("fe", nodesID, "")), message: "subnets/none"},
+		{rule: "public-ip-once", bad: withFrontends(publicFrontend("x", "a"), publicFrontend("y", "A")), good: withFrontends(publicFrontend("x", "a"), publicFrontend("y", "b")), message: "publicIPAddresses/a"},
+		{rule: "public-ip-free", bad: withFrontends(publicFrontend("fe", "used")), good: withFrontends(publicFrontend("fe", "a")), message: "user/frontendIPConfigurations/fe"},
+		{rule: "public-ip-sku", bad: withFrontends(publicFrontend("fe", "old")), good: withFrontends(publicFrontend("fe", "a")), message: "Standard sku load balancer"},
+		{rule: "public-ip-sku", bad: strings.Replace(withFrontends(publicFrontend("fe", "a")), `"sku":{"name":"Standard"},`, "", 1), good: strings.Replace(withFrontends(publicFrontend("fe", "old")), "Standard", "Basic", 1), message: "Basic sku load balancer"},
+		{rule: "frontend-zones-fixed", bad: withFrontends(strings.Replace(privateFrontend("z", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(privateFrontend("z", nodesID, ""), `"name"`, `"zones":["2","1"],"name"`, 1)), message: "frontendIPConfigurations/z", id: group + "/loadBalancers/zonal"},
+		{rule: "frontend-zones-public", bad: withFrontends(strings.Replace(publicFrontend("fe", "a"), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(privateFrontend("fe", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), message: "cannot have zones"},
+		{rule: "frontend-ipv4", bad: withFrontends(six), good: withFrontends(six, publicFrontend("fe", "a")), message: "At least one IPv4"},
+		{rule: "static-private-address", bad: withFrontends(privateFrontend("fe", nodesID, "10.0.0")), good: withFrontends(privateFrontend("fe", nodesID, "10.0.0.4")), message: `"10.0.0"`},
+		{rule: "private-address-in-subnet", bad: withFrontends(privateFrontend("fe", nodesID, "10.1.0.5")), good: withFrontends(privateFrontend("fe", nodesID, "10.0.1.5")), message: "10.0.0.0/16"},
+		{rule: "private-address-not-reserved", bad: withFrontends(privateFrontend("fe", tinyID, "10.1.0.3")), good: withFrontends(privateFrontend("fe", tinyID, "10.1.0.5")), message: "10.1.0.3"},
+		{rule: "private-address-not-reserved", bad: withFrontends(privateFrontend("fe", tinyID, "10.1.0.7")), good: withFrontends(privateFrontend("fe", tinyID, "10.1.0.6")), message: "10.1.0.7"},
+		{rule: "private-address-free", bad: withFrontends(privateFrontend("fe", tinyID, "10.1.0.4")), good: withFrontends(privateFrontend("fe", tinyID, "10.1.0.5")), message: "user/frontendIPConfigurations/in"},
+		{rule: "private-address-free", bad: withFrontends(privateFrontend("x", tinyID, "10.1.0.5"), privateFrontend("y", tinyID, "10.1.0.5")), good: withFrontends(privateFrontend("x", tinyID, "10.1.0.5"), privateFrontend("y", tinyID, "10.1.0.6")), message: "other/frontendIPConfigurations/x"},
+		{rule: "subnet-has-room", bad: withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, ""), privateFrontend("z", tinyID, "")), good: withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, "")), message: "frontendIPConfigurations/z"},
 	}
 	for i := range cases {
 		cases[i].prepare = withAddresses
@@ -108,13 +108,13 @@ func frontendBreaches() []breach {
 	return cases
 }
 
-func interfaceBreaches() []breach {
+func interfaceViolations() []ruleViolation {
 	user := group + "/loadBalancers/user"
-	cases := []breach{
+	cases := []ruleViolation{
 		{rule: "nic-pool-not-mixed", id: nics + "new", bad: nic(userPool("ips")), good: nic(userPool("q")), message: "user/backendAddressPools/ips"},
-		{rule: "ip-and-nic-not-mixed", id: userPool("p"), bad: poolBody("10.0.0.8"), good: poolWith("", entry("rg_nicip", nicRef("nic"), "")), message: "both"},
+		{rule: "ip-and-nic-not-mixed", id: userPool("p"), bad: poolBody("10.0.0.8"), good: poolWith("", poolEntry("rg_nicip", nicRef("nic"), "")), message: "both"},
 		{rule: "nic-not-in-use", method: http.MethodDelete, id: nics + "nic", goodID: nics + "spare", message: "virtualMachines/vm"},
-		{rule: "nic-pools-stay", id: user, bad: lb("Standard", inside+`,"backendAddressPools":[{"name":"q"}]`), good: lb("Standard", inside+`,"backendAddressPools":[{"name":"q"},{"name":"P"}]`), message: "networkInterfaces/nic"},
+		{rule: "nic-pools-stay", id: user, bad: lb("Standard", internalFrontends+`,"backendAddressPools":[{"name":"q"}]`), good: lb("Standard", internalFrontends+`,"backendAddressPools":[{"name":"q"},{"name":"P"}]`), message: "networkInterfaces/nic"},
 		{rule: "pool-not-in-use", method: http.MethodDelete, id: userPool("p"), goodID: userPool("ips"), message: "networkInterfaces/nic"},
 		{rule: "subnet-not-in-use", method: http.MethodDelete, id: nodesID, goodID: vnetID + "/subnets/six", message: "networkInterfaces/nic"},
 		{rule: "subnet-not-in-use", method: http.MethodDelete, id: tinyID, goodID: vnetID + "/subnets/six", message: "user/frontendIPConfigurations/in"},
@@ -129,7 +129,7 @@ func interfaceBreaches() []breach {
 	return cases
 }
 
-func publicIPBreaches() []breach {
+func publicIPViolations() []ruleViolation {
 	fromRange := func(sku, more string) string {
 		return lb(sku, static+more+`,"publicIPPrefix":{"id":"`+pipRanges+`range"}`)
 	}
@@ -144,13 +144,13 @@ func publicIPBreaches() []breach {
 	}
 	exhausted := func(t *testing.T, emu *armemu.Emulator) {
 		withAddresses(t, emu)
-		put(t, emu, pips+"r1", fromRange("Standard", ""))
-		put(t, emu, pips+"r2", fromRange("Standard", ""))
-		put(t, emu, pips+"zoned", zoned(`"1","2"`))
-		put(t, emu, pips+"tagged", tagged("/Sql"))
-		put(t, emu, pipRanges+"idle", lb("Standard", `"prefixLength":30`))
+		putResource(t, emu, pips+"r1", fromRange("Standard", ""))
+		putResource(t, emu, pips+"r2", fromRange("Standard", ""))
+		putResource(t, emu, pips+"zoned", zoned(`"1","2"`))
+		putResource(t, emu, pips+"tagged", tagged("/Sql"))
+		putResource(t, emu, pipRanges+"idle", lb("Standard", `"prefixLength":30`))
 	}
-	cases := []breach{
+	cases := []ruleViolation{
 		{rule: "public-ip-static", bad: lb("Standard", `"publicIPAllocationMethod":"Dynamic"`), good: lb("Standard", static), message: "AllocationMethod set to Static"},
 		{rule: "public-ip-static", bad: lb("Standard", ""), good: lb("Basic", ""), message: "new"},
 		{rule: "global-needs-standard", bad: strings.Replace(lb("Basic", ""), `"name":"Basic"`, `"name":"Basic","tier":"Global"`, 1), good: strings.Replace(lb("Standard", static), `"name":"Standard"`, `"name":"Standard","tier":"Global"`, 1), message: "new"},
@@ -183,22 +183,22 @@ func publicIPBreaches() []breach {
 	}
 	basic := func(t *testing.T, emu *armemu.Emulator) {
 		withAddresses(t, emu)
-		put(t, emu, basicID, strings.Replace(withFrontends(public("fe", "old")), "Standard", "Basic", 1))
-		put(t, emu, pips+"idle", lb("Basic", static))
+		putResource(t, emu, basicID, strings.Replace(withFrontends(publicFrontend("fe", "old")), "Standard", "Basic", 1))
+		putResource(t, emu, pips+"idle", lb("Basic", static))
 	}
 	full := func(t *testing.T, emu *armemu.Emulator) {
 		for i := range 1000 {
-			put(t, emu, fmt.Sprintf("%sfiller%d", pips, i), strings.Replace(lb("Standard", static), "eastus", "westus", 1))
+			putResource(t, emu, fmt.Sprintf("%sfiller%d", pips, i), strings.Replace(lb("Standard", static), "eastus", "westus", 1))
 		}
 	}
 	late := func(t *testing.T, emu *armemu.Emulator) {
 		full(t, emu)
-		put(t, emu, pips+"late", strings.Replace(lb("Basic", static), "eastus", "westus", 1))
+		putResource(t, emu, pips+"late", strings.Replace(lb("Basic", static), "eastus", "westus", 1))
 	}
 	return append(cases,
-		breach{rule: "public-ip-stays-static", prepare: basic, id: pips + "old", bad: lb("Basic", ""), goodID: pips + "idle", good: lb("Basic", ""), message: "basic/frontendIPConfigurations/fe"},
-		breach{rule: "public-ip-sku-fixed", prepare: basic, id: pips + "old", bad: lb("Standard", static), goodID: pips + "idle", good: lb("Standard", static), message: "from Basic to Standard"},
-		breach{rule: "public-ip-limit", prepare: full, id: pips + "new", bad: strings.Replace(lb("Standard", static), "eastus", "westus", 1), good: lb("Standard", static), message: "1000"},
-		breach{rule: "standard-public-ip-limit", prepare: late, id: pips + "late", bad: strings.Replace(lb("Standard", static), "eastus", "westus", 1), good: strings.Replace(lb("Basic", static), "eastus", "westus", 1), message: "1000 IPv4 Standard"},
+		ruleViolation{rule: "public-ip-stays-static", prepare: basic, id: pips + "old", bad: lb("Basic", ""), goodID: pips + "idle", good: lb("Basic", ""), message: "basic/frontendIPConfigurations/fe"},
+		ruleViolation{rule: "public-ip-sku-fixed", prepare: basic, id: pips + "old", bad: lb("Standard", static), goodID: pips + "idle", good: lb("Standard", static), message: "from Basic to Standard"},
+		ruleViolation{rule: "public-ip-limit", prepare: full, id: pips + "new", bad: strings.Replace(lb("Standard", static), "eastus", "westus", 1), good: lb("Standard", static), message: "1000"},
+		ruleViolation{rule: "standard-public-ip-limit", prepare: late, id: pips + "late", bad: strings.Replace(lb("Standard", static), "eastus", "westus", 1), good: strings.Replace(lb("Basic", static), "eastus", "westus", 1), message: "1000 IPv4 Standard"},
 	)
 }

@@ -15,74 +15,74 @@ import (
 func memberRules() []Rule {
 	return []Rule{
 		{
-			Name: "interfaces-join-by-themselves", On: KindPut, Scopes: onlyPools,
-			Code: "ModificationOfNICIpConfigBackendPoolNotSupported", CodeTag: Observed, Tag: Observed,
+			Name: "interfaces-join-by-themselves", On: KindPut, Scopes: poolScopes,
+			Code: "ModificationOfNICIpConfigBackendPoolNotSupported", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A PUT of a pool adds, renames and leaves out no IP configuration of a network interface; one that says nothing of addresses leaves them alone.",
-			Source:   "hashicorp/terraform-provider-azurerm#10496, Azure/bicep-registry-modules#2512", check: sameInterfaces,
+			Source:   "hashicorp/terraform-provider-azurerm#10496, Azure/bicep-registry-modules#2512", check: checkInterfacesUnchanged,
 		},
 		{
-			Name: "interface-once", On: KindPut, Scopes: onlyPools, Under: "InvalidRequestFormat",
-			Code: "DuplicateIpConfigurationReferenceOnBackendAddressPool", CodeTag: Observed, Tag: Observed,
+			Name: "interface-once", On: KindPut, Scopes: poolScopes, Under: "InvalidRequestFormat",
+			Code: "DuplicateIpConfigurationReferenceOnBackendAddressPool", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A PUT of a load balancer names IP configurations that are in a pool as the pool does, and each once.",
-			Source:   "Azure/azure-rest-api-specs#10104", check: interfacesOnce,
+			Source:   "Azure/azure-rest-api-specs#10104", check: checkDuplicateInterfaces,
 		},
 		{
-			Name: "interface-admin-state", On: KindPut, Scopes: onlyPools,
-			Code: "ModificationOfNICIpConfigBackendPoolNotSupported", CodeTag: Assumed, Tag: Assumed,
+			Name: "interface-admin-state", On: KindPut, Scopes: poolScopes,
+			Code: "ModificationOfNICIpConfigBackendPoolNotSupported", CodeCertainty: Assumed, Certainty: Assumed,
 			Requires: "With `interfaceAdminState` refused, no write changes the admin state of a network interface's address.",
-			Source:   "none found", check: sameInterfaceStates,
+			Source:   "none found", check: checkInterfaceStates,
 		},
 		{
-			Name: "sync-mode-automatic", On: KindPut, Scopes: onlyPools, Code: "BackendAddressPoolSyncModeAutomaticNotSupportedForIPAddresses", CodeTag: Assumed, Tag: Observed,
+			Name: "sync-mode-automatic", On: KindPut, Scopes: poolScopes, Code: "BackendAddressPoolSyncModeAutomaticNotSupportedForIPAddresses", CodeCertainty: Assumed, Certainty: Observed,
 			Requires: "A pool whose `syncMode` is Automatic has no IP addresses.",
-			Source:   "Azure/azure-cli#29715", check: noAddressesIfAutomatic,
+			Source:   "Azure/azure-cli#29715", check: checkSyncMode,
 		},
 		{
-			Name: "parent-not-failed", On: KindPut, Scopes: onlyPools, Code: "ParentResourceIsInFailedState", CodeTag: Observed, Tag: Assumed,
+			Name: "parent-not-failed", On: KindPut, Scopes: poolScopes, Code: "ParentResourceIsInFailedState", CodeCertainty: Observed, Certainty: Assumed,
 			Requires: "With `failedParent` refused, a PUT of a pool finds its load balancer in another state than Failed.",
-			Source:   "seen for express route circuits alone", check: parentNotFailed,
+			Source:   "seen for express route circuits alone", check: checkParentState,
 		},
 	}
 }
 
-// ofPool reports whether the request targets the pool itself.
-func (s *subject) ofPool() bool { return s.id.child == poolKind }
+// isPoolRequest reports whether the request targets the pool itself.
+func (s *validationTarget) isPoolRequest() bool { return s.id.child == poolKind }
 
-// sentPool returns the pool in the request.
-func (s *subject) sentPool() fields {
-	if s.ofPool() {
-		return s.sent
+// requestedPool returns the pool in the request.
+func (s *validationTarget) requestedPool() fields {
+	if s.isPoolRequest() {
+		return s.requestBody
 	}
-	return findChild(s.sent, s.self)
+	return findChild(s.requestBody, s.self)
 }
 
-// shown returns the pool's addresses by IP configuration ID.
-func (s *subject) shown() map[string]fields {
+// entriesByIPConfig returns the pool's addresses by IP configuration ID.
+func (s *validationTarget) entriesByIPConfig() map[string]fields {
 	by := map[string]fields{}
-	for _, a := range entriesOf(s.e.index(), s.self, findChild(s.before, s.self)) {
+	for _, a := range poolEntries(s.e.references(), s.self, findChild(s.before, s.self)) {
 		if isNIC(a) {
-			by[nicOf(a)] = a
+			by[nicIPConfigID(a)] = a
 		}
 	}
 	return by
 }
 
-// bare reports whether an address has only a name.
-func bare(a fields) bool {
-	return text(properties(a), "ipAddress") == "" && !isNIC(a) && !isFrontend(a)
+// hasOnlyName reports whether an address has only a name.
+func hasOnlyName(a fields) bool {
+	return stringField(propertyFields(a), "ipAddress") == "" && !isNIC(a) && !isFrontend(a)
 }
 
-func sameInterfaces(s *subject) string {
-	if !s.ofPool() || !s.lists {
+func checkInterfacesUnchanged(s *validationTarget) string {
+	if !s.isPoolRequest() || !s.hasAddressList {
 		return ""
 	}
-	has := s.shown()
+	has := s.entriesByIPConfig()
 	left := maps.Clone(has)
-	for _, a := range objects(properties(s.sentPool()), addresses) {
-		id := nicOf(a)
-		if bare(a) {
+	for _, a := range objectList(propertyFields(s.requestedPool()), addresses) {
+		id := nicIPConfigID(a)
+		if hasOnlyName(a) {
 			for known, is := range has {
-				if sameName(text(is, "name"), text(a, "name")) {
+				if sameName(stringField(is, "name"), stringField(a, "name")) {
 					id = known
 				}
 			}
@@ -90,7 +90,7 @@ func sameInterfaces(s *subject) string {
 		if id == "" {
 			continue
 		}
-		if is, known := has[id]; !known || !sameName(text(is, "name"), text(a, "name")) {
+		if is, known := has[id]; !known || !sameName(stringField(is, "name"), stringField(a, "name")) {
 			return modifiesInterfaces(s.self)
 		}
 		delete(left, id)
@@ -105,14 +105,14 @@ func modifiesInterfaces(pool resourceID) string {
 	return fmt.Sprintf("Operation on backend pool %s not allowed since it adds/modifies/deletes backend address pool members that are specified with a network interface IP configuration.", pool)
 }
 
-func interfacesOnce(s *subject) string {
-	has, seen := s.shown(), map[string]bool{}
-	for _, a := range objects(properties(s.sentPool()), addresses) {
-		id := nicOf(a)
+func checkDuplicateInterfaces(s *validationTarget) string {
+	has, seen := s.entriesByIPConfig(), map[string]bool{}
+	for _, a := range objectList(propertyFields(s.requestedPool()), addresses) {
+		id := nicIPConfigID(a)
 		if id == "" {
 			continue
 		}
-		if is, known := has[id]; seen[id] || known && !sameName(text(is, "name"), text(a, "name")) {
+		if is, known := has[id]; seen[id] || known && !sameName(stringField(is, "name"), stringField(a, "name")) {
 			return fmt.Sprintf("Backend address pool %s refers to IP configuration %s more than once.", s.self, id)
 		}
 		seen[id] = true
@@ -120,37 +120,37 @@ func interfacesOnce(s *subject) string {
 	return ""
 }
 
-func sameInterfaceStates(s *subject) string {
-	if s.e.opts.Behaviour.InterfaceAdminState != behaviour.Refused {
+func checkInterfaceStates(s *validationTarget) string {
+	if s.e.opts.Behavior.InterfaceAdminState != behaviour.Rejected {
 		return ""
 	}
-	has := s.shown()
+	has := s.entriesByIPConfig()
 	for _, a := range s.addresses() {
-		if is, known := has[nicOf(a)]; known && !sameState(is, a) {
+		if is, known := has[nicIPConfigID(a)]; known && !equalAdminStates(is, a) {
 			return modifiesInterfaces(s.self)
 		}
 	}
 	return ""
 }
 
-// sameState compares admin states; absent equals None.
-func sameState(a, b fields) bool {
+// equalAdminStates compares admin states; absent equals None.
+func equalAdminStates(a, b fields) bool {
 	of := func(a fields) string {
-		return strings.TrimPrefix(strings.ToLower(text(properties(a), adminState)), "none")
+		return strings.TrimPrefix(strings.ToLower(stringField(propertyFields(a), adminState)), "none")
 	}
 	return of(a) == of(b)
 }
 
-func noAddressesIfAutomatic(s *subject) string {
-	if sameName(text(properties(s.body), "syncMode"), "Automatic") && slices.ContainsFunc(s.addresses(), ipBased) {
+func checkSyncMode(s *validationTarget) string {
+	if sameName(stringField(propertyFields(s.body), "syncMode"), "Automatic") && slices.ContainsFunc(s.addresses(), isIPBased) {
 		return fmt.Sprintf("Backend address pool %s has syncMode Automatic and cannot have IP addresses.", s.self)
 	}
 	return ""
 }
 
-func parentNotFailed(s *subject) string {
+func checkParentState(s *validationTarget) string {
 	parent := s.e.aggregates[s.self.rootKey()]
-	if !s.ofPool() || s.e.opts.Behaviour.FailedParent != behaviour.Refused || parent == nil || parent.state != stateFailed {
+	if !s.isPoolRequest() || s.e.opts.Behavior.FailedParent != behaviour.Rejected || parent == nil || parent.state != stateFailed {
 		return ""
 	}
 	return fmt.Sprintf("Parent resource %s of %s is in Failed state. Run PUT operation on the parent, then retry operation on the child.", parent.id, s.self)

@@ -11,46 +11,46 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-func world(b behaviour.Behaviour) func(*testing.T, *armemu.Emulator) {
+func withBehavior(b behaviour.Behavior) func(*testing.T, *armemu.Emulator) {
 	return func(t *testing.T, emu *armemu.Emulator) {
 		withInterface(t, emu)
-		if err := emu.SetBehaviour(b); err != nil {
+		if err := emu.SetBehavior(b); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func memberBreaches() []breach {
+func memberViolations() []ruleViolation {
 	user, pool := group+"/loadBalancers/user", userPool("p")
-	member, stranger := entry("rg_nicip", nicRef("nic"), ""), entry("rg_otherip", nicRef("other"), "")
+	member, stranger := poolEntry("rg_nicip", nicRef("nic"), ""), poolEntry("rg_otherip", nicRef("other"), "")
 	inBody := func(entries ...string) string {
-		return lb("Standard", inside+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", entries...), "{", `{"name":"p",`, 1)+`]`)
+		return lb("Standard", internalFrontends+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", entries...), "{", `{"name":"p",`, 1)+`]`)
 	}
 	failed := func(t *testing.T, emu *armemu.Emulator) {
-		world(behaviour.Behaviour{FailedParent: behaviour.Refused})(t, emu)
+		withBehavior(behaviour.Behavior{FailedParent: behaviour.Rejected})(t, emu)
 		setFaults(t, emu, `rules: [{match: {kind: put, path: "**/kubernetes", nth: 1}, action: {operation: {fail: {code: InternalServerError}}}}]`)
-		send(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
+		sendRequest(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
 	}
-	adds := []breach{
+	adds := []ruleViolation{
 		{bad: poolWith("", member, stranger)},
 		{bad: poolWith("", stranger)},
 		{bad: poolWith("")},
-		{bad: poolWith("", entry("renamed", nicRef("nic"), ""))},
+		{bad: poolWith("", poolEntry("renamed", nicRef("nic"), ""))},
 		{bad: poolWith("", `{"properties":{`+nicRef("nic")+`}}`)},
 	}
 	for i := range adds {
 		adds[i].rule, adds[i].prepare, adds[i].id = "interfaces-join-by-themselves", withInterface, pool
-		adds[i].good, adds[i].message = poolWith("", entry("RG_nicIP", nicRef("nic"), "Down")), "adds/modifies/deletes"
+		adds[i].good, adds[i].message = poolWith("", poolEntry("RG_nicIP", nicRef("nic"), "Down")), "adds/modifies/deletes"
 	}
-	return append(adds, []breach{
+	return append(adds, []ruleViolation{
 		{rule: "interfaces-join-by-themselves", prepare: withInterface, id: lbID + "/backendAddressPools/fresh", bad: poolWith("", stranger), good: poolWith(""), message: "fresh"},
 		{rule: "interface-once", prepare: withInterface, id: user, bad: inBody(`{"properties":{` + nicRef("nic") + `}}`), good: inBody(member), message: "DuplicateIpConfigurationReferenceOnBackendAddressPool"},
-		{rule: "interface-once", prepare: withInterface, id: user, bad: inBody(member, entry("again", nicRef("nic"), "")), good: inBody(), message: "more than once"},
+		{rule: "interface-once", prepare: withInterface, id: user, bad: inBody(member, poolEntry("again", nicRef("nic"), "")), good: inBody(), message: "more than once"},
 		{
-			rule: "interface-admin-state", prepare: world(behaviour.Behaviour{InterfaceAdminState: behaviour.Refused}), id: pool,
-			bad: poolWith("", entry("rg_nicip", nicRef("nic"), "Down")), good: poolWith("", entry("rg_nicip", nicRef("nic"), "None")), message: "user/backendAddressPools/p",
+			rule: "interface-admin-state", prepare: withBehavior(behaviour.Behavior{InterfaceAdminState: behaviour.Rejected}), id: pool,
+			bad: poolWith("", poolEntry("rg_nicip", nicRef("nic"), "Down")), good: poolWith("", poolEntry("rg_nicip", nicRef("nic"), "None")), message: "user/backendAddressPools/p",
 		},
-		{rule: "sync-mode-automatic", bad: poolWith(`"syncMode":"Automatic",`+inVNet, in(vnetID, "a", "10.0.0.1")), good: poolWith(`"syncMode":"Manual",`+inVNet, in(vnetID, "a", "10.0.0.1")), message: "web"},
+		{rule: "sync-mode-automatic", bad: poolWith(`"syncMode":"Automatic",`+inVNet, addressIn(vnetID, "a", "10.0.0.1")), good: poolWith(`"syncMode":"Manual",`+inVNet, addressIn(vnetID, "a", "10.0.0.1")), message: "web"},
 		{rule: "parent-not-failed", prepare: failed, bad: poolBody("10.0.0.1"), goodID: lbID, good: lbBody(`{"name":"web"}`), message: "Run PUT operation on the parent"},
 	}...)
 }
@@ -58,17 +58,17 @@ func memberBreaches() []breach {
 // An interface entry's admin state is applied, ignored or rejected; a write without addresses never
 // changes the interfaces.
 func TestInterfaceAdminStates(t *testing.T) {
-	for answer, want := range map[behaviour.Answer]string{
-		behaviour.Taken: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-", behaviour.Refused: "rg_nicip=-",
+	for answer, want := range map[behaviour.Result]string{
+		behaviour.Accepted: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-", behaviour.Rejected: "rg_nicip=-",
 	} {
 		emu := newCloud(t, armemu.Options{})
-		world(behaviour.Behaviour{InterfaceAdminState: answer})(t, emu)
-		send(t, emu, http.MethodPut, userPool("p"), poolWith("", entry("rg_nicip", nicRef("nic"), "Down")))
-		if got := statesOf(t, emu, userPool("p")); got != want {
+		withBehavior(behaviour.Behavior{InterfaceAdminState: answer})(t, emu)
+		sendRequest(t, emu, http.MethodPut, userPool("p"), poolWith("", poolEntry("rg_nicip", nicRef("nic"), "Down")))
+		if got := poolAdminStates(t, emu, userPool("p")); got != want {
 			t.Errorf("Down is %s: %s, want %s", answer, got, want)
 		}
-		accepted(t, send(t, emu, http.MethodPut, userPool("p"), `{"properties":{"tunnelInterfaces":[]}}`))
-		if got := statesOf(t, emu, userPool("p")); got != "rg_nicip=-" {
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, userPool("p"), `{"properties":{"tunnelInterfaces":[]}}`))
+		if got := poolAdminStates(t, emu, userPool("p")); got != "rg_nicip=-" {
 			t.Errorf("a write that says nothing of addresses: %s", got)
 		}
 	}
@@ -77,15 +77,15 @@ func TestInterfaceAdminStates(t *testing.T) {
 // A pool of a Failed load balancer is writable unless configured otherwise; the load balancer
 // itself always, and its pools afterwards.
 func TestFailedParent(t *testing.T) {
-	for answer, want := range map[behaviour.Answer]int{behaviour.Taken: 200, behaviour.Refused: 400} {
-		emu := newCloud(t, armemu.Options{Behaviour: behaviour.Behaviour{FailedParent: answer}})
+	for answer, want := range map[behaviour.Result]int{behaviour.Accepted: 200, behaviour.Rejected: 400} {
+		emu := newCloud(t, armemu.Options{Behavior: behaviour.Behavior{FailedParent: answer}})
 		setFaults(t, emu, `rules: [{match: {kind: put, nth: 1}, action: {operation: {fail: {code: InternalServerError}}}}]`)
-		send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
-		if a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1")); a.status != want {
+		sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+		if a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1")); a.status != want {
 			t.Errorf("%s: %d %s", answer, a.status, a.raw)
 		}
-		accepted(t, send(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"},{"name":"spare"}`)))
-		accepted(t, send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.3")))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"},{"name":"spare"}`)))
+		expectAccepted(t, sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.3")))
 	}
 }
 
@@ -93,14 +93,14 @@ func TestFailedParent(t *testing.T) {
 // from the start.
 func TestAddressesStayAsSent(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	put(t, emu, vnetID+"/subnets/far", `{"properties":{"addressPrefix":"10.9.0.0/16"}}`)
+	putResource(t, emu, vnetID+"/subnets/far", `{"properties":{"addressPrefix":"10.9.0.0/16"}}`)
 	far := `"subnet":{"id":"` + vnetID + `/subnets/far"}`
 	pool := lbID + "/backendAddressPools/fresh"
-	accepted(t, send(t, emu, http.MethodPut, pool, poolWith("", entry("z", ip(1)+","+far, "Drain"), entry("a", ip(2)+","+far, "Down"))))
-	if got := statesOf(t, emu, pool); got != "z=Drain a=Down" {
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pool, poolWith("", poolEntry("z", ip(1)+","+far, "Drain"), poolEntry("a", ip(2)+","+far, "Down"))))
+	if got := poolAdminStates(t, emu, pool); got != "z=Drain a=Down" {
 		t.Errorf("got %s", got)
 	}
-	if raw := send(t, emu, http.MethodGet, pool, "").raw; strings.Count(raw, `"subnet":{"id":"`+vnetID+`/subnets/far"}`) != 2 {
+	if raw := sendRequest(t, emu, http.MethodGet, pool, "").raw; strings.Count(raw, `"subnet":{"id":"`+vnetID+`/subnets/far"}`) != 2 {
 		t.Errorf("subnets are lost: %s", raw)
 	}
 }

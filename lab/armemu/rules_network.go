@@ -13,32 +13,32 @@ import (
 func networkRules() []Rule {
 	return []Rule{
 		{
-			Name: "address-prefix-format", On: KindPut, Scopes: []Scope{ScopeVirtualNetwork, ScopeSubnet}, Code: "InvalidAddressPrefixFormat", CodeTag: Observed, Tag: Observed,
+			Name: "address-prefix-format", On: KindPut, Scopes: []Scope{ScopeVirtualNetwork, ScopeSubnet}, Code: "InvalidAddressPrefixFormat", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The address prefixes of a virtual network and of a subnet are ranges without bits behind their length.",
-			Source:   recorded, check: prefixesWellFormed,
+			Source:   recordedSource, check: prefixesWellFormed,
 		},
 		{
-			Name: "subnet-in-network", On: KindPut, Scopes: []Scope{ScopeSubnet}, Code: "NetcfgInvalidSubnet", CodeTag: Observed, Tag: Observed,
+			Name: "subnet-in-network", On: KindPut, Scopes: []Scope{ScopeSubnet}, Code: "NetcfgInvalidSubnet", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A subnet, written alone or with its virtual network, lies in the address space of that, if it has any.",
-			Source:   recorded, check: subnetInNetwork,
+			Source:   recordedSource, check: subnetInNetwork,
 		},
 	}
 }
 
-// rangesOf returns the address prefixes of a subnet or virtual network as written.
-func rangesOf(props fields) []string {
-	if space := object(props, "addressSpace"); space != nil {
+// addressPrefixes returns the address prefixes of a subnet or virtual network as written.
+func addressPrefixes(props fields) []string {
+	if space := objectField(props, "addressSpace"); space != nil {
 		props = space
 	}
-	one, many := oneAndMany(fields{"properties": props}, "addressPrefix", "addressPrefixes")
+	one, many := singleAndList(fields{"properties": props}, "addressPrefix", "addressPrefixes")
 	if one != "" {
 		many = append([]string{one}, many...)
 	}
 	return many
 }
 
-func prefixesWellFormed(s *subject) string {
-	for _, text := range rangesOf(properties(s.body)) {
+func prefixesWellFormed(s *validationTarget) string {
+	for _, text := range addressPrefixes(propertyFields(s.body)) {
 		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
 			return fmt.Sprintf("Address prefix %s of resource %s is not formatted correctly. It should follow CIDR notation, for example 10.0.0.0/24.", text, s.self)
 		}
@@ -46,41 +46,41 @@ func prefixesWellFormed(s *subject) string {
 	return ""
 }
 
-func subnetInNetwork(s *subject) string {
-	space := rangesOf(properties(s.root))
-	for _, text := range rangesOf(properties(s.body)) {
-		if len(space) > 0 && !slices.ContainsFunc(space, func(s string) bool { return holds(s, text) }) {
+func subnetInNetwork(s *validationTarget) string {
+	space := addressPrefixes(propertyFields(s.root))
+	for _, text := range addressPrefixes(propertyFields(s.body)) {
+		if len(space) > 0 && !slices.ContainsFunc(space, func(s string) bool { return containsPrefix(s, text) }) {
 			return fmt.Sprintf("Subnet '%s' is not valid in virtual network '%s'.", s.self.childName, s.self.name)
 		}
 	}
 	return ""
 }
 
-// holds reports whether outer contains inner.
-func holds(outer, inner string) bool {
+// containsPrefix reports whether outer contains inner.
+func containsPrefix(outer, inner string) bool {
 	o, err1 := netip.ParsePrefix(outer)
 	i, err2 := netip.ParsePrefix(inner)
 	return err1 == nil && err2 == nil && o.Contains(i.Addr()) && o.Bits() <= i.Bits()
 }
 
-// networkUnused checks IP configurations, pools and their addresses: all may reference a virtual
+// checkNetworkInUse checks IP configurations, pools and their addresses: all may reference a virtual
 // network or subnet.
-func networkUnused(s *subject) string {
-	used := s.e.index().subnet
+func checkNetworkInUse(s *validationTarget) string {
+	used := s.e.references().subnet
 	for _, subnet := range slices.Sorted(maps.Keys(used)) {
 		if subnet == s.self.key() || strings.HasPrefix(subnet, s.self.key()+"/") {
-			return s.inUse(subnet, used[subnet][0])
+			return s.networkInUse(subnet, used[subnet][0])
 		}
 	}
-	for _, agg := range s.e.sorted() {
+	for _, agg := range s.e.sortedAggregates() {
 		if agg.id.root != loadBalancerKind {
 			continue
 		}
-		for _, c := range objects(properties(agg.body), pools) {
-			users := append([]fields{properties(c)}, propertiesOf(objects(properties(c), addresses))...)
+		for _, c := range objectList(propertyFields(agg.body), pools) {
+			users := append([]fields{propertyFields(c)}, listProperties(objectList(propertyFields(c), addresses))...)
 			for _, user := range users {
-				if named := s.named(user); named != "" {
-					return s.inUse(named, agg.id.withChild(poolKind, text(c, "name")).String())
+				if named := s.referencedNetwork(user); named != "" {
+					return s.networkInUse(named, agg.id.withChild(poolKind, stringField(c, "name")).String())
 				}
 			}
 		}
@@ -88,10 +88,10 @@ func networkUnused(s *subject) string {
 	return ""
 }
 
-// named returns the referenced ID if it is the subject or one of its children.
-func (s *subject) named(props fields) string {
+// referencedNetwork returns the referenced ID if it is the subject or one of its children.
+func (s *validationTarget) referencedNetwork(props fields) string {
 	for _, key := range []string{"subnet", "virtualNetwork"} {
-		id := reference(props, key)
+		id := referenceID(props, key)
 		if id == s.self.key() || strings.HasPrefix(id, s.self.key()+"/") {
 			return id
 		}
@@ -99,8 +99,8 @@ func (s *subject) named(props fields) string {
 	return ""
 }
 
-// inUse returns the violation for a referenced subnet or virtual network.
-func (s *subject) inUse(key, by string) string {
+// networkInUse returns the violation for a referenced subnet or virtual network.
+func (s *validationTarget) networkInUse(key, by string) string {
 	id, err := parseID(key)
 	if err != nil || id.child == nil {
 		return fmt.Sprintf("Virtual network %s is in use by %s and cannot be deleted.", s.self.name, by)
@@ -108,7 +108,7 @@ func (s *subject) inUse(key, by string) string {
 	name := id.childName
 	if agg := s.e.aggregates[id.rootKey()]; agg != nil {
 		if there := findChild(agg.body, id); there != nil {
-			name = text(there, "name")
+			name = stringField(there, "name")
 		}
 	}
 	return fmt.Sprintf("Subnet %s is in use by %s and cannot be deleted. In order to delete the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.", name, by)

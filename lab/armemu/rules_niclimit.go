@@ -20,23 +20,23 @@ const (
 func nicLimitRules() []Rule {
 	return []Rule{
 		{
-			Name: "nic-rule-limit", On: KindPut, Scopes: onlyMembers, Code: ruleCountCode, CodeTag: Documented, Tag: Documented,
+			Name: "nic-rule-limit", On: KindPut, Scopes: memberScopes, Code: ruleCountCode, CodeCertainty: Documented, Certainty: Documented,
 			Requires: fmt.Sprintf("The pools of an IP configuration have at most %d load balancing and inbound NAT rules, those of its public and its internal load balancer together.", maxRulesPerConfig),
-			Source:   ruleCountSource, check: fewRules,
+			Source:   ruleCountSource, check: checkRuleLimit,
 		},
 		{
-			Name: "balancer-nic-rule-limit", On: KindPut, Scopes: onlyLoadBalancers, Code: ruleCountCode, CodeTag: Documented, Tag: Observed,
+			Name: "balancer-nic-rule-limit", On: KindPut, Scopes: loadBalancerScopes, Code: ruleCountCode, CodeCertainty: Documented, Certainty: Observed,
 			Requires: "A PUT of a load balancer gives no IP configuration in its pools more rules than that.",
-			Source:   ruleCountSource, check: fewRulesForMembers,
+			Source:   ruleCountSource, check: checkMemberRuleLimit,
 		},
 	}
 }
 
-// rulesOf counts the rules of a load balancer per pool, by the pool's key.
-func rulesOf(root fields) map[string]int {
+// countPoolRules counts the rules of a load balancer per pool, by the pool's key.
+func countPoolRules(root fields) map[string]int {
 	n := map[string]int{}
 	for _, collection := range []string{lbRules, natRules} {
-		for _, rule := range objects(properties(root), collection) {
+		for _, rule := range objectList(propertyFields(root), collection) {
 			for id := range referencedIDs(rule) {
 				if strings.Contains(id, "/"+strings.ToLower(pools)+"/") {
 					n[id]++
@@ -47,25 +47,25 @@ func rulesOf(root fields) map[string]int {
 	return n
 }
 
-func fewRules(s *subject) string {
+func checkRuleLimit(s *validationTarget) string {
 	byBalancer := map[*aggregate]map[string]int{}
 	sums, seen := map[string]int{}, map[[2]string]bool{}
-	for config, props := range s.configsOf {
-		sums[config] += len(objects(props, "loadBalancerInboundNatRules"))
+	for config, props := range s.ipConfigs {
+		sums[config] += len(objectList(props, "loadBalancerInboundNatRules"))
 	}
-	for _, m := range s.joins() {
-		if byBalancer[m.balancer] == nil {
-			byBalancer[m.balancer] = rulesOf(m.balancer.body)
+	for _, m := range s.memberships() {
+		if byBalancer[m.loadBalancer] == nil {
+			byBalancer[m.loadBalancer] = countPoolRules(m.loadBalancer.body)
 		}
 		if at := [2]string{m.config, m.pool.key()}; !seen[at] {
 			seen[at] = true
-			sums[m.config] += byBalancer[m.balancer][m.pool.key()]
+			sums[m.config] += byBalancer[m.loadBalancer][m.pool.key()]
 		}
 	}
-	return tooManyRules(sums)
+	return ruleLimitExceeded(sums)
 }
 
-func tooManyRules(sums map[string]int) string {
+func ruleLimitExceeded(sums map[string]int) string {
 	for _, config := range slices.Sorted(maps.Keys(sums)) {
 		if n := sums[config]; n > maxRulesPerConfig {
 			return fmt.Sprintf("The IP configuration %s has %d load balancing rules and inbound NAT rules; the limit is %d.", config, n, maxRulesPerConfig)
@@ -74,35 +74,35 @@ func tooManyRules(sums map[string]int) string {
 	return ""
 }
 
-func fewRulesForMembers(s *subject) string {
-	list := s.e.otherBalancers(s.self)
-	total := len(objects(properties(s.body), lbRules)) + len(objects(properties(s.body), natRules))
+func checkMemberRuleLimit(s *validationTarget) string {
+	list := s.e.otherLoadBalancers(s.self)
+	total := len(objectList(propertyFields(s.body), lbRules)) + len(objectList(propertyFields(s.body), natRules))
 	for _, agg := range list {
-		total += len(objects(properties(agg.body), lbRules)) + len(objects(properties(agg.body), natRules))
+		total += len(objectList(propertyFields(agg.body), lbRules)) + len(objectList(propertyFields(agg.body), natRules))
 	}
 	if total <= maxRulesPerConfig {
 		return ""
 	}
 	sums := map[string]int{}
-	for pool, n := range rulesOf(s.body) {
-		for _, config := range s.e.index().pool[pool] {
+	for pool, n := range countPoolRules(s.body) {
+		for _, config := range s.e.references().pool[pool] {
 			sums[config] += n
 		}
 	}
 	for _, agg := range list {
-		for pool, n := range rulesOf(agg.body) {
-			for _, config := range s.e.index().pool[pool] {
+		for pool, n := range countPoolRules(agg.body) {
+			for _, config := range s.e.references().pool[pool] {
 				if _, ours := sums[config]; ours {
 					sums[config] += n
 				}
 			}
 		}
 	}
-	return tooManyRules(sums)
+	return ruleLimitExceeded(sums)
 }
 
-// otherBalancers returns the other load balancers of the subscription.
-func (e *Emulator) otherBalancers(than resourceID) []*aggregate {
+// otherLoadBalancers returns the other load balancers of the subscription.
+func (e *Emulator) otherLoadBalancers(than resourceID) []*aggregate {
 	var list []*aggregate
 	for _, agg := range e.aggregates {
 		if agg.id.root == loadBalancerKind && sameName(agg.id.subscription, than.subscription) && agg.id.rootKey() != than.rootKey() {

@@ -10,48 +10,48 @@ import (
 func probeRules() []Rule {
 	return []Rule{
 		{
-			Name: "probe-port", On: KindPut, Scopes: onlyLoadBalancers, Code: "PortValueIsOutOfRange", CodeTag: Observed, Tag: Documented,
+			Name: "probe-port", On: KindPut, Scopes: loadBalancerScopes, Code: "PortValueIsOutOfRange", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "The port of a probe is 1 to 65535.",
-			Source:   "API description; code from " + recorded, check: probePort,
+			Source:   "API description; code from " + recordedSource, check: probePort,
 		},
 		{
-			Name: "probe-interval", On: KindPut, Scopes: onlyLoadBalancers, Code: "ProbeIntervalIsOutOfRange", CodeTag: Observed, Tag: Observed,
-			Requires: fmt.Sprintf("The interval of a probe is %d to %d seconds.", leastInterval, greatestInterval),
-			Source:   recorded, check: probeInterval,
+			Name: "probe-interval", On: KindPut, Scopes: loadBalancerScopes, Code: "ProbeIntervalIsOutOfRange", CodeCertainty: Observed, Certainty: Observed,
+			Requires: fmt.Sprintf("The interval of a probe is %d to %d seconds.", minProbeInterval, maxProbeInterval),
+			Source:   recordedSource, check: probeInterval,
 		},
 		{
-			Name: "probe-count", On: KindPut, Scopes: onlyLoadBalancers, Code: "NumberOfProbesIsOutOfRange", CodeTag: Observed, Tag: Observed,
+			Name: "probe-count", On: KindPut, Scopes: loadBalancerScopes, Code: "NumberOfProbesIsOutOfRange", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The number of probes is at least 1, and as many intervals are no longer than the longest one (how the bound depends on the interval is assumed).",
-			Source:   recorded, check: probeCount,
+			Source:   recordedSource, check: probeCount,
 		},
 		{
-			Name: "probe-threshold", On: KindPut, Scopes: onlyLoadBalancers, Code: "ProbeThresholdIsOutOfRange", CodeTag: Assumed, Tag: Documented,
+			Name: "probe-threshold", On: KindPut, Scopes: loadBalancerScopes, Code: "ProbeThresholdIsOutOfRange", CodeCertainty: Assumed, Certainty: Documented,
 			Requires: "The threshold of a probe is at least 1.",
 			Source:   "API description; code by analogy with the number of probes", check: probeThreshold,
 		},
 		{
-			Name: "probe-path-tcp", On: KindPut, Scopes: onlyLoadBalancers, Code: "ProbeRequestPathIsNotNull", CodeTag: Observed, Tag: Observed,
+			Name: "probe-path-tcp", On: KindPut, Scopes: loadBalancerScopes, Code: "ProbeRequestPathIsNotNull", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A probe with protocol Tcp has no request path.",
-			Source:   recorded, check: probePathTCP,
+			Source:   recordedSource, check: probePathTCP,
 		},
 		{
-			Name: "probe-path-http", On: KindPut, Scopes: onlyLoadBalancers, Code: "ProbeRequestPathIsNull", CodeTag: Assumed, Tag: Documented,
+			Name: "probe-path-http", On: KindPut, Scopes: loadBalancerScopes, Code: "ProbeRequestPathIsNull", CodeCertainty: Assumed, Certainty: Documented,
 			Requires: "A probe with protocol Http or Https has a request path.",
 			Source:   "API description; code by analogy with probes by Tcp", check: probePathHTTP,
 		},
 		{
-			Name: "https-probe-needs-standard", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerProbeProtocolNotSupported", CodeTag: Assumed, Tag: Documented,
+			Name: "https-probe-needs-standard", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerProbeProtocolNotSupported", CodeCertainty: Assumed, Certainty: Documented,
 			Requires: "A probe with protocol Https belongs to a Standard load balancer.",
 			Source:   "health probes page", check: httpsProbe,
 		},
 	}
 }
 
-// probes calls f with every probe until it returns a violation.
-func (s *subject) probes(f func(id string, props fields) string) string {
-	k := s.self.root.child(lbProbes)
-	for _, p := range objects(properties(s.body), lbProbes) {
-		if wrong := f(s.self.withChild(k, text(p, "name")).String(), properties(p)); wrong != "" {
+// eachProbe calls f with every probe until it returns a violation.
+func (s *validationTarget) eachProbe(f func(id string, props fields) string) string {
+	k := s.self.root.findChild(lbProbes)
+	for _, p := range objectList(propertyFields(s.body), lbProbes) {
+		if wrong := f(s.self.withChild(k, stringField(p, "name")).String(), propertyFields(p)); wrong != "" {
 			return wrong
 		}
 	}
@@ -59,64 +59,64 @@ func (s *subject) probes(f func(id string, props fields) string) string {
 }
 
 // Bounds of a probe's interval, in seconds.
-const leastInterval, greatestInterval = 5, 1<<31 - 2
+const minProbeInterval, maxProbeInterval = 5, 1<<31 - 2
 
-func probePort(s *subject) string {
-	return s.probes(func(id string, props fields) string { return portOutOfRange(id, "Port", props, "port", 65535) })
+func probePort(s *validationTarget) string {
+	return s.eachProbe(func(id string, props fields) string { return checkPort(id, "Port", props, "port", 65535) })
 }
 
-func probeInterval(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		if n, ok := number(props, "intervalInSeconds"); ok && (n < leastInterval || n > greatestInterval) {
-			return fmt.Sprintf("Probe %s has invalid value of IntervalInSeconds (%d). The value must be between %d and %d.", id, n, leastInterval, greatestInterval)
+func probeInterval(s *validationTarget) string {
+	return s.eachProbe(func(id string, props fields) string {
+		if n, ok := intField(props, "intervalInSeconds"); ok && (n < minProbeInterval || n > maxProbeInterval) {
+			return fmt.Sprintf("Probe %s has invalid value of IntervalInSeconds (%d). The value must be between %d and %d.", id, n, minProbeInterval, maxProbeInterval)
 		}
 		return ""
 	})
 }
 
-func probeCount(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		interval, _ := number(props, "intervalInSeconds")
-		most := greatestInterval / max(interval, 1)
-		if n, ok := number(props, "numberOfProbes"); ok && (n < 1 || n > most) {
+func probeCount(s *validationTarget) string {
+	return s.eachProbe(func(id string, props fields) string {
+		interval, _ := intField(props, "intervalInSeconds")
+		most := maxProbeInterval / max(interval, 1)
+		if n, ok := intField(props, "numberOfProbes"); ok && (n < 1 || n > most) {
 			return fmt.Sprintf("Probe %s has invalid value of NumberOfProbes (%d). The value must be between 1 and %d.", id, n, most)
 		}
 		return ""
 	})
 }
 
-func probeThreshold(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		if n, ok := number(props, "probeThreshold"); ok && n < 1 {
+func probeThreshold(s *validationTarget) string {
+	return s.eachProbe(func(id string, props fields) string {
+		if n, ok := intField(props, "probeThreshold"); ok && n < 1 {
 			return fmt.Sprintf("Probe %s has invalid value of ProbeThreshold (%d). The value must be at least 1.", id, n)
 		}
 		return ""
 	})
 }
 
-func probePathTCP(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		if path := text(props, "requestPath"); path != "" && strings.EqualFold(text(props, "protocol"), "Tcp") {
+func probePathTCP(s *validationTarget) string {
+	return s.eachProbe(func(id string, props fields) string {
+		if path := stringField(props, "requestPath"); path != "" && strings.EqualFold(stringField(props, "protocol"), "Tcp") {
 			return fmt.Sprintf("Probe %s has protocol Tcp and request path %s: the request path must be null.", id, path)
 		}
 		return ""
 	})
 }
 
-func probePathHTTP(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		protocol := text(props, "protocol")
-		if text(props, "requestPath") == "" && (strings.EqualFold(protocol, "Http") || strings.EqualFold(protocol, "Https")) {
+func probePathHTTP(s *validationTarget) string {
+	return s.eachProbe(func(id string, props fields) string {
+		protocol := stringField(props, "protocol")
+		if stringField(props, "requestPath") == "" && (strings.EqualFold(protocol, "Http") || strings.EqualFold(protocol, "Https")) {
 			return fmt.Sprintf("Probe %s has protocol %s and no request path.", id, protocol)
 		}
 		return ""
 	})
 }
 
-func httpsProbe(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		if strings.EqualFold(text(props, "protocol"), "Https") && !sameName(sku(s.body), "Standard") {
-			return fmt.Sprintf("Probe %s has protocol Https, but its load balancer's SKU is %s.", id, sku(s.body))
+func httpsProbe(s *validationTarget) string {
+	return s.eachProbe(func(id string, props fields) string {
+		if strings.EqualFold(stringField(props, "protocol"), "Https") && !sameName(skuName(s.body), "Standard") {
+			return fmt.Sprintf("Probe %s has protocol Https, but its load balancer's SKU is %s.", id, skuName(s.body))
 		}
 		return ""
 	})

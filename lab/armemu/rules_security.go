@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	securityRules    = "securityRules"
-	mostRules        = 1000
-	mostPrefixes     = 4000
-	leastPriority    = 100
-	greatestPriority = 4096
+	securityRules       = "securityRules"
+	maxSecurityRules    = 1000
+	maxSecurityPrefixes = 4000
+	minPriority         = 100
+	maxPriority         = 4096
 	// in characters
-	longestDescription = 140
+	maxDescriptionLength = 140
 )
 
-var onlySecurityGroups = []Scope{ScopeSecurityGroup}
+var securityGroupScopes = []Scope{ScopeSecurityGroup}
 
 func securityGroupRules() []Rule {
 	const overview = "network security groups overview"
-	each := func(check func(*subject, fields) string) func(*subject) string {
-		return func(s *subject) string {
-			for _, r := range objects(properties(s.body), securityRules) {
+	each := func(check func(*validationTarget, fields) string) func(*validationTarget) string {
+		return func(s *validationTarget) string {
+			for _, r := range objectList(propertyFields(s.body), securityRules) {
 				if wrong := check(s, r); wrong != "" {
 					return wrong
 				}
@@ -38,159 +38,159 @@ func securityGroupRules() []Rule {
 	}
 	return []Rule{
 		{
-			Name: "security-rule-limit", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityGroupRuleLimitReached", CodeTag: Assumed, Tag: Documented,
-			Requires: fmt.Sprintf("A group has at most %d rules.", mostRules), Source: "service limits page", check: securityRuleLimit,
+			Name: "security-rule-limit", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityGroupRuleLimitReached", CodeCertainty: Assumed, Certainty: Documented,
+			Requires: fmt.Sprintf("A group has at most %d rules.", maxSecurityRules), Source: "service limits page", check: securityRuleLimit,
 		},
 		{
-			Name: "security-prefix-limit", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityGroupPrefixLimitReached", CodeTag: Assumed, Tag: Documented,
-			Requires: fmt.Sprintf("The rules of a group name at most %d addresses and ranges as sources, and as many as destinations.", mostPrefixes),
+			Name: "security-prefix-limit", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityGroupPrefixLimitReached", CodeCertainty: Assumed, Certainty: Documented,
+			Requires: fmt.Sprintf("The rules of a group name at most %d addresses and ranges as sources, and as many as destinations.", maxSecurityPrefixes),
 			Source:   "service limits page", check: securityPrefixLimit,
 		},
 		{
-			Name: "security-rule-complete", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalid", CodeTag: Assumed, Tag: Documented,
+			Name: "security-rule-complete", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleInvalid", CodeCertainty: Assumed, Certainty: Documented,
 			Requires: "A rule has an access, a direction, a protocol, and sources, destinations and ports, each in the field for one or in that for many.",
 			Source:   "API description", check: each(securityRuleComplete),
 		},
 		{
-			Name: "security-rule-priority", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPriority", CodeTag: Observed, Tag: Observed,
-			Requires: fmt.Sprintf("A priority is %d to %d.", leastPriority, greatestPriority), Source: recorded, check: each(securityRulePriority),
+			Name: "security-rule-priority", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleInvalidPriority", CodeCertainty: Observed, Certainty: Observed,
+			Requires: fmt.Sprintf("A priority is %d to %d.", minPriority, maxPriority), Source: recordedSource, check: each(securityRulePriority),
 		},
 		{
-			Name: "security-rule-description", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleDescriptionTooLong", CodeTag: Observed, Tag: Observed,
-			Requires: fmt.Sprintf("A description has at most %d characters.", longestDescription), Source: recorded, check: each(securityRuleDescription),
+			Name: "security-rule-description", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleDescriptionTooLong", CodeCertainty: Observed, Certainty: Observed,
+			Requires: fmt.Sprintf("A description has at most %d characters.", maxDescriptionLength), Source: recordedSource, check: each(securityRuleDescription),
 		},
 		{
-			Name: "security-rule-conflict", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleConflict", CodeTag: Observed, Tag: Documented,
+			Name: "security-rule-conflict", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleConflict", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "No two rules of one direction have the same priority.", Source: overview + "; body from Azure/aks-engine#2106", check: securityRuleConflict,
 		},
 		{
-			Name: "security-rule-prefix", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidAddressPrefix", CodeTag: Observed, Tag: Observed,
+			Name: "security-rule-prefix", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleInvalidAddressPrefix", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A prefix is an address, a range without bits behind its length, a service tag that Azure knows (here: some of them), or `*`.",
-			Source:   recorded + "; hashicorp/terraform-provider-azurerm#16761, Azure/azure-powershell#4557", check: each(securityRulePrefix),
+			Source:   recordedSource + "; hashicorp/terraform-provider-azurerm#16761, Azure/azure-powershell#4557", check: each(securityRulePrefix),
 		},
 		{
-			Name: "security-rule-many", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleParameterContainsUnsupportedValue", CodeTag: Observed, Tag: Documented,
+			Name: "security-rule-many", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleParameterContainsUnsupportedValue", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "The fields for many prefixes take no service tag and no `*`.",
-			Source:   overview + "; body from hashicorp/terraform-provider-azurerm#5617", check: each(securityRuleMany),
+			Source:   overview + "; body from hashicorp/terraform-provider-azurerm#5617", check: each(checkRulePrefixLists),
 		},
 		{
-			Name: "security-rule-family", On: KindPut, Scopes: onlySecurityGroups, Code: "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies", CodeTag: Observed, Tag: Observed,
+			Name: "security-rule-family", On: KindPut, Scopes: securityGroupScopes, Code: "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "All addresses and ranges of a rule are of one family.", Source: "hashicorp/terraform-provider-azurerm#12534", check: each(securityRuleFamily),
 		},
 		{
-			Name: "security-rule-overlap", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleAddressPrefixesOverlap", CodeTag: Assumed, Tag: Assumed,
+			Name: "security-rule-overlap", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleAddressPrefixesOverlap", CodeCertainty: Assumed, Certainty: Assumed,
 			Requires: "No two sources, and no two destinations, of a rule overlap.", Source: "none found", check: each(securityRuleOverlap),
 		},
 		{
-			Name: "security-rule-port", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPortRange", CodeTag: Observed, Tag: Observed,
-			Requires: "A port is 0 to 65535, a range of them, or `*`.", Source: recorded, check: each(securityRulePort),
+			Name: "security-rule-port", On: KindPut, Scopes: securityGroupScopes, Code: "SecurityRuleInvalidPortRange", CodeCertainty: Observed, Certainty: Observed,
+			Requires: "A port is 0 to 65535, a range of them, or `*`.", Source: recordedSource, check: each(securityRulePort),
 		},
 		{
-			Name: "security-group-not-in-use", On: KindDelete, Scopes: onlySecurityGroups, Code: "InUseNetworkSecurityGroupCannotBeDeleted", CodeTag: Observed, Tag: Observed,
-			Requires: "No subnet and no network interface has the group.", Source: "recordings of Azure/azure-cli", check: securityGroupUnused,
+			Name: "security-group-not-in-use", On: KindDelete, Scopes: securityGroupScopes, Code: "InUseNetworkSecurityGroupCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
+			Requires: "No subnet and no network interface has the group.", Source: "recordings of Azure/azure-cli", check: checkSecurityGroupInUse,
 		},
 	}
 }
 
-// oneAndMany returns the values of a singular and a plural field.
-func oneAndMany(r fields, key, plural string) (one string, many []string) {
-	list, _ := properties(r)[plural].([]any)
+// singleAndList returns the values of a singular and a plural field.
+func singleAndList(r fields, key, plural string) (one string, many []string) {
+	list, _ := propertyFields(r)[plural].([]any)
 	for _, v := range list {
 		s, _ := v.(string)
 		many = append(many, s)
 	}
-	return text(properties(r), key), many
+	return stringField(propertyFields(r), key), many
 }
 
-func prefixesOf(r fields, side string) []string {
-	one, many := oneAndMany(r, side+"AddressPrefix", side+"AddressPrefixes")
+func rulePrefixes(r fields, side string) []string {
+	one, many := singleAndList(r, side+"AddressPrefix", side+"AddressPrefixes")
 	if one != "" {
 		return append([]string{one}, many...)
 	}
 	return many
 }
 
-var sides = []string{"source", "destination"}
+var ruleSides = []string{"source", "destination"}
 
-func securityRuleLimit(s *subject) string {
-	if n := len(objects(properties(s.body), securityRules)); n > mostRules {
-		return fmt.Sprintf("Network security group %s would have %d rules; %d are allowed.", s.self, n, mostRules)
+func securityRuleLimit(s *validationTarget) string {
+	if n := len(objectList(propertyFields(s.body), securityRules)); n > maxSecurityRules {
+		return fmt.Sprintf("Network security group %s would have %d rules; %d are allowed.", s.self, n, maxSecurityRules)
 	}
 	return ""
 }
 
-func securityPrefixLimit(s *subject) string {
-	for _, side := range sides {
+func securityPrefixLimit(s *validationTarget) string {
+	for _, side := range ruleSides {
 		n := 0
-		for _, r := range objects(properties(s.body), securityRules) {
-			for _, p := range prefixesOf(r, side) {
-				if _, ok := rangeOf(p); ok {
+		for _, r := range objectList(propertyFields(s.body), securityRules) {
+			for _, p := range rulePrefixes(r, side) {
+				if _, ok := parsePrefix(p); ok {
 					n++
 				}
 			}
 		}
-		if n > mostPrefixes {
-			return fmt.Sprintf("Network security group %s would have %d %s addresses and ranges; %d are allowed.", s.self, n, side, mostPrefixes)
+		if n > maxSecurityPrefixes {
+			return fmt.Sprintf("Network security group %s would have %d %s addresses and ranges; %d are allowed.", s.self, n, side, maxSecurityPrefixes)
 		}
 	}
 	return ""
 }
 
-func securityRuleComplete(s *subject, r fields) string {
-	props := properties(r)
+func securityRuleComplete(s *validationTarget, r fields) string {
+	props := propertyFields(r)
 	for key, allowed := range map[string][]string{
 		"access": {"Allow", "Deny"}, "direction": {"Inbound", "Outbound"}, "protocol": {"Tcp", "Udp", "Icmp", "Esp", "Ah", "*"},
 	} {
-		if !slices.ContainsFunc(allowed, func(a string) bool { return sameName(a, text(props, key)) }) {
-			return fmt.Sprintf("Security rule %s/%s/%s has %s %q.", s.self, securityRules, text(r, "name"), key, text(props, key))
+		if !slices.ContainsFunc(allowed, func(a string) bool { return sameName(a, stringField(props, key)) }) {
+			return fmt.Sprintf("Security rule %s/%s/%s has %s %q.", s.self, securityRules, stringField(r, "name"), key, stringField(props, key))
 		}
 	}
-	for _, side := range sides {
-		asgs := len(objects(props, side+"ApplicationSecurityGroups"))
+	for _, side := range ruleSides {
+		asgs := len(objectList(props, side+"ApplicationSecurityGroups"))
 		for _, kind := range []struct {
 			one, many string
 			or        int
 		}{{side + "AddressPrefix", side + "AddressPrefixes", asgs}, {side + "PortRange", side + "PortRanges", 0}} {
-			one, many := oneAndMany(r, kind.one, kind.many)
+			one, many := singleAndList(r, kind.one, kind.many)
 			if n := min(len(one), 1) + min(len(many), 1) + min(kind.or, 1); n != 1 {
-				return fmt.Sprintf("Security rule %s/%s/%s has to have either %s or %s.", s.self, securityRules, text(r, "name"), kind.one, kind.many)
+				return fmt.Sprintf("Security rule %s/%s/%s has to have either %s or %s.", s.self, securityRules, stringField(r, "name"), kind.one, kind.many)
 			}
 		}
 	}
 	return ""
 }
 
-func securityGroupUnused(s *subject) string {
-	if by := s.e.index().guarded[s.self.key()]; len(by) > 0 {
+func checkSecurityGroupInUse(s *validationTarget) string {
+	if by := s.e.references().securityGroup[s.self.key()]; len(by) > 0 {
 		return fmt.Sprintf("Network security group %s cannot be deleted because it is in use by the following resources: %s. In order to delete the Network security group, remove the association with the resource(s). To learn how to do this, see aka.ms/deletensg.",
 			s.self, strings.Join(by, ", "))
 	}
 	return ""
 }
 
-func securityRuleDescription(_ *subject, r fields) string {
-	if n := utf8.RuneCountInString(text(properties(r), "description")); n > longestDescription {
-		return fmt.Sprintf("Security rule %s has a description of %d characters. The maximum is %d.", text(r, "name"), n, longestDescription)
+func securityRuleDescription(_ *validationTarget, r fields) string {
+	if n := utf8.RuneCountInString(stringField(propertyFields(r), "description")); n > maxDescriptionLength {
+		return fmt.Sprintf("Security rule %s has a description of %d characters. The maximum is %d.", stringField(r, "name"), n, maxDescriptionLength)
 	}
 	return ""
 }
 
-func securityRulePriority(s *subject, r fields) string {
-	if n, _ := number(properties(r), "priority"); n < leastPriority || n > greatestPriority {
-		return fmt.Sprintf("Security rule %s has invalid Priority. Value provided: %d Allowed range %d-%d.", text(r, "name"), n, leastPriority, greatestPriority)
+func securityRulePriority(s *validationTarget, r fields) string {
+	if n, _ := intField(propertyFields(r), "priority"); n < minPriority || n > maxPriority {
+		return fmt.Sprintf("Security rule %s has invalid Priority. Value provided: %d Allowed range %d-%d.", stringField(r, "name"), n, minPriority, maxPriority)
 	}
 	return ""
 }
 
-func securityRuleConflict(s *subject) string {
+func securityRuleConflict(s *validationTarget) string {
 	seen := map[string]string{}
-	for _, r := range objects(properties(s.body), securityRules) {
-		n, _ := number(properties(r), "priority")
-		key := fmt.Sprint(strings.ToLower(text(properties(r), "direction")), n)
+	for _, r := range objectList(propertyFields(s.body), securityRules) {
+		n, _ := intField(propertyFields(r), "priority")
+		key := fmt.Sprint(strings.ToLower(stringField(propertyFields(r), "direction")), n)
 		if other, taken := seen[key]; taken {
-			return fmt.Sprintf("Security rule %s conflicts with rule %s. Rules cannot have the same Priority and Direction. To learn more, see aka.ms/nsgrules.", other, text(r, "name"))
+			return fmt.Sprintf("Security rule %s conflicts with rule %s. Rules cannot have the same Priority and Direction. To learn more, see aka.ms/nsgrules.", other, stringField(r, "name"))
 		}
-		seen[key] = text(r, "name")
+		seen[key] = stringField(r, "name")
 	}
 	return ""
 }
@@ -199,8 +199,8 @@ func securityRuleConflict(s *subject) string {
 var knownTags = regexp.MustCompile(`(?i)^(\*|Internet|VirtualNetwork|AzureLoadBalancer|AzureTrafficManager|(AzureCloud|AzureFrontDoor|ApiManagement|AppService|` +
 	`AzureActiveDirectory|AzureContainerRegistry|AzureCosmosDB|AzureDevOps|AzureKeyVault|AzureMonitor|EventHub|GatewayManager|ServiceBus|Sql|Storage)(\.[A-Za-z0-9]+)?)$`)
 
-// rangeOf parses an address or a range.
-func rangeOf(text string) (netip.Prefix, bool) {
+// parsePrefix parses an address or a range.
+func parsePrefix(text string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), true
 	}
@@ -208,10 +208,10 @@ func rangeOf(text string) (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-func securityRulePrefix(s *subject, r fields) string {
-	for _, side := range sides {
-		for _, text := range prefixesOf(r, side) {
-			if p, ok := rangeOf(text); ok && p == p.Masked() || !ok && knownTags.MatchString(text) {
+func securityRulePrefix(s *validationTarget, r fields) string {
+	for _, side := range ruleSides {
+		for _, text := range rulePrefixes(r, side) {
+			if p, ok := parsePrefix(text); ok && p == p.Masked() || !ok && knownTags.MatchString(text) {
 				continue
 			}
 			return fmt.Sprintf("Security rule %s/%s/%s has invalid Address prefix. Value provided: %s", s.self, securityRules, r["name"], text)
@@ -220,11 +220,11 @@ func securityRulePrefix(s *subject, r fields) string {
 	return ""
 }
 
-func securityRuleMany(s *subject, r fields) string {
-	for _, side := range sides {
-		_, many := oneAndMany(r, side+"AddressPrefix", side+"AddressPrefixes")
+func checkRulePrefixLists(s *validationTarget, r fields) string {
+	for _, side := range ruleSides {
+		_, many := singleAndList(r, side+"AddressPrefix", side+"AddressPrefixes")
 		for _, text := range many {
-			if _, ok := rangeOf(text); !ok {
+			if _, ok := parsePrefix(text); !ok {
 				return fmt.Sprintf("Security rule parameter %sAddressPrefix for rule with Id %s/%s/%s cannot specify existing VIRTUALNETWORK, INTERNET, AZURELOADBALANCER, '*' or system tags. Unsupported value used: %s.",
 					side, s.self, securityRules, r["name"], text)
 			}
@@ -233,11 +233,11 @@ func securityRuleMany(s *subject, r fields) string {
 	return ""
 }
 
-func securityRuleFamily(_ *subject, r fields) string {
+func securityRuleFamily(_ *validationTarget, r fields) string {
 	four, six := false, false
-	for _, side := range sides {
-		for _, text := range prefixesOf(r, side) {
-			if p, ok := rangeOf(text); ok {
+	for _, side := range ruleSides {
+		for _, text := range rulePrefixes(r, side) {
+			if p, ok := parsePrefix(text); ok {
 				four, six = four || p.Addr().Is4(), six || p.Addr().Is6()
 			}
 		}
@@ -248,11 +248,11 @@ func securityRuleFamily(_ *subject, r fields) string {
 	return ""
 }
 
-func securityRuleOverlap(_ *subject, r fields) string {
-	for _, side := range sides {
+func securityRuleOverlap(_ *validationTarget, r fields) string {
+	for _, side := range ruleSides {
 		var seen []netip.Prefix
-		for _, text := range prefixesOf(r, side) {
-			p, ok := rangeOf(text)
+		for _, text := range rulePrefixes(r, side) {
+			p, ok := parsePrefix(text)
 			if !ok {
 				continue
 			}
@@ -265,9 +265,9 @@ func securityRuleOverlap(_ *subject, r fields) string {
 	return ""
 }
 
-func securityRulePort(_ *subject, r fields) string {
-	for _, side := range sides {
-		one, many := oneAndMany(r, side+"PortRange", side+"PortRanges")
+func securityRulePort(_ *validationTarget, r fields) string {
+	for _, side := range ruleSides {
+		one, many := singleAndList(r, side+"PortRange", side+"PortRanges")
 		for _, text := range append(many, one) {
 			if text == "" || text == "*" {
 				continue

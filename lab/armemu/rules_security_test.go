@@ -24,7 +24,7 @@ func securityGroup(rules ...string) string {
 	return `{"location":"eastus","properties":{"securityRules":[` + strings.Join(rules, ",") + `]}}`
 }
 
-func securityBreaches() []breach {
+func securityViolations() []ruleViolation {
 	many := func(n int) string {
 		list := make([]string, n)
 		for i := range list {
@@ -42,7 +42,7 @@ func securityBreaches() []breach {
 	good := securityGroup(securityRule("r"))
 	with := func(replaced ...string) string { return securityGroup(securityRule("r", replaced...)) }
 	const destinations = `["20.0.0.1","20.0.0.2"]`
-	cases := []breach{
+	cases := []ruleViolation{
 		{rule: "security-rule-limit", bad: many(1001), good: many(1000), message: "1001"},
 		{rule: "security-prefix-limit", bad: wide(4001), good: wide(4000), message: "4001 source"},
 		{rule: "security-rule-complete", bad: with(`"Allow"`, `"Maybe"`), good: with(`"Allow"`, `"deny"`), message: `access "Maybe"`},
@@ -61,7 +61,7 @@ func securityBreaches() []breach {
 		{rule: "security-rule-port", bad: with(`"443"`, `"90-80"`), good: with(`"443"`, `"80-90"`), message: "90-80"},
 		{rule: "security-rule-port", bad: with(`"443"`, `"65536"`), good: with(`"443"`, `"65535"`), message: "65536"},
 		{rule: "child-names-unique", bad: securityGroup(securityRule("a"), securityRule("A", "500", "501")), good: securityGroup(securityRule("a"), securityRule("b", "500", "501")), message: "(A)"},
-		{rule: "security-group-not-in-use", prepare: withGuarded, method: http.MethodDelete, id: nsgID, goodID: nsgID + "2", message: "networkInterfaces/n"},
+		{rule: "security-group-not-in-use", prepare: withSecurityGroups, method: http.MethodDelete, id: nsgID, goodID: nsgID + "2", message: "networkInterfaces/n"},
 	}
 	for i := range cases {
 		if cases[i].id == "" {
@@ -71,19 +71,19 @@ func securityBreaches() []breach {
 	return cases
 }
 
-// withGuarded adds a group used by a subnet and a network interface, and a free one.
-func withGuarded(t *testing.T, emu *armemu.Emulator) {
-	put(t, emu, nsgID, securityGroup())
-	put(t, emu, nsgID+"2", securityGroup())
-	put(t, emu, vnetID, `{"location":"eastus","properties":{"subnets":[{"name":"nodes","properties":{"networkSecurityGroup":{"id":"`+nsgID+`"}}}]}}`)
-	put(t, emu, group+"/networkInterfaces/n", `{"location":"eastus","properties":{"networkSecurityGroup":{"id":"`+strings.ToUpper(nsgID)+`"},"ipConfigurations":[]}}`)
+// withSecurityGroups adds a group used by a subnet and a network interface, and a free one.
+func withSecurityGroups(t *testing.T, emu *armemu.Emulator) {
+	putResource(t, emu, nsgID, securityGroup())
+	putResource(t, emu, nsgID+"2", securityGroup())
+	putResource(t, emu, vnetID, `{"location":"eastus","properties":{"subnets":[{"name":"nodes","properties":{"networkSecurityGroup":{"id":"`+nsgID+`"}}}]}}`)
+	putResource(t, emu, group+"/networkInterfaces/n", `{"location":"eastus","properties":{"networkSecurityGroup":{"id":"`+strings.ToUpper(nsgID)+`"},"ipConfigurations":[]}}`)
 }
 
 // A group shows its associations, and writes do not change them.
 func TestASecurityGroupShowsWhereItIs(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	withGuarded(t, emu)
-	accepted(t, send(t, emu, http.MethodPut, nsgID, `{"location":"eastus","properties":{"subnets":[],"networkInterfaces":[{"id":"/x"}]}}`))
+	withSecurityGroups(t, emu)
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, nsgID, `{"location":"eastus","properties":{"subnets":[],"networkInterfaces":[{"id":"/x"}]}}`))
 	shown, _ := emu.Get(nsgID)
 	for _, want := range []string{`"subnets":[{"id":"` + vnetID + `/subnets/nodes"}]`, `"networkInterfaces":[{"id":"` + group + `/networkInterfaces/n"}]`} {
 		if !strings.Contains(string(shown), want) {

@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// breach is a request that violates one rule of the validation table, and a similar one that does
+// ruleViolation is a request that violates one rule of the validation table, and a similar one that does
 // not.
-type breach struct {
+type ruleViolation struct {
 	rule            string
 	prepare         func(t *testing.T, emu *armemu.Emulator)
 	method, id      string
@@ -25,7 +25,7 @@ type breach struct {
 	goodID, message string
 }
 
-func in(network, name, ip string) string {
+func addressIn(network, name, ip string) string {
 	return `{"name":"` + name + `","properties":{"ipAddress":"` + ip + `","virtualNetwork":{"id":"` + network + `"}}}`
 }
 
@@ -33,7 +33,7 @@ func poolWith(pool string, entries ...string) string {
 	return `{"properties":{` + pool + `"loadBalancerBackendAddresses":[` + strings.Join(entries, ",") + `]}}`
 }
 
-func repeat(n int, format string) string {
+func repeatFormat(n int, format string) string {
 	list := make([]string, n)
 	for i := range list {
 		list[i] = strings.ReplaceAll(format, "%", fmt.Sprint(i))
@@ -48,11 +48,11 @@ const (
 )
 
 func withBasic(t *testing.T, emu *armemu.Emulator) {
-	put(t, emu, basicID, `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":"p"}]}}`)
+	putResource(t, emu, basicID, `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":"p"}]}}`)
 }
 
 func withSecondNetwork(t *testing.T, emu *armemu.Emulator) {
-	put(t, emu, vnetID+"2", `{"location":"eastus"}`)
+	putResource(t, emu, vnetID+"2", `{"location":"eastus"}`)
 }
 
 var manyAddresses = func(n int) string {
@@ -67,26 +67,26 @@ func lb(sku, props string) string {
 	return `{"location":"eastus","sku":{"name":"` + sku + `"},"properties":{` + props + `}}`
 }
 
-func poolBreaches() []breach {
-	return []breach{
-		{rule: "address-names-unique", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), in(vnetID, "A", "10.0.0.2")), good: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), in(vnetID, "b", "10.0.0.2")), message: "same name (A)"},
+func poolViolations() []ruleViolation {
+	return []ruleViolation{
+		{rule: "address-names-unique", bad: poolWith(inVNet, addressIn(vnetID, "a", "10.0.0.1"), addressIn(vnetID, "A", "10.0.0.2")), good: poolWith(inVNet, addressIn(vnetID, "a", "10.0.0.1"), addressIn(vnetID, "b", "10.0.0.2")), message: "same name (A)"},
 		{rule: "pool-size", bad: manyAddresses(5001), good: manyAddresses(5000), message: "5001"},
-		{rule: "address-has-target", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.256")), good: poolWith(inVNet, in(vnetID, "a", "10.0.0.255")), message: `"10.0.0.256"`},
+		{rule: "address-has-target", bad: poolWith(inVNet, addressIn(vnetID, "a", "10.0.0.256")), good: poolWith(inVNet, addressIn(vnetID, "a", "10.0.0.255")), message: `"10.0.0.256"`},
 		{rule: "address-has-target", bad: poolWith(inVNet, `{"name":"a"}`), good: poolWith("", `{"name":"a","properties":{"loadBalancerFrontendIPConfiguration":{"id":"/fe"}}}`), message: `""`},
-		{rule: "address-ips-unique", bad: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00:0::1")), good: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00::2")), message: "fd00::1"},
+		{rule: "address-ips-unique", bad: poolWith(inVNet, addressIn(vnetID, "a", "fd00::1"), addressIn(vnetID, "b", "fd00:0::1")), good: poolWith(inVNet, addressIn(vnetID, "a", "fd00::1"), addressIn(vnetID, "b", "fd00::2")), message: "fd00::1"},
 		{rule: "admin-state", bad: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Off"}}`), good: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Drain"}}`), message: "Off"},
 		{rule: "admin-state-after-creation", id: lbID, bad: lbBody(`{"name":"web"},` + newPool(strings.Replace(nicAddr, `"ipAddress"`, `"adminState":"Down","ipAddress"`, 1))), good: lbBody(`{"name":"web"},` + newPool(nicAddr)), message: "Down"},
-		{rule: "ip-and-nic-not-mixed", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), nicAddr), good: poolBody("10.0.0.1"), message: "both"},
+		{rule: "ip-and-nic-not-mixed", bad: poolWith(inVNet, addressIn(vnetID, "a", "10.0.0.1"), nicAddr), good: poolBody("10.0.0.1"), message: "both"},
 		{
-			rule: "ip-and-nic-not-mixed", bad: poolBody("10.0.0.1"), good: poolWith("", entry("rg_nicip", nicRef("nic"), "")), message: "both",
+			rule: "ip-and-nic-not-mixed", bad: poolBody("10.0.0.1"), good: poolWith("", poolEntry("rg_nicip", nicRef("nic"), "")), message: "both",
 			prepare: func(t *testing.T, emu *armemu.Emulator) {
-				put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+nics+`nic/ipConfigurations/ip"}]}}`)
+				putResource(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+nics+`nic/ipConfigurations/ip"}]}}`)
 			},
 		},
 		{rule: "ip-pool-needs-standard", prepare: withBasic, id: basicID + "/backendAddressPools/p", bad: poolBody("10.0.0.1"), goodID: poolID, good: poolBody("10.0.0.1"), message: "Basic"},
 		{rule: "address-needs-network", bad: poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1"}}`), good: poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1","subnet":{"id":"`+vnetID+`/subnets/nodes"}}}`), message: "Address a"},
-		{rule: "one-network", prepare: withSecondNetwork, bad: poolWith("", in(vnetID, "a", "10.0.0.1"), in(vnetID+"2", "b", "10.0.0.2")), good: poolWith("", in(vnetID, "a", "10.0.0.1"), in(vnetID, "b", "10.0.0.2")), message: "vnet2"},
-		{rule: "one-network", prepare: withSecondNetwork, bad: poolWith(inVNet, in(vnetID+"2", "b", "10.0.0.2")), good: poolWith("", in(vnetID+"2", "b", "10.0.0.2")), message: "vnet2"},
+		{rule: "one-network", prepare: withSecondNetwork, bad: poolWith("", addressIn(vnetID, "a", "10.0.0.1"), addressIn(vnetID+"2", "b", "10.0.0.2")), good: poolWith("", addressIn(vnetID, "a", "10.0.0.1"), addressIn(vnetID, "b", "10.0.0.2")), message: "vnet2"},
+		{rule: "one-network", prepare: withSecondNetwork, bad: poolWith(inVNet, addressIn(vnetID+"2", "b", "10.0.0.2")), good: poolWith("", addressIn(vnetID+"2", "b", "10.0.0.2")), message: "vnet2"},
 		{rule: "network-exists", bad: strings.ReplaceAll(poolBody("10.0.0.1"), vnetID, vnetID+"9"), good: poolBody("10.0.0.1"), message: "vnet9"},
 	}
 }
@@ -100,43 +100,43 @@ func nicRef(name string) string {
 	return `"networkInterfaceIPConfiguration":{"id":"` + nics + name + `/ipConfigurations/ip"}`
 }
 
-func rootBreaches() []breach {
+func rootViolations() []ruleViolation {
 	limit := func(n int) func(t *testing.T, emu *armemu.Emulator) {
 		return func(t *testing.T, emu *armemu.Emulator) {
 			for i := range n {
-				put(t, emu, fmt.Sprintf("%s/loadBalancers/filler%d", group, i), `{"location":"westus"}`)
+				putResource(t, emu, fmt.Sprintf("%s/loadBalancers/filler%d", group, i), `{"location":"westus"}`)
 			}
 		}
 	}
 	other := group + "/loadBalancers/other"
-	return []breach{
+	return []ruleViolation{
 		{rule: "resource-name", id: group + "/loadBalancers/-bad", bad: lb("Standard", ""), goodID: group + "/loadBalancers/a.b_", good: lb("Standard", ""), message: `"-bad"`},
 		{rule: "resource-name", id: lbID, bad: lbBody(`{"name":"web"},{"name":"a%20b"}`), good: lbBody(`{"name":"web"},{"name":"ab"}`), message: "a%20b"},
 		{rule: "location", id: other, bad: `{"sku":{"name":"Standard"}}`, good: lb("Standard", ""), message: "location"},
-		{rule: "child-names", id: other, bad: lb("Standard", inside+`,"probes":[{}]`), good: lb("Standard", inside+`,"probes":[{"name":"a"}]`), message: "probes[0]"},
+		{rule: "child-names", id: other, bad: lb("Standard", internalFrontends+`,"probes":[{}]`), good: lb("Standard", internalFrontends+`,"probes":[{"name":"a"}]`), message: "probes[0]"},
 		{rule: "child-names-unique", id: lbID, bad: lbBody(`{"name":"web"},{"name":"WEB"}`), good: lbBody(`{"name":"web"}`), message: "(WEB)"},
 		{rule: "sku-fixed", prepare: withBasic, id: basicID, bad: lb("Standard", ""), good: lb("Basic", ""), message: "from Basic to Standard"},
 		{rule: "mode-fixed", id: basicID, prepare: withBasic, bad: lb("Basic", `"mode":"Advanced"`), good: lb("Basic", ""), message: `to "Advanced"`},
 		{rule: "children-need-frontend", id: other, bad: lb("Standard", `"backendAddressPools":[{"name":"p"}]`), good: lb("Standard", ""), message: "does not have Frontend IP Configuration, but it has other child resources"},
-		{rule: "rule-limit", id: other, bad: lb("Standard", inside+`,"loadBalancingRules":[`+repeat(1501, `{"name":"r%"}`)+`]`), good: lb("Standard", inside+`,"loadBalancingRules":[`+repeat(1500, `{"name":"r%"}`)+`]`), message: "1501"},
-		{rule: "rule-limit", id: other, bad: lb("Basic", inside+`,"loadBalancingRules":[`+repeat(251, `{"name":"r%"}`)+`]`), good: lb("Basic", inside+`,"loadBalancingRules":[`+repeat(250, `{"name":"r%"}`)+`]`), message: "251"},
-		{rule: "frontend-limit", id: other, bad: withFrontends(repeat(601, private("f%", nodesID, ""))), good: withFrontends(repeat(600, private("f%", nodesID, ""))), message: "601"},
+		{rule: "rule-limit", id: other, bad: lb("Standard", internalFrontends+`,"loadBalancingRules":[`+repeatFormat(1501, `{"name":"r%"}`)+`]`), good: lb("Standard", internalFrontends+`,"loadBalancingRules":[`+repeatFormat(1500, `{"name":"r%"}`)+`]`), message: "1501"},
+		{rule: "rule-limit", id: other, bad: lb("Basic", internalFrontends+`,"loadBalancingRules":[`+repeatFormat(251, `{"name":"r%"}`)+`]`), good: lb("Basic", internalFrontends+`,"loadBalancingRules":[`+repeatFormat(250, `{"name":"r%"}`)+`]`), message: "251"},
+		{rule: "frontend-limit", id: other, bad: withFrontends(repeatFormat(601, privateFrontend("f%", nodesID, ""))), good: withFrontends(repeatFormat(600, privateFrontend("f%", nodesID, ""))), message: "601"},
 		{rule: "load-balancer-limit", prepare: limit(1000), id: other, bad: strings.Replace(lb("Standard", ""), "eastus", "westus", 1), good: lb("Standard", ""), message: "1000 load balancers in westus"},
 		{rule: "references-exist", id: lbID, bad: lbBody(`{"name":"spare"}`), good: lbBody(`{"name":"web"}`), message: "loadBalancingRules/r"},
 	}
 }
 
-func deleteBreaches() []breach {
+func deleteViolations() []ruleViolation {
 	used := func(t *testing.T, emu *armemu.Emulator) {
-		put(t, emu, vnetID+"/subnets/idle", `{}`)
-		put(t, emu, poolID, poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1","subnet":{"id":"`+vnetID+`/subnets/nodes"}}}`))
+		putResource(t, emu, vnetID+"/subnets/idle", `{}`)
+		putResource(t, emu, poolID, poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1","subnet":{"id":"`+vnetID+`/subnets/nodes"}}}`))
 		withSecondNetwork(t, emu)
 	}
 	whole := func(t *testing.T, emu *armemu.Emulator) {
-		put(t, emu, poolID, poolBody("10.0.0.1"))
+		putResource(t, emu, poolID, poolBody("10.0.0.1"))
 		withSecondNetwork(t, emu)
 	}
-	return []breach{
+	return []ruleViolation{
 		{rule: "pool-not-in-use", method: http.MethodDelete, id: poolID, goodID: lbID + "/backendAddressPools/spare", message: "loadBalancingRules/r"},
 		{rule: "subnet-not-in-use", prepare: used, method: http.MethodDelete, id: vnetID + "/subnets/nodes", goodID: vnetID + "/subnets/idle", message: "backendAddressPools/web"},
 		{rule: "network-not-in-use", prepare: used, method: http.MethodDelete, id: vnetID, goodID: vnetID + "2", message: "Subnet nodes is in use by " + poolID + " and cannot be deleted."},
@@ -145,12 +145,12 @@ func deleteBreaches() []breach {
 	}
 }
 
-func networkBreaches() []breach {
+func networkViolations() []ruleViolation {
 	network := func(space, subnet string) string {
 		return `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["` + space + `"]},"subnets":[{"name":"s","properties":{"addressPrefix":"` + subnet + `"}}]}}`
 	}
 	alone := func(prefix string) string { return `{"properties":{"addressPrefixes":["` + prefix + `"]}}` }
-	return []breach{
+	return []ruleViolation{
 		{rule: "address-prefix-format", id: vnetID + "3", bad: network("10.0.0.0/33", "10.0.0.0/24"), good: network("10.0.0.0/16", "10.0.0.0/24"), message: "10.0.0.0/33"},
 		{rule: "address-prefix-format", id: vnetID + "3", bad: network("10.0.0.0/16", "10.0.0.4/24"), good: network("10.0.0.0/16", "10.0.0.0/24"), message: "10.0.0.4/24"},
 		{rule: "subnet-in-network", id: vnetID + "3", bad: network("10.0.0.0/16", "10.1.0.0/24"), good: network("10.0.0.0/16", "10.0.255.0/24"), message: "Subnet 's' is not valid in virtual network 'vnet3'."},
@@ -165,17 +165,17 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = cmp.Or(r.Under, r.Code), true
 	}
-	all := slices.Concat(poolBreaches(), memberBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), membershipBreaches(), basicBreaches(), securityBreaches(), networkBreaches(), deleteBreaches(), privateLinkBreaches())
+	all := slices.Concat(poolViolations(), memberViolations(), rootViolations(), frontendViolations(), balancingViolations(), publicIPViolations(), interfaceViolations(), membershipViolations(), basicViolations(), securityViolations(), networkViolations(), deleteViolations(), privateLinkViolations())
 	for _, b := range all {
 		delete(untested, b.rule)
-		t.Run(b.rule, func(t *testing.T) { b.run(t, codes[b.rule]) })
+		t.Run(b.rule, func(t *testing.T) { b.runViolation(t, codes[b.rule]) })
 	}
 	for name := range untested {
 		t.Errorf("rule %s has no case", name)
 	}
 }
 
-func (b breach) run(t *testing.T, code string) {
+func (b ruleViolation) runViolation(t *testing.T, code string) {
 	if b.method == "" {
 		b.method = http.MethodPut
 	}
@@ -185,19 +185,19 @@ func (b breach) run(t *testing.T, code string) {
 	if b.goodID == "" {
 		b.goodID = b.id
 	}
-	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
+	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
 	if b.prepare != nil {
 		b.prepare(t, emu)
 	}
 	before := string(emu.Snapshot())
-	a := send(t, emu, b.method, b.id, b.bad)
-	if a.status != http.StatusBadRequest || a.code() != code || strings.Contains(a.raw, `"details":[`) == strings.Contains(b.id, "Microsoft.Compute") || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
+	a := sendRequest(t, emu, b.method, b.id, b.bad)
+	if a.status != http.StatusBadRequest || a.errorCode() != code || strings.Contains(a.raw, `"details":[`) == strings.Contains(b.id, "Microsoft.Compute") || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
 		t.Errorf("got %d %.600s\nwant 400 %s naming %s", a.status, a.raw, code, b.message)
 	}
 	if string(emu.Snapshot()) != before {
 		t.Error("a refused write changed the cloud")
 	}
-	if a := send(t, emu, b.method, b.goodID, b.good); a.status >= 300 {
+	if a := sendRequest(t, emu, b.method, b.goodID, b.good); a.status >= 300 {
 		t.Errorf("what keeps the rule is refused: %d %.600s", a.status, a.raw)
 	}
 }
@@ -210,12 +210,12 @@ func TestMalformedBodies(t *testing.T) {
 		`{"properties":{"loadBalancerBackendAddresses":[7]}}`,
 		`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":7}}]}}`,
 	} {
-		if a := send(t, emu, http.MethodPut, poolID, body); a.status != 400 || a.code() != "InvalidRequestFormat" {
+		if a := sendRequest(t, emu, http.MethodPut, poolID, body); a.status != 400 || a.errorCode() != "InvalidRequestFormat" {
 			t.Errorf("%s: %d %s", body, a.status, a.raw)
 		}
 	}
 	huge := `{"x":"` + strings.Repeat("a", 5<<20) + `"}`
-	if a := send(t, emu, http.MethodPut, poolID, huge); a.status != http.StatusRequestEntityTooLarge {
+	if a := sendRequest(t, emu, http.MethodPut, poolID, huge); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("5 MiB: %d", a.status)
 	}
 }

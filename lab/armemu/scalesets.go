@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// bySet is the only supported filter of virtual machines.
-var bySet = regexp.MustCompile(`^\s*'?virtualMachineScaleSet/id'?\s+eq\s+'?([^']+?)'?\s*$`)
+// scaleSetFilter is the only supported filter of virtual machines.
+var scaleSetFilter = regexp.MustCompile(`^\s*'?virtualMachineScaleSet/id'?\s+eq\s+'?([^']+?)'?\s*$`)
 
-// listed returns the predicate of a $filter.
-func listed(r route, filter string) (func(*aggregate) bool, *Problem) {
+// parseFilter returns the predicate of a $filter.
+func parseFilter(r route, filter string) (func(*aggregate) bool, *Problem) {
 	if filter == "" || r.id.root != virtualMachineKind {
 		return func(*aggregate) bool { return true }, nil
 	}
-	set := bySet.FindStringSubmatch(filter)
+	set := scaleSetFilter.FindStringSubmatch(filter)
 	if set == nil {
-		return nil, bad("InvalidFilterInQueryString", "The emulator models the filter 'virtualMachineScaleSet/id' eq '…' only, not "+filter+".")
+		return nil, badRequest("InvalidFilterInQueryString", "The emulator models the filter 'virtualMachineScaleSet/id' eq '…' only, not "+filter+".")
 	}
 	return func(agg *aggregate) bool {
-		return sameName(text(object(properties(agg.body), "virtualMachineScaleSet"), "id"), set[1])
+		return sameName(stringField(objectField(propertyFields(agg.body), "virtualMachineScaleSet"), "id"), set[1])
 	}, nil
 }
 
-// merged applies a PATCH to a body: objects are merged, other values replaced, and null deletes.
-func merged(body, patch fields) fields {
+// mergePatch applies a PATCH to a body: objects are merged, other values replaced, and null deletes.
+func mergePatch(body, patch fields) fields {
 	out := maps.Clone(body)
 	if out == nil {
 		out = fields{}
@@ -40,7 +40,7 @@ func merged(body, patch fields) fields {
 		case v == nil:
 			delete(out, key)
 		case isObject && alike:
-			out[key] = merged(there, sent)
+			out[key] = mergePatch(there, sent)
 		default:
 			out[key] = v
 		}
@@ -48,41 +48,41 @@ func merged(body, patch fields) fields {
 	return out
 }
 
-// resize creates or deletes instances of a uniform scale set after a write, until their number
+// scaleInstances creates or deletes instances of a uniform scale set after a write, until their number
 // matches its SKU. It ignores scale sets without a model or capacity.
-func (e *Emulator) resize(set *aggregate, at time.Time) {
-	want, given := number(object(set.body, "sku"), "capacity")
-	if set.id.root != scaleSetKind || !given || isFlexible(set.body) || object(properties(set.body), machineProfile) == nil {
+func (e *Emulator) scaleInstances(set *aggregate, at time.Time) {
+	want, given := intField(objectField(set.body, "sku"), "capacity")
+	if set.id.root != scaleSetKind || !given || isFlexible(set.body) || objectField(propertyFields(set.body), machineProfile) == nil {
 		return
 	}
-	all := e.instancesOf(set.id)
+	all := e.scaleSetInstances(set.id)
 	next := 0
 	if len(all) > 0 {
 		next = instanceNumber(all[len(all)-1]) + 1
 	}
 	for range want - len(all) {
-		e.makeInstance(set, next, at)
+		e.createInstance(set, next, at)
 		next++
 	}
 	for _, agg := range slices.Backward(all[min(max(want, 0), len(all)):]) {
-		e.endRunning(agg, "the scale set is made smaller")
+		e.endOperation(agg, "the scale set is made smaller")
 		delete(e.aggregates, agg.id.key())
-		e.changed(agg.id, agg.body, nil)
-		e.programmed(agg.id, at)
+		e.updateReferences(agg.id, agg.body, nil)
+		e.updateDataPlane(agg.id, at)
 	}
 }
 
-func (e *Emulator) makeInstance(set *aggregate, n int, at time.Time) {
+func (e *Emulator) createInstance(set *aggregate, n int, at time.Time) {
 	id := resourceID{
 		subscription: set.id.subscription, group: set.id.group,
 		root: instanceKind, parent: set.id.name, name: strconv.Itoa(n),
 	}
 	body := fields{"name": id.name, "location": set.body["location"], "properties": fields{}}
-	agg := &aggregate{id: id, state: stateSucceeded, touched: id}
+	agg := &aggregate{id: id, state: stateSucceeded, lastWritten: id}
 	e.aggregates[id.key()] = agg
-	agg.body = e.allocate(id, modelled(set.body, body))
-	agg.model = modelOf(set.body)
-	e.retag(agg)
-	e.changed(id, nil, agg.body)
-	e.programmed(id, at)
+	agg.body = e.allocateAddresses(id, withModelInterfaces(set.body, body))
+	agg.model = modelHash(set.body)
+	e.renewEtag(agg)
+	e.updateReferences(id, nil, agg.body)
+	e.updateDataPlane(id, at)
 }

@@ -27,46 +27,46 @@ func setBody(mode string, capacity int, pools ...string) string {
 		capacity, mode, nodesID, strings.Join(refs, ","))
 }
 
-// setStory is a scenario of a scale set in virtual time with median latencies.
-type setStory struct {
+// scaleSetScenario is a scenario of a scale set in virtual time with median latencies.
+type scaleSetScenario struct {
 	t   *testing.T
 	emu *armemu.Emulator
 }
 
-func newSetStory(t *testing.T, mode string, machines int) setStory {
-	s := setStory{t, newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})}
-	s.does(201, http.MethodPut, setID, setBody(mode, machines))
+func newScaleSetScenario(t *testing.T, mode string, machines int) scaleSetScenario {
+	s := scaleSetScenario{t, newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})}
+	s.sendStep(201, http.MethodPut, setID, setBody(mode, machines))
 	time.Sleep(time.Minute)
 	return s
 }
 
-func (s setStory) does(status int, method, id, body string) answer {
+func (s scaleSetScenario) sendStep(status int, method, id, body string) rawResponse {
 	s.t.Helper()
-	a := send(s.t, s.emu, method, id+computeAPI, body)
+	a := sendRequest(s.t, s.emu, method, id+computeAPI, body)
 	if a.status != status {
 		s.t.Errorf("%s %s: %d %s", method, id, a.status, a.raw)
 	}
 	return a
 }
 
-// latest returns the instances with the latest model.
-func (s setStory) latest() string {
+// latestInstances returns the instances with the latest model.
+func (s scaleSetScenario) latestInstances() string {
 	s.t.Helper()
 	var up []string
-	for n := range strings.FieldsSeq(namesIn(s.t, s.emu, setID+"/virtualMachines"+computeAPI)) {
-		if strings.Contains(s.does(200, http.MethodGet, instanceID(n), "").raw, `"latestModelApplied":true`) {
+	for n := range strings.FieldsSeq(listNames(s.t, s.emu, setID+"/virtualMachines"+computeAPI)) {
+		if strings.Contains(s.sendStep(200, http.MethodGet, instanceID(n), "").raw, `"latestModelApplied":true`) {
 			up = append(up, n)
 		}
 	}
 	return strings.Join(up, " ")
 }
 
-func (s setStory) sees(latest string, members int) {
+func (s scaleSetScenario) expectState(latest string, members int) {
 	s.t.Helper()
-	if got := s.latest(); got != latest {
+	if got := s.latestInstances(); got != latest {
 		s.t.Errorf("the model is on %q, want %q", got, latest)
 	}
-	if got := strings.Count(statesOf(s.t, s.emu, poolID), "="); got != members {
+	if got := strings.Count(poolAdminStates(s.t, s.emu, poolID), "="); got != members {
 		s.t.Errorf("the pool shows %d members, want %d", got, members)
 	}
 }
@@ -75,58 +75,58 @@ func (s setStory) sees(latest string, members int) {
 // subnet address, and deletes the last ones.
 func TestCapacityMakesMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSetStory(t, "Manual", 2)
-		s.sees("0 1", 0)
-		s.does(200, http.MethodPatch, setID, `{"sku":{"capacity":3}}`)
-		s.sees("0 1", 0)
+		s := newScaleSetScenario(t, "Manual", 2)
+		s.expectState("0 1", 0)
+		s.sendStep(200, http.MethodPatch, setID, `{"sku":{"capacity":3}}`)
+		s.expectState("0 1", 0)
 		time.Sleep(time.Minute)
-		s.sees("0 1 2", 0)
-		a := s.does(200, http.MethodGet, instanceID("2"), "")
-		if a.text("instanceId") != "2" || !strings.Contains(a.raw, nodesID) || strings.Contains(a.raw, "privateIPAddress") {
+		s.expectState("0 1 2", 0)
+		a := s.sendStep(200, http.MethodGet, instanceID("2"), "")
+		if a.stringField("instanceId") != "2" || !strings.Contains(a.raw, nodesID) || strings.Contains(a.raw, "privateIPAddress") {
 			t.Errorf("the machine is %s", a.raw)
 		}
-		refused(t, send(t, s.emu, http.MethodDelete, nodesID, ""), 400, "InUseSubnetCannotBeDeleted")
-		s.does(200, http.MethodPatch, setID, `{"sku":{"capacity":1}}`)
+		refused(t, sendRequest(t, s.emu, http.MethodDelete, nodesID, ""), 400, "InUseSubnetCannotBeDeleted")
+		s.sendStep(200, http.MethodPatch, setID, `{"sku":{"capacity":1}}`)
 		time.Sleep(time.Minute)
-		s.sees("0", 0)
+		s.expectState("0", 0)
 	})
 }
 
 // A PATCH merges objects and replaces lists.
 func TestPatchOfAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSetStory(t, "Manual", 1)
-		a := s.does(200, http.MethodPatch, setID, `{"tags":{"a":"b"},"properties":{"virtualMachineProfile":{"priority":"Spot"}}}`)
-		if a.state() != "Updating" || a.header.Get("Retry-After") != "10" {
-			t.Errorf("%s, Retry-After %q", a.state(), a.header.Get("Retry-After"))
+		s := newScaleSetScenario(t, "Manual", 1)
+		a := s.sendStep(200, http.MethodPatch, setID, `{"tags":{"a":"b"},"properties":{"virtualMachineProfile":{"priority":"Spot"}}}`)
+		if a.provisioningState() != "Updating" || a.header.Get("Retry-After") != "10" {
+			t.Errorf("%s, Retry-After %q", a.provisioningState(), a.header.Get("Retry-After"))
 		}
 		poll, err := url.Parse(a.header.Get("Azure-AsyncOperation"))
 		if err != nil || !poll.Query().Has("p") || !strings.Contains(poll.Path, "/Microsoft.Compute/") {
 			t.Errorf("the operation is %s", poll)
 		}
 		time.Sleep(time.Minute)
-		a = s.does(200, http.MethodGet, setID, "")
+		a = s.sendStep(200, http.MethodGet, setID, "")
 		for _, want := range []string{`"tags":{"a":"b"}`, `"priority":"Spot"`, nodesID, `"mode":"Manual"`} {
 			if !strings.Contains(a.raw, want) {
 				t.Errorf("no %s in %s", want, a.raw)
 			}
 		}
-		s.does(200, http.MethodPatch, setID, `{"properties":{"virtualMachineProfile":{"priority":null}}}`)
-		if a = s.does(200, http.MethodGet, setID, ""); strings.Contains(a.raw, "priority") {
+		s.sendStep(200, http.MethodPatch, setID, `{"properties":{"virtualMachineProfile":{"priority":null}}}`)
+		if a = s.sendStep(200, http.MethodGet, setID, ""); strings.Contains(a.raw, "priority") {
 			t.Errorf("null takes nothing away: %s", a.raw)
 		}
-		refused(t, send(t, s.emu, http.MethodPatch, setID+"2"+computeAPI, "{}"), 404, "ResourceNotFound")
-		refused(t, send(t, s.emu, http.MethodPatch, instanceID("0")+computeAPI, "{}"), 405, "MethodNotAllowed")
+		refused(t, sendRequest(t, s.emu, http.MethodPatch, setID+"2"+computeAPI, "{}"), 404, "ResourceNotFound")
+		refused(t, sendRequest(t, s.emu, http.MethodPatch, instanceID("0")+computeAPI, "{}"), 405, "MethodNotAllowed")
 	})
 }
 
 // A PUT of an existing scale set changes what it contains.
 func TestPutOfAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSetStory(t, "Manual", 2)
-		s.does(200, http.MethodPut, setID, `{"location":"eastus","properties":{"virtualMachineProfile":{"priority":"Spot"}}}`)
+		s := newScaleSetScenario(t, "Manual", 2)
+		s.sendStep(200, http.MethodPut, setID, `{"location":"eastus","properties":{"virtualMachineProfile":{"priority":"Spot"}}}`)
 		time.Sleep(time.Minute)
-		a := s.does(200, http.MethodGet, setID, "")
+		a := s.sendStep(200, http.MethodGet, setID, "")
 		for _, want := range []string{`"priority":"Spot"`, nodesID, `"mode":"Manual"`, `"capacity":2`} {
 			if !strings.Contains(a.raw, want) {
 				t.Errorf("no %s in %s", want, a.raw)
@@ -160,15 +160,15 @@ func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
 		{one, request{http.MethodDelete, instanceID("0"), ""}, 202},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSetStory(t, "Manual", 2)
-			send(t, s.emu, step.first.method, step.first.id+computeAPI, step.first.body)
-			a := s.does(step.status, step.second.method, step.second.id, step.second.body)
-			if step.status == 409 && (a.code() != "Conflict" || strings.Contains(a.raw, `"details"`) || a.header.Get("Retry-After") != "") {
+			s := newScaleSetScenario(t, "Manual", 2)
+			sendRequest(t, s.emu, step.first.method, step.first.id+computeAPI, step.first.body)
+			a := s.sendStep(step.status, step.second.method, step.second.id, step.second.body)
+			if step.status == 409 && (a.errorCode() != "Conflict" || strings.Contains(a.raw, `"details"`) || a.header.Get("Retry-After") != "") {
 				t.Errorf("%s", a.raw)
 			}
 			time.Sleep(5 * time.Minute)
 			if step.status == 409 {
-				a = send(t, s.emu, step.second.method, step.second.id+computeAPI, step.second.body)
+				a = sendRequest(t, s.emu, step.second.method, step.second.id+computeAPI, step.second.body)
 				if a.status != 200 && a.status != 202 {
 					t.Errorf("later: %d %s", a.status, a.raw)
 				}
@@ -180,21 +180,21 @@ func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
 // Instances of a flexible scale set are virtual machines, found by a filter.
 func TestFlexibleScaleSets(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	s := setStory{t, emu}
-	put(t, emu, setID, strings.Replace(setBody("Manual", 5), `"properties":{`, `"properties":{"orchestrationMode":"Flexible",`, 1))
-	put(t, emu, computeGroup+"/virtualMachines/a", `{"location":"eastus","properties":{"virtualMachineScaleSet":{"id":"`+setID+`"}}}`)
-	put(t, emu, computeGroup+"/virtualMachines/b", `{"location":"eastus"}`)
-	if a := s.does(200, http.MethodGet, setID, ""); !strings.Contains(a.raw, `"Flexible"`) {
+	s := scaleSetScenario{t, emu}
+	putResource(t, emu, setID, strings.Replace(setBody("Manual", 5), `"properties":{`, `"properties":{"orchestrationMode":"Flexible",`, 1))
+	putResource(t, emu, computeGroup+"/virtualMachines/a", `{"location":"eastus","properties":{"virtualMachineScaleSet":{"id":"`+setID+`"}}}`)
+	putResource(t, emu, computeGroup+"/virtualMachines/b", `{"location":"eastus"}`)
+	if a := s.sendStep(200, http.MethodGet, setID, ""); !strings.Contains(a.raw, `"Flexible"`) {
 		t.Errorf("%s", a.raw)
 	}
-	s.does(200, http.MethodPatch, setID, `{"tags":{"a":"b"}}`)
-	if got := namesIn(t, emu, setID+"/virtualMachines"+computeAPI); got != "" {
+	s.sendStep(200, http.MethodPatch, setID, `{"tags":{"a":"b"}}`)
+	if got := listNames(t, emu, setID+"/virtualMachines"+computeAPI); got != "" {
 		t.Errorf("below it are %s", got)
 	}
 	filter := url.QueryEscape("'virtualMachineScaleSet/id' eq '" + setID + "'")
-	if got := namesIn(t, emu, computeGroup+"/virtualMachines"+computeAPI+"&$filter="+filter); got != "a" {
+	if got := listNames(t, emu, computeGroup+"/virtualMachines"+computeAPI+"&$filter="+filter); got != "a" {
 		t.Errorf("the filter finds %s", got)
 	}
-	refused(t, send(t, emu, http.MethodGet, computeGroup+"/virtualMachines"+computeAPI+"&$filter=name", ""), 400, "InvalidFilterInQueryString")
-	refused(t, send(t, emu, http.MethodPost, setID+"/manualupgrade"+computeAPI, `{"instanceIds":["*"]}`), 409, "OperationNotAllowed")
+	refused(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/virtualMachines"+computeAPI+"&$filter=name", ""), 400, "InvalidFilterInQueryString")
+	refused(t, sendRequest(t, emu, http.MethodPost, setID+"/manualupgrade"+computeAPI, `{"instanceIds":["*"]}`), 409, "OperationNotAllowed")
 }

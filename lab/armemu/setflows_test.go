@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// takers returns the addresses receiving new flows, in pool order.
-func takers(emu *armemu.Emulator) string {
+// newFlowAddresses returns the addresses receiving new flows, in pool order.
+func newFlowAddresses(emu *armemu.Emulator) string {
 	var all []string
 	for _, rule := range emu.Flows(time.Time{}, time.Now()) {
 		for _, a := range rule.Addresses {
@@ -30,30 +30,30 @@ func takers(emu *armemu.Emulator) string {
 // result.
 func TestNewFlowsToScaleSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSetStory(t, "Manual", 2)
-		put(t, s.emu, lbID, lb("Standard", `"backendAddressPools":[{"name":"web"}],"probes":[{"name":"p","properties":{"intervalInSeconds":5,"probeThreshold":2}}],
+		s := newScaleSetScenario(t, "Manual", 2)
+		putResource(t, s.emu, lbID, lb("Standard", `"backendAddressPools":[{"name":"web"}],"probes":[{"name":"p","properties":{"intervalInSeconds":5,"probeThreshold":2}}],
 			"loadBalancingRules":[{"name":"r","properties":{"backendAddressPool":{"id":"`+poolID+`"},"probe":{"id":"`+lbID+`/probes/p"}}}]`))
 		s.emu.SetAlive(netip.MustParseAddr("10.9.9.9"), false) // starts the history
 		sees := func(want string) {
 			t.Helper()
-			if got := takers(s.emu); got != want {
+			if got := newFlowAddresses(s.emu); got != want {
 				t.Errorf("%q take new flows, want %q", got, want)
 			}
 		}
 		sees("")
-		s.does(200, http.MethodPut, setID, setBody("Manual", 2, poolID))
+		s.sendStep(200, http.MethodPut, setID, setBody("Manual", 2, poolID))
 		time.Sleep(time.Minute)
-		s.does(202, http.MethodPost, setID+"/manualupgrade", `{"instanceIds":["*"]}`)
+		s.sendStep(202, http.MethodPost, setID+"/manualupgrade", `{"instanceIds":["*"]}`)
 		sees("")
 		time.Sleep(time.Minute)
 		sees("10.0.0.4 10.0.0.5")
 		s.emu.SetAlive(netip.MustParseAddr("10.0.0.5"), false)
 		time.Sleep(time.Minute)
 		sees("10.0.0.4")
-		s.does(200, http.MethodPut, instanceID("0"), machineIn())
+		s.sendStep(200, http.MethodPut, instanceID("0"), instanceInPools())
 		time.Sleep(time.Minute)
 		sees("")
-		s.does(202, http.MethodDelete, setID, "")
+		s.sendStep(202, http.MethodDelete, setID, "")
 		time.Sleep(time.Minute)
 		if flows := s.emu.Flows(time.Now(), time.Now()); len(flows[0].Addresses) != 0 {
 			t.Errorf("the rule has %v", flows[0].Addresses)
@@ -64,17 +64,17 @@ func TestNewFlowsToScaleSets(t *testing.T) {
 // A rolling upgrade adds instances to the data plane batch by batch.
 func TestNewFlowsFollowARollingUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSetStory(t, "Rolling", 2)
-		put(t, s.emu, lbID, lb("Standard", `"backendAddressPools":[{"name":"web"}],
+		s := newScaleSetScenario(t, "Rolling", 2)
+		putResource(t, s.emu, lbID, lb("Standard", `"backendAddressPools":[{"name":"web"}],
 			"loadBalancingRules":[{"name":"r","properties":{"backendAddressPool":{"id":"`+poolID+`"}}}]`))
 		s.emu.SetAlive(netip.MustParseAddr("10.9.9.9"), false)
-		s.does(200, http.MethodPut, setID, setBody("Rolling", 2, poolID))
+		s.sendStep(200, http.MethodPut, setID, setBody("Rolling", 2, poolID))
 		time.Sleep(44 * time.Second)
-		if got := takers(s.emu); got != "10.0.0.4" {
+		if got := newFlowAddresses(s.emu); got != "10.0.0.4" {
 			t.Errorf("%q take new flows after the first batch", got)
 		}
 		time.Sleep(time.Hour)
-		if got := takers(s.emu); got != "10.0.0.4 10.0.0.5" {
+		if got := newFlowAddresses(s.emu); got != "10.0.0.4 10.0.0.5" {
 			t.Errorf("%q take new flows after the last batch", got)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 // Only here do their addresses show.
 
 const (
-	interfacesOfSet = "networkInterfaces"
+	interfacesSegment = "networkInterfaces"
 	// interfacesVersion is the api-version of Microsoft.Network that the SDK uses here.
 	interfacesVersion = "2018-10-01"
 )
@@ -19,24 +19,24 @@ const (
 // readInterfaces serves a GET or list of network interfaces of a scale set or instance.
 func (e *Emulator) readInterfaces(x *exchange) *Problem {
 	id := x.route.id
-	if parent, below := id.above(); below && e.aggregates[parent.key()] == nil {
-		return missing(parent)
+	if parent, below := id.parentID(); below && e.aggregates[parent.key()] == nil {
+		return resourceNotFound(parent)
 	}
-	if problem := badInstance(id); problem != nil {
+	if problem := validateInstanceID(id); problem != nil {
 		return problem
 	}
 	agg := e.aggregates[id.key()]
 	if agg == nil {
-		return missing(id)
+		return resourceNotFound(id)
 	}
 	machines := []*aggregate{agg}
 	if id.root == scaleSetKind {
-		machines = e.instancesOf(id)
+		machines = e.scaleSetInstances(id)
 	}
 	values := []any{}
 	for _, machine := range machines {
-		for _, nic := range objects(object(properties(machine.body), profileOfOne), nicsOfProfile) {
-			if x.route.nic == "" || sameName(text(nic, "name"), x.route.nic) {
+		for _, nic := range objectList(objectField(propertyFields(machine.body), instanceProfile), profileNICs) {
+			if x.route.nic == "" || sameName(stringField(nic, "name"), x.route.nic) {
 				values = append(values, renderInterface(machine, nic))
 			}
 		}
@@ -46,7 +46,7 @@ func (e *Emulator) readInterfaces(x *exchange) *Problem {
 		return nil
 	}
 	if len(values) == 0 {
-		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("Resource %s/%s/%s not found.", id, interfacesOfSet, x.route.nic)}
+		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("Resource %s/%s/%s not found.", id, interfacesSegment, x.route.nic)}
 	}
 	x.body = values[0]
 	return nil
@@ -54,18 +54,18 @@ func (e *Emulator) readInterfaces(x *exchange) *Problem {
 
 // renderInterface returns an instance's network interface in the format of its own type.
 func renderInterface(machine *aggregate, nic fields) fields {
-	id := machine.id.String() + "/" + interfacesOfSet + "/" + text(nic, "name")
+	id := machine.id.String() + "/" + interfacesSegment + "/" + stringField(nic, "name")
 	etag := "W/" + machine.etag
-	configs := objects(properties(nic), ipConfigKind.collection)
+	configs := objectList(propertyFields(nic), ipConfigKind.collection)
 	for i, c := range configs {
-		props := filled(properties(c), fields{"privateIPAllocationMethod": "Dynamic", "privateIPAddressVersion": "IPv4"})
+		props := withDefaults(propertyFields(c), fields{"privateIPAllocationMethod": "Dynamic", "privateIPAddressVersion": "IPv4"})
 		props["provisioningState"] = machine.state
 		configs[i] = fields{
-			"name": text(c, "name"), "id": id + "/" + ipConfigKind.collection + "/" + text(c, "name"), "etag": etag, "properties": props,
+			"name": stringField(c, "name"), "id": id + "/" + ipConfigKind.collection + "/" + stringField(c, "name"), "etag": etag, "properties": props,
 		}
 	}
-	props := with(properties(nic), ipConfigKind.collection, array(configs))
+	props := withField(propertyFields(nic), ipConfigKind.collection, toArray(configs))
 	props["provisioningState"] = machine.state
 	props["virtualMachine"] = fields{"id": machine.id.String()}
-	return fields{"name": text(nic, "name"), "id": id, "etag": etag, "properties": props}
+	return fields{"name": stringField(nic, "name"), "id": id, "etag": etag, "properties": props}
 }

@@ -72,7 +72,7 @@ func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 		computeDo(t, client, http.MethodPut, setID, setBody("Manual", 2))
 		computeDo(t, client, http.MethodPatch, setID, setBody("Manual", 2, poolID))
 		computeDo(t, client, http.MethodPost, setID+"/manualupgrade", `{"instanceIds":["0"]}`)
-		computeDo(t, client, http.MethodPut, instanceID("1"), machineIn(poolID))
+		computeDo(t, client, http.MethodPut, instanceID("1"), instanceInPools(poolID))
 		pool, err := clients.NewLoadBalancerBackendAddressPoolsClient().Get(t.Context(), "rg", "kubernetes", "web", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 		if *config.PrivateIPAddress == "" || *config.LoadBalancerBackendAddressPools[0].ID != poolID || *one.Properties.VirtualMachine.ID != instanceID("1") {
 			t.Errorf("the interface is %+v", *config)
 		}
-		if all := addressesOfSet(t.Context(), t, nics); len(all) != 2 || all[0] == all[1] {
+		if all := scaleSetIPs(t.Context(), t, nics); len(all) != 2 || all[0] == all[1] {
 			t.Errorf("addresses %q", all)
 		}
 		_, err = nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "set", "1", "other", nil)
@@ -108,8 +108,8 @@ func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 	})
 }
 
-// addressesOfSet returns the private addresses of the scale set's interfaces.
-func addressesOfSet(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesClient) (all []string) {
+// scaleSetIPs returns the private addresses of the scale set's interfaces.
+func scaleSetIPs(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesClient) (all []string) {
 	t.Helper()
 	for pager := nics.NewListVirtualMachineScaleSetNetworkInterfacesPager("rg", "set", nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
@@ -127,8 +127,8 @@ func addressesOfSet(ctx context.Context, t *testing.T, nics *armnetwork.Interfac
 func TestTheSDKMovesAnInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
-		put(t, emu, vmID, `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`n"}]}}}`)
-		put(t, emu, nics+"n", nicIn(""))
+		putResource(t, emu, vmID, `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`n"}]}}}`)
+		putResource(t, emu, nics+"n", nicInPools(""))
 		clients := newClients(t, emu.Transport(), "http://emulator.test", sendEtag{})
 		client := clients.NewInterfacesClient()
 		for _, pools := range [][]*armnetwork.BackendAddressPool{{{ID: to.Ptr(poolID)}}, {}} {
@@ -136,25 +136,25 @@ func TestTheSDKMovesAnInterface(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			nic, balancer := etagOf(t, emu, nics+"n"), etagOf(t, emu, lbID)
+			nic, balancer := readEtag(t, emu, nics+"n"), readEtag(t, emu, lbID)
 			read.Properties.IPConfigurations[0].Properties.LoadBalancerBackendAddressPools = pools
 			began := time.Now()
 			poller, err := client.BeginCreateOrUpdate(t.Context(), "rg", "n", read.Interface, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			accepted := etagOf(t, emu, nics+"n")
+			accepted := readEtag(t, emu, nics+"n")
 			if _, err = poller.PollUntilDone(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if time.Since(began) < 10*time.Second {
 				t.Errorf("done after %s", time.Since(began))
 			}
-			if done := etagOf(t, emu, nics+"n"); accepted == nic || done == accepted || etagOf(t, emu, lbID) == balancer {
-				t.Errorf("etags %s %s %s, load balancer %s %s", nic, accepted, done, balancer, etagOf(t, emu, lbID))
+			if done := readEtag(t, emu, nics+"n"); accepted == nic || done == accepted || readEtag(t, emu, lbID) == balancer {
+				t.Errorf("etags %s %s %s, load balancer %s %s", nic, accepted, done, balancer, readEtag(t, emu, lbID))
 			}
-			if got := strings.Count(statesOf(t, emu, poolID), "rg_nip="); got != len(pools) {
-				t.Errorf("the pool shows %s", statesOf(t, emu, poolID))
+			if got := strings.Count(poolAdminStates(t, emu, poolID), "rg_nip="); got != len(pools) {
+				t.Errorf("the pool shows %s", poolAdminStates(t, emu, poolID))
 			}
 			_, err = client.BeginCreateOrUpdate(t.Context(), "rg", "n", read.Interface, nil)
 			wantError(t, err, 412, "PreconditionFailed")

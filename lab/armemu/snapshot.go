@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// stored is one root resource in a snapshot.
-type stored struct {
+// snapshotEntry is one root resource in a snapshot.
+type snapshotEntry struct {
 	ID   string          `json:"id"`
 	Body json.RawMessage `json:"body"`
 }
 
-// sorted returns the aggregates sorted by ID.
-func (e *Emulator) sorted() []*aggregate {
+// sortedAggregates returns the aggregates sorted by ID.
+func (e *Emulator) sortedAggregates() []*aggregate {
 	out := make([]*aggregate, 0, len(e.aggregates))
 	for _, key := range slices.Sorted(maps.Keys(e.aggregates)) {
 		out = append(out, e.aggregates[key])
@@ -36,8 +36,8 @@ func (e *Emulator) sorted() []*aggregate {
 func (e *Emulator) Put(id string, body []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.settle(time.Now())
-	if err := e.install(id, body, false); err != nil {
+	e.finishDue(time.Now())
+	if err := e.installResource(id, body, false); err != nil {
 		return err
 	}
 	if parsed, err := parseID(id); err == nil {
@@ -46,8 +46,8 @@ func (e *Emulator) Put(id string, body []byte) error {
 	return nil
 }
 
-func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
-	if r := parseRoute(http.MethodGet, &url.URL{Path: id}); r.about == aGroup {
+func (e *Emulator) installResource(id string, raw []byte, keepEtag bool) error {
+	if r := parseRoute(http.MethodGet, &url.URL{Path: id}); r.target == targetGroup {
 		return e.installGroup(r, raw)
 	}
 	parsed, err := parseID(id)
@@ -62,48 +62,48 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 		return fmt.Errorf("resource %s: %w", id, err)
 	}
 	agg := e.aggregates[parsed.rootKey()]
-	if parent, below := parsed.above(); agg == nil && below && e.aggregates[parent.key()] == nil {
+	if parent, below := parsed.parentID(); agg == nil && below && e.aggregates[parent.key()] == nil {
 		return fmt.Errorf("resource %s: its parent %s does not exist: put that first", id, parent)
 	}
 	if agg == nil {
 		agg = &aggregate{id: parsed.rootID()}
 		e.aggregates[parsed.rootKey()] = agg
-		e.imply(parsed)
+		e.ensureGroup(parsed)
 	}
 	if agg.op != nil {
-		e.cancelRunning(agg, &operation{name: operationName(parsed, KindPut), id: e.guid(), target: parsed}, time.Now())
+		e.cancelRunning(agg, &operation{name: operationName(parsed, KindPut), id: e.newGUID(), target: parsed}, time.Now())
 		agg.op = nil
 	}
-	e.own(parsed)
-	etag, guid := text(body, "etag"), text(properties(body), "resourceGuid")
+	e.markOverwritten(parsed)
+	etag, guid := stringField(body, "etag"), stringField(propertyFields(body), "resourceGuid")
 	before := agg.body
 	e.installModel(agg, body)
-	agg.body = signed(before, e.installed(parsed, before, body), "")
-	e.changed(parsed, before, agg.body)
-	e.programmed(parsed, time.Now())
-	agg.state, agg.touched = stateSucceeded, parsed.rootID()
+	agg.body = withOrigins(before, e.installedBody(parsed, before, body), "")
+	e.updateReferences(parsed, before, agg.body)
+	e.updateDataPlane(parsed, time.Now())
+	agg.state, agg.lastWritten = stateSucceeded, parsed.rootID()
 	if parsed.child == nil && parsed.root.guid {
 		agg.guid = guid
 		if guid == "" {
-			agg.guid = e.guid()
+			agg.guid = e.newGUID()
 		}
 	}
 	switch {
 	case parsed.child == nil && keepEtag && etag != "":
 		agg.etag = etag
 	case parsed.child == nil || !keepEtag:
-		e.retag(agg)
+		e.renewEtag(agg)
 	}
 	return nil
 }
 
-// installed returns the root body including the resource with its server-managed state.
-func (e *Emulator) installed(id resourceID, root, body fields) fields {
-	clean := e.clean(id, body)
+// installedBody returns the root body including the resource with its server-managed state.
+func (e *Emulator) installedBody(id resourceID, root, body fields) fields {
+	clean := e.stripReadOnly(id, body)
 	if id.child != nil {
-		return withChildBody(root, id, keepProperties(id.child, body, clean))
+		return withChildBody(root, id, retainProperties(id.child, body, clean))
 	}
-	return keepServerState(id.root, body, clean)
+	return retainServerState(id.root, body, clean)
 }
 
 // Get returns the resource as a GET would show it, and whether it exists. It is not logged and not
@@ -111,10 +111,10 @@ func (e *Emulator) installed(id resourceID, root, body fields) fields {
 func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.settle(time.Now())
-	if r := parseRoute(http.MethodGet, &url.URL{Path: id}); r.about == aGroup {
-		if g := e.group(r.id); g != nil {
-			return encode(g.render()), true
+	e.finishDue(time.Now())
+	if r := parseRoute(http.MethodGet, &url.URL{Path: id}); r.target == targetGroup {
+		if g := e.findGroup(r.id); g != nil {
+			return encodeJSON(g.renderGroup()), true
 		}
 		return nil, false
 	}
@@ -123,10 +123,10 @@ func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 		return nil, false
 	}
 	agg := e.aggregates[parsed.rootKey()]
-	if agg == nil || !agg.has(parsed) {
+	if agg == nil || !agg.hasResource(parsed) {
 		return nil, false
 	}
-	return encode(e.shown(agg, parsed, "")), true
+	return encodeJSON(e.renderExpanded(agg, parsed, "")), true
 }
 
 // Snapshot returns all resources as a JSON array of {"id", "body"}, sorted by ID, after the
@@ -135,45 +135,45 @@ func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 func (e *Emulator) Snapshot() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.settle(time.Now())
-	all := e.storedGroups()
-	for _, agg := range e.sorted() {
-		all = append(all, stored{ID: agg.id.String(), Body: encode(e.whole(agg))})
+	e.finishDue(time.Now())
+	all := e.snapshotGroups()
+	for _, agg := range e.sortedAggregates() {
+		all = append(all, snapshotEntry{ID: agg.id.String(), Body: encodeJSON(e.snapshotBody(agg))})
 	}
-	return encode(all)
+	return encodeJSON(all)
 }
 
 // Restore replaces all resources with a snapshot, etags included, and drops all operations. All
 // resources become Succeeded. Children may be listed separately, before or after their parent. An
 // invalid snapshot changes nothing.
 func (e *Emulator) Restore(snapshot []byte) error {
-	var all []stored
+	var all []snapshotEntry
 	if err := json.Unmarshal(snapshot, &all); err != nil {
 		return fmt.Errorf(`snapshot: want a JSON array of {"id", "body"}: %w`, err)
 	}
-	slices.SortStableFunc(all, func(a, b stored) int { return strings.Count(a.ID, "/") - strings.Count(b.ID, "/") })
+	slices.SortStableFunc(all, func(a, b snapshotEntry) int { return strings.Count(a.ID, "/") - strings.Count(b.ID, "/") })
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	fresh := New(e.opts)
-	fresh.loading = true
-	fresh.random, fresh.lastPublic = e.random, e.lastPublic
+	fresh.restoring = true
+	fresh.random, fresh.lastPublicIP = e.random, e.lastPublicIP
 	var errs []error
 	for _, r := range all {
-		errs = append(errs, fresh.install(r.ID, r.Body, true))
+		errs = append(errs, fresh.installResource(r.ID, r.Body, true))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	fresh.forgetKeptNICs()
-	for _, agg := range fresh.sorted() {
+	fresh.dropSeededNICs()
+	for _, agg := range fresh.sortedAggregates() {
 		fresh.allocateMissing(agg)
 	}
 	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
 	e.groups, e.deletions = fresh.groups, fresh.deletions
-	e.links, e.lastPublic = nil, fresh.lastPublic
-	_ = e.index() // baseline for later changes
+	e.links, e.lastPublicIP = nil, fresh.lastPublicIP
+	_ = e.references() // baseline for later changes
 	if e.flows != nil {
-		e.flows.follow("/", e.allRules(), time.Now())
+		e.flows.replaceRules("/", e.allFlowRules(), time.Now())
 	}
 	return nil
 }

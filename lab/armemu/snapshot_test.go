@@ -12,11 +12,11 @@ import (
 
 func TestSnapshotRestoresEverythingEtagsIncluded(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Seed: 1})
-	put(t, emu, lbID+"/backendAddressPools/nics", `{"name":"nics","properties":{"backendIPConfigurations":[{"id":"/nic/1"}]}}`)
-	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+	putResource(t, emu, lbID+"/backendAddressPools/nics", `{"name":"nics","properties":{"backendIPConfigurations":[{"id":"/nic/1"}]}}`)
+	sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 	before := emu.Snapshot()
-	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
-	send(t, emu, http.MethodDelete, lbID+"/backendAddressPools/spare", "")
+	sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
+	sendRequest(t, emu, http.MethodDelete, lbID+"/backendAddressPools/spare", "")
 	if string(emu.Snapshot()) == string(before) {
 		t.Fatal("writes left the snapshot as it was")
 	}
@@ -38,11 +38,11 @@ func TestRestoreTakesChildrenOnTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := addressesOf(t, emu, poolID); len(got) != 1 {
+	if got := poolIPs(t, emu, poolID); len(got) != 1 {
 		t.Errorf("the pool holds %v", got)
 	}
-	if a := send(t, emu, http.MethodGet, poolID, ""); a.text("etag") != `W/"kept"` {
-		t.Errorf("etag %s", a.text("etag"))
+	if a := sendRequest(t, emu, http.MethodGet, poolID, ""); a.stringField("etag") != `W/"kept"` {
+		t.Errorf("etag %s", a.stringField("etag"))
 	}
 }
 
@@ -74,7 +74,7 @@ func TestBadSnapshotChangesNothing(t *testing.T) {
 func TestSameSeedSameAnswers(t *testing.T) {
 	run := func(seed uint64) string {
 		emu := newCloud(t, armemu.Options{Seed: seed})
-		a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		return a.raw + a.header.Get("Azure-AsyncOperation") + a.header.Get("x-ms-request-id")
 	}
 	if first, second := run(4), run(4); first != second {

@@ -30,14 +30,14 @@ func TestReferenceCountsItsTags(t *testing.T) {
 		n := counts[row.column]
 		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", row.what, n[armemu.Documented], n[armemu.Observed], n[armemu.Assumed])
 	}
-	fmt.Fprintf(&b, "\nBeside these, %d questions are open; the emulator answers each of them either way.\n", len(behaviour.Questions()))
+	fmt.Fprintf(&b, "\nBeside these, %d questions are open; the emulator answers each of them either way.\n", len(behaviour.AllProperties()))
 	referencepage.Shows(t, page, "counts", b.String())
 }
 
 // tagged counts the rows of all tables by the tags in the columns Is, Rule is and Code is.
-func tagged(t *testing.T, page string) map[string]map[armemu.Tag]int {
+func tagged(t *testing.T, page string) map[string]map[armemu.Certainty]int {
 	t.Helper()
-	counts := map[string]map[armemu.Tag]int{"Is": {}, "Rule is": {}, "Code is": {}}
+	counts := map[string]map[armemu.Certainty]int{"Is": {}, "Rule is": {}, "Code is": {}}
 	var columns []string
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
@@ -60,17 +60,17 @@ func tagged(t *testing.T, page string) map[string]map[armemu.Tag]int {
 			if counts[column] == nil || i >= len(cells) {
 				continue
 			}
-			counts[column][leastSure(t, line, cells[i])]++
+			counts[column][leastCertain(t, line, cells[i])]++
 		}
 	}
 	return counts
 }
 
-// leastSure returns the least certain tag of a row.
-func leastSure(t *testing.T, line, cell string) armemu.Tag {
+// leastCertain returns the least certain tag of a row.
+func leastCertain(t *testing.T, line, cell string) armemu.Certainty {
 	t.Helper()
-	all := []armemu.Tag{armemu.Assumed, armemu.Observed, armemu.Documented}
-	if i := slices.IndexFunc(all, func(tag armemu.Tag) bool { return strings.Contains(cell, string(tag)) }); i >= 0 {
+	all := []armemu.Certainty{armemu.Assumed, armemu.Observed, armemu.Documented}
+	if i := slices.IndexFunc(all, func(tag armemu.Certainty) bool { return strings.Contains(cell, string(tag)) }); i >= 0 {
 		return all[i]
 	}
 	t.Errorf("no tag in %q of %s", cell, line)

@@ -43,29 +43,29 @@ func AzureLimits() *Limits {
 
 type limiter struct {
 	limits  *Limits
-	buckets map[bucketKey]*level
-	windows map[bucketKey]*window
+	buckets map[bucketKey]*bucketState
+	windows map[bucketKey]*quotaWindow
 }
 
 type bucketKey struct{ subscription, caller, region, class string }
 
-type level struct {
+type bucketState struct {
 	tokens float64
 	at     time.Time
 }
 
-// window counts the requests since the first one. Fixed rather than sliding is assumed.
-type window struct {
+// quotaWindow counts the requests since the first one. Fixed rather than sliding is assumed.
+type quotaWindow struct {
 	opened time.Time
 	count  int
 }
 
 func newLimiter(limits *Limits) *limiter {
-	return &limiter{limits: limits, buckets: map[bucketKey]*level{}, windows: map[bucketKey]*window{}}
+	return &limiter{limits: limits, buckets: map[bucketKey]*bucketState{}, windows: map[bucketKey]*quotaWindow{}}
 }
 
-// class returns ARM's operation type. Polls count as reads (assumed).
-func (x *exchange) class() string {
+// requestClass returns ARM's operation type. Polls count as reads (assumed).
+func (x *exchange) requestClass() string {
 	switch x.req.Method {
 	case http.MethodGet, http.MethodHead:
 		return "reads"
@@ -76,7 +76,7 @@ func (x *exchange) class() string {
 	}
 }
 
-func (l *Limits) bucket(class string) Bucket {
+func (l *Limits) bucketFor(class string) Bucket {
 	switch class {
 	case "reads":
 		return l.Reads
@@ -93,20 +93,20 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 	if limits == nil {
 		return nil
 	}
-	class := x.class()
-	bucket := limits.bucket(class)
+	class := x.requestClass()
+	bucket := limits.bucketFor(class)
 	if bucket.Size <= 0 {
 		return nil
 	}
 	total := Bucket{Size: bucket.Size * limits.Global, PerSecond: bucket.PerSecond * limits.Global}
-	mine := e.limits.level(bucketKey{subscription: x.route.subscription, caller: x.caller, class: class}, bucket, x.now)
-	all := e.limits.level(bucketKey{subscription: x.route.subscription, class: class}, total, x.now)
+	mine := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, caller: x.callerID, class: class}, bucket, x.now)
+	all := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, class: class}, total, x.now)
 	var refused *Problem
 	switch {
 	case mine.tokens < 1:
-		refused = mine.refuse(bucket, fmt.Sprintf("subscription actor '%s'", x.caller), class)
+		refused = mine.throttleError(bucket, fmt.Sprintf("subscription actor '%s'", x.callerID), class)
 	case limits.Global > 0 && all.tokens < 1:
-		refused = all.refuse(total, fmt.Sprintf("subscription '%s'", x.route.subscription), class)
+		refused = all.throttleError(total, fmt.Sprintf("subscription '%s'", x.route.subscription), class)
 	default:
 		mine.tokens--
 		all.tokens--
@@ -118,11 +118,11 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 	return refused
 }
 
-// level refills and returns a bucket.
-func (l *limiter) level(key bucketKey, b Bucket, now time.Time) *level {
+// refillBucket refills and returns a bucket.
+func (l *limiter) refillBucket(key bucketKey, b Bucket, now time.Time) *bucketState {
 	is := l.buckets[key]
 	if is == nil {
-		is = &level{tokens: b.Size, at: now}
+		is = &bucketState{tokens: b.Size, at: now}
 		l.buckets[key] = is
 	}
 	is.tokens = min(b.Size, is.tokens+now.Sub(is.at).Seconds()*b.PerSecond)
@@ -130,8 +130,8 @@ func (l *limiter) level(key bucketKey, b Bucket, now time.Time) *level {
 	return is
 }
 
-// refuse returns the error of an empty bucket. That the global bucket's error is alike is assumed.
-func (l *level) refuse(b Bucket, who, class string) *Problem {
+// throttleError returns the error of an empty bucket. That the global bucket's error is alike is assumed.
+func (l *bucketState) throttleError(b Bucket, who, class string) *Problem {
 	wait := 5 * time.Minute
 	if b.PerSecond > 0 {
 		wait = max(time.Duration((1-l.tokens)/b.PerSecond*float64(time.Second)), 1)
@@ -143,8 +143,8 @@ func (l *level) refuse(b Bucket, who, class string) *Problem {
 	}
 }
 
-// quietLookups removes throttle headers from Resource Manager's own 404s, which reach no provider.
-func (p *Problem) quietLookups(h http.Header) {
+// removeThrottleHeaders removes throttle headers from Resource Manager's own 404s, which reach no provider.
+func (p *Problem) removeThrottleHeaders(h http.Header) {
 	if !p.Gateway || p.Code != "ResourceNotFound" && p.Code != "ResourceGroupNotFound" {
 		return
 	}
@@ -155,16 +155,16 @@ func (p *Problem) quietLookups(h http.Header) {
 	}
 }
 
-// regionOf returns the region of a write's resource; "" for all other requests.
-func (e *Emulator) regionOf(x *exchange) string {
-	if x.route.id.root == nil || x.class() == "reads" {
+// requestRegion returns the region of a write's resource; "" for all other requests.
+func (e *Emulator) requestRegion(x *exchange) string {
+	if x.route.id.root == nil || x.requestClass() == "reads" {
 		return ""
 	}
 	if agg := e.aggregates[x.route.id.rootKey()]; agg != nil {
-		return location(agg.body)
+		return normalizedLocation(agg.body)
 	}
-	body, _ := x.object()
-	return location(body)
+	body, _ := x.decodeObject()
+	return normalizedLocation(body)
 }
 
 // takeWindow applies the network provider's quotas. Error code and part of the message are assumed.
@@ -173,17 +173,17 @@ func (e *Emulator) takeWindow(x *exchange) *Problem {
 		return nil
 	}
 	class, limit := "maxWriteOrDeleteCallsPer5Min", e.limits.limits.NetworkWrites
-	if x.class() == "reads" {
+	if x.requestClass() == "reads" {
 		class, limit = "maxGetCallsPer5Min", e.limits.limits.NetworkReads
 	}
 	length := e.limits.limits.NetworkWindow
 	if limit <= 0 || length <= 0 {
 		return nil
 	}
-	key := bucketKey{subscription: x.route.subscription, region: e.regionOf(x), class: class}
+	key := bucketKey{subscription: x.route.subscription, region: e.requestRegion(x), class: class}
 	w := e.limits.windows[key]
 	if w == nil || x.now.Sub(w.opened) >= length {
-		w = &window{opened: x.now}
+		w = &quotaWindow{opened: x.now}
 		e.limits.windows[key] = w
 	}
 	if w.count < limit {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// usagesOf is the last path segment of a region's usages.
-const usagesOf = "usages"
+// usagesSegment is the last path segment of a region's usages.
+const usagesSegment = "usages"
 
 // Names under which Standard public IP addresses count.
 const (
@@ -17,24 +17,24 @@ const (
 	standardIPv6 = "IPv6StandardSkuPublicIpAddresses"
 )
 
-// used counts public IP addresses and load balancers of a subscription and region, by Azure's name
+// countUsage counts public IP addresses and load balancers of a subscription and region, by Azure's name
 // of the limit.
-func (e *Emulator) used(subscription, location string) map[string]int {
+func (e *Emulator) countUsage(subscription, location string) map[string]int {
 	n := map[string]int{}
 	for _, agg := range e.aggregates {
-		if !sameName(agg.id.subscription, subscription) || !sameName(text(agg.body, "location"), location) {
+		if !sameName(agg.id.subscription, subscription) || !sameName(stringField(agg.body, "location"), location) {
 			continue
 		}
 		switch agg.id.root {
 		case publicIPKind:
 			n["PublicIPAddresses"]++
-			n[usedAs(agg.body)]++
-			if isStatic(properties(agg.body)) {
+			n[usageName(agg.body)]++
+			if isStatic(propertyFields(agg.body)) {
 				n["StaticPublicIPAddresses"]++
 			}
 		case loadBalancerKind:
 			n["LoadBalancers"]++
-			if sameName(sku(agg.body), "Standard") {
+			if sameName(skuName(agg.body), "Standard") {
 				n["StandardSkuLoadBalancers"]++
 			}
 		}
@@ -42,21 +42,21 @@ func (e *Emulator) used(subscription, location string) map[string]int {
 	return n
 }
 
-// usedAs returns the limit's name for a Standard public IP address, else "".
-func usedAs(body fields) string {
+// usageName returns the limit's name for a Standard public IP address, else "".
+func usageName(body fields) string {
 	switch {
-	case !sameName(sku(body), "Standard"):
+	case !sameName(skuName(body), "Standard"):
 		return ""
-	case strings.EqualFold(text(properties(body), "publicIPAddressVersion"), "IPv6"):
+	case strings.EqualFold(stringField(propertyFields(body), "publicIPAddressVersion"), "IPv6"):
 		return standardIPv6
 	}
 	return standardIPv4
 }
 
-// usages serves a subscription's usage of its limits in a region.
-func (e *Emulator) usages(x *exchange) *Problem {
+// serveUsages serves a subscription's usage of its limits in a region.
+func (e *Emulator) serveUsages(x *exchange) *Problem {
 	r := x.route
-	n := e.used(r.subscription, r.location)
+	n := e.countUsage(r.subscription, r.location)
 	values := []any{}
 	for _, of := range []struct {
 		name, says string
@@ -66,11 +66,11 @@ func (e *Emulator) usages(x *exchange) *Problem {
 		{"PublicIPAddresses", "Public IP Addresses", maxPublicIPs},
 		{"LoadBalancers", "Load Balancers", maxLoadBalancers},
 		{"StandardSkuLoadBalancers", "Standard Sku Load Balancers", maxLoadBalancers},
-		{standardIPv4, "Public IPv4 Addresses - Standard", cmp.Or(e.opts.MostStandardIPs, maxPublicIPs)},
-		{standardIPv6, "Public IPv6 Addresses - Standard", cmp.Or(e.opts.MostStandardIPs, maxPublicIPs)},
+		{standardIPv4, "Public IPv4 Addresses - Standard", cmp.Or(e.opts.MaxStandardIPs, maxPublicIPs)},
+		{standardIPv6, "Public IPv6 Addresses - Standard", cmp.Or(e.opts.MaxStandardIPs, maxPublicIPs)},
 	} {
 		values = append(values, fields{
-			"id":           "/subscriptions/" + r.subscription + "/providers/" + network + "/locations/" + r.location + "/" + usagesOf + "/" + of.name,
+			"id":           "/subscriptions/" + r.subscription + "/providers/" + network + "/locations/" + r.location + "/" + usagesSegment + "/" + of.name,
 			"unit":         "Count",
 			"currentValue": n[of.name],
 			"limit":        of.limit,

@@ -23,7 +23,7 @@ func TestUsages(t *testing.T) {
 		{&Role{Actions: []string{"Microsoft.Network/locations/usages/read"}}, http.StatusOK, "value"},
 		{&Role{Actions: []string{"Microsoft.Network/publicIPAddresses/read"}}, http.StatusForbidden, "AuthorizationFailed"},
 	} {
-		e := New(Options{Role: tt.role, MostStandardIPs: 2})
+		e := New(Options{Role: tt.role, MaxStandardIPs: 2})
 		for id, body := range map[string]string{
 			"publicIPAddresses/a":    `{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`,
 			"publicIPAddresses/b":    `{"location":"eastus"}`,

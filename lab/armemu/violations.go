@@ -30,10 +30,10 @@ func (v Violation) Describe() string {
 // checkSchema is the stage that records schema violations. It rejects nothing.
 func (e *Emulator) checkSchema(x *exchange) *Problem {
 	r := x.route
-	if r.kind != KindPut && r.kind != KindPatch || r.id.root == nil || r.problem != nil || !schema.Knows(r.id.typeName()) {
+	if r.kind != KindPut && r.kind != KindPatch || r.id.root == nil || r.problem != nil || !schema.HasType(r.id.typeName()) {
 		return nil
 	}
-	body, err := x.object()
+	body, err := x.decodeObject()
 	if err != nil {
 		return nil // rejected by validation
 	}

@@ -25,8 +25,8 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// transcript is a transport that records requests and responses.
-type transcript struct {
+// recordingTransport is a transport that records requests and responses.
+type recordingTransport struct {
 	inner interface {
 		Do(*http.Request) (*http.Response, error)
 	}
@@ -34,7 +34,7 @@ type transcript struct {
 	start time.Time
 }
 
-func (tr *transcript) Do(req *http.Request) (*http.Response, error) {
+func (tr *recordingTransport) Do(req *http.Request) (*http.Response, error) {
 	fmt.Fprintf(&tr.text, "== %v %s %s\n", time.Since(tr.start), req.Method, req.URL.RequestURI())
 	if req.Body != nil {
 		body, err := io.ReadAll(req.Body)
@@ -42,7 +42,7 @@ func (tr *transcript) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		tr.body(body)
+		tr.writeBody(body)
 	}
 	resp, err := tr.inner.Do(req)
 	if err != nil {
@@ -57,12 +57,12 @@ func (tr *transcript) Do(req *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	tr.body(body)
+	tr.writeBody(body)
 	tr.text.WriteString("\n")
 	return resp, err
 }
 
-func (tr *transcript) body(raw []byte) {
+func (tr *recordingTransport) writeBody(raw []byte) {
 	var pretty bytes.Buffer
 	if len(raw) > 0 && json.Indent(&pretty, raw, "", "  ") == nil {
 		tr.text.WriteString(pretty.String() + "\n")
@@ -73,15 +73,15 @@ func (tr *transcript) body(raw []byte) {
 func TestGoldenWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := armemu.New(armemu.Options{Seed: 7, LatencyScale: 1})
-		tr := &transcript{inner: emu.Transport(), start: time.Now()}
+		tr := &recordingTransport{inner: emu.Transport(), start: time.Now()}
 		clients := newClients(t, tr, "http://emulator.test", sendEtag{})
-		lifeOfAPool(t, clients)
+		poolLifecycle(t, clients)
 		referencepage.Is(t, "testdata/wire/pool.txt", tr.text.String())
 	})
 }
 
-// lifeOfAPool creates, reads, changes and deletes all types with the SDK.
-func lifeOfAPool(t *testing.T, clients *armnetwork.ClientFactory) {
+// poolLifecycle creates, reads, changes and deletes all types with the SDK.
+func poolLifecycle(t *testing.T, clients *armnetwork.ClientFactory) {
 	t.Helper()
 	ctx := t.Context()
 	vnets, lbs, pools := clients.NewVirtualNetworksClient(), clients.NewLoadBalancersClient(), clients.NewLoadBalancerBackendAddressPoolsClient()
@@ -168,7 +168,7 @@ func TestLifeOfAPoolOverTCP(t *testing.T) {
 	go func() { served <- server.Serve(listener) }()
 	transport := &http.Transport{}
 	client := &http.Client{Transport: transport}
-	lifeOfAPool(t, newClients(t, client, "http://"+listener.Addr().String()))
+	poolLifecycle(t, newClients(t, client, "http://"+listener.Addr().String()))
 	transport.CloseIdleConnections()
 	if err := server.Shutdown(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
@@ -176,7 +176,7 @@ func TestLifeOfAPoolOverTCP(t *testing.T) {
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
 	}
-	if n := len(emu.Calls(armemu.OfKind(armemu.KindPoll))); n < 5 {
+	if n := len(emu.Calls(armemu.ByKind(armemu.KindPoll))); n < 5 {
 		t.Errorf("%d polls came over TCP, want one for each of 5 operations at least", n)
 	}
 }
@@ -186,10 +186,10 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	body := `{"marker":1.50,"properties":{"virtualNetwork":{"id":"` + vnetID + `"},"futureSetting":{"deep":[1,2]},
 		"loadBalancerBackendAddresses":[{"name":"n","zone":"1","properties":{"ipAddress":"10.0.0.4","weight":7}}]}}`
-	if a := send(t, emu, http.MethodPut, poolID, body); a.status != http.StatusOK {
+	if a := sendRequest(t, emu, http.MethodPut, poolID, body); a.status != http.StatusOK {
 		t.Fatal(a.raw)
 	}
-	got := send(t, emu, http.MethodGet, poolID, "").raw
+	got := sendRequest(t, emu, http.MethodGet, poolID, "").raw
 	for _, want := range []string{`"marker":1.50`, `"futureSetting":{"deep":[1,2]}`, `"zone":"1"`, `"weight":7`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is lost: %s", want, got)
@@ -199,20 +199,20 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 
 // A PUT of the load balancer replaces its pools.
 func TestLoadBalancerPutReplacesItsPools(t *testing.T) {
-	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
-	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.4", "10.0.0.5"))
+	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
+	sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.4", "10.0.0.5"))
 	inline := strings.Replace(poolBody("10.0.0.9"), "{", `{"name":"web",`, 1)
-	if a := send(t, emu, http.MethodPut, lbID, lbBody(inline)); a.status != http.StatusOK {
+	if a := sendRequest(t, emu, http.MethodPut, lbID, lbBody(inline)); a.status != http.StatusOK {
 		t.Fatal(a.raw)
 	}
-	if got := addressesOf(t, emu, poolID); !slices.Equal(got, []string{"10.0.0.9"}) {
+	if got := poolIPs(t, emu, poolID); !slices.Equal(got, []string{"10.0.0.9"}) {
 		t.Errorf("the pool holds %v after an inline PUT of 10.0.0.9", got)
 	}
 	if _, ok := emu.Get(lbID + "/backendAddressPools/spare"); ok {
 		t.Error("a pool that the body leaves out is still there")
 	}
-	send(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
-	if got := addressesOf(t, emu, poolID); len(got) != 0 {
+	sendRequest(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
+	if got := poolIPs(t, emu, poolID); len(got) != 0 {
 		t.Errorf("a PUT without addresses left %v", got)
 	}
 }
@@ -221,10 +221,10 @@ func TestLoadBalancerPutReplacesItsPools(t *testing.T) {
 // them.
 func TestNICMembershipSurvivesWrites(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
-	put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"/nic/1"}]}}`)
-	send(t, emu, http.MethodPut, poolID, `{"properties":{"backendIPConfigurations":[]}}`)
-	send(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
-	if got := send(t, emu, http.MethodGet, poolID, "").raw; !strings.Contains(got, `"backendIPConfigurations":[{"id":"/nic/1"}]`) {
+	putResource(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"/nic/1"}]}}`)
+	sendRequest(t, emu, http.MethodPut, poolID, `{"properties":{"backendIPConfigurations":[]}}`)
+	sendRequest(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
+	if got := sendRequest(t, emu, http.MethodGet, poolID, "").raw; !strings.Contains(got, `"backendIPConfigurations":[{"id":"/nic/1"}]`) {
 		t.Errorf("the pool has lost its NICs: %s", got)
 	}
 }
@@ -234,12 +234,12 @@ func TestNICMembershipSurvivesWrites(t *testing.T) {
 func TestBackReferences(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	want := `"loadBalancingRules":[{"id":"` + lbID + `/loadBalancingRules/r"}]`
-	if got := send(t, emu, http.MethodGet, lbID, "").raw; strings.Count(got, want) != 3 {
+	if got := sendRequest(t, emu, http.MethodGet, lbID, "").raw; strings.Count(got, want) != 3 {
 		t.Errorf("not shown by the pool, the frontend and the probe: %s", got)
 	}
 	spare := lbID + "/backendAddressPools/spare"
-	send(t, emu, http.MethodPut, spare, `{"etag":"x","id":"y","properties":{"loadBalancingRules":[{"id":"/forged"}],"provisioningState":"Failed"}}`)
-	if got := send(t, emu, http.MethodGet, spare, ""); strings.Contains(got.raw, "forged") || got.state() != "Succeeded" || got.text("id") != spare {
+	sendRequest(t, emu, http.MethodPut, spare, `{"etag":"x","id":"y","properties":{"loadBalancingRules":[{"id":"/forged"}],"provisioningState":"Failed"}}`)
+	if got := sendRequest(t, emu, http.MethodGet, spare, ""); strings.Contains(got.raw, "forged") || got.provisioningState() != "Succeeded" || got.stringField("id") != spare {
 		t.Errorf("a client wrote what is the server's: %s", got.raw)
 	}
 }

@@ -9,29 +9,29 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// base returns the body that a write builds on.
-func (e *Emulator) base(agg *aggregate) fields {
+// baseBody returns the body that a write builds on.
+func (e *Emulator) baseBody(agg *aggregate) fields {
 	if agg == nil {
 		return nil
 	}
-	if e.opts.Behaviour.Overlap == behaviour.SupersedeDiscard && agg.op != nil && agg.op.before != nil {
+	if e.opts.Behavior.Overlap == behaviour.SupersedeDiscard && agg.op != nil && agg.op.before != nil {
 		return agg.op.before
 	}
 	return agg.body
 }
 
-// propose returns the requested state without changing any.
-func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
+// proposeWrite returns the requested state without changing any.
+func (e *Emulator) proposeWrite(x *exchange) (*proposal, *Problem) {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
-	p := &proposal{e: e, id: id, on: x.route.kind, before: e.base(agg)}
+	p := &proposal{e: e, id: id, on: x.route.kind, before: e.baseBody(agg)}
 	if x.route.kind == KindDelete {
 		p.root = p.before
 		return p, nil
 	}
-	body, err := x.object()
+	body, err := x.decodeObject()
 	if err == nil && (p.on == KindPatch || id.root == scaleSetKind && p.before != nil) { // Compute merges these into the current body
-		p.on, body = KindPut, merged(p.before, body)
+		p.on, body = KindPut, mergePatch(p.before, body)
 	}
 	if err == nil {
 		err = checkShape(id, body)
@@ -39,70 +39,70 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 	if err != nil {
 		return nil, badJSON(err)
 	}
-	clean := e.clean(id, body)
+	clean := e.stripReadOnly(id, body)
 	if id.child != nil {
 		if old := findChild(p.before, id); old != nil {
-			clean = keepProperties(id.child, old, clean)
+			clean = retainProperties(id.child, old, clean)
 		}
-		p.sent, p.repeats = clean, e.repeated(id, p.before, clean)
-		p.lists = properties(body)[addresses] != nil
+		p.requestBody, p.isUnchanged = clean, e.isUnchanged(id, p.before, clean)
+		p.hasAddressList = propertyFields(body)[addresses] != nil
 		if id.child == poolKind {
-			clean = e.takeEntries(id, findChild(p.before, id), clean)
+			clean = e.storePoolEntries(id, findChild(p.before, id), clean)
 		}
 		p.root = withChildBody(p.before, id, clean)
 		return p, nil
 	}
 	p.root = fillDefaults(id.root, clean)
 	if p.before != nil {
-		p.root = keepServerState(id.root, p.before, p.root)
+		p.root = retainServerState(id.root, p.before, p.root)
 	}
-	p.sent, p.repeats = p.root, e.repeated(id, p.before, p.root)
+	p.requestBody, p.isUnchanged = p.root, e.isUnchanged(id, p.before, p.root)
 	if id.root == loadBalancerKind {
-		p.root = e.takeAllEntries(id, p.before, p.root)
+		p.root = e.storeAllPoolEntries(id, p.before, p.root)
 	}
-	p.root = e.allocate(id, p.root)
+	p.root = e.allocateAddresses(id, p.root)
 	return p, nil
 }
 
-// commit accepts a validated write, unless another is running and the overlap policy rejects it.
-func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
+// commitWrite accepts a validated write, unless another is running and the overlap policy rejects it.
+func (e *Emulator) commitWrite(x *exchange, p *proposal) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
-	if problem := e.refuseConcurrent(x, agg); problem != nil {
+	if problem := e.rejectConcurrent(x, agg); problem != nil {
 		return problem
 	}
 	x.status = http.StatusCreated
-	if agg != nil && agg.has(id) {
+	if agg != nil && agg.hasResource(id) {
 		x.status = http.StatusOK
 	}
 	if agg == nil {
 		agg = &aggregate{id: id.rootID()}
 		if id.root.guid {
-			agg.guid = e.guid()
+			agg.guid = e.newGUID()
 		}
 		e.aggregates[id.rootKey()] = agg
-		e.imply(id)
+		e.ensureGroup(id)
 	}
-	e.give(id, p.root)
-	p.root = signed(p.before, p.root, x.caller)
-	op := e.start(x, agg, p)
-	e.follow(op, e.planRolls(op, p))
+	e.markAllocated(id, p.root)
+	p.root = withOrigins(p.before, p.root, x.callerID)
+	op := e.startOperation(x, agg, p)
+	e.scheduleUpgrades(op, e.planUpgradeBatches(op, p))
 	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
-	announce(x, op)
+	setPollHeaders(x, op)
 	if op.remove {
-		x.status = id.deleted()
+		x.status = id.deleteStatus()
 		return nil
 	}
 	if id.root.namespace == compute {
 		x.header.Set("Etag", agg.etag)
 	}
-	x.body = e.shown(agg, id, "")
+	x.body = e.renderExpanded(agg, id, "")
 	return nil
 }
 
-// announce sets the headers for polling the operation. A finished PUT of a network interface has
+// setPollHeaders sets the headers for polling the operation. A finished PUT of a network interface has
 // none.
-func announce(x *exchange, op *operation) {
+func setPollHeaders(x *exchange, op *operation) {
 	if op.status == opSucceeded && op.target.root == networkInterfaceKind {
 		return
 	}
@@ -116,17 +116,17 @@ func announce(x *exchange, op *operation) {
 	}
 }
 
-// refuseOverlap applies the policy for overlapping writes.
-func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
+// rejectOverlap applies the policy for overlapping writes.
+func (e *Emulator) rejectOverlap(x *exchange, agg *aggregate) *Problem {
 	run := agg.op
 	if run == nil {
 		return nil
 	}
 	wait := max(run.deadline.Sub(x.now), 1)
 	if run.stuck {
-		wait = max(pollEvery, e.scaled(pollEvery))
+		wait = max(pollInterval, e.scaleDuration(pollInterval))
 	}
-	switch e.overlapNow() {
+	switch e.overlapPolicy() {
 	case behaviour.Lock:
 		return &Problem{
 			Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.", RetryAfter: wait,
@@ -146,35 +146,35 @@ func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
 	return nil
 }
 
-// refuseUnprovisioned rejects references to a public IP or prefix that is not Succeeded.
-func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
+// rejectUnprovisioned rejects references to a public IP or prefix that is not Succeeded.
+func (e *Emulator) rejectUnprovisioned(p *proposal) *Problem {
 	if p.on != KindPut || p.id.child != nil {
 		return nil
 	}
-	uses := []fields{properties(p.root)}
-	if k := p.id.root.configs; k != nil {
-		uses = propertiesOf(objects(properties(p.root), k.collection))
+	uses := []fields{propertyFields(p.root)}
+	if k := p.id.root.ipConfigs; k != nil {
+		uses = listProperties(objectList(propertyFields(p.root), k.collection))
 	}
 	for _, props := range uses {
 		for _, key := range []string{"publicIPAddress", "publicIPPrefix"} {
-			agg := e.aggregates[reference(props, key)]
+			agg := e.aggregates[referenceID(props, key)]
 			if agg == nil || agg.state == stateSucceeded {
 				continue
 			}
-			return unprovisioned(agg, p.id)
+			return notProvisioned(agg, p.id)
 		}
 	}
 	return nil
 }
 
-// unprovisioned returns the error for a reference to a resource that is not Succeeded.
-func unprovisioned(agg *aggregate, by resourceID) *Problem {
+// notProvisioned returns the error for a reference to a resource that is not Succeeded.
+func notProvisioned(agg *aggregate, by resourceID) *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
 		Details: []Detail{{
 			Code: "ReferencedResourceNotProvisioned",
 			Message: fmt.Sprintf("Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state and the last operation that updated/is updating the resource is %s.",
-				agg.id, by, agg.state, agg.last),
+				agg.id, by, agg.state, agg.lastOperation),
 		}},
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"net/http"
 )
 
-// state is the response of Admin.
-type state struct {
+// adminState is the response of Admin.
+type adminState struct {
 	Network
-	Figures
+	Counters
 }
 
 // Admin serves the network's settings and figures; PATCH changes the settings it names. changed, if
@@ -19,7 +19,7 @@ type state struct {
 func (l *Link) Admin(changed func(Network)) http.Handler {
 	show := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(state{l.Network(), l.Figures()}) // the client may have disconnected
+		_ = json.NewEncoder(w).Encode(adminState{l.Network(), l.Counters()}) // the client may have disconnected
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", show)
@@ -37,7 +37,7 @@ func (l *Link) Admin(changed func(Network)) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		l.Set(to)
+		l.SetNetwork(to)
 		if changed != nil {
 			changed(to)
 		}

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// resetWithin limits the bytes before a reset; a TLS handshake is half of it.
-const resetWithin = 8 << 10
+// maxBytesBeforeReset limits the bytes before a reset; a TLS handshake is half of it.
+const maxBytesBeforeReset = 8 << 10
 
 // Network is the state of the network.
 type Network struct {
-	// Away resets all existing and new connections.
-	Away bool `json:"away"`
+	// Down resets all existing and new connections.
+	Down bool `json:"away"`
 	// BytesPerSecond is the bandwidth of all connections together, in each direction.
 	BytesPerSecond int `json:"bytesPerSecond"`
 	// ResetPercent is the percentage of connections reset within their first 8 KiB.
@@ -31,15 +31,15 @@ type Network struct {
 
 // Bounds of Network.BytesPerSecond.
 const (
-	Slowest = 100
-	Fastest = 100_000_000
+	MinBandwidth = 100
+	MaxBandwidth = 100_000_000
 )
 
 // Validate checks the bounds.
 func (n Network) Validate() error {
 	switch {
-	case n.BytesPerSecond < Slowest || n.BytesPerSecond > Fastest:
-		return fmt.Errorf("bytesPerSecond %d: give %d to %d", n.BytesPerSecond, Slowest, Fastest)
+	case n.BytesPerSecond < MinBandwidth || n.BytesPerSecond > MaxBandwidth:
+		return fmt.Errorf("bytesPerSecond %d: give %d to %d", n.BytesPerSecond, MinBandwidth, MaxBandwidth)
 	case n.ResetPercent < 0 || n.ResetPercent > 100:
 		return fmt.Errorf("resetPercent %d: give 0 to 100", n.ResetPercent)
 	}
@@ -47,45 +47,45 @@ func (n Network) Validate() error {
 }
 
 func (n Network) String() string {
-	if n.Away {
+	if n.Down {
 		return "away"
 	}
 	return fmt.Sprintf("%d bytes/s each way, resets %d%% of connections", n.BytesPerSecond, n.ResetPercent)
 }
 
-// Figures are the network's counters.
-type Figures struct {
+// Counters are the network's counters.
+type Counters struct {
 	Connections int   `json:"connections"` // attempted
-	Refused     int   `json:"refused"`     // while away
+	Rejected    int   `json:"refused"`     // while away
 	Reset       int   `json:"reset"`       // established ones
 	Bytes       int64 `json:"bytes"`       // both directions
 }
 
 // Link is a TCP proxy with a bad network.
 type Link struct {
-	listener net.Listener
-	dial     func(context.Context) (net.Conn, error)
-	end      context.Context //nolint:containedctx // of all dials
-	cancel   context.CancelFunc
-	all      sync.WaitGroup
-	up, down lane
+	listener    net.Listener
+	dial        func(context.Context) (net.Conn, error)
+	dialContext context.Context //nolint:containedctx // of all dials
+	cancel      context.CancelFunc
+	running     sync.WaitGroup
+	up, down    bandwidth
 
 	mu      sync.Mutex
 	network Network
 	random  *rand.Rand
-	figures Figures
-	live    map[*connection]bool
+	figures Counters
+	open    map[*connection]bool
 }
 
 // connection is an accepted connection.
 type connection struct {
 	near, far net.Conn // far is nil while dialing
-	left      int      // bytes before the reset; negative for none
+	bytesLeft int      // bytes before the reset; negative for none
 }
 
-// address returns a non-loopback address of this machine: Weir does not provision clusters at
+// nonLoopbackAddress returns a non-loopback address of this machine: Weir does not provision clusters at
 // loopback addresses.
-func address() (string, error) {
+func nonLoopbackAddress() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", err
@@ -107,35 +107,35 @@ func address() (string, error) {
 	return found, nil
 }
 
-// Listener listens on a free port of a non-loopback address.
-func Listener(ctx context.Context) (net.Listener, error) {
-	at, err := address()
+// NewListener listens on a free port of a non-loopback address.
+func NewListener(ctx context.Context) (net.Listener, error) {
+	at, err := nonLoopbackAddress()
 	if err != nil {
 		return nil, err
 	}
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at, "0"))
 }
 
-// Listen puts a network between a server and a free port of a non-loopback address. The seed
+// StartLink puts a network between a server and a free port of a non-loopback address. The seed
 // determines which connections are reset.
-func Listen(ctx context.Context, server string, n Network, seed uint64) (*Link, error) {
+func StartLink(ctx context.Context, server string, n Network, seed uint64) (*Link, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	listener, err := Listener(ctx)
+	listener, err := NewListener(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return serve(listener, func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", server) }, n, seed), nil
+	return newLink(listener, func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", server) }, n, seed), nil
 }
 
-func serve(listener net.Listener, dial func(context.Context) (net.Conn, error), n Network, seed uint64) *Link {
+func newLink(listener net.Listener, dial func(context.Context) (net.Conn, error), n Network, seed uint64) *Link {
 	l := &Link{
-		listener: listener, dial: dial, network: n, live: map[*connection]bool{},
+		listener: listener, dial: dial, network: n, open: map[*connection]bool{},
 		random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a network, not a secret
 	}
-	l.end, l.cancel = context.WithCancel(context.Background())
-	l.all.Go(l.accept)
+	l.dialContext, l.cancel = context.WithCancel(context.Background())
+	l.running.Go(l.acceptConnections)
 	return l
 }
 
@@ -149,20 +149,20 @@ func (l *Link) Network() Network {
 	return l.network
 }
 
-// Figures returns the counters.
-func (l *Link) Figures() Figures {
+// Counters returns the counters.
+func (l *Link) Counters() Counters {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.figures
 }
 
-// Set changes the network, for existing connections too.
-func (l *Link) Set(n Network) {
+// SetNetwork changes the network, for existing connections too.
+func (l *Link) SetNetwork(n Network) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.network = n
-	if n.Away {
-		l.breakAll()
+	if n.Down {
+		l.resetAll()
 	}
 }
 
@@ -171,14 +171,14 @@ func (l *Link) Close() error {
 	err := l.listener.Close()
 	l.cancel()
 	l.mu.Lock()
-	l.network.Away = true // for a connection accepted but not registered yet
-	l.breakAll()
+	l.network.Down = true // for a connection accepted but not registered yet
+	l.resetAll()
 	l.mu.Unlock()
-	l.all.Wait()
+	l.running.Wait()
 	return err
 }
 
-func (l *Link) accept() {
+func (l *Link) acceptConnections() {
 	for {
 		near, err := l.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -188,66 +188,66 @@ func (l *Link) accept() {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		if c := l.begins(near); c != nil {
-			l.all.Go(func() { l.carry(c) })
+		if c := l.addConnection(near); c != nil {
+			l.running.Go(func() { l.proxyConnection(c) })
 		}
 	}
 }
 
-// begins registers a connection; nil if it was reset.
-func (l *Link) begins(near net.Conn) *connection {
+// addConnection registers a connection; nil if it was reset.
+func (l *Link) addConnection(near net.Conn) *connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.figures.Connections++
-	if l.network.Away {
-		l.figures.Refused++
-		reset(near)
+	if l.network.Down {
+		l.figures.Rejected++
+		resetTCP(near)
 		return nil
 	}
 	// Draw both always, so that connections do not affect each other's randomness.
-	breaks, after := l.random.IntN(100) < l.network.ResetPercent, 1+l.random.IntN(resetWithin)
-	c := &connection{near: near, left: -1}
+	breaks, after := l.random.IntN(100) < l.network.ResetPercent, 1+l.random.IntN(maxBytesBeforeReset)
+	c := &connection{near: near, bytesLeft: -1}
 	if breaks {
-		c.left = after
+		c.bytesLeft = after
 	}
-	l.live[c] = true
+	l.open[c] = true
 	return c
 }
 
-// carry proxies a connection to its end.
-func (l *Link) carry(c *connection) {
-	far, err := l.dial(l.end)
+// proxyConnection proxies a connection to its end.
+func (l *Link) proxyConnection(c *connection) {
+	far, err := l.dial(l.dialContext)
 	if err != nil {
-		l.ends(c)
+		l.closeConnection(c)
 		return
 	}
-	if !l.joins(c, far) {
-		reset(far)
+	if !l.setFarEnd(c, far) {
+		resetTCP(far)
 		return
 	}
 	var ways sync.WaitGroup
-	ways.Go(func() { l.way(c, far, c.near, &l.up) })
-	ways.Go(func() { l.way(c, c.near, far, &l.down) })
+	ways.Go(func() { l.copyDirection(c, far, c.near, &l.up) })
+	ways.Go(func() { l.copyDirection(c, c.near, far, &l.down) })
 	ways.Wait()
 }
 
-// joins sets the far end and reports whether the connection is still open.
-func (l *Link) joins(c *connection, far net.Conn) bool {
+// setFarEnd sets the far end and reports whether the connection is still open.
+func (l *Link) setFarEnd(c *connection, far net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.far = far
-	return l.live[c]
+	return l.open[c]
 }
 
-// way copies one direction.
-func (l *Link) way(c *connection, to io.Writer, from io.Reader, over *lane) {
-	defer l.ends(c)
+// copyDirection copies one direction.
+func (l *Link) copyDirection(c *connection, to io.Writer, from io.Reader, over *bandwidth) {
+	defer l.closeConnection(c)
 	var buf [32 << 10]byte
 	for {
 		speed := l.Network().BytesPerSecond
-		n, err := from.Read(buf[:min(len(buf), halfASecond(speed))])
-		over.pass(n, speed)
-		if !l.passes(c, n) {
+		n, err := from.Read(buf[:min(len(buf), halfSecondBytes(speed))])
+		over.waitFor(n, speed)
+		if !l.countBytes(c, n) {
 			return
 		}
 		if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
@@ -256,17 +256,17 @@ func (l *Link) way(c *connection, to io.Writer, from io.Reader, over *lane) {
 	}
 }
 
-// passes counts transferred bytes and reports whether the connection survives.
-func (l *Link) passes(c *connection, n int) bool {
+// countBytes counts transferred bytes and reports whether the connection survives.
+func (l *Link) countBytes(c *connection, n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.live[c] {
+	if !l.open[c] {
 		return false
 	}
-	if c.left >= 0 {
-		if c.left -= n; c.left <= 0 {
+	if c.bytesLeft >= 0 {
+		if c.bytesLeft -= n; c.bytesLeft <= 0 {
 			l.figures.Reset++
-			l.breaks(c)
+			l.resetConnection(c)
 			return false
 		}
 	}
@@ -274,35 +274,35 @@ func (l *Link) passes(c *connection, n int) bool {
 	return true
 }
 
-// ends closes both ends of a connection.
-func (l *Link) ends(c *connection) {
+// closeConnection closes both ends of a connection.
+func (l *Link) closeConnection(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.live, c)
+	delete(l.open, c)
 	_ = c.near.Close() // may be reset already
 	if c.far != nil {
 		_ = c.far.Close()
 	}
 }
 
-func (l *Link) breakAll() {
-	for c := range l.live {
+func (l *Link) resetAll() {
+	for c := range l.open {
 		l.figures.Reset++
-		l.breaks(c)
+		l.resetConnection(c)
 	}
 }
 
-// breaks resets a connection.
-func (l *Link) breaks(c *connection) {
-	delete(l.live, c)
-	reset(c.near)
+// resetConnection resets a connection.
+func (l *Link) resetConnection(c *connection) {
+	delete(l.open, c)
+	resetTCP(c.near)
 	if c.far != nil {
-		reset(c.far)
+		resetTCP(c.far)
 	}
 }
 
-// reset closes with RST, so the peer sees no orderly end.
-func reset(c net.Conn) {
+// resetTCP closes with RST, so the peer sees no orderly end.
+func resetTCP(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // closed next
 	}

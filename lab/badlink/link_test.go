@@ -19,32 +19,32 @@ import (
 	"time"
 )
 
-// within is an in-process listener, for virtual time.
-type within chan net.Conn
+// pipeListener is an in-process listener, for virtual time.
+type pipeListener chan net.Conn
 
-func (w within) Accept() (net.Conn, error) {
+func (w pipeListener) Accept() (net.Conn, error) {
 	if c, open := <-w; open {
 		return c, nil
 	}
 	return nil, net.ErrClosed
 }
 
-func (w within) Close() error { close(w); return nil }
+func (w pipeListener) Close() error { close(w); return nil }
 
-func (w within) Addr() net.Addr { return &net.TCPAddr{} }
+func (w pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// connects returns the near end of a connection over the link.
-func (w within) connects() net.Conn {
+// dialPipe returns the near end of a connection over the link.
+func (w pipeListener) dialPipe() net.Conn {
 	near, in := net.Pipe()
 	w <- in
 	return near
 }
 
-// serves puts a link in front of a server that answers any input with this many bytes.
-func serves(t *testing.T, n Network, seed uint64, bytes int) (within, *Link) {
+// startLink puts a link in front of a server that answers any input with this many bytes.
+func startLink(t *testing.T, n Network, seed uint64, bytes int) (pipeListener, *Link) {
 	t.Helper()
-	w := make(within)
-	l := serve(w, func(context.Context) (net.Conn, error) {
+	w := make(pipeListener)
+	l := newLink(w, func(context.Context) (net.Conn, error) {
 		out, far := net.Pipe()
 		go func() {
 			defer func() { _ = far.Close() }()
@@ -58,10 +58,10 @@ func serves(t *testing.T, n Network, seed uint64, bytes int) (within, *Link) {
 	return w, l
 }
 
-// fetch returns the number of bytes received.
-func (w within) fetch(t *testing.T) int64 {
+// fetchBytes returns the number of bytes received.
+func (w pipeListener) fetchBytes(t *testing.T) int64 {
 	t.Helper()
-	c := w.connects()
+	c := w.dialPipe()
 	defer func() { _ = c.Close() }()
 	if _, err := c.Write([]byte("?")); err != nil {
 		return 0
@@ -73,11 +73,11 @@ func (w within) fetch(t *testing.T) int64 {
 // Transfers share the bandwidth; a change of speed affects existing connections.
 func TestTheNetworkIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := serves(t, Network{BytesPerSecond: 5000}, 1, 50_000)
+		w, l := startLink(t, Network{BytesPerSecond: 5000}, 1, 50_000)
 		took := func(connections int) time.Duration {
 			began, done := time.Now(), make(chan int64)
 			for range connections {
-				go func() { done <- w.fetch(t) }()
+				go func() { done <- w.fetchBytes(t) }()
 			}
 			for range connections {
 				if n := <-done; n != 50_000 {
@@ -89,7 +89,7 @@ func TestTheNetworkIsSlow(t *testing.T) {
 		if one, two := took(1), took(2); one != 10*time.Second || two != 20*time.Second {
 			t.Errorf("50 kB over 5 kB/s took %s, and twice side by side %s", one, two)
 		}
-		time.AfterFunc(5*time.Second, func() { l.Set(Network{BytesPerSecond: 50_000}) })
+		time.AfterFunc(5*time.Second, func() { l.SetNetwork(Network{BytesPerSecond: 50_000}) })
 		if got := took(1); got < 5*time.Second || got > 6200*time.Millisecond {
 			t.Errorf("half at 5 kB/s, half at 50 kB/s took %s", got)
 		}
@@ -100,17 +100,17 @@ func TestTheNetworkIsSlow(t *testing.T) {
 func TestTheNetworkResets(t *testing.T) {
 	plays := func(percent int, seed uint64) (broken string) {
 		synctest.Test(t, func(t *testing.T) {
-			w, l := serves(t, Network{BytesPerSecond: Fastest, ResetPercent: percent}, seed, 20_000)
+			w, l := startLink(t, Network{BytesPerSecond: MaxBandwidth, ResetPercent: percent}, seed, 20_000)
 			for i := range 400 {
-				switch n := w.fetch(t); {
-				case n > resetWithin && n != 20_000:
+				switch n := w.fetchBytes(t); {
+				case n > maxBytesBeforeReset && n != 20_000:
 					t.Fatalf("broken after %d bytes", n)
 				case n < 20_000:
 					broken += fmt.Sprint(i, " ")
 				}
 			}
-			f := l.Figures()
-			if f.Connections != 400 || f.Refused != 0 || f.Reset != strings.Count(broken, " ") {
+			f := l.Counters()
+			if f.Connections != 400 || f.Rejected != 0 || f.Reset != strings.Count(broken, " ") {
 				t.Errorf("%+v, and %s broke", f, broken)
 			}
 		})
@@ -131,19 +131,19 @@ func TestTheNetworkResets(t *testing.T) {
 // Away resets existing connections and rejects new ones until it ends.
 func TestTheNetworkIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := serves(t, Network{BytesPerSecond: 5000}, 1, 50_000)
-		time.AfterFunc(5*time.Second, func() { l.Set(Network{Away: true, BytesPerSecond: 5000}) })
-		if n := w.fetch(t); n < 20_000 || n > 25_000 {
+		w, l := startLink(t, Network{BytesPerSecond: 5000}, 1, 50_000)
+		time.AfterFunc(5*time.Second, func() { l.SetNetwork(Network{Down: true, BytesPerSecond: 5000}) })
+		if n := w.fetchBytes(t); n < 20_000 || n > 25_000 {
 			t.Errorf("%d bytes came in five seconds at 5 kB/s", n)
 		}
-		if n := w.fetch(t); n != 0 {
+		if n := w.fetchBytes(t); n != 0 {
 			t.Errorf("%d bytes came over a network that is away", n)
 		}
-		l.Set(Network{BytesPerSecond: 5000})
-		if n := w.fetch(t); n != 50_000 {
+		l.SetNetwork(Network{BytesPerSecond: 5000})
+		if n := w.fetchBytes(t); n != 50_000 {
 			t.Errorf("%d bytes came when it was back", n)
 		}
-		if f := l.Figures(); f.Connections != 3 || f.Refused != 1 || f.Reset != 1 {
+		if f := l.Counters(); f.Connections != 3 || f.Rejected != 1 || f.Reset != 1 {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -153,7 +153,7 @@ func TestTheNetworkIsAway(t *testing.T) {
 func TestOverTCP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }))
 	defer server.Close()
-	l, err := Listen(t.Context(), server.Listener.Addr().String(), Network{BytesPerSecond: 100_000}, 1)
+	l, err := StartLink(t.Context(), server.Listener.Addr().String(), Network{BytesPerSecond: 100_000}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestOverTCP(t *testing.T) {
 	} else if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Fatal(err)
 	}
-	l.Set(Network{Away: true, BytesPerSecond: 100_000})
+	l.SetNetwork(Network{Down: true, BytesPerSecond: 100_000})
 	if _, err := answer.ReadByte(); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("who is connected hears %v", err)
 	}
@@ -201,14 +201,14 @@ func TestOverTCP(t *testing.T) {
 	if _, err := asks(); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("closed: %v", err)
 	}
-	if _, err := Listen(t.Context(), "127.0.0.1:1", Network{}, 1); err == nil || !strings.Contains(err.Error(), "bytesPerSecond 0") {
+	if _, err := StartLink(t.Context(), "127.0.0.1:1", Network{}, 1); err == nil || !strings.Contains(err.Error(), "bytesPerSecond 0") {
 		t.Errorf("a network that carries nothing: %v", err)
 	}
 }
 
 // Admin shows the network and changes the named settings; invalid ones are rejected with a message.
 func TestAdmin(t *testing.T) {
-	l, err := Listen(t.Context(), "127.0.0.1:1", Network{BytesPerSecond: 5000, ResetPercent: 30}, 1)
+	l, err := StartLink(t.Context(), "127.0.0.1:1", Network{BytesPerSecond: 5000, ResetPercent: 30}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

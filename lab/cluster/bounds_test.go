@@ -86,7 +86,7 @@ func (s *Stage) securityRules() int {
 // writtenIPs returns the ids of the public IPs created by Weir.
 func (s *Stage) writtenIPs() map[string]bool {
 	all := map[string]bool{}
-	for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut)) {
+	for _, c := range s.emu.Calls(armemu.ByKind(armemu.KindPut)) {
 		if strings.Contains(strings.ToLower(c.Resource), "/publicipaddresses/") && c.Status < 300 {
 			all[c.Resource] = true
 		}

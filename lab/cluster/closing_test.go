@@ -33,15 +33,15 @@ func restrictions() []restriction {
 		return []string{`{match: {method: PUT, path: "` + network + `loadBalancers/*"}, action: {` + answer + `}}`}
 	}
 	return []restriction{
-		{about: "invalid", deaths: true, reason: servicelb.WhyNotAccepted, edit: func(svc *corev1.Service) {
+		{about: "invalid", deaths: true, reason: servicelb.ConditionReasonNotAccepted, edit: func(svc *corev1.Service) {
 			ranges(svc)
 			svc.Spec.LoadBalancerSourceRanges = append(svc.Spec.LoadBalancerSourceRanges, "198.51.100.9/24")
 			setAnnotation(svc, annotation+"azure-load-balancer-tcp-idle-timeout", "3")
 		}},
-		{about: "rejected", deaths: true, reason: servicelb.WhyFailed, edit: moves, faults: answers("status: 400, code: QuotaExceeded")},
-		{about: "forbidden", reason: servicelb.WhyFailed, edit: moves, faults: answers("status: 403, code: AuthorizationFailed")},
-		{about: "locked", reason: servicelb.WhyFailed, edit: moves, faults: answers("status: 409, code: ScopeLocked")},
-		{about: "throttled", reason: servicelb.WhyRetryAfter, edit: moves, faults: answers(`status: 429, code: TooManyRequests, headers: {Retry-After: "600"}`)},
+		{about: "rejected", deaths: true, reason: servicelb.ConditionReasonFailed, edit: moves, faults: answers("status: 400, code: QuotaExceeded")},
+		{about: "forbidden", reason: servicelb.ConditionReasonFailed, edit: moves, faults: answers("status: 403, code: AuthorizationFailed")},
+		{about: "locked", reason: servicelb.ConditionReasonFailed, edit: moves, faults: answers("status: 409, code: ScopeLocked")},
+		{about: "throttled", reason: servicelb.ConditionReasonRetryAfter, edit: moves, faults: answers(`status: 429, code: TooManyRequests, headers: {Retry-After: "600"}`)},
 	}
 }
 

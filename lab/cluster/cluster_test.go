@@ -106,7 +106,7 @@ func TestOnlyTheLeaderWrites(t *testing.T) {
 		must(s.Settles(5 * time.Minute))
 		for i := range s.replicas {
 			must(s.Endpoints("shop/web", map[int]bool{i: true}))
-			s.APIFault(i, apiserver.Fault{Away: true})
+			s.APIFault(i, apiserver.Fault{Unreachable: true})
 			s.Pass(40 * time.Second)
 			s.EndFaults()
 			must(s.Settles(5 * time.Minute))

@@ -349,7 +349,7 @@ func TestThePlanOfAnotherKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			members := map[string]string{"nodeIP": "network interfaces → addresses", "nodeIPConfiguration": "addresses → network interfaces"}[about]
-			if text := p.Text(false); p.Changes != 1 || p.PoolWrites != 2 || !strings.Contains(text, "~ pool kubernetes\n        members: "+members+"\n") ||
+			if text := p.FormatText(false); p.Changes != 1 || p.PoolWrites != 2 || !strings.Contains(text, "~ pool kubernetes\n        members: "+members+"\n") ||
 				!strings.Contains(text, "flows go by backend pool kubernetes_addresses") {
 				t.Errorf("%d changes, %d writes of pools:\n%s", p.Changes, p.PoolWrites, text)
 			}
@@ -368,7 +368,7 @@ func TestSeedsThatChangeTheKind(t *testing.T) {
 		schedule.Role, schedule.Machines = shipped.AzureRoles(), true
 		both := *schedule.Role
 		both.Actions = append(slices.Clone(both.Actions), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/delete") // for users
-		schedule.Role, schedule.Behaviour.InterfaceAdminState = &both, behaviour.Taken
+		schedule.Role, schedule.Behaviour.InterfaceAdminState = &both, behaviour.Accepted
 		change := Step{time.Second, "azure.json names the other kind", func(s *Stage) error {
 			if s.interfaces() {
 				return s.Configure(ofAddresses)

@@ -172,7 +172,7 @@ func measure(t *testing.T, make func(*corev1.Service), step func(s *Stage, servi
 		}
 		slices.Sort(all)
 		worst.endpoint, worst.median = all[len(all)-1], all[len(all)/2]
-		writes := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete))
+		writes := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete))
 		t.Logf("endpoint: %s at most, median %s; new Service: %s at most; %d writes", worst.endpoint, worst.median, worst.service, len(writes))
 	})
 	return worst

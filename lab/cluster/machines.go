@@ -26,7 +26,7 @@ const (
 // interfaces makes pools hold network interfaces and injects machine faults.
 func (d *draw) interfaces() {
 	d.configure(func(c *config.Config) { c.BackendPoolType = config.NodeIPConfiguration })
-	d.world(func(o *Options) { o.Behaviour.InterfaceAdminState = behaviour.Taken }) // otherwise no pool gets in sync
+	d.world(func(o *Options) { o.Behaviour.InterfaceAdminState = behaviour.Accepted }) // otherwise no pool gets in sync
 	for range 4 + d.IntN(6) {
 		path := pick(d, "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*")
 		kind := pick(d, "put", "put", "get", "poll", "list")
@@ -53,7 +53,7 @@ var scaleSets = map[string]string{"blue": "Manual", "green": "Automatic"}
 
 // interfaces reports whether pools hold network interfaces.
 func (s *Stage) interfaces() bool {
-	return s.cfg.Interfaces()
+	return s.cfg.HasInterfaceMembers()
 }
 
 // machines reports whether nodes have machines.

@@ -26,7 +26,7 @@ func toStandard(c *config.Config) { c.LoadBalancerSKU = "standard" }
 // migrating reports whether a Service's status shows a migration.
 func migrating(svc *corev1.Service) bool {
 	c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed)
-	return c != nil && c.Reason == servicelb.WhyMigrating
+	return c != nil && c.Reason == servicelb.ConditionReasonMigrating
 }
 
 // Basic load balancers become Standard and all addresses are kept, for every kind of machine and

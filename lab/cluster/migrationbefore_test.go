@@ -68,7 +68,7 @@ func TestWhatAMigrationFindsBefore(t *testing.T) {
 						must(errors.New("nobody says why"))
 					}
 				})
-				if is := plan.migration(t, c); (is.State == migration.Stopped) != (tt.reason != "") {
+				if is := plan.migration(t, c); (is.State == migration.PlanBlocked) != (tt.reason != "") {
 					t.Errorf("the plan is %s:\n%s", is.State, is.Text())
 				}
 			})

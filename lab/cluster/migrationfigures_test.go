@@ -144,7 +144,7 @@ type oneByOne struct {
 }
 
 func (s *Stage) person() (oneByOne, error) {
-	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
+	endpoint, _, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		return oneByOne{}, err
 	}

@@ -47,7 +47,7 @@ func TestADeathWhileADeletionRuns(t *testing.T) {
 }
 
 func (s *Stage) owesNothing() error {
-	if j, err := s.migrationJournal(); err != nil || !j.Done || j.IsOwing(migrate.Asked{}) {
+	if j, err := s.migrationJournal(); err != nil || !j.Done || j.HasClaims(migrate.UserRequests{}) {
 		return errors.Join(err, fmt.Errorf("the journal is %+v", j))
 	}
 	return nil
@@ -76,10 +76,10 @@ func TestAnAddressThatAnotherSystemHas(t *testing.T) {
 			s.Pass(10 * time.Minute)
 			must(s.servesAllBut("shop/db"))
 			if agrees {
-				must(s.asksOfMigration(func(a *migrate.Asked) {
+				must(s.asksOfMigration(func(a *migrate.UserRequests) {
 					j, err := s.migrationJournal()
 					must(err)
-					*a, err = a.GiveUp(j, netip.MustParseAddr(held), migrate.Wish{By: "jane"})
+					*a, err = a.ReleaseAddress(j, netip.MustParseAddr(held), migrate.UserRequest{By: "jane"})
 					must(err)
 				}))
 			} else {

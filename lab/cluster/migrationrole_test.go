@@ -26,7 +26,7 @@ func migratesWith(t *testing.T, kind string, newer bool, role *armemu.Role) (cal
 		}
 		s.Start()
 		for n := 0; ; n++ { // until the first machine leaves
-			if j, err := s.migrationJournal(); err != nil || j.Apart {
+			if j, err := s.migrationJournal(); err != nil || j.TrafficStopped {
 				break
 			} else if n > 600 {
 				must(errors.New("no machine leaves"))
@@ -35,7 +35,7 @@ func migratesWith(t *testing.T, kind string, newer bool, role *armemu.Role) (cal
 		}
 		must(s.takesBack())
 		must(s.eventuallyUndone(20 * time.Minute))
-		must(s.asksOfMigration(func(a *migrate.Asked) { a.Run = &migrate.Wish{At: time.Now().UTC()} }))
+		must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
 		s.Kill(0)
 		must(s.Settles(20 * time.Minute))
 		must(s.migrated())

@@ -262,7 +262,7 @@ func TestSeedsOfMigrations(t *testing.T) {
 		c := drawBasic(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			calls, state := c.whole(t)
-			if plays++; state == migration.Stopped {
+			if plays++; state == migration.PlanBlocked {
 				stopped++
 				return
 			}
@@ -291,7 +291,7 @@ func TestSeedsOfMigrations(t *testing.T) {
 }
 
 // whole runs a migration without faults and compares it with the plans before and after.
-func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.State) {
+func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.PlanState) {
 	t.Helper()
 	var before, after planned
 	stage(t, c.options(), func(s *Stage) {
@@ -315,16 +315,16 @@ func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.
 	plan := before.migration(t, c)
 	basic := strings.Contains(string(before.azure), `"Basic"`)
 	switch state = plan.State; {
-	case calls == nil && state != migration.Stopped, calls != nil && state != migration.Planned && (basic || state != migration.Nothing):
+	case calls == nil && state != migration.PlanBlocked, calls != nil && state != migration.PlanReady && (basic || state != migration.PlanEmpty):
 		t.Fatalf("%s: the plan is %s:\n%s", c, state, plan.Text())
 	case calls == nil:
 		return nil, state
 	}
-	if plan := after.migration(t, c); plan.State != migration.Nothing {
+	if plan := after.migration(t, c); plan.State != migration.PlanEmpty {
 		t.Fatalf("%s: what is migrated is to be migrated:\n%s", c, plan.Text())
 	}
 	if plan := after.all(t, c); plan.Changes != 0 || plan.PoolWrites != 0 {
-		t.Fatalf("%s: what is migrated is to be changed:\n%s", c, plan.Text(false))
+		t.Fatalf("%s: what is migrated is to be changed:\n%s", c, plan.FormatText(false))
 	}
 	return calls, state
 }

@@ -17,9 +17,9 @@ import (
 )
 
 // asksOfMigration sends a user request like weir migrate stop, resume and run.
-func (s *Stage) asksOfMigration(change func(*migrate.Asked)) error {
-	return record.Ask(ctx, s.people, weirNamespace, func(r record.Record) (migrate.Asked, error) {
-		asked := r.Asked()
+func (s *Stage) asksOfMigration(change func(*migrate.UserRequests)) error {
+	return record.UpdateRequests(ctx, s.people, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
+		asked := r.MigrationRequests()
 		change(&asked)
 		return asked, nil
 	})
@@ -51,7 +51,7 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 				s.Pass(5 * time.Second) // until there is a record
 				for n := range 4 {
 					s.Pass(time.Duration(r.IntN(60)) * time.Second)
-					must(s.asksOfMigration(func(a *migrate.Asked) { a.Stop = &migrate.Wish{At: time.Now().UTC(), By: "jane"} }))
+					must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Stop = &migrate.UserRequest{At: time.Now().UTC(), By: "jane"} }))
 					s.Pass(5 * time.Minute) // running requests have ended
 					_, stands := s.writtenSince(0)
 					s.Kill(0)
@@ -62,7 +62,7 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 					if n == 0 && !strings.Contains(string(s.emu.Snapshot()), `"Basic"`) {
 						must(errors.New("it was stopped while machines leave, and has come to its end"))
 					}
-					must(s.asksOfMigration(func(a *migrate.Asked) { a.Stop = nil }))
+					must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Stop = nil }))
 				}
 				must(s.Settles(30 * time.Minute))
 				must(s.migrated())

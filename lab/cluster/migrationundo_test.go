@@ -20,12 +20,12 @@ import (
 
 // takesBack requests an undo like weir migrate stop --undo.
 func (s *Stage) takesBack() error {
-	return record.Ask(ctx, s.people, weirNamespace, func(r record.Record) (migrate.Asked, error) {
-		j, err := r.Migration()
+	return record.UpdateRequests(ctx, s.people, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
+		j, err := r.MigrationJournal()
 		if err != nil {
-			return migrate.Asked{}, err
+			return migrate.UserRequests{}, err
 		}
-		return r.Asked().TakeBack(j, migrate.Wish{At: time.Now().UTC(), By: "jane"})
+		return r.MigrationRequests().RequestUndo(j, migrate.UserRequest{At: time.Now().UTC(), By: "jane"})
 	})
 }
 
@@ -34,7 +34,7 @@ func (s *Stage) migrationJournal() (migrate.Journal, error) {
 	if err != nil {
 		return migrate.Journal{}, err
 	}
-	return r.Migration()
+	return r.MigrationJournal()
 }
 
 // standing returns what an undone migration must preserve: the pools of each machine and model, and
@@ -182,7 +182,7 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 				must(s.is(was))
 				s.Pass(10 * time.Minute)
 				must(s.is(was))
-				must(s.asksOfMigration(func(a *migrate.Asked) { a.Run = &migrate.Wish{At: time.Now().UTC()} }))
+				must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
 				s.Kill(0)
 				must(s.Settles(40 * time.Minute))
 				must(s.migrated())
@@ -197,7 +197,7 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 
 func (s *Stage) eventuallyUndone(most time.Duration) error {
 	for range most / (5 * time.Second) {
-		if j, err := s.migrationJournal(); err != nil || j.Undone != nil {
+		if j, err := s.migrationJournal(); err != nil || j.CompletedUndo != nil {
 			return err
 		}
 		s.Pass(5 * time.Second)

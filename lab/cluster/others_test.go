@@ -75,7 +75,7 @@ func TestWhatWasLeftToOthersGoesWithoutAService(t *testing.T) {
 			s.Kill(0)
 		},
 		"the process dies while the public IP is deleted": func(s *Stage) {
-			for len(s.emu.Calls(armemu.OfKind(armemu.KindDelete))) < 2 {
+			for len(s.emu.Calls(armemu.ByKind(armemu.KindDelete))) < 2 {
 				s.Pass(time.Second)
 			}
 			s.Kill(0)

@@ -141,7 +141,7 @@ func TestADNSLabelNeedsAGrant(t *testing.T) {
 				must(fmt.Errorf("the label is %q", got))
 			}
 		}
-		if calls := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+		if calls := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
 			must(fmt.Errorf("Azure was written: %v", calls))
 		}
 		s.refused("blog/thief", "changes only with a grant")
@@ -174,7 +174,7 @@ func TestOwnersAreRecordedWithoutAWrite(t *testing.T) {
 		s.Kill(0)
 		s.Pass(2 * time.Minute)
 		s.owns("shop", "vip")
-		if calls := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+		if calls := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
 			must(fmt.Errorf("Azure was written: %v", calls))
 		}
 		before := s.ownerWrites()

@@ -32,7 +32,7 @@ type planned struct {
 func (s *Stage) planned() planned {
 	f, err := s.facts()
 	must(err)
-	p := planned{azure: s.emu.Snapshot(), lets: armemu.Options{Role: s.opts.Role, MostStandardIPs: s.opts.MostStandardIPs}}
+	p := planned{azure: s.emu.Snapshot(), lets: armemu.Options{Role: s.opts.Role, MaxStandardIPs: s.opts.MostStandardIPs}}
 	add := func(version, kind string, object any) {
 		text, err := json.Marshal(object)
 		must(err)
@@ -86,7 +86,7 @@ func (c basicCluster) azureJSON() string {
 
 func (p planned) migration(t *testing.T, c basicCluster) migration.Plan {
 	t.Helper()
-	plan, err := app.MigrationPlan(t.Context(), p.options(t, c.azureJSON()))
+	plan, err := app.PlanMigration(t.Context(), p.options(t, c.azureJSON()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func TestReservationsAreRecordedWithoutAWrite(t *testing.T) {
 		s.Kill(0)
 		s.Pass(2 * time.Minute)
 		s.isReserved("shop", privateVIP)
-		if calls := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+		if calls := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
 			must(fmt.Errorf("Azure was written: %v", calls))
 		}
 		before := s.reservationWrites()

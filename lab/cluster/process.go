@@ -88,13 +88,13 @@ func (r *replica) keep() {
 // launch starts a process with empty memory.
 func (r *replica) launch() {
 	s := r.stage
-	s.emu.ForgetRetryAfter() // the new process does not know earlier answers
+	s.emu.ResetRetryAfter() // the new process does not know earlier answers
 	p := &process{stage: s, name: fmt.Sprintf("%s.%d", r.name, r.lives.Add(1)), ended: make(chan struct{}), metrics: prometheus.NewRegistry()}
 	p.renewed.Store(never)
 	r.process.Store(p)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
+	endpoint, _, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		panic(err) // constant input
 	}
@@ -104,7 +104,7 @@ func (r *replica) launch() {
 	go func() {
 		defer close(p.ended)
 		defer cancel()
-		p.err = app.RunIn(ctx, s.flags(s.log.logger(p.name)), app.Surroundings{
+		p.err = app.RunWith(ctx, s.flags(s.log.logger(p.name)), app.Dependencies{
 			Config: s.cfg, API: api, Metrics: p.metrics,
 			Azure: azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: &azureWire{p, s.emu.Transport()}},
 		})
@@ -115,7 +115,7 @@ func (r *replica) launch() {
 // later.
 func (s *Stage) Kill(replica int) {
 	s.replicas[replica%len(s.replicas)].process.Load().dies()
-	s.emu.ForgetRetryAfter() // the new leader does not know earlier answers
+	s.emu.ResetRetryAfter() // the new leader does not know earlier answers
 	s.opts.Settle()
 }
 

@@ -42,7 +42,7 @@ func TestARepeatedRejectionIsOneEvent(t *testing.T) {
 				}
 				s.Pass(2 * time.Minute)
 				rejected := 0
-				for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut)) {
+				for _, c := range s.emu.Calls(armemu.ByKind(armemu.KindPut)) {
 					if c.Status == 400 {
 						rejected++
 					}

@@ -104,8 +104,8 @@ func (d *draw) change(o *Options) {
 func (d *draw) options(seed uint64) Options {
 	o := Options{Seed: seed, Replicas: pick(d, 1, 1, 1, 1, 2), Latency: pick(d, armemu.Quiet, armemu.Quiet, armemu.Quiet, armemu.Busy), LatencyScale: pick(d, 0.2, 1, 1)}
 	if d.IntN(2) == 0 {
-		o.Behaviour = behaviour.Drawn(d.IntN)
-		o.Behaviour.PoolIfMatch = behaviour.Honoured // otherwise foreign members can be lost
+		o.Behaviour = behaviour.RandomBehavior(d.IntN)
+		o.Behaviour.PoolIfMatch = behaviour.Enforced // otherwise foreign members can be lost
 	}
 	if d.one10() {
 		o.Limits = armemu.AzureLimits()

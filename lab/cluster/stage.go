@@ -38,7 +38,7 @@ type Options struct {
 	// still occupies its references.
 	HideDeleted bool
 	// Behaviour selects undocumented Azure behavior; unset answers use the assumed one.
-	Behaviour behaviour.Behaviour
+	Behaviour behaviour.Behavior
 	// Machines gives nodes machines even if pools hold addresses. Watched checks that no rule loses
 	// all its members.
 	Machines, Watched bool
@@ -116,10 +116,10 @@ func New(opts Options) (*Stage, error) {
 		opts: opts, start: time.Now(), log: newJournal(), foreign: map[foreignMember]int{}, peoples: map[string]string{}, owners: map[string]string{},
 		gone: map[string]int{}, announced: map[string]bool{},
 		emu: armemu.New(armemu.Options{
-			Seed: opts.Seed, Role: opts.Role, Behaviour: opts.Behaviour.Or(behaviour.Assumed()), Throttle: opts.Limits,
-			MostStandardIPs: opts.MostStandardIPs, HideDeleted: opts.HideDeleted, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
+			Seed: opts.Seed, Role: opts.Role, Behavior: opts.Behaviour.WithDefaults(behaviour.AssumedBehavior()), Throttle: opts.Limits,
+			MaxStandardIPs: opts.MostStandardIPs, HideDeleted: opts.HideDeleted, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
 		}),
-		api: apiserver.New(apiserver.Options{Seed: opts.Seed, OwnFromApply: true}),
+		api: apiserver.New(apiserver.Options{Seed: opts.Seed, OwnershipFromApply: true}),
 	}
 	s.cfg = azureJSON()
 	if opts.Configure != nil {
@@ -172,7 +172,7 @@ func (s *Stage) Configure(change func(*config.Config)) error {
 	if err := s.cfg.Normalize(); err != nil {
 		return fmt.Errorf("azure.json of the stage: %w", err)
 	}
-	s.log.note("azure.json says %s", s.cfg.Holds())
+	s.log.note("azure.json says %s", s.cfg.MemberType())
 	s.Start()
 	return nil
 }
@@ -206,7 +206,7 @@ func (s *Stage) breaks(format string, args ...any) {
 // Broken returns the violations so far, or nil.
 func (s *Stage) Broken() error {
 	var all []error
-	for _, early := range s.emu.Hasty() {
+	for _, early := range s.emu.EarlyCalls() {
 		all = append(all, fmt.Errorf("called before a Retry-After: %s", early))
 	}
 	for _, v := range s.emu.Violations() {

@@ -50,7 +50,7 @@ func (d *draw) apiFault() {
 		events := pick(d, nil, []watch.EventType{watch.Deleted}, []watch.EventType{watch.Modified})
 		kind := pick(d, "services", "backendpools", "endpointslices", "nodes")
 		d.add(func(s *Stage) error {
-			s.APIFault(replica, apiserver.Fault{Verb: "watch", Resource: kind, Late: late, Events: events})
+			s.APIFault(replica, apiserver.Fault{Verb: "watch", Resource: kind, EventDelay: late, Events: events})
 			return nil
 		}, "events %v of %s are %s late for replica %d", events, kind, late, replica)
 	case 3:
@@ -60,12 +60,12 @@ func (d *draw) apiFault() {
 		}
 		d.add(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d for %d × %s %s", f.Status, f.Times, verb, resource)
 	case 4:
-		f := apiserver.Fault{Resource: resource, Verb: pick(d, "apply", "patch", "update", "create", "delete"), Times: 1 + d.IntN(3), LoseAnswer: true}
+		f := apiserver.Fault{Resource: resource, Verb: pick(d, "apply", "patch", "update", "create", "delete"), Times: 1 + d.IntN(3), DropResponse: true}
 		d.add(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d answers to %s %s are lost", f.Times, f.Verb, resource)
 	case 5:
 		length := pick(d, time.Second, 5*time.Second, 40*time.Second)
 		d.add(func(s *Stage) error {
-			s.APIFault(replica, apiserver.Fault{Away: true})
+			s.APIFault(replica, apiserver.Fault{Unreachable: true})
 			s.Pass(length)
 			s.apiFaults[len(s.apiFaults)-1]()
 			return nil

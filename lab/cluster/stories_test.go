@@ -77,19 +77,19 @@ func TestAServiceThatNothingAnswersFor(t *testing.T) {
 				t.Errorf("%+v, from version %s to %s; want %s, written %t", c, before, svc.ResourceVersion, reason, written)
 			}
 		}
-		says(0, servicelb.WhyProgrammed, true)
+		says(0, servicelb.ConditionReasonProgrammed, true)
 		for range 10 {
 			must(s.Endpoints("shop/web", map[int]bool{0: false}))
-			says(20*time.Second, servicelb.WhyProgrammed, false)
+			says(20*time.Second, servicelb.ConditionReasonProgrammed, false)
 			must(s.Endpoints("shop/web", map[int]bool{0: true}))
-			says(20*time.Second, servicelb.WhyProgrammed, false)
+			says(20*time.Second, servicelb.ConditionReasonProgrammed, false)
 		}
 		must(s.Endpoints("shop/web", map[int]bool{}))
-		says(29*time.Second, servicelb.WhyProgrammed, false)
-		says(2*time.Second, servicelb.WhyNoEndpoints, true)
-		says(10*time.Minute, servicelb.WhyNoEndpoints, false)
+		says(29*time.Second, servicelb.ConditionReasonProgrammed, false)
+		says(2*time.Second, servicelb.ConditionReasonNoEndpoints, true)
+		says(10*time.Minute, servicelb.ConditionReasonNoEndpoints, false)
 		must(s.Endpoints("shop/web", map[int]bool{0: true}))
-		says(2*time.Second, servicelb.WhyProgrammed, true)
+		says(2*time.Second, servicelb.ConditionReasonProgrammed, true)
 	})
 }
 

@@ -242,7 +242,7 @@ func (n *neighbor) picture(keys ...string) []string {
 
 // writesPerWindow returns Weir's maximum number of writes in any five minutes.
 func (s *Stage) writesPerWindow() int {
-	writes := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindPatch, armemu.KindDelete, armemu.KindAction))
+	writes := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindPatch, armemu.KindDelete, armemu.KindAction))
 	most, first := 0, 0
 	for i, w := range writes {
 		for w.Time.Sub(writes[first].Time) >= 5*time.Minute {

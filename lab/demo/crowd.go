@@ -55,7 +55,7 @@ type Feat struct {
 func (f Feat) String() string {
 	s := fmt.Sprintf("writes: %d load balancer", f.Balancers)
 	if f.PublicIPs > 0 {
-		s += ", " + words.Count(f.PublicIPs, "public IP")
+		s += ", " + words.FormatCount(f.PublicIPs, "public IP")
 	}
 	return s
 }
@@ -140,7 +140,7 @@ func (s *stage) afterWrong(ctx context.Context) error {
 	case len(told) != 1 || s.crowd.Events != 1:
 		return fmt.Errorf("one annotation is wrong, and the Services were told so: %v", told)
 	case s.crowd.Refused.Writes > 0:
-		s.addNote(words.Count(s.crowd.Refused.Writes, "write") + " for an annotation that is wrong; 0 are usual")
+		s.addNote(words.FormatCount(s.crowd.Refused.Writes, "write") + " for an annotation that is wrong; 0 are usual")
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (s *stage) servicesGo(ctx context.Context) (err error) {
 }
 
 func (c *CrowdSummary) left() string {
-	return fmt.Sprintf("%s and %s for %s", words.Count(c.Frontends, "frontend"), words.Count(c.PublicIPs, "public IP"), words.Count(c.Services, "Service"))
+	return fmt.Sprintf("%s and %s for %s", words.FormatCount(c.Frontends, "frontend"), words.FormatCount(c.PublicIPs, "public IP"), words.FormatCount(c.Services, "Service"))
 }
 
 // leftovers returns the deleted Services that still exist, and Azure resources without a Service.
@@ -241,7 +241,7 @@ func (s *stage) together(ctx context.Context, n int, verb string, do func() erro
 	case err != nil:
 		return f, err
 	case f.Balancers > usualWrites:
-		s.addNote(fmt.Sprintf("%s of the load balancer; up to %d are usual", words.Count(f.Balancers, "write"), usualWrites))
+		s.addNote(fmt.Sprintf("%s of the load balancer; up to %d are usual", words.FormatCount(f.Balancers, "write"), usualWrites))
 	}
 	if verb != "" {
 		s.print.line(green, "azure", fmt.Sprintf("%d/%d %s, %.1f s; %s", n, n, verb, f.Seconds, f))
@@ -257,7 +257,7 @@ func (c *CrowdSummary) lines() []string {
 	return []string{
 		line(fmt.Sprintf("%d Services appear together", c.Appeared.Services), c.Appeared, c.Appeared.String()),
 		line(fmt.Sprintf("an annotation changes on %d", c.Changed.Services), c.Changed, c.Changed.String()),
-		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, words.Count(c.Events, "event"))),
+		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, words.FormatCount(c.Events, "event"))),
 		line(fmt.Sprintf("%d Services are deleted", c.Deleted.Services), c.Deleted, c.Deleted.String()),
 		"Left in Azure: " + c.left() + ".",
 	}

@@ -228,7 +228,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.lab.startWeir(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.weir.ID()))
+	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.weir.ProcessID()))
 	seen := newObserver(newAzureWitness(r.lab.admin))
 	if err := seen.look(ctx); err != nil {
 		return err

@@ -238,11 +238,11 @@ func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 		var lines *saboteur
 		lines = &saboteur{at: "logs  ", do: func() {
 			look(t, lines.String())
-			of(lab).Crash()
+			of(lab).KillUnexpectedly()
 		}}
 		opts.Stay, opts.Err = true, lines
 		err := Run(t.Context(), opts)
-		end, ok := errors.AsType[*process.UnexpectedEnd](err)
+		end, ok := errors.AsType[*process.UnexpectedExit](err)
 		if !ok || end.Process.Name != name {
 			t.Fatalf("%s: %v\n%s", name, err, lines)
 		}

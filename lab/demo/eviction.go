@@ -189,9 +189,9 @@ func stoppedBy(rules []armemu.RuleFlows, ip string) string {
 		}
 	}
 	if down > 0 {
-		return fmt.Sprintf("it is Down for %s", words.Count(down, "rule"))
+		return fmt.Sprintf("it is Down for %s", words.FormatCount(down, "rule"))
 	}
-	return fmt.Sprintf("the probes of %s have noticed", words.Count(probed, "rule"))
+	return fmt.Sprintf("the probes of %s have noticed", words.FormatCount(probed, "rule"))
 }
 
 // showTold prints the node's events as kubectl shows them.

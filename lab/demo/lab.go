@@ -62,7 +62,7 @@ func (o Options) program(name, build string) (string, error) {
 
 // start starts a process of the lab.
 func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
-	return process.Start(ctx, process.Program{Dir: l.dir, Name: name, Path: program, Args: args, Ended: l.fail})
+	return process.StartCommand(ctx, process.Command{Dir: l.dir, Name: name, Path: program, Args: args, OnExit: l.fail})
 }
 
 // startKubelab starts the cluster and waits until it is ready.

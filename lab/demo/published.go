@@ -79,7 +79,7 @@ func (s *stage) servicePublished(ctx context.Context) error {
 
 // begin starts the second cluster, its Azure and Weir.
 func (p *publication) begin(ctx context.Context) error {
-	p.tell("a second one of %s, whose pools hold network interfaces: Azure has no Private Link Service in front of addresses", words.Count(linkNodes, "node"))
+	p.tell("a second one of %s, whose pools hold network interfaces: Azure has no Private Link Service in front of addresses", words.FormatCount(linkNodes, "node"))
 	if err := errors.Join(p.lab.startKubelab(ctx), p.lab.startEmulator(ctx)); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (p *publication) await(ctx context.Context, otherwise string, happened func
 	defer cancel()
 	err := until(limited, 2*lookEvery, happened)
 	if errors.Is(err, context.DeadlineExceeded) || limited.Err() != nil && ctx.Err() == nil {
-		return &notLevel{p.deadline, append([]string{otherwise, "the controller's last lines:"}, p.lab.weir.Tail(8)...)}
+		return &notLevel{p.deadline, append([]string{otherwise, "the controller's last lines:"}, p.lab.weir.TailLines(8)...)}
 	}
 	return err
 }

@@ -40,8 +40,8 @@ func (o RemoteOptions) Validate() error {
 	switch {
 	case o.Away < 0 || o.Away > mostAway:
 		return fmt.Errorf("--away %s: give 0s to %s", o.Away, mostAway)
-	case speed < badlink.Slowest || speed > badlink.Fastest:
-		return fmt.Errorf("--bytes-per-second %d: give %d to %d", speed, badlink.Slowest, badlink.Fastest)
+	case speed < badlink.MinBandwidth || speed > badlink.MaxBandwidth:
+		return fmt.Errorf("--bytes-per-second %d: give %d to %d", speed, badlink.MinBandwidth, badlink.MaxBandwidth)
 	case resets < 0 || resets > 100:
 		return fmt.Errorf("--reset-percent %d: give 0 to 100", resets)
 	}
@@ -137,7 +137,7 @@ func (r *remote) prepare(ctx context.Context) error {
 	if err := r.lab.startProvisioner(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Weir: weir-provisioner, process %d", r.lab.provisioner.ID()))
+	r.print.line(plain, "start", fmt.Sprintf("Weir: weir-provisioner, process %d", r.lab.provisioner.ProcessID()))
 	return nil
 }
 
@@ -148,8 +148,8 @@ func (r *remote) startNetwork(ctx context.Context) error {
 		return err
 	}
 	begins := r.Network
-	begins.Away = r.Away > 0
-	if r.link, err = badlink.Listen(ctx, server, begins, seed); err != nil {
+	begins.Down = r.Away > 0
+	if r.link, err = badlink.StartLink(ctx, server, begins, seed); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -74,11 +74,11 @@ func (r *remote) follow(ctx context.Context) error {
 // comes makes the network available unless it already is.
 func (r *remote) comes() {
 	n := r.link.Network()
-	if !n.Away {
+	if !n.Down {
 		return
 	}
-	n.Away = false
-	r.link.Set(n)
+	n.Down = false
+	r.link.SetNetwork(n)
 	r.print.line(yellow, "network", "back: "+n.String())
 }
 
@@ -99,14 +99,14 @@ func (r *remote) look(ctx context.Context, seen map[string]*told) error {
 		}
 		r.print.line(c, "weir", p.Name+": "+text)
 		if c == green {
-			r.print.line(dim, "network", carried(r.link.Figures()))
+			r.print.line(dim, "network", carried(r.link.Counters()))
 		}
 	}
 	return nil
 }
 
-func carried(f badlink.Figures) string {
-	return fmt.Sprintf("%d connections so far, %d refused and %d reset; %.0f kB", f.Connections, f.Refused, f.Reset, float64(f.Bytes)/1000)
+func carried(f badlink.Counters) string {
+	return fmt.Sprintf("%d connections so far, %d refused and %d reset; %.0f kB", f.Connections, f.Rejected, f.Reset, float64(f.Bytes)/1000)
 }
 
 // told is what was printed about a Provision.

@@ -137,13 +137,13 @@ func TestTheRemoteClusterEnds(t *testing.T) {
 	person := &person{}
 	var far *lab
 	opts := onRemote(t, person)
-	person.does = []deed{{"logs  ", func() { far.kubelab.Crash() }}}
+	person.does = []deed{{"logs  ", func() { far.kubelab.KillUnexpectedly() }}}
 	err := play(t.Context(), Options{Out: person, bin: opts.bin, weirlab: opts.weirlab}, func(r *run) error {
 		all := newRemote(r, opts)
 		far = all.far
 		return all.follows(t.Context())
 	})
-	end, ok := errors.AsType[*process.UnexpectedEnd](err)
+	end, ok := errors.AsType[*process.UnexpectedExit](err)
 	if !ok || filepath.Base(filepath.Dir(end.Process.Log)) != "remote" || !strings.Contains(person.String(), "FAILED  kubelab ended by itself (signal: killed)") {
 		t.Errorf("%v\n%s", err, person)
 	}

@@ -40,13 +40,13 @@ func unequal(azure *shownAzure, services int) string {
 		{azure.probes, "probe"}, {len(azure.publicIPs), "public IP"},
 	} {
 		if part.n != services {
-			wrong = append(wrong, words.Count(part.n, part.noun))
+			wrong = append(wrong, words.FormatCount(part.n, part.noun))
 		}
 	}
 	if len(wrong) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Azure has %s for %s", strings.Join(wrong, ", "), words.Count(services, "Service"))
+	return fmt.Sprintf("Azure has %s for %s", strings.Join(wrong, ", "), words.FormatCount(services, "Service"))
 }
 
 func (s *stage) whyUnserved(service *corev1.Service, azure *shownAzure) string {
@@ -69,7 +69,7 @@ func broken(service *corev1.Service, expected addresses, azure *shownAzure) stri
 	}
 	rules := azure.behind(ip)
 	if len(rules) != len(service.Spec.Ports) {
-		return fmt.Sprintf("has %s, and %s there for %s", ip, words.Count(len(rules), "rule"), words.Count(len(service.Spec.Ports), "port"))
+		return fmt.Sprintf("has %s, and %s there for %s", ip, words.FormatCount(len(rules), "rule"), words.FormatCount(len(service.Spec.Ports), "port"))
 	}
 	for _, r := range rules {
 		if got := azure.pools[r.pool].addresses; !got.equal(expected) {

@@ -169,7 +169,7 @@ func (s *stage) explain(ctx context.Context, unrest string, pools []poolLevel) [
 		lines = append(lines, s.observer.describe(pool), s.condition(ctx, pool.workload.pool()))
 	}
 	lines = append(lines, "the controller's last lines:")
-	return append(lines, s.lab.weir.Tail(8)...)
+	return append(lines, s.lab.weir.TailLines(8)...)
 }
 
 // condition formats the Synced condition of a pool's BackendPool.

@@ -19,7 +19,7 @@ func (l *lab) startPage(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// Its exit does not end the other processes.
-	l.page, err = process.Start(ctx, process.Program{Dir: l.dir, Name: "page", Path: program, Args: []string{
+	l.page, err = process.StartCommand(ctx, process.Command{Dir: l.dir, Name: "page", Path: program, Args: []string{
 		"page", "--kubeconfig", l.kubeconfig, "--listen", "127.0.0.1:0", "--server", "http://" + l.operator,
 	}})
 	if err != nil {
@@ -74,8 +74,8 @@ func (r *run) printFailure(err error) {
 	if unseen, ok := errors.AsType[*notShown](err); ok {
 		r.print.verbatim(plain, unseen.details...) // wrapped already
 	}
-	if end, ok := errors.AsType[*process.UnexpectedEnd](err); ok {
-		for _, line := range end.Process.Tail(8) {
+	if end, ok := errors.AsType[*process.UnexpectedExit](err); ok {
+		for _, line := range end.Process.TailLines(8) {
 			r.print.detail(line)
 		}
 	}

@@ -27,7 +27,7 @@ func (s *stage) storm(ctx context.Context) error {
 	s.print.line(red, "storm", fmt.Sprintf("for %.0f s Azure throttles %s (429), is busy with %s (429, 409),", stormLength.Seconds(), throttledPool, busyPool)+
 		" and a second writer overtakes Weir at "+contestedPool)
 	few := s.few()
-	s.tell("web scales to %s, api to %d", words.Count(few, "pod"), few)
+	s.tell("web scales to %s, api to %d", words.FormatCount(few, "pod"), few)
 	if err := s.scale(ctx, few, few); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (t *tempest) closeGate(ctx context.Context) error {
 	}
 	t.closed = true
 	fewer := t.few() / 2
-	t.tell("db scales to %s", words.Count(fewer, "pod"))
+	t.tell("db scales to %s", words.FormatCount(fewer, "pod"))
 	return t.cluster.scale(ctx, "db", fewer)
 }
 
@@ -270,7 +270,7 @@ func untold(told map[string]int, refused map[string]poolCalls) string {
 		}
 		if n != want {
 			wrong = append(wrong, fmt.Sprintf("Service %s has %s for %s at %s that Azure refused",
-				w.name, words.Count(n, "Retrying event"), words.Count(want, "attempt"), w.pool()))
+				w.name, words.FormatCount(n, "Retrying event"), words.FormatCount(want, "attempt"), w.pool()))
 		}
 	}
 	return strings.Join(wrong, "; ")

@@ -143,7 +143,7 @@ func (s *stage) nodeDrained(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell("kubectl drain %s: %s move", node, words.Count(evicted, "pod"))
+	s.tell("kubectl drain %s: %s move", node, words.FormatCount(evicted, "pod"))
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 	if err := s.lab.startWeir(ctx); err != nil {
 		return err
 	}
-	s.print.line(plain, "weir", fmt.Sprintf("started again, process %d", s.lab.weir.ID()))
+	s.print.line(plain, "weir", fmt.Sprintf("started again, process %d", s.lab.weir.ProcessID()))
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (s *stage) calm(ctx context.Context) error {
 		return err
 	}
 	if n := s.observer.counted().Writes - writes; n > 0 {
-		s.addNote(words.Count(n, "write") + " though nothing had changed; 0 are usual")
+		s.addNote(words.FormatCount(n, "write") + " though nothing had changed; 0 are usual")
 	}
 	return nil
 }

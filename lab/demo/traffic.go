@@ -140,12 +140,12 @@ func (p *patience) learn(pool string, c armemu.Call) {
 }
 
 func (t traffic) String() string {
-	parts := []string{words.Count(t.Reads, "read"), words.Count(t.Writes, "write"), words.Count(t.Polls, "poll")}
+	parts := []string{words.FormatCount(t.Reads, "read"), words.FormatCount(t.Writes, "write"), words.FormatCount(t.Polls, "poll")}
 	if t.Throttled > 0 {
 		parts = append(parts, fmt.Sprintf("%d throttled", t.Throttled))
 	}
 	if t.Conflicts > 0 {
-		parts = append(parts, words.Count(t.Conflicts, "conflict"))
+		parts = append(parts, words.FormatCount(t.Conflicts, "conflict"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -9,60 +9,60 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// AtLeast returns a lower bound of the mean lag of any schedule of a strategy. By Little's law the
+// LowerBound returns a lower bound of the mean lag of any schedule of a strategy. By Little's law the
 // mean lag is the number of waiting changes, integrated over time. At any moment, all changes wait
 // that are too recent for a write to have taken effect. Before that, in any interval only as many
 // pools can be in sync as writes fit into it. A change may need no write if its pool later wants
 // earlier members again, so it counts only until then.
-func (t Trace) AtLeast(cost Cost, budget int) time.Duration {
+func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 	const step = 2 * time.Second
-	back := t.returns()
+	back := t.revertTimes()
 	effect := cost.Accept + cost.Effect
 	fit := func(d time.Duration) int { return int(d/(cost.Accept+cost.Busy)) + 1 }
 	switch cost.Strategy {
-	case wholewrite.Whole: // one write covers all
-		fit = func(time.Duration) int { return len(t.First) }
-	case wholewrite.Pipelined:
+	case wholewrite.BatchStrategy: // one write covers all
+		fit = func(time.Duration) int { return len(t.Initial) }
+	case wholewrite.OverlapStrategy:
 		fit = func(d time.Duration) int { return int(d/cost.Accept) + 1 }
 	}
 	waiting := 0.0 // changes × seconds
 	for i, c := range t.Changes {
 		waiting += min(effect, back[i]-c.At).Seconds()
 	}
-	for at := time.Duration(0); at < t.Lasts; at += step {
+	for at := time.Duration(0); at < t.Duration; at += step {
 		// Pessimistic over the whole step: exclude changes in it and include all possible writes.
 		now, per := at+step, map[int][]Change{}
 		for i, c := range t.Changes {
 			if c.At <= at-effect && back[i] > now {
-				per[t.Balancers[c.Pool]] = append(per[t.Balancers[c.Pool]], c)
+				per[t.LoadBalancers[c.Pool]] = append(per[t.LoadBalancers[c.Pool]], c)
 			}
 		}
 		sum := 0
 		for _, changes := range per {
-			sum += unserved(changes, now-effect, len(t.First), fit)
+			sum += countWaiting(changes, now-effect, len(t.Initial), fit)
 		}
 		var all []Change
 		for _, changes := range per {
 			all = append(all, changes...)
 		}
 		slices.SortFunc(all, func(a, b Change) int { return int(a.At - b.At) })
-		if cost.Strategy != wholewrite.Whole {
-			sum = max(sum, unserved(all, now-effect, len(t.First), func(d time.Duration) int { return budget * (int(d/windowLasts) + 1) }))
+		if cost.Strategy != wholewrite.BatchStrategy {
+			sum = max(sum, countWaiting(all, now-effect, len(t.Initial), func(d time.Duration) int { return budget * (int(d/quotaWindow) + 1) }))
 		}
 		waiting += float64(sum) * step.Seconds()
 	}
 	return time.Duration(waiting / float64(len(t.Changes)) * float64(time.Second))
 }
 
-// returns gives for each change when its pool first wants an earlier content again; the maximum
+// revertTimes gives for each change when its pool first wants an earlier content again; the maximum
 // time if never.
-func (t Trace) returns() []time.Duration {
+func (t Trace) revertTimes() []time.Duration {
 	all, next := make([]time.Duration, len(t.Changes)), map[int]time.Duration{}
-	before := make([][]members, len(t.Changes))
-	had := map[int][]members{}
+	before := make([][]nodeSet, len(t.Changes))
+	had := map[int][]nodeSet{}
 	for i, c := range t.Changes {
 		if had[c.Pool] == nil {
-			had[c.Pool] = []members{t.First[c.Pool]}
+			had[c.Pool] = []nodeSet{t.Initial[c.Pool]}
 		}
 		before[i] = had[c.Pool]
 		had[c.Pool] = append(slices.Clip(had[c.Pool]), c.Want)
@@ -79,9 +79,9 @@ func (t Trace) returns() []time.Duration {
 	return all
 }
 
-// unserved returns how many of the changes, sorted by time, must wait, given how many writes fit
+// countWaiting returns how many of the changes, sorted by time, must wait, given how many writes fit
 // into a duration and the number of pools.
-func unserved(changes []Change, now time.Duration, most int, fit func(time.Duration) int) int {
+func countWaiting(changes []Change, now time.Duration, most int, fit func(time.Duration) int) int {
 	pools, waits := map[int]int{}, 0
 	for i, c := range slices.Backward(changes) {
 		if fit(now-c.At) >= most {

@@ -4,71 +4,71 @@ package lag
 
 import "time"
 
-// Found is the best result with knowledge of the future.
-type Found struct {
+// BestResult is the best result with knowledge of the future.
+type BestResult struct {
 	// Best is the schedule with the least mean lag.
-	Best Figures
-	// Median and P99 are the least of any schedule. A schedule may reach one at the cost of the
+	Best Stats
+	// P50 and P99 are the least of any schedule. A schedule may reach one at the cost of the
 	// other.
-	Median, P99 time.Duration
-	// Unforeseen is the schedule with the least mean lag among those without knowledge of the
+	P50, P99 time.Duration
+	// Online is the schedule with the least mean lag among those without knowledge of the
 	// future. Its constants are fitted to the trace.
-	Unforeseen Figures
+	Online Stats
 }
 
-// played are the results of all plans.
-type played []outcome
+// planResults are the results of all plans.
+type planResults []planResult
 
-// outcome is the result of a plan.
-type outcome struct {
-	Figures
-	foresees bool
+// planResult is the result of a plan.
+type planResult struct {
+	Stats
+	needsFuture bool
 }
 
-// plays runs all plans.
-func (t Trace) plays(cost Cost) played {
-	var all played
-	for _, p := range clairvoyants() {
-		all = append(all, outcome{t.Measure(p.play(t, cost)), p.foresees()})
+// runPlans runs all plans.
+func (t Trace) runPlans(cost Cost) planResults {
+	var all planResults
+	for _, p := range candidatePlans() {
+		all = append(all, planResult{t.ComputeStats(p.runTrace(t, cost)), p.needsFuture()})
 	}
 	return all
 }
 
-// Clairvoyant returns the best result under Weir's constraint: at most budget writes in any five
+// FindBest returns the best result under Weir's constraint: at most budget writes in any five
 // minutes, unless each pool has at most one per interval.
-func (all played) Clairvoyant(budget int) Found {
-	var found Found
+func (all planResults) FindBest(budget int) BestResult {
+	var found BestResult
 	for _, f := range all {
-		if f.Most > budget && f.Early > 0 {
+		if f.MaxPerWindow > budget && f.Early > 0 {
 			continue
 		}
 		if found.Best.Writes == 0 {
-			found = Found{Best: f.Figures, Median: f.Median, P99: f.P99}
+			found = BestResult{Best: f.Stats, P50: f.P50, P99: f.P99}
 		}
-		if f.Mean < found.Best.Mean {
-			found.Best = f.Figures
+		if f.Average < found.Best.Average {
+			found.Best = f.Stats
 		}
-		if !f.foresees && (found.Unforeseen.Writes == 0 || f.Mean < found.Unforeseen.Mean) {
-			found.Unforeseen = f.Figures
+		if !f.needsFuture && (found.Online.Writes == 0 || f.Average < found.Online.Average) {
+			found.Online = f.Stats
 		}
-		found.Median, found.P99 = min(found.Median, f.Median), min(found.P99, f.P99)
+		found.P50, found.P99 = min(found.P50, f.P50), min(found.P99, f.P99)
 	}
 	return found
 }
 
-// clairvoyants returns the candidate plans.
-func clairvoyants() []plan {
-	var all []plan
+// candidatePlans returns the candidate plans.
+func candidatePlans() []writePlan {
+	var all []writePlan
 	for _, spacing := range []int{0, 10, 15, 20, 25, 30, 40, 60, 120} {
 		for _, ahead := range []int{0, 1000, 4000, 8000, 15000} {
 			for _, alone := range []int{0, 5, 10, 15, 20, 30} {
 				if alone > 10 && ahead > 0 {
 					continue // with foresight a longer wait is pointless
 				}
-				for first := range rules {
-					all = append(all, plan{
-						spacing: time.Duration(spacing) * time.Second, ahead: time.Duration(ahead) * time.Millisecond,
-						alone: time.Duration(alone) * time.Second, first: first, most: mostTogether,
+				for first := range poolOrderCount {
+					all = append(all, writePlan{
+						minInterval: time.Duration(spacing) * time.Second, lookahead: time.Duration(ahead) * time.Millisecond,
+						singleWait: time.Duration(alone) * time.Second, order: first, maxPools: maxBatch,
 					})
 				}
 			}
@@ -77,5 +77,5 @@ func clairvoyants() []plan {
 	return all
 }
 
-// mostTogether is the maximum number of pools in one of Weir's writes.
-const mostTogether = 100
+// maxBatch is the maximum number of pools in one of Weir's writes.
+const maxBatch = 100

@@ -12,59 +12,59 @@ import (
 type Write struct {
 	Pool         int
 	From, Effect time.Duration
-	// Part marks a further pool in the same request as the previous write.
-	Part bool
+	// InBatch marks a further pool in the same request as the previous write.
+	InBatch bool
 }
 
-// Figures are the results of a schedule.
-type Figures struct {
+// Stats are the results of a schedule.
+type Stats struct {
 	Writes int
 	// Early counts writes within an interval of another of the same pool; the budget applies to
 	// these.
 	Early int
-	// Most is the maximum number of writes started in any five minutes.
-	Most int
-	// Mean, Median and P99 are over all changes, from the change until Azure applies it.
-	Mean, Median, P99 time.Duration
+	// MaxPerWindow is the maximum number of writes started in any five minutes.
+	MaxPerWindow int
+	// Average, Median and P99 are over all changes, from the change until Azure applies it.
+	Average, P50, P99 time.Duration
 	// Missing and Wrong are member-seconds: desired but absent, and present but not desired.
-	Missing, Wrong float64
-	// Lags of all changes, sorted.
-	Lags []time.Duration
+	Missing, Unwanted float64
+	// Latencies of all changes, sorted.
+	Latencies []time.Duration
 }
 
-// Measure computes the figures of the writes for a trace.
-func (t Trace) Measure(writes []Write) Figures {
-	f := Figures{Most: most(writes)}
-	of := make([][]Write, len(t.First))
+// ComputeStats computes the figures of the writes for a trace.
+func (t Trace) ComputeStats(writes []Write) Stats {
+	f := Stats{MaxPerWindow: maxPerWindow(writes)}
+	of := make([][]Write, len(t.Initial))
 	for _, w := range writes {
 		of[w.Pool] = append(of[w.Pool], w)
-		if !w.Part {
+		if !w.InBatch {
 			f.Writes++
 		}
 	}
-	changes := make([][]Change, len(t.First))
+	changes := make([][]Change, len(t.Initial))
 	for _, c := range t.Changes {
 		changes[c.Pool] = append(changes[c.Pool], c)
 	}
 	for p := range of {
 		slices.SortFunc(of[p], func(a, b Write) int { return cmp.Or(int(a.Effect-b.Effect), int(a.From-b.From)) })
-		f.Early += early(of[p])
-		f.Lags = append(f.Lags, lags(t.First[p], changes[p], of[p], t.Lasts)...)
-		f.wrong(t.First[p], changes[p], of[p], t.Lasts)
+		f.Early += countEarly(of[p])
+		f.Latencies = append(f.Latencies, changeLatencies(t.Initial[p], changes[p], of[p], t.Duration)...)
+		f.addMemberTime(t.Initial[p], changes[p], of[p], t.Duration)
 	}
-	slices.Sort(f.Lags)
+	slices.Sort(f.Latencies)
 	var sum time.Duration
-	for _, lag := range f.Lags {
+	for _, lag := range f.Latencies {
 		sum += lag
 	}
-	f.Mean, f.Median, f.P99 = sum/time.Duration(len(f.Lags)), f.quantile(.5), f.quantile(.99)
+	f.Average, f.P50, f.P99 = sum/time.Duration(len(f.Latencies)), f.latencyQuantile(.5), f.latencyQuantile(.99)
 	return f
 }
 
-// lags returns the lag of each change of one pool; writes are sorted by effect. A change ends when
+// changeLatencies returns the lag of each change of one pool; writes are sorted by effect. A change ends when
 // a write delivers it, or when the desired members equal Azure's again. Otherwise it lasts until
 // the end.
-func lags(held members, changes []Change, writes []Write, lasts time.Duration) []time.Duration {
+func changeLatencies(held nodeSet, changes []Change, writes []Write, lasts time.Duration) []time.Duration {
 	all := make([]time.Duration, len(changes))
 	wanted, seen, over := held, 0, 0 // numbers of arrived and of finished changes
 	end := func(at time.Duration) {
@@ -72,7 +72,7 @@ func lags(held members, changes []Change, writes []Write, lasts time.Duration) [
 			all[over] = at - changes[over].At
 		}
 	}
-	content := contents(held, changes, writes)
+	content := writtenMembers(held, changes, writes)
 	for i := 0; over < len(changes); {
 		switch {
 		case seen < len(changes) && (i == len(writes) || changes[seen].At < writes[i].Effect):
@@ -98,21 +98,23 @@ func lags(held members, changes []Change, writes []Write, lasts time.Duration) [
 	return all
 }
 
-// contents returns the members delivered by each write.
-func contents(first members, changes []Change, writes []Write) []members {
-	all := make([]members, len(writes))
+// writtenMembers returns the members delivered by each write.
+func writtenMembers(first nodeSet, changes []Change, writes []Write) []nodeSet {
+	all := make([]nodeSet, len(writes))
 	for i, w := range writes {
-		all[i] = wantedAt(first, changes, w.From)
+		all[i] = desiredAt(first, changes, w.From)
 	}
 	return all
 }
 
-func (f Figures) quantile(q float64) time.Duration { return f.Lags[int(q*float64(len(f.Lags)-1))] }
+func (f Stats) latencyQuantile(q float64) time.Duration {
+	return f.Latencies[int(q*float64(len(f.Latencies)-1))]
+}
 
-// wrong adds one pool's missing and wrong member-seconds.
-func (f *Figures) wrong(held members, changes []Change, writes []Write, lasts time.Duration) {
+// addMemberTime adds one pool's missing and wrong member-seconds.
+func (f *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, lasts time.Duration) {
 	wanted, at := held, time.Duration(0)
-	content := contents(held, changes, writes)
+	content := writtenMembers(held, changes, writes)
 	for at < lasts {
 		next := lasts
 		for len(changes) > 0 && changes[0].At <= at {
@@ -127,14 +129,14 @@ func (f *Figures) wrong(held members, changes []Change, writes []Write, lasts ti
 		if len(writes) > 0 {
 			next = min(next, writes[0].Effect)
 		}
-		f.Missing += float64(wanted.but(held)) * (next - at).Seconds()
-		f.Wrong += float64(held.but(wanted)) * (next - at).Seconds()
+		f.Missing += float64(wanted.countMissing(held)) * (next - at).Seconds()
+		f.Unwanted += float64(held.countMissing(wanted)) * (next - at).Seconds()
 		at = next
 	}
 }
 
-// wantedAt returns the desired members at a time.
-func wantedAt(first members, changes []Change, at time.Duration) members {
+// desiredAt returns the desired members at a time.
+func desiredAt(first nodeSet, changes []Change, at time.Duration) nodeSet {
 	for _, c := range changes {
 		if c.At > at {
 			break
@@ -144,8 +146,8 @@ func wantedAt(first members, changes []Change, at time.Duration) members {
 	return first
 }
 
-// early counts writes of one pool that follow another within an interval.
-func early(writes []Write) int {
+// countEarly counts writes of one pool that follow another within an interval.
+func countEarly(writes []Write) int {
 	n := 0
 	for i := 1; i < len(writes); i++ {
 		if writes[i].From-writes[i-1].From < Interval {
@@ -155,18 +157,18 @@ func early(writes []Write) int {
 	return n
 }
 
-// most counts the writes of the busiest five minutes.
-func most(writes []Write) int {
+// maxPerWindow counts the writes of the busiest five minutes.
+func maxPerWindow(writes []Write) int {
 	var begun []time.Duration
 	for _, w := range writes {
-		if !w.Part {
+		if !w.InBatch {
 			begun = append(begun, w.From)
 		}
 	}
 	slices.Sort(begun)
 	most, first := 0, 0
 	for last := range begun {
-		for begun[last]-begun[first] >= windowLasts {
+		for begun[last]-begun[first] >= quotaWindow {
 			first++
 		}
 		most = max(most, last-first+1)
@@ -174,5 +176,5 @@ func most(writes []Write) int {
 	return most
 }
 
-// windowLasts is the window of Microsoft.Network's quota.
-const windowLasts = 5 * time.Minute
+// quotaWindow is the window of Microsoft.Network's quota.
+const quotaWindow = 5 * time.Minute

@@ -15,78 +15,78 @@ import (
 var Shares = []float64{0.5, 0.1}
 
 // Strategies are those available in Weir.
-var Strategies = []wholewrite.Strategy{wholewrite.Serial, wholewrite.Pipelined, wholewrite.Whole}
+var Strategies = []wholewrite.Strategy{wholewrite.SerialStrategy, wholewrite.OverlapStrategy, wholewrite.BatchStrategy}
 
-// Row is one trace under one strategy, profile and budget.
-type Row struct {
-	Trace    string
-	About    string
-	Strategy wholewrite.Strategy
-	Latency  armemu.Latency
-	Share    float64
+// ReportRow is one trace under one strategy, profile and budget.
+type ReportRow struct {
+	Trace       string
+	Description string
+	Strategy    wholewrite.Strategy
+	Latency     armemu.Latency
+	Share       float64
 	// Weir, Found and Tick are the results of Weir, of the best schedule with foresight, and of
 	// sequential writes at every interval.
-	Weir  Figures
-	Found Found
-	Tick  Figures
-	// AtLeast is the lower bound of the mean lag.
-	AtLeast time.Duration
+	Weir     Stats
+	Found    BestResult
+	Baseline Stats
+	// LowerBound is the lower bound of the mean lag.
+	LowerBound time.Duration
 }
 
-// compare returns Weir's result and those of other schedules.
-func (t Trace) compare(all played, cost Cost, latency armemu.Latency, share float64, writes []Write) Row {
-	budget, serial := int(share*quota), CostOf(wholewrite.Serial, latency)
-	serial.Busy = max(serial.Busy, polled)
-	r := Row{
-		Trace: t.Name, About: t.About, Strategy: cost.Strategy, Latency: latency, Share: share,
-		Weir: t.Measure(writes), Found: all.Clairvoyant(budget), Tick: t.Measure(plan{tick: Interval}.play(t, serial)),
+// newRow returns Weir's result and those of other schedules.
+func (t Trace) newRow(all planResults, cost Cost, latency armemu.Latency, share float64, writes []Write) ReportRow {
+	budget, serial := int(share*writeQuota), StrategyCost(wholewrite.SerialStrategy, latency)
+	serial.Busy = max(serial.Busy, minWriteTime)
+	r := ReportRow{
+		Trace: t.Name, Description: t.Description, Strategy: cost.Strategy, Latency: latency, Share: share,
+		Weir: t.ComputeStats(writes), Found: all.FindBest(budget), Baseline: t.ComputeStats(writePlan{interval: Interval}.runTrace(t, serial)),
 	}
-	r.AtLeast = t.AtLeast(cost, max(budget, r.Weir.Most, r.Found.Best.Most))
+	r.LowerBound = t.LowerBound(cost, max(budget, r.Weir.MaxPerWindow, r.Found.Best.MaxPerWindow))
 	return r
 }
 
-// polled is the minimum duration of a write whose operation is polled at Azure's interval.
-const polled = 10 * time.Second
+// minWriteTime is the minimum duration of a write whose operation is polled at Azure's interval.
+const minWriteTime = 10 * time.Second
 
-// quota is Azure's limit of writes per subscription and five minutes.
-const quota = 1000
+// writeQuota is Azure's limit of writes per subscription and five minutes.
+const writeQuota = 1000
 
 // String formats the row for make bench.
-func (r Row) String() string {
+func (r ReportRow) String() string {
 	best := r.Found.Best
 	return fmt.Sprintf("%-9s %-5s %2.0f%% %-29s median %6.1f = %.2f × best, p99 %6.1f = %.2f × best, mean %6.1f = %.2f × best; %d writes, %d in 5 min; tick: %.0f, %.0f",
-		r.Strategy, r.Latency, 100*r.Share, r.Trace, r.Weir.Median.Seconds(), ratio(r.Weir.Median, best.Median), r.Weir.P99.Seconds(), ratio(r.Weir.P99, best.P99),
-		r.Weir.Mean.Seconds(), ratio(r.Weir.Mean, best.Mean), r.Weir.Writes, r.Weir.Most, r.Tick.Median.Seconds(), r.Tick.P99.Seconds())
+		r.Strategy, r.Latency, 100*r.Share, r.Trace, r.Weir.P50.Seconds(), durationRatio(r.Weir.P50, best.P50), r.Weir.P99.Seconds(), durationRatio(r.Weir.P99, best.P99),
+		r.Weir.Average.Seconds(), durationRatio(r.Weir.Average, best.Average), r.Weir.Writes, r.Weir.MaxPerWindow, r.Baseline.P50.Seconds(), r.Baseline.P99.Seconds())
 }
 
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
+func durationRatio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
 
-// Page returns docs/reference/lag.md and its plots, by name.
-func Page(rows []Row) map[string]string {
+// RenderPage returns docs/reference/lag.md and its plots, by name.
+func RenderPage(rows []ReportRow) map[string]string {
 	files := map[string]string{}
 	var b strings.Builder
-	b.WriteString(head)
+	b.WriteString(pageHeader)
 	told := map[string]bool{}
 	for _, r := range rows {
 		if !told[r.Trace] {
 			told[r.Trace] = true
-			fmt.Fprintf(&b, "| %s | %s |\n", r.Trace, r.About)
+			fmt.Fprintf(&b, "| %s | %s |\n", r.Trace, r.Description)
 		}
 	}
 	for _, strategy := range Strategies {
-		fmt.Fprintf(&b, "\n## `%s`\n\n%s", strategy, costs[strategy])
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s", strategy, costDescriptions[strategy])
 		for _, latency := range []armemu.Latency{armemu.Quiet, armemu.Busy} {
 			for _, share := range Shares {
-				fmt.Fprintf(&b, "\n### `%s`: latency profile `%s`, %.0f %% of the quota\n\n%s", strategy, latency, 100*share, columns)
-				var some []Row
+				fmt.Fprintf(&b, "\n### `%s`: latency profile `%s`, %.0f %% of the quota\n\n%s", strategy, latency, 100*share, tableHeader)
+				var some []ReportRow
 				for _, r := range rows {
 					if r.Strategy == strategy && r.Latency == latency && r.Share == share {
 						some = append(some, r)
-						b.WriteString(r.markdown())
+						b.WriteString(r.formatRow())
 					}
 				}
 				name := fmt.Sprintf("lag-%s-%s-%.0f.svg", strategy, latency, 100*share)
-				files[name] = plot(some)
+				files[name] = renderChart(some)
 				fmt.Fprintf(&b, "\n![lag of Weir and of others](%s)\n", name)
 			}
 		}
@@ -95,17 +95,17 @@ func Page(rows []Row) map[string]string {
 	return files
 }
 
-func (r Row) markdown() string {
+func (r ReportRow) formatRow() string {
 	s := func(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
-	best, blind := r.Found.Best, r.Found.Unforeseen
+	best, blind := r.Found.Best, r.Found.Online
 	return fmt.Sprintf("| %s | %s / %s / %s | %s / %s / %s | **%.2f** / **%.2f** / %.2f | %s / %s / %s | %.2f / %.2f / %.2f | %s / %s | %s | %s / %s | %.0f + %.0f | %.0f + %.0f | %d, %d |\n",
-		r.Trace, s(r.Weir.Median), s(r.Weir.P99), s(r.Weir.Mean), s(best.Median), s(best.P99), s(best.Mean),
-		ratio(r.Weir.Median, best.Median), ratio(r.Weir.P99, best.P99), ratio(r.Weir.Mean, best.Mean),
-		s(blind.Median), s(blind.P99), s(blind.Mean), ratio(r.Weir.Median, blind.Median), ratio(r.Weir.P99, blind.P99), ratio(r.Weir.Mean, blind.Mean), s(r.Found.Median), s(r.Found.P99), s(r.AtLeast),
-		s(r.Tick.Median), s(r.Tick.P99), r.Weir.Missing, r.Weir.Wrong, best.Missing, best.Wrong, r.Weir.Writes, r.Weir.Most)
+		r.Trace, s(r.Weir.P50), s(r.Weir.P99), s(r.Weir.Average), s(best.P50), s(best.P99), s(best.Average),
+		durationRatio(r.Weir.P50, best.P50), durationRatio(r.Weir.P99, best.P99), durationRatio(r.Weir.Average, best.Average),
+		s(blind.P50), s(blind.P99), s(blind.Average), durationRatio(r.Weir.P50, blind.P50), durationRatio(r.Weir.P99, blind.P99), durationRatio(r.Weir.Average, blind.Average), s(r.Found.P50), s(r.Found.P99), s(r.LowerBound),
+		s(r.Baseline.P50), s(r.Baseline.P99), r.Weir.Missing, r.Weir.Unwanted, best.Missing, best.Unwanted, r.Weir.Writes, r.Weir.MaxPerWindow)
 }
 
-const head = `# How long changes take
+const pageHeader = `# How long changes take
 
 ` + "`make bench`" + ` writes this page (` + "`lab/lag`" + `). The lanes and the Azure client that ship play
 traces against the emulator, in virtual time, each operation taking the median of the latency
@@ -132,16 +132,16 @@ every ten ([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.
 |---|---|
 `
 
-// costs describes the costs of the strategies.
-var costs = map[wholewrite.Strategy]string{
-	wholewrite.Serial: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
-	wholewrite.Pipelined: `Azure accepts a write after a second, and the next of its row follows. A row is in force 1.5 or 27 s after
+// costDescriptions describes the costs of the strategies.
+var costDescriptions = map[wholewrite.Strategy]string{
+	wholewrite.SerialStrategy: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
+	wholewrite.OverlapStrategy: `Azure accepts a write after a second, and the next of its row follows. A row is in force 1.5 or 27 s after
 the last of it was accepted, and the next row begins after 2 or 30 s: Weir, and the clairvoyant, begin
 none before one read has shown what became of the one before.
 `,
-	wholewrite.Whole: "As serial, but a write of several pools at once is in force after 3 or 27 s, and the next begins after 5 or 30 s.\n",
+	wholewrite.BatchStrategy: "As serial, but a write of several pools at once is in force after 3 or 27 s, and the next begins after 5 or 30 s.\n",
 }
 
-const columns = `| trace | Weir: median / p99 / mean in s | clairvoyant | ratio | no foresight | ratio | least | bound | tick | member-seconds missing + wrong | of the clairvoyant | writes, most in 5 min |
+const tableHeader = `| trace | Weir: median / p99 / mean in s | clairvoyant | ratio | no foresight | ratio | least | bound | tick | member-seconds missing + wrong | of the clairvoyant | writes, most in 5 min |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 `

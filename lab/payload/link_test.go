@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// link is an in-process network in virtual time with a bandwidth per direction, a round-trip time,
+// slowLink is an in-process network in virtual time with a bandwidth per direction, a round-trip time,
 // and periodic breaks of all connections.
-type link struct {
+type slowLink struct {
 	bytesPerSecond int
-	back           time.Duration // round-trip time
-	breaks         time.Duration // time between breaks of all connections
+	roundTrip      time.Duration // round-trip time
+	breakInterval  time.Duration // time between breaks of all connections
 	conns          chan net.Conn
 	begun          time.Time
 	end            context.Context //nolint:containedctx // of the network
 	close          context.CancelFunc
 
-	mu      sync.Mutex
-	carried int64 // bytes, both directions
-	made    int   // connections
+	mu          sync.Mutex
+	carried     int64 // bytes, both directions
+	connections int   // connections
 }
 
-func newLink(bytesPerSecond int, back, breaks time.Duration) *link {
-	l := &link{bytesPerSecond: bytesPerSecond, back: back, breaks: breaks, conns: make(chan net.Conn), begun: time.Now()}
+func newLink(bytesPerSecond int, back, breaks time.Duration) *slowLink {
+	l := &slowLink{bytesPerSecond: bytesPerSecond, roundTrip: back, breakInterval: breaks, conns: make(chan net.Conn), begun: time.Now()}
 	l.end, l.close = context.WithCancel(context.Background())
 	return l
 }
 
-// dial opens a connection that lives until the next break.
-func (l *link) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	time.Sleep(l.back)
+// dialLink opens a connection that lives until the next break.
+func (l *slowLink) dialLink(ctx context.Context, _, _ string) (net.Conn, error) {
+	time.Sleep(l.roundTrip)
 	near, in := net.Pipe()
 	out, far := net.Pipe()
 	select {
@@ -43,22 +43,22 @@ func (l *link) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, ctx.Err()
 	}
 	l.mu.Lock()
-	l.made++
+	l.connections++
 	l.mu.Unlock()
 	end := sync.OnceFunc(func() { _, _, _, _ = near.Close(), in.Close(), out.Close(), far.Close() })
-	broken := time.AfterFunc(l.breaks-time.Since(l.begun)%l.breaks, end)
+	broken := time.AfterFunc(l.breakInterval-time.Since(l.begun)%l.breakInterval, end)
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		go func() {
 			defer broken.Stop()
 			defer end()
-			l.carry(way[1], way[0])
+			l.copySlowly(way[1], way[0])
 		}()
 	}
 	return near, nil
 }
 
-// carry transfers half a second's bytes at a time.
-func (l *link) carry(to io.Writer, from io.Reader) {
+// copySlowly transfers half a second's bytes at a time.
+func (l *slowLink) copySlowly(to io.Writer, from io.Reader) {
 	buf := make([]byte, l.bytesPerSecond/2)
 	for {
 		n, err := from.Read(buf)
@@ -76,7 +76,7 @@ func (l *link) carry(to io.Writer, from io.Reader) {
 }
 
 // Accept, Close and Addr implement net.Listener for the far end.
-func (l *link) Accept() (net.Conn, error) {
+func (l *slowLink) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
@@ -85,6 +85,6 @@ func (l *link) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *link) Close() error { l.close(); return nil }
+func (l *slowLink) Close() error { l.close(); return nil }
 
-func (l *link) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443} }
+func (l *slowLink) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443} }

@@ -26,16 +26,16 @@ const (
 	speed     = 5_000
 )
 
-// giveUp limits a measurement: a payload without a break takes eleven hours.
-const giveUp = 16 * time.Hour
+// maxDuration limits a measurement: a payload without a break takes eleven hours.
+const maxDuration = 16 * time.Hour
 
-// way is a way to fetch a payload.
-type way struct {
-	row     string // start of the row in the guide's table
-	piece   int    // bytes
-	resumes bool   // an interrupted piece is resumed
-	stays   bool   // data persists across attempts: a PersistentVolumeClaim
-	attempt time.Duration
+// fetchMethod is a way to fetch a payload.
+type fetchMethod struct {
+	tableRow string // start of the row in the guide's table
+	piece    int    // bytes
+	resumes  bool   // an interrupted piece is resumed
+	persists bool   // data persists across attempts: a PersistentVolumeClaim
+	attempt  time.Duration
 	// hours until complete, 0 for never; MB over the link until then; attempts, which vary by one
 	// because of TLS.
 	hours     float64
@@ -44,26 +44,26 @@ type way struct {
 }
 
 // A Job gives up half a minute before its attempt ends.
-const halfAnHour = 30*time.Minute - 30*time.Second
+const jobTimeout = 30*time.Minute - 30*time.Second
 
-// ways are the rows of the guide's table.
-var ways = []way{
-	{row: "one file, from its beginning after each break", piece: ofPayload, stays: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
-	{row: "pieces of 1 MB, each from its beginning", piece: 1_000_000, stays: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
-	{row: "pieces of 250 kB, each from its beginning", piece: 250_000, stays: true, attempt: 24 * time.Hour, hours: 13.3, megabytes: 228.3, attempts: 1},
-	{row: "one file, by ranges", piece: ofPayload, resumes: true, stays: true, attempt: 24 * time.Hour, hours: 12.0, megabytes: 206.0, attempts: 1},
-	{row: "pieces of 1 MB, by ranges", piece: 1_000_000, resumes: true, stays: true, attempt: 24 * time.Hour, hours: 12.0, megabytes: 206.2, attempts: 1},
-	{row: "the same, in attempts of 30 minutes", piece: 1_000_000, resumes: true, stays: true, attempt: halfAnHour, hours: 12.2, megabytes: 206.0, attempts: 25},
-	{row: "the same, without a volume", piece: 1_000_000, resumes: true, attempt: halfAnHour, megabytes: 271.0, attempts: 32},
+// fetchMethods are the rows of the guide's table.
+var fetchMethods = []fetchMethod{
+	{tableRow: "one file, from its beginning after each break", piece: ofPayload, persists: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
+	{tableRow: "pieces of 1 MB, each from its beginning", piece: 1_000_000, persists: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
+	{tableRow: "pieces of 250 kB, each from its beginning", piece: 250_000, persists: true, attempt: 24 * time.Hour, hours: 13.3, megabytes: 228.3, attempts: 1},
+	{tableRow: "one file, by ranges", piece: ofPayload, resumes: true, persists: true, attempt: 24 * time.Hour, hours: 12.0, megabytes: 206.0, attempts: 1},
+	{tableRow: "pieces of 1 MB, by ranges", piece: 1_000_000, resumes: true, persists: true, attempt: 24 * time.Hour, hours: 12.0, megabytes: 206.2, attempts: 1},
+	{tableRow: "the same, in attempts of 30 minutes", piece: 1_000_000, resumes: true, persists: true, attempt: jobTimeout, hours: 12.2, megabytes: 206.0, attempts: 25},
+	{tableRow: "the same, without a volume", piece: 1_000_000, resumes: true, attempt: jobTimeout, megabytes: 271.0, attempts: 32},
 }
 
-// line formats a row of the guide's table.
-func (w way) line() string {
+// tableLine formats a row of the guide's table.
+func (w fetchMethod) tableLine() string {
 	after := "never"
 	if w.hours > 0 {
 		after = fmt.Sprintf("%.1f h", w.hours)
 	}
-	return fmt.Sprintf("| %s | %s | %.0f MB | %d |", w.row, after, w.megabytes, w.attempts)
+	return fmt.Sprintf("| %s | %s | %.0f MB | %d |", w.tableRow, after, w.megabytes, w.attempts)
 }
 
 // Over a link that breaks more often than a piece takes, a payload arrives only if partial data
@@ -78,25 +78,25 @@ func TestWhatALargePayloadCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range ways {
-		t.Run(w.row, func(t *testing.T) {
+	for _, w := range fetchMethods {
+		t.Run(w.tableRow, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got := w.plays(t, payload)
+				got := w.measureCost(t, payload)
 				t.Logf("arrived %v after %.2f h, %.1f MB over %d connections, %d attempts", got.arrived, got.took.Hours(), got.megabytes, got.connections, got.attempts)
 				near := func(is, want float64) bool { return is > 0.99*want && is < 1.01*want }
 				if got.arrived != (w.hours > 0) || got.arrived && !near(got.took.Hours(), w.hours) || !near(got.megabytes, w.megabytes) || max(got.attempts, w.attempts) > min(got.attempts, w.attempts)+1 {
 					t.Errorf("got %+v, want %+v", got, w)
 				}
 			})
-			if !strings.Contains(string(guide), w.line()+"\n") {
-				t.Errorf("the guide says something else than\n%s", w.line())
+			if !strings.Contains(string(guide), w.tableLine()+"\n") {
+				t.Errorf("the guide says something else than\n%s", w.tableLine())
 			}
 		})
 	}
 }
 
-// cost is the measured cost of a way.
-type cost struct {
+// fetchCost is the measured cost of a way.
+type fetchCost struct {
 	arrived     bool
 	took        time.Duration
 	megabytes   float64
@@ -109,11 +109,11 @@ type fetcher struct {
 	client  *http.Client
 	piece   int
 	resumes bool
-	has     map[string][]byte // data on its volume
+	pieces  map[string][]byte // data on its volume
 }
 
-// plays fetches the payload by attempts, 30 s apart.
-func (w way) plays(t *testing.T, payload []byte) cost {
+// measureCost fetches the payload by attempts, 30 s apart.
+func (w fetchMethod) measureCost(t *testing.T, payload []byte) fetchCost {
 	l := newLink(speed, 300*time.Millisecond, 2*time.Minute)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		var from, to int
@@ -128,15 +128,15 @@ func (w way) plays(t *testing.T, payload []byte) cost {
 	server.StartTLS()
 	defer func() { server.Close(); time.Sleep(3 * time.Minute) }() // for data in flight
 	wire := server.Client().Transport.(*http.Transport).Clone()
-	wire.DialContext, wire.DisableKeepAlives, wire.ForceAttemptHTTP2 = l.dial, true, false // like separate curl processes
+	wire.DialContext, wire.DisableKeepAlives, wire.ForceAttemptHTTP2 = l.dialLink, true, false // like separate curl processes
 	f := &fetcher{client: &http.Client{Transport: wire}, piece: w.piece, resumes: w.resumes}
-	begun, got := time.Now(), cost{}
-	for !got.arrived && time.Since(begun) < giveUp {
-		if got.attempts++; got.attempts == 1 || !w.stays {
-			f.has = map[string][]byte{}
+	begun, got := time.Now(), fetchCost{}
+	for !got.arrived && time.Since(begun) < maxDuration {
+		if got.attempts++; got.attempts == 1 || !w.persists {
+			f.pieces = map[string][]byte{}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), min(w.attempt, giveUp-time.Since(begun)))
-		got.arrived = f.all(ctx, payload) == nil
+		ctx, cancel := context.WithTimeout(t.Context(), min(w.attempt, maxDuration-time.Since(begun)))
+		got.arrived = f.fetchAll(ctx, payload) == nil
 		cancel()
 		if !got.arrived {
 			time.Sleep(30 * time.Second)
@@ -146,16 +146,16 @@ func (w way) plays(t *testing.T, payload []byte) cost {
 	l.close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	got.megabytes, got.connections = float64(l.carried)/1e6, l.made
+	got.megabytes, got.connections = float64(l.carried)/1e6, l.connections
 	return got
 }
 
-// all fetches the pieces until every digest matches.
-func (f *fetcher) all(ctx context.Context, payload []byte) error {
+// fetchAll fetches the pieces until every digest matches.
+func (f *fetcher) fetchAll(ctx context.Context, payload []byte) error {
 	for from := 0; from < len(payload); from += f.piece {
 		name, sum := fmt.Sprintf("/%d-%d", from, from+f.piece), sha256.Sum256(payload[from:from+f.piece])
-		for len(f.has[name]) < f.piece || sha256.Sum256(f.has[name]) != sum {
-			if err := f.goesOn(ctx, name); err != nil {
+		for len(f.pieces[name]) < f.piece || sha256.Sum256(f.pieces[name]) != sum {
+			if err := f.resumePiece(ctx, name); err != nil {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
@@ -166,16 +166,16 @@ func (f *fetcher) all(ctx context.Context, payload []byte) error {
 	return nil
 }
 
-// goesOn fetches the rest of a piece.
-func (f *fetcher) goesOn(ctx context.Context, name string) error {
+// resumePiece fetches the rest of a piece.
+func (f *fetcher) resumePiece(ctx context.Context, name string) error {
 	if !f.resumes {
-		delete(f.has, name)
+		delete(f.pieces, name)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://example.com"+name, nil)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Range", fmt.Sprintf("bytes=%d-", len(f.has[name])))
+	req.Header.Set("Range", fmt.Sprintf("bytes=%d-", len(f.pieces[name])))
 	res, err := f.client.Do(req)
 	if err != nil {
 		return err
@@ -185,6 +185,6 @@ func (f *fetcher) goesOn(ctx context.Context, name string) error {
 		return errors.New(res.Status)
 	}
 	more, err := io.ReadAll(res.Body)
-	f.has[name] = append(f.has[name], more...)
+	f.pieces[name] = append(f.pieces[name], more...)
 	return err
 }

@@ -19,20 +19,20 @@ import (
 	"time"
 )
 
-// shop serves pieces of a payload and breaks connections in the middle of responses.
-type shop struct {
+// pieceServer serves pieces of a payload and breaks connections in the middle of responses.
+type pieceServer struct {
 	pieces map[string][]byte
 
-	mu     sync.Mutex
-	random *rand.Rand
-	wrong  string // a piece served once with wrong content
-	sent   int
-	asked  int
-	onAsk  func(asked int)
+	mu           sync.Mutex
+	random       *rand.Rand
+	corruptPiece string // a piece served once with wrong content
+	sent         int
+	asked        int
+	onAsk        func(asked int)
 }
 
-func newShop(pieces, bytesEach int) *shop {
-	s := &shop{pieces: map[string][]byte{}, random: rand.New(rand.NewPCG(1, 1)), onAsk: func(int) {}} //nolint:gosec // a seed
+func newPieceServer(pieces, bytesEach int) *pieceServer {
+	s := &pieceServer{pieces: map[string][]byte{}, random: rand.New(rand.NewPCG(1, 1)), onAsk: func(int) {}} //nolint:gosec // a seed
 	sums := ""
 	for n := range pieces {
 		content, name := make([]byte, bytesEach), fmt.Sprintf("piece-%03d", n)
@@ -44,12 +44,12 @@ func newShop(pieces, bytesEach int) *shop {
 }
 
 // ServeHTTP implements http.Handler. Three of four responses break off.
-func (s *shop) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (s *pieceServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimPrefix(req.URL.Path, "/")
 	s.mu.Lock()
 	content, most := s.pieces[name], 1<<30
-	if s.wrong == name {
-		content, s.wrong = bytes.Repeat([]byte("wrong"), len(content)/5), ""
+	if s.corruptPiece == name {
+		content, s.corruptPiece = bytes.Repeat([]byte("wrong"), len(content)/5), ""
 	} else if name != "SHA256SUMS" {
 		if s.asked++; s.random.IntN(4) > 0 {
 			most = s.random.IntN(len(content))
@@ -57,19 +57,19 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	s.onAsk(s.asked)
 	s.mu.Unlock()
-	http.ServeContent(&breaking{w, s, most}, req, "", time.Time{}, bytes.NewReader(content))
+	http.ServeContent(&truncatedWriter{w, s, most}, req, "", time.Time{}, bytes.NewReader(content))
 }
 
-// breaking is a response limited to this many bytes.
-type breaking struct {
+// truncatedWriter is a response limited to this many bytes.
+type truncatedWriter struct {
 	http.ResponseWriter
 
-	of   *shop
+	of   *pieceServer
 	left int
 }
 
 // Write implements io.Writer.
-func (b *breaking) Write(p []byte) (int, error) {
+func (b *truncatedWriter) Write(p []byte) (int, error) {
 	n, err := b.ResponseWriter.Write(p[:min(len(p), b.left)])
 	b.of.mu.Lock()
 	b.of.sent += n
@@ -83,8 +83,8 @@ func (b *breaking) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// script returns the script of the guide's Job.
-func script(t *testing.T) string {
+// guideScript returns the script of the guide's Job.
+func guideScript(t *testing.T) string {
 	t.Helper()
 	guide, err := os.ReadFile("../../docs/guide/provisioning.md")
 	if err != nil {
@@ -107,8 +107,8 @@ func TestScriptOfTheGuide(t *testing.T) {
 		}
 	}
 	const pieces, each = 8, 200_000
-	s := newShop(pieces, each)
-	s.wrong = "piece-005"
+	s := newPieceServer(pieces, each)
+	s.corruptPiece = "piece-005"
 	at, path := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(path, "sleep"), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestScriptOfTheGuide(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	runs := func(ctx context.Context) (string, error) {
-		cmd := exec.CommandContext(ctx, "sh", "-c", script(t)) //nolint:gosec // the guide's
+		cmd := exec.CommandContext(ctx, "sh", "-c", guideScript(t)) //nolint:gosec // the guide's
 		cmd.Env = append(os.Environ(), "FROM="+server.URL, "AT="+at, "PATH="+path+":"+os.Getenv("PATH"))
 		cmd.WaitDelay = 10 * time.Second
 		out, err := cmd.CombinedOutput()

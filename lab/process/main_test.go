@@ -40,17 +40,17 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "no such thing")
 			os.Exit(3)
 		case roleParent:
-			beParent(os.Args[2])
+			runParent(os.Args[2])
 		}
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// beParent prints the IDs of two children and waits to be killed.
-func beParent(dir string) {
+// runParent prints the IDs of two children and waits to be killed.
+func runParent(dir string) {
 	runtime.LockOSThread()
 	for _, role := range []string{roleStubborn, roleObliging} {
-		c, err := Start(context.Background(), Program{Dir: dir, Name: role[len("role:"):], Path: os.Args[0], Args: []string{role}})
+		c, err := StartCommand(context.Background(), Command{Dir: dir, Name: role[len("role:"):], Path: os.Args[0], Args: []string{role}})
 		if err == nil {
 			_, err = c.FirstLine(context.Background())
 		}
@@ -58,7 +58,7 @@ func beParent(dir string) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		fmt.Println(c.ID())
+		fmt.Println(c.ProcessID())
 	}
 	time.Sleep(time.Minute)
 	os.Exit(0)

@@ -27,23 +27,23 @@ func TestNoChildOutlivesItsParent(t *testing.T) {
 	for lines := bufio.NewScanner(out); len(pids) < 2 && lines.Scan(); {
 		pids = append(pids, lines.Text())
 	}
-	if len(pids) != 2 || !alive(pids[0]) || !alive(pids[1]) {
+	if len(pids) != 2 || !isAlive(pids[0]) || !isAlive(pids[1]) {
 		t.Fatalf("children %v are not there", pids)
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait() // killed above
-	for deadline := time.Now().Add(10 * time.Second); alive(pids[0]) || alive(pids[1]); {
+	for deadline := time.Now().Add(10 * time.Second); isAlive(pids[0]) || isAlive(pids[1]); {
 		if time.Now().After(deadline) {
-			t.Fatalf("children %v live: %v %v", pids, alive(pids[0]), alive(pids[1]))
+			t.Fatalf("children %v live: %v %v", pids, isAlive(pids[0]), isAlive(pids[1]))
 		}
 		time.Sleep(5 * time.Millisecond) // real processes: poll for their end
 	}
 }
 
-// alive reports whether a process runs; zombies do not count.
-func alive(pid string) bool {
+// isAlive reports whether a process runs; zombies do not count.
+func isAlive(pid string) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", strings.TrimSpace(pid)))
 	if err != nil {
 		return false

@@ -18,19 +18,19 @@ import (
 	"time"
 )
 
-// stopGrace is the time for an orderly exit.
-const stopGrace = 5 * time.Second
+// stopTimeout is the time for an orderly exit.
+const stopTimeout = 5 * time.Second
 
-// Program describes the process to start.
-type Program struct {
+// Command describes the process to start.
+type Command struct {
 	// Name is the name of the process and of its log file in Dir, which is appended to.
 	Name, Dir string
 	Path      string
 	Args      []string
 	// Env is added to the parent's environment.
 	Env []string
-	// Ended, if not nil, is called when the process ends before it is stopped or waited for.
-	Ended func(error)
+	// OnExit, if not nil, is called when the process ends before it is stopped or waited for.
+	OnExit func(error)
 }
 
 // Process is a running child. It has its own process group, so Ctrl-C reaches only the parent,
@@ -40,20 +40,20 @@ type Process struct {
 	Name string
 	Log  string // file with its output
 
-	cmd   *exec.Cmd
-	grace time.Duration // time for an orderly exit
+	cmd         *exec.Cmd
+	stopTimeout time.Duration // time for an orderly exit
 
-	stdin    io.Closer
-	announce *firstLine
-	expected atomic.Bool // stopped or waited for
-	done     chan struct{}
-	err      error // exit error; set before done is closed
+	stdin      io.Closer
+	stdout     *firstLineWriter
+	isExpected atomic.Bool // stopped or waited for
+	done       chan struct{}
+	err        error // exit error; set before done is closed
 }
 
-// UnexpectedEnd is the error of a process that ended unexpectedly.
-type UnexpectedEnd struct{ Process *Process }
+// UnexpectedExit is the error of a process that ended unexpectedly.
+type UnexpectedExit struct{ Process *Process }
 
-func (e *UnexpectedEnd) Error() string {
+func (e *UnexpectedExit) Error() string {
 	how := "exit code 0"
 	if e.Process.err != nil {
 		how = e.Process.err.Error()
@@ -61,11 +61,11 @@ func (e *UnexpectedEnd) Error() string {
 	return fmt.Sprintf("%s ended by itself (%s); its output is in %s", e.Process.Name, how, e.Process.Log)
 }
 
-// Start starts a program in its folder. The calling goroutine's thread must outlive the process:
+// StartCommand starts a program in its folder. The calling goroutine's thread must outlive the process:
 // the kernel kills the process with it.
-func Start(ctx context.Context, of Program) (*Process, error) {
+func StartCommand(ctx context.Context, of Command) (*Process, error) {
 	p := &Process{
-		Name: of.Name, Log: filepath.Join(of.Dir, of.Name+".log"), done: make(chan struct{}), grace: stopGrace,
+		Name: of.Name, Log: filepath.Join(of.Dir, of.Name+".log"), done: make(chan struct{}), stopTimeout: stopTimeout,
 		// Stop ends the process, in order; the context does not.
 		cmd: exec.CommandContext(context.WithoutCancel(ctx), of.Path, of.Args...), //nolint:gosec // a program of ours
 	}
@@ -73,11 +73,11 @@ func Start(ctx context.Context, of Program) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.announce = &firstLine{to: out, seen: make(chan string, 1)}
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = of.Dir, p.announce, out
+	p.stdout = &firstLineWriter{to: out, lines: make(chan string, 1)}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = of.Dir, p.stdout, out
 	p.cmd.Env = append(os.Environ(), of.Env...)
 	p.cmd.WaitDelay = time.Second
-	ownGroup(p.cmd)
+	setProcessGroup(p.cmd)
 	if p.stdin, err = p.cmd.StdinPipe(); err == nil {
 		err = p.cmd.Start()
 	}
@@ -89,8 +89,8 @@ func Start(ctx context.Context, of Program) (*Process, error) {
 		p.err = p.cmd.Wait()
 		_ = out.Close() // at worst the log is truncated
 		close(p.done)
-		if !p.expected.Load() && of.Ended != nil {
-			of.Ended(&UnexpectedEnd{p})
+		if !p.isExpected.Load() && of.OnExit != nil {
+			of.OnExit(&UnexpectedExit{p})
 		}
 	}()
 	return p, nil
@@ -99,17 +99,17 @@ func Start(ctx context.Context, of Program) (*Process, error) {
 // FirstLine waits for the first line on standard output.
 func (p *Process) FirstLine(ctx context.Context) (string, error) {
 	select {
-	case line := <-p.announce.seen:
+	case line := <-p.stdout.lines:
 		return line, nil
 	case <-p.done:
-		return "", &UnexpectedEnd{p}
+		return "", &UnexpectedExit{p}
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
 }
 
-// ID returns the process ID.
-func (p *Process) ID() int { return p.cmd.Process.Pid }
+// ProcessID returns the process ID.
+func (p *Process) ProcessID() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
@@ -119,7 +119,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait waits for the process and returns its exit error, as exec.Cmd does.
 func (p *Process) Wait() error {
-	p.expected.Store(true)
+	p.isExpected.Store(true)
 	<-p.done
 	return p.err
 }
@@ -132,7 +132,7 @@ func (p *Process) ExitCode() int {
 
 // Kill sends SIGKILL to the group and waits. The process may have ended already.
 func (p *Process) Kill() {
-	p.expected.Store(true)
+	p.isExpected.Store(true)
 	select {
 	case <-p.done:
 	default:
@@ -141,17 +141,17 @@ func (p *Process) Kill() {
 	}
 }
 
-// Crash sends SIGKILL; the end counts as unexpected.
-func (p *Process) Crash() { killGroup(p.cmd) }
+// KillUnexpectedly sends SIGKILL; the end counts as unexpected.
+func (p *Process) KillUnexpectedly() { killGroup(p.cmd) }
 
 // Stop requests an orderly exit, and kills the process after the grace period.
 func (p *Process) Stop() {
-	p.expected.Store(true)
+	p.isExpected.Store(true)
 	_ = p.stdin.Close() // may be closed already
 	terminateGroup(p.cmd)
 	select {
 	case <-p.done:
-	case <-time.After(p.grace):
+	case <-time.After(p.stopTimeout):
 		p.Kill()
 	}
 }
@@ -167,8 +167,8 @@ func StopAll(processes ...*Process) {
 	all.Wait()
 }
 
-// Output returns the complete output.
-func (p *Process) Output() string {
+// ReadOutput returns the complete output.
+func (p *Process) ReadOutput() string {
 	raw, err := os.ReadFile(p.Log)
 	if err != nil {
 		return err.Error()
@@ -176,28 +176,28 @@ func (p *Process) Output() string {
 	return string(raw)
 }
 
-// Tail returns the last lines of the output.
-func (p *Process) Tail(lines int) []string {
-	all := strings.Split(strings.TrimRight(p.Output(), "\n"), "\n")
+// TailLines returns the last lines of the output.
+func (p *Process) TailLines(lines int) []string {
+	all := strings.Split(strings.TrimRight(p.ReadOutput(), "\n"), "\n")
 	return all[max(0, len(all)-lines):]
 }
 
-// firstLine is a writer that sends the first line to a channel.
-type firstLine struct {
-	to   io.Writer
-	seen chan string
-	line bytes.Buffer
-	done bool
+// firstLineWriter is a writer that sends the first line to a channel.
+type firstLineWriter struct {
+	to    io.Writer
+	lines chan string
+	line  bytes.Buffer
+	done  bool
 }
 
 // Write is called by one goroutine only.
-func (f *firstLine) Write(p []byte) (int, error) {
+func (f *firstLineWriter) Write(p []byte) (int, error) {
 	if !f.done {
 		line, _, ended := bytes.Cut(p, []byte("\n"))
 		f.line.Write(line)
 		if ended {
 			f.done = true
-			f.seen <- f.line.String()
+			f.lines <- f.line.String()
 		}
 	}
 	return f.to.Write(p)

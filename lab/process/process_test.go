@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// role starts the test binary in a role.
-func role(t *testing.T, name string, fail func(error), args ...string) *Process {
+// startRole starts the test binary in a role.
+func startRole(t *testing.T, name string, fail func(error), args ...string) *Process {
 	t.Helper()
-	c, err := Start(t.Context(), Program{Dir: t.TempDir(), Name: "it", Ended: fail, Path: os.Args[0], Args: append([]string{name}, args...)})
+	c, err := StartCommand(t.Context(), Command{Dir: t.TempDir(), Name: "it", OnExit: fail, Path: os.Args[0], Args: append([]string{name}, args...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,21 +28,21 @@ func mustNotFail(t *testing.T) func(error) {
 }
 
 func TestStopAsksFirst(t *testing.T) {
-	c := role(t, roleObliging, mustNotFail(t))
+	c := startRole(t, roleObliging, mustNotFail(t))
 	if line, err := c.FirstLine(t.Context()); err != nil || line != "obliging" {
 		t.Fatal(line, err)
 	}
-	c.grace = time.Minute
+	c.stopTimeout = time.Minute
 	StopAll(c, nil)
 	<-c.done
 }
 
 func TestStopKillsWhatDoesNotListen(t *testing.T) {
-	c := role(t, roleStubborn, mustNotFail(t))
+	c := startRole(t, roleStubborn, mustNotFail(t))
 	if _, err := c.FirstLine(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.grace = 50 * time.Millisecond
+	c.stopTimeout = 50 * time.Millisecond
 	c.Stop()
 	if c.err == nil || !strings.Contains(c.err.Error(), "killed") {
 		t.Error(c.err)
@@ -51,24 +51,24 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 
 func TestAnEndThatNobodyAskedForIsReported(t *testing.T) {
 	failed := make(chan error, 1)
-	c := role(t, roleFailing, func(err error) { failed <- err })
+	c := startRole(t, roleFailing, func(err error) { failed <- err })
 	if _, err := c.FirstLine(t.Context()); err == nil {
 		t.Error("no first line was printed, and none is missed")
 	}
 	err := <-failed
-	if end, ok := errors.AsType[*UnexpectedEnd](err); !ok || end.Process != c {
+	if end, ok := errors.AsType[*UnexpectedExit](err); !ok || end.Process != c {
 		t.Fatal(err)
 	}
 	if got := err.Error(); !strings.Contains(got, "exit status 3") || !strings.Contains(got, filepath.Base(c.Log)) {
 		t.Error(got)
 	}
-	if tail := c.Tail(5); len(tail) != 1 || tail[0] != "no such thing" {
+	if tail := c.TailLines(5); len(tail) != 1 || tail[0] != "no such thing" {
 		t.Error(tail)
 	}
 }
 
 func TestWaitingForAChildEndsWithTheContext(t *testing.T) {
-	c := &Process{announce: &firstLine{seen: make(chan string)}, done: make(chan struct{})}
+	c := &Process{stdout: &firstLineWriter{lines: make(chan string)}, done: make(chan struct{})}
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupted)
@@ -79,26 +79,26 @@ func TestWaitingForAChildEndsWithTheContext(t *testing.T) {
 
 func TestTailIsTheEnd(t *testing.T) {
 	c := &Process{Log: filepath.Join(t.TempDir(), "log")}
-	if tail := c.Tail(2); len(tail) != 1 || !strings.Contains(tail[0], "no such file") {
+	if tail := c.TailLines(2); len(tail) != 1 || !strings.Contains(tail[0], "no such file") {
 		t.Error(tail)
 	}
 	if err := os.WriteFile(c.Log, []byte("1\n2\n3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if tail := c.Tail(2); strings.Join(tail, "") != "23" {
+	if tail := c.TailLines(2); strings.Join(tail, "") != "23" {
 		t.Error(tail)
 	}
 }
 
 func TestFirstLineInPieces(t *testing.T) {
 	var all strings.Builder
-	f := &firstLine{to: &all, seen: make(chan string, 1)}
+	f := &firstLineWriter{to: &all, lines: make(chan string, 1)}
 	for _, piece := range []string{"rea", "dy\nmo", "re\nand more\n"} {
 		if _, err := f.Write([]byte(piece)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if line := <-f.seen; line != "ready" || all.String() != "ready\nmore\nand more\n" {
+	if line := <-f.lines; line != "ready" || all.String() != "ready\nmore\nand more\n" {
 		t.Errorf("%q %q", line, all.String())
 	}
 }

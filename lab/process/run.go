@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Result is a program's output and exit code.
-type Result struct {
-	Out, Err string
-	Code     int
+// Output is a program's output and exit code.
+type Output struct {
+	Stdout, Stderr string
+	Code           int
 }
 
-// Run runs a program until it exits or the context is done. The error is nil for a nonzero exit
+// RunToEnd runs a program until it exits or the context is done. The error is nil for a nonzero exit
 // code. meanwhile, if not nil, is called once the program has started.
-func Run(ctx context.Context, meanwhile func(*os.Process), path string, args ...string) (Result, error) {
+func RunToEnd(ctx context.Context, meanwhile func(*os.Process), path string, args ...string) (Output, error) {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
@@ -31,7 +31,7 @@ func Run(ctx context.Context, meanwhile func(*os.Process), path string, args ...
 	if err == nil {
 		err = cmd.Wait()
 	}
-	of := Result{Out: out.String(), Err: complaint.String()}
+	of := Output{Stdout: out.String(), Stderr: complaint.String()}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		of.Code, err = exit.ExitCode(), nil
 	}

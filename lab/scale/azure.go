@@ -19,52 +19,52 @@ import (
 const (
 	subscription  = "00000000-0000-0000-0000-000000000000"
 	resourceGroup = "rg"
-	network       = "vnet"
+	networkName   = "vnet"
 	provider      = "/subscriptions/" + subscription + "/resourceGroups/" + resourceGroup + "/providers/Microsoft.Network/"
 )
 
-type object = map[string]any
+type jsonObject = map[string]any
 
 // azureJSON returns the controller's configuration.
-func azureJSON() object {
-	return object{
+func azureJSON() jsonObject {
+	return jsonObject{
 		"cloud": "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
-		"vnetName": network, "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
+		"vnetName": networkName, "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
 	}
 }
 
-// azureBehaviour returns the emulator's behavior. Where pools are written one by one, Azure's write
+// azureBehavior returns the emulator's behavior. Where pools are written one by one, Azure's write
 // latency dominates a first start.
-func azureBehaviour(o Options) object {
-	is := behaviour.Behaviour{}
-	if o.WholeWrites {
-		is.WholeWriteAddresses, is.WholeWriteAdminStates = behaviour.Taken, behaviour.Taken
+func azureBehavior(o Options) jsonObject {
+	is := behaviour.Behavior{}
+	if o.BatchWrites {
+		is.UpdateAddresses, is.UpdateAdminStates = behaviour.Accepted, behaviour.Accepted
 	}
-	return object{"behaviour": is}
+	return jsonObject{"behaviour": is}
 }
 
-func balancerName(i int) string { return fmt.Sprintf("lb-%02d", i) }
-func serviceName(i int) string  { return fmt.Sprintf("s-%05d", i) }
+func loadBalancerName(i int) string { return fmt.Sprintf("lb-%02d", i) }
+func serviceName(i int) string      { return fmt.Sprintf("s-%05d", i) }
 
 // seedResources returns the network, and load balancers with empty pools.
-func seedResources(o Options) []object {
-	all := []object{{"id": provider + "virtualNetworks/" + network, "body": object{
-		"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
+func seedResources(o Options) []jsonObject {
+	all := []jsonObject{{"id": provider + "virtualNetworks/" + networkName, "body": jsonObject{
+		"location": "eastus", "properties": jsonObject{"addressSpace": jsonObject{"addressPrefixes": []string{"10.224.0.0/12"}}},
 	}}}
 	for b := range o.LoadBalancers {
-		pools := []object{}
+		pools := []jsonObject{}
 		for s := b; s < o.Services; s += o.LoadBalancers {
-			pools = append(pools, object{"name": serviceName(s)})
+			pools = append(pools, jsonObject{"name": serviceName(s)})
 		}
-		all = append(all, object{"id": provider + "loadBalancers/" + balancerName(b), "body": object{
-			"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{"frontendIPConfigurations": []object{{"name": "frontend"}}, "backendAddressPools": pools},
+		all = append(all, jsonObject{"id": provider + "loadBalancers/" + loadBalancerName(b), "body": jsonObject{
+			"location": "eastus", "sku": jsonObject{"name": "Standard"}, "properties": jsonObject{"frontendIPConfigurations": []jsonObject{{"name": "frontend"}}, "backendAddressPools": pools},
 		}})
 	}
 	return all
 }
 
-// shown returns the members of each pool in the emulator, sorted.
-func (l *lab) shown(ctx context.Context) (map[string]string, error) {
+// azurePools returns the members of each pool in the emulator, sorted.
+func (l *lab) azurePools(ctx context.Context) (map[string]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.admin+"snapshot", nil)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (l *lab) shown(ctx context.Context) (map[string]string, error) {
 			for _, a := range p.Properties.Addresses {
 				ip := a.Properties.IPAddress
 				if a.Properties.AdminState == lb.Down {
-					ip += down
+					ip += downSuffix
 				}
 				ips = append(ips, ip)
 			}

@@ -30,23 +30,23 @@ import (
 
 const (
 	namespace = "scale"
-	// otherClass keeps Weir from creating load balancers for the Services: their pools exist.
-	otherClass = "example.com/other"
-	// sideBySide limits concurrent requests while filling the cluster.
-	sideBySide = 16
+	// foreignClass keeps Weir from creating load balancers for the Services: their pools exist.
+	foreignClass = "example.com/other"
+	// maxConcurrent limits concurrent requests while filling the cluster.
+	maxConcurrent = 16
 )
 
-// cluster changes the cluster. It is used by one goroutine.
-type cluster struct {
+// labCluster changes the cluster. It is used by one goroutine.
+type labCluster struct {
 	api  client.Client
 	opts Options
-	// on holds the nodes of each Service's endpoints, and generation counts their changes.
-	on         [][]int
-	generation []int
-	excluded   map[int]bool
+	// endpointNodes holds the nodes of each Service's endpoints, and generation counts their changes.
+	endpointNodes [][]int
+	generation    []int
+	excluded      map[int]bool
 }
 
-func newCluster(kubeconfig string, o Options) (*cluster, error) {
+func newCluster(kubeconfig string, o Options) (*labCluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -56,35 +56,35 @@ func newCluster(kubeconfig string, o Options) (*cluster, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	c := spread(o)
+	c := newLayout(o)
 	c.api, err = client.New(config, client.Options{Scheme: scheme})
 	return c, err
 }
 
-// spread distributes the endpoints initially.
-func spread(o Options) *cluster {
-	c := &cluster{opts: o, on: make([][]int, o.Services), generation: make([]int, o.Services), excluded: map[int]bool{}}
-	for s := range c.on {
+// newLayout distributes the endpoints initially.
+func newLayout(o Options) *labCluster {
+	c := &labCluster{opts: o, endpointNodes: make([][]int, o.Services), generation: make([]int, o.Services), excluded: map[int]bool{}}
+	for s := range c.endpointNodes {
 		for e := range endpoints { // spread evenly over the nodes
-			c.on[s] = append(c.on[s], (s*7+e*(o.Nodes/endpoints))%o.Nodes)
+			c.endpointNodes[s] = append(c.endpointNodes[s], (s*7+e*(o.Nodes/endpoints))%o.Nodes)
 		}
 	}
 	return c
 }
 
-// fill creates the cluster's objects.
-func (c *cluster) fill(ctx context.Context, say func(string, ...any)) error {
+// createObjects creates the cluster's objects.
+func (c *labCluster) createObjects(ctx context.Context, say func(string, ...any)) error {
 	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{grant.Annotation: "*"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{grant.LoadBalancersAnnotation: "*"}}}
 	if err := c.api.Create(ctx, ns); err != nil {
 		return err
 	}
 	const told = 1000
 	for from := 0; from < c.opts.Services; from += told {
 		all, ctx := errgroup.WithContext(ctx)
-		all.SetLimit(sideBySide)
+		all.SetLimit(maxConcurrent)
 		for s := from; s < min(from+told, c.opts.Services); s++ {
 			all.Go(func() error {
 				return errors.Join(c.api.Create(ctx, newService(s)), c.api.Create(ctx, c.newSlice(s)), c.api.Create(ctx, newPool(s, c.opts)))
@@ -98,7 +98,7 @@ func (c *cluster) fill(ctx context.Context, say func(string, ...any)) error {
 	return nil
 }
 
-func (c *cluster) installCRDs(ctx context.Context) error {
+func (c *labCluster) installCRDs(ctx context.Context) error {
 	files, err := fs.Glob(crd.Files, "*.yaml")
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (c *cluster) installCRDs(ctx context.Context) error {
 		}
 	}
 	for c.api.List(ctx, &v1alpha1.BackendPoolList{}) != nil { // not served yet
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := sleepContext(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func newService(s int) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(s)},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(otherClass), AllocateLoadBalancerNodePorts: new(false),
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(foreignClass), AllocateLoadBalancerNodePorts: new(false),
 			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster, Ports: []corev1.ServicePort{{Port: 80}},
 		},
 	}
@@ -141,13 +141,13 @@ func newPool(s int, o Options) *v1alpha1.BackendPool {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(s)},
 		Spec: v1alpha1.BackendPoolSpec{
 			ServiceRef:   &v1alpha1.ServiceReference{Name: serviceName(s)},
-			LoadBalancer: v1alpha1.LoadBalancerReference{Name: balancerName(s % o.LoadBalancers)}, PoolName: serviceName(s), IPFamily: string(corev1.IPv4Protocol),
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: loadBalancerName(s % o.LoadBalancers)}, PoolName: serviceName(s), IPFamily: string(corev1.IPv4Protocol),
 		},
 	}
 }
 
 // newSlice returns the current endpoints of a Service.
-func (c *cluster) newSlice(s int) *discoveryv1.EndpointSlice {
+func (c *labCluster) newSlice(s int) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: serviceName(s),
@@ -156,7 +156,7 @@ func (c *cluster) newSlice(s int) *discoveryv1.EndpointSlice {
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
 	}
-	for e, node := range c.on[s] {
+	for e, node := range c.endpointNodes[s] {
 		ip := netip.AddrFrom4([4]byte{10, 244, byte((s*endpoints + e + c.generation[s]) >> 8), byte(s*endpoints + e + c.generation[s])})
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{ip.String()}, NodeName: new(nodeName(node)),
@@ -169,45 +169,45 @@ func (c *cluster) newSlice(s int) *discoveryv1.EndpointSlice {
 // nodeName returns the name of kubelab's node, counted from 0.
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
 
-// touch changes the endpoint addresses of a Service on the same nodes.
-func (c *cluster) touch(ctx context.Context, s int) error {
+// touchService changes the endpoint addresses of a Service on the same nodes.
+func (c *labCluster) touchService(ctx context.Context, s int) error {
 	c.generation[s]++
 	return c.api.Update(ctx, c.newSlice(s))
 }
 
-// move moves an endpoint of a Service to another node.
-func (c *cluster) move(ctx context.Context, s int) error {
+// moveEndpoint moves an endpoint of a Service to another node.
+func (c *labCluster) moveEndpoint(ctx context.Context, s int) error {
 	c.generation[s]++
-	next := c.on[s][0]
-	for slices.Contains(c.on[s], next) || c.excluded[next] {
+	next := c.endpointNodes[s][0]
+	for slices.Contains(c.endpointNodes[s], next) || c.excluded[next] {
 		next = (next + 1) % c.opts.Nodes
 	}
-	c.on[s][0] = next
+	c.endpointNodes[s][0] = next
 	return c.api.Update(ctx, c.newSlice(s))
 }
 
-// exclude labels a node to exclude it from load balancers.
-func (c *cluster) exclude(ctx context.Context, node int) error {
+// excludeNode labels a node to exclude it from load balancers.
+func (c *labCluster) excludeNode(ctx context.Context, node int) error {
 	c.excluded[node] = true
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(node)}}
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, corev1.LabelNodeExcludeBalancers)
 	return c.api.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
-// down is the suffix of an address that is Down.
-const down = "/Down"
+// downSuffix is the suffix of an address that is Down.
+const downSuffix = "/Down"
 
-// wanted returns the desired members of each pool, sorted. An excluded node is Down while it serves. The node
+// desiredPools returns the desired members of each pool, sorted. An excluded node is Down while it serves. The node
 // addresses are kubelab's.
-func (c *cluster) wanted() map[string]string {
+func (c *labCluster) desiredPools() map[string]string {
 	pools := map[string]string{}
-	for s, nodes := range c.on {
+	for s, nodes := range c.endpointNodes {
 		var ips []string
 		for _, n := range nodes {
 			host := n + 4
 			ip := netip.AddrFrom4([4]byte{10, 224, byte(host >> 8), byte(host)}).String()
 			if c.excluded[n] {
-				ip += down
+				ip += downSuffix
 			}
 			ips = append(ips, ip)
 		}

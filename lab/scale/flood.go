@@ -16,17 +16,17 @@ const (
 	// with an endless request with floodHeaders bytes of tiny headers.
 	floodConnections = 60
 	floodHeaders     = 1 << 20
-	floodLasts       = 15 * time.Second // then the connection rate recovers
+	floodDuration    = 15 * time.Second // then the connection rate recovers
 )
 
-// flood sends requests to the controller during the phase.
-func (r *run) flood(ctx context.Context) error {
+// startFlood sends requests to the controller during the phase.
+func (r *run) startFlood(ctx context.Context) error {
 	var headers strings.Builder
 	headers.WriteString("GET / HTTP/1.1\r\nHost: x\r\n")
 	for i := 0; headers.Len() < floodHeaders; i++ {
 		headers.WriteString(strconv.FormatInt(int64(i), 36) + ":\r\n")
 	}
-	ctx, end := context.WithTimeout(ctx, floodLasts)
+	ctx, end := context.WithTimeout(ctx, floodDuration)
 	context.AfterFunc(ctx, end)
 	for i := range 2 * floodConnections {
 		go func() {
@@ -42,7 +42,7 @@ func (r *run) flood(ctx context.Context) error {
 func sendUnfinished(ctx context.Context, address, request string) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		_ = pause(ctx, 20*time.Millisecond)
+		_ = sleepContext(ctx, 20*time.Millisecond)
 		return
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()

@@ -21,18 +21,18 @@ type lab struct {
 	dir  string      // logs, kubeconfig and azure.json; etcd's data
 	fail func(error) // called when a process ends unexpectedly
 
-	kubelab, emulator, weir *process.Process
+	kubelab, emulator, controller *process.Process
 
 	kubeconfig      string
 	endpoint, admin string // of the emulator
 	// metrics, health and profiles are addresses of the controller.
 	metrics, health, profiles string
-	looks                     int       // number of metrics reads
+	metricsReads              int       // number of metrics reads
 	started                   time.Time // start of the controller
 }
 
-func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
-	return process.Start(ctx, process.Program{Dir: l.dir, Name: name, Path: program, Args: args, Ended: l.fail})
+func (l *lab) startProcess(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
+	return process.StartCommand(ctx, process.Command{Dir: l.dir, Name: name, Path: program, Args: args, OnExit: l.fail})
 }
 
 // startKubelab starts the cluster and waits until it is ready.
@@ -43,7 +43,7 @@ func (l *lab) startKubelab(ctx context.Context) error {
 	}
 	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
 	var err error
-	l.kubelab, err = l.start(ctx, "kubelab", program, "up", "--exit-with-stdin",
+	l.kubelab, err = l.startProcess(ctx, "kubelab", program, "up", "--exit-with-stdin",
 		"--nodes", strconv.Itoa(l.opts.Nodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
 	if err != nil {
 		return err
@@ -58,11 +58,11 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behaves, err := l.writeJSON("azure-behaviour.json", azureBehaviour(l.opts))
+	behaves, err := l.writeJSON("azure-behaviour.json", azureBehavior(l.opts))
 	if err != nil {
 		return err
 	}
-	l.emulator, err = l.start(ctx, "emulator", l.opts.weirlab, "emulator", "--exit-with-stdin",
+	l.emulator, err = l.startProcess(ctx, "emulator", l.opts.weirlab, "emulator", "--exit-with-stdin",
 		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
 		"--azure-behaviour", behaves, "--latency-scale", "0", "--throttle", "off")
 	if err != nil {
@@ -97,16 +97,16 @@ func (l *lab) startWeir(ctx context.Context) error {
 		program, args = l.opts.weirlab, []string{ProfiledCommand, "--profiles-bind-address", l.profiles}
 	}
 	l.started = time.Now()
-	l.weir, err = l.start(ctx, "weir", program, append(args, "--kubeconfig", l.kubeconfig, "--config", file,
+	l.controller, err = l.startProcess(ctx, "weir", program, append(args, "--kubeconfig", l.kubeconfig, "--config", file,
 		"--azure-endpoint", l.endpoint, "--leader-elect=false", "--metrics-bind-address", l.metrics, "--operator-bind-address", "0", "--health-probe-bind-address", l.health)...)
 	if err != nil {
 		return err
 	}
-	return l.ready(ctx)
+	return l.waitReady(ctx)
 }
 
-// ready waits until the controller has read the cluster.
-func (l *lab) ready(ctx context.Context) error {
+// waitReady waits until the controller has read the cluster.
+func (l *lab) waitReady(ctx context.Context) error {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", nil)
 		if err != nil {
@@ -119,15 +119,15 @@ func (l *lab) ready(ctx context.Context) error {
 				return nil
 			}
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := sleepContext(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
 }
 
-// stop stops the processes, the controller first, while its cluster is still running.
-func (l *lab) stop() {
-	process.StopAll(l.weir)
+// stopAll stops the processes, the controller first, while its cluster is still running.
+func (l *lab) stopAll() {
+	process.StopAll(l.controller)
 	process.StopAll(l.kubelab, l.emulator)
 }
 
@@ -140,8 +140,8 @@ func (l *lab) writeJSON(name string, v any) (string, error) {
 	return file, err
 }
 
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
+// sleepContext waits for d or until ctx is done.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

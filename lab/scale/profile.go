@@ -18,9 +18,9 @@ import (
 // ProfiledCommand is weirlab's command that runs the controller with Profiler.
 const ProfiledCommand = "profiled-controller"
 
-// Profiler serves profiles of this process on a loopback address until the context is done. A CPU
+// ServeProfiles serves profiles of this process on a loopback address until the context is done. A CPU
 // profile starts at once.
-func Profiler(ctx context.Context, address string) error {
+func ServeProfiles(ctx context.Context, address string) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func Profiler(ctx context.Context, address string) error {
 }
 
 func (l *lab) startProfile(ctx context.Context) error {
-	return l.askProfiler(ctx, http.MethodPost, "begin", io.Discard)
+	return l.requestProfiler(ctx, http.MethodPost, "begin", io.Discard)
 }
 
 // endProfile writes the profiles since startProfile.
@@ -79,7 +79,7 @@ func (l *lab) endProfile(ctx context.Context, dir, phase string) error {
 		if err != nil {
 			return err
 		}
-		err = l.askProfiler(ctx, http.MethodGet, kind, f)
+		err = l.requestProfiler(ctx, http.MethodGet, kind, f)
 		if closed := f.Close(); err == nil {
 			err = closed
 		}
@@ -90,7 +90,7 @@ func (l *lab) endProfile(ctx context.Context, dir, phase string) error {
 	return nil
 }
 
-func (l *lab) askProfiler(ctx context.Context, method, what string, to io.Writer) error {
+func (l *lab) requestProfiler(ctx context.Context, method, what string, to io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+l.profiles+"/"+what, nil)
 	if err != nil {
 		return err

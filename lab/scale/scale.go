@@ -24,12 +24,12 @@ import (
 type Options struct {
 	// Services each have a BackendPool, and endpoints on ten nodes.
 	Services, Nodes, LoadBalancers int
-	// WholeWrites makes Azure accept pools written with their load balancer.
-	WholeWrites bool
+	// BatchWrites makes Azure accept pools written with their load balancer.
+	BatchWrites bool
 	// Idle is the duration of the idle phase.
 	Idle time.Duration
-	// Within limits the whole run.
-	Within time.Duration
+	// Timeout limits the whole run.
+	Timeout time.Duration
 	// Flood adds a final phase with a flood of requests to the controller.
 	Flood bool
 	// Profiles is a folder for CPU and allocation profiles of each phase; empty disables them.
@@ -43,28 +43,28 @@ type Options struct {
 
 // Bounds of Options.
 const (
-	endpoints  = 10 // per Service
-	mostOfEach = 10_000
-	mostNodes  = 5_000
+	endpoints   = 10 // per Service
+	maxServices = 10_000
+	maxNodes    = 5_000
 )
 
 // Validate checks the bounds.
 func (o Options) Validate() error {
 	switch {
-	case o.Services < 1 || o.Services > mostOfEach:
-		return fmt.Errorf("--services %d: give 1 to %d", o.Services, mostOfEach)
-	case o.Nodes < 2*endpoints || o.Nodes > mostNodes:
-		return fmt.Errorf("--nodes %d: give %d to %d", o.Nodes, 2*endpoints, mostNodes)
+	case o.Services < 1 || o.Services > maxServices:
+		return fmt.Errorf("--services %d: give 1 to %d", o.Services, maxServices)
+	case o.Nodes < 2*endpoints || o.Nodes > maxNodes:
+		return fmt.Errorf("--nodes %d: give %d to %d", o.Nodes, 2*endpoints, maxNodes)
 	case o.LoadBalancers < 1 || o.LoadBalancers > o.Services:
 		return fmt.Errorf("--load-balancers %d: give 1 to as many as there are Services", o.LoadBalancers)
-	case o.Idle < time.Second || o.Within <= o.Idle:
-		return fmt.Errorf("--idle %s, --within %s: give a second at least, and more to the whole", o.Idle, o.Within)
+	case o.Idle < time.Second || o.Timeout <= o.Idle:
+		return fmt.Errorf("--idle %s, --within %s: give a second at least, and more to the whole", o.Idle, o.Timeout)
 	}
 	return nil
 }
 
-// errLate is the cause of a timeout.
-var errLate = errors.New("the time of --within is over")
+// errTimeout is the cause of a timeout.
+var errTimeout = errors.New("the time of --within is over")
 
 // Run runs the phases and stops all processes. The folder with the logs is retained on failure,
 // unless ctx is done.
@@ -86,13 +86,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	user := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Within, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	l := &lab{opts: o, dir: dir, fail: fail}
-	err = (&run{opts: o, lab: l}).play(ctx)
-	l.stop()
+	err = (&run{opts: o, lab: l}).runPhases(ctx)
+	l.stopAll()
 	switch {
 	case err == nil || user.Err() != nil:
 		return errors.Join(err, os.RemoveAll(dir))
@@ -106,28 +106,28 @@ func Run(ctx context.Context, o Options) (err error) {
 type run struct {
 	opts    Options
 	lab     *lab
-	cluster *cluster
-	results []result
-	// idles is the idle usage per second, and look the usage per metrics read.
-	idles, look usage
+	cluster *labCluster
+	results []phaseResult
+	// idleUsage is the idle usage per second, and look the usage per metrics read.
+	idleUsage, readUsage resourceUsage
 }
 
-func (r *run) play(ctx context.Context) error {
-	if err := r.prepare(ctx); err != nil {
+func (r *run) runPhases(ctx context.Context) error {
+	if err := r.prepareLab(ctx); err != nil {
 		return err
 	}
-	for _, p := range r.phases() {
-		if err := r.phase(ctx, p); err != nil {
+	for _, p := range r.newPhases() {
+		if err := r.runPhase(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	// Print the results even if the check fails.
-	return errors.Join(r.print(), r.agree(ctx))
+	return errors.Join(r.printResults(), r.checkPools(ctx))
 }
 
-// prepare starts and fills the cluster and Azure.
-func (r *run) prepare(ctx context.Context) error {
-	r.say("starting etcd and kube-apiserver with %d nodes", r.opts.Nodes)
+// prepareLab starts and fills the cluster and Azure.
+func (r *run) prepareLab(ctx context.Context) error {
+	r.logf("starting etcd and kube-apiserver with %d nodes", r.opts.Nodes)
 	if err := r.lab.startKubelab(ctx); err != nil {
 		return err
 	}
@@ -138,26 +138,26 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.cluster, err = newCluster(r.lab.kubeconfig, r.opts); err != nil {
 		return err
 	}
-	r.say("making %d Services with %d endpoints and a BackendPool each", r.opts.Services, endpoints)
-	return r.cluster.fill(ctx, r.say)
+	r.logf("making %d Services with %d endpoints and a BackendPool each", r.opts.Services, endpoints)
+	return r.cluster.createObjects(ctx, r.logf)
 }
 
-// agree compares Azure's pools with the endpoints at the end.
-func (r *run) agree(ctx context.Context) error {
-	shown, err := r.lab.shown(ctx)
+// checkPools compares Azure's pools with the endpoints at the end.
+func (r *run) checkPools(ctx context.Context) error {
+	shown, err := r.lab.azurePools(ctx)
 	if err != nil {
 		return err
 	}
-	wanted := r.cluster.wanted()
+	wanted := r.cluster.desiredPools()
 	for pool, addresses := range wanted {
 		if is := shown[pool]; is != addresses {
 			return fmt.Errorf("pool %s has %s, and is to have %s", pool, is, addresses)
 		}
 	}
-	r.say("Azure shows all %d pools as the endpoints ask for", len(wanted))
+	r.logf("Azure shows all %d pools as the endpoints ask for", len(wanted))
 	return nil
 }
 
-func (r *run) say(format string, a ...any) {
+func (r *run) logf(format string, a ...any) {
 	_, _ = fmt.Fprintf(r.opts.Err, format+"\n", a...) // best effort
 }

@@ -12,21 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func small() Options {
-	return Options{Services: 40, Nodes: 100, LoadBalancers: 4, Idle: time.Second, Within: time.Minute}
+func smallOptions() Options {
+	return Options{Services: 40, Nodes: 100, LoadBalancers: 4, Idle: time.Second, Timeout: time.Minute}
 }
 
 func TestValidate(t *testing.T) {
-	if err := small().Validate(); err != nil {
+	if err := smallOptions().Validate(); err != nil {
 		t.Fatal(err)
 	}
 	for flag, change := range map[string]func(*Options){
 		"--services":       func(o *Options) { o.Services = 0 },
 		"--nodes":          func(o *Options) { o.Nodes = 5001 },
 		"--load-balancers": func(o *Options) { o.LoadBalancers = 41 },
-		"--idle":           func(o *Options) { o.Within = o.Idle },
+		"--idle":           func(o *Options) { o.Timeout = o.Idle },
 	} {
-		o := small()
+		o := smallOptions()
 		if change(&o); o.Validate() == nil || !strings.Contains(o.Validate().Error(), flag) {
 			t.Errorf("%s: %v", flag, o.Validate())
 		}
@@ -45,19 +45,19 @@ func (nowhere) Patch(context.Context, client.Object, client.Patch, ...client.Pat
 // Touching a Service keeps its members, moving replaces one, and an excluded node is Down
 // everywhere.
 func TestEventsDoWhatTheyAreNamedFor(t *testing.T) {
-	c := spread(small())
+	c := newLayout(smallOptions())
 	c.api = nowhere{}
-	before := c.wanted()
-	if err := c.touch(t.Context(), 3); err != nil {
+	before := c.desiredPools()
+	if err := c.touchService(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
-	if now := c.wanted(); now[serviceName(3)] != before[serviceName(3)] {
+	if now := c.desiredPools(); now[serviceName(3)] != before[serviceName(3)] {
 		t.Errorf("touched: %s", now[serviceName(3)])
 	}
-	if err := c.move(t.Context(), 3); err != nil {
+	if err := c.moveEndpoint(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
-	now := strings.Fields(c.wanted()[serviceName(3)])
+	now := strings.Fields(c.desiredPools()[serviceName(3)])
 	came := 0
 	for _, ip := range now {
 		if !strings.Contains(" "+before[serviceName(3)]+" ", " "+ip+" ") {
@@ -67,35 +67,35 @@ func TestEventsDoWhatTheyAreNamedFor(t *testing.T) {
 	if came != 1 || len(now) != endpoints {
 		t.Errorf("moved: %d of %d are new", came, len(now))
 	}
-	if err := c.exclude(t.Context(), c.on[5][0]); err != nil {
+	if err := c.excludeNode(t.Context(), c.endpointNodes[5][0]); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.wanted()[serviceName(5)]; len(strings.Fields(got)) != endpoints || strings.Count(got, down) != 1 {
+	if got := c.desiredPools()[serviceName(5)]; len(strings.Fields(got)) != endpoints || strings.Count(got, downSuffix) != 1 {
 		t.Errorf("excluded: %s", got)
 	}
 }
 
 func TestEachPoolHasItsLoadBalancer(t *testing.T) {
-	o, pools := small(), 0
+	o, pools := smallOptions(), 0
 	for _, r := range seedResources(o)[1:] {
-		pools += len(r["body"].(object)["properties"].(object)["backendAddressPools"].([]object))
+		pools += len(r["body"].(jsonObject)["properties"].(jsonObject)["backendAddressPools"].([]jsonObject))
 	}
 	if pools != o.Services {
 		t.Errorf("%d pools", pools)
 	}
-	if p := newPool(7, o); p.Spec.LoadBalancer.Name != balancerName(3) || p.Spec.PoolName != serviceName(7) {
+	if p := newPool(7, o); p.Spec.LoadBalancer.Name != loadBalancerName(3) || p.Spec.PoolName != serviceName(7) {
 		t.Errorf("%+v", p.Spec)
 	}
 }
 
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
-	r := run{opts: small(), results: []result{
-		{Phase: "first start", Took: 2, CPU: 1.5, API: 80}, {Phase: "idle", Took: 60, CPU: .6, ARMReads: 5},
+	r := run{opts: smallOptions(), results: []phaseResult{
+		{Phase: "first start", Seconds: 2, CPU: 1.5, API: 80}, {Phase: "idle", Seconds: 60, CPU: .6, ARMReads: 5},
 		{Phase: "event, a member", Events: 100, CPU: .2, Allocs: 700, Bytes: 102400},
 	}}
 	r.opts.Out = &out
-	if err := r.print(); err != nil {
+	if err := r.printResults(); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"first start: 2.0 API requests a pool\n", "idle: 300 ARM reads an hour, 1.00 % of a core\n", "event, a member: 2.00 ms of CPU, 7 allocations, 1.0 KiB each\n"} {
@@ -105,7 +105,7 @@ func TestTable(t *testing.T) {
 	}
 	out.Reset()
 	r.opts.JSON = true
-	if err := r.print(); err != nil || !strings.Contains(out.String(), `"phase": "idle"`) {
+	if err := r.printResults(); err != nil || !strings.Contains(out.String(), `"phase": "idle"`) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"text/tabwriter"
 )
 
-const mib = 1 << 20
+const mebibyte = 1 << 20
 
-// print writes the results to Out.
-func (r *run) print() error {
+// printResults writes the results to Out.
+func (r *run) printResults() error {
 	if r.opts.JSON {
 		encoder := json.NewEncoder(r.opts.Out)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(object{
+		return encoder.Encode(jsonObject{
 			"services": r.opts.Services, "nodes": r.opts.Nodes, "loadBalancers": r.opts.LoadBalancers, "phases": r.results,
 		})
 	}
 	table := tabwriter.NewWriter(r.opts.Out, 0, 0, 2, ' ', 0)
 	lines := [][]string{{"phase", "s", "CPU s", "API server", "emulator", "MiB allocated", "API requests", "reads", "conflicts", "ARM reads", "writes", "RSS MiB", "highest"}}
 	for _, is := range r.results {
-		lines = append(lines, row(is))
+		lines = append(lines, tableRow(is))
 	}
 	for _, line := range lines {
 		_, _ = fmt.Fprintln(table, strings.Join(line, "\t")) // reported by Flush
@@ -32,7 +32,7 @@ func (r *run) print() error {
 		return err
 	}
 	for _, is := range r.results {
-		if line := also(is, r.opts); line != "" {
+		if line := unitCost(is, r.opts); line != "" {
 			if _, err := fmt.Fprintln(r.opts.Out, line); err != nil {
 				return err
 			}
@@ -41,20 +41,20 @@ func (r *run) print() error {
 	return nil
 }
 
-func row(is result) []string {
-	line := []string{is.Phase, fmt.Sprintf("%.1f", is.Took), fmt.Sprintf("%.2f", is.CPU), fmt.Sprintf("%.1f", is.Cluster), fmt.Sprintf("%.1f", is.Azure), fmt.Sprintf("%.1f", is.Bytes/mib)}
-	for _, n := range []float64{is.API, is.Reads, is.Conflicts, is.ARMReads, is.ARMWrites, is.Resident / mib, is.Highest / mib} {
+func tableRow(is phaseResult) []string {
+	line := []string{is.Phase, fmt.Sprintf("%.1f", is.Seconds), fmt.Sprintf("%.2f", is.CPU), fmt.Sprintf("%.1f", is.Cluster), fmt.Sprintf("%.1f", is.Azure), fmt.Sprintf("%.1f", is.Bytes/mebibyte)}
+	for _, n := range []float64{is.API, is.Reads, is.Conflicts, is.ARMReads, is.ARMWrites, is.Resident / mebibyte, is.PeakResident / mebibyte} {
 		line = append(line, fmt.Sprintf("%.0f", n))
 	}
 	return line
 }
 
-// also returns a phase's cost per hour, event or pool.
-func also(is result, o Options) string {
+// unitCost returns a phase's cost per hour, event or pool.
+func unitCost(is phaseResult, o Options) string {
 	n := float64(is.Events)
 	switch {
 	case is.Phase == "idle":
-		return fmt.Sprintf("idle: %.0f ARM reads an hour, %.2f %% of a core", is.ARMReads/is.Took*3600, 100*is.CPU/is.Took)
+		return fmt.Sprintf("idle: %.0f ARM reads an hour, %.2f %% of a core", is.ARMReads/is.Seconds*3600, 100*is.CPU/is.Seconds)
 	case is.Events > 0:
 		return fmt.Sprintf("%s: %.2f ms of CPU, %.0f allocations, %.1f KiB each", is.Phase, 1000*is.CPU/n, is.Allocs/n, is.Bytes/n/1024)
 	case is.Phase == "first start":

@@ -54,7 +54,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 	members, level := p.seen.members(b), known.level
 	nothing := gone && !b.deleting && (!recorded.taken || len(recorded.written) == 0)
 	s.mu.Unlock()
-	if dead || nothing || level && !gone && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
+	if dead || nothing || level && !gone && p.lanes.IsInSync(b.pool, membership.Fingerprint(members)) {
 		return
 	}
 	op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.notBefore[b.ref]}
@@ -65,7 +65,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 		op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
 	}
 	s.mu.Lock()
-	op.Told = b.told.recalled()
+	op.LastNotification = b.told.recalled()
 	known.added++
 	if known.givenUp { // no work was needed so far
 		known.trouble = later(known.trouble, time.Now())
@@ -81,7 +81,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 // else retries the removal. The caller holds s.mu.
 func (p *process) removed(b *binding, r poolupdate.Report) {
 	s := p.stage
-	if r.Settled && len(r.Written) == 0 || r.Outcome == poolwrite.Stale {
+	if r.InSync && len(r.Written) == 0 || r.Outcome == poolwrite.Stale {
 		s.later(func() {
 			if travel(p.ctx, reconcileTakes+s.turn(b.ref)) == nil {
 				p.letGo(b)

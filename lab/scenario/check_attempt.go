@@ -11,7 +11,7 @@ import (
 )
 
 func notBeforeTheTime(s *Stage) []string {
-	broken := append(s.emu.Hasty(), s.journal.hasty...)
+	broken := append(s.emu.EarlyCalls(), s.journal.hasty...)
 	for _, c := range s.journal.calls {
 		// Requests after an accepted write are not restricted.
 		if c.closed != "" && (c.kind == "GET" || c.kind == "PUT") {
@@ -42,7 +42,7 @@ func budget(s *Stage) []string {
 			continue
 		}
 		if r.looks() && r.surrender != "" {
-			if r.Requeued {
+			if r.WillRetry {
 				say("another attempt follows a look, although the change was given up")
 			}
 			continue
@@ -50,9 +50,9 @@ func budget(s *Stage) []string {
 		switch {
 		case r.failed > 1+r.Budget:
 			say("%d attempts failed since the last change, at most %d may be made", r.failed, 1+r.Budget)
-		case r.Requeued && r.failed > r.Budget:
+		case r.WillRetry && r.failed > r.Budget:
 			say("another attempt follows the %d that failed, of at most %d", r.failed, 1+r.Budget)
-		case !r.Requeued && r.failed < 1+r.Budget:
+		case !r.WillRetry && r.failed < 1+r.Budget:
 			say("given up after %d attempts of %d", r.failed, 1+r.Budget)
 		}
 	}
@@ -88,7 +88,7 @@ func wrongWords(r report, retrying, last []string) string {
 		return fmt.Sprintf("%v are told of %s again by a look", names(r.Failed), r.surrender)
 	}
 	switch r.Outcome {
-	case poolwrite.Stale, poolwrite.Postponed, poolwrite.Shutdown, poolwrite.Refused:
+	case poolwrite.Stale, poolwrite.Postponed, poolwrite.Shutdown, poolwrite.Rejected:
 		if len(retrying)+len(last) > 0 {
 			return fmt.Sprintf("nobody is to be told, and %v were", append(retrying, last...))
 		}
@@ -124,8 +124,8 @@ func observations(s *Stage) []string {
 		if len(r.Updated) > 0 && len(r.Failed) > 0 {
 			broken = append(broken, r.Pool.Name+": one attempt is observed as a success and as a failure")
 		}
-		if told := len(r.Updated)+len(r.Failed) > 0; told && (r.Settled == (len(r.Failed) > 0)) {
-			broken = append(broken, fmt.Sprintf("%s: settled is %t, and it is observed as the opposite", r.Pool.Name, r.Settled))
+		if told := len(r.Updated)+len(r.Failed) > 0; told && (r.InSync == (len(r.Failed) > 0)) {
+			broken = append(broken, fmt.Sprintf("%s: settled is %t, and it is observed as the opposite", r.Pool.Name, r.InSync))
 		}
 	}
 	return broken

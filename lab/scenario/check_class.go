@@ -27,7 +27,7 @@ func classes(s *Stage) []string {
 			r.Fault != nil && r.Fault.Code == fault.CodeGateClosed && r.last.status != 0 {
 			broken = append(broken, r.Pool.Name+": a closed gate ends the wait for a write that Azure has accepted")
 		}
-		own := !r.last.at.Before(r.At.Add(-r.Took)) // otherwise it belongs to the previous attempt
+		own := !r.last.at.Before(r.At.Add(-r.Duration)) // otherwise it belongs to the previous attempt
 		if own && r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
 			broken = append(broken, fmt.Sprintf("%s: a 429 to a %s is not waited out", r.Pool.Name, r.last.kind))
 		}
@@ -40,7 +40,7 @@ const longestAttempt = 10 * time.Minute
 
 // waitable reports whether the attempt could wait for Azure's Retry-After.
 func waitable(r report) bool {
-	took := r.Took
+	took := r.Duration
 	if r.Fault != nil && r.Fault.RetryAt.After(r.At) {
 		took += r.Fault.RetryAt.Sub(r.At)
 	}
@@ -67,11 +67,11 @@ func classOf(r report) (want poolwrite.Outcome, why string) {
 	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
 	following := a.kind == "poll" || a.kind == "result"
 	switch {
-	case r.Took >= longestAttempt: // the timeout ended the last call
+	case r.Duration >= longestAttempt: // the timeout ended the last call
 		return "", ""
 	case r.Fault != nil && r.Fault.Code == fault.CodeParentFailed: // the load balancer's next write may repair it
 		return poolwrite.Retriable, why
-	case r.Fault == nil || r.Outcome == poolwrite.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeResting:
+	case r.Fault == nil || r.Outcome == poolwrite.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeRetryAfter:
 		return "", ""
 	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):
 		return poolwrite.Retriable, r.Fault.Code

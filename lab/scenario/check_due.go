@@ -11,7 +11,7 @@ import (
 func inTime(s *Stage) []string {
 	broken := slices.Clone(s.journal.late)
 	for _, r := range s.journal.reports {
-		if over := r.RetryAt.Sub(r.bound); r.Requeued && over > time.Second {
+		if over := r.RetryAt.Sub(r.bound); r.WillRetry && over > time.Second {
 			broken = append(broken, fmt.Sprintf("%s: after %s it waits until %s, %s longer than it has to", r.Pool.Name, r.Outcome, s.clock(r.RetryAt), over))
 		}
 	}
@@ -33,7 +33,7 @@ func inTime(s *Stage) []string {
 func fair(s *Stage) []string {
 	broken := slices.Clone(s.journal.unfair)
 	for _, r := range s.journal.reports {
-		if r.Drift && r.passed != "" {
+		if r.Resync && r.passed != "" {
 			broken = append(broken, fmt.Sprintf("%s was looked at for drift before %s", r.Pool.Name, r.passed))
 		}
 	}

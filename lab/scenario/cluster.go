@@ -150,13 +150,13 @@ func (v view) members(b *binding) []lb.Address {
 				}
 			}
 		}
-		return membership.OfNodes(selected, b.family).Floor(minAvailable).Addresses
+		return membership.OfNodes(selected, b.family).KeepMinAvailable(minAvailable).Addresses
 	}
 	node := func(name string) (membership.Node, bool) {
 		n, ok := v.nodes[name]
 		return n, ok
 	}
-	return membership.OfService(v.services[b.service].slices(), node, b.family).Floor(minAvailable).Addresses
+	return membership.OfService(v.services[b.service].slices(), node, b.family).KeepMinAvailable(minAvailable).Addresses
 }
 
 // minAvailable is the percentage of a pool that announced evictions leave up.
@@ -184,7 +184,7 @@ func (c *cluster) byRef(ref poolschedule.Ref) *binding {
 	return nil
 }
 
-func (p *process) Relevant(op poolschedule.Operation) bool {
+func (p *process) IsNeeded(op poolschedule.Operation) bool {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (p *process) cares(op poolschedule.Operation) bool {
 	return nobodys || op.Service.Name == b.service
 }
 
-func (p *process) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
+func (p *process) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	s, none := p.stage, poolwrite.Desired{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +246,7 @@ func (p *process) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former {
 		a.gone = gone // queried again after a write that lost to another writer
 	}
-	want := poolwrite.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
+	want := poolwrite.Desired{IsManaged: func(netip.Addr) bool { return false }, Record: p.recorded(ref)}
 	if gone {
 		return want, nil
 	}
@@ -256,6 +256,6 @@ func (p *process) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 			ours[ip] = true
 		}
 	}
-	want.Addresses, want.Ours = p.seen.members(b), func(ip netip.Addr) bool { return ours[ip] }
+	want.Addresses, want.IsManaged = p.seen.members(b), func(ip netip.Addr) bool { return ours[ip] }
 	return want, nil
 }

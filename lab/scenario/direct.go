@@ -23,7 +23,7 @@ func (p *process) act(name string) (drains, alone bool) {
 		return false, false
 	}
 	p.acted[name] = n
-	drains = before.Draining != n.Draining
+	drains = before.DrainReason != n.DrainReason
 	return drains, drains && known && before.Excluded == n.Excluded && slices.Equal(before.IPs, n.IPs)
 }
 
@@ -41,11 +41,11 @@ func (p *process) direct(node string) {
 		if !slices.ContainsFunc(members, func(a lb.Address) bool { return slices.Contains(p.seen.nodes[node].IPs, a.IP) }) {
 			continue
 		}
-		if k.level && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
+		if k.level && p.lanes.IsInSync(b.pool, membership.Fingerprint(members)) {
 			continue
 		}
-		op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref], Told: b.told.recalled()}
-		op.Stake = stakeOf(members, p.ledger[b.ref].down)
+		op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref], LastNotification: b.told.recalled()}
+		op.Impact = stakeOf(members, p.ledger[b.ref].down)
 		if b.service != "" {
 			op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
 		}
@@ -58,16 +58,16 @@ func (p *process) direct(node string) {
 }
 
 // stakeOf computes the impact of an admin-state change, given the addresses recorded as Down.
-func stakeOf(members []lb.Address, down []netip.Addr) poolschedule.Stake {
-	var stake poolschedule.Stake
+func stakeOf(members []lb.Address, down []netip.Addr) poolschedule.Impact {
+	var stake poolschedule.Impact
 	for _, a := range members {
 		switch leaves, is := a.AdminState == lb.Down, slices.Contains(down, a.IP); {
 		case leaves && !is:
-			stake.Leaves++
+			stake.Stopping++
 		case is && !leaves:
-			stake.Returns++
+			stake.Starting++
 		case !leaves:
-			stake.Stays++
+			stake.Serving++
 		}
 	}
 	return stake
@@ -77,7 +77,7 @@ func stakeOf(members []lb.Address, down []netip.Addr) poolschedule.Stake {
 // along is unchanged. The caller holds the stage's mu.
 func (k *pool) keepsAt(r poolupdate.Report) {
 	k.attempt, k.level, k.parkedUntil = nil, false, r.NextEligibleAt
-	if k.admin = k.admin || !r.AdminRetryAt.IsZero(); k.admin || r.Requeued {
+	if k.admin = k.admin || !r.AdminRetryAt.IsZero(); k.admin || r.WillRetry {
 		k.queues()
 	}
 	k.trouble = later(k.trouble, later(later(r.RetryAt, r.AdminRetryAt), time.Now()))

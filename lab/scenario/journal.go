@@ -106,7 +106,7 @@ type report struct {
 
 // looks reports whether the attempt has no known change: a drift read, or the first read of a
 // process.
-func (r report) looks() bool { return r.Drift || r.ChangedAt.IsZero() }
+func (r report) looks() bool { return r.Resync || r.ChangedAt.IsZero() }
 
 // event is an event on a Service.
 type event struct {

@@ -92,7 +92,7 @@ func do(t *testing.T, s *Stage, lines ...string) {
 	}
 }
 
-func setUp(t *testing.T, s *Stage, overlap behaviour.Answer) {
+func setUp(t *testing.T, s *Stage, overlap behaviour.Result) {
 	t.Helper()
 	do(t, s, strings.Replace(twoPools, "drift=10m", "overlap="+string(overlap), 1))
 }
@@ -105,9 +105,9 @@ func TestKilledAtEveryCall(t *testing.T) {
 	}
 	killed, points := 0, 0
 	for _, w := range workloads() {
-		overlaps := armemu.Overlaps()
+		overlaps := armemu.OverlapAnswers()
 		if w.name != "scale" { // the others differ in what else happens
-			overlaps = []behaviour.Answer{behaviour.Supersede}
+			overlaps = []behaviour.Result{behaviour.Supersede}
 		}
 		for i, overlap := range overlaps {
 			calls := w.undisturbed(t, overlap)
@@ -131,12 +131,12 @@ func TestKilledAtEveryCall(t *testing.T) {
 }
 
 // in returns the world's step with a policy for overlapping writes.
-func (w workload) in(overlap behaviour.Answer) string {
+func (w workload) in(overlap behaviour.Result) string {
 	return strings.Replace(w.world, "cluster ", "cluster overlap="+string(overlap)+" ", 1)
 }
 
 // undisturbed runs a workload without a kill and returns the number of calls and ledger writes.
-func (w workload) undisturbed(t *testing.T, overlap behaviour.Answer) (calls int) {
+func (w workload) undisturbed(t *testing.T, overlap behaviour.Result) (calls int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -157,7 +157,7 @@ func (w workload) undisturbed(t *testing.T, overlap behaviour.Answer) (calls int
 }
 
 // killed runs a workload with a kill and returns how often the process died.
-func (w workload) killed(t *testing.T, overlap behaviour.Answer, kill string, atOnce bool) (killed int) {
+func (w workload) killed(t *testing.T, overlap behaviour.Result, kill string, atOnce bool) (killed int) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s/%s/%s/at once %t", w.name, overlap, kill, atOnce), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 	if failure == "lost" {
 		return errAPI
 	}
-	if err := e.process.fence.MayWrite(); err != nil {
+	if err := e.process.fence.CheckWrite(); err != nil {
 		return err
 	}
 	// A new leader takes over at once from the previous leader.
@@ -170,7 +170,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 			s.trace("lease", "refused: %s has it", holder)
 		}
 		e.end, e.refused = time.Time{}, true
-		return &lease.HeldError{Lease: "lease", Holder: holder, Until: l.until}
+		return &lease.HolderError{Lease: "lease", Holder: holder, Until: l.until}
 	}
 	e.refused = false
 	lapsed := l.heldBy(now) == "" // another process could acquire it
@@ -210,7 +210,7 @@ func (e *entrance) Release(ctx context.Context) error {
 		return errDead
 	}
 	failure := l.failure(true)
-	if over := e.process.fence.MayWrite(); over != nil {
+	if over := e.process.fence.CheckWrite(); over != nil {
 		err = over
 	}
 	if err != nil {

@@ -23,16 +23,16 @@ var (
 )
 
 // recorded returns the process's copy of a ledger entry. The caller holds s.mu.
-func (p *process) recorded(ref poolschedule.Ref) poolwrite.Recorded {
+func (p *process) recorded(ref poolschedule.Ref) poolwrite.Record {
 	delete(p.learnt, ref) // now included
 	known := p.ledger[ref]
-	return poolwrite.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
+	return poolwrite.Record{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Managed: known.taken}
 }
 
 func (p *process) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	s := p.stage
 	p.awakeLast()
-	if err := p.fence.MayWrite(); err != nil {
+	if err := p.fence.CheckWrite(); err != nil {
 		return err
 	}
 	if s.opts.together() { // several are written concurrently
@@ -44,7 +44,7 @@ func (p *process) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.I
 		s.mu.Unlock()
 		return errDead
 	}
-	next := entry{slices.Clone(in.Written), slices.Clone(in.Down), !in.States || p.ledger[ref].taken}
+	next := entry{slices.Clone(in.Written), slices.Clone(in.Down), !in.OnlyStates || p.ledger[ref].taken}
 	if by := s.ledger.lag(); by > 0 {
 		s.mu.Unlock()
 		return p.saveLate(b, next, by)
@@ -133,7 +133,7 @@ func (p *process) leaveToOthers(b *binding) {
 	}
 }
 
-func (p *process) Wait(w poolupdate.Waiting) {
+func (p *process) ReportWait(w poolupdate.Waiting) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *process) Wait(w poolupdate.Waiting) {
 	case k.underWay() && k.attempt.together:
 		s.putBack(k)
 	}
-	s.journal.texts = append(s.journal.texts, w.Why)
+	s.journal.texts = append(s.journal.texts, w.Message)
 	until := ""
 	if !w.Until.IsZero() {
 		until = " until " + s.clock(w.Until)
@@ -173,17 +173,17 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 		p.reportsAsFormer(r)
 		return
 	}
-	if !p.dead && p.fence.MayWrite() != nil {
+	if !p.dead && p.fence.CheckWrite() != nil {
 		return // neither event nor status is sent
 	}
-	if p.dead && r.Settled && p.knew[r.Pool.Key()] {
+	if p.dead && r.InSync && p.knew[r.Pool.Key()] {
 		return // it died writing the entry or report of another pool in the same batch
 	}
 	if p.dead {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
 		return
 	}
-	if p.stopping && !r.Settled && len(r.Retrying)+len(r.Failed) > 0 {
+	if p.stopping && !r.InSync && len(r.Retrying)+len(r.Failed) > 0 {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
 	}
 	p.note(r, slept && !goneBefore)
@@ -194,7 +194,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	if s.ledger.slow > 0 || !s.ledger.acts() {
 		b.notBefore, b.told = r.NextEligibleAt, b.told.after(r)
 	}
-	if r.Settled {
+	if r.InSync {
 		next := entry{slices.Clone(r.Written), slices.Clone(r.Down), true}
 		next, _ = p.save(b, next, "report") // a failure is written with the next entry
 		p.owns(b, next)
@@ -215,7 +215,7 @@ func (p *process) without(ref poolschedule.Ref) bool {
 // tell stores the events and writes the trace line.
 func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	text := string(r.Outcome)
-	if r.Drift {
+	if r.Resync {
 		text = "looked for drift: " + text
 	}
 	if r.Fault != nil {
@@ -235,8 +235,8 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 		}
 	}
 	text += spellAdmin(s, r)
-	if len(r.Contested) > 0 {
-		text += fmt.Sprintf("; contested %v", r.Contested)
+	if len(r.Conflicting) > 0 {
+		text += fmt.Sprintf("; contested %v", r.Conflicting)
 	}
 	if len(r.Updated) > 0 {
 		s.journal.success++
@@ -244,7 +244,7 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	if len(r.Failed) > 0 {
 		s.journal.failure++
 	}
-	if r.Requeued {
+	if r.WillRetry {
 		text += fmt.Sprintf("; retry %d of %d", r.RetriesUsed, r.Budget)
 		if !r.RetryAt.IsZero() {
 			text += " at " + s.clock(r.RetryAt)
@@ -262,7 +262,7 @@ func spellAdmin(s *Stage, r poolupdate.Report) string {
 	for _, change := range []struct {
 		how string
 		ips []netip.Addr
-	}{{"Down", r.Downed}, {"back", r.Restored}} {
+	}{{"Down", r.MarkedDown}, {"back", r.MarkedUp}} {
 		if len(change.ips) > 0 {
 			text += fmt.Sprintf("; %s %v", change.how, change.ips)
 		}

@@ -46,7 +46,7 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		}
 		k.isExcused(r)
 	}
-	if r.Settled && !k.changed.IsZero() && s.unlevel(k) == "" {
+	if r.InSync && !k.changed.IsZero() && s.unlevel(k) == "" {
 		s.journal.lags, k.changed = append(s.journal.lags, time.Since(k.changed)), time.Time{}
 	}
 	seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), patience)
@@ -57,7 +57,7 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 // count updates the failures and consecutive failures of the pool's last change and returns both,
 // including this attempt. The caller holds the stage's mu.
 func (k *pool) count(r poolupdate.Report, newest bool) (row, failed int) {
-	if r.Drift && k.surrender == "" { // a drift read counts like a change unless the last change was given up
+	if r.Resync && k.surrender == "" { // a drift read counts like a change unless the last change was given up
 		k.failed = 0
 	}
 	if r.Outcome == poolwrite.Retriable {
@@ -71,31 +71,31 @@ func (k *pool) count(r poolupdate.Report, newest bool) (row, failed int) {
 	if ends {
 		k.failed = 0
 	}
-	if ends || !r.Requeued {
+	if ends || !r.WillRetry {
 		k.row = 0
 	}
-	if !r.Requeued {
+	if !r.WillRetry {
 		k.surrender = surrenderTo(r)
 	}
 	return row, failed
 }
 
 // putOff reports whether a drift read was postponed.
-func putOff(r poolupdate.Report) bool { return r.Drift && r.Outcome == poolwrite.Postponed }
+func putOff(r poolupdate.Report) bool { return r.Resync && r.Outcome == poolwrite.Postponed }
 
 // stands records the state of the pool after an attempt and its next allowed attempt. The caller
 // holds the stage's mu.
 func (k *pool) stands(r poolupdate.Report, seen report, interval time.Duration) {
-	k.level = r.Settled && !seen.serviceGone
-	k.givenUp = seen.newest && !r.Settled && (!r.Requeued || putOff(r) && k.givenUp)
+	k.level = r.InSync && !seen.serviceGone
+	k.givenUp = seen.newest && !r.InSync && (!r.WillRetry || putOff(r) && k.givenUp)
 	k.parkedUntil = r.NextEligibleAt
 	switch {
-	case !r.Requeued:
+	case !r.WillRetry:
 		k.again = time.Time{}
 	case r.Outcome == poolwrite.Retriable:
 		k.again = k.begun.Add(interval)
 	}
-	if r.Settled && !k.driftedAt.After(k.last.at) {
+	if r.InSync && !k.driftedAt.After(k.last.at) {
 		k.drifted = false
 	}
 }
@@ -105,7 +105,7 @@ func (k *pool) goesOn(r poolupdate.Report) {
 	switch {
 	case putOff(r):
 		k.putOff = time.Now()
-	case r.Requeued, k.admin:
+	case r.WillRetry, k.admin:
 		k.looks = standsBack(r) && !k.admin && (k.looks || k.waits.IsZero())
 		k.queues()
 	}
@@ -119,7 +119,7 @@ func standsBack(r poolupdate.Report) bool {
 
 // isExcused extends the time by which the pool must be in sync. The caller holds the stage's mu.
 func (k *pool) isExcused(r poolupdate.Report) {
-	if r.Settled {
+	if r.InSync {
 		return
 	}
 	k.trouble = later(k.trouble, later(later(r.RetryAt, r.AdminRetryAt), time.Now()))

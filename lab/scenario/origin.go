@@ -21,7 +21,7 @@ type leftovers struct{ put, down map[netip.Addr]bool }
 func (s *Stage) traces(k *pool) (put, down map[netip.Addr]bool) {
 	put, down = map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for _, e := range s.emu.Entries(k.id.String()) {
-		put[e.IP], down[e.IP] = s.weirs[e.PutBy], e.Down && s.weirs[e.DownBy]
+		put[e.IP], down[e.IP] = s.weirs[e.AddedBy], e.Down && s.weirs[e.DownBy]
 	}
 	return put, down
 }
@@ -30,7 +30,7 @@ func (s *Stage) traces(k *pool) (put, down map[netip.Addr]bool) {
 func (s *Stage) sign(req *http.Request, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.weirs[armemu.Caller(name)] = true
+	s.weirs[armemu.CallerID(name)] = true
 	req.Header.Set("Authorization", "Bearer "+name)
 }
 

@@ -15,7 +15,7 @@ import (
 //
 // Begin implements poolupdate.Pipeline.
 
-func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
+func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.AcceptedWrite, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
 	p.phase(pool.ID, "put")
 	s.mu.Lock()
@@ -36,8 +36,8 @@ func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, er
 	if err != nil {
 		return begun, err
 	}
-	end := begun.End
-	begun.End = func(ctx context.Context, looks bool) (lb.Pool, error) {
+	end := begun.Wait
+	begun.Wait = func(ctx context.Context, looks bool) (lb.Pool, error) {
 		s.mu.Lock()
 		p.following[id.Key()]++
 		s.mu.Unlock()

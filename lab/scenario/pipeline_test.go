@@ -17,7 +17,7 @@ import (
 // time until all are reported.
 func hundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
 	synctest.Test(t.(*testing.T), func(t *testing.T) {
-		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Quiet, Behaviour: behaviour.Assumed(), Pipelined: pipelined})
+		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Quiet, Behaviour: behaviour.AssumedBehavior(), Pipelined: pipelined})
 		defer func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)

@@ -30,7 +30,7 @@ type process struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  chan struct{}
-	lanes  *poolupdate.Lanes
+	lanes  *poolupdate.Workers
 	client *azure.Client
 	writes *pace.Budgets
 	// dead is set when the process is killed; later actions have no effect. Guarded by the stage's
@@ -96,13 +96,13 @@ const pause = time.Second
 
 // connect creates a new client for the process.
 func (p *process) connect() error {
-	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
+	endpoint, _, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		return err
 	}
 	p.client, err = azure.New(azure.Options{
 		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: p.stage.emu.Transport()},
-		VirtualNetworkID: networkID, Writes: p.writes, Fence: p.fence, Retry: azure.Retry{Pause: pause},
+		VirtualNetworkID: networkID, Writes: p.writes, Fence: p.fence, Retry: azure.Retry{Delay: pause},
 	})
 	return err
 }
@@ -132,8 +132,8 @@ func (s *Stage) launch() error {
 		return err
 	}
 	config := poolupdate.Config{
-		Interval: s.opts.Interval, Writes: p.writes, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
-		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
+		Interval: s.opts.Interval, Writes: p.writes, MaxRetries: s.opts.MaxRetries, ResyncPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
+		Azure: p, Cluster: p, StatusStore: p, Reporter: p, Log: s.log,
 	}
 	s.writesWhole(p, &config)
 	if s.opts.LeaseTerm > 0 {
@@ -222,23 +222,23 @@ func (s *Stage) alive() *process {
 	return s.process
 }
 
-func (p *process) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
+func (p *process) GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	p.phase(id, "get")
-	return p.client.Get(ctx, id)
+	return p.client.GetPool(ctx, id)
 }
 
-func (p *process) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
-	return p.client.Machines(ctx, pool)
+func (p *process) ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+	return p.client.ResolveMachines(ctx, pool)
 }
 
-func (p *process) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+func (p *process) PutPool(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
 	p.phase(pool.ID, "put")
 	s.mu.Lock()
 	p.starts(id, "by pool "+pool.ID.Name, false)
 	s.mu.Unlock()
 	defer p.wrote(id)
-	return p.client.Put(ctx, pool)
+	return p.client.PutPool(ctx, pool)
 }
 
 func (p *process) wrote(id lb.LoadBalancerID) {

@@ -40,13 +40,13 @@ func (s *Stage) elect(p *process) {
 	s.mu.Lock()
 	now := time.Now()
 	s.leader = leadersLease{p, s.leader.transitions + 1, now}
-	p.epoch = lead.Epoch{Lease: "weir-system/weir", Transitions: s.leader.transitions, Acquired: now.UnixMicro()}
+	p.epoch = lead.Epoch{Lease: "weir-system/weir", TransitionCount: s.leader.transitions, AcquireTime: now.UnixMicro()}
 	s.mu.Unlock()
-	p.fence.Renewed(p.epoch, p.fence.Elapsed())
+	p.fence.RecordRenew(p.epoch, p.fence.ReadClock())
 	s.later(func() {
 		for waited(renewEvery, p.ctx.Done()) {
 			p.awakeLast()
-			asked := p.fence.Elapsed()
+			asked := p.fence.ReadClock()
 			if travel(p.ctx, requestTakes) != nil {
 				return
 			}
@@ -64,14 +64,14 @@ func (p *process) renews(asked time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leader.holder != p {
-		p.fence.Ends(fmt.Errorf("its lease is held by %q", s.leader.holder.name))
+		p.fence.EndTerm(fmt.Errorf("its lease is held by %q", s.leader.holder.name))
 		return false
 	}
-	if p.dead || p.stopping || p.fence.Over() != nil {
+	if p.dead || p.stopping || p.fence.EndReason() != nil {
 		return false
 	}
 	s.leader.renewed = time.Now()
-	p.fence.Renewed(p.epoch, asked)
+	p.fence.RecordRenew(p.epoch, asked)
 	return true
 }
 
@@ -85,7 +85,7 @@ func (s *Stage) standBy(p *process) {
 		for {
 			time.Sleep(renewEvery)
 			s.mu.Lock()
-			leads := s.process != p || p.asleep == nil && p.fence.Over() == nil
+			leads := s.process != p || p.asleep == nil && p.fence.EndReason() == nil
 			ranOut := !leads && time.Since(s.leader.renewed) >= leaderFor
 			if ranOut {
 				s.trace("weir", "another leads: the lease of %s has run out", p.name)
@@ -163,7 +163,7 @@ func (p *process) mayLeave(req *http.Request) error {
 	if p.fence == nil || req.Method == http.MethodGet {
 		return nil
 	}
-	return p.fence.MayWrite()
+	return p.fence.CheckWrite()
 }
 
 // callOfFormer classifies a request of a former leader, whose attempts are not tracked. The caller
@@ -183,7 +183,7 @@ func (p *process) callOfFormer(req *http.Request) call {
 
 // reportsAsFormer records a ledger write of a former leader as a violation. The caller holds s.mu.
 func (p *process) reportsAsFormer(r poolupdate.Report) {
-	if r.Settled && !p.dead && p.fence.MayWrite() == nil {
+	if r.InSync && !p.dead && p.fence.CheckWrite() == nil {
 		p.deposed("the ledger", r.Pool.Name)
 	}
 }

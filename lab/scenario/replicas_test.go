@@ -23,8 +23,8 @@ func TestAFrozenLeaderWithoutAFence(t *testing.T) {
 				s := newStage(t)
 				do(t, s, strings.Replace(twoPools, "drift=10m", "replicas=2", 1), "clock 10s")
 				if p := s.process; !fenced {
-					p.fence = lead.NewFence(time.Hour, p.fence.Elapsed)
-					p.fence.Renewed(p.epoch, p.fence.Elapsed())
+					p.fence = lead.NewFence(time.Hour, p.fence.ReadClock)
+					p.fence.RecordRenew(p.epoch, p.fence.ReadClock())
 					if err := p.connect(); err != nil {
 						t.Fatal(err)
 					}

@@ -30,8 +30,8 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s does not begin with a sentence that says what it shows", path)
 		}
 		steps, positions := parse(t, string(raw))
-		first := play(t, behaviour.Assumed(), steps, positions)
-		if second := play(t, behaviour.Assumed(), steps, positions); !slices.Equal(first, second) {
+		first := play(t, behaviour.AssumedBehavior(), steps, positions)
+		if second := play(t, behaviour.AssumedBehavior(), steps, positions); !slices.Equal(first, second) {
 			for i := range first {
 				if first[i] != second[i] {
 					t.Fatalf("%s: the same step gave\n%s\nand then\n%s", positions[i], first[i], second[i])
@@ -67,7 +67,7 @@ func parse(t *testing.T, script string) (steps []Step, positions []string) {
 }
 
 // play runs the steps on a new stage in a world and returns their traces.
-func play(t *testing.T, world behaviour.Behaviour, steps []Step, positions []string) []string {
+func play(t *testing.T, world behaviour.Behavior, steps []Step, positions []string) []string {
 	t.Helper()
 	var traces []string
 	synctest.Test(t, func(t *testing.T) {

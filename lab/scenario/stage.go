@@ -50,7 +50,7 @@ type Options struct {
 	Role *armemu.Role
 	// Behaviour selects undocumented Azure behavior; unset answers use the assumed one. The verb
 	// cluster can override it.
-	Behaviour behaviour.Behaviour
+	Behaviour behaviour.Behavior
 	// Latency draws a recorded latency per write; empty uses a constant fifth of the usual latency.
 	Latency armemu.Latency
 }
@@ -113,7 +113,7 @@ func New(opts Options) *Stage {
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{}, weirs: map[string]bool{},
 		locked: map[lb.LoadBalancerKey]*process{}, joints: map[lb.LoadBalancerKey]*joint{}, closing: make(chan struct{}),
-		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: scale, LatencyFixed: opts.Latency == "", Latency: opts.Latency, Behaviour: opts.Behaviour.Or(behaviour.Assumed()), CallLogCap: callLog}),
+		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: scale, LatencyFixed: opts.Latency == "", Latency: opts.Latency, Behavior: opts.Behaviour.WithDefaults(behaviour.AssumedBehavior()), CallLogCap: callLog}),
 	}
 	s.journal.counts, s.journal.writes, s.journal.wholes = map[string]int{}, map[string]lb.PoolKey{}, map[string]lb.LoadBalancerID{}
 	s.log = slog.New(slog.NewJSONHandler(&s.journal.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -237,5 +237,5 @@ func (s *Stage) spell(k *pool) string {
 
 // resting reports whether nothing is queued or in progress.
 func (s *Stage) resting(p *process) bool {
-	return p != nil && p.lanes.Backlog().Oldest.IsZero()
+	return p != nil && p.lanes.Backlog().OldestQueuedAt.IsZero()
 }

@@ -17,7 +17,7 @@ var ofTime = []tampering{
 		if err := s.process.connect(); err != nil {
 			t.Error(err)
 		}
-		_, _ = s.process.client.Get(t.Context(), s.pool("web").id)
+		_, _ = s.process.client.GetPool(t.Context(), s.pool("web").id)
 	}},
 	{"not before the time", "the emulator alone remembers what it asked for", func(t *testing.T, s *Stage) {
 		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 2s")
@@ -25,7 +25,7 @@ var ofTime = []tampering{
 		if err := s.process.connect(); err != nil {
 			t.Error(err)
 		}
-		_, _ = s.process.client.Get(t.Context(), s.pool("web").id)
+		_, _ = s.process.client.GetPool(t.Context(), s.pool("web").id)
 	}},
 	{"not before the time", "an attempt begins while a gate is closed", func(_ *testing.T, s *Stage) {
 		s.close("reads of s1", time.Now().Add(time.Minute), true)
@@ -51,22 +51,22 @@ var ofTime = []tampering{
 		for range 2 {
 			s.pool("web").added++
 			s.process.phase(s.pool("web").id, "get")
-			s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true, ChangedAt: time.Now()})
+			s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, ChangedAt: time.Now()})
 			s.sleep(2 * time.Second)
 		}
 	}},
 	{"in time", "a change is kept to a pace though plenty is left", func(_ *testing.T, s *Stage) {
 		s.process.phase(s.pool("web").id, "get")
-		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true})
 		s.pool("web").waits = time.Now()
 		s.sleep(21 * time.Second)
 	}},
 	{"in time", "a look was postponed, and nobody comes back to it", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Postponed, Drift: true, Requeued: true})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Postponed, Resync: true, WillRetry: true})
 		s.sleep(41 * time.Second)
 	}},
 	{"in time", "a wait that nobody has asked for is longer than an interval", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Postponed, Requeued: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Postponed, WillRetry: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
 	}},
 	{"in time", "an attempt has no end", func(_ *testing.T, s *Stage) {
 		s.process.phase(s.pool("web").id, "get")
@@ -93,22 +93,22 @@ var ofTime = []tampering{
 		s.sleep(time.Minute)
 		s.pool("web").ended = time.Now()
 		s.process.phase(s.pool("web").id, "get")
-		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true, Drift: true})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, Resync: true})
 	}},
 	{"classes", "a closed gate ends the wait for a write", func(_ *testing.T, s *Stage) {
 		s.pool("web").last = answer{kind: "poll", status: 200}
-		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Fault: &fault.Fault{Code: fault.CodeGateClosed}, Requeued: true, RetriesUsed: 1})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Fault: &fault.Fault{Code: fault.CodeGateClosed}, WillRetry: true, RetriesUsed: 1})
 	}},
 }
 
 var ofBackendPools = []tampering{
 	{"hands off", "a pool is read whose BackendPool is paused", func(t *testing.T, s *Stage) {
 		do(t, s, "pause web")
-		_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		_, _ = s.process.GetPool(t.Context(), s.pool("web").id)
 	}},
 	{"hands off", "a pool is read whose BackendPool has gone", func(t *testing.T, s *Stage) {
 		do(t, s, "delete-backendpool web", "clock 10s")
-		_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		_, _ = s.process.GetPool(t.Context(), s.pool("web").id)
 	}},
 	{"hands off", "a BackendPool goes and leaves an address behind", func(_ *testing.T, s *Stage) {
 		s.process.letGo(s.cluster.bindings["web"])

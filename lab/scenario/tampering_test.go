@@ -70,29 +70,29 @@ var ofPools = []tampering{
 var ofAttempts = []tampering{
 	{"budget", "a look for drift is tried again although the change was given up", func(_ *testing.T, s *Stage) {
 		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")})
-		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Drift: true, Requeued: true, RetriesUsed: 1})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Resync: true, WillRetry: true, RetriesUsed: 1})
 	}},
 	{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forge(poolupdate.Report{Outcome: poolwrite.Retriable}) }},
 	{"budget", "another attempt after the last", func(_ *testing.T, s *Stage) {
 		for range 4 {
-			s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Requeued: true})
+			s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true})
 		}
 	}},
 	{"budget", "waiting costs a retry", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Requeued: true, RetriesUsed: 2})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 2})
 	}},
 	{"not before the time", "a parked pool is read", func(t *testing.T, s *Stage) {
 		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
 		if err := s.process.connect(); err != nil { // with a client that would not refuse it
 			t.Error(err)
 		}
-		if _, err := s.process.Get(t.Context(), s.pool("web").id); err == nil {
+		if _, err := s.process.GetPool(t.Context(), s.pool("web").id); err == nil {
 			t.Error("the emulator answers a call before its Retry-After")
 		}
 	}},
 	{"not before the time", "what has failed is tried again at once", func(t *testing.T, s *Stage) {
 		do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
-		if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
+		if _, err := s.process.GetPool(t.Context(), s.pool("web").id); err != nil {
 			t.Error(err)
 		}
 	}},
@@ -117,22 +117,22 @@ var ofAttempts = []tampering{
 var ofLocks = []tampering{
 	{"alone", "a pool is read while somebody else has its lane", func(t *testing.T, s *Stage) {
 		do(t, s, "lock kubernetes for=1m", "clock 1s")
-		_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		_, _ = s.process.GetPool(t.Context(), s.pool("web").id)
 	}},
 	{"alone", "a write after the lease has ended", func(t *testing.T, s *Stage) {
-		held, _ := s.process.Get(t.Context(), s.pool("web").id)
+		held, _ := s.process.GetPool(t.Context(), s.pool("web").id)
 		s.process.lease = newEntrance(s.process, time.Minute)
 		s.process.lease.in, s.process.lease.end = 1, time.Now()
-		_, _ = s.process.Put(t.Context(), held)
+		_, _ = s.process.PutPool(t.Context(), held)
 	}},
 	{"alone", "a call of one who is not the leader any more", func(t *testing.T, s *Stage) {
 		s.process.stopping = true
-		_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		_, _ = s.process.GetPool(t.Context(), s.pool("web").id)
 	}},
 	{"one leads", "a write of one after whom another leads", func(t *testing.T, s *Stage) {
-		held, _ := s.process.Get(t.Context(), s.pool("web").id)
+		held, _ := s.process.GetPool(t.Context(), s.pool("web").id)
 		s.process.former = true
-		_, _ = s.process.Put(t.Context(), held)
+		_, _ = s.process.PutPool(t.Context(), held)
 	}},
 	{"one leads", "a record of one after whom another leads", func(t *testing.T, s *Stage) {
 		b := s.cluster.bindings["web"]
@@ -169,17 +169,17 @@ var ofWords = []tampering{
 	{"words", "a look for drift tells again what a change was given up for", func(_ *testing.T, s *Stage) {
 		failed := poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")}
 		s.forge(failed)
-		failed.Drift = true
+		failed.Resync = true
 		s.forge(failed)
 	}},
 	{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
 		s.forge(poolupdate.Report{Outcome: poolwrite.Stale, Failed: told("web")})
 	}},
 	{"words", "one attempt tells the same twice", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Requeued: true, RetriesUsed: 1, Retrying: append(told("web"), told("web")...)})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 1, Retrying: append(told("web"), told("web")...)})
 	}},
 	{"words", "a pool that was level all along is told of", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true, Updated: told("web")})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, Updated: told("web")})
 	}},
 	{"words", "a Service that is gone is told", func(t *testing.T, s *Stage) {
 		do(t, s, "delete-service web", "clock 10s")
@@ -194,10 +194,10 @@ var ofWords = []tampering{
 		p, web := s.process, s.pool("web")
 		s.jointOf(web.id.LoadBalancer).pools, web.attempt = []*pool{web}, &attempt{together: true}
 		s.stop("")
-		p.Report(t.Context(), poolupdate.Report{Pool: web.id, Outcome: poolwrite.Written, Settled: true})
+		p.Report(t.Context(), poolupdate.Report{Pool: web.id, Outcome: poolwrite.Written, InSync: true})
 	}},
 	{"observations", "a success and a failure at once", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Updated: told("web"), Failed: told("web")})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Written, InSync: true, Updated: told("web"), Failed: told("web")})
 	}},
 	{"schema", "an admin state that Azure does not know", func(t *testing.T, s *Stage) {
 		body := strings.NewReader(`{"properties":{"loadBalancerBackendAddresses":[{"name":"x","properties":{"ipAddress":"10.0.0.2","adminState":"Drained"}}]}}`)
@@ -285,9 +285,9 @@ func writeTwice(t *testing.T, s *Stage) {
 	for _, name := range []string{"web", "api"} {
 		both.Go(func() {
 			id := s.pool(name).id
-			held, err := s.process.client.Get(t.Context(), id)
+			held, err := s.process.client.GetPool(t.Context(), id)
 			if err == nil {
-				_, _ = s.process.Put(t.Context(), held)
+				_, _ = s.process.PutPool(t.Context(), held)
 			}
 		})
 	}
@@ -297,16 +297,16 @@ func writeTwice(t *testing.T, s *Stage) {
 func writeForTheGone(t *testing.T, s *Stage) {
 	do(t, s, "delete-service web", "clock 10s", "expect level")
 	b := s.cluster.bindings["web"]
-	held, err := s.process.Get(t.Context(), b.pool)
+	held, err := s.process.GetPool(t.Context(), b.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.process.Desired(b.ref); err != nil {
+	if _, err := s.process.DesiredPool(b.ref); err != nil {
 		t.Fatal(err)
 	}
 	n := s.cluster.nodes["n1"]
 	held.Addresses = append(held.Addresses, lb.Address{Name: n.Name, IP: n.IPs[0]})
-	if _, err := s.process.Put(t.Context(), held); err != nil {
+	if _, err := s.process.PutPool(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,13 +23,13 @@ func (t toldStatus) after(r poolupdate.Report) toldStatus {
 			t.word = said.word
 		}
 	}
-	t.givenUpFor = r.GivenUpFor
+	t.givenUpFor = r.FailureReason
 	return t
 }
 
 // recalled returns what a new process reads from the status.
-func (t toldStatus) recalled() poolschedule.Told {
-	return poolschedule.Told{Failure: t.word == "Retrying" || t.word == "Failed", GivenUpFor: t.givenUpFor}
+func (t toldStatus) recalled() poolschedule.LastNotification {
+	return poolschedule.LastNotification{IsFailure: t.word == "Retrying" || t.word == "Failed", FailureReason: t.givenUpFor}
 }
 
 // said is an event of an attempt and its recipient.

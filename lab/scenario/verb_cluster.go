@@ -30,7 +30,7 @@ func doCluster(s *Stage, a *reader) (string, error) {
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
 	s.opts.Pipelined, s.opts.FindsOut = pipelined, findsOut
 	s.opts.Whole, s.opts.Auto, s.opts.Replicas, s.opts.SharePercent = whole, auto, replicas, share
-	if err := s.emu.SetBehaviour(azure); err != nil {
+	if err := s.emu.SetBehavior(azure); err != nil {
 		return "", err
 	}
 	if err := s.build(a.step.Input); err != nil {
@@ -44,10 +44,10 @@ func doCluster(s *Stage, a *reader) (string, error) {
 
 // azureOf returns Azure's behavior: that of the existing cluster, else the assumed one, overridden
 // by the arguments.
-func (s *Stage) azureOf(a *reader) behaviour.Behaviour {
-	azure := s.emu.Behaviour()
-	for i, q := range behaviour.Questions() {
-		next, err := azure.With(q.Name, behaviour.Answer(a.text(q.Name, string(azure.Get(i)))))
+func (s *Stage) azureOf(a *reader) behaviour.Behavior {
+	azure := s.emu.Behavior()
+	for i, q := range behaviour.AllProperties() {
+		next, err := azure.WithResult(q.Name, behaviour.Result(a.text(q.Name, string(azure.GetResult(i)))))
 		if err != nil {
 			a.complain("%v", err)
 		}

@@ -46,10 +46,10 @@ func (s *Stage) drains(name, why string) error {
 	defer s.mu.Unlock()
 	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lost} {
 		if n, ok := nodes[name]; ok {
-			if !n.Announced {
-				n.AnnouncedAt = time.Now()
+			if !n.EvictionAnnounced {
+				n.EvictionAnnouncedAt = time.Now()
 			}
-			n.Draining, n.Announced = why, why == evicted
+			n.DrainReason, n.EvictionAnnounced = why, why == evicted
 			nodes[name] = n
 			return nil
 		}
@@ -70,7 +70,7 @@ func doReplace(s *Stage, a *reader) (string, error) {
 		s.mu.Unlock()
 		return "", fmt.Errorf("there is no node %s", name)
 	}
-	n.Draining, n.Announced = "", false
+	n.DrainReason, n.EvictionAnnounced = "", false
 	if !same {
 		n.IPs = s.cluster.newAddresses()
 	}

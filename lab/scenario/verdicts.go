@@ -24,19 +24,19 @@ func (o Options) together() bool { return o.Whole || o.Auto }
 func (s *Stage) writesWhole(p *process, config *poolupdate.Config) {
 	switch config.Pipeline, config.Version = p, "v1"; {
 	case s.opts.FindsOut:
-		config.Pipelined, config.Verdicts = wholewrite.Auto, shelf{&s.verdicts, p}
+		config.PipelineSetting, config.CapabilityStore = wholewrite.Auto, shelf{&s.verdicts, p}
 	case s.opts.Pipelined:
-		config.Pipelined = wholewrite.Always
+		config.PipelineSetting = wholewrite.Always
 	default:
 		config.Pipeline = nil
 	}
 	if !s.opts.together() { // a Failed load balancer is written regardless
-		config.Whole, config.WholeWrites = p, wholewrite.Never
+		config.LoadBalancers, config.BatchSetting = p, wholewrite.Never
 		return
 	}
-	config.Whole, config.WholeWrites = p, wholewrite.Always
+	config.LoadBalancers, config.BatchSetting = p, wholewrite.Always
 	if s.opts.Auto {
-		config.WholeWrites, config.Verdicts = wholewrite.Auto, shelf{&s.verdicts, p}
+		config.BatchSetting, config.CapabilityStore = wholewrite.Auto, shelf{&s.verdicts, p}
 	}
 }
 
@@ -46,18 +46,18 @@ type shelf struct {
 	process *process
 }
 
-func (v shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
+func (v shelf) ReadRecords(context.Context) (map[string]wholewrite.Record, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.holds), nil
 }
 
-func (v shelf) Keep(ctx context.Context, subscription string, r wholewrite.Record) error {
+func (v shelf) WriteRecord(ctx context.Context, subscription string, r wholewrite.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if v.process.fence != nil {
-		if err := v.process.fence.MayWrite(); err != nil {
+		if err := v.process.fence.CheckWrite(); err != nil {
 			return err
 		}
 	}

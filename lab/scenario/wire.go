@@ -144,7 +144,7 @@ func (p *process) outlived(c call) {
 	defer s.mu.Unlock()
 	for _, k := range s.about(c) {
 		// If an identical write does not change the etag, this write may still fail.
-		unfenced := s.emu.Behaviour().UnchangedWriteEtag == behaviour.Kept
+		unfenced := s.emu.Behavior().NoChangeEtag == behaviour.Unchanged
 		if unfenced || (p.dead || p.former) && len(k.unwanted) == 0 && s.unlevel(k) != "" {
 			k.drifts()
 		}

@@ -18,7 +18,7 @@ func TestScriptsInEveryWorld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	for _, world := range behaviour.Worlds() {
+	for _, world := range behaviour.SampleBehaviors() {
 		t.Run("world "+world.String(), func(t *testing.T) {
 			datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 				raw, err := os.ReadFile(path)

@@ -13,36 +13,36 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// world is the generator's model of the stage. It does not observe the stage.
-type world struct {
-	r        *rand.Rand
-	nodes    int
-	balances []string
-	sub      map[string]string   // subscription by load balancer
-	pools    []string            // as LB/NAME
-	services map[string][]string // pools by Service
-	names    []string            // of Services, in order
-	owner    map[string]string   // Service by pool; empty for a pool of nodes
-	placed   map[string]string   // nodes by Service
-	term     int                 // of the resource lease, in seconds; 0 if there is none
-	replicas bool                // two replicas
-	gone     map[string]bool     // deleted Services, nodes, pools and BackendPools
-	ill      map[string]bool     // excluded nodes and paused pools
-	foreign  int
-	// heedless is an Azure that ignores If-Match, which the protection against late writes depends
+// scheduleBuilder is the generator's model of the stage. It does not observe the stage.
+type scheduleBuilder struct {
+	r             *rand.Rand
+	nodes         int
+	loadBalancers []string
+	subscriptions map[string]string   // subscription by load balancer
+	pools         []string            // as LB/NAME
+	services      map[string][]string // pools by Service
+	serviceNames  []string            // of Services, in order
+	owner         map[string]string   // Service by pool; empty for a pool of nodes
+	serviceNodes  map[string]string   // nodes by Service
+	leaseSeconds  int                 // of the resource lease, in seconds; 0 if there is none
+	replicas      bool                // two replicas
+	deleted       map[string]bool     // deleted Services, nodes, pools and BackendPools
+	unavailable   map[string]bool     // excluded nodes and paused pools
+	nextAddress   int
+	// skipsIfMatch is an Azure that ignores If-Match, which the protection against late writes depends
 	// on.
-	heedless bool
-	// forgetful is an Azure that reverts superseded writes late. The next process considers writes
+	skipsIfMatch bool
+	// revertsLate is an Azure that reverts superseded writes late. The next process considers writes
 	// superseded by a dead one as in sync until a resync, and so writes with a lost response: in
 	// such a world the process survives and no response is lost.
-	forgetful bool
+	revertsLate bool
 }
 
-func newWorld(seed, stream uint64) *world {
-	return &world{
-		r:   rand.New(rand.NewPCG(seed, stream)), //nolint:gosec // it has to be repeatable
-		sub: map[string]string{}, services: map[string][]string{}, owner: map[string]string{}, placed: map[string]string{},
-		gone: map[string]bool{}, ill: map[string]bool{},
+func newWorld(seed, stream uint64) *scheduleBuilder {
+	return &scheduleBuilder{
+		r:             rand.New(rand.NewPCG(seed, stream)), //nolint:gosec // it has to be repeatable
+		subscriptions: map[string]string{}, services: map[string][]string{}, owner: map[string]string{}, serviceNodes: map[string]string{},
+		deleted: map[string]bool{}, unavailable: map[string]bool{},
 	}
 }
 
@@ -50,30 +50,30 @@ func newWorld(seed, stream uint64) *world {
 // faults stop and every pool must get in sync.
 func Schedule(seed uint64, n int) []scenario.Step {
 	w := newWorld(seed, 0)
-	return w.schedule(w.build(), w.choose(), n)
+	return w.appendEvents(w.buildSetup(), w.chooseKinds(), n)
 }
 
-// schedule appends random events to the lines that create the world.
-func (w *world) schedule(lines []string, happens chosen, n int) []scenario.Step {
+// appendEvents appends random events to the lines that create the world.
+func (w *scheduleBuilder) appendEvents(lines []string, happens eventKindSet, n int) []scenario.Step {
 	for range n {
-		lines = append(lines, w.fair(happens.pick(w)(w))...)
-		lines = append(lines, "clock "+w.pause())
+		lines = append(lines, w.filterEvents(happens.pickKind(w)(w))...)
+		lines = append(lines, "clock "+w.randomDelay())
 	}
 	lines = append(lines, "heal", "restart dead")
 	for _, p := range w.pools {
-		if w.ill[p] {
-			lines = append(lines, "pause "+bare(p)+" end")
+		if w.unavailable[p] {
+			lines = append(lines, "pause "+poolName(p)+" end")
 		}
 	}
 	lines = append(lines, "clock 20m", "expect calm")
 	if w.r.IntN(2) == 0 { // in-memory state is lost
 		lines = append(lines, "restart", "clock 3m", "expect calm")
 	}
-	return parse(lines)
+	return parseLines(lines)
 }
 
-// parse parses generated steps.
-func parse(lines []string) []scenario.Step {
+// parseLines parses generated steps.
+func parseLines(lines []string) []scenario.Step {
 	var steps []scenario.Step
 	for _, text := range lines {
 		first, input, _ := strings.Cut(text, "\n")
@@ -87,13 +87,13 @@ func parse(lines []string) []scenario.Step {
 	return steps
 }
 
-// build returns the steps that create the world.
-func (w *world) build() []string {
+// buildSetup returns the steps that create the world.
+func (w *scheduleBuilder) buildSetup() []string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azure())
+	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azureOptions())
 	if w.r.IntN(3) == 0 {
-		w.term = oneOf(w, 15, 15, 60)
-		fmt.Fprintf(&text, " lease=%ds", w.term)
+		w.leaseSeconds = oneOf(w, 15, 15, 60)
+		fmt.Fprintf(&text, " lease=%ds", w.leaseSeconds)
 	}
 	if w.r.IntN(4) > 0 {
 		text.WriteString(" admin")
@@ -113,8 +113,8 @@ func (w *world) build() []string {
 	subscription := "s1"
 	for i := range 1 + w.r.IntN(3) {
 		name := fmt.Sprintf("lb%d", i+1)
-		w.balances = append(w.balances, name)
-		w.sub[name] = subscription
+		w.loadBalancers = append(w.loadBalancers, name)
+		w.subscriptions[name] = subscription
 		fmt.Fprintf(&text, "\nlb %s subscription=%s", name, subscription)
 		if w.r.IntN(4) == 0 {
 			subscription = "s2"
@@ -130,93 +130,93 @@ func (w *world) build() []string {
 			i++ // a pool of nodes
 			continue
 		}
-		name := fmt.Sprintf("s%d", len(w.names)+1)
-		w.names = append(w.names, name)
+		name := fmt.Sprintf("s%d", len(w.serviceNames)+1)
+		w.serviceNames = append(w.serviceNames, name)
 		for _, p := range w.pools[i : i+n] {
 			w.services[name] = append(w.services[name], p)
 			w.owner[p] = name
 		}
-		services.WriteString("\n" + w.make(name))
+		services.WriteString("\n" + w.serviceStep(name))
 		i += n
 	}
 	lines := []string{text.String() + services.String()}
 	for _, p := range w.pools {
 		if w.owner[p] == "" {
-			lines = append(lines, w.bind(p))
+			lines = append(lines, w.backendPoolStep(p))
 		}
 	}
 	return lines
 }
 
-// azure returns Azure's deviations from the assumed behavior. Ignoring If-Match is rare, because it
+// azureOptions returns Azure's deviations from the assumed behavior. Ignoring If-Match is rare, because it
 // weakens the guarantees.
-func (w *world) azure() string {
-	b := behaviour.Drawn(w.r.IntN)
+func (w *scheduleBuilder) azureOptions() string {
+	b := behaviour.RandomBehavior(w.r.IntN)
 	if w.r.IntN(3) > 0 {
-		b.PoolIfMatch = behaviour.Honoured
+		b.PoolIfMatch = behaviour.Enforced
 	}
-	w.forgetful = b.Overlap == behaviour.SupersedeDiscardLate
-	if w.heedless = b.PoolIfMatch == behaviour.Ignored; b == behaviour.Assumed() {
+	w.revertsLate = b.Overlap == behaviour.SupersedeDiscardLate
+	if w.skipsIfMatch = b.PoolIfMatch == behaviour.Ignored; b == behaviour.AssumedBehavior() {
 		return ""
 	}
 	return " " + b.String()
 }
 
-// fair removes steps that no controller could handle in this world.
-func (w *world) fair(lines []string) []string {
+// filterEvents removes steps that no controller could handle in this world.
+func (w *scheduleBuilder) filterEvents(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
-		return w.heedless && strings.Contains(line, " late=") || w.forgetful && (ends(line) || strings.HasPrefix(line, "lose-answer") || strings.HasPrefix(line, "fail on=poll"))
+		return w.skipsIfMatch && strings.Contains(line, " late=") || w.revertsLate && (isProcessEnd(line) || strings.HasPrefix(line, "lose-answer") || strings.HasPrefix(line, "fail on=poll"))
 	})
 }
 
-// ends reports whether a step may end the process or change the leader.
-func ends(line string) bool {
+// isProcessEnd reports whether a step may end the process or change the leader.
+func isProcessEnd(line string) bool {
 	verb, _, _ := strings.Cut(line, " ")
 	return line != "restart dead" && slices.Contains([]string{"kill", "restart", "freeze", "thaw", "suspend"}, verb)
 }
 
-// make returns a Service with its pools that have a BackendPool.
-func (w *world) make(service string) string {
+// serviceStep returns a Service with its pools that have a BackendPool.
+func (w *scheduleBuilder) serviceStep(service string) string {
 	var pools []string
 	for _, p := range w.services[service] {
-		if !w.gone[backendPool(p)] {
-			pools = append(pools, bare(p))
+		if !w.deleted[backendPoolKey(p)] {
+			pools = append(pools, poolName(p))
 		}
 	}
-	w.placed[service] = w.someNodes()
-	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), w.placed[service])
+	w.serviceNodes[service] = w.randomNodes()
+	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), w.serviceNodes[service])
 }
 
-// bind returns a step that creates a BackendPool.
-func (w *world) bind(pool string) string {
+// backendPoolStep returns a step that creates a BackendPool.
+func (w *scheduleBuilder) backendPoolStep(pool string) string {
 	if s := w.owner[pool]; s != "" {
-		return fmt.Sprintf("create-backendpool %s service=%s", bare(pool), s)
+		return fmt.Sprintf("create-backendpool %s service=%s", poolName(pool), s)
 	}
-	return fmt.Sprintf("create-backendpool %s nodes=(%s)", bare(pool), w.someNodes())
+	return fmt.Sprintf("create-backendpool %s nodes=(%s)", poolName(pool), w.randomNodes())
 }
 
-// backendPool returns the key of a pool's BackendPool in gone.
-func backendPool(pool string) string { return "BackendPool of " + pool }
+// backendPoolKey returns the key of a pool's BackendPool in gone.
+func backendPoolKey(pool string) string { return "BackendPool of " + pool }
 
 // addPool writes a pool, with optional existing addresses.
-func (w *world) addPool(text *strings.Builder, name string) {
+func (w *scheduleBuilder) addPool(text *strings.Builder, name string) {
 	if w.r.IntN(8) == 0 {
 		name += "-ipv6"
 	}
-	at := oneOf(w, w.balances...) + "/" + name
+	at := oneOf(w, w.loadBalancers...) + "/" + name
 	w.pools = append(w.pools, at)
 	fmt.Fprintf(text, "\npool %s", at)
 	if w.r.IntN(3) > 0 {
-		fmt.Fprintf(text, " foreign=(%s)", w.newForeign())
+		fmt.Fprintf(text, " foreign=(%s)", w.newExternalAddress())
 	}
 	if w.r.IntN(4) == 0 && !strings.HasSuffix(name, "-ipv6") {
-		fmt.Fprintf(text, " holds=(%s)", w.node())
+		fmt.Fprintf(text, " holds=(%s)", w.randomNode())
 	}
 }
 
-// pause returns the time after a step: mostly near the updater's timeouts, sometimes hours, as
+// randomDelay returns the time after a step: mostly near the updater's timeouts, sometimes hours, as
 // after a suspend.
-func (w *world) pause() string {
+func (w *scheduleBuilder) randomDelay() string {
 	switch n := w.r.IntN(100); {
 	case n < 25:
 		return fmt.Sprintf("%dms", w.r.IntN(1000))
@@ -228,20 +228,20 @@ func (w *world) pause() string {
 	return (time.Duration(1+w.r.IntN(24)) * 5 * time.Minute).String()
 }
 
-func oneOf[T any](w *world, of ...T) T { return of[w.r.IntN(len(of))] }
+func oneOf[T any](w *scheduleBuilder, of ...T) T { return of[w.r.IntN(len(of))] }
 
-// bare returns a pool's name without its load balancer.
-func bare(pool string) string {
+// poolName returns a pool's name without its load balancer.
+func poolName(pool string) string {
 	_, name, _ := strings.Cut(pool, "/")
 	return name
 }
 
-func (w *world) node() string    { return fmt.Sprintf("n%d", 1+w.r.IntN(w.nodes)) }
-func (w *world) pool() string    { return bare(oneOf(w, w.pools...)) }
-func (w *world) service() string { return oneOf(w, w.names...) }
+func (w *scheduleBuilder) randomNode() string    { return fmt.Sprintf("n%d", 1+w.r.IntN(w.nodes)) }
+func (w *scheduleBuilder) randomPool() string    { return poolName(oneOf(w, w.pools...)) }
+func (w *scheduleBuilder) randomService() string { return oneOf(w, w.serviceNames...) }
 
-// someNodes returns a random subset of the nodes.
-func (w *world) someNodes() string {
+// randomNodes returns a random subset of the nodes.
+func (w *scheduleBuilder) randomNodes() string {
 	var some []string
 	for i := range w.nodes {
 		if w.r.IntN(2) == 0 {
@@ -251,19 +251,19 @@ func (w *world) someNodes() string {
 	return strings.Join(some, ", ")
 }
 
-// newForeign returns an unused address.
-func (w *world) newForeign() string {
-	w.foreign++
-	return fmt.Sprintf("10.9.%d.%d", w.foreign/200, w.foreign%200+1)
+// newExternalAddress returns an unused address.
+func (w *scheduleBuilder) newExternalAddress() string {
+	w.nextAddress++
+	return fmt.Sprintf("10.9.%d.%d", w.nextAddress/200, w.nextAddress%200+1)
 }
 
-// balancer returns a pool's load balancer.
-func balancer(pool string) string {
+// loadBalancerOf returns a pool's load balancer.
+func loadBalancerOf(pool string) string {
 	name, _, _ := strings.Cut(pool, "/")
 	return name
 }
 
-// present returns the existing Services.
-func (w *world) present() []string {
-	return slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return w.gone[name] })
+// existingServices returns the existing Services.
+func (w *scheduleBuilder) existingServices() []string {
+	return slices.DeleteFunc(slices.Clone(w.serviceNames), func(name string) bool { return w.deleted[name] })
 }

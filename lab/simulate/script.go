@@ -11,7 +11,7 @@ import (
 )
 
 // Script formats an outcome as a scenario file: a comment, and each step with its trace.
-func Script(sentence string, o Outcome) string {
+func Script(sentence string, o Result) string {
 	var out strings.Builder
 	out.WriteString("# " + strings.ReplaceAll(sentence, "\n", " ") + "\n")
 	for i, step := range o.Steps {

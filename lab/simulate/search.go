@@ -11,43 +11,43 @@ import (
 // Search defines the seeds to run.
 type Search struct {
 	First uint64
-	// Seeds is their number; 0 is unlimited.
-	Seeds int
-	// For limits the search in real time; 0 is unlimited.
-	For time.Duration
+	// Count is their number; 0 is unlimited.
+	Count int
+	// Timeout limits the search in real time; 0 is unlimited.
+	Timeout time.Duration
 	// Steps is the number of events per schedule.
 	Steps int
-	// Whole runs the complete controller on the stage of package cluster.
-	Whole bool
-	// Pipelined runs schedules with many changing pools and overlapping writes.
-	Pipelined bool
+	// Full runs the complete controller on the stage of package cluster.
+	Full bool
+	// Concurrent runs schedules with many changing pools and overlapping writes.
+	Concurrent bool
 	// Jobs is the number of seeds run in parallel.
 	Jobs int
-	// Most ends the search after this many failures; 0 is unlimited.
-	Most int
-	// Progress, if set, is called after each seed, never concurrently.
-	Progress func(Tally)
+	// MaxFailures ends the search after this many failures; 0 is unlimited.
+	MaxFailures int
+	// OnProgress, if set, is called after each seed, never concurrently.
+	OnProgress func(Progress)
 }
 
-// Tally is the progress of a search.
-type Tally struct {
+// Progress is the progress of a search.
+type Progress struct {
 	// Done counts seeds, Steps their executed steps.
 	Done, Steps int
-	// Found are the failed seeds, in order of discovery.
-	Found []Found
+	// Failures are the failed seeds, in order of discovery.
+	Failures []FailedSeed
 }
 
-// Found is a failed seed.
-type Found struct {
-	Seed    uint64
-	Outcome Outcome
+// FailedSeed is a failed seed.
+type FailedSeed struct {
+	Seed   uint64
+	Result Result
 }
 
 // Run runs seeds until they, the time or the context end. It completes the seeds in progress.
-func (s Search) Run(ctx context.Context) Tally {
-	if s.For > 0 {
+func (s Search) Run(ctx context.Context) Progress {
+	if s.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.For)
+		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 	}
 	ctx, enough := context.WithCancel(ctx)
@@ -55,7 +55,7 @@ func (s Search) Run(ctx context.Context) Tally {
 	seeds := make(chan uint64)
 	go func() {
 		defer close(seeds)
-		for n := 0; s.Seeds == 0 || n < s.Seeds; n++ {
+		for n := 0; s.Count == 0 || n < s.Count; n++ {
 			if ctx.Err() != nil { // select is random if a worker is ready, too
 				return
 			}
@@ -67,23 +67,23 @@ func (s Search) Run(ctx context.Context) Tally {
 		}
 	}()
 	var mu sync.Mutex
-	var tally Tally
+	var tally Progress
 	var workers sync.WaitGroup
 	for range max(1, s.Jobs) {
 		workers.Go(func() {
 			for seed := range seeds {
-				o := s.Play(seed)
+				o := s.RunSeed(seed)
 				mu.Lock()
 				tally.Done++
 				tally.Steps += len(o.Steps)
-				if o.Failed() {
-					tally.Found = append(tally.Found, Found{seed, o})
-					if len(tally.Found) == s.Most || o.Check == LockUp { // an abandoned bubble still uses CPU
+				if o.HasFailed() {
+					tally.Failures = append(tally.Failures, FailedSeed{seed, o})
+					if len(tally.Failures) == s.MaxFailures || o.Check == LockUp { // an abandoned bubble still uses CPU
 						enough()
 					}
 				}
-				if s.Progress != nil {
-					s.Progress(tally)
+				if s.OnProgress != nil {
+					s.OnProgress(tally)
 				}
 				mu.Unlock()
 			}

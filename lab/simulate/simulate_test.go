@@ -25,12 +25,12 @@ func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		seeds = min(seeds, 200)
 	}
-	tally := Search{First: 1, Seeds: seeds, Steps: steps, Jobs: runtime.GOMAXPROCS(0), Most: 3}.Run(t.Context())
-	for _, f := range tally.Found {
-		o, _ := Shrink(f.Outcome, Effort{Plays: 3000, Time: 30 * time.Second})
-		t.Errorf("seed %d: check %q does not hold: %s\n%s", f.Seed, o.Check, o.How, Script("What it shows.", o))
+	tally := Search{First: 1, Count: seeds, Steps: steps, Jobs: runtime.GOMAXPROCS(0), MaxFailures: 3}.Run(t.Context())
+	for _, f := range tally.Failures {
+		o, _ := ReduceSchedule(f.Result, ReduceLimit{Runs: 3000, Time: 30 * time.Second})
+		t.Errorf("seed %d: check %q does not hold: %s\n%s", f.Seed, o.Check, o.Detail, Script("What it shows.", o))
 	}
-	if tally.Done < seeds && len(tally.Found) == 0 {
+	if tally.Done < seeds && len(tally.Failures) == 0 {
 		t.Errorf("%d seeds were played of %d", tally.Done, seeds)
 	}
 	t.Logf("%d seeds, %d steps", tally.Done, tally.Steps)
@@ -43,10 +43,10 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 	for seed := range uint64(25) {
 		schedule := Schedule(seed, steps)
-		again := make(chan Outcome)
-		go func() { again <- Play(Schedule(seed, steps)) }()
-		first, second := Play(schedule), <-again
-		if first.Print == second.Print {
+		again := make(chan Result)
+		go func() { again <- RunSchedule(Schedule(seed, steps)) }()
+		first, second := RunSchedule(schedule), <-again
+		if first.TraceHash == second.TraceHash {
 			continue
 		}
 		for i := range min(len(first.Traces), len(second.Traces)) {
@@ -67,12 +67,12 @@ func TestSchedules(t *testing.T) {
 	verbs := map[string]int{}
 	for seed := range uint64(60) {
 		schedule := Schedule(seed, steps)
-		text := Script("", Outcome{Steps: schedule})
+		text := Script("", Result{Steps: schedule})
 		if other, ok := seen[text]; ok {
 			t.Errorf("seeds %d and %d are the same", seed, other)
 		}
 		seen[text] = seed
-		o := Play(schedule)
+		o := RunSchedule(schedule)
 		asked, made = asked+len(schedule), made+len(o.Steps)
 		for _, step := range o.Steps {
 			verbs[step.Verb]++
@@ -99,29 +99,29 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range happenings() {
-		if line := fmt.Sprintf("\n| %s | %d | %s |\n", h.name, h.weight, h.does); !strings.Contains(string(raw), line) {
+	for _, h := range eventKinds() {
+		if line := fmt.Sprintf("\n| %s | %d | %s |\n", h.name, h.weight, h.description); !strings.Contains(string(raw), line) {
 			t.Errorf("docs/reference/simulator.md lacks the line%s", line)
 		}
 	}
 }
 
-// late is a schedule that fails because of an early request, with much unrelated noise.
-func late(t *testing.T) Outcome {
+// earlyRequestFailure is a schedule that fails because of an early request, with much unrelated noise.
+func earlyRequestFailure(t *testing.T) Result {
 	t.Helper()
 	for seed := range uint64(20) { // s1 may be missing or paused
-		schedule := append(Schedule(seed, 20), parse([]string{"clock 10m", "scale s1 nodes=(n1, n2)", "scale s1 nodes=(n3)", "clock 200ms", "expect level", "clock 1h"})...)
-		if o := Play(schedule); o.Check == "expect" && strings.Contains(schedule[0].Input, "service s1 pools=(a) ") {
+		schedule := append(Schedule(seed, 20), parseLines([]string{"clock 10m", "scale s1 nodes=(n1, n2)", "scale s1 nodes=(n3)", "clock 200ms", "expect level", "clock 1h"})...)
+		if o := RunSchedule(schedule); o.Check == "expect" && strings.Contains(schedule[0].Input, "service s1 pools=(a) ") {
 			return o
 		}
 	}
 	t.Fatal("none of them fails")
-	return Outcome{}
+	return Result{}
 }
 
 // Shrinking leaves a minimal script with the same failure, also after reading it from its file.
 func TestShrink(t *testing.T) {
-	o, plays := Shrink(late(t), Effort{Plays: 2000, Time: time.Minute})
+	o, plays := ReduceSchedule(earlyRequestFailure(t), ReduceLimit{Runs: 2000, Time: time.Minute})
 	script := Script("Too early.", o)
 	if len(o.Steps) > 3 || strings.Count(o.Steps[0].Input, "\n") > 4 || o.Steps[len(o.Steps)-1].Verb != "expect" {
 		t.Errorf("%d plays leave\n%s", plays, script)
@@ -130,22 +130,22 @@ func TestShrink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := Play(read)
-	if again.Check != o.Check || again.How != o.How || again.Print != o.Print {
-		t.Errorf("%s: %s, and read again %q: %s\n%s", o.Check, o.How, again.Check, again.How, script)
+	again := RunSchedule(read)
+	if again.Check != o.Check || again.Detail != o.Detail || again.TraceHash != o.TraceHash {
+		t.Errorf("%s: %s, and read again %q: %s\n%s", o.Check, o.Detail, again.Check, again.Detail, script)
 	}
 }
 
 // Limited effort gives a longer script that still fails.
 func TestShrinkEndsEarly(t *testing.T) {
-	failed := late(t)
-	if o, plays := Shrink(failed, Effort{Plays: 3, Time: time.Minute}); plays > 3 || o.Check != failed.Check {
+	failed := earlyRequestFailure(t)
+	if o, plays := ReduceSchedule(failed, ReduceLimit{Runs: 3, Time: time.Minute}); plays > 3 || o.Check != failed.Check {
 		t.Errorf("%d plays, check %q", plays, o.Check)
 	}
 }
 
 func TestScriptsAreReadAsTheyAreWritten(t *testing.T) {
-	o := Play(Schedule(11, steps))
+	o := RunSchedule(Schedule(11, steps))
 	text := Script("A seed.", o)
 	read, lines, err := ParseScript(text)
 	if err != nil {
@@ -156,7 +156,7 @@ func TestScriptsAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("step %d is said to be in line %d, which is %q, and is %q", i, line, got, want)
 		}
 	}
-	if got, want := Script("", Outcome{Steps: read}), Script("", Outcome{Steps: o.Steps}); got != want {
+	if got, want := Script("", Result{Steps: read}), Script("", Result{Steps: o.Steps}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if _, _, err := ParseScript("# nothing\n"); err == nil {
@@ -166,13 +166,13 @@ func TestScriptsAreReadAsTheyAreWritten(t *testing.T) {
 
 // A panic or deadlock is a failure of its bubble only.
 func TestLockUp(t *testing.T) {
-	if got := bubble(func() { panic("at the wrong time") }); got != "panic: at the wrong time" {
+	if got := runInVirtualTime(func() { panic("at the wrong time") }); got != "panic: at the wrong time" {
 		t.Errorf("a panic: %q", got)
 	}
-	if got := bubble(func() { <-make(chan int) }); !strings.Contains(got, "deadlock") {
+	if got := runInVirtualTime(func() { <-make(chan int) }); !strings.Contains(got, "deadlock") {
 		t.Errorf("a deadlock: %q", got)
 	}
-	if got := bubble(func() { time.Sleep(100 * time.Hour) }); got != "" {
+	if got := runInVirtualTime(func() { time.Sleep(100 * time.Hour) }); got != "" {
 		t.Errorf("hours: %q", got)
 	}
 }
@@ -180,7 +180,7 @@ func TestLockUp(t *testing.T) {
 // An interrupted search returns its progress.
 func TestSearchEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	tally := Search{First: 1, Jobs: 2, Steps: 3, Progress: func(now Tally) {
+	tally := Search{First: 1, Jobs: 2, Steps: 3, OnProgress: func(now Progress) {
 		if now.Done == 5 {
 			cancel()
 		}
@@ -188,7 +188,7 @@ func TestSearchEnds(t *testing.T) {
 	if tally.Done < 5 || tally.Done > 8 {
 		t.Errorf("%d seeds", tally.Done)
 	}
-	if tally := (Search{First: 1, Jobs: 2, Steps: 3, For: time.Nanosecond}).Run(t.Context()); tally.Done > 2 {
+	if tally := (Search{First: 1, Jobs: 2, Steps: 3, Timeout: time.Nanosecond}).Run(t.Context()); tally.Done > 2 {
 		t.Errorf("%d seeds in no time", tally.Done)
 	}
 }

@@ -106,7 +106,7 @@ func (s *stage) azureIsBusy(times int) {
 
 // azure returns a client for the stage's cloud.
 func (s *stage) azure() (*azure.Client, error) {
-	endpoint, token, err := azure.Emulator("http://127.0.0.1:1")
+	endpoint, token, err := azure.LocalEndpoint("http://127.0.0.1:1")
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ var namespaces atomic.Int64
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("fault-%03d", namespaces.Add(1))
-	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{grant.Annotation: "*"}}}); err != nil {
+	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{grant.LoadBalancersAnnotation: "*"}}}); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -89,7 +89,7 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	c := &caller{}
 	cfg := p.Config()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
-	cfg = apiserver.NewReach(t.Context(), slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
+	cfg = apiserver.NewConnection(t.Context(), slog.New(slog.DiscardHandler)).ClientConfig(cfg, "weir/test")
 	var err error
 	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: view.Scheme()}); err != nil {
 		t.Fatal(err)

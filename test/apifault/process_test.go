@@ -98,8 +98,8 @@ func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.Cleanup(cancel)
-	reach := apiserver.NewReach(ctx, log)
-	mgr, err := ctrl.NewManager(reach.Config(s.proxy.Config(), "weir/test"), opts)
+	reach := apiserver.NewConnection(ctx, log)
+	mgr, err := ctrl.NewManager(reach.ClientConfig(s.proxy.Config(), "weir/test"), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +108,13 @@ func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (
 		return nil, err
 	}
 	k, err := kube.New(ctx, mgr, kube.Options{
-		SubscriptionID: subscription, ResourceGroup: "rg", Log: log, Requeue: requeue, Reach: reach, RecheckAfter: 500 * time.Millisecond,
+		SubscriptionID: subscription, ResourceGroup: "rg", Log: log, Requeue: requeue, Connection: reach, RecheckInterval: 500 * time.Millisecond,
 	})
 	if err != nil {
 		return nil, err
 	}
 	lanes := poolupdate.New(poolupdate.Config{
-		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k.Pools.Controller, Ledger: k.Pools.Controller, Reporter: counting{k.Pools.Controller, s}, Log: log,
+		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k.Pools.Controller, StatusStore: k.Pools.Controller, Reporter: counting{k.Pools.Controller, s}, Log: log,
 	})
 	if err := k.Setup(lanes); err != nil {
 		return nil, err

@@ -208,7 +208,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 		return nil
 	})
 	for _, trouble := range []string{"forbidden", "panic", "ERROR"} {
-		if strings.Contains(weir.Output(), trouble) {
+		if strings.Contains(weir.ReadOutput(), trouble) {
 			t.Errorf("the log speaks of %q", trouble)
 		}
 	}

@@ -77,16 +77,16 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 		}
 		return nil
 	})
-	if warned := strings.Count(weir.Output(), "without effect"); warned != 1 {
+	if warned := strings.Count(weir.ReadOutput(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}
 	for _, word := range []string{"networkResourceTenantID", "resourceGruop"} {
-		if !strings.Contains(weir.Output(), word) {
+		if !strings.Contains(weir.ReadOutput(), word) {
 			t.Errorf("the log does not name the key %s", word)
 		}
 	}
 	for _, trouble := range []string{"forbidden", "panic", "Authorization", "weir-emulator"} {
-		if strings.Contains(weir.Output(), trouble) {
+		if strings.Contains(weir.ReadOutput(), trouble) {
 			t.Errorf("the log speaks of %q", trouble)
 		}
 	}
@@ -110,7 +110,7 @@ func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
 	l.service("web", n1, n2)
 	weir := l.controller("--leader-elect=false")
 	l.eventually("a write", func() error {
-		if len(l.emulator.Calls(armemu.OfKind(armemu.KindPut))) == 0 {
+		if len(l.emulator.Calls(armemu.ByKind(armemu.KindPut))) == 0 {
 			return errors.New("not yet")
 		}
 		return nil
@@ -163,11 +163,11 @@ func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			of, err := process.Run(t.Context(), nil, filepath.Join(bin, "weir"), tt.args...)
+			of, err := process.RunToEnd(t.Context(), nil, filepath.Join(bin, "weir"), tt.args...)
 			if err != nil || of.Code != 2 {
 				t.Errorf("ended with %d, %v, want exit code 2", of.Code, err)
 			}
-			line := strings.TrimSpace(of.Err)
+			line := strings.TrimSpace(of.Stderr)
 			if !strings.HasPrefix(line, "weir: ") || strings.Contains(line, "\n") || !strings.Contains(line, tt.says) {
 				t.Errorf("said %q, want one line that names %s", line, tt.says)
 			}

@@ -157,7 +157,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 	taint("=nodeshutdown:NoExecute")
 	l.down("web", "10.0.0.1")
 	l.eventually("the end of the fourth write", func() error {
-		if n := strings.Count(weir.Output(), `"msg":"pool written"`); n != 4 {
+		if n := strings.Count(weir.ReadOutput(), `"msg":"pool written"`); n != 4 {
 			return fmt.Errorf("%d have ended", n)
 		}
 		return nil

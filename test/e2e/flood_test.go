@@ -49,7 +49,7 @@ func TestAFloodOfHeaders(t *testing.T) {
 			}
 		}
 	}
-	before := peakMiB(t, weir.ID())
+	before := peakMiB(t, weir.ProcessID())
 	for _, attack := range []struct {
 		name        string
 		connections int
@@ -65,7 +65,7 @@ func TestAFloodOfHeaders(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	after := peakMiB(t, weir.ID())
+	after := peakMiB(t, weir.ProcessID())
 	t.Logf("peak memory: %d MiB, %d MiB before", after, before)
 	if after-before > maxFloodMiB {
 		t.Errorf("the flood raised the peak memory from %d to %d MiB, by more than %d", before, after, maxFloodMiB)

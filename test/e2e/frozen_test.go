@@ -65,7 +65,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 		case err := <-ended:
 			over = true
 			t.Logf("it ended after %s: %v: %s", time.Since(woken).Round(time.Millisecond), err, frozen.lastWord())
-			if err == nil || !strings.Contains(frozen.Output(), "the lead is lost") {
+			if err == nil || !strings.Contains(frozen.ReadOutput(), "the lead is lost") {
 				t.Error("it does not say why it ends")
 			}
 		case <-limit.C:
@@ -107,7 +107,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 
 // lastWord returns the last line of the log.
 func (p *program) lastWord() string {
-	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
+	lines := strings.Split(strings.TrimSpace(p.ReadOutput()), "\n")
 	return lines[len(lines)-1]
 }
 

@@ -91,7 +91,7 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 		}
 		l.clears()
 	})
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.Annotation: "*"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.LoadBalancersAnnotation: "*"}}}
 	l.must(l.cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
 	// Each test is a separate cluster in Azure.
@@ -273,16 +273,16 @@ func (l *lab) controller(flags ...string) *program {
 		"--metrics-bind-address", p.metrics, "--operator-bind-address", p.operator, "--health-probe-bind-address", p.health,
 		"--leader-elect-namespace", "weir-system", // the namespace of its Roles
 	}, flags...)
-	l.emulator.ForgetRetryAfter() // a new process does not know earlier answers
+	l.emulator.ResetRetryAfter() // a new process does not know earlier answers
 	l.started++
-	p.Process, err = process.Start(l.t.Context(), process.Program{
+	p.Process, err = process.StartCommand(l.t.Context(), process.Command{
 		Name: fmt.Sprintf("weir-%d", l.started), Dir: l.dir, Path: filepath.Join(bin, "weir"), Args: args, Env: l.env,
 	})
 	l.must(err)
 	l.t.Cleanup(func() {
 		p.Kill()
 		if l.t.Failed() {
-			l.t.Logf("the controller's log:\n%s", p.Output())
+			l.t.Logf("the controller's log:\n%s", p.ReadOutput())
 		}
 	})
 	return p

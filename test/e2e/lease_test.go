@@ -36,7 +36,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":1,"useResourceLease":true}`)
 	weir := l.controller("--leader-elect=false")
 	l.says("web", "cannot get resource") // forbidden, and the missing permission
-	if calls := l.emulator.Calls(armemu.OfKind(armemu.KindGet, armemu.KindPut)); len(calls) != 0 {
+	if calls := l.emulator.Calls(armemu.ByKind(armemu.KindGet, armemu.KindPut)); len(calls) != 0 {
 		t.Errorf("%d calls to Azure without the lease", len(calls))
 	}
 	if out, err := l.cluster.kubectl(t.Context(), "apply", "--server-side", "-k", "../../config/resource-lease"); err != nil {
@@ -70,7 +70,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	if *stands.Spec.HolderIdentity != "" {
 		t.Errorf("after its end the lease is held by %q", *stands.Spec.HolderIdentity)
 	}
-	if n := strings.Count(weir.Output(), "no resource lease"); n != 2 {
+	if n := strings.Count(weir.ReadOutput(), "no resource lease"); n != 2 {
 		t.Errorf("%d log lines, want one without the roles and one behind the other", n)
 	}
 }

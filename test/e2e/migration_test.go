@@ -25,7 +25,7 @@ func (l *lab) basic() (publicIP string) {
 	l.t.Helper()
 	l.wanted("web", nil, l.node("n1", "10.0.0.1"))
 	s := l.serviceOf("web")
-	owner := service.Owner(string(s.UID))
+	owner := service.OwnerNameOf(string(s.UID))
 	publicIP = network + "/publicIPAddresses/" + l.namespace + "-" + owner
 	l.must(l.emulator.Put(publicIP, fmt.Appendf(nil, `{"location":"eastus","sku":{"name":"Basic"},"tags":{"k8s-azure-cluster-name":%q,"k8s-azure-service":"%s/web"},
 		"properties":{"publicIPAllocationMethod":"Dynamic","ipAddress":%q,"publicIPAddressVersion":"IPv4"}}`, l.namespace, l.namespace, migratedAddress)))
@@ -57,10 +57,10 @@ func (l *lab) replies(code int, says, command string, flags ...string) error {
 	if command == "status" || command == "run" {
 		args = append(args, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, "--cluster-name", l.namespace)
 	}
-	of, err := process.Run(l.t.Context(), nil, filepath.Join(bin, "weir"), append(args, flags...)...)
+	of, err := process.RunToEnd(l.t.Context(), nil, filepath.Join(bin, "weir"), append(args, flags...)...)
 	l.must(err)
-	if of.Code != code || !strings.Contains(of.Out+of.Err, says) {
-		return fmt.Errorf("weir migrate %s ends with %d, want %d, and %q:\n%s%s", command, of.Code, code, says, of.Out, of.Err)
+	if of.Code != code || !strings.Contains(of.Stdout+of.Stderr, says) {
+		return fmt.Errorf("weir migrate %s ends with %d, want %d, and %q:\n%s%s", command, of.Code, code, says, of.Stdout, of.Stderr)
 	}
 	return nil
 }

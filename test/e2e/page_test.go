@@ -62,7 +62,7 @@ func TestThePageInTheCluster(t *testing.T) {
 	l.must(controlplane.WriteKubeconfig(page, l.cluster.rest, pageAccount))
 	free, err := process.FreeAddresses(t.Context(), 1)
 	l.must(err)
-	served, err := process.Start(t.Context(), process.Program{
+	served, err := process.StartCommand(t.Context(), process.Command{
 		Name: "page", Dir: l.dir, Path: filepath.Join(bin, "weir"),
 		Args: []string{"page", "--kubeconfig", page, "--listen", free[0], "--certificate", certificate}, Env: l.env,
 	})
@@ -136,12 +136,12 @@ func TestThePageInTheCluster(t *testing.T) {
 		t.Errorf("who has signed in: %d %s", res.StatusCode, body)
 	}
 	for _, secret := range []string{everywhere, here, stranger, forged} {
-		if strings.Contains(served.Output(), secret) {
-			t.Errorf("a token is printed:\n%s", served.Output())
+		if strings.Contains(served.ReadOutput(), secret) {
+			t.Errorf("a token is printed:\n%s", served.ReadOutput())
 		}
 	}
-	if !strings.Contains(served.Output(), "https://"+free[0]) {
-		t.Errorf("it says not where it is:\n%s", served.Output())
+	if !strings.Contains(served.ReadOutput(), "https://"+free[0]) {
+		t.Errorf("it says not where it is:\n%s", served.ReadOutput())
 	}
 }
 

@@ -79,13 +79,13 @@ func TestATenantPausesItsPool(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	says(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n "+l.namespace+" web")
-	written := len(l.emulator.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch)))
+	written := len(l.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch)))
 
 	l.move("web", n1, n2)
 	first.Kill()
 	l.controller("--leader-elect=false")
 	time.Sleep(max(0, time.Until(began.Add(13*time.Second))))
-	if now := len(l.emulator.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch))); now != written {
+	if now := len(l.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch))); now != written {
 		t.Errorf("%d writes while it is paused", now-written)
 	}
 	l.becomes("web", "10.0.0.1", "10.0.0.2")

@@ -21,15 +21,15 @@ import (
 // plans runs weir plan with the controller's permissions and returns output and exit code.
 func (l *lab) plans(args ...string) (string, int) {
 	l.t.Helper()
-	of, err := process.Run(l.t.Context(), nil, filepath.Join(bin, "weir"), append([]string{
+	of, err := process.RunToEnd(l.t.Context(), nil, filepath.Join(bin, "weir"), append([]string{
 		"plan", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--cluster-name", l.namespace, "-n", l.namespace,
 	}, args...)...)
 	l.must(err)
 	if of.Code == 1 {
-		l.t.Fatalf("weir plan fails: %s", of.Err)
+		l.t.Fatalf("weir plan fails: %s", of.Stderr)
 	}
-	return of.Out, of.Code
+	return of.Stdout, of.Code
 }
 
 // The plan lists what the controller then does, and is empty afterwards. A dry run changes nothing,

@@ -61,7 +61,7 @@ func TestAServiceIsPublished(t *testing.T) {
 
 	var s corev1.Service
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &s))
-	link := network + "/privateLinkServices/pls-" + service.Owner(string(s.UID))
+	link := network + "/privateLinkServices/pls-" + service.OwnerNameOf(string(s.UID))
 	_, err := l.emulator.Connect(link, "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe")
 	l.must(err)
 	l.edit("web", func(s *corev1.Service) { s.Annotations[service.PLSFQDNs] = "web.example.com" })

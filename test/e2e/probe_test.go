@@ -25,7 +25,7 @@ type probed struct {
 	emu      *armemu.Emulator
 }
 
-func newProbed(t *testing.T, world behaviour.Behaviour) *probed {
+func newProbed(t *testing.T, world behaviour.Behavior) *probed {
 	t.Helper()
 	role, err := os.ReadFile("../../config/probe-azure-role.json")
 	if err != nil {
@@ -36,7 +36,7 @@ func newProbed(t *testing.T, world behaviour.Behaviour) *probed {
 		t.Fatal(err)
 	}
 	p := &probed{t: t, dir: t.TempDir()}
-	p.emu = patient.Watched(t, armemu.New(armemu.Options{Behaviour: world, LatencyScale: 0.02, StrictResourceGroups: true, Throttle: armemu.AzureLimits(), Role: allowed}))
+	p.emu = patient.Watched(t, armemu.New(armemu.Options{Behavior: world, LatencyScale: 0.02, StrictResourceGroups: true, Throttle: armemu.AzureLimits(), Role: allowed}))
 	server := httptest.NewServer(p.emu)
 	t.Cleanup(server.Close)
 	p.url = server.URL
@@ -62,12 +62,12 @@ func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said str
 		}
 		meanwhile(is)
 	}
-	of, err := process.Run(ctx, started, filepath.Join(bin, "weir"), append([]string{
+	of, err := process.RunToEnd(ctx, started, filepath.Join(bin, "weir"), append([]string{
 		"probe-azure", "--config", filepath.Join(p.dir, "azure.json"), "--azure-endpoint", p.url}, args...)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return of.Out, of.Err, of.Code
+	return of.Stdout, of.Stderr, of.Code
 }
 
 func (p *probed) empty(after string) {
@@ -81,8 +81,8 @@ func (p *probed) empty(after string) {
 // up, and killed, it cleans up on the next run.
 func TestTheProgramProbesAzure(t *testing.T) {
 	beside(t)
-	world := behaviour.Assumed()
-	world.Overlap, world.WholeWriteNewPools = behaviour.Lock, behaviour.Filled
+	world := behaviour.AssumedBehavior()
+	world.Overlap, world.UpdateNewPools = behaviour.Lock, behaviour.Populated
 	p := newProbed(t, world)
 	file := filepath.Join(p.dir, "report.json")
 	out, said, code := p.run(nil, "--yes", "--out", file)
@@ -96,7 +96,7 @@ func TestTheProgramProbesAzure(t *testing.T) {
 	}
 	want := world
 	want.FailedParent = ""
-	if got, err := armemu.ParseBehaviour(raw); err != nil || got != want {
+	if got, err := armemu.ParseBehavior(raw); err != nil || got != want {
 		t.Errorf("the report says %v, %v", got, err)
 	}
 	for _, id := range []string{"11111111", "22222222"} {

@@ -37,7 +37,7 @@ func (p *provisioning) silentTarget() *atomic.Int64 {
 		case <-r.Context().Done():
 		}
 	}))
-	listener, err := badlink.Listener(p.t.Context())
+	listener, err := badlink.NewListener(p.t.Context())
 	p.must(err)
 	p.must(server.Listener.Close())
 	server.Listener = listener
@@ -235,7 +235,7 @@ func TestTheProvisionerSaysWhatItLacks(t *testing.T) {
 	} {
 		p := l.provisioner(append([]string{"--leader-elect=false"}, of.flags...)...)
 		<-p.Done()
-		if out := p.Output(); p.ExitCode() != of.code || !strings.Contains(out, of.says) {
+		if out := p.ReadOutput(); p.ExitCode() != of.code || !strings.Contains(out, of.says) {
 			t.Errorf("%s: exit code %d, want %d:\n%s\nwant %q", name, p.ExitCode(), of.code, out, of.says)
 		}
 	}

@@ -28,10 +28,10 @@ import (
 func newWholeCluster(t *testing.T) *cluster {
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	kubelab, err := process.Start(t.Context(), process.Program{
+	kubelab, err := process.StartCommand(t.Context(), process.Command{
 		Dir: dir, Name: "kubelab", Path: filepath.Join(bin, "kubelab"),
-		Args:  []string{"up", "--exit-with-stdin", "--nodes", "2", "--dir", filepath.Join(dir, "cluster"), "--kubeconfig", kubeconfig},
-		Ended: func(err error) { t.Errorf("kubelab has ended: %v", err) },
+		Args:   []string{"up", "--exit-with-stdin", "--nodes", "2", "--dir", filepath.Join(dir, "cluster"), "--kubeconfig", kubeconfig},
+		OnExit: func(err error) { t.Errorf("kubelab has ended: %v", err) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 	p.applies(of("far", far, 50, "2m", "fetch"))
 	pod := p.onlyPod("far", "")
 	away := badNetwork
-	away.Away = true
-	link.Set(away)
+	away.Down = true
+	link.SetNetwork(away)
 	p.eventually("an attempt after that", func() error {
 		var is v1alpha1.Provision
 		if err := p.cluster.Get(t.Context(), key(p.namespace, "far"), &is); err != nil || is.Status.Attempts < 2 {
@@ -159,7 +159,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 		}
 		return nil
 	})
-	link.Set(badNetwork)
+	link.SetNetwork(badNetwork)
 	var job batchv1.Job
 	p.eventually("the Job is taken over", func() error {
 		p.must(p.cluster.Get(t.Context(), key(p.namespace, pod.Labels[batchv1.JobNameLabel]), &job))

@@ -17,7 +17,7 @@ import (
 // foreign adds or removes a load balancer rule without a Service.
 func (l *lab) foreign(publicIP string, has bool) {
 	l.t.Helper()
-	owner := service.Owner(string(l.serviceOf("web").UID))
+	owner := service.OwnerNameOf(string(l.serviceOf("web").UID))
 	rules := ""
 	if has {
 		rules = fmt.Sprintf(`{"name":"theirs","properties":{"protocol":"Tcp","frontendPort":9999,"backendPort":9999,

@@ -63,7 +63,7 @@ func (l *lab) provisioner(flags ...string) *program {
 	l.must(err)
 	p := &program{metrics: free[0], health: free[1]}
 	l.started++
-	p.Process, err = process.Start(l.t.Context(), process.Program{
+	p.Process, err = process.StartCommand(l.t.Context(), process.Command{
 		Name: fmt.Sprintf("weir-provisioner-%d", l.started), Dir: l.dir, Path: filepath.Join(bin, "weir-provisioner"), Env: l.env,
 		Args: append([]string{
 			"--kubeconfig", l.cluster.provisioner, "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
@@ -74,7 +74,7 @@ func (l *lab) provisioner(flags ...string) *program {
 	l.t.Cleanup(func() {
 		p.Kill()
 		if l.t.Failed() {
-			l.t.Logf("the provisioner's log:\n%s", p.Output())
+			l.t.Logf("the provisioner's log:\n%s", p.ReadOutput())
 		}
 	})
 	return p
@@ -392,7 +392,7 @@ func (p *provisioning) behind(n badlink.Network, far *cluster) *badlink.Link {
 	p.t.Helper()
 	server, err := url.Parse(far.rest.Host)
 	p.must(err)
-	link, err := badlink.Listen(p.t.Context(), server.Host, n, 3)
+	link, err := badlink.StartLink(p.t.Context(), server.Host, n, 3)
 	p.must(err)
 	p.t.Cleanup(func() { _ = link.Close() })
 	kubeconfig, err := clientcmd.LoadFromFile(far.admin)
@@ -419,7 +419,7 @@ func TestProvisioningOverABadNetwork(t *testing.T) {
 	p.must(far.Create(t.Context(), namespace))
 	t.Cleanup(func() { _ = far.Delete(context.WithoutCancel(t.Context()), namespace) })
 	away := badNetwork
-	away.Away = true
+	away.Down = true
 	link := p.behind(away, far)
 	provision := `
 apiVersion: weir.dev/v1alpha1
@@ -446,7 +446,7 @@ spec:
 		}
 		return nil
 	})
-	link.Set(badNetwork)
+	link.SetNetwork(badNetwork)
 	var is v1alpha1.Provision
 	for end := time.Now().Add(3 * time.Minute); is.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
 		p.must(p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is))
@@ -458,6 +458,6 @@ spec:
 	if _, err := p.configMap("far-4"); !apierrors.IsNotFound(err) {
 		t.Errorf("it is in the cluster of the Provision, too: %v", err)
 	}
-	t.Logf("provisioned by attempt %d: %+v", is.Status.Attempts, link.Figures())
+	t.Logf("provisioned by attempt %d: %+v", is.Status.Attempts, link.Counters())
 	p.comes("impatient", v1alpha1.ProvisionFailed, 1)
 }

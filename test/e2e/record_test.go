@@ -41,7 +41,7 @@ func (l *lab) standsBy(weir *program) {
 		if _, err := get(weir.health, "/readyz"); err != nil {
 			return err
 		}
-		if !strings.Contains(weir.Output(), "Attempting to acquire leader lease") {
+		if !strings.Contains(weir.ReadOutput(), "Attempting to acquire leader lease") {
 			return errors.New("it does not stand for the lead")
 		}
 		return nil
@@ -78,8 +78,8 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	if code := three.ExitCode(); code != 2 {
 		t.Errorf("it ends with %d, want 2", code)
 	}
-	if says := `under the name "` + l.namespace + `-two"`; !strings.Contains(three.Output(), says) {
-		t.Errorf("it does not say %s:\n%s", says, three.Output())
+	if says := `under the name "` + l.namespace + `-two"`; !strings.Contains(three.ReadOutput(), says) {
+		t.Errorf("it does not say %s:\n%s", says, three.ReadOutput())
 	}
 	if calls := l.emulator.Calls(); len(calls) > 0 {
 		t.Errorf("Azure saw %v", calls)

@@ -78,7 +78,7 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 	for name := range before {
 		l.said(name, "LoadBalancerKept")
 	}
-	if n := strings.Count(weir.Output(), `keeps what Weir made for it","service":"`+l.namespace+`/web"`); n != 1 {
+	if n := strings.Count(weir.ReadOutput(), `keeps what Weir made for it","service":"`+l.namespace+`/web"`); n != 1 {
 		t.Errorf("the log names the Service %d times, want once", n)
 	}
 	l.ends(weir)
@@ -136,8 +136,8 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 		t.Errorf("it ends with %d, want 2", code)
 	}
 	for _, says := range []string{`--cluster-name "` + l.namespace + `-new"`, `under the name "` + l.namespace + `"`, "ConfigMap weir-system/weir-controller", `Set --cluster-name "` + l.namespace + `"`} {
-		if !strings.Contains(weir.Output(), says) {
-			t.Errorf("it does not say %s:\n%s", says, weir.Output())
+		if !strings.Contains(weir.ReadOutput(), says) {
+			t.Errorf("it does not say %s:\n%s", says, weir.ReadOutput())
 		}
 	}
 	if calls := l.emulator.Calls(); len(calls) > 0 {

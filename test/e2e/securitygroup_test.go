@@ -90,8 +90,8 @@ func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
 	}
 	l.admits()
 	for _, trouble := range []string{"forbidden", "panic", "ERROR"} {
-		if strings.Contains(weir.Output(), trouble) {
-			t.Errorf("the log says %s:\n%s", trouble, weir.Output())
+		if strings.Contains(weir.ReadOutput(), trouble) {
+			t.Errorf("the log says %s:\n%s", trouble, weir.ReadOutput())
 		}
 	}
 }

@@ -148,7 +148,7 @@ func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
 	var at []time.Time
 	l.eventually("tries", func() error {
 		at = nil
-		for _, c := range l.emulator.Calls(armemu.OfKind(armemu.KindList)) {
+		for _, c := range l.emulator.Calls(armemu.ByKind(armemu.KindList)) {
 			if c.Status == 400 && (len(at) == 0 || c.Time.Sub(at[len(at)-1]) > 50*time.Millisecond) { // one try may request several lists
 				at = append(at, c.Time)
 			}
@@ -178,9 +178,9 @@ func TestABadFlagOfTheWorkQueuesEndsTheStart(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
 	for flag, value := range map[string]string{"--requeue-base-delay": "0s", "--requeue-max-delay": "1ms", "--requeue-qps": "0", "--requeue-burst": "0"} {
-		of, err := process.Run(t.Context(), nil, filepath.Join(bin, "weir"), "controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, flag, value)
-		if err != nil || of.Code != 2 || !strings.Contains(of.Out+of.Err, flag) {
-			t.Errorf("%s %s: exit code %d, %v\n%s", flag, value, of.Code, err, of.Out+of.Err)
+		of, err := process.RunToEnd(t.Context(), nil, filepath.Join(bin, "weir"), "controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, flag, value)
+		if err != nil || of.Code != 2 || !strings.Contains(of.Stdout+of.Stderr, flag) {
+			t.Errorf("%s %s: exit code %d, %v\n%s", flag, value, of.Code, err, of.Stdout+of.Stderr)
 		}
 	}
 }

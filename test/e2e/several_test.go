@@ -195,7 +195,7 @@ func (l *lab) withoutAdminStates() {
 func (l *lab) lacksTheRole(weir *program) {
 	l.t.Helper()
 	l.eventually("the log", func() error {
-		if !strings.Contains(weir.Output(), `cannot patch resource \"nodes\"`) {
+		if !strings.Contains(weir.ReadOutput(), `cannot patch resource \"nodes\"`) {
 			return errors.New("does not speak of nodes")
 		}
 		return nil

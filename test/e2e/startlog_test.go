@@ -32,14 +32,14 @@ func TestAStartSaysLittle(t *testing.T) {
 		l.becomes("web", "10.0.0.1")
 		if told {
 			l.eventually("all parts", func() error {
-				if out := weir.Output(); !strings.Contains(out, `"level":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"level":"DEBUG","msg":"starting server"`) {
+				if out := weir.ReadOutput(); !strings.Contains(out, `"level":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"level":"DEBUG","msg":"starting server"`) {
 					return errors.New(out)
 				}
 				return nil
 			})
 		}
 		weir.Kill()
-		out := weir.Output()
+		out := weir.ReadOutput()
 		for _, part := range []string{"EventSource", "workers", "starting server", "metrics server", "healthz check"} {
 			if strings.Contains(out, part) && !told {
 				t.Errorf("an operator hears of %q:\n%s", part, out)
@@ -62,13 +62,13 @@ func TestASilentAPIServerIsNamed(t *testing.T) {
 	l.must(controlplane.WriteKubeconfig(kubeconfig, &rest.Config{Host: "http://" + silent.Addr().String()}, ""))
 	weir := l.controller("--kubeconfig", kubeconfig)
 	l.eventually("a word", func() error {
-		if out := weir.Output(); !strings.Contains(out, "the API server has not answered yet") || !strings.Contains(out, silent.Addr().String()) {
+		if out := weir.ReadOutput(); !strings.Contains(out, "the API server has not answered yet") || !strings.Contains(out, silent.Addr().String()) {
 			return errors.New(out)
 		}
 		return nil
 	})
 	l.must(weir.Signal(syscall.SIGTERM))
 	if err := weir.Wait(); err != nil {
-		t.Errorf("after SIGTERM: %v\n%s", err, weir.Output())
+		t.Errorf("after SIGTERM: %v\n%s", err, weir.ReadOutput())
 	}
 }

@@ -57,7 +57,7 @@ func TestATenantReachesNothingOfAnother(t *testing.T) {
 			a.leaves()
 			b.isAsBefore(b.settled(), a.deeds)
 			b.leavesNothing()
-			if strings.Contains(weir.Output(), "panic") {
+			if strings.Contains(weir.ReadOutput(), "panic") {
 				t.Error("the controller panicked")
 			}
 		})

@@ -72,7 +72,7 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	l.move("web", n2)
 	l.becomes("web", "10.0.0.2")
 	l.eventually("a word about the collector", func() error {
-		if n := strings.Count(weir.Output(), "spans are lost"); n != 1 {
+		if n := strings.Count(weir.ReadOutput(), "spans are lost"); n != 1 {
 			return fmt.Errorf("said %d times", n)
 		}
 		return nil
@@ -81,7 +81,7 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	if err := weir.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
-	if strings.Contains(weir.Output(), "canary") {
+	if strings.Contains(weir.ReadOutput(), "canary") {
 		t.Error("the log holds what the headers do")
 	}
 }

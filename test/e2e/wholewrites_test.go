@@ -19,10 +19,10 @@ import (
 // anyway. The next process reads it from the ConfigMap; metrics show it, too.
 func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 	beside(t)
-	for _, azure := range []behaviour.Answer{behaviour.Ignored, behaviour.Taken} {
+	for _, azure := range []behaviour.Result{behaviour.Ignored, behaviour.Accepted} {
 		t.Run(string(azure), func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, armemu.Options{Behaviour: behaviour.Behaviour{WholeWriteAddresses: azure, WholeWriteAdminStates: azure}})
+			l := newLab(t, armemu.Options{Behavior: behaviour.Behavior{UpdateAddresses: azure, UpdateAdminStates: azure}})
 			n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 			var pools []string
 			for i := range 8 {
@@ -50,7 +50,7 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 				}
 				return err
 			})
-			if log := weir.Output(); strings.Count(log, "for its pools") != 1 {
+			if log := weir.ReadOutput(); strings.Count(log, "for its pools") != 1 {
 				t.Errorf("the log does not say once how pools are written:\n%s", log)
 			}
 
@@ -58,7 +58,7 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 			before := l.wholeWrites()
 			weir = l.controller() // after its election
 			l.eventually("it knows", func() error {
-				if !strings.Contains(weir.Output(), "Azure was seen to ") {
+				if !strings.Contains(weir.ReadOutput(), "Azure was seen to ") {
 					return errors.New("its log does not say so")
 				}
 				return nil
@@ -72,7 +72,7 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 			switch made := l.wholeWrites() - before; {
 			case azure == behaviour.Ignored && made > 0:
 				t.Errorf("%d writes of the load balancer after it was found out that they are ignored", made)
-			case azure == behaviour.Taken && made == 0:
+			case azure == behaviour.Accepted && made == 0:
 				t.Error("no write of the load balancer, though Azure takes them")
 			}
 		})

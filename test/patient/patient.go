@@ -25,7 +25,7 @@ func Watched(t testing.TB, emu *armemu.Emulator) *armemu.Emulator {
 // Kept is for harnesses without a test; the error lists the requests.
 func Kept(emu *armemu.Emulator) error {
 	var all []error
-	for _, call := range emu.Hasty() {
+	for _, call := range emu.EarlyCalls() {
 		all = append(all, errors.New(call))
 	}
 	for _, v := range emu.Violations() {

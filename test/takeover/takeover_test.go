@@ -244,7 +244,7 @@ func (w *world) addsAndDeletes() {
 		}
 		return nil
 	})
-	owner := service.Owner(string(fresh.UID))
+	owner := service.OwnerNameOf(string(fresh.UID))
 	w.becomes(before, "a new Service",
 		"+ loadBalancers/kubernetes frontendIPConfigurations/"+owner, "+ loadBalancers/kubernetes loadBalancingRules/"+owner+"-TCP-80",
 		"+ loadBalancers/kubernetes probes/"+owner+"-TCP-80", "~ "+group+port80, "+ publicIPAddresses/kubernetes-"+owner)
@@ -341,7 +341,7 @@ func (w *world) inherits() {
 	before := w.parts(w.T)
 	var fresh corev1.Service
 	w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "fresh"}, &fresh))
-	owner := service.Owner(string(fresh.UID))
+	owner := service.OwnerNameOf(string(fresh.UID))
 	w.kubectl("patch", "service", "-n", "shop", "fresh", "--type=merge", `-p={"metadata":{"finalizers":["`+view.CleanupFinalizer+`"]}}`)
 	w.kubectl("delete", "service", "-n", "shop", "fresh", "--wait=false")
 	w.start()

@@ -79,7 +79,7 @@ func (w *world) settle() []corev1.Service {
 	w.must(err)
 	defer file.Close()
 	var objects offline.Objects
-	w.must(errors.Join(objects.Decode("services.yaml", file)...))
+	w.must(errors.Join(objects.DecodeFile("services.yaml", file)...))
 	for i := range objects.Nodes {
 		w.create(&objects.Nodes[i])
 	}
@@ -189,7 +189,7 @@ func (w *world) start() *process.Process {
 	w.must(err)
 	config, err := filepath.Abs(string(w.left) + "azure.json")
 	w.must(err)
-	p, err := process.Start(w.Context(), process.Program{
+	p, err := process.StartCommand(w.Context(), process.Command{
 		Name: "weir", Dir: w.TempDir(), Path: filepath.Join(bin, "weir"),
 		Args: []string{
 			"controller", "--kubeconfig", cluster.weir, "--config", config,
@@ -201,7 +201,7 @@ func (w *world) start() *process.Process {
 	w.Cleanup(func() {
 		p.Kill()
 		if w.Failed() {
-			w.Logf("the controller's log:\n%s", p.Output())
+			w.Logf("the controller's log:\n%s", p.ReadOutput())
 		}
 	})
 	return p
@@ -217,9 +217,9 @@ func (w *world) stop(p *process.Process) {
 // weir runs another command of the program and returns its output and exit code.
 func (w *world) weir(args ...string) (string, int) {
 	w.Helper()
-	of, err := process.Run(w.Context(), nil, filepath.Join(bin, "weir"), args...)
+	of, err := process.RunToEnd(w.Context(), nil, filepath.Join(bin, "weir"), args...)
 	w.must(err)
-	return of.Out + of.Err, of.Code
+	return of.Stdout + of.Stderr, of.Code
 }
 
 // plan runs weir plan on the current cluster.

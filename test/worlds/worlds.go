@@ -8,17 +8,17 @@ import "weir.dev/weir/internal/behaviour"
 
 // Taking returns the behavior in which a PUT of a load balancer updates its pools, contrary to the
 // assumed one.
-func Taking() behaviour.Behaviour {
-	return behaviour.Behaviour{
-		WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, WholeWriteNewPools: behaviour.Filled,
+func Taking() behaviour.Behavior {
+	return behaviour.Behavior{
+		UpdateAddresses: behaviour.Accepted, UpdateAdminStates: behaviour.Accepted, UpdateNewPools: behaviour.Populated,
 	}
 }
 
 // All returns all behaviors by name.
-func All() map[string]behaviour.Behaviour {
-	filling, taking := behaviour.Behaviour{WholeWriteNewPools: behaviour.Filled}, Taking()
-	taking.WholeWriteNewPools = behaviour.Empty
-	return map[string]behaviour.Behaviour{
+func All() map[string]behaviour.Behavior {
+	filling, taking := behaviour.Behavior{UpdateNewPools: behaviour.Populated}, Taking()
+	taking.UpdateNewPools = behaviour.Empty
+	return map[string]behaviour.Behavior{
 		"as assumed":                              {},
 		"whole writes bring all":                  Taking(),
 		"whole writes fill new pools alone":       filling,

@@ -12,18 +12,18 @@ import (
 	"os"
 )
 
-// file is the path of the dashboard, relative to the repository root.
-const file = "config/grafana/weir.json"
+// dashboardFile is the path of the dashboard, relative to the repository root.
+const dashboardFile = "config/grafana/weir.json"
 
 func main() {
-	if err := write(file); err != nil {
+	if err := writeDashboard(dashboardFile); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func write(name string) error {
-	data, err := render()
+func writeDashboard(name string) error {
+	data, err := renderDashboard()
 	if err != nil {
 		return err
 	}
@@ -32,26 +32,26 @@ func write(name string) error {
 
 // The columns of Grafana's grid, and the height of a panel in rows.
 const (
-	width = 24
-	high  = 8
+	gridWidth   = 24
+	panelHeight = 8
 )
 
 // object is a JSON object; encoding/json sorts its keys, so the output is deterministic.
 type object = map[string]any
 
-func render() ([]byte, error) {
+func renderDashboard() ([]byte, error) {
 	var out []object
 	y, id := 0, 0
-	for _, row := range rows {
+	for _, row := range dashboardRows {
 		id++
-		out = append(out, object{"id": id, "type": "row", "title": row.title, "collapsed": false, "gridPos": at(0, y, width, 1), "panels": []object{}})
+		out = append(out, object{"id": id, "type": "row", "title": row.title, "collapsed": false, "gridPos": gridPosition(0, y, gridWidth, 1), "panels": []object{}})
 		y++
-		each := width / len(row.panels)
+		each := gridWidth / len(row.panels)
 		for i, p := range row.panels {
 			id++
-			out = append(out, p.json(id, at(i*each, y, each, high)))
+			out = append(out, p.encode(id, gridPosition(i*each, y, each, panelHeight)))
 		}
-		y += high
+		y += panelHeight
 	}
 	data, err := json.MarshalIndent(object{
 		"title": "Weir", "uid": "weir", "schemaVersion": 39, "version": 1, "editable": true, "refresh": "30s",
@@ -63,19 +63,19 @@ func render() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-func at(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
+func gridPosition(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
 
-func (p panel) json(id int, where object) object {
+func (p panel) encode(id int, where object) object {
 	source := object{"type": "prometheus", "uid": "${datasource}"}
-	targets := make([]object, len(p.asks))
-	for i, q := range p.asks {
+	targets := make([]object, len(p.queries))
+	for i, q := range p.queries {
 		targets[i] = object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.expr, "legendFormat": q.legend, "instant": p.kind == "table"}
 		if p.kind == "table" {
 			targets[i]["format"] = "table"
 		}
 	}
 	return object{
-		"id": id, "type": p.kind, "title": p.title, "description": p.says, "datasource": source, "gridPos": where, "targets": targets,
+		"id": id, "type": p.kind, "title": p.title, "description": p.description, "datasource": source, "gridPos": where, "targets": targets,
 		"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
 		"options":     object{},
 	}

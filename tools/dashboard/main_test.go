@@ -10,19 +10,19 @@ import (
 )
 
 func TestTheDashboardIsUpToDate(t *testing.T) {
-	want, err := render()
+	want, err := renderDashboard()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../../" + file)
+	got, err := os.ReadFile("../../" + dashboardFile)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the code says: run go run ./tools/dashboard (%v)", file, err)
+		t.Errorf("%s is not what the code says: run go run ./tools/dashboard (%v)", dashboardFile, err)
 	}
 }
 
 // Panels do not overlap, fit the grid and have unique IDs.
 func TestPanelsHaveTheirPlaces(t *testing.T) {
-	data, err := render()
+	data, err := renderDashboard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestPanelsHaveTheirPlaces(t *testing.T) {
 	}
 	taken, ids := map[[2]int]string{}, map[int]bool{}
 	for _, p := range board.Panels {
-		if ids[p.ID] || p.GridPos.X+p.GridPos.W > width {
+		if ids[p.ID] || p.GridPos.X+p.GridPos.W > gridWidth {
 			t.Errorf("%s: id %d, %+v", p.Title, p.ID, p.GridPos)
 		}
 		ids[p.ID] = true

@@ -8,39 +8,39 @@ import (
 	"slices"
 )
 
-// cycle is a package's largest set of files that all depend on each other, directly or transitively.
-type cycle struct {
+// fileCycle is a package's largest set of files that all depend on each other, directly or transitively.
+type fileCycle struct {
 	Package string   `json:"package"`
 	Files   []string `json:"files"`
 }
 
-func cycles(t *tree) []cycle {
-	var all []cycle
+func findCycles(t *tree) []fileCycle {
+	var all []fileCycle
 	for _, p := range t.packages {
 		refers := map[string]map[string]bool{}
 		for _, f := range p.files {
-			refers[t.file(f.Pos())] = map[string]bool{}
+			refers[t.fileAt(f.Pos())] = map[string]bool{}
 		}
 		for id, o := range p.info.Uses {
 			if o.Pkg() == p.types && (o.Parent() == p.types.Scope() || o.Parent() == nil) {
-				from, to := t.file(id.Pos()), t.file(o.Pos())
+				from, to := t.fileAt(id.Pos()), t.fileAt(o.Pos())
 				if from != to && refers[to] != nil {
 					refers[from][to] = true
 				}
 			}
 		}
-		if files := largest(refers); len(files) > 1 {
-			all = append(all, cycle{p.path, files})
+		if files := largestComponent(refers); len(files) > 1 {
+			all = append(all, fileCycle{p.path, files})
 		}
 	}
-	slices.SortFunc(all, func(a, b cycle) int {
+	slices.SortFunc(all, func(a, b fileCycle) int {
 		return cmp.Or(len(b.Files)-len(a.Files), cmp.Compare(a.Package, b.Package))
 	})
 	return all
 }
 
-// largest returns the base names of the largest strongly connected set; refers maps a file to the files it uses.
-func largest(refers map[string]map[string]bool) []string {
+// largestComponent returns the base names of the largest strongly connected set; refers maps a file to the files it uses.
+func largestComponent(refers map[string]map[string]bool) []string {
 	reaches := map[string]map[string]bool{}
 	for from := range refers {
 		reaches[from] = map[string]bool{}

@@ -2,20 +2,20 @@
 
 package main
 
-// houseLoops are background loops and dry runs: a walk enters one only if it starts there.
-func houseLoops() []string {
+// defaultLoops are background loops and dry runs: a walk enters one only if it starts there.
+func defaultLoops() []string {
 	return []string{"poolupdate.(*lane).run", "balancer.(*queue).run", "servicelb.(*Reconciler).rehearse"}
 }
 
-// houseWalks are the default walks. Update them when an entry or end function is renamed; a walk with
+// defaultWalks are the default walks. Update them when an entry or end function is renamed; a walk with
 // an unknown name is reported as not measured.
-func houseWalks() []walk {
+func defaultWalks() []walk {
 	return []walk{
-		{"an EndpointSlice, up to the lane's queue", []leg{
+		{"an EndpointSlice, up to the lane's queue", []segment{
 			{[]string{"pools.(*Reconciler).servicesOfSlice"}, []string{"pools.(*Reconciler).ifBound"}},
 			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).add"}},
 		}},
-		{"a Service, to Azure and back", []leg{
+		{"a Service, to Azure and back", []segment{
 			{[]string{"services.(*Reconciler).Reconcile"}, []string{"balancer.(*queue).add"}},
 			{[]string{"balancer.(*queue).run"}, []string{
 				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
@@ -24,7 +24,7 @@ func houseWalks() []walk {
 			{[]string{"balancer.(*Balancers).done"}, []string{"workqueue.(*Queue).Add"}},
 			{[]string{"servicelb.(*Reconciler).settle"}, []string{"services.(serviceLedger).Publish"}},
 		}},
-		{"a Node's taint, up to the lane's queue", []leg{
+		{"a Node's taint, up to the lane's queue", []segment{
 			{[]string{"pools.(*Reconciler).servicesOnNode", "view.(*Snapshot).NodeDiffers"}, []string{"pools.(*Reconciler).ifBound", "view.(*Snapshot).NodeOf"}},
 			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).add"}},
 		}},

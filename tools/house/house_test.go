@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// small is a module with two packages: an event is queued, and a loop calls a predicate and writes
+// smallModule is a module with two packages: an event is queued, and a loop calls a predicate and writes
 // through an interface.
-var small = map[string]string{
+var smallModule = map[string]string{
 	"go.mod": "module example.test/small\n\ngo 1.26\n",
 	"cmd/weir/main.go": `package main
 
@@ -85,10 +85,10 @@ func (Client) Put(n int) bool { return n > 1 }
 	"azure/unshipped_test.go": "package azure\n",
 }
 
-func loadSmall(t *testing.T) *tree {
+func loadSmallModule(t *testing.T) *tree {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range small {
+	for name, text := range smallModule {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func loadSmall(t *testing.T) *tree {
 			t.Fatal(err)
 		}
 	}
-	tr, err := load(t.Context(), dir, "./cmd/weir")
+	tr, err := loadTree(t.Context(), dir, "./cmd/weir")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,22 +105,22 @@ func loadSmall(t *testing.T) *tree {
 }
 
 func TestSizesAndCycles(t *testing.T) {
-	tr := loadSmall(t)
-	all := sizes(tr)
-	if len(all) != 3 || all[0].Package != "lane" || all[0].Files != 2 || all[0].Lines != strings.Count(small["lane/lane.go"]+small["lane/pass.go"], "\n") {
+	tr := loadSmallModule(t)
+	all := computeSizes(tr)
+	if len(all) != 3 || all[0].Package != "lane" || all[0].Files != 2 || all[0].Lines != strings.Count(smallModule["lane/lane.go"]+smallModule["lane/pass.go"], "\n") {
 		t.Errorf("got %+v", all)
 	}
-	want := typ{Name: "Lane", Methods: 5, Fields: 4, Files: 2}
+	want := typeSize{Name: "Lane", Methods: 5, Fields: 4, Files: 2}
 	if all[0].Types[0] != want {
 		t.Errorf("got %+v, want %+v", all[0].Types[0], want)
 	}
-	if c := cycles(tr); len(c) != 1 || c[0].Package != "lane" || !slices.Equal(c[0].Files, []string{"lane.go", "pass.go"}) {
+	if c := findCycles(tr); len(c) != 1 || c[0].Package != "lane" || !slices.Equal(c[0].Files, []string{"lane.go", "pass.go"}) {
 		t.Errorf("got %+v", c)
 	}
 }
 
 func TestWalks(t *testing.T) {
-	g := newGraph(loadSmall(t), []string{"lane.(*Lane).Run"})
+	g := newGraph(loadSmallModule(t), []string{"lane.(*Lane).Run"})
 	for _, c := range []struct {
 		name, walk string
 		stays      []string
@@ -142,14 +142,14 @@ func TestWalks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := g.measure(w)
+			got := g.measureWalk(w)
 			var stays []string
 			for _, f := range got.Functions {
 				_, name, _ := strings.Cut(f, " ")
 				stays = append(stays, name)
 			}
 			slices.Sort(stays)
-			if got.Error != "" || !slices.Equal(stays, c.stays) || got.Returns != c.returns || got.Shortest != c.shortest || got.Read != c.read {
+			if got.Error != "" || !slices.Equal(stays, c.stays) || got.ReturnCount != c.returns || got.Shortest != c.shortest || got.Read != c.read {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -157,7 +157,7 @@ func TestWalks(t *testing.T) {
 }
 
 func TestWalksThatAreNotThere(t *testing.T) {
-	g := newGraph(loadSmall(t), []string{"lane.(*Lane).Run"})
+	g := newGraph(loadSmallModule(t), []string{"lane.(*Lane).Run"})
 	for walk, want := range map[string]string{
 		"x=lane.(*Lane).Nowhere>azure.(Client).Put": `no function is called "lane.(*Lane).Nowhere"`,
 		"x=azure.(Client).Put>lane.(*Lane).Add":     "does not reach",
@@ -167,7 +167,7 @@ func TestWalksThatAreNotThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := g.measure(w); !strings.Contains(got.Error, want) {
+		if got := g.measureWalk(w); !strings.Contains(got.Error, want) {
 			t.Errorf("%s: got %+v, want an error with %q", walk, got, want)
 		}
 	}
@@ -178,15 +178,15 @@ func TestWalksThatAreNotThere(t *testing.T) {
 	}
 }
 
-// The entries and ends of houseWalks exist, and each segment connects.
+// The entries and ends of defaultWalks exist, and each segment connects.
 func TestTheWalksOfThisHouse(t *testing.T) {
-	tr, err := load(t.Context(), "../..", "./cmd/weir")
+	tr, err := loadTree(t.Context(), "../..", "./cmd/weir")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newGraph(tr, houseLoops())
-	for _, w := range houseWalks() {
-		if got := g.measure(w); got.Error != "" {
+	g := newGraph(tr, defaultLoops())
+	for _, w := range defaultWalks() {
+		if got := g.measureWalk(w); got.Error != "" {
 			t.Errorf("%s: %s; default.go names where it begins and ends", w.name, got.Error)
 		}
 	}

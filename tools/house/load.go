@@ -36,7 +36,7 @@ type pkg struct {
 	types *types.Package
 }
 
-type listed struct {
+type listedPackage struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 	Module                  *struct {
@@ -45,29 +45,29 @@ type listed struct {
 	}
 }
 
-// load reads and type-checks the packages that a command links. Packages outside the module come from
+// loadTree reads and type-checks the packages that a command links. Packages outside the module come from
 // compiled export data, which go list builds if needed.
-func load(ctx context.Context, dir, root string) (*tree, error) {
-	all, err := list(ctx, dir, root, "-export")
+func loadTree(ctx context.Context, dir, root string) (*tree, error) {
+	all, err := listPackages(ctx, dir, root, "-export")
 	if err != nil {
 		return nil, err
 	}
 	t := &tree{fset: token.NewFileSet()}
-	known := &imported{own: map[string]*types.Package{}, exports: map[string]string{}}
-	known.others = importer.ForCompiler(t.fset, "gc", known.open)
+	known := &packageImporter{modulePackages: map[string]*types.Package{}, exportFiles: map[string]string{}}
+	known.fallback = importer.ForCompiler(t.fset, "gc", known.openExport)
 	for _, l := range all {
 		if l.Module == nil || !l.Module.Main {
-			known.exports[l.ImportPath] = l.Export
+			known.exportFiles[l.ImportPath] = l.Export
 			continue
 		}
-		p, err := t.parse(l)
+		p, err := t.parsePackage(l)
 		if err == nil {
 			p.types, err = (&types.Config{Importer: known}).Check(l.ImportPath, t.fset, p.files, p.info)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.ImportPath, err)
 		}
-		known.own[l.ImportPath] = p.types
+		known.modulePackages[l.ImportPath] = p.types
 	}
 	if len(t.packages) == 0 {
 		return nil, fmt.Errorf("%s in %s is built from no package of its module", root, dir)
@@ -75,9 +75,9 @@ func load(ctx context.Context, dir, root string) (*tree, error) {
 	return t, nil
 }
 
-// skim reads the packages that a command links, without type information.
-func skim(ctx context.Context, dir, root string) (*tree, error) {
-	all, err := list(ctx, dir, root)
+// parseTree reads the packages that a command links, without type information.
+func parseTree(ctx context.Context, dir, root string) (*tree, error) {
+	all, err := listPackages(ctx, dir, root)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +86,14 @@ func skim(ctx context.Context, dir, root string) (*tree, error) {
 		if l.Module == nil || !l.Module.Main {
 			continue
 		}
-		if _, err := t.parse(l); err != nil {
+		if _, err := t.parsePackage(l); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.ImportPath, err)
 		}
 	}
 	return t, nil
 }
 
-func list(ctx context.Context, dir, root string, flags ...string) ([]listed, error) {
+func listPackages(ctx context.Context, dir, root string, flags ...string) ([]listedPackage, error) {
 	args := slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module"}, flags, []string{root})
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // arguments come from the command line
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -101,9 +101,9 @@ func list(ctx context.Context, dir, root string, flags ...string) ([]listed, err
 	if err != nil {
 		return nil, fmt.Errorf("go list in %s: %w", dir, err)
 	}
-	var all []listed
+	var all []listedPackage
 	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
-		var l listed
+		var l listedPackage
 		err := d.Decode(&l)
 		if errors.Is(err, io.EOF) {
 			return all, nil
@@ -115,8 +115,8 @@ func list(ctx context.Context, dir, root string, flags ...string) ([]listed, err
 	}
 }
 
-// parse reads the package's files and appends it to the tree.
-func (t *tree) parse(l listed) (*pkg, error) {
+// parsePackage reads the package's files and appends it to the tree.
+func (t *tree) parsePackage(l listedPackage) (*pkg, error) {
 	t.module = l.Module.Path
 	p := &pkg{path: strings.TrimPrefix(l.ImportPath, t.module+"/"), lines: map[*ast.File]int{}, info: &types.Info{
 		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
@@ -137,26 +137,26 @@ func (t *tree) parse(l listed) (*pkg, error) {
 	return p, nil
 }
 
-// file returns the path of a position's file, relative to the module root.
-func (t *tree) file(at token.Pos) string { return t.fset.Position(at).Filename }
+// fileAt returns the path of a position's file, relative to the module root.
+func (t *tree) fileAt(at token.Pos) string { return t.fset.Position(at).Filename }
 
-// imported imports packages of the module from source and others from export data.
-type imported struct {
-	own     map[string]*types.Package
-	exports map[string]string
-	others  types.Importer
+// packageImporter imports packages of the module from source and others from export data.
+type packageImporter struct {
+	modulePackages map[string]*types.Package
+	exportFiles    map[string]string
+	fallback       types.Importer
 }
 
 // Import implements types.Importer.
-func (i *imported) Import(path string) (*types.Package, error) {
-	if p := i.own[path]; p != nil {
+func (i *packageImporter) Import(path string) (*types.Package, error) {
+	if p := i.modulePackages[path]; p != nil {
 		return p, nil
 	}
-	return i.others.Import(path)
+	return i.fallback.Import(path)
 }
 
-func (i *imported) open(path string) (io.ReadCloser, error) {
-	name := i.exports[path]
+func (i *packageImporter) openExport(path string) (io.ReadCloser, error) {
+	name := i.exportFiles[path]
 	if name == "" {
 		return nil, fmt.Errorf("%s is not among what go list names", path)
 	}

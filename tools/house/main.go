@@ -31,18 +31,18 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
+	o, err := parseFlags(args)
 	if err != nil {
 		return err
 	}
-	tree, err := load(ctx, o.dir, o.root)
+	tree, err := loadTree(ctx, o.dir, o.root)
 	if err != nil {
 		return err
 	}
-	r := report{Sizes: sizes(tree), Cycles: cycles(tree)}
+	r := report{Sizes: computeSizes(tree), Cycles: findCycles(tree)}
 	g := newGraph(tree, o.loops)
 	for _, w := range o.walks {
-		r.Walks = append(r.Walks, g.measure(w))
+		r.Walks = append(r.Walks, g.measureWalk(w))
 	}
 	if o.output == "json" {
 		e := json.NewEncoder(out)
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return r.print(out, o.verbose)
 }
 
-func parse(args []string) (options, error) {
+func parseFlags(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("house", flag.ContinueOnError)
 	flags.StringVar(&o.dir, "C", ".", "the tree to measure")
@@ -75,10 +75,10 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("-o %q: text or json", o.output)
 	}
 	if len(o.loops) == 0 {
-		o.loops = houseLoops()
+		o.loops = defaultLoops()
 	}
 	if len(o.walks) == 0 {
-		o.walks = houseWalks()
+		o.walks = defaultWalks()
 	}
 	return o, nil
 }

@@ -10,9 +10,9 @@ import (
 )
 
 type report struct {
-	Sizes  []size   `json:"packages"`
-	Cycles []cycle  `json:"cycles"`
-	Walks  []walked `json:"walks"`
+	Sizes  []packageSize `json:"packages"`
+	Cycles []fileCycle   `json:"cycles"`
+	Walks  []walkResult  `json:"walks"`
 }
 
 func (r report) print(out io.Writer, verbose bool) error {
@@ -20,14 +20,14 @@ func (r report) print(out io.Writer, verbose bool) error {
 	lines, files := 0, 0
 	fmt.Fprintln(w, "package\tlines\tfiles\ttypes\tin a cycle of files")
 	for _, s := range r.Sizes {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", s.Package, s.Lines, s.Files, len(s.Types), r.cycle(s.Package))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", s.Package, s.Lines, s.Files, len(s.Types), r.cycleSize(s.Package))
 		lines, files = lines+s.Lines, files+s.Files
 	}
 	fmt.Fprintf(w, "all %d\t%d\t%d\n", len(r.Sizes), lines, files)
-	fmt.Fprintf(w, "\ntypes above %d methods or %d fields\tmethods\tfields\tfiles\n", manyMethods, manyFields)
+	fmt.Fprintf(w, "\ntypes above %d methods or %d fields\tmethods\tfields\tfiles\n", maxMethods, maxFields)
 	for _, s := range r.Sizes {
 		for _, t := range s.Types {
-			if t.large() {
+			if t.isLarge() {
 				fmt.Fprintf(w, "%s.%s\t%d\t%d\t%d\n", s.Package, t.Name, t.Methods, t.Fields, t.Files)
 			}
 		}
@@ -38,7 +38,7 @@ func (r report) print(out io.Writer, verbose bool) error {
 			fmt.Fprintf(w, "%s\tnot measured: %s\n", x.Name, x.Error)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", x.Name, x.Stays, x.Files, x.Returns, x.Packages, x.Shortest, x.Read, x.ReadFiles)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", x.Name, x.FunctionCount, x.Files, x.ReturnCount, x.Packages, x.Shortest, x.Read, x.ReadFiles)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (r report) print(out io.Writer, verbose bool) error {
 	return nil
 }
 
-func (r report) cycle(path string) int {
+func (r report) cycleSize(path string) int {
 	for _, c := range r.Cycles {
 		if c.Package == path {
 			return len(c.Files)

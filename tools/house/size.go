@@ -11,18 +11,18 @@ import (
 
 // Types above either limit are listed.
 const (
-	manyMethods = 35
-	manyFields  = 12
+	maxMethods = 35
+	maxFields  = 12
 )
 
-type size struct {
-	Package string `json:"package"`
-	Lines   int    `json:"lines"`
-	Files   int    `json:"files"`
-	Types   []typ  `json:"types"`
+type packageSize struct {
+	Package string     `json:"package"`
+	Lines   int        `json:"lines"`
+	Files   int        `json:"files"`
+	Types   []typeSize `json:"types"`
 }
 
-type typ struct {
+type typeSize struct {
 	Name    string `json:"name"`
 	Methods int    `json:"methods"`
 	Fields  int    `json:"fields"`
@@ -30,27 +30,27 @@ type typ struct {
 	Files int `json:"files"`
 }
 
-func (t typ) large() bool { return t.Methods > manyMethods || t.Fields > manyFields }
+func (t typeSize) isLarge() bool { return t.Methods > maxMethods || t.Fields > maxFields }
 
-func sizes(t *tree) []size {
-	var all []size
+func computeSizes(t *tree) []packageSize {
+	var all []packageSize
 	for _, p := range t.packages {
-		s := size{Package: p.path, Files: len(p.files), Types: typesOf(p.files, t.fset)}
+		s := packageSize{Package: p.path, Files: len(p.files), Types: typesOf(p.files, t.fset)}
 		for _, n := range p.lines {
 			s.Lines += n
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b size) int { return cmp.Or(b.Lines-a.Lines, cmp.Compare(a.Package, b.Package)) })
+	slices.SortFunc(all, func(a, b packageSize) int { return cmp.Or(b.Lines-a.Lines, cmp.Compare(a.Package, b.Package)) })
 	return all
 }
 
 // typesOf counts methods and fields of the declared types, most methods first.
-func typesOf(files []*ast.File, fset *token.FileSet) []typ {
-	all, in := map[string]*typ{}, map[string]map[string]bool{}
-	of := func(name string) *typ {
+func typesOf(files []*ast.File, fset *token.FileSet) []typeSize {
+	all, in := map[string]*typeSize{}, map[string]map[string]bool{}
+	of := func(name string) *typeSize {
 		if all[name] == nil {
-			all[name], in[name] = &typ{Name: name}, map[string]bool{}
+			all[name], in[name] = &typeSize{Name: name}, map[string]bool{}
 		}
 		return all[name]
 	}
@@ -60,29 +60,29 @@ func typesOf(files []*ast.File, fset *token.FileSet) []typ {
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					if s, ok := spec.(*ast.TypeSpec); ok {
-						of(s.Name.Name).Fields = fieldsOf(s.Type)
+						of(s.Name.Name).Fields = countFields(s.Type)
 					}
 				}
 			case *ast.FuncDecl:
-				if name := receiver(d); name != "" {
+				if name := receiverName(d); name != "" {
 					of(name).Methods++
 					in[name][fset.Position(d.Pos()).Filename] = true
 				}
 			}
 		}
 	}
-	var out []typ
+	var out []typeSize
 	for name, t := range all {
 		t.Files = len(in[name])
 		out = append(out, *t)
 	}
-	slices.SortFunc(out, func(a, b typ) int {
+	slices.SortFunc(out, func(a, b typeSize) int {
 		return cmp.Or(b.Methods-a.Methods, b.Fields-a.Fields, cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-func fieldsOf(e ast.Expr) int {
+func countFields(e ast.Expr) int {
 	s, ok := e.(*ast.StructType)
 	if !ok {
 		return 0
@@ -94,7 +94,7 @@ func fieldsOf(e ast.Expr) int {
 	return n
 }
 
-func receiver(d *ast.FuncDecl) string {
+func receiverName(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""
 	}

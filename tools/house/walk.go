@@ -10,12 +10,12 @@ import (
 )
 
 type walk struct {
-	name string
-	legs []leg
+	name     string
+	segments []segment
 }
 
-// leg is a segment of a walk, without a queue in between.
-type leg struct{ from, to []string }
+// segment is a segment of a walk, without a queue in between.
+type segment struct{ from, to []string }
 
 // parseWalk parses "name=entry>end,entry>end"; "|" separates alternatives.
 func parseWalk(s string) (walk, error) {
@@ -29,18 +29,18 @@ func parseWalk(s string) (walk, error) {
 		if !ok || from == "" || to == "" {
 			return walk{}, fmt.Errorf("%q in %q: want entry>end", part, s)
 		}
-		w.legs = append(w.legs, leg{strings.Split(from, "|"), strings.Split(to, "|")})
+		w.segments = append(w.segments, segment{strings.Split(from, "|"), strings.Split(to, "|")})
 	}
 	return w, nil
 }
 
-type walked struct {
-	Name     string `json:"name"`
-	Stays    int    `json:"stays"`
-	Files    int    `json:"files"`
-	Packages int    `json:"packages"`
-	Returns  int    `json:"returns"`
-	Shortest int    `json:"shortest"`
+type walkResult struct {
+	Name          string `json:"name"`
+	FunctionCount int    `json:"stays"`
+	Files         int    `json:"files"`
+	Packages      int    `json:"packages"`
+	ReturnCount   int    `json:"returns"`
+	Shortest      int    `json:"shortest"`
 	// Read counts the functions and everything they mention; ReadFiles counts the files of those.
 	Read      int `json:"read"`
 	ReadFiles int `json:"readFiles"`
@@ -50,13 +50,13 @@ type walked struct {
 	Functions []string `json:"functions"`
 }
 
-// mentions returns n and the functions it mentions, resolved through fields and interfaces.
-func (n *node) mentions() map[*node]bool {
+// references returns n and the functions it mentions, resolved through fields and interfaces.
+func (n *node) references() map[*node]bool {
 	all, seen := map[*node]bool{n: true}, map[*node]bool{n: true}
 	for next := []*node{n}; len(next) > 0; {
 		at := next[0]
 		next = next[1:]
-		for m := range at.to {
+		for m := range at.refs {
 			switch {
 			case seen[m]:
 			case m.file != "":
@@ -70,22 +70,22 @@ func (n *node) mentions() map[*node]bool {
 	return all
 }
 
-// measure merges the segments of a walk. If one cannot be found, Error is set.
-func (g *graph) measure(w walk) walked {
-	out := walked{Name: w.name}
+// measureWalk merges the segments of a walk. If one cannot be found, Error is set.
+func (g *graph) measureWalk(w walk) walkResult {
+	out := walkResult{Name: w.name}
 	on := map[*node]bool{}
-	for _, l := range w.legs {
-		from, err := g.find(l.from)
+	for _, l := range w.segments {
+		from, err := g.findNodes(l.from)
 		if err != nil {
-			return walked{Name: w.name, Error: err.Error()}
+			return walkResult{Name: w.name, Error: err.Error()}
 		}
-		to, err := g.find(l.to)
+		to, err := g.findNodes(l.to)
 		if err != nil {
-			return walked{Name: w.name, Error: err.Error()}
+			return walkResult{Name: w.name, Error: err.Error()}
 		}
-		way, shortest := g.way(from, to, g.loops(from))
+		way, shortest := g.findPath(from, to, g.excludedNodes(from))
 		if len(way) == 0 {
-			return walked{Name: w.name, Error: fmt.Sprintf("%s does not reach %s", strings.Join(l.from, "|"), strings.Join(l.to, "|"))}
+			return walkResult{Name: w.name, Error: fmt.Sprintf("%s does not reach %s", strings.Join(l.from, "|"), strings.Join(l.to, "|"))}
 		}
 		out.Shortest += shortest
 		for _, n := range way {
@@ -94,11 +94,11 @@ func (g *graph) measure(w walk) walked {
 	}
 	files, packages, read, readFiles := map[string]bool{}, map[string]bool{}, map[*node]bool{}, map[string]bool{}
 	for n := range on {
-		out.Stays++
-		out.Returns += n.returns
+		out.FunctionCount++
+		out.ReturnCount += n.returnCount
 		files[n.file], packages[path.Dir(n.file)] = true, true
 		out.Functions = append(out.Functions, n.file+" "+n.name)
-		for m := range n.mentions() {
+		for m := range n.references() {
 			read[m], readFiles[m.file] = true, true
 		}
 	}
@@ -108,8 +108,8 @@ func (g *graph) measure(w walk) walked {
 	return out
 }
 
-// find returns the functions with these names; a leading part of the package path may be omitted.
-func (g *graph) find(names []string) ([]*node, error) {
+// findNodes returns the functions with these names; a leading part of the package path may be omitted.
+func (g *graph) findNodes(names []string) ([]*node, error) {
 	var all []*node
 	for _, name := range names {
 		var found []*node
@@ -126,11 +126,11 @@ func (g *graph) find(names []string) ([]*node, error) {
 	return all, nil
 }
 
-// loops returns the nodes that a walk must not enter, except those in but.
-func (g *graph) loops(but []*node) map[*node]bool {
+// excludedNodes returns the nodes that a walk must not enter, except those in but.
+func (g *graph) excludedNodes(but []*node) map[*node]bool {
 	all := map[*node]bool{}
-	for _, name := range g.apart {
-		nodes, err := g.find([]string{name})
+	for _, name := range g.excluded {
+		nodes, err := g.findNodes([]string{name})
 		for _, n := range nodes {
 			all[n] = err == nil && !slices.Contains(but, n)
 		}
@@ -138,18 +138,18 @@ func (g *graph) loops(but []*node) map[*node]bool {
 	return all
 }
 
-// way returns the functions on any path from one of from to one of to, and the length of the shortest path.
-func (g *graph) way(from, to []*node, without map[*node]bool) (on []*node, shortest int) {
+// findPath returns the functions on any path from one of from to one of to, and the length of the shortest path.
+func (g *graph) findPath(from, to []*node, without map[*node]bool) (on []*node, shortest int) {
 	ahead := map[*node]int{}
-	spread(from, ahead, func(n *node) map[*node]bool {
+	computeDepths(from, ahead, func(n *node) map[*node]bool {
 		if without[n] {
 			return nil
 		}
-		return n.to
+		return n.refs
 	})
 	back := map[*node]map[*node]bool{}
 	for n := range ahead {
-		for m := range n.to {
+		for m := range n.refs {
 			if back[m] == nil {
 				back[m] = map[*node]bool{}
 			}
@@ -166,7 +166,7 @@ func (g *graph) way(from, to []*node, without map[*node]bool) (on []*node, short
 			}
 		}
 	}
-	spread(ends, behind, func(n *node) map[*node]bool { return back[n] })
+	computeDepths(ends, behind, func(n *node) map[*node]bool { return back[n] })
 	for n := range behind {
 		if n.file != "" {
 			on = append(on, n)
@@ -175,8 +175,8 @@ func (g *graph) way(from, to []*node, without map[*node]bool) (on []*node, short
 	return on, shortest
 }
 
-// spread sets in seen, for each reachable node, the number of functions on the shortest path to it, inclusive.
-func spread(from []*node, seen map[*node]int, next func(*node) map[*node]bool) {
+// computeDepths sets in seen, for each reachable node, the number of functions on the shortest path to it, inclusive.
+func computeDepths(from []*node, seen map[*node]int, next func(*node) map[*node]bool) {
 	weight := func(n *node) int {
 		if n.file == "" {
 			return 0

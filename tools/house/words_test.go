@@ -40,7 +40,7 @@ func TestBannedWords(t *testing.T) {
 			left[what] = n
 		}
 	}
-	if *lower {
+	if *lowerExceptions {
 		writeNumbers(t, wordsFile, "# How many banned words each folder may have.", "Words", left)
 		return
 	}

@@ -21,10 +21,10 @@ import (
 // checker type-checks mutants before the build, because one that does not compile would break the
 // build of all others.
 type checker struct {
-	fset  *token.FileSet
-	from  types.Importer
-	texts map[string][]byte
-	files map[string]map[string]*ast.File // by package and name, unchanged
+	fset    *token.FileSet
+	imports types.Importer
+	sources map[string][]byte
+	files   map[string]map[string]*ast.File // by package and name, unchanged
 }
 
 func newChecker(ctx context.Context, root string, packages []string, texts map[string][]byte) (*checker, error) {
@@ -44,8 +44,8 @@ func newChecker(ctx context.Context, root string, packages []string, texts map[s
 			exports[name] = file
 		}
 	}
-	c := &checker{fset: token.NewFileSet(), texts: texts, files: map[string]map[string]*ast.File{}}
-	c.from = importer.ForCompiler(c.fset, "gc", func(name string) (io.ReadCloser, error) {
+	c := &checker{fset: token.NewFileSet(), sources: texts, files: map[string]map[string]*ast.File{}}
+	c.imports = importer.ForCompiler(c.fset, "gc", func(name string) (io.ReadCloser, error) {
 		return os.Open(exports[name])
 	})
 	for name, text := range texts {
@@ -53,32 +53,32 @@ func newChecker(ctx context.Context, root string, packages []string, texts map[s
 		if err != nil {
 			return nil, err
 		}
-		c.put(name, f)
+		c.addFile(name, f)
 	}
 	for _, p := range packages {
 		for _, f := range c.files[p] {
-			f, err := parser.ParseFile(c.fset, path.Join(p, added), selecting(f.Name.Name), parser.SkipObjectResolution)
+			f, err := parser.ParseFile(c.fset, path.Join(p, selectorFile), selectorSource(f.Name.Name), parser.SkipObjectResolution)
 			if err != nil {
 				return nil, err
 			}
-			c.put(path.Join(p, added), f)
+			c.addFile(path.Join(p, selectorFile), f)
 			break
 		}
 	}
 	return c, nil
 }
 
-func (c *checker) put(name string, f *ast.File) {
+func (c *checker) addFile(name string, f *ast.File) {
 	if c.files[path.Dir(name)] == nil {
 		c.files[path.Dir(name)] = map[string]*ast.File{}
 	}
 	c.files[path.Dir(name)][name] = f
 }
 
-// compiles reports whether the mutant type-checks and changes the file.
-func (c *checker) compiles(m mutant) bool {
-	text, err := woven(m.File, c.texts[m.File], map[int]mutant{1: m})
-	if err != nil || bytes.Equal(text, c.texts[m.File]) {
+// canCompile reports whether the mutant type-checks and changes the file.
+func (c *checker) canCompile(m mutant) bool {
+	text, err := weaveFile(m.File, c.sources[m.File], map[int]mutant{1: m})
+	if err != nil || bytes.Equal(text, c.sources[m.File]) {
 		return false
 	}
 	changed, err := parser.ParseFile(c.fset, m.File, text, parser.SkipObjectResolution)
@@ -92,7 +92,7 @@ func (c *checker) compiles(m mutant) bool {
 		}
 		all = append(all, f)
 	}
-	conf := types.Config{Importer: c.from, Error: func(error) {}}
+	conf := types.Config{Importer: c.imports, Error: func(error) {}}
 	_, err = conf.Check(path.Dir(m.File), c.fset, all, nil)
 	return err == nil
 }

@@ -20,20 +20,20 @@ import (
 	"time"
 )
 
-// Fate is the outcome of a mutant.
-type Fate string
+// Outcome is the outcome of a mutant.
+type Outcome string
 
 // Values of Fate.
 const (
-	ByTests  Fate = "killed by tests"
-	BySeeds  Fate = "killed by seeds"
-	ByTime   Fate = "ran out of time"
-	Survived Fate = "survived"
+	KilledByTests     Outcome = "killed by tests"
+	KilledBySimulator Outcome = "killed by seeds"
+	TimedOut          Outcome = "ran out of time"
+	Survived          Outcome = "survived"
 )
 
-// verdict is a fate and its cause.
-type verdict struct {
-	Fate Fate
+// result is a fate and its cause.
+type result struct {
+	Fate Outcome
 	// By is the first test or seed that failed.
 	By   string
 	Took time.Duration
@@ -41,178 +41,178 @@ type verdict struct {
 
 // A run times out after a multiple of the duration of the unchanged code, plus a constant.
 const (
-	patience = 3
-	spare    = 10 * time.Second
+	timeoutFactor = 3
+	timeoutGrace  = 10 * time.Second
 )
 
-type judge struct {
-	root, dir string // source tree, build directory
-	with      []string
-	seeds     int
-	built     map[string]*built
-	// player is this program with the mutants compiled in.
-	player string
-	// play is the duration of the seeds without a mutant.
-	play      time.Duration
-	simulated map[string]bool // packages that the simulator links
+type runner struct {
+	root, buildDir string // source tree, build directory
+	commandPrefix  []string
+	seeds          int
+	testBinaries   map[string]*testBinary
+	// simulatorBinary is this program with the mutants compiled in.
+	simulatorBinary string
+	// simulatorDuration is the duration of the seeds without a mutant.
+	simulatorDuration time.Duration
+	simulatorDeps     map[string]bool // packages that the simulator links
 }
 
-// built is a test binary and its runs: all fast tests together, then each slow test.
-type built struct {
-	binary string
-	turns  []turn
+// testBinary is a test binary and its runs: all fast tests together, then each slow test.
+type testBinary struct {
+	path    string
+	batches []testBatch
 }
 
-// turn is a batch of tests, and its duration without a mutant.
-type turn struct {
-	args []string
-	took time.Duration
+// testBatch is a batch of tests, and its duration without a mutant.
+type testBatch struct {
+	args     []string
+	duration time.Duration
 }
 
-// long is the duration above which a test runs in its own batch.
-const long = time.Second
+// slowTestDuration is the duration above which a test runs in its own batch.
+const slowTestDuration = time.Second
 
-// passed matches a passing test in go test -v output.
-var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((\d+\.\d+)s\)`)
+// passPattern matches a passing test in go test -v output.
+var passPattern = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((\d+\.\d+)s\)`)
 
-// turnsOf derives the batches from go test -v output; took is the total duration.
-func turnsOf(out []byte, took time.Duration) []turn {
-	var slow []turn
+// batchesOf derives the batches from go test -v output; took is the total duration.
+func batchesOf(out []byte, took time.Duration) []testBatch {
+	var slow []testBatch
 	var skipped []string
-	for _, m := range passed.FindAllSubmatch(out, -1) {
+	for _, m := range passPattern.FindAllSubmatch(out, -1) {
 		seconds, _ := strconv.ParseFloat(string(m[2]), 64)
-		if is := time.Duration(seconds * float64(time.Second)); is > long {
-			slow = append(slow, turn{[]string{"-test.run=^" + string(m[1]) + "$"}, is})
+		if is := time.Duration(seconds * float64(time.Second)); is > slowTestDuration {
+			slow = append(slow, testBatch{[]string{"-test.run=^" + string(m[1]) + "$"}, is})
 			skipped = append(skipped, string(m[1]))
 			took -= is
 		}
 	}
 	if len(slow) == 0 {
-		return []turn{{nil, took}}
+		return []testBatch{{nil, took}}
 	}
-	slices.SortFunc(slow, func(a, b turn) int { return int(a.took - b.took) })
-	return append([]turn{{[]string{"-test.skip=^(" + strings.Join(skipped, "|") + ")$"}, max(took, 0)}}, slow...)
+	slices.SortFunc(slow, func(a, b testBatch) int { return int(a.duration - b.duration) })
+	return append([]testBatch{{[]string{"-test.skip=^(" + strings.Join(skipped, "|") + ")$"}, max(took, 0)}}, slow...)
 }
 
-// prepare builds everything with the mutants compiled in and runs it with none enabled. It fails if
+// prepareBuild builds everything with the mutants compiled in and runs it with none enabled. It fails if
 // that run fails, because results would mean nothing.
-func (j *judge) prepare(ctx context.Context, texts map[string][]byte, changes map[int]mutant) error {
-	if err := j.findSimulated(ctx); err != nil {
+func (j *runner) prepareBuild(ctx context.Context, texts map[string][]byte, changes map[int]mutant) error {
+	if err := j.listSimulatorDeps(ctx); err != nil {
 		return err
 	}
-	list, err := writeOverlay(j.dir, j.root, texts, changes)
+	list, err := writeOverlay(j.buildDir, j.root, texts, changes)
 	if err != nil {
 		return err
 	}
-	j.built = map[string]*built{}
+	j.testBinaries = map[string]*testBinary{}
 	played := false
 	for _, p := range packagesOf(slices.Collect(maps.Values(changes))) {
-		b := &built{binary: filepath.Join(j.dir, strings.ReplaceAll(p, "/", "_")+".tests")}
-		if err := j.build(ctx, "test", "-c", "-vet=off", "-overlay", list, "-o", b.binary, "./"+p); err != nil {
+		b := &testBinary{path: filepath.Join(j.buildDir, strings.ReplaceAll(p, "/", "_")+".tests")}
+		if err := j.runGo(ctx, "test", "-c", "-vet=off", "-overlay", list, "-o", b.path, "./"+p); err != nil {
 			return err
 		}
-		v, out, err := j.tests(ctx, p, b, 0, turn{[]string{"-test.v"}, 0}, 10*time.Minute)
-		if _, err := sound(v, err); err != nil {
+		v, out, err := j.runTests(ctx, p, b, 0, testBatch{[]string{"-test.v"}, 0}, 10*time.Minute)
+		if _, err := baselineDuration(v, err); err != nil {
 			return fmt.Errorf("%s without a change: %w", p, err)
 		}
-		b.turns = turnsOf(out, v.Took)
-		j.built[p] = b
-		played = played || j.simulated[p]
+		b.batches = batchesOf(out, v.Took)
+		j.testBinaries[p] = b
+		played = played || j.simulatorDeps[p]
 	}
 	if j.seeds == 0 || !played {
 		return nil
 	}
-	j.player = filepath.Join(j.dir, "seeds")
-	if err := j.build(ctx, "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", j.player, "./tools/mutants"); err != nil {
+	j.simulatorBinary = filepath.Join(j.buildDir, "seeds")
+	if err := j.runGo(ctx, "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", j.simulatorBinary, "./tools/mutants"); err != nil {
 		return err
 	}
-	v, _, err := j.simulate(ctx, 0, 10*time.Minute)
-	if j.play, err = sound(v, err); err != nil {
+	v, _, err := j.runSimulator(ctx, 0, 10*time.Minute)
+	if j.simulatorDuration, err = baselineDuration(v, err); err != nil {
 		return fmt.Errorf("the simulator without a change: %w", err)
 	}
 	return nil
 }
 
-// findSimulated lists the packages that the simulator links.
-func (j *judge) findSimulated(ctx context.Context) error {
-	out, err := j.command(ctx, "go", "list", "-deps", "-f", "{{.ImportPath}}", "./lab/simulate").Output()
+// listSimulatorDeps lists the packages that the simulator links.
+func (j *runner) listSimulatorDeps(ctx context.Context) error {
+	out, err := j.newCommand(ctx, "go", "list", "-deps", "-f", "{{.ImportPath}}", "./lab/simulate").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	module, err := j.command(ctx, "go", "list", "-m").Output()
+	module, err := j.newCommand(ctx, "go", "list", "-m").Output()
 	if err != nil {
 		return fmt.Errorf("go list -m: %w", err)
 	}
-	j.simulated = map[string]bool{}
+	j.simulatorDeps = map[string]bool{}
 	for line := range strings.Lines(string(out)) {
-		j.simulated[strings.TrimPrefix(strings.TrimSpace(line), strings.TrimSpace(string(module))+"/")] = true
+		j.simulatorDeps[strings.TrimPrefix(strings.TrimSpace(line), strings.TrimSpace(string(module))+"/")] = true
 	}
 	return nil
 }
 
-// sound returns the duration of a run without a mutant, or an error if the run failed.
-func sound(v verdict, err error) (time.Duration, error) {
+// baselineDuration returns the duration of a run without a mutant, or an error if the run failed.
+func baselineDuration(v result, err error) (time.Duration, error) {
 	if err == nil && v.Fate != Survived {
 		err = fmt.Errorf("%s: %s", v.Fate, v.By)
 	}
 	return v.Took, err
 }
 
-// of evaluates mutant n: fast tests first, then slow tests, then seeds, until one of them fails.
-func (j *judge) of(ctx context.Context, n int, m mutant) (v verdict, err error) {
+// evaluate evaluates mutant n: fast tests first, then slow tests, then seeds, until one of them fails.
+func (j *runner) evaluate(ctx context.Context, n int, m mutant) (v result, err error) {
 	pkg := path.Dir(m.File)
 	begun := time.Now()
-	for _, t := range j.built[pkg].turns {
-		if v, _, err = j.tests(ctx, pkg, j.built[pkg], n, t, patience*t.took+spare); err != nil || v.Fate != Survived {
+	for _, t := range j.testBinaries[pkg].batches {
+		if v, _, err = j.runTests(ctx, pkg, j.testBinaries[pkg], n, t, timeoutFactor*t.duration+timeoutGrace); err != nil || v.Fate != Survived {
 			break
 		}
 	}
-	if err == nil && v.Fate == Survived && j.seeds > 0 && j.simulated[pkg] {
-		v, _, err = j.simulate(ctx, n, patience*j.play+spare)
+	if err == nil && v.Fate == Survived && j.seeds > 0 && j.simulatorDeps[pkg] {
+		v, _, err = j.runSimulator(ctx, n, timeoutFactor*j.simulatorDuration+timeoutGrace)
 	}
 	v.Took = time.Since(begun)
 	return v, err
 }
 
-// tests runs a batch of a package's tests with mutant n enabled; 0 enables none.
-func (j *judge) tests(ctx context.Context, pkg string, b *built, n int, t turn, timeout time.Duration) (verdict, []byte, error) {
+// runTests runs a batch of a package's tests with mutant n enabled; 0 enables none.
+func (j *runner) runTests(ctx context.Context, pkg string, b *testBinary, n int, t testBatch, timeout time.Duration) (result, []byte, error) {
 	args := append([]string{"-test.failfast", "-test.short", "-test.timeout=" + timeout.String()}, t.args...)
-	return j.run(ctx, filepath.Join(j.root, pkg), n, timeout, ByTests, b.binary, args...)
+	return j.runBinary(ctx, filepath.Join(j.root, pkg), n, timeout, KilledByTests, b.path, args...)
 }
 
-// simulate runs the seeds with mutant n enabled.
-func (j *judge) simulate(ctx context.Context, n int, timeout time.Duration) (verdict, []byte, error) {
-	return j.run(ctx, j.root, n, timeout, BySeeds, j.player, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
+// runSimulator runs the seeds with mutant n enabled.
+func (j *runner) runSimulator(ctx context.Context, n int, timeout time.Duration) (result, []byte, error) {
+	return j.runBinary(ctx, j.root, n, timeout, KilledBySimulator, j.simulatorBinary, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
 }
 
-// build runs the go command.
-func (j *judge) build(ctx context.Context, args ...string) error {
-	if out, err := j.command(ctx, "go", args...).CombinedOutput(); err != nil {
+// runGo runs the go command.
+func (j *runner) runGo(ctx context.Context, args ...string) error {
+	if out, err := j.newCommand(ctx, "go", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, lastLine(out))
 	}
 	return nil
 }
 
-// run runs a binary with mutant n enabled; a failure kills the mutant, a timeout is ByTime.
-func (j *judge) run(ctx context.Context, dir string, n int, timeout time.Duration, killed Fate, binary string, args ...string) (verdict, []byte, error) {
+// runBinary runs a binary with mutant n enabled; a failure kills the mutant, a timeout is TimedOut.
+func (j *runner) runBinary(ctx context.Context, dir string, n int, timeout time.Duration, killed Outcome, binary string, args ...string) (result, []byte, error) {
 	begun := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
-	cmd := j.command(bounded, binary, args...)
+	cmd := j.newCommand(bounded, binary, args...)
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
-	cmd.Env = append(os.Environ(), chosenBy+"="+strconv.Itoa(n))
+	cmd.Env = append(os.Environ(), selectorEnv+"="+strconv.Itoa(n))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
-	v := verdict{Took: time.Since(begun)}
+	v := result{Took: time.Since(begun)}
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		return v, nil, ctx.Err()
 	case bounded.Err() != nil || failed && strings.Contains(out.String(), "panic: test timed out after"):
-		v.Fate = ByTime
+		v.Fate = TimedOut
 	case failed:
-		v.Fate, v.By = killed, seenBy(out.Bytes())
+		v.Fate, v.By = killed, failedTest(out.Bytes())
 	case err != nil:
 		return v, nil, err
 	default:
@@ -221,20 +221,20 @@ func (j *judge) run(ctx context.Context, dir string, n int, timeout time.Duratio
 	return v, out.Bytes(), nil
 }
 
-func (j *judge) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	all := slices.Concat(j.with, []string{name}, args)
+func (j *runner) newCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
+	all := slices.Concat(j.commandPrefix, []string{name}, args)
 	cmd := exec.CommandContext(ctx, all[0], all[1:]...) //nolint:gosec // what the caller asks for
 	cmd.Dir = j.root
 	return cmd
 }
 
-// failed matches a failure in the output of go test or of the seeds.
-var failed = regexp.MustCompile(`(?m)^\s*(?:--- FAIL: (\S+)|(seed \d+: .*)|(panic: .*)|(fatal error: .*))`)
+// failPattern matches a failure in the output of go test or of the seeds.
+var failPattern = regexp.MustCompile(`(?m)^\s*(?:--- FAIL: (\S+)|(seed \d+: .*)|(panic: .*)|(fatal error: .*))`)
 
-// seenBy returns the innermost subtest of the first failure in the output, or the last line.
-func seenBy(out []byte) string {
+// failedTest returns the innermost subtest of the first failure in the output, or the last line.
+func failedTest(out []byte) string {
 	by := ""
-	for _, m := range failed.FindAllSubmatch(out, 20) {
+	for _, m := range failPattern.FindAllSubmatch(out, 20) {
 		name := string(slices.Concat(m[1:]...))
 		if by == "" || strings.HasPrefix(name, by+"/") {
 			by = name

@@ -21,24 +21,24 @@ import (
 	"time"
 )
 
-// standing lists the default packages: those that decide what is written to Azure.
-func standing() []string {
+// defaultPackages lists the default packages: those that decide what is written to Azure.
+func defaultPackages() []string {
 	return []string{"./internal/poolattempt", "./internal/poolupdate", "./internal/poolschedule", "./internal/poolwrite", "./internal/backendpool", "./internal/membership", "./internal/balancer", "./internal/servicelb"}
 }
 
 type options struct {
-	sample, seeds, jobs int
-	seed                uint64
-	state, with         string
-	list, write         bool
-	args                []string
+	sample, seeds, jobs  int
+	seed                 uint64
+	state, commandPrefix string
+	list, write          bool
+	args                 []string
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
-	if errors.Is(err, errSeen) {
+	if errors.Is(err, errCheckFailed) {
 		os.Exit(1)
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-func parse(args []string) (options, error) {
+func parseFlags(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.IntVar(&o.sample, "sample", 60, "how many changes to make in each package; 0 is all")
@@ -55,9 +55,9 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.seeds, "seeds", 100, "seeds of the simulator that a change is played in which the tests do not see; 0 is none")
 	flags.IntVar(&o.jobs, "jobs", 2, "how many seeds are played at once")
 	flags.StringVar(&o.state, "state", "bin/mutants.jsonl", "where verdicts are kept, so that the next run goes on")
-	flags.StringVar(&o.with, "with", "", "what each build and run is started by, such as 'nice -n 19'")
+	flags.StringVar(&o.commandPrefix, "with", "", "what each build and run is started by, such as 'nice -n 19'")
 	flags.BoolVar(&o.list, "list", false, "list the changes, and make none")
-	flags.BoolVar(&o.write, "write", false, "write score and survivors into "+page)
+	flags.BoolVar(&o.write, "write", false, "write score and survivors into "+pagePath)
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -66,12 +66,12 @@ func parse(args []string) (options, error) {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
+	o, err := parseFlags(args)
 	if err != nil {
 		return err
 	}
 	if slices.Equal(o.args, []string{"play"}) {
-		return play(ctx, out, o.seeds, o.jobs)
+		return runSimulation(ctx, out, o.seeds, o.jobs)
 	}
 	root, err := os.Getwd()
 	if err != nil {
@@ -79,26 +79,26 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	packages := o.args
 	if len(packages) == 0 {
-		packages = standing()
+		packages = defaultPackages()
 	}
-	texts, err := read(ctx, root, packages)
+	texts, err := readSources(ctx, root, packages)
 	if err != nil {
 		return err
 	}
-	all, err := draw(texts, o.seed)
+	all, err := shuffleMutants(texts, o.seed)
 	if err != nil {
 		return err
 	}
 	if o.list {
 		for _, m := range all {
-			fmt.Fprintf(out, "%s:%d %s\n%s", m.File, m.Line, m.Operator, m.diff(texts[m.File]))
+			fmt.Fprintf(out, "%s:%d %s\n%s", m.File, m.Line, m.Operator, m.formatDiff(texts[m.File]))
 		}
 		return nil
 	}
-	return measure(ctx, o, root, texts, all, out)
+	return runMutants(ctx, o, root, texts, all, out)
 }
 
-func measure(ctx context.Context, o options, root string, texts map[string][]byte, all []mutant, out io.Writer) error {
+func runMutants(ctx context.Context, o options, root string, texts map[string][]byte, all []mutant, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "weir-mutants")
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	defer os.RemoveAll(dir)
 	packages := packagesOf(all)
 	fmt.Fprintf(out, "%d changes are possible in %s\n", len(all), strings.Join(packages, ", "))
-	drawn, err := sampled(ctx, root, texts, all, o.sample)
+	drawn, err := sampleMutants(ctx, root, texts, all, o.sample)
 	if err != nil {
 		return err
 	}
@@ -115,13 +115,13 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 		changes[i+1] = m
 	}
 	fmt.Fprintf(out, "%d of them are woven in, and all tests run without one\n", len(changes))
-	j := &judge{root: root, dir: dir, with: strings.Fields(o.with), seeds: o.seeds}
-	if err := j.prepare(ctx, texts, changes); err != nil {
+	j := &runner{root: root, buildDir: dir, commandPrefix: strings.Fields(o.commandPrefix), seeds: o.seeds}
+	if err := j.prepareBuild(ctx, texts, changes); err != nil {
 		return err
 	}
 	states := map[string]*state{}
 	for _, p := range packages {
-		from, err := hash(root, []string{p, "lab"}, o.seeds)
+		from, err := hashInputs(root, []string{p, "lab"}, o.seeds)
 		if err == nil {
 			states[p], err = openState(o.state, from)
 		}
@@ -129,12 +129,12 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 			return err
 		}
 	}
-	r := newReport(tree(ctx, root), o, j.simulated, all)
+	r := newReport(describeTree(ctx, root), o, j.simulatorDeps, all)
 	for i, m := range drawn {
-		v, known := states[path.Dir(m.File)].known[m.key()]
+		v, known := states[path.Dir(m.File)].results[m.stateKey()]
 		if !known {
-			if v, err = j.of(ctx, i+1, m); err == nil {
-				err = states[path.Dir(m.File)].keep(m, v)
+			if v, err = j.evaluate(ctx, i+1, m); err == nil {
+				err = states[path.Dir(m.File)].save(m, v)
 			}
 		}
 		if ctx.Err() != nil {
@@ -144,18 +144,18 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 		if err != nil {
 			return fmt.Errorf("%s:%d %s: %w", m.File, m.Line, m.Operator, err)
 		}
-		r.add(m, v, texts[m.File])
-		fmt.Fprintf(out, "%d of %d, %d killed: %s:%d %s: %s %s (%s)\n", i+1, len(drawn), r.killed(), m.File, m.Line, m.Operator, v.Fate, v.By, v.Took.Round(time.Second/10))
+		r.addResult(m, v, texts[m.File])
+		fmt.Fprintf(out, "%d of %d, %d killed: %s:%d %s: %s %s (%s)\n", i+1, len(drawn), r.killedCount(), m.File, m.Line, m.Operator, v.Fate, v.By, v.Took.Round(time.Second/10))
 	}
-	fmt.Fprintf(out, "\n%s", r.text())
+	fmt.Fprintf(out, "\n%s", r.renderText())
 	if o.write && ctx.Err() == nil {
-		return r.write(root)
+		return r.writePage(root)
 	}
 	return ctx.Err()
 }
 
-// sampled returns the first mutants of each package that compile, up to limit; 0 means all.
-func sampled(ctx context.Context, root string, texts map[string][]byte, all []mutant, limit int) ([]mutant, error) {
+// sampleMutants returns the first mutants of each package that compile, up to limit; 0 means all.
+func sampleMutants(ctx context.Context, root string, texts map[string][]byte, all []mutant, limit int) ([]mutant, error) {
 	c, err := newChecker(ctx, root, packagesOf(all), texts)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func sampled(ctx context.Context, root string, texts map[string][]byte, all []mu
 	of := map[string]int{}
 	for _, m := range all {
 		pkg := path.Dir(m.File)
-		if limit > 0 && of[pkg] == limit || !c.compiles(m) {
+		if limit > 0 && of[pkg] == limit || !c.canCompile(m) {
 			continue
 		}
 		of[pkg]++
@@ -173,8 +173,8 @@ func sampled(ctx context.Context, root string, texts map[string][]byte, all []mu
 	return drawn, ctx.Err()
 }
 
-// read returns the Go files of packages without tests, keyed by path relative to root.
-func read(ctx context.Context, root string, packages []string) (map[string][]byte, error) {
+// readSources returns the Go files of packages without tests, keyed by path relative to root.
+func readSources(ctx context.Context, root string, packages []string) (map[string][]byte, error) {
 	args := slices.Concat([]string{"list", "-f", `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`}, packages)
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what the caller asks for
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -201,15 +201,15 @@ func read(ctx context.Context, root string, packages []string) (map[string][]byt
 	return texts, nil
 }
 
-// draw shuffles the mutants of each package by seed and takes one per package in turn, so that a
+// shuffleMutants shuffles the mutants of each package by seed and takes one per package in turn, so that a
 // sample covers small packages as well as large ones.
-func draw(texts map[string][]byte, seed uint64) ([]mutant, error) {
+func shuffleMutants(texts map[string][]byte, seed uint64) ([]mutant, error) {
 	byPackage, n := map[string][]mutant{}, 0
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if bytes.HasPrefix(texts[name], []byte("// Code generated")) {
 			continue
 		}
-		some, err := mutantsOf(name, texts[name])
+		some, err := findMutants(name, texts[name])
 		if err != nil {
 			return nil, err
 		}

@@ -48,13 +48,13 @@ func yes() bool { return true }
 
 // Operators skip changes that have no effect or affect only logs.
 func TestOperators(t *testing.T) {
-	all, err := mutantsOf("p/p.go", []byte(sample))
+	all, err := findMutants("p/p.go", []byte(sample))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder
 	for _, m := range all {
-		d := strings.Split(strings.TrimSpace(m.diff([]byte(sample))), "\n")
+		d := strings.Split(strings.TrimSpace(m.formatDiff([]byte(sample))), "\n")
 		got.WriteString(m.Operator + ": " + strings.TrimSpace(d[len(d)-1]) + "\n")
 	}
 	const want = `remove defer: +
@@ -84,20 +84,20 @@ change constant: + func yes() bool { return false }
 	}
 }
 
-// small is a module whose test detects one kind of mutant.
-var small = map[string]string{
+// smallModule is a module whose test detects one kind of mutant.
+var smallModule = map[string]string{
 	"go.mod":               "module example.test/small\n\ngo 1.26\n",
 	"p/p.go":               "package p\n\nfunc Larger(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn b\n}\n",
 	"p/p_test.go":          "package p\n\nimport \"testing\"\n\nfunc TestLarger(t *testing.T) {\n\tif Larger(2, 1) != 2 {\n\t\tt.Error(\"no\")\n\t}\n}\n",
 	"lab/simulate/none.go": "package simulate\n",
-	page:                   "# Page\n\n" + begin + end + "after\n",
+	pagePath:               "# Page\n\n" + beginMarker + endMarker + "after\n",
 }
 
-// enterSmall writes the module with this comparison to a temporary directory and changes to it.
-func enterSmall(t *testing.T, comparison string) {
+// enterSmallModule writes the module with this comparison to a temporary directory and changes to it.
+func enterSmallModule(t *testing.T, comparison string) {
 	t.Helper()
 	root := t.TempDir()
-	for name, text := range small {
+	for name, text := range smallModule {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -111,13 +111,13 @@ func enterSmall(t *testing.T, comparison string) {
 
 // A run evaluates each mutant, writes the page, and reuses known results.
 func TestRun(t *testing.T) {
-	enterSmall(t, "a > b")
+	enterSmallModule(t, "a > b")
 	var out strings.Builder
 	args := []string{"-sample", "0", "-seeds", "0", "-state", "bin/state.jsonl", "-write", "./p"}
 	if err := run(t.Context(), args, &out); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(page)
+	raw, err := os.ReadFile(pagePath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestRun(t *testing.T) {
 
 // A failure without a mutant aborts the run.
 func TestUnsound(t *testing.T) {
-	enterSmall(t, "a < b")
+	enterSmallModule(t, "a < b")
 	err := run(context.Background(), []string{"-seeds", "0", "./p"}, &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "p without a change: killed by tests: TestLarger") {
 		t.Errorf("got %v", err)
@@ -151,11 +151,11 @@ func TestUnsound(t *testing.T) {
 
 // The page parses as a block written by this program, so updating one package retains the others.
 func TestThePageHoldsTheBlock(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", page))
+	raw, err := os.ReadFile(filepath.Join("..", "..", pagePath))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, inside, _, err := cutPage(string(raw))
+	_, inside, _, err := splitPage(string(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +179,11 @@ func f(n int) (m int, err error) {
 	return m, nil
 }
 `
-	all, err := mutantsOf("p/p.go", []byte(text))
+	all, err := findMutants("p/p.go", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := woven("p/p.go", []byte(text), map[int]mutant{7: all[0]})
+	got, err := weaveFile("p/p.go", []byte(text), map[int]mutant{7: all[0]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,16 +22,16 @@ type mutant struct {
 	New      string
 }
 
-// swapped maps an operator to the one it is easily confused with.
-var swapped = map[token.Token]token.Token{
+// swappedOperators maps an operator to the one it is easily confused with.
+var swappedOperators = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL,
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.LAND: token.LOR, token.LOR: token.LAND,
 	token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// mutantsOf returns the mutants of a file, in source order.
-func mutantsOf(name string, text []byte) ([]mutant, error) {
+// findMutants returns the mutants of a file, in source order.
+func findMutants(name string, text []byte) ([]mutant, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 	if err != nil {
@@ -40,7 +40,7 @@ func mutantsOf(name string, text []byte) ([]mutant, error) {
 	m := &mutator{name: name, text: text, fset: fset}
 	for _, d := range f.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
-			m.function(fn.Type, fn.Body)
+			m.visitFunction(fn.Type, fn.Body)
 		}
 	}
 	slices.SortStableFunc(m.all, func(a, b mutant) int { return a.From - b.From })
@@ -56,68 +56,68 @@ type mutator struct {
 
 func (m *mutator) offset(at token.Pos) int { return m.fset.Position(at).Offset }
 
-func (m *mutator) source(n ast.Node) string {
+func (m *mutator) sourceOf(n ast.Node) string {
 	return string(m.text[m.offset(n.Pos()):m.offset(n.End())])
 }
 
-func (m *mutator) add(operator string, from, to token.Pos, text string) {
+func (m *mutator) addMutant(operator string, from, to token.Pos, text string) {
 	m.all = append(m.all, mutant{m.name, m.fset.Position(from).Line, operator, m.offset(from), m.offset(to), text})
 }
 
-func (m *mutator) replace(operator string, n ast.Node, text string) {
-	m.add(operator, n.Pos(), n.End(), text)
+func (m *mutator) replaceNode(operator string, n ast.Node, text string) {
+	m.addMutant(operator, n.Pos(), n.End(), text)
 }
 
-// function collects the mutants of a function body; of supplies the result types.
-func (m *mutator) function(of *ast.FuncType, body *ast.BlockStmt) {
+// visitFunction collects the mutants of a function body; of supplies the result types.
+func (m *mutator) visitFunction(of *ast.FuncType, body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
-			m.function(n.Type, n.Body)
+			m.visitFunction(n.Type, n.Body)
 			return false
 		case *ast.ExprStmt:
 			if call, ok := n.X.(*ast.CallExpr); ok {
-				if m.logs(call) {
+				if m.isLogCall(call) {
 					return false
 				}
-				m.replace("remove call", n, "")
+				m.replaceNode("remove call", n, "")
 			}
 		case *ast.DeferStmt:
-			m.replace("remove defer", n, "")
+			m.replaceNode("remove defer", n, "")
 		case *ast.AssignStmt:
-			m.assignment(n)
+			m.removeAssignment(n)
 		case *ast.IncDecStmt:
-			m.replace("remove statement", n, "")
+			m.replaceNode("remove statement", n, "")
 		case *ast.BranchStmt:
 			if n.Tok == token.CONTINUE && n.Label == nil {
-				m.replace("break for continue", n, "break")
+				m.replaceNode("break for continue", n, "break")
 			}
 		case *ast.IfStmt:
-			if m.onlyLogs(n) {
+			if m.isLogOnly(n) {
 				return false
 			}
-			m.replace("negate condition", n.Cond, "!("+m.source(n.Cond)+")")
+			m.replaceNode("negate condition", n.Cond, "!("+m.sourceOf(n.Cond)+")")
 		case *ast.BinaryExpr:
-			if other, ok := swapped[n.Op]; ok {
-				m.add("swap operator", n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String())
+			if other, ok := swappedOperators[n.Op]; ok {
+				m.addMutant("swap operator", n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String())
 			}
 		case *ast.BasicLit:
 			if v, err := strconv.Atoi(n.Value); err == nil && n.Kind == token.INT {
-				m.replace("change constant", n, strconv.Itoa(v+1))
+				m.replaceNode("change constant", n, strconv.Itoa(v+1))
 			}
 		case *ast.Ident:
 			if other, ok := map[string]string{"true": "false", "false": "true"}[n.Name]; ok {
-				m.replace("change constant", n, other)
+				m.replaceNode("change constant", n, other)
 			}
 		case *ast.ReturnStmt:
-			m.zero(of, n)
+			m.zeroResults(of, n)
 		}
 		return true
 	})
 }
 
-// assignment removes an assignment but still evaluates its value, so that no identifier becomes unused.
-func (m *mutator) assignment(s *ast.AssignStmt) {
+// removeAssignment removes an assignment but still evaluates its value, so that no identifier becomes unused.
+func (m *mutator) removeAssignment(s *ast.AssignStmt) {
 	if s.Tok == token.DEFINE || len(s.Lhs) != len(s.Rhs) {
 		return
 	}
@@ -129,24 +129,24 @@ func (m *mutator) assignment(s *ast.AssignStmt) {
 		blanks[i] = "_"
 	}
 	if s.Tok != token.ASSIGN {
-		m.replace("remove statement", s, "_ = "+m.source(s.Rhs[0]))
+		m.replaceNode("remove statement", s, "_ = "+m.sourceOf(s.Rhs[0]))
 		return
 	}
-	m.add("remove statement", s.Lhs[0].Pos(), s.Lhs[len(s.Lhs)-1].End(), strings.Join(blanks, ", "))
+	m.addMutant("remove statement", s.Lhs[0].Pos(), s.Lhs[len(s.Lhs)-1].End(), strings.Join(blanks, ", "))
 }
 
-// logs reports whether the call only writes a log line, which no test checks.
-func (m *mutator) logs(call *ast.CallExpr) bool {
+// isLogCall reports whether the call only writes a log line, which no test checks.
+func (m *mutator) isLogCall(call *ast.CallExpr) bool {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
 		return false
 	}
-	on := strings.ToLower(m.source(s.X))
+	on := strings.ToLower(m.sourceOf(s.X))
 	return on == "log" || on == "slog" || strings.HasSuffix(on, ".log")
 }
 
-// onlyLogs reports whether the if statement does nothing but log.
-func (m *mutator) onlyLogs(s *ast.IfStmt) bool {
+// isLogOnly reports whether the if statement does nothing but log.
+func (m *mutator) isLogOnly(s *ast.IfStmt) bool {
 	if s.Else != nil || s.Init != nil {
 		return false
 	}
@@ -156,35 +156,35 @@ func (m *mutator) onlyLogs(s *ast.IfStmt) bool {
 			return true
 		}
 		call, ok := e.X.(*ast.CallExpr)
-		return !ok || !m.logs(call)
+		return !ok || !m.isLogCall(call)
 	})
 }
 
-// zero replaces the results of a return by zero values.
-func (m *mutator) zero(of *ast.FuncType, s *ast.ReturnStmt) {
+// zeroResults replaces the results of a return by zero values.
+func (m *mutator) zeroResults(of *ast.FuncType, s *ast.ReturnStmt) {
 	if len(s.Results) == 0 || of.Results == nil {
 		return
 	}
 	var zeros []string
 	for _, f := range of.Results.List {
 		for range max(1, len(f.Names)) {
-			zeros = append(zeros, "*new("+m.source(f.Type)+")")
+			zeros = append(zeros, "*new("+m.sourceOf(f.Type)+")")
 		}
 	}
 	is := make([]string, len(s.Results))
 	all := true
 	for i, r := range s.Results {
-		is[i] = m.source(r)
+		is[i] = m.sourceOf(r)
 		all = all && (slices.Contains([]string{"nil", "false", "0", `""`}, is[i]) || strings.HasSuffix(is[i], "{}"))
 	}
 	if all || len(is) == 1 && (is[0] == "true" || strings.HasPrefix(is[0], "*new(")) { // covered by another operator
 		return
 	}
-	m.add("return zero", s.Results[0].Pos(), s.Results[len(s.Results)-1].End(), strings.Join(zeros, ", "))
+	m.addMutant("return zero", s.Results[0].Pos(), s.Results[len(s.Results)-1].End(), strings.Join(zeros, ", "))
 }
 
-// diff returns the changed lines, before and after.
-func (m mutant) diff(text []byte) string {
+// formatDiff returns the changed lines, before and after.
+func (m mutant) formatDiff(text []byte) string {
 	first := bytes.LastIndexByte(text[:m.From], '\n') + 1
 	last := len(text)
 	if i := bytes.IndexByte(text[m.To:], '\n'); i >= 0 {

@@ -16,18 +16,18 @@ import (
 // state stores results in a file, one JSON object per line, so that an interrupted run can resume.
 // A result is valid while the hash of its inputs is unchanged.
 type state struct {
-	path  string
-	tree  string
-	known map[string]verdict
+	path    string
+	tree    string
+	results map[string]result
 }
 
-type line struct {
+type record struct {
 	Tree, Key string
-	Verdict   verdict
+	Verdict   result
 }
 
 func openState(path, tree string) (*state, error) {
-	s := &state{path: path, tree: tree, known: map[string]verdict{}}
+	s := &state{path: path, tree: tree, results: map[string]result{}}
 	f, err := os.Open(path) //nolint:gosec // named on the command line
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -37,17 +37,17 @@ func openState(path, tree string) (*state, error) {
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var l line
+		var l record
 		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Tree == tree { // the last line may be truncated
-			s.known[l.Key] = l.Verdict
+			s.results[l.Key] = l.Verdict
 		}
 	}
 	return s, nil
 }
 
-func (s *state) keep(m mutant, v verdict) error {
-	s.known[m.key()] = v
-	raw, err := json.Marshal(line{s.tree, m.key(), v})
+func (s *state) save(m mutant, v result) error {
+	s.results[m.stateKey()] = v
+	raw, err := json.Marshal(record{s.tree, m.stateKey(), v})
 	if err != nil {
 		return err
 	}
@@ -62,10 +62,10 @@ func (s *state) keep(m mutant, v verdict) error {
 	return errors.Join(err, f.Close())
 }
 
-func (m mutant) key() string { return fmt.Sprintf("%s:%d-%d %s", m.File, m.From, m.To, m.New) }
+func (m mutant) stateKey() string { return fmt.Sprintf("%s:%d-%d %s", m.File, m.From, m.To, m.New) }
 
-// hash returns a digest of all files in folders, recursively, and the number of seeds.
-func hash(root string, folders []string, seeds int) (string, error) {
+// hashInputs returns a digest of all files in folders, recursively, and the number of seeds.
+func hashInputs(root string, folders []string, seeds int) (string, error) {
 	h := sha256.New()
 	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(name string, d fs.DirEntry, err error) error {

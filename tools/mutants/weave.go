@@ -23,13 +23,13 @@ import (
 // Names of the variable that holds the enabled mutant's number, of the environment variable it is
 // read from, and of the file that declares it.
 const (
-	selector = "wovenMutant"
-	chosenBy = "WOVEN_MUTANT"
-	added    = "zz_woven_mutants.go"
+	selectorName = "wovenMutant"
+	selectorEnv  = "WOVEN_MUTANT"
+	selectorFile = "zz_woven_mutants.go"
 )
 
-// woven returns the file's text with these mutants compiled in, keyed by number.
-func woven(name string, text []byte, changes map[int]mutant) ([]byte, error) {
+// weaveFile returns the file's text with these mutants compiled in, keyed by number.
+func weaveFile(name string, text []byte, changes map[int]mutant) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 	if err != nil {
@@ -63,16 +63,16 @@ func woven(name string, text []byte, changes map[int]mutant) ([]byte, error) {
 			continue
 		}
 		out.Write(text[done : from+1])
-		fmt.Fprintf(&out, "\nswitch %s {\n%s}\n", selector, cases.Bytes())
+		fmt.Fprintf(&out, "\nswitch %s {\n%s}\n", selectorName, cases.Bytes())
 		done = from + 1
 	}
 	out.Write(text[done:])
 	return out.Bytes(), nil
 }
 
-// selecting returns the content of the file that declares the variable.
-func selecting(pkg string) []byte {
-	return fmt.Appendf(nil, "package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n", pkg, selector, chosenBy)
+// selectorSource returns the content of the file that declares the variable.
+func selectorSource(pkg string) []byte {
+	return fmt.Appendf(nil, "package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n", pkg, selectorName, selectorEnv)
 }
 
 // writeOverlay writes the woven files and the JSON list for go build -overlay, and returns the list's path.
@@ -91,7 +91,7 @@ func writeOverlay(dir, root string, texts map[string][]byte, changes map[int]mut
 		return os.WriteFile(at, text, 0o600)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byFile)) {
-		text, err := woven(name, texts[name], byFile[name])
+		text, err := weaveFile(name, texts[name], byFile[name])
 		if err != nil {
 			return "", err
 		}
@@ -102,11 +102,11 @@ func writeOverlay(dir, root string, texts map[string][]byte, changes map[int]mut
 		if err != nil {
 			return "", err
 		}
-		file := path.Join(path.Dir(name), added)
+		file := path.Join(path.Dir(name), selectorFile)
 		if _, there := replace[filepath.Join(root, file)]; there {
 			continue
 		}
-		if err := put(file, selecting(f.Name.Name)); err != nil {
+		if err := put(file, selectorSource(f.Name.Name)); err != nil {
 			return "", err
 		}
 	}

@@ -26,11 +26,11 @@ func main() {
 	}
 }
 
-var semantic = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+var versionPattern = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 func run(dir, version, from, license string) error {
 	switch {
-	case !semantic.MatchString(version):
+	case !versionPattern.MatchString(version):
 		return fmt.Errorf("-version %q: want v1.2.3, as krew does", version)
 	case !strings.HasPrefix(from, "https://"):
 		return fmt.Errorf("-from %q: want https://…", from)
@@ -39,21 +39,21 @@ func run(dir, version, from, license string) error {
 	if err != nil {
 		return err
 	}
-	m := manifest(version)
+	m := newManifest(version)
 	for _, build := range builds {
-		os, arch, is := platformOf(filepath.Base(build))
+		os, arch, is := parsePlatform(filepath.Base(build))
 		if !is {
 			continue
 		}
 		archive := filepath.Join(dir, fmt.Sprintf("kubectl-weir-%s-%s.tar.gz", os, arch))
-		digest, err := pack(archive, build, program(os), license)
+		digest, err := writeArchive(archive, build, programName(os), license)
 		if err != nil {
 			return err
 		}
 		m.Spec.Platforms = append(m.Spec.Platforms, platform{
 			Selector: selector{MatchLabels: map[string]string{"os": os, "arch": arch}},
 			URI:      strings.TrimSuffix(from, "/") + "/" + filepath.Base(archive),
-			SHA256:   digest, Bin: program(os),
+			SHA256:   digest, Bin: programName(os),
 		})
 	}
 	if len(m.Spec.Platforms) == 0 {
@@ -66,13 +66,13 @@ func run(dir, version, from, license string) error {
 	return os.WriteFile(filepath.Join(dir, "weir.yaml"), text, 0o644) //nolint:gosec // a public file
 }
 
-func platformOf(name string) (os, arch string, is bool) {
+func parsePlatform(name string) (os, arch string, is bool) {
 	os, arch, is = strings.Cut(strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-weir-"), "-")
 	return os, arch, is && !strings.ContainsAny(arch, ".-")
 }
 
-// program returns the file name that kubectl expects.
-func program(os string) string {
+// programName returns the file name that kubectl expects.
+func programName(os string) string {
 	if os == "windows" {
 		return "kubectl-weir.exe"
 	}

@@ -58,7 +58,7 @@ func TestAPluginForEachPlatform(t *testing.T) {
 		if sum := sha256.Sum256(archive); err != nil || hex.EncodeToString(sum[:]) != of.SHA256 {
 			t.Errorf("%s: it is not of digest %s: %v", name, of.SHA256, err)
 		}
-		has := unpack(t, archive)
+		has := readArchive(t, archive)
 		if has[program] != builds[build] || len(has["LICENSE"]) < 1000 || len(has) != 2 {
 			t.Errorf("%s has %v, its program is %q", name, slices.Sorted(maps.Keys(has)), has[program])
 		}
@@ -78,8 +78,8 @@ func TestWhatNoPluginIsMadeOf(t *testing.T) {
 	}
 }
 
-// unpack returns the files of an archive, and checks that programs are executable.
-func unpack(t *testing.T, archive []byte) map[string]string {
+// readArchive returns the files of an archive, and checks that programs are executable.
+func readArchive(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

@@ -7,10 +7,10 @@ type plugin struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
 	Metadata   map[string]string `json:"metadata"`
-	Spec       spec              `json:"spec"`
+	Spec       pluginSpec        `json:"spec"`
 }
 
-type spec struct {
+type pluginSpec struct {
 	Version          string     `json:"version"`
 	Homepage         string     `json:"homepage"`
 	ShortDescription string     `json:"shortDescription"`
@@ -29,11 +29,11 @@ type selector struct {
 	MatchLabels map[string]string `json:"matchLabels"`
 }
 
-func manifest(version string) plugin {
+func newManifest(version string) plugin {
 	return plugin{
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin",
 		Metadata: map[string]string{"name": "weir"},
-		Spec: spec{
+		Spec: pluginSpec{
 			Version: version, Homepage: "https://weir.dev/weir",
 			ShortDescription: "See why an Azure load balancer is not level",
 			Description: `What Weir, the Azure Load Balancer controller, knows of a cluster: what is wrong, since when,

@@ -11,9 +11,9 @@ import (
 	"os"
 )
 
-// pack writes an archive of a build and the license, and returns its SHA-256 digest. The output is
+// writeArchive writes an archive of a build and the license, and returns its SHA-256 digest. The output is
 // reproducible.
-func pack(archive, build, program, license string) (digest string, err error) {
+func writeArchive(archive, build, program, license string) (digest string, err error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	tape := tar.NewWriter(zip)

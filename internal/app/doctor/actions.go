@@ -14,9 +14,9 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// scopeOf returns the scope at which an action is needed, or "". Subscription-wide actions are checked at the
+// requiredScope returns the scope at which an action is needed, or "". Subscription-wide actions are checked at the
 // resource group, which inherits them.
-func (a *Azure) scopeOf(action string) string {
+func (a *Azure) requiredScope(action string) string {
 	group := func(name string) string {
 		return "/subscriptions/" + a.Config.SubscriptionID + "/resourceGroups/" + name
 	}
@@ -39,23 +39,23 @@ func (a *Azure) scopeOf(action string) string {
 			return id.String()
 		}
 	case kind == "networkInterfaces/read", action == "Microsoft.Compute/virtualMachines/read":
-		if a.Config.Interfaces() || len(a.Config.Configurations) > 0 {
+		if a.Config.HasInterfaceMembers() || len(a.Config.Configurations) > 0 {
 			return group(a.Config.ResourceGroup)
 		}
 	}
 	return "" // publicIPPrefixes are needed only by Services that name one
 }
 
-func (a *Azure) actions() []named {
+func (a *Azure) actionChecks() []namedCheck {
 	var role struct{ Actions []string }
 	content, err := config.Roles.ReadFile("azure-role.json")
 	if err = errors.Join(err, json.Unmarshal(content, &role)); err != nil {
-		return []named{{"actions", func(context.Context) []Check { return one(Unknown, err.Error(), "") }}}
+		return []namedCheck{{"actions", func(context.Context) []Check { return singleResult(Unknown, err.Error(), "") }}}
 	}
 	needed := map[string][]string{}
 	var scopes []string
 	for _, action := range role.Actions {
-		scope := a.scopeOf(action)
+		scope := a.requiredScope(action)
 		if scope == "" {
 			continue
 		}
@@ -64,23 +64,23 @@ func (a *Azure) actions() []named {
 		}
 		needed[scope] = append(needed[scope], action)
 	}
-	var all []named
+	var all []namedCheck
 	for _, scope := range scopes {
-		all = append(all, named{"actions on " + path.Base(scope), func(ctx context.Context) []Check { return a.allowed(ctx, scope, needed[scope]) }})
+		all = append(all, namedCheck{"actions on " + path.Base(scope), func(ctx context.Context) []Check { return a.checkActions(ctx, scope, needed[scope]) }})
 	}
 	return all
 }
 
-func (a *Azure) allowed(ctx context.Context, scope string, needed []string) []Check {
-	missing, err := rights.Missing(ctx, a.Client, scope, needed)
+func (a *Azure) checkActions(ctx context.Context, scope string, needed []string) []Check {
+	missing, err := rights.ListMissing(ctx, a.Client, scope, needed)
 	if ctx.Err() != nil {
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	}
 	if err != nil {
-		return one(Unknown, "not known: "+err.Error(), "Weir needs no right to list permissions; to have this check, give it Microsoft.Authorization/permissions/read there")
+		return singleResult(Unknown, "not known: "+err.Error(), "Weir needs no right to list permissions; to have this check, give it Microsoft.Authorization/permissions/read there")
 	}
 	if len(missing) > 0 {
-		return one(Fail, "Weir's identity lacks "+words.List(missing, 20), "the role of config/azure-role.json on "+scope+"; Azure takes some minutes")
+		return singleResult(Fail, "Weir's identity lacks "+words.FormatList(missing, 20), "the role of config/azure-role.json on "+scope+"; Azure takes some minutes")
 	}
-	return one(OK, words.Count(len(needed), "action"), "")
+	return singleResult(OK, words.FormatCount(len(needed), "action"), "")
 }

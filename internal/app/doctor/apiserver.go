@@ -17,16 +17,16 @@ import (
 
 // Kubernetes versions from docs/reference/support.md.
 const (
-	oldestExpected = "1.30"
-	newestTested   = "1.37"
+	oldestVersion = "1.30"
+	newestVersion = "1.37"
 )
 
-const answerRead = 64 << 10
+const maxResponseBytes = 64 << 10
 
-func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
+func (d Doctor) checkAPIServer(ctx context.Context) (all []Check, answers bool) {
 	const server = "API server"
 	silent := func(err error) ([]Check, bool) {
-		all := notAnswered(ctx, err)
+		all := noResponse(ctx, err)
 		all[0].Name, all[0].Why = server, d.REST.Host+": "+all[0].Why
 		all[0].Do = "see whether the kubeconfig names the right cluster, and the way to it: kubectl version"
 		return all, false
@@ -51,7 +51,7 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	defer func() { _ = resp.Body.Close() }()
 	took := time.Since(sent)
 	var is apiversion.Info
-	body, err := io.ReadAll(io.LimitReader(resp.Body, answerRead))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err == nil && resp.StatusCode == http.StatusOK {
 		err = json.Unmarshal(body, &is)
 	}
@@ -61,37 +61,37 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	case resp.StatusCode != http.StatusOK:
 		return silent(fmt.Errorf("its version request returned %s", resp.Status))
 	}
-	v := judgeVersion(is.GitVersion)
+	v := checkVersion(is.GitVersion)
 	v.Name = server
-	return []Check{v, clock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
+	return []Check{v, compareClock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
 }
 
-func judgeVersion(of string) Check {
+func checkVersion(of string) Check {
 	is, err := version.ParseGeneric(of)
 	if err != nil {
-		return Check{Verdict: Unknown, Why: fmt.Sprintf("its version %q cannot be parsed", of)}
+		return Check{Result: Unknown, Why: fmt.Sprintf("its version %q cannot be parsed", of)}
 	}
 	minor := version.MajorMinor(is.Major(), is.Minor())
 	switch {
-	case minor.LessThan(version.MustParseGeneric(oldestExpected)):
-		return Check{Verdict: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", is, oldestExpected), Do: "a newer cluster: see docs/reference/support.md"}
-	case version.MustParseGeneric(newestTested).LessThan(minor):
-		return Check{Verdict: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", is, newestTested), Do: "see whether there is a newer Weir"}
+	case minor.LessThan(version.MustParseGeneric(oldestVersion)):
+		return Check{Result: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", is, oldestVersion), Do: "a newer cluster: see docs/reference/support.md"}
+	case version.MustParseGeneric(newestVersion).LessThan(minor):
+		return Check{Result: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", is, newestVersion), Do: "see whether there is a newer Weir"}
 	}
-	return Check{Verdict: OK, Why: fmt.Sprintf("Kubernetes %s", is)}
+	return Check{Result: OK, Why: fmt.Sprintf("Kubernetes %s", is)}
 }
 
 // Tolerated clock skew. A Date header has whole seconds; tokens are accepted five minutes before they become
 // valid.
 const (
-	skewShown = 5 * time.Second
-	skewFails = 5 * time.Minute
+	warnSkew = 5 * time.Second
+	maxSkew  = 5 * time.Minute
 )
 
-func clock(name, date string, sent time.Time, took time.Duration) Check {
+func compareClock(name, date string, sent time.Time, took time.Duration) Check {
 	remote, err := http.ParseTime(date)
 	if err != nil {
-		return Check{Name: name, Verdict: Unknown, Why: "its answer has no date"}
+		return Check{Name: name, Result: Unknown, Why: "its answer has no date"}
 	}
 	// The Date is truncated to a second and was set between request and response.
 	ahead := remote.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
@@ -101,10 +101,10 @@ func clock(name, date string, sent time.Time, took time.Duration) Check {
 	}
 	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), direction)
 	switch {
-	case off-took/2 >= skewFails:
-		return Check{Name: name, Verdict: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}
-	case off-took/2 >= skewShown:
-		return Check{Name: name, Verdict: Warn, Why: why, Do: "set one of the two right: see chronyc tracking, or timedatectl"}
+	case off-took/2 >= maxSkew:
+		return Check{Name: name, Result: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}
+	case off-took/2 >= warnSkew:
+		return Check{Name: name, Result: Warn, Why: why, Do: "set one of the two right: see chronyc tracking, or timedatectl"}
 	}
-	return Check{Name: name, Verdict: OK, Why: "as that of this machine, to some seconds"}
+	return Check{Name: name, Result: OK, Why: "as that of this machine, to some seconds"}
 }

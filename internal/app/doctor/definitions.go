@@ -19,15 +19,15 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-const installDefinitions = "kubectl apply --server-side -k config/crd"
+const installCommand = "kubectl apply --server-side -k config/crd"
 
-// needed is the CRD of the controller; the others are for weir-provisioner.
-const needed = "backendpools.weir.dev"
+// requiredDefinition is the CRD of the controller; the others are for weir-provisioner.
+const requiredDefinition = "backendpools.weir.dev"
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-func (d Doctor) definitions() []named {
-	var all []named
+func (d Doctor) definitionChecks() []namedCheck {
+	var all []namedCheck
 	files, err := fs.Glob(crd.Files, "*.yaml")
 	if err != nil {
 		return nil
@@ -38,46 +38,46 @@ func (d Doctor) definitions() []named {
 		if err == nil {
 			err = yaml.Unmarshal(content, &want.Object)
 		}
-		all = append(all, named{"definition " + want.GetName(), func(ctx context.Context) []Check {
+		all = append(all, namedCheck{"definition " + want.GetName(), func(ctx context.Context) []Check {
 			if err != nil {
-				return one(Unknown, err.Error(), "")
+				return singleResult(Unknown, err.Error(), "")
 			}
-			return d.definition(ctx, want)
+			return d.checkDefinition(ctx, want)
 		}})
 	}
 	return all
 }
 
-func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured) []Check {
+func (d Doctor) checkDefinition(ctx context.Context, want *unstructured.Unstructured) []Check {
 	is := &unstructured.Unstructured{}
 	is.SetGroupVersionKind(definitionKind)
 	err := d.API.Get(ctx, client.ObjectKeyFromObject(want), is)
 	lacks, why := Fail, "Weir does not start without it"
-	if want.GetName() != needed {
+	if want.GetName() != requiredDefinition {
 		lacks, why = Warn, "weir-provisioner does not start without it"
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return one(lacks, "it is not in the cluster, and "+why, installDefinitions)
+		return singleResult(lacks, "it is not in the cluster, and "+why, installCommand)
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not get customresourcedefinitions", "run it with the rights of a cluster administrator")
+		return singleResult(Unknown, "you may not get customresourcedefinitions", "run it with the rights of a cluster administrator")
 	case err != nil:
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	}
-	if !established(is) {
-		return one(lacks, "the API server does not serve it: its condition Established is not True", "kubectl describe crd "+is.GetName())
+	if !isEstablished(is) {
+		return singleResult(lacks, "the API server does not serve it: its condition Established is not True", "kubectl describe crd "+is.GetName())
 	}
-	missing, surplus := differ(versions(want), versions(is))
+	missing, surplus := diffPaths(schemaPaths(want), schemaPaths(is))
 	switch {
 	case len(missing) > 0:
-		return one(lacks, "the API server drops what it does not know: "+words.List(missing, 5), installDefinitions)
+		return singleResult(lacks, "the API server drops what it does not know: "+words.FormatList(missing, 5), installCommand)
 	case len(surplus) > 0:
-		return one(Warn, "it is newer than this program, which does not know "+words.List(surplus, 5), "see which version of Weir the cluster runs: weir version")
+		return singleResult(Warn, "it is newer than this program, which does not know "+words.FormatList(surplus, 5), "see which version of Weir the cluster runs: weir version")
 	}
-	return one(OK, "it has all fields of this version", "")
+	return singleResult(OK, "it has all fields of this version", "")
 }
 
-func established(is *unstructured.Unstructured) bool {
+func isEstablished(is *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(is.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		of, _ := c.(map[string]any)
@@ -85,8 +85,8 @@ func established(is *unstructured.Unstructured) bool {
 	})
 }
 
-// versions returns the paths of all fields of a CRD, prefixed with each served version.
-func versions(of *unstructured.Unstructured) []string {
+// schemaPaths returns the paths of all fields of a CRD, prefixed with each served version.
+func schemaPaths(of *unstructured.Unstructured) []string {
 	all, _, _ := unstructured.NestedSlice(of.Object, "spec", "versions")
 	var paths []string
 	for _, v := range all {
@@ -97,15 +97,15 @@ func versions(of *unstructured.Unstructured) []string {
 		name, _ := version["name"].(string)
 		paths = append(paths, name)
 		root, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
-		for _, field := range fields(root) {
+		for _, field := range propertyPaths(root) {
 			paths = append(paths, name+" "+field)
 		}
 	}
 	return paths
 }
 
-// fields returns sorted property paths with types, and CEL rules.
-func fields(root map[string]any) []string {
+// propertyPaths returns sorted property paths with types, and CEL rules.
+func propertyPaths(root map[string]any) []string {
 	var all []string
 	var walk func(at string, of map[string]any)
 	walk = func(at string, of map[string]any) {
@@ -132,12 +132,12 @@ func fields(root map[string]any) []string {
 	return all
 }
 
-// differ omits children of a missing field.
-func differ(want, is []string) (missing, surplus []string) {
-	return without(want, is), without(is, want)
+// diffPaths omits children of a missing field.
+func diffPaths(want, is []string) (missing, surplus []string) {
+	return subtractPaths(want, is), subtractPaths(is, want)
 }
 
-func without(all, these []string) (left []string) {
+func subtractPaths(all, these []string) (left []string) {
 	known := map[string]bool{}
 	for _, t := range these {
 		known[t] = true

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Within is the timeout of one check.
-const Within = 5 * time.Second
+// CheckTimeout is the timeout of one check.
+const CheckTimeout = 5 * time.Second
 
 // Doctor runs the checks with the caller's own permissions.
 type Doctor struct {
@@ -25,43 +25,43 @@ type Doctor struct {
 	Azure *Azure
 }
 
-// Examine runs all checks in order.
-func (d Doctor) Examine(ctx context.Context) Report {
+// RunChecks runs all checks in order.
+func (d Doctor) RunChecks(ctx context.Context) Report {
 	r := Report{At: time.Now()}
 	var answers bool
-	r.take(ctx, "API server", func(ctx context.Context) (all []Check) {
-		all, answers = d.apiServer(ctx)
+	r.runCheck(ctx, "API server", func(ctx context.Context) (all []Check) {
+		all, answers = d.checkAPIServer(ctx)
 		return all
 	})
 	if answers {
-		for _, of := range d.definitions() {
-			r.take(ctx, of.name, of.check)
+		for _, of := range d.definitionChecks() {
+			r.runCheck(ctx, of.name, of.check)
 		}
-		for _, of := range d.rights() {
-			r.take(ctx, of.name, of.check)
+		for _, of := range d.permissionChecks() {
+			r.runCheck(ctx, of.name, of.check)
 		}
-		r.take(ctx, "state", d.state)
-		r.take(ctx, "provisioner", d.provisioner)
-		r.take(ctx, "bounds", d.bounds)
-		r.take(ctx, "other controllers", d.others)
-		r.take(ctx, "pools left to others", d.leftPools)
-		r.take(ctx, "api-versions", d.versions)
+		r.runCheck(ctx, "state", d.checkState)
+		r.runCheck(ctx, "provisioner", d.checkProvisioner)
+		r.runCheck(ctx, "bounds", d.checkBounds)
+		r.runCheck(ctx, "other controllers", d.checkOtherControllers)
+		r.runCheck(ctx, "pools left to others", d.leftPools)
+		r.runCheck(ctx, "api-versions", d.checkAPIVersions)
 	}
 	if d.Azure != nil {
-		for _, of := range d.Azure.checks() {
-			r.take(ctx, of.name, of.check)
+		for _, of := range d.Azure.allChecks() {
+			r.runCheck(ctx, of.name, of.check)
 		}
 	}
 	return r
 }
 
-type named struct {
+type namedCheck struct {
 	name  string
 	check func(context.Context) []Check
 }
 
-func (r *Report) take(ctx context.Context, name string, check func(context.Context) []Check) {
-	ctx, cancel := context.WithTimeout(ctx, Within)
+func (r *Report) runCheck(ctx context.Context, name string, check func(context.Context) []Check) {
+	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
 	defer cancel()
 	for _, c := range check(ctx) {
 		if c.Name == "" {
@@ -71,11 +71,11 @@ func (r *Report) take(ctx context.Context, name string, check func(context.Conte
 	}
 }
 
-func one(v Verdict, why, do string) []Check { return []Check{{Verdict: v, Why: why, Do: do}} }
+func singleResult(v Result, why, do string) []Check { return []Check{{Result: v, Why: why, Do: do}} }
 
-func notAnswered(ctx context.Context, err error) []Check {
+func noResponse(ctx context.Context, err error) []Check {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return one(Unknown, fmt.Sprintf("no answer within %s", Within), "retry, and check that the network allows the connection")
+		return singleResult(Unknown, fmt.Sprintf("no answer within %s", CheckTimeout), "retry, and check that the network allows the connection")
 	}
-	return one(Unknown, err.Error(), "")
+	return singleResult(Unknown, err.Error(), "")
 }

@@ -39,10 +39,10 @@ import (
 )
 
 func TestVersions(t *testing.T) {
-	for of, want := range map[string]Verdict{
+	for of, want := range map[string]Result{
 		"v1.37.2": OK, "v1.30.0": OK, "v1.33.4-gke.100": OK, "v1.29.9": Fail, "v1.38.0": Warn, "": Unknown, "unknown": Unknown,
 	} {
-		if got := judgeVersion(of); got.Verdict != want || (want == Fail || want == Warn) != (got.Do != "") {
+		if got := checkVersion(of); got.Result != want || (want == Fail || want == Warn) != (got.Do != "") {
 			t.Errorf("%q: %+v, want %s", of, got, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"| " + newestTested + " | tested", "| before " + oldestExpected + " | not"} {
+	for _, line := range []string{"| " + newestVersion + " | tested", "| before " + oldestVersion + " | not"} {
 		if !strings.Contains(string(page), line) {
 			t.Errorf("the page has no line %q", line)
 		}
@@ -61,7 +61,7 @@ func TestClocks(t *testing.T) {
 	sent := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		ahead, took time.Duration
-		want        Verdict
+		want        Result
 		says        string
 	}{
 		{0, time.Millisecond, OK, ""},
@@ -71,12 +71,12 @@ func TestClocks(t *testing.T) {
 		{7 * time.Second, 5 * time.Second, OK, ""}, // the response may be from the end of the request
 		{-time.Hour, time.Millisecond, Fail, "1h0m0s behind"},
 	} {
-		got := clock("c", sent.Add(tt.ahead).Format(http.TimeFormat), sent, tt.took)
-		if got.Verdict != tt.want || !strings.Contains(got.Why, tt.says) {
+		got := compareClock("c", sent.Add(tt.ahead).Format(http.TimeFormat), sent, tt.took)
+		if got.Result != tt.want || !strings.Contains(got.Why, tt.says) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}
-	if got := clock("c", "", sent, 0); got.Verdict != Unknown {
+	if got := compareClock("c", "", sent, 0); got.Result != Unknown {
 		t.Errorf("without a date: %+v", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestDefinitionsAreComparedByField(t *testing.T) {
 	if err := unstructured.SetNestedSlice(older.Object, all, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
-	missing, surplus := differ(versions(newest), versions(older))
+	missing, surplus := diffPaths(schemaPaths(newest), schemaPaths(older))
 	text := strings.Join(missing, "\n")
 	for _, want := range []string{"v1alpha1 spec.pause (object)", "v1alpha1 spec.paused (boolean)", `v1alpha1 spec rule "`} {
 		if !strings.Contains(text, want) {
@@ -121,24 +121,24 @@ func TestDefinitionsAreComparedByField(t *testing.T) {
 	if err := unstructured.SetNestedSlice(older.Object, all, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
-	if missing, _ := differ(versions(newest), versions(older)); !slices.Contains(missing, "v1alpha1") {
+	if missing, _ := diffPaths(schemaPaths(newest), schemaPaths(older)); !slices.Contains(missing, "v1alpha1") {
 		t.Errorf("a version that is not served: %s", missing[:1])
 	}
-	if missing, surplus := differ(versions(newest), versions(newest)); len(missing)+len(surplus) > 0 {
+	if missing, surplus := diffPaths(schemaPaths(newest), schemaPaths(newest)); len(missing)+len(surplus) > 0 {
 		t.Errorf("with itself: %s, %s", missing, surplus)
 	}
 }
 
 // Each verb of each controller role in config/ is checked.
 func TestRightsAreThoseOfTheRoles(t *testing.T) {
-	roles, err := shipped()
+	roles, err := loadRoles()
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := map[string]bool{}
 	for _, r := range roles {
-		for _, what := range demands(r) {
-			asked[r.Name+": "+inWords(what)] = true
+		for _, what := range requiredAccess(r) {
+			asked[r.Name+": "+describeAccess(what)] = true
 		}
 	}
 	page, err := os.ReadFile("../../../docs/reference/permissions.md")
@@ -228,7 +228,7 @@ func TestPagesOfPermissions(t *testing.T) {
 	for _, tt := range []struct {
 		next   string
 		status int
-		want   Verdict
+		want   Result
 		why    string
 	}{
 		{"", 200, Fail, "lacks Microsoft.Network/loadBalancers/delete"}, // excluded by notActions of the only role
@@ -240,8 +240,8 @@ func TestPagesOfPermissions(t *testing.T) {
 		{"", 403, Unknown, "403 AuthorizationFailed: no"},
 	} {
 		next, status = tt.next, tt.status
-		got := a.allowed(t.Context(), scope, actions)
-		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) {
+		got := a.checkActions(t.Context(), scope, actions)
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}
@@ -259,7 +259,7 @@ func TestWhereActionsAreNeeded(t *testing.T) {
 	}
 	var left []string
 	for _, action := range role.Actions {
-		if a.scopeOf(action) == "" {
+		if a.requiredScope(action) == "" {
 			left = append(left, action)
 		}
 	}
@@ -274,7 +274,7 @@ func TestWhereActionsAreNeeded(t *testing.T) {
 		"Microsoft.Network/networkSecurityGroups/write":             "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/g",
 		"Microsoft.Compute/virtualMachines/read":                    "/subscriptions/sub/resourceGroups/rg",
 	} {
-		if got := a.scopeOf(action); got != want {
+		if got := a.requiredScope(action); got != want {
 			t.Errorf("%s is needed on %q, want %q", action, got, want)
 		}
 	}
@@ -282,12 +282,12 @@ func TestWhereActionsAreNeeded(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	a := &Azure{}
-	if got := a.limits(); got[0].Verdict != Unknown {
+	if got := a.checkLimits(); got[0].Result != Unknown {
 		t.Errorf("%+v", got)
 	}
-	for rules, want := range map[int]Verdict{0: OK, 1350: OK, 1351: Warn} {
-		a.balancers = []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Rules: make([]lb.Rule, rules)}}
-		if got := a.limits(); got[0].Verdict != want || want == Warn && got[0].Why != "kubernetes has 1351 of 1500 rules" {
+	for rules, want := range map[int]Result{0: OK, 1350: OK, 1351: Warn} {
+		a.loadBalancers = []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Rules: make([]lb.Rule, rules)}}
+		if got := a.checkLimits(); got[0].Result != want || want == Warn && got[0].Why != "kubernetes has 1351 of 1500 rules" {
 			t.Errorf("%d rules: %+v", rules, got)
 		}
 	}
@@ -295,7 +295,7 @@ func TestLimits(t *testing.T) {
 
 func TestUnused(t *testing.T) {
 	a := &Azure{}
-	if got := a.unused(); got[0].Verdict != Unknown {
+	if got := a.unused(); got[0].Result != Unknown {
 		t.Errorf("%+v", got)
 	}
 	ip := func(name, of, usedBy string) lb.PublicIP {
@@ -305,7 +305,7 @@ func TestUnused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ip   lb.PublicIP
 		tags map[string]string
-		want Verdict
+		want Result
 		why  string
 	}{
 		"in use":                      {ip("kubernetes-a001", "shop/web", "/x"), nil, OK, ""},
@@ -314,8 +314,8 @@ func TestUnused(t *testing.T) {
 		"left":                        {ip("kubernetes-a001", "", ""), nil, Warn, "not in use: public IP kubernetes-a001 (198.18.0.3), made for a Service that has left it"},
 		"a frontend that is required": {ip("mine", "", ""), map[string]string{"weir-retained-frontend": "a001"}, Warn, "not in use: frontend a001 of load balancer kubernetes"},
 	} {
-		a.ips, a.balancers = []lb.PublicIP{tt.ip}, []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Tags: tt.tags}}
-		if got := a.unused(); got[0].Verdict != tt.want || tt.why != "" && got[0].Why != tt.why || (tt.want == Warn) != (got[0].Do != "") {
+		a.ips, a.loadBalancers = []lb.PublicIP{tt.ip}, []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Tags: tt.tags}}
+		if got := a.unused(); got[0].Result != tt.want || tt.why != "" && got[0].Why != tt.why || (tt.want == Warn) != (got[0].Do != "") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -326,14 +326,14 @@ func TestLeftPools(t *testing.T) {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"left-pools": id + " shop/web\n"}}
 	for name, tt := range map[string]struct {
 		objects []client.Object
-		want    Verdict
+		want    Result
 		why     string
 	}{
 		"none": {nil, OK, "none is on record"},
 		"one":  {[]client.Object{m}, Warn, "backend pool shop-web of load balancer kubernetes, made for Service shop/web"},
 	} {
 		d := Doctor{API: fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(tt.objects...).Build(), Namespace: "weir-system"}
-		if got := d.leftPools(t.Context()); got[0].Verdict != tt.want || got[0].Why != tt.why {
+		if got := d.leftPools(t.Context()); got[0].Result != tt.want || got[0].Why != tt.why {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -348,8 +348,8 @@ func TestASilentAPIServer(t *testing.T) {
 	d := Doctor{REST: &rest.Config{Host: server.URL}}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	r := d.Examine(ctx)
-	if len(r.Checks) != 1 || r.Checks[0].Verdict != Unknown || !strings.Contains(r.Checks[0].Why, "no answer within") || r.Checked() {
+	r := d.RunChecks(ctx)
+	if len(r.Checks) != 1 || r.Checks[0].Result != Unknown || !strings.Contains(r.Checks[0].Why, "no answer within") || r.HasResponse() {
 		t.Errorf("%+v", r)
 	}
 }
@@ -357,7 +357,7 @@ func TestASilentAPIServer(t *testing.T) {
 func TestWhatPeopleSee(t *testing.T) {
 	r := Report{Checks: []Check{{"API server", OK, "Kubernetes 1.37.2", ""}, {"a\tb", Fail, "it\x1b[2J lacks", "give it"}, {"c", Unknown, "who knows", ""}}}
 	var out bytes.Buffer
-	if err := r.Text(&out); err != nil {
+	if err := r.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	const want = `3 checks: 1 fail, 0 warn, 1 not known.
@@ -383,7 +383,7 @@ func TestDefinitions(t *testing.T) {
 		needs bool
 		err   error
 		is    func(*unstructured.Unstructured)
-		want  Verdict
+		want  Result
 		why   string
 	}{
 		{"as it is to be", true, nil, served, OK, "all fields"},
@@ -420,8 +420,8 @@ func TestDefinitions(t *testing.T) {
 		if !tt.needs {
 			want.SetName("provisions.weir.dev")
 		}
-		got := d.definition(t.Context(), want)
-		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) || (tt.want == Fail || tt.want == Warn) && got[0].Do == "" {
+		got := d.checkDefinition(t.Context(), want)
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) || (tt.want == Fail || tt.want == Warn) && got[0].Do == "" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -442,7 +442,7 @@ func TestProvisionerCheck(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		has  []client.Object
-		want Verdict
+		want Result
 		why  string
 	}{
 		"nothing":             {nil, OK, "no Provision is in progress; there is no Lease weir-provisioner"},
@@ -451,8 +451,8 @@ func TestProvisionerCheck(t *testing.T) {
 		"none leads, no work": {[]client.Object{lease(time.Now().Add(-time.Hour))}, OK, "no Provision is in progress; no process"},
 		"not installed":       {[]client.Object{waits}, Warn, "there is no Lease weir-provisioner"},
 	} {
-		got := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.has...).Build()}.provisioner(t.Context())
-		if len(got) != 1 || got[0].Verdict != tt.want || !strings.HasPrefix(got[0].Why, tt.why) || (tt.want == Warn) != (got[0].Do != "") {
+		got := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.has...).Build()}.checkProvisioner(t.Context())
+		if len(got) != 1 || got[0].Result != tt.want || !strings.HasPrefix(got[0].Why, tt.why) || (tt.want == Warn) != (got[0].Do != "") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -465,15 +465,15 @@ func TestBoundsOfNamespaces(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		objects []client.Object
-		want    Verdict
+		want    Result
 		why     string
 	}{
 		{nil, OK, "0 Namespaces"},
 		{[]client.Object{named("team", "10")}, OK, "1 Namespace with bounds"},
 		{[]client.Object{named("shop", "10"), named("team", "ten")}, Warn, `Namespace team: annotation weir.dev/max-rules is "ten"`},
 	} {
-		got := Doctor{API: fake.NewClientBuilder().WithObjects(tt.objects...).Build()}.bounds(t.Context())
-		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) {
+		got := Doctor{API: fake.NewClientBuilder().WithObjects(tt.objects...).Build()}.checkBounds(t.Context())
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.why) {
 			t.Errorf("%v: %+v", tt.objects, got)
 		}
 	}

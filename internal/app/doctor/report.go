@@ -13,22 +13,22 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Verdict is the result of a check.
-type Verdict string
+// Result is the result of a check.
+type Result string
 
 // Results of a check.
 const (
-	OK      Verdict = "OK"
-	Warn    Verdict = "WARN"    // Weir runs, but needs attention
-	Fail    Verdict = "FAIL"    // Weir lacks a requirement
-	Unknown Verdict = "UNKNOWN" // no permission to check, or no response
+	OK      Result = "OK"
+	Warn    Result = "WARN"    // Weir runs, but needs attention
+	Fail    Result = "FAIL"    // Weir lacks a requirement
+	Unknown Result = "UNKNOWN" // no permission to check, or no response
 )
 
 // Check is the result for one requirement.
 type Check struct {
-	Name    string  `json:"name"`
-	Verdict Verdict `json:"verdict"`
-	Why     string  `json:"why"`
+	Name   string `json:"name"`
+	Result Result `json:"verdict"`
+	Why    string `json:"why"`
 	// Do is the suggested fix.
 	Do string `json:"do,omitempty"`
 }
@@ -39,35 +39,35 @@ type Report struct {
 	Checks []Check   `json:"checks"`
 }
 
-// Counts counts the checks with a verdict.
-func (r Report) Counts(v Verdict) (n int) {
+// CountResults counts the checks with a verdict.
+func (r Report) CountResults(v Result) (n int) {
 	for _, c := range r.Checks {
-		if c.Verdict == v {
+		if c.Result == v {
 			n++
 		}
 	}
 	return n
 }
 
-// Checked reports whether the API server responded.
-func (r Report) Checked() bool { return len(r.Checks) > 0 && r.Checks[0].Verdict != Unknown }
+// HasResponse reports whether the API server responded.
+func (r Report) HasResponse() bool { return len(r.Checks) > 0 && r.Checks[0].Result != Unknown }
 
-// JSON writes JSON.
-func (r Report) JSON(out io.Writer) error {
+// WriteJSON writes JSON.
+func (r Report) WriteJSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
 }
 
-// Text writes a table.
-func (r Report) Text(out io.Writer) error {
+// WriteText writes a table.
+func (r Report) WriteText(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", r.verdict())
+	fmt.Fprintf(&b, "%s\n\n", r.summaryText())
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	for _, c := range r.Checks {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, words.Sentence(c.Name, words.MaxMessage), words.Sentence(c.Why, words.MaxMessage))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Result, words.FormatMessage(c.Name, words.MaxMessage), words.FormatMessage(c.Why, words.MaxMessage))
 		if c.Do != "" {
-			fmt.Fprintf(w, "\t\tWhat helps: %s\n", words.Sentence(c.Do, words.MaxMessage))
+			fmt.Fprintf(w, "\t\tWhat helps: %s\n", words.FormatMessage(c.Do, words.MaxMessage))
 		}
 	}
 	w.Flush()
@@ -75,10 +75,10 @@ func (r Report) Text(out io.Writer) error {
 	return err
 }
 
-func (r Report) verdict() string {
-	fails, warns, unknown := r.Counts(Fail), r.Counts(Warn), r.Counts(Unknown)
+func (r Report) summaryText() string {
+	fails, warns, unknown := r.CountResults(Fail), r.CountResults(Warn), r.CountResults(Unknown)
 	if fails+warns+unknown == 0 {
-		return fmt.Sprintf("All is well: %s.", words.Count(len(r.Checks), "check"))
+		return fmt.Sprintf("All is well: %s.", words.FormatCount(len(r.Checks), "check"))
 	}
-	return fmt.Sprintf("%s: %d fail, %d warn, %d not known.", words.Count(len(r.Checks), "check"), fails, warns, unknown)
+	return fmt.Sprintf("%s: %d fail, %d warn, %d not known.", words.FormatCount(len(r.Checks), "check"), fails, warns, unknown)
 }

@@ -25,70 +25,70 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-func (d Doctor) state(ctx context.Context) []Check {
-	seen, err := status.Read(ctx, d.API, "", time.Now())
+func (d Doctor) checkState(ctx context.Context) []Check {
+	seen, err := status.ReadSnapshot(ctx, d.API, "", time.Now())
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return one(Unknown, "there are no BackendPools to look at yet", "")
+		return singleResult(Unknown, "there are no BackendPools to look at yet", "")
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not list BackendPools and Services of all namespaces", "run it with the rights of a cluster administrator")
+		return singleResult(Unknown, "you may not list BackendPools and Services of all namespaces", "run it with the rights of a cluster administrator")
 	case err != nil:
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	}
-	is := status.Judge(seen)
-	if !is.Level && is.Pools.Wrong+is.Services.Wrong == 0 {
-		return one(Warn, "something is wrong: "+is.Causes[0].Name, "weir status -A")
+	is := status.NewReport(seen)
+	if !is.InSync && is.Pools.Wrong+is.Services.Wrong == 0 {
+		return singleResult(Warn, "something is wrong: "+is.Causes[0].Name, "weir status -A")
 	}
-	if !is.Level {
-		return one(Warn, fmt.Sprintf("something is wrong with %d of %s and %d of %s: %s", is.Pools.Wrong, words.Count(is.Pools.All, "BackendPool"),
-			is.Services.Wrong, words.Count(is.Services.All, "Service"), is.Causes[0].Name), "weir status -A")
+	if !is.InSync {
+		return singleResult(Warn, fmt.Sprintf("something is wrong with %d of %s and %d of %s: %s", is.Pools.Wrong, words.FormatCount(is.Pools.All, "BackendPool"),
+			is.Services.Wrong, words.FormatCount(is.Services.All, "Service"), is.Causes[0].Name), "weir status -A")
 	}
-	return one(OK, fmt.Sprintf("%s and %s are level, on their way or paused", words.Count(is.Pools.All, "BackendPool"), words.Count(is.Services.All, "Service")), "")
+	return singleResult(OK, fmt.Sprintf("%s and %s are level, on their way or paused", words.FormatCount(is.Pools.All, "BackendPool"), words.FormatCount(is.Services.All, "Service")), "")
 }
 
-func (d Doctor) provisioner(ctx context.Context) []Check {
+func (d Doctor) checkProvisioner(ctx context.Context) []Check {
 	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
-	why := p.Missing()
+	why := p.MissingReason()
 	switch {
 	case err != nil:
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	case !p.Known:
-		return one(Unknown, "you may not list Leases of all namespaces", "run it as an administrator of the cluster")
+		return singleResult(Unknown, "you may not list Leases of all namespaces", "run it as an administrator of the cluster")
 	case why == "":
-		return one(OK, p.Holder+" leads", "")
+		return singleResult(OK, p.Holder+" leads", "")
 	case p.Waiting > 0:
-		return one(Warn, fmt.Sprintf("%s; in progress: %s", why, words.Count(p.Waiting, "Provision")), status.Remedy(status.NoProvisioner))
+		return singleResult(Warn, fmt.Sprintf("%s; in progress: %s", why, words.FormatCount(p.Waiting, "Provision")), status.RemedyFor(status.NoProvisioner))
 	}
-	return one(OK, "no Provision is in progress; "+why, "")
+	return singleResult(OK, "no Provision is in progress; "+why, "")
 }
 
-func (d Doctor) bounds(ctx context.Context) []Check {
+func (d Doctor) checkBounds(ctx context.Context) []Check {
 	var all corev1.NamespaceList
 	switch err := d.API.List(ctx, &all); {
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not list Namespaces", "run it with the rights of a cluster administrator")
+		return singleResult(Unknown, "you may not list Namespaces", "run it with the rights of a cluster administrator")
 	case err != nil:
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	}
 	var problems []string
 	set := 0
 	for _, ns := range all.Items {
-		b := bound.Read(ns.Name, ns.Annotations)
-		problems = append(problems, b.Problems()...)
+		b := bound.ParseSettings(ns.Name, ns.Annotations)
+		problems = append(problems, b.InvalidMessages()...)
 		if b.IsSet() {
 			set++
 		}
 	}
 	if len(problems) > 0 {
-		return one(Warn, words.List(problems, 5), "docs/reference/bounds.md")
+		return singleResult(Warn, words.FormatList(problems, 5), "docs/reference/bounds.md")
 	}
-	return one(OK, words.Count(set, "Namespace")+" with bounds by annotation; the default applies to all others", "")
+	return singleResult(OK, words.FormatCount(set, "Namespace")+" with bounds by annotation; the default applies to all others", "")
 }
 
 // sharedLease is the Lease that controllers acquire before they write to the cluster's load balancers.
 var sharedLease = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aks-managed-resource-locker"}
 
-func (d Doctor) others(ctx context.Context) []Check {
+func (d Doctor) checkOtherControllers(ctx context.Context) []Check {
 	var pools v1alpha1.BackendPoolList
 	if err := d.API.List(ctx, &pools); err == nil {
 		contested := 0
@@ -98,33 +98,33 @@ func (d Doctor) others(ctx context.Context) []Check {
 			}
 		}
 		if contested > 0 {
-			return one(Warn, words.Count(contested, "BackendPool")+": another client keeps reverting Weir's writes", "weir status -A; docs/runbooks/WeirContested.md describes how to find it")
+			return singleResult(Warn, words.FormatCount(contested, "BackendPool")+": another client keeps reverting Weir's writes", "weir status -A; docs/runbooks/WeirContested.md describes how to find it")
 		}
 	}
 	var lease coordinationv1.Lease
 	err := d.API.Get(ctx, sharedLease, &lease)
-	takes := d.Azure != nil && d.Azure.Config.TakesResourceLease()
+	takes := d.Azure != nil && d.Azure.Config.IsResourceLeaseEnabled()
 	switch {
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not get Lease "+sharedLease.String(), "run it with the rights of a cluster administrator")
+		return singleResult(Unknown, "you may not get Lease "+sharedLease.String(), "run it with the rights of a cluster administrator")
 	case client.IgnoreNotFound(err) != nil:
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	case err == nil && d.Azure != nil && !takes:
-		return one(Warn, "another controller takes Lease "+sharedLease.String()+" before it writes, and Weir does not", "useResourceLease: true in azure.json, if both have the same load balancers")
+		return singleResult(Warn, "another controller takes Lease "+sharedLease.String()+" before it writes, and Weir does not", "useResourceLease: true in azure.json, if both have the same load balancers")
 	case err == nil && d.Azure == nil:
-		return one(OK, "another controller takes Lease "+sharedLease.String()+": useResourceLease of azure.json has Weir take it, too", "")
+		return singleResult(OK, "another controller takes Lease "+sharedLease.String()+": useResourceLease of azure.json has Weir take it, too", "")
 	}
-	return one(OK, "none is known", "")
+	return singleResult(OK, "none is known", "")
 }
 
 // leftPools lists the pools that Weir made, does not need, and keeps for what others have in them.
 func (d Doctor) leftPools(ctx context.Context) []Check {
-	all, err := record.LeftPools{Reader: d.API, Namespace: d.Namespace, Log: slog.New(slog.DiscardHandler)}.ReadPools(ctx)
+	all, err := record.ReleasedPools{Reader: d.API, Namespace: d.Namespace, Log: slog.New(slog.DiscardHandler)}.ReadPools(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not get ConfigMap "+record.Name+" of namespace "+d.Namespace, "run it as an administrator of the cluster")
+		return singleResult(Unknown, "you may not get ConfigMap "+record.Name+" of namespace "+d.Namespace, "run it as an administrator of the cluster")
 	case err != nil:
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	}
 	var left []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -132,7 +132,7 @@ func (d Doctor) leftPools(ctx context.Context) []Check {
 		left = append(left, fmt.Sprintf("backend pool %s of load balancer %s, made for Service %s", id[len(id)-1], id[len(id)-3], all[key]))
 	}
 	if len(left) > 0 {
-		return one(Warn, words.List(left, 5), `whoever has put members or rules there removes them; docs/guide/services.md, "Take it away"`)
+		return singleResult(Warn, words.FormatList(left, 5), `whoever has put members or rules there removes them; docs/guide/services.md, "Take it away"`)
 	}
-	return one(OK, "none is on record", "")
+	return singleResult(OK, "none is on record", "")
 }

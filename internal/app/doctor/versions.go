@@ -17,9 +17,9 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// versions checks whether Azure rejects writes because another tool set a property with a newer api-version
+// checkAPIVersions checks whether Azure rejects writes because another tool set a property with a newer api-version
 // than Weir can use.
-func (d Doctor) versions(ctx context.Context) []Check {
+func (d Doctor) checkAPIVersions(ctx context.Context) []Check {
 	var pools v1alpha1.BackendPoolList
 	var services corev1.ServiceList
 	err := d.API.List(ctx, &pools)
@@ -31,9 +31,9 @@ func (d Doctor) versions(ctx context.Context) []Check {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not list BackendPools and Services of all namespaces", "run it with the rights of a cluster administrator")
+		return singleResult(Unknown, "you may not list BackendPools and Services of all namespaces", "run it with the rights of a cluster administrator")
 	case err != nil:
-		return notAnswered(ctx, err)
+		return noResponse(ctx, err)
 	}
 	var rejected []string
 	for _, p := range pools.Items {
@@ -47,12 +47,12 @@ func (d Doctor) versions(ctx context.Context) []Check {
 		}
 	}
 	if slices.Sort(rejected); len(rejected) > 0 {
-		return one(Warn, "another tool has set a property in Azure with a newer api-version than Weir can use, and Azure rejects Weir's writes: "+words.List(rejected, 5),
+		return singleResult(Warn, "another tool has set a property in Azure with a newer api-version than Weir can use, and Azure rejects Weir's writes: "+words.FormatList(rejected, 5),
 			`docs/guide/troubleshooting.md, "Azure rejects the api-version", says what to do`)
 	}
-	return one(OK, "Azure rejects no write because of its api-version", "")
+	return singleResult(OK, "Azure rejects no write because of its api-version", "")
 }
 
 func isRejected(conditions []metav1.Condition) bool {
-	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, fault.CodeOlderVersion) })
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, fault.CodeOldAPIVersion) })
 }

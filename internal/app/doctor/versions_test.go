@@ -30,7 +30,7 @@ func TestRejectedVersions(t *testing.T) {
 	const rejection = "write load balancer kubernetes: 400 UpdateOnResourceNotAllowedWithApiVersion: another tool has set it"
 	for name, tt := range map[string]struct {
 		objects []client.Object
-		want    Verdict
+		want    Result
 		names   string
 	}{
 		"nothing is rejected": {[]client.Object{&v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop"}, Status: v1alpha1.BackendPoolStatus{Conditions: conditions("429 Busy")}}}, OK, ""},
@@ -43,8 +43,8 @@ func TestRejectedVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := d.versions(t.Context())
-		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.names) || (tt.want == Warn) != strings.Contains(got[0].Do, "troubleshooting.md") {
+		got := d.checkAPIVersions(t.Context())
+		if len(got) != 1 || got[0].Result != tt.want || !strings.Contains(got[0].Why, tt.names) || (tt.want == Warn) != strings.Contains(got[0].Do, "troubleshooting.md") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

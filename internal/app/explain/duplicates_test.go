@@ -39,12 +39,12 @@ func told(t *testing.T, name string, objects ...client.Object) string {
 	b := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(objects...)
 	api := b.WithIndex(&corev1.Event{}, "involvedObject.kind", func(client.Object) []string { return nil }).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(client.Object) []string { return nil }).Build()
-	story, err := Reader{API: api, Now: noon}.OfNode(t.Context(), name)
+	story, err := Reader{API: api, Now: noon}.ExplainNode(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := story.Text(&out); err != nil {
+	if err := story.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -60,10 +60,10 @@ func TestNodesWithOneAddressOnTwoLoadBalancers(t *testing.T) {
 	first.Status.Down, second.Status.Down = nil, nil
 	nodes := []corev1.Node{a, b, c}
 	left := Member{Node: "b", Is: LeftOut, Why: "its address 10.0.0.1 is also that of node a, which is on load balancer lb-2 and counts: it is the first by name"}
-	if got, want := members(first, nil, nodes, noon), []Member{left, {Node: "c", Address: "10.0.0.3", Is: InPool}}; !slices.Equal(got, want) {
+	if got, want := memberStates(first, nil, nodes, noon), []Member{left, {Node: "c", Address: "10.0.0.3", Is: InPool}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := members(second, nil, nodes, noon), []Member{{Node: "a", Address: "10.0.0.1", Is: InPool}}; !slices.Equal(got, want) {
+	if got, want := memberStates(second, nil, nodes, noon), []Member{{Node: "a", Address: "10.0.0.1", Is: InPool}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for name, want := range map[string]string{"a": "Duplicate address: nodes a, b have 10.0.0.1; a counts, and the address is on load balancer lb-2\n", "b": "; a counts", "c": ""} {
@@ -80,7 +80,7 @@ func TestALocalServiceHasNodesOfAnyLoadBalancer(t *testing.T) {
 	p.Status.MadeFor, p.Status.Down = "uid-of-web", nil
 	n := placedNode("n1", "10.0.0.1", "lb-2")
 	slice := discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{NodeName: &n.Name}}}
-	if got, want := members(p, []discoveryv1.EndpointSlice{slice}, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", Is: InPool}}; !slices.Equal(got, want) {
+	if got, want := memberStates(p, []discoveryv1.EndpointSlice{slice}, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", Is: InPool}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -95,7 +95,7 @@ func TestAnExcludedNodeThatIsStillThere(t *testing.T) {
 	}
 	down(4 * time.Minute)
 	const why = "leaves, excluded; it leaves when nothing serves on the node, at 2026-03-01T12:06:00Z at the latest"
-	if got, want := members(p, nil, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", Is: Down, Why: why}}; !slices.Equal(got, want) {
+	if got, want := memberStates(p, nil, []corev1.Node{n}, noon), []Member{{Node: "n1", Address: "10.0.0.1", Is: Down, Why: why}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	text := told(t, "n1", &n, p)
@@ -103,7 +103,7 @@ func TestAnExcludedNodeThatIsStillThere(t *testing.T) {
 		t.Error(text)
 	}
 	down(11 * time.Minute)
-	if got := members(p, nil, []corev1.Node{n}, noon); len(got) != 2 || got[0].Is != LeftOut || got[1].Is != Leaving {
+	if got := memberStates(p, nil, []corev1.Node{n}, noon); len(got) != 2 || got[0].Is != LeftOut || got[1].Is != Leaving {
 		t.Errorf("after its time: %+v", got)
 	}
 	p.Status.Down, p.Status.WrittenAddresses = nil, nil
@@ -111,7 +111,7 @@ func TestAnExcludedNodeThatIsStillThere(t *testing.T) {
 		t.Error(text)
 	}
 	p.Status.WrittenAddresses = []string{"10.0.0.1"}
-	if got := fmt.Sprint(members(p, nil, []corev1.Node{n}, noon)); !strings.Contains(got, Leaving) {
+	if got := fmt.Sprint(memberStates(p, nil, []corev1.Node{n}, noon)); !strings.Contains(got, Leaving) {
 		t.Errorf("not Down: %s", got)
 	}
 }

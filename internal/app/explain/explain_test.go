@@ -40,7 +40,7 @@ func cluster() []client.Object {
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal},
 			Status: corev1.ServiceStatus{
 				LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}},
-				Conditions:   []metav1.Condition{{Type: view.ConditionContested, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested", Message: "somebody\x1b[2J else", LastTransitionTime: ago(time.Minute)}},
+				Conditions:   []metav1.Condition{{Type: view.ConditionConflict, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested", Message: "somebody\x1b[2J else", LastTransitionTime: ago(time.Minute)}},
 			},
 		},
 		pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}, "10.0.0.1", "10.0.0.2", "10.0.0.9"),
@@ -102,19 +102,19 @@ func server() client.WithWatch {
 // Text output for a Service, its pool and one of its nodes.
 func TestStories(t *testing.T) {
 	r := Reader{API: server(), Now: noon}
-	for name, tell := range map[string]func() (Story, error){
-		"service": func() (Story, error) { return r.OfService(t.Context(), "shop", "web") },
-		"pool":    func() (Story, error) { return r.OfPool(t.Context(), "shop", "web.kubernetes") },
-		"nodes":   func() (Story, error) { return r.OfPool(t.Context(), "weir-system", "nodes.kubernetes") },
-		"node":    func() (Story, error) { return r.OfNode(t.Context(), "n2") },
-		"alone":   func() (Story, error) { return r.OfPool(t.Context(), "shop", "other") },
+	for name, tell := range map[string]func() (Explanation, error){
+		"service": func() (Explanation, error) { return r.ExplainService(t.Context(), "shop", "web") },
+		"pool":    func() (Explanation, error) { return r.ExplainPool(t.Context(), "shop", "web.kubernetes") },
+		"nodes":   func() (Explanation, error) { return r.ExplainPool(t.Context(), "weir-system", "nodes.kubernetes") },
+		"node":    func() (Explanation, error) { return r.ExplainNode(t.Context(), "n2") },
+		"alone":   func() (Explanation, error) { return r.ExplainPool(t.Context(), "shop", "other") },
 	} {
 		story, err := tell()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var out bytes.Buffer
-		if err := story.Text(&out); err != nil {
+		if err := story.WriteText(&out); err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join("testdata", name+".txt")
@@ -136,12 +136,12 @@ func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	for balancer, is := range map[string]string{"kubernetes": LeftOut, "kubernetes-internal": LeftOut, "lb2": Missing, "LB2-internal": Missing} {
 		p.Spec.LoadBalancer.Name = balancer
-		if m := members(p, nil, []corev1.Node{n}, noon); len(m) != 1 || m[0].Is != is {
+		if m := memberStates(p, nil, []corev1.Node{n}, noon); len(m) != 1 || m[0].Is != is {
 			t.Errorf("%s: %+v, want %s", balancer, m, is)
 		}
 	}
 	p.Status.MadeFor, p.Spec.LoadBalancer.Name = "", "kubernetes"
-	if m := members(p, nil, []corev1.Node{n}, noon); m[0].Is != Missing {
+	if m := memberStates(p, nil, []corev1.Node{n}, noon); m[0].Is != Missing {
 		t.Errorf("a pool of people: %+v", m)
 	}
 }
@@ -162,7 +162,7 @@ func TestWhoMayReadOneNamespace(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	story, err := Reader{API: api, Now: noon}.OfService(t.Context(), "shop", "web")
+	story, err := Reader{API: api, Now: noon}.ExplainService(t.Context(), "shop", "web")
 	if err != nil || len(story.Pools) != 1 || story.Pools[0].Name != "web.kubernetes" {
 		t.Fatalf("%v, %+v", err, story.Pools)
 	}
@@ -170,7 +170,7 @@ func TestWhoMayReadOneNamespace(t *testing.T) {
 	if got := story.Pools[0].Members; !story.NodesUnseen || !slices.Equal(got, want) {
 		t.Errorf("nodes unseen %t, %+v", story.NodesUnseen, got)
 	}
-	if _, err := (Reader{API: api, Now: noon}).OfNode(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "reading BackendPools") {
+	if _, err := (Reader{API: api, Now: noon}).ExplainNode(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "reading BackendPools") {
 		t.Errorf("a node, without the right: %v", err)
 	}
 }
@@ -178,10 +178,10 @@ func TestWhoMayReadOneNamespace(t *testing.T) {
 // Missing objects are named in the error.
 func TestWhatIsNotThere(t *testing.T) {
 	r := Reader{API: server(), Now: noon}
-	for name, tell := range map[string]func() (Story, error){
-		`services "none" not found`:              func() (Story, error) { return r.OfService(t.Context(), "shop", "none") },
-		`backendpools.weir.dev "none" not found`: func() (Story, error) { return r.OfPool(t.Context(), "shop", "none") },
-		`nodes "none" not found`:                 func() (Story, error) { return r.OfNode(t.Context(), "none") },
+	for name, tell := range map[string]func() (Explanation, error){
+		`services "none" not found`:              func() (Explanation, error) { return r.ExplainService(t.Context(), "shop", "none") },
+		`backendpools.weir.dev "none" not found`: func() (Explanation, error) { return r.ExplainPool(t.Context(), "shop", "none") },
+		`nodes "none" not found`:                 func() (Explanation, error) { return r.ExplainNode(t.Context(), "none") },
 	} {
 		if _, err := tell(); fmt.Sprint(err) != name {
 			t.Errorf("%v, want %s", err, name)
@@ -194,9 +194,9 @@ func TestWhatIsNotThere(t *testing.T) {
 func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}, "10.0.0.1", "10.0.0.2")
 	p.Status.Down = nil
-	p.Status.Members = &v1alpha1.MembersNotLevel{
-		Missing: &v1alpha1.SomeMembers{Count: 8, Named: []v1alpha1.Member{{Node: "n1", Address: "10.0.0.1"}}},
-		Foreign: &v1alpha1.SomeMembers{Count: 1, Named: []v1alpha1.Member{{Address: "10.9.9.9"}}},
+	p.Status.Members = &v1alpha1.OutOfSyncMembers{
+		Missing: &v1alpha1.MemberSample{Count: 8, Named: []v1alpha1.Member{{Node: "n1", Address: "10.0.0.1"}}},
+		Foreign: &v1alpha1.MemberSample{Count: 1, Named: []v1alpha1.Member{{Address: "10.9.9.9"}}},
 	}
 	slice := discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	var nodes []corev1.Node
@@ -208,17 +208,17 @@ func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 	}
 	theirs := Member{Address: "10.9.9.9", Is: Foreign}
 	want := []Member{theirs, {Node: "n1", Address: "10.0.0.1", Is: Missing}, {Node: "n2", Address: "10.0.0.2", Is: InPool}}
-	if got := members(p, []discoveryv1.EndpointSlice{slice}, nodes, noon); !slices.Equal(got, want) {
+	if got := memberStates(p, []discoveryv1.EndpointSlice{slice}, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	want = []Member{{Node: "n1", Address: "10.0.0.1", Is: Missing}, {Address: "10.0.0.2", Is: InPool}, theirs}
-	if got := onRecord(p); !slices.Equal(got, want) {
+	if got := recordedMembers(p); !slices.Equal(got, want) {
 		t.Errorf("without Nodes: %+v, want %+v", got, want)
 	}
 	var text strings.Builder
-	shown := poolOf(p)
+	shown := newPool(p)
 	shown.Members = want
-	Story{At: noon}.pool(&text, shown)
+	Explanation{At: noon}.writePool(&text, shown)
 	if !strings.Contains(text.String(), "\n  7 more are missing") {
 		t.Error(text.String())
 	}
@@ -242,7 +242,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 		{Node: "n3", Is: LeftOut, Why: "it has no spec.providerID, so its machine is not known: the cloud provider has to set it"},
 		{Node: "n4", Is: LeftOut, Why: `its spec.providerID "aws:///i-1" names no virtual machine of Azure`}, {Node: "n5", Address: "10.0.0.1", Is: InPool},
 	}
-	if got := members(p, nil, nodes, noon); !slices.Equal(got, want) {
+	if got := memberStates(p, nil, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -258,7 +258,7 @@ func TestWhatComesNextForAPausedPool(t *testing.T) {
 		"changes are written when it resumes, at 2026-03-01T13:00:00Z by itself; Azure asked for no call before 12:05:00": {Until: new(ago(-time.Hour))},
 	} {
 		p.Spec.Pause = pause
-		if is := poolOf(p); is.Next != want || is.Cause != v1alpha1.ReasonPaused || is.Pause == nil {
+		if is := newPool(p); is.Next != want || is.Cause != v1alpha1.ReasonPaused || is.Pause == nil {
 			t.Errorf("%+v", is)
 		}
 	}
@@ -281,7 +281,7 @@ func TestAPoolThatIsNotAsLevelAsItLooks(t *testing.T) {
 		if tt.contested {
 			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionContested, Status: metav1.ConditionTrue, Message: "another writer"})
 		}
-		if is := poolOf(p); is.State != tt.want || is.Cause != tt.want {
+		if is := newPool(p); is.State != tt.want || is.Cause != tt.want {
 			t.Errorf("%q, contested %t: state %s, cause %s, want %s", tt.message, tt.contested, is.State, is.Cause, tt.want)
 		}
 	}

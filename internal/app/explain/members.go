@@ -99,22 +99,22 @@ const (
 	Foreign = "Foreign" // added by another controller or user
 )
 
-func serviceOf(s *corev1.Service) Service {
+func newService(s *corev1.Service) Service {
 	out := Service{
 		Namespace: s.Namespace, Name: s.Name, Type: string(s.Spec.Type), Policy: string(s.Spec.ExternalTrafficPolicy),
 		Addresses: []string{}, LoadBalancers: []string{}, Ports: []Port{}, Conditions: s.Status.Conditions,
 	}
 	for _, p := range s.Spec.Ports {
-		out.Ports = append(out.Ports, Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Error: refused(s, p)})
+		out.Ports = append(out.Ports, Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Error: portError(s, p)})
 	}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		out.Addresses = append(out.Addresses, cmp.Or(in.IP, in.Hostname))
 	}
-	out.LoadBalancers = append(out.LoadBalancers, servicelb.Names(s.Annotations[view.PlaceAnnotation])...)
+	out.LoadBalancers = append(out.LoadBalancers, servicelb.ParseNames(s.Annotations[view.PlaceAnnotation])...)
 	return out
 }
 
-func refused(s *corev1.Service, p corev1.ServicePort) string {
+func portError(s *corev1.Service, p corev1.ServicePort) string {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		for _, is := range in.Ports {
 			if is.Port == p.Port && is.Protocol == p.Protocol && is.Error != nil {
@@ -125,7 +125,7 @@ func refused(s *corev1.Service, p corev1.ServicePort) string {
 	return ""
 }
 
-func nodeOf(n *corev1.Node) Node {
+func newNode(n *corev1.Node) Node {
 	out := Node{Name: n.Name, Addresses: []string{}, Excluded: membership.Excluded(n.Labels, true)}
 	for _, ip := range view.InternalIPs(n) {
 		out.Addresses = append(out.Addresses, ip.String())
@@ -152,7 +152,7 @@ func duplicatesOf(n *corev1.Node, nodes []corev1.Node, several bool) (texts []st
 		judged := slices.Clone(same)
 		for i := range judged {
 			if several {
-				judged[i] = membership.AcrossLoadBalancers(same[i], same, "its address")
+				judged[i] = membership.ResolveDuplicate(same[i], same, "its address")
 			}
 		}
 		names := make([]string, len(same))
@@ -173,15 +173,15 @@ func duplicatesOf(n *corev1.Node, nodes []corev1.Node, several bool) (texts []st
 	return texts
 }
 
-func poolOf(p *v1alpha1.BackendPool) Pool {
+func newPool(p *v1alpha1.BackendPool) Pool {
 	out := Pool{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, LoadBalancer: p.Spec.LoadBalancer.Name,
-		State: v1alpha1.ReasonPending, Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{}, Unnamed: unnamed(p.Status.Members),
+		State: v1alpha1.ReasonPending, Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{}, Unnamed: countUnnamed(p.Status.Members),
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
 	}
-	if cause, since, why := status.Level(p); cause != "" && out.State == v1alpha1.ReasonLevel {
+	if cause, since, why := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonLevel {
 		out.State, out.Since, out.Why = cause, since, why
 	}
 	out.Cause = out.State
@@ -193,7 +193,7 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	}
 	if out.State == v1alpha1.ReasonPaused {
 		out.Pause = cmp.Or(p.Spec.Pause, &v1alpha1.Pause{})
-		out.Next = strings.TrimSuffix("changes are written when it resumes, "+goesOn(out.Pause)+"; "+out.Next, "; ")
+		out.Next = strings.TrimSuffix("changes are written when it resumes, "+formatPauseEnd(out.Pause)+"; "+out.Next, "; ")
 		return out
 	}
 	if n := p.Status.RetriesUsed; n != nil && *n > 0 {
@@ -202,14 +202,14 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	return out
 }
 
-func goesOn(is *v1alpha1.Pause) string {
+func formatPauseEnd(is *v1alpha1.Pause) string {
 	if is.Until == nil {
 		return "which somebody has to ask for"
 	}
-	return "at " + words.Stamp(is.Until.Time) + " by itself"
+	return "at " + words.FormatTime(is.Until.Time) + " by itself"
 }
 
-func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node, now time.Time) []Member {
+func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node, now time.Time) []Member {
 	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
 	var selected []membership.Node
@@ -219,7 +219,7 @@ func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []
 		for _, ip := range n.IPs {
 			names[ip] = n.Name
 		}
-		if p.Spec.Nodes != nil && selects(p.Spec.Nodes.Selector, nodes[i].Labels) {
+		if p.Spec.Nodes != nil && matchesSelector(p.Spec.Nodes.Selector, nodes[i].Labels) {
 			selected = append(selected, n)
 		}
 	}
@@ -231,14 +231,14 @@ func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []
 		}
 		set = membership.OfService(of, func(name string) (membership.Node, bool) { n, ok := byName[name]; return n, ok }, family)
 	}
-	set, _ = set.KeepLeaving(poolmembers.OnRecord(&p.Status), now)
-	return compare(p, set, names)
+	set, _ = set.RetainLeaving(poolmembers.RecordOf(&p.Status), now)
+	return mergeMembers(p, set, names)
 }
 
 // nodesIn returns the nodes as input for the members of a pool, in their order.
 func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []membership.Node {
 	ofMachines := p.Spec.Membership == v1alpha1.MembershipNetworkInterface
-	record := poolmembers.OnRecord(&p.Status)
+	record := poolmembers.RecordOf(&p.Status)
 	all, same := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
 	key := func(n membership.Node) (key, shared string) {
 		if ofMachines {
@@ -253,7 +253,7 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 			n = view.WithMachine(n, &nodes[i])
 		}
 		if ip, _ := n.Address(family); membership.ExcludedByLabel(nodes[i].Labels) {
-			n.Leaves = isExcluded(record.Down[ip].Why)
+			n.ExcludedWhileServing = isExcluded(record.Down[ip].Reason)
 		}
 		all[i] = n
 		k, _ := key(n)
@@ -264,7 +264,7 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 	}
 	for i, n := range all {
 		k, shared := key(n)
-		all[i] = membership.AcrossLoadBalancers(n, same[k], shared)
+		all[i] = membership.ResolveDuplicate(n, same[k], shared)
 		if here := view.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")); n.Place != "" && n.Place != here {
 			all[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
 		}
@@ -276,7 +276,7 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 func inputOf(n *corev1.Node) membership.Node {
 	return membership.Node{
 		Name: n.Name, IPs: view.InternalIPs(n), Place: n.Labels[view.PlaceLabel], Excluded: membership.Excluded(n.Labels, true),
-		Draining: strings.Join(adminstate.Signals{}.Draining(view.TaintsOf(n.Spec.Taints...)), ", "),
+		DrainReason: strings.Join(adminstate.Signals{}.DrainReasons(view.TaintsOf(n.Spec.Taints...)), ", "),
 	}
 }
 
@@ -295,8 +295,8 @@ func isExcluded(why string) bool {
 	return slices.Contains(strings.Split(why, ", "), membership.ReasonExcluded)
 }
 
-func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
-	record, wanted, unusable := recordOf(p), map[string]bool{}, map[string]string{}
+func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
+	record, wanted, unusable := recordedByAddress(p), map[string]bool{}, map[string]string{}
 	for _, n := range p.Status.Unusable {
 		unusable[n.Address] = n.Reason
 	}
@@ -319,20 +319,20 @@ func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]s
 		ip, _ := netip.ParseAddr(address)
 		out = append(out, Member{Node: names[ip], Address: address, Is: Leaving})
 	}
-	for _, f := range foreign(p) {
+	for _, f := range foreignMembers(p) {
 		if !wanted[f.Address] {
 			out = append(out, f)
 		}
 	}
-	for _, a := range set.Absent {
-		out = append(out, Member{Node: a.Node, Is: LeftOut, Why: a.Why})
+	for _, a := range set.NonMembers {
+		out = append(out, Member{Node: a.Node, Is: LeftOut, Why: a.Reason})
 	}
 	slices.SortStableFunc(out, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Address, b.Address)) })
 	return out
 }
 
-// recordOf returns the recorded members of a pool by address.
-func recordOf(p *v1alpha1.BackendPool) map[string]Member {
+// recordedByAddress returns the recorded members of a pool by address.
+func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
 	of := map[string]Member{}
 	for _, address := range p.Status.WrittenAddresses {
 		of[address] = Member{Address: address, Is: InPool}
@@ -340,7 +340,7 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	for _, d := range p.Status.Down {
 		m := Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
 		if isExcluded(d.Reason) {
-			m.Why += "; it leaves when nothing serves on the node, at " + words.Stamp(d.Since.Add(membership.LeavingTimeout)) + " at the latest"
+			m.Why += "; it leaves when nothing serves on the node, at " + words.FormatTime(d.Since.Add(membership.LeavingTimeout)) + " at the latest"
 		}
 		of[d.Address] = m
 	}
@@ -353,11 +353,11 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	return of
 }
 
-func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
+func countUnnamed(is *v1alpha1.OutOfSyncMembers) (n int) {
 	if is == nil {
 		return 0
 	}
-	for _, some := range []*v1alpha1.SomeMembers{is.Missing, is.Surplus, is.Foreign} {
+	for _, some := range []*v1alpha1.MemberSample{is.Missing, is.Surplus, is.Foreign} {
 		if some != nil {
 			n += int(some.Count) - len(some.Named)
 		}
@@ -365,7 +365,7 @@ func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
 	return n
 }
 
-func foreign(p *v1alpha1.BackendPool) (out []Member) {
+func foreignMembers(p *v1alpha1.BackendPool) (out []Member) {
 	if is := p.Status.Members; is != nil && is.Foreign != nil {
 		for _, m := range is.Foreign.Named {
 			out = append(out, Member{Node: m.Node, Address: m.Address, Is: Foreign})
@@ -374,16 +374,16 @@ func foreign(p *v1alpha1.BackendPool) (out []Member) {
 	return out
 }
 
-func onRecord(p *v1alpha1.BackendPool) []Member {
-	out, record := []Member{}, recordOf(p)
+func recordedMembers(p *v1alpha1.BackendPool) []Member {
+	out, record := []Member{}, recordedByAddress(p)
 	for _, address := range p.Status.WrittenAddresses {
 		out = append(out, record[address])
 	}
-	return append(out, foreign(p)...)
+	return append(out, foreignMembers(p)...)
 }
 
-func memberOf(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
-	record := recordOf(p)
+func findMember(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
+	record := recordedByAddress(p)
 	for _, ip := range view.InternalIPs(n) {
 		if m, is := record[ip.String()]; is {
 			m.Node = n.Name
@@ -393,7 +393,7 @@ func memberOf(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
 	return Member{}, false
 }
 
-func selects(selector metav1.LabelSelector, of map[string]string) bool {
+func matchesSelector(selector metav1.LabelSelector, of map[string]string) bool {
 	s, err := metav1.LabelSelectorAsSelector(&selector)
 	return err == nil && s.Matches(labels.Set(of))
 }

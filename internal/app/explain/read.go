@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Story describes one Service, BackendPool or node.
-type Story struct {
+// Explanation describes one Service, BackendPool or node.
+type Explanation struct {
 	At time.Time `json:"at"`
 	// Service is nil if the pool has none or it does not exist.
 	Service *Service `json:"service,omitempty"`
@@ -43,7 +43,7 @@ type Event struct {
 	Message string    `json:"message"`
 }
 
-const eventsShown = 20
+const maxEvents = 20
 
 // Reader reads from the API server.
 type Reader struct {
@@ -51,76 +51,76 @@ type Reader struct {
 	Now time.Time
 }
 
-// OfService describes a Service.
-func (r Reader) OfService(ctx context.Context, namespace, name string) (Story, error) {
+// ExplainService describes a Service.
+func (r Reader) ExplainService(ctx context.Context, namespace, name string) (Explanation, error) {
 	var s corev1.Service
 	if err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
-		return Story{}, err
+		return Explanation{}, err
 	}
-	pools, err := r.pools(ctx, namespace)
+	pools, err := r.listPools(ctx, namespace)
 	if err != nil {
-		return Story{}, err
+		return Explanation{}, err
 	}
-	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
+	places := servicelb.ParseNames(s.Annotations[view.PlaceAnnotation])
 	pools = slices.DeleteFunc(pools, func(p v1alpha1.BackendPool) bool {
 		if p.Spec.ServiceRef != nil {
 			return p.Namespace != namespace || p.Spec.ServiceRef.Name != name
 		}
 		return p.Status.MadeFor != v1alpha1.MadeForNodes || !view.ContainsFold(places, p.Spec.LoadBalancer.Name)
 	})
-	return r.story(ctx, &s, pools)
+	return r.newExplanation(ctx, &s, pools)
 }
 
-// OfPool describes a BackendPool.
-func (r Reader) OfPool(ctx context.Context, namespace, name string) (Story, error) {
+// ExplainPool describes a BackendPool.
+func (r Reader) ExplainPool(ctx context.Context, namespace, name string) (Explanation, error) {
 	var p v1alpha1.BackendPool
 	if err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p); err != nil {
-		return Story{}, err
+		return Explanation{}, err
 	}
 	if p.Spec.ServiceRef == nil {
-		return r.story(ctx, nil, []v1alpha1.BackendPool{p})
+		return r.newExplanation(ctx, nil, []v1alpha1.BackendPool{p})
 	}
 	var s corev1.Service
 	err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Spec.ServiceRef.Name}, &s)
 	if apierrors.IsNotFound(err) {
-		return r.story(ctx, nil, []v1alpha1.BackendPool{p})
+		return r.newExplanation(ctx, nil, []v1alpha1.BackendPool{p})
 	}
 	if err != nil {
-		return Story{}, err
+		return Explanation{}, err
 	}
-	return r.story(ctx, &s, []v1alpha1.BackendPool{p})
+	return r.newExplanation(ctx, &s, []v1alpha1.BackendPool{p})
 }
 
-// OfNode describes a node and the pools that contain it.
-func (r Reader) OfNode(ctx context.Context, name string) (Story, error) {
+// ExplainNode describes a node and the pools that contain it.
+func (r Reader) ExplainNode(ctx context.Context, name string) (Explanation, error) {
 	var n corev1.Node
 	if err := r.API.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
-		return Story{}, err
+		return Explanation{}, err
 	}
-	pools, err := r.pools(ctx, "")
+	pools, err := r.listPools(ctx, "")
 	if err != nil {
-		return Story{}, err
+		return Explanation{}, err
 	}
-	node := nodeOf(&n)
-	story := Story{At: r.Now, Node: &node}
+	node := newNode(&n)
+	story := Explanation{At: r.Now, Node: &node}
 	var nodes corev1.NodeList
 	err = r.API.List(ctx, &nodes)
 	if story.NodesUnseen = apierrors.IsForbidden(err); err != nil && !story.NodesUnseen {
-		return Story{}, fmt.Errorf("reading Nodes: %w", err)
+		return Explanation{}, fmt.Errorf("reading Nodes: %w", err)
 	}
 	node.Duplicates = duplicatesOf(&n, nodes.Items, slices.ContainsFunc(pools, selectsPlaced))
 	for i := range pools {
-		if m, is := memberOf(&pools[i], &n); is {
-			p := poolOf(&pools[i])
+		if m, is := findMember(&pools[i], &n); is {
+			p := newPool(&pools[i])
 			p.Members = []Member{m}
 			story.Pools = append(story.Pools, p)
 		}
 	}
-	return story, r.events(ctx, &story)
+	return story, r.addEvents(ctx, &story)
 }
 
-// pools falls back to one namespace if the caller may not list all.
-func (r Reader) pools(ctx context.Context, namespace string) ([]v1alpha1.BackendPool, error) {
+// listPools falls back to one namespace if the caller may not list all.
+func (r Reader) listPools(ctx context.Context, namespace string) ([]v1alpha1.BackendPool, error) {
 	var list v1alpha1.BackendPoolList
 	err := r.API.List(ctx, &list)
 	if apierrors.IsForbidden(err) && namespace != "" {
@@ -132,32 +132,32 @@ func (r Reader) pools(ctx context.Context, namespace string) ([]v1alpha1.Backend
 	return list.Items, nil
 }
 
-func (r Reader) story(ctx context.Context, s *corev1.Service, pools []v1alpha1.BackendPool) (Story, error) {
-	story := Story{At: r.Now}
+func (r Reader) newExplanation(ctx context.Context, s *corev1.Service, pools []v1alpha1.BackendPool) (Explanation, error) {
+	story := Explanation{At: r.Now}
 	var slcs discoveryv1.EndpointSliceList
 	if s != nil {
-		service := serviceOf(s)
+		service := newService(s)
 		story.Service = &service
 		if err := r.API.List(ctx, &slcs, client.InNamespace(s.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: s.Name}); err != nil {
-			return Story{}, fmt.Errorf("reading EndpointSlices: %w", err)
+			return Explanation{}, fmt.Errorf("reading EndpointSlices: %w", err)
 		}
 	}
 	var nodes corev1.NodeList
 	err := r.API.List(ctx, &nodes)
 	if story.NodesUnseen = apierrors.IsForbidden(err); err != nil && !story.NodesUnseen {
-		return Story{}, fmt.Errorf("reading Nodes: %w", err)
+		return Explanation{}, fmt.Errorf("reading Nodes: %w", err)
 	}
 	for i := range pools {
-		p := poolOf(&pools[i])
-		if p.Members = onRecord(&pools[i]); !story.NodesUnseen {
-			p.Members = members(&pools[i], slcs.Items, nodes.Items, r.Now)
+		p := newPool(&pools[i])
+		if p.Members = recordedMembers(&pools[i]); !story.NodesUnseen {
+			p.Members = memberStates(&pools[i], slcs.Items, nodes.Items, r.Now)
 		}
 		story.Pools = append(story.Pools, p)
 	}
-	return story, r.events(ctx, &story)
+	return story, r.addEvents(ctx, &story)
 }
 
-func (r Reader) events(ctx context.Context, story *Story) error {
+func (r Reader) addEvents(ctx context.Context, story *Explanation) error {
 	var found []Event
 	of := func(kind, namespace, name string) error {
 		var list corev1.EventList
@@ -169,7 +169,7 @@ func (r Reader) events(ctx context.Context, story *Story) error {
 			return fmt.Errorf("reading Events: %w", err)
 		}
 		for i := range list.Items {
-			found = append(found, eventOf(&list.Items[i]))
+			found = append(found, newEvent(&list.Items[i]))
 		}
 		return nil
 	}
@@ -192,11 +192,11 @@ func (r Reader) events(ctx context.Context, story *Story) error {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Reason, b.Reason)) })
-	story.Events = found[max(0, len(found)-eventsShown):]
+	story.Events = found[max(0, len(found)-maxEvents):]
 	return nil
 }
 
-func eventOf(e *corev1.Event) Event {
+func newEvent(e *corev1.Event) Event {
 	at, count := e.LastTimestamp.Time, e.Count
 	if at.IsZero() {
 		at = e.EventTime.Time

@@ -17,78 +17,78 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// JSON writes JSON.
-func (s Story) JSON(out io.Writer) error {
+// WriteJSON writes JSON.
+func (s Explanation) WriteJSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(s)
 }
 
-// Text writes text.
-func (s Story) Text(out io.Writer) error {
+// WriteText writes text.
+func (s Explanation) WriteText(out io.Writer) error {
 	var b strings.Builder
 	if s.Service != nil {
-		s.service(&b)
+		s.writeService(&b)
 	}
 	if s.Node != nil {
-		s.node(&b)
+		s.writeNode(&b)
 	}
 	for _, p := range s.Pools {
-		s.pool(&b, p)
+		s.writePool(&b, p)
 	}
 	if s.NodesUnseen {
 		b.WriteString("\nYou may not list Nodes: only recorded members are shown.\n")
 	}
-	s.events(&b)
+	s.writeEvents(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func (s Story) service(b *strings.Builder) {
+func (s Explanation) writeService(b *strings.Builder) {
 	v := s.Service
-	fmt.Fprintf(b, "Service %s/%s: %s, externalTrafficPolicy %s\n", v.Namespace, printed(v.Name), printed(v.Type), printed(v.Policy))
-	line(b, "Addresses", orNone(v.Addresses, "none yet"))
-	line(b, "Load balancers", orNone(v.LoadBalancers, "none of Weir's"))
+	fmt.Fprintf(b, "Service %s/%s: %s, externalTrafficPolicy %s\n", v.Namespace, sanitizeText(v.Name), sanitizeText(v.Type), sanitizeText(v.Policy))
+	writeLine(b, "Addresses", joinOrDefault(v.Addresses, "none yet"))
+	writeLine(b, "Load balancers", joinOrDefault(v.LoadBalancers, "none of Weir's"))
 	for _, c := range v.Conditions {
-		line(b, printed(c.Type), fmt.Sprintf("%s, %s for %s: %s", c.Status, printed(c.Reason), s.since(c.LastTransitionTime.Time), printed(c.Message)))
+		writeLine(b, sanitizeText(c.Type), fmt.Sprintf("%s, %s for %s: %s", c.Status, sanitizeText(c.Reason), s.formatAge(c.LastTransitionTime.Time), sanitizeText(c.Message)))
 	}
 	if len(s.Pools) == 0 {
-		line(b, "BackendPools", "none")
+		writeLine(b, "BackendPools", "none")
 	}
 }
 
-func (s Story) node(b *strings.Builder) {
+func (s Explanation) writeNode(b *strings.Builder) {
 	n := s.Node
-	fmt.Fprintf(b, "Node %s\n", printed(n.Name))
-	line(b, "Addresses", orNone(n.Addresses, "none that a load balancer reaches"))
+	fmt.Fprintf(b, "Node %s\n", sanitizeText(n.Name))
+	writeLine(b, "Addresses", joinOrDefault(n.Addresses, "none that a load balancer reaches"))
 	switch {
 	case n.Excluded != "" && len(s.Pools) > 0:
-		line(b, "Excluded", n.Excluded+". Until it has left them, it is in the pools below")
+		writeLine(b, "Excluded", n.Excluded+". Until it has left them, it is in the pools below")
 	case n.Excluded != "":
-		line(b, "Left out of every pool", n.Excluded)
+		writeLine(b, "Left out of every pool", n.Excluded)
 	}
 	for _, text := range n.Duplicates {
-		line(b, "Duplicate address", printed(text))
+		writeLine(b, "Duplicate address", sanitizeText(text))
 	}
 	if len(n.Taints) > 0 {
-		line(b, "Taints", printed(strings.Join(n.Taints, ", ")))
+		writeLine(b, "Taints", sanitizeText(strings.Join(n.Taints, ", ")))
 	}
 	if len(s.Pools) == 0 {
-		line(b, "BackendPools", "none has it")
+		writeLine(b, "BackendPools", "none has it")
 	}
 }
 
-func (s Story) pool(b *strings.Builder, p Pool) {
-	fmt.Fprintf(b, "\nBackendPool %s/%s: %s for %s\n", p.Namespace, printed(p.Name), printed(p.State), s.since(p.Since))
-	line(b, "Pool", fmt.Sprintf("%s of load balancer %s", p.Pool, p.LoadBalancer))
+func (s Explanation) writePool(b *strings.Builder, p Pool) {
+	fmt.Fprintf(b, "\nBackendPool %s/%s: %s for %s\n", p.Namespace, sanitizeText(p.Name), sanitizeText(p.State), s.formatAge(p.Since))
+	writeLine(b, "Pool", fmt.Sprintf("%s of load balancer %s", p.Pool, p.LoadBalancer))
 	if s.Node == nil {
-		line(b, "Members", counted(p))
-		line(b, "Why", printed(p.Why))
+		writeLine(b, "Members", formatCounts(p))
+		writeLine(b, "Why", sanitizeText(p.Why))
 		if p.Next != "" {
-			line(b, "Next", printed(p.Next))
+			writeLine(b, "Next", sanitizeText(p.Next))
 		}
-		if do := status.RemedyOf(p.Cause, status.Wrong{Namespace: p.Namespace, Name: p.Name}); do != "" {
-			line(b, "What to do", do)
+		if do := status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name}); do != "" {
+			writeLine(b, "What to do", do)
 		}
 	}
 	if len(p.Members) == 0 {
@@ -99,9 +99,9 @@ func (s Story) pool(b *strings.Builder, p Pool) {
 	for _, m := range p.Members {
 		is := m.Is
 		if m.Why != "" {
-			is += ": " + printed(m.Why)
+			is += ": " + sanitizeText(m.Why)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", orDash(m.Node), orDash(m.Address), is)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", valueOrDash(m.Node), valueOrDash(m.Address), is)
 	}
 	w.Flush()
 	if p.Unnamed > 0 {
@@ -109,7 +109,7 @@ func (s Story) pool(b *strings.Builder, p Pool) {
 	}
 }
 
-func counted(p Pool) string {
+func formatCounts(p Pool) string {
 	if p.Desired == nil || p.Observed == nil {
 		return "not known yet"
 	}
@@ -120,7 +120,7 @@ func counted(p Pool) string {
 	return text
 }
 
-func (s Story) events(b *strings.Builder) {
+func (s Explanation) writeEvents(b *strings.Builder) {
 	if len(s.Events) == 0 {
 		b.WriteString("\nWhat happened: no event is kept of it\n")
 		return
@@ -132,33 +132,33 @@ func (s Story) events(b *strings.Builder) {
 		if e.Count > 1 {
 			times = fmt.Sprintf(" (%d times)", e.Count)
 		}
-		fmt.Fprintf(w, "  %s\t%s %s\t%s: %s%s\n", e.At.UTC().Format(time.RFC3339), strings.ToLower(e.Kind), printed(e.Name), printed(e.Reason), printed(e.Message), times)
+		fmt.Fprintf(w, "  %s\t%s %s\t%s: %s%s\n", e.At.UTC().Format(time.RFC3339), strings.ToLower(e.Kind), sanitizeText(e.Name), sanitizeText(e.Reason), sanitizeText(e.Message), times)
 	}
 	w.Flush()
 }
 
-func (s Story) since(t time.Time) string {
+func (s Explanation) formatAge(t time.Time) string {
 	if t.IsZero() {
 		return "ever"
 	}
 	return duration.HumanDuration(max(0, s.At.Sub(t)))
 }
 
-func line(b *strings.Builder, what, is string) { fmt.Fprintf(b, "  %s: %s\n", what, is) }
+func writeLine(b *strings.Builder, what, is string) { fmt.Fprintf(b, "  %s: %s\n", what, is) }
 
-func orNone(of []string, none string) string {
+func joinOrDefault(of []string, none string) string {
 	if len(of) == 0 {
 		return none
 	}
-	return printed(strings.Join(of, ", "))
+	return sanitizeText(strings.Join(of, ", "))
 }
 
-func orDash(text string) string {
+func valueOrDash(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return printed(text)
+	return sanitizeText(text)
 }
 
-// printed removes control characters, which could steer the terminal.
-func printed(text string) string { return words.Sentence(text, words.MaxMessage) }
+// sanitizeText removes control characters, which could steer the terminal.
+func sanitizeText(text string) string { return words.FormatMessage(text, words.MaxMessage) }

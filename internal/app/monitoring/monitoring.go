@@ -33,27 +33,27 @@ type Options struct {
 	// MetricsSecure serves metrics over HTTPS, only to clients that may get /metrics.
 	MetricsSecure bool
 	// Ready is the check of /readyz; Check is its name.
-	Ready healthz.Checker
-	Check string
+	Ready     healthz.Checker
+	ReadyName string
 }
 
 // AddServers adds both servers to a manager; its own must be disabled. They serve before the manager leads.
 func AddServers(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if err := Add(ctx, mgr, "health probe", o.HealthAddress, httpserver.Options{Handler: healthHandler(o)}); err != nil {
+	if err := AddServer(ctx, mgr, "health probe", o.HealthAddress, httpserver.Options{Handler: healthHandler(o)}); err != nil {
 		return fmt.Errorf("--health-probe-bind-address %s: %w", o.HealthAddress, err)
 	}
 	server, err := metricsServer(mgr, o)
 	if err != nil {
 		return err
 	}
-	if err := Add(ctx, mgr, "metrics", o.MetricsAddress, server); err != nil {
+	if err := AddServer(ctx, mgr, "metrics", o.MetricsAddress, server); err != nil {
 		return fmt.Errorf("--metrics-bind-address %s: %w", o.MetricsAddress, err)
 	}
 	return nil
 }
 
-// Add opens an address and adds a server to a manager, unless the address is 0.
-func Add(ctx context.Context, mgr ctrl.Manager, name, address string, o httpserver.Options) error {
+// AddServer opens an address and adds a server to a manager, unless the address is 0.
+func AddServer(ctx context.Context, mgr ctrl.Manager, name, address string, o httpserver.Options) error {
 	if address == "0" {
 		return nil
 	}
@@ -66,7 +66,7 @@ func Add(ctx context.Context, mgr ctrl.Manager, name, address string, o httpserv
 
 func healthHandler(o Options) http.Handler {
 	mux := http.NewServeMux()
-	for path, checks := range map[string]map[string]healthz.Checker{"/healthz": {"ping": healthz.Ping}, "/readyz": {o.Check: o.Ready}} {
+	for path, checks := range map[string]map[string]healthz.Checker{"/healthz": {"ping": healthz.Ping}, "/readyz": {o.ReadyName: o.Ready}} {
 		h := http.StripPrefix(path, &healthz.Handler{Checks: checks})
 		mux.Handle(path, h)
 		mux.Handle(path+"/", h)

@@ -47,8 +47,8 @@ func TestServersAreBounded(t *testing.T) {
 	mgr := &servers{}
 	defer mgr.close()
 	err := errors.Join(
-		AddServers(t.Context(), mgr, Options{HealthAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0", MetricsSecure: true, Check: "caches"}),
-		Add(t.Context(), mgr, "operator", "127.0.0.1:0", httpserver.Options{Handler: http.NotFoundHandler(), WriteTimeout: time.Minute}),
+		AddServers(t.Context(), mgr, Options{HealthAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0", MetricsSecure: true, ReadyName: "caches"}),
+		AddServer(t.Context(), mgr, "operator", "127.0.0.1:0", httpserver.Options{Handler: http.NotFoundHandler(), WriteTimeout: time.Minute}),
 	)
 	if err != nil || len(mgr.added) != 3 {
 		t.Fatalf("%d servers, want 3: %v", len(mgr.added), err)
@@ -85,7 +85,7 @@ func TestAnAddressThatIsTakenIsNamedByItsFlag(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	ready := errors.New("the caches are not filled yet")
-	h := healthHandler(Options{Check: "caches", Ready: func(*http.Request) error { return ready }})
+	h := healthHandler(Options{ReadyName: "caches", Ready: func(*http.Request) error { return ready }})
 	ask := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, http.NoBody))

@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// headers restrict the browser to the styles and scripts of this page.
-var headers = map[string]string{
+// securityHeaders restrict the browser to the styles and scripts of this page.
+var securityHeaders = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	"X-Content-Type-Options":       "nosniff",
@@ -22,14 +22,14 @@ var headers = map[string]string{
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
 
-// guard requires the token as the first part of the path, which other users of this machine do not have. It
+// requireToken requires the token as the first part of the path, which other users of this machine do not have. It
 // rejects foreign Host headers, which prevents DNS rebinding.
-func guard(token string, inside http.Handler) http.Handler {
+func requireToken(token string, inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range headers {
+		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
-		if !operator.Local(r) {
+		if !operator.IsLocal(r) {
 			http.Error(w, "ask for 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}

@@ -19,7 +19,7 @@ import (
 
 // Access requires the full URL and a loopback Host header, and is read-only.
 func TestWhoGetsIn(t *testing.T) {
-	guarded := guard("KEY", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
+	guarded := requireToken("KEY", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	for _, tt := range []struct {
 		name, method, host, path string
 		status                   int
@@ -63,7 +63,7 @@ func TestServe(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		out, ended := make(said, 1), make(chan error)
 		go func() {
-			ended <- Serve(ctx, Options{API: server(), Listen: "127.0.0.1:0", Way: app.Way{Server: app.LeaderServer}, Out: out})
+			ended <- Serve(ctx, Options{API: server(), Listen: "127.0.0.1:0", Connection: app.Connection{Server: app.LeaderServer}, Out: out})
 		}()
 		address := strings.Fields(<-out)[2]
 		keys[address[strings.LastIndex(address[:len(address)-1], "/"):]] = true
@@ -91,7 +91,7 @@ func TestNothingRunsWhileNobodyLooks(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out, ended := make(said, 1), make(chan error)
 	go func() {
-		ended <- Serve(ctx, Options{API: server(shop()...), Listen: "127.0.0.1:0", Way: app.Way{Server: app.LeaderServer}, Out: out})
+		ended <- Serve(ctx, Options{API: server(shop()...), Listen: "127.0.0.1:0", Connection: app.Connection{Server: app.LeaderServer}, Out: out})
 	}()
 	address := strings.Fields(<-out)[2]
 	for range 2 {
@@ -124,12 +124,12 @@ func TestWhereThePageIsNot(t *testing.T) {
 			t.Errorf("%q: %v", listen, err)
 		}
 	}
-	if err := Serve(t.Context(), Options{Listen: "127.0.0.1:0", Way: app.Way{Server: "127.0.0.1:8082"}, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--server") {
+	if err := Serve(t.Context(), Options{Listen: "127.0.0.1:0", Connection: app.Connection{Server: "127.0.0.1:8082"}, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--server") {
 		t.Error(err)
 	}
 	taken := httptest.NewServer(http.NotFoundHandler())
 	defer taken.Close()
-	if err := Serve(t.Context(), Options{Listen: taken.Listener.Addr().String(), Way: app.Way{Server: app.LeaderServer}, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--listen 127.0.0.1:0") {
+	if err := Serve(t.Context(), Options{Listen: taken.Listener.Addr().String(), Connection: app.Connection{Server: app.LeaderServer}, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--listen 127.0.0.1:0") {
 		t.Error(err)
 	}
 }

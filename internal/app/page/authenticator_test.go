@@ -31,25 +31,25 @@ func authenticatorOf(t *testing.T) (*authenticator, map[string]int) {
 		return http.StatusUnauthorized, nil
 	}
 	return &authenticator{
-		strangers: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
+		loginReviewer: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
 			if !from.IsValid() { // must be limited per source
 				return http.StatusTooManyRequests, nil
 			}
 			return review(ctx, token, from, now)
 		},
-		guests: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
+		sessionReviewer: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
 			if from.IsValid() { // must not be limited per source: viewers may share a proxy
 				return http.StatusTooManyRequests, nil
 			}
 			return review(ctx, token, from, now)
 		},
-		visits: newVisits(), named: func(host string) bool { return host == "weir.example" },
-		leader: func(token string) app.Way {
-			return app.Way{Server: app.LeaderServer, Dial: func(context.Context, string, string) (net.Conn, error) {
+		sessions: newSessionStore(), isServedHost: func(host string) bool { return host == "weir.example" },
+		leaderConnection: func(token string) app.Connection {
+			return app.Connection{Server: app.LeaderServer, Dial: func(context.Context, string, string) (net.Conn, error) {
 				return nil, fmt.Errorf("asked as %s", token)
 			}}
 		},
-		as: func(token string) (client.Reader, error) {
+		newReader: func(token string) (client.Reader, error) {
 			if token == "" {
 				return nil, errors.New("no token")
 			}
@@ -76,7 +76,7 @@ func (a asking) of(h http.Handler) *httptest.ResponseRecorder {
 		}
 	}
 	if a.cookie != "" {
-		r.AddCookie(&http.Cookie{Name: cookie, Value: a.cookie})
+		r.AddCookie(&http.Cookie{Name: sessionCookie, Value: a.cookie})
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -91,7 +91,7 @@ func signsIn(t *testing.T, h http.Handler, token string) string {
 	if w.Code != http.StatusSeeOther || len(set) != 1 {
 		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	if c := set[0]; c.Name != cookie || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || strings.Contains(c.Value, token) {
+	if c := set[0]; c.Name != sessionCookie || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || strings.Contains(c.Value, token) {
 		t.Errorf("%+v", c)
 	}
 	return set[0].Value
@@ -99,7 +99,7 @@ func signsIn(t *testing.T, h http.Handler, token string) string {
 
 func TestWhoIsLetIn(t *testing.T) {
 	d, _ := authenticatorOf(t)
-	h := d.handler()
+	h := d.newHandler()
 	anna := signsIn(t, h, "anna")
 	for name, tt := range map[string]struct {
 		asking
@@ -118,7 +118,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		"no namespace":                {asking{method: "GET", path: "/in/sh op/pools", cookie: anna}, 404, "no name", "anna"},
 		"a made-up cookie":            {asking{method: "GET", path: "/pools", cookie: "ABC"}, 401, "Sign in", "anna"},
 		"a token as a cookie":         {asking{method: "GET", path: "/pools", cookie: "anna"}, 401, "Sign in", "shop"},
-		"a token's hash as a cookie":  {asking{method: "GET", path: "/pools", cookie: keyOf("anna")}, 401, "Sign in", "shop"},
+		"a token's hash as a cookie":  {asking{method: "GET", path: "/pools", cookie: tokenKey("anna")}, 401, "Sign in", "shop"},
 		"an unknown token":            {asking{method: "GET", path: "/pools", bearer: "Bearer eve"}, 401, "Sign in", "eve"},
 		"no bearer":                   {asking{method: "GET", path: "/pools", bearer: "Basic anna"}, 401, "Sign in", "anna"},
 		"a token in the address":      {asking{method: "GET", path: "/pools?token=anna"}, 401, "Sign in", "kubernetes"},
@@ -135,7 +135,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		"requests to Azure":           {asking{method: "GET", path: "/calls", cookie: anna}, 502, "asked as anna", "bert"},
 		"of a namespace's page":       {asking{method: "GET", path: "/in/shop/calls", bearer: "Bearer bert"}, 502, "asked as bert", "anna"},
 		"the form, though signed in":  {asking{method: "GET", path: "/login", cookie: anna}, 401, "Sign in", "anna"},
-		"a very long token in a form": {asking{method: "POST", path: "/login", token: strings.Repeat("a", longestForm)}, 401, "Sign in", "aaaaaaaa"},
+		"a very long token in a form": {asking{method: "POST", path: "/login", token: strings.Repeat("a", maxFormBytes)}, 401, "Sign in", "aaaaaaaa"},
 	} {
 		w := tt.of(h)
 		if body := w.Body.String(); w.Code != tt.status || !strings.Contains(body, tt.says) || tt.never != "" && strings.Contains(body, tt.never) || w.Header().Get("Set-Cookie") != "" {
@@ -153,7 +153,7 @@ func TestWhoIsLetIn(t *testing.T) {
 // A revoked token ends the session at the next review; signing in again needs a token.
 func TestWhoIsOut(t *testing.T) {
 	d, status := authenticatorOf(t)
-	h := d.handler()
+	h := d.newHandler()
 	sees := func(cookie string) int { return asking{method: "GET", path: "/pools", cookie: cookie}.of(h).Code }
 	anna, bert := signsIn(t, h, "anna"), signsIn(t, h, "bert")
 	for _, away := range []int{503, 429} {
@@ -186,18 +186,18 @@ func TestWhoIsOut(t *testing.T) {
 // Only the most recent viewers have a cache in memory.
 func TestSheetsOfFewViewersAreKept(t *testing.T) {
 	now := time.Now()
-	v := newVisits()
+	v := newSessionStore()
 	var keys []string
-	for i := range 2 * mostSheets {
+	for i := range 2 * maxCachedSessions {
 		now = now.Add(time.Second)
-		keys = append(keys, v.begin("", "", nil, now))
-		one, _ := v.of(keys[i], now)
-		if _, err := take(t.Context(), one.cache, "front", func(context.Context) (int, error) { return 1, nil }); err != nil {
+		keys = append(keys, v.startSession("", "", nil, now))
+		one, _ := v.findSession(keys[i], now)
+		if _, err := getCached(t.Context(), one.cache, "front", func(context.Context) (int, error) { return 1, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, key := range keys {
-		if has := !v.known[key].cache.empty(); has != (i >= mostSheets) {
+		if has := !v.sessions[key].cache.isEmpty(); has != (i >= maxCachedSessions) {
 			t.Errorf("of viewer %d is in memory what was gathered: %v", i, has)
 		}
 	}
@@ -206,37 +206,37 @@ func TestSheetsOfFewViewersAreKept(t *testing.T) {
 // Sessions expire, and their number is limited: the least recently used one is evicted.
 func TestVisitsEnd(t *testing.T) {
 	now := time.Now()
-	v := newVisits()
-	key := v.begin("", "anna", nil, now)
-	for at := time.Duration(0); at < visitLasts; at += visitIdles - time.Second {
-		if _, ok := v.of(key, now.Add(at)); !ok {
+	v := newSessionStore()
+	key := v.startSession("", "anna", nil, now)
+	for at := time.Duration(0); at < sessionTTL; at += sessionIdleTimeout - time.Second {
+		if _, ok := v.findSession(key, now.Add(at)); !ok {
 			t.Fatalf("gone after %s", at)
 		}
 	}
-	if _, ok := v.of(key, now.Add(visitLasts)); ok {
+	if _, ok := v.findSession(key, now.Add(sessionTTL)); ok {
 		t.Error("it lasts too long")
 	}
-	key = v.begin("", "anna", nil, now)
-	had, _ := v.of(key, now)
-	if got, _ := v.of(key, now.Add(sheetsLast-time.Second)); got.cache != had.cache {
+	key = v.startSession("", "anna", nil, now)
+	had, _ := v.findSession(key, now)
+	if got, _ := v.findSession(key, now.Add(sessionCacheTTL-time.Second)); got.cache != had.cache {
 		t.Error("what was gathered is gone too early")
 	}
-	v.tidy(now.Add(2 * sheetsLast))
-	if got, ok := v.of(key, now.Add(2*sheetsLast)); !ok || got.cache == had.cache {
+	v.removeExpired(now.Add(2 * sessionCacheTTL))
+	if got, ok := v.findSession(key, now.Add(2*sessionCacheTTL)); !ok || got.cache == had.cache {
 		t.Error("what was gathered stays in memory")
 	}
-	if v.tidy(now.Add(2*sheetsLast + visitIdles)); len(v.known) != 0 {
+	if v.removeExpired(now.Add(2*sessionCacheTTL + sessionIdleTimeout)); len(v.sessions) != 0 {
 		t.Error("who has gone stays")
 	}
-	first := v.begin("", "first", nil, now)
-	for i := range mostVisits - 1 {
-		v.begin("", "another", nil, now.Add(time.Duration(i+1)*time.Second))
+	first := v.startSession("", "first", nil, now)
+	for i := range maxSessions - 1 {
+		v.startSession("", "another", nil, now.Add(time.Duration(i+1)*time.Second))
 	}
-	v.of(first, now.Add(time.Minute)) // becomes the most recently used
-	if v.begin("", "more", nil, now.Add(2*time.Minute)); len(v.known) != mostVisits {
-		t.Errorf("%d visits", len(v.known))
+	v.findSession(first, now.Add(time.Minute)) // becomes the most recently used
+	if v.startSession("", "more", nil, now.Add(2*time.Minute)); len(v.sessions) != maxSessions {
+		t.Errorf("%d visits", len(v.sessions))
 	}
-	if _, ok := v.of(first, now.Add(2*time.Minute)); !ok {
+	if _, ok := v.findSession(first, now.Add(2*time.Minute)); !ok {
 		t.Error("who looks has gone")
 	}
 }

@@ -11,45 +11,45 @@ import (
 )
 
 const (
-	fresh = time.Second
-	// share limits the load on the API server: an entry lives at least this many times as long as it took to
+	minCacheTTL = time.Second
+	// cacheTTLFactor limits the load on the API server: an entry lives at least this many times as long as it took to
 	// gather.
-	share         = 10
-	gatherTimeout = 30 * time.Second
-	mostKept      = 100
+	cacheTTLFactor  = 10
+	gatherTimeout   = 30 * time.Second
+	maxCacheEntries = 100
 )
 
 var errBusy = errors.New("too many different pages are requested at the same time: try again in a few seconds")
 
-// cache keeps gathered results briefly, by name. It gathers one result at a time, shared by all callers, and
+// pageCache keeps gathered results briefly, by name. It gathers one result at a time, shared by all callers, and
 // only on demand.
-type cache struct {
-	one chan struct{} // capacity 1, held while gathering
-	all chan struct{} // the same, shared between caches
+type pageCache struct {
+	slot        chan struct{} // capacity 1, held while gathering
+	sharedSlots chan struct{} // the same, shared between caches
 
-	mu   sync.Mutex
-	kept map[string]*gathered
+	mu      sync.Mutex
+	entries map[string]*cacheEntry
 }
 
-type gathered struct {
+type cacheEntry struct {
 	done  chan struct{}
 	value any
 	err   error
 	until time.Time // set when done is closed
 }
 
-func newCache() *cache { return sharing(make(chan struct{}, 1)) }
+func newCache() *pageCache { return newSharedCache(make(chan struct{}, 1)) }
 
-// sharing returns a cache that also takes a shared slot to gather.
-func sharing(slots chan struct{}) *cache {
-	return &cache{one: make(chan struct{}, 1), all: slots, kept: map[string]*gathered{}}
+// newSharedCache returns a cache that also takes a shared slot to gather.
+func newSharedCache(slots chan struct{}) *pageCache {
+	return &pageCache{slot: make(chan struct{}, 1), sharedSlots: slots, entries: map[string]*cacheEntry{}}
 }
 
-// take returns the cached result for name, or gathers it. Gathering continues after ctx ends, because other
+// getCached returns the cached result for name, or gathers it. Gathering continues after ctx ends, because other
 // callers may wait for it.
-func take[T any](ctx context.Context, s *cache, name string, gather func(context.Context) (T, error)) (T, error) {
+func getCached[T any](ctx context.Context, s *pageCache, name string, gather func(context.Context) (T, error)) (T, error) {
 	var none T
-	g, err := s.find(name, func(ctx context.Context) (any, error) { return gather(ctx) })
+	g, err := s.findOrStart(name, func(ctx context.Context) (any, error) { return gather(ctx) })
 	if err != nil {
 		return none, err
 	}
@@ -64,44 +64,44 @@ func take[T any](ctx context.Context, s *cache, name string, gather func(context
 	return g.value.(T), nil
 }
 
-func (s *cache) find(name string, gather func(context.Context) (any, error)) (*gathered, error) {
+func (s *pageCache) findOrStart(name string, gather func(context.Context) (any, error)) (*cacheEntry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(s.kept, func(_ string, g *gathered) bool { return g.over(now) })
-	g := s.kept[name]
+	maps.DeleteFunc(s.entries, func(_ string, g *cacheEntry) bool { return g.isExpired(now) })
+	g := s.entries[name]
 	if g == nil {
-		if len(s.kept) >= mostKept {
+		if len(s.entries) >= maxCacheEntries {
 			return nil, errBusy
 		}
-		g = &gathered{done: make(chan struct{})}
-		s.kept[name] = g
-		go s.fill(g, gather)
+		g = &cacheEntry{done: make(chan struct{})}
+		s.entries[name] = g
+		go s.gatherEntry(g, gather)
 	}
 	return g, nil
 }
 
-func (s *cache) fill(g *gathered, gather func(context.Context) (any, error)) {
-	s.one <- struct{}{}
-	defer func() { <-s.one }()
-	s.all <- struct{}{}
-	defer func() { <-s.all }()
+func (s *pageCache) gatherEntry(g *cacheEntry, gather func(context.Context) (any, error)) {
+	s.slot <- struct{}{}
+	defer func() { <-s.slot }()
+	s.sharedSlots <- struct{}{}
+	defer func() { <-s.sharedSlots }()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 	defer cancel()
 	began := time.Now()
 	g.value, g.err = gather(ctx)
 	ended := time.Now()
-	g.until = ended.Add(max(fresh, share*ended.Sub(began)))
+	g.until = ended.Add(max(minCacheTTL, cacheTTLFactor*ended.Sub(began)))
 	close(g.done)
 }
 
-func (s *cache) empty() bool {
+func (s *pageCache) isEmpty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.kept) == 0
+	return len(s.entries) == 0
 }
 
-func (g *gathered) over(now time.Time) bool {
+func (g *cacheEntry) isExpired(now time.Time) bool {
 	select {
 	case <-g.done:
 		return !now.Before(g.until)

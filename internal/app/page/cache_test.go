@@ -47,7 +47,7 @@ func TestOneIsGatheredForAll(t *testing.T) {
 		var viewers sync.WaitGroup
 		for i := range 30 {
 			viewers.Go(func() {
-				if _, err := take(t.Context(), s, fmt.Sprint("sheet ", i%3), a.gather); err != nil {
+				if _, err := getCached(t.Context(), s, fmt.Sprint("sheet ", i%3), a.gather); err != nil {
 					t.Error(err)
 				}
 			})
@@ -61,9 +61,9 @@ func TestOneIsGatheredForAll(t *testing.T) {
 		if a.all != 3 {
 			t.Errorf("%d gathered while nobody looked", a.all)
 		}
-		one, err := take(t.Context(), s, "sheet 0", a.gather)
-		if err != nil || one != 4 || len(s.kept) != 1 {
-			t.Errorf("%d, %v, %d are kept", one, err, len(s.kept))
+		one, err := getCached(t.Context(), s, "sheet 0", a.gather)
+		if err != nil || one != 4 || len(s.entries) != 1 {
+			t.Errorf("%d, %v, %d are kept", one, err, len(s.entries))
 		}
 	})
 }
@@ -75,7 +75,7 @@ func TestWhatIsFresh(t *testing.T) {
 			s, a := newCache(), &asked{takes: tt.takes}
 			look := func(want int) {
 				t.Helper()
-				if n, err := take(t.Context(), s, "front", a.gather); err != nil || n != want {
+				if n, err := getCached(t.Context(), s, "front", a.gather); err != nil || n != want {
 					t.Errorf("%d, %v, want %d", n, err, want)
 				}
 			}
@@ -95,30 +95,30 @@ func TestGatheringThatGoesWrong(t *testing.T) {
 		s, a := newCache(), &asked{takes: time.Second}
 		leaves, leave := context.WithTimeout(t.Context(), time.Millisecond)
 		defer leave()
-		if _, err := take(leaves, s, "front", a.gather); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := getCached(leaves, s, "front", a.gather); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		if n, err := take(t.Context(), s, "front", a.gather); n != 1 || err != nil {
+		if n, err := getCached(t.Context(), s, "front", a.gather); n != 1 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		bad := &asked{err: errors.New("no rights")}
 		for range 2 {
-			if _, err := take(t.Context(), s, "other", bad.gather); !errors.Is(err, bad.err) || bad.all != 1 {
+			if _, err := getCached(t.Context(), s, "other", bad.gather); !errors.Is(err, bad.err) || bad.all != 1 {
 				t.Errorf("%v, %d gathered", err, bad.all)
 			}
 		}
 		silent := &asked{takes: time.Hour}
-		if _, err := take(t.Context(), s, "silent", silent.gather); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := getCached(t.Context(), s, "silent", silent.gather); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour)
-		for i := range mostKept {
-			go func() { _, _ = take(t.Context(), s, fmt.Sprint(i), a.gather) }()
+		for i := range maxCacheEntries {
+			go func() { _, _ = getCached(t.Context(), s, fmt.Sprint(i), a.gather) }()
 		}
 		synctest.Wait()
-		if _, err := take(t.Context(), s, "one more", a.gather); !errors.Is(err, errBusy) {
+		if _, err := getCached(t.Context(), s, "one more", a.gather); !errors.Is(err, errBusy) {
 			t.Error(err)
 		}
-		time.Sleep(2 * mostKept * time.Second)
+		time.Sleep(2 * maxCacheEntries * time.Second)
 	})
 }

@@ -23,74 +23,74 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostOfCalls is more than the call log holds.
-const mostOfCalls = 32 << 20
+// maxCallsBytes is more than the call log holds.
+const maxCallsBytes = 32 << 20
 
-// mostListed is typically 2 MiB.
-const mostListed = 5000
+// maxListedCalls is typically 2 MiB.
+const maxListedCalls = 5000
 
-// spans are the selectable ages of calls; the first is the default.
-var spans = []string{"15m", "1h", "6h", "24h"}
+// callAges are the selectable ages of calls; the first is the default.
+var callAges = []string{"15m", "1h", "6h", "24h"}
 
-type called struct {
-	At    time.Time
-	Since time.Duration
-	line  timeline
-	calls []calls.Call // newest first, at most mostListed
+type recentCalls struct {
+	At       time.Time
+	Since    time.Duration
+	timeline timeline
+	calls    []calls.Call // newest first, at most maxListedCalls
 }
 
 type timeline struct {
 	From, To              time.Time
 	OK, Refused, Throttle int // Refused excludes throttled calls
-	Slots                 []slot
-	most                  int
+	Slots                 []timeSlot
+	maxRequests           int
 }
 
-type slot struct{ OK, Refused, Throttle int }
+type timeSlot struct{ OK, Refused, Throttle int }
 
-const slotsOfTimeline = 60
+const timelineSlots = 60
 
-// gate is a wait that delays requests for some pools.
-type gate struct {
+// delay is a wait that delays requests for some pools.
+type delay struct {
 	Balancer string
 	Until    time.Time
 	Pools    int
 	Why      string
 }
 
-func gatesOf(pools []pool) []gate {
-	of := map[gate]int{}
+func groupDelays(pools []poolRow) []delay {
+	of := map[delay]int{}
 	for _, p := range pools {
 		if !p.Next.IsZero() {
-			of[gate{Balancer: p.Balancer, Until: p.Next, Why: p.Gate}]++
+			of[delay{Balancer: p.Balancer, Until: p.Next, Why: p.Gate}]++
 		}
 	}
-	all := make([]gate, 0, len(of))
+	all := make([]delay, 0, len(of))
 	for g, n := range of {
 		g.Pools = n
 		all = append(all, g)
 	}
-	slices.SortFunc(all, func(a, b gate) int {
+	slices.SortFunc(all, func(a, b delay) int {
 		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Balancer, b.Balancer), cmp.Compare(a.Why, b.Why))
 	})
 	return all
 }
 
-type query struct {
+type callQuery struct {
 	Since  string
 	Cause  string // KIND/NAMESPACE/NAME
 	Failed bool
 }
 
-func queryOf(q url.Values) query {
-	c := query{Since: q.Get("since"), Cause: q.Get("cause"), Failed: q.Get("failed") == "true"}
-	if !slices.Contains(spans, c.Since) {
-		c.Since = spans[0]
+func parseQuery(q url.Values) callQuery {
+	c := callQuery{Since: q.Get("since"), Cause: q.Get("cause"), Failed: q.Get("failed") == "true"}
+	if !slices.Contains(callAges, c.Since) {
+		c.Since = callAges[0]
 	}
 	return c
 }
 
-func (c query) Link() string {
+func (c callQuery) Link() string {
 	q := url.Values{"since": {c.Since}}
 	if c.Cause != "" {
 		q.Set("cause", c.Cause)
@@ -102,43 +102,45 @@ func (c query) Link() string {
 }
 
 // Spans returns the same query for each age.
-func (c query) Spans() []query {
-	var all []query
-	for _, s := range spans {
-		all = append(all, query{Since: s, Cause: c.Cause, Failed: c.Failed})
+func (c callQuery) Spans() []callQuery {
+	var all []callQuery
+	for _, s := range callAges {
+		all = append(all, callQuery{Since: s, Cause: c.Cause, Failed: c.Failed})
 	}
 	return all
 }
 
 // Other toggles the filter for failed calls.
-func (c query) Other() query { return query{Since: c.Since, Cause: c.Cause, Failed: !c.Failed} }
+func (c callQuery) Other() callQuery {
+	return callQuery{Since: c.Since, Cause: c.Cause, Failed: !c.Failed}
+}
 
-func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
-	q := queryOf(r.URL.Query())
-	recent, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
+func (s *pageServer) serveCalls(w http.ResponseWriter, r *http.Request) {
+	q := parseQuery(r.URL.Query())
+	recent, err := getCached(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*recentCalls, error) { return s.fetchCalls(ctx, q) })
 	if err != nil {
-		s.print(w, http.StatusBadGateway, "problem", sheet{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: problem{
+		s.renderPage(w, http.StatusBadGateway, "problem", pageData{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: errorPage{
 			Is: "No running Weir reports its requests to Azure.", Why: err.Error(),
 			Do: "They are in the memory of the leader. All else on this page comes from the API server.",
 		}})
 		return
 	}
 	body := struct {
-		Query  query
+		Query  callQuery
 		Line   timeline
 		Listed int
-		Rows   rows[calls.Call]
-		Gates  []gate
+		Rows   listPage[calls.Call]
+		Gates  []delay
 		More   int
-	}{Query: q, Line: recent.line, Listed: len(recent.calls), Rows: rowsOf(recent.calls, r.URL.Query(), q.Link())}
-	if f, err := s.look(r.Context()); err == nil { // on an error, show the calls without gates
-		body.Gates = f.Gates[:min(len(f.Gates), shownGates)]
+	}{Query: q, Line: recent.timeline, Listed: len(recent.calls), Rows: newListPage(recent.calls, r.URL.Query(), q.Link())}
+	if f, err := s.getFrontPage(r.Context()); err == nil { // on an error, show the calls without gates
+		body.Gates = f.Gates[:min(len(f.Gates), maxDelays)]
 		body.More = len(f.Gates) - len(body.Gates)
 	}
-	s.print(w, http.StatusOK, "calls", sheet{Title: "Calls", Here: "calls", At: recent.At, Brief: body.Line.Words(), Body: body})
+	s.renderPage(w, http.StatusOK, "calls", pageData{Title: "Calls", Here: "calls", At: recent.At, Brief: body.Line.Words(), Body: body})
 }
 
-func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
+func (s *pageServer) fetchCalls(ctx context.Context, q callQuery) (*recentCalls, error) {
 	since, err := time.ParseDuration(q.Since)
 	if err != nil {
 		return nil, err
@@ -148,18 +150,18 @@ func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 		return nil, err
 	}
 	f.Failed = q.Failed
-	lines, err := app.AskCalls(ctx, s.Way, f, since)
+	lines, err := app.FetchCalls(ctx, s.Connection, f, since)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = lines.Close() }()
-	recent := &called{At: time.Now(), Since: since}
-	for each := json.NewDecoder(io.LimitReader(lines, mostOfCalls)); ; {
+	recent := &recentCalls{At: time.Now(), Since: since}
+	for each := json.NewDecoder(io.LimitReader(lines, maxCallsBytes)); ; {
 		var c calls.Call
 		if err := each.Decode(&c); errors.Is(err, io.EOF) {
-			recent.line = lineOf(recent)
+			recent.timeline = newTimeline(recent)
 			slices.Reverse(recent.calls)
-			recent.calls = slices.Clone(recent.calls[:min(len(recent.calls), mostListed)])
+			recent.calls = slices.Clone(recent.calls[:min(len(recent.calls), maxListedCalls)])
 			return recent, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("the leader's answer: %w", err)
@@ -168,11 +170,11 @@ func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 	}
 }
 
-func lineOf(recent *called) timeline {
-	l := timeline{From: recent.At.Add(-recent.Since), To: recent.At, Slots: make([]slot, slotsOfTimeline)}
+func newTimeline(recent *recentCalls) timeline {
+	l := timeline{From: recent.At.Add(-recent.Since), To: recent.At, Slots: make([]timeSlot, timelineSlots)}
 	for _, c := range recent.calls {
-		i := int(c.At.Sub(l.From) * slotsOfTimeline / recent.Since)
-		at := &l.Slots[min(max(0, i), slotsOfTimeline-1)]
+		i := int(c.At.Sub(l.From) * timelineSlots / recent.Since)
+		at := &l.Slots[min(max(0, i), timelineSlots-1)]
 		switch {
 		case c.Status == http.StatusTooManyRequests:
 			at.Throttle++
@@ -186,7 +188,7 @@ func lineOf(recent *called) timeline {
 		}
 	}
 	for _, s := range l.Slots {
-		l.most = max(l.most, s.OK+s.Refused+s.Throttle)
+		l.maxRequests = max(l.maxRequests, s.OK+s.Refused+s.Throttle)
 	}
 	return l
 }
@@ -194,7 +196,7 @@ func lineOf(recent *called) timeline {
 func (l timeline) All() int { return l.OK + l.Refused + l.Throttle }
 
 func (l timeline) Words() string {
-	summary := words.Count(l.All(), "request")
+	summary := words.FormatCount(l.All(), "request")
 	if l.Throttle > 0 {
 		summary += fmt.Sprintf(", %d throttled (429)", l.Throttle)
 	}
@@ -205,39 +207,39 @@ func (l timeline) Words() string {
 }
 
 // Most is the number of requests in the highest column.
-func (l timeline) Most() int { return l.most }
+func (l timeline) Most() int { return l.maxRequests }
 
 // Each is the time span of a column, as text.
-func (l timeline) Each() string { return duration.HumanDuration(l.To.Sub(l.From) / slotsOfTimeline) }
+func (l timeline) Each() string { return duration.HumanDuration(l.To.Sub(l.From) / timelineSlots) }
 
-type piece struct {
-	drawn
+type chartSegment struct {
+	rectangle
 
 	Is string
 }
 
 // Columns returns the rectangles of the chart; throttled calls are on top.
-func (l timeline) Columns() []piece {
-	var out []piece
+func (l timeline) Columns() []chartSegment {
+	var out []chartSegment
 	for i, s := range l.Slots {
-		y := crest + deep
+		y := chartTop + chartHeight
 		for _, p := range []struct {
 			n  int
 			is string
 		}{{s.OK, "ok"}, {s.Refused, "refused"}, {s.Throttle, "throttled"}} {
 			if p.n > 0 {
-				high := max(2, p.n*(deep-4)/l.most)
+				high := max(2, p.n*(chartHeight-4)/l.maxRequests)
 				y -= high
-				out = append(out, piece{drawn{i * columnStep, y, columnWide, high}, p.is})
+				out = append(out, chartSegment{rectangle{i * columnDistance, y, columnWidth, high}, p.is})
 			}
 		}
 	}
 	return out
 }
 
-func (l timeline) Wide() int { return slotsOfTimeline*columnStep - (columnStep - columnWide) }
+func (l timeline) Wide() int { return timelineSlots*columnDistance - (columnDistance - columnWidth) }
 
-func short(id string) string {
+func trimResourceID(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {
 		if _, rest, ok = strings.Cut(rest, "/"); ok {
 			return rest
@@ -246,15 +248,15 @@ func short(id string) string {
 	return id
 }
 
-type cited struct{ Kind, Name, Link string }
+type linkedObject struct{ Kind, Name, Link string }
 
-// causesIn returns at most three objects that a call was made for.
-func causesIn(c calls.Call) (out []cited) {
+// linkCauses returns at most three objects that a call was made for.
+func linkCauses(c calls.Call) (out []linkedObject) {
 	for _, of := range c.Causes[:min(len(c.Causes), 3)] {
-		out = append(out, cited{of.Kind, strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"), link(of.Kind, of.Namespace, of.Name)})
+		out = append(out, linkedObject{of.Kind, strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"), objectURL(of.Kind, of.Namespace, of.Name)})
 	}
 	if more := len(c.Causes) - len(out); more > 0 {
-		out = append(out, cited{Name: fmt.Sprintf("and %d more", more)})
+		out = append(out, linkedObject{Name: fmt.Sprintf("and %d more", more)})
 	}
 	return out
 }

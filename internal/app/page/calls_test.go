@@ -25,9 +25,9 @@ func TestCalls(t *testing.T) {
 	log.Add(calls.Call{At: now.Add(-time.Minute), Took: 1500 * time.Millisecond, Op: "put", Resource: balancer + "/backendAddressPools/<b>", Status: 429, RequestID: "id-429",
 		Causes: []calls.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web"}, {Kind: "Service", Namespace: "shop", Name: "<i>"}}})
 	log.Add(calls.Call{At: now, Op: "token"})
-	weir := httptest.NewServer(operator.Handler(log))
+	weir := httptest.NewServer(operator.NewHandler(log))
 	defer weir.Close()
-	ask := asks(t, Options{API: server(shop()...), Way: app.Way{Server: weir.URL}})
+	ask := asks(t, Options{API: server(shop()...), Connection: app.Connection{Server: weir.URL}})
 	for _, tt := range []struct{ path, has, hasNot string }{
 		{"/calls", "252 requests, 1 throttled (429), 1 failed otherwise|at most 250 in 15s|no answer|1.5s|loadBalancers/kubernetes/backendAddressPools/&lt;b&gt;|id-429|/KEY/pool/shop/web\"|" +
 			"service/shop/%3Ci%3E|rel=\"next\"|RetryAfter|class=\"throttled\"|1 of 2", "too-old"},
@@ -52,10 +52,10 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%s: %q is in it", tt.path, tt.hasNot)
 		}
 	}
-	for range mostListed {
+	for range maxListedCalls {
 		log.Add(calls.Call{At: now, Op: "get", Resource: balancer, Status: 200, RequestID: "many"})
 	}
-	if _, body := asks(t, Options{API: server(shop()...), Way: app.Way{Server: weir.URL}})("/calls?since=1h"); !strings.Contains(body, "The newest 5000 of 5252") || !strings.Contains(body, "5252 requests") {
+	if _, body := asks(t, Options{API: server(shop()...), Connection: app.Connection{Server: weir.URL}})("/calls?since=1h"); !strings.Contains(body, "The newest 5000 of 5252") || !strings.Contains(body, "5252 requests") {
 		t.Errorf("%.3000s", body)
 	}
 	_, body := ask("/calls")
@@ -72,7 +72,7 @@ func TestCallsThatNobodyTells(t *testing.T) {
 	broken := httptest.NewServer(nil)
 	broken.Close()
 	for _, server := range []string{"http://127.0.0.1:1", broken.URL} {
-		ask := asks(t, Options{API: nil, Way: app.Way{Server: server}})
+		ask := asks(t, Options{API: nil, Connection: app.Connection{Server: server}})
 		if status, body := ask("/calls"); status != 502 || !strings.Contains(body, "reached through the API server") {
 			t.Errorf("%d\n%s", status, body)
 		}

@@ -9,57 +9,57 @@ import (
 	"weir.dev/weir/internal/app/explain"
 )
 
-// shownOfStep limits the nodes of each state in a chain; the table below has all of them.
-const shownOfStep = 8
+// maxNodesPerStep limits the nodes of each state in a chain; the table below has all of them.
+const maxNodesPerStep = 8
 
-// step is a frontend, rule, pool, or group of nodes.
-type step struct {
+// chainStep is a frontend, rule, pool, or group of nodes.
+type chainStep struct {
 	What string
 	Is   string // worst state of its items
-	Of   []item
+	Of   []chainItem
 }
 
-type item struct {
+type chainItem struct {
 	Name, Note string
 	// Is is its state, used as CSS class and text.
 	Is   string
 	Link string
 }
 
-func chainOf(s *story, t told) []step {
-	var way []step
+func newChain(s *detailPage, t poolDetails) []chainStep {
+	var way []chainStep
 	if v := s.Service; v != nil {
-		way = append(way, frontends(v), rules(v))
+		way = append(way, frontendStep(v), ruleStep(v))
 	}
-	way = append(way, step{What: "Pool", Is: t.Is, Of: []item{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: link("BackendPool", t.Namespace, t.Name)}}})
-	return append(way, nodesOf(t))
+	way = append(way, chainStep{What: "Pool", Is: t.Is, Of: []chainItem{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: objectURL("BackendPool", t.Namespace, t.Name)}}})
+	return append(way, nodeStep(t))
 }
 
-func frontends(v *explain.Service) step {
-	s := step{What: "Frontend", Is: isLevel}
+func frontendStep(v *explain.Service) chainStep {
+	s := chainStep{What: "Frontend", Is: stateInSync}
 	for _, a := range v.Addresses {
-		s.Of = append(s.Of, item{Name: a, Is: isLevel})
+		s.Of = append(s.Of, chainItem{Name: a, Is: stateInSync})
 	}
 	if len(s.Of) == 0 {
-		return step{What: s.What, Is: isUnderWay, Of: []item{{Name: "no address yet", Is: isUnderWay}}}
+		return chainStep{What: s.What, Is: stateUpdating, Of: []chainItem{{Name: "no address yet", Is: stateUpdating}}}
 	}
 	return s
 }
 
-func rules(v *explain.Service) step {
-	s := step{What: "Rules", Is: isLevel}
+func ruleStep(v *explain.Service) chainStep {
+	s := chainStep{What: "Rules", Is: stateInSync}
 	for _, p := range v.Ports {
-		one := item{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: isLevel}
+		one := chainItem{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: stateInSync}
 		if p.Error != "" {
-			one.Is, one.Note, s.Is = isWrong, p.Error, isWrong
+			one.Is, one.Note, s.Is = stateFailed, p.Error, stateFailed
 		}
 		s.Of = append(s.Of, one)
 	}
 	return s
 }
 
-func nodesOf(t told) step {
-	s := step{What: "Nodes", Is: isLevel}
+func nodeStep(t poolDetails) chainStep {
+	s := chainStep{What: "Nodes", Is: stateInSync}
 	by := map[string][]explain.Member{}
 	for _, m := range t.Members {
 		by[m.Is] = append(by[m.Is], m)
@@ -70,11 +70,11 @@ func nodesOf(t told) step {
 			continue
 		}
 		if is != explain.InPool {
-			s.Is = isWrong
+			s.Is = stateFailed
 		}
-		for _, m := range of[:min(len(of), shownOfStep)] {
-			one := item{Name: m.Node, Is: strings.ToLower(is)}
-			if one.Link = link("Node", "", m.Node); m.Node == "" {
+		for _, m := range of[:min(len(of), maxNodesPerStep)] {
+			one := chainItem{Name: m.Node, Is: strings.ToLower(is)}
+			if one.Link = objectURL("Node", "", m.Node); m.Node == "" {
 				one.Name, one.Link = m.Address, ""
 			}
 			if is != explain.InPool {
@@ -82,12 +82,12 @@ func nodesOf(t told) step {
 			}
 			s.Of = append(s.Of, one)
 		}
-		if more := len(of) - shownOfStep; more > 0 {
-			s.Of = append(s.Of, item{Name: fmt.Sprintf("%d more", more), Note: is, Is: strings.ToLower(is)})
+		if more := len(of) - maxNodesPerStep; more > 0 {
+			s.Of = append(s.Of, chainItem{Name: fmt.Sprintf("%d more", more), Note: is, Is: strings.ToLower(is)})
 		}
 	}
 	if len(s.Of) == 0 {
-		s.Of = []item{{Name: "none", Is: isUnderWay}}
+		s.Of = []chainItem{{Name: "none", Is: stateUpdating}}
 	}
 	return s
 }

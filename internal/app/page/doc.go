@@ -8,13 +8,13 @@
 //	secure.go         listens on HTTPS, for other viewers
 //	authenticator.go  sign-in with tokens of the cluster
 //	sessions.go       sessions and their caches
-//	cache.go          results shared by concurrent viewers
+//	pageCache.go          results shared by concurrent viewers
 //	routes.go         paths
-//	print.go          templates and formatting
+//	renderPage.go          templates and formatting
 //	membercounts.go   bar of actual and desired members
-//	front.go          summary, causes, load balancers and their pools
-//	rows.go           paged list of pools
+//	serveFront.go          summary, causes, load balancers and their pools
+//	listPage.go           paged list of pools
 //	details.go        one pool, Service or node, as in weir explain
-//	calls.go          last requests to Azure, and what delays the next ones
+//	serveCalls.go          last requests to Azure, and what delays the next ones
 //	chain.go          path from clients to nodes
 package page

@@ -17,24 +17,24 @@ import (
 
 // Limits of what the front page shows.
 const (
-	shownGates     = 20
-	shownOfCause   = 10 // objects per cause, as in weir status
-	shownBalancers = 40 // the others are behind links
-	shownColumns   = 60 // pools per load balancer
-	shownCauses    = 20
-	shownBusy      = 10 // pools in progress per load balancer
-	shownPaused    = 20
+	maxDelays          = 20
+	maxObjectsPerCause = 10 // objects per cause, as in weir status
+	maxLoadBalancers   = 40 // the others are behind links
+	maxPoolsPerChart   = 60 // pools per load balancer
+	maxCauses          = 20
+	maxUpdatingPools   = 10 // pools in progress per load balancer
+	maxPausedPools     = 20
 )
 
 // States of a pool or Service, most urgent first.
 const (
-	isWrong    = "wrong"
-	isUnderWay = "underway"
-	isPaused   = "paused"
-	isLevel    = "level"
+	stateFailed   = "wrong"
+	stateUpdating = "underway"
+	statePaused   = "paused"
+	stateInSync   = "level"
 )
 
-type pool struct {
+type poolRow struct {
 	Namespace, Name, Service, Pool, Balancer string
 	Is, State                                string
 	Since                                    time.Time
@@ -42,63 +42,65 @@ type pool struct {
 	Next time.Time
 	// Gate is the reason: RetryAfter, or GateClosed if another pool received it.
 	Gate  string
-	Level level
+	Level memberCounts
 }
 
-type balancer struct {
+type loadBalancer struct {
 	Name                       string
 	All, Level, UnderWay, Away int // Away counts pools with a problem
 	Paused                     int
 	// Pools is a sample, failed ones first, proportional to the number in each state.
-	Pools []pool
+	Pools []poolRow
 	// Busy is a sample of the pools in progress; failed ones are listed by cause.
-	Busy []pool
+	Busy []poolRow
 }
 
-func (b balancer) More() int { return b.All - len(b.Pools) }
+func (b loadBalancer) More() int { return b.All - len(b.Pools) }
 
-type cause struct {
+type problemCause struct {
 	Name, Why, Do string
-	All           []object
+	All           []problemObject
 }
 
-func (c cause) Shown() []object { return c.All[:min(len(c.All), shownOfCause)] }
+func (c problemCause) Shown() []problemObject { return c.All[:min(len(c.All), maxObjectsPerCause)] }
 
-func (c cause) More() int { return len(c.All) - len(c.Shown()) }
+func (c problemCause) More() int { return len(c.All) - len(c.Shown()) }
 
-type object struct {
-	status.Wrong
+type problemObject struct {
+	status.Problem
 
 	Is    string
 	Next  time.Time
-	Level level
+	Level memberCounts
 }
 
-// front summarizes a cluster. It is small enough to cache.
-type front struct {
+// frontPage summarizes a cluster. It is small enough to cache.
+type frontPage struct {
 	At            time.Time
 	Verdict       string
 	Is            string
 	Mends         string
-	Causes, Notes []cause
+	Causes, Notes []problemCause
 	Paused        []status.Paused
-	Balancers     []balancer
+	Balancers     []loadBalancer
 	MoreBalancers int
-	Gates         []gate
-	pools         []pool
+	Gates         []delay
+	pools         []poolRow
 }
 
-func (f *front) ShownCauses() []cause { return f.Causes[:min(len(f.Causes), shownCauses)] }
+func (f *frontPage) ShownCauses() []problemCause { return f.Causes[:min(len(f.Causes), maxCauses)] }
 
-func (f *front) MoreCauses() int { return len(f.Causes) - len(f.ShownCauses()) }
+func (f *frontPage) MoreCauses() int { return len(f.Causes) - len(f.ShownCauses()) }
 
-func (f *front) ShownPaused() []status.Paused { return f.Paused[:min(len(f.Paused), shownPaused)] }
+func (f *frontPage) ShownPaused() []status.Paused {
+	return f.Paused[:min(len(f.Paused), maxPausedPools)]
+}
 
-func (f *front) MorePaused() int { return len(f.Paused) - len(f.ShownPaused()) }
+func (f *frontPage) MorePaused() int { return len(f.Paused) - len(f.ShownPaused()) }
 
-func frontOf(seen status.Seen) *front {
-	r := status.Judge(seen)
-	f := &front{At: seen.At, Verdict: r.Verdict(), Is: isLevel, Paused: r.Paused}
+func newFrontPage(seen status.Snapshot) *frontPage {
+	r := status.NewReport(seen)
+	f := &frontPage{At: seen.At, Verdict: r.Summary(), Is: stateInSync, Paused: r.Paused}
 	wrong := map[string]bool{} // namespace/name
 	for _, c := range r.Causes {
 		for _, o := range c.Of {
@@ -108,36 +110,38 @@ func frontOf(seen status.Seen) *front {
 		}
 	}
 	switch {
-	case !r.Level:
-		f.Is = isWrong
+	case !r.InSync:
+		f.Is = stateFailed
 	case r.Pools.UnderWay+r.Services.UnderWay > 0:
-		f.Is = isUnderWay
+		f.Is = stateUpdating
 	}
-	f.Mends, _ = r.Mends()
+	f.Mends, _ = r.BestRemedy()
 	for i := range seen.Pools {
-		f.pools = append(f.pools, rowOf(&seen.Pools[i], wrong, seen.At))
+		f.pools = append(f.pools, newPoolRow(&seen.Pools[i], wrong, seen.At))
 	}
-	slices.SortFunc(f.pools, func(a, b pool) int {
-		return cmp.Or(order(a.Is)-order(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(f.pools, func(a, b poolRow) int {
+		return cmp.Or(stateOrder(a.Is)-stateOrder(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	byName := map[string]*pool{}
+	byName := map[string]*poolRow{}
 	for i := range f.pools {
 		byName[f.pools[i].Namespace+"/"+f.pools[i].Name] = &f.pools[i]
 	}
-	f.Causes, f.Notes = causesOf(r.Causes, isWrong, byName), causesOf(r.Notes, isLevel, byName)
-	f.Gates = gatesOf(f.pools)
-	f.Balancers = balancersOf(f.pools)
-	f.MoreBalancers = max(0, len(f.Balancers)-shownBalancers)
+	f.Causes, f.Notes = newCauses(r.Causes, stateFailed, byName), newCauses(r.Notes, stateInSync, byName)
+	f.Gates = groupDelays(f.pools)
+	f.Balancers = groupByLoadBalancer(f.pools)
+	f.MoreBalancers = max(0, len(f.Balancers)-maxLoadBalancers)
 	f.Balancers = slices.Clip(f.Balancers[:len(f.Balancers)-f.MoreBalancers])
 	return f
 }
 
-func order(is string) int { return slices.Index([]string{isWrong, isUnderWay, isPaused, isLevel}, is) }
+func stateOrder(is string) int {
+	return slices.Index([]string{stateFailed, stateUpdating, statePaused, stateInSync}, is)
+}
 
-func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
-	row := pool{
+func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) poolRow {
+	row := poolRow{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, Balancer: p.Spec.LoadBalancer.Name,
-		Is: isUnderWay, State: v1alpha1.ReasonPending, Level: levelOf(&p.Status),
+		Is: stateUpdating, State: v1alpha1.ReasonPending, Level: newMemberCounts(&p.Status),
 	}
 	if g := p.Spec.LoadBalancer.ResourceGroup; g != "" {
 		row.Balancer = g + "/" + row.Balancer
@@ -150,11 +154,11 @@ func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
 	}
 	switch {
 	case wrong[p.Namespace+"/"+p.Name]:
-		row.Is = isWrong
+		row.Is = stateFailed
 	case row.State == v1alpha1.ReasonLevel:
-		row.Is = isLevel
+		row.Is = stateInSync
 	case row.State == v1alpha1.ReasonPaused:
-		row.Is = isPaused
+		row.Is = statePaused
 	}
 	parked := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked)
 	if at := p.Status.NextEligibleAt; at != nil && at.After(now) && parked != nil && parked.Status == metav1.ConditionTrue {
@@ -163,12 +167,12 @@ func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
 	return row
 }
 
-func causesOf(all []status.Cause, is string, pools map[string]*pool) []cause {
-	out := make([]cause, len(all))
+func newCauses(all []status.Cause, is string, pools map[string]*poolRow) []problemCause {
+	out := make([]problemCause, len(all))
 	for i, c := range all {
-		out[i] = cause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
+		out[i] = problemCause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
 		for _, o := range c.Of {
-			of := object{Wrong: o, Is: is}
+			of := problemObject{Problem: o, Is: is}
 			if p := pools[o.Namespace+"/"+o.Name]; p != nil && o.Kind == "BackendPool" {
 				of.Next, of.Level = p.Next, p.Level
 			}
@@ -178,52 +182,52 @@ func causesOf(all []status.Cause, is string, pools map[string]*pool) []cause {
 	return out
 }
 
-// balancersOf sorts load balancers by number of problems. Pools keep their order.
-func balancersOf(pools []pool) []balancer {
-	of := map[string][]*pool{}
+// groupByLoadBalancer sorts load balancers by number of problems. Pools keep their order.
+func groupByLoadBalancer(pools []poolRow) []loadBalancer {
+	of := map[string][]*poolRow{}
 	for i := range pools {
 		name := strings.ToLower(pools[i].Balancer) // Azure names are case-insensitive
 		of[name] = append(of[name], &pools[i])
 	}
-	all := make([]balancer, 0, len(of))
+	all := make([]loadBalancer, 0, len(of))
 	for _, its := range of {
-		b := balancer{Name: its[0].Balancer, All: len(its)}
+		b := loadBalancer{Name: its[0].Balancer, All: len(its)}
 		for _, p := range its {
-			b.count(p)
+			b.countPool(p)
 		}
-		for i := range min(len(its), shownColumns) {
-			b.Pools = append(b.Pools, *its[i*len(its)/min(len(its), shownColumns)])
+		for i := range min(len(its), maxPoolsPerChart) {
+			b.Pools = append(b.Pools, *its[i*len(its)/min(len(its), maxPoolsPerChart)])
 		}
 		all = append(all, b)
 	}
-	slices.SortFunc(all, func(a, b balancer) int {
+	slices.SortFunc(all, func(a, b loadBalancer) int {
 		return cmp.Or(b.Away-a.Away, b.UnderWay-a.UnderWay, cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
 
-func (b *balancer) count(p *pool) {
+func (b *loadBalancer) countPool(p *poolRow) {
 	switch p.Is {
-	case isWrong:
+	case stateFailed:
 		b.Away++
-	case isUnderWay:
+	case stateUpdating:
 		b.UnderWay++
-		if len(b.Busy) < shownBusy {
+		if len(b.Busy) < maxUpdatingPools {
 			b.Busy = append(b.Busy, *p)
 		}
-	case isPaused:
+	case statePaused:
 		b.Paused++
 	default:
 		b.Level++
 	}
 }
 
-func (b balancer) Worst() string {
+func (b loadBalancer) Worst() string {
 	switch {
 	case b.Away > 0:
-		return isWrong
+		return stateFailed
 	case b.UnderWay > 0:
-		return isUnderWay
+		return stateUpdating
 	}
-	return isLevel
+	return stateInSync
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // many returns n pools, a quarter of them failed.
-func many(n int) status.Seen {
-	seen := status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
+func many(n int) status.Snapshot {
+	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
 	for i := range n {
 		state, why := v1alpha1.ReasonLevel, "level with 3 nodes"
 		if i%4 == 0 {
@@ -47,7 +47,7 @@ func TestWhatIsKept(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	f := frontOf(many(10_000))
+	f := newFrontPage(many(10_000))
 	kept := heap() - before
 	if kept > 8<<20 || kept < 1<<20 {
 		t.Errorf("%d bytes", kept)
@@ -58,14 +58,14 @@ func TestWhatIsKept(t *testing.T) {
 
 // A problem that only the Service's owner can fix is a note.
 func TestANoteIsNotWrong(t *testing.T) {
-	f := frontOf(status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Services: []corev1.Service{{
+	f := newFrontPage(status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Services: []corev1.Service{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{view.ServiceFinalizer}},
 		Status: corev1.ServiceStatus{
 			LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}},
-			Conditions:   []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.WhyNoEndpoints}},
+			Conditions:   []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNoEndpoints}},
 		},
 	}}})
-	if f.Is != isLevel || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Is != isLevel {
+	if f.Is != stateInSync || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Is != stateInSync {
 		t.Errorf("%s, %+v, %+v", f.Is, f.Causes, f.Notes)
 	}
 }
@@ -74,13 +74,13 @@ func TestANoteIsNotWrong(t *testing.T) {
 func TestWhatIsPausedIsShownApart(t *testing.T) {
 	p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonPaused, "paused", 3, 2)
 	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
-	seen := status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
-	f := frontOf(seen)
-	if f.Is != isLevel || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].Level != 0 {
+	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
+	f := newFrontPage(seen)
+	if f.Is != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].Level != 0 {
 		t.Errorf("%s, %+v, %+v", f.Is, f.Paused, f.Balancers)
 	}
 	var out strings.Builder
-	if err := templates["front"].Execute(&out, sheet{At: seen.At, Body: f}); err != nil {
+	if err := templates["front"].Execute(&out, pageData{At: seen.At, Body: f}); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{`<h2 id="paused">`, "in 59", "jane", "the &lt;b&gt;database", "1 pool, 1 paused"} {
@@ -94,6 +94,6 @@ func TestWhatIsPausedIsShownApart(t *testing.T) {
 func BenchmarkFront(b *testing.B) {
 	seen := many(10_000)
 	for b.Loop() {
-		frontOf(seen)
+		newFrontPage(seen)
 	}
 }

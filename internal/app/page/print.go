@@ -19,8 +19,8 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// sheet is the data of a page: common fields and Body.
-type sheet struct {
+// pageData is the data of a page: common fields and Body.
+type pageData struct {
 	Root    string // prefix of all links
 	Title   string
 	Here    string // the active navigation link
@@ -37,8 +37,8 @@ type sheet struct {
 // templates are the pages by name, each with the same frame.
 var templates = func() map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(template.FuncMap{
-		"say": say, "ago": ago, "until": until, "stamp": stamp, "clock": clock, "texts": texts, "link": link, "column": column, "chain": chainOf, "callsFor": callsFor, "short": short, "causes": causesIn, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower,
-		"on": func(s sheet, body any) on { return on{s, body} },
+		"say": sanitizeText, "ago": formatAge, "until": formatWait, "stamp": formatTimestamp, "clock": formatTime, "texts": splitTimestamps, "link": objectURL, "column": poolColumn, "chain": newChain, "callsFor": callsURL, "short": trimResourceID, "causes": linkCauses, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower,
+		"on": func(s pageData, body any) pagePart { return pagePart{s, body} },
 	}).ParseFS(files, "templates/frame.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{"front", "pools", "wrong", "story", "calls", "problem", "login"} {
@@ -47,55 +47,55 @@ var templates = func() map[string]*template.Template {
 	return all
 }()
 
-type on struct {
-	Sheet sheet
+type pagePart struct {
+	Sheet pageData
 	Of    any
 }
 
-func say(text string) string { return words.Sentence(text, words.MaxMessage) }
+func sanitizeText(text string) string { return words.FormatMessage(text, words.MaxMessage) }
 
-func ago(now, t time.Time) string {
+func formatAge(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return "for " + duration.HumanDuration(max(0, now.Sub(t)))
 }
 
-func until(now, t time.Time) string {
+func formatWait(now, t time.Time) string {
 	if !t.After(now) {
 		return "now"
 	}
 	return "in " + duration.HumanDuration(t.Sub(now))
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTimestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
+func formatTime(t time.Time) string { return t.UTC().Format("15:04:05") }
 
-type text struct {
+type messagePart struct {
 	Words string
 	At    time.Time
 }
 
-var stamps = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+var timestampPattern = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// texts splits a message at its timestamps, so that the page can count down to them.
-func texts(message string) []text {
-	message = say(message)
-	var all []text
+// splitTimestamps splits a message at its timestamps, so that the page can count down to them.
+func splitTimestamps(message string) []messagePart {
+	message = sanitizeText(message)
+	var all []messagePart
 	from := 0
-	for _, at := range stamps.FindAllStringIndex(message, -1) {
+	for _, at := range timestampPattern.FindAllStringIndex(message, -1) {
 		t, err := time.Parse(time.RFC3339, message[at[0]:at[1]])
 		if err != nil { // only looks like a timestamp
 			continue
 		}
-		all = append(all, text{Words: message[from:at[0]]}, text{Words: message[at[0]:at[1]], At: t})
+		all = append(all, messagePart{Words: message[from:at[0]]}, messagePart{Words: message[at[0]:at[1]], At: t})
 		from = at[1]
 	}
-	return append(all, text{Words: message[from:]})
+	return append(all, messagePart{Words: message[from:]})
 }
 
-func link(kind, namespace, name string) string {
+func objectURL(kind, namespace, name string) string {
 	switch kind {
 	case "BackendPool":
 		return "pool/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
@@ -109,26 +109,28 @@ func link(kind, namespace, name string) string {
 
 // Dimensions of a load balancer's chart, in SVG units.
 const (
-	columnStep = 12
-	columnWide = 10
-	crest      = 6 // distance from the top to a full column
-	deep       = 50
+	columnDistance = 12
+	columnWidth    = 10
+	chartTop       = 6 // distance from the top to a full column
+	chartHeight    = 50
 )
 
-type drawn struct {
+type rectangle struct {
 	X, Y, Wide, High int
 }
 
-// column returns the rectangle of the i-th pool; its height is the share of members present.
-func column(i int, l level) drawn {
-	high := max(2, deep*l.Percent()/100)
-	return drawn{i * columnStep, crest + deep - high, columnWide, high}
+// poolColumn returns the rectangle of the i-th pool; its height is the share of members present.
+func poolColumn(i int, l memberCounts) rectangle {
+	high := max(2, chartHeight*l.PercentPresent()/100)
+	return rectangle{i * columnDistance, chartTop + chartHeight - high, columnWidth, high}
 }
 
-func (b balancer) Wide() int { return max(48, len(b.Pools))*columnStep - (columnStep - columnWide) }
+func (b loadBalancer) Wide() int {
+	return max(48, len(b.Pools))*columnDistance - (columnDistance - columnWidth)
+}
 
-func (b balancer) Words() string {
-	parts := []string{words.Count(b.All, "pool")}
+func (b loadBalancer) Words() string {
+	parts := []string{words.FormatCount(b.All, "pool")}
 	for _, s := range []struct {
 		n    int
 		what string
@@ -140,10 +142,10 @@ func (b balancer) Words() string {
 	return strings.Join(parts, ", ")
 }
 
-func (b balancer) Query() string { return choice{Balancer: b.Name}.link() }
+func (b loadBalancer) Query() string { return poolFilter{Balancer: b.Name}.filterURL() }
 
-func (c cause) Query() string { return "wrong?" + url.Values{"cause": {c.Name}}.Encode() }
+func (c problemCause) Query() string { return "wrong?" + url.Values{"cause": {c.Name}}.Encode() }
 
-func callsFor(kind, namespace, name string) string {
-	return query{Since: spans[1], Cause: kind + "/" + namespace + "/" + name}.Link()
+func callsURL(kind, namespace, name string) string {
+	return callQuery{Since: callAges[1], Cause: kind + "/" + namespace + "/" + name}.Link()
 }

@@ -18,41 +18,41 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-type sheets struct {
+type pageServer struct {
 	Options
 
 	root  string
-	cache *cache
+	cache *pageCache
 }
 
-var statics = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
+var staticFiles = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
 
-func newSheets(o Options, root string, kept *cache) http.Handler {
-	s := &sheets{Options: o, root: root, cache: kept}
+func newPageHandler(o Options, root string, kept *pageCache) http.Handler {
+	s := &pageServer{Options: o, root: root, cache: kept}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", s.front)
-	mux.HandleFunc("/pools", s.pools)
-	mux.HandleFunc("/wrong", s.wrong)
-	mux.HandleFunc("/calls", s.calls)
-	mux.HandleFunc("/pool/{namespace}/{name}", s.tell("BackendPool", func(ctx context.Context, r explain.Reader, namespace, name string) (explain.Story, error) {
-		return r.OfPool(ctx, namespace, name)
+	mux.HandleFunc("/{$}", s.serveFront)
+	mux.HandleFunc("/pools", s.servePools)
+	mux.HandleFunc("/wrong", s.serveCause)
+	mux.HandleFunc("/calls", s.serveCalls)
+	mux.HandleFunc("/pool/{namespace}/{name}", s.serveDetails("BackendPool", func(ctx context.Context, r explain.Reader, namespace, name string) (explain.Explanation, error) {
+		return r.ExplainPool(ctx, namespace, name)
 	}))
-	mux.HandleFunc("/service/{namespace}/{name}", s.tell("Service", func(ctx context.Context, r explain.Reader, namespace, name string) (explain.Story, error) {
-		return r.OfService(ctx, namespace, name)
+	mux.HandleFunc("/service/{namespace}/{name}", s.serveDetails("Service", func(ctx context.Context, r explain.Reader, namespace, name string) (explain.Explanation, error) {
+		return r.ExplainService(ctx, namespace, name)
 	}))
-	mux.HandleFunc("/node/{name}", s.tell("Node", func(ctx context.Context, r explain.Reader, _, name string) (explain.Story, error) {
-		return r.OfNode(ctx, name)
+	mux.HandleFunc("/node/{name}", s.serveDetails("Node", func(ctx context.Context, r explain.Reader, _, name string) (explain.Explanation, error) {
+		return r.ExplainNode(ctx, name)
 	}))
-	for name, kind := range statics {
-		mux.HandleFunc("/"+name, static(name, kind))
+	for name, kind := range staticFiles {
+		mux.HandleFunc("/"+name, serveStatic(name, kind))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.problem(w, http.StatusNotFound, problem{Is: "There is no such page."})
+		s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "There is no such page."})
 	})
 	return mux
 }
 
-func static(name, kind string) http.HandlerFunc {
+func serveStatic(name, kind string) http.HandlerFunc {
 	body, err := files.ReadFile("static/" + name)
 	if err != nil {
 		panic(err)
@@ -63,91 +63,91 @@ func static(name, kind string) http.HandlerFunc {
 	}
 }
 
-func (s *sheets) look(ctx context.Context) (*front, error) {
-	return take(ctx, s.cache, s.Namespace+" front", func(ctx context.Context) (*front, error) {
-		seen, err := status.Read(ctx, s.API, s.Namespace, time.Now())
+func (s *pageServer) getFrontPage(ctx context.Context) (*frontPage, error) {
+	return getCached(ctx, s.cache, s.Namespace+" front", func(ctx context.Context) (*frontPage, error) {
+		seen, err := status.ReadSnapshot(ctx, s.API, s.Namespace, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		return frontOf(seen), nil
+		return newFrontPage(seen), nil
 	})
 }
 
-func (s *sheets) front(w http.ResponseWriter, r *http.Request) {
-	f, err := s.look(r.Context())
+func (s *pageServer) serveFront(w http.ResponseWriter, r *http.Request) {
+	f, err := s.getFrontPage(r.Context())
 	if err != nil {
-		s.failed(w, err)
+		s.serveError(w, err)
 		return
 	}
-	s.print(w, http.StatusOK, "front", sheet{Title: "Weir", Here: "front", At: f.At, Brief: f.Verdict, Body: f})
+	s.renderPage(w, http.StatusOK, "front", pageData{Title: "Weir", Here: "front", At: f.At, Brief: f.Verdict, Body: f})
 }
 
-func (s *sheets) pools(w http.ResponseWriter, r *http.Request) {
-	f, err := s.look(r.Context())
+func (s *pageServer) servePools(w http.ResponseWriter, r *http.Request) {
+	f, err := s.getFrontPage(r.Context())
 	if err != nil {
-		s.failed(w, err)
+		s.serveError(w, err)
 		return
 	}
-	c := choiceOf(r.URL.Query())
-	list := rowsOf(c.choose(f.pools), r.URL.Query(), c.link())
-	s.print(w, http.StatusOK, "pools", sheet{
-		Title: "Pools", Here: "pools", At: f.At, Find: c.Find, Brief: words.Count(list.All, "BackendPool"),
+	c := parseFilter(r.URL.Query())
+	list := newListPage(c.filterPools(f.pools), r.URL.Query(), c.filterURL())
+	s.renderPage(w, http.StatusOK, "pools", pageData{
+		Title: "Pools", Here: "pools", At: f.At, Find: c.Find, Brief: words.FormatCount(list.All, "BackendPool"),
 		Body: struct {
-			Choice choice
-			Rows   rows[pool]
+			Choice poolFilter
+			Rows   listPage[poolRow]
 		}{c, list},
 	})
 }
 
-func (s *sheets) wrong(w http.ResponseWriter, r *http.Request) {
-	f, err := s.look(r.Context())
+func (s *pageServer) serveCause(w http.ResponseWriter, r *http.Request) {
+	f, err := s.getFrontPage(r.Context())
 	if err != nil {
-		s.failed(w, err)
+		s.serveError(w, err)
 		return
 	}
 	name := r.URL.Query().Get("cause")
 	of := slices.Concat(f.Causes, f.Notes)
-	i := slices.IndexFunc(of, func(c cause) bool { return c.Name == name })
+	i := slices.IndexFunc(of, func(c problemCause) bool { return c.Name == name })
 	if i < 0 {
-		s.print(w, http.StatusOK, "problem", sheet{Title: name, At: f.At, Body: problem{Good: true, Is: "Nothing is wrong for this reason now.", Why: name}})
+		s.renderPage(w, http.StatusOK, "problem", pageData{Title: name, At: f.At, Body: errorPage{Good: true, Is: "Nothing is wrong for this reason now.", Why: name}})
 		return
 	}
-	s.print(w, http.StatusOK, "wrong", sheet{
-		Title: name, At: f.At, Brief: words.Count(len(of[i].All), "object"),
+	s.renderPage(w, http.StatusOK, "wrong", pageData{
+		Title: name, At: f.At, Brief: words.FormatCount(len(of[i].All), "object"),
 		Body: struct {
-			Cause cause
-			Rows  rows[object]
-		}{of[i], rowsOf(of[i].All, r.URL.Query(), of[i].Query())},
+			Cause problemCause
+			Rows  listPage[problemObject]
+		}{of[i], newListPage(of[i].All, r.URL.Query(), of[i].Query())},
 	})
 }
 
-// problem is an error page with a suggested fix.
-type problem struct {
+// errorPage is an error page with a suggested fix.
+type errorPage struct {
 	Is, Why, Do string
 	Good        bool
 }
 
-func (s *sheets) failed(w http.ResponseWriter, err error) {
+func (s *pageServer) serveError(w http.ResponseWriter, err error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		s.problem(w, http.StatusNotFound, problem{Is: "It is not there.", Why: err.Error(), Do: "Perhaps it was deleted: look for it among the pools."})
+		s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "It is not there.", Why: err.Error(), Do: "Perhaps it was deleted: look for it among the pools."})
 	case apierrors.IsForbidden(err):
-		s.problem(w, http.StatusForbidden, problem{Is: "You may not see this.", Why: err.Error(), Do: "What you may see of one namespace alone: " + cmp.Or(s.Narrow, "weir page -n NAMESPACE")})
+		s.serveErrorPage(w, http.StatusForbidden, errorPage{Is: "You may not see this.", Why: err.Error(), Do: "What you may see of one namespace alone: " + cmp.Or(s.Narrow, "weir page -n NAMESPACE")})
 	case apierrors.IsUnauthorized(err):
-		s.problem(w, http.StatusUnauthorized, problem{Is: "The API server does not know you any more.", Why: err.Error(), Do: "Sign in again."})
+		s.serveErrorPage(w, http.StatusUnauthorized, errorPage{Is: "The API server does not know you any more.", Why: err.Error(), Do: "Sign in again."})
 	case errors.Is(err, errBusy):
-		s.problem(w, http.StatusServiceUnavailable, problem{Is: "Too much at the same time.", Why: err.Error()})
+		s.serveErrorPage(w, http.StatusServiceUnavailable, errorPage{Is: "Too much at the same time.", Why: err.Error()})
 	default:
-		s.problem(w, http.StatusBadGateway, problem{Is: "The API server cannot be reached.", Why: err.Error(), Do: "This page retries every few seconds."})
+		s.serveErrorPage(w, http.StatusBadGateway, errorPage{Is: "The API server cannot be reached.", Why: err.Error(), Do: "This page retries every few seconds."})
 	}
 }
 
-func (s *sheets) problem(w http.ResponseWriter, status int, p problem) {
-	s.print(w, status, "problem", sheet{Title: p.Is, Brief: p.Is, At: time.Now(), Body: p})
+func (s *pageServer) serveErrorPage(w http.ResponseWriter, status int, p errorPage) {
+	s.renderPage(w, status, "problem", pageData{Title: p.Is, Brief: p.Is, At: time.Now(), Body: p})
 }
 
-// print renders a page completely before it writes it.
-func (s *sheets) print(w http.ResponseWriter, status int, name string, of sheet) {
+// renderPage renders a page completely before it writes it.
+func (s *pageServer) renderPage(w http.ResponseWriter, status int, name string, of pageData) {
 	of.Root, of.Cluster, of.Door = s.root, s.Cluster, s.Narrow != "" && !of.Still
 	if s.Namespace != "" {
 		of.Cluster += ", namespace " + s.Namespace

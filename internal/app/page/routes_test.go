@@ -76,7 +76,7 @@ func lease() *coordinationv1.Lease {
 // asks returns a function that gets a path and returns status and body.
 func asks(t *testing.T, o Options) func(string) (int, string) {
 	t.Helper()
-	h := newSheets(o, "/KEY/", newCache())
+	h := newPageHandler(o, "/KEY/", newCache())
 	return func(path string) (int, string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -129,7 +129,7 @@ func wellFormed(t *testing.T, path string, html []byte) {
 func shop() []client.Object {
 	web := parked(poolOf("shop", "web", "kubernetes", v1alpha1.ReasonRetrying, "the last attempt failed: 429; retry 1 of 3 follows at 2099-01-01T12:00:42Z", 5, 3), "TooManyRequests", time.Minute)
 	web.Status.WrittenAddresses = []string{"10.0.0.1"}
-	web.Status.Members = &v1alpha1.MembersNotLevel{Missing: &v1alpha1.SomeMembers{Count: 2, Named: []v1alpha1.Member{{Node: "n2", Address: "10.0.0.2"}}}}
+	web.Status.Members = &v1alpha1.OutOfSyncMembers{Missing: &v1alpha1.MemberSample{Count: 2, Named: []v1alpha1.Member{{Node: "n2", Address: "10.0.0.2"}}}}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}, AddressType: discoveryv1.AddressTypeIPv4}
 	objects := []client.Object{
 		lease(), web, slice,
@@ -140,7 +140,7 @@ func shop() []client.Object {
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "http", Protocol: "TCP", Port: 80}, {Protocol: "SCTP", Port: 81}}},
 			Status: corev1.ServiceStatus{
 				LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1", Ports: []corev1.PortStatus{{Port: 81, Protocol: "SCTP", Error: ptr.To("ProtocolRefused")}}}}},
-				Conditions:   []metav1.Condition{{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.WhyInvalid, Message: "SCTP is not to be had"}},
+				Conditions:   []metav1.Condition{{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonInvalid, Message: "SCTP is not to be had"}},
 			},
 		},
 		&corev1.Event{
@@ -215,7 +215,7 @@ func TestLinks(t *testing.T) {
 	for want, of := range map[string][3]string{
 		"pool/shop/a%2F..%2Fb": {"BackendPool", "shop", "a/../b"}, "service/shop/web%3Fx": {"Service", "shop", "web?x"}, "node/n%231": {"Node", "", "n#1"}, "": {"Lease", "a", "b"},
 	} {
-		if got := link(of[0], of[1], of[2]); got != want {
+		if got := objectURL(of[0], of[1], of[2]); got != want {
 			t.Errorf("%v: %s, want %s", of, got, want)
 		}
 	}
@@ -228,7 +228,7 @@ func TestWhatOthersWriteIsText(t *testing.T) {
 	p.Spec.PoolName, p.Spec.LoadBalancer.Name = evil, evil
 	p.Status.WrittenAddresses = []string{"10.0.0.1"}
 	p.Status.Down = []v1alpha1.DownAddress{{Address: "10.0.0.1", Node: evil, Reason: evil}}
-	p.Status.Members = &v1alpha1.MembersNotLevel{Foreign: &v1alpha1.SomeMembers{Count: 1, Named: []v1alpha1.Member{{Node: evil, Address: evil}}}}
+	p.Status.Members = &v1alpha1.OutOfSyncMembers{Foreign: &v1alpha1.MemberSample{Count: 1, Named: []v1alpha1.Member{{Node: evil, Address: evil}}}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: evil, Value: evil, Effect: "NoSchedule"}}}}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	holder := lease()
@@ -303,19 +303,19 @@ func TestAPageOfTenThousandPools(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	ask := asks(t, Options{API: server(append(objects, lease(), node)...)})
-	if _, story := ask("/node/n1"); len(story) > 400<<10 || strings.Count(story, "<article class=\"pool wrong\"") != shownPools || !strings.Contains(story, "And 9900 more pools") {
+	if _, story := ask("/node/n1"); len(story) > 400<<10 || strings.Count(story, "<article class=\"pool wrong\"") != maxPools || !strings.Contains(story, "And 9900 more pools") {
 		t.Errorf("a node that is in all pools: %d bytes", len(story))
 	}
 	_, front := ask("/")
 	if !strings.Contains(front, "2500 of 10000 BackendPools") || !strings.Contains(front, "2490 more") || len(front) > 1<<20 ||
-		strings.Count(front, "<article class=\"balancer") != shownBalancers || !strings.Contains(front, "And 40 more load balancers") {
+		strings.Count(front, "<article class=\"balancer") != maxLoadBalancers || !strings.Contains(front, "And 40 more load balancers") {
 		t.Errorf("%d bytes", len(front))
 	}
 	seen := map[string]bool{}
 	for page := 1; page <= 50; page++ {
 		_, list := ask(fmt.Sprintf("/pools?page=%d", page))
 		rows := strings.Split(list, "<th scope=\"row\">")[1:]
-		if len(rows) != rowsAtOnce || len(list) > 300<<10 {
+		if len(rows) != rowsPerPage || len(list) > 300<<10 {
 			t.Fatalf("page %d: %d rows, %d bytes", page, len(rows), len(list))
 		}
 		for _, row := range rows {

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-const rowsAtOnce = 200
+const rowsPerPage = 200
 
-type choice struct {
+type poolFilter struct {
 	// Find is a substring of a pool, Service, namespace or load balancer name.
 	Find         string
 	Balancer, Is string
 }
 
-func choiceOf(q url.Values) choice {
-	return choice{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Is: q.Get("is")}
+func parseFilter(q url.Values) poolFilter {
+	return poolFilter{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Is: q.Get("is")}
 }
 
-func (c choice) link() string {
+func (c poolFilter) filterURL() string {
 	q := url.Values{}
 	for name, value := range map[string]string{"find": c.Find, "balancer": c.Balancer, "is": c.Is} {
 		if value != "" {
@@ -30,7 +30,7 @@ func (c choice) link() string {
 	return "pools?" + q.Encode()
 }
 
-func (c choice) chooses(p *pool) bool {
+func (c poolFilter) matchesPool(p *poolRow) bool {
 	switch {
 	case c.Is != "" && c.Is != p.Is, c.Balancer != "" && !strings.EqualFold(c.Balancer, p.Balancer):
 		return false
@@ -46,17 +46,17 @@ func (c choice) chooses(p *pool) bool {
 	return false
 }
 
-func (c choice) choose(pools []pool) []pool {
-	var chosen []pool
+func (c poolFilter) filterPools(pools []poolRow) []poolRow {
+	var chosen []poolRow
 	for i := range pools {
-		if c.chooses(&pools[i]) {
+		if c.matchesPool(&pools[i]) {
 			chosen = append(chosen, pools[i])
 		}
 	}
 	return chosen
 }
 
-type rows[T any] struct {
+type listPage[T any] struct {
 	All         int
 	From, To    int // 1-based numbers of the first and last row
 	Shown       []T
@@ -64,13 +64,13 @@ type rows[T any] struct {
 	Prev, Next  string // links; empty if there is none
 }
 
-// rowsOf returns the page that the query requests, clamped to the list; link is the URL of the list.
-func rowsOf[T any](all []T, q url.Values, link string) rows[T] {
+// newListPage returns the page that the query requests, clamped to the list; link is the URL of the list.
+func newListPage[T any](all []T, q url.Values, link string) listPage[T] {
 	page, _ := strconv.Atoi(q.Get("page")) // an invalid page becomes the first
-	r := rows[T]{All: len(all), Pages: max(1, (len(all)+rowsAtOnce-1)/rowsAtOnce)}
+	r := listPage[T]{All: len(all), Pages: max(1, (len(all)+rowsPerPage-1)/rowsPerPage)}
 	r.Page = min(max(1, page), r.Pages)
-	first := (r.Page - 1) * rowsAtOnce
-	r.Shown = all[first:min(len(all), first+rowsAtOnce)]
+	first := (r.Page - 1) * rowsPerPage
+	r.Shown = all[first:min(len(all), first+rowsPerPage)]
 	r.From, r.To = first+1, first+len(r.Shown)
 	if r.Page > 1 {
 		r.Prev = link + "&page=" + strconv.Itoa(r.Page-1)

@@ -28,7 +28,7 @@ type SecureOptions struct {
 	API *rest.Config
 	// Client returns a client for a configuration with a viewer's token.
 	Client  func(*rest.Config) (client.Client, error)
-	Leader  func(*rest.Config) app.Way
+	Leader  func(*rest.Config) app.Connection
 	Cluster string
 	Listen  string
 	// Certificate is a directory with tls.crt and tls.key, such as a mounted kubernetes.io/tls Secret.
@@ -39,8 +39,8 @@ type SecureOptions struct {
 // ServeSecure serves viewers with a cluster token over HTTPS until ctx ends. A *app.UsageError means that an
 // option must be corrected.
 func ServeSecure(ctx context.Context, o SecureOptions) error {
-	cert := &certificate{dir: o.Certificate}
-	if _, err := cert.get(nil); err != nil {
+	cert := &certificateFile{dir: o.Certificate}
+	if _, err := cert.getCertificate(nil); err != nil {
 		return &app.UsageError{Err: fmt.Errorf("--certificate: %w; it is a directory with tls.crt and tls.key", err)}
 	}
 	d, err := newAuthenticator(o, cert)
@@ -48,8 +48,8 @@ func ServeSecure(ctx context.Context, o SecureOptions) error {
 		return err
 	}
 	server, err := httpserver.Listen(ctx, o.Listen, httpserver.Options{
-		Handler: d.handler(), TLS: &tls.Config{GetCertificate: cert.get}, //nolint:gosec // httpserver sets the lowest version
-		MaxHeaderBytes: longestForm, MaxBodyBytes: longestForm, MaxConnections: maxBrowserConnections,
+		Handler: d.newHandler(), TLS: &tls.Config{GetCertificate: cert.getCertificate}, //nolint:gosec // httpserver sets the lowest version
+		MaxHeaderBytes: maxFormBytes, MaxBodyBytes: maxFormBytes, MaxConnections: maxBrowserConnections,
 		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: idleTimeout,
 	})
 	if err != nil {
@@ -60,25 +60,25 @@ func ServeSecure(ctx context.Context, o SecureOptions) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // no need to drain: pages are read-only
-	go d.tidy(ctx)
+	go d.removeExpired(ctx)
 	if err := server.Serve(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-func newAuthenticator(o SecureOptions, cert *certificate) (*authenticator, error) {
+func newAuthenticator(o SecureOptions, cert *certificateFile) (*authenticator, error) {
 	hc, err := rest.HTTPClientFor(o.API)
 	if err != nil {
 		return nil, fmt.Errorf("API server %s: %w", o.API.Host, err)
 	}
-	reviews := func() (reviewer, error) {
+	reviews := func() (tokenReviewer, error) {
 		a, err := apiserver.NewAccess(o.API, hc)
 		if err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
-			return a.Allows(ctx, token, from, "get", Right, now)
+			return a.Authorize(ctx, token, from, "get", AccessPath, now)
 		}, nil
 	}
 	strangers, err := reviews()
@@ -90,57 +90,57 @@ func newAuthenticator(o SecureOptions, cert *certificate) (*authenticator, error
 		return nil, err
 	}
 	return &authenticator{
-		strangers: strangers, guests: guests, cluster: o.Cluster, visits: newVisits(), named: cert.has,
-		leader: func(token string) app.Way { return o.Leader(asViewer(o.API, token)) },
-		as:     func(token string) (client.Reader, error) { return o.Client(asViewer(o.API, token)) },
+		loginReviewer: strangers, sessionReviewer: guests, cluster: o.Cluster, sessions: newSessionStore(), isServedHost: cert.isValidFor,
+		leaderConnection: func(token string) app.Connection { return o.Leader(configForToken(o.API, token)) },
+		newReader:        func(token string) (client.Reader, error) { return o.Client(configForToken(o.API, token)) },
 	}, nil
 }
 
-// asViewer replaces Weir's credentials by a viewer's token.
-func asViewer(rc *rest.Config, token string) *rest.Config {
+// configForToken replaces Weir's credentials by a viewer's token.
+func configForToken(rc *rest.Config, token string) *rest.Config {
 	viewer := rest.AnonymousClientConfig(rc)
 	viewer.BearerToken, viewer.QPS, viewer.UserAgent = token, -1, rc.UserAgent
 	return viewer
 }
 
-func (d *authenticator) tidy(ctx context.Context) {
+func (d *authenticator) removeExpired(ctx context.Context) {
 	for minute := time.NewTicker(time.Minute); ; {
 		select {
 		case <-ctx.Done():
 			minute.Stop()
 			return
 		case now := <-minute.C:
-			d.visits.tidy(now)
+			d.sessions.removeExpired(now)
 		}
 	}
 }
 
-// certificate is reloaded at most once a minute, on use, so renewal needs no restart.
-type certificate struct {
+// certificateFile is reloaded at most once a minute, on use, so renewal needs no restart.
+type certificateFile struct {
 	dir string
 
-	mu   sync.Mutex
-	had  *tls.Certificate
-	read time.Time
+	mu      sync.Mutex
+	current *tls.Certificate
+	readAt  time.Time
 }
 
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *certificateFile) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.had != nil && time.Since(c.read) < time.Minute {
-		return c.had, nil
+	if c.current != nil && time.Since(c.readAt) < time.Minute {
+		return c.current, nil
 	}
-	c.read = time.Now()
+	c.readAt = time.Now()
 	found, err := tls.LoadX509KeyPair(filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key"))
 	if err == nil {
-		c.had = &found
-	} else if c.had == nil {
+		c.current = &found
+	} else if c.current == nil {
 		return nil, err
 	}
-	return c.had, nil
+	return c.current, nil
 }
 
-func (c *certificate) has(host string) bool {
-	got, err := c.get(nil)
+func (c *certificateFile) isValidFor(host string) bool {
+	got, err := c.getCertificate(nil)
 	return err == nil && got.Leaf.VerifyHostname(host) == nil
 }

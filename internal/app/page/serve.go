@@ -36,9 +36,9 @@ type Options struct {
 	Listen    string
 	// Narrow names the page of one namespace; empty means the flag -n.
 	Narrow string
-	// Way is the connection to the leader, which has the call log.
-	Way app.Way
-	Out io.Writer
+	// Connection is the connection to the leader, which has the call log.
+	Connection app.Connection
+	Out        io.Writer
 }
 
 // Serve serves browsers on this machine until ctx ends. A *app.UsageError means that an address must be
@@ -48,15 +48,15 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return &app.UsageError{Err: fmt.Errorf("--listen %q: want an address such as 127.0.0.1:8030", o.Listen)}
 	}
-	if !operator.Loopback(host) {
+	if !operator.IsLoopback(host) {
 		return &app.UsageError{Err: fmt.Errorf("--listen %q: only an address of this machine alone, such as 127.0.0.1:8030, for the page shows what you may see; from elsewhere: ssh -L 8030:127.0.0.1:8030 HOST", o.Listen)}
 	}
-	if at, err := url.Parse(o.Way.Server); err != nil || at.Scheme != "http" || at.Host == "" {
-		return &app.UsageError{Err: fmt.Errorf("--server %q: want a URL such as %s", o.Way.Server, app.LeaderServer)}
+	if at, err := url.Parse(o.Connection.Server); err != nil || at.Scheme != "http" || at.Host == "" {
+		return &app.UsageError{Err: fmt.Errorf("--server %q: want a URL such as %s", o.Connection.Server, app.LeaderServer)}
 	}
 	token := rand.Text()
 	server, err := httpserver.Listen(ctx, o.Listen, httpserver.Options{
-		Handler: guard(token, newSheets(o, "/"+token+"/", newCache())), MaxConnections: maxBrowserConnections,
+		Handler: requireToken(token, newPageHandler(o, "/"+token+"/", newCache())), MaxConnections: maxBrowserConnections,
 		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: idleTimeout,
 	})
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// MaxWhy limits a reason, in characters.
-const MaxWhy = 256
+// MaxReasonLength limits a reason, in characters.
+const MaxReasonLength = 256
 
 // Command pauses BackendPools and resumes them.
 type Command struct {
@@ -43,31 +43,31 @@ type Pool struct {
 	Name      string `json:"name"`
 	State     string `json:"state"`
 	// Paused is the new value of spec.paused, Was the previous one.
-	Paused bool            `json:"paused"`
-	Was    bool            `json:"was"`
-	Pause  *v1alpha1.Pause `json:"pause,omitempty"`
-	DryRun bool            `json:"dryRun,omitempty"`
+	Paused    bool            `json:"paused"`
+	WasPaused bool            `json:"was"`
+	Pause     *v1alpha1.Pause `json:"pause,omitempty"`
+	DryRun    bool            `json:"dryRun,omitempty"`
 }
 
-// Pause pauses the pools for length; 0 means until they are resumed.
-func (d Command) Pause(ctx context.Context, length time.Duration, why string, now time.Time) error {
-	pools, err := d.chosen(ctx)
+// PausePools pauses the pools for length; 0 means until they are resumed.
+func (d Command) PausePools(ctx context.Context, length time.Duration, why string, now time.Time) error {
+	pools, err := d.selectPools(ctx)
 	if err != nil {
 		return err
 	}
-	is := &v1alpha1.Pause{Why: why, By: d.caller(ctx)}
+	is := &v1alpha1.Pause{Why: why, By: d.userName(ctx)}
 	if length > 0 {
-		is.Until = new(metav1.NewTime(words.WholeSecond(now.Add(length)).UTC()))
+		is.Until = new(metav1.NewTime(words.RoundUpSecond(now.Add(length)).UTC()))
 	}
 	if *is == (v1alpha1.Pause{}) {
 		is = nil
 	}
-	return d.write(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: is})
+	return d.patchPools(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: is})
 }
 
-// Resume resumes the pools. Pools that are not paused are skipped, but reported if named.
-func (d Command) Resume(ctx context.Context) error {
-	pools, err := d.chosen(ctx)
+// ResumePools resumes the pools. Pools that are not paused are skipped, but reported if named.
+func (d Command) ResumePools(ctx context.Context) error {
+	pools, err := d.selectPools(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,28 +77,28 @@ func (d Command) Resume(ctx context.Context) error {
 			paused = append(paused, pools[i])
 		}
 	}
-	return d.write(ctx, paused, v1alpha1.BackendPoolSpec{})
+	return d.patchPools(ctx, paused, v1alpha1.BackendPoolSpec{})
 }
 
-func (d Command) chosen(ctx context.Context) ([]v1alpha1.BackendPool, error) {
-	pools, err := reach.Pools(ctx, d.API, d.Namespace)
+func (d Command) selectPools(ctx context.Context) ([]v1alpha1.BackendPool, error) {
+	pools, err := reach.ListPools(ctx, d.API, d.Namespace)
 	if err != nil || len(d.Names) == 0 {
 		return pools, err
 	}
-	return reach.Named(pools, d.Namespace, d.Names)
+	return reach.SelectPools(pools, d.Namespace, d.Names)
 }
 
-func (d Command) caller(ctx context.Context) string {
+func (d Command) userName(ctx context.Context) string {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := d.API.Create(ctx, review); err != nil {
 		return ""
 	}
 	name := []rune(review.Status.UserInfo.Username)
-	return string(name[:min(len(name), MaxWhy)])
+	return string(name[:min(len(name), MaxReasonLength)])
 }
 
-func (d Command) write(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
-	patch, err := patchTo(want)
+func (d Command) patchPools(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
+	patch, err := pausePatch(want)
 	if err != nil {
 		return err
 	}
@@ -114,20 +114,20 @@ func (d Command) write(ctx context.Context, pools []v1alpha1.BackendPool, want v
 			of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 			of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
 			if err := d.API.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), opts...); err != nil {
-				failed = append(failed, refused(p, err))
+				failed = append(failed, patchError(p, err))
 				continue
 			}
 		}
-		done = append(done, Pool{p.Namespace, p.Name, reach.StateOf(p), want.Paused, p.Spec.Paused, want.Pause, d.DryRun})
+		done = append(done, Pool{p.Namespace, p.Name, reach.PoolState(p), want.Paused, p.Spec.Paused, want.Pause, d.DryRun})
 	}
 	if len(done) > 0 || len(failed) == 0 {
-		failed = append(failed, d.say(done, want.Paused))
+		failed = append(failed, d.printResults(done, want.Paused))
 	}
 	return errors.Join(failed...)
 }
 
-// patchTo returns a merge patch that removes all fields of an earlier pause.
-func patchTo(want v1alpha1.BackendPoolSpec) ([]byte, error) {
+// pausePatch returns a merge patch that removes all fields of an earlier pause.
+func pausePatch(want v1alpha1.BackendPoolSpec) ([]byte, error) {
 	spec := map[string]any{"paused": nil, "pause": nil}
 	if want.Paused {
 		spec["paused"] = true
@@ -148,7 +148,7 @@ func patchTo(want v1alpha1.BackendPoolSpec) ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": spec})
 }
 
-func refused(p *v1alpha1.BackendPool, err error) error {
+func patchError(p *v1alpha1.BackendPool, err error) error {
 	help := ""
 	if strings.Contains(err.Error(), `unknown field "spec.pause`) {
 		help = ": the definitions in the cluster are older than this weir: kubectl apply --server-side -k config/crd"
@@ -156,7 +156,7 @@ func refused(p *v1alpha1.BackendPool, err error) error {
 	return fmt.Errorf("BackendPool %s/%s: %w%s", p.Namespace, p.Name, err, help)
 }
 
-func (d Command) say(done []Pool, paused bool) error {
+func (d Command) printResults(done []Pool, paused bool) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(done)
 	}
@@ -169,14 +169,14 @@ func (d Command) say(done []Pool, paused bool) error {
 		return err
 	}
 	for _, p := range done {
-		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s\n", p.Namespace, p.Name, p.sentence()); err != nil {
+		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s\n", p.Namespace, p.Name, p.resultText()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p Pool) sentence() string {
+func (p Pool) resultText() string {
 	is := "is"
 	if p.DryRun {
 		is = "would be"
@@ -185,8 +185,8 @@ func (p Pool) sentence() string {
 	case p.Paused && (p.Pause == nil || p.Pause.Until == nil):
 		return fmt.Sprintf("%s paused without an end (%s): weir resume -n %s %s ends it", is, p.State, p.Namespace, p.Name)
 	case p.Paused:
-		return fmt.Sprintf("%s paused until %s (%s)", is, words.Stamp(p.Pause.Until.Time), p.State)
-	case p.Was:
+		return fmt.Sprintf("%s paused until %s (%s)", is, words.FormatTime(p.Pause.Until.Time), p.State)
+	case p.WasPaused:
 		return fmt.Sprintf("%s kept level again (%s)", is, p.State)
 	}
 	return "was not paused"

@@ -104,7 +104,7 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api, asked := server(tt.caller, nil)
 			var out bytes.Buffer
-			err := Command{API: api, Namespace: tt.namespace, Names: tt.names, Out: &out}.Pause(t.Context(), tt.length, tt.why, noon)
+			err := Command{API: api, Namespace: tt.namespace, Names: tt.names, Out: &out}.PausePools(t.Context(), tt.length, tt.why, noon)
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("%v, want %q", err, tt.err)
 			}
@@ -139,7 +139,7 @@ func TestResume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api, _ := server("jane", nil)
 			var out bytes.Buffer
-			if err := (Command{API: api, Namespace: tt.namespace, Names: tt.names, Out: &out}).Resume(t.Context()); err != nil {
+			if err := (Command{API: api, Namespace: tt.namespace, Names: tt.names, Out: &out}).ResumePools(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if got := specs(t, api); got != tt.want || out.String() != tt.say {
@@ -154,11 +154,11 @@ func TestADryRun(t *testing.T) {
 	api, asked := server("jane", nil)
 	var out bytes.Buffer
 	d := Command{API: api, Namespace: "shop", Names: []string{"web"}, Out: &out, JSON: true, DryRun: true}
-	if err := d.Pause(t.Context(), time.Hour, "", noon); err != nil {
+	if err := d.PausePools(t.Context(), time.Hour, "", noon); err != nil {
 		t.Fatal(err)
 	}
 	var said []Pool
-	if err := json.Unmarshal(out.Bytes(), &said); err != nil || len(said) != 1 || !said[0].DryRun || !said[0].Paused || said[0].Was || said[0].Pause.By != "jane" {
+	if err := json.Unmarshal(out.Bytes(), &said); err != nil || len(said) != 1 || !said[0].DryRun || !said[0].Paused || said[0].WasPaused || said[0].Pause.By != "jane" {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	if got := specs(t, api); strings.Contains(got, "shop/web") || len(*asked) == 0 {
@@ -170,7 +170,7 @@ func TestADryRun(t *testing.T) {
 func TestDefinitionsThatAreTooOld(t *testing.T) {
 	api, _ := server("jane", errors.New(`error decoding patch: strict decoding error: unknown field "spec.pause"`))
 	var out bytes.Buffer
-	err := Command{API: api, Namespace: "shop", Names: []string{"web"}, Out: &out}.Pause(t.Context(), time.Hour, "", noon)
+	err := Command{API: api, Namespace: "shop", Names: []string{"web"}, Out: &out}.PausePools(t.Context(), time.Hour, "", noon)
 	if err == nil || !strings.Contains(err.Error(), "BackendPool shop/web: ") || !strings.Contains(err.Error(), "kubectl apply --server-side -k config/crd") {
 		t.Error(err)
 	}

@@ -14,17 +14,17 @@ import (
 func newCache(stopping context.Context) cache.NewCacheFunc {
 	return func(cfg *rest.Config, opts cache.Options) (cache.Cache, error) {
 		c, err := cache.New(cfg, opts)
-		return awaited{c, stopping}, err
+		return stoppableCache{c, stopping}, err
 	}
 }
 
-type awaited struct {
+type stoppableCache struct {
 	cache.Cache
 
 	stopping context.Context //nolint:containedctx // it is asked, not passed on
 }
 
-func (a awaited) WaitForCacheSync(ctx context.Context) bool {
+func (a stoppableCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stopping, cancel)()

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// elapsed returns a monotonic clock that adds, per reading, the larger advance of two clocks. Either may
+// newElapsedClock returns a monotonic clock that adds, per reading, the larger advance of two clocks. Either may
 // stand still: sinceStart while a hypervisor stops the machine, wall until it is set. A forward jump of wall
 // at worst ends leadership early.
-func elapsed(sinceStart func() time.Duration, wall func() time.Time) func() time.Duration {
+func newElapsedClock(sinceStart func() time.Duration, wall func() time.Time) func() time.Duration {
 	var mu sync.Mutex
 	var passed time.Duration
 	lastStart, lastWall := sinceStart(), wall().Round(0)

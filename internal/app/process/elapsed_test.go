@@ -14,7 +14,7 @@ func TestTimePassesByWhicheverClockCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var boot time.Duration
 		wall := time.Unix(1e9, 0)
-		clock := elapsed(func() time.Duration { return boot }, func() time.Time { return wall })
+		clock := newElapsedClock(func() time.Duration { return boot }, func() time.Time { return wall })
 		last := clock()
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {

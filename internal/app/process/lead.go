@@ -19,7 +19,7 @@ func NewFence(o Options) *lead.Fence {
 	if !o.LeaderElect {
 		return nil
 	}
-	return lead.NewFence(o.Election.RenewDeadline, elapsed(sinceStart, time.Now))
+	return lead.NewFence(o.Election.RenewDeadline, newElapsedClock(sinceStart, time.Now))
 }
 
 // newLock returns the election lock, which reports renewals to the fence; nil without leader election.
@@ -34,33 +34,33 @@ func (m Manager) newLock(ctx context.Context) (resourcelock.Interface, error) {
 	return leases.NewLeaderLock(ctx, m.API, m.LeaseNamespace, m.LeaseName, m.Election, m.Fence, first)
 }
 
-type lostLead struct{ why error }
+type leadershipLost struct{ cause error }
 
 // Error returns why the lead was lost.
-func (e *lostLead) Error() string { return "the lead is lost: " + e.why.Error() }
+func (e *leadershipLost) Error() string { return "the lead is lost: " + e.cause.Error() }
 
-// CannotBegin is returned by a leader that must not start its work.
-type CannotBegin struct{ Err error }
+// StartError is returned by a leader that must not start its work.
+type StartError struct{ Err error }
 
 // Error returns the reason.
-func (e *CannotBegin) Error() string { return e.Err.Error() }
+func (e *StartError) Error() string { return e.Err.Error() }
 
-// Lead calls run and returns when it ends: ctx is done, leadership is lost, or the work cannot begin (a
-// *CannotBegin as cause of ctx). The fence ends ctx for a process that was suspended while another took over,
+// RunAsLeader calls run and returns when it ends: ctx is done, leadership is lost, or the work cannot begin (a
+// *StartError as cause of ctx). The fence ends ctx for a process that was suspended while another took over,
 // before its next renewal fails.
-func Lead(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseFunc, run func(context.Context) error) error {
+func RunAsLeader(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseFunc, run func(context.Context) error) error {
 	if fence != nil {
-		go fence.Watch(ctx, func(why error) { giveUp(&lostLead{why}) })
+		go fence.Watch(ctx, func(why error) { giveUp(&leadershipLost{why}) })
 	}
 	err := run(ctx)
-	if lost, ok := errors.AsType[*lostLead](context.Cause(ctx)); ok {
+	if lost, ok := errors.AsType[*leadershipLost](context.Cause(ctx)); ok {
 		return lost
 	}
-	if cannot, ok := errors.AsType[*CannotBegin](context.Cause(ctx)); ok {
+	if cannot, ok := errors.AsType[*StartError](context.Cause(ctx)); ok {
 		return cannot.Err
 	}
-	if over := fence.Over(); err != nil && over != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %w", &lostLead{over}, err)
+	if over := fence.EndReason(); err != nil && over != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", &leadershipLost{over}, err)
 	}
 	return err
 }

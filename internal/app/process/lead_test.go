@@ -25,14 +25,14 @@ func TestHowALeadEnds(t *testing.T) {
 		after time.Duration
 	}{
 		{"told to stop", func(stop context.CancelFunc, _ *lead.Fence) { stop() }, nil, "", time.Minute},
-		{"told to stop, and it gives the lead back", func(stop context.CancelFunc, f *lead.Fence) { stop(); f.Ends(errElection) }, nil, "", time.Minute},
-		{"frozen", func(_ context.CancelFunc, f *lead.Fence) { time.Sleep(time.Millisecond); f.Ends(errElection) }, nil, "the lead is lost: leader election lost", time.Minute + 500*time.Millisecond},
+		{"told to stop, and it gives the lead back", func(stop context.CancelFunc, f *lead.Fence) { stop(); f.EndTerm(errElection) }, nil, "", time.Minute},
+		{"frozen", func(_ context.CancelFunc, f *lead.Fence) { time.Sleep(time.Millisecond); f.EndTerm(errElection) }, nil, "the lead is lost: leader election lost", time.Minute + 500*time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				f := lead.NewFence(10*time.Second, func() time.Duration { return 0 })
-				f.Renewed(lead.Epoch{Lease: "a/b"}, 0)
+				f.RecordRenew(lead.Epoch{Lease: "a/b"}, 0)
 				parent, stop := context.WithCancel(t.Context())
 				defer stop()
 				ctx, giveUp := context.WithCancelCause(parent)
@@ -40,7 +40,7 @@ func TestHowALeadEnds(t *testing.T) {
 					time.Sleep(time.Minute)
 					tt.ends(stop, f)
 				}()
-				err := Lead(ctx, f, giveUp, func(ctx context.Context) error { <-ctx.Done(); return tt.run })
+				err := RunAsLeader(ctx, f, giveUp, func(ctx context.Context) error { <-ctx.Done(); return tt.run })
 				text := ""
 				if err != nil {
 					text = err.Error()
@@ -56,11 +56,11 @@ func TestHowALeadEnds(t *testing.T) {
 // If the manager ends first, the error still has the reason.
 func TestTheElectorGivesUpFirst(t *testing.T) {
 	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
-	f.Renewed(lead.Epoch{Lease: "a/b"}, 0)
-	f.Ends(errors.New("another has it"))
+	f.RecordRenew(lead.Epoch{Lease: "a/b"}, 0)
+	f.EndTerm(errors.New("another has it"))
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	defer giveUp(nil)
-	err := Lead(ctx, f, giveUp, func(context.Context) error { return errElection })
+	err := RunAsLeader(ctx, f, giveUp, func(context.Context) error { return errElection })
 	if !errors.Is(err, errElection) || err.Error() != "the lead is lost: another has it: leader election lost" {
 		t.Error(err)
 	}
@@ -69,8 +69,8 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 // A leader that cannot begin returns the usage error.
 func TestALeaderThatCannotBegin(t *testing.T) {
 	ctx, giveUp := context.WithCancelCause(t.Context())
-	giveUp(&CannotBegin{&UsageError{errElection}})
-	err := Lead(ctx, nil, giveUp, func(context.Context) error { return nil })
+	giveUp(&StartError{&UsageError{errElection}})
+	err := RunAsLeader(ctx, nil, giveUp, func(context.Context) error { return nil })
 	if _, usage := errors.AsType[*UsageError](err); !usage {
 		t.Error(err)
 	}
@@ -82,7 +82,7 @@ func TestWithoutAnElectionNothingIsFenced(t *testing.T) {
 	}
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	defer giveUp(nil)
-	if err := Lead(ctx, nil, giveUp, func(context.Context) error { return nil }); err != nil {
+	if err := RunAsLeader(ctx, nil, giveUp, func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,9 +23,9 @@ func NewLog(out io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	}
 	switch format {
 	case "text":
-		return slog.New(namesRequests{slog.NewTextHandler(out, opts)}), nil
+		return slog.New(requestIDHandler{slog.NewTextHandler(out, opts)}), nil
 	case "json":
-		return slog.New(namesRequests{slog.NewJSONHandler(out, opts)}), nil
+		return slog.New(requestIDHandler{slog.NewJSONHandler(out, opts)}), nil
 	}
 	return nil, fmt.Errorf("log format %q: use auto, text or json", format)
 }

@@ -25,8 +25,8 @@ import (
 const (
 	// stopTimeout bounds a clean shutdown; a pod's default grace period is 30 s.
 	stopTimeout = 20 * time.Second
-	// silenceTimeout is the wait for the API server at start before a warning.
-	silenceTimeout = 4 * time.Second
+	// apiServerTimeout is the wait for the API server at start before a warning.
+	apiServerTimeout = 4 * time.Second
 	// TracesTimeout bounds the export of the last spans at shutdown.
 	TracesTimeout = 2 * time.Second
 )
@@ -46,7 +46,7 @@ type Manager struct {
 
 // SetLogger redirects the logs of controller-runtime and client-go.
 func SetLogger(o Options) {
-	log := logr.FromSlogHandler(quiet{o.Log.Handler()})
+	log := logr.FromSlogHandler(quietHandler{o.Log.Handler()})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 }
@@ -57,12 +57,12 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	silent := time.AfterFunc(silenceTimeout, func() {
+	silent := time.AfterFunc(apiServerTimeout, func() {
 		m.Log.Warn("the API server has not answered yet, and Weir cannot start without it: see whether it runs, and the way to it, e.g. with kubectl version", "host", m.API.Host)
 	})
 	defer silent.Stop()
 	opts := ctrl.Options{
-		Logger:                              logr.FromSlogHandler(quiet{calmStop{m.Log.Handler(), ctx}}),
+		Logger:                              logr.FromSlogHandler(quietHandler{stopHandler{m.Log.Handler(), ctx}}),
 		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // tests create several in one process
 		Scheme:                              m.Scheme,
 		Cache:                               m.Cache,
@@ -79,7 +79,7 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 		RetryPeriod:                         &m.Election.RetryPeriod,
 		GracefulShutdownTimeout:             new(stopTimeout),
 	}
-	mgr, err := unlessStopped(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.Fenced(m.API, m.Fence), opts) })
+	mgr, err := runUntilDone(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.WithFence(m.API, m.Fence), opts) })
 	if unknown, is := errors.AsType[*meta.NoKindMatchError](err); is {
 		return nil, fmt.Errorf("the cluster does not know %ss: apply config/crd first (kubectl apply --server-side -k config/crd): %w", unknown.GroupKind.Kind, err)
 	}
@@ -89,9 +89,9 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// unlessStopped abandons create when ctx is done: create takes no context and waits minutes for an
+// runUntilDone abandons create when ctx is done: create takes no context and waits minutes for an
 // unresponsive API server.
-func unlessStopped(ctx context.Context, create func() (ctrl.Manager, error)) (ctrl.Manager, error) {
+func runUntilDone(ctx context.Context, create func() (ctrl.Manager, error)) (ctrl.Manager, error) {
 	type result struct {
 		ctrl.Manager
 

@@ -7,13 +7,13 @@ import (
 	"runtime/debug"
 )
 
-// heapGrowth is the GOGC value: by how many percent the heap may grow between collections. Most of the heap
+// gcPercent is the GOGC value: by how many percent the heap may grow between collections. Most of the heap
 // is cached cluster state; a value below Go's 100 saves memory for little CPU.
-const heapGrowth = 50
+const gcPercent = 50
 
-// SaveMemory sets heapGrowth, unless GOGC is set.
-func SaveMemory() {
+// SetGCPercent sets gcPercent, unless GOGC is set.
+func SetGCPercent() {
 	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(heapGrowth)
+		debug.SetGCPercent(gcPercent)
 	}
 }

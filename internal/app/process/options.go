@@ -46,8 +46,8 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Printable replaces control and bidirectional characters, which could steer the terminal.
-func Printable(text string) string {
+// SanitizeText replaces control and bidirectional characters, which could steer the terminal.
+func SanitizeText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
 			return unicode.ReplacementChar
@@ -64,7 +64,7 @@ func (o Options) Validate() error {
 	if err := CheckAddress("--health-probe-bind-address", o.HealthAddress); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !operator.Loopback(host) {
+	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !operator.IsLoopback(host) {
 		return &UsageError{fmt.Errorf("--metrics-bind-address %q: whoever reaches it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
 	}
 	if err := o.Election.Validate(); err != nil {
@@ -114,9 +114,9 @@ func KubeconfigError(kubeconfig string, err error) error {
 	return &UsageError{fmt.Errorf("kubeconfig: %w", err)}
 }
 
-// WithReach sets the user agent and reports request results to reach.
-func WithReach(reach *apiserver.Reach, cfg *rest.Config, program string) *rest.Config {
-	return reach.Config(cfg, program+"/"+Version)
+// WithReachability sets the user agent and reports request results to reach.
+func WithReachability(reach *apiserver.Connection, cfg *rest.Config, program string) *rest.Config {
+	return reach.ClientConfig(cfg, program+"/"+Version)
 }
 
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"

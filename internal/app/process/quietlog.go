@@ -7,10 +7,10 @@ import (
 	"log/slog"
 )
 
-// quiet is a log handler that demotes controller-runtime's start and stop messages to debug level.
-type quiet struct{ slog.Handler }
+// quietHandler is a log handler that demotes controller-runtime's start and stop messages to debug level.
+type quietHandler struct{ slog.Handler }
 
-var chatter = map[string]bool{
+var lifecycleMessages = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true,
 	"starting server": true, "Starting metrics server": true, "Serving metrics server": true,
 	"healthz check failed": true, // the prober gets the error; the failed check is logged at debug level
@@ -22,8 +22,8 @@ var chatter = map[string]bool{
 	"shutting down server":                               true, "Shutting down metrics server with timeout of 1 minute": true,
 }
 
-func (h quiet) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level == slog.LevelInfo && chatter[r.Message] {
+func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelInfo && lifecycleMessages[r.Message] {
 		r.Level = slog.LevelDebug
 		if !h.Enabled(ctx, r.Level) {
 			return nil
@@ -32,6 +32,10 @@ func (h quiet) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{h.Handler.WithAttrs(attrs)} }
+func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietHandler{h.Handler.WithAttrs(attrs)}
+}
 
-func (h quiet) WithGroup(name string) slog.Handler { return quiet{h.Handler.WithGroup(name)} }
+func (h quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{h.Handler.WithGroup(name)}
+}

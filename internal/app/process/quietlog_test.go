@@ -16,7 +16,7 @@ import (
 func TestPartsAreForWhoDebugs(t *testing.T) {
 	for level, shown := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 		var out bytes.Buffer
-		log := logr.FromSlogHandler(quiet{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})}).WithName("manager").WithValues("a", "b")
+		log := logr.FromSlogHandler(quietHandler{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})}).WithName("manager").WithValues("a", "b")
 		log.Info("Starting workers", "worker count", 1)
 		if got := out.String(); strings.Contains(got, "level=DEBUG") != shown || (got != "") != shown {
 			t.Errorf("at %s: %q", level, got)

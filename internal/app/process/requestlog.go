@@ -9,14 +9,14 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// namesRequests is a log handler that adds Azure's request IDs to lines with an Azure error.
-type namesRequests struct{ slog.Handler }
+// requestIDHandler is a log handler that adds Azure's request IDs to lines with an Azure error.
+type requestIDHandler struct{ slog.Handler }
 
-func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
+func (h requestIDHandler) Handle(ctx context.Context, r slog.Record) error {
 	var requestID, correlationID string
 	r.Attrs(func(a slog.Attr) bool {
 		if err, ok := a.Value.Any().(error); ok {
-			requestID, correlationID = fault.RequestOf(err)
+			requestID, correlationID = fault.RequestIDs(err)
 		}
 		return requestID == "" && correlationID == ""
 	})
@@ -32,10 +32,10 @@ func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h namesRequests) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return namesRequests{h.Handler.WithAttrs(attrs)}
+func (h requestIDHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return requestIDHandler{h.Handler.WithAttrs(attrs)}
 }
 
-func (h namesRequests) WithGroup(name string) slog.Handler {
-	return namesRequests{h.Handler.WithGroup(name)}
+func (h requestIDHandler) WithGroup(name string) slog.Handler {
+	return requestIDHandler{h.Handler.WithGroup(name)}
 }

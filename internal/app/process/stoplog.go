@@ -7,27 +7,27 @@ import (
 	"log/slog"
 )
 
-// calmStop is a log handler that rewrites controller-runtime's error about lost leadership during a clean
+// stopHandler is a log handler that rewrites controller-runtime's error about lost leadership during a clean
 // shutdown.
-type calmStop struct {
+type stopHandler struct {
 	slog.Handler
 	// stopping is done when shutdown begins.
 	stopping context.Context //nolint:containedctx // it is asked, not passed on
 }
 
 const (
-	afterStop = "error received after stop sequence was engaged"
-	leadLost  = "leader election lost"
+	afterStopMessage      = "error received after stop sequence was engaged"
+	leadershipLostMessage = "leader election lost"
 )
 
-func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
-	if h.stopping.Err() == nil || r.Message != afterStop {
+func (h stopHandler) Handle(ctx context.Context, r slog.Record) error {
+	if h.stopping.Err() == nil || r.Message != afterStopMessage {
 		return h.Handler.Handle(ctx, r)
 	}
 	lost := false
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)
-		lost = lost || ok && err.Error() == leadLost
+		lost = lost || ok && err.Error() == leadershipLostMessage
 		return !lost
 	})
 	if !lost {
@@ -40,10 +40,10 @@ func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, given)
 }
 
-func (h calmStop) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return calmStop{h.Handler.WithAttrs(attrs), h.stopping}
+func (h stopHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return stopHandler{h.Handler.WithAttrs(attrs), h.stopping}
 }
 
-func (h calmStop) WithGroup(name string) slog.Handler {
-	return calmStop{h.Handler.WithGroup(name), h.stopping}
+func (h stopHandler) WithGroup(name string) slog.Handler {
+	return stopHandler{h.Handler.WithGroup(name), h.stopping}
 }

@@ -18,23 +18,23 @@ func TestACleanStopSpeaksOfNoError(t *testing.T) {
 	var out bytes.Buffer
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	log := logr.FromSlogHandler(calmStop{slog.NewTextHandler(&out, nil), ctx}).WithName("manager").WithValues("a", "b")
+	log := logr.FromSlogHandler(stopHandler{slog.NewTextHandler(&out, nil), ctx}).WithName("manager").WithValues("a", "b")
 	for _, tt := range []struct {
 		text, message string
 		told          bool
 		want          string
 	}{
-		{leadLost, afterStop, false, "ERROR"},
-		{leadLost, afterStop, true, "INFO"},
-		{leadLost, "problem running manager", true, "ERROR"},
-		{"the API server is gone", afterStop, true, "ERROR"},
+		{leadershipLostMessage, afterStopMessage, false, "ERROR"},
+		{leadershipLostMessage, afterStopMessage, true, "INFO"},
+		{leadershipLostMessage, "problem running manager", true, "ERROR"},
+		{"the API server is gone", afterStopMessage, true, "ERROR"},
 	} {
 		if tt.told {
 			stop()
 		}
 		out.Reset()
 		log.Error(errors.New(tt.text), tt.message)
-		if got := out.String(); !strings.Contains(got, "level="+tt.want) || tt.want == "INFO" && strings.Contains(got, leadLost) {
+		if got := out.String(); !strings.Contains(got, "level="+tt.want) || tt.want == "INFO" && strings.Contains(got, leadershipLostMessage) {
 			t.Errorf("%s, %s, told to stop %v: %s", tt.text, tt.message, tt.told, got)
 		}
 	}

@@ -36,7 +36,7 @@ import (
 	"weir.dev/weir/internal/tracing"
 )
 
-const name = "weir-provisioner"
+const programName = "weir-provisioner"
 
 // Run runs the provisioner until ctx is done or leadership is lost. A *process.UsageError means that the
 // caller must correct something.
@@ -44,32 +44,32 @@ func Run(ctx context.Context, o process.Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	process.SaveMemory()
-	spans := tracing.Start(ctx, name, process.Version, o.Log)
-	defer spans.End(process.TracesTimeout)
+	process.SetGCPercent()
+	spans := tracing.Start(ctx, programName, process.Version, o.Log)
+	defer spans.Shutdown(process.TracesTimeout)
 	api, inCluster, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
 	process.SetLogger(o)
-	return run(ctx, o, surroundings{api, inCluster, spans.Provider, ctrlmetrics.Registry})
+	return runProvisioner(ctx, o, dependencies{api, inCluster, spans.Provider, ctrlmetrics.Registry})
 }
 
-type surroundings struct {
+type dependencies struct {
 	api       *rest.Config
 	inCluster bool
 	spans     trace.TracerProvider
 	metrics   prometheus.Registerer
 }
 
-func run(ctx context.Context, o process.Options, in surroundings) error {
+func runProvisioner(ctx context.Context, o process.Options, in dependencies) error {
 	stopped := ctx
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	fence := process.NewFence(o)
-	reach := apiserver.NewReach(ctx, o.Log)
+	reach := apiserver.NewConnection(ctx, o.Log)
 	mgr, err := process.NewManager(ctx, process.Manager{
-		Options: o, LeaseName: leases.Provisioner, LeaseNamespace: o.LeaseNamespace(in.inCluster), API: process.WithReach(reach, in.api, name),
+		Options: o, LeaseName: leases.Provisioner, LeaseNamespace: o.LeaseNamespace(in.inCluster), API: process.WithReachability(reach, in.api, programName),
 		Scheme: view.Scheme(), Cache: view.ProvisionerCacheOptions(), Fence: fence,
 	})
 	if stopped.Err() != nil {
@@ -79,47 +79,47 @@ func run(ctx context.Context, o process.Options, in surroundings) error {
 	if err != nil {
 		return err
 	}
-	room, err := newRoom(ctx, o, mgr, fence, in.spans)
+	room, err := newReconciler(ctx, o, mgr, fence, in.spans)
 	if err != nil {
 		return err
 	}
-	reach.Notify(func() {}, func() { room.Retry(time.Now()) })
+	reach.SetCallbacks(func() {}, func() { room.Retry(time.Now()) })
 	metrics.RegisterProvisionerBuild(in.metrics, process.Version)
 	metrics.RegisterProvisions(in.metrics, room)
 	o.Log.Info("weir-provisioner starts", "version", process.Version)
-	if err := process.Lead(ctx, fence, giveUp, mgr.Start); err != nil {
+	if err := process.RunAsLeader(ctx, fence, giveUp, mgr.Start); err != nil {
 		return err
 	}
 	o.Log.Info("weir-provisioner has stopped")
 	return nil
 }
 
-// newRoom adds the Provision reconciler and the servers to the manager.
-func newRoom(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *lead.Fence, spans trace.TracerProvider) (*provisions.Room, error) {
-	if err := provisions.Installed(ctx, mgr.GetAPIReader()); err != nil {
+// newReconciler adds the Provision reconciler and the servers to the manager.
+func newReconciler(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *lead.Fence, spans trace.TracerProvider) (*provisions.Reconciler, error) {
+	if err := provisions.CheckInstalled(ctx, mgr.GetAPIReader()); err != nil {
 		return nil, fmt.Errorf("cannot read what it works on: %w", err)
 	}
 	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	queue := events.New(mgr.GetScheme(), core.Events(""), o.Log)
+	queue := events.NewQueue(mgr.GetScheme(), core.Events(""), o.Log)
 	room := provisions.New(provisions.Config{
 		API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Events: queue,
 		Fence: fence, Spans: spans, Log: o.Log,
 	})
-	synced, err := watch(ctx, mgr.GetCache())
+	synced, err := startInformers(ctx, mgr.GetCache())
 	return room, errors.Join(err,
 		room.Setup(mgr, o.Requeue),
 		mgr.Add(events.Runnable{Runs: []func(context.Context){room.Run}, Last: func() {}, Events: queue}),
 		monitoring.AddServers(ctx, mgr, monitoring.Options{
-			HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure, Check: "caches", Ready: synced,
+			HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure, ReadyName: "caches", Ready: synced,
 		}),
 	)
 }
 
-// watch starts the informers, so that a standby has warm caches.
-func watch(ctx context.Context, from cache.Cache) (healthz.Checker, error) {
+// startInformers starts the informers, so that a standby has warm caches.
+func startInformers(ctx context.Context, from cache.Cache) (healthz.Checker, error) {
 	var informers []cache.Informer
 	for _, kind := range []client.Object{&v1alpha1.Provision{}, &v1alpha1.Partner{}, &v1alpha1.ProvisioningPolicy{}, &corev1.Namespace{}} {
 		informer, err := from.GetInformer(ctx, kind)

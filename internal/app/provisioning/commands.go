@@ -38,24 +38,24 @@ type Command struct {
 	JSON bool
 }
 
-// Note prints a note if no provisioner runs. It prints nothing if the caller may not list Leases.
-func (d Command) Note(ctx context.Context, now time.Time) error {
+// WarnIfNoProvisioner prints a note if no provisioner runs. It prints nothing if the caller may not list Leases.
+func (d Command) WarnIfNoProvisioner(ctx context.Context, now time.Time) error {
 	p, err := status.ReadProvisioner(ctx, d.API, d.Namespace, now)
-	if err != nil || p.Missing() == "" {
+	if err != nil || p.MissingReason() == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(d.Err, "weir: note: %s\n", printed(p.Missing()))
+	_, err = fmt.Fprintf(d.Err, "weir: note: %s\n", sanitizeText(p.MissingReason()))
 	return err
 }
 
-// List lists Provisions.
-func (d Command) List(ctx context.Context) error {
+// ListProvisions lists Provisions.
+func (d Command) ListProvisions(ctx context.Context) error {
 	var list v1alpha1.ProvisionList
 	if err := d.API.List(ctx, &list, client.InNamespace(d.Namespace)); err != nil {
 		return err
 	}
 	if d.JSON {
-		return d.json(list.Items)
+		return d.writeJSON(list.Items)
 	}
 	if len(list.Items) == 0 {
 		where := "any namespace"
@@ -69,30 +69,30 @@ func (d Command) List(ctx context.Context) error {
 	fmt.Fprintf(w, "NAMESPACE\tNAME\tSTATE\tATTEMPTS\tNEXT\tWHY\n")
 	for i := range list.Items {
 		p := &list.Items[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, state(p), attemptsOf(p), next(p), words.Sentence(why(p), 80))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, formatState(p), formatAttemptCount(p), formatNextAttempt(p), words.FormatMessage(failureReason(p), 80))
 	}
 	w.Flush()
 	return nil
 }
 
-// Show prints one Provision in detail.
-func (d Command) Show(ctx context.Context, name string) error {
-	p, err := d.get(ctx, name)
+// ShowProvision prints one Provision in detail.
+func (d Command) ShowProvision(ctx context.Context, name string) error {
+	p, err := d.getProvision(ctx, name)
 	if err != nil {
 		return err
 	}
 	if d.JSON {
-		return d.json(p)
+		return d.writeJSON(p)
 	}
 	w := tabwriter.NewWriter(d.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "Provision\t%s/%s\n", p.Namespace, p.Name)
-	fmt.Fprintf(w, "Target\t%s\n", printed(p.Status.Target))
-	fmt.Fprintf(w, "State\t%s\n", state(p))
-	fmt.Fprintf(w, "Attempts\t%s\n", attemptsOf(p))
-	if text := next(p); text != "" {
+	fmt.Fprintf(w, "Target\t%s\n", sanitizeText(p.Status.Target))
+	fmt.Fprintf(w, "State\t%s\n", formatState(p))
+	fmt.Fprintf(w, "Attempts\t%s\n", formatAttemptCount(p))
+	if text := formatNextAttempt(p); text != "" {
 		fmt.Fprintf(w, "Next\t%s\n", text)
 	}
-	if text := why(p); text != "" {
+	if text := failureReason(p); text != "" {
 		fmt.Fprintf(w, "Why\t%s\n", text)
 	}
 	w.Flush()
@@ -124,13 +124,13 @@ type AttemptLog struct {
 	Log     string `json:"log"`
 }
 
-// Logs prints the logs of the last five attempts, or of one.
-func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
-	p, err := d.get(ctx, name)
+// PrintLogs prints the logs of the last five attempts, or of one.
+func (d Command) PrintLogs(ctx context.Context, name string, attempt int64) error {
+	p, err := d.getProvision(ctx, name)
 	if err != nil {
 		return err
 	}
-	logs, err := d.logs(ctx, p)
+	logs, err := d.readLogs(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -138,11 +138,11 @@ func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 		kept := logs
 		logs = slices.DeleteFunc(slices.Clone(logs), func(l AttemptLog) bool { return l.Attempt != attempt })
 		if len(logs) == 0 {
-			return fmt.Errorf("there is no log of attempt %d: kept are %s", attempt, numbers(kept))
+			return fmt.Errorf("there is no log of attempt %d: kept are %s", attempt, formatAttempts(kept))
 		}
 	}
 	if d.JSON {
-		return d.json(logs)
+		return d.writeJSON(logs)
 	}
 	if len(logs) == 0 {
 		_, err := fmt.Fprintf(d.Err, "weir: note: no log of Provision %s/%s is kept: no attempt has begun, or weir-provisioner may not write ConfigMaps there\n", p.Namespace, p.Name)
@@ -151,13 +151,13 @@ func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 	for _, l := range logs {
 		fmt.Fprintf(d.Out, "--- attempt %d\n", l.Attempt)
 		for line := range strings.Lines(l.Log) {
-			fmt.Fprintln(d.Out, printed(line))
+			fmt.Fprintln(d.Out, sanitizeText(line))
 		}
 	}
 	return nil
 }
 
-func numbers(logs []AttemptLog) string {
+func formatAttempts(logs []AttemptLog) string {
 	if len(logs) == 0 {
 		return "none"
 	}
@@ -168,9 +168,9 @@ func numbers(logs []AttemptLog) string {
 	return "those of " + strings.Join(all, ", ")
 }
 
-func (d Command) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
+func (d Command) readLogs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
 	logs := []AttemptLog{}
-	for n := max(1, p.Status.AttemptNumber-provision.KeptLogs+1); n <= p.Status.AttemptNumber; n++ {
+	for n := max(1, p.Status.AttemptNumber-provision.MaxLogs+1); n <= p.Status.AttemptNumber; n++ {
 		text, found, err := attemptlogs.Read(ctx, d.API, p, n)
 		if err != nil {
 			return nil, err
@@ -182,9 +182,9 @@ func (d Command) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog,
 	return logs, nil
 }
 
-// Ask sets a request annotation of v1alpha1 to the current time.
-func (d Command) Ask(ctx context.Context, name, what string, now time.Time) error {
-	p, err := d.get(ctx, name)
+// RequestAction sets a request annotation of v1alpha1 to the current time.
+func (d Command) RequestAction(ctx context.Context, name, what string, now time.Time) error {
+	p, err := d.getProvision(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (d Command) Ask(ctx context.Context, name, what string, now time.Time) erro
 		return err
 	}
 	if d.JSON {
-		return d.json(p)
+		return d.writeJSON(p)
 	}
 	note := ""
 	if state := p.Status.State; what == v1alpha1.CancelAnnotation && (state == v1alpha1.ProvisionSucceeded || state == v1alpha1.ProvisionFailed) {
@@ -208,20 +208,20 @@ func (d Command) Ask(ctx context.Context, name, what string, now time.Time) erro
 	return err
 }
 
-const watchEvery = 2 * time.Second
+const watchInterval = 2 * time.Second
 
 // ErrNotProvisioned is returned if the watched Provision failed or was canceled.
 var ErrNotProvisioned = errors.New("not provisioned")
 
-// Watch prints changes until the Provision finishes.
-func (d Command) Watch(ctx context.Context, name string) error {
+// WatchProvision prints changes until the Provision finishes.
+func (d Command) WatchProvision(ctx context.Context, name string) error {
 	last := ""
 	for {
-		p, err := d.get(ctx, name)
+		p, err := d.getProvision(ctx, name)
 		if err != nil {
 			return err
 		}
-		line := strings.TrimRight(strings.Join([]string{state(p), attemptsOf(p), next(p), why(p)}, "  "), " ")
+		line := strings.TrimRight(strings.Join([]string{formatState(p), formatAttemptCount(p), formatNextAttempt(p), failureReason(p)}, "  "), " ")
 		if line != last {
 			last = line
 			if d.JSON {
@@ -240,34 +240,34 @@ func (d Command) Watch(ctx context.Context, name string) error {
 		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:
 			return fmt.Errorf("%w: %s", ErrNotProvisioned, p.Status.State)
 		}
-		if err := sleep.For(ctx, watchEvery); err != nil {
+		if err := sleep.For(ctx, watchInterval); err != nil {
 			return err
 		}
 	}
 }
 
-func (d Command) get(ctx context.Context, name string) (*v1alpha1.Provision, error) {
+func (d Command) getProvision(ctx context.Context, name string) (*v1alpha1.Provision, error) {
 	p := &v1alpha1.Provision{}
 	return p, d.API.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, p)
 }
 
-func (d Command) json(v any) error {
+func (d Command) writeJSON(v any) error {
 	enc := json.NewEncoder(d.Out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
-func state(p *v1alpha1.Provision) string {
+func formatState(p *v1alpha1.Provision) string {
 	switch {
 	case p.Status.State == "":
 		return "Pending"
 	case p.Status.Cancelled && p.Status.State == v1alpha1.ProvisionRunning:
 		return "Running, the last"
 	}
-	return printed(p.Status.State)
+	return sanitizeText(p.Status.State)
 }
 
-func attemptsOf(p *v1alpha1.Provision) string {
+func formatAttemptCount(p *v1alpha1.Provision) string {
 	for _, v := range p.Status.Policy {
 		if n, err := strconv.Atoi(v.Value); err == nil && v.Name == "retries" {
 			return fmt.Sprintf("%d of %d", p.Status.Attempts, max(n+1, int(p.Status.Attempts)))
@@ -276,26 +276,26 @@ func attemptsOf(p *v1alpha1.Provision) string {
 	return strconv.Itoa(int(p.Status.Attempts))
 }
 
-func next(p *v1alpha1.Provision) string {
+func formatNextAttempt(p *v1alpha1.Provision) string {
 	if p.Status.NextAttemptAt == nil {
 		return ""
 	}
 	return p.Status.NextAttemptAt.UTC().Format(time.RFC3339)
 }
 
-func why(p *v1alpha1.Provision) string {
+func failureReason(p *v1alpha1.Provision) string {
 	last := p.Status.LastAttempt
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ProvisionAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return printed(c.Message) // no attempt begins before this is fixed
+		return sanitizeText(c.Message) // no attempt begins before this is fixed
 	}
 	if last == nil || last.Message == "" || p.Status.State == v1alpha1.ProvisionSucceeded {
 		return ""
 	}
 	if last.Step != "" {
-		return printed("step " + last.Step + ": " + last.Message)
+		return sanitizeText("step " + last.Step + ": " + last.Message)
 	}
-	return printed(last.Message)
+	return sanitizeText(last.Message)
 }
 
-// printed removes control characters, which could steer the terminal.
-func printed(text string) string { return words.Sentence(text, 4096) }
+// sanitizeText removes control characters, which could steer the terminal.
+func sanitizeText(text string) string { return words.FormatMessage(text, 4096) }

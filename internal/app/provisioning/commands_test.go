@@ -38,7 +38,7 @@ func TestNoteWithoutAProvisioner(t *testing.T) {
 		{Command{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease).Build()}, now.Add(time.Second), ""},
 	} {
 		tt.d.Out, tt.d.Err = &out, &note
-		if err := tt.d.Note(t.Context(), tt.at); err != nil || !strings.HasPrefix(note.String(), tt.want) || (note.Len() == 0) != (tt.want == "") || out.Len() > 0 {
+		if err := tt.d.WarnIfNoProvisioner(t.Context(), tt.at); err != nil || !strings.HasPrefix(note.String(), tt.want) || (note.Len() == 0) != (tt.want == "") || out.Len() > 0 {
 			t.Errorf("%v, %q, want %q", err, note.String(), tt.want)
 		}
 		note.Reset()
@@ -62,14 +62,14 @@ func TestWhatIsSaidOfProvisions(t *testing.T) {
 		}
 		out.Reset()
 	}
-	says("steps wait for each other: a, which waits for b", d.List(t.Context()))
-	says("Why         steps wait for each other: a, which waits for b", d.Show(t.Context(), "circle"))
-	says("asked; it is Failed, so nothing was to come, and another spec begins anew", d.Ask(t.Context(), "edge", v1alpha1.CancelAnnotation, time.Now()))
-	says("provision.weir.dev/edge asked\n", d.Ask(t.Context(), "edge", v1alpha1.RetryNowAnnotation, time.Now()))
-	says("--- attempt 3\nattempt 3 begins\n", d.Logs(t.Context(), "edge", 3))
-	if err := d.Logs(t.Context(), "edge", 9); err == nil || err.Error() != "there is no log of attempt 9: kept are those of 3" {
+	says("steps wait for each other: a, which waits for b", d.ListProvisions(t.Context()))
+	says("Why         steps wait for each other: a, which waits for b", d.ShowProvision(t.Context(), "circle"))
+	says("asked; it is Failed, so nothing was to come, and another spec begins anew", d.RequestAction(t.Context(), "edge", v1alpha1.CancelAnnotation, time.Now()))
+	says("provision.weir.dev/edge asked\n", d.RequestAction(t.Context(), "edge", v1alpha1.RetryNowAnnotation, time.Now()))
+	says("--- attempt 3\nattempt 3 begins\n", d.PrintLogs(t.Context(), "edge", 3))
+	if err := d.PrintLogs(t.Context(), "edge", 9); err == nil || err.Error() != "there is no log of attempt 9: kept are those of 3" {
 		t.Error(err)
 	}
 	d.Namespace = "other"
-	says("There is no Provision in namespace other: -A lists those of all.\n", d.List(t.Context()))
+	says("There is no Provision in namespace other: -A lists those of all.\n", d.ListProvisions(t.Context()))
 }

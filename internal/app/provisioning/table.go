@@ -13,105 +13,105 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Table is the retry schedule of a policy if every attempt fails after Attempt.
-type Table struct {
+// RetrySchedule is the retry schedule of a policy if every attempt fails after Attempt.
+type RetrySchedule struct {
 	Policy  provision.Policy
 	Attempt time.Duration
 	JSON    bool
 }
 
-// beside returns the reference policy for comparison: slow growth, for targets offline for months. Its counts
+// referenceSchedule returns the reference policy for comparison: slow growth, for targets offline for months. Its counts
 // are well known.
-func beside() Table {
-	return Table{Attempt: 22 * time.Minute, Policy: provision.Policy{
+func referenceSchedule() RetrySchedule {
+	return RetrySchedule{Attempt: 22 * time.Minute, Policy: provision.Policy{
 		Retries: 1 << 30, Initial: 30 * time.Second, Factor: 1.048, MaxInterval: 48 * time.Minute, AttemptTimeout: time.Hour,
 	}}
 }
 
-const mostRows = 100
+const maxRows = 100
 
-type tableJSON struct {
+type scheduleJSON struct {
 	InitialInterval string         `json:"initialInterval"`
 	Factor          float64        `json:"factor"`
 	MaxInterval     string         `json:"maxInterval"`
 	Horizon         string         `json:"horizon,omitempty"`
 	Attempt         string         `json:"attempt"`
 	RetriesWithin   map[string]int `json:"retriesWithin"`
-	Retries         []rowJSON      `json:"retries,omitempty"`
+	Retries         []retryJSON    `json:"retries,omitempty"`
 }
 
-type rowJSON struct {
+type retryJSON struct {
 	Retry  int    `json:"retry"`
 	Wait   string `json:"wait"`
 	Waited string `json:"waited"`
 	After  string `json:"after"`
 }
 
-func (t Table) within() map[string]int {
+func (t RetrySchedule) retriesWithin() map[string]int {
 	counts := map[string]int{}
-	for i, n := range t.Policy.RetriesWithin(t.Attempt, provision.Periods()) {
-		counts[provision.Periods()[i].Name] = n
+	for i, n := range t.Policy.CountRetries(t.Attempt, provision.TablePeriods()) {
+		counts[provision.TablePeriods()[i].Name] = n
 	}
 	return counts
 }
 
-func (t Table) json(rows bool) tableJSON {
-	j := tableJSON{
+func (t RetrySchedule) toJSON(rows bool) scheduleJSON {
+	j := scheduleJSON{
 		InitialInterval: t.Policy.Initial.String(), Factor: t.Policy.Factor, MaxInterval: t.Policy.MaxInterval.String(),
-		Attempt: t.Attempt.String(), RetriesWithin: t.within(),
+		Attempt: t.Attempt.String(), RetriesWithin: t.retriesWithin(),
 	}
 	if t.Policy.Horizon > 0 {
 		j.Horizon = t.Policy.Horizon.String()
 	}
 	if rows {
-		for _, r := range t.Policy.Rows(t.Attempt, mostRows) {
-			j.Retries = append(j.Retries, rowJSON{r.Retry, r.Wait.String(), r.Waited.String(), r.After.String()})
+		for _, r := range t.Policy.TableRows(t.Attempt, maxRows) {
+			j.Retries = append(j.Retries, retryJSON{r.Retry, r.Wait.String(), r.TotalWait.String(), r.After.String()})
 		}
 	}
 	return j
 }
 
-func (t Table) short() string {
-	text := fmt.Sprintf("%s × %v up to %s, %s an attempt", span(t.Policy.Initial), t.Policy.Factor, span(t.Policy.MaxInterval), span(t.Attempt))
+func (t RetrySchedule) summaryText() string {
+	text := fmt.Sprintf("%s × %v up to %s, %s an attempt", formatDuration(t.Policy.Initial), t.Policy.Factor, formatDuration(t.Policy.MaxInterval), formatDuration(t.Attempt))
 	if t.Policy.Horizon > 0 {
-		text += ", " + span(t.Policy.Horizon) + " of waiting at most"
+		text += ", " + formatDuration(t.Policy.Horizon) + " of waiting at most"
 	}
 	return text
 }
 
-// Print writes the table.
-func (t Table) Print(out io.Writer) error {
+// WriteTable writes the table.
+func (t RetrySchedule) WriteTable(out io.Writer) error {
 	if t.JSON {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(struct {
-			Policy tableJSON `json:"policy"`
-			Beside tableJSON `json:"beside"`
-		}{t.json(true), beside().json(false)})
+			Policy scheduleJSON `json:"policy"`
+			Beside scheduleJSON `json:"beside"`
+		}{t.toJSON(true), referenceSchedule().toJSON(false)})
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	other := beside()
+	other := referenceSchedule()
 	fmt.Fprintf(w, "RETRIES WITHIN\tTHIS POLICY\tAWAY FOR MONTHS\n")
-	mine, others := t.within(), other.within()
-	for _, p := range provision.Periods() {
+	mine, others := t.retriesWithin(), other.retriesWithin()
+	for _, p := range provision.TablePeriods() {
 		fmt.Fprintf(w, "%s\t%d\t%d\n", p.Name, mine[p.Name], others[p.Name])
 	}
 	w.Flush()
-	fmt.Fprintf(out, "\nThis policy: %s.\nAway for months, a policy for such links: %s.\nBoth as if no retry were the last.\n\n", t.short(), other.short())
+	fmt.Fprintf(out, "\nThis policy: %s.\nAway for months, a policy for such links: %s.\nBoth as if no retry were the last.\n\n", t.summaryText(), other.summaryText())
 	fmt.Fprintf(w, "RETRY\tWAIT\tALL WAITS\tBEGINS AFTER\n")
-	rows := t.Policy.Rows(t.Attempt, mostRows)
+	rows := t.Policy.TableRows(t.Attempt, maxRows)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Retry, span(r.Wait), span(r.Waited), span(r.After))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Retry, formatDuration(r.Wait), formatDuration(r.TotalWait), formatDuration(r.After))
 	}
 	w.Flush()
-	if t.Policy.Retries > len(rows) && len(rows) == mostRows {
+	if t.Policy.Retries > len(rows) && len(rows) == maxRows {
 		fmt.Fprintf(out, "… and %d more\n", t.Policy.Retries-len(rows))
 	}
 	return nil
 }
 
-// span formats a duration without zero units: 1h30m, not 1h30m0s.
-func span(d time.Duration) string {
+// formatDuration formats a duration without zero units: 1h30m, not 1h30m0s.
+func formatDuration(d time.Duration) string {
 	text := d.Round(time.Millisecond).String()
 	if d >= time.Minute {
 		text = d.Round(time.Second).String()

@@ -13,7 +13,7 @@ import (
 
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
-	if err := (Table{Policy: provision.BuiltIn(), Attempt: 10 * time.Minute}).Print(&out); err != nil {
+	if err := (RetrySchedule{Policy: provision.DefaultPolicy(), Attempt: 10 * time.Minute}).WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	want := `RETRIES WITHIN   THIS POLICY   AWAY FOR MONTHS
@@ -38,12 +38,12 @@ RETRY   WAIT   ALL WAITS   BEGINS AFTER
 	}
 
 	out.Reset()
-	of := beside()
+	of := referenceSchedule()
 	of.JSON, of.Policy.Retries = true, 2
-	if err := of.Print(&out); err != nil {
+	if err := of.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	var got struct{ Policy, Beside tableJSON }
+	var got struct{ Policy, Beside scheduleJSON }
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}

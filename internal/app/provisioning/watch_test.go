@@ -35,7 +35,7 @@ func TestWatchWaitsForWhatWasAsked(t *testing.T) {
 			},
 		})
 		var out bytes.Buffer
-		if err := (Command{API: api, Out: &out}).Watch(t.Context(), "edge"); err != nil || time.Since(began) < time.Minute {
+		if err := (Command{API: api, Out: &out}).WatchProvision(t.Context(), "edge"); err != nil || time.Since(began) < time.Minute {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})

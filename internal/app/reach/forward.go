@@ -20,11 +20,11 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-const mostSaid = 500
+const maxErrorBytes = 500
 
-// forward connects to a port of a pod through its portforward subresource. Unlike client-go's forwarder it
+// forwardPort connects to a port of a pod through its portforward subresource. Unlike client-go's forwarder it
 // opens no local port, which other users could connect to, and takes a context.
-func forward(ctx context.Context, api *rest.Config, at *url.URL, port string) (net.Conn, error) {
+func forwardPort(ctx context.Context, api *rest.Config, at *url.URL, port string) (net.Conn, error) {
 	transport, made, err := websocket.RoundTripperFor(api)
 	if err != nil {
 		return nil, err
@@ -45,33 +45,33 @@ func forward(ctx context.Context, api *rest.Config, at *url.URL, port string) (n
 	if err != nil {
 		return nil, errors.Join(err, tunnel.Close())
 	}
-	conn := &forwarded{Conn: tunnel, streams: streams}
+	conn := &forwardedConn{Conn: tunnel, streams: streams}
 	defer context.AfterFunc(ctx, func() { _ = streams.Close() })() // CreateStream takes no context
-	if err := conn.open(port); err != nil {
+	if err := conn.openStreams(port); err != nil {
 		return nil, errors.Join(err, streams.Close())
 	}
 	return conn, nil
 }
 
-// forwarded is a connection to a port of a pod through the API server.
-type forwarded struct {
+// forwardedConn is a connection to a port of a pod through the API server.
+type forwardedConn struct {
 	net.Conn
 
-	streams httpstream.Connection
-	data    httpstream.Stream
-	said    httpstream.Stream // error stream
-	begun   bool
+	streams     httpstream.Connection
+	data        httpstream.Stream
+	errorStream httpstream.Stream // error stream
+	hasData     bool
 }
 
-func (f *forwarded) open(port string) (err error) {
+func (f *forwardedConn) openStreams(port string) (err error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, port)
 	headers.Set(corev1.PortForwardRequestIDHeader, "0")
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
-	if f.said, err = f.streams.CreateStream(headers); err != nil {
+	if f.errorStream, err = f.streams.CreateStream(headers); err != nil {
 		return err
 	}
-	if err := f.said.Close(); err != nil { // nothing is written to it
+	if err := f.errorStream.Close(); err != nil { // nothing is written to it
 		return err
 	}
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
@@ -80,24 +80,24 @@ func (f *forwarded) open(port string) (err error) {
 }
 
 // Read reads from the pod. If the stream ends without data, it returns the error from the error stream.
-func (f *forwarded) Read(p []byte) (int, error) {
+func (f *forwardedConn) Read(p []byte) (int, error) {
 	n, err := f.data.Read(p)
-	if n == 0 && !f.begun && errors.Is(err, io.EOF) {
-		if why, _ := io.ReadAll(io.LimitReader(f.said, mostSaid)); len(why) > 0 { // a partial message is good enough
-			return 0, &refusedError{string(why)}
+	if n == 0 && !f.hasData && errors.Is(err, io.EOF) {
+		if why, _ := io.ReadAll(io.LimitReader(f.errorStream, maxErrorBytes)); len(why) > 0 { // a partial message is good enough
+			return 0, &portError{string(why)}
 		}
 	}
-	f.begun = f.begun || n > 0
+	f.hasData = f.hasData || n > 0
 	return n, err
 }
 
-func (f *forwarded) Write(p []byte) (int, error) { return f.data.Write(p) }
+func (f *forwardedConn) Write(p []byte) (int, error) { return f.data.Write(p) }
 
-func (f *forwarded) Close() error { return f.streams.Close() }
+func (f *forwardedConn) Close() error { return f.streams.Close() }
 
-// refusedError is returned when the pod does not listen on the port.
-type refusedError struct{ why string }
+// portError is returned when the pod does not listen on the port.
+type portError struct{ message string }
 
-func (e *refusedError) Error() string {
-	return fmt.Sprintf("the leader's pod does not answer there: %s; does its --operator-bind-address have another port, or is it 0?", e.why)
+func (e *portError) Error() string {
+	return fmt.Sprintf("the leader's pod does not answer there: %s; does its --operator-bind-address have another port, or is it 0?", e.message)
 }

@@ -29,8 +29,10 @@ type Leader struct {
 	Namespace string
 }
 
-// Way returns the default connection of commands, used without --server.
-func (l Leader) Way() app.Way { return app.Way{Server: app.LeaderServer, Dial: l.Dial} }
+// Connection returns the default connection of commands, used without --server.
+func (l Leader) Connection() app.Connection {
+	return app.Connection{Server: app.LeaderServer, Dial: l.Dial}
+}
 
 // Dial connects to a port of the leader's pod; it ignores the host. It opens no local port. Errors include a
 // hint.
@@ -39,7 +41,7 @@ func (l Leader) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod, err := l.pod(ctx, time.Now())
+	pod, err := l.findPod(ctx, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +50,11 @@ func (l Leader) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 		return nil, fmt.Errorf("API server %s: %w", l.API.Host, err)
 	}
 	at := core.RESTClient().Get().Namespace(l.Namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
-	conn, err := forward(ctx, l.API, at, port)
-	return conn, l.advise(pod, port, err)
+	conn, err := forwardPort(ctx, l.API, at, port)
+	return conn, l.addHint(pod, port, err)
 }
 
-func (l Leader) pod(ctx context.Context, now time.Time) (string, error) {
+func (l Leader) findPod(ctx context.Context, now time.Time) (string, error) {
 	c, err := coordinationclient.NewForConfig(l.API)
 	if err != nil {
 		return "", fmt.Errorf("API server %s: %w", l.API.Host, err)
@@ -66,26 +68,26 @@ func (l Leader) pod(ctx context.Context, now time.Time) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("who leads is not known: API server %s: %w", l.API.Host, err)
 	}
-	return podOf(lease, now)
+	return podOfLease(lease, now)
 }
 
-// podOf returns the pod that holds a Lease; client-go's identity is HOSTNAME_UUID.
-func podOf(lease *coordinationv1.Lease, now time.Time) (string, error) {
+// podOfLease returns the pod that holds a Lease; client-go's identity is HOSTNAME_UUID.
+func podOfLease(lease *coordinationv1.Lease, now time.Time) (string, error) {
 	holder, term := ptr.Deref(lease.Spec.HolderIdentity, ""), time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second
 	if renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}); holder == "" || !now.Before(renewed.Add(term)) {
 		return "", fmt.Errorf("nobody leads, by Lease %s/%s: weir status says since when, and what helps", lease.Namespace, lease.Name)
 	}
 	pod, _, ok := strings.Cut(holder, "_")
 	if !ok || len(validation.IsDNS1123Subdomain(pod)) > 0 {
-		return "", fmt.Errorf("%q leads, which is no pod: where it runs, %s", holder, byHand)
+		return "", fmt.Errorf("%q leads, which is no pod: where it runs, %s", holder, serverHint)
 	}
 	return pod, nil
 }
 
-// byHand is the hint for a Weir that cannot be reached through the API server.
-const byHand = "ask with --server " + app.LeaderServer
+// serverHint is the hint for a Weir that cannot be reached through the API server.
+const serverHint = "ask with --server " + app.LeaderServer
 
-func (l Leader) advise(pod, port string, err error) error {
+func (l Leader) addHint(pod, port string, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -94,7 +96,7 @@ func (l Leader) advise(pod, port string, err error) error {
 	case status.Status().Code == http.StatusForbidden:
 		return fmt.Errorf("pod %s/%s leads, and you may not forward a port to it, which takes get and create of pods/portforward there: %w", l.Namespace, pod, err)
 	case status.Status().Code == http.StatusNotFound:
-		return fmt.Errorf("%s leads, and is no pod of namespace %s: where it runs, %s: %w", pod, l.Namespace, byHand, err)
+		return fmt.Errorf("%s leads, and is no pod of namespace %s: where it runs, %s: %w", pod, l.Namespace, serverHint, err)
 	}
-	return fmt.Errorf("no way to pod %s/%s, which leads: %w; by hand: kubectl -n %[1]s port-forward %[2]s %[4]s, then %[5]s", l.Namespace, pod, err, port, byHand)
+	return fmt.Errorf("no way to pod %s/%s, which leads: %w; by hand: kubectl -n %[1]s port-forward %[2]s %[4]s, then %[5]s", l.Namespace, pod, err, port, serverHint)
 }

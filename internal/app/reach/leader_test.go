@@ -109,7 +109,7 @@ func statusOf(err *apierrors.StatusError) *metav1.Status {
 func TestTheLeaderIsAsked(t *testing.T) {
 	log := calls.New(1 << 20)
 	log.Add(calls.Call{At: time.Now(), Op: "put", Resource: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes", Status: 200, RequestID: "6f1c"})
-	weir := httptest.NewServer(operator.Handler(log))
+	weir := httptest.NewServer(operator.NewHandler(log))
 	defer weir.Close()
 	pods, leases := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	const holder = "weir-controller-6b7d_0c1f"
@@ -136,7 +136,7 @@ func TestTheLeaderIsAsked(t *testing.T) {
 			defer server.Close()
 			var out strings.Builder
 			began := time.Now()
-			err := app.Calls(t.Context(), app.CallsOptions{Way: Leader{API: &rest.Config{Host: server.URL, BearerToken: "jane"}, Namespace: "weir-system"}.Way(), Out: &out})
+			err := app.PrintCalls(t.Context(), app.CallsOptions{Connection: Leader{API: &rest.Config{Host: server.URL, BearerToken: "jane"}, Namespace: "weir-system"}.Connection(), Out: &out})
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("after %s", took)
 			}

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Pools lists the BackendPools of a namespace; empty means all.
-func Pools(ctx context.Context, api client.Reader, namespace string) ([]v1alpha1.BackendPool, error) {
+// ListPools lists the BackendPools of a namespace; empty means all.
+func ListPools(ctx context.Context, api client.Reader, namespace string) ([]v1alpha1.BackendPool, error) {
 	var all v1alpha1.BackendPoolList
 	if err := api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("BackendPools: %w", err)
@@ -23,9 +23,9 @@ func Pools(ctx context.Context, api client.Reader, namespace string) ([]v1alpha1
 	return all.Items, nil
 }
 
-// Named selects BackendPools by name, or by Service with service/NAME. If one is missing, it returns only an
+// SelectPools selects BackendPools by name, or by Service with service/NAME. If one is missing, it returns only an
 // error.
-func Named(pools []v1alpha1.BackendPool, namespace string, names []string) ([]v1alpha1.BackendPool, error) {
+func SelectPools(pools []v1alpha1.BackendPool, namespace string, names []string) ([]v1alpha1.BackendPool, error) {
 	var chosen []v1alpha1.BackendPool
 	var missing []error
 	for _, name := range names {
@@ -50,8 +50,8 @@ func Named(pools []v1alpha1.BackendPool, namespace string, names []string) ([]v1
 	return chosen, nil
 }
 
-// StateOf returns the reason of the Synced condition.
-func StateOf(p *v1alpha1.BackendPool) string {
+// PoolState returns the reason of the Synced condition.
+func PoolState(p *v1alpha1.BackendPool) string {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		return c.Reason
 	}

@@ -20,20 +20,20 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Cluster returns a client and the namespace of the current context. A *app.UsageError means that the
+// NewClusterClient returns a client and the namespace of the current context. A *app.UsageError means that the
 // kubeconfig must be corrected.
-func Cluster(kubeconfig string) (client.Client, string, error) {
-	rc, namespace, err := Config(kubeconfig)
+func NewClusterClient(kubeconfig string) (client.Client, string, error) {
+	rc, namespace, err := LoadConfig(kubeconfig)
 	if err != nil {
 		return nil, "", err
 	}
-	c, err := Client(rc)
+	c, err := NewClient(rc)
 	return c, namespace, err
 }
 
-// Config returns the client configuration and the namespace of the current context.
-func Config(kubeconfig string) (*rest.Config, string, error) {
-	loaded := load(kubeconfig)
+// LoadConfig returns the client configuration and the namespace of the current context.
+func LoadConfig(kubeconfig string) (*rest.Config, string, error) {
+	loaded := loadKubeconfig(kubeconfig)
 	rc, err := loaded.ClientConfig()
 	if err != nil {
 		return nil, "", app.KubeconfigError(kubeconfig, err)
@@ -46,18 +46,18 @@ func Config(kubeconfig string) (*rest.Config, string, error) {
 	return rc, namespace, nil
 }
 
-// answersWithin is the timeout of API discovery, the first request: it detects an unresponsive API server
+// discoveryTimeout is the timeout of API discovery, the first request: it detects an unresponsive API server
 // early without limiting later requests.
-const answersWithin = 5 * time.Second
+const discoveryTimeout = 5 * time.Second
 
-// Client returns a client for commands. It sends no request.
-func Client(rc *rest.Config) (client.Client, error) {
+// NewClient returns a client for commands. It sends no request.
+func NewClient(rc *rest.Config) (client.Client, error) {
 	scheme := view.Scheme()
 	if err := errors.Join(coordinationv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	first := rest.CopyConfig(rc)
-	first.Timeout = answersWithin
+	first.Timeout = discoveryTimeout
 	hc, err := rest.HTTPClientFor(first)
 	if err != nil {
 		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
@@ -73,25 +73,25 @@ func Client(rc *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Asked returns the connection to a server URL, or to the leader if the URL is empty.
-func Asked(server, kubeconfig, namespace string) (app.Way, error) {
+// NewConnection returns the connection to a server URL, or to the leader if the URL is empty.
+func NewConnection(server, kubeconfig, namespace string) (app.Connection, error) {
 	if server != "" {
-		return app.Way{Server: server}, nil
+		return app.Connection{Server: server}, nil
 	}
-	rc, _, err := Config(kubeconfig)
-	return Leader{API: rc, Namespace: namespace}.Way(), err
+	rc, _, err := LoadConfig(kubeconfig)
+	return Leader{API: rc, Namespace: namespace}.Connection(), err
 }
 
-// Name returns the current context of the kubeconfig, or "".
-func Name(kubeconfig string) string {
-	raw, err := load(kubeconfig).RawConfig()
+// ContextName returns the current context of the kubeconfig, or "".
+func ContextName(kubeconfig string) string {
+	raw, err := loadKubeconfig(kubeconfig).RawConfig()
 	if err != nil { // Cluster reports the error
 		return ""
 	}
 	return raw.CurrentContext
 }
 
-func load(kubeconfig string) clientcmd.ClientConfig {
+func loadKubeconfig(kubeconfig string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})

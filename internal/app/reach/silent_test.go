@@ -17,12 +17,12 @@ func TestASilentAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	c, err := Client(&rest.Config{Host: "http://" + silent.Addr().String()})
+	c, err := NewClient(&rest.Config{Host: "http://" + silent.Addr().String()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if _, err := Pools(t.Context(), c, ""); err == nil || time.Since(began) > 2*answersWithin {
+	if _, err := ListPools(t.Context(), c, ""); err == nil || time.Since(began) > 2*discoveryTimeout {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	} else {
 		t.Logf("after %s: %v", time.Since(began), err)

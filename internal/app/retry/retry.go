@@ -38,40 +38,40 @@ type Pool struct {
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
-// Of retries BackendPools by name or service/NAME. If one is missing, it retries none.
-func (d Command) Of(ctx context.Context, names []string, now time.Time) error {
-	pools, err := reach.Pools(ctx, d.API, d.Namespace)
+// RetryPools retries BackendPools by name or service/NAME. If one is missing, it retries none.
+func (d Command) RetryPools(ctx context.Context, names []string, now time.Time) error {
+	pools, err := reach.ListPools(ctx, d.API, d.Namespace)
 	if err != nil {
 		return err
 	}
-	chosen, err := reach.Named(pools, d.Namespace, names)
+	chosen, err := reach.SelectPools(pools, d.Namespace, names)
 	if err != nil {
 		return err
 	}
-	return d.ask(ctx, chosen, now)
+	return d.annotatePools(ctx, chosen, now)
 }
 
-// Failed retries all BackendPools in state Failed or Retrying.
-func (d Command) Failed(ctx context.Context, now time.Time) error {
-	pools, err := reach.Pools(ctx, d.API, d.Namespace)
+// RetryFailed retries all BackendPools in state Failed or Retrying.
+func (d Command) RetryFailed(ctx context.Context, now time.Time) error {
+	pools, err := reach.ListPools(ctx, d.API, d.Namespace)
 	if err != nil {
 		return err
 	}
 	var failed []v1alpha1.BackendPool
 	for i := range pools {
-		if state := reach.StateOf(&pools[i]); state == v1alpha1.ReasonFailed || state == v1alpha1.ReasonRetrying {
+		if state := reach.PoolState(&pools[i]); state == v1alpha1.ReasonFailed || state == v1alpha1.ReasonRetrying {
 			failed = append(failed, pools[i])
 		}
 	}
-	return d.ask(ctx, failed, now)
+	return d.annotatePools(ctx, failed, now)
 }
 
-func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
+func (d Command) annotatePools(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RetryNowAnnotation, now.UTC().Format(time.RFC3339Nano))
 	retried, failed := []Pool{}, []error{}
 	for i := range pools {
 		p := &pools[i]
-		is := Pool{Namespace: p.Namespace, Name: p.Name, State: reach.StateOf(p)}
+		is := Pool{Namespace: p.Namespace, Name: p.Name, State: reach.PoolState(p)}
 		if at := p.Status.NextEligibleAt; at != nil && at.After(now) {
 			is.NotBefore = at
 		}
@@ -83,10 +83,10 @@ func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time
 		}
 		retried = append(retried, is)
 	}
-	return errors.Join(append(failed, d.say(retried))...)
+	return errors.Join(append(failed, d.printResults(retried))...)
 }
 
-func (d Command) say(retried []Pool) error {
+func (d Command) printResults(retried []Pool) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(retried)
 	}
@@ -100,7 +100,7 @@ func (d Command) say(retried []Pool) error {
 		case p.State == v1alpha1.ReasonPaused:
 			when = "is tried again once it goes on, as by weir resume"
 		case p.NotBefore != nil:
-			when = "is tried again at " + words.Stamp(p.NotBefore.Time) + ", not before, as Azure asked"
+			when = "is tried again at " + words.FormatTime(p.NotBefore.Time) + ", not before, as Azure asked"
 		}
 		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s; it was %s\n", p.Namespace, p.Name, when, p.State); err != nil {
 			return err

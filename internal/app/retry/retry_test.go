@@ -48,13 +48,13 @@ func TestRetry(t *testing.T) {
 			).Build()
 			var out bytes.Buffer
 			d := Command{API: api, Namespace: tt.namespace, Out: &out}
-			err := d.Failed(t.Context(), now)
+			err := d.RetryFailed(t.Context(), now)
 			if tt.names != nil {
 				api = fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(
 					pool("shop", "web.kubernetes", "web", v1alpha1.ReasonRetrying), pool("shop", "web.kubernetes-internal", "web", v1alpha1.ReasonLevel), pool("bank", "api", "api", v1alpha1.ReasonFailed)).Build()
 				d.API = api
 				out.Reset()
-				err = d.Of(t.Context(), tt.names, now)
+				err = d.RetryPools(t.Context(), tt.names, now)
 			}
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("%v, want %q", err, tt.err)
@@ -94,7 +94,7 @@ func TestRetryWaitsForAzure(t *testing.T) {
 	paused.Status.NextEligibleAt = waits.Status.NextEligibleAt
 	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(waits, waited, paused).Build()
 	var out bytes.Buffer
-	if err := (Command{API: api, Namespace: "shop", Out: &out}).Of(t.Context(), []string{"off"}, now); err != nil || out.String() != "backendpool shop/off is tried again once it goes on, as by weir resume; it was Paused\n" {
+	if err := (Command{API: api, Namespace: "shop", Out: &out}).RetryPools(t.Context(), []string{"off"}, now); err != nil || out.String() != "backendpool shop/off is tried again once it goes on, as by weir resume; it was Paused\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}
 	for json, want := range map[bool]string{
@@ -102,7 +102,7 @@ func TestRetryWaitsForAzure(t *testing.T) {
 		true:  `[{"namespace":"shop","name":"web","state":"Retrying","notBefore":"2026-03-01T12:01:00Z"},{"namespace":"shop","name":"api","state":"Retrying"}]` + "\n",
 	} {
 		var out bytes.Buffer
-		if err := (Command{API: api, Namespace: "shop", Out: &out, JSON: json}).Of(t.Context(), []string{"web", "api"}, now); err != nil || out.String() != want {
+		if err := (Command{API: api, Namespace: "shop", Out: &out, JSON: json}).RetryPools(t.Context(), []string{"web", "api"}, now); err != nil || out.String() != want {
 			t.Errorf("%v, %q, want %q", err, out.String(), want)
 		}
 	}

@@ -17,10 +17,10 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// listVersion is the api-version of the list of permissions; mostPages limits its pages.
+// permissionsVersion is the api-version of the list of permissions; maxPages limits its pages.
 const (
-	listVersion = "2022-04-01"
-	mostPages   = 20
+	permissionsVersion = "2022-04-01"
+	maxPages           = 20
 )
 
 // permission is one role assigned to the caller.
@@ -29,30 +29,30 @@ type permission struct {
 	NotActions []string `json:"notActions"`
 }
 
-// Missing returns the actions that the caller lacks at a scope.
-func Missing(ctx context.Context, client *azure.Client, scope string, actions []string) ([]string, error) {
-	has, err := permissions(ctx, client, scope)
+// ListMissing returns the actions that the caller lacks at a scope.
+func ListMissing(ctx context.Context, client *azure.Client, scope string, actions []string) ([]string, error) {
+	has, err := listPermissions(ctx, client, scope)
 	if err != nil {
 		return nil, err
 	}
 	var missing []string
 	for _, action := range actions {
-		if !slices.ContainsFunc(has, func(p permission) bool { return anyOf(p.Actions, action) && !anyOf(p.NotActions, action) }) {
+		if !slices.ContainsFunc(has, func(p permission) bool { return matchesAny(p.Actions, action) && !matchesAny(p.NotActions, action) }) {
 			missing = append(missing, action)
 		}
 	}
 	return missing, nil
 }
 
-func permissions(ctx context.Context, client *azure.Client, scope string) ([]permission, error) {
-	raw, err := client.Raw()
+func listPermissions(ctx context.Context, client *azure.Client, scope string) ([]permission, error) {
+	raw, err := client.NewRawClient()
 	if err != nil {
 		return nil, err
 	}
 	at := scope + "/providers/Microsoft.Authorization/permissions"
-	ask := probe.Request{Method: http.MethodGet, Path: at, Version: listVersion}
+	ask := probe.Request{Method: http.MethodGet, Path: at, Version: permissionsVersion}
 	var all []permission
-	for range mostPages {
+	for range maxPages {
 		answer, err := raw.Send(ctx, ask)
 		if err != nil {
 			return nil, err
@@ -74,27 +74,27 @@ func permissions(ctx context.Context, client *azure.Client, scope string) ([]per
 		if all = append(all, *page.Value...); page.NextLink == "" {
 			return all, nil
 		}
-		if !continues(raw.Endpoint, at, page.NextLink) {
+		if !isSamePath(raw.Endpoint, at, page.NextLink) {
 			return nil, errors.New("its next page is at another address, which is not asked")
 		}
 		ask = probe.Request{Method: http.MethodGet, Path: at, Link: page.NextLink}
 	}
-	return nil, fmt.Errorf("there are more than %d pages", mostPages)
+	return nil, fmt.Errorf("there are more than %d pages", maxPages)
 }
 
-// continues reports whether a link has the first page's URL; the token must not be sent elsewhere.
-func continues(endpoint, at, link string) bool {
+// isSamePath reports whether a link has the first page's URL; the token must not be sent elsewhere.
+func isSamePath(endpoint, at, link string) bool {
 	of, err := url.Parse(endpoint)
 	next, nextErr := url.Parse(link)
 	return err == nil && nextErr == nil && next.Scheme == of.Scheme && next.Host == of.Host && next.User == nil && strings.EqualFold(next.Path, at)
 }
 
-// anyOf reports whether an action matches one of the patterns; * matches anything.
-func anyOf(patterns []string, action string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return means(strings.ToLower(p), strings.ToLower(action)) })
+// matchesAny reports whether an action matches one of the patterns; * matches anything.
+func matchesAny(patterns []string, action string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matchesPattern(strings.ToLower(p), strings.ToLower(action)) })
 }
 
-func means(pattern, action string) bool {
+func matchesPattern(pattern, action string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
 		return pattern == action

@@ -21,7 +21,7 @@ func TestActions(t *testing.T) {
 		{"Microsoft.Network/loadBalancers/read", "Microsoft.Network/loadBalancers/readx", false},
 		{"", "a", false},
 	} {
-		if got := anyOf([]string{tt.pattern}, tt.action); got != tt.want {
+		if got := matchesAny([]string{tt.pattern}, tt.action); got != tt.want {
 			t.Errorf("%s means %s: %v", tt.pattern, tt.action, got)
 		}
 	}

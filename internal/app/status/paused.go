@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// PauseOver is the cause if a pause has ended but the pool is still paused.
-const PauseOver = "PauseOver"
+// OverduePause is the cause if a pause has ended but the pool is still paused.
+const OverduePause = "PauseOver"
 
 // Paused is a paused BackendPool.
 type Paused struct {
@@ -35,7 +35,7 @@ type Paused struct {
 	With string `json:"with,omitempty"`
 }
 
-func pausedOf(p *v1alpha1.BackendPool) Paused {
+func newPaused(p *v1alpha1.BackendPool) Paused {
 	is := Paused{Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
 		is.Service = p.Spec.ServiceRef.Name
@@ -57,17 +57,17 @@ func pausedOf(p *v1alpha1.BackendPool) Paused {
 	return is
 }
 
-func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
-	if p.Spec.PausedAt(now.Add(-tooLong)) || !p.Spec.Paused || p.Spec.Pause == nil || p.Spec.Pause.Until == nil {
+func checkOverdue(p *v1alpha1.BackendPool, w Problem, now time.Time) []Problem {
+	if p.Spec.IsPausedAt(now.Add(-maxPendingAge)) || !p.Spec.Paused || p.Spec.Pause == nil || p.Spec.Pause.Until == nil {
 		return nil
 	}
-	w.Since, w.cause = p.Spec.Pause.Until.Time, PauseOver
-	w.Why = "the pause ended at " + words.Stamp(w.Since) + ", and Weir has not resumed"
-	return []Wrong{w}
+	w.Since, w.cause = p.Spec.Pause.Until.Time, OverduePause
+	w.Why = "the pause ended at " + words.FormatTime(w.Since) + ", and Weir has not resumed"
+	return []Problem{w}
 }
 
-// byEnd puts pauses without an end last.
-func byEnd(all []Paused) {
+// sortByEnd puts pauses without an end last.
+func sortByEnd(all []Paused) {
 	end := func(p Paused) time.Time {
 		if p.Until.IsZero() {
 			return time.Unix(1<<40, 0) // later than any real date
@@ -79,38 +79,38 @@ func byEnd(all []Paused) {
 	})
 }
 
-func (r Report) paused(b *strings.Builder) {
+func (r Report) writePaused(b *strings.Builder) {
 	if len(r.Paused) == 0 {
 		return
 	}
-	do := Remedy(v1alpha1.ReasonPaused)
+	do := RemedyFor(v1alpha1.ReasonPaused)
 	if len(r.Paused) == 1 {
-		do = RemedyOf(v1alpha1.ReasonPaused, Wrong{Namespace: r.Paused[0].Namespace, Name: r.Paused[0].Name})
+		do = RemedyOf(v1alpha1.ReasonPaused, Problem{Namespace: r.Paused[0].Namespace, Name: r.Paused[0].Name})
 	}
 	fmt.Fprintf(b, "\nPaused by a user: changes are written when the pause ends.\n  What to do: %s.\n", do)
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	for _, p := range r.Paused[:min(len(r.Paused), shown)] {
-		fmt.Fprintf(w, "  backendpool %s/%s\t%s\t%s\t%s\t%s\n", p.Namespace, printed(p.Name), r.since(p.Since), r.until(p.Until), p.whose(), printed(p.Why))
+	for _, p := range r.Paused[:min(len(r.Paused), maxObjects)] {
+		fmt.Fprintf(w, "  backendpool %s/%s\t%s\t%s\t%s\t%s\n", p.Namespace, sanitizeText(p.Name), r.formatSince(p.Since), r.formatEnd(p.Until), p.pausedBy(), sanitizeText(p.Why))
 	}
 	w.Flush()
-	if n := len(r.Paused) - shown; n > 0 {
+	if n := len(r.Paused) - maxObjects; n > 0 {
 		fmt.Fprintf(b, "  and %d more; -o json has all\n", n)
 	}
 }
 
-func (r Report) until(t time.Time) string {
+func (r Report) formatEnd(t time.Time) string {
 	if t.IsZero() {
 		return "without an end"
 	}
-	return fmt.Sprintf("until %s (in %s)", words.Stamp(t), duration.HumanDuration(max(0, t.Sub(r.At))))
+	return fmt.Sprintf("until %s (in %s)", words.FormatTime(t), duration.HumanDuration(max(0, t.Sub(r.At))))
 }
 
-func (p Paused) whose() string {
+func (p Paused) pausedBy() string {
 	switch {
 	case p.By != "":
-		return "by " + printed(p.By)
+		return "by " + sanitizeText(p.By)
 	case p.With != "":
-		return "with " + printed(p.With)
+		return "with " + sanitizeText(p.With)
 	}
 	return ""
 }

@@ -48,9 +48,9 @@ func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, n
 	return p, err
 }
 
-// Missing returns why no attempt of a Provision begins, or "" if a provisioner leads or the caller may not
+// MissingReason returns why no attempt of a Provision begins, or "" if a provisioner leads or the caller may not
 // list Leases.
-func (p Provisioner) Missing() string {
+func (p Provisioner) MissingReason() string {
 	switch {
 	case !p.Known, p.Holder != "":
 		return ""
@@ -59,7 +59,7 @@ func (p Provisioner) Missing() string {
 	}
 	text := "no process of weir-provisioner leads"
 	if !p.Renewed.IsZero() {
-		text = "no process of weir-provisioner has led since " + words.Stamp(p.Renewed)
+		text = "no process of weir-provisioner has led since " + words.FormatTime(p.Renewed)
 	}
 	if p.Last != "" {
 		text += "; before, " + p.Last + " did"
@@ -67,17 +67,17 @@ func (p Provisioner) Missing() string {
 	return text + ": no attempt of a Provision begins or continues. Load balancers are not affected"
 }
 
-func (p Provisioner) judge() (wrong, noted []Wrong) {
-	why := p.Missing()
+func (p Provisioner) checkProvisioner() (wrong, noted []Problem) {
+	why := p.MissingReason()
 	if why == "" || p.Waiting == 0 {
 		return nil, nil
 	}
-	w := Wrong{
+	w := Problem{
 		Kind: "Lease", Namespace: p.Namespace, Name: leases.Provisioner, State: NoProvisioner, cause: NoProvisioner, Since: p.Renewed,
-		Why: fmt.Sprintf("%s; %s", words.Count(p.Waiting, "Provision")+" in progress", why),
+		Why: fmt.Sprintf("%s; %s", words.FormatCount(p.Waiting, "Provision")+" in progress", why),
 	}
 	if p.Namespace == "" { // one may run without a Lease
-		return nil, []Wrong{w}
+		return nil, []Problem{w}
 	}
-	return []Wrong{w}, nil
+	return []Problem{w}, nil
 }

@@ -29,38 +29,38 @@ var remedies = map[string]string{
 	fault.CodeUnreachable:              "see what the connection fails at: names, a proxy, a firewall, or Azure itself (its status page). Weir tries again",
 	fault.CodeOutcomeUnknown:           "nothing at first: Weir reads the state from Azure and retries. If the error remains, see the end of the message: a connection that fails (DNS, a proxy, a firewall), or another client that writes (the load balancer's activity log)",
 
-	v1alpha1.ReasonPaused:               "when the reason is over: weir resume -n NAMESPACE NAME",
-	PauseOver:                           "weir resume -n NAMESPACE NAME. The cause is that no Weir leads, or that its clock is behind",
-	v1alpha1.ReasonDryRun:               "when you have seen enough: kubectl annotate service -n NAMESPACE SERVICE weir.dev/dry-run-",
-	v1alpha1.ReasonLoadBalancerNotFound: "see whether the BackendPool names the right load balancer; then create it in Azure, or delete the BackendPool if it is unused. Weir checks every five minutes",
-	v1alpha1.ReasonPoolNotFound:         "see whether the BackendPool names the right pool; then create the pool in Azure, or delete the BackendPool if it is unused. Weir checks every five minutes",
-	v1alpha1.ReasonDuplicate:            "delete the BackendPool, or the one that the message names",
-	v1alpha1.ReasonServiceNotFound:      "create the Service, or delete the BackendPool",
-	v1alpha1.ReasonServiceUnfit:         "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",
-	v1alpha1.ReasonInvalid:              "change what the message names. Of a BackendPool that names what Azure cannot have nothing can be changed: delete it, and create another",
-	v1alpha1.ConditionContested:         "find the other client that writes (the activity log of the load balancer) and stop it, or pause the pool: weir pause -n NAMESPACE NAME",
-	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
-	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
-	servicelb.WhyPoolEmpty:              "kubectl describe backendpools -A shows why no node has joined the pool",
-	servicelb.WhyOpen:                   "set the missing key that the message names, usually securityGroupName of azure.json, and restart Weir. Until then no client is denied",
-	servicelb.WhyPartial:                "change what the message names (kubectl edit service -n NAMESPACE NAME). The Service is served without that part",
-	servicelb.WhyNotGuarded:             "attach the security group to the subnet of the nodes. Until then it denies no client, as the message describes",
-	servicelb.WhyNotAccepted:            "fix what the message names (kubectl edit service -n NAMESPACE NAME); the Service's Azure resources stay as they are until then",
-	servicelb.WhyRefused:                "the message names what Azure or the load balancer rejects: change that, or the Service",
-	"LoadBalancerContested":             "find the other client that writes (the activity log of the load balancer), and stop one of the two",
-	NodesLeftOut:                        "give each node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE",
-	NoNodeLeft:                          "give a node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE. Until then no backend answers",
+	v1alpha1.ReasonPaused:                   "when the reason is over: weir resume -n NAMESPACE NAME",
+	OverduePause:                            "weir resume -n NAMESPACE NAME. The cause is that no Weir leads, or that its clock is behind",
+	v1alpha1.ReasonDryRun:                   "when you have seen enough: kubectl annotate service -n NAMESPACE SERVICE weir.dev/dry-run-",
+	v1alpha1.ReasonLoadBalancerNotFound:     "see whether the BackendPool names the right load balancer; then create it in Azure, or delete the BackendPool if it is unused. Weir checks every five minutes",
+	v1alpha1.ReasonPoolNotFound:             "see whether the BackendPool names the right pool; then create the pool in Azure, or delete the BackendPool if it is unused. Weir checks every five minutes",
+	v1alpha1.ReasonDuplicate:                "delete the BackendPool, or the one that the message names",
+	v1alpha1.ReasonServiceNotFound:          "create the Service, or delete the BackendPool",
+	v1alpha1.ReasonServiceUnfit:             "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",
+	v1alpha1.ReasonInvalid:                  "change what the message names. Of a BackendPool that names what Azure cannot have nothing can be changed: delete it, and create another",
+	v1alpha1.ConditionContested:             "find the other client that writes (the activity log of the load balancer) and stop it, or pause the pool: weir pause -n NAMESPACE NAME",
+	servicelb.ConditionReasonRemovalBlocked: "if the addresses may go: kubectl annotate service -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
+	servicelb.ConditionReasonNoEndpoints:    "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
+	servicelb.ConditionReasonPoolEmpty:      "kubectl describe backendpools -A shows why no node has joined the pool",
+	servicelb.ConditionReasonOpen:           "set the missing key that the message names, usually securityGroupName of azure.json, and restart Weir. Until then no client is denied",
+	servicelb.ConditionReasonPartial:        "change what the message names (kubectl edit service -n NAMESPACE NAME). The Service is served without that part",
+	servicelb.ConditionReasonNotEnforced:    "attach the security group to the subnet of the nodes. Until then it denies no client, as the message describes",
+	servicelb.ConditionReasonNotAccepted:    "fix what the message names (kubectl edit service -n NAMESPACE NAME); the Service's Azure resources stay as they are until then",
+	servicelb.ConditionReasonRejected:       "the message names what Azure or the load balancer rejects: change that, or the Service",
+	"LoadBalancerContested":                 "find the other client that writes (the activity log of the load balancer), and stop one of the two",
+	NodesLeftOut:                            "give each node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE",
+	NoNodeLeft:                              "give a node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE. Until then no backend answers",
 }
 
-// Remedy returns the fix for an Azure error code or state, or "". It may contain the placeholders NAMESPACE,
+// RemedyFor returns the fix for an Azure error code or state, or "". It may contain the placeholders NAMESPACE,
 // NAME and SERVICE.
-func Remedy(cause string) string { return remedies[cause] }
+func RemedyFor(cause string) string { return remedies[cause] }
 
 // RemedyOf returns the fix for one object, with its names filled in.
-func RemedyOf(cause string, w Wrong) string {
+func RemedyOf(cause string, w Problem) string {
 	names := []string{"NAMESPACE", w.Namespace, "NAME", w.Name}
 	if w.Service != "" {
 		names = append(names, "SERVICE", w.Service)
 	}
-	return strings.NewReplacer(names...).Replace(Remedy(cause))
+	return strings.NewReplacer(names...).Replace(RemedyFor(cause))
 }

@@ -98,60 +98,60 @@ var leads = Leader{Known: true, Holder: "weir-0", Namespace: "weir-system"}
 func TestWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		seen     Seen
+		seen     Snapshot
 		causes   string // each with its objects
 		underWay int
 	}{
-		{"nothing is there", Seen{Leader: leads}, "", 0},
-		{"level", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)}}, "", 0},
-		{"nobody leads", Seen{Leader: Leader{Known: true, Namespace: "weir-system"}}, "NoLeader[weir-controller]", 0},
-		{"it is not known who leads", Seen{}, "", 0},
-		{"there is no Lease", Seen{Leader: Leader{Known: true}}, "", 0},
-		{"on its way", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+		{"nothing is there", Snapshot{Leader: leads}, "", 0},
+		{"level", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)}}, "", 0},
+		{"nobody leads", Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}}, "NoLeader[weir-controller]", 0},
+		{"it is not known who leads", Snapshot{}, "", 0},
+		{"there is no Lease", Snapshot{Leader: Leader{Known: true}}, "", 0},
+		{"on its way", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute), pool("b", v1alpha1.ReasonPace, "", time.Minute), pool("c", v1alpha1.ReasonPending, "", 9*time.Minute),
 		}}, "", 3},
-		{"on its way for too long", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", 10*time.Minute)}}, "Updating[a]", 0},
-		{"two causes, the one with most first", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+		{"on its way for too long", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", 10*time.Minute)}}, "Updating[a]", 0},
+		{"two causes, the one with most first", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
 			failed("a", "TooManyRequests", time.Minute), failed("b", "AuthorizationFailed", time.Minute), failed("c", "AuthorizationFailed", time.Hour),
 		}}, "AuthorizationFailed[c b] TooManyRequests[a]", 0},
-		{"nobody leads, before all else", Seen{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: []v1alpha1.BackendPool{
+		{"nobody leads, before all else", Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: []v1alpha1.BackendPool{
 			failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute),
 		}}, "NoLeader[weir-controller] TooManyRequests[a b]", 0},
-		{"paused", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil), paused("b", until(time.Hour))}}, "", 0},
-		{"paused, and about to go on", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-9*time.Minute))}}, "", 0},
-		{"paused for longer than it was to be", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-10*time.Minute))}}, "PauseOver[a]", 0},
-		{"level, and contested", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{contested("a")}}, "Contested[a]", 0},
-		{"level without a node", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+		{"paused", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil), paused("b", until(time.Hour))}}, "", 0},
+		{"paused, and about to go on", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-9*time.Minute))}}, "", 0},
+		{"paused for longer than it was to be", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-10*time.Minute))}}, "PauseOver[a]", 0},
+		{"level, and contested", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{contested("a")}}, "Contested[a]", 0},
+		{"level without a node", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; left out: n3 has no InternalIP of IPv4", time.Hour),
 		}}, "NodesLeftOut[a]", 0},
-		{"level, and labels keep nodes out", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+		{"level, and labels keep nodes out", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; kept out: node cp: it is a control-plane node", time.Hour),
 		}}, "", 0},
-		{"level, and labels keep all nodes out", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+		{"level, and labels keep all nodes out", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonLevel, "level with no nodes; kept out: node cp: it is a control-plane node", time.Hour),
 		}}, "NoNodeLeft[a]", 0},
-		{"Weir has said nothing", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
-		{"a Service of somebody else's", Seen{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
-		{"a Service that is contested", Seen{Leader: leads, Services: []corev1.Service{
-			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: view.ConditionContested, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested"}),
+		{"Weir has said nothing", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
+		{"a Service of somebody else's", Snapshot{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
+		{"a Service that is contested", Snapshot{Leader: leads, Services: []corev1.Service{
+			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: view.ConditionConflict, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested"}),
 		}}, "LoadBalancerContested[web]", 0},
-		{"a Service that was refused", Seen{Leader: leads, Services: []corev1.Service{
+		{"a Service that was refused", Snapshot{Leader: leads, Services: []corev1.Service{
 			service("web", nil,
-				metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.WhyInvalid},
-				metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyNotAccepted}),
+				metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonInvalid},
+				metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonNotAccepted}),
 		}}, "NotAccepted[web]", 0},
-		{"a Service that Azure is asked for", Seen{Leader: leads, Services: []corev1.Service{
-			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyUpdating, LastTransitionTime: ago(time.Minute)}),
+		{"a Service that Azure is asked for", Snapshot{Leader: leads, Services: []corev1.Service{
+			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, LastTransitionTime: ago(time.Minute)}),
 		}}, "", 1},
-		{"and for too long", Seen{Leader: leads, Services: []corev1.Service{
-			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyUpdating, LastTransitionTime: ago(time.Hour)}),
+		{"and for too long", Snapshot{Leader: leads, Services: []corev1.Service{
+			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, LastTransitionTime: ago(time.Hour)}),
 		}}, "Updating[web]", 0},
-		{"a Service as it should be", Seen{Leader: leads, Services: []corev1.Service{
+		{"a Service as it should be", Snapshot{Leader: leads, Services: []corev1.Service{
 			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
 		}}, "", 0},
 	} {
 		tt.seen.At = noon
-		r := Judge(tt.seen)
+		r := NewReport(tt.seen)
 		var got []string
 		for _, c := range r.Causes {
 			var names []string
@@ -160,20 +160,20 @@ func TestWhatIsWrong(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%s%v", c.Name, names))
 		}
-		if text := strings.Join(got, " "); text != tt.causes || r.Level != (tt.causes == "") || r.Pools.UnderWay+r.Services.UnderWay != tt.underWay {
-			t.Errorf("%s: %q, level %t, %d under way; want %q, %d", tt.name, text, r.Level, r.Pools.UnderWay+r.Services.UnderWay, tt.causes, tt.underWay)
+		if text := strings.Join(got, " "); text != tt.causes || r.InSync != (tt.causes == "") || r.Pools.UnderWay+r.Services.UnderWay != tt.underWay {
+			t.Errorf("%s: %q, level %t, %d under way; want %q, %d", tt.name, text, r.InSync, r.Pools.UnderWay+r.Services.UnderWay, tt.causes, tt.underWay)
 		}
 	}
 }
 
 // A Service without endpoints is a note in text and JSON, not a problem.
 func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
-	silent := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.WhyNoEndpoints, Message: "no endpoint is ready"}
-	r := Judge(Seen{At: noon, Leader: leads, Services: []corev1.Service{
+	silent := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNoEndpoints, Message: "no endpoint is ready"}
+	r := NewReport(Snapshot{At: noon, Leader: leads, Services: []corev1.Service{
 		service("web", []string{view.ServiceFinalizer}, silent), service("ok", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
 	}})
 	var text, program bytes.Buffer
-	if err := errors.Join(r.Text(&text), r.JSON(&program)); err != nil {
+	if err := errors.Join(r.WriteText(&text), r.WriteJSON(&program)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `Level: 0 BackendPools, 2 Services. weir-0 leads.
@@ -184,15 +184,15 @@ NoEndpoints: no endpoint is ready
   What to do: kubectl get endpointslices -n shop -l kubernetes.io/service-name=web shows which pods there are, if any, and which are ready.
   service shop/web   NoEndpoints
 `
-	if !r.Level || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
-		t.Errorf("level %t\n%s\n%s", r.Level, text.String(), program.String())
+	if !r.InSync || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
+		t.Errorf("level %t\n%s\n%s", r.InSync, text.String(), program.String())
 	}
 }
 
 // Problems despite True conditions: an unrestricted Service, and an in-sync pool that cannot have nodes.
 func TestWhatLooksWellAndIsNot(t *testing.T) {
-	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.WhyOpen, Message: "restrictions without effect"}
-	r := Judge(Seen{
+	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonOpen, Message: "restrictions without effect"}
+	r := NewReport(Snapshot{
 		At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer}, open)},
 		Pools: []v1alpha1.BackendPool{
 			pool("bare", v1alpha1.ReasonLevel, "level with no nodes; left out: node n1: it has no InternalIP", time.Minute),
@@ -206,18 +206,18 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 		}
 		causes = append(causes, c.Name+" "+c.Of[0].Name)
 	}
-	if got := strings.Join(causes, ", "); r.Level || got != "NoNodeLeft bare, NodesLeftOut some, RestrictionHasNoEffect web" {
-		t.Errorf("level %t: %s", r.Level, got)
+	if got := strings.Join(causes, ", "); r.InSync || got != "NoNodeLeft bare, NodesLeftOut some, RestrictionHasNoEffect web" {
+		t.Errorf("level %t: %s", r.InSync, got)
 	}
 	var text bytes.Buffer
-	if err := r.Text(&text); err != nil || !strings.HasPrefix(text.String(), "Something is wrong with 2 of 2 BackendPools and 1 of 1 Service. weir-0 leads. It is 2026-") {
+	if err := r.WriteText(&text); err != nil || !strings.HasPrefix(text.String(), "Something is wrong with 2 of 2 BackendPools and 1 of 1 Service. weir-0 leads. It is 2026-") {
 		t.Errorf("%v: %s", err, text.String())
 	}
 }
 
 // Text output, with control characters removed.
 func TestWhatPeopleSee(t *testing.T) {
-	seen := Seen{At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer})}}
+	seen := Snapshot{At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer})}}
 	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
 	for i := range 12 {
 		seen.Pools = append(seen.Pools, failed(fmt.Sprintf("web-%02d", i), "AuthorizationFailed", time.Duration(20-i)*time.Minute))
@@ -226,10 +226,10 @@ func TestWhatPeopleSee(t *testing.T) {
 		pool("far", v1alpha1.ReasonPending, "adding 1 node; waits for the lease kube-system/aks-managed-resource-locker, which is held by \"other\"", 3*time.Minute),
 		pool("near", v1alpha1.ReasonUpdating, "adding 1 node\x1b[2J", time.Second))
 	seen.Services = append(seen.Services,
-		service("new", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyUpdating, Message: "made", LastTransitionTime: ago(time.Minute)}),
-		service("open", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.WhyOpen, Message: "restrictions without effect", LastTransitionTime: ago(time.Minute)}))
+		service("new", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, Message: "made", LastTransitionTime: ago(time.Minute)}),
+		service("open", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonOpen, Message: "restrictions without effect", LastTransitionTime: ago(time.Minute)}))
 	var out bytes.Buffer
-	if err := Judge(seen).Text(&out); err != nil {
+	if err := NewReport(seen).WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join("testdata", "status.txt")
@@ -249,22 +249,22 @@ func TestWhatPeopleSee(t *testing.T) {
 func TestTheVerdict(t *testing.T) {
 	throttled := []v1alpha1.BackendPool{failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute)}
 	for _, tt := range []struct {
-		seen        Seen
+		seen        Snapshot
 		says, mends string
 	}{
-		{Seen{Leader: leads}, "Level: 0 BackendPools, 0 Services. weir-0 leads.", ""},
-		{Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. On the way: 1 BackendPool. weir-0 leads.", ""},
-		{Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil)}}, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. weir-0 leads.", ""},
-		{Seen{}, "Level: 0 BackendPools, 0 Services. The leader is unknown: you may not list Leases.", ""},
-		{Seen{Leader: Leader{Known: true, Namespace: "weir-system"}}, "Something is wrong. Nobody leads.", ""},
-		{Seen{Leader: Leader{Known: true}}, "Level: 0 BackendPools, 0 Services. Whether Weir runs is not known: there is no Lease weir-controller, as with --leader-elect=false.", ""},
-		{Seen{Leader: leads, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. weir-0 leads.", ""},
-		{Seen{Leader: leads, Pools: append(throttled, failed("c", "ScopeLocked", time.Minute))}, "Something is wrong with 3 of 3 BackendPools. weir-0 leads.", remedies["ScopeLocked"]},
-		{Seen{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. Nobody leads.", remedies[NoLeader]},
+		{Snapshot{Leader: leads}, "Level: 0 BackendPools, 0 Services. weir-0 leads.", ""},
+		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. On the way: 1 BackendPool. weir-0 leads.", ""},
+		{Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil)}}, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. weir-0 leads.", ""},
+		{Snapshot{}, "Level: 0 BackendPools, 0 Services. The leader is unknown: you may not list Leases.", ""},
+		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}}, "Something is wrong. Nobody leads.", ""},
+		{Snapshot{Leader: Leader{Known: true}}, "Level: 0 BackendPools, 0 Services. Whether Weir runs is not known: there is no Lease weir-controller, as with --leader-elect=false.", ""},
+		{Snapshot{Leader: leads, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. weir-0 leads.", ""},
+		{Snapshot{Leader: leads, Pools: append(throttled, failed("c", "ScopeLocked", time.Minute))}, "Something is wrong with 3 of 3 BackendPools. weir-0 leads.", remedies["ScopeLocked"]},
+		{Snapshot{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. Nobody leads.", remedies[NoLeader]},
 	} {
-		r := Judge(tt.seen)
-		if mends, _ := r.Mends(); r.Verdict() != tt.says || mends != tt.mends {
-			t.Errorf("%q; mends %q\nwant %q; %q", r.Verdict(), mends, tt.says, tt.mends)
+		r := NewReport(tt.seen)
+		if mends, _ := r.BestRemedy(); r.Summary() != tt.says || mends != tt.mends {
+			t.Errorf("%q; mends %q\nwant %q; %q", r.Summary(), mends, tt.says, tt.mends)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func TestWatchSaysWhatChanges(t *testing.T) {
 			}
 		}()
 		var out bytes.Buffer
-		if err := (Command{API: api, Out: &out, JSON: true}).Watch(ctx); err != nil {
+		if err := (Command{API: api, Out: &out, JSON: true}).WatchReport(ctx); err != nil {
 			t.Fatal(err)
 		}
 		var levels []bool
@@ -306,7 +306,7 @@ func TestWatchSaysWhatChanges(t *testing.T) {
 			if lines.Decode(&r) != nil {
 				break
 			}
-			levels = append(levels, r.Level)
+			levels = append(levels, r.InSync)
 		}
 		if fmt.Sprint(levels) != "[false true]" { // throttled; then resolved
 			t.Error(levels)
@@ -329,7 +329,7 @@ func TestNoProvisioner(t *testing.T) {
 		"no Lease":           {Provisioner{Leader: Leader{Known: true}, Waiting: 1}, true, "", "1 Provision in progress; there is no Lease weir-provisioner"},
 		"Leases are not for": {Provisioner{Waiting: 1}, true, "", ""},
 	} {
-		r := Judge(Seen{At: noon, Leader: leads, Provisioner: tt.p})
+		r := NewReport(Snapshot{At: noon, Leader: leads, Provisioner: tt.p})
 		first := func(of []Cause) string {
 			if len(of) == 0 {
 				return ""
@@ -340,8 +340,8 @@ func TestNoProvisioner(t *testing.T) {
 			return of[0].Of[0].Why
 		}
 		wrong, note := first(r.Causes), first(r.Notes)
-		if r.Level != tt.level || !strings.HasPrefix(wrong, tt.wrong) || (wrong == "") != (tt.wrong == "") || !strings.HasPrefix(note, tt.note) || (note == "") != (tt.note == "") {
-			t.Errorf("%s: %t, %q, %q", name, r.Level, wrong, note)
+		if r.InSync != tt.level || !strings.HasPrefix(wrong, tt.wrong) || (wrong == "") != (tt.wrong == "") || !strings.HasPrefix(note, tt.note) || (note == "") != (tt.note == "") {
+			t.Errorf("%s: %t, %q, %q", name, r.InSync, wrong, note)
 		}
 	}
 }
@@ -358,10 +358,10 @@ func TestReadProvisioner(t *testing.T) {
 	}
 	api := server(t, provision("new", ""), provision("runs", "Running"), provision("waits", "Waiting"), provision("a", "Succeeded"), provision("b", "Failed"), provision("c", "Cancelled"),
 		lease(LeaseName, "weir-0"), lease("weir-provisioner", "p-0"))
-	if p, err := ReadProvisioner(t.Context(), api, "", noon); err != nil || p.Waiting != 3 || p.Holder != "p-0" || p.Missing() != "" {
+	if p, err := ReadProvisioner(t.Context(), api, "", noon); err != nil || p.Waiting != 3 || p.Holder != "p-0" || p.MissingReason() != "" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err := ReadProvisioner(t.Context(), api, "other", noon.Add(time.Minute)); err != nil || p.Waiting != 0 || p.Holder != "" || p.Missing() == "" {
+	if p, err := ReadProvisioner(t.Context(), api, "other", noon.Add(time.Minute)); err != nil || p.Waiting != 0 || p.Holder != "" || p.MissingReason() == "" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
@@ -387,7 +387,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		})
-		seen, err := Read(t.Context(), api, "", noon)
+		seen, err := ReadSnapshot(t.Context(), api, "", noon)
 		if got := fmt.Sprint(err); err != nil && got != tt.want || err == nil && (tt.want != "" || seen.Leader.Known) {
 			t.Errorf("%s: %v, %+v; want %q", tt.name, err, seen.Leader, tt.want)
 		}

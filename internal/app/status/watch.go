@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-const every = 2 * time.Second
+const watchInterval = 2 * time.Second
 
 // Command implements weir status with the user's permissions.
 type Command struct {
@@ -24,54 +24,54 @@ type Command struct {
 	JSON      bool
 }
 
-// Show prints the report and returns whether there is no problem.
-func (d Command) Show(ctx context.Context) (level bool, err error) {
-	seen, err := Read(ctx, d.API, d.Namespace, time.Now())
+// PrintReport prints the report and returns whether there is no problem.
+func (d Command) PrintReport(ctx context.Context) (level bool, err error) {
+	seen, err := ReadSnapshot(ctx, d.API, d.Namespace, time.Now())
 	if err != nil {
 		return false, err
 	}
-	r := Judge(seen)
+	r := NewReport(seen)
 	if d.JSON {
-		return r.Level, r.JSON(d.Out)
+		return r.InSync, r.WriteJSON(d.Out)
 	}
-	return r.Level, r.Text(d.Out)
+	return r.InSync, r.WriteText(d.Out)
 }
 
-// Watch prints the report, and again on every change, until ctx ends.
-func (d Command) Watch(ctx context.Context) error {
+// WatchReport prints the report, and again on every change, until ctx ends.
+func (d Command) WatchReport(ctx context.Context) error {
 	last := ""
 	for {
-		seen, err := Read(ctx, d.API, d.Namespace, time.Now())
+		seen, err := ReadSnapshot(ctx, d.API, d.Namespace, time.Now())
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return err
 		}
-		r := Judge(seen)
-		if is := r.changes(); is != last {
+		r := NewReport(seen)
+		if is := r.comparableText(); is != last {
 			last = is
-			if err := d.print(r); err != nil {
+			if err := d.writeReport(r); err != nil {
 				return err
 			}
 		}
-		if sleep.For(ctx, every) != nil {
+		if sleep.For(ctx, watchInterval) != nil {
 			return nil
 		}
 	}
 }
 
-func (d Command) print(r Report) error {
+func (d Command) writeReport(r Report) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(r)
 	}
 	if _, err := fmt.Fprintf(d.Out, "--- %s\n", r.At.UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
-	return r.Text(d.Out)
+	return r.WriteText(d.Out)
 }
 
-func (r Report) changes() string {
+func (r Report) comparableText() string {
 	r.At = time.Time{}
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestNewer(t *testing.T) {
 		"API version 2025-07-01 and API version 2025-09-01, please": "2025-09-01",
 		"": "",
 	} {
-		if got := Newer(message, "2025-05-01"); got != want {
+		if got := FindNewer(message, "2025-05-01"); got != want {
 			t.Errorf("%s: got %q, want %q", message, got, want)
 		}
 	}
@@ -26,17 +26,17 @@ func TestNewer(t *testing.T) {
 
 // Memory is bounded and case-insensitive.
 func TestMemory(t *testing.T) {
-	var m Memory
-	if m.Of("Microsoft.Network/loadBalancers", "/a") != Network || m.Of("Microsoft.Compute/virtualMachineScaleSets", "/a") != Compute {
+	var m Cache
+	if m.ResourceVersion("Microsoft.Network/loadBalancers", "/a") != Network || m.ResourceVersion("Microsoft.Compute/virtualMachineScaleSets", "/a") != Compute {
 		t.Error("another base")
 	}
-	for i := range 3 * most {
-		m.Learn(fmt.Sprint("/LB", i), "2031-01-01")
+	for i := range 3 * maxResources {
+		m.StoreVersion(fmt.Sprint("/LB", i), "2031-01-01")
 	}
-	if len(m.by) > most {
-		t.Errorf("%d are remembered", len(m.by))
+	if len(m.versions) > maxResources {
+		t.Errorf("%d are remembered", len(m.versions))
 	}
-	if m.Of("Microsoft.Network/loadBalancers", fmt.Sprint("/lb", 3*most-1)) != "2031-01-01" {
+	if m.ResourceVersion("Microsoft.Network/loadBalancers", fmt.Sprint("/lb", 3*maxResources-1)) != "2031-01-01" {
 		t.Error("the last one is forgotten")
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 // Cache lifetimes. Interfaces rarely move between machines; unattached ones are looked up sooner.
 const (
-	knownFor   = time.Hour
-	unknownFor = time.Minute
+	attachedTTL   = time.Hour
+	unattachedTTL = time.Minute
 )
 
 // Interface is a network interface. Machine is empty if unattached; Addresses are keyed by the
@@ -28,26 +28,26 @@ type Interface struct {
 	Addresses map[string]netip.Addr
 }
 
-// Machines are interfaces by lower-case name.
-type Machines map[string]Interface
+// InterfaceMap are interfaces by lower-case name.
+type InterfaceMap map[string]Interface
 
-// Interfaces is a cache, safe for concurrent use. The zero value is empty.
-type Interfaces struct {
+// Cache is a cache, safe for concurrent use. The zero value is empty.
+type Cache struct {
 	mu     sync.Mutex // not held during a list
 	groups map[lb.ResourceID]group
 }
 
 type group struct {
-	at       time.Time
-	machines Machines
+	listTime time.Time
+	machines InterfaceMap
 }
 
-// Of resolves the machines of a pool's interfaces. Uniform instances are in the ID; for others,
+// ResolveMachines resolves the machines of a pool's interfaces. Uniform instances are in the ID; for others,
 // list is called at most once per resource group.
-func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, resourceGroup string) (Machines, error)) (lb.Pool, error) {
+func (i *Cache) ResolveMachines(pool lb.Pool, now time.Time, list func(subscription, resourceGroup string) (InterfaceMap, error)) (lb.Pool, error) {
 	addresses := make([]lb.Address, len(pool.Addresses))
 	copy(addresses, pool.Addresses)
-	listed := map[lb.ResourceID]Machines{} // by this call
+	listed := map[lb.ResourceID]InterfaceMap{} // by this call
 	for n := range addresses {
 		machine, nic, err := lb.MachineOfInterface(addresses[n].Interface)
 		if machine != "" || err != nil {
@@ -56,17 +56,17 @@ func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, res
 		}
 		key := lb.ResourceID{SubscriptionID: strings.ToLower(nic.SubscriptionID), ResourceGroup: strings.ToLower(nic.ResourceGroup)}
 		name := strings.ToLower(nic.Name)
-		one, known := i.of(key, name, now)
+		one, known := i.cachedInterface(key, name, now)
 		if !known && listed[key] == nil {
 			if listed[key], err = list(nic.SubscriptionID, nic.ResourceGroup); err != nil {
 				return lb.Pool{}, err
 			}
-			i.learn(key, maps.Clone(listed[key]), now)
+			i.storeGroup(key, maps.Clone(listed[key]), now)
 		}
 		if !known {
 			one = listed[key][name]
 			if one.Machine == "" {
-				i.misses(key, name, one)
+				i.storeMissing(key, name, one)
 			}
 		}
 		addresses[n].Machine = one.Machine
@@ -76,19 +76,19 @@ func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, res
 	return pool, nil
 }
 
-func (i *Interfaces) of(key lb.ResourceID, name string, now time.Time) (found Interface, known bool) {
+func (i *Cache) cachedInterface(key lb.ResourceID, name string, now time.Time) (found Interface, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	g := i.groups[key]
 	found, known = g.machines[name]
-	last := knownFor
+	last := attachedTTL
 	if found.Machine == "" {
-		last = unknownFor
+		last = unattachedTTL
 	}
-	return found, known && now.Sub(g.at) < last
+	return found, known && now.Sub(g.listTime) < last
 }
 
-func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) {
+func (i *Cache) storeGroup(key lb.ResourceID, machines InterfaceMap, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.groups == nil {
@@ -97,8 +97,8 @@ func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) 
 	i.groups[key] = group{now, machines}
 }
 
-// misses prevents an immediate second list for a missing interface.
-func (i *Interfaces) misses(key lb.ResourceID, name string, entry Interface) {
+// storeMissing prevents an immediate second list for a missing interface.
+func (i *Cache) storeMissing(key lb.ResourceID, name string, entry Interface) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.groups[key].machines[name] = entry

@@ -30,11 +30,11 @@ func poolOf(names ...string) (p lb.Pool) {
 // A resource group is listed once for all pools, again for a new interface or after an hour, and
 // once a minute for unattached interfaces.
 func TestInterfacesAreListedOnce(t *testing.T) {
-	var known Interfaces
+	var known Cache
 	in, lists, fails := map[string]string{"a": "vm-a", "b": "vm-b"}, 0, error(nil)
-	list := func(_, group string) (Machines, error) {
+	list := func(_, group string) (InterfaceMap, error) {
 		lists++
-		copied := Machines{}
+		copied := InterfaceMap{}
 		for name, machine := range in {
 			copied[name] = Interface{Machine: machine, Addresses: map[string]netip.Addr{"ip": netip.AddrFrom4([4]byte{10, 0, 0, name[0]})}}
 		}
@@ -67,7 +67,7 @@ func TestInterfacesAreListedOnce(t *testing.T) {
 			step.does()
 		}
 		lists = 0
-		shown, err := known.Of(poolOf(strings.Fields(step.pool)...), at, list)
+		shown, err := known.ResolveMachines(poolOf(strings.Fields(step.pool)...), at, list)
 		var got []string
 		for _, a := range shown.Addresses {
 			if of := strings.Contains(a.Interface, "virtualMachineScaleSets"); a.Machine != "" && a.IP.IsValid() == of {
@@ -86,7 +86,7 @@ func TestInterfacesAreListedOnce(t *testing.T) {
 			t.Errorf("%s: %v with %d lists, want %s with %d", step.pool, got, lists, step.want, step.lists)
 		}
 	}
-	if _, err := known.Of(lb.Pool{Addresses: []lb.Address{{Interface: "frontend"}}}, at, list); err != nil {
+	if _, err := known.ResolveMachines(lb.Pool{Addresses: []lb.Address{{Interface: "frontend"}}}, at, list); err != nil {
 		t.Error(fmt.Errorf("what is no interface has no machine: %w", err))
 	}
 }

@@ -38,8 +38,8 @@ type namedCloud struct {
 	conf *azcloud.Configuration
 }
 
-// clouds are the names that cloud-provider-azure accepts, each cloud's canonical name first.
-var clouds = []namedCloud{
+// knownNames are the names that cloud-provider-azure accepts, each cloud's canonical name first.
+var knownNames = []namedCloud{
 	{publicCloud, &azcloud.AzurePublic},
 	{"AzureCloud", &azcloud.AzurePublic},
 	{"AzureChinaCloud", &azcloud.AzureChina},
@@ -53,16 +53,16 @@ const (
 	stackCloud = "AzureStackCloud"
 )
 
-// NameOf returns the canonical name of a cloud, ignoring case and surrounding spaces. The default
+// CanonicalName returns the canonical name of a cloud, ignoring case and surrounding spaces. The default
 // is AzurePublicCloud; unknown names are returned unchanged.
-func NameOf(name string) string {
+func CanonicalName(name string) string {
 	trimmed := strings.TrimSpace(name)
 	if trimmed == "" {
 		return publicCloud
 	}
-	for _, c := range clouds {
+	for _, c := range knownNames {
 		if strings.EqualFold(c.name, trimmed) {
-			return clouds[slices.IndexFunc(clouds, func(first namedCloud) bool { return first.conf == c.conf })].name
+			return knownNames[slices.IndexFunc(knownNames, func(first namedCloud) bool { return first.conf == c.conf })].name
 		}
 	}
 	if strings.EqualFold(trimmed, stackCloud) {
@@ -71,22 +71,22 @@ func NameOf(name string) string {
 	return name
 }
 
-// EndpointOf returns the endpoint of a cloud in azure.json. A ResourceManager override is also the
+// NewEndpoint returns the endpoint of a cloud in azure.json. A ResourceManager override is also the
 // default audience. AzureStackCloud has no default endpoint.
-func EndpointOf(name string, o Overrides) (Endpoint, error) {
-	known := NameOf(name)
+func NewEndpoint(name string, o Overrides) (Endpoint, error) {
+	known := CanonicalName(name)
 	if known == stackCloud {
 		if o.ResourceManager == "" {
 			return Endpoint{}, fmt.Errorf("cloud %q needs resourceManagerEndpoint: set it in azure.json, or in the file that AZURE_ENVIRONMENT_FILEPATH names", name)
 		}
 		known = publicCloud
 	}
-	i := slices.IndexFunc(clouds, func(c namedCloud) bool { return c.name == known })
+	i := slices.IndexFunc(knownNames, func(c namedCloud) bool { return c.name == known })
 	if i < 0 {
 		return Endpoint{}, fmt.Errorf("cloud %q is unknown: use AzurePublicCloud (or AzureCloud), AzureChinaCloud, AzureUSGovernmentCloud (or AzureUSGovernment), or AzureStackCloud with resourceManagerEndpoint", name)
 	}
-	arm := clouds[i].conf.Services[azcloud.ResourceManager]
-	e := Endpoint{ResourceManager: arm.Endpoint, Audience: arm.Audience, Authority: clouds[i].conf.ActiveDirectoryAuthorityHost}
+	arm := knownNames[i].conf.Services[azcloud.ResourceManager]
+	e := Endpoint{ResourceManager: arm.Endpoint, Audience: arm.Audience, Authority: knownNames[i].conf.ActiveDirectoryAuthorityHost}
 	if o.ResourceManager != "" {
 		e.ResourceManager, e.Audience = o.ResourceManager, o.ResourceManager
 	}
@@ -103,7 +103,7 @@ func EndpointOf(name string, o Overrides) (Endpoint, error) {
 
 // Validate returns an error for an invalid endpoint.
 func (e Endpoint) Validate() error {
-	if err := checkURL("resourceManagerEndpoint", e.ResourceManager); err != nil {
+	if err := checkBaseURL("resourceManagerEndpoint", e.ResourceManager); err != nil {
 		return err
 	}
 	if e.Audience == "" {
@@ -117,8 +117,8 @@ func (e Endpoint) Validate() error {
 	return nil
 }
 
-// checkURL accepts https base URLs, and http only for loopback hosts.
-func checkURL(what, raw string) error {
+// checkBaseURL accepts https base URLs, and http only for loopback hosts.
+func checkBaseURL(what, raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || u.Hostname() == "":
@@ -131,14 +131,14 @@ func checkURL(what, raw string) error {
 		return nil
 	case u.Scheme != "http":
 		return fmt.Errorf("%s %q: want https, not %s", what, raw, u.Scheme)
-	case !Loopback(u.Hostname()):
+	case !IsLoopback(u.Hostname()):
 		return fmt.Errorf("%s %q: plain HTTP would show the token to the network; it is accepted for loopback addresses alone, use https", what, raw)
 	}
 	return nil
 }
 
-// Loopback reports whether host is localhost or a loopback IP. Other names depend on DNS.
-func Loopback(host string) bool {
+// IsLoopback reports whether host is localhost or a loopback IP. Other names depend on DNS.
+func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
@@ -146,16 +146,16 @@ func Loopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Cleartext reports whether tokens may be sent over plain HTTP.
-func (e Endpoint) Cleartext() bool {
+// IsPlainHTTP reports whether tokens may be sent over plain HTTP.
+func (e Endpoint) IsPlainHTTP() bool {
 	u, err := url.Parse(e.ResourceManager)
-	return err == nil && u.Scheme == "http" && Loopback(u.Hostname())
+	return err == nil && u.Scheme == "http" && IsLoopback(u.Hostname())
 }
 
-// Admits returns an error if a token must not be sent to u. Allowed are the endpoint's host and,
+// CheckURL returns an error if a token must not be sent to u. Allowed are the endpoint's host and,
 // over https, its subdomains, for regional operation URLs such as eastus.management.azure.com.
-func (e Endpoint) Admits(u *url.URL) error {
-	if u.Scheme != "https" && !Loopback(u.Hostname()) {
+func (e Endpoint) CheckURL(u *url.URL) error {
+	if u.Scheme != "https" && !IsLoopback(u.Hostname()) {
 		return fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)
 	}
 	base, err := url.Parse(e.ResourceManager)
@@ -164,13 +164,13 @@ func (e Endpoint) Admits(u *url.URL) error {
 	}
 	host, armHost := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
 	region := u.Scheme == "https" && strings.HasSuffix(host, "."+armHost)
-	if u.Scheme != base.Scheme || port(u) != port(base) || host != armHost && !region {
+	if u.Scheme != base.Scheme || urlPort(u) != urlPort(base) || host != armHost && !region {
 		return fmt.Errorf("refusing to send a token to %s, which an answer named: it is not on the resourceManagerEndpoint's host %s, nor on one below it", u.Host, base.Host)
 	}
 	return nil
 }
 
-func port(u *url.URL) string {
+func urlPort(u *url.URL) string {
 	switch {
 	case u.Port() != "":
 		return u.Port()
@@ -180,8 +180,8 @@ func port(u *url.URL) string {
 	return "443"
 }
 
-// Configuration converts the endpoint to the SDK's type.
-func (e Endpoint) Configuration() azcloud.Configuration {
+// ToConfiguration converts the endpoint to the SDK's type.
+func (e Endpoint) ToConfiguration() azcloud.Configuration {
 	return azcloud.Configuration{
 		ActiveDirectoryAuthorityHost: e.Authority,
 		Services: map[azcloud.ServiceName]azcloud.ServiceConfiguration{

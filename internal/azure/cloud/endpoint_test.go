@@ -43,7 +43,7 @@ func TestEndpointOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := EndpointOf(tt.cloud, tt.o)
+			got, err := NewEndpoint(tt.cloud, tt.o)
 			if tt.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.problem) || strings.Contains(err.Error(), canary) {
 					t.Errorf("got %v, want an error with %q and no secret", err, tt.problem)
@@ -93,7 +93,7 @@ func TestWhereATokenMayGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = Endpoint{ResourceManager: tt.endpoint}.Admits(u)
+			err = Endpoint{ResourceManager: tt.endpoint}.CheckURL(u)
 			if (err != nil) != (tt.problem != "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
 				t.Errorf("got %v, want %q", err, tt.problem)
 			}

@@ -25,7 +25,7 @@ func VersionOf(origin any) string {
 	switch origin := origin.(type) {
 	case Document:
 		return origin.Version
-	case BalancerDocument:
+	case LoadBalancerDocument:
 		return origin.Version
 	}
 	return ""
@@ -33,16 +33,16 @@ func VersionOf(origin any) string {
 
 type object = map[string]any
 
-// read returns a copy of an Origin, with numbers as written.
-func read(origin any) (object, error) {
+// readOrigin returns a copy of an Origin, with numbers as written.
+func readOrigin(origin any) (object, error) {
 	document, ok := origin.(Document)
 	if !ok || document.Text == nil {
 		return nil, ErrNotRead
 	}
-	return document.object()
+	return document.decodeObject()
 }
 
-func (d Document) object() (object, error) {
+func (d Document) decodeObject() (object, error) {
 	var body object
 	dec := json.NewDecoder(bytes.NewReader(d.Text))
 	dec.UseNumber()
@@ -50,16 +50,16 @@ func (d Document) object() (object, error) {
 	return body, err
 }
 
-// at returns a nested object, or a detached empty one.
-func at(o object, key string) object {
+// childObject returns a nested object, or a detached empty one.
+func childObject(o object, key string) object {
 	if inner, ok := o[key].(object); ok {
 		return inner
 	}
 	return object{}
 }
 
-// within also creates a missing object.
-func within(o object, key string) object {
+// ensureObject also creates a missing object.
+func ensureObject(o object, key string) object {
 	inner, ok := o[key].(object)
 	if !ok {
 		inner = object{}
@@ -68,8 +68,8 @@ func within(o object, key string) object {
 	return inner
 }
 
-// list replaces elements that are no objects by empty ones.
-func list(v any) []object {
+// objectList replaces elements that are no objects by empty ones.
+func objectList(v any) []object {
 	array, _ := v.([]any)
 	all := make([]object, len(array))
 	for i, item := range array {
@@ -80,48 +80,48 @@ func list(v any) []object {
 	return all
 }
 
-func word(o object, key string) string {
+func stringValue(o object, key string) string {
 	text, _ := o[key].(string)
 	return text
 }
 
-func without(o object, keys ...string) {
+func deleteKeys(o object, keys ...string) {
 	for _, key := range keys {
 		delete(o, key)
 	}
 }
 
-func withoutAll(properties object, kind string, azures ...string) {
+func stripItems(properties object, kind string, azures ...string) {
 	if properties[kind] == nil {
 		return
 	}
-	parts := list(properties[kind])
+	parts := objectList(properties[kind])
 	for _, part := range parts {
-		strip(part, azures...)
+		removeReadOnly(part, azures...)
 	}
 	properties[kind] = parts
 }
 
-func strip(part object, azures ...string) object {
-	without(part, "etag", "type")
-	properties := within(part, "properties")
-	without(properties, "provisioningState")
-	without(properties, azures...)
+func removeReadOnly(part object, azures ...string) object {
+	deleteKeys(part, "etag", "type")
+	properties := ensureObject(part, "properties")
+	deleteKeys(properties, "provisioningState")
+	deleteKeys(properties, azures...)
 	return properties
 }
 
 // The functions below set a property only if the object is fresh or the value changes. Azure's
 // defaults and spellings are otherwise retained.
 
-// set also sets zero values.
-func set[T comparable](fresh bool, o object, key string, was, want T) {
+// setValue also sets zero values.
+func setValue[T comparable](fresh bool, o object, key string, was, want T) {
 	if fresh || was != want {
 		o[key] = want
 	}
 }
 
-// say deletes an empty string.
-func say[T ~string](fresh bool, o object, key string, was, want T) {
+// setString deletes an empty string.
+func setString[T ~string](fresh bool, o object, key string, was, want T) {
 	switch {
 	case !fresh && was == want:
 	case want == "":
@@ -131,8 +131,8 @@ func say[T ~string](fresh bool, o object, key string, was, want T) {
 	}
 }
 
-// refer deletes an empty reference.
-func refer(o object, key, was, want string) {
+// setReference deletes an empty reference.
+func setReference(o object, key, was, want string) {
 	switch {
 	case strings.EqualFold(was, want):
 	case want == "":
@@ -142,12 +142,12 @@ func refer(o object, key, was, want string) {
 	}
 }
 
-// parts edits the parts of a kind into next. A new part is fresh and has only a name. No parts
+// setItems edits the parts of a kind into next. A new part is fresh and has only a name. No parts
 // become an empty array, because Azure keeps the parts if it is absent.
-func parts[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, want T)) {
+func setItems[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, want T)) {
 	byName, known := map[string]object{}, map[string]T{}
-	for _, part := range list(properties[kind]) {
-		byName[strings.ToLower(word(part, "name"))] = part
+	for _, part := range objectList(properties[kind]) {
+		byName[strings.ToLower(stringValue(part, "name"))] = part
 	}
 	for _, part := range was {
 		known[strings.ToLower(name(part))] = part
@@ -174,8 +174,8 @@ func editTags(body object, tags map[string]string) {
 	body["tags"] = all
 }
 
-type shownRef struct {
+type armReference struct {
 	ID string `json:"id"`
 }
 
-func (r shownRef) name() string { return r.ID[strings.LastIndexByte(r.ID, '/')+1:] }
+func (r armReference) lastSegment() string { return r.ID[strings.LastIndexByte(r.ID, '/')+1:] }

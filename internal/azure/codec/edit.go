@@ -18,7 +18,7 @@ const (
 )
 
 func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
-	interfaces := list(profile[keyInterfaces])
+	interfaces := objectList(profile[keyInterfaces])
 	if len(interfaces) != len(next) {
 		return ErrOtherShape
 	}
@@ -32,7 +32,7 @@ func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 
 // setPools sets the pools of each IP configuration and retains unchanged references as they are.
 func setPools(configuration object, next lb.InterfaceConfiguration) error {
-	ips := list(at(configuration, "properties")["ipConfigurations"])
+	ips := objectList(childObject(configuration, "properties")["ipConfigurations"])
 	if len(ips) != len(next.IPConfigurations) {
 		return ErrOtherShape
 	}
@@ -40,8 +40,8 @@ func setPools(configuration object, next lb.InterfaceConfiguration) error {
 		if name, _ := ip["name"].(string); name != next.IPConfigurations[i].Name {
 			return ErrOtherShape
 		}
-		properties := at(ip, "properties")
-		was := list(properties[keyPools])
+		properties := childObject(ip, "properties")
+		was := objectList(properties[keyPools])
 		ids := make([]string, len(was))
 		for j, pool := range was {
 			ids[j], _ = pool["id"].(string)

@@ -12,10 +12,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func etag(value string) string { return cmp.Or(value, lb.NoEtag) }
+func etagOrAny(value string) string { return cmp.Or(value, lb.NoEtag) }
 
-// EtagIn returns the etag in a response body, or "". The body can be read again.
-func EtagIn(resp *http.Response) string {
+// ResponseEtag returns the etag in a response body, or "". The body can be read again.
+func ResponseEtag(resp *http.Response) string {
 	var resource struct {
 		Etag string `json:"etag"`
 	}
@@ -26,8 +26,8 @@ func EtagIn(resp *http.Response) string {
 	return resource.Etag
 }
 
-// NullList reports whether a list response has the value null. A missing value is not a list.
-func NullList(answer *http.Response) bool {
+// IsNullList reports whether a list response has the value null. A missing value is not a list.
+func IsNullList(answer *http.Response) bool {
 	if answer == nil {
 		return false
 	}

@@ -12,14 +12,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// BalancerDocument is the Origin of a load balancer. Its pools are separate, since each is also
+// LoadBalancerDocument is the Origin of a load balancer. Its pools are separate, since each is also
 // written alone; an entry is the Origin of its pool.
-type BalancerDocument struct {
+type LoadBalancerDocument struct {
 	Document                     // without the pools
 	Pools    map[string]Document // by lower-case name
 }
 
-type shownBalancer struct {
+type armLoadBalancer struct {
 	Etag     string            `json:"etag"`
 	Location string            `json:"location"`
 	Tags     map[string]string `json:"tags"`
@@ -29,43 +29,43 @@ type shownBalancer struct {
 	Extended struct {
 		Name string `json:"name"`
 	} `json:"extendedLocation"`
-	Properties shownBalancerProperties `json:"properties"`
+	Properties armLoadBalancerProperties `json:"properties"`
 }
 
-type shownBalancerProperties struct {
-	State     string           `json:"provisioningState"`
-	Frontends []*shownFrontend `json:"frontendIPConfigurations"`
-	Pools     []struct{}       `json:"backendAddressPools"`
-	Probes    []*shownProbe    `json:"probes"`
-	Rules     []*shownRule     `json:"loadBalancingRules"`
-	Outbound  []shownUse       `json:"outboundRules"`
-	NATRules  []shownUse       `json:"inboundNatRules"`
-	NATPools  []shownUse       `json:"inboundNatPools"`
+type armLoadBalancerProperties struct {
+	State     string         `json:"provisioningState"`
+	Frontends []*armFrontend `json:"frontendIPConfigurations"`
+	Pools     []struct{}     `json:"backendAddressPools"`
+	Probes    []*armProbe    `json:"probes"`
+	Rules     []*armRule     `json:"loadBalancingRules"`
+	Outbound  []armReferrer  `json:"outboundRules"`
+	NATRules  []armReferrer  `json:"inboundNatRules"`
+	NATPools  []armReferrer  `json:"inboundNatPools"`
 }
 
-// shownUse is an unmodeled resource that refers to frontends and pools.
-type shownUse struct {
+// armReferrer is an unmodeled resource that refers to frontends and pools.
+type armReferrer struct {
 	Properties struct {
-		Frontend      shownRef   `json:"frontendIPConfiguration"`
-		Frontends     []shownRef `json:"frontendIPConfigurations"`
-		Pool          shownRef   `json:"backendAddressPool"`
-		Configuration shownRef   `json:"backendIPConfiguration"`
+		Frontend      armReference   `json:"frontendIPConfiguration"`
+		Frontends     []armReference `json:"frontendIPConfigurations"`
+		Pool          armReference   `json:"backendAddressPool"`
+		Configuration armReference   `json:"backendIPConfiguration"`
 	} `json:"properties"`
 }
 
-type shownFrontend struct {
+type armFrontend struct {
 	Name       string   `json:"name"`
 	Zones      []string `json:"zones"`
 	Properties struct {
-		PublicIP shownRef  `json:"publicIPAddress"`
-		Subnet   shownRef  `json:"subnet"`
-		IP       string    `json:"privateIPAddress"`
-		Method   string    `json:"privateIPAllocationMethod"`
-		Version  lb.Family `json:"privateIPAddressVersion"`
+		PublicIP armReference `json:"publicIPAddress"`
+		Subnet   armReference `json:"subnet"`
+		IP       string       `json:"privateIPAddress"`
+		Method   string       `json:"privateIPAllocationMethod"`
+		Version  lb.Family    `json:"privateIPAddressVersion"`
 	} `json:"properties"`
 }
 
-type shownProbe struct {
+type armProbe struct {
 	Name       string `json:"name"`
 	Properties struct {
 		Protocol  lb.ProbeProtocol `json:"protocol"`
@@ -77,14 +77,14 @@ type shownProbe struct {
 	} `json:"properties"`
 }
 
-type shownRule struct {
+type armRule struct {
 	Name       string `json:"name"`
 	Properties struct {
 		Protocol            lb.Transport    `json:"protocol"`
-		Frontend            shownRef        `json:"frontendIPConfiguration"`
-		Pool                shownRef        `json:"backendAddressPool"`
-		Pools               []shownRef      `json:"backendAddressPools"`
-		Probe               shownRef        `json:"probe"`
+		Frontend            armReference    `json:"frontendIPConfiguration"`
+		Pool                armReference    `json:"backendAddressPool"`
+		Pools               []armReference  `json:"backendAddressPools"`
+		Probe               armReference    `json:"probe"`
 		FrontendPort        int32           `json:"frontendPort"`
 		BackendPort         int32           `json:"backendPort"`
 		FloatingIP          bool            `json:"enableFloatingIP"`
@@ -95,7 +95,7 @@ type shownRule struct {
 	} `json:"properties"`
 }
 
-var errPoolsWithin = errors.New("its backendAddressPools are not found where they have to be")
+var errUnexpectedPools = errors.New("its backendAddressPools are not found where they have to be")
 
 // DecodeLoadBalancer decodes a load balancer.
 func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
@@ -103,13 +103,13 @@ func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	origin := BalancerDocument{Document{doc.Version, rest}, make(map[string]Document, len(texts))}
-	b, err := decodeBalancer(id, origin.Document)
+	origin := LoadBalancerDocument{Document{doc.Version, rest}, make(map[string]Document, len(texts))}
+	b, err := decodeWithoutPools(id, origin.Document)
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
 	for _, text := range texts {
-		var pool *shownPool
+		var pool *armPool
 		if err := json.Unmarshal(text, &pool); err != nil {
 			return lb.LoadBalancer{}, err
 		}
@@ -118,49 +118,49 @@ func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 		}
 		part := Document{doc.Version, text}
 		origin.Pools[strings.ToLower(pool.Name)] = part
-		b.Pools = append(b.Pools, pool.decode(lb.PoolID{LoadBalancer: id, Name: pool.Name}, part))
+		b.Pools = append(b.Pools, pool.toPool(lb.PoolID{LoadBalancer: id, Name: pool.Name}, part))
 	}
 	b.Origin = origin
 	return b, nil
 }
 
-func decodeBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
-	var resource shownBalancer
+func decodeWithoutPools(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
+	var resource armLoadBalancer
 	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.LoadBalancer{}, err
 	}
 	p := &resource.Properties
 	if len(p.Pools) > 0 { // a write would delete them
-		return lb.LoadBalancer{}, errPoolsWithin
+		return lb.LoadBalancer{}, errUnexpectedPools
 	}
 	b := lb.LoadBalancer{
-		ID: id, Etag: etag(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), ExtendedLocation: resource.Extended.Name,
-		Tags: decodeTags(resource.Tags), Provisioning: provisioning(p.State), Pinned: map[string]bool{},
+		ID: id, Etag: etagOrAny(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), ExtendedLocation: resource.Extended.Name,
+		Tags: decodeTags(resource.Tags), Provisioning: provisioningState(p.State), Pinned: map[string]bool{},
 	}
 	for _, f := range p.Frontends {
 		if f != nil {
-			b.Frontends = append(b.Frontends, f.decode())
+			b.Frontends = append(b.Frontends, f.toFrontend())
 		}
 	}
 	for _, probe := range p.Probes {
 		if probe != nil {
-			b.Probes = append(b.Probes, probe.decode())
+			b.Probes = append(b.Probes, probe.toProbe())
 		}
 	}
 	for _, r := range p.Rules {
 		if r != nil {
-			b.Rules = append(b.Rules, r.decode())
+			b.Rules = append(b.Rules, r.toRule())
 		}
 	}
-	p.pin(b.Pinned)
+	p.addPinned(b.Pinned)
 	b.NATRules = p.countNATRules()
 	return b, nil
 }
 
-func (p *shownBalancerProperties) countNATRules() map[string]int {
+func (p *armLoadBalancerProperties) countNATRules() map[string]int {
 	n, single := map[string]int{}, map[string]int{}
 	for _, r := range p.NATRules {
-		if pool := r.Properties.Pool.name(); pool != "" {
+		if pool := r.Properties.Pool.lastSegment(); pool != "" {
 			n[strings.ToLower(pool)]++
 		} else if configuration := strings.ToLower(r.Properties.Configuration.ID); configuration != "" {
 			single[configuration]++
@@ -173,17 +173,17 @@ func (p *shownBalancerProperties) countNATRules() map[string]int {
 	return n
 }
 
-// pin records what unmodeled resources use. Azure does not show references from other resources,
+// addPinned records what unmodeled resources use. Azure does not show references from other resources,
 // but rejects removals.
-func (p *shownBalancerProperties) pin(pinned map[string]bool) {
-	add := func(references ...shownRef) {
+func (p *armLoadBalancerProperties) addPinned(pinned map[string]bool) {
+	add := func(references ...armReference) {
 		for _, r := range references {
-			if name := r.name(); name != "" {
+			if name := r.lastSegment(); name != "" {
 				pinned[strings.ToLower(name)] = true
 			}
 		}
 	}
-	for _, uses := range [][]shownUse{p.Outbound, p.NATRules, p.NATPools} {
+	for _, uses := range [][]armReferrer{p.Outbound, p.NATRules, p.NATPools} {
 		for _, use := range uses {
 			add(use.Properties.Frontend, use.Properties.Pool)
 			add(use.Properties.Frontends...)
@@ -195,25 +195,25 @@ func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 			continue
 		}
 		for _, pool := range r.Properties.Pools {
-			if !strings.EqualFold(pool.name(), r.pool()) {
+			if !strings.EqualFold(pool.lastSegment(), r.poolName()) {
 				add(pool)
 			}
 		}
 	}
 }
 
-func (s shownFrontend) decode() lb.Frontend {
+func (s armFrontend) toFrontend() lb.Frontend {
 	p := s.Properties
 	f := lb.Frontend{Name: s.Name, Zones: s.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
 	f.PrivateIP, _ = netip.ParseAddr(p.IP)
-	f.Static = f.Subnet != "" && p.Method == static
+	f.Static = f.Subnet != "" && p.Method == staticMethod
 	if f.Family == "" && f.Subnet != "" {
 		f.Family = lb.IPv4 // Azure's default; a public frontend has the family of its public IP
 	}
 	return f
 }
 
-func (s shownProbe) decode() lb.Probe {
+func (s armProbe) toProbe() lb.Probe {
 	p := s.Properties
 	return lb.Probe{
 		Name: s.Name, Protocol: p.Protocol, Port: p.Port, Path: p.Path, IntervalSeconds: p.Interval,
@@ -222,17 +222,17 @@ func (s shownProbe) decode() lb.Probe {
 	}
 }
 
-func (s shownRule) pool() string {
-	if name := s.Properties.Pool.name(); name != "" || len(s.Properties.Pools) == 0 {
+func (s armRule) poolName() string {
+	if name := s.Properties.Pool.lastSegment(); name != "" || len(s.Properties.Pools) == 0 {
 		return name
 	}
-	return s.Properties.Pools[0].name()
+	return s.Properties.Pools[0].lastSegment()
 }
 
-func (s shownRule) decode() lb.Rule {
+func (s armRule) toRule() lb.Rule {
 	p := s.Properties
 	return lb.Rule{
-		Name: s.Name, Transport: p.Protocol, Frontend: p.Frontend.name(), Pool: s.pool(), Probe: p.Probe.name(),
+		Name: s.Name, Transport: p.Protocol, Frontend: p.Frontend.lastSegment(), Pool: s.poolName(), Probe: p.Probe.lastSegment(),
 		FrontendPort: p.FrontendPort, BackendPort: p.BackendPort, FloatingIP: p.FloatingIP, DisableOutboundSNAT: p.DisableOutboundSNAT,
 		IdleMinutes: cmp.Or(p.IdleMinutes, 4), Distribution: cmp.Or(p.Distribution, lb.Spread), TCPReset: p.TCPReset,
 	}

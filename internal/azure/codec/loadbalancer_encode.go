@@ -21,37 +21,37 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 		}
 		b.Origin = decoded.Origin
 	}
-	origin, known := b.Origin.(BalancerDocument)
+	origin, known := b.Origin.(LoadBalancerDocument)
 	if known {
 		var err error
-		if body, err = origin.object(); err != nil {
+		if body, err = origin.decodeObject(); err != nil {
 			return nil, err
 		}
-		if was, err = decodeBalancer(b.ID, origin.Document); err != nil {
+		if was, err = decodeWithoutPools(b.ID, origin.Document); err != nil {
 			return nil, err
 		}
 	}
-	without(body, "name")
-	say(!known, body, "location", was.Location, b.Location)
+	deleteKeys(body, "name")
+	setString(!known, body, "location", was.Location, b.Location)
 	if !known || was.SKU != b.SKU {
-		within(body, "sku")["name"] = b.SKU
+		ensureObject(body, "sku")["name"] = b.SKU
 	}
 	editExtendedLocation(body, was.ExtendedLocation, b.ExtendedLocation)
 	if !maps.Equal(was.Tags, b.Tags) {
 		editTags(body, b.Tags)
 	}
-	p := strip(body, "resourceGuid")
-	withoutAll(p, "outboundRules")
-	withoutAll(p, "inboundNatRules", "backendIPConfiguration")
-	withoutAll(p, "inboundNatPools")
-	parts(p, "frontendIPConfigurations", was.Frontends, b.Frontends, func(f lb.Frontend) string { return f.Name }, editFrontend)
-	parts(p, "probes", was.Probes, b.Probes, func(p lb.Probe) string { return p.Name }, editProbe)
-	parts(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, want lb.Rule) {
+	p := removeReadOnly(body, "resourceGuid")
+	stripItems(p, "outboundRules")
+	stripItems(p, "inboundNatRules", "backendIPConfiguration")
+	stripItems(p, "inboundNatPools")
+	setItems(p, "frontendIPConfigurations", was.Frontends, b.Frontends, func(f lb.Frontend) string { return f.Name }, editFrontend)
+	setItems(p, "probes", was.Probes, b.Probes, func(p lb.Probe) string { return p.Name }, editProbe)
+	setItems(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, want lb.Rule) {
 		editRule(b.ID.String(), part, fresh, was, want)
 	})
 	pools := make([]json.RawMessage, 0, len(b.Pools))
 	for _, pool := range b.Pools {
-		text, err := encodePart(pool, origin, network)
+		text, err := encodePoolItem(pool, origin, network)
 		if err != nil {
 			return nil, err
 		}
@@ -72,72 +72,72 @@ func editExtendedLocation(body object, was, want string) {
 }
 
 func editFrontend(part object, fresh bool, was, f lb.Frontend) {
-	p := strip(part, "inboundNatPools", "inboundNatRules", "loadBalancingRules", "outboundRules")
+	p := removeReadOnly(part, "inboundNatPools", "inboundNatRules", "loadBalancingRules", "outboundRules")
 	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // an empty list requests no zones
 		part["zones"] = f.Zones
 	}
 	if !strings.EqualFold(was.PublicIP, f.PublicIP) {
 		delete(p, "publicIPPrefix") // address and prefix are mutually exclusive
 	}
-	refer(p, "publicIPAddress", was.PublicIP, f.PublicIP)
-	refer(p, "subnet", was.Subnet, f.Subnet)
+	setReference(p, "publicIPAddress", was.PublicIP, f.PublicIP)
+	setReference(p, "subnet", was.Subnet, f.Subnet)
 	moves := !strings.EqualFold(was.Subnet, f.Subnet)
 	if moves || was.Static != f.Static || f.Static && was.PrivateIP != f.PrivateIP {
-		without(p, "privateIPAddress", "privateIPAllocationMethod")
+		deleteKeys(p, "privateIPAddress", "privateIPAllocationMethod")
 		if f.Static {
 			p["privateIPAddress"] = f.PrivateIP.String()
 		}
 		if f.Static || f.Subnet != "" {
-			p["privateIPAllocationMethod"] = allocation(f.Static)
+			p["privateIPAllocationMethod"] = allocationMethod(f.Static)
 		}
 	}
 	if f.Subnet != "" {
-		say(fresh || moves, p, "privateIPAddressVersion", was.Family, f.Family)
+		setString(fresh || moves, p, "privateIPAddressVersion", was.Family, f.Family)
 	}
 }
 
 func editProbe(part object, fresh bool, was, want lb.Probe) {
-	p := strip(part, "loadBalancingRules")
-	say(fresh, p, "protocol", was.Protocol, want.Protocol)
-	say(fresh, p, "requestPath", was.Path, want.Path)
-	set(fresh, p, "port", was.Port, want.Port)
-	set(fresh, p, "intervalInSeconds", was.IntervalSeconds, want.IntervalSeconds)
-	set(fresh, p, "probeThreshold", was.Threshold, want.Threshold)
-	set(fresh, p, "numberOfProbes", was.Threshold, want.Threshold)
+	p := removeReadOnly(part, "loadBalancingRules")
+	setString(fresh, p, "protocol", was.Protocol, want.Protocol)
+	setString(fresh, p, "requestPath", was.Path, want.Path)
+	setValue(fresh, p, "port", was.Port, want.Port)
+	setValue(fresh, p, "intervalInSeconds", was.IntervalSeconds, want.IntervalSeconds)
+	setValue(fresh, p, "probeThreshold", was.Threshold, want.Threshold)
+	setValue(fresh, p, "numberOfProbes", was.Threshold, want.Threshold)
 }
 
 func editRule(id string, part object, fresh bool, was, want lb.Rule) {
-	p := strip(part)
+	p := removeReadOnly(part)
 	to := func(collection, name string) string {
 		if name == "" {
 			return ""
 		}
 		return id + "/" + collection + "/" + name
 	}
-	refer(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", want.Frontend))
-	refer(p, "probe", to("probes", was.Probe), to("probes", want.Probe))
-	refer(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", want.Pool))
+	setReference(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", want.Frontend))
+	setReference(p, "probe", to("probes", was.Probe), to("probes", want.Probe))
+	setReference(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", want.Pool))
 	if !strings.EqualFold(was.Pool, want.Pool) {
 		delete(p, "backendAddressPools") // Azure repeats the pool there
 	}
-	say(fresh, p, "protocol", was.Transport, want.Transport)
-	say(fresh, p, "loadDistribution", was.Distribution, want.Distribution)
-	set(fresh, p, "frontendPort", was.FrontendPort, want.FrontendPort)
-	set(fresh, p, "backendPort", was.BackendPort, want.BackendPort)
-	set(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, want.IdleMinutes)
-	set(fresh, p, "enableFloatingIP", was.FloatingIP, want.FloatingIP)
-	set(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, want.DisableOutboundSNAT)
+	setString(fresh, p, "protocol", was.Transport, want.Transport)
+	setString(fresh, p, "loadDistribution", was.Distribution, want.Distribution)
+	setValue(fresh, p, "frontendPort", was.FrontendPort, want.FrontendPort)
+	setValue(fresh, p, "backendPort", was.BackendPort, want.BackendPort)
+	setValue(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, want.IdleMinutes)
+	setValue(fresh, p, "enableFloatingIP", was.FloatingIP, want.FloatingIP)
+	setValue(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, want.DisableOutboundSNAT)
 	if want.TCPReset == nil {
 		delete(p, "enableTcpReset")
 		return
 	}
-	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *want.TCPReset)
+	setValue(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *want.TCPReset)
 }
 
-// encodePart uses the latest read of the pool, or the load balancer's if the api-versions differ.
+// encodePoolItem uses the latest read of the pool, or the load balancer's if the api-versions differ.
 // Entries of network interfaces retain the read-only interface, their only identity; that Azure
 // accepts this is assumed.
-func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.RawMessage, error) {
+func encodePoolItem(pool lb.Pool, origin LoadBalancerDocument, network string) (json.RawMessage, error) {
 	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]
 	from, found := pool.Origin.(Document)
 	if known && (!found || from.Version != origin.Version) {
@@ -146,7 +146,7 @@ func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.Raw
 	body := object{}
 	if found {
 		var err error
-		if body, err = from.object(); err != nil {
+		if body, err = from.decodeObject(); err != nil {
 			return nil, err
 		}
 	} else if pool.VirtualNetwork != "" {
@@ -161,11 +161,11 @@ func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.Raw
 	delete(body, "id")
 	body["name"] = pool.ID.Name
 	if known {
-		var part shownPart
+		var part armItem
 		if err := json.Unmarshal(here.Text, &part); err != nil {
 			return nil, err
 		}
-		say(true, body, "id", "", part.ID)
+		setString(true, body, "id", "", part.ID)
 		body["name"] = part.Name
 	}
 	return json.Marshal(body)

@@ -15,8 +15,8 @@ import (
 
 const unknownProperty = "propertyOfTheFuture"
 
-// newest is an api-version with all properties.
-const newest = "2026-12-01"
+// newestVersion is an api-version with all properties.
+const newestVersion = "2026-12-01"
 
 // A read and a write retain every writable property, including one unknown to SDK and schema.
 func TestAReadAndAWriteKeepEveryProperty(t *testing.T) {
@@ -26,25 +26,29 @@ func TestAReadAndAWriteKeepEveryProperty(t *testing.T) {
 		edit         func(shown Document) (any, error)
 	}{
 		{"Microsoft.Network/loadBalancers", func(shown Document) (any, error) {
-			return edited(webPool.LoadBalancer, shown, DecodeLoadBalancer, encodeBalancer)
+			return encodeUnchanged(webPool.LoadBalancer, shown, DecodeLoadBalancer, encodeBalancer)
 		}},
-		{"Microsoft.Network/loadBalancers/backendAddressPools", func(shown Document) (any, error) { return edited(webPool, shown, DecodePool, encodePool) }},
-		{"Microsoft.Network/publicIPAddresses", func(shown Document) (any, error) { return edited(place, shown, DecodePublicIP, EncodePublicIP) }},
+		{"Microsoft.Network/loadBalancers/backendAddressPools", func(shown Document) (any, error) { return encodeUnchanged(webPool, shown, DecodePool, encodePool) }},
+		{"Microsoft.Network/publicIPAddresses", func(shown Document) (any, error) {
+			return encodeUnchanged(place, shown, DecodePublicIP, EncodePublicIP)
+		}},
 		{"Microsoft.Network/networkSecurityGroups", func(shown Document) (any, error) {
-			return edited(place, shown, DecodeSecurityGroup, EncodeSecurityGroup)
+			return encodeUnchanged(place, shown, DecodeSecurityGroup, EncodeSecurityGroup)
 		}},
-		{"Microsoft.Network/networkInterfaces", func(shown Document) (any, error) { return edited(place, shown, DecodeInterface, EncodeInterface) }},
+		{"Microsoft.Network/networkInterfaces", func(shown Document) (any, error) {
+			return encodeUnchanged(place, shown, DecodeInterface, EncodeInterface)
+		}},
 		{"Microsoft.Network/privateLinkServices", func(shown Document) (any, error) {
-			return edited(place, shown, DecodePrivateLinkService, EncodePrivateLinkService)
+			return encodeUnchanged(place, shown, DecodePrivateLinkService, EncodePrivateLinkService)
 		}},
-		{"Microsoft.Network/virtualNetworks/subnets", func(shown Document) (any, error) { return edited(place, shown, DecodeSubnet, EncodeSubnet) }},
-		{"Microsoft.Compute/virtualMachineScaleSets", func(shown Document) (any, error) { return edited(place, shown, DecodeScaleSet, EncodeModel) }},
+		{"Microsoft.Network/virtualNetworks/subnets", func(shown Document) (any, error) { return encodeUnchanged(place, shown, DecodeSubnet, EncodeSubnet) }},
+		{"Microsoft.Compute/virtualMachineScaleSets", func(shown Document) (any, error) { return encodeUnchanged(place, shown, DecodeScaleSet, EncodeModel) }},
 		{"Microsoft.Compute/virtualMachineScaleSets/virtualMachines", func(shown Document) (any, error) {
-			return edited(place, shown, DecodeInstance, EncodeInstance)
+			return encodeUnchanged(place, shown, DecodeInstance, EncodeInstance)
 		}},
 	} {
 		t.Run(row.resourceType, func(t *testing.T) {
-			body := schema.Example(row.resourceType, leafOf)
+			body := schema.Example(row.resourceType, exampleValue)
 			body["name"], body["id"] = "1", "/subscriptions/s/resourceGroups/rg/providers/"+row.resourceType+"/1"
 			properties, _ := body["properties"].(map[string]any)
 			properties[unknownProperty] = "x"
@@ -52,24 +56,24 @@ func TestAReadAndAWriteKeepEveryProperty(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sent, err := row.edit(shownAs(string(shown)))
+			sent, err := row.edit(newDocument(string(shown)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			kept := map[string]bool{}
-			propertyPaths("", says(sent), kept)
+			propertyPaths("", normalizeBody(sent), kept)
 			want := map[string]bool{}
-			example := schema.Example(row.resourceType, leafOf)
+			example := schema.Example(row.resourceType, exampleValue)
 			exampleProperties, _ := example["properties"].(map[string]any)
 			exampleProperties[unknownProperty] = "x"
-			propertyPaths("", says(example), want)
+			propertyPaths("", normalizeBody(example), want)
 			prefix := ""
 			if row.resourceType == "Microsoft.Compute/virtualMachineScaleSets" { // absent properties are retained, but lists are replaced
 				prefix = "properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations[]"
 			}
-			document, _ := says(sent).(map[string]any)
+			document, _ := normalizeBody(sent).(map[string]any)
 			var broken []string
-			for _, v := range schema.Check(row.resourceType, newest, false, document) {
+			for _, v := range schema.Check(row.resourceType, newestVersion, false, document) {
 				if v.Fault != schema.Unknown || !strings.HasSuffix(v.Property, unknownProperty) {
 					broken = append(broken, v.String())
 				}
@@ -90,8 +94,8 @@ func TestAReadAndAWriteKeepEveryProperty(t *testing.T) {
 	}
 }
 
-// leafOf returns a value of the JSON type of a property without values in the schema.
-func leafOf(path string) any {
+// exampleValue returns a value of the JSON type of a property without values in the schema.
+func exampleValue(path string) any {
 	name := path[strings.LastIndex(path, ".")+1:]
 	switch {
 	case name == "tags":

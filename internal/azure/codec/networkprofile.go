@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-type shownIP struct {
+type armIPConfiguration struct {
 	Name       string `json:"name"`
 	Properties struct {
 		Primary bool   `json:"primary"`
@@ -30,30 +30,30 @@ type shownIP struct {
 	} `json:"properties"`
 }
 
-type shownConfiguration struct {
+type armInterfaceConfiguration struct {
 	Name       string `json:"name"`
 	Properties struct {
-		Primary          bool      `json:"primary"`
-		IPConfigurations []shownIP `json:"ipConfigurations"`
+		Primary          bool                 `json:"primary"`
+		IPConfigurations []armIPConfiguration `json:"ipConfigurations"`
 		SecurityGroup    struct {
 			ID string `json:"id"`
 		} `json:"networkSecurityGroup"`
 	} `json:"properties"`
 }
 
-type shownProfile struct {
-	Interfaces []shownConfiguration `json:"networkInterfaceConfigurations"`
+type armNetworkProfile struct {
+	Interfaces []armInterfaceConfiguration `json:"networkInterfaceConfigurations"`
 }
 
-func (p shownProfile) decode() []lb.InterfaceConfiguration {
+func (p armNetworkProfile) toConfigurations() []lb.InterfaceConfiguration {
 	var all []lb.InterfaceConfiguration
 	for _, c := range p.Interfaces {
-		all = append(all, c.decode())
+		all = append(all, c.toConfiguration())
 	}
 	return all
 }
 
-func (c shownConfiguration) decode() lb.InterfaceConfiguration {
+func (c armInterfaceConfiguration) toConfiguration() lb.InterfaceConfiguration {
 	next := lb.InterfaceConfiguration{Name: c.Name, Primary: c.Properties.Primary, SecurityGroup: c.Properties.SecurityGroup.ID}
 	for _, ip := range c.Properties.IPConfigurations {
 		one := lb.IPConfiguration{Name: ip.Name, Primary: ip.Properties.Primary, Family: lb.IPv4, Subnet: ip.Properties.Subnet.ID}
@@ -81,31 +81,31 @@ func DecodeInterface(place lb.ResourceID, doc Document) (lb.NetworkInterface, er
 			} `json:"virtualMachine"`
 		} `json:"properties"`
 	}
-	var configuration shownConfiguration
+	var configuration armInterfaceConfiguration
 	if err := errors.Join(json.Unmarshal(doc.Text, &resource), json.Unmarshal(doc.Text, &configuration)); err != nil {
 		return lb.NetworkInterface{}, err
 	}
 	place.Name = path.Base(resource.ID)
 	return lb.NetworkInterface{
 		ID: place, Etag: resource.Etag, Provisioning: resource.Properties.State, Machine: lb.MachineKey(resource.Properties.Machine.ID),
-		InterfaceConfiguration: configuration.decode(), Origin: doc,
+		InterfaceConfiguration: configuration.toConfiguration(), Origin: doc,
 	}, place.Validate()
 }
 
 // EncodeInterface returns the body that sets the pools of an interface.
 func EncodeInterface(next lb.NetworkInterface) (any, error) {
-	body, err := read(next.Origin)
+	body, err := readOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
-	without(body, "etag", "name", "type")
-	properties := at(body, "properties")
-	without(properties, "defaultOutboundConnectivityEnabled", "dscpConfiguration", "hostedWorkloads", "macAddress",
+	deleteKeys(body, "etag", "name", "type")
+	properties := childObject(body, "properties")
+	deleteKeys(properties, "defaultOutboundConnectivityEnabled", "dscpConfiguration", "hostedWorkloads", "macAddress",
 		"primary", "privateEndpoint", "provisioningState", "resourceGuid", "tapConfigurations", "virtualMachine", "vnetEncryptionSupported")
-	without(at(properties, "dnsSettings"), "appliedDnsServers", "internalDomainNameSuffix", "internalFqdn")
-	for _, ip := range list(properties["ipConfigurations"]) {
-		without(ip, "etag", "type")
-		without(at(ip, "properties"), "privateLinkConnectionProperties", "provisioningState")
+	deleteKeys(childObject(properties, "dnsSettings"), "appliedDnsServers", "internalDomainNameSuffix", "internalFqdn")
+	for _, ip := range objectList(properties["ipConfigurations"]) {
+		deleteKeys(ip, "etag", "type")
+		deleteKeys(childObject(ip, "properties"), "privateLinkConnectionProperties", "provisioningState")
 	}
 	return body, setPools(body, next.InterfaceConfiguration)
 }
@@ -122,7 +122,7 @@ func DecodeScaleSet(place lb.ResourceID, doc Document) (lb.ScaleSet, error) {
 				Mode lb.UpgradeMode `json:"mode"`
 			} `json:"upgradePolicy"`
 			Profile struct {
-				Network shownProfile `json:"networkProfile"`
+				Network armNetworkProfile `json:"networkProfile"`
 			} `json:"virtualMachineProfile"`
 		} `json:"properties"`
 	}
@@ -131,25 +131,25 @@ func DecodeScaleSet(place lb.ResourceID, doc Document) (lb.ScaleSet, error) {
 	}
 	place.Name = path.Base(resource.ID)
 	return lb.ScaleSet{
-		ID: place, Etag: resource.Etag, Provisioning: resource.Properties.State, Interfaces: resource.Properties.Profile.Network.decode(),
+		ID: place, Etag: resource.Etag, Provisioning: resource.Properties.State, Interfaces: resource.Properties.Profile.Network.toConfigurations(),
 		Uniform:     !strings.EqualFold(resource.Properties.Orchestration, "Flexible"), // older ones omit it
 		UpgradeMode: resource.Properties.Upgrade.Mode, Origin: doc,
 	}, place.Validate()
 }
 
-// lackingInPatch are public IP properties that only PUT accepts (documented).
-var lackingInPatch = []string{"ipTags", "publicIPAddressVersion"}
+// putOnlyKeys are public IP properties that only PUT accepts (documented).
+var putOnlyKeys = []string{"ipTags", "publicIPAddressVersion"}
 
 // NeedsPut reports whether the model has properties that a PATCH of its interfaces would remove.
 func NeedsPut(s lb.ScaleSet) bool {
-	body, err := read(s.Origin)
+	body, err := readOrigin(s.Origin)
 	if err != nil {
 		return false
 	}
-	for _, i := range list(modelOf(body)[keyInterfaces]) {
-		for _, ip := range list(at(i, "properties")["ipConfigurations"]) {
-			public := at(at(ip, "properties"), "publicIPAddressConfiguration")
-			if public["sku"] != nil || slices.ContainsFunc(lackingInPatch, func(key string) bool { return at(public, "properties")[key] != nil }) {
+	for _, i := range objectList(modelOf(body)[keyInterfaces]) {
+		for _, ip := range objectList(childObject(i, "properties")["ipConfigurations"]) {
+			public := childObject(childObject(ip, "properties"), "publicIPAddressConfiguration")
+			if public["sku"] != nil || slices.ContainsFunc(putOnlyKeys, func(key string) bool { return childObject(public, "properties")[key] != nil }) {
 				return true
 			}
 		}
@@ -158,14 +158,14 @@ func NeedsPut(s lb.ScaleSet) bool {
 }
 
 func modelOf(scaleSet object) object {
-	return at(at(at(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
+	return childObject(childObject(childObject(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
 }
 
 // EncodeModel returns the body of a PATCH or PUT that sets the pools of a model. Absent properties
 // are retained, also by PUT (observed: cloud-provider-azure sends no more). Sending an image or
 // identity would require permission to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
-	scaleSet, err := read(next.Origin)
+	scaleSet, err := readOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +190,9 @@ func DecodeInstance(scaleSet lb.ResourceID, doc Document) (lb.Instance, error) {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
-			State      lb.Provisioning `json:"provisioningState"`
-			Latest     bool            `json:"latestModelApplied"`
-			Network    shownProfile    `json:"networkProfileConfiguration"`
+			State      lb.Provisioning   `json:"provisioningState"`
+			Latest     bool              `json:"latestModelApplied"`
+			Network    armNetworkProfile `json:"networkProfileConfiguration"`
 			Protection struct {
 				Actions bool `json:"protectFromScaleSetActions"`
 			} `json:"protectionPolicy"`
@@ -207,20 +207,20 @@ func DecodeInstance(scaleSet lb.ResourceID, doc Document) (lb.Instance, error) {
 	}
 	return lb.Instance{
 		ScaleSet: scaleSet, ID: id, Etag: resource.Etag, Provisioning: resource.Properties.State, LatestModel: resource.Properties.Latest,
-		Protected: resource.Properties.Protection.Actions, Interfaces: resource.Properties.Network.decode(), Origin: doc,
+		Protected: resource.Properties.Protection.Actions, Interfaces: resource.Properties.Network.toConfigurations(), Origin: doc,
 	}, nil
 }
 
 // EncodeInstance returns the body that sets the pools of an instance. Sending the image would
 // require permission to read it.
 func EncodeInstance(next lb.Instance) (any, error) {
-	body, err := read(next.Origin)
+	body, err := readOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
-	without(body, "etag", "id", "instanceId", "name", "resources", "sku", "systemData", "type", "zones")
-	properties := at(body, "properties")
-	without(properties, "instanceView", "latestModelApplied", "modelDefinitionApplied", "provisioningState", "timeCreated", "virtualMachineResourceId", "vmId")
-	without(at(properties, "storageProfile"), "imageReference")
-	return body, setAllPools(at(properties, "networkProfileConfiguration"), next.Interfaces)
+	deleteKeys(body, "etag", "id", "instanceId", "name", "resources", "sku", "systemData", "type", "zones")
+	properties := childObject(body, "properties")
+	deleteKeys(properties, "instanceView", "latestModelApplied", "modelDefinitionApplied", "provisioningState", "timeCreated", "virtualMachineResourceId", "vmId")
+	deleteKeys(childObject(properties, "storageProfile"), "imageReference")
+	return body, setAllPools(childObject(properties, "networkProfileConfiguration"), next.Interfaces)
 }

@@ -65,18 +65,18 @@ func entry(ids ...string) string {
 
 func TestDecodeNetworkProfiles(t *testing.T) {
 	want := []lb.IPConfiguration{{Name: "ipIPv4", Family: lb.IPv4, Primary: true, Subnet: "/subnet", Pools: []string{poolA, poolB}}, {Name: "ipIPv6", Family: lb.IPv6, Subnet: "/subnet"}}
-	i, err := DecodeInterface(nicPlace, shownAs(nicText(entry(poolA, poolB))))
+	i, err := DecodeInterface(nicPlace, newDocument(nicText(entry(poolA, poolB))))
 	if err != nil || i.ID.Name != "n1" || i.ID.ResourceGroup != "rg" || i.Etag != `W/"e1"` || i.Provisioning != lb.Succeeded || i.Machine != "/subscriptions/s1/resourcegroups/rg/providers/microsoft.compute/virtualmachines/n1" {
 		t.Errorf("got %+v, %v", i, err)
 	}
-	s, err := DecodeScaleSet(setPlace, shownAs(setText(entry(poolA, poolB))))
+	s, err := DecodeScaleSet(setPlace, newDocument(setText(entry(poolA, poolB))))
 	if err != nil || s.ID != blue || s.Etag != `"1"` || !s.Uniform || s.UpgradeMode != lb.UpgradeManual || len(s.Interfaces) != 1 || !s.Interfaces[0].Primary {
 		t.Fatalf("got %+v, %v", s, err)
 	}
-	if flexible, err := DecodeScaleSet(setPlace, shownAs(strings.Replace(setText(""), "Uniform", "Flexible", 1))); err != nil || flexible.Uniform {
+	if flexible, err := DecodeScaleSet(setPlace, newDocument(strings.Replace(setText(""), "Uniform", "Flexible", 1))); err != nil || flexible.Uniform {
 		t.Errorf("got %+v, %v", flexible, err)
 	}
-	vm, err := DecodeInstance(blue, shownAs(instanceText(entry(poolA, poolB))))
+	vm, err := DecodeInstance(blue, newDocument(instanceText(entry(poolA, poolB))))
 	if err != nil || vm.ID != "3" || vm.Etag != `"2"` || !vm.LatestModel || !vm.Protected || len(vm.Interfaces) != 1 {
 		t.Fatalf("got %+v, %v", vm, err)
 	}
@@ -94,17 +94,17 @@ func TestDecodeNetworkProfiles(t *testing.T) {
 
 // IDs in responses are validated, since they become part of a URL.
 func TestDecodeRefuses(t *testing.T) {
-	if _, err := DecodeInterface(nicPlace, shownAs(`{"id":"/a/..","properties":{}}`)); err == nil {
+	if _, err := DecodeInterface(nicPlace, newDocument(`{"id":"/a/..","properties":{}}`)); err == nil {
 		t.Error("a name that is a way out")
 	}
-	if _, err := DecodeScaleSet(setPlace, shownAs(`{"id":"/a/b?c","properties":{}}`)); err == nil {
+	if _, err := DecodeScaleSet(setPlace, newDocument(`{"id":"/a/b?c","properties":{}}`)); err == nil {
 		t.Error("a name that is a query")
 	}
-	if _, err := DecodeInstance(blue, shownAs(`{"id":"/a/3a","properties":{}}`)); err == nil {
+	if _, err := DecodeInstance(blue, newDocument(`{"id":"/a/3a","properties":{}}`)); err == nil {
 		t.Error("an instance that is no number")
 	}
 	for _, text := range []string{`[]`, `{"id":1}`, `{"properties":{"ipConfigurations":{}}}`} {
-		if _, err := DecodeInterface(nicPlace, shownAs(text)); err == nil {
+		if _, err := DecodeInterface(nicPlace, newDocument(text)); err == nil {
 			t.Errorf("%s is taken for an interface", text)
 		}
 	}
@@ -133,7 +133,7 @@ func valuesOf(t *testing.T, body any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := read(shownAs(string(text)))
+	whole, err := readOrigin(newDocument(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 	}
 	for kind, text := range map[string]func(string) string{"interface": nicText, "scale set": setText, "instance": instanceText} {
 		t.Run(kind, func(t *testing.T) {
-			shown := shownAs(text(entry(poolB)))
+			shown := newDocument(text(entry(poolB)))
 			body, err := encodeWith(kind, shown, []string{poolB, poolA})
 			if err != nil {
 				t.Fatal(err)
@@ -208,7 +208,7 @@ func TestPoolsAreReadAsTheyAreWritten(t *testing.T) {
 		some := rapid.SliceOf(rapid.SampledFrom([]string{poolA, poolB, strings.ToUpper(poolA), "/p"}))
 		before, after := some.Draw(t, "before"), some.Draw(t, "after")
 		for kind, text := range map[string]func(string) string{"interface": nicText, "scale set": setText, "instance": instanceText} {
-			body, err := encodeWith(kind, shownAs(text(entry(before...))), after)
+			body, err := encodeWith(kind, newDocument(text(entry(before...))), after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,22 +238,22 @@ func TestEncodeRefuses(t *testing.T) {
 	if _, err := EncodeInterface(lb.NetworkInterface{}); !errors.Is(err, ErrNotRead) {
 		t.Errorf("got %v", err)
 	}
-	i, _ := DecodeInterface(nicPlace, shownAs(nicText("")))
+	i, _ := DecodeInterface(nicPlace, newDocument(nicText("")))
 	i.IPConfigurations = i.IPConfigurations[:1]
 	if _, err := EncodeInterface(i); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
 	}
-	i, _ = DecodeInterface(nicPlace, shownAs(nicText("")))
+	i, _ = DecodeInterface(nicPlace, newDocument(nicText("")))
 	i.IPConfigurations[0].Name = "another"
 	if _, err := EncodeInterface(i); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
 	}
-	s, _ := DecodeScaleSet(setPlace, shownAs(setText("")))
+	s, _ := DecodeScaleSet(setPlace, newDocument(setText("")))
 	s.Interfaces = nil
 	if _, err := EncodeModel(s); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
 	}
-	bare, _ := DecodeInterface(nicPlace, shownAs(`{"id":"/n1","properties":{"ipConfigurations":[{"name":"ip"}]}}`))
+	bare, _ := DecodeInterface(nicPlace, newDocument(`{"id":"/n1","properties":{"ipConfigurations":[{"name":"ip"}]}}`))
 	bare.IPConfigurations[0].Pools = []string{poolA}
 	if _, err := EncodeInterface(bare); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
@@ -285,7 +285,7 @@ func TestReadOnlyFieldsOfInterfacesAreNotSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := DecodeInterface(nicPlace, shownAs(string(text)))
+	i, err := DecodeInterface(nicPlace, newDocument(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,68 +9,68 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-type shownPool struct {
-	Name       string               `json:"name"`
-	Etag       string               `json:"etag"`
-	Properties *shownPoolProperties `json:"properties"`
+type armPool struct {
+	Name       string             `json:"name"`
+	Etag       string             `json:"etag"`
+	Properties *armPoolProperties `json:"properties"`
 }
 
-type shownPoolProperties struct {
-	State          string          `json:"provisioningState"`
-	VirtualNetwork shownRef        `json:"virtualNetwork"`
-	Addresses      []*shownAddress `json:"loadBalancerBackendAddresses"`
-	Interfaces     []*shownPart    `json:"backendIPConfigurations"`
-	Outbound       *shownRef       `json:"outboundRule"`
-	Outbounds      []shownRef      `json:"outboundRules"`
+type armPoolProperties struct {
+	State          string         `json:"provisioningState"`
+	VirtualNetwork armReference   `json:"virtualNetwork"`
+	Addresses      []*armAddress  `json:"loadBalancerBackendAddresses"`
+	Interfaces     []*armItem     `json:"backendIPConfigurations"`
+	OutboundRule   *armReference  `json:"outboundRule"`
+	OutboundRules  []armReference `json:"outboundRules"`
 }
 
-type shownPart struct {
+type armItem struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-type shownAddress struct {
+type armAddress struct {
 	Name       string `json:"name"`
 	Properties struct {
-		IP             string    `json:"ipAddress"`
-		AdminState     string    `json:"adminState"`
-		VirtualNetwork shownRef  `json:"virtualNetwork"`
-		Interface      *shownRef `json:"networkInterfaceIPConfiguration"`
+		IP             string        `json:"ipAddress"`
+		AdminState     string        `json:"adminState"`
+		VirtualNetwork armReference  `json:"virtualNetwork"`
+		Interface      *armReference `json:"networkInterfaceIPConfiguration"`
 	} `json:"properties"`
 }
 
 // DecodePool decodes a pool. A foreign entry without an IP address, e.g. a frontend of another load
 // balancer, gets a zero IP and is sent back unchanged.
 func DecodePool(id lb.PoolID, doc Document) (lb.Pool, error) {
-	var pool shownPool
+	var pool armPool
 	if err := json.Unmarshal(doc.Text, &pool); err != nil {
 		return lb.Pool{}, err
 	}
-	return pool.decode(id, doc), nil
+	return pool.toPool(id, doc), nil
 }
 
-func (s shownPool) decode(id lb.PoolID, doc Document) lb.Pool {
-	pool := lb.Pool{ID: id, Etag: etag(s.Etag), Origin: doc}
+func (s armPool) toPool(id lb.PoolID, doc Document) lb.Pool {
+	pool := lb.Pool{ID: id, Etag: etagOrAny(s.Etag), Origin: doc}
 	p := s.Properties
 	if p == nil {
 		return pool
 	}
-	pool.Provisioning = provisioning(p.State)
+	pool.Provisioning = provisioningState(p.State)
 	pool.VirtualNetwork = p.VirtualNetwork.ID
-	pool.NIC = p.holdsInterfaces()
-	pool.Outbound = p.Outbound != nil || len(p.Outbounds) > 0
+	pool.NIC = p.hasInterfaces()
+	pool.Outbound = p.OutboundRule != nil || len(p.OutboundRules) > 0
 	if len(p.Addresses) > 0 {
 		pool.Addresses = make([]lb.Address, 0, len(p.Addresses))
 	}
 	for _, entry := range p.Addresses {
 		if entry != nil {
-			pool.Addresses = append(pool.Addresses, entry.decode())
+			pool.Addresses = append(pool.Addresses, entry.toAddress())
 		}
 	}
 	return pool
 }
 
-func (a shownAddress) decode() lb.Address {
+func (a armAddress) toAddress() lb.Address {
 	p := a.Properties
 	next := lb.Address{Name: a.Name, VirtualNetwork: p.VirtualNetwork.ID, AdminState: p.AdminState}
 	next.IP, _ = netip.ParseAddr(p.IP)
@@ -80,9 +80,9 @@ func (a shownAddress) decode() lb.Address {
 	return next
 }
 
-// holdsInterfaces looks for references instead of addresses. An entry with both is an IP entry
+// hasInterfaces looks for references instead of addresses. An entry with both is an IP entry
 // (assumed).
-func (p shownPoolProperties) holdsInterfaces() bool {
+func (p armPoolProperties) hasInterfaces() bool {
 	addresses := 0
 	for _, entry := range p.Addresses {
 		switch {
@@ -96,18 +96,18 @@ func (p shownPoolProperties) holdsInterfaces() bool {
 	return len(p.Interfaces) > 0 && addresses == 0
 }
 
-// provisioning maps Deleting to Updating: the content is about to disappear.
-func provisioning(state string) lb.Provisioning {
+// provisioningState maps Deleting to Updating: the content is about to disappear.
+func provisioningState(state string) lb.Provisioning {
 	if lb.Provisioning(state) == lb.Deleting {
 		return lb.Updating
 	}
 	return lb.Provisioning(state)
 }
 
-// Members returns the members of a pool. Older pools of network interfaces have only IP
+// PoolMembers returns the members of a pool. Older pools of network interfaces have only IP
 // configurations, which a pool write cannot name.
-func Members(pool lb.Pool) []lb.Address {
-	var resource shownPool
+func PoolMembers(pool lb.Pool) []lb.Address {
+	var resource armPool
 	doc, ok := pool.Origin.(Document)
 	if len(pool.Addresses) > 0 || !ok || json.Unmarshal(doc.Text, &resource) != nil || resource.Properties == nil {
 		return pool.Addresses

@@ -18,21 +18,21 @@ const keyAddresses = "loadBalancerBackendAddresses"
 // EncodePool returns the body that sets the addresses of a pool. An existing entry changes only its
 // admin state.
 func EncodePool(pool lb.Pool, fallback string) (any, error) {
-	body, err := read(pool.Origin)
+	body, err := readOrigin(pool.Origin)
 	if err != nil {
 		return nil, err
 	}
-	without(body, "id", "name")
+	deleteKeys(body, "id", "name")
 	return body, editPool(stripPool(body), pool.Addresses, fallback)
 }
 
 // stripPool keeps the read-only interfaces of entries.
 func stripPool(body object) object {
-	properties := strip(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
-	entries := list(properties[keyAddresses])
+	properties := removeReadOnly(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
+	entries := objectList(properties[keyAddresses])
 	for _, entry := range entries {
-		without(entry, "id") // an entry only has a name
-		strip(entry, "inboundNatRulesPortMapping")
+		deleteKeys(entry, "id") // an entry only has a name
+		removeReadOnly(entry, "inboundNatRulesPortMapping")
 	}
 	properties[keyAddresses] = entries
 	return properties
@@ -43,21 +43,21 @@ func stripPool(body object) object {
 func editPool(properties object, addresses []lb.Address, fallback string) error {
 	entries, _ := properties[keyAddresses].([]object)
 	network := entryNetwork(entries)
-	existing := index(entries)
+	existing := newEntryIndex(entries)
 	all := make([]object, 0, len(addresses))
 	for _, address := range addresses {
-		entry := existing.take(address)
+		entry := existing.takeEntry(address)
 		if entry == nil {
 			switch {
-			case word(at(properties, "virtualNetwork"), "id") != "", network != "":
+			case stringValue(childObject(properties, "virtualNetwork"), "id") != "", network != "":
 			case fallback == "":
 				return ErrNoVirtualNetwork
 			default:
 				properties["virtualNetwork"] = object{"id": fallback}
 			}
 			entry = object{"name": address.Name, "properties": object{"ipAddress": address.IP.String()}}
-			if word(at(properties, "virtualNetwork"), "id") == "" {
-				at(entry, "properties")["virtualNetwork"] = object{"id": network}
+			if stringValue(childObject(properties, "virtualNetwork"), "id") == "" {
+				childObject(entry, "properties")["virtualNetwork"] = object{"id": network}
 			}
 		}
 		editEntry(entry, address)
@@ -69,8 +69,8 @@ func editPool(properties object, addresses []lb.Address, fallback string) error 
 
 // editEntry removes the reference to an interface, because the name identifies the entry.
 func editEntry(entry object, a lb.Address) {
-	properties := within(entry, "properties")
-	without(properties, "networkInterfaceIPConfiguration", "adminState")
+	properties := ensureObject(entry, "properties")
+	deleteKeys(properties, "networkInterfaceIPConfiguration", "adminState")
 	if a.AdminState != "" {
 		properties["adminState"] = a.AdminState
 	}
@@ -80,11 +80,11 @@ func editEntry(entry object, a lb.Address) {
 // per pool.
 func entryNetwork(entries []object) string {
 	for _, entry := range entries {
-		properties := at(entry, "properties")
-		if id := word(at(properties, "virtualNetwork"), "id"); id != "" {
+		properties := childObject(entry, "properties")
+		if id := stringValue(childObject(properties, "virtualNetwork"), "id"); id != "" {
 			return id
 		}
-		id := word(at(properties, "subnet"), "id")
+		id := stringValue(childObject(properties, "subnet"), "id")
 		if at := strings.LastIndex(strings.ToLower(id), "/subnets/"); at > 0 {
 			return id[:at]
 		}
@@ -92,30 +92,30 @@ func entryNetwork(entries []object) string {
 	return ""
 }
 
-// staying indexes entries by address; each is taken once.
-type staying map[lb.Address][]object
+// entryIndex indexes entries by address; each is taken once.
+type entryIndex map[lb.Address][]object
 
-func index(entries []object) staying {
-	s := make(staying, len(entries))
+func newEntryIndex(entries []object) entryIndex {
+	s := make(entryIndex, len(entries))
 	for _, entry := range entries {
-		key := identity(addressOf(entry))
+		key := entryKey(entryAddress(entry))
 		s[key] = append(s[key], entry)
 	}
 	return s
 }
 
-func addressOf(entry object) lb.Address {
-	properties := at(entry, "properties")
-	a := lb.Address{Name: word(entry, "name")}
-	a.IP, _ = netip.ParseAddr(word(properties, "ipAddress"))
+func entryAddress(entry object) lb.Address {
+	properties := childObject(entry, "properties")
+	a := lb.Address{Name: stringValue(entry, "name")}
+	a.IP, _ = netip.ParseAddr(stringValue(properties, "ipAddress"))
 	if !a.IP.IsValid() {
-		a.Interface = word(at(properties, "networkInterfaceIPConfiguration"), "id")
+		a.Interface = stringValue(childObject(properties, "networkInterfaceIPConfiguration"), "id")
 	}
 	return a
 }
 
-func (s staying) take(a lb.Address) object {
-	key := identity(a)
+func (s entryIndex) takeEntry(a lb.Address) object {
+	key := entryKey(a)
 	entries := s[key]
 	if len(entries) == 0 {
 		return nil
@@ -124,8 +124,8 @@ func (s staying) take(a lb.Address) object {
 	return entries[0]
 }
 
-// identity is the key of an entry: the interface, or name and IP.
-func identity(a lb.Address) lb.Address {
+// entryKey is the key of an entry: the interface, or name and IP.
+func entryKey(a lb.Address) lb.Address {
 	if a.Interface != "" {
 		return lb.Address{Interface: strings.ToLower(a.Interface)}
 	}
@@ -134,17 +134,17 @@ func identity(a lb.Address) lb.Address {
 
 // SameInterfaces reports whether the pool has exactly the interfaces that were read.
 func SameInterfaces(pool lb.Pool) bool {
-	body, err := read(pool.Origin)
+	body, err := readOrigin(pool.Origin)
 	if err != nil {
 		return false
 	}
-	entries := list(at(body, "properties")[keyAddresses])
+	entries := objectList(childObject(body, "properties")[keyAddresses])
 	if len(entries) != len(pool.Addresses) {
 		return false
 	}
-	existing := index(entries)
+	existing := newEntryIndex(entries)
 	for _, a := range pool.Addresses {
-		if a.Interface == "" || existing.take(a) == nil {
+		if a.Interface == "" || existing.takeEntry(a) == nil {
 			return false
 		}
 	}

@@ -54,7 +54,7 @@ func TestEncodeLaws(t *testing.T) {
 		}
 		for i, a := range next {
 			b := got.Addresses[i]
-			if identity(a) != identity(b) || a.AdminState != b.AdminState {
+			if entryKey(a) != entryKey(b) || a.AdminState != b.AdminState {
 				t.Fatalf("address %d: sent %+v for %+v", i, b, a)
 			}
 			if !strings.HasPrefix(a.Name, "new") && a.VirtualNetwork != b.VirtualNetwork {

@@ -13,44 +13,44 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-type shownSubscriptions struct {
-	Subscriptions []string `json:"subscriptions"`
+type armSubscriptionList struct {
+	IDs []string `json:"subscriptions"`
 }
 
-type shownLink struct {
+type armPrivateLinkService struct {
 	ID         string            `json:"id"`
 	Etag       string            `json:"etag"`
 	Location   string            `json:"location"`
 	Tags       map[string]string `json:"tags"`
 	Properties struct {
-		State            lb.Provisioning    `json:"provisioningState"`
-		Alias            string             `json:"alias"`
-		Frontends        []shownRef         `json:"loadBalancerFrontendIpConfigurations"`
-		IPConfigurations []shownNAT         `json:"ipConfigurations"`
-		FQDNs            []string           `json:"fqdns"`
-		ProxyProtocol    bool               `json:"enableProxyProtocol"`
-		Visibility       shownSubscriptions `json:"visibility"`
-		AutoApproval     shownSubscriptions `json:"autoApproval"`
-		Connections      []shownConnection  `json:"privateEndpointConnections"`
+		State            lb.Provisioning       `json:"provisioningState"`
+		Alias            string                `json:"alias"`
+		Frontends        []armReference        `json:"loadBalancerFrontendIpConfigurations"`
+		IPConfigurations []armNATConfiguration `json:"ipConfigurations"`
+		FQDNs            []string              `json:"fqdns"`
+		ProxyProtocol    bool                  `json:"enableProxyProtocol"`
+		Visibility       armSubscriptionList   `json:"visibility"`
+		AutoApproval     armSubscriptionList   `json:"autoApproval"`
+		Connections      []armConnection       `json:"privateEndpointConnections"`
 	} `json:"properties"`
 }
 
-type shownNAT struct {
+type armNATConfiguration struct {
 	Name       string `json:"name"`
 	Properties struct {
-		Subnet     shownRef `json:"subnet"`
-		Primary    bool     `json:"primary"`
-		Allocation string   `json:"privateIPAllocationMethod"`
-		Address    string   `json:"privateIPAddress"`
+		Subnet     armReference `json:"subnet"`
+		Primary    bool         `json:"primary"`
+		Allocation string       `json:"privateIPAllocationMethod"`
+		Address    string       `json:"privateIPAddress"`
 	} `json:"properties"`
 }
 
-type shownConnection struct {
+type armConnection struct {
 	Name       string `json:"name"`
 	Etag       string `json:"etag"`
 	Properties struct {
 		State    lb.Provisioning `json:"provisioningState"`
-		Endpoint shownRef        `json:"privateEndpoint"`
+		Endpoint armReference    `json:"privateEndpoint"`
 		Link     struct {
 			Status      lb.ConnectionStatus `json:"status"`
 			Description string              `json:"description"`
@@ -60,22 +60,22 @@ type shownConnection struct {
 
 // DecodePrivateLinkService decodes a Private Link Service. place is the ID of the request.
 func DecodePrivateLinkService(place lb.ResourceID, doc Document) (lb.PrivateLinkService, error) {
-	var resource shownLink
+	var resource armPrivateLinkService
 	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.PrivateLinkService{}, err
 	}
 	place.Name = path.Base(resource.ID)
 	p := lb.PrivateLinkService{
-		ID: place, Etag: etag(resource.Etag), Location: resource.Location, Provisioning: resource.Properties.State, Alias: resource.Properties.Alias,
+		ID: place, Etag: etagOrAny(resource.Etag), Location: resource.Location, Provisioning: resource.Properties.State, Alias: resource.Properties.Alias,
 		FQDNs: resource.Properties.FQDNs, ProxyProtocol: resource.Properties.ProxyProtocol,
-		Visibility: resource.Properties.Visibility.Subscriptions, AutoApproval: resource.Properties.AutoApproval.Subscriptions,
+		Visibility: resource.Properties.Visibility.IDs, AutoApproval: resource.Properties.AutoApproval.IDs,
 		Tags: resource.Tags, Origin: doc,
 	}
 	for _, f := range resource.Properties.Frontends {
 		p.Frontends = append(p.Frontends, f.ID)
 	}
 	for _, n := range resource.Properties.IPConfigurations {
-		p.NAT = append(p.NAT, n.decode())
+		p.NAT = append(p.NAT, n.toNATAddress())
 	}
 	for _, c := range resource.Properties.Connections {
 		p.Connections = append(p.Connections, lb.PrivateEndpointConnection{
@@ -86,7 +86,7 @@ func DecodePrivateLinkService(place lb.ResourceID, doc Document) (lb.PrivateLink
 	return p, place.Validate()
 }
 
-func (n shownNAT) decode() lb.NATAddress {
+func (n armNATConfiguration) toNATAddress() lb.NATAddress {
 	address, _ := netip.ParseAddr(n.Properties.Address) // absent until Azure assigns one
 	return lb.NATAddress{
 		Name: n.Name, Subnet: n.Properties.Subnet.ID, Primary: n.Properties.Primary,
@@ -100,25 +100,25 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 	body, was := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
 	if next.Origin != nil {
 		var err error
-		if body, err = read(next.Origin); err != nil {
+		if body, err = readOrigin(next.Origin); err != nil {
 			return nil, err
 		}
 		if was, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
 			return nil, err
 		}
 	}
-	without(body, "etag", "id", "name", "type")
-	properties := at(body, "properties")
-	without(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
+	deleteKeys(body, "etag", "id", "name", "type")
+	properties := childObject(body, "properties")
+	deleteKeys(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
 	body["tags"] = next.Tags
 	if !slices.Equal(was.Frontends, next.Frontends) {
 		properties["loadBalancerFrontendIpConfigurations"] = linkRefs(next.Frontends)
 	}
-	properties["ipConfigurations"] = encodeNAT(list(properties["ipConfigurations"]), was.NAT, next.NAT)
+	properties["ipConfigurations"] = encodeNAT(objectList(properties["ipConfigurations"]), was.NAT, next.NAT)
 	properties["enableProxyProtocol"] = next.ProxyProtocol
 	properties["fqdns"] = append([]string{}, next.FQDNs...)
-	setSubscriptions(properties, "visibility", was.Visibility, next.Visibility)
-	setSubscriptions(properties, "autoApproval", was.AutoApproval, next.AutoApproval)
+	setSubscriptionList(properties, "visibility", was.Visibility, next.Visibility)
+	setSubscriptionList(properties, "autoApproval", was.AutoApproval, next.AutoApproval)
 	return body, nil
 }
 
@@ -134,8 +134,8 @@ func encodeNAT(configurations []object, was, next []lb.NATAddress) []object {
 	all := make([]object, 0, len(next))
 	for _, n := range next {
 		if i := slices.Index(was, n); i >= 0 {
-			if properties := strip(configurations[i]); !n.Static {
-				without(properties, "privateIPAddress")
+			if properties := removeReadOnly(configurations[i]); !n.Static {
+				deleteKeys(properties, "privateIPAddress")
 			}
 			all = append(all, configurations[i])
 			continue
@@ -149,15 +149,15 @@ func encodeNAT(configurations []object, was, next []lb.NATAddress) []object {
 	return all
 }
 
-// setSubscriptions sets a changed list. Azure omits an empty list, and an empty list clears it.
-func setSubscriptions(properties object, key string, was, next []string) {
+// setSubscriptionList sets a changed list. Azure omits an empty list, and an empty list clears it.
+func setSubscriptionList(properties object, key string, was, next []string) {
 	if !slices.Equal(was, next) {
 		properties[key] = object{"subscriptions": append([]string{}, next...)}
 	}
 }
 
-// policies is the subnet property that blocks Private Link Services unless Disabled.
-const policies = "privateLinkServiceNetworkPolicies"
+// linkPoliciesKey is the subnet property that blocks Private Link Services unless Disabled.
+const linkPoliciesKey = "privateLinkServiceNetworkPolicies"
 
 // DecodeSubnet decodes a subnet.
 func DecodeSubnet(network lb.ResourceID, doc Document) (lb.Subnet, error) {
@@ -178,7 +178,7 @@ func DecodeSubnet(network lb.ResourceID, doc Document) (lb.Subnet, error) {
 		return lb.Subnet{}, err
 	}
 	s := lb.Subnet{
-		Network: network, Name: path.Base(resource.ID), Etag: etag(resource.Etag), Provisioning: resource.Properties.State,
+		Network: network, Name: path.Base(resource.ID), Etag: etagOrAny(resource.Etag), Provisioning: resource.Properties.State,
 		LinkPolicies: !strings.EqualFold(resource.Properties.Policies, "Disabled"), SecurityGroup: resource.Properties.Group.ID, Origin: doc,
 	}
 	for _, text := range append(resource.Properties.Prefixes, resource.Properties.Prefix) {
@@ -198,27 +198,27 @@ func DecodeSubnet(network lb.ResourceID, doc Document) (lb.Subnet, error) {
 
 // EncodeSubnet returns the body of a subnet.
 func EncodeSubnet(next lb.Subnet) (any, error) {
-	body, err := read(next.Origin)
+	body, err := readOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
-	without(body, "etag", "type")
-	properties := at(body, "properties")
-	without(properties, "provisioningState", "ipConfigurations", "ipConfigurationProfiles", "interfaceEndpoints", "privateEndpoints",
+	deleteKeys(body, "etag", "type")
+	properties := childObject(body, "properties")
+	deleteKeys(properties, "provisioningState", "ipConfigurations", "ipConfigurationProfiles", "interfaceEndpoints", "privateEndpoints",
 		"purpose", "resourceNavigationLinks", "serviceAssociationLinks")
-	withoutAll(properties, "applicationGatewayIPConfigurations")
-	for _, d := range list(properties["delegations"]) { // their type is writable
-		without(d, "etag")
-		without(at(d, "properties"), "actions", "provisioningState")
+	stripItems(properties, "applicationGatewayIPConfigurations")
+	for _, d := range objectList(properties["delegations"]) { // their type is writable
+		deleteKeys(d, "etag")
+		deleteKeys(childObject(d, "properties"), "actions", "provisioningState")
 	}
-	for _, e := range list(properties["serviceEndpoints"]) {
-		without(e, "provisioningState")
+	for _, e := range objectList(properties["serviceEndpoints"]) {
+		deleteKeys(e, "provisioningState")
 	}
-	for _, a := range list(properties["ipamPoolPrefixAllocations"]) {
-		without(a, "allocatedAddressPrefixes")
+	for _, a := range objectList(properties["ipamPoolPrefixAllocations"]) {
+		deleteKeys(a, "allocatedAddressPrefixes")
 	}
 	if !next.LinkPolicies {
-		properties[policies] = "Disabled"
+		properties[linkPoliciesKey] = "Disabled"
 	}
 	return body, nil
 }

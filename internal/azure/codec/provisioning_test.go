@@ -16,7 +16,7 @@ func TestWhatIsBeingDeletedIsUnderWay(t *testing.T) {
 		"Succeeded": lb.Succeeded,
 		"Failed":    lb.Failed,
 	} {
-		if got := provisioning(shown); got != want {
+		if got := provisioningState(shown); got != want {
 			t.Errorf("%s is taken for %s, want %s", shown, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-type shownPublicIP struct {
+type armPublicIP struct {
 	Etag     string            `json:"etag"`
 	Location string            `json:"location"`
 	Tags     map[string]string `json:"tags"`
@@ -21,11 +21,11 @@ type shownPublicIP struct {
 		Name lb.SKU `json:"name"`
 	} `json:"sku"`
 	Properties struct {
-		State   string    `json:"provisioningState"`
-		Address string    `json:"ipAddress"`
-		Method  string    `json:"publicIPAllocationMethod"`
-		Version lb.Family `json:"publicIPAddressVersion"`
-		Prefix  shownRef  `json:"publicIPPrefix"`
+		State   string       `json:"provisioningState"`
+		Address string       `json:"ipAddress"`
+		Method  string       `json:"publicIPAllocationMethod"`
+		Version lb.Family    `json:"publicIPAddressVersion"`
+		Prefix  armReference `json:"publicIPPrefix"`
 		IPTags  []struct {
 			Kind string `json:"ipTagType"`
 			Tag  string `json:"tag"`
@@ -33,21 +33,21 @@ type shownPublicIP struct {
 		DNS struct {
 			Label string `json:"domainNameLabel"`
 		} `json:"dnsSettings"`
-		IPConfiguration *shownRef `json:"ipConfiguration"`
-		NATGateway      *shownRef `json:"natGateway"`
+		IPConfiguration *armReference `json:"ipConfiguration"`
+		NATGateway      *armReference `json:"natGateway"`
 	} `json:"properties"`
 }
 
 // DecodePublicIP decodes a public IP.
 func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
-	var resource shownPublicIP
+	var resource armPublicIP
 	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.PublicIP{}, err
 	}
 	p := resource.Properties
 	ip := lb.PublicIP{
-		ID: id, Etag: etag(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
-		Static: p.Method == static, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioning(p.State),
+		ID: id, Etag: etagOrAny(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
+		Static: p.Method == staticMethod, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioningState(p.State),
 		Zones: resource.Zones, IPTags: map[string]string{}, Tags: decodeTags(resource.Tags), Origin: doc,
 	}
 	ip.Address, _ = netip.ParseAddr(p.Address)
@@ -68,18 +68,18 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	body, fresh, was := object{}, ip.Origin == nil, lb.PublicIP{}
 	if !fresh {
 		var err error
-		if body, err = read(ip.Origin); err != nil {
+		if body, err = readOrigin(ip.Origin); err != nil {
 			return nil, err
 		}
 		if was, err = DecodePublicIP(ip.ID, ip.Origin.(Document)); err != nil {
 			return nil, err
 		}
 	}
-	without(body, "name")
-	p := strip(body, "ipConfiguration", "resourceGuid", "upgradedToV2")
-	say(fresh, body, "location", was.Location, ip.Location)
+	deleteKeys(body, "name")
+	p := removeReadOnly(body, "ipConfiguration", "resourceGuid", "upgradedToV2")
+	setString(fresh, body, "location", was.Location, ip.Location)
 	if fresh || was.SKU != ip.SKU {
-		within(body, "sku")["name"] = ip.SKU
+		ensureObject(body, "sku")["name"] = ip.SKU
 	}
 	if !slices.Equal(was.Zones, ip.Zones) {
 		body["zones"] = append([]string{}, ip.Zones...)
@@ -87,11 +87,11 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	if !maps.Equal(was.Tags, ip.Tags) {
 		editTags(body, ip.Tags)
 	}
-	say(fresh, p, "publicIPAddressVersion", was.Family, ip.Family)
+	setString(fresh, p, "publicIPAddressVersion", was.Family, ip.Family)
 	if fresh || was.Static != ip.Static {
-		p["publicIPAllocationMethod"] = allocation(ip.Static)
+		p["publicIPAllocationMethod"] = allocationMethod(ip.Static)
 	}
-	refer(p, "publicIPPrefix", was.Prefix, ip.Prefix)
+	setReference(p, "publicIPPrefix", was.Prefix, ip.Prefix)
 	if !maps.Equal(was.IPTags, ip.IPTags) {
 		all := []object{}
 		for _, kind := range slices.Sorted(maps.Keys(ip.IPTags)) {
@@ -107,23 +107,23 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 
 // editLabel leaves the FQDN to Azure.
 func editLabel(properties object, label string) {
-	settings := within(properties, "dnsSettings")
-	without(settings, "domainNameLabel", "fqdn")
+	settings := ensureObject(properties, "dnsSettings")
+	deleteKeys(settings, "domainNameLabel", "fqdn")
 	if label != "" {
 		settings["domainNameLabel"] = label
 		return
 	}
-	without(settings, "domainNameLabelScope") // belongs to the label
+	deleteKeys(settings, "domainNameLabelScope") // belongs to the label
 	if len(settings) == 0 {
 		delete(properties, "dnsSettings")
 	}
 }
 
-const static = "Static"
+const staticMethod = "Static"
 
-func allocation(isStatic bool) string {
+func allocationMethod(isStatic bool) string {
 	if isStatic {
-		return static
+		return staticMethod
 	}
 	return "Dynamic"
 }

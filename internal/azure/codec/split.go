@@ -10,13 +10,13 @@ import (
 
 // splitPools separates the pools; the results do not share memory with text.
 func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err error) {
-	w := walker{text: text}
-	end, ok := w.root(skipSpace(text, 0))
+	w := poolScanner{text: text}
+	end, ok := w.scanRoot(skipSpace(text, 0))
 	if !ok || skipSpace(text, end) != len(text) {
 		return slices.Clone(text), nil, nil // decoding reports the error
 	}
 	from := 0
-	for _, c := range w.cuts {
+	for _, c := range w.ranges {
 		pools = nil // the last duplicate key counts, as in encoding/json
 		if err := json.Unmarshal(text[c.from:c.to], &pools); err != nil {
 			return nil, nil, err
@@ -27,44 +27,44 @@ func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err
 	return slices.Clip(append(rest, text[from:]...)), pools, nil
 }
 
-type cut struct{ from, to int }
+type textRange struct{ from, to int }
 
-// walker finds pools without validating JSON. Methods take the start of a value and return its end,
+// poolScanner finds pools without validating JSON. Methods take the start of a value and return its end,
 // or false.
-type walker struct {
-	text []byte
-	cuts []cut
+type poolScanner struct {
+	text   []byte
+	ranges []textRange
 }
 
-func (w *walker) root(at int) (int, bool) {
-	return w.members(at, func(key string, at int) (int, bool) {
+func (w *poolScanner) scanRoot(at int) (int, bool) {
+	return w.scanMembers(at, func(key string, at int) (int, bool) {
 		if key == `"properties"` {
-			return w.properties(at)
+			return w.scanProperties(at)
 		}
-		return skip(w.text, at)
+		return skipValue(w.text, at)
 	})
 }
 
-func (w *walker) properties(at int) (int, bool) {
-	return w.members(at, func(key string, from int) (int, bool) {
-		to, ok := skip(w.text, from)
+func (w *poolScanner) scanProperties(at int) (int, bool) {
+	return w.scanMembers(at, func(key string, from int) (int, bool) {
+		to, ok := skipValue(w.text, from)
 		if ok && key == `"backendAddressPools"` && w.text[from] == '[' {
-			w.cuts = append(w.cuts, cut{from, to})
+			w.ranges = append(w.ranges, textRange{from, to})
 		}
 		return to, ok
 	})
 }
 
-// members calls value for each member of an object, and skips other values.
-func (w *walker) members(at int, value func(key string, at int) (int, bool)) (int, bool) {
+// scanMembers calls value for each member of an object, and skips other values.
+func (w *poolScanner) scanMembers(at int, value func(key string, at int) (int, bool)) (int, bool) {
 	if at >= len(w.text) || w.text[at] != '{' {
-		return skip(w.text, at)
+		return skipValue(w.text, at)
 	}
 	for {
 		if at = skipSpace(w.text, at+1); at < len(w.text) && w.text[at] == '}' {
 			return at + 1, true
 		}
-		end, ok := skip(w.text, at)
+		end, ok := skipValue(w.text, at)
 		colon := skipSpace(w.text, end)
 		if !ok || colon >= len(w.text) || w.text[colon] != ':' {
 			return at, false
@@ -89,7 +89,7 @@ func skipSpace(text []byte, at int) int {
 	return at
 }
 
-func skip(text []byte, at int) (end int, ok bool) {
+func skipValue(text []byte, at int) (end int, ok bool) {
 	depth := 0
 	for ; at < len(text); at++ {
 		switch text[at] {

@@ -51,7 +51,7 @@ func TestPoolsElsewhereAreRefused(t *testing.T) {
 		`{"properties":{"backendAddressPools":{"name":"p"}}}`, `{"properties":{"backendAddressPools":[{"name":1}]}}`, `{"properties":{"backendAddressPools":["p"]}}`,
 		`{"properties":{"\u0062ackendAddressPools":[{"name":"p"}]}}`,
 	} {
-		if b, err := DecodeLoadBalancer(webPool.LoadBalancer, shownAs(text)); err == nil {
+		if b, err := DecodeLoadBalancer(webPool.LoadBalancer, newDocument(text)); err == nil {
 			t.Errorf("%s: %+v", text, b)
 		}
 	}
@@ -64,7 +64,7 @@ func FuzzSplitPools(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var whole struct {
 			Properties struct {
-				Pools []*shownPool `json:"backendAddressPools"`
+				Pools []*armPool `json:"backendAddressPools"`
 			} `json:"properties"`
 		}
 		valid := json.Unmarshal(text, &whole) == nil
@@ -117,7 +117,7 @@ func largeText() []byte {
 
 // A decoded load balancer takes little more memory than its text.
 func TestALoadBalancerInMemory(t *testing.T) {
-	shown := shownAs(string(largeText()))
+	shown := newDocument(string(largeText()))
 	const copies = 10
 	kept := make([]any, copies)
 	before := inUse()
@@ -149,7 +149,7 @@ func BenchmarkLoadBalancer(b *testing.B) {
 	if err := json.Indent(&pretty, largeText(), "", "  "); err != nil {
 		b.Fatal(err)
 	}
-	shown := shownAs(pretty.String())
+	shown := newDocument(pretty.String())
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(shown.Text)))

@@ -30,30 +30,30 @@ func TestAWriteSendsBackAllThatAClientMaySet(t *testing.T) {
 			some = func() bool { return true }
 		}
 		b, p := &armnetwork.LoadBalancer{}, &armnetwork.PublicIPAddress{}
-		full := filling{some: some}
-		full.fill(reflect.ValueOf(b).Elem())
-		full.fill(reflect.ValueOf(p).Elem())
-		wantB, wantP := writable(b, readOnly), writable(p, readOnly)
+		full := fieldFiller{some: some}
+		full.fillFields(reflect.ValueOf(b).Elem())
+		full.fillFields(reflect.ValueOf(p).Elem())
+		wantB, wantP := writableCopy(b, readOnly), writableCopy(p, readOnly)
 
-		sent, err := edited(webPool.LoadBalancer, documentOf(b), DecodeLoadBalancer, encodeBalancer)
+		sent, err := encodeUnchanged(webPool.LoadBalancer, documentOf(b), DecodeLoadBalancer, encodeBalancer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(says(wantB), says(sent)); diff != "" {
+		if diff := cmp.Diff(normalizeBody(wantB), normalizeBody(sent)); diff != "" {
 			t.Fatalf("load balancer (-may be set +sent):\n%s", diff)
 		}
-		sentIP, err := edited(lb.ResourceID{}, documentOf(p), DecodePublicIP, EncodePublicIP)
+		sentIP, err := encodeUnchanged(lb.ResourceID{}, documentOf(p), DecodePublicIP, EncodePublicIP)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(says(wantP), says(sentIP)); diff != "" {
+		if diff := cmp.Diff(normalizeBody(wantP), normalizeBody(sentIP)); diff != "" {
 			t.Fatalf("public IP (-may be set +sent):\n%s", diff)
 		}
 	})
 }
 
-// shownAs returns a Document with this text.
-func shownAs(text string) Document {
+// newDocument returns a Document with this text.
+func newDocument(text string) Document {
 	return Document{Version: "2025-05-01", Text: json.RawMessage(text)}
 }
 
@@ -63,11 +63,11 @@ func documentOf(v any) Document {
 	if err != nil {
 		panic(err)
 	}
-	return shownAs(string(text))
+	return newDocument(string(text))
 }
 
-// edited decodes and encodes a document.
-func edited[I, T any](id I, shown Document, decode func(I, Document) (T, error), encode func(T) (any, error)) (any, error) {
+// encodeUnchanged decodes and encodes a document.
+func encodeUnchanged[I, T any](id I, shown Document, decode func(I, Document) (T, error), encode func(T) (any, error)) (any, error) {
 	is, err := decode(id, shown)
 	if err != nil {
 		return nil, err
@@ -112,29 +112,29 @@ func readOnlyFields(t *testing.T) map[string]bool {
 // references are types that Azure shows only by ID.
 var references = map[string]bool{"Subnet": true, "NatGateway": true, "InterfaceIPConfiguration": true, "IPConfiguration": true}
 
-// filling sets fields to distinct values.
-type filling struct {
+// fieldFiller sets fields to distinct values.
+type fieldFiller struct {
 	some  func() bool // whether to set the next field
 	n     int
 	depth int
 }
 
-func (f *filling) fill(v reflect.Value) {
+func (f *fieldFiller) fillFields(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		f.fill(v.Elem())
+		f.fillFields(v.Elem())
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		f.fill(v.Index(0))
-		f.fill(v.Index(1))
+		f.fillFields(v.Index(0))
+		f.fillFields(v.Index(1))
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		item := reflect.New(v.Type().Elem()).Elem()
-		f.fill(item)
+		f.fillFields(item)
 		v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()), item)
 	case reflect.Struct:
-		f.structure(v)
+		f.fillStruct(v)
 	case reflect.String:
 		f.n++
 		v.SetString(fmt.Sprintf("/text/%d", f.n))
@@ -148,7 +148,7 @@ func (f *filling) fill(v reflect.Value) {
 	}
 }
 
-func (f *filling) structure(v reflect.Value) {
+func (f *fieldFiller) fillStruct(v reflect.Value) {
 	kind := v.Type().Name()
 	f.depth++
 	defer func() { f.depth-- }()
@@ -158,13 +158,13 @@ func (f *filling) structure(v reflect.Value) {
 		// A part needs a name, and an entry without an address is an interface.
 		always := field.Name == "Name" || field.Name == "Properties" || field.Name == "IPAddress"
 		if alone && field.Name == "ID" || !alone && (always || f.some()) {
-			f.fill(v.Field(i))
+			f.fillFields(v.Field(i))
 		}
 	}
 }
 
-// writable returns a copy without read-only fields.
-func writable[T any](full *T, readOnly map[string]bool) *T {
+// writableCopy returns a copy without read-only fields.
+func writableCopy[T any](full *T, readOnly map[string]bool) *T {
 	text, err := json.Marshal(full)
 	if err != nil {
 		panic(err)
@@ -198,8 +198,8 @@ func stripReadOnly(v reflect.Value, readOnly map[string]bool) {
 	}
 }
 
-// says normalizes a body: an empty array equals an absent one if the load balancer has none.
-func says(body any) any {
+// normalizeBody normalizes a body: an empty array equals an absent one if the load balancer has none.
+func normalizeBody(body any) any {
 	text, err := json.Marshal(body)
 	if err != nil {
 		panic(err)

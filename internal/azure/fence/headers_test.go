@@ -24,7 +24,7 @@ func TestHeadersWithoutEnd(t *testing.T) {
 		"of a chunk extension": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", "%x", "line too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address := endless(t, tt.begin, tt.unit)
+			address := newEndlessServer(t, tt.begin, tt.unit)
 			for _, method := range []string{http.MethodGet, http.MethodPut} { // each has a transport
 				resp, err := get(t, method, "http://"+address)
 				if err == nil {
@@ -58,8 +58,8 @@ func TestHeadersWithoutEndOfHTTP2(t *testing.T) {
 
 func get(t *testing.T, method, url string) (*http.Response, error) {
 	t.Helper()
-	transport := Transport(nil)
-	for _, each := range []*http.Transport{transport.Reads, transport.Writes} {
+	transport := NewTransport(nil)
+	for _, each := range []*http.Transport{transport.ReadTransport, transport.WriteTransport} {
 		each.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the server of a test
 		t.Cleanup(each.CloseIdleConnections)
 	}
@@ -70,8 +70,8 @@ func get(t *testing.T, method, url string) (*http.Response, error) {
 	return transport.RoundTrip(req)
 }
 
-// endless starts a server that sends begin, then unit forever, and returns its address.
-func endless(t *testing.T, begin, unit string) string {
+// newEndlessServer starts a server that sends begin, then unit forever, and returns its address.
+func newEndlessServer(t *testing.T, begin, unit string) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

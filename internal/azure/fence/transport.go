@@ -14,19 +14,21 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// ByMethod sends writes over connections that check the fence before every byte: a process may be
+// Transport sends writes over connections that check the fence before every byte: a process may be
 // suspended after the pipeline's check, and a DELETE has no body to check in. Reads are not fenced.
-type ByMethod struct {
-	Reads, Writes *http.Transport
+type Transport struct {
+	ReadTransport, WriteTransport *http.Transport
 
 	fence *lead.Fence
 }
 
-// Transport returns a ByMethod with default transports.
-func Transport(fence *lead.Fence) ByMethod { return New(lively(), lively(), fence) }
+// NewTransport returns a Transport with default transports.
+func NewTransport(fence *lead.Fence) Transport {
+	return New(newHTTPTransport(), newHTTPTransport(), fence)
+}
 
-// New returns a ByMethod and modifies the dialer of writes.
-func New(reads, writes *http.Transport, fence *lead.Fence) ByMethod {
+// New returns a Transport and modifies the dialer of writes.
+func New(reads, writes *http.Transport, fence *lead.Fence) Transport {
 	dial := writes.DialContext
 	writes.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
@@ -35,20 +37,20 @@ func New(reads, writes *http.Transport, fence *lead.Fence) ByMethod {
 		}
 		return conn{c, fence}, nil
 	}
-	return ByMethod{reads, writes, fence}
+	return Transport{reads, writes, fence}
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t ByMethod) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet {
-		return t.Reads.RoundTrip(req)
+		return t.ReadTransport.RoundTrip(req)
 	}
-	resp, err := t.Writes.RoundTrip(req)
-	if err == nil || errors.Is(err, lead.ErrNotLeading) {
+	resp, err := t.WriteTransport.RoundTrip(req)
+	if err == nil || errors.Is(err, lead.ErrNotLeader) {
 		return resp, err
 	}
 	// A transport may report a closed connection instead of the fence's error.
-	if over := t.fence.MayWrite(); over != nil {
+	if over := t.fence.CheckWrite(); over != nil {
 		err = fmt.Errorf("%w: %w", err, over)
 	}
 	return resp, err
@@ -64,7 +66,7 @@ type conn struct {
 
 // Write implements io.Writer.
 func (c conn) Write(p []byte) (int, error) {
-	if err := c.fence.MayWrite(); err != nil {
+	if err := c.fence.CheckWrite(); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
@@ -74,9 +76,9 @@ func (c conn) Write(p []byte) (int, error) {
 // headers takes 10 MiB of memory.
 const maxHeaderBytes = 64 << 10
 
-// lively detects a dead connection within 15 s. If a firewall drops one silently, every attempt
+// newHTTPTransport detects a dead connection within 15 s. If a firewall drops one silently, every attempt
 // would wait for its deadline.
-func lively() *http.Transport {
+func newHTTPTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = maxHeaderBytes
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}

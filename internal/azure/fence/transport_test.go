@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// The error of a write that fails after leadership was lost includes lead.ErrNotLeading; the error
+// The error of a write that fails after leadership was lost includes lead.ErrNotLeader; the error
 // of a read does not.
 func TestAWriteThatFailsAfterTheLead(t *testing.T) {
 	lost := errors.New("use of closed network connection")
@@ -27,13 +27,13 @@ func TestAWriteThatFailsAfterTheLead(t *testing.T) {
 		{http.MethodDelete, 20 * time.Second, true}, {http.MethodGet, 20 * time.Second, false},
 	} {
 		leads := lead.NewFence(10*time.Second, func() time.Duration { return tt.now })
-		leads.Renewed(lead.Epoch{Lease: "weir-system/weir-controller"}, 0)
+		leads.RecordRenew(lead.Epoch{Lease: "weir-system/weir-controller"}, 0)
 		req, err := http.NewRequestWithContext(t.Context(), tt.method, "http://127.0.0.1:1", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = New(&http.Transport{DialContext: dial}, &http.Transport{DialContext: dial}, leads).RoundTrip(req)
-		if !errors.Is(err, lost) || errors.Is(err, lead.ErrNotLeading) != tt.named {
+		if !errors.Is(err, lost) || errors.Is(err, lead.ErrNotLeader) != tt.named {
 			t.Errorf("%s after %s: %v", tt.method, tt.now, err)
 		}
 	}

@@ -14,32 +14,34 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// After has the delays of early reads. Azure's Retry-After is ten seconds, but a pool of addresses
+// ReadDelays has the delays of early reads. Azure's Retry-After is ten seconds, but a pool of addresses
 // without machines takes one or two (51 of 51 recordings), a load balancer four.
-var After = [...]time.Duration{2 * time.Second, 5 * time.Second}
+var ReadDelays = [...]time.Duration{2 * time.Second, 5 * time.Second}
 
-// Tells reports whether the first poll shows how slow writes are: it followed the last early read,
+// IsConclusive reports whether the first poll shows how slow writes are: it followed the last early read,
 // or found the end.
-func Tells(over bool, after time.Duration) bool { return over || after >= After[len(After)-1] }
+func IsConclusive(over bool, after time.Duration) bool {
+	return over || after >= ReadDelays[len(ReadDelays)-1]
+}
 
-// PoolOver reports whether observed is the result of writing a pool; accepted is the etag of the
+// IsPoolFinished reports whether observed is the result of writing a pool; accepted is the etag of the
 // acceptance.
-func PoolOver(written lb.Pool, accepted string, observed lb.Pool) bool {
-	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(members(written), members(observed))
+func IsPoolFinished(written lb.Pool, accepted string, observed lb.Pool) bool {
+	return isFinished(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(memberKeys(written), memberKeys(observed))
 }
 
-// BalancerOver is PoolOver for a load balancer.
-func BalancerOver(written lb.LoadBalancer, accepted string, observed lb.LoadBalancer) bool {
-	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(parts(written), parts(observed))
+// IsLoadBalancerFinished is IsPoolFinished for a load balancer.
+func IsLoadBalancerFinished(written lb.LoadBalancer, accepted string, observed lb.LoadBalancer) bool {
+	return isFinished(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(itemNames(written), itemNames(observed))
 }
 
-// ended compares etags: a finished write changes the etag once more (recorded). Anything else is
+// isFinished compares etags: a finished write changes the etag once more (recorded). Anything else is
 // left to the poll: a read older than the write or its acceptance, or another client's write.
-func ended(state lb.Provisioning, etag, accepted, before string) bool {
+func isFinished(state lb.Provisioning, etag, accepted, before string) bool {
 	return state == lb.Succeeded && etag != lb.NoEtag && etag != accepted && etag != before
 }
 
-func members(pool lb.Pool) []string {
+func memberKeys(pool lb.Pool) []string {
 	all := make([]string, len(pool.Addresses))
 	for i, a := range pool.Addresses {
 		all[i] = strings.ToLower(fmt.Sprint(a.IP, a.Interface, strings.EqualFold(a.AdminState, lb.Down)))
@@ -48,14 +50,14 @@ func members(pool lb.Pool) []string {
 	return all
 }
 
-func parts(b lb.LoadBalancer) []string {
+func itemNames(b lb.LoadBalancer) []string {
 	var all []string
 	part := func(kind, name string) { all = append(all, kind+strings.ToLower(name)) }
 	for _, f := range b.Frontends {
 		part("frontend ", f.Name)
 	}
 	for _, p := range b.Pools {
-		part("pool ", p.ID.Name+strings.Join(members(p), " "))
+		part("pool ", p.ID.Name+strings.Join(memberKeys(p), " "))
 	}
 	for _, p := range b.Probes {
 		part("probe ", p.Name)
@@ -67,34 +69,34 @@ func parts(b lb.LoadBalancer) []string {
 	return all
 }
 
-// mostSlow limits the remembered load balancers, because tenants choose their IDs.
-const mostSlow = 1024
+// maxSlow limits the remembered load balancers, because tenants choose their IDs.
+const maxSlow = 1024
 
-// Slow remembers load balancers for which an early read is wasted. The zero value is empty. It is
+// SlowWrites remembers load balancers for which an early read is wasted. The zero value is empty. It is
 // safe for concurrent use.
-type Slow struct {
-	mu sync.Mutex
-	of map[lb.LoadBalancerID]struct{}
+type SlowWrites struct {
+	mu  sync.Mutex
+	ids map[lb.LoadBalancerID]struct{}
 }
 
-// Is reports whether the last write of a load balancer was slow.
-func (s *Slow) Is(id lb.LoadBalancerID) bool {
+// IsSlow reports whether the last write of a load balancer was slow.
+func (s *SlowWrites) IsSlow(id lb.LoadBalancerID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, slow := s.of[id]
+	_, slow := s.ids[id]
 	return slow
 }
 
-// Learn records whether a write had finished at the first poll.
-func (s *Slow) Learn(id lb.LoadBalancerID, over bool) {
+// RecordPoll records whether a write had finished at the first poll.
+func (s *SlowWrites) RecordPoll(id lb.LoadBalancerID, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if over {
-		delete(s.of, id)
+		delete(s.ids, id)
 		return
 	}
-	if s.of == nil || len(s.of) >= mostSlow {
-		s.of = map[lb.LoadBalancerID]struct{}{}
+	if s.ids == nil || len(s.ids) >= maxSlow {
+		s.ids = map[lb.LoadBalancerID]struct{}{}
 	}
-	s.of[id] = struct{}{}
+	s.ids[id] = struct{}{}
 }

@@ -40,19 +40,19 @@ func serve(t *testing.T) (*arm, *machines.Client) {
 	a := &arm{of: map[string]object{}, pending: map[string]bool{}}
 	a.Server = httptest.NewServer(a)
 	t.Cleanup(a.Close)
-	endpoint, credential, err := azure.Emulator(a.URL)
+	endpoint, credential, err := azure.LocalEndpoint(a.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: a.Client(), Retry: azure.Retry{Pause: time.Millisecond}})
+	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: a.Client(), Retry: azure.Retry{Delay: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a, machines.New(client)
 }
 
-// holds adds a resource as JSON without ID, etag and state.
-func (a *arm) holds(t *testing.T, path, text string) {
+// addResource adds a resource as JSON without ID, etag and state.
+func (a *arm) addResource(t *testing.T, path, text string) {
 	t.Helper()
 	var body object
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
@@ -61,10 +61,10 @@ func (a *arm) holds(t *testing.T, path, text string) {
 	body["id"] = path
 	body["properties"].(object)["provisioningState"] = "Succeeded"
 	a.of[strings.ToLower(path)] = body
-	a.touch(strings.ToLower(path))
+	a.changeEtag(strings.ToLower(path))
 }
 
-func (a *arm) touch(path string) {
+func (a *arm) changeEtag(path string) {
 	a.n++
 	a.of[path]["etag"] = fmt.Sprintf(`"%d"`, a.n)
 }
@@ -74,7 +74,7 @@ func (a *arm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	path := strings.ToLower(r.URL.Path)
 	if strings.Contains(path, "/operations/") {
-		a.settle()
+		a.finishWrites()
 		_, _ = io.WriteString(w, `{"status":"Succeeded"}`)
 		return
 	}
@@ -127,7 +127,7 @@ func (a *arm) write(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	a.of[path]["properties"].(object)["provisioningState"] = "Updating"
 	a.pending[path] = true
-	a.touch(path)
+	a.changeEtag(path)
 	a.taken(w)
 	answer(w, 200, a.of[path])
 }
@@ -153,11 +153,11 @@ func (a *arm) taken(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "0")
 }
 
-// settle finishes pending operations.
-func (a *arm) settle() {
+// finishWrites finishes pending operations.
+func (a *arm) finishWrites() {
 	for path := range a.pending {
 		a.of[path]["properties"].(object)["provisioningState"] = "Succeeded"
-		a.touch(path)
+		a.changeEtag(path)
 	}
 	clear(a.pending)
 }
@@ -181,8 +181,8 @@ func answer(w http.ResponseWriter, status int, body object) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// take returns the requests since the last call.
-func (a *arm) take() string {
+// takeRequests returns the requests since the last call.
+func (a *arm) takeRequests() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	text := strings.Join(a.calls, "\n")

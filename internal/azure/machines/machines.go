@@ -27,12 +27,12 @@ func New(arm *azure.Client) *Client { return &Client{arm} }
 // instances.
 func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
-	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeInterface)
+	return listAll(ctx, c, azure.Resource{ID: place}, place, codec.DecodeInterface)
 }
 
 // GetInterface reads a network interface.
 func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
-	value, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
+	value, err := readOne(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
 	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
 	return value, err
 }
@@ -40,7 +40,7 @@ func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.Network
 // PrimaryInterface reads the ID of a VM's primary or only network interface, possibly in another
 // resource group; zero if there is none.
 func (c *Client) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
-	return one(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
+	return readOne(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
 }
 
 func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err error) {
@@ -71,7 +71,7 @@ func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err
 // PutInterface changes the pools of an interface, guarded by its Etag, waits for the end and
 // returns the result. Other properties are retained.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
-	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
+	return writeResource(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
 		next.ID, codec.DecodeInterface)
 }
 
@@ -79,12 +79,12 @@ func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb
 // before writing it.
 func (c *Client) ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeScaleSet}
-	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeScaleSet)
+	return listAll(ctx, c, azure.Resource{ID: place}, place, codec.DecodeScaleSet)
 }
 
 // GetScaleSet reads a scale set.
 func (c *Client) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
-	value, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
+	value, err := readOne(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
 	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
 	return value, err
 }
@@ -96,60 +96,60 @@ func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet,
 	if codec.NeedsPut(next) {
 		method = http.MethodPut
 	}
-	return write(ctx, c, azure.Resource{ID: next.ID}, method, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeModel(next) },
+	return writeResource(ctx, c, azure.Resource{ID: next.ID}, method, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeModel(next) },
 		next.ID, codec.DecodeScaleSet)
 }
 
 // ListInstances reads all instances of a uniform scale set, possibly without Etags.
 func (c *Client) ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error) {
-	return all(ctx, c, azure.Resource{ID: scaleSet, Child: "virtualMachines"}, scaleSet, codec.DecodeInstance)
+	return listAll(ctx, c, azure.Resource{ID: scaleSet, Child: "virtualMachines"}, scaleSet, codec.DecodeInstance)
 }
 
 // GetInstance reads an instance of a uniform scale set.
 func (c *Client) GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error) {
-	value, err := one(ctx, c, instance(scaleSet, id), scaleSet, codec.DecodeInstance)
+	value, err := readOne(ctx, c, instanceResource(scaleSet, id), scaleSet, codec.DecodeInstance)
 	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
 	return value, err
 }
 
 // PutInstance changes the pools of an instance, like PutInterface.
 func (c *Client) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error) {
-	return write(ctx, c, instance(next.ScaleSet, next.ID), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInstance(next) },
+	return writeResource(ctx, c, instanceResource(next.ScaleSet, next.ID), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInstance(next) },
 		next.ScaleSet, codec.DecodeInstance)
 }
 
-// Upgrade upgrades instances to the whole model and waits for the end. Azure rejects an absent
+// UpgradeInstances upgrades instances to the whole model and waits for the end. Azure rejects an absent
 // list, and "*" means all.
-func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
+func (c *Client) UpgradeInstances(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if len(instances) == 0 {
 		return nil
 	}
-	return c.arm.Upgrade(ctx, scaleSet, instances)
+	return c.arm.UpgradeInstances(ctx, scaleSet, instances)
 }
 
-func instance(scaleSet lb.ResourceID, id string) azure.Resource {
+func instanceResource(scaleSet lb.ResourceID, id string) azure.Resource {
 	return azure.Resource{ID: scaleSet, Child: "virtualMachines/" + id}
 }
 
 type decoder[T any] func(place lb.ResourceID, shown codec.Document) (T, error)
 
-func one[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
-	doc, err := c.arm.Read(ctx, r)
+func readOne[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
+	doc, err := c.arm.ReadResource(ctx, r)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return decoded(place, doc, decode)
+	return decodeDocument(place, doc, decode)
 }
 
-func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) ([]T, error) {
-	docs, err := c.arm.List(ctx, r)
+func listAll[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) ([]T, error) {
+	docs, err := c.arm.ListResources(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]T, 0, len(docs))
 	for _, item := range docs {
-		one, err := decoded(place, item, decode)
+		one, err := decodeDocument(place, item, decode)
 		if err != nil {
 			return nil, err
 		}
@@ -158,25 +158,25 @@ func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.Resou
 	return list, nil
 }
 
-func write[T any](ctx context.Context, c *Client, r azure.Resource, method string, origin *any, etag string, encode func() (any, error),
+func writeResource[T any](ctx context.Context, c *Client, r azure.Resource, method string, origin *any, etag string, encode func() (any, error),
 	place lb.ResourceID, decode decoder[T],
 ) (T, error) {
 	if *origin == nil {
 		*origin = codec.Document{} // never create
 	}
-	doc, err := c.arm.Write(ctx, r, method, origin, etag, encode)
+	doc, err := c.arm.WriteResource(ctx, r, method, origin, etag, encode)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return decoded(place, doc, decode)
+	return decodeDocument(place, doc, decode)
 }
 
-func decoded[T any](place lb.ResourceID, doc codec.Document, decode decoder[T]) (T, error) {
+func decodeDocument[T any](place lb.ResourceID, doc codec.Document, decode decoder[T]) (T, error) {
 	value, err := decode(place, doc)
 	if err != nil {
 		var none T
-		return none, fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))
+		return none, fault.Classify(fault.Failure{ResultUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))
 	}
 	return value, nil
 }

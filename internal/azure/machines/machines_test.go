@@ -25,10 +25,10 @@ const (
 const profile = `"networkInterfaceConfigurations":[{"name":"nic","future":1,"properties":{"primary":true,"ipConfigurations":[{"name":"ip","future":2,"properties":{"primary":true,
 	"applicationGatewayBackendAddressPools":[{"id":"/gw"}],"loadBalancerBackendAddressPools":[{"id":"` + outbound + `"}]}}]}}]`
 
-func members(t *testing.T, ids ...string) (nic.Desired, nic.Ours) {
+func members(t *testing.T, ids ...string) (nic.Desired, nic.ManagedPools) {
 	t.Helper()
 	k8s := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"}, Name: "k8s"}
-	p := nic.Pool{ID: k8s, Family: lb.IPv4, Configuration: "kubernetes", Every: true}
+	p := nic.Pool{ID: k8s, Family: lb.IPv4, Configuration: "kubernetes", AllNodes: true}
 	for _, id := range ids {
 		m, err := nic.ParseMachine("azure://" + compute + id)
 		if err != nil {
@@ -36,7 +36,7 @@ func members(t *testing.T, ids ...string) (nic.Desired, nic.Ours) {
 		}
 		p.Members = append(p.Members, m)
 	}
-	return nic.Desire([]nic.Pool{p}, nil), nic.NewOurs(nil, []lb.PoolID{k8s})
+	return nic.NewDesired([]nic.Pool{p}, nil), nic.NewManagedPools(nil, []lb.PoolID{k8s})
 }
 
 func (a *arm) text(path string) string {
@@ -50,7 +50,7 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
 	const own = network + "networkInterfaces/n1"
-	a.holds(t, own, `{"location":"eastus","future":{"x":1},"properties":{"virtualMachine":{"id":"`+compute+`virtualMachines/n1"},"future":3,"ipConfigurations":[{"name":"ip","properties":{
+	a.addResource(t, own, `{"location":"eastus","future":{"x":1},"properties":{"virtualMachine":{"id":"`+compute+`virtualMachines/n1"},"future":3,"ipConfigurations":[{"name":"ip","properties":{
 		"primary":true,"privateIPAddressVersion":"IPv4","loadBalancerBackendAddressPools":[{"id":"`+outbound+`"}]}}]}}`)
 	m, err := nic.ParseMachine("azure://" + compute + "virtualMachines/n1")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		all[0].Machine = m.Key() // not sent by a write, and not stored by this server
-		step := nic.Interface(m, all, want.Machine(m), ours)
+		step := nic.NextStep(m, all, want.MachinePools(m), ours)
 		if step.Write == nil {
 			t.Fatalf("nothing to write: %+v", step)
 		}
@@ -78,10 +78,10 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown.Machine = m.Key()
-		if again := nic.Interface(m, []lb.NetworkInterface{shown}, want.Machine(m), ours); again != (nic.Step{}) {
+		if again := nic.NextStep(m, []lb.NetworkInterface{shown}, want.MachinePools(m), ours); again != (nic.Step{}) {
 			t.Errorf("not done: %+v", again)
 		}
-		if calls := a.take(); calls != "GET Microsoft.Network/networkInterfaces\nPUT Microsoft.Network/networkInterfaces/n1\nGET Microsoft.Network/networkInterfaces/n1" {
+		if calls := a.takeRequests(); calls != "GET Microsoft.Network/networkInterfaces\nPUT Microsoft.Network/networkInterfaces/n1\nGET Microsoft.Network/networkInterfaces/n1" {
 			t.Errorf("asked\n%s", calls)
 		}
 		if text := a.text(own); !strings.Contains(text, tt.want) || !strings.Contains(text, `"future":{"x":1}`) || !strings.Contains(text, `"future":3`) {
@@ -95,15 +95,15 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 func TestAScaleSetJoins(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
-	a.holds(t, blue, `{"location":"eastus","future":4,"properties":{"orchestrationMode":"Uniform","upgradePolicy":{"mode":"Manual"},"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"b"},"networkProfile":{"future":5,`+profile+`}}}}`)
+	a.addResource(t, blue, `{"location":"eastus","future":4,"properties":{"orchestrationMode":"Uniform","upgradePolicy":{"mode":"Manual"},"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"b"},"networkProfile":{"future":5,`+profile+`}}}}`)
 	for _, id := range []string{"0", "1", "2"} {
-		a.holds(t, blue+"/virtualMachines/"+id, `{"location":"eastus","instanceId":"`+id+`","properties":{"latestModelApplied":true,"future":6,"storageProfile":{"imageReference":{"id":"/i"}},"networkProfileConfiguration":{`+profile+`}}}`)
+		a.addResource(t, blue+"/virtualMachines/"+id, `{"location":"eastus","instanceId":"`+id+`","properties":{"latestModelApplied":true,"future":6,"storageProfile":{"imageReference":{"id":"/i"}},"networkProfileConfiguration":{`+profile+`}}}`)
 	}
 	want, ours := members(t, "virtualMachineScaleSets/blue/virtualMachines/0", "virtualMachineScaleSets/blue/virtualMachines/1", "virtualMachineScaleSets/blue/virtualMachines/2")
-	known := nic.Known{Level: map[string]bool{"0": true, "1": true}}
+	known := nic.ScaleSetState{UpToDate: map[string]bool{"0": true, "1": true}}
 	rounds := 0
 	for ; rounds < 5; rounds++ {
-		if level(t, client, want, ours, known) {
+		if runRound(t, client, want, ours, known) {
 			break
 		}
 	}
@@ -115,7 +115,7 @@ func TestAScaleSetJoins(t *testing.T) {
 		scaleSet + instances + "POST Microsoft.Compute/virtualMachineScaleSets/blue/manualupgrade 0,1\n" +
 		"GET Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/2\nPUT Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/2\nGET Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/2\n" +
 		scaleSet + strings.TrimSpace(instances)
-	if calls := a.take(); calls != wantCalls {
+	if calls := a.takeRequests(); calls != wantCalls {
 		t.Errorf("asked\n%s\nwant\n%s", calls, wantCalls)
 	}
 	for _, path := range []string{blue, blue + "/virtualMachines/0", blue + "/virtualMachines/2"} {
@@ -134,8 +134,8 @@ func TestAScaleSetJoins(t *testing.T) {
 	}
 }
 
-// level runs one round and reports whether nothing was left to do.
-func level(t *testing.T, client *machines.Client, want nic.Desired, ours nic.Ours, known nic.Known) bool {
+// runRound runs one round and reports whether nothing was left to do.
+func runRound(t *testing.T, client *machines.Client, want nic.Desired, ours nic.ManagedPools, known nic.ScaleSetState) bool {
 	t.Helper()
 	id, err := lb.ParseResourceID(blue, lb.TypeScaleSet)
 	if err != nil {
@@ -149,13 +149,13 @@ func level(t *testing.T, client *machines.Client, want nic.Desired, ours nic.Our
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := nic.ScaleSet(set, instances, want, ours, known)
+	steps := nic.PlanScaleSet(set, instances, want, ours, known)
 	if steps.Model != nil {
 		if _, err := client.PatchModel(t.Context(), *steps.Model); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := client.Upgrade(t.Context(), id, steps.Upgrade); err != nil {
+	if err := client.UpgradeInstances(t.Context(), id, steps.Upgrade); err != nil {
 		t.Fatal(err)
 	}
 	for _, next := range steps.Write {
@@ -168,22 +168,22 @@ func level(t *testing.T, client *machines.Client, want nic.Desired, ours nic.Our
 			t.Fatal(err)
 		}
 	}
-	return steps.Done()
+	return steps.IsDone()
 }
 
 // A concurrent write leads to 412, and nothing is lost.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
-	a.holds(t, network+"networkInterfaces/n1", `{"properties":{"ipConfigurations":[{"name":"ip","properties":{}}]}}`)
+	a.addResource(t, network+"networkInterfaces/n1", `{"properties":{"ipConfigurations":[{"name":"ip","properties":{}}]}}`)
 	all, err := client.ListInterfaces(t.Context(), "s1", "rg")
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	a.touch(strings.ToLower(network + "networkInterfaces/n1"))
+	a.changeEtag(strings.ToLower(network + "networkInterfaces/n1"))
 	all[0].IPConfigurations[0].Pools = []string{poolID}
 	_, err = client.PutInterface(t.Context(), all[0])
-	if f := fault.From(err); !f.Overtaken() || strings.Contains(a.text(network+"networkInterfaces/n1"), poolID) {
+	if f := fault.FromError(err); !f.IsPreconditionFailed() || strings.Contains(a.text(network+"networkInterfaces/n1"), poolID) {
 		t.Errorf("got %v", err)
 	}
 	read, err := client.GetInterface(t.Context(), all[0].ID)
@@ -204,14 +204,14 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.holds(t, blue, `{"properties":{}}`)
-	a.holds(t, blue+"/virtualMachines/0", `{"properties":{}}`)
+	a.addResource(t, blue, `{"properties":{}}`)
+	a.addResource(t, blue+"/virtualMachines/0", `{"properties":{}}`)
 	a.of[strings.ToLower(blue+"/virtualMachines/odd")] = object{"id": blue + "/virtualMachines/odd", "properties": object{}}
 	sets, err := client.ListScaleSets(t.Context(), "s1", "rg")
 	if err != nil || len(sets) != 1 || sets[0].ID != id {
 		t.Fatalf("%+v, %v", sets, err)
 	}
-	a.take()
+	a.takeRequests()
 	for name, tt := range map[string]struct {
 		code string
 		call func() error
@@ -228,14 +228,14 @@ func TestRefused(t *testing.T) {
 			return err
 		}},
 	} {
-		if f := fault.From(tt.call()); f == nil || f.Code != tt.code {
+		if f := fault.FromError(tt.call()); f == nil || f.Code != tt.code {
 			t.Errorf("%s: got %v", name, f)
 		}
 	}
-	if calls := a.take(); calls != "GET Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines" {
+	if calls := a.takeRequests(); calls != "GET Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines" {
 		t.Errorf("asked\n%s", calls)
 	}
-	if err := client.Upgrade(t.Context(), id, nil); err != nil || a.take() != "" {
+	if err := client.UpgradeInstances(t.Context(), id, nil); err != nil || a.takeRequests() != "" {
 		t.Errorf("no instance: %v", err)
 	}
 }
@@ -258,10 +258,10 @@ func TestThePrimaryInterface(t *testing.T) {
 		{`[{"id":"` + other + `..%2fa"}]`, "/", fault.CodeOutcomeUnknown},
 		{`{}`, "/", fault.CodeOutcomeUnknown},
 	} {
-		a.holds(t, compute+"virtualMachines/n1", `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":`+tt.interfaces+`}}}`)
+		a.addResource(t, compute+"virtualMachines/n1", `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":`+tt.interfaces+`}}}`)
 		got, err := client.PrimaryInterface(t.Context(), id)
 		code := ""
-		if f := fault.From(err); f != nil {
+		if f := fault.FromError(err); f != nil {
 			code = f.Code
 		}
 		if got.ResourceGroup+"/"+got.Name != tt.want || code != tt.code {

@@ -38,7 +38,7 @@ type arm struct {
 func serve(t *testing.T) (*arm, *privatelinks.Client) {
 	t.Helper()
 	a := &arm{of: map[string]object{}, pending: map[string]bool{}}
-	endpoint, credential, err := azure.Emulator(base)
+	endpoint, credential, err := azure.LocalEndpoint(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func serve(t *testing.T) (*arm, *privatelinks.Client) {
 	return a, privatelinks.New(client)
 }
 
-// holds adds a resource as JSON without ID, etag and state.
-func (a *arm) holds(t *testing.T, path, text string) {
+// addResource adds a resource as JSON without ID, etag and state.
+func (a *arm) addResource(t *testing.T, path, text string) {
 	t.Helper()
 	var body object
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
@@ -59,11 +59,11 @@ func (a *arm) holds(t *testing.T, path, text string) {
 	body["id"], body["name"] = path, path[strings.LastIndex(path, "/")+1:]
 	body["properties"].(object)["provisioningState"] = "Succeeded"
 	a.of[strings.ToLower(path)] = body
-	a.touch(strings.ToLower(path))
+	a.changeEtag(strings.ToLower(path))
 }
 
-// touch changes the etag of a resource and its parent.
-func (a *arm) touch(path string) {
+// changeEtag changes the etag of a resource and its parent.
+func (a *arm) changeEtag(path string) {
 	a.n++
 	for key, body := range a.of {
 		if key == path || strings.HasPrefix(path, key+"/") || strings.HasPrefix(key, path+"/") {
@@ -86,7 +86,7 @@ func (a *arm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	path := strings.ToLower(r.URL.Path)
 	if strings.Contains(path, "/operations/") {
-		a.settle()
+		a.finishWrites()
 		_, _ = io.WriteString(w, `{"status":"Succeeded"}`)
 		return
 	}
@@ -105,7 +105,7 @@ func (a *arm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, 412, object{"error": object{"code": "PreconditionFailed", "message": "Precondition failed."}})
 	case r.Method == http.MethodDelete:
 		a.pending[path] = true
-		a.touch(path)
+		a.changeEtag(path)
 		a.taken(w)
 		w.Header().Set("Location", base+"/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operations/7")
 		w.WriteHeader(http.StatusAccepted)
@@ -130,7 +130,7 @@ func (a *arm) put(w http.ResponseWriter, r *http.Request, path string) {
 	body["id"] = r.URL.Path
 	body["properties"].(object)["provisioningState"] = "Updating"
 	a.of[path], a.pending[path] = body, false
-	a.touch(path)
+	a.changeEtag(path)
 	a.taken(w)
 	answer(w, status, a.shown(path))
 }
@@ -169,10 +169,10 @@ func (a *arm) taken(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "0")
 }
 
-// settle finishes pending operations.
-func (a *arm) settle() {
+// finishWrites finishes pending operations.
+func (a *arm) finishWrites() {
 	for path, deletes := range a.pending {
-		a.touch(path)
+		a.changeEtag(path)
 		if deletes {
 			delete(a.of, path)
 		} else {
@@ -188,8 +188,8 @@ func answer(w http.ResponseWriter, status int, body object) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// take returns the requests since the last call.
-func (a *arm) take() string {
+// takeRequests returns the requests since the last call.
+func (a *arm) takeRequests() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	text := strings.Join(a.calls, "\n")

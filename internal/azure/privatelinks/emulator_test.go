@@ -18,9 +18,9 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// emulated starts an emulator with a network with the closed subnet nodes, and a load balancer with
+// newEmulator starts an emulator with a network with the closed subnet nodes, and a load balancer with
 // a frontend.
-func emulated(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Client) {
+func newEmulator(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Client) {
 	t.Helper()
 	emu := patient.Watched(t, armemu.New(armemu.Options{LatencyScale: 1, LatencyFixed: true, Role: role}))
 	if err := emu.Put(network, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)); err != nil {
@@ -30,7 +30,7 @@ func emulated(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Client)
 	if err := emu.Put(group+"loadBalancers/kubernetes", []byte(balancer)); err != nil {
 		t.Fatal(err)
 	}
-	endpoint, credential, err := azure.Emulator(base)
+	endpoint, credential, err := azure.LocalEndpoint(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func emulated(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Client)
 	return emu, client
 }
 
-// step runs the next step and returns it; an Azure error is returned as its code.
-func step(t *testing.T, client *privatelinks.Client, sharers []privatelink.Sharer, set privatelink.Settings) string {
+// runStep runs the next step and returns it; an Azure error is returned as its code.
+func runStep(t *testing.T, client *privatelinks.Client, sharers []privatelink.FrontendService, set privatelink.Settings) string {
 	t.Helper()
 	seen, err := client.List(t.Context(), "s1", "rg")
 	if err != nil {
@@ -52,21 +52,21 @@ func step(t *testing.T, client *privatelinks.Client, sharers []privatelink.Share
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := privatelink.Next(frontend, privatelink.Share(frontend, set, sharers, seen), seen, &subnet, set)
-	switch next.Do {
-	case privatelink.OpenSubnet:
+	next := privatelink.NextStep(frontend, privatelink.ResolveOwner(frontend, set, sharers, seen), seen, &subnet, set)
+	switch next.Action {
+	case privatelink.ActionOpenSubnet:
 		_, err = client.OpenSubnet(t.Context(), next.Subnet)
-	case privatelink.Create, privatelink.Change:
+	case privatelink.ActionCreate, privatelink.ActionUpdate:
 		_, err = client.Put(t.Context(), next.Service)
-	case privatelink.Disconnect:
+	case privatelink.ActionDisconnect:
 		err = client.DeleteConnection(t.Context(), next.Service.ID, next.Connection)
-	case privatelink.Delete:
+	case privatelink.ActionDelete:
 		err = client.Delete(t.Context(), next.Service)
 	}
-	if f := fault.From(err); f != nil {
-		return string(next.Do) + ": " + f.Code
+	if f := fault.FromError(err); f != nil {
+		return string(next.Action) + ": " + f.Code
 	}
-	return string(next.Do)
+	return string(next.Action)
 }
 
 // The order of the steps is the only one that the emulator accepts: first the subnet, connections
@@ -74,13 +74,13 @@ func step(t *testing.T, client *privatelinks.Client, sharers []privatelink.Share
 func TestTheOrderHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		emu, arm := emulated(t, nil)
+		emu, arm := newEmulator(t, nil)
 		client := privatelinks.New(arm)
-		all := func(l *service.PrivateLink) { l.Visibility = []string{service.Everybody} }
-		play := func(sharers []privatelink.Sharer) string {
+		all := func(l *service.PrivateLink) { l.Visibility = []string{service.AllSubscriptions} }
+		play := func(sharers []privatelink.FrontendService) string {
 			var steps []string
 			for range 10 {
-				s := step(t, client, sharers, set)
+				s := runStep(t, client, sharers, set)
 				steps = append(steps, s)
 				if s == "level" {
 					break
@@ -89,10 +89,10 @@ func TestTheOrderHolds(t *testing.T) {
 			return strings.Join(steps, ", ")
 		}
 		early := lb.PrivateLinkService{ID: idOfMine, Location: "eastus", Frontends: []string{frontendA}, NAT: []lb.NATAddress{{Name: "n", Subnet: nodes, Primary: true}}}
-		if _, err := client.Put(t.Context(), early); fault.From(err) == nil || fault.From(err).Code != "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled" {
+		if _, err := client.Put(t.Context(), early); fault.FromError(err) == nil || fault.FromError(err).Code != "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled" {
 			t.Errorf("in a closed subnet: %v", err)
 		}
-		if got := play(asks(all)); got != "open the subnet, create, level" {
+		if got := play(newSharers(all)); got != "open the subnet, create, level" {
 			t.Errorf("made by %s", got)
 		}
 		for i := range 2 {
@@ -100,22 +100,22 @@ func TestTheOrderHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		shared := asks(all, func(l *service.PrivateLink) { l.Count = 2 })
+		shared := newSharers(all, func(l *service.PrivateLink) { l.Count = 2 })
 		if got := play(shared); got != "change, level" {
 			t.Errorf("changed by %s", got)
 		}
 		read, err := client.Get(t.Context(), idOfMine)
-		if err != nil || privatelink.Connections(read).Pending != 2 || len(read.NAT) != 2 {
+		if err != nil || privatelink.CountConnections(read).Pending != 2 || len(read.NAT) != 2 {
 			t.Fatalf("%+v, %v", read, err)
 		}
 		balancer, err := arm.GetLoadBalancer(t.Context(), lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := arm.DeleteLoadBalancer(t.Context(), balancer); fault.From(err) == nil || fault.From(err).Code != "LoadBalancerInUseByPrivateLinkService" || privatelink.Holding(frontend, []lb.PrivateLinkService{read}) == "" {
+		if err := arm.DeleteLoadBalancer(t.Context(), balancer); fault.FromError(err) == nil || fault.FromError(err).Code != "LoadBalancerInUseByPrivateLinkService" || privatelink.DescribePublishers(frontend, []lb.PrivateLinkService{read}) == "" {
 			t.Errorf("before its service: %v", err)
 		}
-		if err := client.Delete(t.Context(), read); fault.From(err) == nil || fault.From(err).Code != "PrivateLinkServiceInUseByPrivateEndpoints" {
+		if err := client.Delete(t.Context(), read); fault.FromError(err) == nil || fault.FromError(err).Code != "PrivateLinkServiceInUseByPrivateEndpoints" {
 			t.Errorf("before its connections: %v", err)
 		}
 		if got := play(nil); got != "disconnect, disconnect, delete, level" {

@@ -25,23 +25,23 @@ func New(arm *azure.Client) *Client { return &Client{arm} }
 
 // Get reads a Private Link Service with its connections.
 func (c *Client) Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkService, error) {
-	doc, err := c.arm.Read(ctx, azure.Resource{ID: id})
+	doc, err := c.arm.ReadResource(ctx, azure.Resource{ID: id})
 	if err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	return decoded(id, doc, codec.DecodePrivateLinkService)
+	return decodeDocument(id, doc, codec.DecodePrivateLinkService)
 }
 
 // List reads all Private Link Services of a resource group.
 func (c *Client) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypePrivateLinkService}
-	docs, err := c.arm.List(ctx, azure.Resource{ID: place})
+	docs, err := c.arm.ListResources(ctx, azure.Resource{ID: place})
 	if err != nil {
 		return nil, err
 	}
 	all := make([]lb.PrivateLinkService, 0, len(docs))
 	for _, item := range docs {
-		p, err := decoded(place, item, codec.DecodePrivateLinkService)
+		p, err := decodeDocument(place, item, codec.DecodePrivateLinkService)
 		if err != nil {
 			return nil, err
 		}
@@ -53,20 +53,20 @@ func (c *Client) List(ctx context.Context, subscription, resourceGroup string) (
 // Put creates or updates a Private Link Service, guarded by its Etag, waits for the end and returns
 // the result. Unmodeled properties are retained.
 func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
-	doc, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+	doc, err := c.arm.WriteResource(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodePrivateLinkService(next)
 	})
 	if err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	return decoded(next.ID, doc, codec.DecodePrivateLinkService)
+	return decodeDocument(next.ID, doc, codec.DecodePrivateLinkService)
 }
 
 // Delete deletes a Private Link Service that was read and waits for the end. A missing one is no
 // error. Connections must be deleted first (assumed).
 func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
-	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
-	return unlessGone(err)
+	_, err := c.arm.WriteResource(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
+	return ignoreNotFound(err)
 }
 
 // DeleteConnection deletes a private endpoint connection and waits for the end. A missing one is no
@@ -78,27 +78,27 @@ func (c *Client) DeleteConnection(ctx context.Context, service lb.ResourceID, co
 		var resource struct {
 			Etag string `json:"etag"`
 		}
-		document, err := c.arm.Read(ctx, at)
+		document, err := c.arm.ReadResource(ctx, at)
 		if err != nil {
-			return unlessGone(err)
+			return ignoreNotFound(err)
 		}
 		if err := json.Unmarshal(document.Text, &resource); err != nil {
-			return otherForm(service, err)
+			return unexpectedFormat(service, err)
 		}
 		etag = cmp.Or(resource.Etag, lb.NoEtag)
 	}
 	resource := any(connection)
-	_, err := c.arm.Write(ctx, at, http.MethodDelete, &resource, etag, nil)
-	return unlessGone(err)
+	_, err := c.arm.WriteResource(ctx, at, http.MethodDelete, &resource, etag, nil)
+	return ignoreNotFound(err)
 }
 
 // GetSubnet reads a subnet of a virtual network.
 func (c *Client) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
-	doc, err := c.arm.Read(ctx, subnet(network, name))
+	doc, err := c.arm.ReadResource(ctx, subnetResource(network, name))
 	if err != nil {
 		return lb.Subnet{}, err
 	}
-	return decoded(network, doc, codec.DecodeSubnet)
+	return decodeDocument(network, doc, codec.DecodeSubnet)
 }
 
 // OpenSubnet disables the network policies of a subnet that was read, like Put.
@@ -107,35 +107,35 @@ func (c *Client) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, err
 	if next.Origin == nil {
 		next.Origin = codec.Document{} // never create
 	}
-	doc, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+	doc, err := c.arm.WriteResource(ctx, subnetResource(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodeSubnet(next)
 	})
 	if err != nil {
 		return lb.Subnet{}, err
 	}
-	return decoded(next.Network, doc, codec.DecodeSubnet)
+	return decodeDocument(next.Network, doc, codec.DecodeSubnet)
 }
 
-func subnet(network lb.ResourceID, name string) azure.Resource {
+func subnetResource(network lb.ResourceID, name string) azure.Resource {
 	return azure.Resource{ID: network, Child: "subnets/" + name}
 }
 
-func unlessGone(err error) error {
-	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+func ignoreNotFound(err error) error {
+	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
 		return nil
 	}
 	return err
 }
 
-func decoded[T any](place lb.ResourceID, doc codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
+func decodeDocument[T any](place lb.ResourceID, doc codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
 	value, err := decode(place, doc)
 	if err != nil {
 		var none T
-		return none, otherForm(place, err)
+		return none, unexpectedFormat(place, err)
 	}
 	return value, nil
 }
 
-func otherForm(place lb.ResourceID, err error) error {
-	return fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))
+func unexpectedFormat(place lb.ResourceID, err error) error {
+	return fault.Classify(fault.Failure{ResultUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))
 }

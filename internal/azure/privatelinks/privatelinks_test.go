@@ -29,16 +29,16 @@ const (
 var (
 	idOfMine    = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: "mine"}
 	idOfNetwork = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeVirtualNetwork, Name: "v"}
-	set         = privatelink.Settings{ClusterName: "k8s", Group: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg"}, VirtualNetwork: network, OpensSubnets: true}
-	frontend    = privatelink.Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, On: privatelink.Balancer{Location: "eastus", SKU: lb.Standard}}
+	set         = privatelink.Settings{ClusterName: "k8s", Group: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg"}, VirtualNetwork: network, CanOpenSubnets: true}
+	frontend    = privatelink.Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, LoadBalancer: privatelink.LoadBalancer{Location: "eastus", SKU: lb.Standard}}
 )
 
-func asks(changes ...func(*service.PrivateLink)) []privatelink.Sharer {
+func newSharers(changes ...func(*service.PrivateLink)) []privatelink.FrontendService {
 	l := &service.PrivateLink{Name: "mine", Subnet: "nodes", Count: 1}
 	for _, change := range changes {
 		change(l)
 	}
-	return []privatelink.Sharer{{Service: "shop/web", Link: l}}
+	return []privatelink.FrontendService{{Service: "shop/web", Link: l}}
 }
 
 // The life of a service: open the subnet, create, change, connect, delete; each step is one write,
@@ -50,43 +50,43 @@ func TestALife(t *testing.T) {
 
 func testALife(t *testing.T) {
 	a, client := serve(t)
-	a.holds(t, nodes, `{"properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Enabled","future":7,"natGateway":{"id":"/nat"},"ipConfigurations":[{"id":"/x"}]}}`)
-	level := func(sharers []privatelink.Sharer) string {
+	a.addResource(t, nodes, `{"properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Enabled","future":7,"natGateway":{"id":"/nat"},"ipConfigurations":[{"id":"/x"}]}}`)
+	level := func(sharers []privatelink.FrontendService) string {
 		t.Helper()
-		a.take()
+		a.takeRequests()
 		for range 10 {
 			seen, err := client.List(t.Context(), "s1", "rg")
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := privatelink.Share(frontend, set, sharers, seen)
+			v := privatelink.ResolveOwner(frontend, set, sharers, seen)
 			var subnet *lb.Subnet
-			if privatelink.SubnetOf(v, seen) != "" {
+			if privatelink.RequiredSubnet(v, seen) != "" {
 				s, err := client.GetSubnet(t.Context(), idOfNetwork, "nodes")
 				if err != nil {
 					t.Fatal(err)
 				}
 				subnet = &s
 			}
-			switch step := privatelink.Next(frontend, v, seen, subnet, set); step.Do {
-			case privatelink.Level:
+			switch step := privatelink.NextStep(frontend, v, seen, subnet, set); step.Action {
+			case privatelink.ActionInSync:
 				var writes []string
-				for call := range strings.SplitSeq(a.take(), "\n") {
+				for call := range strings.SplitSeq(a.takeRequests(), "\n") {
 					if !strings.HasPrefix(call, "GET ") {
 						writes = append(writes, call)
 					}
 				}
 				return strings.Join(writes, "\n")
-			case privatelink.OpenSubnet:
+			case privatelink.ActionOpenSubnet:
 				_, err = client.OpenSubnet(t.Context(), step.Subnet)
-			case privatelink.Create, privatelink.Change:
+			case privatelink.ActionCreate, privatelink.ActionUpdate:
 				_, err = client.Put(t.Context(), step.Service)
-			case privatelink.Disconnect:
+			case privatelink.ActionDisconnect:
 				err = client.DeleteConnection(t.Context(), step.Service.ID, step.Connection)
-			case privatelink.Delete:
+			case privatelink.ActionDelete:
 				err = client.Delete(t.Context(), step.Service)
 			default:
-				t.Fatalf("%s: %s", step.Do, step.Why)
+				t.Fatalf("%s: %s", step.Action, step.Reason)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -96,7 +96,7 @@ func testALife(t *testing.T) {
 		return ""
 	}
 
-	if got := level(asks()); got != "PUT virtualNetworks/v/subnets/nodes\nPUT privateLinkServices/mine" {
+	if got := level(newSharers()); got != "PUT virtualNetworks/v/subnets/nodes\nPUT privateLinkServices/mine" {
 		t.Errorf("to make it\n%s", got)
 	}
 	text, _ := json.Marshal(a.of[strings.ToLower(nodes)])
@@ -112,18 +112,18 @@ func testALife(t *testing.T) {
 	if a.bodies[1] != want {
 		t.Errorf("made as\n%s, want\n%s", a.bodies[1], want)
 	}
-	if got := level(asks()); got != "" {
+	if got := level(newSharers()); got != "" {
 		t.Errorf("level, and then\n%s", got)
 	}
 
 	a.of[strings.ToLower(mine)]["future"] = 8.0
-	a.holds(t, mine+"/privateEndpointConnections/pe2.guid", `{"properties":{"privateEndpoint":{"id":"/pe2"},"privateLinkServiceConnectionState":{"status":"Approved","description":"Auto Approved"}}}`)
-	a.holds(t, mine+"/privateEndpointConnections/pe1.guid", `{"properties":{"privateEndpoint":{"id":"/pe1"},"privateLinkServiceConnectionState":{"status":"Pending"}}}`)
+	a.addResource(t, mine+"/privateEndpointConnections/pe2.guid", `{"properties":{"privateEndpoint":{"id":"/pe2"},"privateLinkServiceConnectionState":{"status":"Approved","description":"Auto Approved"}}}`)
+	a.addResource(t, mine+"/privateEndpointConnections/pe1.guid", `{"properties":{"privateEndpoint":{"id":"/pe1"},"privateLinkServiceConnectionState":{"status":"Pending"}}}`)
 	more := func(l *service.PrivateLink) {
 		l.Count, l.Addresses, l.FQDNs, l.ProxyProtocol = 2, []netip.Addr{netip.MustParseAddr("10.0.0.7")}, []string{"web.example.com"}, true
 		l.Visibility, l.AutoApproval = []string{blue}, []string{blue}
 	}
-	if got := level(asks(more)); got != "PUT privateLinkServices/mine" {
+	if got := level(newSharers(more)); got != "PUT privateLinkServices/mine" {
 		t.Errorf("to change it\n%s", got)
 	}
 	body := a.bodies[len(a.bodies)-1]
@@ -141,11 +141,11 @@ func testALife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := privatelink.Connections(read); c != (privatelink.Count{Pending: 1, Approved: 1}) || read.Alias == "" || read.Connections[1].Description != "Auto Approved" || read.Connections[1].Endpoint != "/pe2" {
+	if c := privatelink.CountConnections(read); c != (privatelink.Count{Pending: 1, Approved: 1}) || read.Alias == "" || read.Connections[1].Description != "Auto Approved" || read.Connections[1].Endpoint != "/pe2" {
 		t.Errorf("%+v", read)
 	}
 
-	if got := level(asks()); got != "PUT privateLinkServices/mine" || !strings.Contains(a.bodies[len(a.bodies)-1], `"visibility":{"subscriptions":[]}`) {
+	if got := level(newSharers()); got != "PUT privateLinkServices/mine" || !strings.Contains(a.bodies[len(a.bodies)-1], `"visibility":{"subscriptions":[]}`) {
 		t.Errorf("to take it back\n%s\n%s", got, a.bodies[len(a.bodies)-1])
 	}
 	if got := level(nil); got != "DELETE privateLinkServices/mine/privateEndpointConnections/pe1.guid\nDELETE privateLinkServices/mine/privateEndpointConnections/pe2.guid\nDELETE privateLinkServices/mine" {
@@ -161,9 +161,9 @@ func TestOvertaken(t *testing.T) {
 
 func testOvertaken(t *testing.T) {
 	a, client := serve(t)
-	a.holds(t, nodes, `{"properties":{"addressPrefixes":["10.0.0.0/24"]}}`)
-	a.holds(t, mine, `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
-	a.holds(t, mine+"/privateEndpointConnections/pe.guid", `{"properties":{}}`)
+	a.addResource(t, nodes, `{"properties":{"addressPrefixes":["10.0.0.0/24"]}}`)
+	a.addResource(t, mine, `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
+	a.addResource(t, mine+"/privateEndpointConnections/pe.guid", `{"properties":{}}`)
 	read, err := client.Get(t.Context(), idOfMine)
 	if err != nil {
 		t.Fatal(err)
@@ -172,8 +172,8 @@ func testOvertaken(t *testing.T) {
 	if err != nil || !subnet.LinkPolicies {
 		t.Fatalf("%+v, %v", subnet, err)
 	}
-	a.touch(strings.ToLower(mine))
-	a.touch(strings.ToLower(nodes))
+	a.changeEtag(strings.ToLower(mine))
+	a.changeEtag(strings.ToLower(nodes))
 	gone := idOfMine
 	gone.Name = "gone"
 	for name, call := range map[string]func() error{
@@ -186,7 +186,7 @@ func testOvertaken(t *testing.T) {
 			return err
 		},
 	} {
-		if f := fault.From(call()); !f.Overtaken() {
+		if f := fault.FromError(call()); !f.IsPreconditionFailed() {
 			t.Errorf("%s: %v", name, f)
 		}
 	}
@@ -204,7 +204,7 @@ func testOvertaken(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := client.Get(t.Context(), gone); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+	if _, err := client.Get(t.Context(), gone); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
 		t.Errorf("gone: %v", err)
 	}
 }
@@ -239,11 +239,11 @@ func TestRefused(t *testing.T) {
 			return err
 		}},
 	} {
-		if f := fault.From(tt.call()); f == nil || f.Code != tt.code {
+		if f := fault.FromError(tt.call()); f == nil || f.Code != tt.code {
 			t.Errorf("%s: got %v", name, f)
 		}
 	}
-	if calls := a.take(); calls != "" {
+	if calls := a.takeRequests(); calls != "" {
 		t.Errorf("asked\n%s", calls)
 	}
 }
@@ -252,7 +252,7 @@ func TestRefused(t *testing.T) {
 func TestAListOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
-	a.holds(t, mine, `{"location":"eastus","tags":{"a":"b"},"properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+frontendA+`"}],"ipConfigurations":[{"name":"n","properties":{"subnet":{"id":"`+nodes+`"},"primary":true,"privateIPAllocationMethod":"static","privateIPAddress":"10.0.0.7"}}]}}`)
+	a.addResource(t, mine, `{"location":"eastus","tags":{"a":"b"},"properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+frontendA+`"}],"ipConfigurations":[{"name":"n","properties":{"subnet":{"id":"`+nodes+`"},"primary":true,"privateIPAllocationMethod":"static","privateIPAddress":"10.0.0.7"}}]}}`)
 	all, err := client.List(t.Context(), "s1", "rg")
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
@@ -262,7 +262,7 @@ func TestAListOfSomethingElse(t *testing.T) {
 		t.Errorf("%+v", all[0])
 	}
 	a.of[strings.ToLower(mine)+"2"] = object{"id": group + "privateLinkServices/m2", "properties": object{"fqdns": "x"}}
-	if _, err := client.List(t.Context(), "s1", "rg"); fault.From(err) == nil || fault.From(err).Code != fault.CodeOutcomeUnknown {
+	if _, err := client.List(t.Context(), "s1", "rg"); fault.FromError(err) == nil || fault.FromError(err).Code != fault.CodeOutcomeUnknown {
 		t.Errorf("got %v", err)
 	}
 }

@@ -35,12 +35,12 @@ func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		both := *links
 		both.Actions = slices.Concat(links.Actions, subnets.Actions)
-		emu, arm := emulated(t, &both)
+		emu, arm := newEmulator(t, &both)
 		client := privatelinks.New(arm)
-		play := func(sharers []privatelink.Sharer) {
+		play := func(sharers []privatelink.FrontendService) {
 			t.Helper()
 			for range 10 {
-				switch s := step(t, client, sharers, set); {
+				switch s := runStep(t, client, sharers, set); {
 				case s == "level":
 					return
 				case strings.Contains(s, ":"):
@@ -48,7 +48,7 @@ func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 				}
 			}
 		}
-		play(asks())
+		play(newSharers())
 		if _, err := emu.Connect(mine, "/subscriptions/s1/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe"); err != nil {
 			t.Fatal(err)
 		}

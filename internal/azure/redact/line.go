@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// Longest limits a line, in runes. An event note holds 1,024 characters, and the error is part of
+// MaxLineLength limits a line, in runes. An event note holds 1,024 characters, and the error is part of
 // it.
-const Longest = 400
+const MaxLineLength = 400
 
-var rulePattern = regexp.MustCompile(`-{5,}`)
+var dashPattern = regexp.MustCompile(`-{5,}`)
 
-// Line makes text safe for events and logs: redacted, on one line, printable, at most [Longest]
+// Line makes text safe for events and logs: redacted, on one line, printable, at most [MaxLineLength]
 // runes.
 func Line(text string) string {
 	text = Text(strings.Map(func(r rune) rune { // before Text: such characters could hide a secret
@@ -27,9 +27,9 @@ func Line(text string) string {
 		return r
 	}, text))
 	// The SDK separates sections with rows of dashes.
-	runes := []rune(strings.Join(strings.Fields(rulePattern.ReplaceAllString(text, " ")), " "))
-	if len(runes) > Longest {
-		return string(runes[:Longest-1]) + "…"
+	runes := []rune(strings.Join(strings.Fields(dashPattern.ReplaceAllString(text, " ")), " "))
+	if len(runes) > MaxLineLength {
+		return string(runes[:MaxLineLength-1]) + "…"
 	}
 	return string(runes)
 }

@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/internal/azure/redact"
 )
 
-// Provider adapts provider, which may be nil. It creates only client spans: the SDK's other spans
+// NewProvider adapts provider, which may be nil. It creates only client spans: the SDK's other spans
 // would duplicate them, with whole error bodies as status.
-func Provider(provider trace.TracerProvider, attributesOf func(context.Context) []attribute.KeyValue) tracing.Provider {
+func NewProvider(provider trace.TracerProvider, attributesOf func(context.Context) []attribute.KeyValue) tracing.Provider {
 	if provider == nil {
 		return tracing.Provider{}
 	}
@@ -28,26 +28,26 @@ func Provider(provider trace.TracerProvider, attributesOf func(context.Context) 
 				return ctx, tracing.Span{}
 			}
 			ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient),
-				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(attributesOf(ctx)...))
-			return ctx, spanOf(span)
+				trace.WithAttributes(convertAttributes(options.Attributes)...), trace.WithAttributes(attributesOf(ctx)...))
+			return ctx, newSpan(span)
 		}, nil)
 	}, nil)
 }
 
-// Correlates sets Azure's correlation ID on the span of a request. The SDK sets only the request
+// SetCorrelationID sets Azure's correlation ID on the span of a request. The SDK sets only the request
 // ID.
-func Correlates(ctx context.Context, id string) {
+func SetCorrelationID(ctx context.Context, id string) {
 	if id != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String("az.correlation_request_id", id))
 	}
 }
 
-func spanOf(span trace.Span) tracing.Span {
+func newSpan(span trace.Span) tracing.Span {
 	return tracing.NewSpan(tracing.SpanImpl{
 		End:           func() { span.End() },
-		SetAttributes: func(as ...tracing.Attribute) { span.SetAttributes(attributes(as)...) },
+		SetAttributes: func(as ...tracing.Attribute) { span.SetAttributes(convertAttributes(as)...) },
 		AddEvent: func(name string, as ...tracing.Attribute) {
-			span.AddEvent(name, trace.WithAttributes(attributes(as)...))
+			span.AddEvent(name, trace.WithAttributes(convertAttributes(as)...))
 		},
 		SetStatus: func(status tracing.SpanStatus, description string) {
 			if status == tracing.SpanStatusError {
@@ -57,7 +57,7 @@ func spanOf(span trace.Span) tracing.Span {
 	})
 }
 
-func attributes(as []tracing.Attribute) []attribute.KeyValue {
+func convertAttributes(as []tracing.Attribute) []attribute.KeyValue {
 	kvs := make([]attribute.KeyValue, 0, len(as))
 	for _, a := range as {
 		switch v := a.Value.(type) {

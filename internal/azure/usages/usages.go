@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	version   = "2025-05-01"
-	mostPages = 20
+	version  = "2025-05-01"
+	maxPages = 20
 )
 
 // regionRule guards the URL.
@@ -37,21 +37,21 @@ type page struct {
 	NextLink string `json:"nextLink"`
 }
 
-// List returns the Microsoft.Network usages. It fails without read permission.
-func List(ctx context.Context, client *azure.Client, subscription, location string) ([]migrate.Usage, error) {
+// ListUsages returns the Microsoft.Network usages. It fails without read permission.
+func ListUsages(ctx context.Context, client *azure.Client, subscription, location string) ([]migrate.Usage, error) {
 	region := strings.ToLower(strings.ReplaceAll(location, " ", ""))
 	if !regionRule.MatchString(region) {
 		return nil, fmt.Errorf("%q is no region", location)
 	}
-	raw, err := client.Raw()
+	raw, err := client.NewRawClient()
 	if err != nil {
 		return nil, err
 	}
 	at := "/subscriptions/" + url.PathEscape(subscription) + "/providers/Microsoft.Network/locations/" + region + "/usages"
 	request := probe.Request{Method: http.MethodGet, Path: at, Version: version}
 	var all []migrate.Usage
-	for range mostPages {
-		p, err := one(ctx, raw, request)
+	for range maxPages {
+		p, err := fetchPage(ctx, raw, request)
 		if err != nil {
 			return nil, err
 		}
@@ -66,10 +66,10 @@ func List(ctx context.Context, client *azure.Client, subscription, location stri
 		}
 		request.Link = p.NextLink
 	}
-	return nil, fmt.Errorf("there are more than %d pages", mostPages)
+	return nil, fmt.Errorf("there are more than %d pages", maxPages)
 }
 
-func one(ctx context.Context, raw *azure.Raw, request probe.Request) (p page, err error) {
+func fetchPage(ctx context.Context, raw *azure.RawClient, request probe.Request) (p page, err error) {
 	answer, err := raw.Send(ctx, request)
 	if err != nil {
 		return p, err

@@ -52,15 +52,15 @@ func TestUsages(t *testing.T) {
 			_, _ = w.Write([]byte(text))
 		}))
 		defer server.Close()
-		endpoint, credential, err := azure.Emulator(server.URL)
+		endpoint, credential, err := azure.LocalEndpoint(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: server.Client(), Retry: azure.Retry{Pause: time.Millisecond}})
+		client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: server.Client(), Retry: azure.Retry{Delay: time.Millisecond}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := usages.List(t.Context(), client, "s1", tt.location)
+		all, err := usages.ListUsages(t.Context(), client, "s1", tt.location)
 		var names []string
 		for _, u := range all {
 			names = append(names, u.Name)

@@ -7,33 +7,33 @@ import (
 	"io"
 )
 
-// Limit returns a body that fails after MostBytes.
-func Limit(body io.ReadCloser) io.ReadCloser {
-	return &limitedBody{ReadCloser: body, left: MostBytes}
+// LimitBody returns a body that fails after MaxBytes.
+func LimitBody(body io.ReadCloser) io.ReadCloser {
+	return &limitedBody{ReadCloser: body, remaining: MaxBytes}
 }
 
-// TooLarge returns the error for a response larger than MostBytes.
-func TooLarge() error {
-	return &Unbearable{Why: fmt.Sprintf("the answer is larger than %d MiB", MostBytes>>20)}
+// NewSizeError returns the error for a response larger than MaxBytes.
+func NewSizeError() error {
+	return &LimitError{Reason: fmt.Sprintf("the answer is larger than %d MiB", MaxBytes>>20)}
 }
 
 // limitedBody fails where io.LimitReader would return EOF.
 type limitedBody struct {
 	io.ReadCloser
-	left int
+	remaining int
 }
 
 // Read implements io.Reader.
 func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, TooLarge()
+	if b.remaining < 0 {
+		return 0, NewSizeError()
 	}
-	if len(p) > b.left+1 {
-		p = p[:b.left+1]
+	if len(p) > b.remaining+1 {
+		p = p[:b.remaining+1]
 	}
 	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		return n, TooLarge()
+	if b.remaining -= n; b.remaining < 0 {
+		return n, NewSizeError()
 	}
 	return n, err
 }

@@ -6,32 +6,32 @@ package weight
 import "fmt"
 
 const (
-	// MostBytes limits a decompressed response, and all pages of a list. The largest load balancer
+	// MaxBytes limits a decompressed response, and all pages of a list. The largest load balancer
 	// takes about 10 MiB, a list of 10,000 public IPs 15 MiB.
-	MostBytes = 64 << 20
-	// mostWeight limits the number of values. Objects and arrays count four times: three bytes of
+	MaxBytes = 64 << 20
+	// maxWeight limits the number of values. Objects and arrays count four times: three bytes of
 	// text become a structure of about a hundred.
-	mostWeight = 2_000_000
-	// mostDepth limits nesting; Azure's responses have fewer than 20 levels.
-	mostDepth = 64
-	// mostCopied limits peak memory: the SDK copies the text of each object once per enclosing
+	maxWeight = 2_000_000
+	// maxDepth limits nesting; Azure's responses have fewer than 20 levels.
+	maxDepth = 64
+	// maxCopyBytes limits peak memory: the SDK copies the text of each object once per enclosing
 	// object. A list takes two copies.
-	mostCopied = 3 * MostBytes
+	maxCopyBytes = 3 * MaxBytes
 )
 
-// Load is the decoding cost of a JSON text.
-type Load struct {
+// Cost is the decoding cost of a JSON text.
+type Cost struct {
 	// Weight grows with the number of values and is additive over texts.
 	Weight int
 
-	depth, copied int
+	depth, copyBytes int
 }
 
-// Of scans text once. It does not validate JSON.
-func Of(text []byte) Load {
+// MeasureJSON scans text once. It does not validate JSON.
+func MeasureJSON(text []byte) Cost {
 	type container struct{ from, inner int }
 	var open []container
-	var l Load
+	var l Cost
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
@@ -45,7 +45,7 @@ func Of(text []byte) Load {
 		case '{', '[':
 			l.Weight += 4
 			open = append(open, container{from: i})
-			if l.depth = max(l.depth, len(open)); l.depth > mostDepth {
+			if l.depth = max(l.depth, len(open)); l.depth > maxDepth {
 				return l
 			}
 		case '}', ']':
@@ -55,7 +55,7 @@ func Of(text []byte) Load {
 			last := open[len(open)-1]
 			open = open[:len(open)-1]
 			copied := i + 1 - last.from + last.inner
-			l.copied = max(l.copied, copied)
+			l.copyBytes = max(l.copyBytes, copied)
 			if len(open) > 0 {
 				around := &open[len(open)-1]
 				around.inner = max(around.inner, copied)
@@ -65,24 +65,24 @@ func Of(text []byte) Load {
 	return l
 }
 
-// Bearable returns an [Unbearable] if the limits are exceeded.
-func (l Load) Bearable() error {
+// CheckLimits returns an [LimitError] if the limits are exceeded.
+func (l Cost) CheckLimits() error {
 	switch {
-	case l.depth > mostDepth:
-		return &Unbearable{fmt.Sprintf("the answer is nested more than %d deep", mostDepth)}
-	case l.Weight > mostWeight:
-		return &Unbearable{fmt.Sprintf("the answer holds more than %d values", mostWeight/4)}
-	case l.copied > mostCopied:
-		return &Unbearable{fmt.Sprintf("the answer takes more than %d MiB to decode", mostCopied>>20)}
+	case l.depth > maxDepth:
+		return &LimitError{fmt.Sprintf("the answer is nested more than %d deep", maxDepth)}
+	case l.Weight > maxWeight:
+		return &LimitError{fmt.Sprintf("the answer holds more than %d values", maxWeight/4)}
+	case l.copyBytes > maxCopyBytes:
+		return &LimitError{fmt.Sprintf("the answer takes more than %d MiB to decode", maxCopyBytes>>20)}
 	}
 	return nil
 }
 
-// Unbearable is the reason for not reading a response or not requesting a page. It is not retried.
-type Unbearable struct{ Why string }
+// LimitError is the reason for not reading a response or not requesting a page. It is not retried.
+type LimitError struct{ Reason string }
 
 // Error implements error.
-func (e *Unbearable) Error() string { return e.Why + ": it is not taken for Azure's" }
+func (e *LimitError) Error() string { return e.Reason + ": it is not taken for Azure's" }
 
 // NonRetriable stops the SDK's retries.
-func (*Unbearable) NonRetriable() {}
+func (*LimitError) NonRetriable() {}

@@ -5,18 +5,18 @@ package weight
 import "testing"
 
 func TestWeigh(t *testing.T) {
-	for text, want := range map[string]Load{
+	for text, want := range map[string]Cost{
 		``:                       {},
-		`{}`:                     {Weight: 4, depth: 1, copied: 2},
+		`{}`:                     {Weight: 4, depth: 1, copyBytes: 2},
 		`"{[,:"`:                 {},
 		`"\"{"`:                  {},
-		`{"a":[1,2]}`:            {Weight: 10, depth: 2, copied: 16},
-		`[{"a":{}},{"bcd":"}"}]`: {Weight: 19, depth: 3, copied: 33},
+		`{"a":[1,2]}`:            {Weight: 10, depth: 2, copyBytes: 16},
+		`[{"a":{}},{"bcd":"}"}]`: {Weight: 19, depth: 3, copyBytes: 33},
 		`]}`:                     {},
 		`{"a`:                    {Weight: 4, depth: 1},
 		`"\`:                     {},
 	} {
-		if got := Of([]byte(text)); got != want {
+		if got := MeasureJSON([]byte(text)); got != want {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}
@@ -28,8 +28,8 @@ func FuzzWeigh(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		l := Of(text)
-		if l.depth < 0 || l.depth > mostDepth+1 || l.Weight < 4*l.depth || l.Weight > 4*len(text) || l.copied > len(text)*(mostDepth+1) {
+		l := MeasureJSON(text)
+		if l.depth < 0 || l.depth > maxDepth+1 || l.Weight < 4*l.depth || l.Weight > 4*len(text) || l.copyBytes > len(text)*(maxDepth+1) {
 			t.Errorf("%+v of %d bytes", l, len(text))
 		}
 	})

@@ -12,33 +12,33 @@ import (
 
 // Names tracks objects that are being created. It is safe for concurrent use.
 type Names struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]chan struct{} // closed when the request returns
+	mu      sync.Mutex
+	pending map[types.NamespacedName]chan struct{} // closed when the request returns
 }
 
-// Begin adds a name. The caller must call end when the result is known.
-func (n *Names) Begin(name types.NamespacedName) (end func()) {
+// BeginCreate adds a name. The caller must call end when the result is known.
+func (n *Names) BeginCreate(name types.NamespacedName) (end func()) {
 	done := make(chan struct{})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.of == nil {
-		n.of = map[types.NamespacedName]chan struct{}{}
+	if n.pending == nil {
+		n.pending = map[types.NamespacedName]chan struct{}{}
 	}
-	n.of[name] = done
+	n.pending[name] = done
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if n.of[name] == done { // otherwise another attempt has begun
-			delete(n.of, name)
+		if n.pending[name] == done { // otherwise another attempt has begun
+			delete(n.pending, name)
 		}
 		close(done)
 	}
 }
 
-// Wait blocks until no object of that name is being created.
-func (n *Names) Wait(ctx context.Context, name types.NamespacedName) error {
+// WaitCreated blocks until no object of that name is being created.
+func (n *Names) WaitCreated(ctx context.Context, name types.NamespacedName) error {
 	n.mu.Lock()
-	done := n.of[name]
+	done := n.pending[name]
 	n.mu.Unlock()
 	if done == nil {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"weir.dev/weir/internal/once"
 )
 
-// instanceOf separates scale set and instance ID in a machine key.
-const instanceOf = "/virtualmachines/"
+// instanceSeparator separates scale set and instance ID in a machine key.
+const instanceSeparator = "/virtualmachines/"
 
-// Instances returns the recorded addresses of instances by machine; nil if none.
-func Instances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
+// ParseInstances returns the recorded addresses of instances by machine; nil if none.
+func ParseInstances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
 	var all map[string]netip.Addr
 	for _, set := range written {
 		for id, address := range set.Addresses {
@@ -25,7 +25,7 @@ func Instances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
 				if all == nil {
 					all = map[string]netip.Addr{}
 				}
-				all[set.ScaleSet+instanceOf+id] = ip
+				all[set.ScaleSet+instanceSeparator+id] = ip
 			}
 		}
 	}
@@ -36,30 +36,30 @@ func Instances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
 func FormatInstances(instances map[string]netip.Addr) []v1alpha1.WrittenInstances {
 	sets := map[string]map[string]string{}
 	for machine, ip := range instances {
-		at := strings.LastIndex(machine, instanceOf)
+		at := strings.LastIndex(machine, instanceSeparator)
 		if at < 0 {
 			continue
 		}
-		set, id := machine[:at], machine[at+len(instanceOf):]
+		set, id := machine[:at], machine[at+len(instanceSeparator):]
 		if sets[set] == nil {
 			sets[set] = map[string]string{}
 		}
-		sets[set][once.Text(id)] = once.Text(ip.String())
+		sets[set][once.InternString(id)] = once.InternString(ip.String())
 	}
 	var all []v1alpha1.WrittenInstances
 	for set, addresses := range sets {
-		all = append(all, v1alpha1.WrittenInstances{ScaleSet: once.Text(set), Addresses: addresses})
+		all = append(all, v1alpha1.WrittenInstances{ScaleSet: once.InternString(set), Addresses: addresses})
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.WrittenInstances) int { return cmp.Compare(a.ScaleSet, b.ScaleSet) })
 	return all
 }
 
-func uniteInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstances {
-	other := Instances(b)
+func mergeInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstances {
+	other := ParseInstances(b)
 	if len(other) == 0 {
 		return a
 	}
-	all := Instances(a)
+	all := ParseInstances(a)
 	if all == nil {
 		all = map[string]netip.Addr{}
 	}
@@ -68,7 +68,7 @@ func uniteInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstance
 			all[machine] = ip
 		}
 	}
-	if maps.Equal(all, Instances(a)) {
+	if maps.Equal(all, ParseInstances(a)) {
 		return a
 	}
 	return FormatInstances(all)

@@ -16,21 +16,21 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Down returns the addresses that Weir set Down according to the status.
-func Down(down []v1alpha1.DownAddress) []netip.Addr {
+// ParseDown returns the addresses that Weir set Down according to the status.
+func ParseDown(down []v1alpha1.DownAddress) []netip.Addr {
 	names := make([]string, len(down))
 	for i, d := range down {
 		names[i] = d.Address
 	}
-	return Parse(names)
+	return ParseAddresses(names)
 }
 
-// OnRecord returns the recorded members of a pool.
-func OnRecord(s *v1alpha1.BackendPoolStatus) membership.OnRecord {
-	has := membership.OnRecord{Written: Parse(s.WrittenAddresses), Down: make(map[netip.Addr]membership.DownRecord, len(s.Down))}
+// RecordOf returns the recorded members of a pool.
+func RecordOf(s *v1alpha1.BackendPoolStatus) membership.MemberRecord {
+	has := membership.MemberRecord{Written: ParseAddresses(s.WrittenAddresses), Down: make(map[netip.Addr]membership.DownRecord, len(s.Down))}
 	for _, d := range s.Down {
 		if ip, err := netip.ParseAddr(d.Address); err == nil {
-			has.Down[ip] = membership.DownRecord{Since: d.Since.Time, Why: d.Reason}
+			has.Down[ip] = membership.DownRecord{Since: d.Since.Time, Reason: d.Reason}
 		}
 	}
 	return has
@@ -54,15 +54,15 @@ func downNow(before []v1alpha1.DownAddress, ips []netip.Addr, set membership.Set
 			d = before[i]
 		}
 		if i := slices.IndexFunc(set.Draining, func(m membership.Drain) bool { return m.IP == ip }); i >= 0 {
-			d.Node, d.Reason = set.Draining[i].Node, words.Sentence(set.Draining[i].Why, words.MaxCode)
+			d.Node, d.Reason = set.Draining[i].Node, words.FormatMessage(set.Draining[i].Reason, words.MaxCode)
 		}
 		down = append(down, d)
 	}
 	return down
 }
 
-// Parse parses addresses of a status and skips invalid ones.
-func Parse(written []string) []netip.Addr {
+// ParseAddresses parses addresses of a status and skips invalid ones.
+func ParseAddresses(written []string) []netip.Addr {
 	ips := make([]netip.Addr, 0, len(written))
 	for _, s := range written {
 		if ip, err := netip.ParseAddr(s); err == nil {
@@ -72,11 +72,11 @@ func Parse(written []string) []netip.Addr {
 	return ips
 }
 
-// Format formats addresses for a status.
-func Format(ips []netip.Addr) []string {
+// FormatAddresses formats addresses for a status.
+func FormatAddresses(ips []netip.Addr) []string {
 	out := make([]string, len(ips))
 	for i, ip := range ips {
-		out[i] = once.Text(ip.String()) // many pools contain the addresses of the same nodes
+		out[i] = once.InternString(ip.String()) // many pools contain the addresses of the same nodes
 	}
 	return out
 }

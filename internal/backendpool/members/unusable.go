@@ -15,15 +15,15 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostUnusable is the limit of the CRD schema.
-const mostUnusable = 50
+// maxUnusable is the limit of the CRD schema.
+const maxUnusable = 50
 
-// Unusable returns the status entries of nodes that cannot join.
-func Unusable(nodes []poolwrite.Unusable) []v1alpha1.UnusableNode {
+// FormatUnusable returns the status entries of nodes that cannot join.
+func FormatUnusable(nodes []poolwrite.Unusable) []v1alpha1.UnusableNode {
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b poolwrite.Unusable) int { return cmp.Compare(a.Node, b.Node) })
 	var all []v1alpha1.UnusableNode
-	for _, n := range nodes[:min(len(nodes), mostUnusable)] {
-		all = append(all, v1alpha1.UnusableNode{Node: n.Node, Address: once.Text(n.IP.String()), Reason: words.Sentence(n.Why, words.MaxCode)})
+	for _, n := range nodes[:min(len(nodes), maxUnusable)] {
+		all = append(all, v1alpha1.UnusableNode{Node: n.Node, Address: once.InternString(n.IP.String()), Reason: words.FormatMessage(n.Reason, words.MaxCode)})
 	}
 	return all
 }
@@ -33,25 +33,25 @@ func ParseUnusable(nodes []v1alpha1.UnusableNode) []poolwrite.Unusable {
 	var all []poolwrite.Unusable
 	for _, n := range nodes {
 		if ip, err := netip.ParseAddr(n.Address); err == nil {
-			all = append(all, poolwrite.Unusable{Node: n.Node, IP: ip, Why: n.Reason})
+			all = append(all, poolwrite.Unusable{Node: n.Node, IP: ip, Reason: n.Reason})
 		}
 	}
 	return all
 }
 
-// Without returns set without the nodes that cannot join.
-func Without(set membership.Set, nodes []poolwrite.Unusable) membership.Set {
+// WithoutUnusable returns set without the nodes that cannot join.
+func WithoutUnusable(set membership.Set, nodes []poolwrite.Unusable) membership.Set {
 	if len(nodes) == 0 {
 		return set
 	}
 	without := map[netip.Addr]bool{}
-	set.Absent = slices.Clone(set.Absent)
+	set.NonMembers = slices.Clone(set.NonMembers)
 	for _, n := range nodes {
 		without[n.IP] = true
-		set.Absent = slices.DeleteFunc(set.Absent, func(a membership.Absence) bool { return a.Node == n.Node })
-		set.Absent = append(set.Absent, membership.Absence{Node: n.Node, Why: n.Why})
+		set.NonMembers = slices.DeleteFunc(set.NonMembers, func(a membership.NonMember) bool { return a.Node == n.Node })
+		set.NonMembers = append(set.NonMembers, membership.NonMember{Node: n.Node, Reason: n.Reason})
 	}
-	slices.SortFunc(set.Absent, func(a, b membership.Absence) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(set.NonMembers, func(a, b membership.NonMember) int { return cmp.Compare(a.Node, b.Node) })
 	set.Addresses = slices.DeleteFunc(slices.Clone(set.Addresses), func(a lb.Address) bool { return without[a.IP] })
 	set.Draining = slices.DeleteFunc(slices.Clone(set.Draining), func(d membership.Drain) bool { return without[d.IP] })
 	return set

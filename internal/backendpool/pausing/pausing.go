@@ -20,15 +20,15 @@ const (
 	EventResumed = "Resumed"
 )
 
-// Text describes a pause: until when, by which user, and why, as far as known.
-func Text(p *v1alpha1.BackendPool) string {
+// DescribePause describes a pause: until when, by which user, and why, as far as known.
+func DescribePause(p *v1alpha1.BackendPool) string {
 	is := p.Spec.Pause
 	if is == nil {
 		return "spec.paused is set"
 	}
 	text := "paused"
 	if is.Until != nil {
-		text += " until " + words.Stamp(is.Until.Time)
+		text += " until " + words.FormatTime(is.Until.Time)
 	}
 	if is.By != "" {
 		text += "; said to be by " + is.By
@@ -39,31 +39,31 @@ func Text(p *v1alpha1.BackendPool) string {
 	return text
 }
 
-// Judge returns the Paused condition of a BackendPool.
-func Judge(p *v1alpha1.BackendPool, now time.Time) (status metav1.ConditionStatus, reason, why string) {
+// PausedCondition returns the Paused condition of a BackendPool.
+func PausedCondition(p *v1alpha1.BackendPool, now time.Time) (status metav1.ConditionStatus, reason, why string) {
 	switch {
-	case p.Spec.PausedAt(now):
-		return metav1.ConditionTrue, v1alpha1.ReasonPaused, Text(p)
+	case p.Spec.IsPausedAt(now):
+		return metav1.ConditionTrue, v1alpha1.ReasonPaused, DescribePause(p)
 	case p.Spec.Paused:
-		return metav1.ConditionFalse, v1alpha1.ReasonPauseEnded, "the pause ended at " + words.Stamp(p.Spec.Pause.Until.Time) + "; weir resume takes away what is left of it in the spec"
+		return metav1.ConditionFalse, v1alpha1.ReasonPauseEnded, "the pause ended at " + words.FormatTime(p.Spec.Pause.Until.Time) + "; weir resume takes away what is left of it in the spec"
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonNotPaused, ""
 }
 
-// Said returns the status of the Paused condition; empty if not set.
-func Said(s *v1alpha1.BackendPoolStatus) metav1.ConditionStatus {
+// PausedStatus returns the status of the Paused condition; empty if not set.
+func PausedStatus(s *v1alpha1.BackendPoolStatus) metav1.ConditionStatus {
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionPaused); c != nil {
 		return c.Status
 	}
 	return ""
 }
 
-// Told returns the event for a change of the Paused condition; empty if none.
-func Told(p *v1alpha1.BackendPool, before, now metav1.ConditionStatus) (reason, text string) {
+// PauseEvent returns the event for a change of the Paused condition; empty if none.
+func PauseEvent(p *v1alpha1.BackendPool, before, now metav1.ConditionStatus) (reason, text string) {
 	switch {
 	case before == now:
 	case now == metav1.ConditionTrue:
-		return EventPaused, words.Sentence(Text(p)+": the pool stays as it is in Azure", words.MaxMessage)
+		return EventPaused, words.FormatMessage(DescribePause(p)+": the pool stays as it is in Azure", words.MaxMessage)
 	case before == metav1.ConditionTrue && p.Spec.Paused:
 		return EventResumed, "The pause is over, as it was to be; the pool is kept level again"
 	case before == metav1.ConditionTrue:
@@ -72,9 +72,9 @@ func Told(p *v1alpha1.BackendPool, before, now metav1.ConditionStatus) (reason, 
 	return "", ""
 }
 
-// Sooner returns the earlier of after (0 for never) and the end of the pause.
-func Sooner(after time.Duration, p *v1alpha1.BackendPool, now time.Time) time.Duration {
-	ends := p.Spec.PauseEnds(now)
+// RequeueAfter returns the earlier of after (0 for never) and the end of the pause.
+func RequeueAfter(after time.Duration, p *v1alpha1.BackendPool, now time.Time) time.Duration {
+	ends := p.Spec.PauseEndTime(now)
 	if ends.IsZero() || after != 0 && after <= ends.Sub(now) {
 		return after
 	}

@@ -9,14 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Answered reports whether the error is a response of the API server.
-func Answered(err error) bool {
+// IsResponse reports whether the error is a response of the API server.
+func IsResponse(err error) bool {
 	_, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok
 }
 
-// Passes reports whether the error may be transient: no response, 429 or 5xx.
-func Passes(err error) bool {
+// IsTransient reports whether the error may be transient: no response, 429 or 5xx.
+func IsTransient(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		return true

@@ -15,76 +15,76 @@ import (
 	"weir.dev/weir/internal/removal"
 )
 
-// watchedKinds affect pool members.
-var watchedKinds = []string{"endpointslices", "services", "nodes", "backendpools"}
+// memberKinds affect pool members.
+var memberKinds = []string{"endpointslices", "services", "nodes", "backendpools"}
 
 // initialEventsEnd ends the initial list of a streaming watch, in JSON and Protobuf. The informer
 // replaces its store then.
 var initialEventsEnd = []byte("k8s.io/initial-events-end")
 
-func (r *Reach) watched(req *http.Request, res *http.Response) {
+func (r *Connection) trackWatch(req *http.Request, res *http.Response) {
 	query := req.URL.Query()
 	kind := path.Base(req.URL.Path)
 	is := req.Method == http.MethodGet && res.StatusCode == http.StatusOK && slices.Contains([]string{"true", "1"}, query.Get("watch")) &&
-		slices.Contains(watchedKinds, kind) && !strings.Contains(req.URL.Path, "/namespaces/")
+		slices.Contains(memberKinds, kind) && !strings.Contains(req.URL.Path, "/namespaces/")
 	if !is {
 		return
 	}
-	s := &stream{ReadCloser: res.Body, kind: kind, watches: &r.Watches, lists: query.Get("sendInitialEvents") == "true"}
+	s := &watchBody{ReadCloser: res.Body, kind: kind, watches: &r.Watches, listing: query.Get("sendInitialEvents") == "true"}
 	res.Body = s
-	if !s.lists {
-		s.begins()
+	if !s.listing {
+		s.markStarted()
 	}
 }
 
-type stream struct {
+type watchBody struct {
 	io.ReadCloser
 	kind    string
 	watches *removal.Watches
 	// tail holds the previous bytes, in which the mark may start.
-	lists bool
-	tail  []byte
+	listing bool
+	tail    []byte
 
-	mu          sync.Mutex
-	began, over bool
+	mu             sync.Mutex
+	started, ended bool
 }
 
-func (s *stream) begins() {
+func (s *watchBody) markStarted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over && !s.began {
-		s.began = true
-		s.watches.Begins(s.kind, time.Now())
+	if !s.ended && !s.started {
+		s.started = true
+		s.watches.RecordOpen(s.kind, time.Now())
 	}
 }
 
-func (s *stream) ends() {
+func (s *watchBody) markEnded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.began && !s.over {
-		s.watches.Ends(s.kind, time.Now())
+	if s.started && !s.ended {
+		s.watches.RecordClose(s.kind, time.Now())
 	}
-	s.over = true
+	s.ended = true
 }
 
-func (s *stream) Read(p []byte) (int, error) {
+func (s *watchBody) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
-	if s.lists && n > 0 {
+	if s.listing && n > 0 {
 		seen := slices.Concat(s.tail, p[:n])
 		if bytes.Contains(seen, initialEventsEnd) {
-			s.lists, s.tail = false, nil
-			s.begins()
+			s.listing, s.tail = false, nil
+			s.markStarted()
 		} else {
 			s.tail = slices.Clone(seen[max(0, len(seen)-len(initialEventsEnd)+1):])
 		}
 	}
 	if err != nil {
-		s.ends()
+		s.markEnded()
 	}
 	return n, err
 }
 
-func (s *stream) Close() error {
-	s.ends()
+func (s *watchBody) Close() error {
+	s.markEnded()
 	return s.ReadCloser.Close()
 }

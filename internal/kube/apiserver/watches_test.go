@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-type answering struct{ body io.Reader }
+type streamTransport struct{ body io.Reader }
 
-func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+func (a streamTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(a.body)}, nil
 }
 
@@ -36,10 +36,10 @@ func TestWhichWatchesAreThere(t *testing.T) {
 		{"all objects that do not end", "/api/v1/nodes?watch=true&sendInitialEvents=true", strings.Repeat(`{"type":"ADDED"}`, 100), false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			reach := NewReach(t.Context(), slog.New(slog.DiscardHandler))
-			reach.Watches.Begins("services", time.Now())
+			reach := NewConnection(t.Context(), slog.New(slog.DiscardHandler))
+			reach.Watches.RecordOpen("services", time.Now())
 			over, end := io.Pipe()
-			transport := &waiting{answering{io.MultiReader(iotest.OneByteReader(strings.NewReader(tt.body)), over)}, reach}
+			transport := &retryTransport{streamTransport{io.MultiReader(iotest.OneByteReader(strings.NewReader(tt.body)), over)}, reach}
 			to, err := url.Parse("https://server" + tt.url)
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestWhichWatchesAreThere(t *testing.T) {
 			_ = end.Close()
 			synctest.Wait()
 			time.Sleep(time.Second)
-			if got := reach.Watches.Stale(time.Now()); got != tt.begins {
+			if got := reach.Watches.IsStale(time.Now()); got != tt.begins {
 				t.Errorf("%s: once it has ended what is known may be old: %v, want %v", tt.name, got, tt.begins)
 			}
 		})

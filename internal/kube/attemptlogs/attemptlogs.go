@@ -28,7 +28,7 @@ const (
 
 // name is that of the ConfigMap that has the log of an attempt. The sixth takes the place of the first.
 func name(p *v1alpha1.Provision, number int64) string {
-	return fmt.Sprintf("weir-provision-%s-%d", p.UID, provision.SlotOf(number))
+	return fmt.Sprintf("weir-provision-%s-%d", p.UID, provision.LogSlot(number))
 }
 
 // Keep puts the log of the attempt under way in the place of another, or makes the first one there.

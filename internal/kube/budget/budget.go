@@ -21,51 +21,51 @@ import (
 type Budget struct {
 	share int64
 
-	mu      sync.Mutex
-	left    int64
-	held    map[string]int64 // by namespace
-	holds   map[*Hold]bool
-	line    turns.Line
-	waiting []*waiter // in order of arrival
+	mu           sync.Mutex
+	available    int64
+	usage        map[string]int64 // by namespace
+	reservations map[*Reservation]bool
+	line         turns.Rotation
+	waiting      []*waiter // in order of arrival
 }
 
 type waiter struct {
-	namespace string
-	amount    int64
-	granted   chan struct{} // closed when granted
-	hold      *Hold
+	namespace   string
+	amount      int64
+	granted     chan struct{} // closed when granted
+	reservation *Reservation
 }
 
-// New returns a Budget. A namespace holding more than share gets no more.
-func New(total, share int64) *Budget {
-	return &Budget{left: total, share: share, held: map[string]int64{}, holds: map[*Hold]bool{}}
+// NewBudget returns a Budget. A namespace holding more than share gets no more.
+func NewBudget(total, share int64) *Budget {
+	return &Budget{available: total, share: share, usage: map[string]int64{}, reservations: map[*Reservation]bool{}}
 }
 
-// Hold is an amount taken from a Budget.
-type Hold struct {
+// Reservation is an amount taken from a Budget.
+type Reservation struct {
 	budget    *Budget
 	namespace string
-	amount    int64 // amount and isShrunk are guarded by the budget's mutex
-	isShrunk  bool
-	recalled  chan struct{}
+	amount    int64 // amount and isReduced are guarded by the budget's mutex
+	isReduced bool
+	preempted chan struct{}
 }
 
-// Recalled is closed when another namespace waits for what the caller kept after a reduction. The
+// PreemptionSignal is closed when another namespace waits for what the caller kept after a reduction. The
 // caller should release it then.
-func (h *Hold) Recalled() <-chan struct{} { return h.recalled }
+func (h *Reservation) PreemptionSignal() <-chan struct{} { return h.preempted }
 
-// Take waits for the amount and the namespace's turn. The caller must release the result, and must
+// Acquire waits for the amount and the namespace's turn. The caller must release the result, and must
 // not wait for another one of this budget before.
-func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hold, error) {
+func (b *Budget) Acquire(ctx context.Context, namespace string, amount int64) (*Reservation, error) {
 	w := &waiter{namespace: namespace, amount: amount, granted: make(chan struct{})}
-	w.hold = &Hold{budget: b, namespace: namespace, amount: amount, recalled: make(chan struct{})}
+	w.reservation = &Reservation{budget: b, namespace: namespace, amount: amount, preempted: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, w)
-	b.grant()
+	b.grantWaiting()
 	b.mu.Unlock()
 	select {
 	case <-w.granted:
-		return w.hold, nil
+		return w.reservation, nil
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
@@ -73,70 +73,70 @@ func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hol
 	if at := slices.Index(b.waiting, w); at >= 0 {
 		b.waiting = slices.Delete(b.waiting, at, at+1)
 	} else { // granted while the context ended
-		b.add(namespace, -amount)
-		delete(b.holds, w.hold)
+		b.addUsage(namespace, -amount)
+		delete(b.reservations, w.reservation)
 	}
-	b.grant()
+	b.grantWaiting()
 	return nil, context.Cause(ctx)
 }
 
-func (b *Budget) add(namespace string, amount int64) {
-	b.left -= amount
-	if b.held[namespace] += amount; b.held[namespace] == 0 {
-		delete(b.held, namespace)
+func (b *Budget) addUsage(namespace string, amount int64) {
+	b.available -= amount
+	if b.usage[namespace] += amount; b.usage[namespace] == 0 {
+		delete(b.usage, namespace)
 	}
 }
 
-func (b *Budget) grant() {
+func (b *Budget) grantWaiting() {
 	for {
 		namespaces := make([]string, len(b.waiting))
 		for i, w := range b.waiting {
 			namespaces[i] = w.namespace
 		}
-		b.line.Stand(namespaces)
+		b.line.SetNamespaces(namespaces)
 		next := -1
 		for i, w := range b.waiting {
-			if b.held[w.namespace] <= b.share && (next < 0 || b.line.Turn(w.namespace) < b.line.Turn(b.waiting[next].namespace)) {
+			if b.usage[w.namespace] <= b.share && (next < 0 || b.line.OrderOf(w.namespace) < b.line.OrderOf(b.waiting[next].namespace)) {
 				next = i
 			}
 		}
 		if next < 0 {
 			return
 		}
-		if b.waiting[next].amount > b.left {
-			b.recall(b.waiting[next])
+		if b.waiting[next].amount > b.available {
+			b.preemptOthers(b.waiting[next])
 			return
 		}
 		w := b.waiting[next]
-		b.add(w.namespace, w.amount)
-		b.holds[w.hold] = true
+		b.addUsage(w.namespace, w.amount)
+		b.reservations[w.reservation] = true
 		b.waiting = slices.Delete(b.waiting, next, next+1)
-		b.line.Took(w.namespace)
+		b.line.MoveToEnd(w.namespace)
 		close(w.granted)
 	}
 }
 
-// recall requests the release of amounts until w would fit, largest holder first. An amount that is
+// preemptOthers requests the release of amounts until w would fit, largest holder first. An amount that is
 // not reduced yet will be released without it.
-func (b *Budget) recall(w *waiter) {
-	missing := w.amount - b.left
-	var others []*Hold
-	for h := range b.holds {
+func (b *Budget) preemptOthers(w *waiter) {
+	missing := w.amount - b.available
+	var others []*Reservation
+	for h := range b.reservations {
 		switch {
-		case !h.isShrunk || isClosed(h.recalled):
+		case !h.isReduced || isClosed(h.preempted):
 			missing -= h.amount
 		case h.namespace != w.namespace:
 			others = append(others, h)
 		}
 	}
-	slices.SortFunc(others, func(x, y *Hold) int {
-		return cmp.Or(cmp.Compare(b.held[y.namespace], b.held[x.namespace]), cmp.Compare(x.namespace, y.namespace), cmp.Compare(y.amount, x.amount))
+	slices.SortFunc(others, func(x, y *Reservation) int {
+		return cmp.Or(cmp.Compare(b.usage[y.namespace], b.usage[x.namespace]), cmp.Compare(x.namespace, y.namespace), cmp.Compare(y.amount, x.amount))
 	})
 	for _, h := range others {
 		if missing <= 0 {
 			return
 		}
-		close(h.recalled)
+		close(h.preempted)
 		missing -= h.amount
 	}
 }
@@ -150,36 +150,36 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Shrink releases all but this amount.
-func (h *Hold) Shrink(to int64) {
+// ReduceTo releases all but this amount.
+func (h *Reservation) ReduceTo(to int64) {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
 	given := max(0, h.amount-to)
 	h.amount -= given
-	if h.isShrunk = true; h.amount == 0 {
-		delete(h.budget.holds, h)
+	if h.isReduced = true; h.amount == 0 {
+		delete(h.budget.reservations, h)
 	}
-	h.budget.add(h.namespace, -given)
-	h.budget.grant()
+	h.budget.addUsage(h.namespace, -given)
+	h.budget.grantWaiting()
 }
 
 // Release releases the whole amount.
-func (h *Hold) Release() { h.Shrink(0) }
+func (h *Reservation) Release() { h.ReduceTo(0) }
 
-// Rate is a rate limit shared by all namespaces.
-type Rate struct {
-	turn    *Budget
+// RateLimit is a rate limit shared by all namespaces.
+type RateLimit struct {
+	budget  *Budget
 	limiter *rate.Limiter
 }
 
-// NewRate returns a Rate with a burst of atOnce.
-func NewRate(perSecond rate.Limit, atOnce int) *Rate {
-	return &Rate{New(1, 1), rate.NewLimiter(perSecond, atOnce)}
+// NewRateLimit returns a Rate with a burst of atOnce.
+func NewRateLimit(perSecond rate.Limit, atOnce int) *RateLimit {
+	return &RateLimit{NewBudget(1, 1), rate.NewLimiter(perSecond, atOnce)}
 }
 
 // Wait waits until the namespace may proceed once.
-func (r *Rate) Wait(ctx context.Context, namespace string) error {
-	hold, err := r.turn.Take(ctx, namespace, 1)
+func (r *RateLimit) Wait(ctx context.Context, namespace string) error {
+	hold, err := r.budget.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// users hold amounts for a second each and record the order of grants.
-type users struct {
+// budgetUsers hold amounts for a second each and record the order of grants.
+type budgetUsers struct {
 	*Budget
 
 	all   sync.WaitGroup
@@ -24,9 +24,9 @@ type users struct {
 	most  int64
 }
 
-func (u *users) add(ctx context.Context, namespace string, amount int64) {
+func (u *budgetUsers) add(ctx context.Context, namespace string, amount int64) {
 	u.all.Go(func() {
-		hold, err := u.Take(ctx, namespace, amount)
+		hold, err := u.Acquire(ctx, namespace, amount)
 		if err != nil {
 			return
 		}
@@ -46,7 +46,7 @@ func (u *users) add(ctx context.Context, namespace string, amount int64) {
 
 func TestNamespacesHaveTheirTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{Budget: New(10, 10)}
+		u := &budgetUsers{Budget: NewBudget(10, 10)}
 		for range 1000 {
 			u.add(t.Context(), "many", 10)
 		}
@@ -64,7 +64,7 @@ func TestNamespacesHaveTheirTurns(t *testing.T) {
 // Small requests do not pass a large one, and share what remains.
 func TestALargeRequestIsNotPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{Budget: New(10, 10)}
+		u := &budgetUsers{Budget: NewBudget(10, 10)}
 		for _, namespace := range []string{"a", "b", "c"} {
 			u.add(t.Context(), namespace, 3)
 		}
@@ -85,38 +85,38 @@ func TestALargeRequestIsNotPassed(t *testing.T) {
 // A canceled request leaks nothing, and a reduced amount frees its rest for others.
 func TestWhatIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{Budget: New(10, 10)}
+		u := &budgetUsers{Budget: NewBudget(10, 10)}
 		ctx, gone := context.WithCancel(t.Context())
 		u.add(t.Context(), "first", 10)
 		u.add(ctx, "gone", 10)
 		u.add(t.Context(), "last", 10)
 		gone()
 		u.all.Wait()
-		if !slices.Equal(u.order, []string{"first", "last"}) || u.left != 10 || len(u.waiting) > 0 {
-			t.Errorf("granted %v, %d left, %d wait", u.order, u.left, len(u.waiting))
+		if !slices.Equal(u.order, []string{"first", "last"}) || u.available != 10 || len(u.waiting) > 0 {
+			t.Errorf("granted %v, %d left, %d wait", u.order, u.available, len(u.waiting))
 		}
 		for range 100 { // the context ends as it is granted
 			ended, end := context.WithCancel(t.Context())
 			end()
-			if hold, err := u.Take(ended, "late", 10); err == nil {
+			if hold, err := u.Acquire(ended, "late", 10); err == nil {
 				hold.Release()
 			}
 		}
-		hold, err := u.Take(t.Context(), "a", 10)
+		hold, err := u.Acquire(t.Context(), "a", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		hold.Shrink(4)
-		other, err := u.Take(t.Context(), "b", 6)
+		hold.ReduceTo(4)
+		other, err := u.Acquire(t.Context(), "b", 6)
 		if err != nil {
 			t.Fatal(err)
 		}
-		hold.Shrink(8) // an amount never grows
+		hold.ReduceTo(8) // an amount never grows
 		hold.Release()
 		hold.Release()
 		other.Release()
-		if u.left != 10 {
-			t.Errorf("%d are left of 10", u.left)
+		if u.available != 10 {
+			t.Errorf("%d are left of 10", u.available)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 // A namespace is at most one turn behind any other.
 func TestARateIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, began := NewRate(10, 5), time.Now()
+		r, began := NewRateLimit(10, 5), time.Now()
 		var all sync.WaitGroup
 		for range 1000 {
 			all.Go(func() { _ = r.Wait(t.Context(), "many") })
@@ -151,25 +151,25 @@ func TestARateIsShared(t *testing.T) {
 // A namespace above its share is skipped until it releases some.
 func TestANamespaceHasItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(10, 2)
-		first, err := b.Take(t.Context(), "many", 5)
+		b := NewBudget(10, 2)
+		first, err := b.Acquire(t.Context(), "many", 5)
 		if err != nil {
 			t.Fatal(err)
 		}
 		granted := false
 		var all sync.WaitGroup
 		all.Go(func() {
-			if hold, err := b.Take(t.Context(), "many", 1); err == nil {
+			if hold, err := b.Acquire(t.Context(), "many", 1); err == nil {
 				granted = true
 				hold.Release()
 			}
 		})
 		synctest.Wait()
-		one, err := b.Take(t.Context(), "one", 5)
+		one, err := b.Acquire(t.Context(), "one", 5)
 		if err != nil || granted {
 			t.Errorf("a neighbor waits: %v, or one with more than its share does not: %t", err, granted)
 		}
-		first.Shrink(2)
+		first.ReduceTo(2)
 		synctest.Wait()
 		if !granted {
 			t.Error("what is given back is not granted")
@@ -177,8 +177,8 @@ func TestANamespaceHasItsShare(t *testing.T) {
 		all.Wait()
 		one.Release()
 		first.Release()
-		if b.left != 10 || len(b.held) > 0 {
-			t.Errorf("%d are left of 10, held are %v", b.left, b.held)
+		if b.available != 10 || len(b.usage) > 0 {
+			t.Errorf("%d are left of 10, held are %v", b.available, b.usage)
 		}
 	})
 }
@@ -186,28 +186,28 @@ func TestANamespaceHasItsShare(t *testing.T) {
 // Amounts are recalled for another namespace, largest holder first, and no more than needed.
 func TestHoldsAreRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(96, 8)
-		take := func(namespace string, keep int64) *Hold {
-			hold, err := b.Take(t.Context(), namespace, 64)
+		b := NewBudget(96, 8)
+		take := func(namespace string, keep int64) *Reservation {
+			hold, err := b.Acquire(t.Context(), namespace, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			hold.Shrink(keep)
+			hold.ReduceTo(keep)
 			return hold
 		}
 		small, some, most := take("small", 2), take("some", 10), take("most", 10)
 		more := take("more", 12)
 		go func() { _ = take("other", 0) }()
 		synctest.Wait()
-		if !isClosed(more.Recalled()) || isClosed(most.Recalled()) || isClosed(some.Recalled()) || isClosed(small.Recalled()) {
+		if !isClosed(more.PreemptionSignal()) || isClosed(most.PreemptionSignal()) || isClosed(some.PreemptionSignal()) || isClosed(small.PreemptionSignal()) {
 			t.Error("want the hold of the namespace that has most, and no other")
 		}
-		for _, h := range []*Hold{more, most, some, small} {
+		for _, h := range []*Reservation{more, most, some, small} {
 			h.Release()
 		}
 		synctest.Wait()
-		if b.left != 96 || len(b.holds) > 0 {
-			t.Errorf("%d are left, %d holds", b.left, len(b.holds))
+		if b.available != 96 || len(b.reservations) > 0 {
+			t.Errorf("%d are left, %d holds", b.available, len(b.reservations))
 		}
 	})
 }

@@ -25,21 +25,21 @@ import (
 // TestMain runs this binary as the child.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
-		if err := Child(os.Stdin, os.Stdout); err != nil {
+		if err := RunChild(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == "reach" {
-		os.Exit(reaches())
+		os.Exit(tryOpen())
 	}
 	os.Exit(m.Run())
 }
 
-// reaches returns 1 if a limited process can open a file or socket.
-func reaches() int {
-	if err := limit(); err != nil {
+// tryOpen returns 1 if a limited process can open a file or socket.
+func tryOpen() int {
+	if err := setLimits(); err != nil {
 		return 3
 	}
 	_, file := os.Open("/etc/passwd")
@@ -57,7 +57,7 @@ func TestLimitedProcessReachesNothing(t *testing.T) {
 	}
 }
 
-func pack(t *testing.T, files map[string]string) []byte {
+func newChart(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -97,7 +97,7 @@ func textOf(all []Document) string {
 }
 
 func TestChartIsRendered(t *testing.T) {
-	chart := pack(t, map[string]string{
+	chart := newChart(t, map[string]string{
 		"values.yaml":               "a: chart\nb: chart\nc: chart\n",
 		"crds/thing.yaml":           "kind: CustomResourceDefinition",
 		"templates/_part.tpl":       `{{ define "part" }}{{ .Values.a }}/{{ .Values.b }}/{{ .Values.c }}{{ end }}`,
@@ -107,7 +107,7 @@ func TestChartIsRendered(t *testing.T) {
 		"templates/tests/test.yaml": `{kind: Pod, metadata: {name: t, annotations: {helm.sh/hook: "test, test-success"}}}`,
 		"f.txt":                     "here",
 	})
-	all, err := Render(t.Context(), requestOf(chart, "{a: from, b: from}", `{"b":"inline"}`))
+	all, err := RenderChart(t.Context(), requestOf(chart, "{a: from, b: from}", `{"b":"inline"}`))
 	want := "kind: CustomResourceDefinition; " +
 		"{kind: ServiceAccount, on: v1.37.2, apps: true, more: false, file: here}; " +
 		"{kind: Deployment, of: from/inline/chart, as: edge.far}"
@@ -135,27 +135,27 @@ func TestChartIsRefused(t *testing.T) {
 		"it is for Kubernetes >=2.0.0":       {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, kubeVersion: '>=2.0.0'}"},
 		"the chart redis, on which it":       {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, dependencies: [{name: redis, version: 1.0.0}]}"},
 		"more than 1 MiB":                    one(`{{ repeat 1100000 "x" }}`),
-		"maximum size":                       {"bomb": strings.Repeat("x", mostUnpacked+1)},
+		"maximum size":                       {"bomb": strings.Repeat("x", maxChartBytes+1)},
 	} {
-		_, err := Render(t.Context(), requestOf(pack(t, files)))
+		_, err := RenderChart(t.Context(), requestOf(newChart(t, files)))
 		if is, ok := errors.AsType[Error](err); !ok || !strings.Contains(is.Text, want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := Render(t.Context(), requestOf([]byte("text"))); err == nil || !strings.Contains(err.Error(), "it is no packed chart") {
+	if _, err := RenderChart(t.Context(), requestOf([]byte("text"))); err == nil || !strings.Contains(err.Error(), "it is no packed chart") {
 		t.Errorf("no chart: %v", err)
 	}
-	if _, err := Render(t.Context(), requestOf(pack(t, one("")), "- 1")); err == nil || !strings.Contains(err.Error(), "values") {
+	if _, err := RenderChart(t.Context(), requestOf(newChart(t, one("")), "- 1")); err == nil || !strings.Contains(err.Error(), "values") {
 		t.Errorf("no values: %v", err)
 	}
-	if _, err := Render(t.Context(), requestOf(pack(t, one("")), "a: b\n---\nc: d\n")); err == nil || !strings.Contains(err.Error(), "values: text follows the end") {
+	if _, err := RenderChart(t.Context(), requestOf(newChart(t, one("")), "a: b\n---\nc: d\n")); err == nil || !strings.Contains(err.Error(), "values: text follows the end") {
 		t.Errorf("values of two documents: %v", err)
 	}
 }
 
 // A hostile chart is limited in time, memory and access.
 func TestChartIsBounded(t *testing.T) {
-	one := func(text string) Request { return requestOf(pack(t, map[string]string{"templates/a.yaml": text})) }
+	one := func(text string) Request { return requestOf(newChart(t, map[string]string{"templates/a.yaml": text})) }
 	for name, tt := range map[string]struct{ text, want string }{
 		"time":      {`{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}`, "of a processor"},
 		"memory":    {`{{ $x := "x" }}{{ range until 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`, "of memory"},
@@ -164,24 +164,24 @@ func TestChartIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			_, err := Render(t.Context(), one(tt.text))
-			if is, ok := errors.AsType[Error](err); !ok || !strings.Contains(is.Text, tt.want) || len(is.Text) > mostOfError {
+			_, err := RenderChart(t.Context(), one(tt.text))
+			if is, ok := errors.AsType[Error](err); !ok || !strings.Contains(is.Text, tt.want) || len(is.Text) > maxErrorBytes {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		})
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Render(ended, one("")); !errors.Is(err, context.Canceled) {
+	if _, err := RenderChart(ended, one("")); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the attempt's end: %v", err)
 	}
 	t.Setenv("WEIR_SECRET", "hunter2")
-	all, err := Render(t.Context(), one(`{a: "{{ getHostByName "localhost" }}", b: "{{ lookup "v1" "Secret" "a" "b" }}", c: "{{ .Files.Get "/etc/hostname" }}{{ .Files.Get "../../etc/hostname" }}{{ osBase "/x/y" }}"}`))
+	all, err := RenderChart(t.Context(), one(`{a: "{{ getHostByName "localhost" }}", b: "{{ lookup "v1" "Secret" "a" "b" }}", c: "{{ .Files.Get "/etc/hostname" }}{{ .Files.Get "../../etc/hostname" }}{{ osBase "/x/y" }}"}`))
 	if got := textOf(all); err != nil || got != `{a: "", b: "map[]", c: "y"}` {
 		t.Errorf("it sees %s, %v", got, err)
 	}
-	schema := requestOf(pack(t, map[string]string{"values.schema.json": `{"$ref": "file:///etc/passwd"}`, "templates/a.yaml": "{a: 1}"}))
-	if all, err := Render(t.Context(), schema); err != nil || textOf(all) != "{a: 1}" {
+	schema := requestOf(newChart(t, map[string]string{"values.schema.json": `{"$ref": "file:///etc/passwd"}`, "templates/a.yaml": "{a: 1}"}))
+	if all, err := RenderChart(t.Context(), schema); err != nil || textOf(all) != "{a: 1}" {
 		t.Errorf("a schema is looked at: %v, %v", all, err)
 	}
 }
@@ -192,7 +192,7 @@ func TestAChildHasRoom(t *testing.T) {
 	defer debug.SetMemoryLimit(was)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Render(t.Context(), requestOf(pack(t, map[string]string{"templates/a.yaml": "{a: 1}"})))
+		_, err := RenderChart(t.Context(), requestOf(newChart(t, map[string]string{"templates/a.yaml": "{a: 1}"})))
 		ended <- err
 	}()
 	least := int64(460 << 20)

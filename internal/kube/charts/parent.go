@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	within = time.Minute
+	renderTimeout = time.Minute
 	// JSON escapes a byte as at most six.
-	mostOfAnswer = 6*mostRendered + 1<<20
+	maxOutput = 6*maxOutputBytes + 1<<20
 )
 
 // Error is a permanent error in a chart or its values.
@@ -27,8 +27,8 @@ type Error struct{ Text string }
 // Error implements error.
 func (e Error) Error() string { return e.Text }
 
-// Render renders a chart in a child process. Callers run one at a time.
-func Render(ctx context.Context, r Request) ([]Document, error) {
+// RenderChart renders a chart in a child process. Callers run one at a time.
+func RenderChart(ctx context.Context, r Request) ([]Document, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -37,10 +37,10 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
 	defer cancel()
-	defer makeRoom()()
-	out := &atMost{left: mostOfAnswer}
+	defer reserveMemory()()
+	out := &limitedBuffer{remaining: maxOutput}
 	child := exec.CommandContext(ctx, program, Command)
 	child.Env = []string{"GOMAXPROCS=1"} // nothing from Weir's environment
 	child.Dir = "/"
@@ -52,14 +52,14 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 		return nil, fmt.Errorf("rendering: %w", ctx.Err())
 	case child.ProcessState == nil:
 		return nil, fmt.Errorf("rendering: %w", err)
-	case child.ProcessState.UserTime()+child.ProcessState.SystemTime() >= (mostSeconds-1)*time.Second:
-		return nil, Error{fmt.Sprintf("rendering takes more than %d s of a processor", mostSeconds)}
+	case child.ProcessState.UserTime()+child.ProcessState.SystemTime() >= (maxSeconds-1)*time.Second:
+		return nil, Error{fmt.Sprintf("rendering takes more than %d s of a processor", maxSeconds)}
 	case child.ProcessState.ExitCode() == 2: // a fatal Go runtime error
-		return nil, Error{fmt.Sprintf("rendering takes more than %d MiB of memory, or templates that include each other without end", mostMemory>>20)}
+		return nil, Error{fmt.Sprintf("rendering takes more than %d MiB of memory, or templates that include each other without end", maxMemory>>20)}
 	case err != nil:
 		return nil, fmt.Errorf("rendering: %w", err)
 	}
-	var a Answer
+	var a Response
 	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
 		return nil, fmt.Errorf("rendering: %w", err)
 	}
@@ -69,25 +69,25 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 	return a.Documents, nil
 }
 
-// makeRoom lowers this process's memory limit while a child runs, because both share a container.
+// reserveMemory lowers this process's memory limit while a child runs, because both share a container.
 // Only one child may run.
-func makeRoom() (done func()) {
+func reserveMemory() (done func()) {
 	before := debug.SetMemoryLimit(-1)
 	if before == math.MaxInt64 { // no limit set
 		return func() {}
 	}
-	debug.SetMemoryLimit(max(before-mostMemory, mostMemory))
+	debug.SetMemoryLimit(max(before-maxMemory, maxMemory))
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-type atMost struct {
+type limitedBuffer struct {
 	bytes.Buffer
 
-	left int
+	remaining int
 }
 
-func (b *atMost) Write(p []byte) (int, error) {
-	if b.left -= len(p); b.left < 0 {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.remaining -= len(p); b.remaining < 0 {
 		return 0, errors.New("the answer is too long")
 	}
 	return b.Buffer.Write(p)

@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	mostUnpacked = 8 << 20
-	mostFiles    = 2000
-	mostRendered = 1 << 20
+	maxChartBytes  = 8 << 20
+	maxFiles       = 2000
+	maxOutputBytes = 1 << 20
 )
 
-func render(r Request) ([]Document, error) {
+func renderChart(r Request) ([]Document, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	archive.MaxDecompressedChartSize = mostUnpacked
+	archive.MaxDecompressedChartSize = maxChartBytes
 	c, err := loader.LoadArchive(bytes.NewReader(r.Chart))
 	if err != nil {
 		return nil, fmt.Errorf("it is no packed chart: %w", err)
@@ -42,13 +42,13 @@ func render(r Request) ([]Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("version of the target: %w", err)
 	}
-	if err := installs(c, version); err != nil {
+	if err := checkInstall(c, version); err != nil {
 		return nil, err
 	}
 	values := map[string]any{}
 	for _, text := range r.Values {
 		var next map[string]any
-		if err := errors.Join(yaml.Unmarshal(text, &next), alone(text)); err != nil {
+		if err := errors.Join(yaml.Unmarshal(text, &next), checkSingleDocument(text)); err != nil {
 			return nil, fmt.Errorf("values: %w", err)
 		}
 		values = util.MergeTables(next, values)
@@ -69,11 +69,11 @@ func render(r Request) ([]Document, error) {
 		return nil, err
 	}
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
-	return documents(c, files)
+	return sortDocuments(c, files)
 }
 
-// alone rejects text after the document, which Helm would ignore.
-func alone(values []byte) error {
+// checkSingleDocument rejects text after the document, which Helm would ignore.
+func checkSingleDocument(values []byte) error {
 	var node yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(values))
 	if reads.Decode(&node) != nil || errors.Is(reads.Decode(&node), io.EOF) {
@@ -82,12 +82,12 @@ func alone(values []byte) error {
 	return errors.New("text follows the end of the document: values are one document")
 }
 
-func installs(c *chart.Chart, version *common.KubeVersion) error {
+func checkInstall(c *chart.Chart, version *common.KubeVersion) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	if len(c.Raw) > mostFiles {
-		return fmt.Errorf("it has more than %d files", mostFiles)
+	if len(c.Raw) > maxFiles {
+		return fmt.Errorf("it has more than %d files", maxFiles)
 	}
 	if c.Metadata.Type != "" && c.Metadata.Type != "application" {
 		return fmt.Errorf("it is of type %s, of which none is installed", c.Metadata.Type)
@@ -103,7 +103,7 @@ func installs(c *chart.Chart, version *common.KubeVersion) error {
 	return nil
 }
 
-func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
+func sortDocuments(c *chart.Chart, files map[string]string) ([]Document, error) {
 	var all []Document
 	size := 0
 	for _, crd := range c.CRDObjects() {
@@ -111,10 +111,10 @@ func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
 		size += len(crd.File.Data)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if size += len(files[name]); size > mostRendered {
-			return nil, fmt.Errorf("what is rendered has more than %d MiB", mostRendered>>20)
+		if size += len(files[name]); size > maxOutputBytes {
+			return nil, fmt.Errorf("what is rendered has more than %d MiB", maxOutputBytes>>20)
 		}
-		if err := noHooks(name, files[name]); err != nil {
+		if err := rejectHooks(name, files[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -128,8 +128,8 @@ func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
 	return all, nil
 }
 
-// noHooks rejects hooks, which do not fit repeated attempts, except tests.
-func noHooks(file, text string) error {
+// rejectHooks rejects hooks, which do not fit repeated attempts, except tests.
+func rejectHooks(file, text string) error {
 	for _, document := range releaseutil.SplitManifests(text) {
 		var head releaseutil.SimpleHead
 		if err := yaml.Unmarshal([]byte(document), &head); err != nil {

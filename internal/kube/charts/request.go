@@ -17,8 +17,8 @@ type Request struct {
 	APIVersions []string
 }
 
-// Answer is the output of a child.
-type Answer struct {
+// Response is the output of a child.
+type Response struct {
 	// Documents are in install order, crds/ first.
 	Documents []Document
 	Error     string

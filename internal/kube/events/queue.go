@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	mostWaiting = 10_000
-	// triedFor is as long as API servers keep events.
-	triedFor = time.Hour
-	// deadline includes client-go's retries.
-	deadline = 10 * time.Second
-	// stopWithin starts after the workers have ended, which may take 10 s without an API server. A
+	maxQueued = 10_000
+	// maxRetryTime is as long as API servers keep events.
+	maxRetryTime = time.Hour
+	// requestTimeout includes client-go's retries.
+	requestTimeout = 10 * time.Second
+	// stopTimeout starts after the workers have ended, which may take 10 s without an API server. A
 	// pod has 30 s.
-	stopWithin        = 5 * time.Second
-	pauseAfterFailure = time.Second
-	lastPause         = 200 * time.Millisecond
+	stopTimeout        = 5 * time.Second
+	retryDelay         = time.Second
+	shutdownRetryDelay = 200 * time.Millisecond
 )
 
 // API writes events to the API server.
@@ -52,22 +52,22 @@ type Queue struct {
 	added      chan struct{} // capacity 1
 
 	mu      sync.Mutex // guards the fields below
-	waiting []waitingEvent
+	waiting []queuedEvent
 	// failed events are retried after the waiting ones.
-	failed  []waitingEvent
+	failed  []queuedEvent
 	dropped int
 	// named is the time in the last name. It makes the names of two events of one instant differ.
 	named int64
 }
 
-type waitingEvent struct {
+type queuedEvent struct {
 	*corev1.Event
-	// seen is nil before the first attempt.
-	seen *record.EventCorrelateResult
+	// correlated is nil before the first attempt.
+	correlated *record.EventCorrelateResult
 }
 
-// New returns a Queue. It writes nothing before Run.
-func New(scheme *runtime.Scheme, api API, log *slog.Logger) *Queue {
+// NewQueue returns a Queue. It writes nothing before Run.
+func NewQueue(scheme *runtime.Scheme, api API, log *slog.Logger) *Queue {
 	return &Queue{
 		scheme: scheme, api: api, log: log, added: make(chan struct{}, 1),
 		// The correlator only counts repeated events.
@@ -89,7 +89,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 		q.log.Error("no event", "reason", reason, "err", err)
 		return
 	}
-	now, message := metav1.Now(), words.OfAnyTry(message)
+	now, message := metav1.Now(), words.WithoutRetryDetails(message)
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), // events about cluster-scoped objects
@@ -101,7 +101,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	q.mu.Lock()
 	q.named = max(now.UnixNano(), q.named+1)
 	event.Name = fmt.Sprintf("%.200s.%x", ref.Name, q.named)
-	if len(q.waiting)+len(q.failed) >= mostWaiting {
+	if len(q.waiting)+len(q.failed) >= maxQueued {
 		oldest := &q.waiting
 		if len(q.failed) > 0 {
 			oldest = &q.failed
@@ -109,7 +109,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 		*oldest = (*oldest)[1:]
 		q.dropped++
 	}
-	q.waiting = append(q.waiting, waitingEvent{Event: event})
+	q.waiting = append(q.waiting, queuedEvent{Event: event})
 	q.mu.Unlock()
 	select {
 	case q.added <- struct{}{}:
@@ -117,8 +117,8 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	}
 }
 
-// next returns new events before failed ones.
-func (q *Queue) next() (waitingEvent, bool) {
+// nextEvent returns new events before failed ones.
+func (q *Queue) nextEvent() (queuedEvent, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.dropped > 0 {
@@ -130,30 +130,30 @@ func (q *Queue) next() (waitingEvent, bool) {
 		from = &q.failed
 	}
 	if len(*from) == 0 {
-		return waitingEvent{}, false
+		return queuedEvent{}, false
 	}
 	event := (*from)[0]
 	*from = (*from)[1:]
 	return event, true
 }
 
-// Run writes events until ctx is done, then the remaining ones for at most stopWithin.
+// Run writes events until ctx is done, then the remaining ones for at most stopTimeout.
 func (q *Queue) Run(ctx context.Context) {
 	writeCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopWithin, end) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopTimeout, end) })
 	defer stop()
 	for writeCtx.Err() == nil {
-		if event, waits := q.next(); waits {
-			if q.write(writeCtx, &event) {
-				q.forgets(event)
+		if event, waits := q.nextEvent(); waits {
+			if q.writeEvent(writeCtx, &event) {
+				q.dropOlder(event)
 				continue
 			}
-			q.again(event)
+			q.requeueFailed(event)
 			if ctx.Err() != nil {
-				_ = sleep.For(writeCtx, lastPause)
+				_ = sleep.For(writeCtx, shutdownRetryDelay)
 			} else {
-				_ = sleep.For(ctx, pauseAfterFailure)
+				_ = sleep.For(ctx, retryDelay)
 			}
 			continue
 		}
@@ -172,26 +172,26 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-func (q *Queue) again(event waitingEvent) {
+func (q *Queue) requeueFailed(event queuedEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failed = append(q.failed, event)
 }
 
-// forgets drops older versions of a written event, which would reset its count.
-func (q *Queue) forgets(written waitingEvent) {
-	if written.seen == nil {
+// dropOlder drops older versions of a written event, which would reset its count.
+func (q *Queue) dropOlder(written queuedEvent) {
+	if written.correlated == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.failed = slices.DeleteFunc(q.failed, func(e waitingEvent) bool {
-		return e.seen.Event.Name == written.seen.Event.Name && e.seen.Event.Count < written.seen.Event.Count
+	q.failed = slices.DeleteFunc(q.failed, func(e queuedEvent) bool {
+		return e.correlated.Event.Name == written.correlated.Event.Name && e.correlated.Event.Count < written.correlated.Event.Count
 	})
 }
 
-// Waiting returns the events not attempted yet.
-func (q *Queue) Waiting() []*corev1.Event {
+// QueuedEvents returns the events not attempted yet.
+func (q *Queue) QueuedEvents() []*corev1.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := make([]*corev1.Event, len(q.waiting))

@@ -67,10 +67,10 @@ func (a *apiEvents) write(ctx context.Context, event *corev1.Event) (*corev1.Eve
 	return event, nil
 }
 
-func story(t *testing.T, api *apiEvents, tell func(q *Queue)) (stopped time.Duration) {
+func runQueue(t *testing.T, api *apiEvents, tell func(q *Queue)) (stopped time.Duration) {
 	t.Helper()
 	api.counts = map[string]int32{}
-	q := New(scheme.Scheme, api, slog.New(slog.DiscardHandler))
+	q := NewQueue(scheme.Scheme, api, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { q.Run(ctx); close(ended) }()
@@ -81,16 +81,16 @@ func story(t *testing.T, api *apiEvents, tell func(q *Queue)) (stopped time.Dura
 	return time.Since(began)
 }
 
-func subject(name string) *corev1.Service {
+func newService(name string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 }
 
 func TestNoEventOfABurstIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{takes: time.Millisecond}
-		story(t, api, func(q *Queue) {
+		runQueue(t, api, func(q *Queue) {
 			for i := range 3000 {
-				q.Add(subject("web"), corev1.EventTypeWarning, "R", fmt.Sprint(i))
+				q.Add(newService("web"), corev1.EventTypeWarning, "R", fmt.Sprint(i))
 			}
 		})
 		if len(api.counts) != 3000 {
@@ -103,7 +103,7 @@ func TestNoEventOfABurstIsLost(t *testing.T) {
 func TestEventsNameTheirSource(t *testing.T) {
 	var got *corev1.Event
 	api := &apiEvents{refuse: func(event *corev1.Event) bool { got = event; return false }}
-	story(t, api, func(q *Queue) { q.Add(subject("web"), corev1.EventTypeNormal, "R", "one") })
+	runQueue(t, api, func(q *Queue) { q.Add(newService("web"), corev1.EventTypeNormal, "R", "one") })
 	if got == nil || got.Source.Component != "weir" || got.ReportingController != "weir" {
 		t.Fatalf("from %+v", got)
 	}
@@ -116,14 +116,14 @@ func TestEventsNameTheirSource(t *testing.T) {
 func TestAnotherTryIsTheSameEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}
-		story(t, api, func(q *Queue) {
+		runQueue(t, api, func(q *Queue) {
 			for i := range 13 {
 				id := fmt.Sprintf("0000000%x-0000-4000-8000-000000000000", i)
-				q.Add(subject("web"), corev1.EventTypeWarning, "R", fmt.Sprintf("409 Busy: Operation with ID '%s' runs. CorrelationId: %s. Timestamp: 2026-11-27 10:00:%02dZ. Wait %d seconds (request id %s); another try follows at 2026-11-27T10:00:%02dZ", id, id, i, i, id, i))
+				q.Add(newService("web"), corev1.EventTypeWarning, "R", fmt.Sprintf("409 Busy: Operation with ID '%s' runs. CorrelationId: %s. Timestamp: 2026-11-27 10:00:%02dZ. Wait %d seconds (request id %s); another try follows at 2026-11-27T10:00:%02dZ", id, id, i, i, id, i))
 				time.Sleep(2 * time.Second)
 			}
-			q.Add(subject("web"), corev1.EventTypeWarning, "R", "403 Forbidden: The client '00000001-0000-4000-8000-000000000000' may not write")
-			q.Add(subject("web"), corev1.EventTypeWarning, "R", "403 Forbidden: The client '00000002-0000-4000-8000-000000000000' may not write")
+			q.Add(newService("web"), corev1.EventTypeWarning, "R", "403 Forbidden: The client '00000001-0000-4000-8000-000000000000' may not write")
+			q.Add(newService("web"), corev1.EventTypeWarning, "R", "403 Forbidden: The client '00000002-0000-4000-8000-000000000000' may not write")
 		})
 		const one = "409 Busy: Operation with ID '' runs. CorrelationId: . Timestamp: . Wait  seconds; another try follows"
 		if len(api.counts) != 3 || api.counts[one] != 13 {
@@ -135,12 +135,12 @@ func TestAnotherTryIsTheSameEvent(t *testing.T) {
 func TestTheSameAgainIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}
-		story(t, api, func(q *Queue) {
+		runQueue(t, api, func(q *Queue) {
 			for range 40 {
-				q.Add(subject("web"), corev1.EventTypeNormal, "R", "again")
+				q.Add(newService("web"), corev1.EventTypeNormal, "R", "again")
 				time.Sleep(time.Second)
 			}
-			q.Add(subject("api"), corev1.EventTypeNormal, "R", "another's")
+			q.Add(newService("api"), corev1.EventTypeNormal, "R", "another's")
 		})
 		if api.counts["again"] != 40 || api.counts["another's"] != 1 {
 			t.Errorf("counted %v", api.counts)
@@ -157,9 +157,9 @@ func TestWhatCameLaterCountsWhatFailed(t *testing.T) {
 			}
 			return nil
 		}}
-		story(t, api, func(q *Queue) {
+		runQueue(t, api, func(q *Queue) {
 			for range 3 {
-				q.Add(subject("web"), corev1.EventTypeNormal, "R", "again")
+				q.Add(newService("web"), corev1.EventTypeNormal, "R", "again")
 				time.Sleep(4 * time.Second)
 			}
 			time.Sleep(3 * time.Minute)
@@ -178,9 +178,9 @@ func TestTheLastEventsAreWritten(t *testing.T) {
 	}{{100 * time.Millisecond, 2 * time.Second, 20}, {900 * time.Millisecond, 5 * time.Second, 5}, {time.Hour, 5 * time.Second, 0}} {
 		synctest.Test(t, func(t *testing.T) {
 			api := &apiEvents{takes: tt.takes}
-			took := story(t, api, func(q *Queue) {
+			took := runQueue(t, api, func(q *Queue) {
 				for i := range 20 {
-					q.Add(subject("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+					q.Add(newService("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 				}
 			})
 			if took != tt.within || len(api.counts) != tt.wrote {
@@ -201,9 +201,9 @@ func TestAnEventWaitsForTheAPIServer(t *testing.T) {
 					}
 					return nil
 				}}
-				story(t, api, func(q *Queue) {
-					q.Add(subject("web"), corev1.EventTypeNormal, "R", "one")
-					q.Add(subject("web"), corev1.EventTypeNormal, "R", "two")
+				runQueue(t, api, func(q *Queue) {
+					q.Add(newService("web"), corev1.EventTypeNormal, "R", "one")
+					q.Add(newService("web"), corev1.EventTypeNormal, "R", "two")
 					time.Sleep(4 * time.Second)
 				})
 				if len(api.counts) != 2 {
@@ -222,9 +222,9 @@ func TestAnEventThatIsRefusedHoldsUpNobody(t *testing.T) {
 			}
 			return nil
 		}}
-		story(t, api, func(q *Queue) {
-			q.Add(subject("web"), corev1.EventTypeNormal, "R", "one")
-			q.Add(subject("web"), corev1.EventTypeNormal, "R", "two")
+		runQueue(t, api, func(q *Queue) {
+			q.Add(newService("web"), corev1.EventTypeNormal, "R", "one")
+			q.Add(newService("web"), corev1.EventTypeNormal, "R", "two")
 			time.Sleep(time.Millisecond)
 		})
 		if len(api.counts) != 1 || api.tries != 2 {
@@ -243,13 +243,13 @@ func TestEventsThatKeepFailingHoldUpNobody(t *testing.T) {
 			defer api.mu.Unlock()
 			return api.counts[message] == 1
 		}
-		story(t, api, func(q *Queue) {
+		runQueue(t, api, func(q *Queue) {
 			for i := range 20 {
-				q.Add(subject("web"), corev1.EventTypeNormal, "R", fmt.Sprint("poison ", i))
+				q.Add(newService("web"), corev1.EventTypeNormal, "R", fmt.Sprint("poison ", i))
 			}
 			for i := range 30 {
 				time.Sleep(time.Minute)
-				q.Add(subject("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+				q.Add(newService("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 				time.Sleep(2 * time.Second) // one of the pauses after a failure
 				if !arrived(fmt.Sprint(i)) {
 					t.Errorf("event %d waits behind those that fail: %v", i, api.counts)
@@ -257,7 +257,7 @@ func TestEventsThatKeepFailingHoldUpNobody(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Hour)
-			q.Add(subject("web"), corev1.EventTypeNormal, "R", "poison for a while")
+			q.Add(newService("web"), corev1.EventTypeNormal, "R", "poison for a while")
 			time.Sleep(time.Minute)
 			api.mu.Lock()
 			poison = false
@@ -273,16 +273,16 @@ func TestEventsThatKeepFailingHoldUpNobody(t *testing.T) {
 func TestTheQueueOfEventsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}
-		story(t, api, func(q *Queue) {
+		runQueue(t, api, func(q *Queue) {
 			q.mu.Lock()
-			for range mostWaiting {
-				q.waiting = append(q.waiting, waitingEvent{Event: &corev1.Event{}})
+			for range maxQueued {
+				q.waiting = append(q.waiting, queuedEvent{Event: &corev1.Event{}})
 			}
 			q.mu.Unlock()
-			q.Add(subject("web"), corev1.EventTypeNormal, "R", "the newest")
+			q.Add(newService("web"), corev1.EventTypeNormal, "R", "the newest")
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			if n := len(q.waiting); n > mostWaiting {
+			if n := len(q.waiting); n > maxQueued {
 				t.Errorf("%d wait", n)
 			}
 		})
@@ -295,7 +295,7 @@ func TestTheQueueOfEventsIsBounded(t *testing.T) {
 // Two events of one instant have two names: the API server refuses the second one of a name.
 func TestTwoEventsOfOneInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(scheme.Scheme, &apiEvents{}, slog.New(slog.DiscardHandler))
+		q := NewQueue(scheme.Scheme, &apiEvents{}, slog.New(slog.DiscardHandler))
 		for _, message := range []string{"one", "two"} {
 			q.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, corev1.EventTypeWarning, "BackendPoolKept", message)
 		}

@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// stopping returns the duration of the shutdown and the log.
-func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q *Queue)) (time.Duration, string) {
+// stopLeader returns the duration of the shutdown and the log.
+func stopLeader(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q *Queue)) (time.Duration, string) {
 	t.Helper()
 	var log bytes.Buffer
 	api.counts = map[string]int32{}
-	q := New(scheme.Scheme, api, slog.New(slog.NewTextHandler(&log, nil)))
+	q := NewQueue(scheme.Scheme, api, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -44,8 +44,8 @@ func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q
 func TestEventsEndAfterTheLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{takes: 100 * time.Millisecond}
-		took, log := stopping(t, api, 3*time.Second, func(q *Queue) {
-			q.Add(subject("web"), corev1.EventTypeNormal, "R", "the last word")
+		took, log := stopLeader(t, api, 3*time.Second, func(q *Queue) {
+			q.Add(newService("web"), corev1.EventTypeNormal, "R", "the last word")
 		})
 		if api.counts["the last word"] != 1 || took != 3100*time.Millisecond || log != "" {
 			t.Errorf("%v was written, the stop took %s:\n%s", api.counts, took, log)
@@ -56,9 +56,9 @@ func TestEventsEndAfterTheLanes(t *testing.T) {
 // A silent API server delays the shutdown by 5 s, and lost events are counted in the log.
 func TestASilentServerDoesNotHoldUpTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		took, log := stopping(t, &apiEvents{takes: time.Hour}, 3*time.Second, func(q *Queue) {
+		took, log := stopLeader(t, &apiEvents{takes: time.Hour}, 3*time.Second, func(q *Queue) {
 			for i := range 7 {
-				q.Add(subject("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+				q.Add(newService("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 			}
 		})
 		if took != 8*time.Second || !strings.Contains(log, "events are lost") || !strings.Contains(log, "events=7") {
@@ -74,14 +74,14 @@ func TestAnEventThatKeepsFailingIsLostAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &apiEvents{takes: 350 * time.Millisecond, refuse: func(event *corev1.Event) bool { return event.Message == "poison" }}
-				took := story(t, api, func(q *Queue) {
-					q.Add(subject("web"), corev1.EventTypeNormal, "R", "poison")
+				took := runQueue(t, api, func(q *Queue) {
+					q.Add(newService("web"), corev1.EventTypeNormal, "R", "poison")
 					time.Sleep(first) // in a pause of 4 s
 					for i := range 12 {
-						q.Add(subject("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+						q.Add(newService("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 					}
 				})
-				if len(api.counts) != 12 || took != stopWithin || api.tries > 20 {
+				if len(api.counts) != 12 || took != stopTimeout || api.tries > 20 {
 					t.Errorf("%d of 12 others were written, with %d tries in %s", len(api.counts), api.tries, took)
 				}
 			})
@@ -93,13 +93,13 @@ func TestAnEventThatKeepsFailingIsLostAlone(t *testing.T) {
 func TestARequestThatIsNotAnsweredIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{takes: time.Hour}
-		story(t, api, func(q *Queue) {
-			q.Add(subject("web"), corev1.EventTypeNormal, "R", "one")
+		runQueue(t, api, func(q *Queue) {
+			q.Add(newService("web"), corev1.EventTypeNormal, "R", "one")
 			synctest.Wait()
 			api.mu.Lock()
 			api.takes = 0
 			api.mu.Unlock()
-			time.Sleep(deadline + time.Second)
+			time.Sleep(requestTimeout + time.Second)
 			synctest.Wait()
 			if api.counts["one"] != 1 {
 				t.Error("it still waits for the answer")

@@ -14,21 +14,21 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// write reports whether an event is written or rejected for good.
-func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
-	if event.seen == nil {
+// writeEvent reports whether an event is written or rejected for good.
+func (q *Queue) writeEvent(ctx context.Context, event *queuedEvent) (done bool) {
+	if event.correlated == nil {
 		seen, err := q.correlator.EventCorrelate(event.Event)
 		if err != nil {
 			q.log.Error("no event", "reason", event.Reason, "err", err)
 			return true
 		}
-		event.seen = seen
+		event.correlated = seen
 	}
-	err := q.writeOnce(ctx, event.seen.Event, event.seen.Patch)
-	if errors.Is(err, lead.ErrNotLeading) {
+	err := q.writeOnce(ctx, event.correlated.Event, event.correlated.Patch)
+	if errors.Is(err, lead.ErrNotLeader) {
 		return true // the new leader reports from now on
 	}
-	if err != nil && apiserver.Passes(err) && (!apiserver.Answered(err) || time.Since(event.FirstTimestamp.Time) <= triedFor) {
+	if err != nil && apiserver.IsTransient(err) && (!apiserver.IsResponse(err) || time.Since(event.FirstTimestamp.Time) <= maxRetryTime) {
 		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
 		return false
 	}
@@ -43,7 +43,7 @@ func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
 }
 
 func (q *Queue) writeOnce(ctx context.Context, event *corev1.Event, patch []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var written *corev1.Event
 	var err error

@@ -26,28 +26,28 @@ import (
 
 // Bounds for the head and the tail of a log, in bytes. An attempt's log holds 64 KiB for all steps.
 const (
-	headOfPod = 8 << 10
-	tailOfPod = 32 << 10
+	maxHeadBytes = 8 << 10
+	maxEndBytes  = 32 << 10
 )
 
-// readsWithin suffices for 32 KiB at 1 kB/s.
-const readsWithin = time.Minute
+// readTimeout suffices for 32 KiB at 1 kB/s.
+const readTimeout = time.Minute
 
-// tokens matches ServiceAccount tokens, which a container may print.
-var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
+// tokenPattern matches ServiceAccount tokens, which a container may print.
+var tokenPattern = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
-// Reader copies the output of a Job's container into an attempt's log. Not safe for concurrent use.
-type Reader struct {
-	API   client.Reader
-	Pods  typedcorev1.PodsGetter
-	Log   *provision.Log
-	heard heard
-	// unseen is why the output is withheld: a Secret that cannot be read cannot be redacted.
-	unseen error
+// LogReader copies the output of a Job's container into an attempt's log. Not safe for concurrent use.
+type LogReader struct {
+	API  client.Reader
+	Pods typedcorev1.PodsGetter
+	Log  *provision.Log
+	tail tailOutput
+	// hiddenReason is why the output is withheld: a Secret that cannot be read cannot be redacted.
+	hiddenReason error
 }
 
-// Hide redacts the container's Secrets in the log.
-func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobEnv) error {
+// HideSecrets redacts the container's Secrets in the log.
+func (r *LogReader) HideSecrets(ctx context.Context, namespace string, env []v1alpha1.JobEnv) error {
 	var values []string
 	for _, e := range env {
 		if e.SecretKeyRef == nil {
@@ -59,89 +59,89 @@ func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobE
 		case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // no response of an API server
 			return fmt.Errorf("Secret %s: %w", e.SecretKeyRef.Name, err) //nolint:staticcheck // it begins with a kind
 		case err != nil:
-			r.unseen = fmt.Errorf("Secret %s, which it may quote, cannot be read (%s)", e.SecretKeyRef.Name, apierrors.ReasonForError(err)) //nolint:staticcheck // it begins with a kind
+			r.hiddenReason = fmt.Errorf("Secret %s, which it may quote, cannot be read (%s)", e.SecretKeyRef.Name, apierrors.ReasonForError(err)) //nolint:staticcheck // it begins with a kind
 		case !is:
-			r.unseen = fmt.Errorf("Secret %s has no key %s", e.SecretKeyRef.Name, e.SecretKeyRef.Key) //nolint:staticcheck // it begins with a kind
+			r.hiddenReason = fmt.Errorf("Secret %s has no key %s", e.SecretKeyRef.Name, e.SecretKeyRef.Key) //nolint:staticcheck // it begins with a kind
 		case len(value) > 0:
 			values = append(values, string(value))
 		}
 	}
-	r.Log.Hide(values...)
+	r.Log.HideSecrets(values...)
 	return nil
 }
 
-// Tell appends the beginning and the end of the container's output and returns the Job's pod.
+// CopyLog appends the beginning and the end of the container's output and returns the Job's pod.
 // Errors are only logged.
-func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
-	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+func (r *LogReader) CopyLog(ctx context.Context, job *batchv1.Job) *corev1.Pod {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	pod, err := r.Pod(ctx, job)
+	pod, err := r.NewestPod(ctx, job)
 	switch {
 	case err != nil:
-		r.says("the log of its pod cannot be read: %v", err)
+		r.logf("the log of its pod cannot be read: %v", err)
 		return nil
 	case pod == nil:
-		r.says("the log is gone with the pod")
+		r.logf("the log is gone with the pod")
 		return nil
-	case r.unseen != nil:
-		r.says("the log of pod %s is left out: %v", pod.Name, r.unseen)
+	case r.hiddenReason != nil:
+		r.logf("the log of pod %s is left out: %v", pod.Name, r.hiddenReason)
 		return pod
 	}
 	lines, err := r.readLog(ctx, pod)
-	if pod.Name == r.heard.pod && len(lines) > 0 {
-		r.heard = heard{} // superseded
+	if pod.Name == r.tail.pod && len(lines) > 0 {
+		r.tail = tailOutput{} // superseded
 	}
-	r.TellHeard()
-	r.tell(r.Log, lines)
+	r.AppendTail()
+	r.appendLines(r.Log, lines)
 	if err != nil {
-		r.says("the log of pod %s cannot be read: %v", pod.Name, err)
+		r.logf("the log of pod %s cannot be read: %v", pod.Name, err)
 	}
 	return pod
 }
 
-func (r *Reader) tell(log *provision.Log, lines []line) {
+func (r *LogReader) appendLines(log *provision.Log, lines []logLine) {
 	for _, l := range lines {
-		log.Add(cmp.Or(l.at, time.Now()), "| "+r.cleaned(l.text))
+		log.AddLine(cmp.Or(l.at, time.Now()), "| "+r.cleanLine(l.text))
 	}
 }
 
-func (r *Reader) says(format string, args ...any) {
-	r.Log.Add(time.Now(), fmt.Sprintf(format, args...))
+func (r *LogReader) logf(format string, args ...any) {
+	r.Log.AddLine(time.Now(), fmt.Sprintf(format, args...))
 }
 
-func (r *Reader) cleaned(line string) string {
-	return tokens.ReplaceAllString(r.Log.Clean(line), "[hidden]")
+func (r *LogReader) cleanLine(line string) string {
+	return tokenPattern.ReplaceAllString(r.Log.CleanText(line), "[hidden]")
 }
 
-type line struct {
+type logLine struct {
 	at   time.Time
 	text string
 }
 
-func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
-	all, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
+func (r *LogReader) readLog(ctx context.Context, pod *corev1.Pod) ([]logLine, error) {
+	all, complete, err := r.readRange(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(maxHeadBytes))})
 	if err != nil || complete {
 		return all, err
 	}
 	for _, lines := range []int64{100, 10, 1} { // long lines: the last ones would be cut off
-		tail, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: &lines, LimitBytes: new(int64(tailOfPod))})
+		tail, complete, err := r.readRange(ctx, pod, corev1.PodLogOptions{TailLines: &lines, LimitBytes: new(int64(maxEndBytes))})
 		if err != nil {
 			return all, err
 		}
 		if complete || lines == 1 {
 			if len(all) > 0 {
 				last := all[len(all)-1].at
-				tail = slices.DeleteFunc(tail, func(l line) bool { return !l.at.After(last) })
+				tail = slices.DeleteFunc(tail, func(l logLine) bool { return !l.at.After(last) })
 			}
-			return append(append(all, line{text: "…"}), tail...), nil
+			return append(append(all, logLine{text: "…"}), tail...), nil
 		}
 	}
 	return all, nil
 }
 
-// readPart reports whether the part is complete. It drops a truncated line, because the cut may
+// readRange reports whether the part is complete. It drops a truncated line, because the cut may
 // split a secret.
-func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodLogOptions) ([]line, bool, error) {
+func (r *LogReader) readRange(ctx context.Context, pod *corev1.Pod, part corev1.PodLogOptions) ([]logLine, bool, error) {
 	part.Container, part.Timestamps = Container, true
 	stream, err := r.Pods.Pods(pod.Namespace).GetLogs(pod.Name, &part).Stream(ctx)
 	if err != nil {
@@ -153,11 +153,11 @@ func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodL
 	if err != nil || !complete {
 		text = text[:bytes.LastIndexByte(text, '\n')+1]
 	}
-	return linesOf(string(text)), complete, err
+	return parseLines(string(text)), complete, err
 }
 
-func linesOf(text string) []line {
-	var all []line
+func parseLines(text string) []logLine {
+	var all []logLine
 	for one := range strings.Lines(text) {
 		one = strings.TrimRight(one, "\r\n")
 		stamp, rest, _ := strings.Cut(one, " ")
@@ -165,7 +165,7 @@ func linesOf(text string) []line {
 		if err != nil {
 			at, rest = time.Time{}, one
 		}
-		all = append(all, line{at, rest})
+		all = append(all, logLine{at, rest})
 	}
 	return all
 }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pod returns the newest pod of a Job, or nil.
-func (r *Reader) Pod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error) {
+// NewestPod returns the newest pod of a Job, or nil.
+func (r *LogReader) NewestPod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error) {
 	var pods corev1.PodList
 	err := r.API.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)})
 	if err != nil || len(pods.Items) == 0 {
@@ -27,8 +27,8 @@ func (r *Reader) Pod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error)
 	return &newest, nil
 }
 
-// State describes the state of a pod.
-func State(pod *corev1.Pod) string {
+// PodState describes the state of a pod.
+func PodState(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {
 		case c.State.Terminated != nil:
@@ -45,8 +45,8 @@ func State(pod *corev1.Pod) string {
 	return fmt.Sprintf("its pod %s is %s", pod.Name, cmp.Or(string(pod.Status.Phase), "new"))
 }
 
-// Why describes why a Job failed.
-func (r *Reader) Why(job *batchv1.Job, pod *corev1.Pod) string {
+// FailureMessage describes why a Job failed.
+func (r *LogReader) FailureMessage(job *batchv1.Job, pod *corev1.Pod) string {
 	why := ""
 	if c := conditionOf(job, batchv1.JobFailed); c != nil {
 		why = fmt.Sprintf("%s: %s", c.Reason, c.Message)
@@ -59,8 +59,8 @@ func (r *Reader) Why(job *batchv1.Job, pod *corev1.Pod) string {
 			continue
 		}
 		why = fmt.Sprintf("exit code %d (%s)", c.State.Terminated.ExitCode, why)
-		if last := lastLine(c.State.Terminated.Message); last != "" && r.unseen == nil {
-			why = fmt.Sprintf("exit code %d: %s", c.State.Terminated.ExitCode, r.cleaned(last))
+		if last := lastLine(c.State.Terminated.Message); last != "" && r.hiddenReason == nil {
+			why = fmt.Sprintf("exit code %d: %s", c.State.Terminated.ExitCode, r.cleanLine(last))
 		}
 	}
 	return why

@@ -30,18 +30,18 @@ const (
 // Container is the name of the Job's container.
 const Container = "step"
 
-// keptFor covers days without a connection, after which the Job must not run again.
-const keptFor = 7 * 24 * time.Hour
+// jobTTL covers days without a connection, after which the Job must not run again.
+const jobTTL = 7 * 24 * time.Hour
 
-// Name returns the deterministic Job name of a step, so that the API server allows only one.
-func Name(of types.UID, step string) string {
+// JobName returns the deterministic Job name of a step, so that the API server allows only one.
+func JobName(of types.UID, step string) string {
 	sum := sha256.Sum256([]byte(string(of) + "/" + step))
 	return fmt.Sprintf("weir-%s-%s", strings.TrimRight(step[:min(len(step), 24)], "-"), hex.EncodeToString(sum[:8]))
 }
 
-// New returns the Job of a step. Only an evicted pod is replaced, because Weir decides about
+// NewJob returns the Job of a step. Only an evicted pod is replaced, because Weir decides about
 // retries.
-func New(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectKey, left time.Duration) *batchv1.Job {
+func NewJob(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectKey, left time.Duration) *batchv1.Job {
 	labels := map[string]string{"app.kubernetes.io/managed-by": "weir"}
 	about := map[string]string{
 		ProvisionAnnotation: p.Namespace + "/" + p.Name, StepAnnotation: step.Name,
@@ -51,10 +51,10 @@ func New(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectK
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels, Annotations: about},
 		Spec: batchv1.JobSpec{
 			BackoffLimit: new(int32(0)), PodReplacementPolicy: new(batchv1.Failed), PodFailurePolicy: failurePolicy(step.Job.TerminalExitCodes),
-			ActiveDeadlineSeconds: new(Seconds(left)), TTLSecondsAfterFinished: new(int32(keptFor / time.Second)),
+			ActiveDeadlineSeconds: new(DeadlineSeconds(left)), TTLSecondsAfterFinished: new(int32(jobTTL / time.Second)),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{ProvisionAnnotation: about[ProvisionAnnotation], StepAnnotation: step.Name}},
-				Spec:       podOf(step.Job),
+				Spec:       podSpec(step.Job),
 			},
 		},
 	}
@@ -76,8 +76,8 @@ func failurePolicy(terminal []int32) *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: rules}
 }
 
-// podOf returns a pod spec with minimal privileges.
-func podOf(s *v1alpha1.JobStep) corev1.PodSpec {
+// podSpec returns a pod spec with minimal privileges.
+func podSpec(s *v1alpha1.JobStep) corev1.PodSpec {
 	c := corev1.Container{
 		Name: Container, Image: s.Image, Command: s.Command, Args: s.Args,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -102,7 +102,7 @@ func podOf(s *v1alpha1.JobStep) corev1.PodSpec {
 		c.Env = append(c.Env, is)
 	}
 	if s.Resources != nil {
-		c.Resources = corev1.ResourceRequirements{Requests: resources(s.Resources.Requests), Limits: resources(s.Resources.Limits)}
+		c.Resources = corev1.ResourceRequirements{Requests: resourceList(s.Resources.Requests), Limits: resourceList(s.Resources.Limits)}
 	}
 	for i, v := range s.Volumes {
 		name := fmt.Sprintf("volume-%d", i)
@@ -115,7 +115,7 @@ func podOf(s *v1alpha1.JobStep) corev1.PodSpec {
 	return pod
 }
 
-func resources(of map[string]resource.Quantity) corev1.ResourceList {
+func resourceList(of map[string]resource.Quantity) corev1.ResourceList {
 	if len(of) == 0 {
 		return nil
 	}
@@ -126,5 +126,5 @@ func resources(of map[string]resource.Quantity) corev1.ResourceList {
 	return all
 }
 
-// Seconds returns whole seconds, at least one, as the API server requires.
-func Seconds(d time.Duration) int64 { return max(1, int64(d/time.Second)) }
+// DeadlineSeconds returns whole seconds, at least one, as the API server requires.
+func DeadlineSeconds(d time.Duration) int64 { return max(1, int64(d/time.Second)) }

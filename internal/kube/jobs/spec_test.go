@@ -27,11 +27,11 @@ func TestLawNamesOfJobs(t *testing.T) {
 		step := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`)
 		uid := types.UID(rapid.StringMatching(`[0-9a-f-]{36}`).Draw(t, "uid"))
 		a, b := step.Draw(t, "a"), step.Draw(t, "b")
-		name := Name(uid, a)
-		if len(name) > 57 || !fits.MatchString(name) || name != Name(uid, a) || name == Name(uid+"0", a) {
+		name := JobName(uid, a)
+		if len(name) > 57 || !fits.MatchString(name) || name != JobName(uid, a) || name == JobName(uid+"0", a) {
 			t.Fatalf("step %s has Job %s", a, name)
 		}
-		if a != b && name == Name(uid, b) {
+		if a != b && name == JobName(uid, b) {
 			t.Fatalf("steps %s and %s have one name, %s", a, b, name)
 		}
 	})
@@ -42,7 +42,7 @@ func TestWhatAContainerGets(t *testing.T) {
 	p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "1"}, Status: v1alpha1.ProvisionStatus{AttemptNumber: 7}}
 	of := func(step v1alpha1.JobStep) *batchv1.Job {
 		step.Image = "fetch"
-		return New(p, &v1alpha1.ProvisionStep{Name: "payload", Job: &step}, client.ObjectKey{Namespace: "edge", Name: "weir-payload"}, 90*time.Second+time.Millisecond)
+		return NewJob(p, &v1alpha1.ProvisionStep{Name: "payload", Job: &step}, client.ObjectKey{Namespace: "edge", Name: "weir-payload"}, 90*time.Second+time.Millisecond)
 	}
 	plain := of(v1alpha1.JobStep{})
 	if pod := plain.Spec.Template.Spec; *pod.AutomountServiceAccountToken || pod.SecurityContext.RunAsUser != nil || *pod.Containers[0].SecurityContext.AllowPrivilegeEscalation || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
@@ -51,8 +51,8 @@ func TestWhatAContainerGets(t *testing.T) {
 	if s := plain.Spec; *s.BackoffLimit != 0 || *s.ActiveDeadlineSeconds != 90 || len(s.PodFailurePolicy.Rules) != 1 || s.PodFailurePolicy.Rules[0].Action != batchv1.PodFailurePolicyActionIgnore {
 		t.Errorf("its Job: %+v", s)
 	}
-	if Seen(plain).Attempt != 7 {
-		t.Errorf("it is of attempt %d", Seen(plain).Attempt)
+	if JobState(plain).Attempt != 7 {
+		t.Errorf("it is of attempt %d", JobState(plain).Attempt)
 	}
 	full := of(v1alpha1.JobStep{
 		ServiceAccountName: "migrate", RunAsUser: new(int64(1000)), TerminalExitCodes: []int32{64},
@@ -84,7 +84,7 @@ func TestTimeOfAJobThatIsTakenOver(t *testing.T) {
 		if began != 0 {
 			job.Status.StartTime = &metav1.Time{Time: now.Add(began)}
 		}
-		patch, err := Taken(job, 8, now, now.Add(30*time.Minute))
+		patch, err := AdoptPatch(job, 8, now, now.Add(30*time.Minute))
 		if text := string(patch); err != nil || !strings.Contains(text, `"activeDeadlineSeconds":`+want+`}`) || !strings.Contains(text, `"weir.dev/attempt":"8"`) || !strings.Contains(text, `"uid":"1"`) {
 			t.Errorf("begun %s ago: %s, %v", -began, text, err)
 		}
@@ -101,7 +101,7 @@ func TestWordsOfPods(t *testing.T) {
 		"its pod a has no node: 0/3 nodes are available":  {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}},
 		"its pod a ended with exit code 3":                {ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}}},
 	} {
-		if got := State(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: status}); got != want {
+		if got := PodState(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: status}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -60,18 +60,18 @@ func (e Election) Validate() error {
 	return nil
 }
 
-var errGivenBack = errors.New("it has given its lease back")
+var errReleased = errors.New("it has given its lease back")
 
 // leaderLock reports every renewal and its start time to the fence. The elector calls it from one
 // goroutine.
 type leaderLock struct {
 	resourcelock.Interface
 
-	fence  *lead.Fence
-	stands string
-	// first runs after acquisition, and is retried until it succeeds.
-	first func(context.Context) error
-	begun bool
+	fence          *lead.Fence
+	observedHolder string
+	// onAcquired runs after acquisition, and is retried until it succeeds.
+	onAcquired func(context.Context) error
+	started    bool
 }
 
 // NewLeaderLock returns a lock that reports renewals to the fence. cfg must not be fenced: a
@@ -96,15 +96,15 @@ func NewLeaderLock(ctx context.Context, cfg *rest.Config, namespace, name string
 	if err != nil {
 		return nil, fmt.Errorf("lock of the leader's lease: %w", err)
 	}
-	return &leaderLock{Interface: lock, fence: fence, first: first}, nil
+	return &leaderLock{Interface: lock, fence: fence, onAcquired: first}, nil
 }
 
 // Get implements resourcelock.Interface.
 func (l *leaderLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	is, raw, err := l.Interface.Get(ctx)
 	if err == nil {
-		if l.stands = is.HolderIdentity; l.stands != l.Identity() {
-			l.fence.Ends(fmt.Errorf("its lease is held by %q", l.stands))
+		if l.observedHolder = is.HolderIdentity; l.observedHolder != l.Identity() {
+			l.fence.EndTerm(fmt.Errorf("its lease is held by %q", l.observedHolder))
 		}
 	}
 	return is, raw, err
@@ -112,80 +112,80 @@ func (l *leaderLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 
 // Create implements resourcelock.Interface.
 func (l *leaderLock) Create(ctx context.Context, next resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, next, func() error { return l.Interface.Create(ctx, next) })
+	return l.renewLease(ctx, next, func() error { return l.Interface.Create(ctx, next) })
 }
 
 // Update implements resourcelock.Interface.
 func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectionRecord) error {
 	if next.HolderIdentity == l.Identity() {
-		return l.write(ctx, next, func() error { return l.Interface.Update(ctx, next) })
+		return l.renewLease(ctx, next, func() error { return l.Interface.Update(ctx, next) })
 	}
 	// The elector releases from memory but with the version it just read, which may be another
 	// holder's.
-	if l.stands != l.Identity() {
-		return fmt.Errorf("the leader's lease is not given back: it is held by %q", l.stands)
+	if l.observedHolder != l.Identity() {
+		return fmt.Errorf("the leader's lease is not given back: it is held by %q", l.observedHolder)
 	}
-	l.fence.Ends(errGivenBack)
+	l.fence.EndTerm(errReleased)
 	return l.Interface.Update(ctx, next)
 }
 
 // RecordEvent implements resourcelock.Interface.
 func (l *leaderLock) RecordEvent(what string) {
-	if endReason := l.fence.Over(); endReason == nil || errors.Is(endReason, errGivenBack) {
+	if endReason := l.fence.EndReason(); endReason == nil || errors.Is(endReason, errReleased) {
 		l.Interface.RecordEvent(what)
 	}
 }
 
-func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElectionRecord, send func() error) error {
-	if endReason := l.fence.Over(); endReason != nil { // let others take over without waiting
+func (l *leaderLock) renewLease(ctx context.Context, next resourcelock.LeaderElectionRecord, send func() error) error {
+	if endReason := l.fence.EndReason(); endReason != nil { // let others take over without waiting
 		return fmt.Errorf("the leader's lease is not renewed: %w", endReason)
 	}
-	requestedAt := l.fence.Elapsed()
+	requestedAt := l.fence.ReadClock()
 	if err := send(); err != nil {
 		return err
 	}
-	l.fence.Renewed(lead.Epoch{
-		Lease: l.Describe(), Transitions: next.LeaderTransitions, Acquired: next.AcquireTime.UnixMicro(),
+	l.fence.RecordRenew(lead.Epoch{
+		Lease: l.Describe(), TransitionCount: next.LeaderTransitions, AcquireTime: next.AcquireTime.UnixMicro(),
 	}, requestedAt)
-	if l.begun {
+	if l.started {
 		return nil
 	}
-	if err := l.first(ctx); err != nil { // the elector tries again, and this process holds the lease
+	if err := l.onAcquired(ctx); err != nil { // the elector tries again, and this process holds the lease
 		return fmt.Errorf("this process has the leader's lease, and does not begin: %w", err)
 	}
-	l.begun = true
+	l.started = true
 	return nil
 }
 
-// Leading is the leader according to a Lease.
-type Leading struct {
+// LeaderStatus is the leader according to a Lease.
+type LeaderStatus struct {
 	// Holder is the current leader; empty if none.
 	Holder string
-	// Last is the previous leader while there is none.
-	Last    string
-	Renewed time.Time
+	// PreviousHolder is the previous leader while there is none.
+	PreviousHolder string
+	RenewTime      time.Time
 	// Namespace is empty if there is no Lease, as with --leader-elect=false.
 	Namespace string
 }
 
-// Leader returns the leader by the Lease with this name.
-func Leader(ctx context.Context, api client.Reader, name string, now time.Time) (Leading, error) {
+// FindLeader returns the leader by the Lease with this name.
+func FindLeader(ctx context.Context, api client.Reader, name string, now time.Time) (LeaderStatus, error) {
 	var all coordinationv1.LeaseList
 	if err := api.List(ctx, &all); err != nil {
-		return Leading{}, fmt.Errorf("reading Leases: %w", err)
+		return LeaderStatus{}, fmt.Errorf("reading Leases: %w", err)
 	}
-	var seen Leading
+	var seen LeaderStatus
 	for _, l := range all.Items {
 		if l.Name != name {
 			continue
 		}
-		seen = Leading{Namespace: l.Namespace, Last: ptr.Deref(l.Spec.HolderIdentity, "")}
+		seen = LeaderStatus{Namespace: l.Namespace, PreviousHolder: ptr.Deref(l.Spec.HolderIdentity, "")}
 		if l.Spec.RenewTime == nil {
 			continue
 		}
-		seen.Renewed = l.Spec.RenewTime.Time
-		if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; seen.Last != "" && now.Before(seen.Renewed.Add(term)) {
-			seen.Holder, seen.Last = seen.Last, ""
+		seen.RenewTime = l.Spec.RenewTime.Time
+		if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; seen.PreviousHolder != "" && now.Before(seen.RenewTime.Add(term)) {
+			seen.Holder, seen.PreviousHolder = seen.PreviousHolder, ""
 			return seen, nil
 		}
 	}

@@ -53,7 +53,7 @@ func candidate() (*leaderLock, *oneLease) {
 	api := &oneLease{now: now}
 	return &leaderLock{
 		Interface: api, fence: lead.NewFence(10*time.Second, func() time.Duration { return *now }),
-		first: func(context.Context) error { return nil },
+		onAcquired: func(context.Context) error { return nil },
 	}, api
 }
 
@@ -71,23 +71,23 @@ func (l *leaderLock) releases() error {
 // A renewal counts from the time before its request.
 func TestTheFenceHearsOfRenewals(t *testing.T) {
 	l, api := candidate()
-	if l.fence.MayWrite() == nil {
+	if l.fence.CheckWrite() == nil {
 		t.Error("it writes before it leads")
 	}
 	api.takes = 3 * time.Second
-	if err := l.renews(4); err != nil || l.fence.MayWrite() != nil {
-		t.Fatal(err, l.fence.MayWrite())
+	if err := l.renews(4); err != nil || l.fence.CheckWrite() != nil {
+		t.Fatal(err, l.fence.CheckWrite())
 	}
 	if in, _ := l.fence.Epoch(); in.String() != "weir-system/weir-controller 4" {
 		t.Errorf("it leads in %v", in)
 	}
 	api.fail = errAPI
 	*api.now += 7 * time.Second
-	if err := l.renews(4); err == nil || l.fence.MayWrite() == nil {
+	if err := l.renews(4); err == nil || l.fence.CheckWrite() == nil {
 		t.Error("it writes 13 s after the last renewal was asked for")
 	}
 	api.fail = nil
-	if err := l.renews(4); !errors.Is(err, l.fence.Over()) {
+	if err := l.renews(4); !errors.Is(err, l.fence.EndReason()) {
 		t.Errorf("a lead that is over is renewed: %v", err)
 	}
 }
@@ -104,7 +104,7 @@ func TestTheLeaseOfAnotherIsNotGivenBack(t *testing.T) {
 		t.Errorf("%v: the lease is %q's", err, api.is.HolderIdentity)
 	}
 	l.RecordEvent("stopped leading")
-	if l.fence.MayWrite() == nil || len(api.events) > 0 {
+	if l.fence.CheckWrite() == nil || len(api.events) > 0 {
 		t.Errorf("it writes on: %v", api.events)
 	}
 }
@@ -113,8 +113,8 @@ func TestTheLeaseOfAnotherIsNotGivenBack(t *testing.T) {
 func TestALeadBeginsWithWhatIsFirst(t *testing.T) {
 	l, _ := candidate()
 	tries, fails := 0, errAPI
-	l.first = func(context.Context) error {
-		if tries++; l.fence.MayWrite() != nil {
+	l.onAcquired = func(context.Context) error {
+		if tries++; l.fence.CheckWrite() != nil {
 			t.Error("it may not write")
 		}
 		return fails
@@ -138,8 +138,8 @@ func TestALeadThatIsGivenBackIsOver(t *testing.T) {
 	if err := l.renews(4); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.releases(); err != nil || api.is.HolderIdentity != "" || l.fence.MayWrite() == nil {
-		t.Errorf("%v, held by %q, may write: %v", err, api.is.HolderIdentity, l.fence.MayWrite())
+	if err := l.releases(); err != nil || api.is.HolderIdentity != "" || l.fence.CheckWrite() == nil {
+		t.Errorf("%v, held by %q, may write: %v", err, api.is.HolderIdentity, l.fence.CheckWrite())
 	}
 	l.RecordEvent("stopped leading")
 	if len(api.events) != 1 {
@@ -184,7 +184,7 @@ func TestWhatPassesTheFence(t *testing.T) {
 			}
 		}
 		wire := &wireSeen{}
-		cfg := Fenced(&rest.Config{Host: "http://127.0.0.1:1", Transport: wire}, l.fence)
+		cfg := WithFence(&rest.Config{Host: "http://127.0.0.1:1", Transport: wire}, l.fence)
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestWhatPassesTheFence(t *testing.T) {
 		if err == nil {
 			_ = res.Body.Close()
 		}
-		if passed := len(wire.seen) == 1; passed != tt.passes || !passed && !errors.Is(err, lead.ErrNotLeading) {
+		if passed := len(wire.seen) == 1; passed != tt.passes || !passed && !errors.Is(err, lead.ErrNotLeader) {
 			t.Errorf("%s %s: passed %t, %v", tt.method, tt.path, passed, err)
 		}
 	}
@@ -211,18 +211,18 @@ func TestWhatIsLeftOfARequestAsksAgain(t *testing.T) {
 	}
 	wire := &wireSeen{}
 	late := roundTripper(func(req *http.Request) (*http.Response, error) { // after connecting
-		l.fence.Ends(errAPI)
+		l.fence.EndTerm(errAPI)
 		return wire.RoundTrip(req)
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://127.0.0.1:1/", strings.NewReader("body"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := (&fenced{late, l.fence}).RoundTrip(req)
+	res, err := (&fenceTransport{late, l.fence}).RoundTrip(req)
 	if err == nil {
 		_ = res.Body.Close()
 	}
-	if !errors.Is(err, lead.ErrNotLeading) || len(wire.seen) > 0 {
+	if !errors.Is(err, lead.ErrNotLeader) || len(wire.seen) > 0 {
 		t.Errorf("%v: %v left", err, wire.seen)
 	}
 }
@@ -251,16 +251,16 @@ func TestWhoLeads(t *testing.T) {
 	for _, tt := range []struct {
 		about string
 		has   *coordinationv1.Lease
-		want  Leading
+		want  LeaderStatus
 	}{
-		{"held", lease("weir", "weir-0", time.Second), Leading{Holder: "weir-0", Namespace: "weir-system", Renewed: now.Add(-time.Second)}},
-		{"run out", lease("weir", "weir-0", 15*time.Second), Leading{Last: "weir-0", Namespace: "weir-system", Renewed: now.Add(-15 * time.Second)}},
-		{"given back", lease("weir", "", time.Second), Leading{Namespace: "weir-system", Renewed: now.Add(-time.Second)}},
-		{"of somebody else", lease("other", "other-0", time.Second), Leading{}},
+		{"held", lease("weir", "weir-0", time.Second), LeaderStatus{Holder: "weir-0", Namespace: "weir-system", RenewTime: now.Add(-time.Second)}},
+		{"run out", lease("weir", "weir-0", 15*time.Second), LeaderStatus{PreviousHolder: "weir-0", Namespace: "weir-system", RenewTime: now.Add(-15 * time.Second)}},
+		{"given back", lease("weir", "", time.Second), LeaderStatus{Namespace: "weir-system", RenewTime: now.Add(-time.Second)}},
+		{"of somebody else", lease("other", "other-0", time.Second), LeaderStatus{}},
 	} {
 		api := fake.NewClientBuilder().WithObjects(tt.has).Build()
-		is, err := Leader(t.Context(), api, "weir", now)
-		if is.Renewed = is.Renewed.UTC(); is != tt.want || err != nil {
+		is, err := FindLeader(t.Context(), api, "weir", now)
+		if is.RenewTime = is.RenewTime.UTC(); is != tt.want || err != nil {
 			t.Errorf("%s: %+v, %v; want %+v", tt.about, is, err, tt.want)
 		}
 	}

@@ -26,8 +26,8 @@ import (
 const (
 	resourceNamespace = "kube-system"
 	resourceName      = "aks-managed-resource-locker"
-	// previousHolder: cloud-provider-azure drops its cache if another controller has written.
-	previousHolder = "aks-managed-resource-locker-previous-holder"
+	// previousHolderAnnotation: cloud-provider-azure drops its cache if another controller has written.
+	previousHolderAnnotation = "aks-managed-resource-locker-previous-holder"
 	// ResourceTerm is the lease duration.
 	ResourceTerm = 15 * time.Minute
 )
@@ -35,11 +35,11 @@ const (
 const (
 	// holderPrefix starts each replica's holder identity, and is the previous holder left for
 	// cloud-provider-azure.
-	holderPrefix = "weir-controller"
-	leaderEpoch  = "weir.dev/leader-epoch"
-	// skewAllowed extends another holder's term.
-	skewAllowed   = 30 * time.Second
-	conflictTries = 3
+	holderPrefix    = "weir-controller"
+	epochAnnotation = "weir.dev/leader-epoch"
+	// maxClockSkew extends another holder's term.
+	maxClockSkew       = 30 * time.Second
+	maxConflictRetries = 3
 )
 
 // Resource implements lease.Holder. Not safe for concurrent use. Without other writers, each call
@@ -48,18 +48,18 @@ type Resource struct {
 	leases typedcoordinationv1.LeaseInterface
 	holder string
 	fence  *lead.Fence
-	// known is the Lease as last written; nil if it may have changed.
-	known *coordinationv1.Lease
-	// seen is another holder's last renewal, seenSince when it was first observed.
-	seen      acquisition
-	seenSince time.Time
+	// lastWritten is the Lease as last written; nil if it may have changed.
+	lastWritten *coordinationv1.Lease
+	// observed is another holder's last renewal, observedSince when it was first observed.
+	observed      renewal
+	observedSince time.Time
 }
 
 var _ lease.Holder = (*Resource)(nil)
 
-type acquisition struct {
-	holder  string
-	renewed time.Time
+type renewal struct {
+	holder    string
+	renewTime time.Time
 }
 
 // NewResource returns a Resource. fence is nil without leader election.
@@ -73,36 +73,36 @@ func NewResource(cfg *rest.Config, client *http.Client, fence *lead.Fence) (*Res
 
 // Acquire implements lease.Holder.
 func (l *Resource) Acquire(ctx context.Context) error {
-	return l.untilNoConflict(ctx, "acquiring", func(current *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return l.updateLease(ctx, "acquiring", func(current *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		now := time.Now()
-		if err := l.heldByOther(current, now); err != nil {
+		if err := l.checkHolder(current, now); err != nil {
 			return nil, err
 		}
-		return l.claimed(current, now), nil
+		return l.withHolder(current, now), nil
 	})
 }
 
 // Release implements lease.Holder.
 func (l *Resource) Release(ctx context.Context) error {
-	return l.untilNoConflict(ctx, "releasing", func(current *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return l.updateLease(ctx, "releasing", func(current *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		if holderOf(current) != l.holder {
 			return nil, nil
 		}
 		next := current.DeepCopy()
 		next.Spec.HolderIdentity = new("")
-		delete(next.Annotations, leaderEpoch)
+		delete(next.Annotations, epochAnnotation)
 		return next, nil
 	})
 }
 
-// untilNoConflict writes the result of change, unless that is nil.
-func (l *Resource) untilNoConflict(ctx context.Context, doing string, change func(current *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+// updateLease writes the result of change, unless that is nil.
+func (l *Resource) updateLease(ctx context.Context, doing string, change func(current *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	var err error
-	for range conflictTries {
-		current := l.known
-		l.known = nil
+	for range maxConflictRetries {
+		current := l.lastWritten
+		l.lastWritten = nil
 		if current == nil {
-			if current, err = l.read(ctx); err != nil {
+			if current, err = l.getLease(ctx); err != nil {
 				return fmt.Errorf("reading the lease %s/%s: %w", resourceNamespace, resourceName, err)
 			}
 		}
@@ -110,10 +110,10 @@ func (l *Resource) untilNoConflict(ctx context.Context, doing string, change fun
 		if next == nil {
 			return refused
 		}
-		if l.known, err = l.write(ctx, next); err == nil {
+		if l.lastWritten, err = l.putLease(ctx, next); err == nil {
 			return nil
 		}
-		l.known = nil
+		l.lastWritten = nil
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
@@ -121,7 +121,7 @@ func (l *Resource) untilNoConflict(ctx context.Context, doing string, change fun
 	return fmt.Errorf("%s the lease %s/%s: %w", doing, resourceNamespace, resourceName, err)
 }
 
-func (l *Resource) read(ctx context.Context) (*coordinationv1.Lease, error) {
+func (l *Resource) getLease(ctx context.Context) (*coordinationv1.Lease, error) {
 	current, err := l.leases.Get(ctx, resourceName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: resourceNamespace, Name: resourceName}}, nil
@@ -129,43 +129,43 @@ func (l *Resource) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return current, err
 }
 
-func (l *Resource) write(ctx context.Context, next *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+func (l *Resource) putLease(ctx context.Context, next *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	if next.ResourceVersion == "" {
 		return l.leases.Create(ctx, next, metav1.CreateOptions{FieldManager: apiserver.FieldOwner})
 	}
 	return l.leases.Update(ctx, next, metav1.UpdateOptions{FieldManager: apiserver.FieldOwner})
 }
 
-// heldByOther returns a *lease.HeldError while another controller holds the Lease. Its term ends by
-// its own timestamps plus skewAllowed, or when no renewal was observed for a whole term: the first
+// checkHolder returns a *lease.HolderError while another controller holds the Lease. Its term ends by
+// its own timestamps plus maxClockSkew, or when no renewal was observed for a whole term: the first
 // alone would wait forever for a clock far ahead, the second a whole term for a holder that no
 // longer runs.
-func (l *Resource) heldByOther(current *coordinationv1.Lease, now time.Time) error {
+func (l *Resource) checkHolder(current *coordinationv1.Lease, now time.Time) error {
 	holder := holderOf(current)
-	if holder == "" || holder == l.holder || l.succeeds(current) {
+	if holder == "" || holder == l.holder || l.isFormerLeader(current) {
 		return nil
 	}
-	var is acquisition
+	var is renewal
 	var term time.Duration
 	is.holder = holder
 	if current.Spec.RenewTime != nil {
-		is.renewed = current.Spec.RenewTime.Time
+		is.renewTime = current.Spec.RenewTime.Time
 	}
 	if current.Spec.LeaseDurationSeconds != nil {
 		term = time.Duration(*current.Spec.LeaseDurationSeconds) * time.Second
 	}
-	if l.seen.holder != is.holder || !l.seen.renewed.Equal(is.renewed) {
-		l.seen, l.seenSince = is, now
+	if l.observed.holder != is.holder || !l.observed.renewTime.Equal(is.renewTime) {
+		l.observed, l.observedSince = is, now
 	}
-	end := is.renewed.Add(term)
-	if now.After(end.Add(skewAllowed)) || now.Sub(l.seenSince) >= term {
+	end := is.renewTime.Add(term)
+	if now.After(end.Add(maxClockSkew)) || now.Sub(l.observedSince) >= term {
 		return nil
 	}
-	return &lease.HeldError{Lease: resourceNamespace + "/" + resourceName, Holder: holder, Until: end}
+	return &lease.HolderError{Lease: resourceNamespace + "/" + resourceName, Holder: holder, Until: end}
 }
 
-// claimed writes the previous holder now rather than on release, to survive a crash.
-func (l *Resource) claimed(current *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
+// withHolder writes the previous holder now rather than on release, to survive a crash.
+func (l *Resource) withHolder(current *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	next := current.DeepCopy()
 	at := metav1.NewMicroTime(now)
 	if holderOf(current) != l.holder {
@@ -177,19 +177,19 @@ func (l *Resource) claimed(current *coordinationv1.Lease, now time.Time) *coordi
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
 	}
-	next.Annotations[previousHolder] = holderPrefix
-	delete(next.Annotations, leaderEpoch)
+	next.Annotations[previousHolderAnnotation] = holderPrefix
+	delete(next.Annotations, epochAnnotation)
 	if in, leads := l.fence.Epoch(); leads {
-		next.Annotations[leaderEpoch] = in.String()
+		next.Annotations[epochAnnotation] = in.String()
 	}
 	return next
 }
 
-// succeeds reports whether the holder is a former leader: it acquired the Lease in an earlier epoch
+// isFormerLeader reports whether the holder is a former leader: it acquired the Lease in an earlier epoch
 // of the same election. Replicas without leader election exclude each other.
-func (l *Resource) succeeds(current *coordinationv1.Lease) bool {
+func (l *Resource) isFormerLeader(current *coordinationv1.Lease) bool {
 	in, leads := l.fence.Epoch()
-	before, told := lead.ParseEpoch(current.Annotations[leaderEpoch])
+	before, told := lead.ParseEpoch(current.Annotations[epochAnnotation])
 	return leads && told && strings.HasPrefix(holderOf(current), holderPrefix+"_") && before.Before(in)
 }
 

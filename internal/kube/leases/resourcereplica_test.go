@@ -16,31 +16,31 @@ const election = "weir-system/weir-controller"
 
 func leads(in lead.Epoch) *lead.Fence {
 	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
-	f.Renewed(in, 0)
+	f.RecordRenew(in, 0)
 	return f
 }
 
 // Which replica may take the Lease from another one within its term.
 func TestWhichReplicaSucceedsAnother(t *testing.T) {
-	deposed := leads(lead.Epoch{Lease: election, Transitions: 9})
-	deposed.Ends(errAPI)
+	deposed := leads(lead.Epoch{Lease: election, TransitionCount: 9})
+	deposed.EndTerm(errAPI)
 	for _, tt := range []struct {
 		name          string
 		holder, epoch string
 		fence         *lead.Fence
 		free          bool
 	}{
-		{"a later leader, from one that was killed", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, Transitions: 4}), true},
-		{"a leader many epochs later", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, Transitions: 9}), true},
-		{"the leader before, from its successor", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, Transitions: 2}), false},
-		{"the same epoch: the leader's lease was made anew", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, Transitions: 3}), false},
-		{"the leader of another election", "weir-controller_a", "other/weir-controller 3", leads(lead.Epoch{Lease: election, Transitions: 4}), false},
+		{"a later leader, from one that was killed", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, TransitionCount: 4}), true},
+		{"a leader many epochs later", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, TransitionCount: 9}), true},
+		{"the leader before, from its successor", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, TransitionCount: 2}), false},
+		{"the same epoch: the leader's lease was made anew", "weir-controller_a", election + " 3", leads(lead.Epoch{Lease: election, TransitionCount: 3}), false},
+		{"the leader of another election", "weir-controller_a", "other/weir-controller 3", leads(lead.Epoch{Lease: election, TransitionCount: 4}), false},
 		{"one that was deposed", "weir-controller_a", election + " 3", deposed, false},
 		{"one that does not lead yet", "weir-controller_a", election + " 3", lead.NewFence(time.Hour, func() time.Duration { return 0 }), false},
 		{"one without an election", "weir-controller_a", election + " 3", nil, false},
-		{"from one without an election", "weir-controller_a", "", leads(lead.Epoch{Lease: election, Transitions: 4}), false},
-		{"from one whose epoch nobody can read", "weir-controller_a", election + " three", leads(lead.Epoch{Lease: election, Transitions: 4}), false},
-		{"from somebody else, whose note of us is old", "cloud-controller-manager", election + " 3", leads(lead.Epoch{Lease: election, Transitions: 4}), false},
+		{"from one without an election", "weir-controller_a", "", leads(lead.Epoch{Lease: election, TransitionCount: 4}), false},
+		{"from one whose epoch nobody can read", "weir-controller_a", election + " three", leads(lead.Epoch{Lease: election, TransitionCount: 4}), false},
+		{"from somebody else, whose note of us is old", "cloud-controller-manager", election + " 3", leads(lead.Epoch{Lease: election, TransitionCount: 4}), false},
 		{"itself", "weir-controller_b", "", nil, true},
 	} {
 		now := time.Now()
@@ -48,10 +48,10 @@ func TestWhichReplicaSucceedsAnother(t *testing.T) {
 			HolderIdentity: &tt.holder, LeaseDurationSeconds: new(int32(900)), RenewTime: new(metav1.NewMicroTime(now)),
 		}}
 		if tt.epoch != "" {
-			stands.Annotations = map[string]string{leaderEpoch: tt.epoch}
+			stands.Annotations = map[string]string{epochAnnotation: tt.epoch}
 		}
 		l := &Resource{holder: "weir-controller_b", fence: tt.fence}
-		if err := l.heldByOther(stands, now); (err == nil) != tt.free {
+		if err := l.checkHolder(stands, now); (err == nil) != tt.free {
 			t.Errorf("%s: %v, want it free: %t", tt.name, err, tt.free)
 		}
 	}
@@ -59,10 +59,10 @@ func TestWhichReplicaSucceedsAnother(t *testing.T) {
 
 // An acquisition writes holder and epoch, and removes an old epoch.
 func TestWhatAReplicaWritesIntoTheLease(t *testing.T) {
-	old := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{leaderEpoch: election + " 3"}}}
-	for want, fence := range map[string]*lead.Fence{election + " 4": leads(lead.Epoch{Lease: election, Transitions: 4}), "": nil} {
-		is := (&Resource{holder: "weir-controller_b", fence: fence}).claimed(old, time.Now())
-		if holderOf(is) != "weir-controller_b" || is.Annotations[leaderEpoch] != want || is.Annotations[previousHolder] != holderPrefix {
+	old := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{epochAnnotation: election + " 3"}}}
+	for want, fence := range map[string]*lead.Fence{election + " 4": leads(lead.Epoch{Lease: election, TransitionCount: 4}), "": nil} {
+		is := (&Resource{holder: "weir-controller_b", fence: fence}).withHolder(old, time.Now())
+		if holderOf(is) != "weir-controller_b" || is.Annotations[epochAnnotation] != want || is.Annotations[previousHolderAnnotation] != holderPrefix {
 			t.Errorf("%v, %v", is.Spec, is.Annotations)
 		}
 	}

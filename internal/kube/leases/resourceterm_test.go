@@ -41,7 +41,7 @@ func TestAHolderWhoseClockIsAheadIsGoneAfterATermAsWeSeeIt(t *testing.T) {
 			stands.Spec.HolderIdentity = &step.holder
 		}
 		stands.Spec.RenewTime = new(metav1.NewMicroTime(renewed))
-		if err := l.heldByOther(stands, start.Add(step.at)); (err == nil) != step.free {
+		if err := l.checkHolder(stands, start.Add(step.at)); (err == nil) != step.free {
 			t.Errorf("+%s: %v, want it free: %v", step.at, err, step.free)
 		}
 	}

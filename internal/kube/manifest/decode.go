@@ -10,43 +10,43 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode rejects unknown and duplicate fields.
-func Decode(doc []byte, into any) error {
+// DecodeStrict rejects unknown and duplicate fields.
+func DecodeStrict(doc []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(doc, into)
 	if err != nil {
 		return err
 	}
-	return joined(strict)
+	return joinMessages(strict)
 }
 
-// Refusal joins errors of an object; nil if there are none.
-func Refusal(errs field.ErrorList) error {
+// JoinErrors joins errors of an object; nil if there are none.
+func JoinErrors(errs field.ErrorList) error {
 	all := make([]error, len(errs))
 	for i, w := range errs {
 		all[i] = w
 	}
-	return joined(all)
+	return joinMessages(all)
 }
 
 const (
 	// Values may be large, so an object's errors are limited in number and length.
-	mostTold = 10
-	longest  = 300
+	maxErrors      = 10
+	maxErrorLength = 300
 )
 
-func joined(all []error) error {
+func joinMessages(all []error) error {
 	if len(all) == 0 {
 		return nil
 	}
 	var texts []string
-	for _, err := range all[:min(len(all), mostTold)] {
+	for _, err := range all[:min(len(all), maxErrors)] {
 		text := []rune(err.Error())
-		if len(text) > longest {
-			text = append(text[:longest], '…')
+		if len(text) > maxErrorLength {
+			text = append(text[:maxErrorLength], '…')
 		}
 		texts = append(texts, string(text))
 	}
-	if len(all) > mostTold {
+	if len(all) > maxErrors {
 		texts = append(texts, "and more")
 	}
 	return errors.New(strings.Join(texts, "; "))

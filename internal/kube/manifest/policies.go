@@ -12,31 +12,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mostTimeout is in seconds.
-const mostTimeout = 86400
+// maxAffinitySeconds is in seconds.
+const maxAffinitySeconds = 86400
 
-func affinity(s *corev1.Service) field.ErrorList {
-	errs := oneOf(spec.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+func validateAffinity(s *corev1.Service) field.ErrorList {
+	errs := validateEnum(spec.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 	c := s.Spec.SessionAffinityConfig
 	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
 		return errs // the API server drops the config without affinity
 	}
-	if t := *c.ClientIP.TimeoutSeconds; t < 1 || t > mostTimeout {
+	if t := *c.ClientIP.TimeoutSeconds; t < 1 || t > maxAffinitySeconds {
 		errs = append(errs, field.Invalid(spec.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t, "must be 1 to 86400"))
 	}
 	return errs
 }
 
-func families(s *corev1.Service) (errs field.ErrorList) {
+func validateFamilies(s *corev1.Service) (errs field.ErrorList) {
 	for i, f := range s.Spec.IPFamilies {
 		at := spec.Child("ipFamilies").Index(i)
-		if errs = append(errs, oneOf(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...); slices.Contains(s.Spec.IPFamilies[:i], f) {
+		if errs = append(errs, validateEnum(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...); slices.Contains(s.Spec.IPFamilies[:i], f) {
 			errs = append(errs, field.Duplicate(at, f))
 		}
 	}
 	if p := s.Spec.IPFamilyPolicy; p != nil {
 		at := spec.Child("ipFamilyPolicy")
-		errs = append(errs, oneOf(at, *p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
+		errs = append(errs, validateEnum(at, *p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
 		if *p == corev1.IPFamilyPolicySingleStack && len(s.Spec.IPFamilies) > 1 {
 			errs = append(errs, field.Invalid(at, *p, "may not be 'SingleStack' when there are two ipFamilies"))
 		}
@@ -49,7 +49,7 @@ func families(s *corev1.Service) (errs field.ErrorList) {
 	return errs
 }
 
-func externalIPs(s *corev1.Service) (errs field.ErrorList) {
+func validateExternalIPs(s *corev1.Service) (errs field.ErrorList) {
 	for i, text := range s.Spec.ExternalIPs {
 		at := spec.Child("externalIPs").Index(i)
 		errs = append(errs, validation.IsValidIPForLegacyField(at, text, false, nil)...)
@@ -60,16 +60,16 @@ func externalIPs(s *corev1.Service) (errs field.ErrorList) {
 	return errs
 }
 
-func sourceRanges(s *corev1.Service) (errs field.ErrorList) {
+func validateSourceRanges(s *corev1.Service) (errs field.ErrorList) {
 	at, list := spec.Child("loadBalancerSourceRanges"), s.Spec.LoadBalancerSourceRanges
 	text, annotated := s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]
 	if len(list) == 0 && annotated {
 		at = field.NewPath("metadata", "annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
-		if errs = only(at, true, balanced(s), "LoadBalancer"); strings.TrimSpace(text) != "" {
+		if errs = forbidOtherType(at, true, isLoadBalancer(s), "LoadBalancer"); strings.TrimSpace(text) != "" {
 			list = strings.Split(text, ",")
 		}
 	} else {
-		errs = only(at, len(list) > 0, balanced(s), "LoadBalancer")
+		errs = forbidOtherType(at, len(list) > 0, isLoadBalancer(s), "LoadBalancer")
 	}
 	for i, value := range list {
 		place := at
@@ -81,29 +81,29 @@ func sourceRanges(s *corev1.Service) (errs field.ErrorList) {
 	return errs
 }
 
-func balancerOnly(s *corev1.Service) field.ErrorList {
-	errs := only(spec.Child("allocateLoadBalancerNodePorts"), s.Spec.AllocateLoadBalancerNodePorts != nil, balanced(s), "LoadBalancer")
+func validateLoadBalancerFields(s *corev1.Service) field.ErrorList {
+	errs := forbidOtherType(spec.Child("allocateLoadBalancerNodePorts"), s.Spec.AllocateLoadBalancerNodePorts != nil, isLoadBalancer(s), "LoadBalancer")
 	if class := s.Spec.LoadBalancerClass; class != nil {
-		errs = append(errs, only(spec.Child("loadBalancerClass"), true, balanced(s), "LoadBalancer")...)
-		errs = append(errs, invalid(spec.Child("loadBalancerClass"), *class, validation.IsQualifiedName(*class))...)
+		errs = append(errs, forbidOtherType(spec.Child("loadBalancerClass"), true, isLoadBalancer(s), "LoadBalancer")...)
+		errs = append(errs, newInvalidErrors(spec.Child("loadBalancerClass"), *class, validation.IsQualifiedName(*class))...)
 	}
 	return errs
 }
 
-func policies(s *corev1.Service) field.ErrorList {
+func validatePolicies(s *corev1.Service) field.ErrorList {
 	at := spec.Child("externalTrafficPolicy")
-	errs := oneOf(at, s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
-	isExternal := balanced(s) || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
-	errs = append(errs, only(at, s.Spec.ExternalTrafficPolicy != "", isExternal, "NodePort' or 'LoadBalancer")...)
+	errs := validateEnum(at, s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
+	isExternal := isLoadBalancer(s) || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
+	errs = append(errs, forbidOtherType(at, s.Spec.ExternalTrafficPolicy != "", isExternal, "NodePort' or 'LoadBalancer")...)
 	if n := s.Spec.HealthCheckNodePort; n != 0 {
 		at := spec.Child("healthCheckNodePort")
-		if !balanced(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		if !isLoadBalancer(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
 			errs = append(errs, field.Invalid(at, n, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 		}
-		errs = append(errs, invalid(at, n, validation.IsValidPortNum(int(n)))...)
+		errs = append(errs, newInvalidErrors(at, n, validation.IsValidPortNum(int(n)))...)
 	}
 	if p := s.Spec.InternalTrafficPolicy; p != nil {
-		errs = append(errs, oneOf(spec.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs, validateEnum(spec.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
 	}
 	return errs
 }

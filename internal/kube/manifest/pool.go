@@ -12,16 +12,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-const mostServiceName = 63
+const maxServiceName = 63
 
-// BackendPool returns what an API server would reject, by the schema in config/crd.
-func BackendPool(p *v1alpha1.BackendPool) field.ErrorList {
-	errs := meta(p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
-	errs = append(errs, oneOf(spec.Child("ipFamily"), p.Spec.IPFamily, string(lb.IPv4), string(lb.IPv6))...)
+// ValidateBackendPool returns what an API server would reject, by the schema in config/crd.
+func ValidateBackendPool(p *v1alpha1.BackendPool) field.ErrorList {
+	errs := validateMeta(p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
+	errs = append(errs, validateEnum(spec.Child("ipFamily"), p.Spec.IPFamily, string(lb.IPv4), string(lb.IPv6))...)
 	switch ref, nodes := p.Spec.ServiceRef, p.Spec.Nodes; {
 	case (ref != nil) == (nodes != nil):
 		errs = append(errs, field.Invalid(spec, "", "set exactly one of serviceRef and nodes"))
-	case ref != nil && (ref.Name == "" || len(ref.Name) > mostServiceName):
+	case ref != nil && (ref.Name == "" || len(ref.Name) > maxServiceName):
 		errs = append(errs, field.Invalid(spec.Child("serviceRef", "name"), ref.Name, "must have 1 to 63 characters"))
 	case nodes != nil:
 		errs = append(errs, metavalidation.ValidateLabelSelector(&nodes.Selector, metavalidation.LabelSelectorValidationOptions{}, spec.Child("nodes", "selector"))...)
@@ -43,7 +43,7 @@ func BackendPool(p *v1alpha1.BackendPool) field.ErrorList {
 	return errs
 }
 
-// Namespace returns what an API server would reject.
-func Namespace(n *corev1.Namespace) field.ErrorList {
-	return meta(n.ObjectMeta, false, apivalidation.NameIsDNSLabel)
+// ValidateNamespace returns what an API server would reject.
+func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
+	return validateMeta(n.ObjectMeta, false, apivalidation.NameIsDNSLabel)
 }

@@ -35,17 +35,17 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// newsDesk is a cluster in which the test makes the attempts.
-type newsDesk struct {
+// adminFixture is a cluster in which the test makes the attempts.
+type adminFixture struct {
 	*testing.T
-	*kube.Rooms
-	told *events.Queue
-	seen int // number of events read
+	*kube.Controllers
+	events *events.Queue
+	seen   int // number of events read
 }
 
-// atNewsDesk returns a desk with Service web with two pools, Service api with one, and a pool of all nodes;
+// newAdminFixture returns a desk with Service web with two pools, Service api with one, and a pool of all nodes;
 // each contains the nodes.
-func atNewsDesk(t *testing.T, size int) *newsDesk {
+func newAdminFixture(t *testing.T, size int) *adminFixture {
 	t.Helper()
 	named := func(pool, service string) *v1alpha1.BackendPool {
 		return objects.BackendPool(pool, 0, func(p *v1alpha1.BackendPool) {
@@ -66,33 +66,33 @@ func atNewsDesk(t *testing.T, size int) *newsDesk {
 		}
 		all = append(all, s, es)
 	}
-	d := &newsDesk{T: t}
-	d.starts(all...)
+	d := &adminFixture{T: t}
+	d.startProcess(all...)
 	for n := range size {
-		d.taints(n + 1)
+		d.setTaints(n + 1)
 	}
 	for _, p := range pools {
-		d.Own.Statuses.Adopt(p)
-		d.settles(p.Name)
+		d.Ownership.Statuses.AdoptPool(p)
+		d.reportInSync(p.Name)
 	}
 	return d
 }
 
-// starts starts a process with these objects. Every namespace may use every pool.
-func (d *newsDesk) starts(all ...client.Object) {
+// startProcess starts a process with these objects. Every namespace may use every pool.
+func (d *adminFixture) startProcess(all ...client.Object) {
 	d.Helper()
 	log := slog.New(slog.DiscardHandler)
-	d.told, d.seen = events.New(view.Scheme(), nil, log), 0
-	d.Rooms = kube.Connect(kube.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &adminstate.Signals{}, Log: log}, d.told, noAPI{}, services.API{})
-	d.Own.AllowUnseen = true
+	d.events, d.seen = events.NewQueue(view.Scheme(), nil, log), 0
+	d.Controllers = kube.NewControllers(kube.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &adminstate.Signals{}, Log: log}, d.events, noAPI{}, services.API{})
+	d.Ownership.AllowUnknown = true
 	d.View.InMemory()
 	if err := d.View.Add(all...); err != nil {
 		d.Fatal(err)
 	}
 }
 
-// startsAnew starts another process, with this address Down in all pools.
-func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
+// restartProcess starts another process, with this address Down in all pools.
+func (d *adminFixture) restartProcess(down v1alpha1.DownAddress) {
 	d.Helper()
 	var all []client.Object
 	for _, store := range []cache.Indexer{d.View.Nodes, d.View.Services, d.View.Slices, d.View.Pools} {
@@ -104,9 +104,9 @@ func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
 			all = append(all, is)
 		}
 	}
-	d.starts(all...)
+	d.startProcess(all...)
 	for _, p := range view.All[v1alpha1.BackendPool](d.View.Pools) {
-		d.Own.Statuses.Adopt(p)
+		d.Ownership.Statuses.AdoptPool(p)
 	}
 }
 
@@ -116,67 +116,67 @@ func (noAPI) Apply(_ context.Context, _ poolschedule.Ref, version string, _ *v1a
 	return version, nil
 }
 
-func (d *newsDesk) taints(n int, taints ...string) {
+func (d *adminFixture) setTaints(n int, taints ...string) {
 	d.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n), UID: "uid"}}
 	for _, text := range taints {
 		key, value, _ := strings.Cut(text, "=")
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute})
 	}
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ipOf(n).String()}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeIP(n).String()}}
 	if err := d.View.Nodes.Update(node); err != nil {
 		d.Fatal(err)
 	}
 }
 
-func ipOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250), byte(n % 250)}) }
+func nodeIP(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250), byte(n % 250)}) }
 
-func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
+func (d *adminFixture) runAttempt(pool string, edit func(*poolupdate.Report)) {
 	d.Helper()
 	p := d.View.Pool("shop", pool)
-	if _, err := d.Pools.Desired(backendpool.RefOf(p)); err != nil {
+	if _, err := d.Pools.DesiredPool(backendpool.RefOf(p)); err != nil {
 		d.Fatal(err)
 	}
-	r := poolupdate.Report{Ref: backendpool.RefOf(p), Pool: d.Pools.Entitlement(p, time.Now()).Pool, AdminTried: true, At: time.Unix(1000, 0)}
+	r := poolupdate.Report{Ref: backendpool.RefOf(p), Pool: d.Pools.ResolveBinding(p, time.Now()).Pool, AdminAttempted: true, At: time.Unix(1000, 0)}
 	edit(&r)
 	d.Pools.Report(d.Context(), r)
 }
 
-// settles ends an attempt that brought the pool in sync; positive nodes became Down, negative ones came back.
-func (d *newsDesk) settles(pool string, nodes ...int) {
+// reportInSync ends an attempt that brought the pool in sync; positive nodes became Down, negative ones came back.
+func (d *adminFixture) reportInSync(pool string, nodes ...int) {
 	d.Helper()
-	d.attempts(pool, func(r *poolupdate.Report) {
-		r.Outcome, r.Settled = poolwrite.Written, true
+	d.runAttempt(pool, func(r *poolupdate.Report) {
+		r.Outcome, r.InSync = poolwrite.Written, true
 		for _, n := range nodes {
 			if n > 0 {
-				r.Downed = append(r.Downed, ipOf(n))
+				r.MarkedDown = append(r.MarkedDown, nodeIP(n))
 			} else {
-				r.Restored = append(r.Restored, ipOf(-n))
+				r.MarkedUp = append(r.MarkedUp, nodeIP(-n))
 			}
 		}
 	})
 }
 
-func (d *newsDesk) fails(pool string) {
+func (d *adminFixture) reportFailure(pool string) {
 	d.Helper()
-	d.attempts(pool, func(r *poolupdate.Report) {
+	d.runAttempt(pool, func(r *poolupdate.Report) {
 		r.Outcome, r.Fault = poolwrite.Terminal, &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}
 	})
 }
 
-func (d *newsDesk) taken() []*corev1.Event {
-	all := d.told.Waiting()
+func (d *adminFixture) takeEvents() []*corev1.Event {
+	all := d.events.QueuedEvents()
 	since := all[d.seen:]
 	d.seen = len(all)
 	return since
 }
 
-// hears records the pending events and compares them.
-func (d *newsDesk) hears(want ...string) {
+// assertEvents records the pending events and compares them.
+func (d *adminFixture) assertEvents(want ...string) {
 	d.Helper()
-	d.AdminStates.Tell()
+	d.AdminStates.RecordEvents()
 	var got []string
-	for _, e := range d.taken() {
+	for _, e := range d.takeEvents() {
 		if word, admin := strings.CutPrefix(e.Reason, "LoadBalancerAdminState"); admin {
 			got = append(got, e.InvolvedObject.Kind+" "+e.InvolvedObject.Name+" "+word+": "+e.Message)
 		}
@@ -193,110 +193,110 @@ const (
 
 // Each Service and node gets one event once a change applies to all its pools.
 func TestAdminStatesAreToldWhereTheyAreThrough(t *testing.T) {
-	d := atNewsDesk(t, 3)
-	d.hears()
-	d.taints(1, spot)
-	d.taints(2, spot, out)
-	d.settles("api", 1, 2)
-	d.hears("Service api Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
-	d.settles("web", 1, 2)
-	d.settles("all", 1, 2)
-	d.hears("BackendPool all Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
-	d.settles("web-2", 1, 2)
-	d.hears(
+	d := newAdminFixture(t, 3)
+	d.assertEvents()
+	d.setTaints(1, spot)
+	d.setTaints(2, spot, out)
+	d.reportInSync("api", 1, 2)
+	d.assertEvents("Service api Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
+	d.reportInSync("web", 1, 2)
+	d.reportInSync("all", 1, 2)
+	d.assertEvents("BackendPool all Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
+	d.reportInSync("web-2", 1, 2)
+	d.assertEvents(
 		"Node n1 Down: Drains (spot-eviction): Down in 4 backend pools, so no new flows come here",
 		"Node n2 Down: Drains (out-of-service, spot-eviction): Down in 4 backend pools, so no new flows come here",
 		"Service web Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
-	d.hears()
-	d.settles("api", 1) // a pool that it joins, and that it left before
-	d.hears("Service api Down: 1 node drains (spot-eviction): n1: Down, so no new flows go there")
+	d.assertEvents()
+	d.reportInSync("api", 1) // a pool that it joins, and that it left before
+	d.assertEvents("Service api Down: 1 node drains (spot-eviction): n1: Down, so no new flows go there")
 
-	d.taints(1)
-	d.taints(2)
+	d.setTaints(1)
+	d.setTaints(2)
 	for _, pool := range []string{"web", "web-2", "api"} {
-		d.settles(pool, -1, -2)
+		d.reportInSync(pool, -1, -2)
 	}
-	d.hears("Service api Restored: 2 nodes drain no more: n1, n2: new flows may go there again",
+	d.assertEvents("Service api Restored: 2 nodes drain no more: n1, n2: new flows may go there again",
 		"Service web Restored: 2 nodes drain no more: n1, n2: new flows may go there again")
-	d.settles("all", -1, -2)
-	d.hears("BackendPool all Restored: 2 nodes drain no more: n1, n2: new flows may go there again",
+	d.reportInSync("all", -1, -2)
+	d.assertEvents("BackendPool all Restored: 2 nodes drain no more: n1, n2: new flows may go there again",
 		"Node n1 Restored: Drains no more: new flows may come here again",
 		"Node n2 Restored: Drains no more: new flows may come here again")
-	if d.AdminStates.Bulletins() != 0 {
-		t.Errorf("%d bulletins are kept", d.AdminStates.Bulletins())
+	if d.AdminStates.CountNotices() != 0 {
+		t.Errorf("%d bulletins are kept", d.AdminStates.CountNotices())
 	}
 }
 
 // No event follows for a change that was reverted, or of a deleted node.
 func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
-	d := atNewsDesk(t, 2)
+	d := newAdminFixture(t, 2)
 	everywhere := func(n ...int) {
 		for _, pool := range []string{"web", "web-2", "api", "all"} {
-			d.settles(pool, n...)
+			d.reportInSync(pool, n...)
 		}
 	}
-	d.taints(1, out)
+	d.setTaints(1, out)
 	everywhere(1)
-	d.taints(1)
+	d.setTaints(1)
 	everywhere(-1)
-	d.taints(1, out) // its write is in progress
-	d.hears()
+	d.setTaints(1, out) // its write is in progress
+	d.assertEvents()
 	everywhere(1)
-	d.hears("BackendPool all Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
+	d.assertEvents("BackendPool all Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
 		"Node n1 Down: Drains (out-of-service): Down in 4 backend pools, so no new flows come here",
 		"Service api Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
 		"Service web Down: 1 node drains (out-of-service): n1: Down, so no new flows go there")
-	d.taints(2, out)
+	d.setTaints(2, out)
 	everywhere(2)
 	if err := d.View.Nodes.Delete(view.Get[corev1.Node](d.View.Nodes, "n2")); err != nil {
 		t.Fatal(err)
 	}
-	d.taken()
-	d.hears()
-	if d.AdminStates.Bulletins() != 1 {
-		t.Errorf("%d bulletins are kept, want that of the node that is Down", d.AdminStates.Bulletins())
+	d.takeEvents()
+	d.assertEvents()
+	if d.AdminStates.CountNotices() != 1 {
+		t.Errorf("%d bulletins are kept, want that of the node that is Down", d.AdminStates.CountNotices())
 	}
 	if err := d.View.Nodes.Delete(view.Get[corev1.Node](d.View.Nodes, "n1")); err != nil {
 		t.Fatal(err)
 	}
-	d.hears()
-	if d.AdminStates.Bulletins() != 0 {
-		t.Errorf("%d bulletins are kept", d.AdminStates.Bulletins())
+	d.assertEvents()
+	if d.AdminStates.CountNotices() != 0 {
+		t.Errorf("%d bulletins are kept", d.AdminStates.CountNotices())
 	}
 }
 
 // Pools that are paused, deleted or missing in Azure do not delay events.
 func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
-	for name, goes := range map[string]func(d *newsDesk){
-		"paused": func(d *newsDesk) {
+	for name, goes := range map[string]func(d *adminFixture){
+		"paused": func(d *adminFixture) {
 			p := d.View.Pool("shop", "web-2").DeepCopy()
 			p.Spec.Paused = true
 			if err := d.View.Pools.Update(p); err != nil {
 				d.Fatal(err)
 			}
 		},
-		"deleted": func(d *newsDesk) {
+		"deleted": func(d *adminFixture) {
 			if err := d.View.Pools.Delete(d.View.Pool("shop", "web-2")); err != nil {
 				d.Fatal(err)
 			}
 		},
-		"not there": func(d *newsDesk) {
-			d.attempts("web-2", func(r *poolupdate.Report) {
+		"not there": func(d *adminFixture) {
+			d.runAttempt("web-2", func(r *poolupdate.Report) {
 				r.Outcome, r.Fault = poolwrite.Stale, &fault.Fault{Class: fault.Stale, Code: "NotFound", Err: errors.New("no pool")}
 			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := atNewsDesk(t, 1)
-			d.taints(1, out)
+			d := newAdminFixture(t, 1)
+			d.setTaints(1, out)
 			for _, pool := range []string{"web", "api", "all"} {
-				d.settles(pool, 1)
+				d.reportInSync(pool, 1)
 			}
-			d.fails("web-2")
+			d.reportFailure("web-2")
 			goes(d)
-			d.AdminStates.Tell()
+			d.AdminStates.RecordEvents()
 			said := map[string]int{}
-			for _, e := range d.taken() {
+			for _, e := range d.takeEvents() {
 				said[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
 			}
 			if said["n1 Down"] != 1 || said["web Down"] != 1 || said["web UpdateFailed"]+said["web Updated"]+said["n1 Updated"] != 0 {
@@ -309,67 +309,67 @@ func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 // A failure gets one event, and so does its end: on the Services and the affected nodes, including later
 // ones.
 func TestAdminStatesThatFailAreToldOnce(t *testing.T) {
-	d := atNewsDesk(t, 3)
-	d.taints(1, out)
-	d.fails("web")
-	d.fails("web-2")
-	d.fails("api")
-	d.settles("all", 1)
+	d := newAdminFixture(t, 3)
+	d.setTaints(1, out)
+	d.reportFailure("web")
+	d.reportFailure("web-2")
+	d.reportFailure("api")
+	d.reportInSync("all", 1)
 	const bad, advice = "Bad: no way", ". Weir tries again until it is done or the node needs it no more."
-	d.hears("BackendPool all Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
+	d.assertEvents("BackendPool all Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
 		"Node n1 UpdateFailed: Admin states could not be set in 3 backend pools, the first of them: "+bad+advice,
 		"Service api UpdateFailed: Admin states could not be set: "+bad+advice,
 		"Service web UpdateFailed: Admin states could not be set in 2 backend pools, the first of them: "+bad+advice)
-	d.fails("web")
-	d.hears()
-	d.taints(2, out)
-	d.fails("web")
-	d.hears("Node n2 UpdateFailed: Admin states could not be set: " + bad + advice)
+	d.reportFailure("web")
+	d.assertEvents()
+	d.setTaints(2, out)
+	d.reportFailure("web")
+	d.assertEvents("Node n2 UpdateFailed: Admin states could not be set: " + bad + advice)
 	for _, pool := range []string{"web", "api", "all"} {
-		d.settles(pool, 1, 2)
+		d.reportInSync(pool, 1, 2)
 	}
-	d.hears("BackendPool all Down: 2 nodes drain (out-of-service): n1, n2: Down, so no new flows go there",
+	d.assertEvents("BackendPool all Down: 2 nodes drain (out-of-service): n1, n2: Down, so no new flows go there",
 		"Node n2 Updated: Load balancer admin states updated after all",
 		"Service api Down: 2 nodes drain (out-of-service): n1, n2: Down, so no new flows go there",
 		"Service api Updated: Load balancer admin states updated after all")
-	d.taints(1)
-	d.taints(2)
-	d.settles("web-2") // nothing to do
-	d.hears("Node n1 Updated: Load balancer admin states updated after all",
+	d.setTaints(1)
+	d.setTaints(2)
+	d.reportInSync("web-2") // nothing to do
+	d.assertEvents("Node n1 Updated: Load balancer admin states updated after all",
 		"Service web Updated: Load balancer admin states updated after all")
 }
 
 // A new process does not know the pools' contents: a revert is reported once all pools were read.
 func TestAfterARestartAdminStatesAreToldWhenAllPoolsWereSeen(t *testing.T) {
-	d := atNewsDesk(t, 1)
-	d.startsAnew(v1alpha1.DownAddress{Address: ipOf(1).String(), Node: "n1", Reason: "out-of-service"})
-	d.settles("web", -1)
-	d.hears()
-	d.settles("web-2", -1)
-	d.hears("Service web Restored: 1 node drains no more: n1: new flows may go there again")
-	d.settles("api", -1)
-	d.settles("all", -1)
-	d.hears("BackendPool all Restored: 1 node drains no more: n1: new flows may go there again",
+	d := newAdminFixture(t, 1)
+	d.restartProcess(v1alpha1.DownAddress{Address: nodeIP(1).String(), Node: "n1", Reason: "out-of-service"})
+	d.reportInSync("web", -1)
+	d.assertEvents()
+	d.reportInSync("web-2", -1)
+	d.assertEvents("Service web Restored: 1 node drains no more: n1: new flows may go there again")
+	d.reportInSync("api", -1)
+	d.reportInSync("all", -1)
+	d.assertEvents("BackendPool all Restored: 1 node drains no more: n1: new flows may go there again",
 		"Node n1 Restored: Drains no more: new flows may come here again",
 		"Service api Restored: 1 node drains no more: n1: new flows may go there again")
 }
 
 // Many nodes give one event of bounded length per Service.
 func TestAWaveIsOneEventAService(t *testing.T) {
-	d := atNewsDesk(t, 200)
+	d := newAdminFixture(t, 200)
 	var all []int
 	for n := range 200 {
-		d.taints(n+1, spot)
+		d.setTaints(n+1, spot)
 		all = append(all, n+1)
 	}
 	for _, pool := range []string{"web", "web-2", "api"} {
-		d.settles(pool, all...)
+		d.reportInSync(pool, all...)
 	}
 	const names = "200 nodes drain (spot-eviction): n1, n10, n100, n101, n102, n103, n104, n105, n106, n107, n108, n109 and 188 more: Down, so no new flows go there"
-	d.hears("Service api Down: "+names, "Service web Down: "+names)
-	d.settles("all", all...)
-	d.AdminStates.Tell()
-	if events := len(d.taken()); events != 201 {
+	d.assertEvents("Service api Down: "+names, "Service web Down: "+names)
+	d.reportInSync("all", all...)
+	d.AdminStates.RecordEvents()
+	if events := len(d.takeEvents()); events != 201 {
 		t.Errorf("%d events, want one on each node and one on the pool of nodes", events)
 	}
 }
@@ -377,9 +377,9 @@ func TestAWaveIsOneEventAService(t *testing.T) {
 // Changes within a second are combined; changes during shutdown are recorded at the end.
 func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := atNewsDesk(t, 2)
+		d := newAdminFixture(t, 2)
 		said := func() (n int) {
-			for _, e := range d.taken() {
+			for _, e := range d.takeEvents() {
 				if strings.HasPrefix(e.Reason, "LoadBalancerAdminState") {
 					n++
 				}
@@ -388,25 +388,25 @@ func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go d.AdminStates.Run(ctx)
-		d.taints(1, out)
-		d.settles("api", 1)
-		time.Sleep(nodes.NewsGather / 2)
-		d.taints(2, out)
-		d.settles("api", 2)
-		if time.Sleep(nodes.NewsGather/2 - time.Millisecond); said() != 0 {
+		d.setTaints(1, out)
+		d.reportInSync("api", 1)
+		time.Sleep(nodes.GatherDelay / 2)
+		d.setTaints(2, out)
+		d.reportInSync("api", 2)
+		if time.Sleep(nodes.GatherDelay/2 - time.Millisecond); said() != 0 {
 			t.Error("told before others could come")
 		}
 		if time.Sleep(2 * time.Millisecond); said() != 1 {
 			t.Error("not told, or not together")
 		}
-		d.fails("web")
-		time.Sleep(nodes.NewsGather + time.Millisecond)
+		d.reportFailure("web")
+		time.Sleep(nodes.GatherDelay + time.Millisecond)
 		if n := said(); n != 3 {
 			t.Errorf("%d events of a failure, want one on the Service and on each node", n)
 		}
 		p := d.View.Pool("shop", "web").DeepCopy()
-		d.settles("web-2", 1, 2)
-		time.Sleep(nodes.NewsGather + time.Millisecond)
+		d.reportInSync("web-2", 1, 2)
+		time.Sleep(nodes.GatherDelay + time.Millisecond)
 		if n := said(); n != 0 {
 			t.Errorf("%d events while another pool of the Service is not done", n)
 		}
@@ -414,7 +414,7 @@ func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 		if err := d.View.Pools.Update(p); err != nil {
 			t.Fatal(err)
 		}
-		if time.Sleep(nodes.NewsAgain); said() != 1 {
+		if time.Sleep(nodes.AdminRecheckInterval); said() != 1 {
 			t.Error("a pool that was paused keeps its Service waiting")
 		}
 		stop()

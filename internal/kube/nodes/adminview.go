@@ -19,26 +19,26 @@ import (
 
 // adminView is a snapshot of the nodes' admin states in all pools.
 type adminView struct {
-	// owed lists, per node, the objects with a wrong admin state in a pool.
-	owed map[string][]whom
+	// pending lists, per node, the objects with a wrong admin state in a pool.
+	pending map[string][]subject
 	// pools is the number of pools with a draining node.
 	pools map[string]int
-	// drains is why a node drains; "" if it does not. Unknown nodes have no entry.
-	drains map[string]string
+	// drainReasons is why a node drains; "" if it does not. Unknown nodes have no entry.
+	drainReasons map[string]string
 	// refs are the pools that Weir updates.
 	refs map[poolschedule.Ref]struct{}
 }
 
-// view reads all pools, in O(members).
-func (a *AdminStates) view() adminView {
-	v := adminView{owed: map[string][]whom{}, pools: map[string]int{}, drains: map[string]string{}, refs: map[poolschedule.Ref]struct{}{}}
+// collectStates reads all pools, in O(members).
+func (a *AdminStates) collectStates() adminView {
+	v := adminView{pending: map[string][]subject{}, pools: map[string]int{}, drainReasons: map[string]string{}, refs: map[poolschedule.Ref]struct{}{}}
 	for _, obj := range a.snapshot.Pools.List() {
 		p, ok := obj.(*v1alpha1.BackendPool)
 		if !ok {
 			continue
 		}
-		e, is := a.statuses.Known(backendpool.RefOf(p)), a.Entitlement(p, time.Now())
-		if e == nil || is.State != backendpool.Active || is.Deleting || e.LacksPool() {
+		e, is := a.statuses.GetEntry(backendpool.RefOf(p)), a.ResolveBinding(p, time.Now())
+		if e == nil || is.State != backendpool.Active || is.Deleting || e.IsPoolMissing() {
 			continue
 		}
 		set, err := a.Members(p)
@@ -46,9 +46,9 @@ func (a *AdminStates) view() adminView {
 			continue
 		}
 		v.refs[backendpool.RefOf(p)] = struct{}{}
-		down, back := e.Owes(set)
+		down, back := e.PendingAdminChanges(set)
 		for _, name := range slices.Concat(down, back) {
-			v.owed[name] = append(v.owed[name], aboutPool(p, is))
+			v.pending[name] = append(v.pending[name], poolSubject(p, is))
 		}
 		for _, d := range set.Draining {
 			v.pools[d.Node]++
@@ -56,81 +56,83 @@ func (a *AdminStates) view() adminView {
 	}
 	for _, obj := range a.snapshot.Nodes.List() {
 		if n, ok := obj.(*corev1.Node); ok {
-			v.drains[n.Name] = a.snapshot.NodeOf(n).Draining
+			v.drainReasons[n.Name] = a.snapshot.NodeOf(n).DrainReason
 		}
 	}
 	return v
 }
 
-// over reports whether the node has the right admin state in all pools of the object.
-func (v adminView) over(w whom, node string) bool {
+// isApplied reports whether the node has the right admin state in all pools of the object.
+func (v adminView) isApplied(w subject, node string) bool {
 	if w.kind == "Node" {
-		return len(v.owed[node]) == 0
+		return len(v.pending[node]) == 0
 	}
-	return !slices.Contains(v.owed[node], w)
+	return !slices.Contains(v.pending[node], w)
 }
 
-type news struct {
-	about      whom
-	down, back []string
-	failed     string
+type adminEvent struct {
+	about       subject
+	down, back  []string
+	failureText string
 	// pools is the number of failing pools.
-	pools   int
-	settled bool
+	pools     int
+	recovered bool
 }
 
-// settle removes and returns the events to record now, sorted by object.
-func (a *AdminStates) settle(v adminView) []news {
+// takeEvents removes and returns the events to record now, sorted by object.
+func (a *AdminStates) takeEvents(v adminView) []adminEvent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var all []news
-	for _, w := range slices.SortedFunc(maps.Keys(a.bulletins), func(x, y whom) int {
+	var all []adminEvent
+	for _, w := range slices.SortedFunc(maps.Keys(a.notices), func(x, y subject) int {
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	}) {
-		b := a.bulletins[w]
-		if event := b.settle(w, v); event.any() {
+		b := a.notices[w]
+		if event := b.takeEvent(w, v); event.hasContent() {
 			all = append(all, event)
 		}
-		if !b.open() && !b.told {
-			delete(a.bulletins, w)
+		if !b.isOpen() && !b.hasDownEvent {
+			delete(a.notices, w)
 		}
 	}
 	return all
 }
 
-func (n news) any() bool { return len(n.down)+len(n.back) > 0 || n.failed != "" || n.settled }
+func (n adminEvent) hasContent() bool {
+	return len(n.down)+len(n.back) > 0 || n.failureText != "" || n.recovered
+}
 
-func (b *bulletin) settle(w whom, v adminView) news {
-	told := news{about: w, down: b.takeIf(b.down, w, v, true), back: b.takeIf(b.back, w, v, false)}
+func (b *notice) takeEvent(w subject, v adminView) adminEvent {
+	told := adminEvent{about: w, down: b.takeReady(b.down, w, v, true), back: b.takeReady(b.back, w, v, false)}
 	if w.kind == "Node" {
-		if b.told {
+		if b.hasDownEvent {
 			told.down = nil
 		}
-		b.told = v.drains[w.name] != "" && (b.told || len(told.down) > 0)
+		b.hasDownEvent = v.drainReasons[w.name] != "" && (b.hasDownEvent || len(told.down) > 0)
 	}
 	for ref := range b.failing {
 		if _, works := v.refs[ref]; !works {
-			b.drop(ref)
+			b.dropPool(ref)
 		}
 	}
-	if b.failed != "" && !b.complained {
-		told.failed, told.pools, b.complained = b.failed, max(len(b.failing), 1), true
+	if b.failureText != "" && !b.hasFailureEvent {
+		told.failureText, told.pools, b.hasFailureEvent = b.failureText, max(len(b.failing), 1), true
 	}
-	if b.complained && len(b.failing) == 0 {
-		told.settled, b.complained, b.failed = true, false, ""
+	if b.hasFailureEvent && len(b.failing) == 0 {
+		told.recovered, b.hasFailureEvent, b.failureText = true, false, ""
 	}
 	return told
 }
 
-// takeIf removes and returns the nodes with the new admin state everywhere, and drops those whose state
+// takeReady removes and returns the nodes with the new admin state everywhere, and drops those whose state
 // changed again or that are deleted.
-func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains bool) []string {
+func (b *notice) takeReady(from map[string]struct{}, w subject, v adminView, drains bool) []string {
 	var ready []string
 	for name := range from {
-		why, there := v.drains[name]
+		why, there := v.drainReasons[name]
 		if !there || (why != "") != drains {
 			delete(from, name)
-		} else if v.over(w, name) {
+		} else if v.isApplied(w, name) {
 			delete(from, name)
 			ready = append(ready, name)
 		}
@@ -139,25 +141,25 @@ func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains 
 	return ready
 }
 
-// Tell records the pending events.
-func (a *AdminStates) Tell() {
+// RecordEvents records the pending events.
+func (a *AdminStates) RecordEvents() {
 	drains := func(node string) bool {
 		n, there := a.snapshot.Node(node)
-		return there && n.Draining != ""
+		return there && n.DrainReason != ""
 	}
-	if !a.waits(drains) {
+	if !a.hasPending(drains) {
 		return
 	}
-	v := a.view()
-	for _, n := range a.settle(v) {
+	v := a.collectStates()
+	for _, n := range a.takeEvents(v) {
 		if obj := a.objectOf(n.about); obj != nil {
-			a.tell(obj, n, v)
+			a.recordSubjectEvents(obj, n, v)
 		}
 	}
 }
 
 // objectOf returns the object of an event, or nil if it is deleted.
-func (a *AdminStates) objectOf(w whom) client.Object {
+func (a *AdminStates) objectOf(w subject) client.Object {
 	switch w.kind {
 	case "Node":
 		if n := view.Get[corev1.Node](a.snapshot.Nodes, w.name); n != nil {

@@ -12,43 +12,43 @@ import (
 	"weir.dev/weir/internal/adminstate"
 )
 
-// announcements tracks announcements that need no record on their node, see adminstate.Heard. It is limited
+// announcements tracks announcements that need no record on their node, see adminstate.SeenEvents. It is limited
 // by the events in the API server.
 type announcements struct {
-	mu      sync.Mutex
-	events  adminstate.Heard
-	doubted bool
+	mu           sync.Mutex
+	events       adminstate.SeenEvents
+	hasUntrusted bool
 }
 
-func (a *announcements) add(e *corev1.Event) {
+func (a *announcements) addEvent(e *corev1.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.events == nil {
-		a.events = adminstate.Heard{}
+		a.events = adminstate.SeenEvents{}
 	}
-	a.events.Add(announced(e))
+	a.events.AddEvent(evictionEvent(e))
 }
 
-func (a *announcements) covers(e *corev1.Event) bool {
+func (a *announcements) isCovered(e *corev1.Event) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.events.Covers(announced(e))
+	return a.events.HasEvent(evictionEvent(e))
 }
 
-func (a *announcements) forget(uid types.UID) {
+func (a *announcements) forgetEvent(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.events, string(uid))
 }
 
-// firstDoubt reports whether this is the first call.
-func (a *announcements) firstDoubt() bool {
+// isFirstUntrusted reports whether this is the first call.
+func (a *announcements) isFirstUntrusted() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	first := !a.doubted
-	a.doubted = true
+	first := !a.hasUntrusted
+	a.hasUntrusted = true
 	return first
 }
 
-// beginning returns a copy of at most limit bytes, so that the rest can be freed.
-func beginning(text string, limit int) string { return strings.Clone(text[:min(len(text), limit)]) }
+// truncateText returns a copy of at most limit bytes, so that the rest can be freed.
+func truncateText(text string, limit int) string { return strings.Clone(text[:min(len(text), limit)]) }

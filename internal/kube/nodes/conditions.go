@@ -20,10 +20,10 @@ import (
 // predecessor.
 func evictionOf(n *corev1.Node) (e adminstate.Event, condition string) {
 	for _, c := range n.Status.Conditions {
-		if !view.ConditionOf(c).Announces() {
+		if !view.ConditionOf(c).IsEviction() {
 			continue
 		}
-		at := later(c.LastTransitionTime.Time, n.CreationTimestamp.Time)
+		at := laterTime(c.LastTransitionTime.Time, n.CreationTimestamp.Time)
 		if condition == "" || at.After(e.Created) {
 			e, condition = adminstate.Event{UID: "condition " + string(c.Type), Created: at, Transition: true}, string(c.Type)
 		}
@@ -51,8 +51,8 @@ func evictionChanged() predicate.Predicate {
 	}
 }
 
-// nodeItself maps a node to its request, which has no namespace, unlike those of events.
-func nodeItself(_ context.Context, obj client.Object) []reconcile.Request {
+// nodeRequest maps a node to its request, which has no namespace, unlike those of events.
+func nodeRequest(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: obj.GetName()}}}
 }
 
@@ -63,16 +63,16 @@ func (e *Evictions) reconcileConditions(ctx context.Context, name string) error 
 		return nil
 	}
 	_, condition := evictionOf(n)
-	if verdict, _ := judgedByCondition(n); verdict == adminstate.Ignore {
+	if verdict, _ := evaluateConditions(n); verdict == adminstate.ActionIgnore {
 		return nil
 	}
-	return e.taint(ctx, name, "condition "+condition, judgedByCondition)
+	return e.writeTaint(ctx, name, "condition "+condition, evaluateConditions)
 }
 
-func judgedByCondition(n *corev1.Node) (adminstate.Verdict, adminstate.Record) {
+func evaluateConditions(n *corev1.Node) (adminstate.Action, adminstate.Record) {
 	occurred, condition := evictionOf(n)
 	if condition == "" {
-		return adminstate.Ignore, adminstate.Record{}
+		return adminstate.ActionIgnore, adminstate.Record{}
 	}
-	return judged(n, occurred, false)
+	return evaluateEviction(n, occurred, false)
 }

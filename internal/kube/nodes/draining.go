@@ -24,35 +24,35 @@ type Draining struct {
 	Log     *slog.Logger
 }
 
-// Why returns why a node drains according to the cache; nil if it does not.
-func (d Draining) Why(node string) (reasons []string) {
+// Reasons returns why a node drains according to the cache; nil if it does not.
+func (d Draining) Reasons(node string) (reasons []string) {
 	if n := view.Get[corev1.Node](d.Nodes.Nodes, node); n != nil {
-		return d.of(n)
+		return d.reasonsOf(n)
 	}
 	return nil
 }
 
-// of returns why a node drains; nil if it does not, or if taints are ignored.
-func (d Draining) of(n *corev1.Node) []string {
+// reasonsOf returns why a node drains; nil if it does not, or if taints are ignored.
+func (d Draining) reasonsOf(n *corev1.Node) []string {
 	if d.Signals == nil {
 		return nil
 	}
-	return d.Signals.Draining(view.TaintsOf(n.Spec.Taints...))
+	return d.Signals.DrainReasons(view.TaintsOf(n.Spec.Taints...))
 }
 
-// Count returns the number of draining nodes by reason, including zeros. A node with two reasons counts
+// CountByReason returns the number of draining nodes by reason, including zeros. A node with two reasons counts
 // twice.
-func (d Draining) Count() map[string]int {
+func (d Draining) CountByReason() map[string]int {
 	count := map[string]int{}
 	if d.Signals == nil {
 		return count
 	}
-	for _, reason := range d.Signals.Reasons() {
+	for _, reason := range d.Signals.AllReasons() {
 		count[reason] = 0
 	}
 	for _, obj := range d.Nodes.Nodes.List() {
 		if n, ok := obj.(*corev1.Node); ok {
-			for _, reason := range d.of(n) {
+			for _, reason := range d.reasonsOf(n) {
 				count[reason]++
 			}
 		}
@@ -60,28 +60,28 @@ func (d Draining) Count() map[string]int {
 	return count
 }
 
-// Watch logs the start and end of drains.
-func (d Draining) Watch(ctx context.Context, informers cache.Informers) error {
+// WatchNodes logs the start and end of drains.
+func (d Draining) WatchNodes(ctx context.Context, informers cache.Informers) error {
 	nodes, err := informers.GetInformer(ctx, &corev1.Node{})
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	_, err = nodes.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { d.changed(nil, obj) },
-		UpdateFunc: d.changed,
-		DeleteFunc: func(obj any) { d.changed(obj, nil) },
+		AddFunc:    func(obj any) { d.logChange(nil, obj) },
+		UpdateFunc: d.logChange,
+		DeleteFunc: func(obj any) { d.logChange(obj, nil) },
 	})
 	return err
 }
 
-func (d Draining) changed(before, after any) {
+func (d Draining) logChange(before, after any) {
 	var was, is []string
 	name := ""
 	if n, ok := before.(*corev1.Node); ok { // a tombstone only means deleted
-		name, was = n.Name, d.of(n)
+		name, was = n.Name, d.reasonsOf(n)
 	}
 	if n, ok := after.(*corev1.Node); ok {
-		name, is = n.Name, d.of(n)
+		name, is = n.Name, d.reasonsOf(n)
 	}
 	switch {
 	case len(was) > 0 && len(is) == 0:

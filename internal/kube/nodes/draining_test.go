@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// tainted returns node n1 with these taints, key=value.
-func tainted(uid string, taints ...string) *corev1.Node {
+// newTaintedNode returns node n1 with these taints, key=value.
+func newTaintedNode(uid string, taints ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID(uid)}}
 	for _, text := range taints {
 		key, value, _ := strings.Cut(text, "=")
@@ -34,28 +34,28 @@ func TestWhyANodeDrains(t *testing.T) {
 	snap := &view.Snapshot{}
 	snap.InMemory()
 	var log bytes.Buffer
-	d := Draining{Nodes: snap, Log: slog.New(slog.NewTextHandler(&log, nil)), Signals: &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}}}
+	d := Draining{Nodes: snap, Log: slog.New(slog.NewTextHandler(&log, nil)), Signals: &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}}}
 	var before any
 	for _, tt := range []struct {
 		node *corev1.Node // nil: deleted
 		want string
 		says string // the log
 	}{
-		{tainted("a"), "[]", ""},
-		{tainted("a", spot), "[spot-eviction]", "drains"},
-		{tainted("a", spot), "[spot-eviction]", ""},
-		{tainted("a", spot, out), "[out-of-service spot-eviction]", "drains"},
-		{tainted("a", "leaves=x", out), "[out-of-service leaves]", "drains"},
-		{tainted("a"), "[]", "drains no more"},
-		{tainted("a", out), "[out-of-service]", "drains"},
-		{tainted("b", out), "[out-of-service]", ""},
+		{newTaintedNode("a"), "[]", ""},
+		{newTaintedNode("a", spot), "[spot-eviction]", "drains"},
+		{newTaintedNode("a", spot), "[spot-eviction]", ""},
+		{newTaintedNode("a", spot, out), "[out-of-service spot-eviction]", "drains"},
+		{newTaintedNode("a", "leaves=x", out), "[out-of-service leaves]", "drains"},
+		{newTaintedNode("a"), "[]", "drains no more"},
+		{newTaintedNode("a", out), "[out-of-service]", "drains"},
+		{newTaintedNode("b", out), "[out-of-service]", ""},
 		{nil, "[]", "drains no more"},
-		{tainted("b", out), "[out-of-service]", "drains"},
-		{tainted("c"), "[]", "drains no more"},
+		{newTaintedNode("b", out), "[out-of-service]", "drains"},
+		{newTaintedNode("c"), "[]", "drains no more"},
 	} {
 		var after any
 		if tt.node == nil {
-			if err := snap.Nodes.Delete(tainted("")); err != nil {
+			if err := snap.Nodes.Delete(newTaintedNode("")); err != nil {
 				t.Fatal(err)
 			}
 		} else if err := snap.Nodes.Add(tt.node); err != nil {
@@ -63,19 +63,19 @@ func TestWhyANodeDrains(t *testing.T) {
 		} else {
 			after = tt.node
 		}
-		reasons := d.Why("n1")
+		reasons := d.Reasons("n1")
 		if got := fmt.Sprint(reasons); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.node, got, tt.want)
 		}
 		counted := len(reasons)
-		for _, n := range d.Count() {
+		for _, n := range d.CountByReason() {
 			counted -= n
 		}
-		if counted != 0 || len(d.Count()) != 5 {
-			t.Errorf("%v: counted %v", tt.node, d.Count())
+		if counted != 0 || len(d.CountByReason()) != 5 {
+			t.Errorf("%v: counted %v", tt.node, d.CountByReason())
 		}
 		log.Reset()
-		d.changed(before, after)
+		d.logChange(before, after)
 		if got := log.String(); (got != "") != (tt.says != "") || !strings.Contains(got, tt.says) {
 			t.Errorf("%v: the log says %q, want %q", tt.node, got, tt.says)
 		}
@@ -97,7 +97,7 @@ func TestWhatIsReadOfAnEvent(t *testing.T) {
 		{corev1.Event{EventTime: micro(2), FirstTimestamp: second(1), LastTimestamp: second(5), Count: 3}, "2 5 3"},
 		{corev1.Event{LastTimestamp: second(9), Count: 7, FirstTimestamp: second(1), Series: &corev1.EventSeries{Count: 4, LastObservedTime: micro(5)}}, "1 9 7"},
 	} {
-		e := announced(&tt.event)
+		e := evictionEvent(&tt.event)
 		if got := fmt.Sprint(e.First.Unix(), e.Last.Unix(), e.Count); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.event, got, tt.want)
 		}

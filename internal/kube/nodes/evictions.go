@@ -69,9 +69,9 @@ type Evictions struct {
 	seen     announcements
 }
 
-// Watch creates the informer of eviction events. It is separate from the manager's cache: without the role in
+// WatchEvents creates the informer of eviction events. It is separate from the manager's cache: without the role in
 // config/admin-state it never syncs, which would block all controllers.
-func (e *Evictions) Watch(core toolscache.Getter) error {
+func (e *Evictions) WatchEvents(core toolscache.Getter) error {
 	about := fields.Set{"reason": eventPreempt, "involvedObject.kind": "Node"}.AsSelector()
 	e.informer = toolscache.NewSharedIndexInformer(
 		toolscache.NewListWatchFromClient(core, "events", eventsNamespace, about), &corev1.Event{}, 0, toolscache.Indexers{})
@@ -91,14 +91,14 @@ func (e *Evictions) Watch(core toolscache.Getter) error {
 	return e.informer.SetTransform(view.Strip(stripEvent))
 }
 
-// messageKept limits the cached event message.
-const messageKept = 64
+// maxMessageLength limits the cached event message.
+const maxMessageLength = 64
 
 // stripEvent keeps object, reporter and times of an event.
 func stripEvent(e *corev1.Event) {
 	*e = corev1.Event{
 		ObjectMeta: view.Identity(e.ObjectMeta, nil), InvolvedObject: corev1.ObjectReference{Name: e.InvolvedObject.Name},
-		ReportingController: beginning(cmp.Or(e.ReportingController, e.Source.Component), words.MaxCode), Message: beginning(e.Message, messageKept),
+		ReportingController: truncateText(cmp.Or(e.ReportingController, e.Source.Component), words.MaxCode), Message: truncateText(e.Message, maxMessageLength),
 		FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp, Count: e.Count, EventTime: e.EventTime, Series: e.Series,
 	}
 }
@@ -119,25 +119,25 @@ func (e *Evictions) Setup(mgr manager.Manager, backoff workqueue.Backoff) error 
 	found := predicate.Funcs{
 		CreateFunc: func(created event.CreateEvent) bool {
 			if a, ok := created.Object.(*corev1.Event); ok && created.IsInInitialList {
-				e.seen.add(a)
+				e.seen.addEvent(a)
 			}
 			return true
 		},
-		DeleteFunc: func(gone event.DeleteEvent) bool { e.seen.forget(gone.Object.GetUID()); return false },
+		DeleteFunc: func(gone event.DeleteEvent) bool { e.seen.forgetEvent(gone.Object.GetUID()); return false },
 	}
 	return builder.ControllerManagedBy(mgr).Named("preemption").
 		WatchesRawSource(&source.Informer{Informer: e.informer, Handler: handler.EnqueueRequestsFromMapFunc(itself), Predicates: []predicate.Predicate{found}}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(nodeItself), builder.WithPredicates(evictionChanged())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(nodeRequest), builder.WithPredicates(evictionChanged())).
 		WatchesRawSource(e.queue.Source()).
-		WithOptions(controller.Options{RateLimiter: backoff.RateLimiter()}).
-		Complete(e.queue.Reconciler(e.reconcile))
+		WithOptions(controller.Options{RateLimiter: backoff.NewRateLimiter()}).
+		Complete(e.queue.WrapReconciler(e.reconcileEvent))
 }
 
-// Retry requeues requests that failed because of the API server.
-func (e *Evictions) Retry(now time.Time) { e.queue.Retry(now) }
+// RetryFailed requeues requests that failed because of the API server.
+func (e *Evictions) RetryFailed(now time.Time) { e.queue.RetryFailed(now) }
 
-// Held returns the cached events.
-func (e *Evictions) Held() (held []*corev1.Event) {
+// CachedEvents returns the cached events.
+func (e *Evictions) CachedEvents() (held []*corev1.Event) {
 	for _, obj := range e.informer.GetStore().List() {
 		if a, ok := obj.(*corev1.Event); ok {
 			held = append(held, a)
@@ -146,71 +146,71 @@ func (e *Evictions) Held() (held []*corev1.Event) {
 	return held
 }
 
-// reconcile adds the spot eviction taint to the node of an event, or to a node by its conditions.
-func (e *Evictions) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// reconcileEvent adds the spot eviction taint to the node of an event, or to a node by its conditions.
+func (e *Evictions) reconcileEvent(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req.Namespace == "" {
-		return workqueue.Result(ctx, e.reconcileConditions(ctx, req.Name), 0)
+		return workqueue.ReconcileResult(ctx, e.reconcileConditions(ctx, req.Name), 0)
 	}
 	a := view.Get[corev1.Event](e.informer.GetIndexer(), view.Key(req.Namespace, req.Name))
 	if a == nil {
 		return reconcile.Result{}, nil
 	}
-	if !e.Signals.Believes(adminstate.Announcement{Reporter: a.ReportingController, Message: a.Message}) {
-		e.disbelieved(ctx, a)
+	if !e.Signals.IsTrusted(adminstate.EvictionReport{Reporter: a.ReportingController, Message: a.Message}) {
+		e.logUntrusted(ctx, a)
 		return reconcile.Result{}, nil
 	}
 	// A start lists an hour of events, most of them handled, and agents repeat events. The cached node is
 	// enough to skip these.
 	if n := view.Get[corev1.Node](e.Nodes.Nodes, a.InvolvedObject.Name); n != nil {
-		verdict, _ := judged(n, announced(a), e.seen.covers(a))
+		verdict, _ := evaluateEviction(n, evictionEvent(a), e.seen.isCovered(a))
 		if hasSpotEviction(n.Spec.Taints) {
-			e.seen.add(a)
+			e.seen.addEvent(a)
 		}
-		if verdict == adminstate.Ignore {
+		if verdict == adminstate.ActionIgnore {
 			return reconcile.Result{}, nil
 		}
 	}
-	return workqueue.Result(ctx, e.Taint(ctx, a), 0)
+	return workqueue.ReconcileResult(ctx, e.TaintNode(ctx, a), 0)
 }
 
-// disbelieved logs an event of an untrusted reporter: the first as a warning, because a custom agent must be
+// logUntrusted logs an event of an untrusted reporter: the first as a warning, because a custom agent must be
 // configured, the rest at debug level, because any user may write such events.
-func (e *Evictions) disbelieved(ctx context.Context, a *corev1.Event) {
+func (e *Evictions) logUntrusted(ctx context.Context, a *corev1.Event) {
 	level := slog.LevelDebug
-	if e.seen.firstDoubt() {
+	if e.seen.isFirstUntrusted() {
 		level = slog.LevelWarn
 	}
 	e.Log.Log(ctx, level, "an eviction is announced by nobody who is believed: if this is your agent, add it to nodeAdminStateReporters in azure.json; the next ones are told with -v 1",
-		"event", view.Key(a.Namespace, a.Name), "node", a.InvolvedObject.Name, "reporter", words.Sentence(a.ReportingController, words.MaxCode), "message", words.Sentence(a.Message, messageKept))
+		"event", view.Key(a.Namespace, a.Name), "node", a.InvolvedObject.Name, "reporter", words.FormatMessage(a.ReportingController, words.MaxCode), "message", words.FormatMessage(a.Message, maxMessageLength))
 }
 
-// Taint adds the spot eviction taint to the node of an event.
-func (e *Evictions) Taint(ctx context.Context, a *corev1.Event) error {
-	return e.taint(ctx, a.InvolvedObject.Name, "event "+a.Name, func(n *corev1.Node) (adminstate.Verdict, adminstate.Record) {
+// TaintNode adds the spot eviction taint to the node of an event.
+func (e *Evictions) TaintNode(ctx context.Context, a *corev1.Event) error {
+	return e.writeTaint(ctx, a.InvolvedObject.Name, "event "+a.Name, func(n *corev1.Node) (adminstate.Action, adminstate.Record) {
 		if hasSpotEviction(n.Spec.Taints) {
-			defer e.seen.add(a)
+			defer e.seen.addEvent(a)
 		}
-		return judged(n, announced(a), e.seen.covers(a))
+		return evaluateEviction(n, evictionEvent(a), e.seen.isCovered(a))
 	})
 }
 
-// taint writes taint and record in one patch of the current node: a patch replaces the list of taints, and
+// writeTaint writes taint and record in one patch of the current node: a patch replaces the list of taints, and
 // the cache has only some. by is the source of the announcement.
-func (e *Evictions) taint(ctx context.Context, node, by string, judge func(*corev1.Node) (adminstate.Verdict, adminstate.Record)) error {
+func (e *Evictions) writeTaint(ctx context.Context, node, by string, judge func(*corev1.Node) (adminstate.Action, adminstate.Record)) error {
 	n := &corev1.Node{}
-	var verdict adminstate.Verdict
+	var verdict adminstate.Action
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		*n = corev1.Node{}
 		if err := e.Reader.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
 			return err
 		}
 		var record adminstate.Record
-		if verdict, record = judge(n); verdict == adminstate.Ignore {
+		if verdict, record = judge(n); verdict == adminstate.ActionIgnore {
 			return nil
 		}
 		before := n.DeepCopy()
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, view.PreemptionAnnotation, record.String())
-		if verdict == adminstate.Put {
+		if verdict == adminstate.ActionTaint {
 			n.Spec.Taints = withSpotEviction(n.Spec.Taints)
 		}
 		return e.Writer.Patch(ctx, n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
@@ -221,7 +221,7 @@ func (e *Evictions) taint(ctx context.Context, node, by string, judge func(*core
 	if err != nil {
 		return fmt.Errorf("taint of node %s: %w", node, err)
 	}
-	if verdict == adminstate.Put {
+	if verdict == adminstate.ActionTaint {
 		e.Log.InfoContext(ctx, "a node was tainted: Azure evicts it", "node", n.Name, "announcedBy", by)
 		e.Events.Add(n, corev1.EventTypeNormal, EventTainted,
 			fmt.Sprintf("Azure evicts this spot machine (%s): tainted %s=%s:%s", by, spotEviction.Key, spotEviction.Value, spotEviction.Effect))
@@ -229,30 +229,30 @@ func (e *Evictions) taint(ctx context.Context, node, by string, judge func(*core
 	return nil
 }
 
-// judged evaluates an announcement for a node.
-func judged(n *corev1.Node, e adminstate.Event, seen bool) (adminstate.Verdict, adminstate.Record) {
-	return adminstate.Preempted(adminstate.Node{
+// evaluateEviction evaluates an announcement for a node.
+func evaluateEviction(n *corev1.Node, e adminstate.Event, seen bool) (adminstate.Action, adminstate.Record) {
+	return adminstate.HandleEviction(adminstate.Node{
 		Created: n.CreationTimestamp.Time, Record: adminstate.ParseRecord(n.Annotations[view.PreemptionAnnotation]),
-		Tainted: hasSpotEviction(n.Spec.Taints),
+		HasTaint: hasSpotEviction(n.Spec.Taints),
 	}, e, seen)
 }
 
-// announced converts an event. Events of events.k8s.io have separate times and counts.
-func announced(e *corev1.Event) adminstate.Event {
+// evictionEvent converts an event. Events of events.k8s.io have separate times and counts.
+func evictionEvent(e *corev1.Event) adminstate.Event {
 	out := adminstate.Event{
 		UID: string(e.UID), Created: e.CreationTimestamp.Time,
 		First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time, Count: int(e.Count),
 	}
 	if !e.EventTime.IsZero() {
-		out.First, out.Last = e.EventTime.Time, later(out.Last, e.EventTime.Time)
+		out.First, out.Last = e.EventTime.Time, laterTime(out.Last, e.EventTime.Time)
 	}
 	if e.Series != nil {
-		out.Last, out.Count = later(out.Last, e.Series.LastObservedTime.Time), max(out.Count, int(e.Series.Count))
+		out.Last, out.Count = laterTime(out.Last, e.Series.LastObservedTime.Time), max(out.Count, int(e.Series.Count))
 	}
 	return out
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -4,9 +4,9 @@ package nodes
 
 // Delays for tests.
 const (
-	NewsGather = newsGather
-	NewsAgain  = newsAgain
+	GatherDelay          = gatherDelay
+	AdminRecheckInterval = adminRecheckInterval
 )
 
-// Bulletins returns the number of bulletins.
-func (a *AdminStates) Bulletins() int { return len(a.bulletins) }
+// CountNotices returns the number of bulletins.
+func (a *AdminStates) CountNotices() int { return len(a.notices) }

@@ -39,66 +39,68 @@ import (
 // EventNotPlaced is the event reason for a node without a load balancer.
 const EventNotPlaced = "NotPlacedOnLoadBalancer"
 
-// providerPatience is how long a new node may lack a providerID before an event.
-const providerPatience = time.Minute
+// providerIDTimeout is how long a new node may lack a providerID before an event.
+const providerIDTimeout = time.Minute
 
-// Placing labels each node with its load balancer, if there are several.
-type Placing struct {
+// Placer labels each node with its load balancer, if there are several.
+type Placer struct {
 	Nodes  *view.Snapshot
 	Writer client.Writer
 	Events Recorder
-	// Selected sets the selectors of the BackendPools of nodes, once all nodes are placed.
-	Selected func(context.Context) error
-	Log      *slog.Logger
+	// UpdateSelectors sets the selectors of the BackendPools of nodes, once all nodes are placed.
+	UpdateSelectors func(context.Context) error
+	Log             *slog.Logger
 
-	places places
+	places placementStore
 	queue  workqueue.Queue
 }
 
-// Among sets the configurations: shown returns the configurations of nodes in Azure, availabilitySet the set
+// SetConfigurations sets the configurations: shown returns the configurations of nodes in Azure, availabilitySet the set
 // of a machine.
-func (p *Placing) Among(several []service.Configuration, shown func(context.Context) (map[string]string, error),
+func (p *Placer) SetConfigurations(several []service.Configuration, shown func(context.Context) (map[string]string, error),
 	availabilitySet func(ctx context.Context, providerID string) (string, error)) {
-	p.places.several, p.places.names = several, view.PlaceNames(several)
-	p.places.shown, p.places.availabilitySet = shown, availabilitySet
+	p.places.configurations, p.places.names = several, view.PlaceNames(several)
+	p.places.observed, p.places.availabilitySet = shown, availabilitySet
 }
 
-// Missing returns the first node by name that lacks the label and is not known to get none, and why; "" if
+// FirstUnplaced returns the first node by name that lacks the label and is not known to get none, and why; "" if
 // none.
-func (p *Placing) Missing(nodes []*corev1.Node) (name, why string) { return p.places.missing(nodes) }
+func (p *Placer) FirstUnplaced(nodes []*corev1.Node) (name, why string) {
+	return p.places.firstUnplaced(nodes)
+}
 
-// All places all nodes in name order. It returns an error if a place cannot be determined.
-func (p *Placing) All(ctx context.Context) error {
-	if len(p.places.several) == 0 {
+// PlaceAll places all nodes in name order. It returns an error if a place cannot be determined.
+func (p *Placer) PlaceAll(ctx context.Context) error {
+	if len(p.places.configurations) == 0 {
 		return nil
 	}
-	nodes := p.Nodes.Eligible()
+	nodes := p.Nodes.EligibleNodes()
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range nodes {
-		wait, err := p.place(ctx, n, time.Now())
-		if err == nil && wait > 0 && !p.places.isNowhere(n) {
+		wait, err := p.placeNode(ctx, n, time.Now())
+		if err == nil && wait > 0 && !p.places.isUnplaceable(n) {
 			err = errors.New("it has no spec.providerID yet, which tells the availability set or scale set: the cloud provider sets it")
 		}
 		if err != nil {
 			return fmt.Errorf("on which load balancer node %s belongs is not known: %w", n.Name, err)
 		}
 	}
-	return p.Selected(ctx)
+	return p.UpdateSelectors(ctx)
 }
 
-// Retry requeues requests that failed because of the API server.
-func (p *Placing) Retry(now time.Time) { p.queue.Retry(now) }
+// RetryFailed requeues requests that failed because of the API server.
+func (p *Placer) RetryFailed(now time.Time) { p.queue.RetryFailed(now) }
 
 // Setup adds the controller to the manager, if there are several load balancers.
-func (p *Placing) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
-	if len(p.places.several) == 0 {
+func (p *Placer) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
+	if len(p.places.configurations) == 0 {
 		return nil
 	}
 	return builder.ControllerManagedBy(mgr).Named("nodeplace").
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(placeChanged())).
 		WatchesRawSource(p.queue.Source()).
-		WithOptions(controller.Options{RateLimiter: backoff.RateLimiter(), MaxConcurrentReconciles: 4}).
-		Complete(p.queue.Reconciler(p.reconcile))
+		WithOptions(controller.Options{RateLimiter: backoff.NewRateLimiter(), MaxConcurrentReconciles: 4}).
+		Complete(p.queue.WrapReconciler(p.reconcileNode))
 }
 
 // placeChanged drops updates that do not affect placement.
@@ -111,35 +113,35 @@ func placeChanged() predicate.Predicate {
 	}}
 }
 
-// reconcile labels a node with its load balancer.
-func (p *Placing) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// reconcileNode labels a node with its load balancer.
+func (p *Placer) reconcileNode(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	n := view.Get[corev1.Node](p.Nodes.Nodes, req.Name)
-	if n == nil || p.Nodes.Excluded(n) { // an excluded node keeps its label
-		p.places.forget(req.Name)
-		return workqueue.Result(ctx, p.Selected(ctx), 0)
+	if n == nil || p.Nodes.IsExcluded(n) { // an excluded node keeps its label
+		p.places.forgetNode(req.Name)
+		return workqueue.ReconcileResult(ctx, p.UpdateSelectors(ctx), 0)
 	}
 	now := time.Now()
-	wait, err := p.place(ctx, n, now)
+	wait, err := p.placeNode(ctx, n, now)
 	if err == nil && wait == 0 {
-		p.places.tell(n, "", "")
-		return workqueue.Result(ctx, p.Selected(ctx), 0)
+		p.places.setReason(n, "", "")
+		return workqueue.ReconcileResult(ctx, p.UpdateSelectors(ctx), 0)
 	}
-	if err == nil && p.places.isNowhere(n) { // nothing waits for it
-		err = p.Selected(ctx)
+	if err == nil && p.places.isUnplaceable(n) { // nothing waits for it
+		err = p.UpdateSelectors(ctx)
 	}
-	if err != nil && !errors.Is(err, backendpool.ErrGone) {
-		p.complain(n, err)
+	if err != nil && !errors.Is(err, backendpool.ErrDeleted) {
+		p.recordPlacementError(n, err)
 	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok && f.RetryAt.After(now) {
-		p.places.rest(f.RetryAt)
+		p.places.setRetryAfter(f.RetryAt)
 		wait, err = f.RetryAt.Sub(now), nil
 	}
-	return workqueue.Result(ctx, err, wait)
+	return workqueue.ReconcileResult(ctx, err, wait)
 }
 
-// place determines the load balancer of a node and labels it. wait is the requeue delay, if any.
-func (p *Placing) place(ctx context.Context, n *corev1.Node, now time.Time) (wait time.Duration, err error) {
-	if !p.places.knows(n) {
+// placeNode determines the load balancer of a node and labels it. wait is the requeue delay, if any.
+func (p *Placer) placeNode(ctx context.Context, n *corev1.Node, now time.Time) (wait time.Duration, err error) {
+	if !p.places.isSetKnown(n) {
 		set := ""
 		if p.places.bySets() {
 			if n.Spec.ProviderID == "" {
@@ -149,24 +151,24 @@ func (p *Placing) place(ctx context.Context, n *corev1.Node, now time.Time) (wai
 				return 0, err
 			}
 		}
-		p.places.learn(n, set)
+		p.places.recordSet(n, set)
 	}
-	return 0, p.label(ctx, n, now)
+	return 0, p.assignLabel(ctx, n, now)
 }
 
 // awaitProviderID returns how long to wait for the providerID. After the limit the node is on no load
 // balancer and nothing waits for it, until it gets one.
-func (p *Placing) awaitProviderID(n *corev1.Node, now time.Time) time.Duration {
-	if age := now.Sub(n.CreationTimestamp.Time); age < providerPatience {
-		return providerPatience - age
+func (p *Placer) awaitProviderID(n *corev1.Node, now time.Time) time.Duration {
+	if age := now.Sub(n.CreationTimestamp.Time); age < providerIDTimeout {
+		return providerIDTimeout - age
 	}
-	p.places.note(n, func(is *nodePlace) { is.nowhere = true })
-	p.notPlaced(n, "NoProviderID", "spec.providerID is empty, and tells neither scale set nor machine: the cloud provider sets it")
-	return providerPatience
+	p.places.updateNode(n, func(is *nodePlace) { is.isUnplaceable = true })
+	p.recordNotPlaced(n, "NoProviderID", "spec.providerID is empty, and tells neither scale set nor machine: the cloud provider sets it")
+	return providerIDTimeout
 }
 
 // vmSet returns the scale set or availability set of a node; "" for neither.
-func (p *Placing) vmSet(ctx context.Context, n *corev1.Node, now time.Time) (string, error) {
+func (p *Placer) vmSet(ctx context.Context, n *corev1.Node, now time.Time) (string, error) {
 	scaleSet, _, err := lb.VMSetOfProviderID(n.Spec.ProviderID)
 	if err != nil { // not an Azure machine, so in no set
 		p.Log.DebugContext(ctx, "node is no machine of Azure", "node", n.Name, "err", err)
@@ -175,27 +177,27 @@ func (p *Placing) vmSet(ctx context.Context, n *corev1.Node, now time.Time) (str
 	if scaleSet != "" {
 		return scaleSet, nil
 	}
-	if err := p.places.open(now); err != nil {
+	if err := p.places.checkRetryAfter(now); err != nil {
 		return "", err
 	}
 	set, err := p.places.availabilitySet(ctx, n.Spec.ProviderID)
-	p.places.note(n, func(is *nodePlace) { is.nowhere = err != nil && fault.From(err).Class == fault.Stale })
+	p.places.updateNode(n, func(is *nodePlace) { is.isUnplaceable = err != nil && fault.FromError(err).Class == fault.Stale })
 	return set, err
 }
 
-// label chooses a load balancer for a node with a known set and writes the label.
-func (p *Placing) label(ctx context.Context, n *corev1.Node, now time.Time) error {
-	on := p.places.standing(n, nil)
+// assignLabel chooses a load balancer for a node with a known set and writes the label.
+func (p *Placer) assignLabel(ctx context.Context, n *corev1.Node, now time.Time) error {
+	on := p.places.assignFixed(n, nil)
 	if on == "" { // it may be in an existing pool
-		if err := p.places.open(now); err != nil {
+		if err := p.places.checkRetryAfter(now); err != nil {
 			return err
 		}
-		shown, err := p.places.shown(ctx)
+		shown, err := p.places.observed(ctx)
 		if err != nil {
 			return err
 		}
-		if on = p.places.standing(n, shown); on == "" {
-			on = p.places.choose(n, p.Nodes.Eligible(), shown)
+		if on = p.places.assignFixed(n, shown); on == "" {
+			on = p.places.assignBest(n, p.Nodes.EligibleNodes(), shown)
 		}
 	}
 	value := ""
@@ -212,7 +214,7 @@ func (p *Placing) label(ctx context.Context, n *corev1.Node, now time.Time) erro
 	return nil
 }
 
-func (p *Placing) writeLabel(ctx context.Context, n *corev1.Node, value string) error {
+func (p *Placer) writeLabel(ctx context.Context, n *corev1.Node, value string) error {
 	label := &value
 	if value == "" {
 		label = nil
@@ -225,7 +227,7 @@ func (p *Placing) writeLabel(ctx context.Context, n *corev1.Node, value string) 
 	err = p.Writer.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(apiserver.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err):
-		return backendpool.ErrGone
+		return backendpool.ErrDeleted
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("label of node %s: apply the role of config/several-load-balancers: %w", n.Name, err)
 	case err != nil:
@@ -234,27 +236,27 @@ func (p *Placing) writeLabel(ctx context.Context, n *corev1.Node, value string) 
 	return nil
 }
 
-// complain records why a node is not placed. A request skipped because of Retry-After gets no event.
-func (p *Placing) complain(n *corev1.Node, err error) {
-	word, why := err.Error(), words.OfError(err, time.Now())
+// recordPlacementError records why a node is not placed. A request skipped because of Retry-After gets no event.
+func (p *Placer) recordPlacementError(n *corev1.Node, err error) {
+	word, why := err.Error(), words.FormatError(err, time.Now())
 	f, ok := errors.AsType[*fault.Fault](err)
 	switch {
-	case ok && (f.Code == fault.CodeGateClosed || f.Code == fault.CodeResting):
-		p.places.tell(n, f.Code, why)
+	case ok && (f.Code == fault.CodeGateClosed || f.Code == fault.CodeRetryAfter):
+		p.places.setReason(n, f.Code, why)
 		return
 	case ok:
 		word = f.Code // the rest varies between attempts
 	}
-	p.notPlaced(n, word, why)
+	p.recordNotPlaced(n, word, why)
 }
 
-// notPlaced records an event on a node that is not placed, once per word.
-func (p *Placing) notPlaced(n *corev1.Node, word, why string) {
+// recordNotPlaced records an event on a node that is not placed, once per word.
+func (p *Placer) recordNotPlaced(n *corev1.Node, word, why string) {
 	text := "No load balancer is chosen for this node: "
-	if on := p.places.on(n); on != "" {
+	if on := p.places.configurationOf(n); on != "" {
 		text = "It is not known whether this node still belongs on load balancer " + on + ": "
 	}
-	if p.places.tell(n, word, why) {
-		p.Events.Add(n, corev1.EventTypeWarning, EventNotPlaced, words.Sentence(text+why, words.MaxMessage))
+	if p.places.setReason(n, word, why) {
+		p.Events.Add(n, corev1.EventTypeWarning, EventNotPlaced, words.FormatMessage(text+why, words.MaxMessage))
 	}
 }

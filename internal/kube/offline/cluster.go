@@ -19,8 +19,8 @@ import (
 
 // Cluster is a controller over objects in memory, which its writes change.
 type Cluster struct {
-	// Rooms are the controllers. Enable load balancers before adding objects.
-	Rooms *kube.Rooms
+	// Controllers are the controllers. Enable load balancers before adding objects.
+	Controllers *kube.Controllers
 }
 
 // New returns an empty Cluster.
@@ -28,62 +28,62 @@ func New(opts kube.Options) *Cluster {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Cluster{kube.Connect(opts, events.New(view.Scheme(), nil, opts.Log), nil, services.API{})}
+	return &Cluster{kube.NewControllers(opts, events.NewQueue(view.Scheme(), nil, opts.Log), nil, services.API{})}
 }
 
-// Fill adds the objects.
-func (c *Cluster) Fill(objects Objects) error {
-	c.Rooms.View.InMemory()
-	all := newMemory(c.Rooms.View)
-	c.Rooms.Work(all, all, statuses{memory: all})
+// AddObjects adds the objects.
+func (c *Cluster) AddObjects(objects Objects) error {
+	c.Controllers.View.InMemory()
+	all := newMemory(c.Controllers.View)
+	c.Controllers.SetAPI(all, all, statusWriter{memory: all})
 	var failed []error
 	for i := range objects.Slices {
-		failed = append(failed, c.Rooms.View.Add(&objects.Slices[i]))
+		failed = append(failed, c.Controllers.View.Add(&objects.Slices[i]))
 	}
 	for i := range objects.Services {
-		failed = append(failed, c.Rooms.View.Add(&objects.Services[i]))
+		failed = append(failed, c.Controllers.View.Add(&objects.Services[i]))
 	}
 	for i := range objects.Nodes {
-		failed = append(failed, c.Rooms.View.Add(&objects.Nodes[i]))
+		failed = append(failed, c.Controllers.View.Add(&objects.Nodes[i]))
 	}
 	for i := range objects.Pools {
-		failed = append(failed, c.Rooms.View.Add(&objects.Pools[i]))
+		failed = append(failed, c.Controllers.View.Add(&objects.Pools[i]))
 	}
 	for i := range objects.Namespaces {
-		failed = append(failed, c.Rooms.View.Add(&objects.Namespaces[i]))
+		failed = append(failed, c.Controllers.View.Add(&objects.Namespaces[i]))
 	}
 	return errors.Join(failed...)
 }
 
-// AllowUnseen is for partial clusters: namespaces without an object may bind everything, and pools
+// AllowUnknown is for partial clusters: namespaces without an object may bind everything, and pools
 // with unknown members are skipped.
-func (c *Cluster) AllowUnseen() { c.Rooms.Own.AllowUnseen = true }
+func (c *Cluster) AllowUnknown() { c.Controllers.Ownership.AllowUnknown = true }
 
 // PlaceNodes implements rehearse.Cluster.
-func (c *Cluster) PlaceNodes(ctx context.Context) error { return c.Rooms.Placing.All(ctx) }
+func (c *Cluster) PlaceNodes(ctx context.Context) error { return c.Controllers.Placement.PlaceAll(ctx) }
 
-// Settle implements rehearse.Cluster.
-func (c *Cluster) Settle(ctx context.Context, r balancer.Result) error {
-	return c.Rooms.Services.WriteDown(ctx, r)
+// ResolveResult implements rehearse.Cluster.
+func (c *Cluster) ResolveResult(ctx context.Context, r balancer.Result) error {
+	return c.Controllers.Services.PersistResult(ctx, r)
 }
 
-// Desired implements rehearse.Cluster.
-func (c *Cluster) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
-	return c.Rooms.Pools.Desired(ref)
+// DesiredPool implements rehearse.Cluster.
+func (c *Cluster) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
+	return c.Controllers.Pools.DesiredPool(ref)
 }
 
 // LoadBalancers returns a balancer.Cluster that uses the statuses in memory.
-func (c *Cluster) LoadBalancers() balancer.Cluster { return loadBalancers{c.Rooms.Services, c} }
+func (c *Cluster) LoadBalancers() balancer.Cluster { return loadBalancers{c.Controllers.Services, c} }
 
 type loadBalancers struct {
 	*services.Reconciler
 	of *Cluster
 }
 
-// Foreign implements balancer.Cluster.
-func (l loadBalancers) Foreign(ctx context.Context, pool lb.Pool) ([]string, error) {
-	for _, p := range l.of.Rooms.View.PoolsAt(pool.ID.Key()) {
-		l.of.Rooms.Own.Statuses.Adopt(p)
+// ForeignMembers implements balancer.Cluster.
+func (l loadBalancers) ForeignMembers(ctx context.Context, pool lb.Pool) ([]string, error) {
+	for _, p := range l.of.Controllers.View.PoolsAt(pool.ID.Key()) {
+		l.of.Controllers.Ownership.Statuses.AdoptPool(p)
 	}
-	return l.Reconciler.Foreign(ctx, pool)
+	return l.Reconciler.ForeignMembers(ctx, pool)
 }

@@ -23,9 +23,9 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Decode adds the objects of a YAML or JSON file, including lists. It returns one error per
+// DecodeFile adds the objects of a YAML or JSON file, including lists. It returns one error per
 // document with a Service, BackendPool or Namespace that an API server would reject.
-func (o *Objects) Decode(file string, from io.Reader) []error {
+func (o *Objects) DecodeFile(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var errs []error
 	for n := 1; ; n++ {
@@ -33,23 +33,23 @@ func (o *Objects) Decode(file string, from io.Reader) []error {
 		if errors.Is(err, io.EOF) {
 			return errs
 		}
-		o.reading = fmt.Sprintf("%s: document %d", file, n)
+		o.currentDocument = fmt.Sprintf("%s: document %d", file, n)
 		if err != nil {
-			return append(errs, fmt.Errorf("%s: %w", o.reading, err))
+			return append(errs, fmt.Errorf("%s: %w", o.currentDocument, err))
 		}
-		if err = manifest.Alone(doc); err == nil {
+		if err = manifest.CheckSingleDocument(doc); err == nil {
 			doc, err = yaml.YAMLToJSONStrict(doc)
 		}
 		if err == nil {
-			err = o.add(doc)
+			err = o.addDocument(doc)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", o.reading, err))
+			errs = append(errs, fmt.Errorf("%s: %w", o.currentDocument, err))
 		}
 	}
 }
 
-func (o *Objects) add(doc []byte) error {
+func (o *Objects) addDocument(doc []byte) error {
 	var head struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        metav1.ObjectMeta `json:"metadata"`
@@ -68,41 +68,41 @@ func (o *Objects) add(doc []byte) error {
 	switch head.APIVersion + " " + head.Kind {
 	case "v1 Service":
 		err = decodeInto(doc, &o.Services, func(s *corev1.Service, before int) error {
-			inSomeNamespace(&s.ObjectMeta)
-			o.came(head.Kind, s.ObjectMeta, doc)
-			wrong := manifest.Service(s)
-			complete(s, before)
-			return manifest.Refusal(wrong)
+			setDefaultNamespace(&s.ObjectMeta)
+			o.recordOrigin(head.Kind, s.ObjectMeta, doc)
+			wrong := manifest.ValidateService(s)
+			setDefaults(s, before)
+			return manifest.JoinErrors(wrong)
 		})
 	case "v1 Node":
 		err = json.Unmarshal(doc, addTo(&o.Nodes))
 	case "v1 Namespace":
-		err = decodeInto(doc, &o.Namespaces, func(n *corev1.Namespace, _ int) error { return manifest.Refusal(manifest.Namespace(n)) })
+		err = decodeInto(doc, &o.Namespaces, func(n *corev1.Namespace, _ int) error { return manifest.JoinErrors(manifest.ValidateNamespace(n)) })
 	case discoveryv1.SchemeGroupVersion.String() + " EndpointSlice":
 		s := addTo(&o.Slices)
 		err = json.Unmarshal(doc, s)
-		inSomeNamespace(&s.ObjectMeta)
+		setDefaultNamespace(&s.ObjectMeta)
 	case v1alpha1.GroupVersion.String() + " BackendPool":
 		err = decodeInto(doc, &o.Pools, func(p *v1alpha1.BackendPool, _ int) error {
-			inSomeNamespace(&p.ObjectMeta)
-			o.came(head.Kind, p.ObjectMeta, doc)
+			setDefaultNamespace(&p.ObjectMeta)
+			o.recordOrigin(head.Kind, p.ObjectMeta, doc)
 			withUID(&p.ObjectMeta, "BackendPool")
-			return manifest.Refusal(manifest.BackendPool(p))
+			return manifest.JoinErrors(manifest.ValidateBackendPool(p))
 		})
 	default:
 		for i, item := range head.Items { // a List
-			if err := o.add(item); err != nil {
+			if err := o.addDocument(item); err != nil {
 				return fmt.Errorf("item %d: %w", i+1, err)
 			}
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", head.Kind, called(head.Metadata), err)
+		return fmt.Errorf("%s %s: %w", head.Kind, objectName(head.Metadata), err)
 	}
 	return nil
 }
 
-func called(m metav1.ObjectMeta) string {
+func objectName(m metav1.ObjectMeta) string {
 	if m.Namespace == "" {
 		return m.Name
 	}
@@ -112,7 +112,7 @@ func called(m metav1.ObjectMeta) string {
 // decodeInto adds an object and returns what an API server would reject.
 func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) error) error {
 	obj := addTo(all)
-	if err := manifest.Decode(doc, obj); err != nil {
+	if err := manifest.DecodeStrict(doc, obj); err != nil {
 		return err
 	}
 	return finish(obj, len(*all)-1)
@@ -124,11 +124,11 @@ func addTo[T any](all *[]T) *T {
 	return &(*all)[len(*all)-1]
 }
 
-func (o *Objects) came(kind string, m metav1.ObjectMeta, doc []byte) {
-	o.origins = append(o.origins, origin{place: o.reading, kind: kind, namespace: m.Namespace, name: m.Name, doc: doc})
+func (o *Objects) recordOrigin(kind string, m metav1.ObjectMeta, doc []byte) {
+	o.sources = append(o.sources, objectSource{place: o.currentDocument, kind: kind, namespace: m.Namespace, name: m.Name, doc: doc})
 }
 
-func inSomeNamespace(m *metav1.ObjectMeta) {
+func setDefaultNamespace(m *metav1.ObjectMeta) {
 	if m.Namespace == "" {
 		m.Namespace = metav1.NamespaceDefault
 	}
@@ -144,10 +144,10 @@ func withUID(m *metav1.ObjectMeta, kind string) bool {
 	return true
 }
 
-// firstStandIn replaces a node port the API server would allocate.
-const firstStandIn = 30000
+// firstNodePort replaces a node port the API server would allocate.
+const firstNodePort = 30000
 
-func complete(s *corev1.Service, before int) {
+func setDefaults(s *corev1.Service, before int) {
 	for i := range s.Spec.Ports {
 		if s.Spec.Ports[i].Protocol == "" {
 			s.Spec.Ports[i].Protocol = corev1.ProtocolTCP
@@ -157,7 +157,7 @@ func complete(s *corev1.Service, before int) {
 		return
 	}
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, view.NotCreatedAnnotation, "true")
-	next := int32(firstStandIn + before*16%2000) //nolint:gosec // a port
+	next := int32(firstNodePort + before*16%2000) //nolint:gosec // a port
 	setPort := func(port *int32) {
 		if *port == 0 {
 			*port = next
@@ -174,12 +174,12 @@ func complete(s *corev1.Service, before int) {
 	}
 }
 
-// Twice returns the first duplicate object.
-func (o *Objects) Twice() string {
+// FindDuplicate returns the first duplicate object.
+func (o *Objects) FindDuplicate() string {
 	seen := map[string]bool{}
 	duplicate := ""
 	checkName := func(kind string, m metav1.ObjectMeta) {
-		name := kind + " " + called(m)
+		name := kind + " " + objectName(m)
 		if seen[name] && duplicate == "" {
 			duplicate = name
 		}

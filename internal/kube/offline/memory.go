@@ -24,19 +24,19 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-var deleted = metav1.NewTime(time.Unix(0, 0).UTC())
+var deletionTime = metav1.NewTime(time.Unix(0, 0).UTC())
 
-// memory is an in-memory API client. Delete only sets the deletion timestamp, as for objects with a
+// memoryClient is an in-memory API client. Delete only sets the deletion timestamp, as for objects with a
 // finalizer.
-type memory struct {
+type memoryClient struct {
 	client.Reader // List is not supported
 	client.Writer // Update is not supported
 	stores        map[reflect.Type]toolscache.Indexer
-	made          int
+	created       int
 }
 
-func newMemory(snap *view.Snapshot) *memory {
-	return &memory{stores: map[reflect.Type]toolscache.Indexer{
+func newMemory(snap *view.Snapshot) *memoryClient {
+	return &memoryClient{stores: map[reflect.Type]toolscache.Indexer{
 		reflect.TypeFor[*discoveryv1.EndpointSlice](): snap.Slices,
 		reflect.TypeFor[*corev1.Service]():            snap.Services,
 		reflect.TypeFor[*corev1.Node]():               snap.Nodes,
@@ -45,7 +45,7 @@ func newMemory(snap *view.Snapshot) *memory {
 	}}
 }
 
-func (s *memory) find(like client.Object) (is client.Object, err error) {
+func (s *memoryClient) getObject(like client.Object) (is client.Object, err error) {
 	name, err := toolscache.MetaNamespaceKeyFunc(like)
 	if err != nil {
 		return nil, err
@@ -57,10 +57,10 @@ func (s *memory) find(like client.Object) (is client.Object, err error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: reflect.TypeOf(like).Elem().Name()}, like.GetName())
 }
 
-func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s *memoryClient) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(name.Namespace)
 	into.SetName(name.Name)
-	is, err := s.find(into)
+	is, err := s.getObject(into)
 	if err != nil {
 		return err
 	}
@@ -71,17 +71,17 @@ func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Objec
 	return nil
 }
 
-func (s *memory) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
-	if _, err := s.find(obj); err == nil {
+func (s *memoryClient) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if _, err := s.getObject(obj); err == nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: reflect.TypeOf(obj).Elem().Name()}, obj.GetName())
 	}
-	s.made++
-	obj.SetUID(types.UID(fmt.Sprintf("planned-%d", s.made)))
+	s.created++
+	obj.SetUID(types.UID(fmt.Sprintf("planned-%d", s.created)))
 	return s.stores[reflect.TypeOf(obj)].Add(obj)
 }
 
-func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
-	is, err := s.find(obj)
+func (s *memoryClient) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	is, err := s.getObject(obj)
 	if err != nil {
 		return err
 	}
@@ -89,12 +89,12 @@ func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.Delete
 	if !ok {
 		return fmt.Errorf("deleting %s: %T is no object", obj.GetName(), is)
 	}
-	next.SetDeletionTimestamp(&deleted)
+	next.SetDeletionTimestamp(&deletionTime)
 	return s.stores[reflect.TypeOf(obj)].Update(next)
 }
 
-func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	is, err := s.find(obj)
+func (s *memoryClient) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	is, err := s.getObject(obj)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch,
 	if err != nil {
 		return err
 	}
-	after, err := patched(before, data, patch.Type(), is)
+	after, err := applyPatch(before, data, patch.Type(), is)
 	if err != nil {
 		return err
 	}
@@ -120,18 +120,18 @@ func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch,
 	return s.stores[reflect.TypeOf(is)].Update(next)
 }
 
-func patched(before, data []byte, kind types.PatchType, like client.Object) ([]byte, error) {
+func applyPatch(before, data []byte, kind types.PatchType, like client.Object) ([]byte, error) {
 	if kind == types.StrategicMergePatchType {
 		return strategicpatch.StrategicMergePatch(before, data, like)
 	}
 	return jsonpatch.MergePatch(before, data)
 }
 
-type statuses struct {
+type statusWriter struct {
 	client.SubResourceWriter // only Patch is supported
-	memory                   *memory
+	memory                   *memoryClient
 }
 
-func (s statuses) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.memory.Patch(ctx, obj, patch)
 }

@@ -24,12 +24,12 @@ type Objects struct {
 	Namespaces []corev1.Namespace
 
 	// reading is the document being read.
-	origins []origin
-	reading string
+	sources         []objectSource
+	currentDocument string
 }
 
-// Read reads the objects from an API server, which may not know BackendPools.
-func Read(ctx context.Context, from client.Reader, namespaces bool) (Objects, error) {
+// ReadObjects reads the objects from an API server, which may not know BackendPools.
+func ReadObjects(ctx context.Context, from client.Reader, namespaces bool) (Objects, error) {
 	var (
 		services corev1.ServiceList
 		nodes    corev1.NodeList

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// For returns the BackendPool for a pool that a Service needs.
-func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
+// NewBackendPool returns the BackendPool for a pool that a Service needs.
+func (o *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{view.ManagedBy: apiserver.FieldOwner}},
 		Spec: v1alpha1.BackendPoolSpec{
@@ -32,10 +32,10 @@ func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) 
 	}
 	if pool.Shared {
 		p.Namespace, p.Name = o.Namespace, view.PoolObjectName("nodes", on.Name, pool.Family)
-		if view.ContainsFold(o.Settings.InterimPools(), pool.Name) {
+		if view.ContainsFold(o.Settings.TemporaryPools(), pool.Name) {
 			p.Name = view.PoolObjectName("interim", on.Name, pool.Family)
 		}
-		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: view.NodesOn(on.Name, o.Several)}
+		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: view.NodesOn(on.Name, o.Configurations)}
 		return p
 	}
 	p.Namespace, p.Name = s.Namespace, view.PoolObjectName(s.Name, on.Name, pool.Family)
@@ -46,19 +46,19 @@ func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) 
 	return p
 }
 
-// FillsSame reports whether two BackendPools have the same Service and pool.
-func (o *Pools) FillsSame(is, desired *v1alpha1.BackendPool) bool {
+// HasSameTarget reports whether two BackendPools have the same Service and pool.
+func (o *Pools) HasSameTarget(is, desired *v1alpha1.BackendPool) bool {
 	at, err1 := o.View.Target(is)
 	want, err2 := o.View.Target(desired)
 	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == desired.Spec.IPFamily &&
 		is.Spec.ServiceRef != nil && desired.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == desired.Spec.ServiceRef.Name
 }
 
-// Needed reports whether a Service still uses the pool. Its members then remain for the next
+// IsInUse reports whether a Service still uses the pool. Its members then remain for the next
 // BackendPool.
-func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
+func (o *Pools) IsInUse(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
-	if has, _ := o.Right(p, at); err != nil || has < backendpool.Own {
+	if has, _ := o.Permission(p, at); err != nil || has < backendpool.Managed {
 		return false
 	}
 	if ref := p.Spec.ServiceRef; ref != nil {
@@ -66,27 +66,27 @@ func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
 		if s != nil && view.HasFinalizer(s) && view.DryRun(s) {
 			return true
 		}
-		return s != nil && o.Belongs(s, p.Spec.LoadBalancer.Name) && o.ofItsOwn(s)
+		return s != nil && o.IsOnLoadBalancer(s, p.Spec.LoadBalancer.Name) && o.hasOwnPools(s)
 	}
-	return len(o.ServedBy(p.Spec.LoadBalancer.Name)) > 0 && !view.SelectsNobody(p)
+	return len(o.ServicesOn(p.Spec.LoadBalancer.Name)) > 0 && !view.SelectsNoNodes(p)
 }
 
-// Belongs reports whether a Service is on this load balancer.
-func (o *Pools) Belongs(s *corev1.Service, balancer string) bool {
-	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
-	return (o.View.Serving.Ours(s) || o.View.Serving.Keeps(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
+// IsOnLoadBalancer reports whether a Service is on this load balancer.
+func (o *Pools) IsOnLoadBalancer(s *corev1.Service, balancer string) bool {
+	places := servicelb.ParseNames(s.Annotations[view.PlaceAnnotation])
+	return (o.View.Serving.IsManaged(s) || o.View.Serving.RetainsResources(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
 }
 
-// ServedBy returns the Services on a load balancer.
-func (o *Pools) ServedBy(balancer string) []*corev1.Service {
+// ServicesOn returns the Services on a load balancer.
+func (o *Pools) ServicesOn(balancer string) []*corev1.Service {
 	return slices.DeleteFunc(view.List[corev1.Service](o.View.Services, view.ServicesBalanced, ""), func(s *corev1.Service) bool {
-		return !o.Belongs(s, balancer)
+		return !o.IsOnLoadBalancer(s, balancer)
 	})
 }
 
-// Held returns a Service's own pools with members recorded as this cluster's; a BackendPool alone,
+// RecordedPools returns a Service's own pools with members recorded as this cluster's; a BackendPool alone,
 // which any tenant may create, proves nothing. made are those with a BackendPool of Weir.
-func (o *Pools) Held(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+func (o *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, balancer := range on {
 		for _, name := range names {
 			at := lb.PoolID{LoadBalancer: balancer, Name: name}
@@ -95,12 +95,12 @@ func (o *Pools) Held(s *corev1.Service, names []string, on []lb.LoadBalancerID) 
 				return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
 			}
 			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
-				taken := o.Statuses.Taken(p)
-				return its(p) && (taken || o.Made(p)) || taken && o.Statuses.NothingForeign(p)
+				taken := o.Statuses.HasRecord(p)
+				return its(p) && (taken || o.IsManaged(p)) || taken && o.Statuses.HasNoForeign(p)
 			}) {
 				held = append(held, at)
 			}
-			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && o.Made(p) }) {
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && o.IsManaged(p) }) {
 				made = append(made, at)
 			}
 		}

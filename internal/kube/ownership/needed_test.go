@@ -23,9 +23,9 @@ func TestADryRunNeedsWhatItHas(t *testing.T) {
 		}}
 		s.Spec.Type = corev1.ServiceTypeClusterIP // it was a Local Service with a load balancer
 		p := objects.BackendPool("web.lb", 0, objects.Took, objects.In("ns"), objects.RecordedAs("uid"))
-		o := holding(t, p, s)
-		o.Balancers = balancers{"lb"}
-		if got := o.Needed(p); got != (dry != "") {
+		o := newPools(t, p, s)
+		o.LoadBalancers = managedLoadBalancers{"lb"}
+		if got := o.IsInUse(p); got != (dry != "") {
 			t.Errorf("dry run %q: needed %v", dry, got)
 		}
 	}
@@ -45,24 +45,24 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 		first, second := local("a", "b-c"), local("a-b", "c")
 		left := objects.Made(objects.Took, objects.RecordedAs(objects.WebUID))
 		theirs := objects.BackendPool("theirs", 0, objects.In("team"), objects.OfPool("a-b-c"), objects.On("kubernetes", ""))
-		o := holding(t, left, first, second, theirs)
+		o := newPools(t, left, first, second, theirs)
 		o.Settings.Interfaces = interfaces
 		web := view.Get[corev1.Service](o.View.Services, "shop/web").DeepCopy()
 		web.Annotations = map[string]string{view.PlaceAnnotation: "kubernetes"}
 		if err := o.View.Services.Update(web); err != nil {
 			t.Fatal(err)
 		}
-		if names := o.Names(first); (names == nil) != interfaces {
+		if names := o.PoolNames(first); (names == nil) != interfaces {
 			t.Errorf("interfaces %v: a Service whose pool's name is another's has %v", interfaces, names)
 		}
-		if needed := o.Needed(left); needed == interfaces {
+		if needed := o.IsInUse(left); needed == interfaces {
 			t.Errorf("interfaces %v: its BackendPool is needed: %v", interfaces, needed)
 		}
 		at, err := o.View.Target(theirs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has, not := o.Right(theirs, at); (has == backendpool.Granted) != interfaces {
+		if has, not := o.Permission(theirs, at); (has == backendpool.Granted) != interfaces {
 			t.Errorf("interfaces %v: somebody else's has right %d, %+v", interfaces, has, not)
 		}
 	}

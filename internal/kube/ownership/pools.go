@@ -10,12 +10,12 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Balancers describes the load balancers Weir manages.
-type Balancers interface {
+// LoadBalancers describes the load balancers Weir manages.
+type LoadBalancers interface {
 	// Names returns all load balancers of the cluster.
 	Names() []string
 	ID(name string) lb.LoadBalancerID
-	// LeftToOthers reports whether Weir created the pool and left it because of foreign members.
+	// IsLeftForeign reports whether Weir created the pool and left it because of foreign members.
 	LeftToOthers(pool lb.PoolKey) bool
 }
 
@@ -23,15 +23,15 @@ type Balancers interface {
 type Pools struct {
 	View     *view.Snapshot
 	Statuses *backendpool.Statuses
-	// Balancers is nil if Weir manages no load balancers.
-	Balancers Balancers
+	// LoadBalancers is nil if Weir manages no load balancers.
+	LoadBalancers LoadBalancers
 	// Namespace holds the BackendPools of all nodes; Settings names their pools.
 	Namespace string
 	Settings  service.Settings
-	// Several lists the configurations of several load balancers.
-	Several []service.Configuration
-	// Served returns what this process has seen in Azure of a Service.
-	Served func(service, uid string) *servicelb.Served
-	// AllowUnseen allows everything to namespaces without an object.
-	AllowUnseen bool
+	// Configurations lists the configurations of several load balancers.
+	Configurations []service.Configuration
+	// ObservedState returns what this process has seen in Azure of a Service.
+	ObservedState func(service, uid string) *servicelb.ObservedPools
+	// AllowUnknown allows everything to namespaces without an object.
+	AllowUnknown bool
 }

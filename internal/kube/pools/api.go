@@ -36,14 +36,14 @@ func (a API) Load(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendP
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, p)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(p.UID) != ref.UID:
-		return nil, backendpool.ErrGone
+		return nil, backendpool.ErrDeleted
 	case err != nil:
 		return nil, err
 	}
 	return p, nil
 }
 
-type applied struct {
+type statusPatch struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        map[string]string           `json:"metadata"`
 	Status          *v1alpha1.BackendPoolStatus `json:"status"`
@@ -53,7 +53,7 @@ type applied struct {
 // only metadata is requested in return.
 func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	kind := metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "BackendPool"}
-	patch, err := json.Marshal(applied{kind, map[string]string{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID, "resourceVersion": version}, status})
+	patch, err := json.Marshal(statusPatch{kind, map[string]string{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID, "resourceVersion": version}, status})
 	if err != nil {
 		return "", fmt.Errorf("its fields: %w", err)
 	}
@@ -61,7 +61,7 @@ func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, st
 	err = a.Status.Patch(ctx, is, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", backendpool.ErrGone
+		return "", backendpool.ErrDeleted
 	case apierrors.IsConflict(err):
 		return "", backendpool.ErrConflict
 	case err != nil:
@@ -70,19 +70,19 @@ func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, st
 	return is.ResourceVersion, nil
 }
 
-const pageOf = 500
+const pageSize = 500
 
 // All implements backendpool.API.
 func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
 	var all []*v1alpha1.BackendPool
 	for next := ""; ; {
 		var page v1alpha1.BackendPoolList
-		if err := a.Reader.List(ctx, &page, client.Limit(pageOf), client.Continue(next)); err != nil {
+		if err := a.Reader.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
 			return nil, err
 		}
 		for _, p := range page.Items { // loop copy: an item must not keep its page alive
 			p.ManagedFields, p.Annotations, p.Labels = nil, nil, nil // half of the size
-			p.Status = view.Shared(&p.Status)
+			p.Status = view.InternStatus(&p.Status)
 			all = append(all, &p)
 		}
 		if next = page.Continue; next == "" {
@@ -91,13 +91,13 @@ func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
 	}
 }
 
-const finalizerDeadline = 10 * time.Second
+const finalizerTimeout = 10 * time.Second
 
 // SetFinalizer implements backendpool.API.
 func (a API) SetFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
 	ref, tried := backendpool.RefOf(p), false
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-		ctx, cancel := context.WithTimeout(ctx, finalizerDeadline) // a slow request must not delay other pools
+		ctx, cancel := context.WithTimeout(ctx, finalizerTimeout) // a slow request must not delay other pools
 		defer cancel()
 		if tried {
 			if p, err = a.Load(ctx, ref); err != nil {
@@ -109,8 +109,8 @@ func (a API) SetFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want boo
 		return err
 	})
 	switch {
-	case apierrors.IsNotFound(err), errors.Is(err, backendpool.ErrGone):
-		return nil, backendpool.ErrGone
+	case apierrors.IsNotFound(err), errors.Is(err, backendpool.ErrDeleted):
+		return nil, backendpool.ErrDeleted
 	case err != nil:
 		return nil, fmt.Errorf("finalizer of BackendPool %s: %w", view.Key(ref.Namespace, ref.Name), err)
 	}

@@ -16,13 +16,13 @@ import (
 	"weir.dev/weir/internal/kube/workqueue"
 )
 
-func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) reconcilePool(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	next, err := r.Reconcile(ctx, req.Namespace, req.Name, time.Now())
-	return workqueue.Result(ctx, err, next.After)
+	return workqueue.ReconcileResult(ctx, err, next.After)
 }
 
-// poolAndRivals maps a BackendPool to all with the same pool, because their ownership may change.
-func (r *Reconciler) poolAndRivals(_ context.Context, obj client.Object) []reconcile.Request {
+// poolAndConflicting maps a BackendPool to all with the same pool, because their ownership may change.
+func (r *Reconciler) poolAndConflicting(_ context.Context, obj client.Object) []reconcile.Request {
 	requests := []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	p, ok := obj.(*v1alpha1.BackendPool)
 	if !ok {

@@ -24,8 +24,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// crowd has a BackendPool and ten endpoints per Service, on 1,000 nodes, in sync.
-func crowd(tb testing.TB, services int) *Reconciler {
+// newLargeCluster has a BackendPool and ten endpoints per Service, on 1,000 nodes, in sync.
+func newLargeCluster(tb testing.TB, services int) *Reconciler {
 	tb.Helper()
 	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
 	s.InMemory()
@@ -52,10 +52,10 @@ func crowd(tb testing.TB, services int) *Reconciler {
 	if err := s.Add(objects...); err != nil {
 		tb.Fatal(err)
 	}
-	r := New(Config{View: s, Statuses: backendpool.NewStatuses(nil), Owner: everyone{}, Log: slog.New(slog.DiscardHandler)})
-	r.Lanes = &sink{}
+	r := New(Config{View: s, Statuses: backendpool.NewStatuses(nil), Owner: allowAll{}, Log: slog.New(slog.DiscardHandler)})
+	r.Workers = &operationCounter{}
 	for _, p := range pools {
-		r.Statuses.Adopt(p)
+		r.Statuses.AdoptPool(p)
 	}
 	return r
 }
@@ -78,28 +78,28 @@ func slice(i, moved int) *discoveryv1.EndpointSlice {
 	return es
 }
 
-// everyone allows every binding and owns no pool.
-type everyone struct{ backendpool.Owner }
+// allowAll allows every binding and owns no pool.
+type allowAll struct{ backendpool.Owner }
 
-func (everyone) Right(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Right, backendpool.Refusal) {
-	return backendpool.Granted, backendpool.Refusal{}
+func (allowAll) Permission(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Permission, backendpool.Rejection) {
+	return backendpool.Granted, backendpool.Rejection{}
 }
-func (everyone) Made(*v1alpha1.BackendPool) bool { return false }
+func (allowAll) IsManaged(*v1alpha1.BackendPool) bool { return false }
 
-type sink struct {
-	backendpool.Lanes
+type operationCounter struct {
+	backendpool.Workers
 	added int
 }
 
-func (s *sink) Add(ops ...poolschedule.Operation) { s.added += len(ops) }
-func (s *sink) LevelAs(lb.PoolID, uint64) bool    { return false }
+func (s *operationCounter) Add(ops ...poolschedule.Operation) { s.added += len(ops) }
+func (s *operationCounter) IsInSync(lb.PoolID, uint64) bool   { return false }
 
-var _ backendpool.Lanes = (*poolupdate.Lanes)(nil)
+var _ backendpool.Workers = (*poolupdate.Workers)(nil)
 
 // An event that changes no member of a pool in sync costs almost nothing and queues nothing.
 func TestAnEventWithoutAMemberCostsNextToNothing(t *testing.T) {
 	for _, services := range []int{100, 1000} {
-		r := crowd(t, services)
+		r := newLargeCluster(t, services)
 		check, before, after := r.sliceChanged().Update, slice(7, 0), slice(7, 0)
 		after.Generation++
 		if check(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
@@ -123,7 +123,7 @@ func TestAnEventWithoutAMemberCostsNextToNothing(t *testing.T) {
 // The cost of an event that moves a member does not depend on the number of pools.
 func TestAnEventThatMovesAMemberCostsTheSameInALargeCluster(t *testing.T) {
 	cost := func(services int) float64 {
-		r := crowd(t, services)
+		r := newLargeCluster(t, services)
 		name := poolschedule.ServiceName{Namespace: "shop", Name: "s7"}
 		return testing.AllocsPerRun(50, func() {
 			if err := r.EndpointsChanged(context.Background(), name, time.Now()); err != nil {
@@ -140,7 +140,7 @@ func TestAnEventThatMovesAMemberCostsTheSameInALargeCluster(t *testing.T) {
 func BenchmarkEventWithoutMember(b *testing.B) {
 	for _, services := range []int{1000, 10000} {
 		b.Run(fmt.Sprint(services), func(b *testing.B) {
-			r := crowd(b, services)
+			r := newLargeCluster(b, services)
 			before, after := slice(7, 0), slice(7, 0)
 			after.Generation++
 			check := r.sliceChanged().Update
@@ -157,7 +157,7 @@ func BenchmarkEventWithoutMember(b *testing.B) {
 func BenchmarkEventThatMovesAMember(b *testing.B) {
 	for _, services := range []int{1000, 10000} {
 		b.Run(fmt.Sprint(services), func(b *testing.B) {
-			r := crowd(b, services)
+			r := newLargeCluster(b, services)
 			name := poolschedule.ServiceName{Namespace: "shop", Name: "s7"}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

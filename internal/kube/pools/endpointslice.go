@@ -23,11 +23,11 @@ func (r *Reconciler) servicesOfSlice(_ context.Context, obj client.Object) []rec
 	if !ok {
 		return nil
 	}
-	return r.ifBound(view.ServiceOfSlice(s))
+	return r.requestIfBound(view.ServiceOfSlice(s))
 }
 
-// ifBound returns a request for a Service that a BackendPool refers to.
-func (r *Reconciler) ifBound(name poolschedule.ServiceName) []reconcile.Request {
+// requestIfBound returns a request for a Service that a BackendPool refers to.
+func (r *Reconciler) requestIfBound(name poolschedule.ServiceName) []reconcile.Request {
 	if name.Name == "" || len(r.view.PoolsOf(name)) == 0 {
 		return nil
 	}
@@ -49,28 +49,28 @@ func (r *Reconciler) sliceChanged() predicate.Predicate {
 			return true
 		}
 		// The generation also covers fields the cache drops, such as the pod address.
-		return before.Generation != after.Generation && !r.allLevel(view.ServiceOfSlice(after))
+		return before.Generation != after.Generation && !r.allInSync(view.ServiceOfSlice(after))
 	}}
 }
 
-func (r *Reconciler) allLevel(service poolschedule.ServiceName) bool {
+func (r *Reconciler) allInSync(service poolschedule.ServiceName) bool {
 	for _, p := range r.view.PoolsOf(service) {
-		if !r.Statuses.IsLevel(p) {
+		if !r.Statuses.IsInSync(p) {
 			return false
 		}
 	}
 	return true
 }
 
-// poolsOfLeavingNodes maps a slice to the node pools of excluded nodes that host its endpoints:
+// poolsOfExcludedNodes maps a slice to the node pools of excluded nodes that host its endpoints:
 // such a node leaves once it hosts none.
-func (r *Reconciler) poolsOfLeavingNodes(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+func (r *Reconciler) poolsOfExcludedNodes(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 	s, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return nil
 	}
 	for _, name := range view.NodesOf(s) {
-		if n := view.Get[corev1.Node](r.view.Nodes, name); n != nil && r.view.NodeOf(n).Leaves {
+		if n := view.Get[corev1.Node](r.view.Nodes, name); n != nil && r.view.NodeOf(n).ExcludedWhileServing {
 			requests = append(requests, r.poolsOfNode(ctx, n)...)
 		}
 	}
@@ -78,5 +78,5 @@ func (r *Reconciler) poolsOfLeavingNodes(ctx context.Context, obj client.Object)
 }
 
 func (r *Reconciler) hostsChanged() predicate.Predicate {
-	return workqueue.Changed(func(before, after *discoveryv1.EndpointSlice) bool { return !view.SameMembers(before, after) })
+	return workqueue.UpdatePredicate(func(before, after *discoveryv1.EndpointSlice) bool { return !view.SameMembers(before, after) })
 }

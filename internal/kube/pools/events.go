@@ -16,34 +16,34 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// EventHeldBack is the event reason for members retained despite an announced eviction.
-const EventHeldBack = "SpotEvictionsHeldBack"
+// EventMembersRetained is the event reason for members retained despite an announced eviction.
+const EventMembersRetained = "SpotEvictionsHeldBack"
 
 // Events queues events about objects without blocking.
 type Events interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-type reporter struct {
+type eventRecorder struct {
 	view        *view.Snapshot
 	events      Events
-	adminStates func(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned)
+	adminStates func(p *v1alpha1.BackendPool, is backendpool.Binding, r poolupdate.Report, t backendpool.AdminChanges)
 }
 
-func (e reporter) OnPool(p *v1alpha1.BackendPool, event backendpool.Event) {
+func (e eventRecorder) OnPool(p *v1alpha1.BackendPool, event backendpool.Event) {
 	e.events.Add(p, event.Kind, event.Reason, event.Text)
 }
 
-func (e reporter) OnService(name poolschedule.ServiceName, event backendpool.Event) {
+func (e eventRecorder) OnService(name poolschedule.ServiceName, event backendpool.Event) {
 	if s := e.view.Service(name); s != nil {
 		e.events.Add(s, event.Kind, event.Reason, event.Text)
 	}
 }
 
-func (e reporter) Spares(p *v1alpha1.BackendPool, is backendpool.Entitlement, set membership.Set) {
+func (e eventRecorder) RecordRetained(p *v1alpha1.BackendPool, is backendpool.Binding, set membership.Set) {
 	event := backendpool.Event{
-		Kind: corev1.EventTypeWarning, Reason: EventHeldBack,
-		Text: words.Sentence("Pool "+p.Spec.PoolName+": "+members.SparedMessage(set), words.MaxMessage),
+		Kind: corev1.EventTypeWarning, Reason: EventMembersRetained,
+		Text: words.FormatMessage("Pool "+p.Spec.PoolName+": "+members.RetainedMessage(set), words.MaxMessage),
 	}
 	if is.Service != (poolschedule.ServiceName{}) {
 		e.OnService(is.Service, event)
@@ -52,7 +52,7 @@ func (e reporter) Spares(p *v1alpha1.BackendPool, is backendpool.Entitlement, se
 	}
 }
 
-func (e reporter) AdminStates(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned) {
+func (e eventRecorder) AdminStates(p *v1alpha1.BackendPool, is backendpool.Binding, r poolupdate.Report, t backendpool.AdminChanges) {
 	if e.adminStates != nil {
 		e.adminStates(p, is, r, t)
 	}

@@ -19,7 +19,7 @@ import (
 func (r *Reconciler) poolsIn(ctx context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByNamespace, obj.GetName()) {
-		requests = append(requests, r.poolAndRivals(ctx, p)...)
+		requests = append(requests, r.poolAndConflicting(ctx, p)...)
 	}
 	return requests
 }
@@ -27,7 +27,7 @@ func (r *Reconciler) poolsIn(ctx context.Context, obj client.Object) []reconcile
 func grantChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(u event.UpdateEvent) bool {
-			return u.ObjectOld.GetAnnotations()[grant.Annotation] != u.ObjectNew.GetAnnotations()[grant.Annotation]
+			return u.ObjectOld.GetAnnotations()[grant.LoadBalancersAnnotation] != u.ObjectNew.GetAnnotations()[grant.LoadBalancersAnnotation]
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}

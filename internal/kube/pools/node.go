@@ -26,7 +26,7 @@ func (r *Reconciler) judgedWith(obj client.Object) []*corev1.Node {
 	if !ok {
 		return nil
 	}
-	return append(r.view.Duplicates(n), n)
+	return append(r.view.DuplicateNodes(n), n)
 }
 
 func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reconcile.Request {
@@ -39,7 +39,7 @@ func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reco
 				continue
 			}
 			seen[name] = struct{}{}
-			requests = append(requests, r.ifBound(name)...)
+			requests = append(requests, r.requestIfBound(name)...)
 		}
 	}
 	return requests
@@ -49,7 +49,7 @@ func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconci
 	var requests []reconcile.Request
 	nodes := r.judgedWith(obj)
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
-		selector, err := backendpool.Selector(p)
+		selector, err := backendpool.NodeSelector(p)
 		matches := func(n *corev1.Node) bool { return selector.Matches(labels.Set(n.Labels)) }
 		if err == nil && selector != nil && slices.ContainsFunc(nodes, matches) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
@@ -58,8 +58,10 @@ func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconci
 	return requests
 }
 
-func (r *Reconciler) nodeChanged() predicate.Predicate { return workqueue.Changed(r.view.NodeDiffers) }
+func (r *Reconciler) nodeChanged() predicate.Predicate {
+	return workqueue.UpdatePredicate(r.view.NodeDiffers)
+}
 
 func (r *Reconciler) nodeOrLabelsChanged() predicate.Predicate {
-	return workqueue.Changed(r.view.NodeOrLabelsDiffer)
+	return workqueue.UpdatePredicate(r.view.NodeOrLabelsDiffer)
 }

@@ -15,24 +15,24 @@ import (
 )
 
 type cluster struct {
-	snap            *view.Snapshot
+	snapshot        *view.Snapshot
 	configurationOf func(loadBalancer string) string
 }
 
 func (v cluster) Pool(namespace, name string) *v1alpha1.BackendPool {
-	return v.snap.Pool(namespace, name)
+	return v.snapshot.Pool(namespace, name)
 }
 
 func (v cluster) PoolsOf(service poolschedule.ServiceName) []*v1alpha1.BackendPool {
-	return v.snap.PoolsOf(service)
+	return v.snapshot.PoolsOf(service)
 }
 
-func (v cluster) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool { return v.snap.PoolsAt(pool) }
+func (v cluster) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool { return v.snapshot.PoolsAt(pool) }
 
-func (v cluster) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return v.snap.Target(p) }
+func (v cluster) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return v.snapshot.Target(p) }
 
 func (v cluster) Service(name poolschedule.ServiceName) (backendpool.Service, bool) {
-	s := v.snap.Service(name)
+	s := v.snapshot.Service(name)
 	if s == nil {
 		return backendpool.Service{}, false
 	}
@@ -42,18 +42,18 @@ func (v cluster) Service(name poolschedule.ServiceName) (backendpool.Service, bo
 }
 
 func (v cluster) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
-	return v.snap.Members(p)
+	return v.snapshot.Members(p)
 }
 
-func (v cluster) OfThisCluster(ip netip.Addr) bool { return v.snap.OfThisCluster(ip) }
+func (v cluster) IsNodeAddress(ip netip.Addr) bool { return v.snapshot.IsNodeAddress(ip) }
 
-func (v cluster) NodeAt(ip netip.Addr) string { return v.snap.NodeAt(ip) }
+func (v cluster) NodeAt(ip netip.Addr) string { return v.snapshot.NodeAt(ip) }
 
 func (v cluster) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
-	return v.snap.AddressOf(machine, family)
+	return v.snapshot.AddressOf(machine, family)
 }
 
-func (v cluster) MachineOf(node string) (nic.Machine, error) { return v.snap.MachineOf(node) }
+func (v cluster) MachineOf(node string) (nic.Machine, error) { return v.snapshot.MachineOf(node) }
 
 func (v cluster) ConfigurationOf(p *v1alpha1.BackendPool) string {
 	return v.configurationOf(p.Spec.LoadBalancer.Name)

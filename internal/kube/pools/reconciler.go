@@ -32,12 +32,12 @@ type Config struct {
 	Owner    backendpool.Owner
 	// AdminStates receives changes of nodes' admin states.
 	Events      Events
-	AdminStates func(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned)
-	// OfLoadBalancer returns the BackendPools at the pools a load-balanced Service may own.
-	OfLoadBalancer  func(*corev1.Service) []*v1alpha1.BackendPool
-	ConfigurationOf func(loadBalancer string) string
-	// RecheckAfter and ReleaseAgainAfter are as in backendpool.Config.
-	RecheckAfter, ReleaseAgainAfter time.Duration
+	AdminStates func(p *v1alpha1.BackendPool, is backendpool.Binding, r poolupdate.Report, t backendpool.AdminChanges)
+	// PoolsOfLoadBalancer returns the BackendPools at the pools a load-balanced Service may own.
+	PoolsOfLoadBalancer func(*corev1.Service) []*v1alpha1.BackendPool
+	ConfigurationOf     func(loadBalancer string) string
+	// RecheckInterval and ReleaseRetryInterval are as in backendpool.Config.
+	RecheckInterval, ReleaseRetryInterval time.Duration
 	// Stale reports whether the informers may be outdated; nil means never.
 	Stale func(now time.Time) bool
 	Log   *slog.Logger
@@ -48,30 +48,32 @@ type Reconciler struct {
 	*backendpool.Controller
 	Statuses *backendpool.Statuses
 
-	view            *view.Snapshot
-	poolsOfBalanced func(*corev1.Service) []*v1alpha1.BackendPool
-	queue           workqueue.Queue // of BackendPools
-	endpoints       workqueue.Queue // of Services
+	view                *view.Snapshot
+	poolsOfLoadBalancer func(*corev1.Service) []*v1alpha1.BackendPool
+	poolQueue           workqueue.Queue // of BackendPools
+	serviceQueue        workqueue.Queue // of Services
 }
 
 // New returns a Reconciler. Its Controller needs its workers before Setup.
 func New(c Config) *Reconciler {
-	r := &Reconciler{Statuses: c.Statuses, view: c.View, poolsOfBalanced: c.OfLoadBalancer}
+	r := &Reconciler{Statuses: c.Statuses, view: c.View, poolsOfLoadBalancer: c.PoolsOfLoadBalancer}
 	r.Controller = backendpool.New(backendpool.Config{
-		Cluster: cluster{c.View, c.ConfigurationOf}, Owner: c.Owner, Events: reporter{c.View, c.Events, c.AdminStates},
-		Queue:        func(ref poolschedule.Ref) { r.Queue(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) },
-		RecheckAfter: c.RecheckAfter, ReleaseAgainAfter: c.ReleaseAgainAfter, Keeper: &keeping.Keeper{Stale: c.Stale, NodeAt: c.View.NodeByAddress}, Log: c.Log,
+		Cluster: cluster{c.View, c.ConfigurationOf}, Owner: c.Owner, Events: eventRecorder{c.View, c.Events, c.AdminStates},
+		Queue: func(ref poolschedule.Ref) {
+			r.RequeuePool(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		},
+		RecheckInterval: c.RecheckInterval, ReleaseRetryInterval: c.ReleaseRetryInterval, Retention: &keeping.Policy{Stale: c.Stale, NodeAt: c.View.NodeByAddress}, Log: c.Log,
 	}, c.Statuses)
 	return r
 }
 
-// Queue requeues a BackendPool.
-func (r *Reconciler) Queue(name types.NamespacedName) { r.queue.Add(name) }
+// RequeuePool requeues a BackendPool.
+func (r *Reconciler) RequeuePool(name types.NamespacedName) { r.poolQueue.Add(name) }
 
-// Retry requeues what failed because of the API server.
-func (r *Reconciler) Retry(now time.Time) {
-	r.endpoints.Retry(now)
-	r.queue.Retry(now)
+// RetryFailed requeues what failed because of the API server.
+func (r *Reconciler) RetryFailed(now time.Time) {
+	r.serviceQueue.RetryFailed(now)
+	r.poolQueue.RetryFailed(now)
 }
 
 // MembersOf returns the nodes of a pool, including retained ones.
@@ -79,45 +81,45 @@ func (r *Reconciler) MembersOf(p *v1alpha1.BackendPool) (membership.Set, error) 
 	return backendpool.MembersOf(r.Controller, p)
 }
 
-// ReleaseHeld requeues pools with members retained while the informers may have been outdated.
-func (r *Reconciler) ReleaseHeld(now time.Time) {
-	backendpool.LookAgainAt(r.Controller, r.Keeper.Release(), now)
+// ReleaseRetained requeues pools with members retained while the informers may have been outdated.
+func (r *Reconciler) ReleaseRetained(now time.Time) {
+	backendpool.RecheckAt(r.Controller, r.Retention.ReleaseHeld(), now)
 }
 
 // RetryStatuses requeues the BackendPools with pending status writes.
 func (r *Reconciler) RetryStatuses() {
-	for _, ref := range r.Statuses.Unsaved() {
-		r.Queue(client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	for _, ref := range r.Statuses.ListUnsaved() {
+		r.RequeuePool(client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 	}
 }
 
-const sideBySide = 4
+const maxConcurrentReconciles = 4
 
 // Setup adds two controllers, keyed by Service for endpoints and by BackendPool.
 func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
 	options := func() controller.Options {
-		return controller.Options{RateLimiter: backoff.RateLimiter(), NewQueue: workqueue.NewFair, MaxConcurrentReconciles: sideBySide}
+		return controller.Options{RateLimiter: backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue, MaxConcurrentReconciles: maxConcurrentReconciles}
 	}
-	live := workqueue.Live
+	live := workqueue.IgnoreInitialList
 	err := builder.ControllerManagedBy(mgr).Named("service").
-		Watches(&discoveryv1.EndpointSlice{}, workqueue.Mapped(r.servicesOfSlice), builder.WithPredicates(r.sliceChanged(), live())).
-		Watches(&corev1.Service{}, workqueue.Mapped(r.boundService), builder.WithPredicates(serviceChanged(), live())).
-		Watches(&corev1.Node{}, workqueue.Mapped(r.servicesOnNode), builder.WithPredicates(r.nodeChanged(), live())).
-		WatchesRawSource(r.endpoints.Source()).
+		Watches(&discoveryv1.EndpointSlice{}, workqueue.MapHandler(r.servicesOfSlice), builder.WithPredicates(r.sliceChanged(), live())).
+		Watches(&corev1.Service{}, workqueue.MapHandler(r.boundService), builder.WithPredicates(serviceChanged(), live())).
+		Watches(&corev1.Node{}, workqueue.MapHandler(r.servicesOnNode), builder.WithPredicates(r.nodeChanged(), live())).
+		WatchesRawSource(r.serviceQueue.Source()).
 		WithOptions(options()).
-		Complete(r.endpoints.Reconciler(r.reconcileEndpoints))
+		Complete(r.serviceQueue.WrapReconciler(r.reconcileEndpoints))
 	if err != nil {
 		return fmt.Errorf("controller of Services: %w", err)
 	}
 	err = builder.ControllerManagedBy(mgr).Named("backendpool").
-		Watches(&v1alpha1.BackendPool{}, workqueue.Mapped(r.poolAndRivals), builder.WithPredicates(poolChanged())).
-		Watches(&corev1.Service{}, workqueue.Mapped(r.poolsOfService), builder.WithPredicates(serviceChanged())).
-		Watches(&corev1.Node{}, workqueue.Mapped(r.poolsOfNode), builder.WithPredicates(r.nodeOrLabelsChanged())).
-		Watches(&discoveryv1.EndpointSlice{}, workqueue.Mapped(r.poolsOfLeavingNodes), builder.WithPredicates(r.hostsChanged())).
-		Watches(&corev1.Namespace{}, workqueue.Mapped(r.poolsIn), builder.WithPredicates(grantChanged())).
-		WatchesRawSource(r.queue.Source()).
+		Watches(&v1alpha1.BackendPool{}, workqueue.MapHandler(r.poolAndConflicting), builder.WithPredicates(poolChanged())).
+		Watches(&corev1.Service{}, workqueue.MapHandler(r.poolsOfService), builder.WithPredicates(serviceChanged())).
+		Watches(&corev1.Node{}, workqueue.MapHandler(r.poolsOfNode), builder.WithPredicates(r.nodeOrLabelsChanged())).
+		Watches(&discoveryv1.EndpointSlice{}, workqueue.MapHandler(r.poolsOfExcludedNodes), builder.WithPredicates(r.hostsChanged())).
+		Watches(&corev1.Namespace{}, workqueue.MapHandler(r.poolsIn), builder.WithPredicates(grantChanged())).
+		WatchesRawSource(r.poolQueue.Source()).
 		WithOptions(options()).
-		Complete(r.queue.Reconciler(r.reconcile))
+		Complete(r.poolQueue.WrapReconciler(r.reconcilePool))
 	if err != nil {
 		return fmt.Errorf("controller of BackendPools: %w", err)
 	}

@@ -20,11 +20,11 @@ import (
 // reconcileEndpoints queues an operation for each pool that is not in sync.
 func (r *Reconciler) reconcileEndpoints(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	name := poolschedule.ServiceName{Namespace: req.Namespace, Name: req.Name}
-	return workqueue.Result(ctx, r.EndpointsChanged(ctx, name, time.Now()), 0)
+	return workqueue.ReconcileResult(ctx, r.EndpointsChanged(ctx, name, time.Now()), 0)
 }
 
 func (r *Reconciler) boundService(_ context.Context, obj client.Object) []reconcile.Request {
-	return r.ifBound(poolschedule.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()})
+	return r.requestIfBound(poolschedule.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()})
 }
 
 func (r *Reconciler) poolsOfService(_ context.Context, obj client.Object) []reconcile.Request {
@@ -33,7 +33,7 @@ func (r *Reconciler) poolsOfService(_ context.Context, obj client.Object) []reco
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 	}
 	if s, ok := obj.(*corev1.Service); ok {
-		for _, p := range r.poolsOfBalanced(s) {
+		for _, p := range r.poolsOfLoadBalancer(s) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 		}
 	}

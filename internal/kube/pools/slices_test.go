@@ -20,7 +20,7 @@ func TestSliceMadeAnewIsAChange(t *testing.T) {
 			AddressType: kind, Endpoints: []discoveryv1.Endpoint{{NodeName: &node}},
 		}
 	}
-	r := stored(t)
+	r := newReconciler(t)
 	before, after := slice("a", discoveryv1.AddressTypeIPv4), slice("b", discoveryv1.AddressTypeIPv6)
 	if !r.sliceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("another slice of the name passes for the old one")

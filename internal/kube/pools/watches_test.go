@@ -29,7 +29,7 @@ var (
 	deleting      = objects.Deleting
 )
 
-func stored(t *testing.T, objects ...client.Object) *Reconciler {
+func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
 	s.InMemory()
@@ -39,7 +39,7 @@ func stored(t *testing.T, objects ...client.Object) *Reconciler {
 	return &Reconciler{view: s, Statuses: backendpool.NewStatuses(nil)}
 }
 
-func balanced(kind corev1.ServiceType) *corev1.Service {
+func newLoadBalanced(kind corev1.ServiceType) *corev1.Service {
 	s := serviceOfType(kind)
 	s.Finalizers = []string{view.ServiceFinalizer}
 	return s
@@ -47,7 +47,7 @@ func balanced(kind corev1.ServiceType) *corev1.Service {
 
 // Irrelevant updates, such as heartbeats and Weir's own status writes, trigger nothing.
 func TestUpdatesThatStartNothing(t *testing.T) {
-	r := stored(t, bp("a", 0)) // not in sync
+	r := newReconciler(t, bp("a", 0)) // not in sync
 	node := func(edit func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "1"}},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
@@ -88,8 +88,8 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 		{"its spec", poolChanged().Update, bp("a", 0), bp("a", 0, func(p *v1alpha1.BackendPool) { p.Generation++ }), true},
 		{"a Service's ports", serviceChanged().Update, serviceOfType("NodePort"), serviceOfType("NodePort"), false},
 		{"a Service's type", serviceChanged().Update, serviceOfType("NodePort"), serviceOfType("ClusterIP"), true},
-		{"a Service gets a load balancer", serviceChanged().Update, serviceOfType("NodePort"), balanced("NodePort"), false},
-		{"a Service has given its load balancer up", serviceChanged().Update, balanced("NodePort"), serviceOfType("NodePort"), true},
+		{"a Service gets a load balancer", serviceChanged().Update, serviceOfType("NodePort"), newLoadBalanced("NodePort"), false},
+		{"a Service has given its load balancer up", serviceChanged().Update, newLoadBalanced("NodePort"), serviceOfType("NodePort"), true},
 	} {
 		if got := tt.check(event.UpdateEvent{ObjectOld: tt.before, ObjectNew: tt.after}); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
@@ -104,14 +104,14 @@ func TestLiveChangesComeBeforeTheInitialList(t *testing.T) {
 		name := fmt.Sprintf("svc-%d", i)
 		objects = append(objects, bp(name, 0, func(p *v1alpha1.BackendPool) { p.Spec.ServiceRef.Name, p.Spec.PoolName = name, name }))
 	}
-	r := stored(t, objects...)
+	r := newReconciler(t, objects...)
 	slice := func(i int) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s", ResourceVersion: "1",
 			Labels: map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("svc-%d", i)}}}
 	}
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
-	handler := workqueue.Mapped(r.servicesOfSlice)
+	handler := workqueue.MapHandler(r.servicesOfSlice)
 	for i := range 200 {
 		handler.Create(t.Context(), event.CreateEvent{Object: slice(i), IsInInitialList: true}, queue)
 	}
@@ -142,7 +142,7 @@ func TestPoolsOfDuplicates(t *testing.T) {
 		Endpoints:  []discoveryv1.Endpoint{{NodeName: new("b")}},
 	}
 	a := node("a", "one", "10.0.0.1", "azure:///m1")
-	r := stored(t, a, node("b", "two", "10.0.0.1", "azure:///m2"), node("c", "three", "10.0.0.3", "azure:///M1"), node("d", "four", "10.0.0.4", "azure:///m4"),
+	r := newReconciler(t, a, node("b", "two", "10.0.0.1", "azure:///m2"), node("c", "three", "10.0.0.3", "azure:///M1"), node("d", "four", "10.0.0.4", "azure:///m4"),
 		of("one"), of("two"), of("three"), of("four"), web, slice, serviceOfType(corev1.ServiceTypeLoadBalancer))
 	var names []string
 	for _, req := range r.poolsOfNode(t.Context(), a) {

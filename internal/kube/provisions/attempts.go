@@ -17,57 +17,57 @@ import (
 // Bounds for concurrent attempts, in total and per namespace. Half of the slots are reserved for
 // namespaces without an attempt, because an attempt may wait a day for its network.
 const (
-	mostAttempts    = 64
-	mostInNamespace = 4
-	mostShared      = mostAttempts / 2 // above this, a namespace gets one attempt only
+	maxAttempts     = 64
+	maxPerNamespace = 4
+	maxShared       = maxAttempts / 2 // above this, a namespace gets one attempt only
 )
 
-type ended struct {
+type attemptResult struct {
 	v1alpha1.ProvisionAttempt
 	outcome provision.Outcome
 	policy  provision.Policy
 }
 
-func (e *ended) why() string {
+func (e *attemptResult) failureMessage() string {
 	if e.Step != "" {
 		return "step " + e.Step + ": " + e.Message
 	}
 	return e.Message
 }
 
-// underway is an attempt that holds a slot.
-type underway struct {
+// runningAttempt is an attempt that holds a slot.
+type runningAttempt struct {
 	uid    types.UID
 	cancel context.CancelFunc
-	// ended is set from the end of the attempt until its result is recorded.
-	ended *ended
+	// result is set from the end of the attempt until its result is recorded.
+	result *attemptResult
 }
 
-// attempts tracks the running attempts of this process. Safe for concurrent use.
-type attempts struct {
+// attemptTracker tracks the running attempts of this process. Safe for concurrent use.
+type attemptTracker struct {
 	requeue func(types.NamespacedName)
 	runs    sync.WaitGroup
 
-	mu  sync.Mutex
-	ctx context.Context //nolint:containedctx // of the process as the leader; nil while it leads nothing
-	all map[types.NamespacedName]*underway
-	// in counts them by namespace; the other holds the Provisions without a slot.
-	in      map[string]int
-	refused map[types.NamespacedName]bool
+	mu      sync.Mutex
+	ctx     context.Context //nolint:containedctx // of the process as the leader; nil while it leads nothing
+	running map[types.NamespacedName]*runningAttempt
+	// perNamespace counts them by namespace; the other holds the Provisions without a slot.
+	perNamespace map[string]int
+	waiting      map[types.NamespacedName]bool
 
 	results [3]atomic.Uint64 // in the order of Results
 }
 
-func newAttempts(requeue func(types.NamespacedName)) *attempts {
-	return &attempts{requeue: requeue, all: map[types.NamespacedName]*underway{}, in: map[string]int{}, refused: map[types.NamespacedName]bool{}}
+func newAttemptTracker(requeue func(types.NamespacedName)) *attemptTracker {
+	return &attemptTracker{requeue: requeue, running: map[types.NamespacedName]*runningAttempt{}, perNamespace: map[string]int{}, waiting: map[types.NamespacedName]bool{}}
 }
 
 // run allows attempts until ctx is done, then waits for them.
-func (a *attempts) run(ctx context.Context) {
+func (a *attemptTracker) run(ctx context.Context) {
 	a.mu.Lock()
 	a.ctx = ctx
 	a.mu.Unlock()
-	a.again()
+	a.requeueWaiting()
 	<-ctx.Done()
 	a.mu.Lock()
 	a.ctx = nil
@@ -75,78 +75,78 @@ func (a *attempts) run(ctx context.Context) {
 	a.runs.Wait()
 }
 
-type looked struct {
-	work, busy bool
-	ended      *ended
-	knocks     provision.Knocks
-	// wanted is set for a cached Provision and nil for a live one.
-	wanted *view.Wanted
+type attemptState struct {
+	running, busy bool
+	result        *attemptResult
+	probes        provision.ProbeState
+	// desired is set for a cached Provision and nil for a live one.
+	desired *view.Wanted
 }
 
-// look returns the state, and whether an attempt could start.
-func (a *attempts) look(p *v1alpha1.Provision) looked {
+// stateFor returns the state, and whether an attempt could start.
+func (a *attemptTracker) stateFor(p *v1alpha1.Provision) attemptState {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if u := a.all[key]; u != nil && u.uid == p.UID {
-		return looked{work: u.cancel != nil && u.ended == nil, busy: u.cancel != nil, ended: u.ended}
+	if u := a.running[key]; u != nil && u.uid == p.UID {
+		return attemptState{running: u.cancel != nil && u.result == nil, busy: u.cancel != nil, result: u.result}
 	}
-	is := looked{busy: !a.fits(key)}
+	is := attemptState{busy: !a.hasCapacity(key)}
 	if is.busy {
-		a.refused[key] = true
+		a.waiting[key] = true
 	}
 	return is
 }
 
-func (a *attempts) fits(key types.NamespacedName) bool {
-	all, of := len(a.all), a.in[key.Namespace]
-	return a.ctx != nil && a.all[key] == nil && (of == 0 && all < mostAttempts || of < mostInNamespace && all < mostShared)
+func (a *attemptTracker) hasCapacity(key types.NamespacedName) bool {
+	all, of := len(a.running), a.perNamespace[key.Namespace]
+	return a.ctx != nil && a.running[key] == nil && (of == 0 && all < maxAttempts || of < maxPerNamespace && all < maxShared)
 }
 
-func (a *attempts) reserve(key types.NamespacedName, uid types.UID) bool {
+func (a *attemptTracker) reserveSlot(key types.NamespacedName, uid types.UID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.fits(key) {
-		if a.all[key] == nil {
-			a.refused[key] = true
+	if !a.hasCapacity(key) {
+		if a.running[key] == nil {
+			a.waiting[key] = true
 		}
 		return false
 	}
-	a.all[key] = &underway{uid: uid}
-	a.in[key.Namespace]++
-	delete(a.refused, key)
+	a.running[key] = &runningAttempt{uid: uid}
+	a.perNamespace[key.Namespace]++
+	delete(a.waiting, key)
 	return true
 }
 
-func (a *attempts) release(key types.NamespacedName) {
+func (a *attemptTracker) releaseSlot(key types.NamespacedName) {
 	a.mu.Lock()
-	if a.all[key] != nil {
-		delete(a.all, key)
-		if a.in[key.Namespace]--; a.in[key.Namespace] == 0 {
-			delete(a.in, key.Namespace)
+	if a.running[key] != nil {
+		delete(a.running, key)
+		if a.perNamespace[key.Namespace]--; a.perNamespace[key.Namespace] == 0 {
+			delete(a.perNamespace, key.Namespace)
 		}
 	}
 	a.mu.Unlock()
-	a.again()
+	a.requeueWaiting()
 }
 
-func (a *attempts) again() {
+func (a *attemptTracker) requeueWaiting() {
 	a.mu.Lock()
-	waiting := a.refused
-	a.refused = map[types.NamespacedName]bool{}
+	waiting := a.waiting
+	a.waiting = map[types.NamespacedName]bool{}
 	a.mu.Unlock()
 	for key := range waiting {
 		a.requeue(key)
 	}
 }
 
-// start runs an attempt in its reserved slot. The next reconcile records the result.
-func (a *attempts) start(key types.NamespacedName, attempt func(context.Context) *ended) {
+// startAttempt runs an attempt in its reserved slot. The next reconcile records the result.
+func (a *attemptTracker) startAttempt(key types.NamespacedName, attempt func(context.Context) *attemptResult) {
 	a.mu.Lock()
-	u := a.all[key]
+	u := a.running[key]
 	if a.ctx == nil || u == nil {
 		a.mu.Unlock()
-		a.release(key)
+		a.releaseSlot(key)
 		return
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
@@ -158,18 +158,18 @@ func (a *attempts) start(key types.NamespacedName, attempt func(context.Context)
 		defer cancel()
 		end := attempt(ctx)
 		if end == nil {
-			a.release(key)
+			a.releaseSlot(key)
 			return
 		}
 		a.mu.Lock()
-		u.ended = end
+		u.result = end
 		a.mu.Unlock()
 		a.requeue(key)
 	}()
 }
 
-// aside runs a function in the background if this process leads.
-func (a *attempts) aside(run func(context.Context)) bool {
+// runBackground runs a function in the background if this process leads.
+func (a *attemptTracker) runBackground(run func(context.Context)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ctx == nil {
@@ -180,23 +180,23 @@ func (a *attempts) aside(run func(context.Context)) bool {
 	return true
 }
 
-func (a *attempts) settled(key types.NamespacedName, e *ended) {
-	a.count(e.outcome.Result)
-	a.release(key)
+func (a *attemptTracker) completeAttempt(key types.NamespacedName, e *attemptResult) {
+	a.countResult(e.outcome.Result)
+	a.releaseSlot(key)
 }
 
-// abandon cancels the attempt of a deleted Provision, that is, of any UID except but.
-func (a *attempts) abandon(key types.NamespacedName, but types.UID) {
+// cancelStale cancels the attempt of a deleted Provision, that is, of any UID except but.
+func (a *attemptTracker) cancelStale(key types.NamespacedName, but types.UID) {
 	a.mu.Lock()
-	u := a.all[key]
+	u := a.running[key]
 	isOther := u != nil && u.uid != but
-	done := isOther && u.ended != nil
+	done := isOther && u.result != nil
 	if isOther && u.cancel != nil {
 		u.cancel()
 	}
-	delete(a.refused, key)
+	delete(a.waiting, key)
 	a.mu.Unlock()
 	if done {
-		a.release(key)
+		a.releaseSlot(key)
 	}
 }

@@ -23,47 +23,47 @@ import (
 
 // Tenants write the sources, and all steps share the memory.
 const (
-	// mostOfSources is in bytes, the size limit of a ConfigMap.
-	mostOfSources = 1 << 20
-	// mostObjects is per step, maxOfProvision for all steps, which stay in memory during an
+	// maxSourceBytes is in bytes, the size limit of a ConfigMap.
+	maxSourceBytes = 1 << 20
+	// maxObjects is per step, maxProvisionObjects for all steps, which stay in memory during an
 	// attempt.
-	mostObjects, maxOfProvision = 1000, 4000
-	// mostValues is per text.
-	mostValues = 200_000
-	// maxDecoding bounds the estimated memory for one document, in bytes: separatorCost per
+	maxObjects, maxProvisionObjects = 1000, 4000
+	// maxValues is per text.
+	maxValues = 200_000
+	// maxDecodeMemory bounds the estimated memory for one document, in bytes: separatorCost per
 	// character that may begin a value, byteCost per byte, and escapeCost per character JSON
 	// escapes.
-	maxDecoding                         = 64 << 20
+	maxDecodeMemory                     = 64 << 20
 	separatorCost, byteCost, escapeCost = 448, 4, 16
-	separatorTime, timeOfKilobyte       = 5 * time.Microsecond, 50 * time.Microsecond
+	separatorTime, kilobyteTime         = 5 * time.Microsecond, 50 * time.Microsecond
 )
 
 type text struct {
 	data   []byte
 	name   string
 	secret bool
-	// rendered marks the output of a chart, in which Helm accepts duplicate keys.
-	rendered bool
+	// fromChart marks the output of a chart, in which Helm accepts duplicate keys.
+	fromChart bool
 }
 
-func decode(ctx context.Context, texts []text) ([]object, error) {
+func decodeTexts(ctx context.Context, texts []text) ([]object, error) {
 	var all []object
 	for _, t := range texts {
-		objects, err := t.objects(ctx, mostObjects-len(all))
+		objects, err := t.decodeObjects(ctx, maxObjects-len(all))
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			return nil, invalid("%s: %w", t.name, err)
+			return nil, newInvalidError("%s: %w", t.name, err)
 		}
 		all = append(all, objects...)
 	}
 	return all, nil
 }
 
-// separators counts the characters that may delimit a value, at least one per value, and those JSON
+// countSeparators counts the characters that may delimit a value, at least one per value, and those JSON
 // escapes.
-func separators(document []byte) (values, escaped int) {
+func countSeparators(document []byte) (values, escaped int) {
 	for _, c := range document {
 		switch c {
 		case ',', ':', '-', '?', '[', '{', '\n', '\r':
@@ -75,32 +75,32 @@ func separators(document []byte) (values, escaped int) {
 	return values, escaped
 }
 
-func decodingTime(texts []text) time.Duration {
+func decodeTimeFor(texts []text) time.Duration {
 	var all time.Duration
 	for _, t := range texts {
-		values, _ := separators(t.data)
-		all += time.Duration(values)*separatorTime + time.Duration(len(t.data)>>10)*timeOfKilobyte
+		values, _ := countSeparators(t.data)
+		all += time.Duration(values)*separatorTime + time.Duration(len(t.data)>>10)*kilobyteTime
 	}
 	return all
 }
 
-func fits(document []byte) error {
-	values, escaped := separators(document)
-	if takes := values*separatorCost + len(document)*byteCost + escaped*escapeCost; takes > maxDecoding {
-		return notPlainError(fmt.Sprintf("decoding it may take %d MiB of memory, and at most %d MiB are available: it has %d KiB with %d separators of values; split it into several objects",
-			takes>>20, maxDecoding>>20, len(document)>>10, values))
+func checkDecodeMemory(document []byte) error {
+	values, escaped := countSeparators(document)
+	if takes := values*separatorCost + len(document)*byteCost + escaped*escapeCost; takes > maxDecodeMemory {
+		return unsupportedError(fmt.Sprintf("decoding it may take %d MiB of memory, and at most %d MiB are available: it has %d KiB with %d separators of values; split it into several objects",
+			takes>>20, maxDecodeMemory>>20, len(document)>>10, values))
 	}
 	return nil
 }
 
-// utf8Mark is the UTF-8 byte order mark.
-const utf8Mark = "\ufeff"
+// byteOrderMark is the UTF-8 byte order mark.
+const byteOrderMark = "\ufeff"
 
-// objects reads the objects of a text. Everything but comments must belong to an object. Errors do
+// decodeObjects reads the objects of a text. Everything but comments must belong to an object. Errors do
 // not quote a Secret.
-func (t text) objects(ctx context.Context, limit int) ([]object, error) {
+func (t text) decodeObjects(ctx context.Context, limit int) ([]object, error) {
 	var all []object
-	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(bytes.TrimPrefix(t.data, []byte(utf8Mark))))), mostValues
+	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(bytes.TrimPrefix(t.data, []byte(byteOrderMark))))), maxValues
 	for n := 1; ctx.Err() == nil; n++ {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
@@ -110,11 +110,11 @@ func (t text) objects(ctx context.Context, limit int) ([]object, error) {
 		if err == nil {
 			fields, err = t.decodeDocument(document, &values)
 		}
-		if _, known := errors.AsType[notPlainError](err); err != nil && t.secret && !known {
+		if _, known := errors.AsType[unsupportedError](err); err != nil && t.secret && !known {
 			return nil, fmt.Errorf("object %d: no YAML that can be read", n)
 		}
 		if err == nil && fields != nil {
-			all, err = t.add(all, fields, limit)
+			all, err = t.appendObjects(all, fields, limit)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("object %d: %w", n, err)
@@ -126,17 +126,17 @@ func (t text) objects(ctx context.Context, limit int) ([]object, error) {
 // decodeDocument returns a document as JSON, or nil if it has only comments. left is the number of
 // values still allowed.
 func (t text) decodeDocument(document []byte, left *int) (fields map[string]json.RawMessage, err error) {
-	if err = fits(document); err != nil {
+	if err = checkDecodeMemory(document); err != nil {
 		return nil, err
 	}
-	root, err := plain(document, left)
+	root, err := parseYAML(document, left)
 	if err != nil || root == nil {
 		return nil, err
 	}
 	if root.Kind != yamlnode.MappingNode || len(root.Content) == 0 {
-		return nil, notPlainError("it is no object: want apiVersion, kind and metadata, and for several objects a line --- between them, or kind List with items")
+		return nil, unsupportedError("it is no object: want apiVersion, kind and metadata, and for several objects a line --- between them, or kind List with items")
 	}
-	if err := once(root, !t.rendered); err != nil {
+	if err := checkDuplicateKeys(root, !t.fromChart); err != nil {
 		return nil, err
 	}
 	text, err := yaml.YAMLToJSON(document)
@@ -146,14 +146,14 @@ func (t text) decodeDocument(document []byte, left *int) (fields map[string]json
 	return fields, err
 }
 
-// notPlainError describes an unsupported document without quoting it.
-type notPlainError string
+// unsupportedError describes an unsupported document without quoting it.
+type unsupportedError string
 
-func (e notPlainError) Error() string { return string(e) }
+func (e unsupportedError) Error() string { return string(e) }
 
-// plain returns the root node of a document, or nil without a value. It rejects aliases, which can
+// parseYAML returns the root node of a document, or nil without a value. It rejects aliases, which can
 // expand without bound, and text after the end, which would be ignored.
-func plain(document []byte, left *int) (*yamlnode.Node, error) {
+func parseYAML(document []byte, left *int) (*yamlnode.Node, error) {
 	var root, next yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(document))
 	if err := reads.Decode(&root); errors.Is(err, io.EOF) {
@@ -165,17 +165,17 @@ func plain(document []byte, left *int) (*yamlnode.Node, error) {
 		node := open[len(open)-1]
 		open = append(open[:len(open)-1], node.Content...)
 		if node.Kind == yamlnode.AliasNode || node.Anchor != "" {
-			return nil, notPlainError("anchors and aliases (&name, *name) are not read: write out what they stand for")
+			return nil, unsupportedError("anchors and aliases (&name, *name) are not read: write out what they stand for")
 		}
 		if node.Tag == "!!merge" {
-			return nil, notPlainError("merges (<<) are not read: write out what they stand for")
+			return nil, unsupportedError("merges (<<) are not read: write out what they stand for")
 		}
 		if *left--; *left < 0 {
-			return nil, notPlainError(fmt.Sprintf("with it there are more than %d values", mostValues))
+			return nil, unsupportedError(fmt.Sprintf("with it there are more than %d values", maxValues))
 		}
 	}
 	if err := reads.Decode(&next); !errors.Is(err, io.EOF) {
-		return nil, notPlainError("text follows its end: put a line --- between objects, also between those in JSON")
+		return nil, unsupportedError("text follows its end: put a line --- between objects, also between those in JSON")
 	}
 	if is := root.Content[0]; is.Kind != yamlnode.ScalarNode || is.Value != "" || is.Style != 0 {
 		return is, nil
@@ -183,9 +183,9 @@ func plain(document []byte, left *int) (*yamlnode.Node, error) {
 	return nil, nil
 }
 
-// once rejects duplicate keys, a sign of a missing --- line. Unless below is set it checks the top
+// checkDuplicateKeys rejects duplicate keys, a sign of a missing --- line. Unless below is set it checks the top
 // level only, because Helm accepts the others.
-func once(root *yamlnode.Node, below bool) error {
+func checkDuplicateKeys(root *yamlnode.Node, below bool) error {
 	for open := []*yamlnode.Node{root}; len(open) > 0; {
 		node := open[len(open)-1]
 		open = open[:len(open)-1]
@@ -199,10 +199,10 @@ func once(root *yamlnode.Node, below bool) error {
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key := node.Content[i]
 			if key.Kind != yamlnode.ScalarNode {
-				return notPlainError(fmt.Sprintf("line %d: a key is no text", key.Line))
+				return unsupportedError(fmt.Sprintf("line %d: a key is no text", key.Line))
 			}
 			if has[key.Value] {
-				return notPlainError(fmt.Sprintf("line %d: a key is there twice: write it once, or put a line --- between two objects", key.Line))
+				return unsupportedError(fmt.Sprintf("line %d: a key is there twice: write it once, or put a line --- between two objects", key.Line))
 			}
 			has[key.Value] = true
 		}
@@ -210,20 +210,20 @@ func once(root *yamlnode.Node, below bool) error {
 	return nil
 }
 
-func (t text) add(all []object, fields map[string]json.RawMessage, limit int) ([]object, error) {
+func (t text) appendObjects(all []object, fields map[string]json.RawMessage, limit int) ([]object, error) {
 	one := func(fields map[string]json.RawMessage) error {
 		if len(all) == limit {
-			return fmt.Errorf("it is one too many: a step has at most %d objects", mostObjects)
+			return fmt.Errorf("it is one too many: a step has at most %d objects", maxObjects)
 		}
-		next, err := objectOf(fields)
+		next, err := newObject(fields)
 		if err != nil {
 			return err
 		}
 		next.secret = t.secret || next.isSecret()
 		all = append(all, next)
-		return next.check()
+		return next.checkIdentity()
 	}
-	items, is, err := itemsOf(fields)
+	items, is, err := listItems(fields)
 	if err != nil {
 		return all, err
 	}
@@ -242,9 +242,9 @@ func (t text) add(all []object, fields map[string]json.RawMessage, limit int) ([
 	return all, nil
 }
 
-// itemsOf returns the items of a list: a kind ending in List, without a name.
-func itemsOf(fields map[string]json.RawMessage) (items []json.RawMessage, is bool, err error) {
-	kind, metadata := textOf(fields["kind"]), fieldsOf(fields["metadata"])
+// listItems returns the items of a list: a kind ending in List, without a name.
+func listItems(fields map[string]json.RawMessage) (items []json.RawMessage, is bool, err error) {
+	kind, metadata := decodeString(fields["kind"]), decodeFields(fields["metadata"])
 	if !strings.HasSuffix(kind, "List") || metadata["name"] != nil {
 		return nil, false, nil
 	}
@@ -271,31 +271,31 @@ func itemsOf(fields map[string]json.RawMessage) (items []json.RawMessage, is boo
 	return items, true, nil
 }
 
-func objectOf(fields map[string]json.RawMessage) (object, error) {
+func newObject(fields map[string]json.RawMessage) (object, error) {
 	body, err := json.Marshal(fields)
 	if err != nil {
 		return object{}, err
 	}
-	metadata := fieldsOf(fields["metadata"])
+	metadata := decodeFields(fields["metadata"])
 	o := object{
-		gvk:       schema.FromAPIVersionAndKind(textOf(fields["apiVersion"]), textOf(fields["kind"])),
-		namespace: textOf(metadata["namespace"]), name: textOf(metadata["name"]), body: body,
+		gvk:       schema.FromAPIVersionAndKind(decodeString(fields["apiVersion"]), decodeString(fields["kind"])),
+		namespace: decodeString(metadata["namespace"]), name: decodeString(metadata["name"]), body: body,
 	}
 	return o, nil
 }
 
-func fieldsOf(text json.RawMessage) map[string]json.RawMessage {
+func decodeFields(text json.RawMessage) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(text, &fields)
 	return fields
 }
 
-func textOf(text json.RawMessage) (s string) {
+func decodeString(text json.RawMessage) (s string) {
 	_ = json.Unmarshal(text, &s)
 	return s
 }
 
-func (o object) check() error {
+func (o object) checkIdentity() error {
 	switch {
 	case o.gvk.Version == "" || o.gvk.Kind == "":
 		return errors.New("it has no apiVersion and kind")
@@ -309,21 +309,21 @@ func (o object) check() error {
 
 func (o object) isSecret() bool { return o.gvk.GroupKind() == schema.GroupKind{Kind: "Secret"} }
 
-func hide(log *provision.Log, objects []object) {
+func hideSecrets(log *provision.Log, objects []object) {
 	for _, o := range objects {
 		if !o.isSecret() {
 			continue
 		}
 		var all []string
-		for _, value := range fieldsOf(fieldsOf(o.body)["data"]) { // the API server rejects invalid base64
+		for _, value := range decodeFields(decodeFields(o.body)["data"]) { // the API server rejects invalid base64
 			var data []byte
 			if json.Unmarshal(value, &data) == nil {
 				all = append(all, string(data))
 			}
 		}
-		for _, value := range fieldsOf(fieldsOf(o.body)["stringData"]) {
-			all = append(all, textOf(value))
+		for _, value := range decodeFields(decodeFields(o.body)["stringData"]) {
+			all = append(all, decodeString(value))
 		}
-		log.Hide(all...)
+		log.HideSecrets(all...)
 	}
 }

@@ -25,11 +25,11 @@ items:
 - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
 - {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop}}
 `
-	objects, err := text{[]byte(source), "objects.yaml", false, false}.objects(t.Context(), mostObjects)
+	objects, err := text{[]byte(source), "objects.yaml", false, false}.decodeObjects(t.Context(), maxObjects)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(objects[0].String(), objects[1].first(), objects[2].secret, objects[0].secret, inventory(objects)); got != "ConfigMap atrue true false [/ConfigMap//a /Namespace//shop /Secret/shop/s]" {
+	if got := fmt.Sprint(objects[0].String(), objects[1].isPrerequisite(), objects[2].secret, objects[0].secret, objectIDs(objects)); got != "ConfigMap atrue true false [/ConfigMap//a /Namespace//shop /Secret/shop/s]" {
 		t.Errorf("got %s", got)
 	}
 	for bad, want := range map[string]string{
@@ -40,14 +40,14 @@ items:
 		"- 1":                                    "object 1",
 		"apiVersion: v1\nkind: List\nitems: [1]": "object 1",
 	} {
-		if _, err := (text{[]byte(bad), "", false, false}).objects(t.Context(), mostObjects); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (text{[]byte(bad), "", false, false}).decodeObjects(t.Context(), maxObjects); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", bad, err, want)
 		}
 	}
-	if _, err := (text{[]byte("hunter2: ["), "", true, false}).objects(t.Context(), mostObjects); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := (text{[]byte("hunter2: ["), "", true, false}).decodeObjects(t.Context(), maxObjects); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the words of a Secret are told: %v", err)
 	}
-	for _, id := range inventory(objects) {
+	for _, id := range objectIDs(objects) {
 		kind, key, err := parseID(id)
 		if raw, _ := json.Marshal(id); err != nil || !strings.Contains(string(raw), kind.Kind+"/"+key.Namespace+"/"+key.Name) {
 			t.Errorf("%s: %v %v %v", id, kind, key, err)
@@ -63,17 +63,17 @@ func TestSourcesAreBounded(t *testing.T) {
 		"aliases":         {object + "a: &a \"" + large + "\"\nb: [" + strings.Repeat("*a, ", 5000) + "]\n", "anchors and aliases"},
 		"merged":          {object + "a: &a {b: c}\nd: {<<: *a}\n", "anchors and aliases"},
 		"a second object": {object + "---\n" + object + "x: &a 1\n", "object 2: anchors and aliases"},
-		"values":          {object + "b: [" + strings.Repeat("1,", mostValues) + "]\n", "object 1: decoding it may take 86 MiB of memory, and at most 64 MiB are available: it has 390 KiB with 200011 separators of values; split it"},
+		"values":          {object + "b: [" + strings.Repeat("1,", maxValues) + "]\n", "object 1: decoding it may take 86 MiB of memory, and at most 64 MiB are available: it has 390 KiB with 200011 separators of values; split it"},
 		"objects in it":   {object + "b: [" + strings.Repeat("{a},", 260_000) + "]\n", "object 1: decoding it may take 226 MiB"},
 		"escapes":         {object + "b: \"" + strings.Repeat("<", 900<<10) + "\"\nc: [" + strings.Repeat("1,", 110_000) + "]\n", "object 1: decoding it may take"},
-		"values of many":  {strings.Repeat("---\n"+object+"b: ["+strings.Repeat("1,", mostValues/2)+"]\n", 3), "object 2: with it there are more than 200000 values"},
-		"objects":         {strings.Repeat("---\n"+object, mostObjects+1), "object 1001: it is one too many"},
-		"items":           {"apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: Node, metadata: {name: a}}\n", mostObjects+1), "one too many"},
+		"values of many":  {strings.Repeat("---\n"+object+"b: ["+strings.Repeat("1,", maxValues/2)+"]\n", 3), "object 2: with it there are more than 200000 values"},
+		"objects":         {strings.Repeat("---\n"+object, maxObjects+1), "object 1001: it is one too many"},
+		"items":           {"apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: Node, metadata: {name: a}}\n", maxObjects+1), "one too many"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := decode(t.Context(), []text{{[]byte(tt.data), "objects.yaml", true, false}})
+			_, err := decodeTexts(t.Context(), []text{{[]byte(tt.data), "objects.yaml", true, false}})
 			runtime.ReadMemStats(&after)
 			if _, is := errors.AsType[invalidError](err); !is || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %.200v, want %q", err, tt.want)
@@ -83,20 +83,20 @@ func TestSourcesAreBounded(t *testing.T) {
 			}
 		})
 	}
-	half := strings.Repeat("---\n"+object, mostObjects/2+1)
-	if _, err := decode(t.Context(), []text{{[]byte(half), "a", false, false}, {[]byte(half), "b", false, false}}); err == nil || !strings.HasPrefix(err.Error(), "b: object 500: it is one too many") {
+	half := strings.Repeat("---\n"+object, maxObjects/2+1)
+	if _, err := decodeTexts(t.Context(), []text{{[]byte(half), "a", false, false}, {[]byte(half), "b", false, false}}); err == nil || !strings.HasPrefix(err.Error(), "b: object 500: it is one too many") {
 		t.Errorf("two texts of half as many: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := decode(ended, []text{{[]byte(half), "a", false, false}}); !errors.Is(err, context.Canceled) {
+	if _, err := decodeTexts(ended, []text{{[]byte(half), "a", false, false}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the attempt's end: %v", err)
 	}
 }
 
 // Integers keep their exact value.
 func TestIntegersSurvive(t *testing.T) {
-	objects, err := text{[]byte("{apiVersion: v1, kind: X, metadata: {name: a}, big: 9007199254740993, small: -9223372036854775808}"), "", false, false}.objects(t.Context(), 1)
+	objects, err := text{[]byte("{apiVersion: v1, kind: X, metadata: {name: a}, big: 9007199254740993, small: -9223372036854775808}"), "", false, false}.decodeObjects(t.Context(), 1)
 	if err != nil || string(objects[0].body) != `{"apiVersion":"v1","big":9007199254740993,"kind":"X","metadata":{"name":"a"},"small":-9223372036854775808}` {
 		t.Errorf("got %s, %v", objects[0].body, err)
 	}

@@ -17,9 +17,9 @@ import (
 // ErrNotInstalled means the cluster lacks the CRDs or roles for provisioning.
 var ErrNotInstalled = errors.New("apply config/crd and config/provisioning")
 
-// Installed returns ErrNotInstalled if the watched kinds cannot be listed: their informers would
+// CheckInstalled returns ErrNotInstalled if the watched kinds cannot be listed: their informers would
 // never sync, which ends the process.
-func Installed(ctx context.Context, api client.Reader) error {
+func CheckInstalled(ctx context.Context, api client.Reader) error {
 	for kind, list := range map[string]client.ObjectList{
 		"provisions": &v1alpha1.ProvisionList{}, "partners": &v1alpha1.PartnerList{}, "provisioningpolicies": &v1alpha1.ProvisioningPolicyList{},
 	} {

@@ -32,7 +32,7 @@ func fakeAPI(t *testing.T, of interceptor.Funcs, objects ...client.Object) clien
 
 // A cluster without the provisioning CRDs is distinguished from an unreachable API server.
 func TestWhetherProvisioningIsInstalled(t *testing.T) {
-	if err := Installed(t.Context(), fakeAPI(t, interceptor.Funcs{})); err != nil {
+	if err := CheckInstalled(t.Context(), fakeAPI(t, interceptor.Funcs{})); err != nil {
 		t.Errorf("it is: %v", err)
 	}
 	for name, tt := range map[string]struct {
@@ -50,7 +50,7 @@ func TestWhetherProvisioningIsInstalled(t *testing.T) {
 			}
 			return c.List(ctx, list, opts...)
 		}})
-		if err := Installed(t.Context(), api); !errors.Is(err, tt.err) || errors.Is(err, ErrNotInstalled) != tt.want {
+		if err := CheckInstalled(t.Context(), api); !errors.Is(err, tt.err) || errors.Is(err, ErrNotInstalled) != tt.want {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestMetricsWaitForNothing(t *testing.T) {
 			}
 			return errors.New("not filled")
 		}})
-		if states, _ := (&Room{Config: Config{Cached: api}}).States(began); len(states) != 0 || time.Since(began) > 0 {
+		if states, _ := (&Reconciler{Config: Config{Cached: api}}).StateCounts(began); len(states) != 0 || time.Since(began) > 0 {
 			t.Errorf("%v after %s", states, time.Since(began))
 		}
 	})

@@ -26,60 +26,60 @@ import (
 type jobStep struct {
 	*run
 
-	step *v1alpha1.ProvisionStep
-	key  client.ObjectKey
-	ends time.Time
-	// awaits is set once the Job was seen running: if it disappears, the attempt fails.
-	awaits bool
-	said   string
-	reader *jobs.Reader
-	// listens is when to read the pod's log next.
-	listens  time.Time
-	listened int
+	step     *v1alpha1.ProvisionStep
+	key      client.ObjectKey
+	deadline time.Time
+	// seenRunning is set once the Job was seen running: if it disappears, the attempt fails.
+	seenRunning bool
+	lastMessage string
+	reader      *jobs.LogReader
+	// nextRead is when to read the pod's log next.
+	nextRead  time.Time
+	readCount int
 }
 
-// job runs a Job to completion. It adopts a Job of an earlier attempt, which may have failed only
+// runJob runs a Job to completion. It adopts a Job of an earlier attempt, which may have failed only
 // because the connection was lost.
-func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, is := a.inputOf(step), a.status(step.Name)
+func (a *run) runJob(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, is := a.inputDigest(step), a.stepStatus(step.Name)
 	if is.Input == input && is.DoneAt != nil {
-		a.says("nothing has changed since it was done")
+		a.logf("nothing has changed since it was done")
 		return nil
 	}
-	j := a.jobOf(ctx, step)
-	if err := j.reader.Hide(ctx, j.key.Namespace, step.Job.Env); err != nil {
+	j := a.newJobStep(ctx, step)
+	if err := j.reader.HideSecrets(ctx, j.key.Namespace, step.Job.Env); err != nil {
 		return err
 	}
-	defer j.reader.TellHeard() // on every return path
-	runCtx, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
+	defer j.reader.AppendTail() // on every return path
+	runCtx, cancel := context.WithDeadline(ctx, j.deadline.Add(-gracePeriod(time.Until(j.deadline))))
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
 		if runCtx.Err() != nil {
-			return j.timeIsOver(ctx)
+			return j.expireJob(ctx)
 		}
-		job, err := j.get(ctx)
+		job, err := j.getJob(ctx)
 		if err != nil {
 			return err
 		}
-		seen := jobs.Seen(job)
-		do := provision.NextOfJob(seen, is.Input == input, a.p.Status.AttemptNumber)
-		if do == provision.MakeJob && is.Input != input { // record the input first: it identifies the Job
+		seen := jobs.JobState(job)
+		do := provision.NextJobAction(seen, is.Input == input, a.p.Status.AttemptNumber)
+		if do == provision.CreateJob && is.Input != input { // record the input first: it identifies the Job
 			is.Input, is.DoneAt, is.Applied = input, nil, 0
-			err = a.records(ctx, is)
+			err = a.recordStep(ctx, is)
 		}
 		switch {
 		case err != nil:
 			return err
-		case do == provision.AwaitJob:
-			j.awaits = j.awaits || !seen.Leaving
-			j.watchPod(ctx, job)
-			j.listen(runCtx, job)
-			_ = sleep.For(runCtx, looks.After(n))
-		case do != provision.SettleJob:
-			err = j.does(ctx, do, job)
+		case do == provision.WaitForJob:
+			j.seenRunning = j.seenRunning || !seen.Deleting
+			j.logPodState(ctx, job)
+			j.readLog(runCtx, job)
+			_ = sleep.For(runCtx, pollInterval.DelayAfter(n))
+		case do != provision.FinishJob:
+			err = j.executeAction(ctx, do, job)
 		default:
-			if err = j.settle(ctx, job, seen.End); err == nil {
-				return a.done(ctx, is)
+			if err = j.finishJob(ctx, job, seen.End); err == nil {
+				return a.completeStep(ctx, is)
 			}
 		}
 		if err != nil {
@@ -89,37 +89,37 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return fmt.Errorf("Job %s: %w", j.key, ctx.Err()) //nolint:staticcheck // it begins with a kind
 }
 
-func (j *jobStep) does(ctx context.Context, do provision.JobDo, job *batchv1.Job) error {
+func (j *jobStep) executeAction(ctx context.Context, do provision.JobAction, job *batchv1.Job) error {
 	switch do {
-	case provision.MakeJob:
-		if j.awaits {
+	case provision.CreateJob:
+		if j.seenRunning {
 			return errors.New("is gone: somebody has deleted it")
 		}
-		return j.make(ctx)
-	case provision.TakeJob:
-		return j.take(ctx, job)
-	case provision.RemoveJob:
-		return j.remove(ctx, job)
+		return j.createJob(ctx)
+	case provision.AdoptJob:
+		return j.adoptJob(ctx, job)
+	case provision.DeleteJob:
+		return j.deleteJob(ctx, job)
 	}
 	return nil
 }
 
-func (a *run) jobOf(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep {
+func (a *run) newJobStep(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep {
 	ends, ok := ctx.Deadline()
 	if !ok {
-		ends = time.Now().Add(provision.BuiltIn().AttemptTimeout)
+		ends = time.Now().Add(provision.DefaultPolicy().AttemptTimeout)
 	}
-	key := client.ObjectKey{Namespace: cmp.Or(step.Job.Namespace, a.target.namespace), Name: jobs.Name(a.p.UID, step.Name)}
-	return &jobStep{run: a, step: step, key: key, ends: ends, reader: &jobs.Reader{API: a.target, Pods: a.target.pods, Log: a.log}}
+	key := client.ObjectKey{Namespace: cmp.Or(step.Job.Namespace, a.target.namespace), Name: jobs.JobName(a.p.UID, step.Name)}
+	return &jobStep{run: a, step: step, key: key, deadline: ends, reader: &jobs.LogReader{API: a.target, Pods: a.target.pods, Log: a.log}}
 }
 
-// mostGrace is how long before its deadline an attempt gives up its Job, to read the log over a
+// maxGrace is how long before its deadline an attempt gives up its Job, to read the log over a
 // slow link.
-const mostGrace = 30 * time.Second
+const maxGrace = 30 * time.Second
 
-func graceOf(left time.Duration) time.Duration { return min(mostGrace, left/4) }
+func gracePeriod(left time.Duration) time.Duration { return min(maxGrace, left/4) }
 
-func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
+func (j *jobStep) getJob(ctx context.Context) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
 	err := j.target.Get(ctx, j.key, job)
 	switch {
@@ -131,9 +131,9 @@ func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
 	return job, nil
 }
 
-// make creates the Job. AlreadyExists means another process was faster.
-func (j *jobStep) make(ctx context.Context) error {
-	job := jobs.New(j.p, j.step, j.key, time.Until(j.ends))
+// createJob creates the Job. AlreadyExists means another process was faster.
+func (j *jobStep) createJob(ctx context.Context) error {
+	job := jobs.NewJob(j.p, j.step, j.key, time.Until(j.deadline))
 	err := j.target.Create(ctx, job, client.FieldOwner(fieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -141,93 +141,93 @@ func (j *jobStep) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot be made: %w", err)
 	}
-	j.awaits = true
-	j.says("made Job %s", j.key)
-	j.keep(ctx, j.log) // the log names the Job
+	j.seenRunning = true
+	j.logf("made Job %s", j.key)
+	j.saveLog(ctx, j.log) // the log names the Job
 	return nil
 }
 
-// take adopts a Job of an earlier attempt until this one's deadline.
-func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
-	patch, err := jobs.Taken(job, j.p.Status.AttemptNumber, time.Now(), j.ends)
+// adoptJob adopts a Job of an earlier attempt until this one's deadline.
+func (j *jobStep) adoptJob(ctx context.Context, job *batchv1.Job) error {
+	patch, err := jobs.AdoptPatch(job, j.p.Status.AttemptNumber, time.Now(), j.deadline)
 	if err == nil {
 		err = j.target.Patch(ctx, job, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
 	}
 	if err != nil {
 		return fmt.Errorf("of an earlier attempt: %w", err)
 	}
-	j.says("Job %s of an earlier attempt goes on", j.key)
+	j.logf("Job %s of an earlier attempt goes on", j.key)
 	return nil
 }
 
-// remove deletes a Job in the foreground, so that no two run at once.
-func (j *jobStep) remove(ctx context.Context, job *batchv1.Job) error {
+// deleteJob deletes a Job in the foreground, so that no two run at once.
+func (j *jobStep) deleteJob(ctx context.Context, job *batchv1.Job) error {
 	err := j.target.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot be deleted: %w", err)
 	}
-	j.says("deleted Job %s", j.key)
+	j.logf("deleted Job %s", j.key)
 	return nil
 }
 
-func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
+func (j *jobStep) logPodState(ctx context.Context, job *batchv1.Job) {
 	if job.DeletionTimestamp != nil || job.Status.Ready != nil && *job.Status.Ready > 0 {
 		return
 	}
-	pod, err := j.reader.Pod(ctx, job)
+	pod, err := j.reader.NewestPod(ctx, job)
 	is := "it has no pod yet"
 	switch {
 	case err != nil:
 		is = "its pods cannot be seen: " + err.Error()
 	case pod != nil:
-		is = jobs.State(pod)
+		is = jobs.PodState(pod)
 	}
-	if is = words.Sentence(j.log.Clean(is), maxStatus); is != j.said {
-		j.said = is
-		j.says("Job %s: %s", j.key, is)
+	if is = words.FormatMessage(j.log.CleanText(is), maxStatusMessage); is != j.lastMessage {
+		j.lastMessage = is
+		j.logf("Job %s: %s", j.key, is)
 	}
 }
 
-var hearings = backoff.Doubling{First: time.Minute, Max: 5 * time.Minute}
+var logInterval = backoff.Exponential{Initial: time.Minute, Max: 5 * time.Minute}
 
-// listen saves the log of a running container, because its node or this process may be lost.
-func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
+// readLog saves the log of a running container, because its node or this process may be lost.
+func (j *jobStep) readLog(ctx context.Context, job *batchv1.Job) {
 	now := time.Now()
-	if atWork := job.DeletionTimestamp == nil && job.Status.Ready != nil && *job.Status.Ready > 0; !atWork || now.Before(j.listens) {
+	if atWork := job.DeletionTimestamp == nil && job.Status.Ready != nil && *job.Status.Ready > 0; !atWork || now.Before(j.nextRead) {
 		return
 	}
-	if j.listened++; j.listened > 1 {
-		if log := j.reader.Listen(ctx, job); log != nil {
-			j.keep(ctx, log)
+	if j.readCount++; j.readCount > 1 {
+		if log := j.reader.ReadTail(ctx, job); log != nil {
+			j.saveLog(ctx, log)
 		}
 	}
-	j.listens = now.Add(hearings.After(j.listened))
+	j.nextRead = now.Add(logInterval.DelayAfter(j.readCount))
 }
 
-func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Result) error {
-	pod := j.reader.Tell(ctx, job)
-	if end == provision.DidSucceed {
+func (j *jobStep) finishJob(ctx context.Context, job *batchv1.Job, end provision.Result) error {
+	pod := j.reader.CopyLog(ctx, job)
+	if end == provision.ResultSucceeded {
 		return nil
 	}
-	why := j.reader.Why(job, pod)
-	if end == provision.IsInvalid {
-		return invalid("has failed: %s", why)
+	why := j.reader.FailureMessage(job, pod)
+	if end == provision.ResultInvalid {
+		return newInvalidError("has failed: %s", why)
 	}
 	return fmt.Errorf("has failed: %s", why)
 }
 
-// timeIsOver deletes a Job that missed the deadline, so that it does not block the next attempt.
-func (j *jobStep) timeIsOver(ctx context.Context) error {
+// expireJob deletes a Job that missed the deadline, so that it does not block the next attempt.
+func (j *jobStep) expireJob(ctx context.Context) error {
 	over := fmt.Errorf("Job %s was not done in the attempt's time", j.key) //nolint:staticcheck // it begins with a kind
-	if j.said != "" {
-		over = fmt.Errorf("%w: %s", over, j.said)
+	if j.lastMessage != "" {
+		over = fmt.Errorf("%w: %s", over, j.lastMessage)
 	}
-	job, err := j.get(ctx)
+	job, err := j.getJob(ctx)
 	if err != nil || job == nil || job.DeletionTimestamp != nil {
 		return errors.Join(over, err)
 	}
-	logCtx, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the other half is for the deletion
+	logCtx, cancel := context.WithTimeout(ctx, time.Until(j.deadline)/2) // the other half is for the deletion
 	defer cancel()
-	j.reader.Tell(logCtx, job)
-	return errors.Join(over, j.remove(ctx, job))
+	j.reader.CopyLog(logCtx, job)
+	return errors.Join(over, j.deleteJob(ctx, job))
 }

@@ -18,7 +18,7 @@ import (
 )
 
 type jobStage struct {
-	*whole
+	*testEnv
 
 	cluster *jobCluster
 	key     types.NamespacedName
@@ -31,16 +31,16 @@ func newJobStage(t *testing.T, job v1alpha1.JobStep, runs ...podRun) *jobStage {
 	}
 	retries := int32(3)
 	c := &jobCluster{runs: runs}
-	objects := remote(0, v1alpha1.ProvisionStep{Name: "fetch", Job: &job}, v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1m", Factor: "1", MaxInterval: "1m"}, true)
-	key, _ := named("shop", "edge-0")
-	return &jobStage{whole: newWhole(t, c, objects...), cluster: c, key: key}
+	objects := newRemote(0, v1alpha1.ProvisionStep{Name: "fetch", Job: &job}, v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1m", Factor: "1", MaxInterval: "1m"}, true)
+	key, _ := newProvision("shop", "edge-0")
+	return &jobStage{testEnv: newTestEnv(t, c, objects...), cluster: c, key: key}
 }
 
-func (s *jobStage) begins() { s.look(s.key) }
+func (s *jobStage) reconcileOnce() { s.queueProvision(s.key) }
 
-func (s *jobStage) asks(annotation string) {
+func (s *jobStage) setRequest(annotation string) {
 	s.t.Helper()
-	p := s.is(s.key)
+	p := s.getProvision(s.key)
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}
 	}
@@ -48,16 +48,16 @@ func (s *jobStage) asks(annotation string) {
 	if err := s.here.Update(s.t.Context(), p); err != nil {
 		s.t.Fatal(err)
 	}
-	s.begins()
+	s.reconcileOnce()
 }
 
-func (s *jobStage) sets(change func(*jobCluster)) {
+func (s *jobStage) updateCluster(change func(*jobCluster)) {
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
 	change(s.cluster)
 }
 
-func (s *jobStage) outlives(first, then func()) {
+func (s *jobStage) restartProcess(first, then func()) {
 	ctx, stop := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
 	go func() { s.room.Run(ctx); close(done) }()
@@ -71,25 +71,25 @@ func (s *jobStage) outlives(first, then func()) {
 	}
 	s.mu.Unlock()
 	room := New(s.room.Config)
-	room.dial, room.attempts.requeue, room.knocks.requeue = s.dial, s.look, s.look
+	room.dial, room.attempts.requeue, room.probes.requeue = s.dial, s.queueProvision, s.queueProvision
 	s.room = room
-	s.runs(func() { time.Sleep(3 * time.Minute); then() })
+	s.runWhile(func() { time.Sleep(3 * time.Minute); then() })
 }
 
 func (s *jobStage) expect(state string, attempts int32, made int) {
 	s.t.Helper()
-	is := s.is(s.key).Status
+	is := s.getProvision(s.key).Status
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
 	if is.State != state || is.Attempts != attempts || s.cluster.made != made {
-		s.t.Errorf("%s after %d attempts and %d Jobs, want %s after %d and %d; %+v\n%s", is.State, is.Attempts, s.cluster.made, state, attempts, made, is.LastAttempt, s.logged())
+		s.t.Errorf("%s after %d attempts and %d Jobs, want %s after %d and %d; %+v\n%s", is.State, is.Attempts, s.cluster.made, state, attempts, made, is.LastAttempt, s.allLogs())
 	}
-	if s.cluster.most > 1 {
-		s.t.Errorf("%d pods were at work at a time", s.cluster.most)
+	if s.cluster.maxAtWork > 1 {
+		s.t.Errorf("%d pods were at work at a time", s.cluster.maxAtWork)
 	}
 }
 
-func (s *jobStage) logged() string {
+func (s *jobStage) allLogs() string {
 	s.t.Helper()
 	var all corev1.ConfigMapList
 	if err := s.here.List(s.t.Context(), &all, client.InNamespace("shop")); err != nil {
@@ -133,14 +133,14 @@ func TestJobs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newJobStage(t, tt.job, tt.runs...)
-				s.runs(func() { s.begins(); time.Sleep(3 * time.Hour) })
+				s.runWhile(func() { s.reconcileOnce(); time.Sleep(3 * time.Hour) })
 				s.expect(tt.state, tt.attempts, tt.made)
-				if last := s.is(s.key).Status.LastAttempt; !strings.Contains(last.Message, tt.why) {
+				if last := s.getProvision(s.key).Status.LastAttempt; !strings.Contains(last.Message, tt.why) {
 					t.Errorf("the last attempt: %s", last.Message)
 				}
 				for _, run := range tt.runs {
-					if run.says != "" && !strings.Contains(s.logged(), " | "+run.says[:strings.Index(run.says, "\n")]) { //nolint:gocritic // it is there
-						t.Errorf("the log has not what it said:\n%s", s.logged())
+					if run.says != "" && !strings.Contains(s.allLogs(), " | "+run.says[:strings.Index(run.says, "\n")]) { //nolint:gocritic // it is there
+						t.Errorf("the log has not what it said:\n%s", s.allLogs())
 					}
 				}
 			})
@@ -154,16 +154,16 @@ func TestAJobOutlivesItsLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: takes})
-				s.runs(func() {
-					s.begins()
+				s.runWhile(func() {
+					s.reconcileOnce()
 					time.Sleep(5 * time.Minute)
-					s.sets(func(c *jobCluster) { c.away = true })
+					s.updateCluster(func(c *jobCluster) { c.away = true })
 					time.Sleep(20 * time.Minute) // the fourth attempt may still be running
-					s.sets(func(c *jobCluster) { c.away = false })
-					s.asks(v1alpha1.RetryNowAnnotation)
+					s.updateCluster(func(c *jobCluster) { c.away = false })
+					s.setRequest(v1alpha1.RetryNowAnnotation)
 					time.Sleep(time.Hour)
 				})
-				is := s.is(s.key).Status
+				is := s.getProvision(s.key).Status
 				if s.expect("Succeeded", is.Attempts, 1); is.Attempts < 2 || s.cluster.deleted > 0 {
 					t.Errorf("%d attempts, %d Jobs deleted", is.Attempts, s.cluster.deleted)
 				}
@@ -187,9 +187,9 @@ func TestAJobOutlivesItsProcess(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newJobStage(t, v1alpha1.JobStep{}, tt.runs...)
-				s.outlives(func() { s.begins(); time.Sleep(5 * time.Minute) }, func() { s.begins(); time.Sleep(time.Hour) })
+				s.restartProcess(func() { s.reconcileOnce(); time.Sleep(5 * time.Minute) }, func() { s.reconcileOnce(); time.Sleep(time.Hour) })
 				s.expect("Succeeded", tt.attempts, tt.made)
-				if p := s.is(s.key); p.Status.AttemptNumber != int64(tt.attempts) {
+				if p := s.getProvision(s.key); p.Status.AttemptNumber != int64(tt.attempts) {
 					t.Errorf("%d attempts were begun", p.Status.AttemptNumber)
 				}
 			})
@@ -201,7 +201,7 @@ func TestAJobOutlivesItsProcess(t *testing.T) {
 func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
-		s.outlives(func() { s.begins(); time.Sleep(5 * time.Minute) }, func() { time.Sleep(time.Hour); s.begins(); time.Sleep(time.Hour) })
+		s.restartProcess(func() { s.reconcileOnce(); time.Sleep(5 * time.Minute) }, func() { time.Sleep(time.Hour); s.reconcileOnce(); time.Sleep(time.Hour) })
 		s.expect("Succeeded", 2, 1)
 	})
 }
@@ -210,24 +210,24 @@ func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 func TestWhatIsAskedOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
-		s.runs(func() {
-			s.begins()
+		s.runWhile(func() {
+			s.reconcileOnce()
 			time.Sleep(time.Minute)
-			s.asks(v1alpha1.CancelAnnotation)
+			s.setRequest(v1alpha1.CancelAnnotation)
 			time.Sleep(time.Hour)
 			s.expect("Succeeded", 1, 1)
-			s.asks(v1alpha1.RetryNowAnnotation)
+			s.setRequest(v1alpha1.RetryNowAnnotation)
 			time.Sleep(time.Hour)
 			s.expect("Succeeded", 1, 1)
-			s.asks(v1alpha1.ResetAnnotation)
+			s.setRequest(v1alpha1.ResetAnnotation)
 			time.Sleep(time.Hour)
 			s.expect("Succeeded", 1, 2) // a reset runs it again, although the Job exists
-			p := s.is(s.key)
+			p := s.getProvision(s.key)
 			p.Spec.Steps[0].Job.Args = []string{"--all"}
 			if err := s.here.Update(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
-			s.begins()
+			s.reconcileOnce()
 			time.Sleep(time.Hour)
 			s.expect("Succeeded", 1, 3) // as does a changed input
 		})
@@ -238,12 +238,12 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 func TestAJobThatSomebodyDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{}, podRun{takes: time.Minute})
-		s.runs(func() {
-			s.begins()
+		s.runWhile(func() {
+			s.reconcileOnce()
 			time.Sleep(5 * time.Minute)
-			s.sets(func(c *jobCluster) { c.leaves() })
+			s.updateCluster(func(c *jobCluster) { c.deleteJob() })
 			time.Sleep(time.Minute)
-			if last := s.is(s.key).Status.LastAttempt; last == nil || !strings.Contains(last.Message, "is gone: somebody has deleted it") {
+			if last := s.getProvision(s.key).Status.LastAttempt; last == nil || !strings.Contains(last.Message, "is gone: somebody has deleted it") {
 				t.Errorf("the attempt: %+v", last)
 			}
 			time.Sleep(time.Hour)
@@ -256,14 +256,14 @@ func TestAJobThatSomebodyDeletes(t *testing.T) {
 func TestAJobThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{says: "waiting for a lock\n"}, podRun{takes: time.Minute})
-		s.runs(func() {
-			s.begins()
+		s.runWhile(func() {
+			s.reconcileOnce()
 			time.Sleep(29*time.Minute + 40*time.Second)
-			s.asks(v1alpha1.RetryNowAnnotation)
+			s.setRequest(v1alpha1.RetryNowAnnotation)
 			time.Sleep(5 * time.Minute)
 			s.expect("Succeeded", 2, 2)
 		})
-		if log := s.logged(); !strings.Contains(log, "| waiting for a lock") || !strings.Contains(log, "deleted Job default/weir-fetch-") {
+		if log := s.allLogs(); !strings.Contains(log, "| waiting for a lock") || !strings.Contains(log, "deleted Job default/weir-fetch-") {
 			t.Errorf("the log:\n%s", log)
 		}
 	})
@@ -274,7 +274,7 @@ func TestAJobThatAnotherProcessMakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute})
 		s.cluster.quicker = true
-		s.runs(func() { s.begins(); time.Sleep(time.Hour) })
+		s.runWhile(func() { s.reconcileOnce(); time.Sleep(time.Hour) })
 		s.expect("Succeeded", 1, 1)
 	})
 }
@@ -284,7 +284,7 @@ func TestAJobThatAnotherProcessMakes(t *testing.T) {
 func TestWhatWaitingForAJobCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 20 * time.Minute})
-		s.runs(func() { s.begins(); time.Sleep(time.Hour) })
+		s.runWhile(func() { s.reconcileOnce(); time.Sleep(time.Hour) })
 		s.expect("Succeeded", 1, 1)
 		jobs, pods := 0, 0
 		for _, asked := range s.cluster.asked {

@@ -22,33 +22,33 @@ const (
 	maxResourceName = 253
 )
 
-// kinds caches the requested mappings of the target's kinds.
-type kinds struct {
+// kindMapper caches the requested mappings of the target's kinds.
+type kindMapper struct {
 	meta.MultiRESTMapper // empty; clients call RESTMapping only
 
 	ctx context.Context //nolint:containedctx // of the attempt, which a mapper does not outlive
 	api rest.Interface
 
-	mu     sync.Mutex
-	kept   map[schema.GroupVersionKind]*meta.RESTMapping
-	wanted map[schema.GroupVersionKind]bool
+	mu       sync.Mutex
+	mappings map[schema.GroupVersionKind]*meta.RESTMapping
+	desired  map[schema.GroupVersionKind]bool
 }
 
-func newKinds(ctx context.Context, api rest.Interface) *kinds {
-	return &kinds{ctx: ctx, api: api, kept: map[schema.GroupVersionKind]*meta.RESTMapping{}}
+func newKindMapper(ctx context.Context, api rest.Interface) *kindMapper {
+	return &kindMapper{ctx: ctx, api: api, mappings: map[schema.GroupVersionKind]*meta.RESTMapping{}}
 }
 
-func (k *kinds) want(objects []object) {
+func (k *kindMapper) setDesired(objects []object) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.wanted = map[schema.GroupVersionKind]bool{}
+	k.desired = map[schema.GroupVersionKind]bool{}
 	for _, o := range objects {
-		k.wanted[o.gvk] = true
+		k.desired[o.gvk] = true
 	}
 }
 
-// within uses ctx for requests until the returned function is called.
-func (k *kinds) within(ctx context.Context) (end func()) {
+// useContext uses ctx for requests until the returned function is called.
+func (k *kindMapper) useContext(ctx context.Context) (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := k.ctx
@@ -62,30 +62,30 @@ func (k *kinds) within(ctx context.Context) (end func()) {
 
 // RESTMapping implements meta.RESTMapper. Unknown kinds are not cached, because their CRD may be
 // applied.
-func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (k *kindMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(versions) == 0 {
 		var err error
-		if versions, err = k.versions(kind.Group); err != nil {
+		if versions, err = k.groupVersions(kind.Group); err != nil {
 			return nil, err
 		}
 	}
 	for _, version := range versions {
 		gvk := kind.WithVersion(version)
-		if k.kept[gvk] == nil {
-			if err := k.read(gvk); err != nil {
+		if k.mappings[gvk] == nil {
+			if err := k.readGroupVersion(gvk); err != nil {
 				return nil, err
 			}
 		}
-		if mapping := k.kept[gvk]; mapping != nil {
+		if mapping := k.mappings[gvk]; mapping != nil {
 			return mapping, nil
 		}
 	}
 	return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 }
 
-func (k *kinds) versions(group string) ([]string, error) {
+func (k *kindMapper) groupVersions(group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
 	}
@@ -94,7 +94,7 @@ func (k *kinds) versions(group string) ([]string, error) {
 		PreferredVersion version
 		Versions         []version
 	}
-	if found, err := k.get(&of, "apis", group); err != nil || !found {
+	if found, err := k.getJSON(&of, "apis", group); err != nil || !found {
 		return nil, err
 	}
 	versions := []string{of.PreferredVersion.Version}
@@ -106,7 +106,7 @@ func (k *kinds) versions(group string) ([]string, error) {
 	return versions, nil
 }
 
-func (k *kinds) read(gvk schema.GroupVersionKind) error {
+func (k *kindMapper) readGroupVersion(gvk schema.GroupVersionKind) error {
 	path := []string{"apis", gvk.Group, gvk.Version}
 	if gvk.Group == "" {
 		path = []string{"api", gvk.Version}
@@ -117,33 +117,33 @@ func (k *kinds) read(gvk schema.GroupVersionKind) error {
 			Namespaced bool
 		}
 	}
-	if found, err := k.get(&list, path...); err != nil || !found {
+	if found, err := k.getJSON(&list, path...); err != nil || !found {
 		return err
 	}
 	for _, r := range list.Resources {
 		is := gvk.GroupVersion().WithKind(r.Kind)
-		if strings.Contains(r.Name, "/") || is != gvk && !k.wanted[is] || k.kept[is] != nil {
+		if strings.Contains(r.Name, "/") || is != gvk && !k.desired[is] || k.mappings[is] != nil {
 			continue
 		}
 		if len(r.Name) > maxResourceName {
 			return fmt.Errorf("the target names the resource of %s with %d bytes, and at most %d are read", is.Kind, len(r.Name), maxResourceName)
 		}
-		if len(k.kept) >= maxKinds {
-			return invalid("the steps have more than %d kinds: make several Provisions of them", maxKinds)
+		if len(k.mappings) >= maxKinds {
+			return newInvalidError("the steps have more than %d kinds: make several Provisions of them", maxKinds)
 		}
 		scope := meta.RESTScopeRoot
 		if r.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
 		is.Kind = strings.Clone(is.Kind)
-		k.kept[is] = &meta.RESTMapping{Resource: gvk.GroupVersion().WithResource(r.Name), GroupVersionKind: is, Scope: scope}
+		k.mappings[is] = &meta.RESTMapping{Resource: gvk.GroupVersion().WithResource(r.Name), GroupVersionKind: is, Scope: scope}
 	}
 	return nil
 }
 
-// get decodes the response at path and reports whether it exists. encoding/json skips unknown
+// getJSON decodes the response at path and reports whether it exists. encoding/json skips unknown
 // fields without allocating.
-func (k *kinds) get(into any, path ...string) (bool, error) {
+func (k *kindMapper) getJSON(into any, path ...string) (bool, error) {
 	for _, part := range path {
 		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, "/%?#") {
 			return false, nil

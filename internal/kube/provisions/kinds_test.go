@@ -48,14 +48,14 @@ func TestKindsOfATarget(t *testing.T) {
 		return object{gvk: schema.GroupVersionKind{Group: "far.example.com", Version: "v1", Kind: kind}, name: "a"}
 	}
 	before := heapInUse()
-	to := reached(t.Context(), t, server)
+	to := connectServer(t.Context(), t, server)
 	a := &run{target: to, log: &provision.Log{}}
 	objects := []object{of("A0"), of("A1"), of("Root"), of("Absent"), of("Absent")}
-	if err := a.place(t.Context(), objects); err != nil {
+	if err := a.setNamespaces(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}
-	if objects[0].namespace != "default" || objects[1].namespace != "default" || objects[2].namespace != "" || len(to.kinds.kept) != 3 {
-		t.Errorf("placed %v, kept %v", objects, to.kinds.kept)
+	if objects[0].namespace != "default" || objects[1].namespace != "default" || objects[2].namespace != "" || len(to.kinds.mappings) != 3 {
+		t.Errorf("placed %v, kept %v", objects, to.kinds.mappings)
 	}
 	if n := requests["/apis/far.example.com/v1"]; n != 2 {
 		t.Errorf("%d requests, want one for all kinds, and one for the kind that is absent", n)
@@ -76,14 +76,14 @@ func TestKindsOfATarget(t *testing.T) {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}
-	if err := a.place(t.Context(), []object{of("Long")}); err == nil || !strings.Contains(err.Error(), "names the resource of Long with 300 bytes") {
+	if err := a.setNamespaces(t.Context(), []object{of("Long")}); err == nil || !strings.Contains(err.Error(), "names the resource of Long with 300 bytes") {
 		t.Errorf("a long name: %v", err)
 	}
 	var many []object
 	for n := range maxKinds {
 		many = append(many, of(fmt.Sprint("A", n)))
 	}
-	if err := a.place(t.Context(), many); !errors.As(err, new(invalidError)) || !strings.Contains(err.Error(), "more than 200 kinds") {
+	if err := a.setNamespaces(t.Context(), many); !errors.As(err, new(invalidError)) || !strings.Contains(err.Error(), "more than 200 kinds") {
 		t.Errorf("with many kinds: %v", err)
 	}
 }
@@ -94,24 +94,24 @@ func TestKindsForCharts(t *testing.T) {
 	answers := map[string]string{
 		"/version": `{"gitVersion":"v1.37.2"}`, "/api": `{"versions":["v1"]}`, "/apis": `{"groups":[{"versions":[{"groupVersion":"apps/v1"}]}]}`,
 		"/api/v1": `{"resources":[{"name":"pods","kind":"Pod"},{"name":"pods/status","kind":"Pod"}]}`, "/apis/apps/v1": `{"resources":[{"kind":"Deployment"}]}`,
-		"/apis/x/" + long: `{"resources":` + many(`{"kind":"a"},{"kind":"b"},{"kind":"c"}`, 100) + `}`,
+		"/apis/x/" + long: `{"resources":` + repeatJSON(`{"kind":"a"},{"kind":"b"},{"kind":"c"}`, 100) + `}`,
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, answers[req.URL.Path])
 	}))
 	t.Cleanup(server.Close)
-	to := reached(t.Context(), t, server)
-	version, apis, err := charts.Known(t.Context(), to.known)
+	to := connectServer(t.Context(), t, server)
+	version, apis, err := charts.ReadCapabilities(t.Context(), to.discovery)
 	if got := strings.Join(apis, " "); err != nil || version != "v1.37.2" || got != "v1 v1/Pod apps/v1 apps/v1/Deployment" {
 		t.Errorf("%s, %s, %v", version, got, err)
 	}
 	answers["/apis"] = `{"groups":[{"versions":[{"groupVersion":"x/` + long + `"}]}]}`
-	if _, _, err := charts.Known(t.Context(), to.known); err == nil || !strings.Contains(err.Error(), "their names have more than 256 KiB") {
+	if _, _, err := charts.ReadCapabilities(t.Context(), to.discovery); err == nil || !strings.Contains(err.Error(), "their names have more than 256 KiB") {
 		t.Errorf("a long group version: %v", err)
 	}
 	answers["/version"] = `{"gitVersion":"` + long + `"}`
-	if _, _, err := charts.Known(t.Context(), to.known); err == nil || !strings.Contains(err.Error(), "it has 102400 bytes, and at most 128") {
+	if _, _, err := charts.ReadCapabilities(t.Context(), to.discovery); err == nil || !strings.Contains(err.Error(), "it has 102400 bytes, and at most 128") {
 		t.Errorf("a long version: %v", err)
 	}
 }

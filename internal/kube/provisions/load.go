@@ -18,73 +18,73 @@ import (
 const (
 	// maxMemory bounds the memory for objects, in bytes: one attempt decodes at a time, and 32 MiB
 	// remain for objects being applied. A namespace holding more than maxShare may not decode.
-	maxMemory, maxShare = maxDecoding + 32<<20, 8 << 20
-	// maxSmall is the size of objects, in bytes, that do not count.
-	maxSmall = 64 << 10
-	// holdTime is how long an attempt may hold larger objects while others wait.
-	holdTime      = time.Minute
-	readTimeout   = 90 * time.Second
-	answerTimeout = time.Minute
+	maxMemory, maxShare = maxDecodeMemory + 32<<20, 8 << 20
+	// maxFreeBytes is the size of objects, in bytes, that do not count.
+	maxFreeBytes = 64 << 10
+	// turnTime is how long an attempt may hold larger objects while others wait.
+	turnTime       = time.Minute
+	readTimeout    = 90 * time.Second
+	connectTimeout = time.Minute
 	// maxWork is in microseconds of processor time per second.
-	maxWork, workAtOnce = 200_000, 5_000_000
+	maxWork, workBurst = 200_000, 5_000_000
 	// maxWrites bounds writes per second to this cluster's API server: statuses, events, logs and
 	// those of ServiceAccounts.
-	maxWrites, writesAtOnce = 20, 100
-	// maxLargeAnswers bounds concurrent responses above 128 KiB or 4,000 values, which take up to
+	maxWrites, writeBurst = 20, 100
+	// maxLargeResponses bounds concurrent responses above 128 KiB or 4,000 values, which take up to
 	// 34 MiB each.
-	maxLargeAnswers                = 2
-	largeAnswerTimeout, decodeTime = time.Minute, 2 * time.Second
+	maxLargeResponses                = 2
+	largeResponseTimeout, decodeTime = time.Minute, 2 * time.Second
 )
 
-type bounds struct {
+type limits struct {
 	memory *budget.Budget
 	work   *rate.Limiter // in microseconds of processor time
-	// reads serializes reads that are decoded as a whole: kubeconfigs and logs.
-	reads   *budget.Budget
-	answers *budget.Budget
-	writes  *budget.Rate
+	// serialReads serializes reads that are decoded as a whole: kubeconfigs and logs.
+	serialReads    *budget.Budget
+	largeResponses *budget.Budget
+	writes         *budget.RateLimit
 }
 
-func newBounds() bounds {
-	return bounds{
-		memory: budget.New(maxMemory, maxShare), work: rate.NewLimiter(maxWork, workAtOnce), reads: budget.New(1, 1), answers: budget.New(maxLargeAnswers, 0),
-		writes: budget.NewRate(maxWrites, writesAtOnce),
+func newLimits() limits {
+	return limits{
+		memory: budget.NewBudget(maxMemory, maxShare), work: rate.NewLimiter(maxWork, workBurst), serialReads: budget.NewBudget(1, 1), largeResponses: budget.NewBudget(maxLargeResponses, 0),
+		writes: budget.NewRateLimit(maxWrites, writeBurst),
 	}
 }
 
-// charge delays the next decoding by the processor time spent.
-func (b *bounds) charge(took time.Duration) {
-	b.work.ReserveN(time.Now(), int(min(took.Microseconds(), workAtOnce)))
+// chargeWork delays the next decoding by the processor time spent.
+func (b *limits) chargeWork(took time.Duration) {
+	b.work.ReserveN(time.Now(), int(min(took.Microseconds(), workBurst)))
 }
 
-type load struct {
-	objects []object
-	input   string
-	hold    *budget.Hold
-	since   time.Time
-	large   bool
-	read    func(context.Context) (*load, error)
+type loadedStep struct {
+	objects  []object
+	input    string
+	memory   *budget.Reservation
+	loadedAt time.Time
+	large    bool
+	reload   func(context.Context) (*loadedStep, error)
 }
 
-// load reads and decodes objects in the namespace's turn, sorts prerequisites first and redacts
+// loadObjects reads and decodes objects in the namespace's turn, sorts prerequisites first and redacts
 // secrets in the log.
-func (a *run) load(ctx context.Context, read func(context.Context) ([]text, error)) (*load, error) {
-	if err := a.waitForAnswer(ctx); err != nil {
+func (a *run) loadObjects(ctx context.Context, read func(context.Context) ([]text, error)) (*loadedStep, error) {
+	if err := a.waitForTarget(ctx); err != nil {
 		return nil, err
 	}
-	hold, err := a.room.memory.Take(ctx, a.p.Namespace, maxDecoding)
+	hold, err := a.reconciler.memory.Acquire(ctx, a.p.Namespace, maxDecodeMemory)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for memory: %w", err)
 	}
-	l, err := a.loadHeld(ctx, hold, read)
+	l, err := a.loadWithMemory(ctx, hold, read)
 	if err != nil {
 		hold.Release()
 	}
 	return l, err
 }
 
-func (a *run) loadHeld(ctx context.Context, hold *budget.Hold, read func(context.Context) ([]text, error)) (*load, error) {
-	if err := a.room.work.Wait(ctx); err != nil {
+func (a *run) loadWithMemory(ctx context.Context, hold *budget.Reservation, read func(context.Context) ([]text, error)) (*loadedStep, error) {
+	if err := a.reconciler.work.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("waiting for a processor: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -93,61 +93,61 @@ func (a *run) loadHeld(ctx context.Context, hold *budget.Hold, read func(context
 	if err != nil {
 		return nil, err
 	}
-	a.room.charge(decodingTime(texts))
-	objects, err := decode(ctx, texts)
+	a.reconciler.chargeWork(decodeTimeFor(texts))
+	objects, err := decodeTexts(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(objects, func(x, y object) int {
 		switch {
-		case x.first() == y.first():
+		case x.isPrerequisite() == y.isPrerequisite():
 			return 0
-		case x.first():
+		case x.isPrerequisite():
 			return -1
 		}
 		return 1
 	})
-	hide(a.log, objects)
+	hideSecrets(a.log, objects)
 	var size int64
 	for _, o := range objects {
 		size += int64(len(o.body))
 	}
-	l := &load{objects: objects, hold: hold, since: time.Now(), large: size > maxSmall}
+	l := &loadedStep{objects: objects, memory: hold, loadedAt: time.Now(), large: size > maxFreeBytes}
 	if !l.large {
 		size = 0
 	}
-	hold.Shrink(2 * size) // applying encodes an object a second time
+	hold.ReduceTo(2 * size) // applying encodes an object a second time
 	return l, nil
 }
 
-func (l *load) drop() {
+func (l *loadedStep) releaseMemory() {
 	if !l.large {
 		return
 	}
 	for i := range l.objects {
 		l.objects[i].body = nil
 	}
-	l.hold.Release()
+	l.memory.Release()
 }
 
-var errRecalled = errors.New("another namespace waits for memory")
+var errPreempt = errors.New("another namespace waits for memory")
 
-// turn returns a context canceled with errRecalled once the objects were held for holdTime and
+// withTurn returns a context canceled with errPreempt once the objects were held for turnTime and
 // another namespace waits.
-func (l *load) turn(ctx context.Context) (context.Context, context.CancelFunc) {
+func (l *loadedStep) withTurn(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if l.large {
 		go func() {
 			select {
-			case <-l.hold.Recalled():
+			case <-l.memory.PreemptionSignal():
 			case <-ctx.Done():
 				return
 			}
-			timer := time.NewTimer(time.Until(l.since.Add(holdTime)))
+			timer := time.NewTimer(time.Until(l.loadedAt.Add(turnTime)))
 			defer timer.Stop()
 			select {
 			case <-timer.C:
-				cancel(errRecalled)
+				cancel(errPreempt)
 			case <-ctx.Done():
 			}
 		}()
@@ -155,16 +155,16 @@ func (l *load) turn(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { cancel(nil) }
 }
 
-func (l *load) ensure(ctx context.Context) error {
-	if !l.large || l.objects[0].body != nil && time.Since(l.since) < holdTime {
+func (l *loadedStep) ensureLoaded(ctx context.Context) error {
+	if !l.large || l.objects[0].body != nil && time.Since(l.loadedAt) < turnTime {
 		return nil
 	}
-	l.drop()
-	again, err := l.read(ctx)
+	l.releaseMemory()
+	again, err := l.reload(ctx)
 	if err != nil {
 		return err
 	}
-	l.hold, l.since = again.hold, time.Now()
+	l.memory, l.loadedAt = again.memory, time.Now()
 	if again.input != l.input || len(again.objects) != len(l.objects) {
 		return errors.New("its sources have changed since it was begun")
 	}
@@ -174,15 +174,15 @@ func (l *load) ensure(ctx context.Context) error {
 	return nil
 }
 
-var errSilent = errors.New("the target does not answer")
+var errNoResponse = errors.New("the target does not answer")
 
-// waitForAnswer waits until the target responds to /version; 401, 403 and 404 count. Called before
+// waitForTarget waits until the target responds to /version; 401, 403 and 404 count. Called before
 // decoding, so that a silent target holds no memory.
-func (a *run) waitForAnswer(ctx context.Context) error {
+func (a *run) waitForTarget(ctx context.Context) error {
 	for {
-		request, cancel := context.WithTimeoutCause(ctx, answerTimeout, errSilent)
-		err := a.target.known.Get().AbsPath("/version").Do(request).Error()
-		silent := err != nil && errors.Is(context.Cause(request), errSilent)
+		request, cancel := context.WithTimeoutCause(ctx, connectTimeout, errNoResponse)
+		err := a.target.discovery.Get().AbsPath("/version").Do(request).Error()
+		silent := err != nil && errors.Is(context.Cause(request), errNoResponse)
 		cancel()
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):

@@ -26,16 +26,16 @@ func TestATargetThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
 		step := v1alpha1.ProvisionStep{Name: "objects", Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: "is-not-there"}}}}
-		w := newWhole(t, silent, remote(0, step, v1alpha1.RetryPolicy{AttemptTimeout: "22m"}, true)...)
-		key, _ := named("shop", "edge-0")
-		w.runs(func() {
-			w.look(key)
+		w := newTestEnv(t, silent, newRemote(0, step, v1alpha1.RetryPolicy{AttemptTimeout: "22m"}, true)...)
+		key, _ := newProvision("shop", "edge-0")
+		w.runWhile(func() {
+			w.queueProvision(key)
 			time.Sleep(22*time.Minute - time.Second)
-			if is := w.is(key); is.Status.State != v1alpha1.ProvisionRunning {
+			if is := w.getProvision(key); is.Status.State != v1alpha1.ProvisionRunning {
 				t.Errorf("within its time it is %s", is.Status.State)
 			}
 			time.Sleep(5 * time.Second)
-			if last := w.is(key).Status.LastAttempt; last == nil || !strings.HasPrefix(last.Message, "the attempt's time was over") {
+			if last := w.getProvision(key).Status.LastAttempt; last == nil || !strings.HasPrefix(last.Message, "the attempt's time was over") {
 				t.Errorf("after its time the attempt is %+v", last)
 			}
 		})
@@ -46,45 +46,45 @@ func TestATargetThatNeverAnswers(t *testing.T) {
 // if its sources changed.
 func TestALargeStepIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, input, reads := budget.New(100, 100), "a", 0
-		read := func(ctx context.Context) (*load, error) {
-			hold, err := memory.Take(ctx, "shop", 100)
+		memory, input, reads := budget.NewBudget(100, 100), "a", 0
+		read := func(ctx context.Context) (*loadedStep, error) {
+			hold, err := memory.Acquire(ctx, "shop", 100)
 			if err != nil {
 				return nil, err
 			}
 			reads++
-			return &load{objects: []object{{body: []byte("{}")}}, input: input, hold: hold, since: time.Now(), large: true}, nil
+			return &loadedStep{objects: []object{{body: []byte("{}")}}, input: input, memory: hold, loadedAt: time.Now(), large: true}, nil
 		}
 		l, err := read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.read = read
+		l.reload = read
 		is := func(what string, want int) {
 			t.Helper()
-			if err := l.ensure(t.Context()); err != nil || reads != want || l.objects[0].body == nil {
+			if err := l.ensureLoaded(t.Context()); err != nil || reads != want || l.objects[0].body == nil {
 				t.Errorf("%s: read %d times, want %d, %v", what, reads, want, err)
 			}
 		}
 		is("at once", 1)
-		time.Sleep(holdTime - time.Second)
+		time.Sleep(turnTime - time.Second)
 		is("within a minute", 1)
 		time.Sleep(2 * time.Second)
 		is("after a minute", 2)
-		l.drop()
-		other, err := memory.Take(t.Context(), "other", 100)
+		l.releaseMemory()
+		other, err := memory.Acquire(t.Context(), "other", 100)
 		if err != nil {
 			t.Fatal("what waits holds memory")
 		}
 		other.Release()
 		is("after it has waited", 3)
-		l.drop()
+		l.releaseMemory()
 		input = "b"
-		if err := l.ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "sources have changed") {
+		if err := l.ensureLoaded(t.Context()); err == nil || !strings.Contains(err.Error(), "sources have changed") {
 			t.Errorf("with other sources: %v", err)
 		}
-		l.hold.Release() // as a failing step does
-		if _, err := memory.Take(t.Context(), "other", 100); err != nil {
+		l.memory.Release() // as a failing step does
+		if _, err := memory.Acquire(t.Context(), "other", 100); err != nil {
 			t.Error(err)
 		}
 	})
@@ -92,13 +92,13 @@ func TestALargeStepIsReadAgain(t *testing.T) {
 
 func TestObjectsOfAProvisionAreBounded(t *testing.T) {
 	a := &run{target: &target{}, log: &provision.Log{}}
-	objects := make([]object, mostObjects)
-	for step := range maxOfProvision / mostObjects {
-		if err := a.remember(fmt.Sprint(step), objects); err != nil {
+	objects := make([]object, maxObjects)
+	for step := range maxProvisionObjects / maxObjects {
+		if err := a.recordObjects(fmt.Sprint(step), objects); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.remember("more", objects[:1]); !errors.As(err, new(invalidError)) || !strings.Contains(err.Error(), "the steps have 4001 objects, and at most 4000") {
+	if err := a.recordObjects("more", objects[:1]); !errors.As(err, new(invalidError)) || !strings.Contains(err.Error(), "the steps have 4001 objects, and at most 4000") {
 		t.Errorf("one too many: %v", err)
 	}
 }
@@ -106,22 +106,22 @@ func TestObjectsOfAProvisionAreBounded(t *testing.T) {
 // A step of at most 64 KiB is held without a turn and read only once.
 func TestASmallStepIsReadOnce(t *testing.T) {
 	s := newStage(t)
-	s.has("small")
-	s.source("small", "a", "b")
-	p, err := s.attempt()
-	if err != nil || done(p) != "small" {
+	s.setSteps("small")
+	s.setSources("small", "a", "b")
+	p, err := s.runSteps()
+	if err != nil || doneSteps(p) != "small" {
 		t.Fatal(err)
 	}
 	is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "large"}, Data: map[string]string{}}
 	for n := range 3 {
-		is.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: large-%d}, data: {a: %s}}", n, strings.Repeat("x", maxSmall))
+		is.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: large-%d}, data: {a: %s}}", n, strings.Repeat("x", maxFreeBytes))
 	}
 	if err := s.here.Create(t.Context(), is); err != nil {
 		t.Fatal(err)
 	}
-	s.has("large")
-	if p, err = s.attempt(); err != nil || done(p) != "large" || len(s.target.objects) != 5 {
-		t.Errorf("a large step: %v, done %s, %d objects", err, done(p), len(s.target.objects))
+	s.setSteps("large")
+	if p, err = s.runSteps(); err != nil || doneSteps(p) != "large" || len(s.target.objects) != 5 {
+		t.Errorf("a large step: %v, done %s, %d objects", err, doneSteps(p), len(s.target.objects))
 	}
 }
 
@@ -129,15 +129,15 @@ func TestASmallStepIsReadOnce(t *testing.T) {
 // if none does.
 func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := newBounds().memory
+		memory := newLimits().memory
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for n := range 6 {
 			namespace := fmt.Sprint("attacker-", n)
-			take := func() (*budget.Hold, error) {
-				hold, err := memory.Take(ctx, namespace, maxDecoding)
+			take := func() (*budget.Reservation, error) {
+				hold, err := memory.Acquire(ctx, namespace, maxDecodeMemory)
 				if err == nil {
-					hold.Shrink(6 << 20)
+					hold.ReduceTo(6 << 20)
 				}
 				return hold, err
 			}
@@ -147,21 +147,21 @@ func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 					if err != nil {
 						return
 					}
-					l := &load{objects: []object{{body: []byte("{}")}}, hold: hold, since: time.Now(), large: true}
+					l := &loadedStep{objects: []object{{body: []byte("{}")}}, memory: hold, loadedAt: time.Now(), large: true}
 					request, cancel := context.WithTimeout(ctx, requestTimeout)
-					turn, end := l.turn(request)
+					turn, end := l.withTurn(request)
 					<-turn.Done()
 					end()
 					cancel()
-					l.drop()
+					l.releaseMemory()
 				}
 			})
 		}
 		synctest.Wait()
 		began := time.Now()
-		hold, err := memory.Take(t.Context(), "shop", maxDecoding)
-		if took := time.Since(began); err != nil || took > holdTime+time.Second {
-			t.Errorf("a neighbor waits for %s, %v, want %s at most", took, err, holdTime)
+		hold, err := memory.Acquire(t.Context(), "shop", maxDecodeMemory)
+		if took := time.Since(began); err != nil || took > turnTime+time.Second {
+			t.Errorf("a neighbor waits for %s, %v, want %s at most", took, err, turnTime)
 		}
 		if err == nil {
 			hold.Release()

@@ -25,75 +25,75 @@ import (
 
 const fieldManager = "weir-provision"
 
-func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	return a.bring(ctx, step.Name, step.Manifests.Prune, func(ctx context.Context) (*load, error) {
-		l, err := a.load(ctx, func(ctx context.Context) ([]text, error) { return a.texts(ctx, step.Manifests) })
+func (a *run) applyManifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	return a.applyStep(ctx, step.Name, step.Manifests.Prune, func(ctx context.Context) (*loadedStep, error) {
+		l, err := a.loadObjects(ctx, func(ctx context.Context) ([]text, error) { return a.readTexts(ctx, step.Manifests) })
 		if err == nil {
-			l.input = a.inputOf(step, contents(l.objects))
+			l.input = a.inputDigest(step, objectBodies(l.objects))
 		}
 		return l, err
 	})
 }
 
-// bring applies the objects of a step, except those applied by earlier attempts, so that attempts
+// applyStep applies the objects of a step, except those applied by earlier attempts, so that attempts
 // over a slow link make progress.
-func (a *run) bring(ctx context.Context, step string, prune bool, read func(context.Context) (*load, error)) error {
+func (a *run) applyStep(ctx context.Context, step string, prune bool, read func(context.Context) (*loadedStep, error)) error {
 	l, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { l.hold.Release() }()
-	l.read = read
-	objects, is := l.objects, a.status(step)
-	if err := a.remember(step, objects); err != nil {
+	defer func() { l.memory.Release() }()
+	l.reload = read
+	objects, is := l.objects, a.stepStatus(step)
+	if err := a.recordObjects(step, objects); err != nil {
 		return err
 	}
 	if is.Input == l.input && is.DoneAt != nil {
-		a.says("nothing has changed since it was done")
+		a.logf("nothing has changed since it was done")
 		return nil
 	}
 	if is.Input != l.input {
 		is.Input, is.DoneAt, is.Applied = l.input, nil, 0
 	}
-	turn, end := l.turn(ctx)
-	err = a.place(turn, objects)
-	if errors.Is(context.Cause(turn), errRecalled) {
-		l.drop()
-		err = a.place(ctx, objects)
+	turn, end := l.withTurn(ctx)
+	err = a.setNamespaces(turn, objects)
+	if errors.Is(context.Cause(turn), errPreempt) {
+		l.releaseMemory()
+		err = a.setNamespaces(ctx, objects)
 	}
 	end()
 	if err != nil {
 		return err
 	}
-	is.Inventory = union(is.Inventory, inventory(objects))
-	if err := a.records(ctx, is); err != nil { // before the first object exists
+	is.Inventory = mergeIDs(is.Inventory, objectIDs(objects))
+	if err := a.recordStep(ctx, is); err != nil { // before the first object exists
 		return err
 	}
-	if err := a.apply(ctx, l, &is); err != nil {
-		return a.brokenOff(ctx, is, err)
+	if err := a.applyObjects(ctx, l, &is); err != nil {
+		return a.recordProgress(ctx, is, err)
 	}
 	if !prune { // pruning steps are trimmed once all steps are done
-		is.Inventory = inventory(objects) // every namespace is resolved now
+		is.Inventory = objectIDs(objects) // every namespace is resolved now
 	}
-	return a.done(ctx, is)
+	return a.completeStep(ctx, is)
 }
 
-// brokenOff records the progress of a failed step. ctx may already be done.
-func (a *run) brokenOff(ctx context.Context, is v1alpha1.StepStatus, failed error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordDeadline)
+// recordProgress records the progress of a failed step. ctx may already be done.
+func (a *run) recordProgress(ctx context.Context, is v1alpha1.StepStatus, failed error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := a.records(ctx, is); err != nil {
-		a.says("how far the step has come is not recorded: %v", err)
-		if errors.Is(err, errGone) {
+	if err := a.recordStep(ctx, is); err != nil {
+		a.logf("how far the step has come is not recorded: %v", err)
+		if errors.Is(err, errDeleted) {
 			return err
 		}
 	}
 	return failed
 }
 
-func (a *run) place(ctx context.Context, objects []object) error {
-	defer a.target.kinds.within(ctx)()
-	a.target.kinds.want(objects)
+func (a *run) setNamespaces(ctx context.Context, objects []object) error {
+	defer a.target.kinds.useContext(ctx)()
+	a.target.kinds.setDesired(objects)
 	missing := map[schema.GroupVersionKind]bool{}
 	for i := range objects {
 		o := &objects[i]
@@ -105,59 +105,59 @@ func (a *run) place(ctx context.Context, objects []object) error {
 		case meta.IsNoMatchError(err): // its CRD may be among the objects
 			missing[o.gvk] = true
 		case err != nil:
-			return fmt.Errorf("%s: %w", o, a.about(*o, err))
+			return fmt.Errorf("%s: %w", o, a.maskError(*o, err))
 		case !namespaced:
 			o.namespace = ""
 		case o.namespace == "":
-			o.namespace = cmp.Or(o.home, a.target.namespace)
+			o.namespace = cmp.Or(o.defaultNamespace, a.target.namespace)
 		}
 	}
 	return nil
 }
 
-// apply applies the remaining objects and waits until they are ready, Namespaces and CRDs first.
-func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error {
+// applyObjects applies the remaining objects and waits until they are ready, Namespaces and CRDs first.
+func (a *run) applyObjects(ctx context.Context, l *loadedStep, is *v1alpha1.StepStatus) error {
 	objects := l.objects
-	first := slices.IndexFunc(objects, func(o object) bool { return !o.first() })
+	first := slices.IndexFunc(objects, func(o object) bool { return !o.isPrerequisite() })
 	if first < 0 {
 		first = len(objects)
 	}
 	for int(is.Applied) < len(objects) {
 		if int(is.Applied) == first && first > 0 {
-			l.drop()
-			if err := a.becomeReady(ctx, objects[:first], is); err != nil {
+			l.releaseMemory()
+			if err := a.waitUntilReady(ctx, objects[:first], is); err != nil {
 				return err
 			}
-			if err := a.place(ctx, objects[first:]); err != nil {
+			if err := a.setNamespaces(ctx, objects[first:]); err != nil {
 				return err
 			}
 		}
-		if err := l.ensure(ctx); err != nil {
+		if err := l.ensureLoaded(ctx); err != nil {
 			return err
 		}
 		o := objects[is.Applied]
-		turn, end := l.turn(ctx)
-		err := a.applyOne(turn, o)
-		isRecalled := errors.Is(context.Cause(turn), errRecalled)
+		turn, end := l.withTurn(ctx)
+		err := a.applyObject(turn, o)
+		isRecalled := errors.Is(context.Cause(turn), errPreempt)
 		end()
 		if err != nil && isRecalled {
-			a.says("%s is sent again later: %v", o, errRecalled)
-			l.drop()
+			a.logf("%s is sent again later: %v", o, errPreempt)
+			l.releaseMemory()
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", o, a.about(o, err))
+			return fmt.Errorf("%s: %w", o, a.maskError(o, err))
 		}
-		a.says("applied %s", o)
+		a.logf("applied %s", o)
 		is.Applied++
 	}
-	l.drop()
-	return a.becomeReady(ctx, objects, is)
+	l.releaseMemory()
+	return a.waitUntilReady(ctx, objects, is)
 }
 
-func (a *run) applyOne(ctx context.Context, o object) error {
-	fields := fieldsOf(o.body)
-	metadata := fieldsOf(fields["metadata"])
+func (a *run) applyObject(ctx context.Context, o object) error {
+	fields := decodeFields(o.body)
+	metadata := decodeFields(fields["metadata"])
 	namespace, err := json.Marshal(o.namespace)
 	if err != nil {
 		return err
@@ -172,43 +172,43 @@ func (a *run) applyOne(ctx context.Context, o object) error {
 	if err != nil {
 		return err
 	}
-	return a.target.Patch(ctx, o.empty(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
+	return a.target.Patch(ctx, o.newUnstructured(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
-type refusedError struct {
+type maskedError struct {
 	reason metav1.StatusReason
 	err    error
 }
 
-func (e refusedError) Error() string {
+func (e maskedError) Error() string {
 	return fmt.Sprintf("the API server refuses it (%s), and its words may quote a Secret", e.reason)
 }
 
-func (e refusedError) Unwrap() error { return e.err }
+func (e maskedError) Unwrap() error { return e.err }
 
-// about returns err without text that may quote a Secret.
-func (a *run) about(o object, err error) error {
+// maskError returns err without text that may quote a Secret.
+func (a *run) maskError(o object, err error) error {
 	if reason := apierrors.ReasonForError(err); o.secret && reason != metav1.StatusReasonUnknown {
-		return refusedError{reason, err}
+		return maskedError{reason, err}
 	}
 	return err
 }
 
-func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
+func (a *run) waitUntilReady(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
 	waiting, reported := slices.Clone(objects), ""
 	for n := 1; ; n++ {
 		var why []string
 		var still []object
 		for _, o := range waiting {
-			now := o.empty()
+			now := o.newUnstructured()
 			err := a.target.Get(ctx, client.ObjectKeyFromObject(now), now)
 			if apierrors.IsNotFound(err) {
 				is.Applied = 0 // it was deleted: apply all again
 			}
 			if err != nil {
-				return errors.Join(notReady(why), fmt.Errorf("%s: %w", o, a.about(o, err)))
+				return errors.Join(notReadyError(why), fmt.Errorf("%s: %w", o, a.maskError(o, err)))
 			}
-			ready, message, err := readiness(now, o.secret, false)
+			ready, message, err := checkReadiness(now, o.secret, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", o, err)
 			}
@@ -219,19 +219,19 @@ func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.St
 		if waiting = still; len(waiting) == 0 {
 			return nil
 		}
-		if now := words.List(why, 5); now != reported {
+		if now := words.FormatList(why, 5); now != reported {
 			reported = now
-			a.says("not ready yet: %s", now)
+			a.logf("not ready yet: %s", now)
 		}
-		if err := sleep.For(ctx, looks.After(n)); err != nil {
-			return errors.Join(notReady(why), err)
+		if err := sleep.For(ctx, pollInterval.DelayAfter(n)); err != nil {
+			return errors.Join(notReadyError(why), err)
 		}
 	}
 }
 
-func notReady(why []string) error {
+func notReadyError(why []string) error {
 	if len(why) == 0 {
 		return nil
 	}
-	return errors.New("not ready: " + words.List(why, 5))
+	return errors.New("not ready: " + words.FormatList(why, 5))
 }

@@ -15,18 +15,18 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// mostBytesWaiting is for the object and its probe state.
-const mostBytesWaiting = 2 << 10
+// maxWaitingBytes is for the object and its probe state.
+const maxWaitingBytes = 2 << 10
 
 // A Provision with a failed attempt, as an informer keeps it.
 func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	var text []byte
 	synctest.Test(t, func(t *testing.T) {
-		target := &faulty{fault: refuses(403)}
-		w := newWhole(t, target, remote(0, waitsForANode, v1alpha1.RetryPolicy{InitialInterval: "1h", MaxInterval: "1h"}, true)...)
-		key, _ := named("shop", "edge-0")
-		w.runs(func() { w.look(key); time.Sleep(5 * time.Minute) })
-		p := w.is(key)
+		target := &faultyTarget{fault: respondStatus(403)}
+		w := newTestEnv(t, target, newRemote(0, nodeWaitStep, v1alpha1.RetryPolicy{InitialInterval: "1h", MaxInterval: "1h"}, true)...)
+		key, _ := newProvision("shop", "edge-0")
+		w.runWhile(func() { w.queueProvision(key); time.Sleep(5 * time.Minute) })
+		p := w.getProvision(key)
 		p.UID, p.ManagedFields = "5a1c86b6-8f3c-4a0e-9b3a-2f6d3c1e7a90", nil
 		var err error
 		if text, err = json.Marshal(p); err != nil || p.Status.State != v1alpha1.ProvisionWaiting {
@@ -35,7 +35,7 @@ func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	})
 	const many = 1000
 	cached := map[string]any{}
-	k, at := newKnocks(nil), time.Now()
+	k, at := newProbeTracker(nil), time.Now()
 	before := heapInUse()
 	for n := range many {
 		p := &v1alpha1.Provision{}
@@ -44,13 +44,13 @@ func TestMemoryOfProvisionsThatWait(t *testing.T) {
 		}
 		view.StripProvision(p)
 		cached[fmt.Sprint("shop/edge-", n)] = p
-		key, _ := named("shop", fmt.Sprint("edge-", n))
-		k.all[key] = provision.Knocks{Number: 1, Since: at, Made: 1, Next: at}
+		key, _ := newProvision("shop", fmt.Sprint("edge-", n))
+		k.states[key] = provision.ProbeState{Number: 1, Since: at, Count: 1, Next: at}
 	}
 	each := int64(heapInUse()-before) / many
 	t.Logf("%d bytes each, of %d bytes of JSON", each, len(text))
-	if each > mostBytesWaiting {
-		t.Errorf("%d bytes each, want %d at most", each, mostBytesWaiting)
+	if each > maxWaitingBytes {
+		t.Errorf("%d bytes each, want %d at most", each, maxWaitingBytes)
 	}
 	runtime.KeepAlive(cached)
 	runtime.KeepAlive(k)

@@ -23,15 +23,15 @@ type object struct {
 	namespace, name string
 	body            []byte // JSON; nil while dropped
 	// secret marks a Secret or an object from one: server messages about it may quote it.
-	secret bool
-	home   string // default namespace; empty means the target's
+	secret           bool
+	defaultNamespace string // default namespace; empty means the target's
 }
 
 func (o object) String() string {
 	return o.gvk.Kind + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/")
 }
 
-func (o object) empty() *unstructured.Unstructured {
+func (o object) newUnstructured() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(o.gvk)
 	u.SetNamespace(o.namespace)
@@ -39,48 +39,48 @@ func (o object) empty() *unstructured.Unstructured {
 	return u
 }
 
-func (o object) first() bool {
+func (o object) isPrerequisite() bool {
 	kind := o.gvk.GroupKind()
 	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-func (a *run) texts(ctx context.Context, step *v1alpha1.ManifestsStep) ([]text, error) {
+func (a *run) readTexts(ctx context.Context, step *v1alpha1.ManifestsStep) ([]text, error) {
 	var texts []text
 	size := 0
 	for _, source := range step.Sources {
-		of, err := a.source(ctx, source)
+		of, err := a.readSource(ctx, source)
 		if err != nil {
 			return nil, err
 		}
 		for _, key := range slices.Sorted(maps.Keys(of)) {
-			if size += len(of[key]); size > mostOfSources {
-				return nil, invalid("the sources of a step have more than %d MiB: make several of it", mostOfSources>>20)
+			if size += len(of[key]); size > maxSourceBytes {
+				return nil, newInvalidError("the sources of a step have more than %d MiB: make several of it", maxSourceBytes>>20)
 			}
-			texts = append(texts, text{of[key], key + " of " + cmpName(source), source.Secret != "", false})
+			texts = append(texts, text{of[key], key + " of " + sourceName(source), source.Secret != "", false})
 		}
 	}
 	return texts, nil
 }
 
-func cmpName(s v1alpha1.ManifestSource) string {
+func sourceName(s v1alpha1.ManifestSource) string {
 	if s.Secret != "" {
 		return "Secret " + s.Secret
 	}
 	return "ConfigMap " + s.ConfigMap
 }
 
-func (a *run) source(ctx context.Context, s v1alpha1.ManifestSource) (map[string][]byte, error) {
+func (a *run) readSource(ctx context.Context, s v1alpha1.ManifestSource) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	if s.Secret != "" {
 		var secret corev1.Secret
-		if err := a.room.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.Secret}, &secret); err != nil {
-			return nil, explainForbidden(a.p.Namespace, err)
+		if err := a.reconciler.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.Secret}, &secret); err != nil {
+			return nil, addRoleHint(a.p.Namespace, err)
 		}
 		return secret.Data, nil
 	}
 	var text corev1.ConfigMap
-	if err := a.room.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.ConfigMap}, &text); err != nil {
-		return nil, explainForbidden(a.p.Namespace, err)
+	if err := a.reconciler.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.ConfigMap}, &text); err != nil {
+		return nil, addRoleHint(a.p.Namespace, err)
 	}
 	for key, value := range text.Data {
 		texts[key] = []byte(value)
@@ -89,7 +89,7 @@ func (a *run) source(ctx context.Context, s v1alpha1.ManifestSource) (map[string
 	return texts, nil
 }
 
-func contents(objects []object) []json.RawMessage {
+func objectBodies(objects []object) []json.RawMessage {
 	all := make([]json.RawMessage, len(objects))
 	for i, o := range objects {
 		all[i] = o.body
@@ -97,15 +97,15 @@ func contents(objects []object) []json.RawMessage {
 	return all
 }
 
-func inventory(objects []object) []string {
+func objectIDs(objects []object) []string {
 	var all []string
 	for _, o := range objects {
 		all = append(all, strings.Join([]string{o.gvk.Group, o.gvk.Kind, o.namespace, o.name}, "/"))
 	}
-	return union(nil, all)
+	return mergeIDs(nil, all)
 }
 
-func union(a, b []string) []string {
+func mergeIDs(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // "a b:a c:" are manifests from ConfigMaps of these names, b after a, c after none.
-func (s *stage) has(steps string) {
+func (s *stage) setSteps(steps string) {
 	s.t.Helper()
 	var p v1alpha1.Provision
 	if err := s.here.Get(s.t.Context(), client.ObjectKey{Namespace: "shop", Name: "edge"}, &p); err != nil {
@@ -40,7 +40,7 @@ func (s *stage) has(steps string) {
 	}
 }
 
-func done(p *v1alpha1.Provision) string {
+func doneSteps(p *v1alpha1.Provision) string {
 	var all []string
 	for _, step := range p.Status.Steps {
 		if step.DoneAt != nil {
@@ -54,12 +54,12 @@ func done(p *v1alpha1.Provision) string {
 // Steps independent of a failed one run; dependent ones run in the attempt that fixes it.
 func TestWhatDependsOnAFailedStep(t *testing.T) {
 	s := newStage(t)
-	s.has("crds config:crds app:crds after:app,config last")
+	s.setSteps("crds config:crds app:crds after:app,config last")
 	for _, name := range []string{"crds", "app", "after", "last"} {
-		s.source(name, name)
+		s.setSources(name, name)
 	}
-	p, err := s.attempt()
-	if got := done(p); got != "app crds" {
+	p, err := s.runSteps()
+	if got := doneSteps(p); got != "app crds" {
 		t.Errorf("done are %s", got)
 	}
 	if err == nil || !strings.Contains(err.Error(), `configmaps "config" not found; not begun for it: after, last`) {
@@ -70,9 +70,9 @@ func TestWhatDependsOnAFailedStep(t *testing.T) {
 			t.Errorf("the log says nothing of %q:\n%s", want, s.log.Text())
 		}
 	}
-	s.source("config", "config")
-	p, err = s.attempt()
-	if got := done(p); err != nil || got != "after app config crds last" || strings.Contains(s.log.Text(), "applied ConfigMap default/app\n") {
+	s.setSources("config", "config")
+	p, err = s.runSteps()
+	if got := doneSteps(p); err != nil || got != "after app config crds last" || strings.Contains(s.log.Text(), "applied ConfigMap default/app\n") {
 		t.Errorf("then done are %s, %v\n%s", got, err, s.log.Text())
 	}
 }
@@ -80,16 +80,16 @@ func TestWhatDependsOnAFailedStep(t *testing.T) {
 // A changed input repeats a step, but not its dependents. A changed order repeats nothing.
 func TestWhatIsRepeated(t *testing.T) {
 	s := newStage(t)
-	s.has("a b:a c:b")
+	s.setSteps("a b:a c:b")
 	for _, name := range []string{"a", "b", "c"} {
-		s.source(name, name)
+		s.setSources(name, name)
 	}
-	if _, err := s.attempt(); err != nil {
+	if _, err := s.runSteps(); err != nil {
 		t.Fatal(err)
 	}
-	s.source("a", "a", "more")
-	s.has("a b:a c:")
-	if _, err := s.attempt(); err != nil || strings.Count(s.log.Text(), "applied") != 2 || !strings.Contains(s.log.Text(), "applied ConfigMap default/more") {
+	s.setSources("a", "a", "more")
+	s.setSteps("a b:a c:")
+	if _, err := s.runSteps(); err != nil || strings.Count(s.log.Text(), "applied") != 2 || !strings.Contains(s.log.Text(), "applied ConfigMap default/more") {
 		t.Errorf("%v\n%s", err, s.log.Text())
 	}
 }
@@ -97,15 +97,15 @@ func TestWhatIsRepeated(t *testing.T) {
 // Every failed step is reported, and a permanent error ends the retries.
 func TestSeveralStepsFail(t *testing.T) {
 	s := newStage(t)
-	s.has("a: b: c:")
-	s.source("c", "c")
+	s.setSteps("a: b: c:")
+	s.setSources("c", "c")
 	is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"}, Data: map[string]string{"objects": "a: ["}}
 	if err := s.here.Create(t.Context(), is); err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.attempt()
-	if _, is := errors.AsType[invalidError](err); !is || !strings.Contains(err.Error(), `"a" not found; step b: objects of ConfigMap b`) || done(p) != "c" {
-		t.Errorf("got %v, done are %s", err, done(p))
+	p, err := s.runSteps()
+	if _, is := errors.AsType[invalidError](err); !is || !strings.Contains(err.Error(), `"a" not found; step b: objects of ConfigMap b`) || doneSteps(p) != "c" {
+		t.Errorf("got %v, done are %s", err, doneSteps(p))
 	}
 }
 
@@ -113,15 +113,15 @@ func TestSeveralStepsFail(t *testing.T) {
 // before.
 func TestNoStepAfterATargetAsksForPatience(t *testing.T) {
 	s := newStage(t)
-	s.has("missing: a: c:")
-	s.source("a", "a")
-	s.source("c", "c")
-	s.handler = &faulty{fault: refuses(http.StatusTooManyRequests, "Retry-After", "70")}
-	p, err := s.attempt()
-	if strings.Contains(s.log.Text(), "step c") || done(p) != "" {
-		t.Errorf("done are %q\n%s", done(p), s.log.Text())
+	s.setSteps("missing: a: c:")
+	s.setSources("a", "a")
+	s.setSources("c", "c")
+	s.handler = &faultyTarget{fault: respondStatus(http.StatusTooManyRequests, "Retry-After", "70")}
+	p, err := s.runSteps()
+	if strings.Contains(s.log.Text(), "step c") || doneSteps(p) != "" {
+		t.Errorf("done are %q\n%s", doneSteps(p), s.log.Text())
 	}
-	if at := s.run.notBefore(err, time.Now()); time.Until(at) < time.Minute {
+	if at := s.run.retryAfter(err, time.Now()); time.Until(at) < time.Minute {
 		t.Errorf("the next attempt may begin at %s", at)
 	}
 	if err == nil || fmt.Sprint(err) == "" {
@@ -131,16 +131,16 @@ func TestNoStepAfterATargetAsksForPatience(t *testing.T) {
 
 // A dependency cycle starts nothing, and the condition names its steps.
 func TestStepsThatWaitForEachOther(t *testing.T) {
-	_, p := named("shop", "edge")
+	_, p := newProvision("shop", "edge")
 	p.Spec.Steps = []v1alpha1.ProvisionStep{{Name: "a", DependsOn: []string{"b"}}, {Name: "b"}}
-	r := &Room{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}
-	d, err := r.decide(t.Context(), p, looked{}, time.Now())
+	r := &Reconciler{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}
+	d, err := r.nextDecision(t.Context(), p, attemptState{}, time.Now())
 	accepted := p.Status.Conditions[0]
-	if err != nil || d.begins() || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, "a, which waits for b, which waits for a") {
+	if err != nil || d.startsAttempt() || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, "a, which waits for b, which waits for a") {
 		t.Errorf("got %+v, %+v, %v", d.decision, accepted, err)
 	}
 	p.Spec.Steps[1].DependsOn = []string{}
-	if d, err = r.decide(t.Context(), p, looked{}, time.Now()); err != nil || !d.begins() || p.Status.Conditions[0].Status != metav1.ConditionTrue {
+	if d, err = r.nextDecision(t.Context(), p, attemptState{}, time.Now()); err != nil || !d.startsAttempt() || p.Status.Conditions[0].Status != metav1.ConditionTrue {
 		t.Errorf("once they do not: %+v, %v", d.decision, err)
 	}
 }

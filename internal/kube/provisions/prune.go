@@ -17,61 +17,61 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// thing identifies an object without version and namespace.
-type thing struct {
+// objectID identifies an object without version and namespace.
+type objectID struct {
 	kind schema.GroupKind
 	name string
 }
 
-type has map[thing][]string
+type objectSet map[objectID][]string
 
-func (h has) id(kind schema.GroupKind, key client.ObjectKey) bool {
-	return slices.Contains(h[thing{kind, key.Name}], key.Namespace)
+func (h objectSet) contains(kind schema.GroupKind, key client.ObjectKey) bool {
+	return slices.Contains(h[objectID{kind, key.Name}], key.Namespace)
 }
 
-func (a *run) remember(step string, objects []object) error {
-	if a.has == nil {
-		a.has, a.secret = map[string]has{}, map[thing]bool{}
+func (a *run) recordObjects(step string, objects []object) error {
+	if a.objectsByStep == nil {
+		a.objectsByStep, a.fromSecret = map[string]objectSet{}, map[objectID]bool{}
 	}
-	all := has{}
+	all := objectSet{}
 	for _, o := range objects {
-		is := thing{o.gvk.GroupKind(), o.name}
+		is := objectID{o.gvk.GroupKind(), o.name}
 		// The namespace is empty if the kind is unknown so far, or cluster-scoped.
-		all[is] = append(all[is], "", cmp.Or(o.namespace, o.home, a.target.namespace))
-		a.secret[is] = a.secret[is] || o.secret
+		all[is] = append(all[is], "", cmp.Or(o.namespace, o.defaultNamespace, a.target.namespace))
+		a.fromSecret[is] = a.fromSecret[is] || o.secret
 	}
-	if a.objects += len(objects); a.objects > maxOfProvision {
-		return invalid("with it the steps have %d objects, and at most %d: make several Provisions of it", a.objects, maxOfProvision)
+	if a.objectCount += len(objects); a.objectCount > maxProvisionObjects {
+		return newInvalidError("with it the steps have %d objects, and at most %d: make several Provisions of it", a.objectCount, maxProvisionObjects)
 	}
-	a.has[step] = all
+	a.objectsByStep[step] = all
 	return nil
 }
 
-func (a *run) wants(kind schema.GroupKind, key client.ObjectKey) bool {
-	for _, of := range a.has {
-		if of.id(kind, key) {
+func (a *run) isDesired(kind schema.GroupKind, key client.ObjectKey) bool {
+	for _, of := range a.objectsByStep {
+		if of.contains(kind, key) {
 			return true
 		}
 	}
 	return false
 }
 
-func prunes(step *v1alpha1.ProvisionStep) bool {
+func canPrune(step *v1alpha1.ProvisionStep) bool {
 	return step.Manifests != nil && step.Manifests.Prune || step.Helm != nil && step.Helm.Prune
 }
 
-// prune deletes objects that no step contains anymore and Weir still manages. It runs last, because
+// pruneObjects deletes objects that no step contains anymore and Weir still manages. It runs last, because
 // an object may have moved between steps.
-func (a *run) prune(ctx context.Context) (string, error) {
+func (a *run) pruneObjects(ctx context.Context) (string, error) {
 	for i := range a.p.Spec.Steps {
 		step := &a.p.Spec.Steps[i]
-		if !prunes(step) {
+		if !canPrune(step) {
 			continue
 		}
-		for _, id := range a.status(step.Name).Inventory {
+		for _, id := range a.stepStatus(step.Name).Inventory {
 			kind, key, err := parseID(id)
-			if err == nil && !a.wants(kind, key) {
-				err = a.pruneOne(ctx, id, kind, key)
+			if err == nil && !a.isDesired(kind, key) {
+				err = a.pruneObject(ctx, id, kind, key)
 			}
 			if err != nil {
 				return step.Name, fmt.Errorf("%s: %w", id, err)
@@ -81,21 +81,21 @@ func (a *run) prune(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-func (a *run) trim(s *v1alpha1.ProvisionStatus) {
+func (a *run) trimInventory(s *v1alpha1.ProvisionStatus) {
 	for i := range s.Steps {
 		for _, step := range a.p.Spec.Steps {
-			if step.Name != s.Steps[i].Name || !prunes(&step) {
+			if step.Name != s.Steps[i].Name || !canPrune(&step) {
 				continue
 			}
 			s.Steps[i].Inventory = slices.DeleteFunc(s.Steps[i].Inventory, func(id string) bool {
 				kind, key, err := parseID(id)
-				return err == nil && !a.has[step.Name].id(kind, key)
+				return err == nil && !a.objectsByStep[step.Name].contains(kind, key)
 			})
 		}
 	}
 }
 
-func (a *run) pruneOne(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
+func (a *run) pruneObject(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
 	mapping, err := a.target.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
 		return nil
@@ -112,7 +112,7 @@ func (a *run) pruneOne(ctx context.Context, id string, kind schema.GroupKind, ke
 		return client.IgnoreNotFound(err)
 	}
 	if !slices.ContainsFunc(is.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
-		a.says("%s stays: it is somebody else's now", id)
+		a.logf("%s stays: it is somebody else's now", id)
 		return nil
 	}
 	uid, version := is.GetUID(), is.GetResourceVersion()
@@ -120,6 +120,6 @@ func (a *run) pruneOne(ctx context.Context, id string, kind schema.GroupKind, ke
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	a.says("deleted %s, which is not wanted any more", id)
+	a.logf("deleted %s, which is not wanted any more", id)
 	return nil
 }

@@ -20,14 +20,14 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
+var pollInterval = backoff.Exponential{Initial: time.Second, Max: 15 * time.Second}
 
-const maxStatus = 1 << 10
+const maxStatusMessage = 1 << 10
 
-// readiness reports whether an object is ready, and why not. An error means it never will be. With
+// checkReadiness reports whether an object is ready, and why not. An error means it never will be. With
 // waited, claims must be bound and load balancers must have an address; otherwise a later step may
 // provide them. With secret, status messages, which may quote a Secret, are omitted.
-func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string, error) {
+func checkReadiness(u *unstructured.Unstructured, secret, waited bool) (bool, string, error) {
 	result, err := status.Compute(u)
 	switch {
 	case err != nil && secret:
@@ -37,14 +37,14 @@ func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string,
 	case secret:
 		result.Message = "not ready"
 	}
-	result.Message = words.Sentence(result.Message, maxStatus) // kept while the object is polled
-	lacks, failed := lacksOf(u, waited)
+	result.Message = words.FormatMessage(result.Message, maxStatusMessage) // kept while the object is polled
+	lacks, failed := checkKind(u, waited)
 	switch {
 	case failed != "":
 		return false, "", errors.New(failed)
 	case result.Status == status.FailedStatus:
 		return false, "", errors.New(result.Message)
-	case u.GroupVersionKind().GroupKind() == claim && result.Status == status.InProgressStatus:
+	case u.GroupVersionKind().GroupKind() == claimKind && result.Status == status.InProgressStatus:
 		return lacks == "", lacks, nil
 	case result.Status == status.CurrentStatus && lacks == "":
 		return true, "", nil
@@ -54,33 +54,33 @@ func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string,
 	return false, result.Message, nil
 }
 
-func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, is := a.inputOf(step), a.status(step.Name)
+func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, is := a.inputDigest(step), a.stepStatus(step.Name)
 	if is.Input == input && is.DoneAt != nil {
-		a.says("nothing has changed since it was done")
+		a.logf("nothing has changed since it was done")
 		return nil
 	}
 	reported := ""
 	for n := 1; ; n++ {
-		ready, why, err := a.look(ctx, step.Wait)
+		ready, why, err := a.checkWait(ctx, step.Wait)
 		if err != nil {
 			return err
 		}
 		if ready {
 			is.Input = input
-			return a.done(ctx, is)
+			return a.completeStep(ctx, is)
 		}
 		if why != reported {
 			reported = why
-			a.says("%s", why)
+			a.logf("%s", why)
 		}
-		if err := sleep.For(ctx, looks.After(n)); err != nil {
+		if err := sleep.For(ctx, pollInterval.DelayAfter(n)); err != nil {
 			return fmt.Errorf("%s: %w", why, err)
 		}
 	}
 }
 
-func (a *run) look(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
+func (a *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(w.APIVersion)
 	u.SetKind(w.Kind)
@@ -104,13 +104,13 @@ func (a *run) look(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, err
 		return false, what + " is not there", nil
 	}
 	if w.Condition == "" {
-		ready, why, err := readiness(u, a.secret[thing{u.GroupVersionKind().GroupKind(), w.Name}], true)
+		ready, why, err := checkReadiness(u, a.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
 		if err != nil {
 			return false, "", fmt.Errorf("%s: %w", what, err)
 		}
 		return ready, what + " is not ready: " + why, nil
 	}
-	if why := outdated(u); why != "" {
+	if why := checkGeneration(u); why != "" {
 		return false, what + ": " + why, nil
 	}
 	if conditionOf(u, w.Condition) == "True" {

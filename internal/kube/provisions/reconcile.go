@@ -23,170 +23,170 @@ import (
 
 // reconcile decides from the cached Provision, which costs no request, and again from the live one
 // before it acts.
-func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var p v1alpha1.Provision
 	if err := r.Cached.Get(ctx, req.NamespacedName, &p); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(req.NamespacedName)
+			r.forgetProvision(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
 	}
-	r.attempts.abandon(req.NamespacedName, p.UID)
+	r.attempts.cancelStale(req.NamespacedName, p.UID)
 	if p.DeletionTimestamp != nil {
-		r.forget(req.NamespacedName)
+		r.forgetProvision(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	at, wanted := r.look(&p), view.CachedWantedOf(&p)
-	at.wanted = &wanted
-	seen, err := r.decide(ctx, &p, at, time.Now())
-	if err == nil && seen.acts() {
-		seen, err = r.act(ctx, req)
+	at, wanted := r.localState(&p), view.CachedWanted(&p)
+	at.desired = &wanted
+	seen, err := r.nextDecision(ctx, &p, at, time.Now())
+	if err == nil && seen.needsAction() {
+		seen, err = r.applyDecision(ctx, req)
 	}
 	if err == nil && seen.p != nil {
-		seen.after = r.knock(seen.p, seen.job, seen.policy, seen.after)
+		seen.after = r.probeTarget(seen.p, seen.job, seen.policy, seen.after)
 	}
-	return workqueue.Result(ctx, err, seen.after)
+	return workqueue.ReconcileResult(ctx, err, seen.after)
 }
 
-func (r *Room) forget(key types.NamespacedName) {
-	r.attempts.abandon(key, "")
-	r.knocks.forget(key)
+func (r *Reconciler) forgetProvision(key types.NamespacedName) {
+	r.attempts.cancelStale(key, "")
+	r.probes.deleteState(key)
 }
 
-func (r *Room) look(p *v1alpha1.Provision) looked {
-	at := r.attempts.look(p)
-	at.knocks = r.knocks.of(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+func (r *Reconciler) localState(p *v1alpha1.Provision) attemptState {
+	at := r.attempts.stateFor(p)
+	at.probes = r.probes.stateFor(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
 	return at
 }
 
-type decided struct {
+type reconcilePlan struct {
 	p        *v1alpha1.Provision // with the status to record
 	writes   bool
 	decision provision.Decision
 	policy   provision.Policy
 	job      string
-	ended    *ended
+	result   *attemptResult
 	after    time.Duration // requeue delay; 0 waits for a change
 }
 
-func (d decided) acts() bool { return d.writes || d.begins() || d.ended != nil }
+func (d reconcilePlan) needsAction() bool { return d.writes || d.startsAttempt() || d.result != nil }
 
-func (d decided) begins() bool {
-	return d.decision.Do == provision.Begin || d.decision.Do == provision.Resume
+func (d reconcilePlan) startsAttempt() bool {
+	return d.decision.Action == provision.StartAttempt || d.decision.Action == provision.ResumeAttempt
 }
 
-func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) {
+func (r *Reconciler) applyDecision(ctx context.Context, req reconcile.Request) (reconcilePlan, error) {
 	p := &v1alpha1.Provision{}
 	if err := r.Live.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
-			return decided{}, nil
+			return reconcilePlan{}, nil
 		}
-		return decided{}, err
+		return reconcilePlan{}, err
 	}
 	if p.DeletionTimestamp != nil {
-		return decided{}, nil
+		return reconcilePlan{}, nil
 	}
 	key := req.NamespacedName
-	reserved := r.attempts.reserve(key, p.UID)
-	at := r.look(p)
+	reserved := r.attempts.reserveSlot(key, p.UID)
+	at := r.localState(p)
 	at.busy = at.busy || !reserved
-	d, err := r.decide(ctx, p, at, time.Now())
+	d, err := r.nextDecision(ctx, p, at, time.Now())
 	if err == nil && d.writes {
-		err = r.apply(ctx, d.p)
+		err = r.applyStatus(ctx, d.p)
 	}
-	if err != nil || !d.begins() {
+	if err != nil || !d.startsAttempt() {
 		if reserved {
-			r.attempts.release(key)
+			r.attempts.releaseSlot(key)
 		}
 		if err != nil {
-			return decided{}, err
+			return reconcilePlan{}, err
 		}
 	}
-	if d.ended != nil {
-		r.attempts.settled(key, d.ended)
+	if d.result != nil {
+		r.attempts.completeAttempt(key, d.result)
 	}
-	if d.decision.Lapsed != "" {
-		r.attempts.count(provision.DidFail)
+	if d.decision.TimeoutReason != "" {
+		r.attempts.countResult(provision.ResultFailed)
 	}
-	for _, w := range d.decision.Told {
+	for _, w := range d.decision.Events {
 		kind := corev1.EventTypeNormal
 		if w.Warning {
 			kind = corev1.EventTypeWarning
 		}
 		_ = r.writes.Wait(ctx, p.Namespace) // best effort: emit the event even during shutdown
-		r.Events.Add(d.p, kind, w.Reason, words.Sentence(w.Text, words.MaxMessage))
+		r.Events.Add(d.p, kind, w.Reason, words.FormatMessage(w.Message, words.MaxMessage))
 	}
-	if d.begins() {
+	if d.startsAttempt() {
 		own := d
 		own.p = &v1alpha1.Provision{ObjectMeta: view.Identity(d.p.ObjectMeta, nil), Spec: d.p.Spec, Status: *d.p.Status.DeepCopy()}
-		r.attempts.start(key, func(ctx context.Context) *ended { return r.attempt(ctx, own) })
+		r.attempts.startAttempt(key, func(ctx context.Context) *attemptResult { return r.runAttempt(ctx, own) })
 	}
-	if d.ended != nil && d.after == 0 && !d.begins() {
+	if d.result != nil && d.after == 0 && !d.startsAttempt() {
 		d.after = time.Millisecond // requeue now: a slot has become free
 	}
 	return d, nil
 }
 
-func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now time.Time) (decided, error) {
-	policy, values, policyErr, err := r.resolve(ctx, p)
+func (r *Reconciler) nextDecision(ctx context.Context, p *v1alpha1.Provision, at attemptState, now time.Time) (reconcilePlan, error) {
+	policy, values, policyErr, err := r.resolvePolicy(ctx, p)
 	if err != nil {
-		return decided{}, err
+		return reconcilePlan{}, err
 	}
-	if at.wanted == nil {
-		wanted := view.WantedOf(p)
-		at.wanted = &wanted
+	if at.desired == nil {
+		wanted := view.ParseWanted(p)
+		at.desired = &wanted
 	}
-	policyErr = errors.Join(policyErr, at.wanted.Refused)
+	policyErr = errors.Join(policyErr, at.desired.Rejection)
 	before := p.Status.DeepCopy()
-	state, d := stateOf(&p.Status), decided{p: p, policy: policy, job: at.wanted.Job}
-	in := provision.Input{Job: at.wanted.Job, Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy, Knocks: at.knocks}
-	if at.ended != nil {
+	state, d := stateFromStatus(&p.Status), reconcilePlan{p: p, policy: policy, job: at.desired.Job}
+	in := provision.Input{Job: at.desired.Job, Policy: policy, Requests: userRequests(p), AtWork: at.running, Busy: at.busy, Probes: at.probes}
+	if at.result != nil {
 		if policyErr != nil {
-			in.Policy = at.ended.policy
+			in.Policy = at.result.policy
 		}
-		d.ended, in.AtWork = at.ended, false
-		if state.Phase == provision.Running && state.Number == at.ended.Number {
-			var events []provision.Word
-			state, events = state.End(at.ended.outcome, in, at.ended.why(), now)
-			d.decision.Told = events
-			p.Status.LastAttempt = &at.ended.ProvisionAttempt
+		d.result, in.AtWork = at.result, false
+		if state.Phase == provision.Running && state.Number == at.result.Number {
+			var events []provision.Event
+			state, events = state.FinishAttempt(at.result.outcome, in, at.result.failureMessage(), now)
+			d.decision.Events = events
+			p.Status.LastAttempt = &at.result.ProvisionAttempt
 		}
 	}
-	was, events := state, d.decision.Told
+	was, events := state, d.decision.Events
 	if policyErr == nil {
-		state, d.decision = state.Next(in, now)
-		p.Status.Policy = policyOf(values)
+		state, d.decision = state.NextAction(in, now)
+		p.Status.Policy = policyValues(values)
 	} else {
-		state, d.decision = state.Lapse(in, now)
+		state, d.decision = state.NextInvalid(in, now)
 	}
-	d.decision.Told = append(events, d.decision.Told...)
-	if why := d.decision.Lapsed; why != "" {
+	d.decision.Events = append(events, d.decision.Events...)
+	if why := d.decision.TimeoutReason; why != "" {
 		began := was.StartedAt
 		if began.IsZero() {
 			began = now
 		}
 		p.Status.LastAttempt = &v1alpha1.ProvisionAttempt{
-			Number: was.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(provision.DidFail), Message: why,
+			Number: was.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(provision.ResultFailed), Message: why,
 		}
 	}
-	if d.decision.Anew {
+	if d.decision.Repeat {
 		for i := range p.Status.Steps {
 			p.Status.Steps[i].Input, p.Status.Steps[i].DoneAt, p.Status.Steps[i].Applied, p.Status.Steps[i].Asked = "", nil, 0, ""
 		}
 	}
-	keep(&p.Status, state)
-	tell(p, in.Policy, policyErr)
-	d.writes = !same(before, &p.Status)
-	if d.decision.Do == provision.Await {
+	storeState(&p.Status, state)
+	setConditions(p, in.Policy, policyErr)
+	d.writes = !equalStatus(before, &p.Status)
+	if d.decision.Action == provision.WaitUntil {
 		d.after = max(time.Millisecond, d.decision.At.Sub(now))
 	}
 	return d, nil
 }
 
-// same compares two statuses, ignoring conditions missing in before, because cached objects carry
+// equalStatus compares two statuses, ignoring conditions missing in before, because cached objects carry
 // only some.
-func same(before, after *v1alpha1.ProvisionStatus) bool {
+func equalStatus(before, after *v1alpha1.ProvisionStatus) bool {
 	if len(before.Conditions) == 0 {
 		return equality.Semantic.DeepEqual(before, after)
 	}

@@ -19,22 +19,22 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// underWay returns a Provision with an attempt of an earlier process.
-func underWay(began time.Time) *v1alpha1.Provision {
-	_, p := named("shop", "edge")
-	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionRunning, Job: jobOf(p), Attempts: 1, AttemptNumber: 7, StartedAt: microTime(began)}
+// newRunning returns a Provision with an attempt of an earlier process.
+func newRunning(began time.Time) *v1alpha1.Provision {
+	_, p := newProvision("shop", "edge")
+	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionRunning, Job: desiredDigest(p), Attempts: 1, AttemptNumber: 7, StartedAt: microTime(began)}
 	return p
 }
 
 // An attempt that times out while no process runs is recorded like any other.
 func TestAnAttemptThatLapsed(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	p := underWay(now.Add(-time.Hour))
-	d, err := (&Room{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).decide(t.Context(), p, looked{}, now)
+	p := newRunning(now.Add(-time.Hour))
+	d, err := (&Reconciler{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).nextDecision(t.Context(), p, attemptState{}, now)
 	if last := p.Status.LastAttempt; err != nil || last == nil || last.Number != 7 || last.Result != "Failed" || !last.EndedAt.Time.Equal(now) || !strings.Contains(last.Message, "interrupted") {
 		t.Errorf("got %+v, %v", last, err)
 	}
-	if d.decision.Lapsed == "" || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.NextAttemptAt == nil {
+	if d.decision.TimeoutReason == "" || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.NextAttemptAt == nil {
 		t.Errorf("got %+v in %+v", d.decision, p.Status)
 	}
 }
@@ -42,14 +42,14 @@ func TestAnAttemptThatLapsed(t *testing.T) {
 // A reset clears finished steps and requests to the target, but not the inventory.
 func TestWhatAResetForgets(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	_, p := named("shop", "edge")
+	_, p := newProvision("shop", "edge")
 	p.Annotations = map[string]string{v1alpha1.ResetAnnotation: "1"}
 	done := metav1.NewTime(now)
-	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionFailed, Job: jobOf(p), Attempts: 6, AttemptNumber: 6, Steps: []v1alpha1.StepStatus{
+	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionFailed, Job: desiredDigest(p), Attempts: 6, AttemptNumber: 6, Steps: []v1alpha1.StepStatus{
 		{Name: "migrate", Input: "x", DoneAt: &done, Applied: 1, Asked: "edge/migrate/1", Inventory: []string{"/ConfigMap/far/a"}},
 	}}
-	d, err := (&Room{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).decide(t.Context(), p, looked{}, now)
-	if is := p.Status.Steps[0]; err != nil || d.decision.Do != provision.Begin || is.Input+is.Asked != "" || is.DoneAt != nil || is.Applied != 0 || len(is.Inventory) != 1 {
+	d, err := (&Reconciler{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).nextDecision(t.Context(), p, attemptState{}, now)
+	if is := p.Status.Steps[0]; err != nil || d.decision.Action != provision.StartAttempt || is.Input+is.Asked != "" || is.DoneAt != nil || is.Applied != 0 || len(is.Inventory) != 1 {
 		t.Errorf("%v, %+v, %+v", err, d.decision, is)
 	}
 }
@@ -59,34 +59,34 @@ func TestAPartnerThatIsNotThere(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.PartnerLabel: "retail"}}}
 	api := fakeAPI(t, interceptor.Funcs{}, shop)
-	r := &Room{Config: Config{Cached: api}}
-	_, p := named("shop", "edge")
-	d, err := r.decide(t.Context(), p, looked{}, now)
+	r := &Reconciler{Config: Config{Cached: api}}
+	_, p := newProvision("shop", "edge")
+	d, err := r.nextDecision(t.Context(), p, attemptState{}, now)
 	accepted := p.Status.Conditions[0]
-	if err != nil || d.begins() || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, `no Partner "retail"`) {
+	if err != nil || d.startsAttempt() || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, `no Partner "retail"`) {
 		t.Errorf("got %+v, %+v, %v", d.decision, accepted, err)
 	}
-	p = underWay(now.Add(-20 * time.Minute))
-	if d, err = r.decide(t.Context(), p, looked{}, now); err != nil || d.begins() || d.after != 10*time.Minute || p.Status.State != v1alpha1.ProvisionRunning {
+	p = newRunning(now.Add(-20 * time.Minute))
+	if d, err = r.nextDecision(t.Context(), p, attemptState{}, now); err != nil || d.startsAttempt() || d.after != 10*time.Minute || p.Status.State != v1alpha1.ProvisionRunning {
 		t.Errorf("with ten minutes left: %+v, %v", d, err)
 	}
-	if _, err = r.decide(t.Context(), p, looked{work: true}, now.Add(time.Hour)); err != nil || p.Status.State != v1alpha1.ProvisionRunning {
+	if _, err = r.nextDecision(t.Context(), p, attemptState{running: true}, now.Add(time.Hour)); err != nil || p.Status.State != v1alpha1.ProvisionRunning {
 		t.Errorf("one at work has its own timeout: %s, %v", p.Status.State, err)
 	}
-	if _, err = r.decide(t.Context(), p, looked{}, now.Add(10*time.Minute)); err != nil || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.LastAttempt == nil {
+	if _, err = r.nextDecision(t.Context(), p, attemptState{}, now.Add(10*time.Minute)); err != nil || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.LastAttempt == nil {
 		t.Errorf("then: %+v, %v", p.Status, err)
 	}
 	if err := api.Create(t.Context(), &v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "retail"}}); err != nil {
 		t.Fatal(err)
 	}
-	if d, err = r.decide(t.Context(), p, looked{}, now.Add(time.Hour)); err != nil || d.decision.Do != provision.Begin {
+	if d, err = r.nextDecision(t.Context(), p, attemptState{}, now.Add(time.Hour)); err != nil || d.decision.Action != provision.StartAttempt {
 		t.Errorf("once it is there: %+v, %v", d.decision, err)
 	}
 }
 
 // The log of an attempt interrupted by shutdown is saved.
 func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
-	_, p := named("shop", "edge")
+	_, p := newProvision("shop", "edge")
 	p.Spec.Target.KubeconfigSecret = &v1alpha1.KubeconfigSecret{Name: "edge", Key: "kubeconfig"}
 	ctx, stop := context.WithCancel(t.Context())
 	api := fakeAPI(t, interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -99,7 +99,7 @@ func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
 		return c.Patch(ctx, o, patch, opts...)
 	}}, p)
 	r := New(Config{Live: api, Writer: api, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if end := r.attempt(ctx, decided{p: p, decision: provision.Decision{At: time.Now().Add(time.Minute)}}); end != nil {
+	if end := r.runAttempt(ctx, reconcilePlan{p: p, decision: provision.Decision{At: time.Now().Add(time.Minute)}}); end != nil {
 		t.Errorf("it has come to an end: %+v", end)
 	}
 	var logs corev1.ConfigMapList

@@ -18,14 +18,14 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
-// errGone means deleted, or recreated with another UID.
-var errGone = errors.New("the Provision is gone")
+// errDeleted means deleted, or recreated with another UID.
+var errDeleted = errors.New("the Provision is gone")
 
-const recordDeadline = 10 * time.Second
+const recordTimeout = 10 * time.Second
 
-// apply writes p's status. A newer resourceVersion is a conflict, because the decision was made
+// applyStatus writes p's status. A newer resourceVersion is a conflict, because the decision was made
 // from the old one.
-func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
+func (r *Reconciler) applyStatus(ctx context.Context, p *v1alpha1.Provision) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p.Status)
 	if err != nil {
 		return fmt.Errorf("fields of a status: %w", err)
@@ -38,7 +38,7 @@ func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
 	if err := r.writes.Wait(ctx, p.Namespace); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordDeadline)
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	err = r.Writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)
 	if err != nil {
@@ -48,18 +48,18 @@ func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
 	return nil
 }
 
-func (r *Room) record(ctx context.Context, p *v1alpha1.Provision, change func(*v1alpha1.ProvisionStatus)) error {
+func (r *Reconciler) updateStatus(ctx context.Context, p *v1alpha1.Provision, change func(*v1alpha1.ProvisionStatus)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var now v1alpha1.Provision
 		err := r.Live.Get(ctx, client.ObjectKeyFromObject(p), &now)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && now.UID != p.UID:
-			return errGone
+			return errDeleted
 		case err != nil:
 			return err
 		}
 		change(&now.Status)
-		if err := r.apply(ctx, &now); err != nil {
+		if err := r.applyStatus(ctx, &now); err != nil {
 			return err
 		}
 		p.Status = now.Status

@@ -14,38 +14,38 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-func requestsOf(p *v1alpha1.Provision) provision.Requests { return view.ProvisionRequests(p) }
+func userRequests(p *v1alpha1.Provision) provision.Requests { return view.ProvisionRequests(p) }
 
-func jobOf(p *v1alpha1.Provision) string {
-	return view.WantedOf(p).Job
+func desiredDigest(p *v1alpha1.Provision) string {
+	return view.ParseWanted(p).Job
 }
 
-func stateOf(s *v1alpha1.ProvisionStatus) provision.State {
+func stateFromStatus(s *v1alpha1.ProvisionStatus) provision.State {
 	waited, _ := time.ParseDuration(s.Waited)
 	var endedAt time.Time
 	if s.LastAttempt != nil {
 		endedAt = s.LastAttempt.EndedAt.Time
 	}
 	return provision.State{
-		EndedAt: endedAt, Phase: provision.Phase(s.State), Job: s.Job, Begun: int(s.Attempts), Number: s.AttemptNumber, StartedAt: timeOf(s.StartedAt),
-		Since: timeOf(s.WaitingSince), NotBefore: timeOf(s.NotBefore), Asked: s.Asked, Waited: waited,
-		Cancelled: s.Cancelled, Anew: s.Anew,
-		Handled: provision.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt},
+		EndedAt: endedAt, Phase: provision.Phase(s.State), Job: s.Job, Attempts: int(s.Attempts), Number: s.AttemptNumber, StartedAt: timeFrom(s.StartedAt),
+		Since: timeFrom(s.WaitingSince), NotBefore: timeFrom(s.NotBefore), RetryRequested: s.Asked, TotalWait: waited,
+		Cancelled: s.Cancelled, Repeat: s.Anew,
+		HandledRequests: provision.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt},
 	}
 }
 
-func keep(s *v1alpha1.ProvisionStatus, state provision.State) {
-	s.State, s.Job, s.Attempts, s.AttemptNumber = string(state.Phase), state.Job, int32(min(state.Begun, 1<<30)), state.Number //nolint:gosec // bounded
+func storeState(s *v1alpha1.ProvisionStatus, state provision.State) {
+	s.State, s.Job, s.Attempts, s.AttemptNumber = string(state.Phase), state.Job, int32(min(state.Attempts, 1<<30)), state.Number //nolint:gosec // bounded
 	s.StartedAt, s.WaitingSince, s.NotBefore = microTime(state.StartedAt), microTime(state.Since), microTime(state.NotBefore)
-	s.Asked, s.Cancelled, s.Anew = state.Asked, state.Cancelled, state.Anew
+	s.Asked, s.Cancelled, s.Anew = state.RetryRequested, state.Cancelled, state.Repeat
 	s.Waited = ""
-	if state.Waited > 0 {
-		s.Waited = state.Waited.String()
+	if state.TotalWait > 0 {
+		s.Waited = state.TotalWait.String()
 	}
-	s.LastHandledCancelAt, s.LastHandledRetryNowAt, s.LastHandledResetAt = state.Handled.Cancel, state.Handled.RetryNow, state.Handled.Reset
+	s.LastHandledCancelAt, s.LastHandledRetryNowAt, s.LastHandledResetAt = state.HandledRequests.Cancel, state.HandledRequests.RetryNow, state.HandledRequests.Reset
 }
 
-func timeOf(t *metav1.MicroTime) time.Time {
+func timeFrom(t *metav1.MicroTime) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
@@ -59,7 +59,7 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: t.Truncate(time.Microsecond)}
 }
 
-func policyOf(values []provision.Value) []v1alpha1.PolicyValue {
+func policyValues(values []provision.Value) []v1alpha1.PolicyValue {
 	all := make([]v1alpha1.PolicyValue, len(values))
 	for i, v := range values {
 		all[i] = v1alpha1.PolicyValue(v)
@@ -67,12 +67,12 @@ func policyOf(values []provision.Value) []v1alpha1.PolicyValue {
 	return all
 }
 
-// tell sets the conditions and NextAttemptAt. policyErr is why the policy is invalid, if it is.
-func tell(p *v1alpha1.Provision, policy provision.Policy, policyErr error) {
+// setConditions sets the conditions and NextAttemptAt. policyErr is why the policy is invalid, if it is.
+func setConditions(p *v1alpha1.Provision, policy provision.Policy, policyErr error) {
 	s := &p.Status
 	s.NextAttemptAt = nil
 	if policyErr == nil && s.State == v1alpha1.ProvisionWaiting {
-		s.NextAttemptAt = &metav1.Time{Time: words.WholeSecond(stateOf(s).Due(policy))}
+		s.NextAttemptAt = &metav1.Time{Time: words.RoundUpSecond(stateFromStatus(s).NextAttemptAt(policy))}
 	}
 	why := "no attempt has ended yet"
 	if last := s.LastAttempt; last != nil && last.Message != "" {
@@ -86,7 +86,7 @@ func tell(p *v1alpha1.Provision, policy provision.Policy, policyErr error) {
 			status = metav1.ConditionTrue
 		}
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: words.Sentence(message, words.MaxMessage), ObservedGeneration: p.Generation,
+			Type: kind, Status: status, Reason: reason, Message: words.FormatMessage(message, words.MaxMessage), ObservedGeneration: p.Generation,
 		})
 	}
 	if policyErr != nil {

@@ -28,34 +28,34 @@ import (
 
 type target struct {
 	client.Client
-	pods      typedcorev1.PodsGetter
-	known     rest.Interface
-	kinds     *kinds
-	name      string
-	namespace string // default for objects without one
-	wire      *within
-	sends     credentials
+	pods        typedcorev1.PodsGetter
+	discovery   rest.Interface
+	kinds       *kindMapper
+	name        string
+	namespace   string // default for objects without one
+	transport   *attemptTransport
+	credentials credentials
 }
 
-func (t *target) close() { t.wire.next.CloseIdleConnections() }
+func (t *target) close() { t.transport.next.CloseIdleConnections() }
 
-func (r *Room) reach(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
+func (r *Reconciler) connectTarget(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	if p.Spec.Target.KubeconfigSecret != nil {
-		return r.remote(ctx, p, log)
+		return r.connectRemote(ctx, p, log)
 	}
-	return r.here(ctx, p, log)
+	return r.connectLocal(ctx, p, log)
 }
 
-func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
+func (r *Reconciler) connectRemote(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	ref := p.Spec.Target.KubeconfigSecret
-	hold, err := r.reads.Take(ctx, p.Namespace, 1) // one at a time: decoding can multiply its size
+	hold, err := r.serialReads.Acquire(ctx, p.Namespace, 1) // one at a time: decoding can multiply its size
 	if err != nil {
 		return nil, err
 	}
 	defer hold.Release()
 	var secret corev1.Secret
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, &secret); err != nil {
-		return nil, explainForbidden(p.Namespace, fmt.Errorf("kubeconfig: %w", err))
+		return nil, addRoleHint(p.Namespace, fmt.Errorf("kubeconfig: %w", err))
 	}
 	text, ok := secret.Data[ref.Key]
 	if !ok {
@@ -63,43 +63,45 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 	}
 	cfg, namespace, err := parseKubeconfig(text)
 	if err != nil {
-		return nil, invalid("kubeconfig: key %s of Secret %s: %w", ref.Key, ref.Name, err)
+		return nil, newInvalidError("kubeconfig: key %s of Secret %s: %w", ref.Key, ref.Name, err)
 	}
 	if onLoopback(cfg.Host) {
-		return nil, invalid("kubeconfig: key %s of Secret %s: server %s is an address of loopback, and no target can be there: give an address at which Weir's pod reaches the cluster, and tls-server-name if its certificate has another name", ref.Key, ref.Name, cfg.Host)
+		return nil, newInvalidError("kubeconfig: key %s of Secret %s: server %s is an address of loopback, and no target can be there: give an address at which Weir's pod reaches the cluster, and tls-server-name if its certificate has another name", ref.Key, ref.Name, cfg.Host)
 	}
-	log.Hide(cfg.BearerToken, cfg.Password, string(cfg.KeyData))
-	to := r.outward()
-	to.turn = r.largeAnswer(p.Namespace)
-	return r.connect(ctx, cfg, cfg.Host, namespace, to)
+	log.HideSecrets(cfg.BearerToken, cfg.Password, string(cfg.KeyData))
+	to := r.targetPolicy()
+	to.acquireTurn = r.acquireResponse(p.Namespace)
+	return r.newTarget(ctx, cfg, cfg.Host, namespace, to)
 }
 
-// outward returns the restrictions for kubeconfigs. If this cluster's API server is on loopback,
+// targetPolicy returns the restrictions for kubeconfigs. If this cluster's API server is on loopback,
 // Weir runs in a lab and targets may be on this machine.
-func (r *Room) outward() outward { return outward{own: onLoopback(r.API.Host), dial: r.dial} }
+func (r *Reconciler) targetPolicy() dialPolicy {
+	return dialPolicy{allowHost: onLoopback(r.API.Host), dial: r.dial}
+}
 
-// largeAnswer waits for the namespace's turn to read a large response. The turn ends decodeTime
+// acquireResponse waits for the namespace's turn to read a large response. The turn ends decodeTime
 // after it was read.
-func (r *Room) largeAnswer(namespace string) func(context.Context) (time.Time, func(), error) {
+func (r *Reconciler) acquireResponse(namespace string) func(context.Context) (time.Time, func(), error) {
 	return func(ctx context.Context) (time.Time, func(), error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		hold, err := r.answers.Take(ctx, namespace, 1)
+		hold, err := r.largeResponses.Acquire(ctx, namespace, 1)
 		if err != nil {
 			return time.Time{}, nil, fmt.Errorf("waiting to read a large answer: %w", err)
 		}
-		expires := time.AfterFunc(largeAnswerTimeout, hold.Release)
-		return time.Now().Add(largeAnswerTimeout), func() { expires.Reset(decodeTime) }, nil
+		expires := time.AfterFunc(largeResponseTimeout, hold.Release)
+		return time.Now().Add(largeResponseTimeout), func() { expires.Reset(decodeTime) }, nil
 	}
 }
 
-// tokenFor is the API server's minimum.
-const tokenFor = 10 * time.Minute
+// minTokenTTL is the API server's minimum.
+const minTokenTTL = 10 * time.Minute
 
-// here connects with a ServiceAccount's token. Weir's own credentials are not used.
-func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
+// connectLocal connects with a ServiceAccount's token. Weir's own credentials are not used.
+func (r *Reconciler) connectLocal(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	name := p.Spec.Target.ServiceAccountName
-	within := tokenFor
+	within := minTokenTTL
 	if deadline, ok := ctx.Deadline(); ok {
 		within = max(within, time.Until(deadline)+time.Minute)
 	}
@@ -112,15 +114,15 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, explainForbidden(p.Namespace, fmt.Errorf("token of ServiceAccount %s: %w", name, err))
+		return nil, addRoleHint(p.Namespace, fmt.Errorf("token of ServiceAccount %s: %w", name, err))
 	}
-	log.Hide(granted.Status.Token)
+	log.HideSecrets(granted.Status.Token)
 	cfg := rest.AnonymousClientConfig(r.API)
 	cfg.BearerToken = granted.Status.Token
-	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{here: true, write: write, turn: r.largeAnswer(p.Namespace)})
+	return r.newTarget(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, dialPolicy{isLocal: true, write: write, acquireTurn: r.acquireResponse(p.Namespace)})
 }
 
-var ofTargets = func() *runtime.Scheme {
+var targetScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(authenticationv1.AddToScheme(scheme))
 	utilruntime.Must(batchv1.AddToScheme(scheme))
@@ -128,28 +130,28 @@ var ofTargets = func() *runtime.Scheme {
 	return scheme
 }()
 
-func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace string, to outward) (*target, error) {
+func (r *Reconciler) newTarget(ctx context.Context, cfg *rest.Config, name, namespace string, to dialPolicy) (*target, error) {
 	cfg.QPS, cfg.UserAgent, cfg.ContentType = -1, r.API.UserAgent, runtime.ContentTypeJSON
 	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, rest.NoWarnings{} // keep target warnings out of Weir's log
 	if r.Fence != nil {
-		cfg = leases.Fenced(cfg, r.Fence)
+		cfg = leases.WithFence(cfg, r.Fence)
 	}
-	hc, wire, err := to.client(ctx, cfg)
+	hc, wire, err := to.newClient(ctx, cfg)
 	if err != nil {
-		return nil, invalid("target %s: %w", name, err)
+		return nil, newInvalidError("target %s: %w", name, err)
 	}
 	core, err := typedcorev1.NewForConfigAndClient(cfg, hc)
 	var c client.Client
-	var kinds *kinds
+	var kinds *kindMapper
 	if err == nil {
-		kinds = newKinds(ctx, core.RESTClient())
-		c, err = client.New(cfg, client.Options{HTTPClient: hc, Scheme: ofTargets, Mapper: kinds})
+		kinds = newKindMapper(ctx, core.RESTClient())
+		c, err = client.New(cfg, client.Options{HTTPClient: hc, Scheme: targetScheme, Mapper: kinds})
 	}
 	if err != nil {
 		wire.next.CloseIdleConnections()
 		return nil, fmt.Errorf("target %s: %w", name, err)
 	}
-	return &target{Client: c, pods: core, known: core.RESTClient(), kinds: kinds, name: name, namespace: namespace, wire: wire, sends: credentialsOf(cfg)}, nil
+	return &target{Client: c, pods: core, discovery: core.RESTClient(), kinds: kinds, name: name, namespace: namespace, transport: wire, credentials: credentialsOf(cfg)}, nil
 }
 
 // onLoopback does not resolve names.
@@ -163,8 +165,8 @@ func onLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback() || name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// explainForbidden adds the command that grants the role.
-func explainForbidden(namespace string, err error) error {
+// addRoleHint adds the command that grants the role.
+func addRoleHint(namespace string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}

@@ -65,7 +65,7 @@ func TestAddressesOfTargets(t *testing.T) {
 		"[fe80::1]:443": false, "[::ffff:169.254.169.254]:443": false, "[::ffff:127.0.0.1]:443": false, "224.0.0.1:443": false, "edge": false,
 		"[64:ff9b::a9fe:a9fe]:80": false, "[64:ff9b::7f00:1]:8081": false,
 	} {
-		if err := (outward{}).control("tcp", address, nil); (err == nil) != want {
+		if err := (dialPolicy{}).checkAddress("tcp", address, nil); (err == nil) != want {
 			t.Errorf("%s: %v, want %v", address, err, want)
 		}
 	}
@@ -75,11 +75,11 @@ func TestAddressesOfTargets(t *testing.T) {
 	}
 	for _, a := range all {
 		ip := netip.MustParsePrefix(a.String()).Addr()
-		if err := (outward{}).control("tcp", netip.AddrPortFrom(ip, 10250).String(), nil); err == nil {
+		if err := (dialPolicy{}).checkAddress("tcp", netip.AddrPortFrom(ip, 10250).String(), nil); err == nil {
 			t.Errorf("%s is this machine's", ip)
 		}
 	}
-	if err := (outward{here: true}).control("tcp", "127.0.0.1:6443", nil); err != nil {
+	if err := (dialPolicy{isLocal: true}).checkAddress("tcp", "127.0.0.1:6443", nil); err != nil {
 		t.Errorf("this cluster's API server may be on this machine: %v", err)
 	}
 	for host, want := range map[string]bool{
@@ -104,7 +104,7 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 	}
 	for _, host := range []string{"127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST.", "a.localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1", "0177.0.0.1", "2130706433", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]"} {
 		for _, api := range []string{"https://127.0.0.1:6443", "https://localhost:6443", "https://10.0.0.1"} {
-			objects := remote(0, waitsForANode, v1alpha1.RetryPolicy{}, true)
+			objects := newRemote(0, nodeWaitStep, v1alpha1.RetryPolicy{}, true)
 			secret, is := objects[1].(*corev1.Secret)
 			if !is {
 				t.Fatal("the kubeconfig is not the second object")
@@ -118,15 +118,15 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 				t.Fatal("the Provision is not the first object")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			to, err := r.reach(ctx, p, &provision.Log{})
+			to, err := r.connectTarget(ctx, p, &provision.Log{})
 			if err == nil {
-				err = to.known.Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+				err = to.discovery.Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 				to.close()
 			}
 			if err == nil {
 				t.Errorf("%s is reached beside %s", at, api)
 			}
-			if err := r.outward().answers(ctx, at, host); err == nil {
+			if err := r.targetPolicy().checkReachable(ctx, at, host); err == nil {
 				t.Errorf("%s is connected to beside %s", at, api)
 			}
 			cancel()
@@ -143,7 +143,7 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 		}
 		for _, a := range all {
 			ip := netip.MustParsePrefix(a.String()).Addr()
-			if err := r.outward().control("tcp", netip.AddrPortFrom(ip, 443).String(), nil); ip.IsGlobalUnicast() && (err == nil) != want {
+			if err := r.targetPolicy().checkAddress("tcp", netip.AddrPortFrom(ip, 443).String(), nil); ip.IsGlobalUnicast() && (err == nil) != want {
 				t.Errorf("%s beside %s: %v", ip, api, err)
 			}
 		}
@@ -169,7 +169,7 @@ func TestATargetHoldsNobodyUp(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	hc, wire, err := (outward{here: true}).client(ctx, cfg)
+	hc, wire, err := (dialPolicy{isLocal: true}).newClient(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestATargetHoldsNobodyUp(t *testing.T) {
 	if _, err := get("/slow"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the attempt's end: %v", err)
 	}
-	if none, _, err := (outward{}).client(t.Context(), cfg); err != nil {
+	if none, _, err := (dialPolicy{}).newClient(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	} else if _, err := none.Get(server.URL); err == nil || !strings.Contains(err.Error(), "belongs to the machine") {
 		t.Errorf("an address of the machine is connected to: %v", err)
@@ -214,16 +214,16 @@ func TestATargetThatAsksForPatience(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	a := &run{target: reached(ctx, t, server), log: &provision.Log{}}
+	a := &run{target: connectServer(ctx, t, server), log: &provision.Log{}}
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := a.look(ctx, &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"})
+		_, _, err := a.checkWait(ctx, &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"})
 		done <- err
 	}()
 	select {
 	case err := <-done:
 		now := time.Now()
-		if at := a.notBefore(err, now); err == nil || at.Before(now.Add(backoff.MaxRetryAfter-time.Minute)) || asked > 2 {
+		if at := a.retryAfter(err, now); err == nil || at.Before(now.Add(backoff.MaxRetryAfter-time.Minute)) || asked > 2 {
 			t.Errorf("%v: not before %s, after %d requests", err, at, asked)
 		}
 	case <-time.After(15 * time.Second):
@@ -234,7 +234,7 @@ func TestATargetThatAsksForPatience(t *testing.T) {
 // A proxy from the environment, which would bypass the address check, is ignored.
 func TestTargetsAreReachedDirectly(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://192.0.2.1:1")
-	_, wire, err := (outward{}).client(t.Context(), &rest.Config{Host: "https://edge"})
+	_, wire, err := (dialPolicy{}).newClient(t.Context(), &rest.Config{Host: "https://edge"})
 	if err != nil || wire.next.Proxy != nil {
 		t.Errorf("%v: a proxy is asked for", err)
 	}
@@ -242,13 +242,13 @@ func TestTargetsAreReachedDirectly(t *testing.T) {
 
 // A target's warnings are kept out of Weir's log.
 func TestWarningsOfTargets(t *testing.T) {
-	api := &apiServer{warning: `299 - "all is lost"`}
+	api := &fakeServer{warning: `299 - "all is lost"`}
 	var log strings.Builder
 	ctx := ctrllog.IntoContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
 	node := &unstructured.Unstructured{}
 	node.SetAPIVersion("v1")
 	node.SetKind("Node")
-	if err := api.reached(ctx, t).Get(ctx, client.ObjectKey{Name: "a"}, node); !apierrors.IsNotFound(err) || log.Len() > 0 {
+	if err := api.newTarget(ctx, t).Get(ctx, client.ObjectKey{Name: "a"}, node); !apierrors.IsNotFound(err) || log.Len() > 0 {
 		t.Errorf("%v; Weir's log: %s", err, log.String())
 	}
 }
@@ -269,19 +269,19 @@ func TestLargeAnswersOfThisCluster(t *testing.T) {
 	defer cancel()
 	r := New(Config{API: &rest.Config{Host: "https://192.0.2.1"}, Tokens: accounts{}})
 	p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: v1alpha1.ProvisionSpec{Target: v1alpha1.ProvisionTarget{ServiceAccountName: "edge"}}}
-	to, err := r.reach(ctx, p, &provision.Log{})
+	to, err := r.connectTarget(ctx, p, &provision.Log{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer to.close()
-	if to.wire.bounds.Turn == nil {
+	if to.transport.bounds.AcquireTurn == nil {
 		t.Fatal("a large answer has no turn")
 	}
-	if _, _, err := to.wire.bounds.Turn(); err != nil {
+	if _, _, err := to.transport.bounds.AcquireTurn(); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, _, err := to.wire.bounds.Turn(); err == nil || !strings.Contains(err.Error(), "waiting to read a large answer") {
+	if _, _, err := to.transport.bounds.AcquireTurn(); err == nil || !strings.Contains(err.Error(), "waiting to read a large answer") {
 		t.Errorf("a second one at the same time: %v", err)
 	}
 }
@@ -289,11 +289,11 @@ func TestLargeAnswersOfThisCluster(t *testing.T) {
 // A missing right in the Provision's namespace names the role to bind; other errors are unchanged.
 func TestExplainForbidden(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "edge", errors.New("no role"))
-	if err := explainForbidden("shop", forbidden); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "bind the role of attempts, kubectl -n shop create rolebinding") {
+	if err := addRoleHint("shop", forbidden); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "bind the role of attempts, kubectl -n shop create rolebinding") {
 		t.Error(err)
 	}
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "edge")
-	if err := explainForbidden("shop", gone); !errors.Is(err, gone) || err.Error() != gone.Error() {
+	if err := addRoleHint("shop", gone); !errors.Is(err, gone) || err.Error() != gone.Error() {
 		t.Error(err)
 	}
 }

@@ -23,38 +23,38 @@ import (
 	"weir.dev/weir/internal/kube/answers"
 )
 
-// outward restricts target addresses. A kubeconfig may never lead to loopback.
-type outward struct {
-	// here is set if the target is this cluster. The administrator chose its address.
-	here bool
-	// own allows non-loopback addresses of this machine, as in a lab.
-	own bool
+// dialPolicy restricts target addresses. A kubeconfig may never lead to loopback.
+type dialPolicy struct {
+	// isLocal is set if the target is this cluster. The administrator chose its address.
+	isLocal bool
+	// allowHost allows non-loopback addresses of this machine, as in a lab.
+	allowHost bool
 	// write waits for the write limiter; nil for other clusters.
 	write func(context.Context) error
-	// turn waits to read a large response; nil does not wait.
-	turn func(context.Context) (until time.Time, end func(), err error)
+	// acquireTurn waits to read a large response; nil does not wait.
+	acquireTurn func(context.Context) (until time.Time, end func(), err error)
 	// dial opens a connection; nil means TCP with an address check.
 	dial dial
 }
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (o outward) connects() dial {
+func (o dialPolicy) dialFunc() dial {
 	if o.dial != nil {
 		return o.dial
 	}
-	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.control}).DialContext
+	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.checkAddress}).DialContext
 }
 
 // platform is Azure's wire server address. The prefixes are those of NAT64, which can lead to any
 // IPv4 address.
 var (
-	platform   = netip.MustParseAddr("168.63.129.16")
-	translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
+	wireServer  = netip.MustParseAddr("168.63.129.16")
+	natPrefixes = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
 )
 
-// control rejects forbidden addresses after name resolution.
-func (o outward) control(_, address string, _ syscall.RawConn) error {
+// checkAddress rejects forbidden addresses after name resolution.
+func (o dialPolicy) checkAddress(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
@@ -64,14 +64,14 @@ func (o outward) control(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	ip = ip.Unmap().WithZone("")
-	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip == platform || slices.ContainsFunc(translated, func(p netip.Prefix) bool { return p.Contains(ip) }) ||
-		!o.here && (ip.IsLoopback() || !o.own && own(ip)) {
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip == wireServer || slices.ContainsFunc(natPrefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) ||
+		!o.isLocal && (ip.IsLoopback() || !o.allowHost && isHostAddress(ip)) {
 		return fmt.Errorf("%s belongs to the machine on which Weir runs, and is no target", ip)
 	}
 	return nil
 }
 
-func own(ip netip.Addr) bool {
+func isHostAddress(ip netip.Addr) bool {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return true // unknown: reject
@@ -82,21 +82,21 @@ func own(ip netip.Addr) bool {
 	})
 }
 
-// client creates the HTTP client of an attempt. It follows no redirects. client-go's own transports
+// newClient creates the HTTP client of an attempt. It follows no redirects. client-go's own transports
 // are cached for the life of the process.
-func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *within, error) {
+func (o dialPolicy) newClient(ctx context.Context, cfg *rest.Config) (*http.Client, *attemptTransport, error) {
 	secure, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, nil, errors.New("its certificates cannot be read")
 	}
 	wire := utilnet.SetTransportDefaults(&http.Transport{ // HTTP/2 pings detect dead connections
-		TLSClientConfig: secure, DialContext: o.connects(), TLSHandshakeTimeout: 30 * time.Second,
-		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: maxHeaders,
+		TLSClientConfig: secure, DialContext: o.dialFunc(), TLSHandshakeTimeout: 30 * time.Second,
+		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: maxHeaderBytes,
 	})
 	wire.Proxy = nil // a proxy from the environment would bypass the address check
-	in := &within{next: wire, ctx: ctx, write: o.write}
-	if o.turn != nil {
-		in.bounds.Turn = func() (time.Time, func(), error) { return o.turn(ctx) }
+	in := &attemptTransport{next: wire, ctx: ctx, write: o.write}
+	if o.acquireTurn != nil {
+		in.bounds.AcquireTurn = func() (time.Time, func(), error) { return o.acquireTurn(ctx) }
 	}
 	if server, err := url.Parse(cfg.Host); err == nil {
 		in.bounds.Base = strings.TrimSuffix(server.Path, "/")
@@ -110,33 +110,33 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 }
 
 const (
-	maxHeaders = 64 << 10
+	maxHeaderBytes = 64 << 10
 	// requestTimeout includes the response body.
 	requestTimeout = 5 * time.Minute
 )
 
-var errSlow = fmt.Errorf("the target has not answered a request within %s", requestTimeout)
+var errRequestTimeout = fmt.Errorf("the target has not answered a request within %s", requestTimeout)
 
-// within ends every request with ctx, even those without a context, such as discovery. It removes
+// attemptTransport ends every request with ctx, even those without a context, such as discovery. It removes
 // Retry-After, for which client-go would sleep ignoring the context; the next attempt honors it.
-type within struct {
+type attemptTransport struct {
 	next *http.Transport
 	ctx  context.Context //nolint:containedctx // it is that of the attempt, which the transport does not outlive
 
-	bounds answers.Bounds
+	bounds answers.TargetLimits
 	write  func(context.Context) error
 
 	mu        sync.Mutex
 	notBefore time.Time
 }
 
-func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
-	bound, err := w.bounds.Of(req.URL.Path)
+func (w *attemptTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	bound, err := w.bounds.LimitFor(req.URL.Path)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stopTimer := time.AfterFunc(requestTimeout, func() { cancel(errSlow) }).Stop
+	stopTimer := time.AfterFunc(requestTimeout, func() { cancel(errRequestTimeout) }).Stop
 	stopWithin := context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })
 	stop := func() { stopTimer(); stopWithin() }
 	if w.write != nil && req.Method != http.MethodGet {
@@ -147,8 +147,8 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	res, err := w.next.RoundTrip(req.WithContext(ctx))
-	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
-		err = errSlow
+	if err != nil && errors.Is(context.Cause(ctx), errRequestTimeout) {
+		err = errRequestTimeout
 	}
 	if err == nil && ctx.Err() != nil { // net/http may return a response although ctx is done
 		_ = res.Body.Close()
@@ -156,17 +156,17 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	end := func() { stop(); cancel(nil) }
 	if err == nil {
-		err = bound.Hold(res, end)
+		err = bound.LimitBody(res, end)
 	}
 	if err != nil {
 		end()
 		return nil, err
 	}
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError {
-		w.note(res.Header)
+		w.recordRetryAfter(res.Header)
 	}
 	res.Header.Del("Retry-After")
-	if err := notKubernetes(res); err != nil {
+	if err := checkKubernetes(res); err != nil {
 		_ = res.Body.Close()
 		end()
 		return nil, err
@@ -174,7 +174,7 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func (w *within) note(header http.Header) {
+func (w *attemptTransport) recordRetryAfter(header http.Header) {
 	at, named := backoff.RetryAfter(header, time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,10 +183,10 @@ func (w *within) note(header http.Header) {
 	}
 }
 
-func (w *within) until() time.Time {
+func (w *attemptTransport) retryAfter() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.notBefore
 }
 
-func (w *within) WrappedRoundTripper() http.RoundTripper { return w.next }
+func (w *attemptTransport) WrappedRoundTripper() http.RoundTripper { return w.next }

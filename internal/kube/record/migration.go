@@ -15,7 +15,7 @@ import (
 
 const keyMigration = "basic-to-standard"
 
-const keyTold = "basic-to-standard-told"
+const keyReport = "basic-to-standard-told"
 
 // Migration stores the migration journal. It implements migration.Store.
 type Migration struct {
@@ -25,111 +25,111 @@ type Migration struct {
 	Namespace string
 }
 
-// Migration returns the journal. An unreadable journal is an error, because there is no other copy.
-func (r Record) Migration() (migrate.Journal, error) {
+// MigrationJournal returns the journal. An unreadable journal is an error, because there is no other copy.
+func (r Record) MigrationJournal() (migrate.Journal, error) {
 	if r.object == nil {
 		return migrate.Journal{}, nil
 	}
-	j, err := migrate.Parse(r.object.Data[keyMigration])
+	j, err := migrate.ParseJournal(r.object.Data[keyMigration])
 	if err != nil {
 		return migrate.Journal{}, fmt.Errorf("ConfigMap %s, key %s: %w", view.Key(r.Namespace, Name), keyMigration, err)
 	}
 	return j, nil
 }
 
-// Read implements migration.Store.
-func (m Migration) Read(ctx context.Context) (migrate.Journal, migrate.Asked, error) {
+// Load implements migration.Store.
+func (m Migration) Load(ctx context.Context) (migrate.Journal, migrate.UserRequests, error) {
 	r, err := Read(ctx, m.Reader, m.Namespace)
 	if err != nil {
-		return migrate.Journal{}, migrate.Asked{}, err
+		return migrate.Journal{}, migrate.UserRequests{}, err
 	}
-	j, err := r.Migration()
-	return j, r.Asked(), err
+	j, err := r.MigrationJournal()
+	return j, r.MigrationRequests(), err
 }
 
-// Keep implements migration.Store.
-func (m Migration) Keep(ctx context.Context, j migrate.Journal) error {
-	return m.set(ctx, func(Record) map[string]string { return map[string]string{keyMigration: migrate.Format(j)} })
+// SaveJournal implements migration.Store.
+func (m Migration) SaveJournal(ctx context.Context, j migrate.Journal) error {
+	return m.updateKeys(ctx, func(Record) map[string]string { return map[string]string{keyMigration: migrate.FormatJournal(j)} })
 }
 
-// Seal implements migration.Store.
-func (m Migration) Seal(ctx context.Context, kept, next migrate.Journal) (bool, error) {
+// SaveFinalJournal implements migration.Store.
+func (m Migration) SaveFinalJournal(ctx context.Context, kept, next migrate.Journal) (bool, error) {
 	sealed := false
-	err := m.set(ctx, func(r Record) map[string]string {
-		is, err := r.Migration()
-		if sealed = err == nil && migrate.Format(is) == migrate.Format(kept) && r.Asked().Stop == nil; !sealed {
+	err := m.updateKeys(ctx, func(r Record) map[string]string {
+		is, err := r.MigrationJournal()
+		if sealed = err == nil && migrate.FormatJournal(is) == migrate.FormatJournal(kept) && r.MigrationRequests().Stop == nil; !sealed {
 			return nil
 		}
-		return map[string]string{keyMigration: migrate.Format(next)}
+		return map[string]string{keyMigration: migrate.FormatJournal(next)}
 	})
 	return sealed && err == nil, err
 }
 
-// Undone implements migration.Store.
-func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) {
+// CompleteUndo implements migration.Store.
+func (m Migration) CompleteUndo(ctx context.Context, j migrate.Journal) (bool, error) {
 	wanted := false
-	err := m.set(ctx, func(r Record) map[string]string {
-		stop := r.Asked().Stop
+	err := m.updateKeys(ctx, func(r Record) map[string]string {
+		stop := r.MigrationRequests().Stop
 		if wanted = stop != nil && stop.Undo; !wanted {
 			return nil
 		}
-		report := migrate.Tell(migrate.TakenBack, stop.String())
-		return map[string]string{keyMigration: migrate.Format(j), keyAsked: "", keyTold: r.answered(report)}
+		report := migrate.NewProgress(migrate.ProgressUndone, stop.String())
+		return map[string]string{keyMigration: migrate.FormatJournal(j), keyRequests: "", keyReport: r.formatReport(report)}
 	})
 	return wanted && err == nil, err
 }
 
-// Answered implements migration.Store.
-func (m Migration) Answered(ctx context.Context) error {
-	return m.set(ctx, func(r Record) map[string]string {
-		requests := r.Asked()
+// ClearStartRequest implements migration.Store.
+func (m Migration) ClearStartRequest(ctx context.Context) error {
+	return m.updateKeys(ctx, func(r Record) map[string]string {
+		requests := r.MigrationRequests()
 		if requests.Run == nil {
 			return nil
 		}
-		report, _ := r.Told()
-		data := map[string]string{keyTold: r.answered(report)}
+		report, _ := r.MigrationReport()
+		data := map[string]string{keyReport: r.formatReport(report)}
 		requests.Run = nil
-		data[keyAsked] = migrate.FormatAsked(requests)
+		data[keyRequests] = migrate.FormatUserRequests(requests)
 		return data
 	})
 }
 
-// Say stores this process's report on the migration.
-func (m Migration) Say(ctx context.Context, next migrate.Told) error {
-	return m.set(ctx, func(r Record) map[string]string {
-		previous, known := r.Told()
-		now := migrate.FormatTold(previous.Then(next))
-		if known && now == migrate.FormatTold(previous) {
+// SaveReport stores this process's report on the migration.
+func (m Migration) SaveReport(ctx context.Context, next migrate.Progress) error {
+	return m.updateKeys(ctx, func(r Record) map[string]string {
+		previous, known := r.MigrationReport()
+		now := migrate.FormatProgress(previous.Merge(next))
+		if known && now == migrate.FormatProgress(previous) {
 			return nil
 		}
-		return map[string]string{keyTold: now}
+		return map[string]string{keyReport: now}
 	})
 }
 
-// Told returns the leader's report on the migration; false if there is none.
-func (r Record) Told() (migrate.Told, bool) {
+// MigrationReport returns the leader's report on the migration; false if there is none.
+func (r Record) MigrationReport() (migrate.Progress, bool) {
 	if r.object == nil {
-		return migrate.Told{}, false
+		return migrate.Progress{}, false
 	}
-	return migrate.ParseTold(r.object.Data[keyTold])
+	return migrate.ParseProgress(r.object.Data[keyReport])
 }
 
-// answered formats a report as the answer to the pending request.
-func (r Record) answered(report migrate.Told) string {
-	if previous, _ := r.Told(); report.Answers == nil {
-		report.Answers = previous.Answers
+// formatReport formats a report as the answer to the pending request.
+func (r Record) formatReport(report migrate.Progress) string {
+	if previous, _ := r.MigrationReport(); report.AnsweredRequest == nil {
+		report.AnsweredRequest = previous.AnsweredRequest
 	}
-	if run := r.Asked().Run; run != nil {
-		report.Answers = run
+	if run := r.MigrationRequests().Run; run != nil {
+		report.AnsweredRequest = run
 	}
-	if report.Word == "" { // the last report was not written
-		report.Word = migrate.Listens
+	if report.State == "" { // the last report was not written
+		report.State = migrate.ProgressIdle
 	}
-	return migrate.FormatTold(report)
+	return migrate.FormatProgress(report)
 }
 
-func (m Migration) set(ctx context.Context, of func(Record) map[string]string) error {
-	for range tries {
+func (m Migration) updateKeys(ctx context.Context, of func(Record) map[string]string) error {
+	for range maxTries {
 		r, err := Read(ctx, m.Reader, m.Namespace)
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (m Migration) set(ctx context.Context, of func(Record) map[string]string) e
 		if len(data) == 0 {
 			return nil
 		}
-		err = r.set(ctx, m.Writer, data)
+		err = r.writeKeys(ctx, m.Writer, data)
 		if err == nil || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return err
 		}

@@ -20,22 +20,22 @@ import (
 func TestKeepingTheJournalOfAMigration(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{"else": "x"})).Build()
 	m := Migration{Reader: api, Writer: api, Namespace: "weir-system"}
-	if j, _, err := m.Read(t.Context()); err != nil || len(j.Balancers) > 0 {
+	if j, _, err := m.Load(t.Context()); err != nil || len(j.LoadBalancers) > 0 {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	j := migrate.Journal{Balancers: []migrate.Balancer{{
+	j := migrate.Journal{LoadBalancers: []migrate.LoadBalancer{{
 		ID:        lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"},
 		Addresses: []migrate.Address{{Frontend: "a1", Family: lb.IPv4, IP: netip.MustParseAddr("10.0.0.9"), Subnet: "/subnets/nodes"}},
 	}}}
-	if err := m.Keep(t.Context(), j); err != nil {
+	if err := m.SaveJournal(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
-	again, _, err := m.Read(t.Context())
-	if err != nil || migrate.Format(again) != migrate.Format(j) || recordOf(t, api)["else"] != "x" {
+	again, _, err := m.Load(t.Context())
+	if err != nil || migrate.FormatJournal(again) != migrate.FormatJournal(j) || recordOf(t, api)["else"] != "x" {
 		t.Errorf("%+v, %v, beside %v", again, err, recordOf(t, api))
 	}
 	broken := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{keyMigration: "{"})).Build()
-	if _, _, err := (Migration{Reader: broken, Writer: broken, Namespace: "weir-system"}).Read(t.Context()); err == nil {
+	if _, _, err := (Migration{Reader: broken, Writer: broken, Namespace: "weir-system"}).Load(t.Context()); err == nil {
 		t.Error("what nobody can read is taken for nothing")
 	}
 }
@@ -43,44 +43,44 @@ func TestKeepingTheJournalOfAMigration(t *testing.T) {
 // A journal is sealed only over the one that was read and without a stop request. A completed undo
 // clears the requests, unless the undo request was withdrawn.
 func TestSealingTheJournalOfAMigration(t *testing.T) {
-	begun := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
+	begun := migrate.Journal{LoadBalancers: []migrate.LoadBalancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
 	final, undone, other := begun, begun, begun
-	final.Final, undone.Undone, other.Apart = "it is gone", &migrate.Wish{By: "jane"}, true
-	undo := migrate.Asked{Stop: &migrate.Wish{Undo: true}, Run: &migrate.Wish{}}
+	final.FinalReason, undone.CompletedUndo, other.TrafficStopped = "it is gone", &migrate.UserRequest{By: "jane"}, true
+	undo := migrate.UserRequests{Stop: &migrate.UserRequest{Undo: true}, Run: &migrate.UserRequest{}}
 	for _, tt := range []struct {
 		about        string
 		is           migrate.Journal
-		asked        migrate.Asked
+		asked        migrate.UserRequests
 		seals, undid bool
 	}{
-		{"nobody asks for anything", begun, migrate.Asked{}, true, false},
-		{"somebody asks it to begin", begun, migrate.Asked{Run: &migrate.Wish{}}, true, false},
+		{"nobody asks for anything", begun, migrate.UserRequests{}, true, false},
+		{"somebody asks it to begin", begun, migrate.UserRequests{Run: &migrate.UserRequest{}}, true, false},
 		{"somebody asks for a stop", begun, stop, false, false},
 		{"somebody asks to have it undone", begun, undo, false, true},
-		{"another process has gone on", other, migrate.Asked{}, false, false},
+		{"another process has gone on", other, migrate.UserRequests{}, false, false},
 	} {
 		holding := func() (Migration, func() map[string]string) {
 			api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{
-				"else": "x", keyMigration: migrate.Format(tt.is), keyAsked: migrate.FormatAsked(tt.asked),
+				"else": "x", keyMigration: migrate.FormatJournal(tt.is), keyRequests: migrate.FormatUserRequests(tt.asked),
 			})).Build()
 			return Migration{Reader: api, Writer: api, Namespace: "weir-system"}, func() map[string]string { return recordOf(t, api) }
 		}
 		m, record := holding()
-		sealed, err := m.Seal(t.Context(), begun, final)
-		want := migrate.Format(tt.is)
+		sealed, err := m.SaveFinalJournal(t.Context(), begun, final)
+		want := migrate.FormatJournal(tt.is)
 		if tt.seals {
-			want = migrate.Format(final)
+			want = migrate.FormatJournal(final)
 		}
-		if got := record(); err != nil || sealed != tt.seals || got[keyMigration] != want || got[keyAsked] != migrate.FormatAsked(tt.asked) || got["else"] != "x" {
+		if got := record(); err != nil || sealed != tt.seals || got[keyMigration] != want || got[keyRequests] != migrate.FormatUserRequests(tt.asked) || got["else"] != "x" {
 			t.Errorf("%s: sealed %t, %v: %v", tt.about, sealed, err, got)
 		}
 		m, record = holding()
-		undid, err := m.Undone(t.Context(), undone)
-		want, asked := migrate.Format(tt.is), migrate.FormatAsked(tt.asked)
+		undid, err := m.CompleteUndo(t.Context(), undone)
+		want, asked := migrate.FormatJournal(tt.is), migrate.FormatUserRequests(tt.asked)
 		if tt.undid {
-			want, asked = migrate.Format(undone), ""
+			want, asked = migrate.FormatJournal(undone), ""
 		}
-		if got := record(); err != nil || undid != tt.undid || got[keyMigration] != want || got[keyAsked] != asked || got["else"] != "x" {
+		if got := record(); err != nil || undid != tt.undid || got[keyMigration] != want || got[keyRequests] != asked || got["else"] != "x" {
 			t.Errorf("%s: undone %t, %v: %v", tt.about, undid, err, got)
 		}
 	}
@@ -88,10 +88,10 @@ func TestSealingTheJournalOfAMigration(t *testing.T) {
 
 // The leader's report is stored with the request it answers, and written only when it changes.
 func TestWhatIsSaidOfAMigration(t *testing.T) {
-	run := &migrate.Wish{By: "edge", ID: "1"}
+	run := &migrate.UserRequest{By: "edge", ID: "1"}
 	writes := 0
 	base := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{
-		"else": "x", keyAsked: migrate.FormatAsked(migrate.Asked{Run: run}), keyTold: "{",
+		"else": "x", keyRequests: migrate.FormatUserRequests(migrate.UserRequests{Run: run}), keyReport: "{",
 	})).Build()
 	api := interceptor.NewClient(base, interceptor.Funcs{
 		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
@@ -100,38 +100,38 @@ func TestWhatIsSaidOfAMigration(t *testing.T) {
 		},
 	})
 	m := Migration{Reader: api, Writer: api, Namespace: "weir-system"}
-	told := func() migrate.Told {
+	told := func() migrate.Progress {
 		r, err := Read(t.Context(), api, "weir-system")
 		if err != nil {
 			t.Fatal(err)
 		}
-		is, _ := r.Told()
+		is, _ := r.MigrationReport()
 		return is
 	}
-	if is := told(); is.Word != "" {
+	if is := told(); is.State != "" {
 		t.Errorf("what nobody can read says %+v", is)
 	}
 	for range 2 {
-		if err := m.Say(t.Context(), migrate.Tell(migrate.Refused, "a foreign rule")); err != nil || writes != 1 {
+		if err := m.SaveReport(t.Context(), migrate.NewProgress(migrate.ProgressRejected, "a foreign rule")); err != nil || writes != 1 {
 			t.Errorf("%v after %d writes", err, writes)
 		}
 	}
-	if is := told(); is.Answers != nil || is.Reasons[0] != "a foreign rule" {
+	if is := told(); is.AnsweredRequest != nil || is.Reasons[0] != "a foreign rule" {
 		t.Errorf("before it is answered: %+v", is)
 	}
-	if err := m.Answered(t.Context()); err != nil || recordOf(t, api)[keyAsked] != "" || *told().Answers != *run {
+	if err := m.ClearStartRequest(t.Context()); err != nil || recordOf(t, api)[keyRequests] != "" || *told().AnsweredRequest != *run {
 		t.Errorf("answered: %v, %v", err, recordOf(t, api))
 	}
-	for _, tt := range []struct{ says, is migrate.Word }{{migrate.Listens, migrate.Refused}, {migrate.UnderWay, migrate.UnderWay}, {migrate.Listens, migrate.Listens}} {
-		if err := m.Say(t.Context(), migrate.Tell(tt.says)); err != nil || told().Word != tt.is || *told().Answers != *run {
+	for _, tt := range []struct{ says, is migrate.ProgressState }{{migrate.ProgressIdle, migrate.ProgressRejected}, {migrate.ProgressRunning, migrate.ProgressRunning}, {migrate.ProgressIdle, migrate.ProgressIdle}} {
+		if err := m.SaveReport(t.Context(), migrate.NewProgress(tt.says)); err != nil || told().State != tt.is || *told().AnsweredRequest != *run {
 			t.Errorf("%s is told: %v, %+v", tt.says, err, told())
 		}
 	}
-	undo := migrate.Asked{Stop: &migrate.Wish{By: "jane", Undo: true}, Run: &migrate.Wish{ID: "2"}}
-	if err := Ask(t.Context(), api, "weir-system", func(Record) (migrate.Asked, error) { return undo, nil }); err != nil {
+	undo := migrate.UserRequests{Stop: &migrate.UserRequest{By: "jane", Undo: true}, Run: &migrate.UserRequest{ID: "2"}}
+	if err := UpdateRequests(t.Context(), api, "weir-system", func(Record) (migrate.UserRequests, error) { return undo, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if undid, err := m.Undone(t.Context(), migrate.Journal{}); err != nil || !undid || told().Word != migrate.TakenBack || told().Answers.ID != "2" || recordOf(t, api)["else"] != "x" {
+	if undid, err := m.CompleteUndo(t.Context(), migrate.Journal{}); err != nil || !undid || told().State != migrate.ProgressUndone || told().AnsweredRequest.ID != "2" || recordOf(t, api)["else"] != "x" {
 		t.Errorf("undone: %t, %v, %v", undid, err, recordOf(t, api))
 	}
 }

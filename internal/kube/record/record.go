@@ -51,8 +51,8 @@ func Read(ctx context.Context, from client.Reader, namespace string) (Record, er
 	return Record{Namespace: namespace, ClusterName: m.Data[keyCluster], Place: m.Data[keyPlace], object: m}, nil
 }
 
-// Contradicts returns why Weir must not start with another name or place.
-func (r Record) Contradicts(cluster, place string) error {
+// CheckConflict returns why Weir must not start with another name or place.
+func (r Record) CheckConflict(cluster, place string) error {
 	problem, remedy := "", ""
 	switch {
 	case r.ClusterName != "" && r.ClusterName != cluster:
@@ -64,65 +64,65 @@ func (r Record) Contradicts(cluster, place string) error {
 	default:
 		return nil
 	}
-	return &ContradictionError{fmt.Sprintf("%s (ConfigMap %s). Weir would make new ones, with new addresses, and leave the old ones without endpoints. "+
+	return &ConflictError{fmt.Sprintf("%s (ConfigMap %s). Weir would make new ones, with new addresses, and leave the old ones without endpoints. "+
 		"%s; to give up what is there, delete its Services first, or delete the ConfigMap to start all the same",
 		problem, view.Key(r.Namespace, Name), remedy)}
 }
 
-// ContradictionError means the configuration differs from the record.
-type ContradictionError struct{ Says string }
+// ConflictError means the configuration differs from the record.
+type ConflictError struct{ Message string }
 
 // Error implements error.
-func (e *ContradictionError) Error() string { return e.Says }
+func (e *ConflictError) Error() string { return e.Message }
 
-// Check returns a ContradictionError if the record differs, unless no Service uses Azure. It writes
+// Check returns a ConflictError if the record differs, unless no Service uses Azure. It writes
 // nothing, so any replica can call it.
 func Check(ctx context.Context, reader client.Reader, namespace, cluster, place string) error {
-	_, err := agreeing(ctx, reader, namespace, cluster, place)
+	_, err := readChecked(ctx, reader, namespace, cluster, place)
 	return err
 }
 
-// Keep is Check, and records name and place before anything is created. Of two concurrent writers
+// CheckAndStore is Check, and records name and place before anything is created. Of two concurrent writers
 // that differ, the second gets the error.
-func Keep(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
-	r, err := agreeing(ctx, reader, namespace, cluster, place)
-	for range tries {
-		if err != nil || r.says(cluster, place) {
+func CheckAndStore(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
+	r, err := readChecked(ctx, reader, namespace, cluster, place)
+	for range maxTries {
+		if err != nil || r.isRecorded(cluster, place) {
 			return err
 		}
-		if err = r.write(ctx, writer, cluster, place); err == nil {
+		if err = r.writeCluster(ctx, writer, cluster, place); err == nil {
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, Name), err)
 		}
 		if r, err = Read(ctx, reader, namespace); err == nil { // a concurrent writer wins
-			err = r.Contradicts(cluster, place)
+			err = r.CheckConflict(cluster, place)
 		}
 	}
 	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, Name))
 }
 
-const tries = 5
+const maxTries = 5
 
-func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, place string) (Record, error) {
+func readChecked(ctx context.Context, reader client.Reader, namespace, cluster, place string) (Record, error) {
 	r, err := Read(ctx, reader, namespace)
 	if err != nil {
 		return Record{}, err
 	}
-	if conflict := r.Contradicts(cluster, place); conflict != nil {
-		if isBound, err := holds(ctx, reader); err != nil || isBound {
+	if conflict := r.CheckConflict(cluster, place); conflict != nil {
+		if isBound, err := hasBoundService(ctx, reader); err != nil || isBound {
 			return Record{}, cmp.Or(err, conflict)
 		}
 	}
 	return r, nil
 }
 
-func (r Record) says(cluster, place string) bool {
-	return r.ClusterName != "" && r.Place != "" && r.Contradicts(cluster, place) == nil
+func (r Record) isRecorded(cluster, place string) bool {
+	return r.ClusterName != "" && r.Place != "" && r.CheckConflict(cluster, place) == nil
 }
 
-func holds(ctx context.Context, reader client.Reader) (bool, error) {
+func hasBoundService(ctx context.Context, reader client.Reader) (bool, error) {
 	var services metav1.PartialObjectMetadataList
 	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
 	if err := reader.List(ctx, &services); err != nil {
@@ -133,11 +133,11 @@ func holds(ctx context.Context, reader client.Reader) (bool, error) {
 	}), nil
 }
 
-func (r Record) write(ctx context.Context, writer client.Writer, cluster, place string) error {
-	return r.set(ctx, writer, map[string]string{keyCluster: cluster, keyPlace: place})
+func (r Record) writeCluster(ctx context.Context, writer client.Writer, cluster, place string) error {
+	return r.writeKeys(ctx, writer, map[string]string{keyCluster: cluster, keyPlace: place})
 }
 
-func (r Record) set(ctx context.Context, writer client.Writer, data map[string]string) error {
+func (r Record) writeKeys(ctx context.Context, writer client.Writer, data map[string]string) error {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: Name}}
 	if r.object != nil {
 		m = r.object.DeepCopy()

@@ -34,7 +34,7 @@ func TestWhatContradictsTheRecord(t *testing.T) {
 		{"capitals, which names in Azure do not tell apart, but people do", Record{ClusterName: "prod", Place: here}, "Prod", here, `Set --cluster-name "prod"; to give up`},
 		{"another resource group", Record{ClusterName: "prod", Place: here}, "prod", there, "azure.json has load balancers in " + there + ": this cluster's are recorded in " + here},
 	} {
-		err := tt.record.Contradicts(tt.cluster, tt.place)
+		err := tt.record.CheckConflict(tt.cluster, tt.place)
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want %q", tt.about, err, tt.says)
 		}
@@ -80,9 +80,9 @@ func TestKeepingTheRecord(t *testing.T) {
 			want map[string]string
 		}{
 			{"checked", func() error { return Check(t.Context(), api, "weir-system", "prod", rg) }, tt.checked},
-			{"kept", func() error { return Keep(t.Context(), api, api, "weir-system", "prod", rg) }, tt.becomes},
+			{"kept", func() error { return CheckAndStore(t.Context(), api, api, "weir-system", "prod", rg) }, tt.becomes},
 		} {
-			_, refused := errors.AsType[*ContradictionError](do.run())
+			_, refused := errors.AsType[*ConflictError](do.run())
 			if got := recordOf(t, api); refused != tt.refused || !maps.Equal(got, do.want) {
 				t.Errorf("%s, %s: refused %t, and it holds %v", tt.about, do.what, refused, got)
 			}
@@ -109,7 +109,7 @@ func TestKeepingARecordThatChangesMeanwhile(t *testing.T) {
 				return api.Update(ctx, obj, opts...)
 			},
 		})
-		err := Keep(t.Context(), api, api, "weir-system", "prod", rg)
+		err := CheckAndStore(t.Context(), api, api, "weir-system", "prod", rg)
 		got := recordOf(t, api)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || got[meanwhile] != "x" {
 			t.Errorf("%s: %v, and it holds %v", meanwhile, err, got)

@@ -22,15 +22,15 @@ const maxTableSize = 900 << 10
 // table is one key of a ConfigMap, with one entry per line.
 type table struct{ namespace, name, key string }
 
-// read returns the table's version, empty if the ConfigMap does not exist.
-func (t table) read(ctx context.Context, r client.Reader, parse func(text string) error) (version string, err error) {
-	m := t.object("")
+// readTable returns the table's version, empty if the ConfigMap does not exist.
+func (t table) readTable(ctx context.Context, r client.Reader, parse func(text string) error) (version string, err error) {
+	m := t.newConfigMap("")
 	err = r.Get(ctx, client.ObjectKeyFromObject(m), m)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
-		return "", t.explain(err)
+		return "", t.wrapError(err)
 	}
 	if err := parse(m.Data[t.key]); err != nil {
 		return "", fmt.Errorf("ConfigMap %s, key %s, %w; to start with an empty record, delete the ConfigMap", view.Key(t.namespace, t.name), t.key, err)
@@ -38,29 +38,29 @@ func (t table) read(ctx context.Context, r client.Reader, parse func(text string
 	return m.ResourceVersion, nil
 }
 
-// write returns the table's new version. It recreates a deleted ConfigMap.
-func (t table) write(ctx context.Context, w client.Writer, version, text, entries, remedy string) (string, error) {
+// writeTable returns the table's new version. It recreates a deleted ConfigMap.
+func (t table) writeTable(ctx context.Context, w client.Writer, version, text, entries, remedy string) (string, error) {
 	if len(text) > maxTableSize {
 		return "", fmt.Errorf("ConfigMap %s would hold %d bytes for %s, and takes %d: %s", view.Key(t.namespace, t.name), len(text), entries, maxTableSize, remedy)
 	}
-	m := t.object(version)
+	m := t.newConfigMap(version)
 	m.Data = map[string]string{t.key: text}
 	if version != "" {
 		err := w.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
 		if !apierrors.IsNotFound(err) {
-			return m.ResourceVersion, t.explain(err)
+			return m.ResourceVersion, t.wrapError(err)
 		}
 		m.ResourceVersion = ""
 	}
 	err := w.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
-	return m.ResourceVersion, t.explain(err)
+	return m.ResourceVersion, t.wrapError(err)
 }
 
-func (t table) object(version string) *corev1.ConfigMap {
+func (t table) newConfigMap(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name, ResourceVersion: version}}
 }
 
-func (t table) explain(err error) error {
+func (t table) wrapError(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -16,9 +16,9 @@ import (
 	"weir.dev/weir/internal/bound"
 )
 
-type noted []string
+type eventTexts []string
 
-func (n *noted) Add(_ runtime.Object, kind, reason, message string) {
+func (n *eventTexts) Add(_ runtime.Object, kind, reason, message string) {
 	*n = append(*n, kind+" "+reason+" "+message)
 }
 
@@ -46,7 +46,7 @@ func TestBoundsOfANamespaceChange(t *testing.T) {
 		{"labels that count", true, team("a", nil), team("b", nil), true, 0},
 		{"in error when it is first seen", false, nil, team("a", bounded("x")), false, 1},
 	} {
-		var events noted
+		var events eventTexts
 		var log bytes.Buffer
 		r := &Reconciler{cfg: Config{Events: &events, Log: slog.New(slog.NewTextHandler(&log, nil))}}
 		p, asks := r.namespaceChanged(tt.byLabels), false

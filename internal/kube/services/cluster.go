@@ -39,19 +39,19 @@ func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[s
 
 // PoolNames implements servicelb.Cluster.
 func (v serviceCluster) PoolNames(s servicelb.Service) []string {
-	return v.own.Names(v.view.ServiceObject(s))
+	return v.ownership.PoolNames(v.view.ServiceObject(s))
 }
 
-// HeldPools implements servicelb.Cluster.
-func (v serviceCluster) HeldPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
-	return v.own.Held(v.view.ServiceObject(s), names, on)
+// RecordedPools implements servicelb.Cluster.
+func (v serviceCluster) RecordedPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+	return v.ownership.RecordedPools(v.view.ServiceObject(s), names, on)
 }
 
-// ProxiedBeside implements servicelb.Cluster.
-func (v serviceCluster) ProxiedBeside(s servicelb.Service) string {
+// ProxyProtocolNeighbor implements servicelb.Cluster.
+func (v serviceCluster) ProxyProtocolNeighbor(s servicelb.Service) string {
 	for _, other := range view.List[corev1.Service](v.view.Services, view.ServicesProxied, "") {
 		is := view.ServiceLB(other)
-		if is.Name != s.Name && len(is.Record.Places) > 0 && len(s.Record.Places) > 0 && strings.EqualFold(is.Record.Places[0], s.Record.Places[0]) {
+		if is.Name != s.Name && len(is.Record.LoadBalancers) > 0 && len(s.Record.LoadBalancers) > 0 && strings.EqualFold(is.Record.LoadBalancers[0], s.Record.LoadBalancers[0]) {
 			return is.Name
 		}
 	}
@@ -69,7 +69,7 @@ func (v serviceCluster) HasEndpoints(name string) bool { return v.view.HasEndpoi
 // EmptyPool implements servicelb.Cluster.
 func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
 	for _, pool := range pools {
-		holder := v.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name})
+		holder := v.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name})
 		if holder == nil || holder.Status.Desired == nil || holder.Status.Observed == nil {
 			continue
 		}
@@ -80,8 +80,8 @@ func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) st
 	return ""
 }
 
-// Addressed implements servicelb.Cluster.
-func (v serviceCluster) Addressed() []string {
+// ServicesWithAddress implements servicelb.Cluster.
+func (v serviceCluster) ServicesWithAddress() []string {
 	var names []string
 	for _, s := range view.List[corev1.Service](v.view.Services, view.ServicesBalanced, "") {
 		if len(s.Status.LoadBalancer.Ingress) > 0 {

@@ -30,10 +30,10 @@ func TestConditionsAreWrittenOnChange(t *testing.T) {
 	} {
 		next := want
 		tt.edit(&next)
-		if part := changed(shows, next, false); (part != nil) != tt.is {
+		if part := conditionPatch(shows, next, false); (part != nil) != tt.is {
 			t.Errorf("%s: %v, want a write: %v", tt.about, part, tt.is)
 		}
-		if changed(shows, next, true) == nil {
+		if conditionPatch(shows, next, true) == nil {
 			t.Errorf("%s: it is not written where the copy may be older than what was written last", tt.about)
 		}
 	}

@@ -31,7 +31,7 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 	unusable := func(p *v1alpha1.BackendPool) {
 		p.Status.Unusable = []v1alpha1.UnusableNode{{Node: "n3", Address: "10.0.0.3", Reason: "Azure has no virtual machine n3"}}
 	}
-	nobody := func(p *v1alpha1.BackendPool) { p.Spec.Nodes.Selector = view.Nobody() }
+	nobody := func(p *v1alpha1.BackendPool) { p.Spec.Nodes.Selector = view.SelectNone() }
 	for _, row := range []struct {
 		name              string
 		nodes, in, others int
@@ -62,9 +62,9 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 		if row.holder != nil {
 			pools = append(pools, row.holder)
 		}
-		r := holding(t, pools...)
+		r := newHoldingCluster(t, pools...)
 		if row.holder != nil {
-			r.Own.Statuses.Adopt(row.holder)
+			r.Ownership.Statuses.AdoptPool(row.holder)
 		}
 		is := lb.Pool{NIC: row.nic}
 		for n := range row.nodes {
@@ -85,7 +85,7 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 			is.Addresses = append(is.Addresses, lb.Address{IP: netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})})
 		}
 		all := service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true, Interfaces: row.nic}
-		if got := r.Services.Awaits("shop/web", r.Own.Balancers.ID("kubernetes"), all, is); got != row.waits {
+		if got := r.Services.NeedsMembers("shop/web", r.Ownership.LoadBalancers.ID("kubernetes"), all, is); got != row.waits {
 			t.Errorf("%s: waited for: %t, want %t", row.name, got, row.waits)
 		}
 	}
@@ -116,20 +116,20 @@ func TestAPoolOfTheOtherKindIsEmptied(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newTown(t, 1)
 				w.converts, w.interfaces = true, tt.interfaces == 0
-				w.balance(services.Options{})
-				w.emptying = []plan.Emptying{{Pool: lb.PoolID{LoadBalancer: w.ID("kubernetes"), Name: "kubernetes"}, Interfaces: tt.interfaces, Rules: tt.rules, Interim: "kubernetes_addresses"}}
+				w.enableClass(services.Options{})
+				w.emptying = []plan.DrainingPool{{Pool: lb.PoolID{LoadBalancer: w.ID("kubernetes"), Name: "kubernetes"}, Interfaces: tt.interfaces, Rules: tt.rules, Interim: "kubernetes_addresses"}}
 				if tt.pool != nil {
 					if err := w.kube.View.Add(tt.pool); err != nil {
 						t.Fatal(err)
 					}
-					w.kube.Own.Statuses.Adopt(tt.pool)
+					w.kube.Ownership.Statuses.AdoptPool(tt.pool)
 				}
-				w.change(0, func(s *corev1.Service) { s.Spec.Ports[0].Port++ })
-				w.passes(20 * time.Second)
+				w.editService(0, func(s *corev1.Service) { s.Spec.Ports[0].Port++ })
+				w.advanceTime(20 * time.Second)
 				got := "none"
 				if is := w.kube.View.Pool("default", "nodes.kubernetes"); is != nil {
 					does := map[bool]string{true: "goes", false: "stays"}[is.DeletionTimestamp != nil]
-					got = fmt.Sprintf("%s, selects nobody: %t", does, view.SelectsNobody(is))
+					got = fmt.Sprintf("%s, selects nobody: %t", does, view.SelectsNoNodes(is))
 				}
 				if got != tt.want {
 					t.Errorf("the BackendPool of nodes: %s, want %s", got, tt.want)

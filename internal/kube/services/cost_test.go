@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// crowded is a cluster with 5,000 nodes, the Kubernetes limit.
-func crowded(tb testing.TB) *services.Reconciler {
+// newLargeCluster is a cluster with 5,000 nodes, the Kubernetes limit.
+func newLargeCluster(tb testing.TB) *services.Reconciler {
 	tb.Helper()
 	var objects []client.Object
 	for i := range 5000 {
@@ -31,17 +31,17 @@ func crowded(tb testing.TB) *services.Reconciler {
 			}},
 		})
 	}
-	r := offline.New(kube.Options{}).Rooms
+	r := offline.New(kube.Options{}).Controllers
 	r.View.InMemory()
 	if err := r.View.Add(objects...); err != nil {
 		tb.Fatal(err)
 	}
-	r.Services.Balance(nil, services.Options{Settings: service.Settings{ClusterName: "kubernetes"}})
+	r.Services.EnableLoadBalancers(nil, services.Options{Settings: service.Settings{ClusterName: "kubernetes"}})
 	return r.Services
 }
 
 func BenchmarkNodesOf(b *testing.B) {
-	r := crowded(b)
+	r := newLargeCluster(b)
 	for b.Loop() {
 		r.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}, false)
 	}
@@ -49,7 +49,7 @@ func BenchmarkNodesOf(b *testing.B) {
 
 // NodesOf is linear in the number of nodes.
 func TestAllNodesAreFound(t *testing.T) {
-	r, done := crowded(t), make(chan struct{})
+	r, done := newLargeCluster(t), make(chan struct{})
 	go func() {
 		defer close(done)
 		for range 10 {

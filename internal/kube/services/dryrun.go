@@ -21,18 +21,18 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// serviceRehearser implements servicelb.Rehearser.
-type serviceRehearser struct{ r *Reconciler }
+// serviceDryRun implements servicelb.DryRunner.
+type serviceDryRun struct{ r *Reconciler }
 
-// Rehearse implements servicelb.Rehearser.
-func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (balancer.Request, bool, error)) (string, error) {
-	r := v.r.options.Rehearse()
+// DryRun implements servicelb.DryRunner.
+func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (balancer.Request, bool, error)) (string, error) {
+	r := v.r.options.NewDryRun()
 	req, holds, err := request(ctx, r)
 	if err != nil {
 		return "", err
 	}
 	if !holds {
-		return planview.Plan{}.Brief(), nil
+		return planview.Plan{}.FormatBrief(), nil
 	}
 	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (poolwrite.Desired, error) {
 		return v.desiredOf(v.r.view.ServiceObject(s), req.On, pool)
@@ -41,39 +41,39 @@ func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, req
 	case err != nil:
 		return "", err
 	case refused != nil:
-		return "dry run: the Service would be refused: " + words.OfError(refused, time.Now()), nil
+		return "dry run: the Service would be refused: " + words.FormatError(refused, time.Now()), nil
 	}
-	p := planview.Of(r.Differences(), nil)
-	p.Convert(r.Conversions())
-	return p.Brief(), nil
+	p := planview.NewPlan(r.ListChanges(), nil)
+	p.AddConversions(r.ListConversions())
+	return p.FormatBrief(), nil
 }
 
 // desiredOf returns the desired members of a Service's pool, which may not have a BackendPool yet.
-func (v serviceRehearser) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (poolwrite.Desired, error) {
-	p := v.r.own.For(s, on, pool)
+func (v serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (poolwrite.Desired, error) {
+	p := v.r.ownership.NewBackendPool(s, on, pool)
 	desired := poolwrite.Desired{}
 	if is := v.r.view.Pool(p.Namespace, p.Name); is != nil {
 		p = is
-		if e := v.r.own.Statuses.Known(backendpool.RefOf(is)); e != nil {
-			desired.Recorded = e.Recorded()
+		if e := v.r.ownership.Statuses.GetEntry(backendpool.RefOf(is)); e != nil {
+			desired.Record = e.MemberRecord()
 		}
 	}
 	set, err := v.r.view.Members(p)
 	if err != nil {
 		return desired, err
 	}
-	desired.Addresses, desired.Ours, desired.Alone = set.Addresses, v.r.pools.OursIn(p), v.r.own.Made(p)
+	desired.Addresses, desired.IsManaged, desired.IsExclusive = set.Addresses, v.r.pools.ManagedAddresses(p), v.r.ownership.IsManaged(p)
 	desired.AddressOf = func(machine string) (netip.Addr, bool) { return v.r.view.AddressOf(machine, pool.Family) }
 	return desired, nil
 }
 
-// Planned implements servicelb.Ledger.
-func (r serviceLedger) Planned(ctx context.Context, s servicelb.Service, text string) error {
+// RecordPlan implements servicelb.StatusStore.
+func (r serviceStatusStore) RecordPlan(ctx context.Context, s servicelb.Service, text string) error {
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, s.Name) {
-		if !r.own.Made(p) {
+		if !r.ownership.IsManaged(p) {
 			continue
 		}
-		if err := r.pools.Rehearsed(ctx, p, text); err != nil {
+		if err := r.pools.RecordPlan(ctx, p, text); err != nil {
 			return err
 		}
 	}

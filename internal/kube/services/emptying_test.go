@@ -43,21 +43,21 @@ func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newTown(t, 2)
 				w.interfaces = true
-				w.balance(services.Options{})
+				w.enableClass(services.Options{})
 				pool := lb.PoolID{LoadBalancer: w.ID("kubernetes"), Name: "kubernetes"}
-				w.emptying = []plan.Emptying{{Pool: pool, Interfaces: 2}}
+				w.emptying = []plan.DrainingPool{{Pool: pool, Interfaces: 2}}
 				if tt.pool != nil {
 					if err := w.kube.View.Add(tt.pool); err != nil {
 						t.Fatal(err)
 					}
-					w.kube.Own.Statuses.Adopt(tt.pool)
+					w.kube.Ownership.Statuses.AdoptPool(tt.pool)
 				}
 				goes := func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) }
-				w.change(0, goes)
+				w.editService(0, goes)
 				if !tt.stays {
-					w.change(1, goes)
+					w.editService(1, goes)
 				}
-				w.passes(20 * time.Second)
+				w.advanceTime(20 * time.Second)
 				is, got := w.kube.View.Pool("default", "nodes.kubernetes"), "none"
 				switch {
 				case is == nil:
@@ -75,7 +75,7 @@ func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 					t.Errorf("%v are gone, and of web-0 is left %+v", w.removed, s)
 				}
 				w.emptying = nil
-				w.passes(31 * time.Second)
+				w.advanceTime(31 * time.Second)
 				if s := view.Get[corev1.Service](w.kube.View.Services, "shop/web-0"); len(w.removed) == 0 || s != nil && view.HasFinalizer(s) {
 					t.Errorf("when they have left %v are gone, and of web-0 is left %+v", w.removed, s)
 				}

@@ -26,16 +26,16 @@ func serviceOfSlice(v *view.Snapshot) handler.MapFunc {
 		}
 		of := view.ServiceOfSlice(slice)
 		s := view.Get[corev1.Service](v.Services, view.Key(of.Namespace, of.Name))
-		if s == nil || !v.Serving.Ours(s) {
+		if s == nil || !v.Serving.IsManaged(s) {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(s)}}
 	}
 }
 
-// takesOrNot passes events in which a slice starts or stops having endpoints that take traffic. Their number
+// trafficChanged passes events in which a slice starts or stops having endpoints that take traffic. Their number
 // and nodes concern BackendPools only.
-func takesOrNot() predicate.Predicate {
+func trafficChanged() predicate.Predicate {
 	takes := func(obj client.Object) bool {
 		s, ok := obj.(*discoveryv1.EndpointSlice)
 		return ok && view.TakesTraffic(s)

@@ -18,7 +18,7 @@ func TestOnlyTheEdgesOfEndpointsAreHeardOf(t *testing.T) {
 		}
 		return s
 	}
-	p := takesOrNot()
+	p := trafficChanged()
 	for _, tt := range []struct {
 		about         string
 		before, after *discoveryv1.EndpointSlice

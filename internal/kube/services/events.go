@@ -27,44 +27,44 @@ const (
 	EventProbesProxied     = servicelb.ReasonProbesProxied     // HTTP probes fail because of another Service on the load balancer
 	EventPartial           = servicelb.ReasonPartial           // errors in a part of the Service, which is served without it
 	EventNoEffect          = servicelb.ReasonNoEffect          // restrictions without effect
-	EventNotGuarded        = servicelb.ReasonNotGuarded        // the security group does not have the intended effect
-	EventRemovalHeld       = servicelb.ReasonRemovalHeld       // removal of addresses needs the user's approval
-	EventKept              = servicelb.ReasonKept              // no longer served; resources are retained
-	EventPoolKept          = servicelb.ReasonPoolKept          // the pool is retained because of foreign addresses
+	EventNotGuarded        = servicelb.ReasonNotEnforced       // the security group does not have the intended effect
+	EventRemovalBlocked    = servicelb.ReasonRemovalBlocked    // removal of addresses needs the user's approval
+	EventRetained          = servicelb.ReasonRetained          // no longer served; resources are retained
+	EventPoolRetained      = servicelb.ReasonPoolRetained      // the pool is retained because of foreign addresses
 	EventPoolEmptying      = servicelb.ReasonPoolEmptying      // the load balancer is deleted once network interfaces have left its pools
 	EventDeferred          = servicelb.ReasonDeferred          // the next write waits
-	EventContested         = servicelb.ReasonContested         // another controller keeps undoing Weir's writes
+	EventConflict          = servicelb.ReasonConflict          // another controller keeps undoing Weir's writes
 	EventDryRun            = servicelb.ReasonDryRun            // planned changes
 )
 
 // EventInvalidBound is the event reason for a Namespace with an invalid limit annotation.
 const EventInvalidBound = "InvalidBound"
 
-// serviceEvents implements servicelb.Reporter.
+// serviceEvents implements servicelb.Events.
 type serviceEvents struct{ r *Reconciler }
 
-// Tell implements servicelb.Reporter.
-func (e serviceEvents) Tell(s servicelb.Service, event servicelb.Event) {
+// RecordEvent implements servicelb.Events.
+func (e serviceEvents) RecordEvent(s servicelb.Service, event servicelb.Event) {
 	kind, text := corev1.EventTypeNormal, event.Text
 	if event.Warning {
 		kind = corev1.EventTypeWarning
 	}
 	if event.Err != nil {
-		text += words.OfError(event.Err, time.Now())
+		text += words.FormatError(event.Err, time.Now())
 	}
-	if event.Contest != nil {
-		text = contestText(*event.Contest, words.MaxMessage/event.Of)
+	if event.Conflict != nil {
+		text = conflictMessage(*event.Conflict, words.MaxMessage/event.Of)
 	}
-	e.r.cfg.Events.Add(e.r.view.ServiceObject(s), kind, event.Reason, words.Sentence(text, words.MaxMessage))
+	e.r.cfg.Events.Add(e.r.view.ServiceObject(s), kind, event.Reason, words.FormatMessage(text, words.MaxMessage))
 }
 
-// contestText describes the undone changes and Weir's reaction, in at most limit bytes.
-func contestText(c balancer.Contest, limit int) string {
-	what := fmt.Sprintf(" (%s). Somebody else keeps undoing this after Weir has written it. ", c.In)
+// conflictMessage describes the undone changes and Weir's reaction, in at most limit bytes.
+func conflictMessage(c balancer.Conflict, limit int) string {
+	what := fmt.Sprintf(" (%s). Somebody else keeps undoing this after Weir has written it. ", c.Resource)
 	what += "Weir has written it again since, and looks whether it stays"
 	if !c.Until.IsZero() {
 		what = fmt.Sprintf(" (%s). Somebody else keeps undoing this after Weir has written it. Weir leaves it so until %s, unless the Service changes or its annotation %s does",
-			c.In, words.Stamp(c.Until), view.WriteAgainAnnotation)
+			c.Resource, words.FormatTime(c.Until), view.WriteAgainAnnotation)
 	}
-	return words.Sentence(strings.Join(c.Undone, "; "), max(limit-len(what), words.MaxMessage/8)) + what
+	return words.FormatMessage(strings.Join(c.Reverted, "; "), max(limit-len(what), words.MaxMessage/8)) + what
 }

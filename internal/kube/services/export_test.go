@@ -11,9 +11,9 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// ProxiedBeside calls the Cluster method.
+// ProxyProtocolNeighbor calls the Cluster method.
 func ProxiedBeside(r *Reconciler, s servicelb.Service) string {
-	return serviceCluster{r}.ProxiedBeside(s)
+	return serviceCluster{r}.ProxyProtocolNeighbor(s)
 }
 
 // SharesAddress calls the Cluster method.

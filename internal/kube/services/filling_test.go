@@ -35,13 +35,13 @@ func TestWhichPoolsAreWaitedFor(t *testing.T) {
 		if row.holder != nil {
 			pools = append(pools, row.holder)
 		}
-		r := holding(t, pools...)
+		r := newHoldingCluster(t, pools...)
 		if row.nodes {
 			if err := r.View.Add(objects.Node(1)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := r.Services.Awaits(row.service, r.Own.Balancers.ID("kubernetes"), row.pool, lb.Pool{}); got != row.want {
+		if got := r.Services.NeedsMembers(row.service, r.Ownership.LoadBalancers.ID("kubernetes"), row.pool, lb.Pool{}); got != row.want {
 			t.Errorf("%s: waited for: %t, want %t", row.name, got, row.want)
 		}
 	}

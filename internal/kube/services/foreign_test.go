@@ -32,8 +32,8 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			p := objects.MadeOfNodes(tt.edits...)
-			r := holding(t, p)
-			r.Own.Statuses.Adopt(p)
+			r := newHoldingCluster(t, p)
+			r.Ownership.Statuses.AdoptPool(p)
 			if err := r.View.Add(objects.Node(1), objects.Node(2)); err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 				pool.Addresses = append(pool.Addresses, lb.Address{Name: ip, IP: netip.MustParseAddr(ip)})
 			}
 			pool.Addresses = append(pool.Addresses, lb.Address{Name: "an interface"})
-			got, err := r.Services.Foreign(t.Context(), pool)
+			got, err := r.Services.ForeignMembers(t.Context(), pool)
 			if fmt.Sprint(got) != tt.want || err != nil {
 				t.Errorf("%v (%v), want %s", got, err, tt.want)
 			}
@@ -53,7 +53,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 // In a pool of network interfaces those of nodes are Weir's in any case; the others are named.
 func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 	const group = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft."
-	r := holding(t)
+	r := newHoldingCluster(t)
 	instance, alone := objects.Node(1), objects.Node(2)
 	instance.Spec.ProviderID = "azure://" + group + "Compute/virtualMachineScaleSets/Blue/virtualMachines/0"
 	alone.Spec.ProviderID = "azure://" + group + "Compute/virtualMachines/Alone"
@@ -68,7 +68,7 @@ func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 		{Name: "x3", Interface: group + "Network/networkInterfaces/spare/ipConfigurations/ip"},
 		{Name: "x4"},
 	}}
-	got, err := r.Services.Foreign(t.Context(), pool)
+	got, err := r.Services.ForeignMembers(t.Context(), pool)
 	want := "[network interface of instance 7 of scale set blue network interface bastion-nic network interface spare network interface x4]"
 	if fmt.Sprint(got) != want || err != nil {
 		t.Errorf("%v (%v), want %s", got, err, want)
@@ -86,9 +86,9 @@ func TestWhetherWeirFillsAPool(t *testing.T) {
 		"Weir's": {objects.MadeOfNodes(made), true}, "one that goes": {objects.MadeOfNodes(made, objects.Deleting), true},
 		"of another pool": {objects.MadeOfNodes(made, objects.OfPool("other")), false}, "somebody else's": {objects.MadeOfNodes(objects.Named("mine")), false},
 	} {
-		r := holding(t, tt.pool)
-		r.Own.Statuses.Adopt(tt.pool)
-		if got := r.Services.Fills(at); got != tt.want {
+		r := newHoldingCluster(t, tt.pool)
+		r.Ownership.Statuses.AdoptPool(tt.pool)
+		if got := r.Services.HasManagedPool(at); got != tt.want {
 			t.Errorf("%s: %v", about, got)
 		}
 	}

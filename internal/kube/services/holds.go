@@ -16,26 +16,28 @@ import (
 
 // holds answers questions about pools of network interfaces and about grants.
 type holds struct {
-	view *view.Snapshot
-	own  *ownership.Pools
+	view      *view.Snapshot
+	ownership *ownership.Pools
 }
 
 // AllowedPublicIPs implements balancer.Cluster.
-func (h holds) AllowedPublicIPs(namespace string) string { return h.own.AllowedPublicIPs(namespace) }
-
-// Fills implements balancer.Cluster.
-func (h holds) Fills(pool lb.PoolID) bool {
-	return slices.ContainsFunc(h.view.PoolsAt(pool.Key()), h.own.Made)
+func (h holds) AllowedPublicIPs(namespace string) string {
+	return h.ownership.AllowedPublicIPs(namespace)
 }
 
-// Binds implements balancer.Cluster.
-func (h holds) Binds(pool lb.PoolID) bool { return len(h.view.PoolsAt(pool.Key())) > 0 }
+// HasManagedPool implements balancer.Cluster.
+func (h holds) HasManagedPool(pool lb.PoolID) bool {
+	return slices.ContainsFunc(h.view.PoolsAt(pool.Key()), h.ownership.IsManaged)
+}
 
-// Converts implements balancer.Cluster.
-func (h holds) Converts(pool lb.PoolID) (is, paused bool) {
+// HasBackendPool implements balancer.Cluster.
+func (h holds) HasBackendPool(pool lb.PoolID) bool { return len(h.view.PoolsAt(pool.Key())) > 0 }
+
+// ConversionState implements balancer.Cluster.
+func (h holds) ConversionState(pool lb.PoolID) (is, paused bool) {
 	for _, p := range h.view.PoolsAt(pool.Key()) {
-		if h.own.Settings.Converts && p.Spec.Nodes != nil && h.own.Made(p) && h.own.ByMachine(p) != h.own.Settings.Interfaces {
-			is, paused = true, paused || p.Spec.PausedAt(time.Now())
+		if h.ownership.Settings.ConvertsPools && p.Spec.Nodes != nil && h.ownership.IsManaged(p) && h.ownership.UsesInterfaces(p) != h.ownership.Settings.Interfaces {
+			is, paused = true, paused || p.Spec.IsPausedAt(time.Now())
 		}
 	}
 	return is, paused

@@ -17,44 +17,44 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// AllPlaced returns a servicelb.NotPlacedError unless the cache shows the label of each eligible node that
+// CheckAllPlaced returns a servicelb.NotPlacedError unless the cache shows the label of each eligible node that
 // gets one. A selector set earlier would exclude unlabeled nodes.
-func (r *Reconciler) AllPlaced() error {
-	if name, why := r.cfg.NotPlaced(r.view.Eligible()); name != "" {
-		return servicelb.NotPlacedError{Node: name, Why: why}
+func (r *Reconciler) CheckAllPlaced() error {
+	if name, why := r.cfg.FirstUnplaced(r.view.EligibleNodes()); name != "" {
+		return servicelb.NotPlacedError{Node: name, Reason: why}
 	}
 	return nil
 }
 
-// SelectPlaced sets the node selector of the BackendPools that Weir created, once all nodes are placed. It
+// UpdateNodeSelectors sets the node selector of the BackendPools that Weir created, once all nodes are placed. It
 // skips load balancers without Services, because they will be deleted.
-func (r *Reconciler) SelectPlaced(ctx context.Context) error {
+func (r *Reconciler) UpdateNodeSelectors(ctx context.Context) error {
 	var stale []*v1alpha1.BackendPool
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
-		if (serviceLedger{r}).ofNodes(p) && !view.SelectsNobody(p) && len(r.own.ServedBy(p.Spec.LoadBalancer.Name)) > 0 && !view.Selects(p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)) {
+		if (serviceStatusStore{r}).isPlacedNodePool(p) && !view.SelectsNoNodes(p) && len(r.ownership.ServicesOn(p.Spec.LoadBalancer.Name)) > 0 && !view.HasSelector(p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Configurations)) {
 			stale = append(stale, p)
 		}
 	}
-	if len(stale) == 0 || r.AllPlaced() != nil {
+	if len(stale) == 0 || r.CheckAllPlaced() != nil {
 		return nil // the next placed node retries this
 	}
 	for _, p := range stale {
-		if err := (serviceLedger{r}).selectNodes(ctx, p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)); err != nil {
+		if err := (serviceStatusStore{r}).selectNodes(ctx, p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Configurations)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ofNodes reports whether Weir created the BackendPool for the nodes of one of several load balancers.
-func (r serviceLedger) ofNodes(p *v1alpha1.BackendPool) bool {
+// isPlacedNodePool reports whether Weir created the BackendPool for the nodes of one of several load balancers.
+func (r serviceStatusStore) isPlacedNodePool(p *v1alpha1.BackendPool) bool {
 	at, err := r.view.Target(p)
-	_, several := service.ConfigurationOf(at.LoadBalancer.Name, r.options.Several)
-	return err == nil && several && r.own.Made(p)
+	_, several := service.ConfigurationOf(at.LoadBalancer.Name, r.options.Configurations)
+	return err == nil && several && r.ownership.IsManaged(p)
 }
 
-func (r serviceLedger) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
-	if p.DeletionTimestamp != nil || view.Selects(p, want) {
+func (r serviceStatusStore) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
+	if p.DeletionTimestamp != nil || view.HasSelector(p, want) {
 		return nil
 	}
 	next := p.DeepCopy()

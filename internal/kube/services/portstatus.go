@@ -16,11 +16,11 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// RefusePorts implements servicelb.Ledger.
-func (l serviceLedger) RefusePorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
+// RejectPorts implements servicelb.StatusStore.
+func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
 	s := l.view.ServiceObject(v)
-	statuses := refused(s.Spec.Ports, ports)
-	ours := func(in corev1.LoadBalancerIngress) bool { return slices.ContainsFunc(in.Ports, ofWeir) }
+	statuses := portStatuses(s.Spec.Ports, ports)
+	ours := func(in corev1.LoadBalancerIngress) bool { return slices.ContainsFunc(in.Ports, isWeirError) }
 	if statuses == nil && !slices.ContainsFunc(s.Status.LoadBalancer.Ingress, ours) {
 		return nil
 	}
@@ -37,14 +37,14 @@ func (l serviceLedger) RefusePorts(ctx context.Context, v servicelb.Service, por
 	return l.patchStatus(ctx, "status", next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
 }
 
-// refused returns the statuses of all ports, or nil if none has an error.
-func refused(ports []corev1.ServicePort, why map[service.PortRef]string) (all []corev1.PortStatus) {
+// portStatuses returns the statuses of all ports, or nil if none has an error.
+func portStatuses(ports []corev1.ServicePort, why map[service.PortRef]string) (all []corev1.PortStatus) {
 	found := false
 	for _, p := range ports {
 		status := corev1.PortStatus{Port: p.Port, Protocol: p.Protocol}
 		word := cmp.Or(why[service.PortRef{Port: p.Port, Protocol: string(p.Protocol)}], why[service.PortRef{Port: p.Port}])
 		if word != "" {
-			found, status.Error = true, new(portErrors+word)
+			found, status.Error = true, new(portErrorPrefix+word)
 		}
 		all = append(all, status)
 	}
@@ -54,9 +54,9 @@ func refused(ports []corev1.ServicePort, why map[service.PortRef]string) (all []
 	return all
 }
 
-// portErrors is the prefix of Weir's port errors; other errors are not removed.
-const portErrors = "weir.dev/"
+// portErrorPrefix is the prefix of Weir's port errors; other errors are not removed.
+const portErrorPrefix = "weir.dev/"
 
-func ofWeir(p corev1.PortStatus) bool {
-	return p.Error != nil && strings.HasPrefix(*p.Error, portErrors)
+func isWeirError(p corev1.PortStatus) bool {
+	return p.Error != nil && strings.HasPrefix(*p.Error, portErrorPrefix)
 }

@@ -24,7 +24,7 @@ func TestTheStatusOfRefusedPorts(t *testing.T) {
 		{map[service.PortRef]string{{Port: 7}: "NoNodePort"}, "null"},
 		{map[service.PortRef]string{{Port: 81, Protocol: "SCTP"}: "UnsupportedProtocol"}, `[{"port":80,"protocol":"TCP"},{"port":81,"protocol":"SCTP","error":"weir.dev/UnsupportedProtocol"}]`},
 	} {
-		got, err := json.Marshal(refused(ports, tt.why))
+		got, err := json.Marshal(portStatuses(ports, tt.why))
 		if err != nil || string(got) != tt.want {
 			t.Errorf("%v: %s, want %s", tt.why, got, tt.want)
 		}

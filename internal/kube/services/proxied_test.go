@@ -18,14 +18,14 @@ func TestWhichServiceHasTheProxyProtocolBeside(t *testing.T) {
 	link := objects.Service(corev1.ServiceTypeLoadBalancer)
 	link.Name, link.UID = "link", "77"
 	link.Annotations = map[string]string{service.PLSCreate: "true", service.PLSProxyProtocol: "true", view.PlaceAnnotation: "kubernetes-internal"}
-	r := holding(t)
+	r := newHoldingCluster(t)
 	if err := r.View.Add(link); err != nil {
 		t.Fatal(err)
 	}
 	web := view.ServiceLB(objects.Service(corev1.ServiceTypeLoadBalancer))
 	for place, want := range map[string]string{"Kubernetes-internal": "shop/link", "kubernetes": "", "": ""} {
-		if web.Record.Places = []string{place}; place == "" {
-			web.Record.Places = nil
+		if web.Record.LoadBalancers = []string{place}; place == "" {
+			web.Record.LoadBalancers = nil
 		}
 		if got := services.ProxiedBeside(r.Services, web); got != want {
 			t.Errorf("on %q: %q, want %q", place, got, want)

@@ -31,69 +31,69 @@ import (
 // town is a cluster without an API server and a fake Azure where each Service has an address. A setting may
 // request the removal of all addresses.
 type town struct {
-	t     *testing.T
-	kube  *kube.Rooms
-	all   []*corev1.Service
-	loses bool
-	// refuses is true if Azure rejects removals.
-	refuses bool
+	t          *testing.T
+	kube       *kube.Controllers
+	all        []*corev1.Service
+	removesAll bool
+	// rejects is true if Azure rejects removals.
+	rejects bool
 	// removed are the Services that lost their address; asked counts requests.
-	removed []string
-	asked   int
+	removed  []string
+	requests int
 	// interfaces is true if pools contain network interfaces. emptying are the pools that must be empty
 	// before a Service is removed.
 	interfaces bool
-	emptying   []plan.Emptying
+	emptying   []plan.DrainingPool
 	// converts is true if pools are converted; then remaining Services wait too.
 	converts bool
 }
 
-func (*town) Defer(string, *service.Spec, bool, time.Time) error     { return nil }
-func (*town) Reject(string, *service.Spec, error)                    {}
-func (*town) Forget(string, string)                                  {}
-func (*town) Run(context.Context)                                    {}
-func (*town) Reads(context.Context, string) error                    { return nil }
-func (*town) ReadsLinks(context.Context, string) error               { return nil }
-func (*town) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
-func (*town) DeleteUnneeded(context.Context) (balancer.Deleted, error) {
-	return balancer.Deleted{}, nil
+func (*town) CheckDeferred(string, *service.Spec, bool, time.Time) error { return nil }
+func (*town) RecordRejection(string, *service.Spec, error)               {}
+func (*town) ForgetService(string, string)                               {}
+func (*town) Run(context.Context)                                        {}
+func (*town) CheckReadable(context.Context, string) error                { return nil }
+func (*town) CheckLinksReadable(context.Context, string) error           { return nil }
+func (*town) ListOrphans(context.Context) ([]balancer.Orphan, error)     { return nil, nil }
+func (*town) CleanUp(context.Context) (balancer.CleanupResult, error) {
+	return balancer.CleanupResult{}, nil
 }
-func (*town) NodePlaces(context.Context) (map[string]string, error) { return nil, nil }
-func (*town) LeftToOthers(lb.PoolKey) bool                          { return false }
-func (*town) Names() []string                                       { return []string{"kubernetes", "kubernetes-internal"} }
+func (*town) NodeConfigurations(context.Context) (map[string]string, error) { return nil, nil }
+func (*town) LeftToOthers(lb.PoolKey) bool                                  { return false }
+func (*town) Names() []string                                               { return []string{"kubernetes", "kubernetes-internal"} }
 func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }
-func (*town) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
+func (*town) FindPlacement(_ context.Context, p balancer.PlacementRequest) (string, []string, error) {
 	if p.Desired == nil {
-		return "", p.Recorded, nil
+		return "", p.LoadBalancers, nil
 	}
 	return "kubernetes", nil, nil
 }
 
-// Ensure answers immediately, from another goroutine.
-func (w *town) Ensure(req balancer.Request) {
-	r := balancer.Result{Request: req, Addresses: req.Shown}
-	w.asked++
+// EnsureLoadBalancer answers immediately, from another goroutine.
+func (w *town) EnsureLoadBalancer(req balancer.Request) {
+	r := balancer.Result{Request: req, Addresses: req.StatusAddresses}
+	w.requests++
 	if req.Desired != nil {
 		r.Pools = req.Desired.Pools
 	}
 	if w.converts && req.Desired != nil {
-		r.Pools, r.Emptying = []service.Pool{{Name: "kubernetes_addresses", Family: lb.IPv4, Shared: true}}, w.emptying
+		r.Pools, r.DrainingPools = []service.Pool{{Name: "kubernetes_addresses", Family: lb.IPv4, Shared: true}}, w.emptying
 	}
 	switch {
-	case w.refuses && !req.Spare:
+	case w.rejects && !req.ProtectAddresses:
 		r.Err = &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
 	case req.Desired == nil && w.emptying != nil:
-		r.Emptying = w.emptying
+		r.DrainingPools = w.emptying
 	case req.Desired == nil:
 		w.removed = append(w.removed, req.Service)
-	case w.loses && req.Spare:
-		r.Err = &balancer.RemovalError{Addresses: req.Shown}
-	case w.loses:
+	case w.removesAll && req.ProtectAddresses:
+		r.Err = &balancer.AddressLossError{Addresses: req.StatusAddresses}
+	case w.removesAll:
 		w.removed = append(w.removed, req.Service)
 	}
-	go w.kube.Services.Ensured(r)
+	go w.kube.Services.HandleResult(r)
 }
 
 // newTown returns a town with n served Services in sync.
@@ -101,8 +101,8 @@ func newTown(t *testing.T, n int) *town {
 	t.Helper()
 	w := &town{t: t}
 	o := offline.New(kube.Options{SubscriptionID: "s", ResourceGroup: "rg"})
-	w.kube = o.Rooms
-	w.balance(services.Options{})
+	w.kube = o.Controllers
+	w.enableClass(services.Options{})
 	var objects offline.Objects
 	for i := range n {
 		objects.Services = append(objects.Services, corev1.Service{
@@ -114,7 +114,7 @@ func newTown(t *testing.T, n int) *town {
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: fmt.Sprint("198.18.0.", i+1)}}}},
 		})
 	}
-	if err := o.Fill(objects); err != nil {
+	if err := o.AddObjects(objects); err != nil {
 		t.Fatal(err)
 	}
 	for i := range objects.Services {
@@ -123,14 +123,14 @@ func newTown(t *testing.T, n int) *town {
 	return w
 }
 
-func (w *town) balance(o services.Options) {
+func (w *town) enableClass(o services.Options) {
 	o.Class, o.Namespace = "weir.dev/azure", "default"
-	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes", Interfaces: w.interfaces, Converts: w.converts}
-	w.kube.Balance(w, o)
+	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes", Interfaces: w.interfaces, ConvertsPools: w.converts}
+	w.kube.EnableLoadBalancers(w, o)
 }
 
-// passes advances time and reconciles each Service once a second.
-func (w *town) passes(d time.Duration) {
+// advanceTime advances time and reconciles each Service once a second.
+func (w *town) advanceTime(d time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
 		for _, s := range w.all {
@@ -145,9 +145,9 @@ func (w *town) passes(d time.Duration) {
 	}
 }
 
-func (w *town) is() string {
+func (w *town) stateCounts() string {
 	var texts []string
-	for state, n := range w.kube.Services.States() {
+	for state, n := range w.kube.Services.CountStates() {
 		if n > 0 {
 			texts = append(texts, fmt.Sprint(n, " ", state))
 		}
@@ -156,7 +156,7 @@ func (w *town) is() string {
 	return strings.Join(texts, ", ")
 }
 
-func (w *town) change(i int, edit func(*corev1.Service)) {
+func (w *town) editService(i int, edit func(*corev1.Service)) {
 	w.t.Helper()
 	is := view.Get[corev1.Service](w.kube.View.Services, view.Key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
 	edit(is)
@@ -170,24 +170,24 @@ func (w *town) change(i int, edit func(*corev1.Service)) {
 func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
-		w.passes(10 * time.Second)
-		if w.is() != "10 ready" || w.asked != 10 {
-			t.Fatalf("at first: %s, after %d requests", w.is(), w.asked)
+		w.advanceTime(10 * time.Second)
+		if w.stateCounts() != "10 ready" || w.requests != 10 {
+			t.Fatalf("at first: %s, after %d requests", w.stateCounts(), w.requests)
 		}
 		kept := w.kube.View.Services.List()
 		if err := w.kube.View.Services.Replace(nil, ""); err != nil {
 			t.Fatal(err)
 		}
-		w.passes(10 * time.Minute)
-		if w.is() != "10 held" || len(w.removed) > 0 {
-			t.Errorf("while the list is empty: %s, and %v were removed", w.is(), w.removed)
+		w.advanceTime(10 * time.Minute)
+		if w.stateCounts() != "10 held" || len(w.removed) > 0 {
+			t.Errorf("while the list is empty: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 		if err := w.kube.View.Services.Replace(kept, ""); err != nil {
 			t.Fatal(err)
 		}
-		w.passes(time.Minute)
-		if w.is() != "10 ready" || len(w.removed) > 0 {
-			t.Errorf("when they are back: %s, and %v were removed", w.is(), w.removed)
+		w.advanceTime(time.Minute)
+		if w.stateCounts() != "10 ready" || len(w.removed) > 0 {
+			t.Errorf("when they are back: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 	})
 }
@@ -196,17 +196,17 @@ func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
-		w.passes(10 * time.Second)
+		w.advanceTime(10 * time.Second)
 		if err := w.kube.View.Services.Delete(w.all[3]); err != nil {
 			t.Fatal(err)
 		}
-		w.passes(4 * time.Second)
+		w.advanceTime(4 * time.Second)
 		if len(w.removed) > 0 {
 			t.Errorf("at once: %v were removed", w.removed)
 		}
-		w.passes(10 * time.Second)
-		if w.is() != "9 ready" || len(w.removed) != 1 {
-			t.Errorf("then: %s, and %v were removed", w.is(), w.removed)
+		w.advanceTime(10 * time.Second)
+		if w.stateCounts() != "9 ready" || len(w.removed) != 1 {
+			t.Errorf("then: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 	})
 }
@@ -216,29 +216,29 @@ func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
 func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
-		w.loses = true
-		w.passes(3 * time.Minute)
-		if w.is() != "10 held" || len(w.removed) > 0 {
-			t.Fatalf("after the start: %s, and %v were removed", w.is(), w.removed)
+		w.removesAll = true
+		w.advanceTime(3 * time.Minute)
+		if w.stateCounts() != "10 held" || len(w.removed) > 0 {
+			t.Fatalf("after the start: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
-		if w.asked > 10*5 {
-			t.Errorf("%d requests in three minutes", w.asked)
+		if w.requests > 10*5 {
+			t.Errorf("%d requests in three minutes", w.requests)
 		}
-		w.change(1, func(s *corev1.Service) { s.Annotations[view.AllowRemovalAnnotation] = "true" })
-		w.change(2, func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) })
-		w.change(3, func(s *corev1.Service) {
+		w.editService(1, func(s *corev1.Service) { s.Annotations[view.AllowRemovalAnnotation] = "true" })
+		w.editService(2, func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) })
+		w.editService(3, func(s *corev1.Service) {
 			s.Spec.Type, s.Status = corev1.ServiceTypeClusterIP, corev1.ServiceStatus{}
 		})
-		w.change(4, func(s *corev1.Service) { s.Annotations[view.AllowRemovalAnnotation] = "false" })
-		w.passes(3 * time.Minute)
+		w.editService(4, func(s *corev1.Service) { s.Annotations[view.AllowRemovalAnnotation] = "false" })
+		w.advanceTime(3 * time.Minute)
 		slices.Sort(w.removed)
-		if got := strings.Join(slices.Compact(w.removed), " "); !strings.Contains(w.is(), "7 held") || got != "shop/web-1 shop/web-2 shop/web-3" {
-			t.Errorf("then: %s, and %s were removed", w.is(), got)
+		if got := strings.Join(slices.Compact(w.removed), " "); !strings.Contains(w.stateCounts(), "7 held") || got != "shop/web-1 shop/web-2 shop/web-3" {
+			t.Errorf("then: %s, and %s were removed", w.stateCounts(), got)
 		}
-		w.loses = false // the setting is reverted
-		w.passes(3 * time.Minute)
-		if !strings.Contains(w.is(), "8 ready") {
-			t.Errorf("set back: %s", w.is())
+		w.removesAll = false // the setting is reverted
+		w.advanceTime(3 * time.Minute)
+		if !strings.Contains(w.stateCounts(), "8 ready") {
+			t.Errorf("set back: %s", w.stateCounts())
 		}
 	})
 }
@@ -247,11 +247,11 @@ func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
 func TestTheFlagAllowsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
-		w.loses = true
-		w.balance(services.Options{AllowRemoval: true})
-		w.passes(3 * time.Second)
-		if w.is() != "10 ready" || len(w.removed) != 10 {
-			t.Errorf("%s, and %v were removed", w.is(), w.removed)
+		w.removesAll = true
+		w.enableClass(services.Options{AllowRemoval: true})
+		w.advanceTime(3 * time.Second)
+		if w.stateCounts() != "10 ready" || len(w.removed) != 10 {
+			t.Errorf("%s, and %v were removed", w.stateCounts(), w.removed)
 		}
 	})
 }
@@ -260,23 +260,23 @@ func TestTheFlagAllowsAll(t *testing.T) {
 func TestAScriptThatTakesItsWordBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
-		w.passes(10 * time.Second)
-		w.loses = true
+		w.advanceTime(10 * time.Second)
+		w.removesAll = true
 		internal := func(s *corev1.Service) { s.Annotations[service.Internal] = "true" }
 		for i := range w.all {
-			w.change(i, internal)
+			w.editService(i, internal)
 		}
-		w.passes(3 * time.Minute)
-		if w.is() != "10 held" || len(w.removed) > 0 {
-			t.Errorf("with the annotation: %s, and %v were removed", w.is(), w.removed)
+		w.advanceTime(3 * time.Minute)
+		if w.stateCounts() != "10 held" || len(w.removed) > 0 {
+			t.Errorf("with the annotation: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 		for i := range w.all {
-			w.change(i, func(s *corev1.Service) { delete(s.Annotations, service.Internal) })
+			w.editService(i, func(s *corev1.Service) { delete(s.Annotations, service.Internal) })
 		}
-		w.loses = false
-		w.passes(2 * time.Second)
-		if w.is() != "10 ready" || len(w.removed) > 0 {
-			t.Errorf("without it: %s, and %v were removed", w.is(), w.removed)
+		w.removesAll = false
+		w.advanceTime(2 * time.Second)
+		if w.stateCounts() != "10 ready" || len(w.removed) > 0 {
+			t.Errorf("without it: %s, and %v were removed", w.stateCounts(), w.removed)
 		}
 	})
 }
@@ -285,13 +285,13 @@ func TestAScriptThatTakesItsWordBack(t *testing.T) {
 func TestARemovalThatFailsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 1)
-		w.loses, w.refuses = true, true
+		w.removesAll, w.rejects = true, true
 		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
 		for i, asked := range []int{1, 2, 2} { // blocked; allowed; rejected
 			r, err := w.kube.Services.Reconcile(t.Context(), req)
 			synctest.Wait()
-			if err != nil || w.asked != asked || (r.RequeueAfter > 0) != (i == 2) {
-				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.asked, asked, r, err)
+			if err != nil || w.requests != asked || (r.RequeueAfter > 0) != (i == 2) {
+				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.requests, asked, r, err)
 			}
 		}
 	})

@@ -34,26 +34,26 @@ import (
 
 // Reconcile reconciles the load balancer of a Service and reports the progress.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	again, err := r.decide.Reconcile(ctx, req.String(), time.Now())
-	if errors.Is(err, servicelb.ErrGone) {
+	again, err := r.decisions.Reconcile(ctx, req.String(), time.Now())
+	if errors.Is(err, servicelb.ErrServiceGone) {
 		return reconcile.Result{}, nil
 	}
-	return workqueue.Result(ctx, err, again)
+	return workqueue.ReconcileResult(ctx, err, again)
 }
 
-// Ensured handles the result of a request. It is safe for concurrent use.
-func (r *Reconciler) Ensured(result balancer.Result) {
-	if r.decide.States.Ensured(result) {
+// HandleResult handles the result of a request. It is safe for concurrent use.
+func (r *Reconciler) HandleResult(result balancer.Result) {
+	if r.decisions.States.AddResult(result) {
 		r.queue.Add(view.NamespacedName(result.Service))
 	}
 }
 
-// LoadBalancerMade requeues the Services of a recreated load balancer, because their parts are gone. It is
+// HandleLoadBalancerCreated requeues the Services of a recreated load balancer, because their parts are gone. It is
 // safe for concurrent use.
-func LoadBalancerMade(r *Reconciler, id lb.LoadBalancerID) {
-	for _, s := range r.own.ServedBy(id.Name) {
+func HandleLoadBalancerCreated(r *Reconciler, id lb.LoadBalancerID) {
+	for _, s := range r.ownership.ServicesOn(id.Name) {
 		name := client.ObjectKeyFromObject(s)
-		if r.decide.States.PoolLost(name.String(), servicelb.LostPool{LoadBalancer: id.Name}) {
+		if r.decisions.States.AddLostPool(name.String(), servicelb.LostPool{LoadBalancer: id.Name}) {
 			r.queue.Add(name)
 		}
 	}
@@ -64,12 +64,12 @@ func LoadBalancerMade(r *Reconciler, id lb.LoadBalancerID) {
 func (r *Reconciler) balancedService(_ context.Context, obj client.Object) []reconcile.Request {
 	name := client.ObjectKeyFromObject(obj)
 	s, ok := obj.(*corev1.Service)
-	_, known := r.decide.States.Known(name.String())
-	if !ok || !r.view.Serving.Ours(s) && !r.view.Serving.Held(s) && !known {
+	_, known := r.decisions.States.KnownUID(name.String())
+	if !ok || !r.view.Serving.IsManaged(s) && !r.view.Serving.NeedsCleanup(s) && !known {
 		return nil
 	}
 	requests := []reconcile.Request{{NamespacedName: name}}
-	for _, beside := range r.view.ServicesBeside(s) {
+	for _, beside := range r.view.ServicesSharingAddress(s) {
 		if slices.ContainsFunc(beside.Spec.Ports, func(p corev1.ServicePort) bool { return p.Protocol == corev1.ProtocolSCTP }) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(beside)})
 		}
@@ -84,36 +84,36 @@ func (r *Reconciler) servicesOfPool(_ context.Context, obj client.Object) []reco
 		return nil
 	}
 	if p.Spec.ServiceRef == nil {
-		if !r.own.Made(p) { // a tenant's BackendPool must not requeue the Services of others
+		if !r.ownership.IsManaged(p) { // a tenant's BackendPool must not requeue the Services of others
 			return nil
 		}
-		requests := lose(r.decide.States, p, r.own.ServedBy(p.Spec.LoadBalancer.Name))
-		for _, name := range r.decide.States.Emptied(p.Spec.LoadBalancer.Name) {
+		requests := recordLostPool(r.decisions.States, p, r.ownership.ServicesOn(p.Spec.LoadBalancer.Name))
+		for _, name := range r.decisions.States.AddDrainedPool(p.Spec.LoadBalancer.Name) {
 			requests = append(requests, reconcile.Request{NamespacedName: view.NamespacedName(name)})
 		}
 		return requests
 	}
 	name := client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
-	r.decide.States.PoolLost(name.String(), lostPool(p))
+	r.decisions.States.AddLostPool(name.String(), newLostPool(p))
 	return []reconcile.Request{{NamespacedName: name}}
 }
 
-// lose records the loss of a pool for the Services and returns the known ones.
-func lose(states *servicelb.States, p *v1alpha1.BackendPool, services []*corev1.Service) (known []reconcile.Request) {
+// recordLostPool records the loss of a pool for the Services and returns the known ones.
+func recordLostPool(states *servicelb.States, p *v1alpha1.BackendPool, services []*corev1.Service) (known []reconcile.Request) {
 	for _, s := range services {
 		name := client.ObjectKeyFromObject(s)
-		if states.PoolLost(name.String(), lostPool(p)) {
+		if states.AddLostPool(name.String(), newLostPool(p)) {
 			known = append(known, reconcile.Request{NamespacedName: name})
 		}
 	}
 	return known
 }
 
-func lostPool(p *v1alpha1.BackendPool) servicelb.LostPool {
+func newLostPool(p *v1alpha1.BackendPool) servicelb.LostPool {
 	return servicelb.LostPool{LoadBalancer: p.Spec.LoadBalancer.Name, Pool: p.Spec.PoolName}
 }
 
-func poolGoes() predicate.Predicate {
+func poolDeleted() predicate.Predicate {
 	none := func(event.CreateEvent) bool { return false }
 	return predicate.Funcs{CreateFunc: none, UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
@@ -139,8 +139,8 @@ func balancedChanged() predicate.Predicate {
 // watchNamespaces reconciles the Services of a namespace when its limits or grants change, or its labels if
 // these place Services.
 func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
-	byLabels := (servicelb.Settings{Several: r.options.Several}).ByNamespace()
-	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
+	byLabels := (servicelb.Settings{Configurations: r.options.Configurations}).ByNamespace()
+	return to.Watches(&corev1.Namespace{}, workqueue.MapHandler(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
 }
 
 // namespaceChanged passes updates of limits and grants, and of labels if byLabels is set. Services of a new
@@ -154,7 +154,7 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 		UpdateFunc: func(u event.UpdateEvent) bool {
 			changed := byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
 				u.ObjectOld.GetAnnotations()[grant.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[grant.PublicIPAnnotation]
-			if !reflect.DeepEqual(boundsOf(u.ObjectOld), boundsOf(u.ObjectNew)) {
+			if !reflect.DeepEqual(limitsOf(u.ObjectOld), limitsOf(u.ObjectNew)) {
 				r.reportBounds(u.ObjectNew)
 				changed = true
 			}
@@ -164,12 +164,14 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 	}
 }
 
-func boundsOf(ns client.Object) bound.Settings { return bound.Read(ns.GetName(), ns.GetAnnotations()) }
+func limitsOf(ns client.Object) bound.Settings {
+	return bound.ParseSettings(ns.GetName(), ns.GetAnnotations())
+}
 
 func (r *Reconciler) reportBounds(ns client.Object) {
-	for _, text := range boundsOf(ns).Problems() {
+	for _, text := range limitsOf(ns).InvalidMessages() {
 		r.cfg.Log.Warn(text)
-		r.cfg.Events.Add(ns, corev1.EventTypeWarning, EventInvalidBound, words.Sentence(text, words.MaxMessage))
+		r.cfg.Events.Add(ns, corev1.EventTypeWarning, EventInvalidBound, words.FormatMessage(text, words.MaxMessage))
 	}
 }
 
@@ -183,35 +185,37 @@ func (r *Reconciler) servicesIn(_ context.Context, obj client.Object) []reconcil
 	return requests
 }
 
-// Filled requeues the Services that wait for a pool.
-func (r *Reconciler) Filled(p *v1alpha1.BackendPool, report poolupdate.Report) {
-	if r.balancers == nil || !report.Settled {
+// HandleAttempt requeues the Services that wait for a pool.
+func (r *Reconciler) HandleAttempt(p *v1alpha1.BackendPool, report poolupdate.Report) {
+	if r.deployer == nil || !report.InSync {
 		return
 	}
-	for _, s := range r.own.ServedBy(p.Spec.LoadBalancer.Name) {
+	for _, s := range r.ownership.ServicesOn(p.Spec.LoadBalancer.Name) {
 		name := client.ObjectKeyFromObject(s)
-		if r.decide.States.PoolFilled(name.String(), report.Pool) {
+		if r.decisions.States.AddFilledPool(name.String(), report.Pool) {
 			r.queue.Add(name)
 		}
 	}
 }
 
-// found rechecks a pool that was missing: its load balancer now exists.
-func (r serviceLedger) found(p *v1alpha1.BackendPool) { r.pools.LookAgain(p, time.Now()) }
+// recheckPool rechecks a pool that was missing: its load balancer now exists.
+func (r serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
+	r.pools.RecheckMissing(p, time.Now())
+}
 
-// Goes cleans up the Service of a deleted BackendPool if the Service was deleted while no process was
+// HandleDeletion cleans up the Service of a deleted BackendPool if the Service was deleted while no process was
 // watching. The status, which only Weir writes, identifies the Service.
-func (r *Reconciler) Goes(p *v1alpha1.BackendPool) {
-	uid := types.UID(r.own.RecordedFor(p))
-	if r.balancers == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !r.own.Made(p) {
+func (r *Reconciler) HandleDeletion(p *v1alpha1.BackendPool) {
+	uid := types.UID(r.ownership.RecordedPurpose(p))
+	if r.deployer == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !r.ownership.IsManaged(p) {
 		return
 	}
 	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	if view.Get[corev1.Service](r.view.Services, name.String()) != nil ||
-		slices.ContainsFunc(r.Reached(), func(r balancer.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
+		slices.ContainsFunc(r.ExposedServices(), func(r balancer.ExposedService) bool { return r.Owner == service.OwnerNameOf(string(uid)) }) {
 		return // it exists, or another Service has its name
 	}
-	if r.decide.States.Absent(name.String(), string(uid), p.Spec.LoadBalancer.Name) {
+	if r.decisions.States.AddGone(name.String(), string(uid), p.Spec.LoadBalancer.Name) {
 		r.queue.Add(name)
 	}
 }

@@ -50,7 +50,7 @@ func TestWhoHasTheAddressOfAServiceWithSCTP(t *testing.T) {
 		"both show it":                          {of: internal(nil, "10.0.0.50"), other: internal(asks, "10.0.0.50"), shares: true},
 		"both show it, of different namespaces": {of: internal(nil, "10.0.0.50"), other: internal(asks, "10.0.0.50"), shares: true, edit: func(s *corev1.Service) { s.Namespace = "blog" }},
 	} {
-		r := holding(t)
+		r := newHoldingCluster(t)
 		tt.of.Name, tt.of.UID, tt.other.Name, tt.other.UID = "sctp", "77", "other", types.UID("78")
 		tt.of.Spec.Ports = append(tt.of.Spec.Ports, corev1.ServicePort{Port: 3868, Protocol: corev1.ProtocolSCTP})
 		if tt.edit != nil {

@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// hashed is the length of the name before the hash in a label value of at most 63 characters.
-const hashed = validation.LabelValueMaxLength - len("-00000000")
+// hashPrefixLength is the length of the name before the hash in a label value of at most 63 characters.
+const hashPrefixLength = validation.LabelValueMaxLength - len("-00000000")
 
 // PlaceValue converts a load balancer name, which may have 80 characters and end in an underscore, to a label
 // value. It ignores case like Azure, and adds a hash if anything else changes.
@@ -23,7 +23,7 @@ func PlaceValue(name string) string {
 	if len(validation.IsValidLabelValue(lower)) == 0 {
 		return lower
 	}
-	return fmt.Sprintf("%s-%08x", strings.TrimRight(lower[:min(len(lower), hashed)], "-_."), hashOf(lower))
+	return fmt.Sprintf("%s-%08x", strings.TrimRight(lower[:min(len(lower), hashPrefixLength)], "-_."), hashOf(lower))
 }
 
 // betweenParts matches a dot with adjacent dots and dashes: Kubernetes names need a letter or digit on both

@@ -16,13 +16,13 @@ import (
 // The cache keeps limits and grants of a Namespace, and of an invalid value only a prefix.
 func TestAStrippedNamespaceKeepsItsBounds(t *testing.T) {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{
-		bound.MaxRules: "5", bound.MaxFrontends: strings.Repeat("7", 200<<10), grant.Annotation: "*", "other": "x",
+		bound.MaxRules: "5", bound.MaxFrontends: strings.Repeat("7", 200<<10), grant.LoadBalancersAnnotation: "*", "other": "x",
 	}}}
 	stripNamespace(n)
-	if len(n.Annotations) != 3 || n.Annotations[bound.MaxRules] != "5" || n.Annotations[grant.Annotation] != "*" || len(n.Annotations[bound.MaxFrontends]) > 64 {
+	if len(n.Annotations) != 3 || n.Annotations[bound.MaxRules] != "5" || n.Annotations[grant.LoadBalancersAnnotation] != "*" || len(n.Annotations[bound.MaxFrontends]) > 64 {
 		t.Errorf("%q", n.Annotations)
 	}
-	if problems := bound.Read(n.Name, n.Annotations).Problems(); len(problems) != 1 {
+	if problems := bound.ParseSettings(n.Name, n.Annotations).InvalidMessages(); len(problems) != 1 {
 		t.Errorf("problems: %q", problems)
 	}
 }

@@ -60,7 +60,7 @@ func Strip[T any](fn func(*T)) func(any) (any, error) {
 // Identity keeps the identifying metadata and these labels.
 func Identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: once.Text(m.Namespace), Name: m.Name, UID: m.UID,
+		Namespace: once.InternString(m.Namespace), Name: m.Name, UID: m.UID,
 		ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 		Labels: labels,
@@ -90,7 +90,7 @@ func stripService(s *corev1.Service) {
 	if is {
 		s.Annotations = map[string]string{DryRunAnnotation: dry}
 	}
-	s.Spec = corev1.ServiceSpec{Type: once.Text(s.Spec.Type)}
+	s.Spec = corev1.ServiceSpec{Type: once.InternString(s.Spec.Type)}
 	s.Status = corev1.ServiceStatus{}
 }
 
@@ -101,9 +101,9 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	var annotations map[string]string
 	var conditions []corev1.NodeCondition
 	if draining != nil {
-		conditions = announcing(n.Status.Conditions)
+		conditions = evictionConditions(n.Status.Conditions)
 		for _, t := range n.Spec.Taints {
-			if len(draining.Draining(TaintsOf(t))) > 0 {
+			if len(draining.DrainReasons(TaintsOf(t))) > 0 {
 				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 			}
 		}
@@ -123,13 +123,13 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	n.Status = corev1.NodeStatus{Addresses: internal, Conditions: conditions}
 }
 
-const messageKept = 64
+const maxMessageLength = 64
 
-// announcing keeps the conditions that announce an eviction, without heartbeats.
-func announcing(all []corev1.NodeCondition) (kept []corev1.NodeCondition) {
+// evictionConditions keeps the conditions that announce an eviction, without heartbeats.
+func evictionConditions(all []corev1.NodeCondition) (kept []corev1.NodeCondition) {
 	for _, c := range all {
-		if ConditionOf(c).Announces() {
-			message := strings.Clone(c.Message[:min(len(c.Message), messageKept)])
+		if ConditionOf(c).IsEviction() {
+			message := strings.Clone(c.Message[:min(len(c.Message), maxMessageLength)])
 			kept = append(kept, corev1.NodeCondition{Type: c.Type, Status: c.Status, Message: message, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
@@ -142,23 +142,23 @@ func stripPool(p *v1alpha1.BackendPool) {
 	finalizers, owners, retry := p.Finalizers, p.OwnerReferences, p.Annotations[v1alpha1.RetryNowAnnotation]
 	p.ObjectMeta = Identity(p.ObjectMeta, nil)
 	p.Finalizers, p.OwnerReferences = finalizers, owners
-	if retry != "" && len(retry) <= mostRetry {
+	if retry != "" && len(retry) <= maxRetryLength {
 		p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: retry}
 	}
-	p.Spec.LoadBalancer.Name, p.Spec.IPFamily = once.Text(p.Spec.LoadBalancer.Name), once.Text(p.Spec.IPFamily)
+	p.Spec.LoadBalancer.Name, p.Spec.IPFamily = once.InternString(p.Spec.LoadBalancer.Name), once.InternString(p.Spec.IPFamily)
 	if slices.Contains(finalizers, v1alpha1.Finalizer) {
 		p.Status = v1alpha1.BackendPoolStatus{PoolID: p.Status.PoolID, Foreign: p.Status.Foreign, Down: p.Status.Down, MadeFor: p.Status.MadeFor}
 	}
-	if slices.Equal(finalizers, ourFinalizer) {
-		p.Finalizers = ourFinalizer
+	if slices.Equal(finalizers, sharedFinalizers) {
+		p.Finalizers = sharedFinalizers
 	}
 }
 
-// mostRetry limits a retry annotation, which tenants write; it contains a time.
-const mostRetry = 64
+// maxRetryLength limits a retry annotation, which tenants write; it contains a time.
+const maxRetryLength = 64
 
-// ourFinalizer is the shared finalizer list of most BackendPools. Cached objects are not modified.
-var ourFinalizer = []string{v1alpha1.Finalizer}
+// sharedFinalizers is the shared finalizer list of most BackendPools. Cached objects are not modified.
+var sharedFinalizers = []string{v1alpha1.Finalizer}
 
 // stripNamespace keeps labels, grants and limits.
 func stripNamespace(n *corev1.Namespace) {
@@ -169,14 +169,14 @@ func stripNamespace(n *corev1.Namespace) {
 		}
 		annotations[name] = value
 	}
-	for _, name := range []string{grant.Annotation, grant.PublicIPAnnotation} {
+	for _, name := range []string{grant.LoadBalancersAnnotation, grant.PublicIPAnnotation} {
 		if granted, is := n.Annotations[name]; is {
 			keep(name, granted)
 		}
 	}
 	for _, name := range bound.Annotations {
 		if value, is := n.Annotations[name]; is {
-			keep(name, bound.Keep(value))
+			keep(name, bound.TruncateValue(value))
 		}
 	}
 	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}
@@ -187,7 +187,7 @@ func stripNamespace(n *corev1.Namespace) {
 func stripBalanced(s *corev1.Service) {
 	annotations := map[string]string{}
 	for name, value := range s.Annotations {
-		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(ownAnnotations, name) {
+		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(weirAnnotations, name) {
 			annotations[name] = value
 		}
 	}
@@ -196,10 +196,10 @@ func stripBalanced(s *corev1.Service) {
 	s.Annotations, s.Finalizers, s.Generation = annotations, finalizers, generation
 	spec := s.Spec
 	s.Spec = corev1.ServiceSpec{
-		Type: once.Text(spec.Type), LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
-		ExternalTrafficPolicy: once.Text(spec.ExternalTrafficPolicy), HealthCheckNodePort: spec.HealthCheckNodePort,
-		SessionAffinity: once.Text(spec.SessionAffinity), LoadBalancerIP: spec.LoadBalancerIP,
+		Type: once.InternString(spec.Type), LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
+		ExternalTrafficPolicy: once.InternString(spec.ExternalTrafficPolicy), HealthCheckNodePort: spec.HealthCheckNodePort,
+		SessionAffinity: once.InternString(spec.SessionAffinity), LoadBalancerIP: spec.LoadBalancerIP,
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 	}
-	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: Own(s.Status.Conditions, ConditionContested, ConditionPrivateLink, ConditionAccepted, ConditionProgrammed)}
+	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: FilterConditions(s.Status.Conditions, ConditionConflict, ConditionPrivateLink, ConditionAccepted, ConditionProgrammed)}
 }

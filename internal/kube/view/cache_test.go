@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// tainted returns node n1 with these taints, key=value.
-func tainted(uid string, taints ...string) *corev1.Node {
+// newTaintedNode returns node n1 with these taints, key=value.
+func newTaintedNode(uid string, taints ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID(uid)}}
 	for _, text := range taints {
 		key, value, _ := strings.Cut(text, "=")
@@ -36,7 +36,7 @@ func tainted(uid string, taints ...string) *corev1.Node {
 // Unused fields of a node are dropped, and all taints if admin states are disabled.
 func TestWhatIsKeptOfANode(t *testing.T) {
 	node := func() *corev1.Node {
-		n := tainted("a", adminstate.KeyOutOfService, "leaves=x", "gpu=a100")
+		n := newTaintedNode("a", adminstate.KeyOutOfService, "leaves=x", "gpu=a100")
 		n.Labels = map[string]string{"zone": "1"}
 		n.Annotations = map[string]string{PreemptionAnnotation: "{}", "theirs": "x"}
 		n.Spec.Taints[0].TimeAdded = new(metav1.Now())
@@ -47,13 +47,13 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		}
 		return n
 	}
-	want := tainted("a", adminstate.KeyOutOfService, "leaves=x")
+	want := newTaintedNode("a", adminstate.KeyOutOfService, "leaves=x")
 	want.Spec.ProviderID = "azure:///x"
 	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{PreemptionAnnotation: "{}"}
 	want.Spec.ProviderID = "azure:///x" // identifies the machine
 	want.Status.Conditions = []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Message: strings.Repeat("soon ", 200)[:64], LastTransitionTime: metav1.Unix(7, 0)}}
 	got := node()
-	stripNode(got, &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}})
+	stripNode(got, &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -155,7 +155,7 @@ func TestWhatIsKeptOfABackendPool(t *testing.T) {
 		if len(finalizers) > 0 { // a retry annotation is kept up to the length of a time
 			want.Annotations, got.Annotations[v1alpha1.RetryNowAnnotation] = map[string]string{v1alpha1.RetryNowAnnotation: "now"}, "now"
 		} else {
-			got.Annotations[v1alpha1.RetryNowAnnotation] = strings.Repeat("x", mostRetry+1)
+			got.Annotations[v1alpha1.RetryNowAnnotation] = strings.Repeat("x", maxRetryLength+1)
 		}
 		stripPool(got)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -177,7 +177,7 @@ func TestWhatIsKeptOfAProvision(t *testing.T) {
 		}
 	}
 	want, got := provision(), provision()
-	want.Spec.Steps, want.Annotations["job"] = nil, WantedOf(got).Job
+	want.Spec.Steps, want.Annotations["job"] = nil, ParseWanted(got).Job
 	got.Annotations["job"], got.Annotations["refusal"] = "of a tenant", "of a tenant"
 	got.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "theirs"}}
 	got.Annotations["theirs"], got.Labels = "much", map[string]string{"theirs": "much"}
@@ -228,11 +228,11 @@ func TestALargeProvisionInTheCache(t *testing.T) {
 	if err != nil || len(text) > 2<<10 {
 		t.Errorf("%d bytes are kept, %v", len(text), err)
 	}
-	want, got := WantedOf(large()), CachedWantedOf(p)
-	if got.Job != want.Job || got.Refused == nil || got.Refused.Error() != want.Refused.Error() || ProvisionRequests(p) != ProvisionRequests(large()) {
+	want, got := ParseWanted(large()), CachedWanted(p)
+	if got.Job != want.Job || got.Rejection == nil || got.Rejection.Error() != want.Rejection.Error() || ProvisionRequests(p) != ProvisionRequests(large()) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if why := want.Refused.Error(); !strings.Contains(why, "the spec has 200 KiB as JSON, and at most 128 KiB") || !strings.Contains(why, "\n") {
+	if why := want.Rejection.Error(); !strings.Contains(why, "the spec has 200 KiB as JSON, and at most 128 KiB") || !strings.Contains(why, "\n") {
 		t.Errorf("refused for %s", why)
 	}
 }

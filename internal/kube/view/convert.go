@@ -62,23 +62,23 @@ type Placement struct {
 	SubscriptionID, ResourceGroup string
 }
 
-// Of returns the pool of a BackendPool. A pool that was taken remains, even if the default resource group
+// PoolOf returns the pool of a BackendPool. A pool that was taken remains, even if the default resource group
 // changes: its addresses are in that pool.
-func (d Placement) Of(p *v1alpha1.BackendPool) (lb.PoolID, error) {
+func (d Placement) PoolOf(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 	where := p.Spec.LoadBalancer
 	id := lb.PoolID{Name: p.Spec.PoolName, LoadBalancer: lb.LoadBalancerID{
 		SubscriptionID: cmp.Or(where.SubscriptionID, d.SubscriptionID),
 		ResourceGroup:  cmp.Or(where.ResourceGroup, d.ResourceGroup),
 		Name:           where.Name,
 	}}
-	if took, ok := parsePoolID(p.Status.PoolID); ok && meant(took, p.Spec) {
+	if took, ok := parsePoolID(p.Status.PoolID); ok && isTargetOf(took, p.Spec) {
 		return took, nil // a parsed ID is valid
 	}
 	return id, id.Validate()
 }
 
-// meant reports whether the spec, apart from fields left open, refers to the pool.
-func meant(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
+// isTargetOf reports whether the spec, apart from fields left open, refers to the pool.
+func isTargetOf(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
 	same := strings.EqualFold
 	open := func(named, is string) bool { return named == "" || same(named, is) }
 	return same(spec.PoolName, id.Name) && same(spec.LoadBalancer.Name, id.LoadBalancer.Name) &&

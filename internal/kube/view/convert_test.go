@@ -41,13 +41,13 @@ func TestPlacement(t *testing.T) {
 		{"a status that speaks of another pool", bp("a", 0, elsewhere), "s9/rg9/lb/other"},
 		{"a status that is no id", bp("a", 0, func(p *v1alpha1.BackendPool) { p.Status.PoolID = "/a/../b" }), "s9/rg9/lb/web"},
 	} {
-		id, err := moved.Of(tt.pool)
+		id, err := moved.PoolOf(tt.pool)
 		got := fmt.Sprintf("%s/%s/%s/%s", id.LoadBalancer.SubscriptionID, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name)
 		if err != nil || got != tt.want {
 			t.Errorf("%s: %s %v, want %s", tt.name, got, err, tt.want)
 		}
 	}
-	if _, err := (Placement{SubscriptionID: "s"}).Of(bp("a", 0)); err == nil || !strings.Contains(err.Error(), "resource group") {
+	if _, err := (Placement{SubscriptionID: "s"}).PoolOf(bp("a", 0)); err == nil || !strings.Contains(err.Error(), "resource group") {
 		t.Errorf("no resource group anywhere: %v", err)
 	}
 }

@@ -25,15 +25,15 @@ func TestWhatIsCachedIsSmall(t *testing.T) {
 		make func(i int) client.Object
 		most uint64
 	}{
-		{"slice of ten endpoints", decodedSlice, 1300},
-		{"level BackendPool", decodedPool, 1400},
+		{"slice of ten endpoints", newDecodedSlice, 1300},
+		{"level BackendPool", newDecodedPool, 1400},
 	} {
-		before := inUse()
+		before := heapInUse()
 		kept := make([]client.Object, objects)
 		for i := range kept {
 			kept[i] = tt.make(i)
 		}
-		each := (inUse() - before) / objects
+		each := (heapInUse() - before) / objects
 		runtime.KeepAlive(kept)
 		if t.Logf("%s: %d bytes", tt.name, each); each > tt.most {
 			t.Errorf("%s: %d bytes are kept, want %d at most", tt.name, each, tt.most)
@@ -41,7 +41,7 @@ func TestWhatIsCachedIsSmall(t *testing.T) {
 	}
 }
 
-func inUse() uint64 {
+func heapInUse() uint64 {
 	var m runtime.MemStats
 	for range 3 { // unique.Handle values are freed one collection later
 		runtime.GC()
@@ -50,8 +50,8 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// decoded returns an object with separate memory, like an informer.
-func decoded[T any](object *T, strip func(*T)) *T {
+// decodeObject returns an object with separate memory, like an informer.
+func decodeObject[T any](object *T, strip func(*T)) *T {
 	text, err := json.Marshal(object)
 	if err != nil {
 		panic(err)
@@ -72,17 +72,17 @@ func metaOf(i int) metav1.ObjectMeta {
 	}
 }
 
-func decodedSlice(i int) client.Object {
+func newDecodedSlice(i int) client.Object {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metaOf(i), AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(80))}}}
 	for e := range 10 {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{fmt.Sprint("10.1.0.", e)}, NodeName: new(fmt.Sprint("node-", (i+e)%50)), Zone: new("1"), Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 		})
 	}
-	return decoded(s, stripSlice)
+	return decodeObject(s, stripSlice)
 }
 
-func decodedPool(i int) client.Object {
+func newDecodedPool(i int) client.Object {
 	p := &v1alpha1.BackendPool{ObjectMeta: metaOf(i)}
 	p.Finalizers = []string{v1alpha1.Finalizer}
 	p.Spec = v1alpha1.BackendPoolSpec{
@@ -98,7 +98,7 @@ func decodedPool(i int) client.Object {
 	for _, c := range []string{v1alpha1.ConditionSynced, v1alpha1.ConditionParked, v1alpha1.ConditionPaused} {
 		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: c, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonLevel, Message: "level with 10 nodes", LastTransitionTime: metav1.Unix(0, 0)})
 	}
-	return decoded(p, stripPool)
+	return decodeObject(p, stripPool)
 }
 
 // Ten thousand pool statuses share equal strings.
@@ -110,9 +110,9 @@ func TestStatusesShareWhatTheyHaveInCommon(t *testing.T) {
 			WrittenAddresses: append(make([]string, 0, 16), text("10.0.0.1")),
 		}
 	}
-	a := Shared(decoded())
-	inUse() // free unreferenced memory
-	b := Shared(decoded())
+	a := InternStatus(decoded())
+	heapInUse() // free unreferenced memory
+	b := InternStatus(decoded())
 	same := func(x, y string) {
 		t.Helper()
 		if x != y || unsafe.StringData(x) != unsafe.StringData(y) {

@@ -23,7 +23,7 @@ func DryRunValid(s *corev1.Service) bool { return DryRun(s) && len(DryRunProblem
 // DryRunProblems returns the problems of the annotation.
 func DryRunProblems(s *corev1.Service) []service.Problem {
 	if value := s.Annotations[DryRunAnnotation]; DryRun(s) && !strings.EqualFold(strings.TrimSpace(value), "true") {
-		return []service.Problem{{Field: DryRunAnnotation, Value: value, Want: `"true" or "false"`}}
+		return []service.Problem{{Field: DryRunAnnotation, Value: value, Expected: `"true" or "false"`}}
 	}
 	return nil
 }

@@ -45,9 +45,9 @@ func placedBy(places func(*corev1.Node) string, convert func(*corev1.Node) membe
 	}
 }
 
-// acrossLoadBalancers returns a node as seen by its load balancer's pools if nodes on others are the same
+// resolveDuplicate returns a node as seen by its load balancer's pools if nodes on others are the same
 // member.
-func acrossLoadBalancers(node membership.Node, same []*corev1.Node, shared string, convert func(*corev1.Node) membership.Node) membership.Node {
+func resolveDuplicate(node membership.Node, same []*corev1.Node, shared string, convert func(*corev1.Node) membership.Node) membership.Node {
 	if len(same) < 2 {
 		return node
 	}
@@ -55,7 +55,7 @@ func acrossLoadBalancers(node membership.Node, same []*corev1.Node, shared strin
 	for i, n := range same {
 		all[i] = convert(n)
 	}
-	return membership.AcrossLoadBalancers(node, all, shared)
+	return membership.ResolveDuplicate(node, all, shared)
 }
 
 // IsDuplicate reports whether a node on another load balancer represents the machine of n.
@@ -63,11 +63,11 @@ func (s *Snapshot) IsDuplicate(n *corev1.Node, places func(*corev1.Node) string)
 	convert := placedBy(places, s.NodeOf)
 	node := convert(n)
 	same, shared := s.sameMachine(node, "")
-	return acrossLoadBalancers(node, same, shared, convert).Duplicate != ""
+	return resolveDuplicate(node, same, shared, convert).Duplicate != ""
 }
 
-// Duplicates returns the other nodes with an address or the machine of n.
-func (s *Snapshot) Duplicates(n *corev1.Node) (nodes []*corev1.Node) {
+// DuplicateNodes returns the other nodes with an address or the machine of n.
+func (s *Snapshot) DuplicateNodes(n *corev1.Node) (nodes []*corev1.Node) {
 	add := func(all []*corev1.Node) {
 		for _, o := range all {
 			if o.Name != n.Name && !slices.Contains(nodes, o) {

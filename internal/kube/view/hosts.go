@@ -24,8 +24,8 @@ func keepHosts(s *discoveryv1.EndpointSlice) {
 	}
 	hosts := make([]string, 0, len(s.Endpoints))
 	for i := range s.Endpoints {
-		if e := endpointOf(&s.Endpoints[i]); e.Takes() {
-			hosts = append(hosts, once.Text(e.Node))
+		if e := endpointOf(&s.Endpoints[i]); e.TakesTraffic() {
+			hosts = append(hosts, once.InternString(e.Node))
 		}
 	}
 	if s.Endpoints = nil; len(hosts) == 0 {
@@ -80,7 +80,7 @@ func endpointOf(e *discoveryv1.Endpoint) membership.Endpoint {
 
 // TakesTraffic reports whether any endpoint of a slice takes traffic.
 func TakesTraffic(s *discoveryv1.EndpointSlice) bool {
-	return slices.ContainsFunc(endpointsOf(s), membership.Endpoint.Takes)
+	return slices.ContainsFunc(endpointsOf(s), membership.Endpoint.TakesTraffic)
 }
 
 // HasEndpoints reports whether any endpoint of a Service takes traffic.
@@ -116,6 +116,6 @@ func SameMembers(before, after *discoveryv1.EndpointSlice) bool {
 	}
 	return slices.EqualFunc(before.Endpoints, after.Endpoints, func(x, y discoveryv1.Endpoint) bool {
 		a, b := endpointOf(&x), endpointOf(&y)
-		return a.Takes() == b.Takes() && a.Node == b.Node
+		return a.TakesTraffic() == b.TakesTraffic() && a.Node == b.Node
 	})
 }

@@ -54,29 +54,29 @@ func sliceIndexers() toolscache.Indexers {
 func (s *Snapshot) serviceIndexers() toolscache.Indexers {
 	return toolscache.Indexers{
 		ServicesBalanced: indexOf(func(svc *corev1.Service) []string {
-			if s.Serving.Has(svc) {
+			if s.Serving.IsResponsible(svc) {
 				return []string{""}
 			}
 			return nil
 		}),
 		ServicesProxied: indexOf(func(svc *corev1.Service) []string {
-			if s.Serving.Has(svc) && service.Proxied(svc.Annotations) {
+			if s.Serving.IsResponsible(svc) && service.UsesProxyProtocol(svc.Annotations) {
 				return []string{""}
 			}
 			return nil
 		}),
 		ServicesByAddress: indexOf(func(svc *corev1.Service) []string {
-			if !s.Serving.Has(svc) {
+			if !s.Serving.IsResponsible(svc) {
 				return nil
 			}
 			asked, shown := PrivateAddresses(svc)
 			return append(asked, shown...)
 		}),
 		ServicesByPool: indexOf(func(svc *corev1.Service) []string {
-			if !s.Serving.Has(svc) {
+			if !s.Serving.IsResponsible(svc) {
 				return nil
 			}
-			return OwnPools(svc)
+			return DedicatedPools(svc)
 		}),
 	}
 }
@@ -108,7 +108,7 @@ func poolIndexers(place Placement) toolscache.Indexers {
 			return []string{Key(p.Namespace, p.Spec.ServiceRef.Name)}
 		}),
 		PoolsByTarget: indexOf(func(p *v1alpha1.BackendPool) []string {
-			id, err := place.Of(p)
+			id, err := place.PoolOf(p)
 			if err != nil {
 				return nil
 			}

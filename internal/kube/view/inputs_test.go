@@ -20,8 +20,8 @@ import (
 
 const group = "azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/"
 
-// decides lists labels that may affect membership, with their values.
-var decides = map[string][]string{
+// relevantLabels lists labels that may affect membership, with their values.
+var relevantLabels = map[string][]string{
 	corev1.LabelNodeExcludeBalancers: {"", "true"}, "kubernetes.azure.com/managed": {"false", "true"}, "kubernetes.io/role": {"master", "agent"},
 	"node-role.kubernetes.io/control-plane": {""}, PlaceLabel: {"a", "b"}, corev1.LabelTopologyZone: {"1", "2"}, "pool": {"blue", "green"},
 }
@@ -30,9 +30,9 @@ var decides = map[string][]string{
 func drawNode(t *rapid.T, name, label string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
 	of := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label+" "+what) }
-	for _, key := range slices.Sorted(maps.Keys(decides)) {
+	for _, key := range slices.Sorted(maps.Keys(relevantLabels)) {
 		if rapid.IntRange(0, 5).Draw(t, label+" has "+key) == 5 {
-			n.Labels[key] = of(key, decides[key]...)
+			n.Labels[key] = of(key, relevantLabels[key]...)
 		}
 	}
 	for _, taint := range []string{corev1.TaintNodeOutOfService, adminstate.KeyDraining, "leaves", "other"} {
@@ -89,7 +89,7 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 			pools[family+kind+" all"], pools[family+kind+" blue"], pools[family+kind+" service"] = all, blue, ofService
 		}
 	}
-	signals := &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}, MinAvailablePercent: 50}
+	signals := &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}, MinAvailablePercent: 50}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}, AddressType: discoveryv1.AddressTypeIPv4}
 	for _, name := range []string{"n1", "n2"} {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &name, Addresses: []string{"10.9.0.1"}})
@@ -98,10 +98,10 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 		other, before := drawNode(t, "n2", "other"), drawNode(t, "n1", "before")
 		see := func(n *corev1.Node, strip bool) *Snapshot {
 			s := &Snapshot{ExcludeControlPlane: true, Draining: signals, ByMachine: func(p *v1alpha1.BackendPool) bool { return p.Spec.Membership == v1alpha1.MembershipNetworkInterface }}
-			s.Elsewhere = func(*v1alpha1.BackendPool) func(*corev1.Node) string {
+			s.ExclusionReason = func(*v1alpha1.BackendPool) func(*corev1.Node) string {
 				return func(n *corev1.Node) string { return map[string]string{"b": "it is on b"}[n.Labels[PlaceLabel]] }
 			}
-			s.Places = func(*v1alpha1.BackendPool) func(*corev1.Node) string {
+			s.LoadBalancerOf = func(*v1alpha1.BackendPool) func(*corev1.Node) string {
 				return func(n *corev1.Node) string { return n.Labels[PlaceLabel] }
 			}
 			s.InMemory()
@@ -121,13 +121,13 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 		was := see(before, true)
 		for range 6 {
 			after := changeOne(t, before)
-			compare(t, pools, was, see(after, true), see(after, false))
+			compareMembers(t, pools, was, see(after, true), see(after, false))
 		}
 	})
 }
 
-// compare compares the members before and after a change of node n1; whole has unstripped objects.
-func compare(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole *Snapshot) {
+// compareMembers compares the members before and after a change of node n1; whole has unstripped objects.
+func compareMembers(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole *Snapshot) {
 	t.Helper()
 	for name, p := range pools {
 		members := func(s *Snapshot) membership.Set {
@@ -138,10 +138,10 @@ func compare(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole 
 			return set
 		}
 		set := members(is)
-		if !same(set, members(whole)) {
+		if !isSameSet(set, members(whole)) {
 			t.Fatalf("%s: the cache lacks something:\n%+v\n%+v", name, set, members(whole))
 		}
-		if same(set, members(was)) {
+		if isSameSet(set, members(was)) {
 			continue
 		}
 		oldNode, newNode := Get[corev1.Node](was.Nodes, "n1"), Get[corev1.Node](is.Nodes, "n1")
@@ -154,7 +154,7 @@ func compare(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole 
 	}
 }
 
-func same(a, b membership.Set) bool {
-	return reflect.DeepEqual(a.Absent, b.Absent) && reflect.DeepEqual(a.Draining, b.Draining) && reflect.DeepEqual(a.Spared, b.Spared) && reflect.DeepEqual(a.Awaited, b.Awaited) &&
-		slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Twins, b.Twins)
+func isSameSet(a, b membership.Set) bool {
+	return reflect.DeepEqual(a.NonMembers, b.NonMembers) && reflect.DeepEqual(a.Draining, b.Draining) && reflect.DeepEqual(a.KeptUp, b.KeptUp) && reflect.DeepEqual(a.PendingAddresses, b.PendingAddresses) &&
+		slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Alternates, b.Alternates)
 }

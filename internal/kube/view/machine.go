@@ -31,7 +31,7 @@ func machineOf(n *corev1.Node) (nic.Machine, error) {
 // WithMachine returns a node as seen by a pool of network interfaces.
 func WithMachine(node membership.Node, n *corev1.Node) membership.Node {
 	m, err := machineOf(n)
-	if node.Awaited = n.Spec.ProviderID == ""; err != nil {
+	if node.MachinePending = n.Spec.ProviderID == ""; err != nil {
 		node.NoMachine = err.Error()
 		return node
 	}
@@ -41,31 +41,31 @@ func WithMachine(node membership.Node, n *corev1.Node) membership.Node {
 
 // machineInputs caches the parsed machines, because parsing is slow and pools have thousands of nodes.
 type machineInputs struct {
-	mu sync.Mutex // held briefly
-	of map[string]machineInput
+	mu           sync.Mutex // held briefly
+	byProviderID map[string]machineInput
 }
 
 type machineInput struct{ key, none string }
 
-const mostMachineInputs = 20_000
+const maxMachineInputs = 20_000
 
-func (m *machineInputs) set(node *membership.Node, n *corev1.Node) {
-	is := m.get(n)
-	node.Machine, node.NoMachine, node.Awaited = is.key, is.none, n.Spec.ProviderID == ""
+func (m *machineInputs) setMachine(node *membership.Node, n *corev1.Node) {
+	is := m.getMachine(n)
+	node.Machine, node.NoMachine, node.MachinePending = is.key, is.none, n.Spec.ProviderID == ""
 }
 
-func (m *machineInputs) get(n *corev1.Node) machineInput {
+func (m *machineInputs) getMachine(n *corev1.Node) machineInput {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	is, known := m.of[n.Spec.ProviderID]
+	is, known := m.byProviderID[n.Spec.ProviderID]
 	if known {
 		return is
 	}
 	node := WithMachine(membership.Node{}, n)
 	is = machineInput{node.Machine, node.NoMachine}
-	if m.of == nil || len(m.of) >= mostMachineInputs {
-		m.of = map[string]machineInput{}
+	if m.byProviderID == nil || len(m.byProviderID) >= maxMachineInputs {
+		m.byProviderID = map[string]machineInput{}
 	}
-	m.of[n.Spec.ProviderID] = is
+	m.byProviderID[n.Spec.ProviderID] = is
 	return is
 }

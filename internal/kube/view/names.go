@@ -18,8 +18,8 @@ const (
 	LinkGroupsAnnotation = "weir.dev/private-link-resource-groups"
 	// ConditionPrivateLink is the condition type for a Private Link Service.
 	ConditionPrivateLink = "weir.dev/PrivateLinkService"
-	// ConditionContested is the condition type present during a conflict.
-	ConditionContested = "weir.dev/Contested"
+	// ConditionConflict is the condition type present during a conflict.
+	ConditionConflict = "weir.dev/Contested"
 	// ConditionAccepted and ConditionProgrammed report the progress of a Service.
 	ConditionAccepted   = servicelb.TypeAccepted
 	ConditionProgrammed = servicelb.TypeProgrammed
@@ -55,5 +55,5 @@ const ManagedBy = "app.kubernetes.io/managed-by"
 
 const azureAnnotations = "service.beta.kubernetes.io/"
 
-// ownAnnotations are Weir's annotations kept in the cache.
-var ownAnnotations = []string{PlaceAnnotation, GroupsAnnotation, LinkGroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}
+// weirAnnotations are Weir's annotations kept in the cache.
+var weirAnnotations = []string{PlaceAnnotation, GroupsAnnotation, LinkGroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}

@@ -62,8 +62,8 @@ const maxSpec = 128 << 10
 
 // Wanted is the digest of target and steps of a Provision, and why they are rejected.
 type Wanted struct {
-	Job     string
-	Refused error
+	Job       string
+	Rejection error
 }
 
 // StepsOf returns the steps of a Provision with dependencies.
@@ -75,9 +75,9 @@ func StepsOf(p *v1alpha1.Provision) []provision.Step {
 	return steps
 }
 
-// WantedOf returns the Wanted of an unstripped Provision.
-func WantedOf(p *v1alpha1.Provision) Wanted {
-	_, err := provision.OrderOf(StepsOf(p))
+// ParseWanted returns the Wanted of an unstripped Provision.
+func ParseWanted(p *v1alpha1.Provision) Wanted {
+	_, err := provision.OrderSteps(StepsOf(p))
 	if text, _ := json.Marshal(p.Spec); len(text) > maxSpec { // API types always marshal
 		err = errors.Join(err, fmt.Errorf("the spec has %d KiB as JSON, and at most %d KiB: move manifests, values and scripts to ConfigMaps", len(text)>>10, maxSpec>>10))
 	}
@@ -87,25 +87,25 @@ func WantedOf(p *v1alpha1.Provision) Wanted {
 // Annotations of a cached Provision, which has no steps. StripProvision sets them from the spec and drops
 // those of users.
 const (
-	cachedJob     = "job"
-	cachedRefusal = "refusal"
+	cachedJob       = "job"
+	cachedRejection = "refusal"
 )
 
-// CachedWantedOf returns the Wanted of a cached Provision.
-func CachedWantedOf(p *v1alpha1.Provision) Wanted {
+// CachedWanted returns the Wanted of a cached Provision.
+func CachedWanted(p *v1alpha1.Provision) Wanted {
 	is := Wanted{Job: p.Annotations[cachedJob]}
-	if why := p.Annotations[cachedRefusal]; why != "" {
-		is.Refused = errors.New(why)
+	if why := p.Annotations[cachedRejection]; why != "" {
+		is.Rejection = errors.New(why)
 	}
 	return is
 }
 
-var asked = []string{v1alpha1.CancelAnnotation, v1alpha1.RetryNowAnnotation, v1alpha1.ResetAnnotation}
+var requestAnnotations = []string{v1alpha1.CancelAnnotation, v1alpha1.RetryNowAnnotation, v1alpha1.ResetAnnotation}
 
 // StripProvision keeps the inputs of decisions; step details are read again when needed. Of the conditions it
 // keeps the one that does not follow from the status.
 func StripProvision(p *v1alpha1.Provision) {
-	annotations, wanted := p.Annotations, WantedOf(p)
+	annotations, wanted := p.Annotations, ParseWanted(p)
 	p.TypeMeta, p.ObjectMeta = metav1.TypeMeta{}, Identity(p.ObjectMeta, nil)
 	keep := func(name, value string) {
 		if p.Annotations == nil {
@@ -114,25 +114,25 @@ func StripProvision(p *v1alpha1.Provision) {
 		p.Annotations[name] = value
 	}
 	if wanted.Job != "" {
-		keep(cachedJob, once.Text(wanted.Job)) // many have the same steps
+		keep(cachedJob, once.InternString(wanted.Job)) // many have the same steps
 	}
-	for _, name := range asked {
+	for _, name := range requestAnnotations {
 		if value, is := annotations[name]; is {
 			keep(name, cutRequest(value))
 		}
 	}
-	if wanted.Refused != nil {
-		keep(cachedRefusal, wanted.Refused.Error())
+	if wanted.Rejection != nil {
+		keep(cachedRejection, wanted.Rejection.Error())
 	}
 	p.Annotations = sameAnnotations(p.Annotations)
 	p.Spec.Steps = nil
 	s := &p.Status
-	s.Steps, s.State = nil, once.Text(s.State)
+	s.Steps, s.State = nil, once.InternString(s.State)
 	s.Policy = samePolicy(s.Policy)
 	var kept []metav1.Condition
 	if accepted := meta.FindStatusCondition(s.Conditions, v1alpha1.ProvisionAccepted); accepted != nil {
-		accepted.Type, accepted.Reason, accepted.Message = once.Text(accepted.Type), once.Text(accepted.Reason), once.Text(accepted.Message)
-		accepted.Status = once.Text(accepted.Status)
+		accepted.Type, accepted.Reason, accepted.Message = once.InternString(accepted.Type), once.InternString(accepted.Reason), once.InternString(accepted.Message)
+		accepted.Status = once.InternString(accepted.Status)
 		kept = []metav1.Condition{*accepted}
 	}
 	s.Conditions = kept
@@ -160,7 +160,7 @@ func samePolicy(values []v1alpha1.PolicyValue) []v1alpha1.PolicyValue {
 	values = slices.Clone(values)
 	for i := range values {
 		v := &values[i]
-		v.Name, v.Value, v.From = once.Text(v.Name), once.Text(v.Value), once.Text(v.From)
+		v.Name, v.Value, v.From = once.InternString(v.Name), once.InternString(v.Value), once.InternString(v.From)
 	}
 	lastPolicy.Store(&values)
 	return values

@@ -18,7 +18,7 @@ func TestRecordsAreReadOnce(t *testing.T) {
 		PlaceAnnotation:  strings.Repeat("kubernetes, Kubernetes ,kubernetes-internal,", 4000),
 		GroupsAnnotation: strings.Repeat("rg-1,RG-1,", 6000),
 	}}}
-	if got := ServiceLB(s).Record.Places; !slices.Equal(got, []string{"kubernetes", "kubernetes-internal"}) {
+	if got := ServiceLB(s).Record.LoadBalancers; !slices.Equal(got, []string{"kubernetes", "kubernetes-internal"}) {
 		t.Errorf("%d places: %.80v", len(got), got)
 	}
 	if got := ServiceLB(s).Record.Groups; !slices.Equal(got, []string{"rg-1"}) {

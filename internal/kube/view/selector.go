@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Selector converts a label selector.
-func Selector(s *metav1.LabelSelector) (service.Selector, error) {
+// NewSelector converts a label selector.
+func NewSelector(s *metav1.LabelSelector) (service.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
 		return nil, err
@@ -30,15 +30,17 @@ func NodesOn(loadBalancer string, several []service.Configuration) metav1.LabelS
 	return metav1.LabelSelector{MatchLabels: map[string]string{PlaceLabel: PlaceValue(conf.Name)}}
 }
 
-// Nobody selects no node.
-func Nobody() metav1.LabelSelector {
+// SelectNone selects no node.
+func SelectNone() metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: corev1.LabelHostname, Operator: metav1.LabelSelectorOpExists}, {Key: corev1.LabelHostname, Operator: metav1.LabelSelectorOpDoesNotExist},
 	}}
 }
 
-// SelectsNobody reports whether a BackendPool of nodes must remove its members.
-func SelectsNobody(p *v1alpha1.BackendPool) bool { return p.Spec.Nodes != nil && Selects(p, Nobody()) }
+// SelectsNoNodes reports whether a BackendPool of nodes must remove its members.
+func SelectsNoNodes(p *v1alpha1.BackendPool) bool {
+	return p.Spec.Nodes != nil && HasSelector(p, SelectNone())
+}
 
 // PlaceNames returns the configuration names by label value.
 func PlaceNames(all []service.Configuration) map[string]string {
@@ -49,7 +51,7 @@ func PlaceNames(all []service.Configuration) map[string]string {
 	return names
 }
 
-// Selects reports whether a BackendPool of nodes has this selector; true for one of a Service.
-func Selects(p *v1alpha1.BackendPool, want metav1.LabelSelector) bool {
+// HasSelector reports whether a BackendPool of nodes has this selector; true for one of a Service.
+func HasSelector(p *v1alpha1.BackendPool, want metav1.LabelSelector) bool {
 	return p.Spec.Nodes == nil || equality.Semantic.DeepEqual(p.Spec.Nodes.Selector, want)
 }

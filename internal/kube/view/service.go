@@ -52,15 +52,15 @@ func ServiceLB(s *corev1.Service) servicelb.Service {
 	return servicelb.Service{
 		Name: Key(s.Namespace, s.Name), UID: string(s.UID), Created: s.CreationTimestamp.Time, Generation: s.Generation, Ownership: OwnershipOf(s),
 		Record: servicelb.Record{
-			Places: servicelb.Names(s.Annotations[PlaceAnnotation]), Groups: servicelb.Groups(s.Annotations[GroupsAnnotation]),
-			LinkGroups: servicelb.Groups(s.Annotations[LinkGroupsAnnotation]), Class: RecordedClass(s),
+			LoadBalancers: servicelb.ParseNames(s.Annotations[PlaceAnnotation]), Groups: servicelb.ParseGroups(s.Annotations[GroupsAnnotation]),
+			LinkGroups: servicelb.ParseGroups(s.Annotations[LinkGroupsAnnotation]), Class: RecordedClass(s),
 		},
-		Shown: Addresses(s), Programmed: programmed(s), Object: ServiceOf(s),
-		DryRun: DryRun(s), Problems: DryRunProblems(s), AllowRemoval: AllowsRemoval(s), WriteAgain: s.Annotations[WriteAgainAnnotation],
+		StatusAddresses: IngressAddresses(s), ProgrammedReason: programmedReason(s), Object: ServiceOf(s),
+		DryRun: DryRun(s), Problems: DryRunProblems(s), AllowRemoval: AllowsRemoval(s), RetryToken: s.Annotations[WriteAgainAnnotation],
 	}
 }
 
-func programmed(s *corev1.Service) string {
+func programmedReason(s *corev1.Service) string {
 	if c := meta.FindStatusCondition(s.Status.Conditions, ConditionProgrammed); c != nil {
 		return c.Reason
 	}
@@ -82,8 +82,8 @@ func NamespacedName(service string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// Own returns the conditions of these types.
-func Own(conditions []metav1.Condition, types ...string) (kept []metav1.Condition) {
+// FilterConditions returns the conditions of these types.
+func FilterConditions(conditions []metav1.Condition, types ...string) (kept []metav1.Condition) {
 	for _, one := range types {
 		if c := meta.FindStatusCondition(conditions, one); c != nil {
 			kept = append(kept, *c)

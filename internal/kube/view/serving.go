@@ -21,22 +21,22 @@ type Serving struct {
 	Class string
 }
 
-// Ours reports whether Weir manages the load balancer of a Service.
-func (v Serving) Ours(s *corev1.Service) bool {
-	return v.LoadBalancers && OwnershipOf(s).Ours(v.Class)
+// IsManaged reports whether Weir manages the load balancer of a Service.
+func (v Serving) IsManaged(s *corev1.Service) bool {
+	return v.LoadBalancers && OwnershipOf(s).IsManaged(v.Class)
 }
 
-// Held reports whether Azure may have resources of a Service that Weir must delete.
-func (v Serving) Held(s *corev1.Service) bool {
-	return HasFinalizer(s) || v.LoadBalancers && OwnershipOf(s).Held(v.Class)
+// NeedsCleanup reports whether Azure may have resources of a Service that Weir must delete.
+func (v Serving) NeedsCleanup(s *corev1.Service) bool {
+	return HasFinalizer(s) || v.LoadBalancers && OwnershipOf(s).MayHaveResources(v.Class)
 }
 
-// Has reports whether Weir is responsible for the load balancer of a Service.
-func (v Serving) Has(s *corev1.Service) bool { return v.Ours(s) || v.Held(s) }
+// IsResponsible reports whether Weir is responsible for the load balancer of a Service.
+func (v Serving) IsResponsible(s *corev1.Service) bool { return v.IsManaged(s) || v.NeedsCleanup(s) }
 
-// Keeps reports whether a Service served under another class keeps its Azure resources.
-func (v Serving) Keeps(s *corev1.Service) bool {
-	return v.LoadBalancers && OwnershipOf(s).Kept(v.Class, RecordedClass(s))
+// RetainsResources reports whether a Service served under another class keeps its Azure resources.
+func (v Serving) RetainsResources(s *corev1.Service) bool {
+	return v.LoadBalancers && OwnershipOf(s).IsRetained(v.Class, RecordedClass(s))
 }
 
 // OwnershipOf returns the ownership inputs of a Service.
@@ -60,8 +60,8 @@ func RecordedClass(s *corev1.Service) *string {
 	return nil
 }
 
-// Addresses returns the addresses in the status of a Service.
-func Addresses(s *corev1.Service) []netip.Addr {
+// IngressAddresses returns the addresses in the status of a Service.
+func IngressAddresses(s *corev1.Service) []netip.Addr {
 	var all []netip.Addr
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		if ip, err := netip.ParseAddr(in.IP); err == nil {
@@ -84,17 +84,19 @@ func PrivateAddresses(s *corev1.Service) (asked, shown []string) {
 	for _, address := range all {
 		asked = append(asked, "asked "+s.Namespace+" "+address)
 	}
-	for _, ip := range Addresses(s) {
+	for _, ip := range IngressAddresses(s) {
 		shown = append(shown, "shown "+ip.String())
 	}
 	return asked, shown
 }
 
 // SharesAddress reports whether another Service requests or has a private address of svc.
-func (s *Snapshot) SharesAddress(svc *corev1.Service) bool { return len(s.ServicesBeside(svc)) > 0 }
+func (s *Snapshot) SharesAddress(svc *corev1.Service) bool {
+	return len(s.ServicesSharingAddress(svc)) > 0
+}
 
-// ServicesBeside returns the other Services that request or have a private address of svc.
-func (s *Snapshot) ServicesBeside(svc *corev1.Service) (beside []*corev1.Service) {
+// ServicesSharingAddress returns the other Services that request or have a private address of svc.
+func (s *Snapshot) ServicesSharingAddress(svc *corev1.Service) (beside []*corev1.Service) {
 	asked, shown := PrivateAddresses(svc)
 	for _, key := range append(asked, shown...) {
 		for _, other := range List[corev1.Service](s.Services, ServicesByAddress, key) {
@@ -106,11 +108,11 @@ func (s *Snapshot) ServicesBeside(svc *corev1.Service) (beside []*corev1.Service
 	return beside
 }
 
-// OwnPools returns the possible names of a Service's dedicated pools.
-func OwnPools(s *corev1.Service) []string {
-	names := ServiceOf(s).OwnPools()
+// DedicatedPools returns the possible names of a Service's dedicated pools.
+func DedicatedPools(s *corev1.Service) []string {
+	names := ServiceOf(s).DedicatedPools()
 	for _, usual := range names[:2:2] {
-		names = append(names, service.HashedPool(usual, Key(s.Namespace, s.Name)))
+		names = append(names, service.HashedPoolName(usual, Key(s.Namespace, s.Name)))
 	}
 	return names
 }

@@ -41,7 +41,7 @@ func TestWhatIsKeptWhenTheClassIsNotTheFlags(t *testing.T) {
 		if tt.edit != nil {
 			tt.edit(s)
 		}
-		if got := OwnershipOf(s).Kept(tt.flag, RecordedClass(s)); got != tt.keeps {
+		if got := OwnershipOf(s).IsRetained(tt.flag, RecordedClass(s)); got != tt.keeps {
 			t.Errorf("%s: kept is %t, want %t", tt.about, got, tt.keeps)
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	"weir.dev/weir/internal/once"
 )
 
-// Shared returns a copy of a decoded status with exact capacities and interned strings.
-func Shared(s *v1alpha1.BackendPoolStatus) v1alpha1.BackendPoolStatus {
+// InternStatus returns a copy of a decoded status with exact capacities and interned strings.
+func InternStatus(s *v1alpha1.BackendPoolStatus) v1alpha1.BackendPoolStatus {
 	is := *s.DeepCopy()
 	for i := range is.Conditions {
 		c := &is.Conditions[i]
-		c.Type, c.Status, c.Reason, c.Message = once.Text(c.Type), once.Text(c.Status), once.Text(c.Reason), once.Text(c.Message)
+		c.Type, c.Status, c.Reason, c.Message = once.InternString(c.Type), once.InternString(c.Status), once.InternString(c.Reason), once.InternString(c.Message)
 	}
 	for i, ip := range is.WrittenAddresses {
-		is.WrittenAddresses[i] = once.Text(ip)
+		is.WrittenAddresses[i] = once.InternString(ip)
 	}
 	for i := range is.WrittenInstances {
 		set := &is.WrittenInstances[i]
-		set.ScaleSet = once.Text(set.ScaleSet)
+		set.ScaleSet = once.InternString(set.ScaleSet)
 		for id, ip := range set.Addresses {
-			set.Addresses[once.Text(id)] = once.Text(ip)
+			set.Addresses[once.InternString(id)] = once.InternString(ip)
 		}
 	}
 	return is

@@ -38,12 +38,12 @@ type Snapshot struct {
 	Draining *adminstate.Signals
 	// Serving determines the Services of Weir. Set it before filling the stores.
 	Serving Serving
-	// Elsewhere returns why a node cannot be in a pool, or ""; a nil function means any node can. Set it
+	// ExclusionReason returns why a node cannot be in a pool, or ""; a nil function means any node can. Set it
 	// before filling the stores.
-	Elsewhere func(p *v1alpha1.BackendPool) func(*corev1.Node) string
-	// Places returns the load balancer of a node, for pools limited to their load balancer's nodes; nil for
+	ExclusionReason func(p *v1alpha1.BackendPool) func(*corev1.Node) string
+	// LoadBalancerOf returns the load balancer of a node, for pools limited to their load balancer's nodes; nil for
 	// others. Set it before filling the stores.
-	Places func(p *v1alpha1.BackendPool) func(*corev1.Node) string
+	LoadBalancerOf func(p *v1alpha1.BackendPool) func(*corev1.Node) string
 	// ByMachine reports whether members are network interfaces; nil means never. Set it before filling the
 	// stores.
 	ByMachine func(p *v1alpha1.BackendPool) bool
@@ -119,7 +119,7 @@ func (s *Snapshot) Service(name poolschedule.ServiceName) *corev1.Service {
 // NodeOf converts a node with all inputs of membership for both kinds of pools.
 func (s *Snapshot) NodeOf(n *corev1.Node) membership.Node {
 	node := s.addressOf(n)
-	s.machines.set(&node, n)
+	s.machines.setMachine(&node, n)
 	return node
 }
 
@@ -128,19 +128,19 @@ func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 	node := nodeOf(n, s.ExcludeControlPlane)
 	if s.Draining != nil {
 		taints := TaintsOf(n.Spec.Taints...)
-		node.Draining = strings.Join(s.Draining.Draining(taints), ", ")
-		if node.Announced = s.Draining.Announced(taints); node.Announced {
-			node.AnnouncedAt = adminstate.ParseRecord(n.Annotations[PreemptionAnnotation]).At
+		node.DrainReason = strings.Join(s.Draining.DrainReasons(taints), ", ")
+		if node.EvictionAnnounced = s.Draining.IsSpotEviction(taints); node.EvictionAnnounced {
+			node.EvictionAnnouncedAt = adminstate.ParseRecord(n.Annotations[PreemptionAnnotation]).At
 		}
-		if node.Leaves = membership.ExcludedByLabel(n.Labels); node.Leaves {
-			node.Draining, node.Announced = strings.Join(append(s.Draining.Draining(taints), membership.ReasonExcluded), ", "), false
+		if node.ExcludedWhileServing = membership.ExcludedByLabel(n.Labels); node.ExcludedWhileServing {
+			node.DrainReason, node.EvictionAnnounced = strings.Join(append(s.Draining.DrainReasons(taints), membership.ReasonExcluded), ", "), false
 		}
 	}
 	return node
 }
 
-// Serves reports whether a node has an endpoint of a LoadBalancer or NodePort Service.
-func (s *Snapshot) Serves(node string) bool {
+// HasServedEndpoint reports whether a node has an endpoint of a LoadBalancer or NodePort Service.
+func (s *Snapshot) HasServedEndpoint(node string) bool {
 	return slices.ContainsFunc(List[discoveryv1.EndpointSlice](s.Slices, SlicesByNode, node), func(es *discoveryv1.EndpointSlice) bool {
 		service := s.Service(ServiceOfSlice(es))
 		return service != nil && (service.Spec.Type == corev1.ServiceTypeLoadBalancer || service.Spec.Type == corev1.ServiceTypeNodePort)
@@ -161,11 +161,11 @@ func (s *Snapshot) nodeAs(as func(*corev1.Node) membership.Node, name string) (m
 // nodeIn returns the conversion of nodes for a pool.
 func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership.Node {
 	var elsewhere, places func(*corev1.Node) string
-	if s.Elsewhere != nil {
-		elsewhere = s.Elsewhere(p)
+	if s.ExclusionReason != nil {
+		elsewhere = s.ExclusionReason(p)
 	}
-	if s.Places != nil {
-		places = s.Places(p)
+	if s.LoadBalancerOf != nil {
+		places = s.LoadBalancerOf(p)
 	}
 	convert, same := s.addressOf, s.sameAddress
 	if s.ByMachine != nil && s.ByMachine(p) {
@@ -178,12 +178,12 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 		node := convert(n)
 		if places != nil {
 			nodes, shared := same(node, lb.Family(p.Spec.IPFamily))
-			node = acrossLoadBalancers(node, nodes, shared, convert)
+			node = resolveDuplicate(node, nodes, shared, convert)
 		}
 		if elsewhere != nil && node.Excluded == "" {
 			node.Excluded = elsewhere(n)
 		}
-		node.Leaves = node.Leaves && (p.Spec.Nodes == nil || s.Serves(n.Name))
+		node.ExcludedWhileServing = node.ExcludedWhileServing && (p.Spec.Nodes == nil || s.HasServedEndpoint(n.Name))
 		return node
 	}
 }
@@ -198,18 +198,18 @@ func (s *Snapshot) NodeOrLabelsDiffer(before, after *corev1.Node) bool {
 	return !maps.Equal(before.Labels, after.Labels) || s.NodeDiffers(before, after)
 }
 
-// Excluded reports whether a node is excluded from every pool.
-func (s *Snapshot) Excluded(n *corev1.Node) bool {
+// IsExcluded reports whether a node is excluded from every pool.
+func (s *Snapshot) IsExcluded(n *corev1.Node) bool {
 	return membership.Excluded(n.Labels, s.ExcludeControlPlane) != ""
 }
 
-// Eligible returns the nodes that may take traffic.
-func (s *Snapshot) Eligible() []*corev1.Node {
-	return slices.DeleteFunc(All[corev1.Node](s.Nodes), s.Excluded)
+// EligibleNodes returns the nodes that may take traffic.
+func (s *Snapshot) EligibleNodes() []*corev1.Node {
+	return slices.DeleteFunc(All[corev1.Node](s.Nodes), s.IsExcluded)
 }
 
-// OfThisCluster reports whether a node has the address, including excluded nodes.
-func (s *Snapshot) OfThisCluster(ip netip.Addr) bool {
+// IsNodeAddress reports whether a node has the address, including excluded nodes.
+func (s *Snapshot) IsNodeAddress(ip netip.Addr) bool {
 	return len(List[corev1.Node](s.Nodes, NodesByAddress, ip.String())) > 0
 }
 
@@ -219,7 +219,7 @@ func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) {
 	for _, n := range List[corev1.Node](s.Nodes, NodesByAddress, ip.String()) {
 		nodes = append(nodes, s.NodeOf(n))
 	}
-	return membership.Deciding(nodes)
+	return membership.PreferredNode(nodes)
 }
 
 // NodeAt returns the first node by name with an address; "" if none.
@@ -241,7 +241,7 @@ func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range nodes {
 		for _, ip := range InternalIPs(n) {
-			if family.Of(ip) {
+			if family.Contains(ip) {
 				return ip, true
 			}
 		}
@@ -259,7 +259,7 @@ func (s *Snapshot) MachineOf(node string) (nic.Machine, error) {
 }
 
 // Target returns the pool of a BackendPool.
-func (s *Snapshot) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return s.Placement.Of(p) }
+func (s *Snapshot) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return s.Placement.PoolOf(p) }
 
 // PoolsOf returns the BackendPools of a Service.
 func (s *Snapshot) PoolsOf(service poolschedule.ServiceName) []*v1alpha1.BackendPool {
@@ -273,15 +273,15 @@ func (s *Snapshot) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
 
 // Members returns the members of a pool and which must be Down. The error is that of the selector.
 func (s *Snapshot) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
-	set, err := s.hosts(p)
+	set, err := s.membersOf(p)
 	if err != nil || s.Draining == nil {
 		return set, err
 	}
-	return set.Floor(s.Draining.MinAvailablePercent), nil
+	return set.KeepMinAvailable(s.Draining.MinAvailablePercent), nil
 }
 
-// hosts returns the members without the floor for evictions.
-func (s *Snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
+// membersOf returns the members without the floor for evictions.
+func (s *Snapshot) membersOf(p *v1alpha1.BackendPool) (membership.Set, error) {
 	family := lb.Family(p.Spec.IPFamily)
 	if p.Spec.ServiceRef != nil {
 		var slcs []membership.Slice
@@ -291,15 +291,15 @@ func (s *Snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
 		as := s.nodeIn(p)
 		return membership.OfService(slcs, func(name string) (membership.Node, bool) { return s.nodeAs(as, name) }, family), nil
 	}
-	nodes, err := s.selected(p)
+	nodes, err := s.selectedNodes(p)
 	if err != nil {
 		return membership.Set{}, err
 	}
 	return membership.OfNodes(nodes, family), nil
 }
 
-func (s *Snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {
-	selector, err := backendpool.Selector(p)
+func (s *Snapshot) selectedNodes(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {
+	selector, err := backendpool.NodeSelector(p)
 	if err != nil {
 		return nil, err
 	}

@@ -44,16 +44,16 @@ func (b Backoff) Validate() error {
 	return nil
 }
 
-// Doubling returns the delay per request, without the shared limit.
-func (b Backoff) Doubling() backoff.Doubling {
+// ItemBackoff returns the delay per request, without the shared limit.
+func (b Backoff) ItemBackoff() backoff.Exponential {
 	if b == (Backoff{}) {
 		b = DefaultBackoff()
 	}
-	return backoff.Doubling{First: b.BaseDelay, Max: b.MaxDelay}
+	return backoff.Exponential{Initial: b.BaseDelay, Max: b.MaxDelay}
 }
 
-// RateLimiter returns the rate limiter for a controller.
-func (b Backoff) RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+// NewRateLimiter returns the rate limiter for a controller.
+func (b Backoff) NewRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedMaxOfRateLimiter(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](b.BaseDelay, b.MaxDelay),
 		&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(rate.Limit(b.QPS), b.Burst)},

@@ -24,7 +24,7 @@ func requestOf(name string) reconcile.Request {
 // The delay of an object grows from 5 ms, doubling up to 1000 s, and is reset by a success.
 func TestAFailingObjectWaitsLongerAndLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, web := DefaultBackoff().RateLimiter(), requestOf("web")
+		limiter, web := DefaultBackoff().NewRateLimiter(), requestOf("web")
 		want := 5 * time.Millisecond
 		for failure := 1; failure <= 40; failure++ {
 			if got := limiter.When(web); got != want {
@@ -43,7 +43,7 @@ func TestAFailingObjectWaitsLongerAndLonger(t *testing.T) {
 // Over all objects, 100 retries pass at once and then ten per second, and the longer delay applies.
 func TestManyFailingObjectsComeBackAtARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := DefaultBackoff().RateLimiter()
+		limiter := DefaultBackoff().NewRateLimiter()
 		for i := range 100 {
 			if got := limiter.When(requestOf(string(rune('a' + i)))); got != 5*time.Millisecond {
 				t.Fatalf("object %d of the burst waits %s", i, got)
@@ -68,7 +68,7 @@ func TestManyFailingObjectsComeBackAtARate(t *testing.T) {
 // With the real queue, neither events nor RequeueAfter wait for the limiter.
 func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := DefaultBackoff().RateLimiter()
+		limiter := DefaultBackoff().NewRateLimiter()
 		queue := priorityqueue.New("requeue-test", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
 		defer queue.ShutDown()
 		web, api := requestOf("web"), requestOf("api")
@@ -114,10 +114,10 @@ func TestWhatTheWorkQueueRetries(t *testing.T) {
 		{"a time to look again", t.Context(), nil, time.Minute, false},
 		{"an error", t.Context(), broken, 0, true},
 		{"an error goes before a time", t.Context(), broken, time.Minute, true},
-		{"gone", t.Context(), backendpool.ErrGone, time.Minute, false},
+		{"gone", t.Context(), backendpool.ErrDeleted, time.Minute, false},
 		{"the process ends", stopped, broken, 0, false},
 	} {
-		result, err := Result(tt.ctx, tt.err, tt.after)
+		result, err := ReconcileResult(tt.ctx, tt.err, tt.after)
 		if (err != nil) != tt.fails || tt.err == nil && result.RequeueAfter != tt.after || tt.err != nil && result != (reconcile.Result{}) {
 			t.Errorf("%s: %+v, %v", tt.name, result, err)
 		}

@@ -17,17 +17,17 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
-// retryPause limits early retries while the API server answers only some requests.
-const retryPause = 30 * time.Second
+// retryInterval limits early retries while the API server answers only some requests.
+const retryInterval = 30 * time.Second
 
 // Queue gives access to a controller's work queue. The zero value is ready to use. Safe for
 // concurrent use.
 type Queue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// failed are in back-off after a transient API server error, and retried early from retryAt on.
-	failed  map[reconcile.Request]struct{}
-	retryAt time.Time
+	// failedRequests are in back-off after a transient API server error, and retried early from retryAt on.
+	failedRequests map[reconcile.Request]struct{}
+	retryAt        time.Time
 }
 
 // Source receives the queue when the controller starts.
@@ -49,35 +49,35 @@ func (q *Queue) Add(name types.NamespacedName) {
 	}
 }
 
-// Reconciler wraps next to track failures of the API server.
-func (q *Queue) Reconciler(next reconcile.Func) reconcile.Func {
+// WrapReconciler wraps next to track failures of the API server.
+func (q *Queue) WrapReconciler(next reconcile.Func) reconcile.Func {
 	return func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		result, err := next(ctx, req)
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		_, azures := errors.AsType[*fault.Fault](err)
-		if err == nil || azures || !apiserver.Passes(err) {
-			delete(q.failed, req)
+		if err == nil || azures || !apiserver.IsTransient(err) {
+			delete(q.failedRequests, req)
 			return result, err
 		}
-		if q.failed == nil {
-			q.failed = map[reconcile.Request]struct{}{}
+		if q.failedRequests == nil {
+			q.failedRequests = map[reconcile.Request]struct{}{}
 		}
-		q.failed[req] = struct{}{}
+		q.failedRequests[req] = struct{}{}
 		return result, err
 	}
 }
 
-// Retry queues what failed because of the API server. Its back-off may have grown to 1000 s.
-func (q *Queue) Retry(now time.Time) {
+// RetryFailed queues what failed because of the API server. Its back-off may have grown to 1000 s.
+func (q *Queue) RetryFailed(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.failed) == 0 || now.Before(q.retryAt) {
+	if len(q.failedRequests) == 0 || now.Before(q.retryAt) {
 		return
 	}
-	q.retryAt = now.Add(retryPause)
-	for req := range q.failed {
+	q.retryAt = now.Add(retryInterval)
+	for req := range q.failedRequests {
 		q.queue.Add(req)
 	}
-	clear(q.failed)
+	clear(q.failedRequests)
 }

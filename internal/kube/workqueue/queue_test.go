@@ -29,11 +29,11 @@ func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	ends := func(name string, err error) {
-		_, _ = q.Reconciler(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, err })(t.Context(), requestOf(name))
+		_, _ = q.WrapReconciler(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, err })(t.Context(), requestOf(name))
 	}
 	tried := func(after time.Duration) string {
 		now = now.Add(after)
-		q.Retry(now)
+		q.RetryFailed(now)
 		var names []string
 		for _, r := range queue.added {
 			names = append(names, r.Name)
@@ -59,7 +59,7 @@ func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
 		t.Errorf("%s is tried again", got)
 	}
 	ends("broken", apierrors.NewInternalError(errors.New("a webhook is broken")))
-	if got := tried(retryPause - 1); got != "" {
+	if got := tried(retryInterval - 1); got != "" {
 		t.Errorf("%s is tried again and again", got)
 	}
 	if got := tried(1); got != "broken" {

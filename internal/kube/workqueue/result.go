@@ -12,13 +12,13 @@ import (
 	"weir.dev/weir/internal/backendpool"
 )
 
-// Result converts the outcome of a reconciliation. after is the requeue delay; 0 waits for a
+// ReconcileResult converts the outcome of a reconciliation. after is the requeue delay; 0 waits for a
 // change.
-func Result(ctx context.Context, err error, after time.Duration) (reconcile.Result, error) {
+func ReconcileResult(ctx context.Context, err error, after time.Duration) (reconcile.Result, error) {
 	switch {
 	case err == nil:
 		return reconcile.Result{RequeueAfter: after}, nil
-	case errors.Is(err, backendpool.ErrGone), ctx.Err() != nil:
+	case errors.Is(err, backendpool.ErrDeleted), ctx.Err() != nil:
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, err

@@ -8,16 +8,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Mapped returns the event handler for a map function. The initial list gets low priority.
-func Mapped(to handler.MapFunc) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(to) }
+// MapHandler returns the event handler for a map function. The initial list gets low priority.
+func MapHandler(to handler.MapFunc) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(to)
+}
 
-// Live drops objects of the initial list.
-func Live() predicate.Predicate {
+// IgnoreInitialList drops objects of the initial list.
+func IgnoreInitialList() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-// Changed drops updates for which differs returns false.
-func Changed[T any](differs func(before, after *T) bool) predicate.Predicate {
+// UpdatePredicate drops updates for which differs returns false.
+func UpdatePredicate[T any](differs func(before, after *T) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := any(u.ObjectOld).(*T)
 		after, ok2 := any(u.ObjectNew).(*T)

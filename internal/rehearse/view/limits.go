@@ -9,7 +9,7 @@ import (
 
 // limits writes how much of Azure's limits is used: in one line what the plan changes, and a line each for
 // what is nearly used up.
-func (w *writer) limits(p Plan) {
+func (w *textWriter) limits(p Plan) {
 	var changed []string
 	resource := ""
 	for _, l := range p.Limits {
@@ -22,11 +22,11 @@ func (w *writer) limits(p Plan) {
 		}
 	}
 	if len(changed) > 0 {
-		w.line(0, "", "Limits: "+strings.Join(changed, "; ")+".")
+		w.writeLine(0, "", "Limits: "+strings.Join(changed, "; ")+".")
 	}
 	for _, l := range p.Limits {
 		if l.IsNear() {
-			w.line(0, "!", fmt.Sprintf("%s would have %d of %d %s. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirRulesNearLimit.md).", l.Resource, l.Used, l.Max, l.Name))
+			w.writeLine(0, "!", fmt.Sprintf("%s would have %d of %d %s. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirRulesNearLimit.md).", l.Resource, l.Used, l.Max, l.Name))
 		}
 	}
 }

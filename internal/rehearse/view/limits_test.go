@@ -15,7 +15,7 @@ func TestLimitsInText(t *testing.T) {
 		{Resource: "kubernetes", Name: rehearse.LimitFrontends, Was: 2, Used: 3, Max: 600},
 		{Resource: "kubernetes", Name: rehearse.LimitMachineRules, Was: 260, Used: 280, Max: 299},
 		{Resource: "nsg", Name: rehearse.LimitSecurityRules, Was: 5, Used: 6, Max: 1000},
-	}}.Text(false)
+	}}.FormatText(false)
 	const want = `No changes (0 Services).
 Limits: kubernetes 3/600 frontends, 280/299 rules of a machine; nsg 6/1000 security rules.
 ! kubernetes would have 280 of 299 rules of a machine. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirRulesNearLimit.md).
@@ -23,7 +23,7 @@ Limits: kubernetes 3/600 frontends, 280/299 rules of a machine; nsg 6/1000 secur
 	if text != want {
 		t.Errorf("got:\n%swant:\n%s", text, want)
 	}
-	if text := (Plan{}).Text(false); strings.Contains(text, "Limits") {
+	if text := (Plan{}).FormatText(false); strings.Contains(text, "Limits") {
 		t.Errorf("a plan without limits shows some: %s", text)
 	}
 }

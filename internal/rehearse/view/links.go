@@ -16,30 +16,30 @@ import (
 // Connection is a private endpoint connection.
 const Connection = "connection"
 
-// link formats a Private Link Service; its tags name the owner.
-func link(c rehearse.Changed[lb.PrivateLinkService]) Resource {
-	id := cmp.Or(c.Is.ID, c.Was.ID)
+// linkChange formats a Private Link Service; its tags name the owner.
+func linkChange(c rehearse.ResourceChange[lb.PrivateLinkService]) Resource {
+	id := cmp.Or(c.After.ID, c.Before.ID)
 	r := Resource{Kind: PrivateLinkService, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
-	r.Fields = differing(ofLink(c.Was, c.Was.Provisioning), ofLink(c.Is, c.Was.Provisioning))
-	for _, was := range c.Was.Connections {
-		if !slices.ContainsFunc(c.Is.Connections, func(is lb.PrivateEndpointConnection) bool { return is.Name == was.Name }) {
+	r.Fields = diffFields(linkFields(c.Before, c.Before.Provisioning), linkFields(c.After, c.Before.Provisioning))
+	for _, was := range c.Before.Connections {
+		if !slices.ContainsFunc(c.After.Connections, func(is lb.PrivateEndpointConnection) bool { return is.Name == was.Name }) {
 			r.Parts = append(r.Parts, Part{Kind: Connection, Name: was.Name + " of private endpoint " + was.Endpoint, Action: plan.Remove})
 		}
 	}
-	if r.Service = privatelink.OwnerOf(c.Is); r.Service == "" {
-		r.Service = privatelink.OwnerOf(c.Was)
+	if r.Service = privatelink.OwnerOf(c.After); r.Service == "" {
+		r.Service = privatelink.OwnerOf(c.Before)
 	}
-	r.Action = action(c.Was.Etag != "", c.Is.Etag != "", len(r.Fields)+len(r.Parts) > 0)
+	r.Action = resourceAction(c.Before.Etag != "", c.After.Etag != "", len(r.Fields)+len(r.Parts) > 0)
 	return r
 }
 
-func ofLink(p lb.PrivateLinkService, was lb.Provisioning) []value {
+func linkFields(p lb.PrivateLinkService, was lb.Provisioning) []fieldValue {
 	if p.Etag == "" {
 		return nil
 	}
 	var nat []string
 	for _, n := range p.NAT {
-		text := chosen
+		text := assignedByAzure
 		if n.Static {
 			text = n.Address.String()
 		}
@@ -47,15 +47,15 @@ func ofLink(p lb.PrivateLinkService, was lb.Provisioning) []value {
 			nat[len(nat)-1] += ", primary"
 		}
 	}
-	return slices.Concat([]value{
-		{name: "location", text: p.Location}, {name: "frontends", list: p.Frontends}, {name: "addresses", list: numbered(nat)},
-		{name: "fqdns", list: p.FQDNs}, {name: "proxyProtocol", text: yes(p.ProxyProtocol)},
+	return slices.Concat([]fieldValue{
+		{name: "location", text: p.Location}, {name: "frontends", list: p.Frontends}, {name: "addresses", list: numberDuplicates(nat)},
+		{name: "fqdns", list: p.FQDNs}, {name: "proxyProtocol", text: formatTrue(p.ProxyProtocol)},
 		{name: "visibility", list: p.Visibility}, {name: "autoApproval", list: p.AutoApproval},
-	}, pairs("tags", p.Tags), state(p.Provisioning, was))
+	}, mapFields("tags", p.Tags), stateFields(p.Provisioning, was))
 }
 
-// numbered numbers duplicates, which the comparison would drop.
-func numbered(all []string) []string {
+// numberDuplicates numbers duplicates, which the comparison would drop.
+func numberDuplicates(all []string) []string {
 	next := slices.Clone(all)
 	for i, text := range all {
 		n := 1
@@ -65,22 +65,22 @@ func numbered(all []string) []string {
 			}
 		}
 		if n > 1 {
-			next[i] = text + " (" + number(int32(n)) + ")" //nolint:gosec // of at most 8
+			next[i] = text + " (" + formatNumber(int32(n)) + ")" //nolint:gosec // of at most 8
 		}
 	}
 	return next
 }
 
-func subnet(c rehearse.Changed[lb.Subnet]) Resource {
-	r := Resource{Kind: Subnet, Name: c.Is.Name, ResourceGroup: c.Is.Network.ResourceGroup, ID: c.Is.String()}
-	policies := func(on bool) []value {
+func subnetChange(c rehearse.ResourceChange[lb.Subnet]) Resource {
+	r := Resource{Kind: Subnet, Name: c.After.Name, ResourceGroup: c.After.Network.ResourceGroup, ID: c.After.String()}
+	policies := func(on bool) []fieldValue {
 		text := "Disabled"
 		if on {
 			text = "Enabled"
 		}
-		return []value{{name: "privateLinkServiceNetworkPolicies", text: text}}
+		return []fieldValue{{name: "privateLinkServiceNetworkPolicies", text: text}}
 	}
-	r.Fields = differing(policies(c.Was.LinkPolicies), policies(c.Is.LinkPolicies))
-	r.Action = action(true, true, len(r.Fields) > 0)
+	r.Fields = diffFields(policies(c.Before.LinkPolicies), policies(c.After.LinkPolicies))
+	r.Action = resourceAction(true, true, len(r.Fields) > 0)
 	return r
 }

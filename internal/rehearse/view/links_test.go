@@ -31,7 +31,7 @@ func published(name, owner string) lb.PrivateLinkService {
 // publishing has Private Link Services to create, change, delete with a connection, and only read,
 // and the subnet opened for them; and Services with a request that is rejected, waits, or keeps its
 // Private Link Service.
-func publishing() rehearse.Outcome {
+func publishing() rehearse.PlanResult {
 	comes, changes, goes, same := published("pls-a1", "shop/new"), published("pls-a2", "shop/web"), published("pls-a3", "shop/old"), published("pls-a4", "shop/same")
 	goes.Connections = []lb.PrivateEndpointConnection{{Name: "pe.1", Endpoint: "/subscriptions/c/privateEndpoints/pe"}}
 	next := published("pls-a2", "shop/web")
@@ -43,28 +43,28 @@ func publishing() rehearse.Outcome {
 	result := func(name, reason, text string) balancer.Result {
 		r := balancer.Result{Request: balancer.Request{Service: name, On: lb.LoadBalancerID{Name: "kubernetes"}, Desired: &service.Spec{}}}
 		r.Link.State = &privatelinkround.State{Reason: reason, Text: text}
-		if reason == privatelinkround.ReasonRefused {
-			r.Link.Warnings = []privatelinkround.Event{{Reason: reason, Text: text}, {Reason: privatelinkround.ReasonWarned, Text: "flows do not arrive"}}
+		if reason == privatelinkround.ReasonRejected {
+			r.Link.Warnings = []privatelinkround.Event{{Reason: reason, Text: text}, {Reason: privatelinkround.ReasonWarning, Text: "flows do not arrive"}}
 		}
-		if reason == privatelinkround.ReasonFailed || reason == privatelinkround.ReasonWaits {
-			code := map[string]string{privatelinkround.ReasonWaits: privatelinkround.CodeBusy}[reason]
+		if reason == privatelinkround.ReasonFailed || reason == privatelinkround.ReasonWaiting {
+			code := map[string]string{privatelinkround.ReasonWaiting: privatelinkround.CodeUpdating}[reason]
 			r.Link.Err = &fault.Fault{Class: fault.Retriable, Code: code, Err: errors.New(text)}
 		}
 		return r
 	}
-	return rehearse.Outcome{
-		Differences: rehearse.Differences{
-			Links: []rehearse.Changed[lb.PrivateLinkService]{
-				{Was: lb.PrivateLinkService{ID: comes.ID}, Is: comes}, {Was: changes, Is: next},
-				{Was: goes, Is: lb.PrivateLinkService{ID: goes.ID}}, {Was: same, Is: same},
+	return rehearse.PlanResult{
+		Changes: rehearse.Changes{
+			Links: []rehearse.ResourceChange[lb.PrivateLinkService]{
+				{Before: lb.PrivateLinkService{ID: comes.ID}, After: comes}, {Before: changes, After: next},
+				{Before: goes, After: lb.PrivateLinkService{ID: goes.ID}}, {Before: same, After: same},
 			},
-			Subnets: []rehearse.Changed[lb.Subnet]{{Was: closed, Is: subnet}},
+			Subnets: []rehearse.ResourceChange[lb.Subnet]{{Before: closed, After: subnet}},
 		},
 		Results: []balancer.Result{
 			result("shop/new", privatelinkround.ReasonPublished, "published"),
-			result("shop/eight", privatelinkround.ReasonRefused, "load balancer kubernetes has 8 private link services already"),
-			result("shop/kept", privatelinkround.ReasonHeld, "it stays as it is, because of Service shop/typo, which owns it"),
-			result("shop/waits", privatelinkround.ReasonWaits, "Azure is at work on private link service pls-a5 (Updating)"),
+			result("shop/eight", privatelinkround.ReasonRejected, "load balancer kubernetes has 8 private link services already"),
+			result("shop/kept", privatelinkround.ReasonFrozen, "it stays as it is, because of Service shop/typo, which owns it"),
+			result("shop/waits", privatelinkround.ReasonWaiting, "Azure is at work on private link service pls-a5 (Updating)"),
 			result("shop/unread", privatelinkround.ReasonFailed, "list private link services of links: 403 AuthorizationFailed"),
 		},
 	}
@@ -72,18 +72,18 @@ func publishing() rehearse.Outcome {
 
 // Private Link Services are formatted like parts of a load balancer.
 func TestThePlanOfPrivateLinkServices(t *testing.T) {
-	referencepage.Is(t, "testdata/links.txt", OfAll(publishing()).Text(false))
+	referencepage.Is(t, "testdata/links.txt", NewClusterPlan(publishing()).FormatText(false))
 }
 
 // A plan is incomplete if Private Link Services cannot be read, but not if Azure is updating one.
 func TestAPlanWithoutAnAnswerOfPrivateLinkServices(t *testing.T) {
 	o := publishing()
 	const want = "the plan is not complete: Service shop/unread: list private link services of links: 403 AuthorizationFailed"
-	if err := o.Incomplete(); err == nil || err.Error() != want {
+	if err := o.CheckComplete(); err == nil || err.Error() != want {
 		t.Errorf("it says %v, want %s", err, want)
 	}
 	o.Results = o.Results[:len(o.Results)-1]
-	if err := o.Incomplete(); err != nil {
+	if err := o.CheckComplete(); err != nil {
 		t.Errorf("it says %v", err)
 	}
 }

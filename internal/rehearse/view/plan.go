@@ -59,7 +59,7 @@ type Resource struct {
 	Parts   []Part  `json:"parts,omitempty"`
 }
 
-// Part is a part of a resource: a frontend, pool, probe, rule or securityRule.
+// Part is a part of a resource: a frontend, pool, probe, rule or securityRuleFields.
 type Part struct {
 	Kind    string      `json:"kind"`
 	Name    string      `json:"name"`
@@ -113,50 +113,50 @@ type Pool struct {
 	Why         string `json:"why"`
 }
 
-// Of returns the plan of d. owners maps resource name prefixes to Services.
-func Of(d rehearse.Differences, owners map[string]string) Plan {
-	v := speller{owners: owners, given: d.Given}
-	p := Plan{Resources: []Resource{}, Services: []Service{}, PoolWrites: d.Pools}
-	for _, c := range d.Balancers {
-		p.add(v.balancer(c))
+// NewPlan returns the plan of d. owners maps resource name prefixes to Services.
+func NewPlan(d rehearse.Changes, owners map[string]string) Plan {
+	v := formatter{owners: owners, placeholders: d.Placeholders}
+	p := Plan{Resources: []Resource{}, Services: []Service{}, PoolWrites: d.PoolWrites}
+	for _, c := range d.LoadBalancers {
+		p.addResource(v.loadBalancerChange(c))
 	}
 	for _, c := range d.PublicIPs {
-		p.add(v.publicIP(c))
+		p.addResource(v.publicIPChange(c))
 	}
-	p.loses(v, d.PublicIPs)
+	p.addDeletedIPs(v, d.PublicIPs)
 	for _, c := range d.Groups {
-		p.add(v.securityGroup(c))
+		p.addResource(v.securityGroupChange(c))
 	}
 	for _, c := range d.Links {
-		p.add(link(c))
+		p.addResource(linkChange(c))
 	}
 	for _, c := range d.Subnets {
-		p.add(subnet(c))
+		p.addResource(subnetChange(c))
 	}
 	return p
 }
 
-func (p *Plan) add(r Resource) {
+func (p *Plan) addResource(r Resource) {
 	if r.Action != "" {
 		p.Resources = append(p.Resources, r)
 		p.Changes++
 	}
 }
 
-// Serve adds a Service; given describes placeholders.
-func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]string) {
-	v := speller{given: given}
+// AddService adds a Service; given describes placeholders.
+func (p *Plan) AddService(s Service, addresses []netip.Addr, given map[netip.Addr]string) {
+	v := formatter{placeholders: given}
 	for _, a := range addresses {
 		if a.IsValid() {
-			s.Addresses = append(s.Addresses, v.address(a.String()))
+			s.Addresses = append(s.Addresses, v.formatAddress(a.String()))
 		}
 	}
 	p.Services = append(p.Services, s)
 	slices.SortFunc(p.Services, func(a, b Service) int { return strings.Compare(a.Service, b.Service) })
 }
 
-// Refused counts rejected Services.
-func (p Plan) Refused() int {
+// CountRejected counts rejected Services.
+func (p Plan) CountRejected() int {
 	n := 0
 	for _, s := range p.Services {
 		if s.Refused != "" {
@@ -166,12 +166,12 @@ func (p Plan) Refused() int {
 	return n
 }
 
-// JSON also escapes terminal control characters that encoding/json leaves.
-func (p Plan) JSON() ([]byte, error) {
+// FormatJSON also escapes terminal control characters that encoding/json leaves.
+func (p Plan) FormatJSON() ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
 	safe := make([]byte, 0, len(text)+1)
 	for _, r := range string(text) {
-		if r != '\n' && hidden(r) {
+		if r != '\n' && isHidden(r) {
 			safe = fmt.Appendf(safe, `\u%04x`, r)
 			continue
 		}

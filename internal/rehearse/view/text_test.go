@@ -39,29 +39,29 @@ func example() Plan {
 		address("n1", "10.0.0.4", lb.Down), address("n2", "10.0.0.5", lb.None), address("n4", "10.0.0.7", lb.Down),
 	}}}
 	next.Rules = nil
-	p := Of(rehearse.Differences{
-		Balancers: []rehearse.Changed[lb.LoadBalancer]{{Was: before, Is: next}, {Was: lb.LoadBalancer{ID: id, Etag: "2"}, Is: lb.LoadBalancer{ID: id}}},
-		PublicIPs: []rehearse.Changed[lb.PublicIP]{
-			{Was: lb.PublicIP{ID: pip("kubernetes-a1"), Etag: "1", DNSLabel: "web"}, Is: lb.PublicIP{ID: pip("kubernetes-a1")}},
-			{Was: lb.PublicIP{ID: pip("same"), Etag: "1"}, Is: lb.PublicIP{ID: pip("same"), Etag: "1"}},
-			{Was: lb.PublicIP{ID: pip("never")}, Is: lb.PublicIP{ID: pip("never")}},
+	p := NewPlan(rehearse.Changes{
+		LoadBalancers: []rehearse.ResourceChange[lb.LoadBalancer]{{Before: before, After: next}, {Before: lb.LoadBalancer{ID: id, Etag: "2"}, After: lb.LoadBalancer{ID: id}}},
+		PublicIPs: []rehearse.ResourceChange[lb.PublicIP]{
+			{Before: lb.PublicIP{ID: pip("kubernetes-a1"), Etag: "1", DNSLabel: "web"}, After: lb.PublicIP{ID: pip("kubernetes-a1")}},
+			{Before: lb.PublicIP{ID: pip("same"), Etag: "1"}, After: lb.PublicIP{ID: pip("same"), Etag: "1"}},
+			{Before: lb.PublicIP{ID: pip("never")}, After: lb.PublicIP{ID: pip("never")}},
 		},
-		Groups: []rehearse.Changed[lb.SecurityGroup]{{
-			Was: lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.1", "20.0.0.2"}}, {Name: "gone"}}},
-			Is:  lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.2", "240.0.0.1"}}}},
+		Groups: []rehearse.ResourceChange[lb.SecurityGroup]{{
+			Before: lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.1", "20.0.0.2"}}, {Name: "gone"}}},
+			After:  lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.2", "240.0.0.1"}}}},
 		}},
-		Pools: 1,
-		Given: map[netip.Addr]string{netip.MustParseAddr("240.0.0.1"): "public IP new"},
+		PoolWrites:   1,
+		Placeholders: map[netip.Addr]string{netip.MustParseAddr("240.0.0.1"): "public IP new"},
 	}, map[string]string{"a1": "shop/web"})
-	p.Serve(Service{Service: "shop/web", Note: "the same"}, nil, nil)
-	p.Serve(Service{Service: "shop/db", Note: "the same"}, nil, nil)
-	p.Serve(Service{Service: "shop/api", Refused: "for a reason", Note: "another"}, nil, nil)
+	p.AddService(Service{Service: "shop/web", Note: "the same"}, nil, nil)
+	p.AddService(Service{Service: "shop/db", Note: "the same"}, nil, nil)
+	p.AddService(Service{Service: "shop/api", Refused: "for a reason", Note: "another"}, nil, nil)
 	p.Pools = []Pool{{BackendPool: "shop/paused", Why: "spec.paused is set"}}
 	p.Notes = []string{"something is not known"}
 	return p
 }
 
-func TestText(t *testing.T) { referencepage.Is(t, "testdata/plan.txt", example().Text(false)) }
+func TestText(t *testing.T) { referencepage.Is(t, "testdata/plan.txt", example().FormatText(false)) }
 
 // Entries without an address are identified by name: a cluster's own load balancer may have pools
 // of network interfaces.
@@ -70,13 +70,13 @@ func TestEntriesWithoutAnAddress(t *testing.T) {
 		return lb.Address{Name: name, Interface: "/subscriptions/s/" + name, AdminState: state}
 	}
 	was := lb.Pool{Addresses: []lb.Address{nic("one", ""), nic("two", lb.None), nic("three", "")}}
-	if got := members(was, was); len(got) != 0 {
+	if got := diffMembers(was, was); len(got) != 0 {
 		t.Errorf("nothing differs, and members are %+v", got)
 	}
 	is := lb.Pool{Addresses: []lb.Address{nic("one", lb.None), nic("two", lb.Down)}}
 	var texts []string
-	for _, m := range members(was, is) {
-		texts = append(texts, string(m.Action)+" "+memberText(m))
+	for _, m := range diffMembers(was, is) {
+		texts = append(texts, string(m.Action)+" "+formatMember(m))
 	}
 	if got, want := strings.Join(texts, "; "), "remove three; change two: admin state None → Down"; got != want {
 		t.Errorf("members are %q, want %q", got, want)
@@ -88,40 +88,40 @@ func TestAPlanThatIsNotComplete(t *testing.T) {
 	p := Plan{Services: []Service{{Service: "shop/a", Failed: "busy"}, {Service: "shop/b", Failed: "busy"}, {Service: "shop/c", Refused: "no"}}}
 	want := "! Service shop/c is refused: no\n! Service shop/a and 1 other could not be planned: busy\n\n" +
 		"Not complete (3 Services, 1 refused, 2 could not be planned).\n"
-	if got := p.Text(false); got != want {
+	if got := p.FormatText(false); got != want {
 		t.Errorf("the text is\n%s\nwant\n%s", got, want)
 	}
 }
 
 // An event has room for one line.
 func TestBrief(t *testing.T) {
-	referencepage.Is(t, "testdata/brief.txt", example().Brief()+"\n"+Plan{}.Brief()+"\n")
+	referencepage.Is(t, "testdata/brief.txt", example().FormatBrief()+"\n"+Plan{}.FormatBrief()+"\n")
 }
 
 // On a terminal changes are colored, and nothing else differs.
 func TestColours(t *testing.T) {
-	colourful := example().Text(true)
+	colourful := example().FormatText(true)
 	for _, line := range []string{"\x1b[33m~ load balancer", "\x1b[31m- rule a1-TCP-80", "\x1b[32m+ 10.0.0.7", "\x1b[1;31m! Service shop/api"} {
 		if !strings.Contains(colourful, line) {
 			t.Errorf("no line begins with %q", line)
 		}
 	}
-	for _, c := range colours {
+	for _, c := range actionColors {
 		colourful = strings.ReplaceAll(colourful, c, "")
 	}
-	if plain := strings.ReplaceAll(colourful, plain, ""); plain != example().Text(false) {
+	if plain := strings.ReplaceAll(colourful, resetColor, ""); plain != example().FormatText(false) {
 		t.Errorf("without colours it is\n%s", plain)
 	}
 }
 
 // JSON has the same content, and empty lists instead of null.
 func TestJSON(t *testing.T) {
-	raw, err := example().JSON()
+	raw, err := example().FormatJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	referencepage.Is(t, "testdata/plan.json", string(raw))
-	raw, err = Of(rehearse.Differences{}, nil).JSON()
+	raw, err = NewPlan(rehearse.Changes{}, nil).FormatJSON()
 	var none map[string]any
 	if err != nil || json.Unmarshal(raw, &none) != nil || none["resources"] == nil || none["services"] == nil || none["changes"] != 0.0 {
 		t.Errorf("an empty plan is %s, %v", raw, err)

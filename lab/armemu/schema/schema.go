@@ -45,18 +45,18 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s %s: %s", v.Type, v.Property, v.Fault)
 }
 
-type property struct {
+type schemaProperty struct {
 	name               string
 	readOnly, required bool
 	values             []string
 	since              string
 	latest             string // maximum of since here and below
 	list               bool
-	children           map[string]*property
+	children           map[string]*schemaProperty
 }
 
-var schemas = sync.OnceValue(func() map[string]*property {
-	types := map[string]*property{}
+var schemas = sync.OnceValue(func() map[string]*schemaProperty {
+	types := map[string]*schemaProperty{}
 	for line := range strings.Lines(table) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -65,11 +65,11 @@ var schemas = sync.OnceValue(func() map[string]*property {
 		if len(cells) != 5 {
 			panic(fmt.Sprintf("properties.tsv: want 5 columns: %q", line))
 		}
-		p := root(types, cells[0])
+		p := rootProperty(types, cells[0])
 		p.latest = max(p.latest, cells[4])
 		for step := range strings.SplitSeq(cells[1], ".") {
 			name, isList := strings.CutSuffix(step, "[]")
-			p = p.child(name)
+			p = p.childProperty(name)
 			p.list = p.list || isList
 			p.latest = max(p.latest, cells[4])
 		}
@@ -84,39 +84,39 @@ var schemas = sync.OnceValue(func() map[string]*property {
 	return types
 })
 
-func root(types map[string]*property, name string) *property {
+func rootProperty(types map[string]*schemaProperty, name string) *schemaProperty {
 	key := strings.ToLower(name)
 	if types[key] == nil {
-		types[key] = &property{name: name, children: map[string]*property{}}
+		types[key] = &schemaProperty{name: name, children: map[string]*schemaProperty{}}
 	}
 	return types[key]
 }
 
-func (p *property) child(name string) *property {
+func (p *schemaProperty) childProperty(name string) *schemaProperty {
 	if p.children == nil {
-		p.children = map[string]*property{}
+		p.children = map[string]*schemaProperty{}
 	}
 	if p.children[name] == nil {
-		p.children[name] = &property{name: name}
+		p.children[name] = &schemaProperty{name: name}
 	}
 	return p.children[name]
 }
 
-// Knows reports whether the table has the resource type.
-func Knows(resourceType string) bool { return schemas()[strings.ToLower(resourceType)] != nil }
+// HasType reports whether the table has the resource type.
+func HasType(resourceType string) bool { return schemas()[strings.ToLower(resourceType)] != nil }
 
-// accepted lists read-only properties that Azure accepts when a client sends back what it read.
+// acceptedReadOnly lists read-only properties that Azure accepts when a client sends back what it read.
 // Evidence: repairing a load balancer by a PUT of its GET is documented, and a recorded PUT of a
 // private endpoint connection has its id. DuplicateIpConfigurationReferenceOnBackendAddressPool
 // shows that Azure evaluates the network interface of an address, the only thing that identifies
 // the address.
-var accepted = []string{
+var acceptedReadOnly = []string{
 	"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
 	"properties.backendAddressPools[].properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
 }
 
-// Accepted returns the read-only properties that are not violations.
-func Accepted() []string { return slices.Clone(accepted) }
+// AcceptedReadOnly returns the read-only properties that are not violations.
+func AcceptedReadOnly() []string { return slices.Clone(acceptedReadOnly) }
 
 // missingInPatch lists properties in the PUT model of a scale set but not in its PATCH model.
 var missingInPatch = []string{"publicIPAddressConfiguration.sku", "publicIPAddressConfiguration.properties.ipTags", "publicIPAddressConfiguration.properties.publicIPAddressVersion"}
@@ -129,63 +129,63 @@ func Check(resourceType, version string, patch bool, body map[string]any) []Viol
 		return nil
 	}
 	if patch && !strings.HasPrefix(p.name, "Microsoft.Compute/") {
-		p = &property{name: p.name, children: map[string]*property{"tags": p.children["tags"]}}
+		p = &schemaProperty{name: p.name, children: map[string]*schemaProperty{"tags": p.children["tags"]}}
 	}
-	c := check{resourceType: p.name, version: version, patch: patch}
-	c.object("", p, body)
+	c := bodyChecker{resourceType: p.name, version: version, patch: patch}
+	c.checkObject("", p, body)
 	return c.found
 }
 
-// NewerThan returns the first property introduced by a later api-version.
-func NewerThan(resourceType, version string, body map[string]any) (Violation, bool) {
-	for _, p := range newer(resourceType, version) {
-		if has(body, p.steps) {
+// FindNewer returns the first property introduced by a later api-version.
+func FindNewer(resourceType, version string, body map[string]any) (Violation, bool) {
+	for _, p := range newerProperties(resourceType, version) {
+		if hasPath(body, p.steps) {
 			return Violation{Type: resourceType, Property: p.path, Fault: Newer, Detail: p.since}, true
 		}
 	}
 	return Violation{}, false
 }
 
-// WithoutNewer returns a copy of the body without properties introduced by a later api-version.
-func WithoutNewer(resourceType, version string, body any) any {
-	for _, p := range newer(resourceType, version) {
-		body = remove(body, p.steps)
+// RemoveNewer returns a copy of the body without properties introduced by a later api-version.
+func RemoveNewer(resourceType, version string, body any) any {
+	for _, p := range newerProperties(resourceType, version) {
+		body = removePath(body, p.steps)
 	}
 	return body
 }
 
-// KeepNewer returns after with the newer properties of before; list items are matched by name.
-func KeepNewer(resourceType, version string, before, after any) any {
-	for _, p := range newer(resourceType, version) {
-		after = keep(before, after, p.steps)
+// RetainNewer returns after with the newer properties of before; list items are matched by name.
+func RetainNewer(resourceType, version string, before, after any) any {
+	for _, p := range newerProperties(resourceType, version) {
+		after = retainPath(before, after, p.steps)
 	}
 	return after
 }
 
-type newerProperty struct {
+type versionedProperty struct {
 	path, since string
 	steps       []string
 }
 
-// newer returns the topmost properties introduced by a later api-version.
-func newer(resourceType, version string) []newerProperty {
+// newerProperties returns the topmost properties introduced by a later api-version.
+func newerProperties(resourceType, version string) []versionedProperty {
 	p := schemas()[strings.ToLower(resourceType)]
 	if p == nil || p.latest <= version {
 		return nil
 	}
 	key := [2]string{p.name, version}
-	if known, ok := newerThan.Load(key); ok {
-		return known.([]newerProperty) //nolint:forcetypeassert // nothing else is stored
+	if known, ok := newerCache.Load(key); ok {
+		return known.([]versionedProperty) //nolint:forcetypeassert // nothing else is stored
 	}
-	all := p.newer("", version, nil)
-	newerThan.Store(key, all)
+	all := p.newerProperties("", version, nil)
+	newerCache.Store(key, all)
 	return all
 }
 
-// newerThan caches newer, which every response needs.
-var newerThan sync.Map
+// newerCache caches newer, which every response needs.
+var newerCache sync.Map
 
-func (p *property) newer(path, version string, all []newerProperty) []newerProperty {
+func (p *schemaProperty) newerProperties(path, version string, all []versionedProperty) []versionedProperty {
 	if p.latest <= version {
 		return all
 	}
@@ -193,18 +193,18 @@ func (p *property) newer(path, version string, all []newerProperty) []newerPrope
 		child := p.children[name]
 		at := strings.TrimPrefix(path+"."+name, ".")
 		if child.since > version {
-			all = append(all, newerProperty{path: at, since: child.since, steps: strings.Split(at, ".")})
+			all = append(all, versionedProperty{path: at, since: child.since, steps: strings.Split(at, ".")})
 			continue
 		}
 		if child.list {
 			at += "[]"
 		}
-		all = child.newer(at, version, all)
+		all = child.newerProperties(at, version, all)
 	}
 	return all
 }
 
-func has(body any, steps []string) bool {
+func hasPath(body any, steps []string) bool {
 	name, isList := strings.CutSuffix(steps[0], "[]")
 	object, _ := body.(map[string]any)
 	value := object[name]
@@ -212,14 +212,14 @@ func has(body any, steps []string) bool {
 		return value != nil
 	}
 	if !isList {
-		return has(value, steps[1:])
+		return hasPath(value, steps[1:])
 	}
 	list, _ := value.([]any)
-	return slices.ContainsFunc(list, func(item any) bool { return has(item, steps[1:]) })
+	return slices.ContainsFunc(list, func(item any) bool { return hasPath(item, steps[1:]) })
 }
 
-func remove(body any, steps []string) any {
-	if !has(body, steps) {
+func removePath(body any, steps []string) any {
+	if !hasPath(body, steps) {
 		return body
 	}
 	object, _ := body.(map[string]any)
@@ -231,17 +231,17 @@ func remove(body any, steps []string) any {
 	case isList:
 		list = slices.Clone(list)
 		for i, item := range list {
-			list[i] = remove(item, steps[1:])
+			list[i] = removePath(item, steps[1:])
 		}
 		next[name] = list
 	default:
-		next[name] = remove(next[name], steps[1:])
+		next[name] = removePath(next[name], steps[1:])
 	}
 	return next
 }
 
-func keep(before, after any, steps []string) any {
-	if !has(before, steps) {
+func retainPath(before, after any, steps []string) any {
+	if !hasPath(before, steps) {
 		return after
 	}
 	was, _ := before.(map[string]any)
@@ -259,18 +259,18 @@ func keep(before, after any, steps []string) any {
 		list, _ := next[name].([]any)
 		list = slices.Clone(list)
 		for i, item := range list {
-			if j := slices.IndexFunc(old, func(o any) bool { return sameItem(o, item) }); j >= 0 {
-				list[i] = keep(old[j], item, steps[1:])
+			if j := slices.IndexFunc(old, func(o any) bool { return equalNames(o, item) }); j >= 0 {
+				list[i] = retainPath(old[j], item, steps[1:])
 			}
 		}
 		next[name] = list
 	case next[name] != nil:
-		next[name] = keep(was[name], next[name], steps[1:])
+		next[name] = retainPath(was[name], next[name], steps[1:])
 	}
 	return next
 }
 
-func sameItem(a, b any) bool {
+func equalNames(a, b any) bool {
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
 	name, _ := x["name"].(string)
@@ -284,10 +284,10 @@ func Writable(resourceType string, body map[string]any) map[string]any {
 	if p == nil {
 		return body
 	}
-	return p.writable("", body)
+	return p.writableBody("", body)
 }
 
-func (p *property) writable(path string, body map[string]any) map[string]any {
+func (p *schemaProperty) writableBody(path string, body map[string]any) map[string]any {
 	next := map[string]any{}
 	for name, value := range body {
 		at := strings.TrimPrefix(path+"."+name, ".")
@@ -296,17 +296,17 @@ func (p *property) writable(path string, body map[string]any) map[string]any {
 			next[name] = value
 			continue
 		}
-		if child.readOnly && !slices.Contains(accepted, at) {
+		if child.readOnly && !slices.Contains(acceptedReadOnly, at) {
 			continue
 		}
 		switch value := value.(type) {
 		case map[string]any:
-			next[name] = child.writable(at, value)
+			next[name] = child.writableBody(at, value)
 		case []any:
 			list := slices.Clone(value)
 			for i, item := range list {
 				if object, ok := item.(map[string]any); ok {
-					list[i] = child.writable(at+"[]", object)
+					list[i] = child.writableBody(at+"[]", object)
 				}
 			}
 			next[name] = list
@@ -324,28 +324,28 @@ func Example(resourceType string, leaf func(path string) any) map[string]any {
 	if p == nil {
 		return nil
 	}
-	return p.example("", false, leaf)
+	return p.exampleBody("", false, leaf)
 }
 
-// Shown is Example with read-only properties.
-func Shown(resourceType string, leaf func(path string) any) map[string]any {
+// ExampleResponse is Example with read-only properties.
+func ExampleResponse(resourceType string, leaf func(path string) any) map[string]any {
 	p := schemas()[strings.ToLower(resourceType)]
 	if p == nil {
 		return nil
 	}
-	return p.example("", true, leaf)
+	return p.exampleBody("", true, leaf)
 }
 
-func (p *property) example(path string, readOnly bool, leaf func(string) any) map[string]any {
+func (p *schemaProperty) exampleBody(path string, readOnly bool, leaf func(string) any) map[string]any {
 	body := map[string]any{}
 	for name, child := range p.children {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		switch {
 		case child.readOnly && !readOnly:
 		case child.list:
-			body[name] = []any{child.example(at+"[]", readOnly, leaf)}
+			body[name] = []any{child.exampleBody(at+"[]", readOnly, leaf)}
 		case child.children != nil:
-			body[name] = child.example(at, readOnly, leaf)
+			body[name] = child.exampleBody(at, readOnly, leaf)
 		case len(child.values) > 0:
 			body[name] = child.values[0]
 		default:
@@ -355,82 +355,82 @@ func (p *property) example(path string, readOnly bool, leaf func(string) any) ma
 	return body
 }
 
-type check struct {
+type bodyChecker struct {
 	resourceType, version string
 	patch                 bool
 	found                 []Violation
 }
 
-func (c *check) add(path string, fault Fault, detail string) {
+func (c *bodyChecker) addViolation(path string, fault Fault, detail string) {
 	v := Violation{Type: c.resourceType, Property: path, Fault: fault, Detail: detail}
 	if !slices.Contains(c.found, v) {
 		c.found = append(c.found, v)
 	}
 }
 
-func (c *check) object(path string, p *property, body map[string]any) {
+func (c *bodyChecker) checkObject(path string, p *schemaProperty, body map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(body)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		child := p.children[name]
 		switch {
 		case child == nil:
-			c.add(at, Unknown, "")
+			c.addViolation(at, Unknown, "")
 		case c.isMissingInPatch(at):
-			c.add(at, Unknown, "in a PATCH")
+			c.addViolation(at, Unknown, "in a PATCH")
 		case body[name] == nil: // equals absent
-		case child.readOnly && slices.Contains(accepted, at):
+		case child.readOnly && slices.Contains(acceptedReadOnly, at):
 		case child.readOnly:
-			c.add(at, ReadOnly, fmt.Sprint(body[name]))
+			c.addViolation(at, ReadOnly, fmt.Sprint(body[name]))
 		case child.since > c.version:
-			c.add(at, Newer, child.since)
+			c.addViolation(at, Newer, child.since)
 		default:
-			c.value(at, child, body[name])
+			c.checkValue(at, child, body[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.children)) {
 		child := p.children[name]
 		// The resource's own name is in the URL.
 		if child.required && !child.readOnly && !c.patch && body[name] == nil && (path != "" || name != "name") {
-			c.add(strings.TrimPrefix(path+"."+name, "."), Required, "")
+			c.addViolation(strings.TrimPrefix(path+"."+name, "."), Required, "")
 		}
 	}
 }
 
-func (c *check) isMissingInPatch(at string) bool {
+func (c *bodyChecker) isMissingInPatch(at string) bool {
 	return c.patch && slices.ContainsFunc(missingInPatch, func(m string) bool { return strings.HasSuffix(at, m) })
 }
 
-func (c *check) value(at string, p *property, value any) {
+func (c *bodyChecker) checkValue(at string, p *schemaProperty, value any) {
 	switch {
 	case len(p.values) > 0:
 		if text, ok := value.(string); !ok || !slices.Contains(p.values, text) {
-			c.add(at, Value, fmt.Sprint(value))
+			c.addViolation(at, Value, fmt.Sprint(value))
 		}
 	case p.list:
 		items, ok := value.([]any)
 		if !ok {
-			c.add(at, Value, "no list")
+			c.addViolation(at, Value, "no list")
 		}
 		for _, item := range items {
-			c.nested(at+"[]", p, item)
+			c.checkNested(at+"[]", p, item)
 		}
 	case p.children != nil:
-		c.nested(at, p, value)
+		c.checkNested(at, p, value)
 	default:
 		object, _ := value.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
 			if c.isMissingInPatch(at + "." + name) {
-				c.add(at+"."+name, Unknown, "in a PATCH")
+				c.addViolation(at+"."+name, Unknown, "in a PATCH")
 			}
 		}
 	}
 }
 
-func (c *check) nested(at string, p *property, value any) {
+func (c *bodyChecker) checkNested(at string, p *schemaProperty, value any) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		c.add(at, Value, "no object")
+		c.addViolation(at, Value, "no object")
 		return
 	}
-	c.object(at, p, object)
+	c.checkObject(at, p, object)
 }

@@ -85,7 +85,7 @@ func TestAccepted(t *testing.T) {
 		"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
 		"properties.backendAddressPools[].properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
 	}
-	if got := schema.Accepted(); !slices.Equal(got, want) {
+	if got := schema.AcceptedReadOnly(); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

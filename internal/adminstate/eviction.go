@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminstate
+
+import (
+	"slices"
+	"strings"
+)
+
+// DefaultReporters report evictions in events: AKS's node-problem-detector, its other
+// scheduled-event monitors, and a detector without custom monitors.
+func DefaultReporters() []string {
+	return []string{
+		"custom-scheduledevents-consolidated-preempt-plugin-monitor",
+		"custom-scheduledevents-consolidated-plugin-monitor",
+		"node-problem-detector",
+	}
+}
+
+// DefaultMinAvailablePercent limits the effect of forged events to half a pool; after a real mass
+// eviction, health probes remove the rest.
+const DefaultMinAvailablePercent = 50
+
+// queryFailedPrefix is sent by AKS's monitor when the metadata service is unreachable.
+const queryFailedPrefix = "IMDS query failed"
+
+// EvictionReport is an eviction event.
+type EvictionReport struct {
+	// Reporter is the event's reportingController, or its source if empty.
+	Reporter string
+	Message  string
+}
+
+// IsTrusted checks the reporter and the message. Any creator of events can forge them; Floor limits
+// the damage.
+func (s Signals) IsTrusted(a EvictionReport) bool {
+	return slices.Contains(s.Reporters, a.Reporter) && !strings.HasPrefix(a.Message, queryFailedPrefix)
+}
+
+// Node conditions set by AKS's monitors. The second one covers other events as well, named in its
+// message.
+const (
+	conditionPreemption = "PreemptionScheduled"
+	conditionVMEvent    = "VMEventScheduled"
+	preemptPrefix       = "Preempt Scheduled"
+)
+
+// Condition is a condition of a node.
+type Condition struct{ Type, Status, Message string }
+
+// IsEviction does not check a reporter: only writers of nodes/status can set a condition.
+func (c Condition) IsEviction() bool {
+	switch {
+	case c.Status != "True" || strings.HasPrefix(c.Message, queryFailedPrefix):
+		return false
+	case c.Type == conditionVMEvent:
+		return strings.HasPrefix(c.Message, preemptPrefix)
+	}
+	return c.Type == conditionPreemption
+}
+
+// SeenEvents are occurrences, by event UID, that no longer count for nodes without a record: they
+// existed at startup, or occurred while the taint was set. Removing the taint dismisses them.
+type SeenEvents map[string]Event
+
+// AddEvent adds an occurrence.
+func (h SeenEvents) AddEvent(e Event) { h[e.UID] = e }
+
+// HasEvent reports whether this or a later occurrence of the event was added.
+func (h SeenEvents) HasEvent(e Event) bool {
+	seen, ok := h[e.UID]
+	return ok && e.Count <= seen.Count && !e.lastSeen().After(seen.lastSeen())
+}

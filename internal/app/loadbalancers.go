@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/privatelinks"
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/service"
+)
+
+func loadBalancerSettings(cfg config.Config, cluster string) (balancer.Settings, error) {
+	if err := cfg.CheckClusterName(cluster); err != nil {
+		return balancer.Settings{}, err
+	}
+	s := balancer.Settings{
+		Settings: service.Settings{
+			ClusterName:    cluster,
+			PrivateLinks:   cfg.PrivateLinkServices(),
+			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
+			VirtualNetwork: cfg.VirtualNetworkID(), Subnet: cfg.SubnetName,
+			Interfaces: cfg.HasInterfaceMembers(), ConvertsPools: cfg.ShouldConvertPools(), DisableOutboundSNAT: cfg.DisableOutboundSNAT, Tags: cfg.ResourceTags(),
+		},
+		Place:    lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
+		Location: cfg.Location,
+		MaxRules: cfg.MaxRules(), RulesBy: cfg.RuleLimitSource(),
+
+		SecurityGroup: cfg.SecurityGroup(), RequireEffectiveRestrictions: cfg.RequireEffectiveRestrictions,
+		PodSubnets: cfg.PodSubnetNames, MaxPrivateLinks: cfg.MaxPrivateLinks(), CanOpenSubnets: cfg.DisableSubnetPolicies,
+	}
+	if cfg.HasSharedProbe() {
+		s.SharedProbe = service.SharedProbeOf(int32(cfg.ProbePort()), cfg.ProbePath()) //nolint:gosec // a port
+	}
+	for _, c := range cfg.Configurations {
+		conf := service.Configuration{Name: c.Name, PrimaryVMSet: c.PrimaryVMSet, Closed: !c.AllowsPlacement()}
+		for _, sel := range []struct {
+			from *metav1.LabelSelector
+			to   *service.Selector
+		}{{c.ServiceLabelSelector, &conf.Services}, {c.ServiceNamespaceSelector, &conf.Namespaces}, {c.NodeSelector, &conf.Nodes}} {
+			if sel.from == nil {
+				continue
+			}
+			matches, err := view.NewSelector(sel.from)
+			if err != nil {
+				return balancer.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
+			}
+			*sel.to = matches
+		}
+		s.Configurations = append(s.Configurations, conf)
+	}
+	if len(s.Configurations) == 0 {
+		name := cluster
+		if cfg.LoadBalancerName != "" {
+			name = cfg.LoadBalancerName
+		}
+		s.Configurations = []service.Configuration{{Name: name}}
+	}
+	return s, nil
+}
+
+func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Workers, locker poolupdate.Lease, overtaken func(resource string, settled bool), writes *pace.Budgets, record recordStore) error {
+	cfg := in.Config
+	settings, err := loadBalancerSettings(cfg, o.ClusterName)
+	if err != nil {
+		return &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
+	}
+	ensuring := balancer.Config{
+		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Workers: lanes, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address, Behavior: o.knownBehavior,
+		OnResult: cluster.Services.HandleResult, OnRecreated: func(id lb.LoadBalancerID) { services.HandleLoadBalancerCreated(cluster.Services, id) }, OnConflict: overtaken, Log: o.Log,
+	}
+	if locker != nil {
+		ensuring.Lease = locker
+	}
+	balancing := serviceOptions(o, cfg, settings, client, record.namespace)
+	if !balancing.Guarded {
+		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
+	}
+	balancing.NewDryRun = rehearse.NewSimulatorFactory(ensuring).NewSimulator
+	ensuring.Writes, ensuring.OnDeferred = writes, metrics.CountDeferrals(in.Metrics)
+	balancers := balancer.New(ensuring)
+	metrics.RegisterRules(in.Metrics, balancers.RuleCounts, cfg.MaxRules())
+	if cfg.HasInterfaceMembers() {
+		metrics.RegisterMachineRules(in.Metrics, balancers.MachineRuleCounts, lb.MaxMachineRules)
+	}
+	cluster.EnableLoadBalancers(balancers, balancing)
+	return nil
+}
+
+// serviceOptions selects the Services that Weir manages.
+func serviceOptions(o Options, cfg config.Config, settings balancer.Settings, client *azure.Client, namespace string) services.Options {
+	b := services.Options{
+		Class: o.LoadBalancerClass, AllowRemoval: o.AllowRemoval, Settings: settings.Settings, Namespace: namespace, ResyncPeriod: cfg.DriftPeriod(),
+		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",
+		RequireEffectiveRestrictions: settings.RequireEffectiveRestrictions,
+	}
+	if len(cfg.Configurations) > 0 {
+		b.Configurations = settings.Configurations
+	}
+	return b
+}

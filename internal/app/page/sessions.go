@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// maxSessions limits the sessions; the least recently used one is evicted.
+	maxSessions = 50
+	// sessionTTL and sessionIdleTimeout limit the total and the idle lifetime of a session.
+	sessionTTL, sessionIdleTimeout = 8 * time.Hour, time.Hour
+	// maxCachedSessions limits the sessions with cached pages, which take megabytes in a large cluster. The least
+	// recently used cache is dropped.
+	maxCachedSessions = 10
+	sessionCacheTTL   = 5 * time.Minute
+)
+
+type session struct {
+	token                 string
+	api                   client.Reader
+	startedAt, lastUsedAt time.Time
+	cache                 *pageCache
+}
+
+// sessionStore holds the sessions by cookie value or token hash.
+type sessionStore struct {
+	// slots limits concurrent gathering over all sessions.
+	slots chan struct{}
+
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+func newSessionStore() *sessionStore {
+	return &sessionStore{slots: make(chan struct{}, 4), sessions: map[string]*session{}}
+}
+
+func tokenKey(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return "bearer " + hex.EncodeToString(sum[:])
+}
+
+// startSession returns a random key if key is empty.
+func (v *sessionStore) startSession(key, token string, api client.Reader, now time.Time) string {
+	if key == "" {
+		key = rand.Text()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.removeExpiredLocked(now)
+	for len(v.sessions) >= maxSessions {
+		last := ""
+		for k, each := range v.sessions {
+			if last == "" || each.lastUsedAt.Before(v.sessions[last].lastUsedAt) {
+				last = k
+			}
+		}
+		delete(v.sessions, last)
+	}
+	v.sessions[key] = &session{token: token, api: api, startedAt: now, lastUsedAt: now, cache: newSharedCache(v.slots)}
+	return key
+}
+
+func (v *sessionStore) findSession(key string, now time.Time) (session, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.removeExpiredLocked(now)
+	found, ok := v.sessions[key]
+	if !ok {
+		return session{}, false
+	}
+	found.lastUsedAt = now
+	v.limitCaches(found)
+	return *found, true
+}
+
+// limitCaches drops least recently used caches, keeping room for one.
+func (v *sessionStore) limitCaches(one *session) {
+	for {
+		var last *session
+		others := 0
+		for _, each := range v.sessions {
+			if each == one || each.cache.isEmpty() {
+				continue
+			}
+			if others++; last == nil || each.lastUsedAt.Before(last.lastUsedAt) {
+				last = each
+			}
+		}
+		if others < maxCachedSessions {
+			return
+		}
+		last.cache = newSharedCache(v.slots)
+	}
+}
+
+func (v *sessionStore) endSession(key string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.sessions, key)
+}
+
+func (v *sessionStore) removeExpired(now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.removeExpiredLocked(now)
+}
+
+func (v *sessionStore) removeExpiredLocked(now time.Time) {
+	for key, each := range v.sessions {
+		switch idle := now.Sub(each.lastUsedAt); {
+		case idle >= sessionIdleTimeout || now.Sub(each.startedAt) >= sessionTTL:
+			delete(v.sessions, key)
+		case idle >= sessionCacheTTL:
+			each.cache = newSharedCache(v.slots)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/kube/record"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/removal"
+)
+
+// readRecord reads Weir's record. Errors are ignored: users may lack permission, and the plan is useful
+// without it.
+func readRecord(ctx context.Context, reader client.Reader, objects offline.Objects) record.Record {
+	r, err := record.Read(ctx, reader, offline.NamespaceOfNodePools(objects.Pools, installNamespace))
+	if err == nil {
+		return r
+	}
+	return record.Record{}
+}
+
+// listBlockers returns why the controller would not start, or would wait for approval.
+func (p *planner) listBlockers(o rehearse.PlanResult) []string {
+	var all []string
+	if err := p.record.CheckConflict(p.ClusterName, resourceGroupID(p.cfg)); err != nil {
+		all = append(all, "the controller would not start: "+err.Error())
+	}
+	if taken, addressed := o.CountLosses(), p.cluster.CountAddresses(); removal.ExceedsLimit(taken, addressed) {
+		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, for nobody has asked for it: each waits for its annotation %s, or all for --allow-removal",
+			taken, addressed, view.AllowRemovalAnnotation))
+	}
+	return all
+}
+
+func (p *planner) countServices() int {
+	n := 0
+	for i := range p.objects.Services {
+		if s := &p.objects.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer && p.planScope().HasService(s.Namespace, s.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// listHints returns hints about incomplete input, and about a plan that selects no Service.
+func (p *planner) listHints(o rehearse.PlanResult) []string {
+	var notes []string
+	if others := p.countServices(); o.IsEmpty() && len(p.objects.Pools) == 0 && others > 0 {
+		which := fmt.Sprintf("those of class %q are planned; --load-balancer-class=\"\" plans those without a class", p.LoadBalancerClass)
+		if p.LoadBalancerClass == "" {
+			which = `those without a class are planned, by --load-balancer-class=""`
+		}
+		notes = append(notes, fmt.Sprintf("%s of type LoadBalancer passed over: %s", formatCount(others, "Service"), which))
+	}
+	if len(p.Files) == 0 {
+		return notes
+	}
+	switch {
+	case len(p.objects.Nodes) == 0:
+		notes = append(notes, "the files have no Nodes: no pool's members are planned")
+	case len(p.objects.Slices) == 0:
+		notes = append(notes, "the files have no EndpointSlices: the members of the Services' own pools are not planned")
+	}
+	for i := range p.objects.Services {
+		if s := &p.objects.Services[i]; view.NotCreated(s) && p.planScope().HasService(s.Namespace, s.Name) {
+			notes = append(notes, fmt.Sprintf("Service %s/%s has no UID yet: its names in Azure and its node ports are stand-ins", s.Namespace, s.Name))
+		}
+	}
+	return notes
+}

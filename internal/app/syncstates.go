@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/poolschedule"
+)
+
+// syncStates provides the Synced conditions of BackendPools; see backendpool.Statuses.
+type syncStates interface {
+	Synced(yield func(of poolschedule.Ref, is metav1.Condition))
+}
+
+// countStates counts BackendPools by the reason of their Synced condition.
+func countStates(of syncStates) func() map[string]int {
+	return func() map[string]int {
+		count := map[string]int{}
+		for _, reason := range v1alpha1.SyncedReasons {
+			count[reason] = 0
+		}
+		of.Synced(func(_ poolschedule.Ref, is metav1.Condition) { count[is.Reason]++ })
+		return count
+	}
+}
+
+// listOutOfSync lists BackendPools that are out of sync. The condition keeps its time while only its reason
+// changes.
+func listOutOfSync(of syncStates) func() []metrics.OutOfSyncPool {
+	return func() (pools []metrics.OutOfSyncPool) {
+		of.Synced(func(of poolschedule.Ref, is metav1.Condition) {
+			switch {
+			case is.Status == metav1.ConditionTrue, is.Reason == v1alpha1.ReasonPaused, is.Reason == v1alpha1.ReasonDryRun:
+			default:
+				pools = append(pools, metrics.OutOfSyncPool{
+					Namespace: of.Namespace, Name: of.Name, State: is.Reason, Since: is.LastTransitionTime.Time,
+				})
+			}
+		})
+		return pools
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolschedule"
+)
+
+type synced map[string]metav1.Condition
+
+func (s synced) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) {
+	for name, is := range s {
+		yield(poolschedule.Ref{Namespace: "shop", Name: name}, is)
+	}
+}
+
+// Paused pools and dry runs do not count as out of sync.
+func TestWhichPoolsAreNotLevel(t *testing.T) {
+	since := time.Unix(1000, 0)
+	all := synced{}
+	for reason, status := range map[string]metav1.ConditionStatus{
+		v1alpha1.ReasonLevel: "True", v1alpha1.ReasonPaused: "Unknown", v1alpha1.ReasonDryRun: "Unknown",
+		v1alpha1.ReasonRetrying: "False", v1alpha1.ReasonPending: "Unknown", v1alpha1.ReasonNotAllowed: "False",
+	} {
+		all[reason] = metav1.Condition{Reason: reason, Status: status, LastTransitionTime: metav1.NewTime(since)}
+	}
+	got := map[string]bool{}
+	for _, p := range listOutOfSync(all)() {
+		if p.Namespace != "shop" || p.Name != p.State || !p.Since.Equal(since) {
+			t.Errorf("%+v", p)
+		}
+		got[p.State] = true
+	}
+	if len(got) != 3 || !got[v1alpha1.ReasonRetrying] || !got[v1alpha1.ReasonPending] || !got[v1alpha1.ReasonNotAllowed] {
+		t.Errorf("not level: %v", got)
+	}
+	count := countStates(all)()
+	if count[v1alpha1.ReasonLevel] != 1 || count[v1alpha1.ReasonFailed] != 0 || len(count) != len(v1alpha1.SyncedReasons) {
+		t.Errorf("by state: %v", count)
+	}
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"weir.dev/weir/internal/lead"
+)
+
+// leaderPolicy blocks writes without leadership, including SDK retries and the rest of a body that waited
+// for a connection.
+type leaderPolicy struct{ fence *lead.Fence }
+
+// Do implements policy.Policy.
+func (f leaderPolicy) Do(req *policy.Request) (*http.Response, error) {
+	raw := req.Raw()
+	if raw.Method == http.MethodGet || f.fence == nil {
+		return req.Next()
+	}
+	if err := f.fence.CheckWrite(); err != nil {
+		return nil, &nonRetriableError{err}
+	}
+	if raw.Body == nil || raw.Body == http.NoBody {
+		return req.Next()
+	}
+	guarded := req.Clone(raw.Context())
+	guarded.Raw().Body = f.fence.WrapBody(raw.Body)
+	return guarded.Next()
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lead"
+)
+
+// newLeader returns a leading process and its clock.
+func newLeader() (*lead.Fence, *time.Duration) {
+	now := new(time.Duration)
+	f := lead.NewFence(10*time.Second, func() time.Duration { return *now })
+	f.RecordRenew(lead.Epoch{Lease: "weir-system/weir-controller"}, 0)
+	return f, now
+}
+
+func fencedBy(f *lead.Fence) func(*Options) { return func(o *Options) { o.Fence = f } }
+
+// checkShutdown checks that an error is a shutdown: no operation fails or is retried because of it.
+func checkShutdown(t *testing.T, err error, undecided bool) {
+	t.Helper()
+	f := fault.FromError(err)
+	if f == nil || f.Class != fault.Shutdown || f.MayBeApplied != undecided || !errors.Is(err, lead.ErrNotLeader) {
+		t.Errorf("got %v, want a shutdown, undecided: %t", err, undecided)
+	}
+}
+
+// After leadership was lost, reads pass and writes do not.
+func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fence, now := newLeader()
+		arm := &fakeARM{answer: replySequence(shown)}
+		c := newClient(t, arm, fencedBy(fence))
+		pool, err := c.GetPool(t.Context(), webPool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*now = 20 * time.Second
+		_, err = c.PutPool(t.Context(), pool)
+		checkShutdown(t, err, false)
+		checkShutdown(t, c.DeleteLoadBalancer(t.Context(), lb.LoadBalancer{ID: webPool.LoadBalancer, Origin: struct{}{}, Etag: "e"}), false)
+		if _, err := c.GetPool(t.Context(), webPool); err != nil {
+			t.Errorf("a read: %v", err)
+		}
+		if n := arm.count(http.MethodPut) + arm.count(http.MethodDelete); n != 0 {
+			t.Errorf("%d writes left", n)
+		}
+	})
+}
+
+// Leadership is lost between two tries of the SDK: the second is not sent, and the first may
+// succeed.
+func TestAnotherTryOfAWriteAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fence, now := newLeader()
+		arm := &fakeARM{}
+		arm.answer = func(_ int, r *http.Request) reply {
+			if r.Method == http.MethodGet {
+				return shown
+			}
+			*now = 20 * time.Second
+			return reply{status: http.StatusServiceUnavailable}
+		}
+		c := newClient(t, arm, fencedBy(fence))
+		pool, err := c.GetPool(t.Context(), webPool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.PutPool(t.Context(), pool)
+		checkShutdown(t, err, true)
+		if n := arm.count(http.MethodPut); n != 1 {
+			t.Errorf("%d writes left, want one", n)
+		}
+	})
+}
+
+// slowDialTransport connects so slowly that leadership is lost before the body is sent.
+type slowDialTransport struct {
+	*fakeARM
+
+	now *time.Duration
+}
+
+func (d slowDialTransport) Do(req *http.Request) (*http.Response, error) {
+	if req.Body == nil {
+		return d.fakeARM.Do(req)
+	}
+	*d.now = 20 * time.Second
+	if _, err := io.ReadAll(req.Body); err != nil {
+		return nil, err // like net/http
+	}
+	return d.fakeARM.Do(req)
+}
+
+func TestABodyDoesNotLeaveAfterTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fence, now := newLeader()
+		arm := &fakeARM{answer: replySequence(shown)}
+		c := newClient(t, arm, fencedBy(fence), func(o *Options) { o.Transport = slowDialTransport{arm, now} })
+		pool, err := c.GetPool(t.Context(), webPool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.PutPool(t.Context(), pool)
+		checkShutdown(t, err, true) // a part may have been sent
+		if n := arm.count(http.MethodPut); n != 0 {
+			t.Errorf("%d writes left", n)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package keeping decides which recorded members remain in a pool although the cluster no longer wants them:
+// a label excludes their node while it still serves endpoints, or the cluster cache may be stale.
+package keeping
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
+)
+
+// Policy decides which members remain, and tracks the pools retained because of a stale cache. It is safe for
+// concurrent use.
+type Policy struct {
+	// Stale reports whether the cluster cache may be stale; nil means never.
+	Stale func(now time.Time) bool
+	// NodeAt returns the node with an address; false if unknown.
+	NodeAt func(ip netip.Addr) (membership.Node, bool)
+
+	mu         sync.Mutex
+	heldCounts map[poolschedule.Ref]int
+}
+
+// RetainMembers returns set plus the retained members, and when the next of them expires; zero if none does. record
+// returns the recorded members of the pool.
+func (k *Policy) RetainMembers(ref poolschedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+	stale := k.Stale != nil && k.Stale(now)
+	if kept = set; stale || len(set.ServingExcluded) > 0 {
+		has := record()
+		kept, again = set.RetainLeaving(has, now)
+		if stale {
+			kept = kept.RetainRemoved(has, k.NodeAt)
+		}
+	}
+	if stale {
+		k.recordHeld(ref, kept.RetainedStale)
+	}
+	return kept, again
+}
+
+// recordHeld records the number of held members. Only a release clears the entry: once the cache is fresh, a caller
+// may request the members and write nothing.
+func (k *Policy) recordHeld(ref poolschedule.Ref, held int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, isNoted := k.heldCounts[ref]; held == 0 && !isNoted {
+		return
+	}
+	if k.heldCounts == nil {
+		k.heldCounts = map[poolschedule.Ref]int{}
+	}
+	k.heldCounts[ref] = held
+}
+
+// CountHeld returns the number of members retained because of a stale cache.
+func (k *Policy) CountHeld() (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, held := range k.heldCounts {
+		n += held
+	}
+	return n
+}
+
+// ReleaseHeld returns and clears the pools with held members. The caller must reconcile each: nothing else
+// removes these members.
+func (k *Policy) ReleaseHeld() (refs []poolschedule.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for ref := range k.heldCounts {
+		refs = append(refs, ref)
+	}
+	k.heldCounts = nil
+	return refs
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/words"
+)
+
+// managedServices returns the Services that have, or should have, a managed load balancer.
+func (c *Cluster) managedServices() []*corev1.Service {
+	all := view.List[corev1.Service](c.Controllers.View.Services, view.ServicesBalanced, "")
+	slices.SortFunc(all, func(a, b *corev1.Service) int {
+		return strings.Compare(view.Key(a.Namespace, a.Name), view.Key(b.Namespace, b.Name))
+	})
+	return all
+}
+
+// CountAddresses returns the number of served Services with an address in their status.
+func (c *Cluster) CountAddresses() int {
+	n := 0
+	for _, s := range c.managedServices() {
+		if len(s.Status.LoadBalancer.Ingress) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Services implements rehearse.Cluster.
+func (c *Cluster) Services() []rehearse.Service {
+	var all []rehearse.Service
+	for _, s := range c.managedServices() {
+		is := rehearse.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.OwnerNameOf(string(s.UID)), RetainedReason: c.Controllers.Services.RetainReason(s)}
+		if c.Controllers.View.Serving.IsManaged(s) {
+			is.NoEffect = view.ServiceOf(s).UnenforcedReason(c.Controllers.Services.Options().Guarded)
+		}
+		if view.DryRunValid(s) {
+			is.BlockedReason = view.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"
+		}
+		all = append(all, is)
+	}
+	return all
+}
+
+// UnmanagedReason implements rehearse.Cluster.
+func (c *Cluster) UnmanagedReason(namespace, name string) error {
+	called := view.Key(namespace, name)
+	s := view.Get[corev1.Service](c.Controllers.View.Services, called)
+	switch {
+	case s == nil && namespace == metav1.NamespaceDefault:
+		return fmt.Errorf("there is no Service %s: -n names another namespace", called)
+	case s == nil:
+		return fmt.Errorf("there is no Service %s", called)
+	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+		return fmt.Errorf("%s has type %s: a load balancer is planned for type LoadBalancer", "Service "+called, s.Spec.Type)
+	}
+	return fmt.Errorf("%s has the load balancer class %s, and --load-balancer-class is %q: the controller serves that one alone",
+		"Service "+called, ptr.Deref(s.Spec.LoadBalancerClass, "none"), c.Controllers.Services.Options().Class)
+}
+
+// BuildRequest implements rehearse.Cluster.
+func (c *Cluster) BuildRequest(ctx context.Context, name string) (req balancer.Request, refused string, err error) {
+	s := view.Get[corev1.Service](c.Controllers.View.Services, name)
+	if s == nil {
+		return req, "", nil
+	}
+	req, refused, err = c.Controllers.Services.BuildRequest(ctx, s)
+	if why, is := errors.AsType[*servicelb.RejectedError](err); is {
+		return req, words.FormatError(why, time.Now()), nil
+	}
+	return req, refused, err
+}
+
+// Pools implements rehearse.Cluster.
+func (c *Cluster) Pools() []rehearse.Pool {
+	var all []rehearse.Pool
+	for _, obj := range c.Controllers.View.Pools.List() {
+		p, ok := obj.(*v1alpha1.BackendPool)
+		if !ok || c.Controllers.Ownership.AllowUnknown && c.hasUnknownMembers(p) {
+			continue
+		}
+		is := c.Controllers.Pools.ResolveBinding(p, time.Now())
+		e := c.Controllers.Ownership.Statuses.AdoptPool(p)
+		if is.Deleting && (!is.RemovesMembers() || e.IsReleased() || c.Controllers.Ownership.IsInUse(p)) {
+			continue
+		}
+		pool := rehearse.Pool{BackendPool: view.Key(p.Namespace, p.Name), ID: is.Pool, Ref: backendpool.RefOf(p), Interfaces: c.Controllers.Ownership.UsesInterfaces(p)}
+		if p.Spec.ServiceRef != nil {
+			pool.Service = view.Key(p.Namespace, p.Spec.ServiceRef.Name)
+		}
+		if !is.AllowsUpdates() {
+			pool.SkippedReason = is.Message
+		}
+		all = append(all, pool)
+	}
+	slices.SortFunc(all, func(a, b rehearse.Pool) int { return strings.Compare(a.BackendPool, b.BackendPool) })
+	return all
+}
+
+func (c *Cluster) hasUnknownMembers(p *v1alpha1.BackendPool) bool {
+	return len(c.Controllers.View.Nodes.ListKeys()) == 0 || p.Spec.ServiceRef != nil && len(c.Controllers.View.Slices.ListKeys()) == 0
+}

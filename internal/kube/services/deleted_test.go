@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/objects"
+)
+
+// newHoldingCluster is a cluster with these BackendPools and the served Service shop/web on load balancers kubernetes
+// and kubernetes-internal.
+func newHoldingCluster(t *testing.T, all ...*v1alpha1.BackendPool) *kube.Controllers {
+	t.Helper()
+	web := objects.Service(corev1.ServiceTypeLoadBalancer)
+	web.UID, web.Finalizers, web.Spec.ExternalTrafficPolicy = objects.WebUID, []string{view.ServiceFinalizer}, corev1.ServiceExternalTrafficPolicyLocal
+	has := offline.Objects{Services: []corev1.Service{*web}, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}}
+	for _, p := range all {
+		has.Pools = append(has.Pools, *p)
+	}
+	settings := service.Settings{ClusterName: "kubernetes"}
+	c := offline.New(kube.Options{SubscriptionID: "s0", ResourceGroup: "rg0"})
+	c.Controllers.EnableLoadBalancers(rehearse.New(balancer.Config{Settings: balancer.Settings{
+		Settings: settings, Place: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0"}, Configurations: []service.Configuration{{Name: "kubernetes"}},
+	}}, nil), services.Options{Namespace: "weir-system", Settings: settings})
+	if err := c.AddObjects(has); err != nil {
+		t.Fatal(err)
+	}
+	return c.Controllers
+}
+
+// A Service deleted while no process was watching is identified by the record in its BackendPool's status,
+// not by owner references, which any user may write, and only if it does not exist.
+func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
+	lost := func(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+		return objects.Made(append([]func(*v1alpha1.BackendPool){objects.Deleting, objects.Named("lost.kubernetes"), objects.OfService("lost"), objects.OfPool("shop-lost")}, edits...)...)
+	}
+	labelled := func(p *v1alpha1.BackendPool) { p.Labels = map[string]string{view.ManagedBy: apiserver.FieldOwner} }
+	for _, tt := range []struct {
+		name   string
+		pool   *v1alpha1.BackendPool
+		leaves bool
+	}{
+		{"recorded", lost(objects.RecordedAs(objects.GoneUID), objects.OwnedBy(objects.GoneUID)), true},
+		{"recorded, its owner edited", lost(objects.RecordedAs(objects.GoneUID), objects.OwnedBy("x")), true},
+		{"owned by a Service that never was, and labelled", lost(objects.OwnedBy(objects.GoneUID), labelled), false},
+		{"owned by one of another name", lost(objects.OwnedBy(objects.WebUID)), false},
+		{"recorded for one that is there, and edited", lost(objects.RecordedAs(objects.WebUID), objects.Named("web.kubernetes")), false},
+		{"recorded, on a load balancer of somebody else", lost(objects.RecordedAs(objects.GoneUID), objects.On("kubernetes", "other")), false},
+		{"recorded, and another has its name now", objects.Made(objects.Deleting, objects.RecordedAs(objects.GoneUID)), false},
+		{"recorded, of nodes", objects.MadeOfNodes(objects.Deleting, objects.RecordedAs(v1alpha1.MadeForNodes)), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newHoldingCluster(t, tt.pool).Services
+			r.HandleDeletion(tt.pool)
+			name := tt.pool.Namespace + "/lost"
+			if uid, known := r.KnownUID(name); known != tt.leaves || known && uid != objects.GoneUID {
+				t.Errorf("%s leaves its load balancer: %v, want %v", name, known, tt.leaves)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinerules
+
+import (
+	"maps"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+)
+
+func with(name string, rules int) lb.LoadBalancer {
+	b := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: name}, Etag: "1"}
+	for range rules {
+		b.Rules = append(b.Rules, lb.Rule{Pool: "Kubernetes"})
+	}
+	return b
+}
+
+// Concurrent writes of twins must not exceed the limit per machine.
+func TestTwinsShareTheMachines(t *testing.T) {
+	var b, fresh Counter
+	if !fresh.ClaimRules(with("kubernetes", 0), with("kubernetes", 299)) || fresh.ClaimRules(with("kubernetes-internal", 0), with("kubernetes-internal", 1)) {
+		t.Error("the first two are made at the same time")
+	}
+	b.RecordState(with("kubernetes", 100))
+	b.RecordState(with("Kubernetes-internal", 100))
+	b.RecordState(with("other", 200))
+	if n := b.PeerCounts("kubernetes")["kubernetes"]; n != 100 {
+		t.Errorf("%d beside it", n)
+	}
+	if used := b.MaxUsed(); !maps.Equal(used, map[string]int{"kubernetes": 200, "other": 200}) {
+		t.Errorf("used %v", used)
+	}
+	if !b.ClaimRules(with("kubernetes", 100), with("kubernetes", 199)) {
+		t.Error("there is room")
+	}
+	if b.ClaimRules(with("kubernetes-internal", 100), with("kubernetes-internal", 101)) {
+		t.Error("the twin has taken it")
+	}
+	if !b.ClaimRules(with("kubernetes-internal", 100), with("kubernetes-internal", 99)) {
+		t.Error("fewer rules are always taken")
+	}
+	b.RecordState(with("kubernetes", 100)) // the write has failed
+	if !b.ClaimRules(with("kubernetes-internal", 100), with("kubernetes-internal", 199)) {
+		t.Error("there is room again")
+	}
+	b.RecordState(lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}})
+	if used := b.MaxUsed(); used["kubernetes"] != 199 && used["kubernetes"] != 100 {
+		t.Errorf("used %v after one was deleted", used)
+	}
+}

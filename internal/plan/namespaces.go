@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// ErrAddressTaken means a Service of another namespace has the address.
+var ErrAddressTaken = errors.New("the address is that of a Service of another namespace, and only Services of one namespace share an address")
+
+const addressAdvice = "Choose another address, or have both in one namespace"
+
+// placeText returns the address of a frontend for a message, or its name if the address is unknown.
+func (in Input) placeText(f lb.Frontend) string {
+	if in.AddressAt != nil {
+		if at := in.AddressAt(placeOf(f)); at != "" {
+			return at
+		}
+	}
+	return "frontend " + f.Name
+}
+
+// checkNamespace rejects a Service that requests an address of another namespace: sharing would let it close the
+// address, delay its removal or take its ports. Existing sharing continues. A frontend to be released still
+// counts until the release is written. A frontend belongs to its Service's namespace even without rules,
+// because every port may have the no_lb_rule annotation.
+func (d *admission) checkNamespace(s Share, accepted *ruleIndex) error {
+	mine := d.namespaceOf(s.Owner)
+	if mine == "" {
+		return nil
+	}
+	for _, f := range s.Frontends {
+		at := placeOf(f)
+		if slices.ContainsFunc(d.observedRules[at], func(r placedRule) bool { return hasOwner(s.Owner, r.Name) }) {
+			continue
+		}
+		if slices.ContainsFunc(d.frontends[at], func(name string) bool { return hasOwner(s.Owner, name) }) {
+			continue
+		}
+		if err := d.checkRetainedAddress(at, mine); err != nil {
+			return err
+		}
+		rules := d.observedRules[at]
+		for _, i := range accepted.at[at] {
+			rules = append(rules[:len(rules):len(rules)], accepted.all[i])
+		}
+		for _, other := range rules {
+			if theirs := d.namespaceOf(other.Name); theirs == "" || theirs == mine || hasOwner(s.Owner, other.Name) {
+				continue
+			}
+			return fmt.Errorf("%w: %s has %s. %s", ErrAddressTaken, d.ruleText(other), d.placeText(f), addressAdvice)
+		}
+		for _, name := range append(slices.Clone(d.frontends[at]), accepted.frontends[at]...) {
+			if theirs := d.namespaceOf(name); theirs != "" && theirs != mine {
+				return fmt.Errorf("%w: frontend %s of Service %s has %s. %s", ErrAddressTaken, name, d.ServiceOf(name), d.placeText(f), addressAdvice)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Services that share an address affect each other: access and removal. So other namespaces are rejected.
+func TestNobodySharesTheAddressOfAnotherNamespace(t *testing.T) {
+	names := map[string]string{"aa": "shop/web", "ab": "shop/admin", "ac": "mallory/web"}
+	in := Input{Observed: foreign(), ServiceOf: func(rule string) string {
+		owner, _, _ := strings.Cut(rule, "-")
+		return names[owner]
+	}, AddressAt: func(string) string { return "198.18.0.1" }}
+	at := func(s Share) Share { s.Frontends[0].PublicIP = "/PIP/aa"; return s }
+	host, same, other := service("aa", 80), at(service("ab", 81)), at(service("ac", 82))
+
+	in.Shares = []Share{host, same, other}
+	p := Make(in)
+	if err := p.Rejected["ac"]; len(p.Rejected) != 1 || !errors.Is(err, ErrAddressTaken) || !strings.Contains(err.Error(), "rule aa-TCP-80 of Service shop/web has 198.18.0.1") {
+		t.Fatalf("refused %v", p.Rejected)
+	}
+	// A later Service is rejected too, and the host may leave or change its address.
+	in.Observed, in.Shares, in.Others = p.Next, []Share{other}, []string{"aa", "ab"}
+	if p := Make(in); !errors.Is(p.Rejected["ac"], ErrAddressTaken) || !p.IsEmpty() {
+		t.Fatalf("refused %v, changes %v", p.Rejected, spell(p.Changes))
+	}
+	// Also if it is due together with its host, ahead of it, or while the host moves.
+	moved := service("aa", 80)
+	moved.Frontends[0].PublicIP = "/pip/new"
+	for _, host := range []Share{host, moved, gone("aa")} {
+		in.Shares, in.Others = []Share{other, host}, []string{"ab"}
+		if p := Make(in); !errors.Is(p.Rejected["ac"], ErrAddressTaken) || errors.Is(p.Rejected["aa"], ErrAddressTaken) {
+			t.Errorf("refused %v", p.Rejected)
+		}
+	}
+	// Existing sharing continues.
+	unnamed := in
+	unnamed.ServiceOf, unnamed.Shares = nil, []Share{other}
+	in.Observed = Make(unnamed).Next
+	for _, due := range [][]Share{{other}, {host}, {host, other}, {at(service("ac", 82, 83))}} {
+		in.Shares, in.Others = due, []string{"aa", "ab", "ac"}
+		if p := Make(in); len(p.Rejected) > 0 {
+			t.Errorf("of %s: refused %v", due[0].Owner, p.Rejected)
+		}
+	}
+}
+
+// A frontend without rules (all ports annotated with no_lb_rule) belongs to its Service's namespace.
+func TestAFrontendWithoutRulesIsNotShared(t *testing.T) {
+	at := func(s Share, host string) Share {
+		s.Frontends = []lb.Frontend{{Name: s.Owner, PublicIP: "/pip/" + host}}
+		return s
+	}
+	host, same, other := inNamespace("shop", 1, 1), at(inNamespace("shop", 2, 1), "shop1"), at(inNamespace("mallory", 1, 1), "shop1")
+	host.Rules, host.Probes = nil, nil
+	bare := other
+	bare.Rules, bare.Probes = nil, nil
+	for _, intruder := range []Share{other, bare} {
+		in := shared(1500, host, same, intruder)
+		p := Make(in)
+		if err := p.Rejected["mallory1"]; len(p.Rejected) != 1 || !errors.Is(err, ErrAddressTaken) {
+			t.Errorf("due together: refused %v", p.Rejected)
+		}
+		in.Shares = []Share{host}
+		in, _ = with(in)
+		moved := at(host, "new")
+		for _, due := range [][]Share{{intruder}, {intruder, host}, {intruder, moved}, {intruder, gone("shop1")}, {same, intruder}} {
+			in.Shares = due
+			p := Make(in)
+			if err := p.Rejected["mallory1"]; len(p.Rejected) != 1 || !errors.Is(err, ErrAddressTaken) {
+				t.Errorf("%v: refused %v", due[len(due)-1].Owner, p.Rejected)
+			}
+		}
+		in.Shares, in.AddressAt = []Share{intruder}, func(string) string { return "198.18.0.1" }
+		if err := Make(in).Rejected["mallory1"]; err == nil || !strings.Contains(err.Error(), "frontend shop1 of Service shop/shop1 has 198.18.0.1. Choose another address") {
+			t.Errorf("the rejection is %v", err)
+		}
+	}
+	// The host gets its rules although another namespace joined before.
+	in := shared(1500, host)
+	in, _ = with(in)
+	unnamed := in
+	unnamed.ServiceOf, unnamed.Shares = nil, []Share{other}
+	in.Observed = Make(unnamed).Next
+	back := inNamespace("shop", 1, 2)
+	back.Rules = back.Rules[1:]
+	for _, due := range []Share{back, other} {
+		in.Shares = []Share{due}
+		if p := Make(in); len(p.Rejected) > 0 {
+			t.Errorf("%s: refused %v", due.Owner, p.Rejected)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// collectOrphans schedules the deletion of objects that lost their last owner. Requires the lock.
+func (s *Server) collectOrphans(owner types.UID) {
+	for k, st := range s.stores {
+		for _, o := range st.objects {
+			if hasOwner(owner, o) {
+				s.scheduleCollection(k, o)
+			}
+		}
+	}
+}
+
+func hasOwner(owner types.UID, o object) bool {
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.UID == owner {
+			return true
+		}
+	}
+	return false
+}
+
+// scheduleCollection schedules a check of an object whose owners are all gone. Requires the lock.
+func (s *Server) scheduleCollection(k *resourceKind, o object) {
+	if s.closed || !s.isOrphaned(o) && !k.isTerminatingNamespace(o) {
+		return
+	}
+	at, uid := objectKey(o.GetNamespace(), o.GetName()), o.GetUID()
+	var t *time.Timer
+	s.pendingCollections.Add(1)
+	t = time.AfterFunc(s.opts.CollectionDelay, func() {
+		defer s.pendingCollections.Done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.collectionTimers, t)
+		if is, ok := s.stores[k].objects[at]; ok && is.GetUID() == uid && !s.closed {
+			s.deleteCollected(k, is)
+		}
+	})
+	s.collectionTimers[t] = struct{}{}
+}
+
+// deleteCollected deletes an object as the garbage collector does. Requires the lock.
+func (s *Server) deleteCollected(k *resourceKind, o object) {
+	switch {
+	case k.isTerminatingNamespace(o):
+		s.emptyNamespace(k, o)
+	case s.isOrphaned(o):
+		r := &request{client: "garbage-collector", verb: verbDelete, kind: k, namespace: o.GetNamespace(), name: o.GetName()}
+		_, status, err := s.removeObject(r)
+		s.recordRequestLocked(r, status, err)
+	}
+}
+
+// isOrphaned reports whether an object has owners and none of them exists.
+func (s *Server) isOrphaned(o object) bool {
+	owners := o.GetOwnerReferences()
+	if len(owners) == 0 {
+		return false
+	}
+	for _, ref := range owners {
+		for k, st := range s.stores {
+			if k.gvk.Kind != ref.Kind {
+				continue
+			}
+			namespace := o.GetNamespace()
+			if !k.namespaced {
+				namespace = ""
+			}
+			if is, ok := st.objects[objectKey(namespace, ref.Name)]; ok && is.GetUID() == ref.UID {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isTerminatingNamespace reports whether an object is a terminating namespace.
+func (k *resourceKind) isTerminatingNamespace(o object) bool {
+	return k.setTerminating != nil && o.GetDeletionTimestamp() != nil
+}
+
+// emptyNamespace deletes a namespace's contents, and the namespace when nothing is left.
+func (s *Server) emptyNamespace(k *resourceKind, namespace object) {
+	left := false
+	for of, st := range s.stores {
+		for _, at := range slices.Clone(st.sortedKeys()) {
+			o := st.objects[at]
+			if !of.namespaced || o.GetNamespace() != namespace.GetName() {
+				continue
+			}
+			left = true
+			r := &request{client: "namespace-controller", verb: verbDelete, kind: of, namespace: o.GetNamespace(), name: o.GetName()}
+			if o.GetDeletionTimestamp() == nil {
+				_, status, err := s.removeObject(r)
+				s.recordRequestLocked(r, status, err)
+			}
+		}
+	}
+	if left || len(namespace.GetFinalizers()) > 0 {
+		s.scheduleCollection(k, namespace)
+		return
+	}
+	s.deleteObject(k, namespace)
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/behaviour"
+)
+
+// OverlapAnswers returns the behaviors for overlapping writes in documentation order; Mixed alternates
+// between some of them.
+func OverlapAnswers() []behaviour.Result {
+	return []behaviour.Result{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict}
+}
+
+// Behavior returns the current behavior with every question answered.
+func (e *Emulator) Behavior() behaviour.Behavior {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.opts.Behavior
+}
+
+// SetBehavior changes the behavior for future requests; unset answers keep their value.
+func (e *Emulator) SetBehavior(b behaviour.Behavior) error {
+	for i, q := range behaviour.AllProperties() {
+		if _, err := b.WithResult(q.Name, b.GetResult(i)); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.opts.Behavior = b.WithDefaults(e.opts.Behavior)
+	return nil
+}
+
+// ParseBehavior reads the key behaviour of a JSON object, such as a probe report, and ignores
+// other keys.
+func ParseBehavior(text []byte) (behaviour.Behavior, error) {
+	var report struct {
+		Behaviour *behaviour.Behavior `json:"behaviour"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return behaviour.Behavior{}, fmt.Errorf(`want a JSON object with the key "behaviour": %w`, err)
+	}
+	if report.Behaviour == nil {
+		return behaviour.Behavior{}, errors.New(`want a JSON object with the key "behaviour", which is missing`)
+	}
+	return *report.Behaviour, nil
+}
+
+// inlineAddresses returns the addresses of a pool after a PUT of its load balancer, from the stored
+// addresses (had) and those in the body (sent).
+func inlineAddresses(b behaviour.Behavior, isNew bool, had, sent []fields) []fields {
+	addressesIgnored, statesIgnored := b.UpdateAddresses == behaviour.Ignored, b.UpdateAdminStates == behaviour.Ignored
+	switch {
+	case isNew && b.UpdateNewPools == behaviour.Empty:
+		return nil
+	case isNew:
+		return sent
+	case addressesIgnored && statesIgnored:
+		return had
+	case addressesIgnored:
+		return withAdminStates(had, sent)
+	case statesIgnored:
+		return withAdminStates(sent, had)
+	}
+	return sent
+}
+
+// withAdminStates returns the addresses with the admin states that other has for them.
+func withAdminStates(list, other []fields) []fields {
+	states := map[string]fields{}
+	for _, a := range other {
+		states[addressTarget(a)] = propertyFields(a)
+	}
+	out := make([]fields, len(list))
+	for i, a := range list {
+		out[i] = a
+		from, known := states[addressTarget(a)]
+		if !known {
+			continue
+		}
+		props := withoutFields(propertyFields(a), adminState)
+		if state, ok := from[adminState]; ok {
+			props[adminState] = state
+		}
+		out[i] = withField(a, "properties", props)
+	}
+	return out
+}
+
+// addressTarget identifies an address by its IP address, its IP configuration, or its name.
+func addressTarget(a fields) string {
+	props := propertyFields(a)
+	for _, to := range []string{stringField(props, "ipAddress"), nicIPConfigID(a), referenceID(props, "loadBalancerFrontendIPConfiguration")} {
+		if to != "" {
+			return to
+		}
+	}
+	return "name " + stringField(a, "name")
+}
+
+// overlapPolicy returns the overlap policy for this request. Mixed picks one of the three that differ
+// on the wire.
+func (e *Emulator) overlapPolicy() behaviour.Result {
+	policy := e.opts.Behavior.Overlap
+	if policy == behaviour.Mixed {
+		policy = [...]behaviour.Result{behaviour.Supersede, behaviour.Lock, behaviour.Conflict}[e.random.IntN(3)]
+	}
+	return policy
+}
+
+// effectivePreconditions returns the If-Match and If-None-Match values that apply to a write.
+func (e *Emulator) effectivePreconditions(x *exchange) (match, noneMatch string) {
+	match, noneMatch = x.req.Header.Get("If-Match"), x.req.Header.Get("If-None-Match")
+	if x.route.kind != KindPut || x.route.id.root != loadBalancerKind {
+		return match, noneMatch
+	}
+	if x.route.id.child == poolKind && e.opts.Behavior.PoolIfMatch == behaviour.Ignored {
+		match = ""
+	}
+	if e.opts.Behavior.IfNoneMatch == behaviour.Ignored {
+		noneMatch = ""
+	}
+	return match, noneMatch
+}
+
+// QuestionsMarkdown renders the open questions about Azure for the reference documentation.
+func QuestionsMarkdown() string {
+	var b strings.Builder
+	b.WriteString("| Question | Answers, the assumed one first | Because of |\n|---|---|---|\n")
+	for _, q := range behaviour.AllProperties() {
+		answers := make([]string, len(q.Results))
+		for i, a := range q.Results {
+			answers[i] = "`" + string(a) + "`"
+		}
+		fmt.Fprintf(&b, "| `%s`: %s | %s | %s |\n", q.Name, q.Description, strings.Join(answers, ", "), q.Source)
+	}
+	return b.String()
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Azure changes the etag of a load balancer when interfaces join or leave its pools or a private
+// link service starts or stops using a frontend, and that of a public IP when it is associated or
+// released, without a write.
+
+// renewOtherEtags renews the etags of resources affected by a write of another; was and is are the
+// links before and after it.
+func (e *Emulator) renewOtherEtags(written resourceID, was, is *referenceIndex) {
+	if e.restoring {
+		return
+	}
+	if was == nil {
+		was = &referenceIndex{}
+	}
+	for _, key := range changedKeys(was.privateLinks, is.privateLinks) {
+		balancer, _, _ := strings.Cut(key, frontendPathSegment)
+		if agg := e.aggregates[balancer]; agg != nil && agg.id.rootKey() != written.rootKey() {
+			e.renewEtag(agg)
+		}
+	}
+	for _, key := range slices.Concat(changedKeys(was.pool, is.pool), changedKeys(was.publicIP, is.publicIP)) {
+		id, err := parseID(key)
+		if err != nil || id.rootKey() == written.rootKey() {
+			continue
+		}
+		if agg := e.aggregates[id.rootKey()]; agg != nil {
+			e.renewEtag(agg)
+		}
+	}
+}
+
+// changedKeys returns the keys whose IDs changed, sorted.
+func changedKeys(was, is map[string][]string) []string {
+	all := maps.Clone(is)
+	if all == nil {
+		all = map[string][]string{}
+	}
+	maps.Copy(all, was)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(key string) bool {
+		return sameIDs(was[key], is[key])
+	})
+}
+
+func sameIDs(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/behaviour"
+)
+
+// A pool shows an address for each network interface IP configuration in it. The interfaces decide
+// on membership; a write of the pool only sets admin states.
+
+func nicIPConfigID(entry fields) string {
+	return referenceID(propertyFields(entry), "networkInterfaceIPConfiguration")
+}
+
+// poolEntries returns the addresses of a pool: the stored ones, plus one per remaining IP
+// configuration.
+func poolEntries(from *referenceIndex, pool resourceID, body fields) []fields {
+	entries := objectList(propertyFields(body), addresses)
+	stored := map[string]bool{}
+	for _, a := range entries {
+		stored[nicIPConfigID(a)] = true
+	}
+	for _, id := range from.poolNICs(pool, body) {
+		if !stored[strings.ToLower(id)] {
+			entries = append(entries, fields{
+				"name":       nicEntryName(id),
+				"properties": fields{"networkInterfaceIPConfiguration": fields{"id": id}},
+			})
+		}
+	}
+	return entries
+}
+
+// nicEntryName returns Azure's name for the address of an IP configuration: resource group and
+// names for a network interface, a GUID for a scale set's (observed).
+func nicEntryName(id string) string {
+	parts := strings.Split(id, "/")
+	group := slices.IndexFunc(parts, func(p string) bool { return sameName(p, "resourceGroups") })
+	nic := slices.IndexFunc(parts, func(p string) bool { return sameName(p, "networkInterfaces") })
+	inSet := slices.ContainsFunc(parts, func(p string) bool { return sameName(p, "virtualMachineScaleSets") })
+	if group < 0 || nic < group || nic+3 >= len(parts) || inSet {
+		sum := sha256.Sum256([]byte(strings.ToLower(id)))
+		return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+	}
+	return parts[group+1] + "_" + parts[nic+1] + parts[nic+3]
+}
+
+// storePoolEntries returns a pool's body as stored after a write: an address with only the name of an
+// interface's address refers to it, and an omitted one loses its admin state.
+func (e *Emulator) storePoolEntries(pool resourceID, before, body fields) fields {
+	nics := e.references().poolNICs(pool, body)
+	if len(nics) == 0 {
+		return body
+	}
+	list := objectList(propertyFields(body), addresses)
+	for _, known := range poolEntries(e.references(), pool, before) {
+		id := nicIPConfigID(known)
+		if !slices.ContainsFunc(nics, func(nic string) bool { return sameName(nic, id) }) ||
+			slices.ContainsFunc(list, func(a fields) bool { return nicIPConfigID(a) == id }) {
+			continue
+		}
+		target := fields{"networkInterfaceIPConfiguration": objectField(propertyFields(known), "networkInterfaceIPConfiguration")}
+		i := indexByName(list, stringField(known, "name"))
+		if i < 0 || stringField(propertyFields(list[i]), "ipAddress") != "" || isNIC(list[i]) || isFrontend(list[i]) {
+			list = append(list, fields{"name": known["name"], "properties": target})
+			continue
+		}
+		list[i] = withField(list[i], "properties", withDefaults(propertyFields(list[i]), target))
+	}
+	if e.opts.Behavior.InterfaceAdminState == behaviour.Ignored {
+		list = withAdminStates(list, poolEntries(e.references(), pool, before))
+	}
+	return withField(body, "properties", withField(propertyFields(body), addresses, toArray(list)))
+}
+
+// storeAllPoolEntries applies storePoolEntries to the pools of a load balancer.
+func (e *Emulator) storeAllPoolEntries(balancer resourceID, before, root fields) fields {
+	list, old := objectList(propertyFields(root), pools), objectList(propertyFields(before), pools)
+	for i, pool := range list {
+		var was fields
+		if j := indexByName(old, stringField(pool, "name")); j >= 0 {
+			was = old[j]
+		}
+		id := balancer.withChild(poolKind, stringField(pool, "name"))
+		entries := inlineAddresses(e.opts.Behavior, was == nil, poolEntries(e.references(), id, was), objectList(propertyFields(pool), addresses))
+		props := withField(propertyFields(pool), addresses, toArray(entries))
+		if network, ok := propertyFields(was)["virtualNetwork"]; ok && e.opts.Behavior.UpdateAddresses == behaviour.Ignored {
+			props["virtualNetwork"] = network // belongs to the addresses
+		}
+		pool = withField(pool, "properties", props)
+		list[i] = e.storePoolEntries(id, was, pool)
+	}
+	return withField(root, "properties", withField(propertyFields(root), pools, toArray(list)))
+}
+
+// dropLeftEntries removes stored entries of IP configurations that left a pool: one that joins again has
+// no admin state.
+func (e *Emulator) dropLeftEntries(was, is *referenceIndex) {
+	if was == nil {
+		return
+	}
+	for _, pool := range changedKeys(was.pool, is.pool) {
+		for _, nic := range was.pool[pool] {
+			if !slices.Contains(is.pool[pool], nic) {
+				e.dropEntry(pool, strings.ToLower(nic))
+			}
+		}
+	}
+}
+
+func (e *Emulator) dropEntry(pool, nic string) {
+	id, err := parseID(pool)
+	if err != nil {
+		return
+	}
+	agg := e.aggregates[id.rootKey()]
+	if agg == nil {
+		return
+	}
+	body := findChild(agg.body, id)
+	if list := objectList(propertyFields(body), addresses); slices.ContainsFunc(list, func(a fields) bool { return nicIPConfigID(a) == nic }) {
+		list = slices.DeleteFunc(list, func(a fields) bool { return nicIPConfigID(a) == nic })
+		agg.body = withChildBody(agg.body, id, withField(body, "properties", withField(propertyFields(body), addresses, toArray(list))))
+	}
+}
+
+// entryIP returns the IP address of a pool entry or of its modeled IP configuration; invalid if
+// unknown.
+func (e *Emulator) entryIP(entry fields) netip.Addr {
+	ip := stringField(propertyFields(entry), "ipAddress")
+	if ip == "" {
+		ip = stringField(e.findIPConfig(nicIPConfigID(entry)), "privateIPAddress")
+	}
+	addr, _ := netip.ParseAddr(ip)
+	return addr.Unmap()
+}
+
+// findIPConfig returns the properties of the IP configuration with this lower-cased ID, of a network
+// interface or a scale set instance; nil if unknown.
+func (e *Emulator) findIPConfig(id string) fields {
+	nic, config, _ := strings.Cut(id, "/"+strings.ToLower(ipConfigKind.collection)+"/")
+	if agg := e.aggregates[nic]; agg != nil {
+		list := objectList(propertyFields(agg.body), ipConfigKind.collection)
+		if i := indexByName(list, config); i >= 0 {
+			return propertyFields(list[i])
+		}
+	}
+	machine, _, _ := strings.Cut(id, "/networkinterfaces/")
+	if agg := e.aggregates[machine]; agg != nil {
+		for known, props := range instanceIPConfigs(machine, propertyFields(agg.body)) {
+			if sameName(known, id) {
+				return props
+			}
+		}
+	}
+	return nil
+}
+
+// removePoolReferences removes a deleted load balancer's pools from network interfaces.
+func (e *Emulator) removePoolReferences(balancer resourceID) {
+	below := balancer.rootKey() + "/"
+	for _, agg := range e.sortedAggregates() {
+		if agg.id.root != networkInterfaceKind {
+			continue
+		}
+		changed := false
+		configs := objectList(propertyFields(agg.body), ipConfigKind.collection)
+		for i, c := range configs {
+			had := objectList(propertyFields(c), nicPools)
+			left := slices.DeleteFunc(slices.Clone(had), func(ref fields) bool { return strings.HasPrefix(strings.ToLower(stringField(ref, "id")), below) })
+			if len(left) < len(had) {
+				changed = true
+				configs[i] = withField(c, "properties", withField(propertyFields(c), nicPools, toArray(left)))
+			}
+		}
+		if changed {
+			agg.body = withField(agg.body, "properties", withField(propertyFields(agg.body), ipConfigKind.collection, toArray(configs)))
+			e.renewEtag(agg)
+		}
+	}
+}

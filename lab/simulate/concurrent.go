@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/lab/scenario"
+)
+
+// ConcurrentSchedule is Schedule for a world where many pools of one load balancer change at once and pool
+// writes overlap, as far as Azure allows.
+func ConcurrentSchedule(seed uint64, n int) []scenario.Step {
+	w := newWorld(seed, 1)
+	lines := w.buildConcurrentSetup()
+	happens := append(w.chooseKinds(), eventKind{"burst", 90, "all Services run on other nodes, and something happens meanwhile", burstEvent})
+	return w.appendEvents(lines, happens, n)
+}
+
+// buildConcurrentSetup returns the steps that create the world.
+func (w *scheduleBuilder) buildConcurrentSetup() []string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azureOptions())
+	text.WriteString(oneOf(w, " pipelined", " pipelined", " finds-out"))
+	if w.r.IntN(4) == 0 {
+		w.leaseSeconds = oneOf(w, 15, 15, 60)
+		fmt.Fprintf(&text, " lease=%ds", w.leaseSeconds)
+	}
+	if w.r.IntN(4) > 0 {
+		text.WriteString(" admin")
+	}
+	if w.r.IntN(6) == 0 {
+		text.WriteString(oneOf(w, " whole", " auto"))
+	}
+	if w.r.IntN(4) == 0 {
+		w.replicas = true
+		text.WriteString(" replicas=2")
+	}
+	if w.r.IntN(8) == 0 {
+		fmt.Fprintf(&text, " share=%d", 1+w.r.IntN(2))
+	}
+	w.nodes = 3 + w.r.IntN(4)
+	fmt.Fprintf(&text, "\nnodes %d\nlb lb1 subscription=s1", w.nodes)
+	w.loadBalancers, w.subscriptions["lb1"] = []string{"lb1"}, "s1"
+	if w.r.IntN(5) == 0 {
+		text.WriteString("\nlb lb2 subscription=s1")
+		w.loadBalancers, w.subscriptions["lb2"] = append(w.loadBalancers, "lb2"), "s1"
+	}
+	for i := range 3 + w.r.IntN(5) {
+		w.addPool(&text, string(rune('a'+i)))
+	}
+	for i, p := range w.pools {
+		name := fmt.Sprintf("s%d", i+1)
+		w.serviceNames = append(w.serviceNames, name)
+		w.services[name], w.owner[p] = []string{p}, name
+		text.WriteString("\n" + w.serviceStep(name))
+	}
+	return []string{text.String()}
+}
+
+// burstEvent moves all Services to other nodes, some twice, while a write or the process fails.
+func burstEvent(w *scheduleBuilder) []string {
+	there := w.existingServices()
+	if len(there) == 0 {
+		return nil
+	}
+	var lines []string
+	switch w.r.IntN(8) {
+	case 0, 1, 2:
+		at := oneOf(w, "any", "any", "PUT", "poll", "result", "record", "report")
+		lines = oneEvent("kill%s at=%s nth=%d%s", oneOf(w, "", "", " leader"), at, 1+w.r.IntN(3*len(there)+2), oneOf(w, "", " after"))
+	case 3:
+		lines = oneOf(w, failEvent, throttleEvent, responseLossEvent)(w)
+	case 4:
+		lines = oneEvent("slow on=PUT lb=lb1 by=%dms times=%d", 100+w.r.IntN(2000), 1+w.r.IntN(4))
+	}
+	lines = append(lines, w.scaleStep(there, w.randomNodes()), fmt.Sprintf("clock %dms", 250+w.r.IntN(oneOf(w, 400, 4000))))
+	switch w.r.IntN(5) {
+	case 0:
+		lines = append(lines, otherWriterEvent(w)...)
+	case 1:
+		lines = append(lines, w.scaleStep(there[:1+w.r.IntN(len(there))], w.randomNodes()))
+	case 2:
+		lines = append(lines, taintEvent(w)...)
+	}
+	return append(lines, fmt.Sprintf("clock %ds", 1+w.r.IntN(20)), "restart dead")
+}

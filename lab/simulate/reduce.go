@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir.dev/weir/lab/scenario"
+)
+
+// ReduceLimit limits shrinking by runs and by real time.
+type ReduceLimit struct {
+	Runs int
+	Time time.Duration
+}
+
+// reducer is the shortest failing script so far and the remaining effort.
+type reducer struct {
+	best          Result
+	remainingRuns int
+	deadline      time.Time
+}
+
+// ReduceSchedule returns the shortest schedule found that fails the same check, and the number of runs: it
+// removes steps, then lines of the world, then simplifies arguments.
+func ReduceSchedule(failed Result, effort ReduceLimit) (shortest Result, plays int) {
+	s := &reducer{best: failed, deadline: time.Now().Add(effort.Time)}
+	s.remainingRuns = effort.Runs
+	for before := -1; before != scriptSize(s.best.Steps) && !s.isDone(); {
+		before = scriptSize(s.best.Steps)
+		s.dropSteps()
+		s.mergeDelays()
+		s.dropLines()
+		s.reduceArgs()
+	}
+	return s.best, effort.Runs - s.remainingRuns
+}
+
+func scriptSize(steps []scenario.Step) int {
+	n := 0
+	for _, s := range steps {
+		n += len(s.String())
+	}
+	return n
+}
+
+func (s *reducer) isDone() bool { return s.remainingRuns <= 0 || time.Now().After(s.deadline) }
+
+// tryReplace runs steps and keeps them if they fail the same check.
+func (s *reducer) tryReplace(steps []scenario.Step) bool {
+	if s.isDone() {
+		return false
+	}
+	s.remainingRuns--
+	o := RunSchedule(steps)
+	if o.failureKind() != s.best.failureKind() || o.Steps[0].Verb != "cluster" || scriptSize(o.Steps) > scriptSize(s.best.Steps) {
+		return false
+	}
+	s.best = o
+	return true
+}
+
+// dropSteps removes as many steps as possible, large pieces first. The first step creates the world
+// and is kept.
+func (s *reducer) dropSteps() {
+	for piece := max(1, len(s.best.Steps)/2); piece >= 1; piece /= 2 {
+		for at := len(s.best.Steps) - piece; at >= 1 && !s.isDone(); at -= piece {
+			if at+piece > len(s.best.Steps) {
+				continue // shorter by now
+			}
+			s.tryReplace(slices.Delete(slices.Clone(s.best.Steps), at, at+piece))
+		}
+	}
+}
+
+// mergeDelays merges consecutive clock steps.
+func (s *reducer) mergeDelays() {
+	for at := len(s.best.Steps) - 2; at >= 1 && !s.isDone(); at-- {
+		if at+1 >= len(s.best.Steps) {
+			continue
+		}
+		first, ok := clockDuration(s.best.Steps[at])
+		second, too := clockDuration(s.best.Steps[at+1])
+		if ok && too {
+			steps := slices.Delete(slices.Clone(s.best.Steps), at, at+1)
+			steps[at] = clockStep(first + second)
+			s.tryReplace(steps)
+		}
+	}
+}
+
+func clockDuration(step scenario.Step) (time.Duration, bool) {
+	if step.Verb != "clock" || len(step.Args) != 1 {
+		return 0, false
+	}
+	d, err := time.ParseDuration(step.Args[0].Key)
+	return d, err == nil
+}
+
+func clockStep(d time.Duration) scenario.Step {
+	return scenario.Step{Verb: "clock", Args: []scenario.Arg{{Key: d.String()}}}
+}
+
+// dropLines removes lines of the world that no other line needs.
+func (s *reducer) dropLines() {
+	for at := range s.best.Steps {
+		for line := strings.Count(s.best.Steps[min(at, len(s.best.Steps)-1)].Input, "\n"); line >= 0 && !s.isDone(); line-- {
+			if at >= len(s.best.Steps) || s.best.Steps[at].Input == "" {
+				break
+			}
+			lines := strings.Split(s.best.Steps[at].Input, "\n")
+			if line < len(lines) {
+				s.replaceStep(at, s.best.Steps[at].Args, strings.Join(slices.Delete(lines, line, line+1), "\n"))
+			}
+		}
+	}
+}
+
+// reduceArgs removes arguments, or simplifies them: lists to one value, durations and numbers to
+// round ones.
+func (s *reducer) reduceArgs() {
+	for at := len(s.best.Steps) - 1; at >= 0 && !s.isDone(); at-- {
+		if at >= len(s.best.Steps) {
+			continue
+		}
+		for arg := len(s.best.Steps[at].Args) - 1; arg >= 0; arg-- {
+			for _, plain := range reducedArgs(s.best.Steps[at].Args[arg]) {
+				args := slices.Clone(s.best.Steps[at].Args)
+				args = slices.Replace(args, arg, arg+1, plain...)
+				if s.replaceStep(at, args, s.best.Steps[at].Input) || at >= len(s.best.Steps) || arg >= len(s.best.Steps[at].Args) {
+					break
+				}
+			}
+			if at >= len(s.best.Steps) || arg > len(s.best.Steps[at].Args) {
+				break
+			}
+		}
+	}
+}
+
+func (s *reducer) replaceStep(at int, args []scenario.Arg, input string) bool {
+	steps := slices.Clone(s.best.Steps)
+	steps[at] = scenario.Step{Verb: steps[at].Verb, Args: args, Input: input}
+	return s.tryReplace(steps)
+}
+
+// reducedArgs returns replacements of an argument, shortest first, starting with none.
+func reducedArgs(a scenario.Arg) [][]scenario.Arg {
+	all := [][]scenario.Arg{{}}
+	if len(a.Values) == 0 {
+		for _, text := range roundValues(a.Key) {
+			all = append(all, []scenario.Arg{{Key: text}})
+		}
+		return all
+	}
+	if len(a.Values) > 1 {
+		for i := range a.Values {
+			all = append(all, []scenario.Arg{{Key: a.Key, Values: slices.Delete(slices.Clone(a.Values), i, i+1)}})
+		}
+		return all
+	}
+	for _, text := range roundValues(a.Values[0]) {
+		all = append(all, []scenario.Arg{{Key: a.Key, Values: []string{text}}})
+	}
+	return all
+}
+
+// roundValues returns shorter notations of nearby numbers and durations.
+func roundValues(text string) []string {
+	var all []string
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		for _, unit := range []time.Duration{time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond} {
+			for _, near := range []time.Duration{d.Truncate(unit), d.Truncate(unit) + unit} {
+				if short := formatDuration(near); near > 0 && len(short) < len(text) {
+					all = append(all, short)
+				}
+			}
+		}
+	}
+	if n, err := strconv.Atoi(text); err == nil && n > 1 && len(text) < 3 {
+		all = append(all, "1")
+	}
+	return all
+}
+
+// formatDuration formats a duration without zero seconds: 2m, not 2m0s.
+func formatDuration(d time.Duration) string {
+	text := d.String()
+	text = strings.TrimSuffix(text, "0s")
+	if text == "" || !strings.HasSuffix(text, "m") {
+		return d.String()
+	}
+	return text
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing/synctest"
+
+	"weir.dev/weir/lab/scenario"
+)
+
+// maxRetries is the default of a world, as in the scenario tests.
+const maxRetries = 3
+
+// Result is the result of a schedule.
+type Result struct {
+	// Steps are the executed steps, ending with the failed one.
+	Steps []scenario.Step
+	// Traces are the traces of Steps.
+	Traces []string
+	// Skipped are the skipped steps.
+	Skipped []SkippedStep
+	// Check is the failed check, "expect", or "lock-up" after a panic or deadlock; empty if all
+	// held. How has details.
+	Check, Detail string
+	// TraceHash is a hash of the traces.
+	TraceHash uint64
+}
+
+// SkippedStep is a skipped step: its index in the schedule, and the reason.
+type SkippedStep struct {
+	Index  int
+	Reason string
+}
+
+// HasFailed reports whether a check failed.
+func (o Result) HasFailed() bool { return o.Check != "" }
+
+// failureKind classifies a failure by check and expectation.
+func (o Result) failureKind() string {
+	for _, what := range []string{"not level: it does not exist", "not level", "writes in", "waits"} {
+		if o.Check == "expect" && strings.Contains(o.Detail, what) {
+			return o.Check + " " + what
+		}
+	}
+	return o.Check
+}
+
+// LockUp is the check for panics and deadlocks.
+const LockUp = "lock-up"
+
+// RunSchedule runs the steps on a new stage in a new bubble. It skips steps that name missing objects.
+func RunSchedule(steps []scenario.Step) Result {
+	var o Result
+	if trouble := runInVirtualTime(func() { o.runSteps(steps) }); trouble != "" {
+		if o.Check == "" { // the abandoned bubble may still write to o
+			o = Result{Steps: steps, Check: LockUp, Detail: trouble}
+		}
+		return o
+	}
+	h := fnv.New64a()
+	for i, s := range o.Steps {
+		_, _ = h.Write([]byte(s.String() + "\n" + o.Traces[i])) // never fails
+	}
+	o.TraceHash = h.Sum64()
+	return o
+}
+
+func (o *Result) runSteps(steps []scenario.Step) {
+	stage := scenario.New(scenario.Options{Settle: synctest.Wait, MaxRetries: maxRetries})
+	defer func() {
+		if err := stage.Close(); !o.HasFailed() {
+			o.recordFailure(err)
+		}
+	}()
+	for i, step := range steps {
+		trace, err := stage.Do(step)
+		o.recordFailure(err)
+		if err != nil && !o.HasFailed() {
+			line, _, _ := strings.Cut(step.String(), "\n")
+			o.Skipped = append(o.Skipped, SkippedStep{i, fmt.Sprintf("%q: %v", line, err)})
+			continue
+		}
+		o.Steps, o.Traces = append(o.Steps, step), append(o.Traces, trace)
+		if o.HasFailed() {
+			return
+		}
+	}
+}
+
+// recordFailure records the first failed check.
+func (o *Result) recordFailure(err error) {
+	if broken, ok := errors.AsType[*scenario.Broken](err); ok {
+		o.Check, o.Detail = broken.Check, broken.How
+	}
+}
