@@ -4,6 +4,6 @@
 // in as values.
 //
 //	taint.go         taints of leaving nodes
-//	announcement.go  trusted events, and those already handled
+//	eviction.go  trusted events, and those already handled
 //	preemption.go    how an eviction event changes its node
 package adminstate

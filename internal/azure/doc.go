@@ -13,21 +13,21 @@
 //	publicips.go   public IPs
 //	securitygroups.go      network security groups
 //	machines.go    the availability set of a virtual machine
-//	armClient.go       documents that packages machines and privatelinks decode
+//	plain.go       documents that packages machines and privatelinks decode
 //	raw.go         prebuilt requests
-//	readPool.go        get and list
-//	asTarget.go      the resource of a request
-//	isWrite.go       guarded writes
+//	read.go        get and list
+//	target.go      the resource of a request
+//	write.go       guarded writes
 //	versions.go    the api-version of a write; see package apiversion
-//	waitForWrite.go        polls an accepted write
-//	look.go        detects the end of a write by reading the resource; see package look
-//	pipeline.go    retries, observation, and the pinning of requests to Resource Manager
+//	wait.go        polls an accepted write
+//	early.go        detects the end of a write by reading the resource; see package look
+//	policies.go    retries, observation, and the pinning of requests to Resource Manager
 //	gate.go        gates that a 429 closes
 //	writes.go      counts writes and reads the remaining quota
-//	limiters.go       order of callers after a gate opens; see package quota
-//	retryAfterPolicy.go       Retry-After per resource
-//	leaderPolicy.go      no write without leadership; see package fence
-//	responseLimitPolicy.go      response limits; see package weight
+//	admission.go       order of callers after a gate opens; see package quota
+//	retry_after.go       Retry-After per resource
+//	leader.go      no write without leadership; see package fence
+//	limits.go      response limits; see package weight
 //	fault.go       error → fault.Failure → fault.Fault
 //	message.go     error → one-line message
 //	credential.go  identities of azure.json → token credential

@@ -282,7 +282,7 @@ func (s *stage) foreignInterfaces(pool lb.Pool) []string {
 	return foreign
 }
 
-// HasManagedPool implements observedState.Cluster. In a stage of interfaces, scripts make them join and leave.
+// HasManagedPool implements balancer.Cluster. In a stage of interfaces, scripts make them join and leave.
 func (p *process) HasManagedPool(pool lb.PoolID) bool {
 	s := p.stage
 	s.mu.Lock()

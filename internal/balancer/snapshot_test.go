@@ -26,7 +26,7 @@ func (p *process) ServiceOwners() []string {
 	return owners
 }
 
-// InitialMembers implements observedState.Cluster: two nodes, or the first one for a Service's own pool. A BackendPool fills
+// InitialMembers implements balancer.Cluster: two nodes, or the first one for a Service's own pool. A BackendPool fills
 // its pool itself.
 func (p *process) InitialMembers(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	p.stage.mu.Lock()
@@ -37,7 +37,7 @@ func (p *process) InitialMembers(_ string, on lb.LoadBalancerID, pool service.Po
 	return p.stage.members(pool)
 }
 
-// NeedsMembers implements observedState.Cluster. Without BackendPools there is no wait.
+// NeedsMembers implements balancer.Cluster. Without BackendPools there is no wait.
 func (p *process) NeedsMembers(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -46,7 +46,7 @@ func (p *process) NeedsMembers(_ string, _ lb.LoadBalancerID, pool service.Pool,
 	return p.stage.backends != nil && slices.ContainsFunc(shall, up) && len(shall)-len(is.Addresses) > len(shall)/10
 }
 
-// ConversionState implements observedState.Cluster; scripts set how nodes become members.
+// ConversionState implements balancer.Cluster; scripts set how nodes become members.
 func (p *process) ConversionState(pool lb.PoolID) (is, paused bool) {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()

@@ -12,11 +12,11 @@
 //	tags.go            tags of created resources
 //	adminstate.go      detection of leaving nodes
 //	load.go            file → keys → Config
-//	decodeFile.go          text → keys
-//	scanner.go            JSON errors with a hint
-//	formatPosition.go        line and column of values
+//	decode.go          text → keys
+//	scan.go            JSON errors with a hint
+//	position.go        line and column of values
 //	ignored.go         warning about keys without effect
-//	assignKeys.go          keys → fields
+//	assign.go          keys → fields
 //	normalize.go       defaults and validation
 //	environment.go     the file in AZURE_ENVIRONMENT_FILEPATH
 //	secret.go          a string that is never printed

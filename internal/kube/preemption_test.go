@@ -223,7 +223,7 @@ func TestTheNextNodeOfANameIsNotEvicted(t *testing.T) {
 	s.waitForTaints(1, spotTaint)
 }
 
-// Events of countEvents.k8s.io are read, too.
+// Events of events.k8s.io are read, too.
 func TestAnEventOfTheNewKind(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)

@@ -9,5 +9,5 @@
 //
 //	term.go   one term of leadership as a pure function of clock readings
 //	fence.go  Fence: the term of this process, shared by all writers
-//	fencedBody.go   checks again while a request is sent
+//	body.go   checks again while a request is sent
 package lead

@@ -8,5 +8,5 @@
 // few seconds.
 //
 //	shared.go  admission; acquiring and releasing
-//	leaseLock.go    one acquisition: its renewals, and whether a write may start
+//	lock.go    one acquisition: its renewals, and whether a write may start
 package lease

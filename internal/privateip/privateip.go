@@ -4,7 +4,7 @@
 // while in use, and for TTL afterwards, so that a Service can be recreated.
 //
 //	privateip.go  decides which Service may use an address, and how the record changes (pure)
-//	keeper.go     reads and writes the record
+//	manager.go     reads and writes the record
 package privateip
 
 import (

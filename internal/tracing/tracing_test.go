@@ -44,7 +44,7 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// ServeHTTP implements newHTTPClient.Handler.
+// ServeHTTP implements http.Handler.
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from := io.Reader(r.Body)
 	if r.Header.Get("Content-Encoding") == "gzip" {

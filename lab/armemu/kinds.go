@@ -10,7 +10,7 @@ import (
 
 // rootKind is a resource type with its own etag. Its children share body and etag. To add a type,
 // add an entry in roots, its validation rules and, if other resources reference it, a line in
-// privateLinks.go.
+// links.go.
 type rootKind struct {
 	namespace  string // of the resource provider
 	collection string // as in the path, e.g. loadBalancers

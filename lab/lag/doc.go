@@ -11,5 +11,5 @@
 //	exact.go        optimum of small traces
 //	bound.go        lower bound
 //	measure.go      writes → lag, missing and wrong members over time
-//	page.go, renderChart.go  docs/reference/lag.md and its plots
+//	page.go, plot.go  docs/reference/lag.md and its plots
 package lag

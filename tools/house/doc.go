@@ -11,11 +11,11 @@
 //
 //	doc.go      definitions
 //	main.go     flags
-//	loadTree.go     loads a tree: go list, go/parser, go/types
-//	packageSize.go     lines and files of packages, methods and fields of types
-//	fileCycle.go    dependency cycles between the files of a package
+//	load.go     loads a tree: go list, go/parser, go/types
+//	size.go     lines and files of packages, methods and fields of types
+//	cycle.go    dependency cycles between the files of a package
 //	graph.go    reference graph of functions
-//	addReferences.go     paths from an entry to an end
+//	walk.go     paths from an entry to an end
 //	default.go  the default walks
 //	print.go    text and JSON
 //

@@ -14,10 +14,10 @@
 //	operators.go  finds the mutants of a file
 //	check.go      drops mutants that do not compile
 //	weave.go      compiles all mutants into one build, selected by number
-//	runner.go      runs the package's tests, fast ones first, then simulator seeds
+//	judge.go      runs the package's tests, fast ones first, then simulator seeds
 //	state.go      results of earlier runs, to resume an interrupted one
 //	report.go     score, survivors and the documentation page
-//	simulatorDuration.go       runs simulator seeds in a separate process
+//	play.go       runs simulator seeds in a separate process
 //
 // A mutant is killed if a test of its package fails (go test -short), or else if a simulator check
 // fails in one of the seeds, provided that the simulator links the package. One that takes three times

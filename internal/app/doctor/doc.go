@@ -6,10 +6,10 @@
 //	doctor.go       the list of checks and their timeout
 //	report.go       results as text and JSON
 //	apiserver.go    version and clock of the API server
-//	definitionChecks.go  CRDs, field by field
+//	definitions.go  CRDs, field by field
 //	permissions.go  RBAC of the controller, verb by verb
-//	checkState.go        the result of weir status, and other controllers of the load balancers
-//	schemaPaths.go     writes that Azure rejects because of their api-version
+//	state.go        the result of weir status, and other controllers of the load balancers
+//	versions.go     writes that Azure rejects because of their api-version
 //	azure.go        azure.json, reads from Azure, its clock, limits close to exhaustion, unused resources
-//	actionChecks.go      actions of the identity in Azure
+//	actions.go      actions of the identity in Azure
 package doctor

@@ -4,6 +4,6 @@
 // missing, what happened and what is next.
 //
 //	read.go     reads the objects with the caller's permissions
-//	memberStates.go  desired and observed members of a pool
+//	members.go  desired and observed members of a pool
 //	text.go     output
 package explain

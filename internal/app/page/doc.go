@@ -8,13 +8,13 @@
 //	secure.go         listens on HTTPS, for other viewers
 //	authenticator.go  sign-in with tokens of the cluster
 //	sessions.go       sessions and their caches
-//	pageCache.go          results shared by concurrent viewers
+//	cache.go          results shared by concurrent viewers
 //	routes.go         paths
-//	renderPage.go          templates and formatting
+//	print.go          templates and formatting
 //	membercounts.go   bar of actual and desired members
-//	serveFront.go          summary, causes, load balancers and their pools
-//	listPage.go           paged list of pools
+//	front.go          summary, causes, load balancers and their pools
+//	rows.go           paged list of pools
 //	details.go        one pool, Service or node, as in weir explain
-//	serveCalls.go          last requests to Azure, and what delays the next ones
+//	calls.go          last requests to Azure, and what delays the next ones
 //	chain.go          path from clients to nodes
 package page

@@ -6,7 +6,7 @@
 //	options.go   flags, kubeconfigs, errors
 //	manager.go   the manager
 //	lead.go      leader election and its fence
-//	newElapsedClock.go, elapsed_linux.go, elapsed_other.go  the clock of the fence
+//	elapsed.go, elapsed_linux.go, elapsed_other.go  the clock of the fence
 //	caches.go    a cache that does not delay shutdown
 //	log.go, quietlog.go, stoplog.go, requestlog.go  log handlers
 //	memory.go    garbage collection

@@ -6,7 +6,7 @@
 //	read.go         reads the objects with the caller's permissions
 //	report.go       finds problems and groups them by cause
 //	provisioner.go  whether a provisioner runs where Provisions wait
-//	writePaused.go       paused pools
+//	paused.go       paused pools
 //	remedies.go     fixes, by state and Azure error code
 //	text.go         output
 //	watch.go        the command

@@ -13,7 +13,7 @@
 //	networkprofile.go  network interfaces, scale sets and instances: their pools
 //	edit.go          pools in a body
 //	privatelink.go    Private Link Services and subnets
-//	etagOrAny.go          the etag of an undecoded response
+//	etag.go          the etag of an undecoded response
 //
 // A body is an edited copy of the document that was read: writable properties that Weir does not
 // change, including unknown ones, are sent back unchanged. Read-only properties are removed.
