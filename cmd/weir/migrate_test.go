@@ -15,7 +15,7 @@ import (
 // Exit codes of weir migrate plan.
 func TestExitCodesOfMigrationPlans(t *testing.T) {
 	const of = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/Microsoft.Network/"
-	emu := patient.Watched(t, armemu.New(armemu.Options{}))
+	emu := patient.Watch(t, armemu.New(armemu.Options{}))
 	server := httptest.NewServer(emu)
 	defer server.Close()
 	services := filepath.Join(t.TempDir(), "services.yaml")

@@ -18,7 +18,7 @@ import (
 // Exit codes of weir plan. A usage error is not 2, which means changes.
 func TestExitCodes(t *testing.T) {
 	const app = "../../internal/app/testdata/"
-	emu := patient.Watched(t, armemu.New(armemu.Options{}))
+	emu := patient.Watch(t, armemu.New(armemu.Options{}))
 	resources, err := os.ReadFile(app + "adoption/resources.json")
 	if err != nil {
 		t.Fatal(err)

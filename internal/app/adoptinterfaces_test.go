@@ -78,5 +78,5 @@ func TestAnAdoptionOfPoolsOfNetworkInterfaces(t *testing.T) {
 		}
 		texts = append(texts, "=== "+tt.about+"\n"+p.FormatText(false)+"\n")
 	}
-	referencepage.Is(t, adoptionInterfaces+"plans.txt", strings.Join(texts, ""))
+	referencepage.ExpectFile(t, adoptionInterfaces+"plans.txt", strings.Join(texts, ""))
 }

@@ -53,8 +53,8 @@ func TestAnAdoptionChangesNothing(t *testing.T) {
 			t.Errorf("Service %s is refused: %s", s.Service, s.Refused)
 		}
 	}
-	referencepage.Shows(t, "../../docs/reference/adoption.md", "compared", inventoryOf(t, resources, p.Changes)+meantTable())
-	referencepage.Is(t, adoption+"plan.txt", p.FormatText(false))
+	referencepage.ExpectSection(t, "../../docs/reference/adoption.md", "compared", inventoryOf(t, resources, p.Changes)+meantTable())
+	referencepage.ExpectFile(t, adoption+"plan.txt", p.FormatText(false))
 }
 
 func partsOf[T any](parts []T, name func(kind, name string) string) []string {
@@ -273,5 +273,5 @@ func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 			})
 		}
 	})
-	referencepage.Is(t, adoption+"differs.txt", strings.Join(texts, ""))
+	referencepage.ExpectFile(t, adoption+"differs.txt", strings.Join(texts, ""))
 }

@@ -25,7 +25,7 @@ type cloud struct {
 
 func newCloud(t *testing.T, snapshot []byte) *cloud {
 	t.Helper()
-	emu := patient.Watched(t, armemu.New(armemu.Options{Seed: 1}))
+	emu := patient.Watch(t, armemu.New(armemu.Options{Seed: 1}))
 	if snapshot != nil {
 		if err := emu.Restore(snapshot); err != nil {
 			t.Fatal(err)

@@ -110,7 +110,7 @@ spec: {serviceRef: {name: web}, loadBalancer: {name: terraform}, poolName: web, 
 			})
 		}
 	})
-	referencepage.Is(t, planned+"plans.txt", strings.Join(texts, ""))
+	referencepage.ExpectFile(t, planned+"plans.txt", strings.Join(texts, ""))
 }
 
 // The docs show the actual text and JSON of a plan.
@@ -125,8 +125,8 @@ func TestThePageOfPlansIsReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = "../../docs/reference/plan.md"
-	referencepage.Shows(t, page, "text", "\n```console\n$ weir plan --config azure.json -f shop.yaml\n"+p.FormatText(false)+"```\n\n")
-	referencepage.Shows(t, page, "json", "\n```json\n"+string(raw)+"```\n\n")
+	referencepage.ExpectSection(t, page, "text", "\n```console\n$ weir plan --config azure.json -f shop.yaml\n"+p.FormatText(false)+"```\n\n")
+	referencepage.ExpectSection(t, page, "json", "\n```json\n"+string(raw)+"```\n\n")
 }
 
 // Errors name the object, the value and the fix.

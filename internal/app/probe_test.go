@@ -33,7 +33,7 @@ type asking struct {
 
 func newAsking(t *testing.T, types string) *asking {
 	t.Helper()
-	a := &asking{emu: patient.Watched(t, armemu.New(armemu.Options{StrictResourceGroups: true}))}
+	a := &asking{emu: patient.Watch(t, armemu.New(armemu.Options{StrictResourceGroups: true}))}
 	server := httptest.NewServer(a.emu)
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "azure.json")

@@ -55,7 +55,7 @@ func withSubnet(t *testing.T, emu *armemu.Emulator) {
 // Create, fill, change and delete a load balancer; each read returns what was written.
 func TestALoadBalancersLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu, client, _ := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Behavior: worlds.Taking()})
+		emu, client, _ := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 		withSubnet(t, emu)
 		if _, err := client.GetLoadBalancer(t.Context(), private); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
 			t.Fatalf("before it is made: %v", err)

@@ -28,7 +28,7 @@ var kubernetes = lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Na
 // newEmulator returns a client of an emulator with one load balancer and an empty pool.
 func newEmulator(t *testing.T, opts armemu.Options) (*armemu.Emulator, *azure.Client, lb.PoolID) {
 	t.Helper()
-	emu := patient.Watched(t, armemu.New(opts))
+	emu := patient.Watch(t, armemu.New(opts))
 	id := lb.PoolID{LoadBalancer: kubernetes, Name: "web"}
 	for resource, body := range map[string]string{
 		vnetID:              `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`,

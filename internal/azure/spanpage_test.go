@@ -54,7 +54,7 @@ func TestReferenceListsTheSpans(t *testing.T) {
 				_ = w.remove(t.Context(), client)
 			}
 		}
-		referencepage.Shows(t, "../../docs/reference/tracing.md", "spans", spanTable(t, recorder.Ended()))
+		referencepage.ExpectSection(t, "../../docs/reference/tracing.md", "spans", spanTable(t, recorder.Ended()))
 	})
 }
 

@@ -14,10 +14,10 @@ import (
 )
 
 var (
-	bp            = objects.BackendPool
-	serviceOfType = objects.Service
-	took          = objects.Took
-	deleting      = objects.Deleting
+	bp            = objects.NewBackendPool
+	serviceOfType = objects.NewService
+	took          = objects.WithAzurePool
+	deleting      = objects.WithDeletion
 )
 
 func asPaused(p *v1alpha1.BackendPool) { p.Spec.Paused = true }

@@ -28,7 +28,7 @@ import (
 	"weir.dev/weir/test/transcript"
 )
 
-var failing = transcript.Failing
+var failing = transcript.FormatError
 
 // life records everything the Controller does in virtual time: calls to the updater and the API server,
 // events, and each changed status line. The test compares it with testdata.
@@ -58,7 +58,7 @@ type life struct {
 // runScenario runs a scenario and compares its trace.
 func runScenario(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *life)) {
 	t.Helper()
-	transcript.Of(t, name, func(t *testing.T, x *transcript.Transcript) {
+	transcript.Compare(t, name, func(t *testing.T, x *transcript.Transcript) {
 		t.Helper()
 		l := &life{
 			T: t, Transcript: x, startedAt: time.Now(), p: p, permissions: map[string]Permission{}, failures: map[string]error{}, lastShown: map[string]string{},
@@ -73,7 +73,7 @@ func runScenario(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(
 func (l *life) startProcess() {
 	l.Controller = New(Config{
 		Cluster: l, Owner: l, Workers: l, Events: l, Retention: &keeping.Policy{Stale: func(time.Time) bool { return l.stale }, NodeAt: l.nodeByAddress}, Log: slog.New(logRecorder{l}), RecheckInterval: 5 * time.Minute, ReleaseRetryInterval: time.Minute,
-		Queue: func(ref poolschedule.Ref) { l.Says("queued: %s", ref.Name) },
+		Queue: func(ref poolschedule.Ref) { l.AddLine("queued: %s", ref.Name) },
 	}, NewStatuses(l))
 }
 
@@ -92,36 +92,36 @@ func (l *life) updatePool(edit ...func(*v1alpha1.BackendPool)) {
 
 func (l *life) reconcilePool() {
 	result, err := l.Reconcile(l.Context(), l.p.Namespace, l.p.Name, time.Now())
-	l.Says("reconciled: %s%s", transcript.Again(result.After), failing(err))
+	l.AddLine("reconciled: %s%s", transcript.FormatRequeue(result.After), failing(err))
 }
 
 func (l *life) changeEndpoints() {
-	l.Says("endpoints changed%s", failing(l.EndpointsChanged(l.Context(), poolschedule.ServiceName{Namespace: "shop", Name: "web"}, time.Now())))
+	l.AddLine("endpoints changed%s", failing(l.EndpointsChanged(l.Context(), poolschedule.ServiceName{Namespace: "shop", Name: "web"}, time.Now())))
 }
 
 // startAttempt makes the calls of an attempt for the last queued operation.
 func (l *life) startAttempt(intent *poolwrite.Intent) {
 	op := l.ops[len(l.ops)-1]
 	if !l.IsNeeded(op) {
-		l.Says("the lane drops it")
+		l.AddLine("the lane drops it")
 		return
 	}
 	want, err := l.DesiredPool(op.Ref)
 	if err != nil {
-		l.Says("the lane does not know what to write: %v", err)
+		l.AddLine("the lane does not know what to write: %v", err)
 		return
 	}
-	l.Says("the lane wants %s (alone %t); recorded are %v, Down %v, taken %t; n9 is ours: %t",
+	l.AddLine("the lane wants %s (alone %t); recorded are %v, Down %v, taken %t; n9 is ours: %t",
 		nodeNames(want.Addresses), want.IsExclusive, want.Record.Written, want.Record.Down, want.Record.Managed, want.IsManaged(nodeIP("n9")))
 	if by := want.Machines; by != nil {
-		l.Says("members are %s interfaces, configuration %s, every node %t", by.Family, by.Configuration, by.Every)
+		l.AddLine("members are %s interfaces, configuration %s, every node %t", by.Family, by.Configuration, by.Every)
 		for _, a := range want.Addresses {
 			m, err := by.Lookup(a.Name)
-			l.Says("    %s: %s%s", a.Name, m.Key(), failing(err))
+			l.AddLine("    %s: %s%s", a.Name, m.Key(), failing(err))
 		}
 	}
 	if intent != nil {
-		l.Says("recorded%s", failing(l.Record(l.Context(), op.Ref, *intent)))
+		l.AddLine("recorded%s", failing(l.Record(l.Context(), op.Ref, *intent)))
 	}
 }
 
@@ -135,7 +135,7 @@ func (l *life) endAttempt(o poolwrite.Outcome, edit ...func(*poolupdate.Report))
 	for _, f := range edit {
 		f(&r)
 	}
-	l.Says("the lane reports %s", o)
+	l.AddLine("the lane reports %s", o)
 	l.Report(l.Context(), r)
 }
 
@@ -187,12 +187,12 @@ func (l *life) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (Permission, Re
 }
 
 func (l *life) IsInUse(*v1alpha1.BackendPool) bool     { return l.isNeeded }
-func (l *life) HandleDeletion(p *v1alpha1.BackendPool) { l.Says("owner: %s goes", p.Name) }
+func (l *life) HandleDeletion(p *v1alpha1.BackendPool) { l.AddLine("owner: %s goes", p.Name) }
 func (l *life) HandleMissing(p *v1alpha1.BackendPool) {
-	l.Says("owner: the pool of %s is missing", p.Name)
+	l.AddLine("owner: the pool of %s is missing", p.Name)
 }
 func (l *life) HandleAttempt(p *v1alpha1.BackendPool, r poolupdate.Report) {
-	l.Says("owner: %s was filled: %s", p.Name, r.Outcome)
+	l.AddLine("owner: %s was filled: %s", p.Name, r.Outcome)
 }
 
 func (l *life) Add(ops ...poolschedule.Operation) {
@@ -216,34 +216,34 @@ func (l *life) Add(ops ...poolschedule.Operation) {
 		if op.LastNotification != (poolschedule.LastNotification{}) {
 			text += fmt.Sprintf(", told %+v", op.LastNotification)
 		}
-		l.Says("%s", text)
+		l.AddLine("%s", text)
 	}
 	l.ops = append(l.ops, ops...)
 }
 
 func (l *life) RemoveService(name poolschedule.ServiceName) int {
-	l.Says("lanes: the operations of Service %s go", name.Name)
+	l.AddLine("lanes: the operations of Service %s go", name.Name)
 	return l.dropped
 }
-func (l *life) Drop(ref poolschedule.Ref)  { l.Says("lanes: %s is dropped", ref.Name) }
-func (l *life) Retry(ref poolschedule.Ref) { l.Says("lanes: %s is tried again", ref.Name) }
-func (l *life) Forget(pool lb.PoolID)      { l.Says("lanes: pool %s is forgotten", pool.Name) }
+func (l *life) Drop(ref poolschedule.Ref)  { l.AddLine("lanes: %s is dropped", ref.Name) }
+func (l *life) Retry(ref poolschedule.Ref) { l.AddLine("lanes: %s is tried again", ref.Name) }
+func (l *life) Forget(pool lb.PoolID)      { l.AddLine("lanes: pool %s is forgotten", pool.Name) }
 func (l *life) IsInSync(_ lb.PoolID, print uint64) bool {
 	return l.inSync && print == membership.Fingerprint(l.members.Addresses)
 }
 
 func (l *life) OnPool(p *v1alpha1.BackendPool, e Event) {
-	l.Says("event on %s: %s %s: %s", p.Name, e.Kind, e.Reason, e.Text)
+	l.AddLine("event on %s: %s %s: %s", p.Name, e.Kind, e.Reason, e.Text)
 }
 func (l *life) OnService(name poolschedule.ServiceName, e Event) {
-	l.Says("event on Service %s: %s %s: %s", name.Name, e.Kind, e.Reason, e.Text)
+	l.AddLine("event on Service %s: %s %s: %s", name.Name, e.Kind, e.Reason, e.Text)
 }
 func (l *life) RecordRetained(p *v1alpha1.BackendPool, _ Binding, set membership.Set) {
-	l.Says("event on %s: %s", p.Name, members.RetainedMessage(set))
+	l.AddLine("event on %s: %s", p.Name, members.RetainedMessage(set))
 }
 func (l *life) AdminStates(p *v1alpha1.BackendPool, _ Binding, _ poolupdate.Report, t AdminChanges) {
 	if len(t.Down)+len(t.Back)+len(t.Failed) > 0 {
-		l.Says("event on %s: Down %v, back %v, owed %v", p.Name, t.Down, t.Back, t.Failed)
+		l.AddLine("event on %s: Down %v, back %v, owed %v", p.Name, t.Down, t.Back, t.Failed)
 	}
 }
 
@@ -265,7 +265,7 @@ func (l *life) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
 
 // Load implements API.
 func (l *life) Load(_ context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
-	l.Says("API: %s is read%s", ref.Name, failing(l.failures["load"]))
+	l.AddLine("API: %s is read%s", ref.Name, failing(l.failures["load"]))
 	if err := l.failures["load"]; err != nil {
 		return nil, err
 	}
@@ -286,20 +286,20 @@ func (l *life) Apply(ctx context.Context, ref poolschedule.Ref, version string, 
 		l.version++
 	}
 	if version != fmt.Sprint(l.version) {
-		l.Says("API: the status of %s has another version than %s", ref.Name, version)
+		l.AddLine("API: the status of %s has another version than %s", ref.Name, version)
 		return "", ErrConflict
 	}
 	if err := l.failures["apply"]; err != nil {
-		l.Says("API: the status of %s is not written: %v", ref.Name, err)
+		l.AddLine("API: the status of %s is not written: %v", ref.Name, err)
 		return "", err
 	}
 	l.version++
 	l.tamperNext = nil
-	l.Says("API: the status of %s is written", ref.Name)
+	l.AddLine("API: the status of %s is written", ref.Name)
 	is := l.statusLines(status)
 	for _, line := range sortedLines(is, l.lastShown) {
 		if is[line] != l.lastShown[line] {
-			l.Says("    %s %s", line, is[line])
+			l.AddLine("    %s %s", line, is[line])
 		}
 	}
 	l.lastShown = is
@@ -308,7 +308,7 @@ func (l *life) Apply(ctx context.Context, ref poolschedule.Ref, version string, 
 
 // SetFinalizer implements API.
 func (l *life) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
-	l.Says("API: %s has a finalizer: %t", p.Name, want)
+	l.AddLine("API: %s has a finalizer: %t", p.Name, want)
 	if err := l.failures["finalizer"]; err != nil {
 		return nil, err
 	}
@@ -372,7 +372,7 @@ type logRecorder struct{ *life }
 
 func (logRecorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (g logRecorder) Handle(_ context.Context, r slog.Record) error {
-	g.Says("log: %s", r.Message)
+	g.AddLine("log: %s", r.Message)
 	return nil
 }
 func (g logRecorder) WithAttrs([]slog.Attr) slog.Handler { return g }

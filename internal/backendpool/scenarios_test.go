@@ -61,7 +61,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.members = setOfNodes("n1", "n2")
 		updated := func(r *poolupdate.Report) { r.Updated = l.webService() }
 
-		l.When("It is new, and the API server fails once.")
+		l.BeginChapter("It is new, and the API server fails once.")
 		l.changeEndpoints()
 		l.failures["load"] = errOnce
 		l.reconcilePool()
@@ -69,16 +69,16 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconcilePool()
 		l.updatePool(withFinalizers(v1alpha1.Finalizer))
 		l.changeEndpoints()
-		l.When("It has its finalizer; nothing happens twice.")
+		l.BeginChapter("It has its finalizer; nothing happens twice.")
 		l.reconcilePool()
 		l.reconcilePool()
-		l.When("A lane takes it.")
+		l.BeginChapter("A lane takes it.")
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1"), nodeIP("n2")}, Add: 2, Observed: 1, Desired: 2})
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2"), updated, func(r *poolupdate.Report) { r.Foreign = 1 })
 		l.inSync = true
 		l.reconcilePool()
 
-		l.When("Endpoints change, and the pool is level already; one is left out now, and then no more.")
+		l.BeginChapter("Endpoints change, and the pool is level already; one is left out now, and then no more.")
 		l.changeEndpoints()
 		l.members.NonMembers = []membership.NonMember{{Node: "n3", Reason: "it is gone"}}
 		l.members.EndpointsWithoutNode, l.members.UnsupportedSlices = 1, 1
@@ -88,7 +88,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconcilePool()
 		l.changeEndpoints()
 
-		l.When("A node leaves, and setting it Down fails first.")
+		l.BeginChapter("A node leaves, and setting it Down fails first.")
 		l.members.Draining = []membership.Drain{newDrain("n1")}
 		l.inSync = false
 		l.changeEndpoints()
@@ -97,19 +97,19 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 			r.Admin, r.AdminAttempted, r.AdminRetryAt, r.WillRetry = true, true, time.Now().Add(time.Second), true
 		}
 		l.endAttempt(poolwrite.Retriable, unset)
-		l.When("Meanwhile another joins: what is wanted changes, and is told of once.")
+		l.BeginChapter("Meanwhile another joins: what is wanted changes, and is told of once.")
 		l.members = setOfNodes("n1", "n2", "n3")
 		l.members.Draining = []membership.Drain{newDrain("n1")}
 		l.changeEndpoints()
 		l.changeEndpoints()
-		l.When("Both come about.")
+		l.BeginChapter("Both come about.")
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1"), nodeIP("n2"), nodeIP("n3")}, Down: []netip.Addr{nodeIP("n1")}, Add: 1, Update: 1, Observed: 3, Desired: 3})
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2", "n3"), withDown("n1"), updated, func(r *poolupdate.Report) {
 			r.AdminAttempted, r.AdminDone, r.MarkedDown = true, true, []netip.Addr{nodeIP("n1")}
 		})
 		l.inSync = true
 		l.changeEndpoints()
-		l.When("The node stays after all, and setting it back fails for good.")
+		l.BeginChapter("The node stays after all, and setting it back fails for good.")
 		l.members.Draining = nil
 		l.inSync = false
 		l.changeEndpoints()
@@ -125,7 +125,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconcilePool()
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2", "n3"), updated, func(r *poolupdate.Report) { r.MarkedUp = []netip.Addr{nodeIP("n1")} })
 
-		l.When("Azure asks for patience; the rest is over in time.")
+		l.BeginChapter("Azure asks for patience; the rest is over in time.")
 		l.endAttempt(poolwrite.Retriable, func(r *poolupdate.Report) { r.RetriesUsed, r.NextEligibleAt = 3, time.Now().Add(time.Minute) })
 		l.updatePool(asPaused)
 		l.reconcilePool()
@@ -136,7 +136,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconcilePool()
 		l.endAttempt(poolwrite.Unchanged, withMembers("n1", "n2", "n3"), updated)
 
-		l.When("The selector of its Service fails.")
+		l.BeginChapter("The selector of its Service fails.")
 		l.failures["members"] = errOnce
 		l.changeEndpoints()
 		l.updatePool(func(p *v1alpha1.BackendPool) { p.Generation++ })
@@ -144,12 +144,12 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.startAttempt(nil)
 		delete(l.failures, "members")
 
-		l.When("The Service is a dry run, and then it is not.")
+		l.BeginChapter("The Service is a dry run, and then it is not.")
 		web := l.services[l.webService()[0]]
 		web.DryRun = true
 		l.services[l.webService()[0]] = web
 		l.reconcilePool()
-		l.Says("rehearsed%s", failing(l.RecordPlan(l.Context(), l.p, "it would hold n4")))
+		l.AddLine("rehearsed%s", failing(l.RecordPlan(l.Context(), l.p, "it would hold n4")))
 		l.reconcilePool()
 		l.changeEndpoints()
 		web.DryRun = false
@@ -159,7 +159,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.startAttempt(nil)
 		l.endAttempt(poolwrite.Unchanged, withMembers("n1", "n2", "n3"), updated)
 
-		l.When("The Service goes, and taking the addresses out fails once.")
+		l.BeginChapter("The Service goes, and taking the addresses out fails once.")
 		delete(l.services, l.webService()[0])
 		l.dropped = 1
 		l.changeEndpoints()
@@ -175,20 +175,20 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconcilePool()
 		l.reconcilePool()
 
-		l.When("Another process starts, and finds nothing left to do.")
+		l.BeginChapter("Another process starts, and finds nothing left to do.")
 		l.updatePool()
 		l.startProcess()
 		l.reconcilePool()
 		l.reconcilePool()
 
-		l.When("It is deleted: the pool is read once more, and it goes.")
+		l.BeginChapter("It is deleted: the pool is read once more, and it goes.")
 		l.updatePool(deleting)
 		l.reconcilePool()
 		l.endAttempt(poolwrite.Unchanged)
 		l.reconcilePool()
 		l.updatePool(withFinalizers("example.com/keeper"))
 		l.reconcilePool()
-		l.When("It is gone.")
+		l.BeginChapter("It is gone.")
 		delete(l.pools, "shop/a")
 		l.reconcilePool()
 		l.reconcilePool()
@@ -200,12 +200,12 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 	runScenario(t, "pool_of_nodes", bp("a", 0, asNodePool), func(l *life) {
 		l.nodes["n1"], l.nodes["n2"] = nodeIP("n1"), nodeIP("n2")
 		l.members = setOfNodes("n1", "n2") // for IsInSync
-		l.When("It is new.")
+		l.BeginChapter("It is new.")
 		l.reconcilePool()
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1"), nodeIP("n2")}, Add: 2})
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2"))
 		l.inSync = true
-		l.When("Eviction is announced to one, which stays up; then to both.")
+		l.BeginChapter("Eviction is announced to one, which stays up; then to both.")
 		l.members.KeptUp = []membership.Drain{newDrain("n1")}
 		l.reconcilePool()
 		l.reconcilePool()
@@ -215,7 +215,7 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		l.reconcilePool()
 		l.members.KeptUp = []membership.Drain{newDrain("n2")}
 		l.reconcilePool()
-		l.When("Somebody keeps undoing it.")
+		l.BeginChapter("Somebody keeps undoing it.")
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2"), func(r *poolupdate.Report) { r.Conflicting = []netip.Addr{nodeIP("n1")} })
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2"), func(r *poolupdate.Report) { r.Conflicting = []netip.Addr{nodeIP("n1")} })
 		level := 0
@@ -224,16 +224,16 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 				level++
 			}
 		})
-		l.Says("contested %d, reasons %v", l.statuses.CountConflicting(), level)
+		l.AddLine("contested %d, reasons %v", l.statuses.CountConflicting(), level)
 		l.endAttempt(poolwrite.Unchanged, withMembers("n1", "n2"))
-		l.Says("contested %d", l.statuses.CountConflicting())
-		l.When("A node goes.")
+		l.AddLine("contested %d", l.statuses.CountConflicting())
+		l.BeginChapter("A node goes.")
 		delete(l.nodes, "n2")
 		l.reconcilePool()
 		l.startAttempt(nil)
 		l.endAttempt(poolwrite.Terminal)
 		l.endAttempt(poolwrite.Written, withMembers("n1"))
-		l.When("A change waits, for this and that.")
+		l.BeginChapter("A change waits, for this and that.")
 		until := time.Now().Add(time.Minute)
 		for _, cause := range []poolupdate.Cause{poolupdate.CauseGate, poolupdate.CauseRetryAfter, poolupdate.CauseLease, poolupdate.CausePace, poolupdate.CauseBehind} {
 			l.ReportWait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.ResolveBinding(l.p, time.Now()).Pool, Cause: cause, Until: until, Message: "somebody is there", Since: time.Now()})
@@ -241,18 +241,18 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 			time.Sleep(maxStatusDelay)
 			l.reconcilePool()
 		}
-		l.When("Another process starts: it asks Azure as late as that one would.")
+		l.BeginChapter("Another process starts: it asks Azure as late as that one would.")
 		l.updatePool()
 		l.startProcess()
 		l.reconcilePool()
-		l.When("Its selector is one that nobody can read, and it is paused and deleted.")
+		l.BeginChapter("Its selector is one that nobody can read, and it is paused and deleted.")
 		l.updatePool(func(p *v1alpha1.BackendPool) {
 			p.Spec.Nodes.Selector.MatchLabels = map[string]string{"a b": "c"}
 		})
 		l.reconcilePool()
 		l.updatePool(asPaused, deleting)
 		l.reconcilePool()
-		l.When("It is made anew under its name, and points elsewhere, so that nobody names the pool.")
+		l.BeginChapter("It is made anew under its name, and points elsewhere, so that nobody names the pool.")
 		l.p = bp("a", 0, asNodePool, withFinalizers())
 		l.p.UID = "b"
 		l.addObjects(l.p)
@@ -266,21 +266,21 @@ func TestLifeOfAPoolThatWeirMakes(t *testing.T) {
 	made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = "svc" }
 	runScenario(t, "pool_that_weir_makes", bp("a", 0, made), func(l *life) {
 		l.members = setOfNodes("n1")
-		l.When("It comes before its pool does.")
+		l.BeginChapter("It comes before its pool does.")
 		l.reconcilePool()
 		l.startAttempt(nil)
 		l.endAttempt(poolwrite.Stale)
 		l.reconcilePool()
 		l.RecheckMissing(l.p, time.Now())
 		l.reconcilePool()
-		l.When("The pool is there.")
+		l.BeginChapter("The pool is there.")
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1")}, Add: 1})
 		l.endAttempt(poolwrite.Written, withMembers("n1"))
 		l.RecheckMissing(l.p, time.Now())
 		l.reconcilePool()
 		l.updatePool()
-		l.Says("nothing foreign: %t", l.statuses.HasNoForeign(l.p))
-		l.When("The load balancer goes, with the pool.")
+		l.AddLine("nothing foreign: %t", l.statuses.HasNoForeign(l.p))
+		l.BeginChapter("The load balancer goes, with the pool.")
 		l.endAttempt(poolwrite.Stale)
 		l.endAttempt(poolwrite.Stale, func(r *poolupdate.Report) { r.Fault.Code = "ResourceNotFound" })
 		web := l.services[l.webService()[0]]
@@ -307,23 +307,23 @@ func TestLifeOfAPoolOfInterfaces(t *testing.T) {
 				r.Fault = &fault.Fault{Class: fault.Retriable, Code: "NotReady", Err: errors.New(why)}
 			}
 		}
-		l.When("Somebody has put addresses into the pool.")
+		l.BeginChapter("Somebody has put addresses into the pool.")
 		l.reconcilePool()
 		l.startAttempt(nil)
 		l.endAttempt(poolwrite.Rejected, func(r *poolupdate.Report) { r.Fault.Code = poolwrite.CodeAddressPool })
-		l.When("It is empty. One node has no machine yet, and the other is Down.")
+		l.BeginChapter("It is empty. One node has no machine yet, and the other is Down.")
 		l.failures["machine of n1"] = errors.New("it has no spec.providerID yet")
 		time.Sleep(5 * time.Minute)
 		l.reconcilePool()
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1"), nodeIP("n2")}, Down: []netip.Addr{nodeIP("n2")}, Add: 1, Desired: 2})
 		l.endAttempt(poolwrite.Postponed, waits("waiting: 1 of 1 machine is being written; 1 waits: node n1: it has no spec.providerID yet"), withDown("n2"))
 		l.reconcilePool()
-		l.When("It is level.")
+		l.BeginChapter("It is level.")
 		delete(l.failures, "machine of n1")
 		l.startAttempt(nil)
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2"))
 		l.reconcilePool()
-		l.When("It goes, and its machines with it.")
+		l.BeginChapter("It goes, and its machines with it.")
 		l.updatePool(deleting)
 		l.reconcilePool()
 		l.startAttempt(nil)
@@ -339,11 +339,11 @@ func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 	made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = "svc" }
 	runScenario(t, "pool_that_stays_for_others", bp("a", 0, made), func(l *life) {
 		l.members = setOfNodes("n1")
-		l.When("It is filled.")
+		l.BeginChapter("It is filled.")
 		l.reconcilePool()
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1")}, Add: 1})
 		l.endAttempt(poolwrite.Written, withMembers("n1"))
-		l.When("Its Service is being deleted, and has a load balancer still; so does the next process see it.")
+		l.BeginChapter("Its Service is being deleted, and has a load balancer still; so does the next process see it.")
 		web := l.services[l.webService()[0]]
 		web.HasLoadBalancer, web.Deleting = true, true
 		l.services[l.webService()[0]] = web
@@ -351,7 +351,7 @@ func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 		l.reconcilePool()
 		l.startProcess()
 		l.reconcilePool()
-		l.When("The Service is gone.")
+		l.BeginChapter("The Service is gone.")
 		delete(l.services, l.webService()[0])
 		l.reconcilePool()
 		l.startAttempt(&poolwrite.Intent{Remove: 1})
@@ -365,36 +365,36 @@ func TestLifeWithoutRight(t *testing.T) {
 	runScenario(t, "without_right", bp("a", 0), func(l *life) {
 		l.members = setOfNodes("n1")
 		l.permissions["a"], l.rejection = NoPermission, Rejection{Reason: v1alpha1.ReasonNotAllowed, Message: "nobody allows it"}
-		l.When("Nobody allows it.")
+		l.BeginChapter("Nobody allows it.")
 		l.reconcilePool()
 		l.changeEndpoints()
-		l.When("It is allowed, and filled.")
+		l.BeginChapter("It is allowed, and filled.")
 		delete(l.permissions, "a")
 		l.reconcilePool()
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1")}, Add: 1})
 		l.endAttempt(poolwrite.Written, withMembers("n1"))
-		l.When("No more; an attempt under way ends, and another waits.")
+		l.BeginChapter("No more; an attempt under way ends, and another waits.")
 		l.permissions["a"] = NoPermission
 		l.ReportWait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.ResolveBinding(l.p, time.Now()).Pool, Cause: poolupdate.CauseLease, Since: time.Now()})
 		l.endAttempt(poolwrite.Postponed)
 		l.endAttempt(poolwrite.Terminal)
 		l.endAttempt(poolwrite.Shutdown)
 		l.reconcilePool()
-		l.When("Another holds the pool.")
+		l.BeginChapter("Another holds the pool.")
 		l.rejection.Reason = v1alpha1.ReasonDuplicate
 		l.reconcilePool()
-		l.When("Its owner does not know yet.")
+		l.BeginChapter("Its owner does not know yet.")
 		l.rejection.Reason = v1alpha1.ReasonPending
 		l.reconcilePool()
-		l.When("It is deleted without right.")
+		l.BeginChapter("It is deleted without right.")
 		l.rejection.Reason = v1alpha1.ReasonNotAllowed
 		l.updatePool(deleting)
 		l.reconcilePool()
-		l.When("It is deleted by an owner that needs its members where they are.")
+		l.BeginChapter("It is deleted by an owner that needs its members where they are.")
 		delete(l.permissions, "a")
 		l.isNeeded = true
 		l.reconcilePool()
-		l.When("It is deleted while paused, which is known; and never taken.")
+		l.BeginChapter("It is deleted while paused, which is known; and never taken.")
 		l.updatePool(asPaused)
 		l.reconcilePool()
 		l.p = bp("b", 0, deleting)
@@ -402,7 +402,7 @@ func TestLifeWithoutRight(t *testing.T) {
 		delete(l.pools, "shop/a")
 		l.version, l.lastShown = 0, map[string]string{}
 		l.reconcilePool()
-		l.When("What somebody else holds is not forgotten.")
+		l.BeginChapter("What somebody else holds is not forgotten.")
 		for _, refusal := range []string{v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed} {
 			l.permissions["c"], l.rejection.Reason = NoPermission, refusal
 			l.p = bp("c", 0, deleting)
@@ -422,21 +422,21 @@ func TestLifeWithoutRight(t *testing.T) {
 func TestLifeWithATroubledAPIServer(t *testing.T) {
 	runScenario(t, "troubled_api_server", bp("a", 0), func(l *life) {
 		l.members = setOfNodes("n1")
-		l.When("No status can be written.")
+		l.BeginChapter("No status can be written.")
 		l.failures["apply"] = errOnce
 		l.reconcilePool()
 		l.endAttempt(poolwrite.Written, withMembers("n1"))
 		l.endAttempt(poolwrite.Postponed)
-		l.Says("rehearsed%s", failing(l.RecordPlan(l.Context(), l.p, "much")))
-		l.Says("unsaved %v", l.statuses.ListUnsaved())
+		l.AddLine("rehearsed%s", failing(l.RecordPlan(l.Context(), l.p, "much")))
+		l.AddLine("unsaved %v", l.statuses.ListUnsaved())
 		delete(l.failures, "apply")
 		l.reconcilePool()
-		l.Says("unsaved %v", l.statuses.ListUnsaved())
-		l.When("The object moves on.")
+		l.AddLine("unsaved %v", l.statuses.ListUnsaved())
+		l.BeginChapter("The object moves on.")
 		l.updatePool()
 		l.version++
 		l.endAttempt(poolwrite.Terminal)
-		l.When("Another process has written.")
+		l.BeginChapter("Another process has written.")
 		l.updatePool()
 		l.version++
 		l.tamperNext = func(s *v1alpha1.BackendPoolStatus) {
@@ -448,29 +448,29 @@ func TestLifeWithATroubledAPIServer(t *testing.T) {
 		l.startAttempt(nil)
 		l.endAttempt(poolwrite.Written, withMembers("n1"))
 		l.reconcilePool()
-		l.When("Others write without end.")
+		l.BeginChapter("Others write without end.")
 		l.isConflicting = true
 		l.endAttempt(poolwrite.Terminal)
 		l.isConflicting = false
-		l.When("It cannot be read again.")
+		l.BeginChapter("It cannot be read again.")
 		l.version++
 		l.failures["load"] = errOnce
 		l.endAttempt(poolwrite.Terminal)
 		l.reconcilePool()
 		delete(l.failures, "load")
 		l.reconcilePool()
-		l.When("It is gone, and nobody has heard.")
+		l.BeginChapter("It is gone, and nobody has heard.")
 		l.failures["apply"] = ErrDeleted
 		l.endAttempt(poolwrite.Unchanged, withMembers("n1"), func(r *poolupdate.Report) { r.Conflicting = []netip.Addr{nodeIP("n1")} })
 		l.endAttempt(poolwrite.Postponed)
-		l.Says("rehearsed%s", failing(l.RecordPlan(l.Context(), l.p, "more")))
+		l.AddLine("rehearsed%s", failing(l.RecordPlan(l.Context(), l.p, "more")))
 		l.changeEndpoints()
 		l.updatePool(func(p *v1alpha1.BackendPool) { p.Generation++ })
 		l.reconcilePool()
-		l.When("Others of its name are not it.")
-		l.Says("rehearsed%s", failing(l.RecordPlan(l.Context(), bp("other", 0), "much")))
+		l.BeginChapter("Others of its name are not it.")
+		l.AddLine("rehearsed%s", failing(l.RecordPlan(l.Context(), bp("other", 0), "much")))
 		l.RecheckMissing(bp("other", 0), time.Now())
-		l.When("The finalizer cannot be taken off.")
+		l.BeginChapter("The finalizer cannot be taken off.")
 		delete(l.failures, "apply")
 		l.failures["finalizer"] = errOnce
 		l.updatePool(deleting)
@@ -491,7 +491,7 @@ func TestLifeOfMembersThatStay(t *testing.T) {
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2"))
 		l.inSync = true
 
-		l.When("A label keeps n2 out, which serves; n3 is no member, and does not join.")
+		l.BeginChapter("A label keeps n2 out, which serves; n3 is no member, and does not join.")
 		labelled := func(names ...string) membership.Set {
 			set := setOfNodes("n1")
 			for _, name := range names {
@@ -506,7 +506,7 @@ func TestLifeOfMembersThatStay(t *testing.T) {
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n2"), withDown("n2"))
 		l.inSync = true
 		l.reconcilePool()
-		l.When("It has been Down for long enough.")
+		l.BeginChapter("It has been Down for long enough.")
 		time.Sleep(membership.LeavingTimeout)
 		l.inSync = false
 		l.reconcilePool()
@@ -515,24 +515,24 @@ func TestLifeOfMembersThatStay(t *testing.T) {
 		l.inSync = true
 		l.reconcilePool()
 
-		l.When("Watches are broken: n1 seems to be gone, and n3 joins.")
+		l.BeginChapter("Watches are broken: n1 seems to be gone, and n3 joins.")
 		l.stale, l.members, l.inSync = true, setOfNodes("n3"), false
 		l.changeEndpoints()
 		l.startAttempt(&poolwrite.Intent{Written: []netip.Addr{nodeIP("n1"), nodeIP("n3")}, Add: 1, Desired: 2})
 		l.endAttempt(poolwrite.Written, withMembers("n1", "n3"))
 		l.inSync = true
-		l.Says("%d stay", l.Retention.CountHeld())
-		l.When("The Service seems to be gone.")
+		l.AddLine("%d stay", l.Retention.CountHeld())
+		l.BeginChapter("The Service seems to be gone.")
 		delete(l.services, l.webService()[0])
 		l.reconcilePool()
 		l.startAttempt(nil)
-		l.When("It is there, and so are the watches: n1 leaves.")
+		l.BeginChapter("It is there, and so are the watches: n1 leaves.")
 		l.addObjects(serviceOfType(corev1.ServiceTypeLoadBalancer))
 		l.stale, l.inSync = false, false
 		RecheckAt(l.Controller, l.Retention.ReleaseHeld(), time.Now())
 		l.reconcilePool()
 		l.startAttempt(nil)
 		l.endAttempt(poolwrite.Written, withMembers("n3"))
-		l.Says("%d stay", l.Retention.CountHeld())
+		l.AddLine("%d stay", l.Retention.CountHeld())
 	})
 }

@@ -56,7 +56,7 @@ func (s *stage) remember() {
 // check returns an error if foreign parts changed.
 func (s *stage) check() error {
 	w, now := &s.witness, map[string]any{}
-	errs := []error{patient.Kept(s.emu)}
+	errs := []error{patient.CheckRequests(s.emu)}
 	bodies := s.bodies("/loadBalancers/")
 	for id, body := range bodies {
 		for key, part := range partsOf(id, body) {

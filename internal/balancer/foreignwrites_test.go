@@ -53,7 +53,7 @@ func (s *stage) machine(d *datadriven.TestData) {
 // members.
 func (s *stage) write(id string, raw []byte) {
 	is := s.emu.Behavior()
-	must(s.emu.SetBehavior(worlds.Taking()))
+	must(s.emu.SetBehavior(worlds.BatchedWrites()))
 	defer func() { must(s.emu.SetBehavior(is)) }()
 	must(s.emu.SetLatencyScale(0))
 	var body map[string]any

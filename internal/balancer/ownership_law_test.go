@@ -131,7 +131,7 @@ func (s *stage) revive() {
 // members, no member is left Down by Weir, and deleted Services leave nothing.
 func TestLawWhatWeirHasWrittenHasAnOwner(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		azure := rapid.SampledFrom(slices.Sorted(maps.Keys(worlds.All()))).Draw(rt, "azure")
+		azure := rapid.SampledFrom(slices.Sorted(maps.Keys(worlds.AllBehaviors()))).Draw(rt, "azure")
 		known := rapid.Bool().Draw(rt, "known")
 		turns := rapid.SliceOfN(rapid.Custom(drawTurn), 2, 12).Draw(rt, "turns")
 		var failed error
@@ -139,9 +139,9 @@ func TestLawWhatWeirHasWrittenHasAnOwner(t *testing.T) {
 		synctest.Test(t, func(*testing.T) {
 			s := newStage(guarded)
 			defer func() { s.close() }()
-			must(s.emu.SetBehavior(worlds.All()[azure]))
+			must(s.emu.SetBehavior(worlds.AllBehaviors()[azure]))
 			if known {
-				s.knows = worlds.All()[azure]
+				s.knows = worlds.AllBehaviors()[azure]
 			}
 			keepsPools(s)
 			s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)

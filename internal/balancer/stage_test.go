@@ -140,7 +140,7 @@ func (s *stage) links() bool { return s.settings.PrivateLinks.ResourceGroup != "
 // close ends the process and checks that no request was sent before a Retry-After.
 func (s *stage) close() {
 	s.stop()
-	must(patient.Kept(s.emu))
+	must(patient.CheckRequests(s.emu))
 }
 
 // restart starts a new process from the Kubernetes records.

@@ -200,7 +200,7 @@ func change[T any, P interface {
 
 func (s *testEnv) waitUntil(check func() string) {
 	s.Helper()
-	controlplane.Until(s.T, check)
+	controlplane.WaitUntil(s.T, check)
 }
 
 func (s *testEnv) poolAddresses(pool string) []string {

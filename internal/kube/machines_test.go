@@ -39,7 +39,7 @@ func newMachineCluster(t *testing.T, interfaces bool, several []service.Configur
 	r.View.InMemory()
 	all := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}}
 	for n, id := range []string{group + "virtualMachineScaleSets/Blue/virtualMachines/0", group + "virtualMachines/Alone", "", "kind://docker/kind/n4", group + "virtualMachineScaleSets/blue/virtualMachines/7"} {
-		node := objects.Node(n + 1)
+		node := objects.NewNode(n + 1)
 		node.Spec.ProviderID, node.Labels = id, map[string]string{view.PlaceLabel: []string{"kubernetes", "lb-2", "lb-2", "lb-2", ""}[n]}
 		if n == 0 {
 			node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "true"
@@ -64,8 +64,8 @@ func joinAs(membership string) func(*v1alpha1.BackendPool) {
 
 // Excluded nodes are included, because they have to leave. Nodes without a machine ID are skipped.
 func TestMachinesOfNodes(t *testing.T) {
-	weirs := objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface))
-	theirs := objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipNetworkInterface))
+	weirs := objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface))
+	theirs := objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(v1alpha1.MembershipNetworkInterface))
 	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
 	for _, tt := range []struct {
 		about   string
@@ -100,7 +100,7 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}
 	for n := range 5 {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.9.0.1"}, NodeName: new(objects.Node(n + 1).Name)})
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.9.0.1"}, NodeName: new(objects.NewNode(n + 1).Name)})
 	}
 	for _, tt := range []struct {
 		about        string
@@ -108,16 +108,16 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 		edits        []func(*v1alpha1.BackendPool)
 		want, absent string
 	}{
-		{"the first's", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", "")}, "n5", "n1 n2 n3 n4"},
-		{"the first's internal twin", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes-internal", "")}, "n5", "n1 n2 n3 n4"},
-		{"the second's", several, []func(*v1alpha1.BackendPool){objects.On("lb-2", "")}, "n2 n5", "n1 n3 n4"},
-		{"of addresses", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), joinAs(v1alpha1.MembershipAddress)}, "n2 n3 n4 n5", "n1"},
-		{"one load balancer alone", nil, []func(*v1alpha1.BackendPool){objects.On("kubernetes", "")}, "n2 n5", "n1 n3 n4"},
-		{"one load balancer alone, of addresses", nil, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), joinAs(v1alpha1.MembershipAddress)}, "n2 n3 n4 n5", "n1"},
-		{"of a Service's endpoints", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), objects.OfService("web"), func(p *v1alpha1.BackendPool) { p.Spec.Nodes = nil }}, "n5", "n1 n2 n3 n4"},
+		{"the first's", several, []func(*v1alpha1.BackendPool){objects.OnLoadBalancer("kubernetes", "")}, "n5", "n1 n2 n3 n4"},
+		{"the first's internal twin", several, []func(*v1alpha1.BackendPool){objects.OnLoadBalancer("kubernetes-internal", "")}, "n5", "n1 n2 n3 n4"},
+		{"the second's", several, []func(*v1alpha1.BackendPool){objects.OnLoadBalancer("lb-2", "")}, "n2 n5", "n1 n3 n4"},
+		{"of addresses", several, []func(*v1alpha1.BackendPool){objects.OnLoadBalancer("kubernetes", ""), joinAs(v1alpha1.MembershipAddress)}, "n2 n3 n4 n5", "n1"},
+		{"one load balancer alone", nil, []func(*v1alpha1.BackendPool){objects.OnLoadBalancer("kubernetes", "")}, "n2 n5", "n1 n3 n4"},
+		{"one load balancer alone, of addresses", nil, []func(*v1alpha1.BackendPool){objects.OnLoadBalancer("kubernetes", ""), joinAs(v1alpha1.MembershipAddress)}, "n2 n3 n4 n5", "n1"},
+		{"of a Service's endpoints", several, []func(*v1alpha1.BackendPool){objects.OnLoadBalancer("kubernetes", ""), objects.OfService("web"), func(p *v1alpha1.BackendPool) { p.Spec.Nodes = nil }}, "n5", "n1 n2 n3 n4"},
 	} {
-		edits := append([]func(*v1alpha1.BackendPool){objects.Named("mine"), objects.In("weir-system"), joinAs(v1alpha1.MembershipNetworkInterface)}, tt.edits...)
-		p := objects.MadeOfNodes(edits...)
+		edits := append([]func(*v1alpha1.BackendPool){objects.WithName("mine"), objects.InNamespace("weir-system"), joinAs(v1alpha1.MembershipNetworkInterface)}, tt.edits...)
+		p := objects.ManagedNodePool(edits...)
 		r := newMachineCluster(t, true, tt.several, p)
 		if err := r.View.Add(slice); err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 // The security group admits traffic to every node that may be in the pool, including a recreated
 // one without a machine ID.
 func TestNodesOfASecurityGroup(t *testing.T) {
-	r := newMachineCluster(t, true, nil, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface)))
+	r := newMachineCluster(t, true, nil, objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface)))
 	if ips, known := r.Services.NodesOf(managedLoadBalancers{}.ID("kubernetes"), false); !known || fmt.Sprint(ips) != "[10.0.0.2 10.0.0.3 10.0.0.5]" {
 		t.Errorf("%v, known: %t", ips, known)
 	}
@@ -165,15 +165,15 @@ func TestPoolsOfNetworkInterfaces(t *testing.T) {
 		pool       *v1alpha1.BackendPool
 		want       string
 	}{
-		{"Weir's", true, objects.MadeOfNodes(made, joinAs(as)), "kubernetes/kubernetes"},
-		{"one that goes, with members", true, objects.MadeOfNodes(made, joinAs(as), objects.Took, objects.Deleting), "kubernetes/kubernetes"},
-		{"one that goes, without", true, objects.MadeOfNodes(made, joinAs(as), objects.Deleting), ""},
-		{"one that leaves it open", true, objects.MadeOfNodes(made), "kubernetes/kubernetes"},
-		{"one that leaves it open, where pools hold addresses", false, objects.MadeOfNodes(made), ""},
-		{"somebody's that leaves it to Weir", true, objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipAuto)), ""},
-		{"somebody's on a load balancer of somebody else's", true, objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(as)), ""},
-		{"one of addresses", true, objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipAddress)), ""},
-		{"paused", true, objects.MadeOfNodes(made, joinAs(as), paused), ""},
+		{"Weir's", true, objects.ManagedNodePool(made, joinAs(as)), "kubernetes/kubernetes"},
+		{"one that goes, with members", true, objects.ManagedNodePool(made, joinAs(as), objects.WithAzurePool, objects.WithDeletion), "kubernetes/kubernetes"},
+		{"one that goes, without", true, objects.ManagedNodePool(made, joinAs(as), objects.WithDeletion), ""},
+		{"one that leaves it open", true, objects.ManagedNodePool(made), "kubernetes/kubernetes"},
+		{"one that leaves it open, where pools hold addresses", false, objects.ManagedNodePool(made), ""},
+		{"somebody's that leaves it to Weir", true, objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(v1alpha1.MembershipAuto)), ""},
+		{"somebody's on a load balancer of somebody else's", true, objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(as)), ""},
+		{"one of addresses", true, objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(v1alpha1.MembershipAddress)), ""},
+		{"paused", true, objects.ManagedNodePool(made, joinAs(as), paused), ""},
 	} {
 		var got []string
 		for _, id := range newMachineCluster(t, tt.interfaces, nil, tt.pool).InterfacePools() {
@@ -190,7 +190,7 @@ func TestPoolsOfNetworkInterfaces(t *testing.T) {
 func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
 	several := []service.Configuration{{Name: "lb-2"}, {Name: "kubernetes"}}
 	onLoadBalancer := func(name, membership string) *v1alpha1.BackendPool {
-		p := objects.MadeOfNodes(objects.Named("nodes."+name), objects.On(name, ""), objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(membership))
+		p := objects.ManagedNodePool(objects.WithName("nodes."+name), objects.OnLoadBalancer(name, ""), objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(membership))
 		p.Spec.Nodes.Selector = view.NodesOn(name, several)
 		return p
 	}
@@ -215,13 +215,13 @@ func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
 		}
 		sharesMachine := tt.interfaces != tt.apart
 		for i, place := range []string{"lb-2", "kubernetes"} {
-			n := objects.Node(8 + i)
+			n := objects.NewNode(8 + i)
 			n.Labels = map[string]string{view.PlaceLabel: place}
 			machine := 8 + i
 			if sharesMachine {
 				machine = 8
 			} else {
-				n.Status.Addresses = objects.Node(8).Status.Addresses
+				n.Status.Addresses = objects.NewNode(8).Status.Addresses
 			}
 			n.Spec.ProviderID = fmt.Sprintf("azure:///subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Compute/virtualMachines/m%d", machine)
 			if err := r.View.Add(n); err != nil {

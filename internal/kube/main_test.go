@@ -44,7 +44,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	controlplane.Main(m, controlplane.Options{Parallel: 16, CRDs: true, SetUp: setUp})
+	controlplane.RunWithControlPlane(m, controlplane.Options{Parallel: 16, CRDs: true, SetUp: setUp})
 }
 
 func setUp(env *envtest.Environment) (tearDown func() error, err error) {
@@ -60,7 +60,7 @@ func setUp(env *envtest.Environment) (tearDown func() error, err error) {
 	if controller, err = start(); err != nil {
 		return nil, err
 	}
-	return func() error { return errors.Join(controller.stop(), patient.Kept(cloud)) }, nil // tests may have replaced it
+	return func() error { return errors.Join(controller.stop(), patient.CheckRequests(cloud)) }, nil // tests may have replaced it
 }
 
 type testController struct {

@@ -49,7 +49,7 @@ var poolID = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s1", Res
 // emulated is an Azure with two virtual machines and a scale set of two.
 func emulated(t *testing.T) (*armemu.Emulator, wire) {
 	t.Helper()
-	emu := patient.Watched(t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true}))
+	emu := patient.Watch(t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true}))
 	ip := `{"name":"ip","properties":{"primary":true,"subnet":{"id":"` + vnet + `/subnets/nodes"},"loadBalancerBackendAddressPools":[{"id":"` + balancer + `/backendAddressPools/outbound"}]}}`
 	for _, seed := range [][2]string{
 		{vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16"}}]}}`},

@@ -16,8 +16,8 @@ const reference = "../../docs/reference/updater.md"
 
 // The documentation contains both tables as generated from the code.
 func TestReferenceShowsTheTables(t *testing.T) {
-	referencepage.Shows(t, reference, "settle", settleTable())
-	referencepage.Shows(t, reference, "faults", faultTable())
+	referencepage.ExpectSection(t, reference, "settle", settleTable())
+	referencepage.ExpectSection(t, reference, "faults", faultTable())
 }
 
 func settleTable() string {

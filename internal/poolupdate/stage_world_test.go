@@ -22,7 +22,7 @@ import (
 )
 
 // taking is an Azure that is known to apply pools in load balancer writes.
-var taking = worlds.Taking()
+var taking = worlds.BatchedWrites()
 
 func inTakingWorld(t *testing.T, maxRetries int, story func(w *world)) {
 	inDriftingTakingWorld(t, maxRetries, 0, story)

@@ -33,7 +33,7 @@ func newCloud(t testing.TB, opts armemu.Options) *cloud {
 		opts.LatencyScale = 1
 	}
 	opts.StrictResourceGroups = true
-	return &cloud{t: t, emu: patient.Watched(t, armemu.New(opts))}
+	return &cloud{t: t, emu: patient.Watch(t, armemu.New(opts))}
 }
 
 // client is a separate process that uses a transport.

@@ -153,5 +153,5 @@ func TestReferenceNames(t *testing.T) {
 			table += row
 		}
 	}
-	referencepage.Shows(t, page, "names", table+"\n")
+	referencepage.ExpectSection(t, page, "names", table+"\n")
 }

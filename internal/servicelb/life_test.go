@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/test/transcript"
 )
 
-var failing = transcript.Failing
+var failing = transcript.FormatError
 
 // life is a world that records all actions of the Reconciler and its read-only view, compared with testdata.
 type life struct {
@@ -40,7 +40,7 @@ type life struct {
 // lives plays a life and compares it.
 func lives(t *testing.T, name string, set func(*Settings), plays func(l *life)) {
 	t.Helper()
-	transcript.Of(t, name, func(t *testing.T, x *transcript.Transcript) {
+	transcript.Compare(t, name, func(t *testing.T, x *transcript.Transcript) {
 		t.Helper()
 		if set == nil {
 			set = func(*Settings) {}
@@ -63,7 +63,7 @@ func (l *life) starts() {
 func (l *life) looks() time.Duration {
 	again, err := l.r.Reconcile(l.t.Context(), "shop/web", time.Now())
 	l.warnings()
-	l.Says("looked at: %s%s; %s", transcript.Again(again), failing(err), l.reads())
+	l.AddLine("looked at: %s%s; %s", transcript.FormatRequeue(again), failing(err), l.reads())
 	return again
 }
 
@@ -71,7 +71,7 @@ func (l *life) looks() time.Duration {
 func (l *life) warnings() {
 	for line := range strings.Lines(l.logged.String()) {
 		_, msg, _ := strings.Cut(strings.TrimSpace(line), " msg=")
-		l.Says("log: %s", msg)
+		l.AddLine("log: %s", msg)
 	}
 	l.logged.Reset()
 }
@@ -94,7 +94,7 @@ func (l *life) reads() string {
 // ends delivers the result of the running request.
 func (l *life) ends(edit ...func(*balancer.Result)) {
 	if l.asked == nil {
-		l.Says("nothing is under way")
+		l.AddLine("nothing is under way")
 		return
 	}
 	res := balancer.Result{Request: *l.asked, Changed: true}
@@ -112,7 +112,7 @@ func (l *life) ends(edit ...func(*balancer.Result)) {
 	if res.Err != nil {
 		what = "it fails: " + res.Err.Error()
 	}
-	l.Says("%s; somebody waits: %t", what, l.r.States.AddResult(res))
+	l.AddLine("%s; somebody waits: %t", what, l.r.States.AddResult(res))
 }
 
 func (l *life) served() {
@@ -132,7 +132,7 @@ func poolNames(ids []lb.PoolID) string {
 // does records a ledger call and fails it if requested.
 func (l *life) does(method, format string, args ...any) error {
 	err := l.fails[method]
-	l.Says(format+"%s", append(args, failing(err))...)
+	l.AddLine(format+"%s", append(args, failing(err))...)
 	return err
 }
 
@@ -192,7 +192,7 @@ func (l *life) UpdateConditions(ctx context.Context, s Service, c StatusUpdate) 
 func (l *life) UpdateConflicts(_ context.Context, _ Service, contests []contest.Conflict, _ bool) error {
 	return l.does("contested", "ledger: %d contests", len(contests))
 }
-func (l *life) RequeuePools(Service) { l.Says("ledger: its BackendPools are looked at") }
+func (l *life) RequeuePools(Service) { l.AddLine("ledger: its BackendPools are looked at") }
 func (l *life) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, pools []service.Pool) ([]string, error) {
 	var names []string
 	for _, p := range pools {
@@ -235,7 +235,7 @@ func (l *life) RecordEvent(_ Service, e Event) {
 	if e.Conflict != nil {
 		text += fmt.Sprintf("%s, until %s, of %d", e.Conflict.Resource, e.Conflict.Until.Sub(l.began), e.Of)
 	}
-	l.Says("event: %s %s: %s", kind, e.Reason, text)
+	l.AddLine("event: %s %s: %s", kind, e.Reason, text)
 }
 
 func (l *life) FindPlacement(ctx context.Context, p balancer.PlacementRequest) (string, []string, error) {
@@ -275,10 +275,10 @@ func (l *life) EnsureLoadBalancer(req balancer.Request) {
 	if req.Desired != nil {
 		wants = fmt.Sprintf("%d rules", len(req.Desired.Rules))
 	}
-	l.Says("asked: %s on %q, leave %v (on record %v), spare %t, shown %v, groups %v, held %s, made %s, again %q, own pools %v",
+	l.AddLine("asked: %s on %q, leave %v (on record %v), spare %t, shown %v, groups %v, held %s, made %s, again %q, own pools %v",
 		wants, req.On.Name, leave, req.LoadBalancers, req.ProtectAddresses, req.StatusAddresses, req.Groups, poolNames(req.RecordedPools), poolNames(req.ManagedPools), req.RetryToken, req.DedicatedPools)
 	if req.DeleteUnused {
-		l.Says("and to delete the public IPs that it does not use")
+		l.AddLine("and to delete the public IPs that it does not use")
 	}
 }
 

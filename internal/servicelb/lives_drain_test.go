@@ -21,34 +21,34 @@ func empties(balancerName string, interfaces int) func(*balancer.Result) {
 
 // hears notifies the Service that a node BackendPool was deleted.
 func (l *life) hears(balancerName string) {
-	l.Says("a BackendPool of %s has gone; wait for it: %v", balancerName, l.r.States.AddDrainedPool(balancerName))
+	l.AddLine("a BackendPool of %s has gone; wait for it: %v", balancerName, l.r.States.AddDrainedPool(balancerName))
 }
 
 // The last Service of a load balancer with network interfaces stays, with its record, until they have left.
 func TestLifeOfTheLastServiceWithInterfaces(t *testing.T) {
 	set := func(o *Settings) { o.Service.Interfaces, o.ResyncPeriod = true, time.Hour }
 	lives(t, "service_with_interfaces", set, func(l *life) {
-		l.When("It is served.")
+		l.BeginChapter("It is served.")
 		l.s.Object.Local = true
 		l.served()
-		l.When("It is deleted: its rules go, and its public IP, and the interfaces have to leave.")
+		l.BeginChapter("It is deleted: its rules go, and its public IP, and the interfaces have to leave.")
 		l.s.Deleting = true
 		l.looks()
 		l.ends(empties("kubernetes", 3))
 		l.eachFails(func() { l.looks() }, "empty")
 		l.looks()
-		l.When("An event changes nothing. Nobody says anything for a while.")
+		l.BeginChapter("An event changes nothing. Nobody says anything for a while.")
 		l.looks()
 		time.Sleep(drainRetryInterval)
 		l.looks()
 		l.ends(empties("kubernetes", 2))
 		l.looks()
-		l.When("The process begins anew.")
+		l.BeginChapter("The process begins anew.")
 		l.starts()
 		l.looks()
 		l.ends(empties("kubernetes", 1))
 		l.looks()
-		l.When("BackendPools go.")
+		l.BeginChapter("BackendPools go.")
 		l.hears("kubernetes-internal")
 		l.looks()
 		l.hears("Kubernetes")
@@ -63,19 +63,19 @@ func TestLifeOfAServiceThatMovesWithInterfaces(t *testing.T) {
 	set := func(o *Settings) { o.Service.Interfaces, o.ResyncPeriod = true, time.Hour }
 	lives(t, "service_that_moves_with_interfaces", set, func(l *life) {
 		l.served()
-		l.When("It moves, and was the last on the load balancer where it was.")
+		l.BeginChapter("It moves, and was the last on the load balancer where it was.")
 		l.s.Object.Labels = map[string]string{"tier": "front"}
 		l.s.Object.Annotations[service.DisableTCPReset] = "true"
 		l.looks()
 		l.ends(empties("kubernetes", 3))
 		l.looks()
 		l.looks()
-		l.When("They have left.")
+		l.BeginChapter("They have left.")
 		l.hears("kubernetes")
 		l.looks()
 		l.ends(func(r *balancer.Result) { r.DeletedLoadBalancers = r.RemoveFrom })
 		l.looks()
-		l.When("It moves back, and is deleted before the interfaces have left.")
+		l.BeginChapter("It moves back, and is deleted before the interfaces have left.")
 		l.s.Object.Labels = map[string]string{}
 		l.s.Object.Annotations = map[string]string{}
 		l.looks()

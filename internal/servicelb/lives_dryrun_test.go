@@ -19,10 +19,10 @@ func TestLifeOfADryRun(t *testing.T) {
 	set := func(o *Settings) { o.ResyncPeriod = time.Hour }
 	lives(t, "dry_run", set, func(l *life) {
 		l.s.DryRun = true
-		l.When("It is new.")
+		l.BeginChapter("It is new.")
 		l.eachFails(func() { l.looks() }, "planned")
 		l.looks()
-		l.When("Something else is wanted, and nothing else follows; an hour later the same.")
+		l.BeginChapter("Something else is wanted, and nothing else follows; an hour later the same.")
 		l.s.Object.Labels = map[string]string{"tier": "front"}
 		l.s.Object.Annotations[service.Internal] = "true"
 		l.looks()
@@ -34,15 +34,15 @@ func TestLifeOfADryRun(t *testing.T) {
 		l.s.Object.Annotations[service.Internal] = "true"
 		l.looks()
 		l.declines = nil
-		l.When("It has a problem for a moment.")
+		l.BeginChapter("It has a problem for a moment.")
 		l.s.Problems = []service.Problem{{Field: "weir.dev/x", Value: "y", Expected: "z"}}
 		l.looks()
 		l.s.Problems = nil
 		l.looks()
-		l.When("The dry run is over.")
+		l.BeginChapter("The dry run is over.")
 		l.s.DryRun = false
 		l.served()
-		l.When("It is one again, and goes so.")
+		l.BeginChapter("It is one again, and goes so.")
 		l.s.DryRun = true
 		l.looks()
 		l.s.Deleting = true
@@ -55,9 +55,9 @@ func TestLifeOfARehearsal(t *testing.T) {
 	lives(t, "rehearsal", nil, func(l *life) {
 		asks := func() {
 			req, problems, err := l.r.BuildRequest(context.Background(), l, l.s)
-			l.Says("request of %q on %q, leaves %d, wants %t, problems %q%s", req.Service, req.On.Name, len(req.RemoveFrom), req.Desired != nil, problems, failing(err))
+			l.AddLine("request of %q on %q, leaves %d, wants %t, problems %q%s", req.Service, req.On.Name, len(req.RemoveFrom), req.Desired != nil, problems, failing(err))
 		}
-		l.When("It is asked for.")
+		l.BeginChapter("It is asked for.")
 		asks()
 		l.s.Problems = []service.Problem{{Field: "weir.dev/x", Value: "y", Expected: "z"}}
 		asks()
@@ -68,23 +68,23 @@ func TestLifeOfARehearsal(t *testing.T) {
 		l.s.LoadBalancer = false
 		asks()
 		l.s.LoadBalancer = true
-		l.When("It is written down.")
+		l.BeginChapter("It is written down.")
 		res := balancer.Result{Request: balancer.Request{Service: "shop/web", On: onLB("kubernetes"), Desired: &service.Spec{}, Groups: []string{"rg-2"}}, DeletedLoadBalancers: []lb.LoadBalancerID{onLB("lb-9")}}
-		l.eachFails(func() { l.Says("written down%s", failing(l.r.PersistResult(context.Background(), res))) }, "nodes", "record", "make", "drop")
+		l.eachFails(func() { l.AddLine("written down%s", failing(l.r.PersistResult(context.Background(), res))) }, "nodes", "record", "make", "drop")
 		asks()
-		l.When("It failed, is gone, or is nothing any more.")
+		l.BeginChapter("It failed, is gone, or is nothing any more.")
 		failed := res
 		failed.Err = errOnce
-		l.Says("written down%s", failing(l.r.PersistResult(context.Background(), failed)))
+		l.AddLine("written down%s", failing(l.r.PersistResult(context.Background(), failed)))
 		leaves := res
 		leaves.Desired, leaves.MissingPools = nil, pools("shop-web")
-		l.Says("written down%s", failing(l.r.PersistResult(context.Background(), leaves)))
+		l.AddLine("written down%s", failing(l.r.PersistResult(context.Background(), leaves)))
 		l.gone = true
-		l.Says("written down%s", failing(l.r.PersistResult(context.Background(), res)))
-		l.When("Its class is another's.")
+		l.AddLine("written down%s", failing(l.r.PersistResult(context.Background(), res)))
+		l.BeginChapter("Its class is another's.")
 		l.s.Class, l.s.Finalizer = new("other"), true
 		l.s.Record.Class = new("other")
-		l.Says("%s", l.r.RetainReason(l.s))
+		l.AddLine("%s", l.r.RetainReason(l.s))
 	})
 }
 
@@ -96,11 +96,11 @@ func TestLifeOfAServiceOfOtherClasses(t *testing.T) {
 	lives(t, "service_of_other_classes", set, func(l *life) {
 		l.s.Class, l.s.Cleanup = nil, true
 		l.s.Object.Annotations[service.PIPResourceGroup] = "rg-2"
-		l.When("Another service controller has served it.")
+		l.BeginChapter("Another service controller has served it.")
 		l.eachFails(func() { l.looks() }, "reads")
 		time.Sleep(time.Second)
 		l.served()
-		l.When("The class that is served becomes another, and it stays; and leaves.")
+		l.BeginChapter("The class that is served becomes another, and it stays; and leaves.")
 		l.s.Cleanup = false
 		l.r.cfg.Settings.Class = "weir.dev/azure"
 		l.looks()
@@ -109,7 +109,7 @@ func TestLifeOfAServiceOfOtherClasses(t *testing.T) {
 		l.looks()
 		l.ends()
 		l.looks()
-		l.When("One that another service controller has served goes.")
+		l.BeginChapter("One that another service controller has served goes.")
 		l.r.cfg.Settings.Class = ""
 		l.s = Service{
 			Name: "shop/web", UID: "0004", Ownership: Ownership{LoadBalancer: true, Cleanup: true, Deleting: true},
@@ -119,11 +119,11 @@ func TestLifeOfAServiceOfOtherClasses(t *testing.T) {
 		l.ends()
 		l.looks()
 		l.r.cfg.Settings.Class = "weir.dev/azure"
-		l.When("One of another's class, that Weir never served.")
+		l.BeginChapter("One of another's class, that Weir never served.")
 		l.s.Deleting, l.s.UID, l.s.Object.UID, l.s.Finalizer = false, "0003", "0003", false
 		l.looks()
 		uid, is := l.r.States.KnownUID("shop/web")
-		l.Says("known %q %t", uid, is)
+		l.AddLine("known %q %t", uid, is)
 	})
 }
 
@@ -131,14 +131,14 @@ func TestLifeOfAServiceOfOtherClasses(t *testing.T) {
 func TestLifeOfAServiceWithRestrictions(t *testing.T) {
 	lives(t, "service_with_restrictions", nil, func(l *life) {
 		l.s.Object.Annotations[service.AllowedIPRanges] = "192.0.2.0/24"
-		l.When("They have no effect.")
+		l.BeginChapter("They have no effect.")
 		l.served()
-		l.When("They have to have one.")
+		l.BeginChapter("They have to have one.")
 		l.r.cfg.Settings.RequireEffectiveRestrictions = true
 		l.r.events.settings.RequireEffectiveRestrictions = true
 		l.looks()
 		l.looks()
-		l.When("A security group keeps them, and names nodes.")
+		l.BeginChapter("A security group keeps them, and names nodes.")
 		l.r.cfg.Settings.HasSecurityGroup, l.r.events.settings.HasSecurityGroup = true, true
 		l.s.Object.Annotations[service.DisableFloatingIP] = "true"
 		l.served()
@@ -147,7 +147,7 @@ func TestLifeOfAServiceWithRestrictions(t *testing.T) {
 		l.looks()
 		l.nodes = nil
 		l.looks()
-		l.When("Nodes that are nowhere yet.")
+		l.BeginChapter("Nodes that are nowhere yet.")
 		l.s.RetryToken = "x"
 		l.looks()
 		l.ends()

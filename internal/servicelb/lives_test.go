@@ -65,17 +65,17 @@ func TestLifeOfAServiceWithAnUnusedPublicIP(t *testing.T) {
 	}
 	lives(t, "service_with_an_unused_public_ip", func(o *Settings) { o.ResyncPeriod = time.Hour }, func(l *life) {
 		l.served()
-		l.When("It moves back to a load balancer, and does not use what it had on the other one.")
+		l.BeginChapter("It moves back to a load balancer, and does not use what it had on the other one.")
 		l.s.RetryToken = "please"
 		l.looks()
 		l.ends(unused)
 		l.looks()
-		l.When("It is compared again.")
+		l.BeginChapter("It is compared again.")
 		time.Sleep(time.Hour)
 		l.looks()
 		l.ends(unused)
 		l.looks()
-		l.When("A person allows it, and Azure refuses at first.")
+		l.BeginChapter("A person allows it, and Azure refuses at first.")
 		l.s.AllowRemoval = true
 		time.Sleep(l.looks())
 		l.ends(func(r *balancer.Result) {
@@ -85,7 +85,7 @@ func TestLifeOfAServiceWithAnUnusedPublicIP(t *testing.T) {
 		l.looks()
 		l.ends()
 		l.looks()
-		l.When("Nothing is left of that.")
+		l.BeginChapter("Nothing is left of that.")
 		l.looks()
 	})
 }
@@ -93,9 +93,9 @@ func TestLifeOfAServiceWithAnUnusedPublicIP(t *testing.T) {
 // itIsMade covers a new Service until it is in sync.
 func itIsMade(l *life) {
 	l.held = pools("shop-web")
-	l.When("It is new, and cannot be written down at first.")
+	l.BeginChapter("It is new, and cannot be written down at first.")
 	l.eachFails(func() { l.looks() }, "record")
-	l.When("Azure refuses, twice; what is forbidden is told of once.")
+	l.BeginChapter("Azure refuses, twice; what is forbidden is told of once.")
 	l.ends(err("no"))
 	time.Sleep(l.looks())
 	l.looks()
@@ -104,7 +104,7 @@ func itIsMade(l *life) {
 	})
 	time.Sleep(l.looks())
 	l.looks()
-	l.When("It is there, and can be written down at last.")
+	l.BeginChapter("It is there, and can be written down at last.")
 	l.ends(func(r *balancer.Result) {
 		r.Message, r.MissingPools, r.DeletedLoadBalancers = "the rules have no effect", pools("old"), []lb.LoadBalancerID{onLB("lb-9")}
 		r.Retained = []plan.RetainedPart{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
@@ -114,7 +114,7 @@ func itIsMade(l *life) {
 
 // itChanges covers resyncs and edits.
 func itChanges(l *life) {
-	l.When("It is looked at again in time, with the same note and other addresses.")
+	l.BeginChapter("It is looked at again in time, with the same note and other addresses.")
 	l.looks()
 	time.Sleep(l.looks())
 	l.looks()
@@ -124,10 +124,10 @@ func itChanges(l *life) {
 		r.Retained = []plan.RetainedPart{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
 	})
 	l.looks()
-	l.When("Somebody writes another status.")
+	l.BeginChapter("Somebody writes another status.")
 	l.s.StatusAddresses = lost
 	l.looks()
-	l.When("Another annotation: twice misspelt, and then right.")
+	l.BeginChapter("Another annotation: twice misspelt, and then right.")
 	l.s.Object.Annotations = map[string]string{"service.beta.kubernetes.io/azure-nonsense": "true"}
 	l.looks()
 	l.looks()
@@ -139,7 +139,7 @@ func itChanges(l *life) {
 
 // itIsUndone covers foreign changes and errors that only the user can fix.
 func itIsUndone(l *life) {
-	l.When("Somebody undoes it.")
+	l.BeginChapter("Somebody undoes it.")
 	l.r.States.AddLostPool("shop/web", LostPool{"KUBERNETES", "shop-web"})
 	l.looks()
 	l.r.States.AddLostPool("shop/web", LostPool{"KUBERNETES", "kubernetes"})
@@ -156,7 +156,7 @@ func itIsUndone(l *life) {
 	l.looks()
 	l.ends(func(r *balancer.Result) { r.Conflicts = fights })
 	l.looks()
-	l.When("A problem of its own, which cannot be mended but by people.")
+	l.BeginChapter("A problem of its own, which cannot be mended but by people.")
 	l.s.Problems = []service.Problem{{Field: "weir.dev/x", Value: "y", Expected: "z"}, {Field: "weir.dev/w", Value: "v", Expected: "u"}}
 	l.looks()
 	l.looks()
@@ -171,7 +171,7 @@ func itIsUndone(l *life) {
 
 // itLeaves covers the removal.
 func itLeaves(l *life) {
-	l.When("It becomes one of another type, is taken back, and goes.")
+	l.BeginChapter("It becomes one of another type, is taken back, and goes.")
 	l.s.LoadBalancer = false
 	l.looks()
 	l.s.LoadBalancer = true
@@ -185,7 +185,7 @@ func itLeaves(l *life) {
 	l.ends(func(r *balancer.Result) { r.MissingPools = pools("shop-web") })
 	l.eachFails(func() { l.looks() }, "drop", "publish", "contested", "record")
 	l.looks()
-	l.When("Somebody takes its finalizer off; what is known of it does not count then.")
+	l.BeginChapter("Somebody takes its finalizer off; what is known of it does not count then.")
 	l.s.LoadBalancer = true
 	l.served()
 	l.looks()
@@ -197,7 +197,7 @@ func itLeaves(l *life) {
 
 // itIsMissed covers a Service that an informer or a new process does not show yet.
 func itIsMissed(l *life) {
-	l.When("It is not there for a moment, and then it is.")
+	l.BeginChapter("It is not there for a moment, and then it is.")
 	l.gone = true
 	l.looks()
 	l.gone = false
@@ -208,7 +208,7 @@ func itIsMissed(l *life) {
 	l.looks()
 	l.ends()
 	l.looks()
-	l.When("It is not there for a moment, which costs it what it has; and it gets that again, which nothing takes away.")
+	l.BeginChapter("It is not there for a moment, which costs it what it has; and it gets that again, which nothing takes away.")
 	l.s.LoadBalancer = true
 	l.served()
 	l.gone = true
@@ -218,14 +218,14 @@ func itIsMissed(l *life) {
 	l.looks()
 	l.ends()
 	l.looks()
-	l.When("Another process starts, and finds no room at first.")
+	l.BeginChapter("Another process starts, and finds no room at first.")
 	l.starts()
 	l.declines = errors.New("no room")
 	l.looks()
 	l.declines = nil
 	time.Sleep(time.Second)
 	l.served()
-	l.When("It is back, and is deleted before anything was asked.")
+	l.BeginChapter("It is back, and is deleted before anything was asked.")
 	l.s.UID, l.s.Object.UID, l.s.Record, l.s.Finalizer, l.s.StatusAddresses = "0005", "0005", Record{}, false, nil
 	l.fails["record"] = errOnce
 	l.looks()
@@ -235,7 +235,7 @@ func itIsMissed(l *life) {
 	l.gone = true
 	l.looks()
 	uid, is := l.r.States.KnownUID("shop/web")
-	l.Says("known %q %t", uid, is)
+	l.AddLine("known %q %t", uid, is)
 }
 
 // Labels move it; pools must fill first.
@@ -245,23 +245,23 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 		o.Configurations = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: byTier, Namespaces: byTier}}
 	}
 	lives(t, "service_that_moves", set, func(l *life) {
-		l.When("The labels of its namespace are not known yet.")
+		l.BeginChapter("The labels of its namespace are not known yet.")
 		l.eachFails(func() { l.looks() }, "labels")
 		l.ends()
 		l.looks()
-		l.When("Its namespace moves, and pools there have to be filled first.")
+		l.BeginChapter("Its namespace moves, and pools there have to be filled first.")
 		l.labels = map[string]string{"tier": "front"}
 		l.looks()
 		fills := []lb.PoolID{{LoadBalancer: onLB("lb-2"), Name: "shop-web"}}
 		filling := func(r *balancer.Result) { r.FillingPools, r.Addresses = fills, nil }
 		l.ends(filling)
 		l.eachFails(func() { l.looks() }, "make")
-		l.Says("filled: %t; another pool: %t; another Service: %t", l.r.States.AddFilledPool("shop/web", fills[0]),
+		l.AddLine("filled: %t; another pool: %t; another Service: %t", l.r.States.AddFilledPool("shop/web", fills[0]),
 			l.r.States.AddFilledPool("shop/web", pools("shop-web")[0]), l.r.States.AddFilledPool("shop/api", fills[0]))
 		l.looks()
 		l.ends()
 		l.looks()
-		l.When("There is no room for a change; rehearsals would have to wait, and it is taken back.")
+		l.BeginChapter("There is no room for a change; rehearsals would have to wait, and it is taken back.")
 		l.labels = map[string]string{}
 		l.declines = errors.New("no room")
 		l.looks()
@@ -271,7 +271,7 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 		l.declines = nil
 		time.Sleep(l.looks())
 		l.looks()
-		l.When("Azure is asked once more, and asks to wait; it is deleted meanwhile, which ends nothing.")
+		l.BeginChapter("Azure is asked once more, and asks to wait; it is deleted meanwhile, which ends nothing.")
 		l.ends(func(r *balancer.Result) {
 			r.Err = &fault.Fault{Class: fault.Retriable, Code: "TooManyRequests", RetryAt: time.Now().Add(time.Minute), Err: errors.New("slowly")}
 		})
@@ -284,7 +284,7 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 		l.looks()
 		l.ends()
 		l.looks()
-		l.When("A new one of its name is filled first, where it does not move, and is done after a while.")
+		l.BeginChapter("A new one of its name is filled first, where it does not move, and is done after a while.")
 		l.s.Deleting, l.s.UID, l.s.Object.UID = false, "0002", "0002"
 		l.looks()
 		l.ends(func(r *balancer.Result) { r.FillingPools = pools("shop-web") })
@@ -293,11 +293,11 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 		l.looks()
 		l.ends(func(r *balancer.Result) { r.FillingPools = pools("shop-web") })
 		l.looks()
-		l.Says("another BackendPool went: %t %t", l.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "web"}), l.r.States.AddLostPool("shop/x", LostPool{}))
+		l.AddLine("another BackendPool went: %t %t", l.r.States.AddLostPool("shop/web", LostPool{"kubernetes", "web"}), l.r.States.AddLostPool("shop/x", LostPool{}))
 		l.looks()
 		l.r.States.AddLostPool("shop/web", LostPool{"Kubernetes", "Shop-Web"})
 		l.looks()
-		l.When("It becomes one of another type while a change is under way.")
+		l.BeginChapter("It becomes one of another type while a change is under way.")
 		l.s.LoadBalancer = false
 		l.ends()
 		l.looks()
@@ -307,7 +307,7 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 // It would lose its address, as would five of six.
 func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 	lives(t, "service_that_would_lose", nil, func(l *life) {
-		l.When("It is served, as others are.")
+		l.BeginChapter("It is served, as others are.")
 		l.served()
 		l.others = []string{"a/1", "a/2", "a/3", "a/4", "a/5", "shop/web"}
 		for _, n := range l.others[:5] {
@@ -315,7 +315,7 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 			l.r.States.byName[n].view = view{hasAddress: true, isResolved: true}
 		}
 		loses := func(r *balancer.Result) { r.Err = &balancer.AddressLossError{Addresses: lost} }
-		l.When("All would lose theirs.")
+		l.BeginChapter("All would lose theirs.")
 		for _, n := range l.others[:5] {
 			l.r.removals.AddService(n, time.Now())
 		}
@@ -325,13 +325,13 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 		for range 4 {
 			time.Sleep(l.looks() % time.Hour)
 		}
-		l.When("It is asked again: it would still lose it; and then it would not.")
+		l.BeginChapter("It is asked again: it would still lose it; and then it would not.")
 		l.ends(loses)
 		time.Sleep(l.looks())
 		l.looks()
 		l.ends(func(r *balancer.Result) { r.Changed = false })
 		l.looks()
-		l.When("Once more, and a person allows it.")
+		l.BeginChapter("Once more, and a person allows it.")
 		l.s.RetryToken = "y"
 		l.looks()
 		l.ends(loses)
@@ -343,12 +343,12 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 		l.ends()
 		l.looks()
 		l.s.AllowRemoval = false
-		l.When("It is gone without a word.")
+		l.BeginChapter("It is gone without a word.")
 		l.gone = true
 		for range 4 {
 			time.Sleep(l.looks())
 		}
-		l.When("It is back for a moment, and gone.")
+		l.BeginChapter("It is back for a moment, and gone.")
 		l.gone = false
 		l.looks()
 		l.ends()
@@ -357,7 +357,7 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 		for range 2 {
 			time.Sleep(l.looks())
 		}
-		l.When("The others are mended, and it goes.")
+		l.BeginChapter("The others are mended, and it goes.")
 		for _, n := range l.others[:5] {
 			l.r.removals.RemoveService(n)
 		}
@@ -365,8 +365,8 @@ func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 		l.looks()
 		l.ends()
 		l.looks()
-		l.When("One that went while nobody watched, and one that is known.")
-		l.Says("%t %t", l.r.States.AddGone("shop/web", "0001-0000", "lb-7"), l.r.States.AddGone("shop/web", "0001-0000", "lb-8"))
+		l.BeginChapter("One that went while nobody watched, and one that is known.")
+		l.AddLine("%t %t", l.r.States.AddGone("shop/web", "0001-0000", "lb-7"), l.r.States.AddGone("shop/web", "0001-0000", "lb-8"))
 		for range 3 {
 			time.Sleep(l.looks())
 		}

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scheme contains the built-in types.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(s))
@@ -31,7 +30,7 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// Supported formats. Custom resources are JSON only.
+// Custom resources are JSON only.
 var (
 	inJSON     = mediaType(runtime.ContentTypeJSON)
 	inProtobuf = mediaType(runtime.ContentTypeProtobuf)
@@ -45,7 +44,6 @@ func mediaType(name string) runtime.SerializerInfo {
 	return info
 }
 
-// negotiateFormat returns the response format that the client prefers, and whether it wants metadata only.
 func negotiateFormat(h http.Header, k *resourceKind) (info runtime.SerializerInfo, metadataOnly bool) {
 	first, _, _ := strings.Cut(h.Get("Accept"), ",")
 	name, params, err := mime.ParseMediaType(first)
@@ -59,7 +57,6 @@ func negotiateFormat(h http.Header, k *resourceKind) (info runtime.SerializerInf
 	return inJSON, metadataOnly
 }
 
-// decodeObject decodes an object of a kind.
 func decodeObject(k *resourceKind, contentType string, body []byte) (object, error) {
 	name, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -129,7 +126,6 @@ func unsupportedMedia(name string) error {
 	}}
 }
 
-// objectMetadata returns an object's metadata.
 func objectMetadata(o object) *metav1.PartialObjectMetadata {
 	u, ok := o.(*unstructured.Unstructured)
 	p := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: metav1.SchemeGroupVersion.String()}}

@@ -20,17 +20,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// exchange is a request that may refer to earlier responses: ${version} is the resource version of
-// the object's last response, ${first} of its first, ${uid} its UID, ${ns} the scenario's
-// namespace.
+// exchange may refer to earlier responses: ${version} is the resource version of the object's last
+// response, ${first} of its first, ${uid} its UID, ${ns} the scenario's namespace.
 type exchange struct {
-	// request is a method and a path below the namespace: POST services. WATCH collects the events
-	// of one second. A path with a leading slash is absolute.
+	// A method and a path below the namespace. WATCH collects the events of one second. A leading
+	// slash makes the path absolute.
 	request string
 	body    string
 }
 
-// contentTypes maps pseudo methods to patch types.
 var contentTypes = map[string]string{
 	"MERGE": "application/merge-patch+json", "JSON": "application/json-patch+json",
 	"STRATEGIC": "application/strategic-merge-patch+json", "APPLY": "application/apply-patch+yaml",
@@ -41,8 +39,8 @@ var prefixes = map[string]string{
 	"endpointslices": "/apis/discovery.k8s.io/v1", "leases": "/apis/coordination.k8s.io/v1", "backendpools": "/apis/weir.dev/v1alpha1",
 }
 
-// RunScenario runs a scenario against a server in its own namespace and returns the responses without
-// UIDs, versions, times, addresses, ports and error messages.
+// RunScenario runs a scenario in its own namespace and returns the responses without server-specific
+// values.
 func (sc Scenario) RunScenario(t *testing.T, cfg *rest.Config) []any {
 	t.Helper()
 	c := newSession(t, cfg, "compare-"+sc.FileName())
@@ -62,12 +60,10 @@ func (sc Scenario) RunScenario(t *testing.T, cfg *rest.Config) []any {
 	return again
 }
 
-// FileName returns the name for files and namespaces.
 func (sc Scenario) FileName() string {
 	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(sc.Name), "-"), "-")
 }
 
-// ReadRecorded returns the recorded responses of kube-apiserver.
 func (sc Scenario) ReadRecorded(t *testing.T) []any {
 	t.Helper()
 	text, err := os.ReadFile(sc.RecordingPath())
@@ -81,12 +77,10 @@ func (sc Scenario) ReadRecorded(t *testing.T) []any {
 	return all
 }
 
-// RecordingPath returns the path of the recording.
 func (sc Scenario) RecordingPath() string {
 	return filepath.Join("testdata", "answers", sc.FileName()+".json")
 }
 
-// CompareAnswers fails the test for every differing response.
 func (sc Scenario) CompareAnswers(t *testing.T, want, got []any) {
 	t.Helper()
 	if len(want) != len(sc.exchanges) {
@@ -111,7 +105,7 @@ func (sc Scenario) CompareAnswers(t *testing.T, want, got []any) {
 	}
 }
 
-// leafValues returns the values of a response by path.
+// By path.
 func leafValues(at string, v any) map[string]string {
 	all := map[string]string{}
 	switch v := v.(type) {
@@ -134,13 +128,12 @@ func leafValues(at string, v any) map[string]string {
 	return all
 }
 
-// clientSession is a sequence of exchanges with a server.
 type clientSession struct {
 	t      *testing.T
 	client *http.Client
 	host   string
 	ns     string
-	// last and first are responses by path.
+	// responses by path
 	last, first map[string]map[string]any
 	names       map[string]string
 	versions    map[string]string
@@ -204,7 +197,6 @@ func (c *clientSession) runExchange(e exchange) any {
 	return map[string]any{"code": res.StatusCode, "body": c.recordAnswer(method, resource, body)}
 }
 
-// fullPath returns the path of a resource.
 func (c *clientSession) fullPath(resource string) string {
 	if strings.HasPrefix(resource, "/") {
 		return c.fillPlaceholders(resource, resource)
@@ -216,7 +208,7 @@ func (c *clientSession) fullPath(resource string) string {
 	return prefixes[kind] + "/namespaces/" + c.ns + "/" + resource
 }
 
-// objectPath returns the path without the subresource.
+// Without the subresource.
 func objectPath(resource string) string {
 	return strings.TrimSuffix(resource, "/status")
 }
@@ -246,7 +238,6 @@ func metadataField(o map[string]any, name string) string {
 	return text
 }
 
-// recordAnswer records a response for later exchanges and returns it normalized.
 func (c *clientSession) recordAnswer(method, resource string, body []byte) any {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -293,7 +284,6 @@ func (c *clientSession) readEvents(body []byte) []any {
 	}
 }
 
-// normalizeObject returns a response without server-specific values.
 func (c *clientSession) normalizeObject(o map[string]any) any {
 	if o["kind"] == "Status" {
 		return c.normalizeStatus(o)
@@ -384,7 +374,7 @@ func (c *clientSession) normalizeSpec(spec map[string]any) {
 	}
 }
 
-// nameValue replaces values by names in order of appearance.
+// In order of appearance.
 func (c *clientSession) nameValue(sort, value string) string {
 	at := sort + " " + value
 	if c.names[at] == "" {
@@ -399,5 +389,4 @@ func (c *clientSession) nameValue(sort, value string) string {
 	return c.names[at]
 }
 
-// replacePercent replaces the percent sign by a value.
 func replacePercent(text, by string) string { return strings.Replace(text, "%", by, 1) }

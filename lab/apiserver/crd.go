@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// customDefinition is the schema of a custom resource.
 type customDefinition struct {
 	schema    *apiextensionsv1.JSONSchemaProps
 	types     managedfields.TypeConverter
@@ -51,7 +50,6 @@ func (s *Server) Install(crd []byte) error {
 	return nil
 }
 
-// customKind returns the kind of a definition. Its objects are unstructured.
 func customKind(gvk schema.GroupVersionKind, d *customDefinition) *resourceKind {
 	k := &resourceKind{gvk: gvk, crd: d, validate: d.validateObject}
 	k.setDefaults = func(o object) {
@@ -87,7 +85,7 @@ func customKind(gvk schema.GroupVersionKind, d *customDefinition) *resourceKind 
 	return k
 }
 
-// removeEmptyMetadata removes empty metadata fields, as the typed ObjectMeta does.
+// removeEmptyMetadata removes empty metadata, as the typed ObjectMeta does.
 func removeEmptyMetadata(u *unstructured.Unstructured) {
 	m, _ := u.Object["metadata"].(map[string]any)
 	for name, v := range m {
@@ -106,7 +104,6 @@ func removeEmptyMetadata(u *unstructured.Unstructured) {
 	}
 }
 
-// specFields returns the fields that increment the generation.
 func specFields(o map[string]any, status bool) map[string]any {
 	rest := make(map[string]any, len(o))
 	for name, v := range o {
@@ -124,7 +121,6 @@ func copyField(next, was *unstructured.Unstructured, name string) {
 	}
 }
 
-// compileDefinition compiles a schema.
 func compileDefinition(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (*customDefinition, error) {
 	d := &customDefinition{schema: props}
 	var err error
@@ -151,7 +147,7 @@ func openAPI(props *apiextensionsv1.JSONSchemaProps) (*spec.Schema, error) {
 	return s, json.Unmarshal(text, s)
 }
 
-// fieldTypes returns the type converter for field ownership: the definition plus object metadata.
+// fieldTypes adds the object metadata.
 func fieldTypes(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (managedfields.TypeConverter, error) {
 	s, err := openAPI(props)
 	if err != nil {
@@ -168,7 +164,6 @@ func fieldTypes(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaPr
 	return managedfields.NewTypeConverter(map[string]*spec.Schema{"dev.custom." + gvk.Kind: s}, false)
 }
 
-// objectMetaSchema defines how metadata fields merge.
 const objectMetaSchema = `{"type":"object","properties":{
 	"name":{"type":"string"},"generateName":{"type":"string"},"namespace":{"type":"string"},"selfLink":{"type":"string"},
 	"uid":{"type":"string"},"resourceVersion":{"type":"string"},"generation":{"type":"integer","format":"int64"},

@@ -17,7 +17,6 @@ import (
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 )
 
-// pruneFields removes fields unknown to the schema, except kind and metadata at the root.
 func pruneFields(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
 	if s == nil || s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
 		return
@@ -45,7 +44,6 @@ func pruneFields(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
 	}
 }
 
-// applyDefaults sets the schema's defaults.
 func applyDefaults(v any, s *apiextensionsv1.JSONSchemaProps) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -69,7 +67,6 @@ func applyDefaults(v any, s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// validateObject applies the schema and its rules to an object as stored.
 func (d *customDefinition) validateObject(next, before object) field.ErrorList {
 	u := next.(*unstructured.Unstructured)
 	var errs field.ErrorList
@@ -85,12 +82,10 @@ func (d *customDefinition) validateObject(next, before object) field.ErrorList {
 	return errs
 }
 
-// preventsRules reports whether a schema error prevents the evaluation of rules.
 func preventsRules(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, err.Type)
 }
 
-// toFieldError converts a validation error, with the field in the usual format.
 func toFieldError(err error) *field.Error {
 	v, ok := errors.AsType[*openapierrors.Validation](err)
 	if !ok {
@@ -121,7 +116,7 @@ type validationRule struct {
 	transition bool
 }
 
-// rules implements the rules of config/crd. No others are supported.
+// rules implements the rules of config/crd; no others are supported.
 var rules = map[string]validationRule{
 	"has(self.serviceRef) != has(self.nodes)": {isValid: func(is, _ map[string]any) bool {
 		_, service := is["serviceRef"]
@@ -154,12 +149,11 @@ func membershipField(pool map[string]any) string {
 	return "Auto"
 }
 
-// boundRule is a rule at a path of the schema.
 type boundRule struct {
 	validationRule
 	path          []string
 	text, message string
-	// at is the rule's fieldPath below path; may be empty.
+	// at is the rule's fieldPath below path.
 	at []string
 }
 

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// removeObject deletes an object, or marks it as deleted while it has finalizers.
 func (s *Server) removeObject(r *request) (runtime.Object, int, error) {
 	k := r.kind
 	options, err := deleteOptions(r)
@@ -62,7 +61,6 @@ func (s *Server) removeObject(r *request) (runtime.Object, int, error) {
 	return next, http.StatusOK, nil
 }
 
-// isTerminating reports whether a deleted object persists for a while.
 func (k *resourceKind) isTerminating(o object) bool {
 	return len(o.GetFinalizers()) > 0 || k.setTerminating != nil
 }

@@ -14,7 +14,7 @@ import (
 // directClient is the client of Get, Put and Delete, which faults do not affect.
 const directClient = "direct"
 
-// Get returns an object. The resource is a path segment, such as services or backendpools.
+// Get returns an object. The resource is plural, e.g. services.
 func (s *Server) Get(resource, namespace, name string) (runtime.Object, error) {
 	r, err := s.directRequest(verbGet, resource, namespace, name)
 	if err != nil {
@@ -64,7 +64,6 @@ func (s *Server) Put(o runtime.Object) (runtime.Object, error) {
 	})
 }
 
-// overwriteObject prepares an object to overwrite the live one unconditionally.
 func overwriteObject(next, live object) object {
 	o := copyObject(next)
 	o.SetResourceVersion(live.GetResourceVersion())
@@ -84,7 +83,6 @@ func (s *Server) Delete(resource, namespace, name string) error {
 	return err
 }
 
-// toStored returns an object in its stored form, and its kind.
 func (s *Server) toStored(o runtime.Object) (object, *resourceKind, error) {
 	gvk := o.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
@@ -130,7 +128,7 @@ func (s *Server) directRequest(verb, resource, namespace, name string) (*request
 	return nil, fmt.Errorf("no %s are served here", resource)
 }
 
-// runLocked runs a function with the lock held and returns a copy of its result.
+// runLocked holds the lock and returns a copy.
 func (s *Server) runLocked(r *request, what func() (object, error)) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// serveDiscovery serves discovery path by path. Aggregated discovery gets the unaggregated response,
-// which clients have to support.
+// serveDiscovery ignores requests for aggregated discovery, which clients have to support.
 func (s *Server) serveDiscovery(path string) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +39,6 @@ func (s *Server) serveDiscovery(path string) (runtime.Object, error) {
 	return nil, errNoPath
 }
 
-// versionInfo is a response that is not an API object.
 type versionInfo struct {
 	metav1.TypeMeta
 	version.Info

@@ -16,24 +16,22 @@ import (
 
 // Fault is an injected failure of matching requests. Empty fields match all.
 type Fault struct {
-	// Client, Verb, Resource (services, services/status), Namespace and Name select requests. The
-	// Verb of a watch is watch, whatever its events.
+	// Client, Verb, Resource (services, services/status), Namespace and Name select requests.
 	Client, Verb, Resource, Namespace, Name string
 	// Times limits the number of requests; 0 is unlimited.
 	Times int
 
 	// Latency delays a request.
 	Latency time.Duration
-	// EventDelay delays the events of a watch; Events selects ADDED, MODIFIED or DELETED. Order is
-	// preserved.
+	// EventDelay delays a watch's Events (ADDED, MODIFIED or DELETED) in order.
 	EventDelay time.Duration
 	Events     []watch.EventType
-	// Status rejects requests with 409, 429, 500, 503 or 504. RetryAfter is in whole seconds.
+	// Status is 409, 429, 500, 503 or 504. RetryAfter is in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// DropResponse breaks the connection after the request was processed.
+	// DropResponse breaks the connection after processing.
 	DropResponse bool
-	// Hang blocks requests until the client gives up; they are not processed.
+	// Hang blocks requests, unprocessed, until the client gives up.
 	Hang bool
 	// Unreachable refuses connections.
 	Unreachable bool
@@ -61,24 +59,21 @@ func (s *Server) removeFault(rule *Fault) {
 	}
 }
 
-// BreakWatches resets the connections of a client's watches of a resource; empty matches all. It
-// returns their number.
+// BreakWatches resets a client's watches of a resource and returns their number; empty matches all.
 func (s *Server) BreakWatches(client, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.breakWatches(watchFilter(client, resource), errReset)
 }
 
-// ExpireWatches ends watches with 410 Expired. Clients have to list again and miss changes in
-// between.
+// ExpireWatches ends watches with 410 Expired. Clients have to list again.
 func (s *Server) ExpireWatches(client, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.breakWatches(watchFilter(client, resource), expiredError(s.version, s.version))
 }
 
-// Compact drops the past events of a resource; empty is all. Running watches continue unless they
-// are behind.
+// Compact drops the past events of a resource; empty is all.
 func (s *Server) Compact(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,10 +97,9 @@ func (f *Fault) matchesRequest(r *request) bool {
 		(f.Namespace == "" || f.Namespace == r.namespace) && (f.Name == "" || f.Name == r.name)
 }
 
-// applyFaults applies delays and returns the injected error, if any.
 func (s *Server) applyFaults(ctx context.Context, r *request) error {
 	var latency time.Duration
-	var refusal *Fault
+	var rejection *Fault
 	s.mu.Lock()
 	closed := s.closed
 	for _, f := range append([]*Fault(nil), s.faults...) {
@@ -113,13 +107,13 @@ func (s *Server) applyFaults(ctx context.Context, r *request) error {
 			continue
 		}
 		latency += f.Latency
-		if refusal == nil && (f.Status != 0 || f.Hang || f.Unreachable) {
-			refusal = f
+		if rejection == nil && (f.Status != 0 || f.Hang || f.Unreachable) {
+			rejection = f
 		}
 		s.countFault(f)
 	}
 	s.mu.Unlock()
-	if closed || refusal != nil && refusal.Unreachable {
+	if closed || rejection != nil && rejection.Unreachable {
 		return errRefused
 	}
 	if latency > 0 {
@@ -128,16 +122,15 @@ func (s *Server) applyFaults(ctx context.Context, r *request) error {
 		}
 	}
 	switch {
-	case refusal == nil:
+	case rejection == nil:
 		return ctx.Err()
-	case refusal.Hang:
+	case rejection.Hang:
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return refusal.toError(r)
+	return rejection.toError(r)
 }
 
-// countFault counts a match and removes an exhausted fault.
 func (s *Server) countFault(f *Fault) {
 	if f.Times == 0 {
 		return
@@ -160,7 +153,6 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 
 var errFault = errors.New("a fault that was asked for")
 
-// toError returns the API server's error for the fault.
 func (f *Fault) toError(r *request) error {
 	seconds := int(f.RetryAfter / time.Second)
 	resource := schema.GroupResource{Resource: r.resourceName()}
@@ -179,7 +171,6 @@ func (f *Fault) toError(r *request) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(f.Status), Message: errFault.Error()}} //nolint:gosec // an HTTP status
 }
 
-// dropsResponse reports whether the response is to be dropped.
 func (s *Server) dropsResponse(r *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +183,7 @@ func (s *Server) dropsResponse(r *request) bool {
 	return false
 }
 
-// eventDelay returns the delay of a watch event. Requires the lock.
+// eventDelay is the delay of a watch event. Requires the lock.
 func (s *Server) eventDelay(r *request, kind watch.EventType) time.Duration {
 	var d time.Duration
 	for _, f := range s.faults {

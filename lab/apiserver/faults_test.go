@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// runInBubble runs a test in virtual time with a server and a client without retries.
+// The client does not retry.
 func runInBubble(t *testing.T, run func(t *testing.T, s *Server, maps typedcorev1.ConfigMapInterface)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,6 @@ func TestServerIsAway(t *testing.T) {
 	})
 }
 
-// recordedInformer is an informer with its recorded events.
 type recordedInformer struct {
 	cache.SharedIndexInformer
 	mu     sync.Mutex
@@ -162,7 +161,7 @@ func startInformer(t *testing.T, s *Server) *recordedInformer {
 	return i
 }
 
-// expectEvents checks the events since the last call.
+// expectEvents expects these events since the last call.
 func (i *recordedInformer) expectEvents(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -293,7 +292,6 @@ func putConfigMap(t *testing.T, s *Server, o *corev1.ConfigMap) any {
 	return is
 }
 
-// BenchmarkSmallRequest measures a read and a write.
 func BenchmarkSmallRequest(b *testing.B) {
 	s := New(Options{OwnershipFromApply: true})
 	cfg := s.RESTConfig("bench")

@@ -16,15 +16,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// fieldManagers tracks field ownership of a kind, separately for the main resource and its status.
+// fieldManagers tracks field ownership separately for the main resource and its status.
 type fieldManagers struct {
-	once sync.Once
-	// fromApply is Options.OwnershipFromApply.
+	once         sync.Once
 	fromApply    bool
 	main, status *managedfields.FieldManager
 }
 
-// builtInTypes are client-go's types.
 var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme) })
 
 func (m *fieldManagers) managerFor(k *resourceKind, subresource string) *managedfields.FieldManager {
@@ -67,7 +65,6 @@ func newManager(k *resourceKind, subresource string, reset ...string) *managedfi
 	return m
 }
 
-// updateOwnership returns an object with the changed fields owned by the request's manager.
 func (m *fieldManagers) updateOwnership(k *resourceKind, live, next object, r *request) object {
 	if m.fromApply && len(live.GetManagedFields()) == 0 {
 		next.SetManagedFields(nil)
@@ -76,14 +73,13 @@ func (m *fieldManagers) updateOwnership(k *resourceKind, live, next object, r *r
 	return m.managerFor(k, r.subresource).UpdateNoErrors(live, next, r.fieldManager()).(object)
 }
 
-// applyPatch merges a server-side apply patch.
 func (m *fieldManagers) applyPatch(k *resourceKind, live object, patch *unstructured.Unstructured, r *request) (object, error) {
 	if gvk := patch.GroupVersionKind(); gvk != k.gvk {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("apply is for %s, and the patch for %s", k.gvk, gvk))
 	}
 	o, err := m.managerFor(k, r.subresource).Apply(live, patch, r.query.Get("fieldManager"), r.query.Get("force") == "true")
 	if err != nil {
-		if _, said := errors.AsType[*apierrors.StatusError](err); said {
+		if _, hasStatus := errors.AsType[*apierrors.StatusError](err); hasStatus {
 			return nil, err
 		}
 		return nil, internalError(err.Error())
@@ -111,7 +107,7 @@ func (c objectCreator) New(schema.GroupVersionKind) (runtime.Object, error) {
 	return c.k.newObject(), nil
 }
 
-// identityConverter is the converter of custom resources, which have one version.
+// identityConverter: custom resources have one version.
 type identityConverter struct{}
 
 // Convert implements runtime.ObjectConvertor.

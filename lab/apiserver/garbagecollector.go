@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// collectOrphans schedules the deletion of objects that lost their last owner. Requires the lock.
+// collectOrphans requires the lock, as do the functions below.
 func (s *Server) collectOrphans(owner types.UID) {
 	for k, st := range s.stores {
 		for _, o := range st.objects {
@@ -29,7 +29,7 @@ func hasOwner(owner types.UID, o object) bool {
 	return false
 }
 
-// scheduleCollection schedules a check of an object whose owners are all gone. Requires the lock.
+// scheduleCollection checks again after a delay.
 func (s *Server) scheduleCollection(k *resourceKind, o object) {
 	if s.closed || !s.isOrphaned(o) && !k.isTerminatingNamespace(o) {
 		return
@@ -49,7 +49,6 @@ func (s *Server) scheduleCollection(k *resourceKind, o object) {
 	s.collectionTimers[t] = struct{}{}
 }
 
-// deleteCollected deletes an object as the garbage collector does. Requires the lock.
 func (s *Server) deleteCollected(k *resourceKind, o object) {
 	switch {
 	case k.isTerminatingNamespace(o):
@@ -61,7 +60,7 @@ func (s *Server) deleteCollected(k *resourceKind, o object) {
 	}
 }
 
-// isOrphaned reports whether an object has owners and none of them exists.
+// isOrphaned is false for an object without owners.
 func (s *Server) isOrphaned(o object) bool {
 	owners := o.GetOwnerReferences()
 	if len(owners) == 0 {
@@ -84,12 +83,10 @@ func (s *Server) isOrphaned(o object) bool {
 	return true
 }
 
-// isTerminatingNamespace reports whether an object is a terminating namespace.
 func (k *resourceKind) isTerminatingNamespace(o object) bool {
 	return k.setTerminating != nil && o.GetDeletionTimestamp() != nil
 }
 
-// emptyNamespace deletes a namespace's contents, and the namespace when nothing is left.
 func (s *Server) emptyNamespace(k *resourceKind, namespace object) {
 	left := false
 	for of, st := range s.stores {

@@ -23,33 +23,30 @@ type resourceKind struct {
 	resource   string
 	shortNames []string
 	namespaced bool
-	// status reports whether the kind has a status subresource.
-	status bool
+	status     bool
 	// allowsUnconditional updates may omit the resource version.
 	allowsUnconditional bool
-	// createsOnUpdate: an update of a missing object creates it.
+	// createsOnUpdate: an update may create.
 	createsOnUpdate bool
 	// returnsDeleted: a delete returns the object instead of a Status.
 	returnsDeleted bool
-	// crd is the definition of a custom resource; nil for built-in types.
+	// nil for built-in types
 	crd *customDefinition
 
 	validateName validation.ValidateNameFunc
-	// setDefaults sets defaults after decoding.
-	setDefaults func(next object)
-	// prepare applies other changes of a write; before is nil on create.
+	setDefaults  func(next object)
+	// before is nil on create
 	prepare func(next, before object)
-	// allocate validates and allocates unique values such as node ports.
+	// allocate also allocates unique values such as node ports.
 	allocate func(s *Server, next, before object) field.ErrorList
-	// validate returns the errors of an object.
 	validate func(next, before object) field.ErrorList
-	// specChanged reports whether a change increments the generation; nil for kinds without one.
+	// specChanged reports a change of the spec; nil for kinds without generation.
 	specChanged func(next, before object) bool
-	// selectableFields returns the selectable fields other than name and namespace.
+	// other than name and namespace
 	selectableFields func(o object) fields.Set
-	// The keep functions restore what a request does not write: a status write retains the spec.
+	// What a request must not write: a status write retains the spec.
 	clearStatus func(next object)
-	// setTerminating changes a deleted object; kinds that set it are never deleted at once.
+	// Kinds that set terminating are never deleted at once.
 	setTerminating func(next object)
 	retainStatus   func(next, before object)
 	retainSpec     func(next, before object)
@@ -65,7 +62,6 @@ func (k *resourceKind) listKind() schema.GroupVersionKind {
 	return k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List")
 }
 
-// newObject returns an empty object of the kind.
 func (k *resourceKind) newObject() object {
 	if k.crd != nil {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -80,10 +76,8 @@ func (k *resourceKind) newObject() object {
 	return o.(object)
 }
 
-// copyObject returns a mutable copy.
 func copyObject(o object) object { return o.DeepCopyObject().(object) }
 
-// typedUpdate adapts a function of one of the API's types.
 func typedUpdate[T runtime.Object](fn func(next, before T)) func(next, before object) {
 	return func(next, before object) {
 		was, _ := before.(T)
@@ -91,12 +85,10 @@ func typedUpdate[T runtime.Object](fn func(next, before T)) func(next, before ob
 	}
 }
 
-// typedObject adapts a function that needs no previous object.
 func typedObject[T runtime.Object](fn func(next T)) func(object) {
 	return func(next object) { fn(next.(T)) }
 }
 
-// builtInKinds returns the built-in kinds.
 func builtInKinds() []*resourceKind {
 	core, discovery, coordination := corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion
 	return []*resourceKind{

@@ -14,9 +14,9 @@ type Request struct {
 	Client, Verb    string
 	Resource        string // including the subresource: services/status
 	Namespace, Name string
-	// Status is the HTTP status; 0 if the client got no response.
+	// Status is 0 if the client got no response.
 	Status int
-	// Message is the error message of a failed request.
+	// Message is the error message.
 	Message string
 }
 
@@ -36,7 +36,7 @@ func (r Request) String() string {
 	return line
 }
 
-// Log returns the requests so far in order of their responses; a watch is logged at its start.
+// Log returns the requests in order of their responses; a watch is logged at its start.
 func (s *Server) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,6 @@ func (s *Server) recordRequest(r *request, status int, err error) {
 	s.recordRequestLocked(r, status, err)
 }
 
-// recordRequestLocked is note with the lock held.
 func (s *Server) recordRequestLocked(r *request, status int, err error) {
 	e := Request{At: time.Now(), Client: r.client, Verb: r.verb, Resource: r.resourceName(), Namespace: r.namespace, Name: r.name, Status: status}
 	if err != nil {

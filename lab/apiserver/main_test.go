@@ -15,7 +15,7 @@ import (
 var kubeAPIServer *rest.Config
 
 func TestMain(m *testing.M) {
-	controlplane.Main(m, controlplane.Options{Parallel: 16, CRDs: true, SetUp: func(env *envtest.Environment) (func() error, error) {
+	controlplane.RunWithControlPlane(m, controlplane.Options{Parallel: 16, CRDs: true, SetUp: func(env *envtest.Environment) (func() error, error) {
 		kubeAPIServer = env.Config
 		return nil, nil
 	}})

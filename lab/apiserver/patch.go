@@ -21,7 +21,6 @@ import (
 
 const applyPatchType = "application/apply-patch"
 
-// patchObject applies a JSON, merge or strategic merge patch.
 func (s *Server) patchObject(r *request) (object, error) {
 	live, err := s.getObject(r)
 	if err != nil {
@@ -73,7 +72,6 @@ func patchBytes(r *request, before []byte, live object) ([]byte, error) {
 	return nil, unsupportedMedia(name)
 }
 
-// applyObject performs a server-side apply.
 func (s *Server) applyObject(r *request) (object, int, error) {
 	k := r.kind
 	if r.query.Get("fieldManager") == "" {

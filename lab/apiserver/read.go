@@ -25,7 +25,7 @@ func (s *Server) getObject(r *request) (object, error) {
 	return o, nil
 }
 
-// listObjects returns all selected objects; limit is ignored.
+// listObjects ignores limit.
 func (s *Server) listObjects(r *request) (runtime.Object, int, error) {
 	sel, err := parseSelection(r)
 	if err != nil {
@@ -44,7 +44,6 @@ func (s *Server) listObjects(r *request) (runtime.Object, int, error) {
 	return newList(r.kind, all, s.version), http.StatusOK, nil
 }
 
-// checkVersion rejects an invalid or future resource version.
 func (s *Server) checkVersion(r *request) error {
 	v, err := parseVersion(r.query.Get("resourceVersion"))
 	if err != nil {
@@ -69,7 +68,6 @@ func parseVersion(text string) (uint64, error) {
 	return v, nil
 }
 
-// newList returns the list object of a kind.
 func newList(k *resourceKind, all []object, version uint64) runtime.Object {
 	at := strconv.FormatUint(version, 10)
 	if k.crd != nil {
@@ -102,7 +100,6 @@ func newList(k *resourceKind, all []object, version uint64) runtime.Object {
 	return list
 }
 
-// toMetadataOnly returns the metadata of an object or list.
 func toMetadataOnly(o runtime.Object) runtime.Object {
 	if one, ok := o.(object); ok {
 		return objectMetadata(one)
@@ -122,7 +119,6 @@ func toMetadataOnly(o runtime.Object) runtime.Object {
 	return list
 }
 
-// selection selects the objects of a list or watch.
 type selection struct {
 	kind      *resourceKind
 	namespace string

@@ -14,7 +14,6 @@ import (
 
 var rewriteFlag = flag.Bool("rewrite", false, "record the answers of kube-apiserver in testdata/answers")
 
-// TestRecordedAnswersAreKubeAPIServers runs each scenario against kube-apiserver.
 func TestRecordedAnswersAreKubeAPIServers(t *testing.T) {
 	for _, sc := range apiserver.Scenarios() {
 		t.Run(sc.FileName(), func(t *testing.T) {

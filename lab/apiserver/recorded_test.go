@@ -4,7 +4,6 @@ package apiserver
 
 import "testing"
 
-// TestAnswersAsTheRealOneDid compares with recorded responses of kube-apiserver.
 // TestRecordedAnswersAreKubeAPIServers verifies the recordings.
 func TestAnswersAsTheRealOneDid(t *testing.T) {
 	s := newServer(t)

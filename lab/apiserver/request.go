@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Verbs.
 const (
 	verbGet      = "get"
 	verbList     = "list"
@@ -26,7 +25,6 @@ const (
 	verbDiscover = "discover"
 )
 
-// request is a parsed HTTP request.
 type request struct {
 	client, verb    string
 	kind            *resourceKind
@@ -50,7 +48,6 @@ func (r *request) resourceName() string {
 
 func (r *request) dryRun() bool { return r.query.Get("dryRun") == metav1.DryRunAll }
 
-// fieldManager returns the field manager of the request.
 func (r *request) fieldManager() string {
 	if m := r.query.Get("fieldManager"); m != "" {
 		return m
@@ -62,7 +59,6 @@ func (r *request) fieldManager() string {
 	return agent
 }
 
-// parseRequest parses an HTTP request.
 func (s *Server) parseRequest(client string, req *http.Request) (*request, error) {
 	r := &request{client: client, path: req.URL.Path, query: req.URL.Query(), header: req.Header, verb: verbDiscover}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
@@ -97,7 +93,6 @@ func (s *Server) parseRequest(client string, req *http.Request) (*request, error
 	return r, nil
 }
 
-// isServed reports whether the resource exists in this scope.
 func (r *request) isServed() bool {
 	switch {
 	case r.kind == nil || r.subresource != "" && (r.subresource != "status" || !r.kind.status):
@@ -141,5 +136,5 @@ func requestVerb(method string, r *request) string {
 	return ""
 }
 
-// errNoPath is returned as plain text, like an unknown path.
+// errNoPath is returned as plain text.
 var errNoPath = errors.New("no such path")

@@ -2,7 +2,6 @@
 
 package apiserver
 
-// Scenario is a sequence of requests of a client.
 type Scenario struct {
 	Name      string
 	exchanges []exchange
@@ -16,7 +15,6 @@ const (
 	slice        = `{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"web-1","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","endpoints":[{"addresses":["10.1.0.1"],"nodeName":"n1","conditions":{"ready":true}}],"ports":[{"port":80}]}`
 )
 
-// Scenarios returns the scenarios for both servers.
 func Scenarios() []Scenario {
 	all := basicScenarios()
 	all = append(all, serviceScenarios()...)

@@ -19,15 +19,14 @@ type Options struct {
 	Seed uint64
 	// CollectionDelay delays the deletion of orphans; default 1 s.
 	CollectionDelay time.Duration
-	// MaxEvents limits the retained events per kind, which a watch can replay; default 10000.
+	// MaxEvents limits the events per kind that a watch can replay; default 10000.
 	MaxEvents int
 	// OwnershipFromApply tracks field ownership only from the first server-side apply on, which halves
-	// the cost of other writes. A forced apply makes no difference; others conflict with
-	// before-first-apply.
+	// the cost of other writes. Applies without force conflict with before-first-apply.
 	OwnershipFromApply bool
 }
 
-// Server is an API server with its store. It is safe for concurrent use.
+// Server is safe for concurrent use.
 type Server struct {
 	opts Options
 
@@ -35,17 +34,16 @@ type Server struct {
 	rng    *rand.Rand
 	kinds  map[string]map[string]*resourceKind // by group and version, then by resource
 	stores map[*resourceKind]*objectStore
-	// version is the version of the latest write of any kind.
-	version uint64
-	closed  bool
-	faults  []*Fault
-	log     []Request
-	// collectionTimers are the garbage collector's timers.
+	// version of the latest write of any kind
+	version            uint64
+	closed             bool
+	faults             []*Fault
+	log                []Request
 	collectionTimers   map[*time.Timer]struct{}
 	pendingCollections sync.WaitGroup
 }
 
-// New returns a server with the default namespaces. It starts nothing.
+// New returns a server with the default namespaces.
 func New(opts Options) *Server {
 	if opts.CollectionDelay == 0 {
 		opts.CollectionDelay = time.Second
@@ -69,7 +67,6 @@ func New(opts Options) *Server {
 	return s
 }
 
-// addKind serves a kind.
 func (s *Server) addKind(k *resourceKind) {
 	gv := k.gvk.GroupVersion().String()
 	k.managers.fromApply = s.opts.OwnershipFromApply
@@ -80,8 +77,7 @@ func (s *Server) addKind(k *resourceKind) {
 	s.stores[k] = newStore()
 }
 
-// RESTConfig returns the configuration of a client, whose name appears in the log and selects
-// faults.
+// RESTConfig returns the configuration of a client. Its name appears in the log and selects faults.
 func (s *Server) RESTConfig(client string) *rest.Config {
 	return &rest.Config{Host: "http://apiserver.invalid", Transport: s.Transport(client), QPS: -1, UserAgent: client}
 }
@@ -101,13 +97,11 @@ func (s *Server) Close() {
 	s.pendingCollections.Wait()
 }
 
-// newUID returns a new UID.
 func (s *Server) newUID() types.UID {
 	a, b := s.rng.Uint64(), s.rng.Uint64()
 	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-a%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff))
 }
 
-// nameSuffix returns the suffix for a generateName.
 func (s *Server) nameSuffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	var b [5]byte
@@ -117,10 +111,9 @@ func (s *Server) nameSuffix() string {
 	return string(b[:])
 }
 
-// objectKey identifies an object within its kind.
 func objectKey(namespace, name string) string { return namespace + "/" + name }
 
-// object is a stored object, typed or unstructured. It is immutable.
+// object is immutable once stored.
 type object interface {
 	runtime.Object
 	metaObject

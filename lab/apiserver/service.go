@@ -28,7 +28,6 @@ func serviceKind(gvk schemaKind) *resourceKind {
 	}
 }
 
-// defaultService sets defaults that do not depend on other objects.
 func defaultService(s *corev1.Service) {
 	sp := &s.Spec
 	if sp.Type == "" {
@@ -78,7 +77,7 @@ func defaultAffinity(sp *corev1.ServiceSpec) {
 }
 
 // prepareService clears unchanged fields that the new type does not use, and retains allocated
-// values that the client omits.
+// values.
 func prepareService(s, was *corev1.Service) {
 	if was == nil {
 		return
@@ -112,7 +111,6 @@ func prepareService(s, was *corev1.Service) {
 	}
 }
 
-// retainAllocated retains addresses and node ports that the client omits.
 func retainAllocated(sp, old *corev1.ServiceSpec) {
 	if sp.Type != corev1.ServiceTypeExternalName && old.Type != corev1.ServiceTypeExternalName && sp.ClusterIP == "" {
 		sp.ClusterIP, sp.ClusterIPs = old.ClusterIP, slices.Clone(old.ClusterIPs)
@@ -133,7 +131,6 @@ func retainAllocated(sp, old *corev1.ServiceSpec) {
 	}
 }
 
-// portKey identifies a port across updates.
 func portKey(p corev1.ServicePort) string { return fmt.Sprintf("%s/%d", p.Protocol, p.Port) }
 
 func isNodePortUsed(sp *corev1.ServiceSpec, nodePort int32) bool {
@@ -155,18 +152,15 @@ func dropAddresses(sp, old *corev1.ServiceSpec) {
 	}
 }
 
-// isExternal reports whether a Service accepts traffic from outside of the cluster.
 func isExternal(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort ||
 		sp.Type == corev1.ServiceTypeClusterIP && len(sp.ExternalIPs) > 0
 }
 
-// hasNodePorts reports whether a Service may have node ports.
 func hasNodePorts(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort
 }
 
-// hasHealthCheckPort reports whether a Service has a health check node port.
 func hasHealthCheckPort(sp *corev1.ServiceSpec) bool {
 	return sp.Type == corev1.ServiceTypeLoadBalancer && sp.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

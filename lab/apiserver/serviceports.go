@@ -23,7 +23,6 @@ const (
 	serviceNetwork              = "10.0.0.0"
 )
 
-// admitService validates a Service and allocates its cluster IP and node ports.
 func admitService(s *Server, next, before object) field.ErrorList {
 	svc := next.(*corev1.Service)
 	was, _ := before.(*corev1.Service)
@@ -78,7 +77,6 @@ func (s *Server) allocateClusterIP(family corev1.IPFamily) string {
 	}
 }
 
-// allocateNodePorts allocates missing node ports.
 func (s *Server) allocateNodePorts(svc *corev1.Service) field.ErrorList {
 	sp := &svc.Spec
 	wants := sp.Type == corev1.ServiceTypeNodePort ||
@@ -127,8 +125,7 @@ func (s *Server) allocateNodePorts(svc *corev1.Service) field.ErrorList {
 	return nil
 }
 
-// sharedNodePort returns the node port of the same port with another protocol, if any: TCP and UDP port
-// 53 share one.
+// sharedNodePort returns the node port that TCP and UDP port 53, for example, can share.
 func sharedNodePort(sp *corev1.ServiceSpec, p corev1.ServicePort) int32 {
 	for _, other := range sp.Ports {
 		if other.Port == p.Port && other.Protocol != p.Protocol && other.NodePort != 0 {
@@ -158,8 +155,7 @@ func (s *Server) usedPorts(but *corev1.Service) map[protocolPort]bool {
 	return used
 }
 
-// allocateNodePort returns a free port, or an internal error if the range is exhausted, as kube-apiserver
-// does.
+// allocateNodePort fails if the range is exhausted, as in kube-apiserver.
 func (s *Server) allocateNodePort(used, own map[protocolPort]bool, protocol corev1.Protocol, like int32) (int32, *field.Error) {
 	if use := (protocolPort{like, protocol}); like != 0 && !used[use] && !own[use] {
 		return like, nil
@@ -175,7 +171,6 @@ func (s *Server) allocateNodePort(used, own map[protocolPort]bool, protocol core
 	return 0, field.InternalError(field.NewPath("spec", "ports"), errors.New("failed to allocate a nodePort: range is full"))
 }
 
-// validateService implements the validation relevant to load balancer controllers.
 func validateService(svc, was *corev1.Service) field.ErrorList {
 	sp := &svc.Spec
 	at := field.NewPath("spec")
@@ -237,7 +232,6 @@ func validatePorts(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateTypeFields rejects load balancer fields on other types.
 func validateTypeFields(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if sp.Type != corev1.ServiceTypeLoadBalancer {
@@ -257,7 +251,6 @@ func validateTypeFields(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 	return errs
 }
 
-// validateServiceChange rejects changes of immutable fields.
 func validateServiceChange(sp, old *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if old.Type != corev1.ServiceTypeExternalName && sp.Type != corev1.ServiceTypeExternalName && old.ClusterIP != "" && sp.ClusterIP != old.ClusterIP {

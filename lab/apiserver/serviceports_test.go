@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Service that needs more node ports than are free is rejected.
 func TestNodePortsAreExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		services := newClient(t, newServer(t), "one").Services("default")

@@ -12,20 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// objectStore holds the objects of a kind and their event history.
 type objectStore struct {
 	objects map[string]object
-	// order caches the sorted keys; nil if stale.
+	// nil if stale
 	order []string
-	// events are the retained events, oldest first; forgotten counts dropped ones, and since is the
-	// version of the last of those: a watch cannot start before it.
+	// events, oldest first; forgotten counts dropped ones, and since is the version of the last of
+	// those.
 	events   []event
 	dropped  int
 	since    uint64
 	watchers map[*watcher]struct{}
 }
 
-// event is a change of an object.
 type event struct {
 	kind             watch.EventType
 	version          uint64
@@ -38,7 +36,6 @@ func newStore() *objectStore {
 	return &objectStore{objects: map[string]object{}, watchers: map[*watcher]struct{}{}}
 }
 
-// sortedKeys returns the keys in list order.
 func (st *objectStore) sortedKeys() []string {
 	if st.order == nil {
 		st.order = make([]string, 0, len(st.objects))
@@ -50,10 +47,8 @@ func (st *objectStore) sortedKeys() []string {
 	return st.order
 }
 
-// sortKey orders namespaces before names.
 func sortKey(k string) string { return strings.Replace(k, "/", "\x00", 1) }
 
-// commitObject writes an object with a new version and wakes the watches.
 func (s *Server) commitObject(k *resourceKind, next, before object, how watch.EventType) {
 	st := s.stores[k]
 	s.version++
@@ -76,7 +71,6 @@ func (s *Server) commitObject(k *resourceKind, next, before object, how watch.Ev
 	}
 }
 
-// dropEvents drops the n oldest events.
 func (st *objectStore) dropEvents(n int) {
 	if n == 0 {
 		return
@@ -86,8 +80,7 @@ func (st *objectStore) dropEvents(n int) {
 	st.dropped += n
 }
 
-// indexAfter returns the index of the first event newer than a version, counting dropped ones; false if
-// it was dropped.
+// indexAfter counts dropped events; false if the first one was dropped.
 func (st *objectStore) indexAfter(version uint64) (int, bool) {
 	if version < st.since {
 		return 0, false

@@ -33,7 +33,7 @@ func prepareNamespace(n, before *corev1.Namespace) {
 	}
 }
 
-// prepareNode adds the not-ready taint to a new node. This server never removes it.
+// prepareNode taints a new node as not ready; this server never removes the taint.
 func prepareNode(n, before *corev1.Node) {
 	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	if before == nil && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&notReady) }) {
@@ -102,7 +102,7 @@ func validateSlice(next, before object) field.ErrorList {
 	return nil
 }
 
-// sliceChanged also compares labels: a slice has no spec.
+// sliceChanged counts labels, too: a slice has no spec.
 func sliceChanged(next, before object) bool {
 	s, was := next.(*discoveryv1.EndpointSlice), before.(*discoveryv1.EndpointSlice)
 	return !equality.Semantic.DeepEqual(s.Endpoints, was.Endpoints) || !equality.Semantic.DeepEqual(s.Ports, was.Ports) ||

@@ -18,20 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Connection errors.
 var (
 	errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	errReset   = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// clientTransport connects one client to the server.
 type clientTransport struct {
 	s      *Server
 	client string
 }
 
-// Transport returns an in-memory transport that serves requests in the caller's goroutine. The
-// client's name appears in the log and selects faults.
+// Transport returns an in-memory transport that serves requests in the caller's goroutine.
 func (s *Server) Transport(client string) http.RoundTripper { return &clientTransport{s, client} }
 
 // RoundTrip implements http.RoundTripper.
@@ -72,7 +69,7 @@ func (t *clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return newResponse(req, status, info.MediaType, io.NopCloser(&out)), nil
 }
 
-// readBody reads and closes the request body, as transports must.
+// readBody also closes the request body, as transports must.
 func readBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
@@ -81,18 +78,18 @@ func readBody(req *http.Request) ([]byte, error) {
 	return body, errors.Join(err, req.Body.Close())
 }
 
-// errorResponse returns an error response, or the error itself for a lost connection.
+// errorResponse returns an error response, or only the error for a lost connection.
 func (t *clientTransport) errorResponse(req *http.Request, r *request, err error) (*http.Response, error) {
 	if errors.Is(err, errNoPath) {
 		t.s.recordRequest(r, http.StatusNotFound, err)
 		return newResponse(req, http.StatusNotFound, "text/plain; charset=utf-8", io.NopCloser(strings.NewReader("404 page not found\n"))), nil
 	}
-	said, ok := errors.AsType[*apierrors.StatusError](err)
+	statusErr, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		t.s.recordRequest(r, 0, err)
 		return nil, err
 	}
-	status := said.Status()
+	status := statusErr.Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	code := int(status.Code)
 	t.s.recordRequest(r, code, err)
@@ -116,7 +113,6 @@ func newResponse(req *http.Request, code int, contentType string, body io.ReadCl
 	}
 }
 
-// serveRequest processes a request and returns the response and its format.
 func (s *Server) serveRequest(r *request) (runtime.SerializerInfo, runtime.Object, int, error) {
 	if r.verb == verbDiscover {
 		o, err := s.serveDiscovery(strings.Trim(r.path, "/"))
@@ -135,7 +131,7 @@ func (s *Server) serveRequest(r *request) (runtime.SerializerInfo, runtime.Objec
 	return info, o, status, nil
 }
 
-// dispatch dispatches a request. Requires the lock.
+// dispatch requires the lock.
 func (s *Server) dispatch(r *request) (o runtime.Object, status int, err error) {
 	switch r.verb {
 	case verbGet:

@@ -20,11 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// bookmarkInterval is the interval of bookmarks.
 const bookmarkInterval = time.Minute
 
-// watcher is a watch: its response body and its position in the events of a kind. Only its reader
-// blocks.
+// watcher is a response body and a position in the events of a kind.
 type watcher struct {
 	s        *Server
 	ctx      context.Context
@@ -36,10 +34,10 @@ type watcher struct {
 
 	wake, ended chan struct{}
 	end         sync.Once
-	// deadline is the end of the watch, and marks the time of the next bookmark; zero is never.
+	// marks is the time of the next bookmark; zero is never.
 	deadline, nextBookmark time.Time
 
-	// The reader owns the fields below, except failed, which the server's lock guards.
+	// The reader owns the fields below; the lock of the server guards failed.
 	pending     bytes.Buffer
 	frames      io.Writer
 	initial     []event
@@ -50,7 +48,6 @@ type watcher struct {
 
 var errClosed = errors.New("the watch is closed")
 
-// startWatch starts a watch.
 func (s *Server) startWatch(ctx context.Context, r *request) (*watcher, error) {
 	sel, err := parseSelection(r)
 	if err != nil {
@@ -80,7 +77,6 @@ func (s *Server) startWatch(ctx context.Context, r *request) (*watcher, error) {
 	return w, nil
 }
 
-// watchTimeout returns how long a watch lasts.
 func watchTimeout(r *request) time.Duration {
 	if n, err := strconv.Atoi(r.query.Get("timeoutSeconds")); err == nil && n > 0 {
 		return time.Duration(n) * time.Second
@@ -88,7 +84,6 @@ func watchTimeout(r *request) time.Duration {
 	return 30*time.Minute + rand.N(30*time.Minute) //nolint:gosec // as servers spread their load
 }
 
-// findPosition determines the watch's starting position.
 func (w *watcher) findPosition() error {
 	s, st := w.s, w.s.stores[w.r.kind]
 	version, err := parseVersion(w.r.query.Get("resourceVersion"))
@@ -122,7 +117,6 @@ func (w *watcher) findPosition() error {
 	return nil
 }
 
-// initialEvents returns the current objects as ADDED events.
 func (w *watcher) initialEvents() []event {
 	st := w.s.stores[w.r.kind]
 	var all []event
@@ -138,7 +132,7 @@ func expiredError(version, since uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, since))
 }
 
-// wakeReader wakes the reader. Requires the server's lock.
+// wakeReader requires the lock of the server.
 func (w *watcher) wakeReader() {
 	select {
 	case w.wake <- struct{}{}:
@@ -157,7 +151,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// Read implements io.Reader. It blocks until the next event.
+// Read blocks until the next event.
 func (w *watcher) Read(p []byte) (int, error) {
 	for {
 		if w.pending.Len() > 0 {
@@ -196,7 +190,7 @@ func (w *watcher) waitUntil(until time.Time) error {
 	return nil
 }
 
-// nextEvent returns the next due event, or an empty event and the time to wait for.
+// nextEvent returns a due event, or an empty one and the time to wait for.
 func (w *watcher) nextEvent() (event, time.Time, error) {
 	s := w.s
 	s.mu.Lock()
@@ -251,19 +245,18 @@ func earlierTime(a, b time.Time) time.Time {
 	return b
 }
 
-// failWatch ends the watch with an error event, or a connection error.
 func (w *watcher) failWatch() (event, time.Time, error) {
 	err := w.failure
-	if said, ok := errors.AsType[*apierrors.StatusError](err); ok {
+	if statusErr, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		w.failure = io.EOF
-		status := said.Status()
+		status := statusErr.Status()
 		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 		return event{kind: watch.Error, status: &status}, time.Time{}, nil
 	}
 	return event{}, time.Time{}, err
 }
 
-// selectEvent returns the event as this selection sees it: an object that no longer matches is deleted.
+// selectEvent turns the event of an object that no longer matches into a deletion.
 func (w *watcher) selectEvent(e event) (event, bool) {
 	is := e.kind != watch.Deleted && w.sel.matchesObject(e.object)
 	was := e.previous != nil && w.sel.matchesObject(e.previous)
@@ -283,7 +276,6 @@ func (w *watcher) selectEvent(e event) (event, bool) {
 	return e, is || was
 }
 
-// encodeEvent writes an event to the response.
 func (w *watcher) encodeEvent(e event) error {
 	var o runtime.Object = e.object
 	switch {
@@ -302,7 +294,7 @@ func (w *watcher) encodeEvent(e event) error {
 	return w.info.StreamSerializer.Encode(&frame, w.frames)
 }
 
-// newBookmark returns a bookmark; without a time it marks the end of the initial events.
+// newBookmark without a time marks the end of the initial events.
 func (w *watcher) newBookmark(e event) runtime.Object {
 	o := w.r.kind.newObject()
 	o.SetResourceVersion(strconv.FormatUint(e.version, 10))
@@ -315,7 +307,7 @@ func (w *watcher) newBookmark(e event) runtime.Object {
 	return o
 }
 
-// breakWatches makes matching watches fail. Requires the lock.
+// breakWatches requires the lock.
 func (s *Server) breakWatches(chosen func(*watcher) bool, with error) int {
 	n := 0
 	for _, st := range s.stores {

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// createObject stores a new object.
 func (s *Server) createObject(r *request, next object) (object, error) {
 	k := r.kind
 	if err := s.setNamespace(r, next); err != nil {
@@ -39,7 +38,6 @@ func internalError(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }
 
-// insertObject creates an object with its field ownership set.
 func (s *Server) insertObject(r *request, next object) (object, error) {
 	k := r.kind
 	generated := next.GetName() == "" && next.GetGenerateName() != ""
@@ -76,7 +74,7 @@ func (s *Server) insertObject(r *request, next object) (object, error) {
 	return next, nil
 }
 
-// setNamespace sets the request's namespace, which must exist.
+// setNamespace sets the namespace, which must exist.
 func (s *Server) setNamespace(r *request, next object) error {
 	if next.GetNamespace() == "" {
 		next.SetNamespace(r.namespace)
@@ -102,7 +100,6 @@ func (s *Server) setNamespace(r *request, next object) error {
 	return err
 }
 
-// validateObject validates an object and allocates unique values.
 func (s *Server) validateObject(r *request, next, before object) error {
 	k := r.kind
 	meta := field.NewPath("metadata")
@@ -160,7 +157,7 @@ func (s *Server) updateObject(r *request) (object, int, error) {
 	return o, http.StatusOK, err
 }
 
-// replaceObject stores a changed object; no-op writes store nothing.
+// replaceObject stores nothing if nothing changed.
 func (s *Server) replaceObject(r *request, next, live object) (object, error) {
 	k := r.kind
 	if err := checkCurrent(r, next, live); err != nil {
@@ -203,7 +200,6 @@ func (s *Server) replaceObject(r *request, next, live object) (object, error) {
 	return next, nil
 }
 
-// checkCurrent rejects a write with another UID or an outdated version.
 func checkCurrent(r *request, next, live object) error {
 	k := r.kind
 	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
@@ -223,7 +219,7 @@ func checkCurrent(r *request, next, live object) error {
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// retainTimes retains the ownership timestamps if nothing else in it changed.
+// retainTimes ignores changes that only affect timestamps.
 func retainTimes(next, live object) {
 	a, b := slices.Clone(next.GetManagedFields()), live.GetManagedFields()
 	if len(a) != len(b) {

@@ -9,18 +9,15 @@ import (
 	"strings"
 )
 
-// action is a POST operation on a resource.
 type action struct {
 	name string // as in the path, e.g. manualupgrade; case-insensitive
-	// permission is the operation's name in the required Azure RBAC action.
+	// permission is the last part of the required RBAC action.
 	permission string
 	latency    latencyRange
-	// plan returns the proposed body and the scale set instances that take part.
+	// plan returns the proposed body and the affected instances.
 	plan func(e *Emulator, agg *aggregate, body fields) (root fields, machines []*aggregate, problem *Problem)
 }
 
-// Azure documents all of these, and that scale set instances can be stopped and started
-// individually.
 var (
 	manualUpgrade = &action{name: "manualupgrade", permission: "manualUpgrade", latency: upgradeLatency, plan: (*Emulator).planUpgrade}
 	deallocate    = &action{name: "deallocate", permission: "deallocate", latency: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
@@ -31,7 +28,6 @@ var (
 	}}
 )
 
-// actionOn returns the named action of a resource type, or nil.
 func actionOn(kind *rootKind, name string) *action {
 	var all []*action
 	switch kind {
@@ -47,7 +43,6 @@ func actionOn(kind *rootKind, name string) *action {
 	return all[i]
 }
 
-// acceptAction accepts an action with 202, an operation and a result to poll.
 func (e *Emulator) acceptAction(x *exchange) *Problem {
 	agg := e.aggregates[x.route.id.rootKey()]
 	body := fields{}
@@ -73,8 +68,8 @@ func (e *Emulator) acceptAction(x *exchange) *Problem {
 	return nil
 }
 
-// rejectConcurrent rejects a request that overlaps a running operation. Compute always rejects
-// overlaps on a scale set and its instances; two instances do not overlap.
+// rejectConcurrent: Compute always rejects overlaps on a scale set and its instances; two instances
+// do not overlap.
 func (e *Emulator) rejectConcurrent(x *exchange, agg *aggregate) *Problem {
 	id := x.route.id
 	if x.route.kind == KindDelete || id.root != scaleSetKind && id.root != instanceKind {
@@ -99,7 +94,6 @@ func (e *Emulator) rejectConcurrent(x *exchange, agg *aggregate) *Problem {
 	}
 }
 
-// instanceIDs returns the instances that an action names; "*" selects all.
 func (e *Emulator) instanceIDs(set resourceID, body fields) ([]*aggregate, *Problem) {
 	list, ok := body["instanceIds"].([]any)
 	if !ok || len(list) == 0 {

@@ -14,9 +14,8 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Admin returns the handler of the admin API under /_emu/, described in docs/reference/emulator.md.
-// It has full read and write access and no authentication: serve it on a separate loopback
-// listener.
+// Admin returns the handler of the admin API under /_emu/. It has no authentication: serve it on a
+// separate loopback listener.
 func (e *Emulator) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /_emu/healthz", func(w http.ResponseWriter, _ *http.Request) { replyOK(w, fields{"status": "ok"}) })
@@ -49,11 +48,9 @@ func (e *Emulator) Admin() http.Handler {
 	return mux
 }
 
-// maxAdminBody limits a request body, in bytes.
+// maxAdminBody is in bytes.
 const maxAdminBody = 64 << 20
 
-// handleReplace returns a handler that passes the request body to a function: 204, or 400 with the
-// reason.
 func handleReplace(with func([]byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxAdminBody))
@@ -91,7 +88,6 @@ func (e *Emulator) adminCalls(w http.ResponseWriter, req *http.Request) {
 	_ = WriteCalls(w, e.Calls(keep...)) // a disconnected reader loses the rest
 }
 
-// callFilters parses the query of GET /_emu/calls.
 func callFilters(query url.Values) ([]func(Call) bool, error) {
 	var keep []func(Call) bool
 	for name := range query {
@@ -120,7 +116,6 @@ func callFilters(query url.Values) ([]func(Call) bool, error) {
 	return keep, nil
 }
 
-// parseSince parses a time or the sequence number of the last call seen.
 func parseSince(value string) (func(Call) bool, error) {
 	if seq, err := strconv.ParseUint(value, 10, 64); err == nil {
 		return func(c Call) bool { return c.Seq > seq }, nil
@@ -132,7 +127,6 @@ func parseSince(value string) (func(Call) bool, error) {
 	return CalledSince(t), nil
 }
 
-// settings are the fields of PUT /_emu/config; absent fields keep their value.
 type settings struct {
 	Behavior     *behaviour.Behavior `json:"behaviour,omitempty"`
 	Latency      *Latency            `json:"latency,omitempty"`

@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// poolAdminStates returns the addresses of a pool with their admin states, read with the SDK.
 func poolAdminStates(t testing.TB, emu *armemu.Emulator, id string) string {
 	t.Helper()
 	raw, ok := emu.Get(id)
@@ -46,10 +45,8 @@ func poolEntry(name, target, state string) string {
 
 func ip(last int) string { return fmt.Sprintf(`"ipAddress":"10.0.0.%d"`, last) }
 
-// Admin states are stored from a PUT of the pool or its load balancer, and removed by a PUT that
-// omits them.
 func TestAdminStateIsStored(t *testing.T) {
-	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
+	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites()})
 	write := func(id, body string, status int) {
 		t.Helper()
 		if a := sendRequest(t, emu, http.MethodPut, id, body); a.status != status {
@@ -79,10 +76,10 @@ func TestAdminStateIsStored(t *testing.T) {
 
 const setNIC = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/s/virtualMachines/0/networkInterfaces/n/ipConfigurations/ip"
 
-// A pool of network interfaces shows an address for each. Pool writes cannot change its members,
-// but set admin states by reference or by name; a write of the load balancer removes omitted ones.
+// A write of the pool cannot change its members, but sets admin states by reference or by name; a
+// write of the load balancer removes omitted ones.
 func TestAdminStateOfInterfaces(t *testing.T) {
-	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
+	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites()})
 	withInterface(t, emu)
 	pool := userPool("p")
 	putResource(t, emu, nics+"two", nic(pool))
@@ -127,7 +124,7 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 	}
 }
 
-// A scale set's interface has a stable GUID as its name.
+// The name is a stable GUID.
 func TestEntryOfAScaleSet(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	putResource(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+setNIC+`"}]}}`)
@@ -143,8 +140,7 @@ func TestEntryOfAScaleSet(t *testing.T) {
 	}
 }
 
-// The data plane finds an interface by its private address; an interface that is not modeled never
-// dies.
+// An interface that is not modeled never dies.
 func TestNewFlowsToInterfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowScenario(t, twoProbes, armemu.Options{})
@@ -173,11 +169,10 @@ func TestNewFlowsToInterfaces(t *testing.T) {
 	})
 }
 
-// Operations that end between two reads take effect in the order of their ends: the interface is deleted
-// after 5 s, the failed write after 27.
+// Two operations end between two reads: the interface's after 5 s, the failed write's after 27.
 func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowScenario(t, twoProbes, armemu.Options{LatencyScale: 1, Behavior: worlds.Taking()})
+		s := newFlowScenario(t, twoProbes, armemu.Options{LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 		s.writePool()
 		s.waitUntil(20)
 		for _, name := range []string{"n4", "n5"} {
@@ -197,7 +192,6 @@ func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	})
 }
 
-// Addresses of interfaces that are not modeled have no IP.
 func TestNewFlowsToUnknownInterfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowScenario(t, twoProbes, armemu.Options{})

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Provisioning states.
 const (
 	stateSucceeded = "Succeeded"
 	stateUpdating  = "Updating"
@@ -15,23 +14,21 @@ const (
 	stateFailed    = "Failed"
 )
 
-// aggregate is one resource with its own etag, such as a load balancer with its children.
+// aggregate is a root resource with its children; they share an etag.
 type aggregate struct {
 	id   resourceID
 	body fields // as stored: without IDs, etags, states and back-references
 	etag string
 	guid string
-	// state is the provisioning state of touched, the resource last written; all others are
-	// Succeeded.
+	// state applies to touched, the resource last written; all others are Succeeded.
 	state         string
 	lastWritten   resourceID
 	op            *operation // running, or nil
-	lastOperation string     // name of the last operation
+	lastOperation string
 	// model is the scale set model last applied to an instance.
 	model string
 }
 
-// hasResource reports whether the aggregate contains the resource.
 func (a *aggregate) hasResource(id resourceID) bool {
 	return id.child == nil || findChild(a.body, id) != nil
 }
@@ -44,7 +41,7 @@ func findChild(root fields, id resourceID) fields {
 	return nil
 }
 
-// withChildBody returns root with the child replaced or appended; a nil body removes it.
+// withChildBody replaces or appends a child; a nil body removes it.
 func withChildBody(root fields, id resourceID, body fields) fields {
 	list := objectList(propertyFields(root), id.child.collection)
 	i := indexByName(list, id.childName)
@@ -59,7 +56,6 @@ func withChildBody(root fields, id resourceID, body fields) fields {
 	return withField(root, "properties", withField(propertyFields(root), id.child.collection, toArray(list)))
 }
 
-// retainServerState copies server-managed state from before to after.
 func retainServerState(kind *rootKind, before, after fields) fields {
 	for _, key := range kind.serverState {
 		if v, ok := propertyFields(before)[key]; ok {
@@ -97,7 +93,6 @@ func retainProperties(k *childKind, before, after fields) fields {
 	return after
 }
 
-// renderResource returns the resource as a response shows it.
 func (a *aggregate) renderResource(id resourceID, from *referenceIndex) fields {
 	back := backReferences(a)
 	if id.child != nil {
@@ -164,7 +159,6 @@ func (a *aggregate) resourceState(id resourceID) string {
 	return stateSucceeded
 }
 
-// backReferences returns the rules that reference each pool, frontend and probe, by lower-cased ID.
 func backReferences(a *aggregate) map[string]fields {
 	back := map[string]fields{}
 	for _, collection := range []string{lbRules, outRules, natRules, natPools} {
@@ -186,8 +180,8 @@ func backReferences(a *aggregate) map[string]fields {
 	return back
 }
 
-// referencedIDs returns the lower-cased IDs that a child of a load balancer references. A pool
-// named in both backendAddressPool and backendAddressPools counts once.
+// referencedIDs returns lower-cased IDs. A pool named in both backendAddressPool and
+// backendAddressPools counts once.
 func referencedIDs(child fields) map[string]bool {
 	ids := map[string]bool{}
 	for _, key := range references {

@@ -9,8 +9,7 @@ import (
 	"weir.dev/weir/lab/armemu/schema"
 )
 
-// OlderVersionPolicy is the behavior for a PUT with an api-version older than a property of the
-// resource.
+// OlderVersionPolicy is the behavior for a PUT with an api-version older than a property.
 type OlderVersionPolicy string
 
 // The behaviors.
@@ -25,8 +24,6 @@ const (
 
 func (x *exchange) apiVersion() string { return x.req.URL.Query().Get("api-version") }
 
-// rejectOlderVersion rejects a PUT with a property newer than its api-version, or of a resource that has
-// one.
 func (e *Emulator) rejectOlderVersion(x *exchange, p *proposal) *Problem {
 	if p.on != KindPut || p.id.root.namespace != network {
 		return nil
@@ -56,7 +53,6 @@ func (e *Emulator) rejectOlderVersion(x *exchange, p *proposal) *Problem {
 		p.id, x.apiVersion(), newer.Property, newer.Detail))
 }
 
-// removeNewProperties removes properties newer than the api-version from a response.
 func (x *exchange) removeNewProperties() {
 	body, isObject := x.body.(fields)
 	if !isObject || x.route.id.root == nil || x.route.namespace != network {

@@ -11,13 +11,12 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// OverlapAnswers returns the behaviors for overlapping writes in documentation order; Mixed alternates
-// between some of them.
+// OverlapAnswers returns the behaviors for overlapping writes; Mixed alternates between some of them.
 func OverlapAnswers() []behaviour.Result {
 	return []behaviour.Result{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict}
 }
 
-// Behavior returns the current behavior with every question answered.
+// Behavior returns the current behavior.
 func (e *Emulator) Behavior() behaviour.Behavior {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,8 +36,7 @@ func (e *Emulator) SetBehavior(b behaviour.Behavior) error {
 	return nil
 }
 
-// ParseBehavior reads the key behaviour of a JSON object, such as a probe report, and ignores
-// other keys.
+// ParseBehavior reads the key behaviour of a JSON object, e.g. a probe report.
 func ParseBehavior(text []byte) (behaviour.Behavior, error) {
 	var report struct {
 		Behaviour *behaviour.Behavior `json:"behaviour"`
@@ -52,8 +50,7 @@ func ParseBehavior(text []byte) (behaviour.Behavior, error) {
 	return *report.Behaviour, nil
 }
 
-// inlineAddresses returns the addresses of a pool after a PUT of its load balancer, from the stored
-// addresses (had) and those in the body (sent).
+// inlineAddresses merges the stored addresses (had) with those in a load balancer's PUT (sent).
 func inlineAddresses(b behaviour.Behavior, isNew bool, had, sent []fields) []fields {
 	addressesIgnored, statesIgnored := b.UpdateAddresses == behaviour.Ignored, b.UpdateAdminStates == behaviour.Ignored
 	switch {
@@ -71,7 +68,6 @@ func inlineAddresses(b behaviour.Behavior, isNew bool, had, sent []fields) []fie
 	return sent
 }
 
-// withAdminStates returns the addresses with the admin states that other has for them.
 func withAdminStates(list, other []fields) []fields {
 	states := map[string]fields{}
 	for _, a := range other {
@@ -93,7 +89,6 @@ func withAdminStates(list, other []fields) []fields {
 	return out
 }
 
-// addressTarget identifies an address by its IP address, its IP configuration, or its name.
 func addressTarget(a fields) string {
 	props := propertyFields(a)
 	for _, to := range []string{stringField(props, "ipAddress"), nicIPConfigID(a), referenceID(props, "loadBalancerFrontendIPConfiguration")} {
@@ -104,8 +99,6 @@ func addressTarget(a fields) string {
 	return "name " + stringField(a, "name")
 }
 
-// overlapPolicy returns the overlap policy for this request. Mixed picks one of the three that differ
-// on the wire.
 func (e *Emulator) overlapPolicy() behaviour.Result {
 	policy := e.opts.Behavior.Overlap
 	if policy == behaviour.Mixed {
@@ -114,7 +107,6 @@ func (e *Emulator) overlapPolicy() behaviour.Result {
 	return policy
 }
 
-// effectivePreconditions returns the If-Match and If-None-Match values that apply to a write.
 func (e *Emulator) effectivePreconditions(x *exchange) (match, noneMatch string) {
 	match, noneMatch = x.req.Header.Get("If-Match"), x.req.Header.Get("If-None-Match")
 	if x.route.kind != KindPut || x.route.id.root != loadBalancerKind {
@@ -129,7 +121,7 @@ func (e *Emulator) effectivePreconditions(x *exchange) (match, noneMatch string)
 	return match, noneMatch
 }
 
-// QuestionsMarkdown renders the open questions about Azure for the reference documentation.
+// QuestionsMarkdown renders the open questions for the documentation.
 func QuestionsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| Question | Answers, the assumed one first | Because of |\n|---|---|---|\n")

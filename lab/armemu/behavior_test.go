@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// A PUT of the load balancer always reports success: web holds a and b (Up), and the body has a
-// (Down) and c in web and in a new pool.
+// The PUT always reports success. web holds a and b (Up); the body has a (Down) and c in web and in
+// a new pool.
 func TestWholeWrites(t *testing.T) {
 	for _, row := range []struct {
 		addresses, states, pools behaviour.Result
@@ -44,7 +44,6 @@ func TestWholeWrites(t *testing.T) {
 	}
 }
 
-// The same answer covers admin states of interface entries, even unset ones.
 func TestWholeWriteOfInterfacesStates(t *testing.T) {
 	for answer, want := range map[behaviour.Result]string{behaviour.Accepted: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-"} {
 		emu := newCloud(t, armemu.Options{Behavior: behaviour.Behavior{UpdateAddresses: behaviour.Ignored, UpdateAdminStates: answer}})
@@ -116,7 +115,6 @@ func TestParseBehaviour(t *testing.T) {
 	}
 }
 
-// The reference documentation lists the current questions.
 func TestReferenceShowsTheQuestions(t *testing.T) {
-	referencepage.Shows(t, "../../docs/reference/emulator.md", "questions", armemu.QuestionsMarkdown())
+	referencepage.ExpectSection(t, "../../docs/reference/emulator.md", "questions", armemu.QuestionsMarkdown())
 }

@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// fields is a JSON object. Stored bodies are immutable: a write copies along the changed path, so a
-// pointer is enough to retain an older version.
+// fields is a JSON object. Stored bodies are immutable: a write copies along the changed path.
 type fields = map[string]any
 
 func objectField(m fields, key string) fields {
@@ -29,7 +28,6 @@ func stringField(m fields, key string) string {
 
 func propertyFields(m fields) fields { return objectField(m, "properties") }
 
-// objectList returns the objects of an array property, or none if it is absent or null.
 func objectList(m fields, key string) []fields {
 	list, _ := m[key].([]any)
 	out := make([]fields, 0, len(list))
@@ -49,7 +47,7 @@ func toArray(list []fields) []any {
 	return out
 }
 
-// withField returns a copy of m with key set to v.
+// withField returns a copy of m.
 func withField(m fields, key string, v any) fields {
 	c := maps.Clone(m)
 	if c == nil {
@@ -65,7 +63,7 @@ func indexByName(list []fields, name string) int {
 	return slices.IndexFunc(list, func(o fields) bool { return sameName(stringField(o, "name"), name) })
 }
 
-// parseBody decodes one JSON object and preserves numbers as written.
+// parseBody preserves numbers as written.
 func parseBody(raw []byte) (fields, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -82,8 +80,7 @@ func parseBody(raw []byte) (fields, error) {
 	return m, nil
 }
 
-// checkShape rejects known properties of the wrong JSON type, so rules and rendering need no type
-// checks.
+// checkShape rejects known properties of the wrong JSON type, so later code needs no type checks.
 func checkShape(id resourceID, body fields) error {
 	if id.child != nil {
 		return checkChildShape(id.child, body, id.child.collection)
@@ -161,7 +158,6 @@ func requireObjects(m fields, key, where string) error {
 	return nil
 }
 
-// stripReadOnly removes server-managed properties from a decoded body and returns the stored form.
 func (e *Emulator) stripReadOnly(id resourceID, body fields) fields {
 	if id.child != nil {
 		return e.stripReadOnlyChild(id.child, body, id.childName)
@@ -217,8 +213,6 @@ func (e *Emulator) stripReadOnlyChild(k *childKind, body fields, name string) fi
 	return body
 }
 
-// fillDefaults adds the defaults of omitted properties, so responses differ from what a client
-// sent.
 func fillDefaults(kind *rootKind, body fields) fields {
 	props := withDefaults(propertyFields(body), kind.defaults)
 	for _, k := range kind.children {

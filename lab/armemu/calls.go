@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Call is one request and its response. It records no other headers, so no token.
+// Call is one request and its response, without secrets.
 type Call struct {
 	Seq      uint64    `json:"seq"`
 	Time     time.Time `json:"time"`
@@ -17,11 +17,9 @@ type Call struct {
 	Path     string    `json:"path"`
 	Kind     Kind      `json:"kind"`
 	Resource string    `json:"resource,omitempty"` // ARM ID; for a poll, the resource that the operation writes
-	// Actions are the required Azure RBAC actions: the request's own, and one for each other
-	// resource that its body references.
+	// Actions are the required Azure RBAC actions, including those for referenced resources.
 	Actions []string `json:"actions,omitempty"`
-	// EtagBefore and EtagAfter are the etags of the root resource, e.g. the load balancer, around
-	// this request.
+	// EtagBefore and EtagAfter are etags of the root resource.
 	EtagBefore      string `json:"etagBefore,omitempty"`
 	EtagAfter       string `json:"etagAfter,omitempty"`
 	IfMatch         string `json:"ifMatch,omitempty"`
@@ -30,14 +28,14 @@ type Call struct {
 	Dropped         bool   `json:"dropped,omitempty"`
 	Fault           string `json:"fault,omitempty"`     // rule that fired
 	Operation       string `json:"operation,omitempty"` // started or polled
-	Early           string `json:"early,omitempty"`     // time left of a Retry-After returned for this path
+	Early           string `json:"early,omitempty"`     // remaining Retry-After of this path
 	ClientRequestID string `json:"clientRequestId,omitempty"`
 }
 
-// Stats counts calls since the start or the last ClearCalls.
+// Stats counts calls since the last ClearCalls.
 type Stats struct {
 	Calls        int `json:"calls"`
-	Reads        int `json:"reads"` // get and list
+	Reads        int `json:"reads"`
 	Writes       int `json:"writes"`
 	Deletes      int `json:"deletes"`
 	Polls        int `json:"polls"`
@@ -57,7 +55,6 @@ type callLog struct {
 	stats   Stats
 }
 
-// recordRequest records the request before the stages that need the lock.
 func (x *exchange) recordRequest(e *Emulator) {
 	x.call.Time, x.call.Method, x.call.Path = x.now, x.req.Method, x.req.URL.EscapedPath()
 	x.call.Kind, x.call.Resource = x.route.kind, x.route.resourceID()
@@ -118,7 +115,7 @@ func (s *Stats) countCall(c Call) {
 	}
 }
 
-// Calls returns a copy of the log, oldest first, with the calls that satisfy all predicates.
+// Calls returns a copy of the log, oldest first, filtered by all predicates.
 func (e *Emulator) Calls(keep ...func(Call) bool) []Call {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,7 +147,7 @@ func ByKind(kinds ...Kind) func(Call) bool {
 // CalledSince matches calls at or after t.
 func CalledSince(t time.Time) func(Call) bool { return func(c Call) bool { return !c.Time.Before(t) } }
 
-// ClearCalls empties the log and resets the statistics, but not the sequence numbers.
+// ClearCalls empties the log and the statistics; sequence numbers continue.
 func (e *Emulator) ClearCalls() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

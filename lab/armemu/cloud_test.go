@@ -64,7 +64,6 @@ func putResource(t testing.TB, emu *armemu.Emulator, id, body string) {
 	}
 }
 
-// poolBody is a pool PUT in the virtual network with one address per IP.
 func poolBody(ips ...string) string {
 	var list []string
 	for _, ip := range ips {
@@ -73,7 +72,6 @@ func poolBody(ips ...string) string {
 	return `{"properties":{"virtualNetwork":{"id":"` + vnetID + `"},"loadBalancerBackendAddresses":[` + strings.Join(list, ",") + `]}}`
 }
 
-// rawResponse is the response to a raw request.
 type rawResponse struct {
 	status int
 	header http.Header
@@ -98,7 +96,7 @@ func (a rawResponse) stringField(key string) string {
 	return s
 }
 
-// trySend sends a raw request with a token; headers are pairs of name and value.
+// trySend sends a raw request; headers are pairs of name and value.
 func trySend(ctx context.Context, emu *armemu.Emulator, method, target, body string, headers ...string) (rawResponse, error) {
 	if strings.HasPrefix(target, "/") {
 		target = "http://emulator.test" + target
@@ -133,7 +131,6 @@ func sendRequest(t testing.TB, emu *armemu.Emulator, method, target, body string
 	return a
 }
 
-// poolIPs returns the IP addresses of a pool.
 func poolIPs(t testing.TB, emu *armemu.Emulator, id string) []string {
 	t.Helper()
 	raw, ok := emu.Get(id)
@@ -176,7 +173,6 @@ func (sendEtag) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// newClients returns the SDK's clients on this transport, without retries.
 func newClients(t testing.TB, transport policy.Transporter, endpoint string, perCall ...policy.Policy) *armnetwork.ClientFactory {
 	t.Helper()
 	factory, err := armnetwork.NewClientFactory(subscription, staticToken{}, clientOptions(transport, endpoint, perCall...))

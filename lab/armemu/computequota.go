@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// computeQuotas are the request quotas of the compute provider. The emulator reports what is left
-// but never throttles on them.
+// computeQuotas are only reported, never enforced.
 var computeQuotas = []struct {
 	suffix string
 	size   int
 	length time.Duration
 }{{"3Min", 60, 3 * time.Minute}, {"30Min", 300, 30 * time.Minute}}
 
-// countCompute reports the remaining compute quota in the response headers.
 func (e *Emulator) countCompute(x *exchange) *Problem {
 	if e.limits.limits == nil || x.route.namespace != compute || x.route.kind == KindPoll || x.route.problem != nil {
 		return nil
@@ -38,8 +36,7 @@ func (e *Emulator) countCompute(x *exchange) *Problem {
 	return nil
 }
 
-// computePolicy returns the name of a quota. The name for a scale set's PUT is observed, the others
-// are assumed.
+// computePolicy: only the name for a scale set's PUT is observed.
 func computePolicy(r route) string {
 	of := r.id.root.operation
 	if r.id.child != nil {

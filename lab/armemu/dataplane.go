@@ -8,17 +8,14 @@ import (
 	"time"
 )
 
-// This file models which addresses receive new flows, as pure functions of the load balancer's
-// configuration and of node failures. docs/reference/emulator.md marks assumptions.
+// This file models which addresses receive new flows. docs/reference/emulator.md marks assumptions.
 
-// nodeChange is a node's failure or recovery.
 type nodeChange struct {
 	at    time.Time
 	alive bool
 }
 
-// nodeLife is a node's changes, oldest first; a node starts alive. A dead node answers no probe and no
-// flow.
+// nodeLife lists a node's changes, oldest first; a node starts alive.
 type nodeLife []nodeChange
 
 func (l nodeLife) isAlive(t time.Time) bool {
@@ -33,20 +30,18 @@ func (l nodeLife) isAlive(t time.Time) bool {
 }
 
 // flowProbe removes an address after threshold failed probes in a row, and restores it after as
-// many successful ones.
+// many successes.
 type flowProbe struct {
 	interval  time.Duration
 	threshold int
-	// allUp sends new flows to all addresses if every address is probed down.
+	// allUp sends new flows to all if every address is probed down.
 	allUp bool
 }
 
-// reactionTime is how long a change must last before the probe acts on it. The last probe is assumed
-// right before the change, so the first to see it comes one interval later.
+// reactionTime is how long a change must last to have an effect. The last probe is assumed right before
+// the change.
 func (p *flowProbe) reactionTime() time.Duration { return p.interval * time.Duration(p.threshold) }
 
-// isUp reports whether the probe has a node in rotation at t. Changes shorter than the window have no
-// effect.
 func (p *flowProbe) isUp(node nodeLife, t time.Time) bool {
 	up := true
 	for i, c := range node {
@@ -61,14 +56,12 @@ func (p *flowProbe) isUp(node nodeLife, t time.Time) bool {
 	return up
 }
 
-// flowAddress is an address of one pool.
 type flowAddress struct {
 	pool, name string
 	ip         netip.Addr // invalid if unknown; such a node never dies
 	adminState string
 }
 
-// flowRule is a load balancing rule as seen by new flows.
 type flowRule struct {
 	id, frontend, probeID string
 	probe                 *flowProbe // nil if the rule has none
@@ -84,7 +77,6 @@ func (r *flowRule) equalRule(o *flowRule) bool {
 		slices.Equal(r.addresses, o.addresses)
 }
 
-// nodeLives returns the nodes of a rule, in the order of its addresses.
 func (r *flowRule) nodeLives(nodes map[netip.Addr]nodeLife) []nodeLife {
 	all := make([]nodeLife, len(r.addresses))
 	for i := range r.addresses {
@@ -93,7 +85,6 @@ func (r *flowRule) nodeLives(nodes map[netip.Addr]nodeLife) []nodeLife {
 	return all
 }
 
-// acceptsNewFlows reports for each address whether it receives new flows at t.
 func (r *flowRule) acceptsNewFlows(nodes []nodeLife, t time.Time) []bool {
 	takes := make([]bool, len(r.addresses))
 	for i := range r.addresses {
@@ -114,13 +105,11 @@ func (r *flowRule) acceptsNewFlows(nodes []nodeLife, t time.Time) []bool {
 	return takes
 }
 
-// ruleVersion is a rule from a point in time on; nil if it did not exist.
 type ruleVersion struct {
 	at   time.Time
 	rule *flowRule
 }
 
-// ruleAt returns the rule at time t, or nil.
 func ruleAt(versions []ruleVersion, t time.Time) *flowRule {
 	var rule *flowRule
 	for _, v := range versions {
@@ -132,15 +121,14 @@ func ruleAt(versions []ruleVersion, t time.Time) *flowRule {
 	return rule
 }
 
-// flowTotals sums up misdirected and unserved flows, in seconds.
 type flowTotals struct {
-	// misdirected is the dead share of the addresses receiving new flows, integrated over time.
+	// dead share of the addresses receiving new flows, integrated over seconds
 	misdirected float64
-	// unserved is the time without any address receiving new flows.
+	// seconds without any address receiving new flows
 	unserved float64
 }
 
-// sumFlows sums up the interval [from, to). Nothing changes between two cuts, so the sum is exact.
+// sumFlows covers [from, to). Nothing changes between two cuts, so the sum is exact.
 func sumFlows(versions []ruleVersion, all map[netip.Addr]nodeLife, from, to time.Time) flowTotals {
 	var sum flowTotals
 	for i, v := range versions {
@@ -171,7 +159,7 @@ func (s *flowTotals) addInterval(dead float64, d time.Duration) {
 	s.misdirected += dead * d.Seconds()
 }
 
-// deadShare returns the dead share of the addresses receiving new flows, or -1 if there are none.
+// deadShare returns -1 if no address receives new flows.
 func (r *flowRule) deadShare(nodes []nodeLife, t time.Time) float64 {
 	all, dead := 0, 0
 	for i, takes := range r.acceptsNewFlows(nodes, t) {
@@ -189,7 +177,6 @@ func (r *flowRule) deadShare(nodes []nodeLife, t time.Time) float64 {
 	return float64(dead) / float64(all)
 }
 
-// changeTimes returns start and the times before end at which nodes or probes change.
 func (r *flowRule) changeTimes(nodes []nodeLife, start, end time.Time) []time.Time {
 	cuts := []time.Time{start}
 	cut := func(t time.Time) {

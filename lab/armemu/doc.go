@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package armemu emulates the part of Azure Resource Manager that a load balancer controller uses:
-// load balancers, public IP addresses and prefixes, network security groups, network interfaces,
-// virtual machines, scale sets, and the virtual networks they reference.
+// Package armemu emulates the parts of Azure Resource Manager that a load balancer controller uses:
+// load balancers, public IPs, security groups, and the machines and networks they reference.
 //
-// Unlike other emulators it models etags of the whole load balancer, superseded writes, throttling,
-// long-running operations, validation, and fault injection. It stores request bodies as plain JSON,
-// unknown fields included, and uses no SDK, so it checks a client's encoding independently.
+// Unlike other emulators it models etags, superseded writes, throttling, long-running operations,
+// validation, and fault injection. It stores request bodies as plain JSON and uses no SDK, so it
+// checks a client's encoding independently.
 //
 // # Use
 //
@@ -21,13 +20,11 @@
 // # Time and concurrency
 //
 // An Emulator is safe for concurrent use and starts no goroutine. Each request first completes the
-// operations that are due. Time is time.Now, so it is virtual inside a testing/synctest bubble. The
-// mutex is never held while time passes; an injected delay waits outside of it and ends early when
-// the request's context does.
+// operations that are due. Time is time.Now, virtual inside a testing/synctest bubble. The mutex is
+// never held while time passes.
 //
 // # Fidelity
 //
-// [Rules] lists the source of every validation rule and whether it is documented, observed or
-// assumed. docs/reference/emulator.md is rendered from that table and also lists the assumptions
-// about timing and overlap.
+// [Rules] lists every validation rule with its source, and whether it is documented, observed or
+// assumed. docs/reference/emulator.md is rendered from it.
 package armemu

@@ -13,44 +13,39 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Options configure an Emulator. The zero value completes operations at once, supersedes
-// overlapping writes, does not throttle and accepts any bearer token.
+// Options configure an Emulator. With the zero value, operations complete at once, overlapping
+// writes supersede each other, nothing is throttled, and any bearer token is accepted.
 type Options struct {
-	// Seed makes etags, operation IDs, latencies and fault probabilities repeatable for the same
-	// order of requests.
+	// Seed makes random values repeatable for the same order of requests.
 	Seed uint64
-	// Token is the required bearer token. If empty, any token is accepted, but one must be present.
+	// Token is the required bearer token; empty accepts any.
 	Token string
 	// Role restricts the caller; nil allows everything.
 	Role *Role
 	// LatencyScale multiplies the latency model; 0 completes an operation at once (its first
 	// response is still Updating).
 	LatencyScale float64
-	// Latency is the profile of the latency model; default Quiet.
+	// Latency defaults to Quiet.
 	Latency Latency
-	// LatencyFixed uses the median of each resource type instead of a random draw, so latency does
-	// not depend on the order of requests.
+	// LatencyFixed uses medians instead of random draws, so latency does not depend on the order of
+	// requests.
 	LatencyFixed bool
-	// Behavior answers open questions about Azure; unset answers use the defaults.
+	// Behavior: unset answers use the defaults.
 	Behavior behaviour.Behavior
-	// Throttle sets the request limits, e.g. AzureLimits; nil disables throttling.
+	// Throttle, e.g. AzureLimits; nil disables throttling.
 	Throttle *Limits
-	// StrictResourceGroups answers 404 for resource groups not created by a PUT or a seed.
-	// Otherwise any write creates its group.
+	// StrictResourceGroups answers 404 for groups that were not created explicitly. Otherwise any
+	// write creates its group.
 	StrictResourceGroups bool
-	// MaxPrivateLinks limits the private link services per load balancer; 0 is 8, which Azure
-	// raises on request.
+	// MaxPrivateLinks per load balancer; 0 is 8, which Azure raises on request.
 	MaxPrivateLinks int
-	// MaxStandardIPs limits the Standard public IP addresses per IP family, subscription and
-	// region; 0 is 1,000.
+	// MaxStandardIPs per IP family, subscription and region; 0 is 1,000.
 	MaxStandardIPs int
-	// OlderVersionPolicy handles a PUT with an api-version older than a property of the resource;
-	// default RejectOlderVersion.
+	// OlderVersionPolicy defaults to RejectOlderVersion.
 	OlderVersion OlderVersionPolicy
-	// HideDeleted answers 404 to a GET of a resource that is being deleted. What it references
-	// remains in use until the deletion ends.
+	// HideDeleted answers 404 to a GET during deletion. References remain in use until it ends.
 	HideDeleted bool
-	// CallLogCap limits the call log to the newest calls; 0 retains all.
+	// CallLogCap limits the call log; 0 retains all.
 	CallLogCap int
 }
 
@@ -60,18 +55,18 @@ type Emulator struct {
 
 	opts         Options
 	random       *rand.Rand
-	aggregates   map[string]*aggregate     // by lower-cased ARM ID
-	operations   map[string]*operation     // by operation ID
-	groups       map[string]*resourceGroup // by groupKey
+	aggregates   map[string]*aggregate // by lower-cased ARM ID
+	operations   map[string]*operation // by operation ID
+	groups       map[string]*resourceGroup
 	deletions    map[string]*groupDeletion // of groups, by operation ID
-	opOrder      []string                  // operation IDs, oldest first
+	opOrder      []string                  // oldest first
 	running      []*operation
 	limits       *limiter
 	faults       *faultScript
 	calls        callLog
 	retryAfters  retryAfterTracker
 	violations   []Violation
-	links        *referenceIndex // reference index; nil if stale
+	links        *referenceIndex // nil if stale
 	restoring    bool            // restoring a snapshot: keep its etags
 	lastPublicIP publicIPCursor  // public addresses allocated last
 	flows        *flowHistory    // nil until a node dies
@@ -106,8 +101,8 @@ func (e *Emulator) SetLatencyScale(scale float64) error {
 	return nil
 }
 
-// SetFaults replaces the fault script with this YAML text; empty removes it. Time windows in the
-// script count from this call. An invalid script changes nothing.
+// SetFaults replaces the fault script, in YAML; empty removes it. Time windows count from this
+// call. An invalid script changes nothing.
 func (e *Emulator) SetFaults(script string) error {
 	parsed, err := parseFaults([]byte(script))
 	if err != nil {
@@ -130,7 +125,6 @@ func (e *Emulator) Faults() string {
 	return e.faults.text
 }
 
-// newGUID returns a seeded identifier in Azure's format.
 func (e *Emulator) newGUID() string {
 	a, b := e.random.Uint64(), e.random.Uint64()
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
@@ -138,7 +132,7 @@ func (e *Emulator) newGUID() string {
 
 func (e *Emulator) newEtag() string { return `W/"` + e.newGUID() + `"` }
 
-// renewEtag gives a resource a new etag. Etags of Microsoft.Compute are numbers.
+// renewEtag: etags of Microsoft.Compute are numbers.
 func (e *Emulator) renewEtag(agg *aggregate) {
 	if agg.id.root.namespace != compute {
 		agg.etag = e.newEtag()

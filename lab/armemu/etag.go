@@ -8,12 +8,9 @@ import (
 	"strings"
 )
 
-// Azure changes the etag of a load balancer when interfaces join or leave its pools or a private
-// link service starts or stops using a frontend, and that of a public IP when it is associated or
-// released, without a write.
+// Azure changes the etag of a load balancer when its pools' interfaces or its private link services
+// change, and that of a public IP when it is associated or released, without a write.
 
-// renewOtherEtags renews the etags of resources affected by a write of another; was and is are the
-// links before and after it.
 func (e *Emulator) renewOtherEtags(written resourceID, was, is *referenceIndex) {
 	if e.restoring {
 		return
@@ -38,7 +35,6 @@ func (e *Emulator) renewOtherEtags(written resourceID, was, is *referenceIndex) 
 	}
 }
 
-// changedKeys returns the keys whose IDs changed, sorted.
 func changedKeys(was, is map[string][]string) []string {
 	all := maps.Clone(is)
 	if all == nil {

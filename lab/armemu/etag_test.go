@@ -23,8 +23,8 @@ func readEtag(t *testing.T, emu *armemu.Emulator, id string) string {
 	return a.stringField("etag")
 }
 
-// A write changes the etag when accepted and when done, by any client; all parts of the load
-// balancer show the same one, and the response to the PUT has it only in its body.
+// All parts of the load balancer show the same etag; the response to the PUT has it only in its
+// body.
 func TestEtagChangesTwice(t *testing.T) {
 	for _, write := range []struct{ what, method, id, body string }{
 		{"a pool", http.MethodPut, poolID, poolBody("10.0.0.1")},
@@ -35,7 +35,7 @@ func TestEtagChangesTwice(t *testing.T) {
 	} {
 		t.Run(write.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.Taking()})
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 				if strings.Contains(write.body, "fails") {
 					setFaults(t, emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
 				}
@@ -62,8 +62,7 @@ func TestEtagChangesTwice(t *testing.T) {
 	}
 }
 
-// The etag of a load balancer changes with the interfaces in its pools, and that of a public IP
-// with its association, without a write; other changes do not affect them.
+// Pool membership of interfaces and the association of a public IP change etags without a write.
 func TestEtagsThatOthersChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -97,7 +96,6 @@ func TestEtagsThatOthersChange(t *testing.T) {
 	})
 }
 
-// A scale set instance joins and leaves by its own write, like an interface.
 func TestEtagsThatScaleSetsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -139,7 +137,6 @@ func TestEtagsThatScaleSetsChange(t *testing.T) {
 	})
 }
 
-// Restoring a snapshot retains its etags.
 func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	putResource(t, emu, nics+"nic", nic(poolID))
@@ -158,8 +155,8 @@ func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 	}
 }
 
-// An unchanged PUT, as sent or as read, is done at once. Virtual networks retain their etag,
-// subnets and public IPs do not; load balancers and pools are unknown.
+// Virtual networks retain their etag, subnets and public IPs do not; load balancers and pools are
+// unknown.
 func TestUnchangedWrites(t *testing.T) {
 	both := []behaviour.Result{behaviour.Unchanged, behaviour.Changed}
 	subnet := vnetID + "/subnets/nodes"

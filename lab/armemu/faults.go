@@ -10,14 +10,12 @@ import (
 	"time"
 )
 
-// activeFault is the rule that applies to a request.
 type activeFault struct {
 	rule string
 	*faultAction
 }
 
-// resetRules resets the script. Each rule has its own random generator, so one rule's draws do not depend
-// on another's.
+// resetRules gives each rule its own generator, so one rule's draws do not depend on another's.
 func (s *faultScript) resetRules(seed uint64, now time.Time) {
 	s.startedAt = now
 	for i, r := range s.rules {
@@ -26,7 +24,6 @@ func (s *faultScript) resetRules(seed uint64, now time.Time) {
 	}
 }
 
-// matchRequest returns the fault for the request, or nil.
 func (s *faultScript) matchRequest(req *http.Request, kind Kind, now time.Time) *activeFault {
 	var acting *activeFault
 	for _, r := range s.rules {
@@ -38,7 +35,6 @@ func (s *faultScript) matchRequest(req *http.Request, kind Kind, now time.Time) 
 	return acting
 }
 
-// countMatch counts the request if it matches.
 func (r *faultRule) countMatch(req *http.Request, kind Kind, age time.Duration) bool {
 	m := r.Match
 	if m.Method != "" && m.Method != req.Method || m.Kind != "" && m.Kind != kind {
@@ -70,7 +66,7 @@ func (r *faultRule) isDue() bool {
 	return m.Probability == nil || r.random.Float64() < *m.Probability
 }
 
-// applyFault is the fault stage. It waits without holding the lock.
+// applyFault waits without holding the lock.
 func (e *Emulator) applyFault(x *exchange) *Problem {
 	e.mu.Lock()
 	if e.faults != nil {
@@ -115,7 +111,6 @@ func (e *Emulator) bumpEtag(r route) {
 	}
 }
 
-// writeResponse replaces the response with the rule's.
 func (f *activeFault) writeResponse(x *exchange) {
 	if f.Status == 0 {
 		return
@@ -134,7 +129,6 @@ func (f *activeFault) writeResponse(x *exchange) {
 	}
 }
 
-// answerAppliedWrite returns the rule's error although the write took place.
 func (x *exchange) answerAppliedWrite() {
 	if x.fault.Applied {
 		x.fault.writeResponse(x)

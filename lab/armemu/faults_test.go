@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Each action on the wire: the response, and whether the write happened.
 func TestFaultActions(t *testing.T) {
 	cases := []struct {
 		name, script string
@@ -140,7 +139,6 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// Accepted operations that fail, hang or cannot be polled, through the SDK.
 func TestOperationFaults(t *testing.T) {
 	write := func(t *testing.T, script string) (*armemu.Emulator, error) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -195,7 +193,6 @@ func TestOperationFaults(t *testing.T) {
 	})
 }
 
-// Requests that a rule matches.
 func TestFaultMatching(t *testing.T) {
 	pattern := func(t *testing.T, match string) string {
 		var out strings.Builder
@@ -246,7 +243,7 @@ func TestFaultMatching(t *testing.T) {
 	}
 }
 
-// The first rule that is due applies; the others still count.
+// The other rules still count.
 func TestFirstRuleActs(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	setFaults(t, emu, `rules: [{name: one, match: {nth: 1}, action: {status: 500}}, {match: {nth: 2}, action: {status: 503}}]`)

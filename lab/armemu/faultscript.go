@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// faultScript is an ordered list of rules. Every matching rule counts the request; the first one
-// that is due applies.
+// faultScript: every matching rule counts the request; the first one that is due applies.
 type faultScript struct {
 	text      string
 	rules     []*faultRule
@@ -99,7 +98,6 @@ func (d *duration) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// parseFaults parses and validates a script; an empty one has no rules.
 func parseFaults(raw []byte) (*faultScript, error) {
 	script := &faultScript{text: string(raw)}
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -164,7 +162,7 @@ func parseRule(raw json.RawMessage) (*faultRule, error) {
 	return rule, nil
 }
 
-// decodeStrict decodes JSON and rejects unknown fields, listing the allowed ones.
+// decodeStrict lists the allowed fields on an unknown one.
 func decodeStrict(raw []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
@@ -220,7 +218,7 @@ func fieldNames(t reflect.Type, prefix string) []string {
 }
 
 // compileGlob: * matches within one segment, ** across segments. A pattern without leading slash
-// may match from any segment. Case-insensitive, as ARM IDs are.
+// may match from any segment. Case-insensitive.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, nil //nolint:nilnil // no pattern, no restriction

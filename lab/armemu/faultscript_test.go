@@ -60,7 +60,7 @@ func TestBadFaultScripts(t *testing.T) {
 	}
 }
 
-// FuzzParseFaults: any text is a script or an error, never a panic, even when requests follow.
+// FuzzParseFaults: any text is a script or an error, even when requests follow.
 func FuzzParseFaults(f *testing.F) {
 	f.Add(`rules: [{match: {method: PUT, path: "backendAddressPools/*", nth: 2}, action: {status: 500, applied: true}}]`)
 	f.Add(`rules: [{match: {probability: 0.5, after: 1s}, action: {polls: {status: 429, times: 1}, headers: {a: b}}}]`)

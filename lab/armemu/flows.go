@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// flowHistory records rules and nodes for the data plane model. It starts when the first node dies:
-// before that no flow can be misdirected.
+// flowHistory starts when the first node dies: before that no flow can be misdirected.
 type flowHistory struct {
 	nodes map[netip.Addr]nodeLife
 	rules map[string][]ruleVersion // by lower-cased ID
@@ -28,7 +27,7 @@ type RuleFlows struct {
 	// MisdirectedSeconds is the dead share of the addresses receiving new flows, integrated over
 	// time: one of four for three seconds is 0.75.
 	MisdirectedSeconds float64 `json:"misdirectedSeconds"`
-	// UnservedSeconds is the time without any address receiving new flows.
+	// UnservedSeconds is the time without any such address.
 	UnservedSeconds float64 `json:"unservedSeconds"`
 }
 
@@ -36,17 +35,16 @@ type RuleFlows struct {
 type AddressFlows struct {
 	Pool string `json:"pool"` // name
 	Name string `json:"name"`
-	// IP is empty for a network interface that is not modeled.
+	// IP is empty for an unmodeled network interface.
 	IP         string `json:"ip,omitempty"`
 	AdminState string `json:"adminState"`
 	Alive      bool   `json:"alive"`
-	// ProbedUp is the probe's result, whatever the admin state; true without a probe.
+	// ProbedUp ignores the admin state; true without a probe.
 	ProbedUp      bool `json:"probedUp"`
 	TakesNewFlows bool `json:"takesNewFlows"`
 }
 
-// SetAlive marks the node with this IP address as dead or recovered. A dead node answers no probe
-// and no flow.
+// SetAlive marks the node with this IP address as dead or recovered.
 func (e *Emulator) SetAlive(ip netip.Addr, alive bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,9 +69,8 @@ func (e *Emulator) ResetFlows() {
 	e.flows = nil
 }
 
-// Flows returns for every load balancing rule where new flows go at time to, and the misdirected
-// flows since from. Deleted rules are included if they misdirected flows. There is no history from
-// before the first node died.
+// Flows returns where new flows go at time to, and the misdirected flows since from. Deleted rules
+// are included if they misdirected flows.
 func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +115,6 @@ func (r *flowRule) toRuleFlows(all map[netip.Addr]nodeLife, t time.Time) RuleFlo
 	return shown
 }
 
-// newFlowHistory returns a history that starts with the current rules.
 func (e *Emulator) newFlowHistory(now time.Time) *flowHistory {
 	h := &flowHistory{nodes: map[netip.Addr]nodeLife{}, rules: map[string][]ruleVersion{}}
 	h.replaceRules("/", e.allFlowRules(), now)
@@ -133,8 +129,7 @@ func (e *Emulator) allFlowRules() []*flowRule {
 	return all
 }
 
-// updateDataPlane updates the data plane at once after a change of a resource: it always matches what
-// GET shows.
+// updateDataPlane takes effect at once: flows always match what GET shows.
 func (e *Emulator) updateDataPlane(id resourceID, at time.Time) {
 	switch {
 	case e.flows == nil:
@@ -147,7 +142,6 @@ func (e *Emulator) updateDataPlane(id resourceID, at time.Time) {
 	}
 }
 
-// replaceRules replaces all rules below a path.
 func (h *flowHistory) replaceRules(under string, rules []*flowRule, at time.Time) {
 	there := map[string]bool{}
 	for _, r := range rules {
@@ -174,7 +168,6 @@ func (h *flowHistory) recordVersion(key string, rule *flowRule, at time.Time) {
 	}
 }
 
-// flowRules returns the rules of a load balancer, or of one of its pools.
 func (e *Emulator) flowRules(agg *aggregate, pool string) []*flowRule {
 	if agg == nil || agg.id.root != loadBalancerKind {
 		return nil
@@ -202,7 +195,6 @@ func (e *Emulator) flowRules(agg *aggregate, pool string) []*flowRule {
 	return rules
 }
 
-// poolAddresses returns the addresses of a pool of the load balancer.
 func (e *Emulator) poolAddresses(agg *aggregate, key string) []flowAddress {
 	id, err := parseID(key)
 	if err != nil || id.child != poolKind || id.rootKey() != agg.id.key() || !agg.hasResource(id) {
@@ -218,7 +210,6 @@ func (e *Emulator) poolAddresses(agg *aggregate, key string) []flowAddress {
 	return held
 }
 
-// probeOf returns the probe of a rule, if any.
 func (a *aggregate) probeOf(rule fields) (string, *flowProbe) {
 	id := stringField(objectField(rule, "probe"), "id")
 	kind := a.id.root.findChild(lbProbes)
@@ -239,14 +230,13 @@ func parseProbe(props fields) *flowProbe {
 	if !given {
 		threshold = 1
 	}
-	const most = 10_000 // far beyond Azure's limit; prevents overflow
+	const maxSetting = 10_000 // far beyond Azure's limit; prevents overflow
 	return &flowProbe{
-		interval: time.Duration(min(interval, most)) * time.Second, threshold: min(threshold, most),
+		interval: time.Duration(min(interval, maxSetting)) * time.Second, threshold: min(threshold, maxSetting),
 		allUp: sameName(stringField(props, "noHealthyBackendsBehavior"), "AllProbedUp"),
 	}
 }
 
-// probeReport is the body of POST /_emu/probe.
 type probeReport struct {
 	IP    string `json:"ip"`
 	Alive *bool  `json:"alive"`

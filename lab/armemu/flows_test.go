@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// flowScenario is a scenario of a rule with three addresses, n1 to n3, whose probe runs every 5 s with
-// threshold 2.
+// flowScenario is a rule with three addresses, n1 to n3, and a probe every 5 s with threshold 2.
 type flowScenario struct {
 	*testing.T
 	emu   *armemu.Emulator
@@ -72,7 +71,6 @@ func (s *flowScenario) waitUntil(seconds float64) {
 	time.Sleep(time.Until(s.start.Add(time.Duration(seconds * float64(time.Second)))))
 }
 
-// expectFlows compares the addresses receiving new flows, and the totals so far.
 func (s *flowScenario) expectFlows(takers string, misdirected, unserved float64) {
 	s.Helper()
 	s.expectFlowsBetween(time.Time{}, time.Now(), takers, misdirected, unserved)
@@ -105,10 +103,9 @@ func TestNewFlows(t *testing.T) {
 	}
 }
 
-// One dead node of three.
 const oneThird = 1.0 / 3
 
-// flowScenarios use times in seconds.
+// Times are in seconds.
 var flowScenarios = map[string]func(*flowScenario){
 	"a dead node takes new flows until its second failed probe": func(s *flowScenario) {
 		s.killNodes("n2")
@@ -235,7 +232,6 @@ func TestNewFlowsWhenTheProbeChanges(t *testing.T) {
 	})
 }
 
-// Settings of the probe.
 func TestNewFlowsByProbe(t *testing.T) {
 	for name, c := range map[string]struct {
 		probe                 string
@@ -272,8 +268,7 @@ func TestNewFlowsByProbe(t *testing.T) {
 	}
 }
 
-// A failed write is reverted when its operation ends, not when read: Down takes effect at
-// acceptance, 6 s.
+// The write is reverted when its operation ends, not when read: Down takes effect at 6 s.
 func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowScenario(t, twoProbes, armemu.Options{LatencyScale: 1})
@@ -286,10 +281,9 @@ func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
 	})
 }
 
-// A deleted rule removes its totals, and a snapshot removes all other rules.
 func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowScenario(t, twoProbes, armemu.Options{Behavior: worlds.Taking()})
+		s := newFlowScenario(t, twoProbes, armemu.Options{Behavior: worlds.BatchedWrites()})
 		s.killNodes("n2")
 		s.waitUntil(6)
 		before := s.emu.Snapshot()

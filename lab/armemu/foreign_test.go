@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// unknownMembers generates a JSON object with unknown members.
 func unknownMembers() *rapid.Generator[map[string]any] {
 	leaf := rapid.OneOf(
 		rapid.Map(rapid.StringMatching(`[a-z]{0,8}`), func(s string) any { return s }),
@@ -30,7 +29,6 @@ func unknownMembers() *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(name, value, 0, 3)
 }
 
-// addUnknownMembers adds foreign members to every object of a body.
 func addUnknownMembers(t *rapid.T, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -52,7 +50,6 @@ func addUnknownMembers(t *rapid.T, v any) any {
 	return v
 }
 
-// findMissing reports where got lacks something of want.
 func findMissing(got, want any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -81,7 +78,6 @@ func findMissing(got, want any, path string) string {
 	return ""
 }
 
-// Unknown members survive any PUT, a PUT of what was read, and a snapshot.
 func TestForeignMembersSurviveAnyPut(t *testing.T) {
 	bodies := map[string]string{
 		nics + "n":                   nicInPools(`"primary":true,"privateIPAddressVersion":"IPv4","applicationGatewayBackendAddressPools":[{"id":"/gateway"}],`, poolID),

@@ -15,28 +15,24 @@ import (
 
 // Resource groups are served by Resource Manager itself, not by a resource provider.
 
-// routeTarget is the kind of target of a path.
 type routeTarget int
 
 const (
-	targetResource       routeTarget = iota // a resource of a provider
-	targetGroup                             // a resource group
-	targetGroups                            // the groups of a subscription
-	targetGroupResources                    // the resources of a group
-	targetGroupResult                       // the deletion of a group, polled by Location
+	targetResource routeTarget = iota // a resource of a provider
+	targetGroup
+	targetGroups
+	targetGroupResources
+	targetGroupResult // the deletion of a group, polled by Location
 )
 
-// resourcesNamespace is the namespace of Resource Manager itself.
 const resourcesNamespace = "Microsoft.Resources"
 
-// resourcesVersions are api-versions of Microsoft.Resources with the same behavior.
 var resourcesVersions = []string{
 	"2019-10-01", "2020-06-01", "2020-10-01", "2021-01-01", "2021-04-01", "2022-09-01", "2023-07-01",
 	"2024-03-01", "2024-07-01", "2024-11-01", "2025-03-01", "2025-04-01",
 }
 
-// parseGroupPath parses the path after the subscription and reports whether Resource Manager itself
-// serves it.
+// parseGroupPath reports whether Resource Manager itself serves the path.
 func (r *route) parseGroupPath(method string, seg []string) bool {
 	inGroups := len(seg) > 0 && sameName(seg[0], "resourceGroups")
 	switch {
@@ -62,7 +58,6 @@ func (r *route) parseGroupPath(method string, seg []string) bool {
 	return true
 }
 
-// groupID returns the ID of the group or subscription in the path.
 func (r route) groupID() string {
 	id := "/subscriptions/" + r.subscription
 	if r.id.group != "" {
@@ -71,7 +66,6 @@ func (r route) groupID() string {
 	return id
 }
 
-// groupPermission returns the permission that the request requires.
 func (r route) groupPermission() permission {
 	const groups = resourcesNamespace + "/subscriptions/resourceGroups"
 	action := groups + "/read"
@@ -88,7 +82,6 @@ func (r route) groupPermission() permission {
 	return permission{action, r.groupID()}
 }
 
-// serveGroup serves a path of Resource Manager itself.
 func (e *Emulator) serveGroup(x *exchange) *Problem {
 	x.done = true
 	r := x.route
@@ -173,7 +166,6 @@ func (e *Emulator) pollGroup(x *exchange) *Problem {
 	return nil
 }
 
-// tagFilter is the only supported filter of groups.
 var tagFilter = regexp.MustCompile(`^\s*tagName\s+eq\s+'([^']*)'(?:\s+and\s+tagValue\s+eq\s+'([^']*)')?\s*$`)
 
 func (e *Emulator) listGroups(x *exchange) *Problem {
@@ -193,8 +185,7 @@ func (e *Emulator) listGroups(x *exchange) *Problem {
 	return nil
 }
 
-// hasTag reports whether the group has the tag; an empty value matches any. Names are
-// case-insensitive.
+// hasTag: an empty value matches any. Names are case-insensitive.
 func (g *resourceGroup) hasTag(name, value string) bool {
 	for key, v := range objectField(g.body, "tags") {
 		if sameName(key, name) && (value == "" || v == value) {

@@ -12,26 +12,24 @@ import (
 	"time"
 )
 
-// resourceGroup is a group created explicitly, or implied by a resource in it.
 type resourceGroup struct {
 	subscription, name string
-	// body comes from a PUT or a seed; nil for an implied group.
+	// nil for a group implied by a resource in it
 	body     fields
 	deletion *groupDeletion // running, or nil
 }
 
-// groupDeletion is an accepted DELETE of a group.
 type groupDeletion struct {
 	id       string
 	deadline time.Time
 	done     bool
 }
 
-// emptyGroupSeconds is how long an empty group takes to delete, in seconds. Each resource type in it adds
-// the time of one DELETE: Resource Manager deletes dependent types first.
+// emptyGroupSeconds is the time to delete an empty group, in seconds. Each resource type in it adds the
+// time of one DELETE: dependent types are deleted first.
 const emptyGroupSeconds = 5
 
-// groupPollInterval is the Retry-After of a group's DELETE at latency scale 1.
+// groupPollInterval applies at latency scale 1.
 const groupPollInterval = 15 * time.Second
 
 func groupKey(subscription, name string) string {
@@ -46,14 +44,12 @@ func (e *Emulator) findGroup(id resourceID) *resourceGroup {
 	return e.groups[groupKey(id.subscription, id.group)]
 }
 
-// ensureGroup creates a resource's group if it does not exist.
 func (e *Emulator) ensureGroup(id resourceID) {
 	if key := groupKey(id.subscription, id.group); e.groups[key] == nil {
 		e.groups[key] = &resourceGroup{subscription: id.subscription, name: id.group}
 	}
 }
 
-// checkGroup rejects a request if its group does not exist or is being deleted.
 func (e *Emulator) checkGroup(r route) *Problem {
 	if r.id.group == "" {
 		return nil
@@ -68,7 +64,6 @@ func (e *Emulator) checkGroup(r route) *Problem {
 	return nil
 }
 
-// rejectDeleting rejects a write in a group that is being deleted.
 func (g *resourceGroup) rejectDeleting() *Problem {
 	if g.deletion == nil {
 		return nil
@@ -83,14 +78,12 @@ func groupMissing(name string) *Problem {
 	return notFound("ResourceGroupNotFound", fmt.Sprintf("Resource group '%s' could not be found.", name))
 }
 
-// resourcesInGroup returns the resources of a group, sorted by ID.
 func (e *Emulator) resourcesInGroup(g *resourceGroup) []*aggregate {
 	return slices.DeleteFunc(e.sortedAggregates(), func(a *aggregate) bool {
 		return groupKey(a.id.subscription, a.id.group) != groupKey(g.subscription, g.name)
 	})
 }
 
-// renderGroup returns the group as a response shows it.
 func (g *resourceGroup) renderGroup() fields {
 	out := withField(g.body, "id", g.armID())
 	out["name"], out["type"] = g.name, resourcesNamespace+"/resourceGroups"
@@ -102,7 +95,6 @@ func (g *resourceGroup) renderGroup() fields {
 	return out
 }
 
-// parseGroupBody parses the body of a group's PUT or seed.
 func parseGroupBody(raw []byte) (fields, error) {
 	body, err := parseBody(raw)
 	if err == nil {
@@ -118,7 +110,6 @@ func parseGroupBody(raw []byte) (fields, error) {
 	return body, nil
 }
 
-// installGroup creates a group from a seed.
 func (e *Emulator) installGroup(r route, raw []byte) error {
 	body, err := parseGroupBody(raw)
 	if err != nil {
@@ -129,7 +120,7 @@ func (e *Emulator) installGroup(r route, raw []byte) error {
 	return nil
 }
 
-// startDeletion accepts a DELETE of a group. Its resources exist until the end (assumed).
+// startDeletion leaves the resources in place until the deletion ends (assumed).
 func (e *Emulator) startDeletion(g *resourceGroup, now time.Time) {
 	seconds := float64(emptyGroupSeconds)
 	seen := map[*rootKind]bool{}
@@ -143,7 +134,6 @@ func (e *Emulator) startDeletion(g *resourceGroup, now time.Time) {
 	e.deletions[g.deletion.id] = g.deletion
 }
 
-// finishGroupDeletions finishes the deletions that are due, in order of their deadlines.
 func (e *Emulator) finishGroupDeletions(now time.Time) {
 	due := slices.DeleteFunc(slices.Collect(maps.Values(e.groups)), func(g *resourceGroup) bool {
 		return g.deletion == nil || now.Before(g.deletion.deadline)
@@ -162,7 +152,6 @@ func (e *Emulator) finishGroupDeletions(now time.Time) {
 	}
 }
 
-// deleteGroupResources deletes a group's resources and ends their operations.
 func (e *Emulator) deleteGroupResources(g *resourceGroup, at time.Time) {
 	all := e.resourcesInGroup(g)
 	for _, agg := range all {
@@ -175,7 +164,7 @@ func (e *Emulator) deleteGroupResources(g *resourceGroup, at time.Time) {
 	}
 }
 
-// endOperation ends the operation on a deleted resource: a DELETE succeeds, others are canceled.
+// endOperation: a DELETE succeeds, other operations are canceled.
 func (e *Emulator) endOperation(agg *aggregate, why string) {
 	run := agg.op
 	if run == nil {
@@ -188,7 +177,6 @@ func (e *Emulator) endOperation(agg *aggregate, why string) {
 	e.removeRunning(run)
 }
 
-// snapshotGroups returns the explicitly created groups for a snapshot.
 func (e *Emulator) snapshotGroups() []snapshotEntry {
 	all := []snapshotEntry{}
 	for _, key := range slices.Sorted(maps.Keys(e.groups)) {

@@ -20,7 +20,6 @@ const (
 	machineVersion = "?api-version=2024-07-01"
 )
 
-// machine is the SDK's PUT of a virtual machine.
 func machine(nic string) string {
 	return `{"location":"eastus","properties":{
 		"hardwareProfile":{"vmSize":"Standard_B1s"},
@@ -30,7 +29,6 @@ func machine(nic string) string {
 		"networkProfile":{"networkInterfaces":[{"id":"` + nic + `","properties":{"primary":true}}]}}}`
 }
 
-// emulatorScenario is an emulator and a sequence of requests.
 type emulatorScenario struct {
 	t   *testing.T
 	emu *armemu.Emulator
@@ -46,10 +44,8 @@ func (s emulatorScenario) expectAnswer(status int, code, method, target, body st
 	return a
 }
 
-// waitForOperations waits until all operations have ended.
 func (s emulatorScenario) waitForOperations() { time.Sleep(time.Hour) }
 
-// createResources creates the resources that a probe of Azure needs in the disposable group.
 func (s emulatorScenario) createResources() {
 	s.t.Helper()
 	nodes := someNetwork + "/virtualNetworks/net/subnets/nodes"
@@ -68,7 +64,7 @@ func (s emulatorScenario) createResources() {
 	}
 }
 
-// A group is created, filled and deleted with its resources, as by a probe of Azure.
+// As a probe of Azure does.
 func TestLifeOfAResourceGroup(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -110,7 +106,6 @@ func TestLifeOfAResourceGroup(t *testing.T) {
 	}
 }
 
-// Deleting a group ends the operations in it.
 func TestGroupTakesRunningOperationsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := emulatorScenario{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true})}
@@ -131,7 +126,7 @@ func TestGroupTakesRunningOperationsAlong(t *testing.T) {
 	})
 }
 
-// A machine uses its interface until deleted, and never shows its password.
+// The password is never shown.
 func TestMachineHoldsItsInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := emulatorScenario{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1})}
@@ -149,7 +144,6 @@ func TestMachineHoldsItsInterface(t *testing.T) {
 	})
 }
 
-// Groups are filtered by tag and by subscription.
 func TestGroupsAreListed(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
 	putResource(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
@@ -201,7 +195,6 @@ func TestGroupRefusals(t *testing.T) {
 	s.expectAnswer(404, "NotFound", http.MethodGet, "/subscriptions/"+subscription+"/operationresults/none"+groupVersion, "")
 }
 
-// A snapshot includes explicitly created groups with their tags.
 func TestSnapshotCarriesGroups(t *testing.T) {
 	emu := armemu.New(armemu.Options{StrictResourceGroups: true})
 	putResource(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)

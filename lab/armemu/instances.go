@@ -12,10 +12,9 @@ import (
 	"strconv"
 )
 
-// Instances of a uniform scale set are child resources with their own etags and operations. The
-// scale set does not show them.
+// Instances of a uniform scale set have their own etags and operations. The scale set does not show
+// them.
 
-// scaleSetInstances returns the instances of a scale set, sorted by number.
 func (e *Emulator) scaleSetInstances(set resourceID) []*aggregate {
 	var all []*aggregate
 	for _, agg := range e.sortedAggregates() {
@@ -35,7 +34,6 @@ func instanceNumber(agg *aggregate) int {
 	return n
 }
 
-// removeInstances deletes the instances of a deleted scale set and ends their operations.
 func (e *Emulator) removeInstances(set resourceID) {
 	if set.root != scaleSetKind {
 		return
@@ -46,7 +44,6 @@ func (e *Emulator) removeInstances(set resourceID) {
 	}
 }
 
-// inactiveInstance rejects an unknown instance ID.
 func inactiveInstance(id string) *Problem {
 	return &Problem{
 		Status: http.StatusBadRequest, Code: "InvalidParameter",
@@ -54,8 +51,7 @@ func inactiveInstance(id string) *Problem {
 	}
 }
 
-// renderInstance adds what the scale set knows about an instance, and removes the addresses, which
-// only the network interfaces show.
+// renderInstance removes the addresses, which only the network interfaces show.
 func (e *Emulator) renderInstance(agg *aggregate, out, props fields) {
 	out["instanceId"] = agg.id.name
 	props["latestModelApplied"] = e.hasLatestModel(agg)
@@ -66,14 +62,12 @@ func (e *Emulator) renderInstance(agg *aggregate, out, props fields) {
 	}
 }
 
-// hasLatestModel reports whether an instance has its scale set's current model.
 func (e *Emulator) hasLatestModel(agg *aggregate) bool {
 	parent, _ := agg.id.parentID()
 	set := e.aggregates[parent.key()]
 	return set != nil && agg.model == modelHash(set.body)
 }
 
-// mapIPConfigs returns the network profile with f applied to each IP configuration.
 func mapIPConfigs(profile fields, f func(nic string, config fields) fields) fields {
 	list := objectList(profile, profileNICs)
 	if len(list) == 0 {
@@ -92,7 +86,7 @@ func mapIPConfigs(profile fields, f func(nic string, config fields) fields) fiel
 	return withField(profile, profileNICs, toArray(list))
 }
 
-// instanceIPConfigs returns the IP configurations of an instance or of a scale set's model, by ID.
+// instanceIPConfigs accepts an instance's properties or a scale set's model.
 func instanceIPConfigs(id string, props fields) iter.Seq2[string, fields] {
 	profile := objectField(props, instanceProfile)
 	if model := objectField(props, machineProfile); model != nil {
@@ -109,7 +103,6 @@ func instanceIPConfigs(id string, props fields) iter.Seq2[string, fields] {
 	}
 }
 
-// withIPConfigs returns the body of an instance with f applied to each IP configuration.
 func withIPConfigs(body fields, f func(nic string, config fields) fields) fields {
 	profile := objectField(propertyFields(body), instanceProfile)
 	if profile == nil {
@@ -118,7 +111,7 @@ func withIPConfigs(body fields, f func(nic string, config fields) fields) fields
 	return withField(body, "properties", withField(propertyFields(body), instanceProfile, mapIPConfigs(profile, f)))
 }
 
-// retainInstanceAddresses retains the address of an IP configuration that remains in its subnet.
+// retainInstanceAddresses retains addresses while the IP configuration remains in its subnet.
 func retainInstanceAddresses(before, after fields) fields {
 	had := map[string]fields{}
 	for id, props := range instanceIPConfigs("", propertyFields(before)) {
@@ -135,8 +128,6 @@ func retainInstanceAddresses(before, after fields) fields {
 	})
 }
 
-// allocateInstance gives every IP configuration of an instance without an address the lowest free
-// one of its subnet.
 func (e *Emulator) allocateInstance(id resourceID, body fields) fields {
 	var own []fields
 	for _, props := range instanceIPConfigs("", propertyFields(body)) {
@@ -161,7 +152,7 @@ func (e *Emulator) allocateInstance(id resourceID, body fields) fields {
 	})
 }
 
-// snapshotBody returns a resource for a snapshot, including what responses omit.
+// snapshotBody includes what responses omit.
 func (e *Emulator) snapshotBody(agg *aggregate) fields {
 	out := e.renderExpanded(agg, agg.id, "")
 	props := propertyFields(out)
@@ -173,7 +164,6 @@ func (e *Emulator) snapshotBody(agg *aggregate) fields {
 	return out
 }
 
-// installModel marks a seeded instance as up to date unless its body has another model state.
 func (e *Emulator) installModel(agg *aggregate, body fields) {
 	parent, below := agg.id.parentID()
 	if !below || propertyFields(body)["latestModelApplied"] == false {

@@ -18,10 +18,9 @@ const (
 	computeAPI = "?api-version=2024-07-01"
 )
 
-// instanceID is the ID of a scale set instance.
 func instanceID(n string) string { return setID + "/virtualMachines/" + n }
 
-// listNames returns the last ID segments of a list, in order.
+// The last ID segments.
 func listNames(t *testing.T, emu *armemu.Emulator, list string) string {
 	t.Helper()
 	var page struct {
@@ -40,7 +39,6 @@ func listNames(t *testing.T, emu *armemu.Emulator, list string) string {
 	return strings.Join(names, " ")
 }
 
-// Scale set instances are sorted by number, have their own etags and are written concurrently.
 func TestInstancesAreWrittenSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -70,7 +68,6 @@ func TestInstancesAreWrittenSideBySide(t *testing.T) {
 	})
 }
 
-// Deleting a scale set deletes its instances and ends their operations.
 func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -80,15 +77,15 @@ func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
 		written := sendRequest(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{"location":"eastus"}`)
 		expectAccepted(t, sendRequest(t, emu, http.MethodDelete, setID+computeAPI, ""))
 		time.Sleep(5 * time.Minute)
-		refused(t, sendRequest(t, emu, http.MethodGet, instanceID("0")+computeAPI, ""), 404, "ResourceNotFound")
-		refused(t, sendRequest(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{}`), 404, "ParentResourceNotFound")
+		expectRejected(t, sendRequest(t, emu, http.MethodGet, instanceID("0")+computeAPI, ""), 404, "ResourceNotFound")
+		expectRejected(t, sendRequest(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{}`), 404, "ParentResourceNotFound")
 		if poll := sendRequest(t, emu, http.MethodGet, written.header.Get("Azure-AsyncOperation"), ""); poll.stringField("status") != "Canceled" {
 			t.Errorf("ends as %s", poll.raw)
 		}
 	})
 }
 
-// A seeded instance receives the lowest free address; its own write does not change it.
+// The lowest free address; the instance's own write does not change it.
 func TestAddressesOfInstances(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	putResource(t, emu, nics+"n", nicInPools(""))

@@ -8,27 +8,22 @@ import (
 	"time"
 )
 
-// rootKind is a resource type with its own etag. Its children share body and etag. To add a type,
-// add an entry in roots, its validation rules and, if other resources reference it, a line in
-// links.go.
+// rootKind is a resource type with its own etag. To add a type, add an entry in roots, its
+// validation rules and, if other resources reference it, a case in the reference index.
 type rootKind struct {
 	namespace  string // of the resource provider
 	collection string // as in the path, e.g. loadBalancers
-	// parent is the type of the parent resource, e.g. of a scale set's instance; mostly nil.
+	// parent is, for an instance, the scale set's type; mostly nil.
 	parent    *rootKind
-	operation string // middle of the operation's name, e.g. LoadBalancer
+	operation string // e.g. LoadBalancer
 	scope     Scope
 	children  []*childKind
-	// ipConfigs are the children that receive addresses, public ones or private ones of a subnet.
-	ipConfigs *childKind
-	// derived and kept are as in childKind.
+	// ipConfigs are the children that receive addresses.
+	ipConfigs            *childKind
 	derived, serverState []string
-	// defaults are added by the server when a PUT omits them.
-	defaults fields
-	// guid reports whether properties contain a resourceGuid.
-	guid bool
-	// put and delete are default latencies.
-	put, delete latencyRange
+	defaults             fields
+	guid                 bool
+	put, delete          latencyRange
 	// pollAfter is the Retry-After of an accepted PUT; 0 is pollInterval.
 	pollAfter time.Duration
 }
@@ -39,12 +34,12 @@ type childKind struct {
 	operation   string
 	scope       Scope
 	addressable bool // has paths of its own
-	// json is Azure's internal name of the properties object, if known: Azure rejects the property
-	// name inside it.
+	// json is Azure's internal name of the properties object: Azure rejects the property name in
+	// it.
 	json string
-	// derived properties are computed by the server: removed from writes, added to responses.
+	// derived properties are read-only and computed.
 	derived []string
-	// serverState properties are server-managed state that writes cannot change.
+	// serverState properties are read-only state.
 	serverState []string
 	defaults    fields
 	put, delete latencyRange
@@ -170,11 +165,9 @@ var (
 	}
 )
 
-// references are the properties by which a child of a load balancer references another: an object
-// with an id, or an array of them.
+// references are properties with an ID or an array of IDs.
 var references = []string{"backendAddressPool", pools, "frontendIPConfiguration", frontends, "probe"}
 
-// rootByCollection returns the type with that collection name in a namespace, or below a parent.
 func rootByCollection(namespace string, parent *rootKind, name string) *rootKind {
 	for _, k := range roots {
 		if k.namespace == namespace && k.parent == parent && strings.EqualFold(k.collection, name) {

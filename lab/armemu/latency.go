@@ -12,13 +12,11 @@ import (
 // Latency is a latency profile of operations.
 type Latency string
 
-// The profiles differ for load balancers with IP addresses in their pools.
+// The profiles differ for pools of IP addresses.
 const (
-	// Quiet is recorded without machines behind the addresses. It is the default, for tests of
-	// event order and for clouds under construction.
+	// Quiet is recorded without machines behind the addresses, for tests of event order.
 	Quiet Latency = "quiet"
-	// Busy is for machines in service: a load balancer with any members is as slow as recorded with
-	// network interfaces. Use it for measurements such as lag or drains.
+	// Busy is recorded with machines in service, for measurements such as lag or drains.
 	Busy Latency = "busy"
 )
 
@@ -33,23 +31,21 @@ func ParseLatency(name string) (Latency, error) {
 	return "", fmt.Errorf("latency profile %q is unknown: use %s (recorded without machines) or %s (with machines in service)", name, Quiet, Busy)
 }
 
-// latencyRange is a latency distribution in seconds; most is the maximum.
+// latencyRange is in seconds.
 type latencyRange struct{ median, p90, maximum float64 }
 
-// Latencies that depend on more than the resource type. Medians are the middle of the bounds
-// observed by polling.
+// Medians are the middle of the bounds observed by polling.
 var (
-	memberLatency   = latencyRange{27, 72, 142}    // a load balancer with members to program
-	addressLatency  = latencyRange{3, 4, 4}        // a load balancer with addresses without a machine
-	noLatency       = latencyRange{}               // a load balancer without members
-	attachedLatency = latencyRange{41.5, 72, 198}  // a network interface attached to a machine
-	deleteLatency   = latencyRange{5, 9, 10}       // a DELETE in Microsoft.Network
-	machine         = latencyRange{40, 108, 198}   // a virtual machine
-	instanceLatency = latencyRange{15, 30, 30}     // a scale set instance
+	memberLatency   = latencyRange{27, 72, 142}   // a load balancer with members to program
+	addressLatency  = latencyRange{3, 4, 4}       // a load balancer with addresses without a machine
+	noLatency       = latencyRange{}              // a load balancer without members
+	attachedLatency = latencyRange{41.5, 72, 198} // a network interface attached to a machine
+	deleteLatency   = latencyRange{5, 9, 10}      // a DELETE in Microsoft.Network
+	machine         = latencyRange{40, 108, 198}
+	instanceLatency = latencyRange{15, 30, 30}
 	upgradeLatency  = latencyRange{45.5, 108, 198} // instances upgraded to the scale set's model
 )
 
-// memberKind is the kind of members in a load balancer's pools.
 type memberKind int
 
 const (
@@ -58,8 +54,8 @@ const (
 	interfaceMembers
 )
 
-// writeLatency returns the latency of a write. members is the slowest kind before or after it; machines
-// reports whether the network interface is attached to a machine.
+// writeLatency: m is the slowest kind before or after the write; machines is true for an attached
+// network interface.
 func writeLatency(id resourceID, kind Kind, profile Latency, m memberKind, machines bool) latencyRange {
 	own := id.root.put
 	if id.child != nil {
@@ -80,7 +76,7 @@ func writeLatency(id resourceID, kind Kind, profile Latency, m memberKind, machi
 	return own
 }
 
-// sample returns a random duration in seconds, log-normal.
+// sample is log-normal.
 func (s latencyRange) sample(random *rand.Rand) float64 {
 	if s.median == 0 || s.p90 <= s.median {
 		return s.median
@@ -89,7 +85,6 @@ func (s latencyRange) sample(random *rand.Rand) float64 {
 	return min(s.median*math.Exp(math.Log(s.p90/s.median)/z90*random.NormFloat64()), s.maximum)
 }
 
-// sampleLatency returns a duration from the seeded model.
 func (e *Emulator) sampleLatency(s latencyRange) time.Duration {
 	seconds := s.median
 	if !e.opts.LatencyFixed {
@@ -98,10 +93,9 @@ func (e *Emulator) sampleLatency(s latencyRange) time.Duration {
 	return time.Duration(seconds * e.opts.LatencyScale * float64(time.Second))
 }
 
-// pollInterval is the default Retry-After of an operation at latency scale 1.
+// pollInterval is the default at latency scale 1.
 const pollInterval = 10 * time.Second
 
-// pollInterval returns the Retry-After of an accepted write.
 func (e *Emulator) pollInterval(id resourceID, kind Kind, isNew bool, root fields) time.Duration {
 	every := id.root.pollAfter
 	if id.child != nil {
@@ -120,7 +114,6 @@ func (e *Emulator) scaleDuration(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * e.opts.LatencyScale)
 }
 
-// isInternal reports whether a load balancer has a frontend in a subnet.
 func isInternal(root fields) bool {
 	for _, f := range objectList(propertyFields(root), frontends) {
 		if referenceID(propertyFields(f), "subnet") != "" {
@@ -130,18 +123,17 @@ func isInternal(root fields) bool {
 	return false
 }
 
-// poolMemberKind returns the kind of members in the pools of a load balancer's body.
 func (e *Emulator) poolMemberKind(id resourceID, root fields) memberKind {
-	most := noMembers
+	kind := noMembers
 	for _, pool := range objectList(propertyFields(root), pools) {
 		for _, a := range poolEntries(e.references(), id.rootID().withChild(poolKind, stringField(pool, "name")), pool) {
-			most = max(most, addressMembers)
+			kind = max(kind, addressMembers)
 			if isNIC(a) {
 				return interfaceMembers
 			}
 		}
 	}
-	return most
+	return kind
 }
 
 // SetLatency changes the profile for future operations.

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// writeDurations returns how long 200 different writes of a resource take, from acceptance to the end of
-// the operation, sorted and rounded to tenths.
+// writeDurations are sorted and rounded to tenths.
 func writeDurations(t *testing.T, emu *armemu.Emulator, id, body string) []float64 {
 	t.Helper()
 	var took []float64
@@ -34,7 +33,6 @@ func writeDurations(t *testing.T, emu *armemu.Emulator, id, body string) []float
 	return took
 }
 
-// Members and their machines decide how long a write takes.
 func TestLatency(t *testing.T) {
 	withVM := func(t *testing.T, emu *armemu.Emulator) {
 		putResource(t, emu, nics+"nic", nic(poolID))
@@ -62,7 +60,7 @@ func TestLatency(t *testing.T) {
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{Seed: 5, Latency: row.profile, LatencyScale: 1, Behavior: worlds.Taking()})
+				emu := newCloud(t, armemu.Options{Seed: 5, Latency: row.profile, LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 				if row.prepare != nil {
 					row.prepare(t, emu)
 				}
@@ -76,7 +74,6 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// Retry-After depends on the type; a finished operation has none.
 func TestRetryAfterByType(t *testing.T) {
 	for _, row := range []struct{ method, id, body, want string }{
 		{http.MethodPut, poolID, poolBody("10.0.0.1"), "10"},
@@ -89,7 +86,7 @@ func TestRetryAfterByType(t *testing.T) {
 		{http.MethodPut, nics + "nic", nic(poolID), ""},
 		{http.MethodDelete, lbID, "", "10"},
 	} {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.Taking()})
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 		a := sendRequest(t, emu, row.method, row.id, row.body)
 		if got := a.header.Get("Retry-After"); a.status >= 300 || got != row.want {
 			t.Errorf("%s %s: %d, Retry-After %q, want %q", row.method, row.id, a.status, got, row.want)

@@ -14,7 +14,7 @@ import (
 
 const newest = "?api-version=2025-09-01"
 
-// Since 2025-01-01 a load balancer shows whether it is public; a client cannot set it.
+// Since 2025-01-01.
 func TestScope(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
@@ -36,8 +36,6 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// Properties of a newer api-version are hidden from an older one, whose PUT is rejected, resets or
-// retains them.
 func TestOlderVersion(t *testing.T) {
 	for _, row := range []struct {
 		option armemu.OlderVersionPolicy
@@ -67,10 +65,9 @@ func TestOlderVersion(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
 	a := sendRequest(t, emu, http.MethodPut, otherLB, strings.Replace(withFrontends(publicFrontend("fe", "a")), `"properties":{`, `"properties":{"mode":"Advanced",`, 1))
-	refused(t, a, 400, "ModeCannotBeSpecifiedForApiVersion")
+	expectRejected(t, a, 400, "ModeCannotBeSpecifiedForApiVersion")
 }
 
-// A load balancer can be deleted with stand-alone interfaces in its pools; they leave.
 func TestDeletionTakesInterfacesOutOfPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -88,7 +85,6 @@ func TestDeletionTakesInterfacesOutOfPools(t *testing.T) {
 	})
 }
 
-// With HideDeleted a resource is hidden when its deletion starts, but its references stay in use.
 func TestHideDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, hides := range []bool{false, true} {
@@ -108,29 +104,29 @@ func TestHideDeleted(t *testing.T) {
 			}
 			again := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("fe", nodesID, "10.0.0.77")), "If-None-Match", "*")
 			if hides {
-				refused(t, again, 400, "PrivateIPAddressInUse")
+				expectRejected(t, again, 400, "PrivateIPAddressInUse")
 			} else {
-				refused(t, again, 412, "PreconditionFailed")
+				expectRejected(t, again, 412, "PreconditionFailed")
 			}
 			next := group + "/loadBalancers/next"
-			refused(t, sendRequest(t, emu, http.MethodPut, next, withFrontends(privateFrontend("fe", nodesID, "10.0.0.77"))), 400, "PrivateIPAddressIsAllocated")
+			expectRejected(t, sendRequest(t, emu, http.MethodPut, next, withFrontends(privateFrontend("fe", nodesID, "10.0.0.77"))), 400, "PrivateIPAddressIsAllocated")
 			time.Sleep(time.Minute)
 			expectAccepted(t, sendRequest(t, emu, http.MethodPut, next, withFrontends(privateFrontend("fe", nodesID, "10.0.0.77"))))
 		}
 	})
 }
 
-// A call before the Retry-After of a 429 is rejected with a new Retry-After, even after a client
-// restart; other request classes and callers are not affected.
+// A new Retry-After follows, even after a client restart. Other request classes and callers are not
+// affected.
 func TestEarlyCallsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{})
 		setFaults(t, emu, `rules: [{match: {kind: put, nth: 1}, action: {status: 429, code: TooManyRequests, headers: {Retry-After: "17"}}}]`)
-		refused(t, sendRequest(t, emu, http.MethodPut, poolID, poolBody()), 429, "TooManyRequests")
+		expectRejected(t, sendRequest(t, emu, http.MethodPut, poolID, poolBody()), 429, "TooManyRequests")
 		time.Sleep(10 * time.Second)
 		emu.ResetRetryAfter()
 		a := sendRequest(t, emu, http.MethodPut, poolID, poolBody())
-		refused(t, a, 429, "TooManyRequests")
+		expectRejected(t, a, 429, "TooManyRequests")
 		if got := a.header.Get("Retry-After"); got != "7" {
 			t.Errorf("Retry-After %q after 10 s of 17", got)
 		}
@@ -144,12 +140,11 @@ func TestEarlyCallsAreRefused(t *testing.T) {
 	})
 }
 
-// The network provider counts writes per region.
 func TestNetworkWindowIsOfARegion(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: &armemu.Limits{NetworkWrites: 2, NetworkWindow: time.Minute}})
 	east, west := lb("Standard", ""), strings.Replace(lb("Standard", ""), "eastus", "westus", 1)
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, group+"/loadBalancers/a", east))
 	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, group+"/loadBalancers/a", ""))
-	refused(t, sendRequest(t, emu, http.MethodPut, group+"/loadBalancers/b", east), 429, "TooManyRequests")
+	expectRejected(t, sendRequest(t, emu, http.MethodPut, group+"/loadBalancers/b", east), 429, "TooManyRequests")
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, group+"/loadBalancers/c", west))
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Power state of a machine; it decides how its network interface behaves.
+// The power state decides how a network interface behaves.
 
 const (
 	instanceView     = "instanceView"
@@ -19,8 +19,6 @@ const (
 	powerDeallocated = powerState + "deallocated"
 )
 
-// instanceStatuses returns the instance view's statuses, stored only if the machine was stopped or seeded
-// with them.
 func instanceStatuses(body fields) []fields {
 	return objectList(objectField(propertyFields(body), instanceView), "statuses")
 }
@@ -31,13 +29,10 @@ func withPower(body fields, state string) fields {
 	return withField(body, "properties", withField(propertyFields(body), instanceView, withField(objectField(propertyFields(body), instanceView), "statuses", toArray(list))))
 }
 
-// isDeallocated reports whether a machine is deallocated.
 func isDeallocated(body fields) bool {
 	return slices.ContainsFunc(instanceStatuses(body), func(s fields) bool { return sameName(stringField(s, "code"), powerDeallocated) })
 }
 
-// machinesOfNIC returns the allocated machines with this network interface; a change of it must be
-// programmed there.
 func (e *Emulator) machinesOfNIC(nic resourceID) (hosts []*aggregate) {
 	for _, id := range e.references().nic[nic.rootKey()] {
 		if agg := e.aggregates[strings.ToLower(id)]; agg != nil && !isDeallocated(agg.body) {
@@ -47,7 +42,6 @@ func (e *Emulator) machinesOfNIC(nic resourceID) (hosts []*aggregate) {
 	return hosts
 }
 
-// rejectBusyMachine rejects a write of a network interface while its machine is being written.
 func (e *Emulator) rejectBusyMachine(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil
@@ -60,7 +54,6 @@ func (e *Emulator) rejectBusyMachine(p *proposal) *Problem {
 	return nil
 }
 
-// rejectDeletedMachine rejects a write of a network interface while its machine is being deleted.
 func (e *Emulator) rejectDeletedMachine(p *proposal) *Problem {
 	if p.on != KindPut || p.id.root != networkInterfaceKind {
 		return nil
@@ -75,7 +68,7 @@ func (e *Emulator) rejectDeletedMachine(p *proposal) *Problem {
 	return nil
 }
 
-// renderExpanded returns a resource as responses show it. The instance view of a machine needs $expand.
+// renderExpanded includes a machine's instance view only with $expand.
 func (e *Emulator) renderExpanded(agg *aggregate, id resourceID, expand string) fields {
 	out := agg.renderResource(id, e.references())
 	if agg.id.root != virtualMachineKind && agg.id.root != instanceKind {

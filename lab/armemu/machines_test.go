@@ -14,7 +14,6 @@ import (
 
 const vmID = computeGroup + "/virtualMachines/vm"
 
-// The state of a machine decides whether its network interface can be written.
 func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
 	inPool, vm := nic(userPool("p")), `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`nic"}]}}}`
 	for _, tt := range []struct {
@@ -94,8 +93,8 @@ func TestInstanceView(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectAccepted(t, sendRequest(t, emu, http.MethodPost, vmID+"/deallocate"+computeAPI, ""))
-		refused(t, sendRequest(t, emu, http.MethodPost, vmID+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
-		refused(t, sendRequest(t, emu, http.MethodPost, instanceID("7")+"/start"+computeAPI, ""), 404, "NotFound")
-		refused(t, sendRequest(t, emu, http.MethodPost, instanceID("0")+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
+		expectRejected(t, sendRequest(t, emu, http.MethodPost, vmID+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
+		expectRejected(t, sendRequest(t, emu, http.MethodPost, instanceID("7")+"/start"+computeAPI, ""), 404, "NotFound")
+		expectRejected(t, sendRequest(t, emu, http.MethodPost, instanceID("0")+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
 	})
 }

@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Resource Manager reports missing resources and groups, the provider missing children. The
-// messages are recorded ones.
+// The messages are recorded ones.
 func TestWordsForWhatIsMissing(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
 	putResource(t, emu, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
@@ -40,8 +39,6 @@ func TestWordsForWhatIsMissing(t *testing.T) {
 	emulatorScenario{t, emu}.expectAnswer(400, "InvalidParameter", http.MethodGet, strings.Replace(group, "Network", "Compute", 1)+"/virtualMachineScaleSets/set/virtualMachines/first?api-version=2024-07-01", "")
 }
 
-// DELETE returns 202, or 200 for a network interface, with an operation and a result to poll; 204
-// if the resource does not exist.
 func TestStatusesOfDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := emulatorScenario{t, armemu.New(armemu.Options{LatencyScale: 1})}
@@ -63,7 +60,7 @@ func TestStatusesOfDelete(t *testing.T) {
 	})
 }
 
-// The SDK waits for a DELETE answered with 200.
+// DELETE returns 200.
 func TestSDKWaitsForADeletedInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := armemu.New(armemu.Options{LatencyScale: 1})

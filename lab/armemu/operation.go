@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// Operation states on the wire.
 const (
 	opInProgress = "InProgress"
 	opSucceeded  = "Succeeded"
@@ -21,34 +20,32 @@ const (
 	opCanceled   = "Canceled"
 )
 
-// maxOperations limits the memory of a long-lived server: it drops the oldest finished operations.
+// maxOperations limits the memory of a long-lived server.
 const maxOperations = 20_000
 
-// operation is an accepted long-running write.
 type operation struct {
 	id              string
 	name            string // e.g. PutLoadBalancerOperation
 	target          resourceID
 	remove          bool
-	before          fields         // root body to restore on failure; nil on create
-	upgradeBatches  []upgradeBatch // pending scale set upgrades
+	before          fields // root body to restore on failure; nil on create
+	upgradeBatches  []upgradeBatch
 	deadline        time.Time
 	stuck           bool
 	status          string
-	problem         *Problem // why it ended, or will end, as Failed or Canceled
-	retainOnFailure bool     // a failure retains the written content
+	problem         *Problem // why it ends Failed or Canceled
+	retainOnFailure bool     // retain the content on failure
 	pollFault       *pollFault
-	supersededBy    *operation // operation that superseded it
+	supersededBy    *operation // superseded by
 	latency         time.Duration
-	// overwritten reports whether a later write replaced this write's content.
+	// overwritten: a later write replaced the content.
 	overwritten bool
-	// query holds the parameters of the operation's URL that every poll must send back.
+	// query is what every poll must send back.
 	query     url.Values
 	pollAfter time.Duration
 }
 
-// startOperation accepts the write: p.root becomes the aggregate's body (on DELETE it remains until the
-// operation is done). Some writes finish at once.
+// startOperation makes p.root the stored body (after the operation for a DELETE).
 func (e *Emulator) startOperation(x *exchange, agg *aggregate, p *proposal) *operation {
 	op := &operation{
 		id: e.newGUID(), name: operationName(p.id, p.on), target: p.id, remove: p.on == KindDelete,
@@ -129,8 +126,7 @@ func (e *Emulator) removeRunning(op *operation) {
 	e.running = slices.DeleteFunc(e.running, func(o *operation) bool { return o == op })
 }
 
-// finishDue finishes the operations that are due. Every access to state calls it first, so no
-// goroutine is needed.
+// finishDue finishes due operations. Every access to state calls it first, so no goroutine is needed.
 func (e *Emulator) finishDue(now time.Time) {
 	e.finishGroupDeletions(now)
 	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
@@ -179,7 +175,7 @@ func (e *Emulator) finishDue(now time.Time) {
 	e.applyUpgrades(now)
 }
 
-// operationURL returns an absolute URL, as the SDKs require, on the host of the request.
+// operationURL uses the host of the request.
 func operationURL(x *exchange, op *operation, segment string) string {
 	query := maps.Clone(op.query)
 	if query == nil {
@@ -209,7 +205,6 @@ func absoluteURL(x *exchange, u *url.URL) string {
 	return u.String()
 }
 
-// pollOperation serves a GET of an operation.
 func (e *Emulator) pollOperation(x *exchange) *Problem {
 	op := e.operations[x.route.operation]
 	if op == nil || !sameName(op.target.subscription, x.route.subscription) {
@@ -246,7 +241,6 @@ func (e *Emulator) pollOperation(x *exchange) *Problem {
 	return nil
 }
 
-// operationName returns Azure's name of an operation, e.g. PutLoadBalancerOperation.
 func operationName(id resourceID, kind Kind) string {
 	verb, what := "Put", id.root.operation
 	switch kind {
@@ -261,7 +255,6 @@ func operationName(id resourceID, kind Kind) string {
 	return verb + what + "Operation"
 }
 
-// urlSignature returns the opaque parameters of an operation's URL.
 func urlSignature(namespace, id string) url.Values {
 	query := url.Values{}
 	names := []string{"t", "c", "s", "h"}

@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// PUTs that finish at once, and which of them have an operation.
 func TestDoneAtOnce(t *testing.T) {
 	pool := strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)
 	withVM := func(t *testing.T, emu *armemu.Emulator) {
@@ -53,7 +52,7 @@ func TestDoneAtOnce(t *testing.T) {
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.Taking()})
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 				if row.prepare != nil {
 					row.prepare(t, emu)
 				}
@@ -74,7 +73,6 @@ func TestDoneAtOnce(t *testing.T) {
 	}
 }
 
-// An operation's URL must be sent back unchanged.
 func TestOperationURLIsOpaque(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	a := sendRequest(t, emu, http.MethodDelete, poolID+"2", "")

@@ -10,28 +10,25 @@ import (
 	"time"
 )
 
-// PoolEntry is one IP address of a backend pool and its origin. Azure does not expose the origin; tests
-// use it to verify clients.
+// PoolEntry is one IP address of a backend pool and its origin, which Azure does not expose.
 type PoolEntry struct {
 	// Pool is the ID of the pool.
 	Pool, Name string
 	IP         netip.Addr
-	// AddedBy is the Caller that added the address, or empty for Put and Restore. Repeating an
-	// existing address adds nothing.
+	// AddedBy is the Caller that first added the address, or empty for Put and Restore.
 	AddedBy string
 	Down    bool
 	// DownBy is the Caller that set it Down.
 	DownBy string
 }
 
-// CallerID returns a digest that identifies a bearer token without exposing it.
+// CallerID returns a digest of a bearer token.
 func CallerID(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Entries returns the IP addresses of the backend pool with this ID, or of all backend pools if
-// empty, sorted by pool ID.
+// Entries returns the IP addresses of a backend pool, or of all if empty.
 func (e *Emulator) Entries(of string) []PoolEntry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,8 +53,7 @@ func (e *Emulator) Entries(of string) []PoolEntry {
 	return all
 }
 
-// addressOrigin records which caller added an address and which set it Down. It is stored with the
-// address, so reverting a write reverts it too, and is never rendered.
+// addressOrigin is stored with the address, so reverting a write reverts it too. It is never rendered.
 type addressOrigin struct{ addedBy, downBy string }
 
 // originKey cannot collide with an Azure property.
@@ -67,8 +63,7 @@ func isDown(address fields) bool {
 	return strings.EqualFold(stringField(propertyFields(address), adminState), "Down")
 }
 
-// withOrigins returns a root body with the origins of its addresses after a write by this caller:
-// existing addresses keep theirs.
+// withOrigins retains the origins of existing addresses.
 func withOrigins(before, after fields, by string) fields {
 	list := objectList(propertyFields(after), pools)
 	if len(list) == 0 {

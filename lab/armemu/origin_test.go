@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// formatOrigins formats the origins of addresses and Down states.
 func formatOrigins(emu *armemu.Emulator) string {
 	names := map[string]string{"": "hand", armemu.CallerID("token"): "weir", armemu.CallerID("other"): "other"}
 	var all []string
@@ -28,10 +27,9 @@ func formatOrigins(emu *armemu.Emulator) string {
 	return strings.Join(all, "; ")
 }
 
-// The emulator records which client added an address and which set it Down, even if others repeat
-// it. Removing and adding it again changes the origin.
+// Removing and adding an address again changes its origin; repeating it does not.
 func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
-	emu := newCloud(t, armemu.Options{Behavior: worlds.Taking()})
+	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites()})
 	a, b, c := poolEntry("a", ip(1), ""), poolEntry("b", ip(2), ""), poolEntry("c", ip(3), "")
 	for _, step := range []struct {
 		by, body, want string
@@ -68,7 +66,6 @@ func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
 	}
 }
 
-// A failed write reverts its origins.
 func TestAWriteThatIsTakenBackPutNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})

@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// A superseded write ends Canceled over HTTP 200.
 func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1})
@@ -59,8 +58,6 @@ func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 	})
 }
 
-// A superseded operation may continue and revert its write at its end, but not what was written
-// since.
 func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,7 +91,6 @@ func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 	}
 }
 
-// The superseded operation names its successor.
 func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -111,8 +107,6 @@ func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	})
 }
 
-// A lock has the same delay in its message and in Retry-After; a conflict and a reference being
-// written have none.
 func TestWhatLocksAskFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behavior: behaviour.Behavior{Overlap: behaviour.Lock}})
@@ -127,14 +121,14 @@ func TestWhatLocksAskFor(t *testing.T) {
 		}
 		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
 		a := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a")))
-		refused(t, a, 429, "ReferencedResourceNotProvisioned")
+		expectRejected(t, a, 429, "ReferencedResourceNotProvisioned")
 		if asked := a.header.Get("Retry-After"); asked != "" || !strings.Contains(a.raw, "PutPublicIpAddressOperation") {
 			t.Errorf("Retry-After %q: %s", asked, a.raw)
 		}
 	})
 }
 
-// Mixed draws one of three responses per request, repeatable by seed.
+// Repeatable by seed.
 func TestMixedOverlap(t *testing.T) {
 	answers := func(seed uint64) (all string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -190,7 +184,6 @@ func TestOverlapRefusals(t *testing.T) {
 	}
 }
 
-// The load balancer and its children share one etag.
 func TestEtagIsTheAggregates(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	before := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag")
@@ -234,8 +227,7 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// Read-modify-write with If-Match loses no address under any overlap policy. Without it some are
-// lost: the test can fail.
+// Without If-Match some addresses are lost: the test can fail.
 func TestConcurrentWriters(t *testing.T) {
 	const writers = 12
 	for _, overlap := range append(armemu.OverlapAnswers(), behaviour.Mixed) {
@@ -250,7 +242,7 @@ func TestConcurrentWriters(t *testing.T) {
 	}
 }
 
-// concurrentWriters returns how many addresses the pool holds at the end.
+// Returns the final number of addresses.
 func concurrentWriters(t *testing.T, overlap behaviour.Result, writers int, perCall ...policy.Policy) (held int) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: overlap}})

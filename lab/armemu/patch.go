@@ -7,8 +7,7 @@ import (
 	"net/http"
 )
 
-// patchTags changes the tags of a resource at once, with one new etag. A running operation continues
-// and does not affect the tags (assumed).
+// patchTags takes effect at once, with one new etag, whatever becomes of a running operation (assumed).
 func (e *Emulator) patchTags(x *exchange) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -34,7 +33,6 @@ func (e *Emulator) patchTags(x *exchange) *Problem {
 	return nil
 }
 
-// tagged returns the body with these tags; null removes them.
 func tagged(body fields, tags any) fields {
 	if tags == nil {
 		return withoutFields(body, "tags")
@@ -42,7 +40,7 @@ func tagged(body fields, tags any) fields {
 	return withField(body, "tags", tags)
 }
 
-// validateTags rejects a PATCH of anything but tags, as Azure does.
+// validateTags rejects everything but tags, as Azure does in a PATCH.
 func validateTags(body fields) error {
 	if err := requireObject(body, "tags", "patch"); err != nil {
 		return err

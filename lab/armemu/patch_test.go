@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Tags change at once: the response is Succeeded, has no operation and one new etag.
 func TestPatchChangesTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -46,7 +45,6 @@ func TestPatchChangesTags(t *testing.T) {
 	})
 }
 
-// Reverting a failed write retains tags.
 func TestTagsOutliveAWriteThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})

@@ -7,14 +7,12 @@ import (
 	"strings"
 )
 
-// permission is a required Azure RBAC action and its scope.
 type permission struct{ action, scope string }
 
-// LinkedCheck is a linked access check: a write with a reference to another resource also requires an
-// action there, even if the reference is not new.
+// LinkedCheck is a linked access check: a write also requires an action on each referenced resource.
 type LinkedCheck struct {
 	Scope Scope
-	// Property is the path of the reference below properties; arrays match every element.
+	// Property is the path of the reference below properties.
 	Property  string
 	Action    string
 	Certainty Certainty // how certain it is
@@ -55,7 +53,7 @@ func LinkedChecks() []LinkedCheck {
 	return append(list, backendLinkedChecks()...)
 }
 
-// backendLinkedChecks returns the checks for backend resources, which Weir does not write.
+// backendLinkedChecks: Weir does not write these.
 func backendLinkedChecks() []LinkedCheck {
 	const page, like = "network interface page, permissions", "by analogy with network interfaces"
 	list := []LinkedCheck{
@@ -84,7 +82,6 @@ func backendLinkedChecks() []LinkedCheck {
 	return list
 }
 
-// poolLinkedChecks returns the checks for a pool, written alone or with its load balancer.
 func poolLinkedChecks() []LinkedCheck {
 	var list []LinkedCheck
 	for _, j := range []LinkedCheck{
@@ -104,7 +101,6 @@ func poolLinkedChecks() []LinkedCheck {
 	return list
 }
 
-// linkedChecksByScope indexes the linked access checks by the written resource.
 var linkedChecksByScope = func() map[Scope][]LinkedCheck {
 	by := map[Scope][]LinkedCheck{}
 	for _, j := range LinkedChecks() {
@@ -113,8 +109,6 @@ var linkedChecksByScope = func() map[Scope][]LinkedCheck {
 	return by
 }()
 
-// requiredPermissions returns the permissions that a request requires, its own action first; none for an unknown
-// path.
 func (x *exchange) requiredPermissions() []permission {
 	r := x.route
 	if r.problem != nil {
@@ -165,7 +159,6 @@ func (r route) listPermission() permission {
 	return permission{r.id.typeName() + "/read", scope + "/providers/" + r.namespace}
 }
 
-// linkedPermissions returns the permissions for a body's references.
 func (x *exchange) linkedPermissions() []permission {
 	body, err := x.decodeObject()
 	if err != nil {
@@ -186,7 +179,6 @@ func (x *exchange) linkedPermissions() []permission {
 	return list
 }
 
-// objectsAt returns the objects at a path of properties.
 func objectsAt(from fields, path []string) []fields {
 	if len(path) == 0 {
 		return []fields{from}
@@ -205,7 +197,7 @@ func objectsAt(from fields, path []string) []fields {
 	return list
 }
 
-// LinkedChecksMarkdown renders the linked access checks for the reference documentation.
+// LinkedChecksMarkdown renders the checks for the documentation.
 func LinkedChecksMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| PUT of | that names | asks for | Is | Source |\n|---|---|---|---|---|\n")

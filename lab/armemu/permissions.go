@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// readPermissions is the action required to list permissions.
 const readPermissions = "Microsoft.Authorization/permissions/read"
 
-// servePermissions serves the caller's permissions, which are the same at every scope.
+// servePermissions are the same at every scope.
 func (e *Emulator) servePermissions(x *exchange) *Problem {
 	scope, found := strings.CutSuffix(strings.ToLower(x.req.URL.Path), "/providers/microsoft.authorization/permissions")
 	if !found || x.req.Method != http.MethodGet {

@@ -9,8 +9,6 @@ import (
 	"testing"
 )
 
-// A caller with the permission to list permissions gets the same list at every scope, others an
-// error.
 func TestPermissions(t *testing.T) {
 	for _, tt := range []struct {
 		role   *Role

@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// maxBody is ARM's limit on a request body, in bytes.
+// maxBody is ARM's limit, in bytes.
 const maxBody = 4 << 20
 
-// exchange is one request passing through the stages.
 type exchange struct {
 	req          *http.Request
 	now          time.Time
@@ -37,14 +36,13 @@ type exchange struct {
 	done   bool   // skip the remaining stages
 }
 
-// stage may end the exchange by returning a problem or by setting done.
 type stage struct {
 	name string
 	run  func(*Emulator, *exchange) *Problem
 }
 
-// The stages in order. The inner stages hold the emulator's lock, so a precondition check and its
-// write are atomic. The outer ones do not, because a fault may delay.
+// The inner stages hold the lock, so a precondition check and its write are atomic. A fault may
+// delay, so the outer ones do not.
 var (
 	outerStages = []stage{
 		{"auth", (*Emulator).authenticate},
@@ -65,7 +63,7 @@ var (
 	}
 )
 
-// handle runs the stages. An error means that the request's context is done; nothing is sent then.
+// handle fails only if the request's context is done.
 func (e *Emulator) handle(req *http.Request) (*response, error) {
 	x := &exchange{req: req, header: http.Header{}, route: parseRoute(req.Method, req.URL)}
 	payload, err := readPayload(req)
@@ -130,7 +128,7 @@ func (e *Emulator) authenticate(x *exchange) *Problem {
 	return nil
 }
 
-// apiVersions are api-versions of Microsoft.Network with the same behavior.
+// apiVersions all have the same behavior.
 var apiVersions = []string{
 	"2020-11-01", "2021-02-01", "2021-03-01", "2021-05-01", "2021-08-01", "2022-01-01", "2022-05-01",
 	"2022-07-01", "2022-09-01", "2022-11-01", "2023-02-01", "2023-04-01", "2023-05-01", "2023-06-01",
@@ -138,7 +136,6 @@ var apiVersions = []string{
 	"2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01", "2025-09-01",
 }
 
-// computeVersions are the same for Microsoft.Compute.
 var computeVersions = []string{
 	"2022-03-01", "2022-08-01", "2022-11-01", "2023-03-01", "2023-07-01", "2023-09-01",
 	"2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01", "2026-04-01",
@@ -167,7 +164,6 @@ func (e *Emulator) checkVersion(x *exchange) *Problem {
 	return nil
 }
 
-// routeRequest handles unknown paths, reads, polls, and writes below a missing parent.
 func (e *Emulator) routeRequest(x *exchange) *Problem {
 	r := x.route
 	if r.problem != nil {
@@ -211,7 +207,6 @@ func (e *Emulator) routeRequest(x *exchange) *Problem {
 	return nil
 }
 
-// parentNotFound rejects a write of a child without its parent.
 func parentNotFound(kind Kind, parent resourceID) *Problem {
 	if kind == KindDelete {
 		return resourceNotFound(parent)
@@ -220,7 +215,6 @@ func parentNotFound(kind Kind, parent resourceID) *Problem {
 		"Can not perform requested operation on nested resource. Parent resource '%s' not found.", parent.name))
 }
 
-// handleWrite validates and commits a PUT or DELETE, or changes tags.
 func (e *Emulator) handleWrite(x *exchange) *Problem {
 	if len(x.payload) > maxBody {
 		return &Problem{

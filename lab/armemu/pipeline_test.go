@@ -60,7 +60,6 @@ func TestRefusalsBeforeAnyResource(t *testing.T) {
 	}
 }
 
-// Names that differ only by case are one resource, shown as created.
 func TestIdsIgnoreCase(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	a := sendRequest(t, emu, http.MethodPut, strings.ToUpper(poolID), poolBody("10.0.0.1"))
@@ -69,7 +68,6 @@ func TestIdsIgnoreCase(t *testing.T) {
 	}
 }
 
-// A PUT first returns Updating, its operation InProgress, and both end Succeeded.
 func TestWriteTakesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -130,7 +128,7 @@ func TestThrottling(t *testing.T) {
 	})
 }
 
-// All callers of a subscription together have fifteen times one caller's limit.
+// Fifteen times one caller's limit.
 func TestGlobalThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
@@ -148,7 +146,6 @@ func TestGlobalThrottling(t *testing.T) {
 	})
 }
 
-// The compute provider reports its remaining quotas.
 func TestComputeQuotas(t *testing.T) {
 	emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
 	set := strings.Replace(group, "Network", "Compute", 1) + "/virtualMachineScaleSets/set?api-version=2024-07-01"
@@ -179,7 +176,7 @@ func TestNetworkWindow(t *testing.T) {
 	})
 }
 
-// A canceled request returns the context's error, before and during a delay.
+// Before and during a delay.
 func TestTransportHonoursTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{})

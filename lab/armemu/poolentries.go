@@ -19,8 +19,6 @@ func nicIPConfigID(entry fields) string {
 	return referenceID(propertyFields(entry), "networkInterfaceIPConfiguration")
 }
 
-// poolEntries returns the addresses of a pool: the stored ones, plus one per remaining IP
-// configuration.
 func poolEntries(from *referenceIndex, pool resourceID, body fields) []fields {
 	entries := objectList(propertyFields(body), addresses)
 	stored := map[string]bool{}
@@ -38,8 +36,8 @@ func poolEntries(from *referenceIndex, pool resourceID, body fields) []fields {
 	return entries
 }
 
-// nicEntryName returns Azure's name for the address of an IP configuration: resource group and
-// names for a network interface, a GUID for a scale set's (observed).
+// nicEntryName: resource group and names for a network interface, a GUID for a scale set's
+// (observed).
 func nicEntryName(id string) string {
 	parts := strings.Split(id, "/")
 	group := slices.IndexFunc(parts, func(p string) bool { return sameName(p, "resourceGroups") })
@@ -52,8 +50,8 @@ func nicEntryName(id string) string {
 	return parts[group+1] + "_" + parts[nic+1] + parts[nic+3]
 }
 
-// storePoolEntries returns a pool's body as stored after a write: an address with only the name of an
-// interface's address refers to it, and an omitted one loses its admin state.
+// storePoolEntries: an address with only the name of an interface's address refers to it, and an omitted
+// one loses its admin state.
 func (e *Emulator) storePoolEntries(pool resourceID, before, body fields) fields {
 	nics := e.references().poolNICs(pool, body)
 	if len(nics) == 0 {
@@ -80,7 +78,6 @@ func (e *Emulator) storePoolEntries(pool resourceID, before, body fields) fields
 	return withField(body, "properties", withField(propertyFields(body), addresses, toArray(list)))
 }
 
-// storeAllPoolEntries applies storePoolEntries to the pools of a load balancer.
 func (e *Emulator) storeAllPoolEntries(balancer resourceID, before, root fields) fields {
 	list, old := objectList(propertyFields(root), pools), objectList(propertyFields(before), pools)
 	for i, pool := range list {
@@ -100,8 +97,7 @@ func (e *Emulator) storeAllPoolEntries(balancer resourceID, before, root fields)
 	return withField(root, "properties", withField(propertyFields(root), pools, toArray(list)))
 }
 
-// dropLeftEntries removes stored entries of IP configurations that left a pool: one that joins again has
-// no admin state.
+// dropLeftEntries drops stored entries: an IP configuration that joins again has no admin state.
 func (e *Emulator) dropLeftEntries(was, is *referenceIndex) {
 	if was == nil {
 		return
@@ -131,8 +127,6 @@ func (e *Emulator) dropEntry(pool, nic string) {
 	}
 }
 
-// entryIP returns the IP address of a pool entry or of its modeled IP configuration; invalid if
-// unknown.
 func (e *Emulator) entryIP(entry fields) netip.Addr {
 	ip := stringField(propertyFields(entry), "ipAddress")
 	if ip == "" {
@@ -142,8 +136,6 @@ func (e *Emulator) entryIP(entry fields) netip.Addr {
 	return addr.Unmap()
 }
 
-// findIPConfig returns the properties of the IP configuration with this lower-cased ID, of a network
-// interface or a scale set instance; nil if unknown.
 func (e *Emulator) findIPConfig(id string) fields {
 	nic, config, _ := strings.Cut(id, "/"+strings.ToLower(ipConfigKind.collection)+"/")
 	if agg := e.aggregates[nic]; agg != nil {
@@ -163,7 +155,6 @@ func (e *Emulator) findIPConfig(id string) fields {
 	return nil
 }
 
-// removePoolReferences removes a deleted load balancer's pools from network interfaces.
 func (e *Emulator) removePoolReferences(balancer resourceID) {
 	below := balancer.rootKey() + "/"
 	for _, agg := range e.sortedAggregates() {

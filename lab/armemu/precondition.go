@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// checkPreconditions checks If-Match and If-None-Match against the aggregate's etag.
 func (e *Emulator) checkPreconditions(x *exchange) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -44,8 +43,7 @@ func (e *Emulator) checkPreconditions(x *exchange) *Problem {
 	return etagMismatch(agg, strings.Join(tags, ","))
 }
 
-// rejectRecreation rejects the re-creation of a load balancer with a private frontend address whose
-// hidden deletion is running.
+// rejectRecreation: a hidden deletion still holds private frontend addresses.
 func rejectRecreation(agg *aggregate) *Problem {
 	if agg.id.root != loadBalancerKind {
 		return nil
@@ -61,7 +59,7 @@ func rejectRecreation(agg *aggregate) *Problem {
 	return nil
 }
 
-// quoteEtag adds missing quotes to an etag of If-Match, as Azure does.
+// quoteEtag adds missing quotes, as Azure does.
 func quoteEtag(k *rootKind, tag string) string {
 	switch {
 	case strings.HasSuffix(tag, `"`):

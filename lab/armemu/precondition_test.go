@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Both providers add missing quotes to an etag of If-Match and report what they compared.
+// Both providers add missing quotes.
 func TestIfMatchWithoutQuotes(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	vm := computeGroup + "/virtualMachines/vm?api-version=2024-07-01"

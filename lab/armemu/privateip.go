@@ -6,7 +6,6 @@ import (
 	"net/netip"
 )
 
-// retainPrivateAddresses retains a Dynamic address while its IP configuration remains in its subnet.
 func retainPrivateAddresses(k *childKind, before, after fields) fields {
 	old := objectList(propertyFields(before), k.collection)
 	list := objectList(propertyFields(after), k.collection)
@@ -25,11 +24,8 @@ func retainPrivateAddresses(k *childKind, before, after fields) fields {
 	return withField(after, "properties", withField(propertyFields(after), k.collection, toArray(list)))
 }
 
-// ipVersion returns 1 for an IPv6 configuration, else 0.
 func ipVersion(props fields) int { return ipFamily(stringField(props, "privateIPAddressVersion")) }
 
-// allocatePrivate gives every Dynamic IP configuration without an address the lowest free one of
-// its subnet.
 func (e *Emulator) allocatePrivate(id resourceID, root fields) fields {
 	k := id.root.ipConfigs
 	list := objectList(propertyFields(root), k.collection)
@@ -58,8 +54,7 @@ func (e *Emulator) allocatePrivate(id resourceID, root fields) fields {
 	return withField(root, "properties", withField(propertyFields(root), k.collection, toArray(list)))
 }
 
-// usedPrivateIPs returns the addresses in use in a subnet. It includes addresses in pools, because
-// their network interfaces may not be modeled (assumed).
+// usedPrivateIPs includes addresses in pools: their network interfaces may not be modeled (assumed).
 func (e *Emulator) usedPrivateIPs(id resourceID, subnet string, configs []fields) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	for addr := range e.references().privateIPs[subnet] {
@@ -88,7 +83,6 @@ func (e *Emulator) usedPrivateIPs(id resourceID, subnet string, configs []fields
 	return taken
 }
 
-// subnetPrefix returns the range of a subnet for one IP family; invalid if there is none.
 func (e *Emulator) subnetPrefix(key string, version int) netip.Prefix {
 	id, err := parseID(key)
 	if err != nil || id.child != subnetKind {
@@ -109,7 +103,7 @@ func (e *Emulator) subnetPrefix(key string, version int) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// isReserved reports whether Azure reserves the address: the first four of a subnet and the last.
+// isReserved reports true for the first four addresses of a subnet and the last.
 func isReserved(p netip.Prefix, addr netip.Addr) bool {
 	first := p.Masked().Addr()
 	for range 4 {
@@ -137,7 +131,6 @@ func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// ipConfigs iterates over a subject's IP configurations by ID.
 func (s *validationTarget) ipConfigs(yield func(id string, props fields) bool) {
 	for id, props := range instanceIPConfigs(s.self.String(), propertyFields(s.body)) {
 		if !yield(id, props) {

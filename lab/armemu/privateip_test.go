@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// frontendAddresses returns a load balancer's private addresses in order.
 func frontendAddresses(t *testing.T, emu *armemu.Emulator, id string) string {
 	t.Helper()
 	raw, _ := emu.Get(id)
@@ -30,7 +29,6 @@ func frontendAddresses(t *testing.T, emu *armemu.Emulator, id string) string {
 	return strings.Join(out, " ")
 }
 
-// A Dynamic frontend has the lowest free address of its subnet and keeps it while it is there.
 func TestPrivateFrontends(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withInterface(t, emu) // interfaces use 10.0.0.4 and 10.0.0.5, a pool 10.0.0.9
@@ -60,12 +58,10 @@ func TestPrivateFrontends(t *testing.T) {
 	write(privateFrontend("y", tinyID, ""), privateFrontend("new", nodesID, ""))
 	now("10.1.0.5 10.0.0.7")
 
-	// IPv6 comes from the subnet's IPv6 range.
 	write(y, strings.Replace(privateFrontend("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1))
 	now("10.0.0.8 fd00::4")
 }
 
-// A rejected or failed write uses no address.
 func TestPrivateAddressesAfterFailures(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
@@ -75,11 +71,10 @@ func TestPrivateAddressesAfterFailures(t *testing.T) {
 	if got := frontendAddresses(t, emu, otherLB); got != "10.1.0.5" {
 		t.Errorf("after the failure: %s", got)
 	}
-	refused(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, ""), privateFrontend("z", tinyID, ""))), 400, "SubnetIsFull")
+	expectRejected(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, ""), privateFrontend("z", tinyID, ""))), 400, "SubnetIsFull")
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(privateFrontend("x", tinyID, ""), privateFrontend("y", tinyID, "10.1.0.6"))))
 }
 
-// A pool shows the network interfaces that reference it.
 func TestInterfacesAreInTheirPools(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withInterface(t, emu)
@@ -101,7 +96,7 @@ func TestInterfacesAreInTheirPools(t *testing.T) {
 
 const computeGroup = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
 
-// Virtual machines have their own api-versions, and do not count as network provider requests.
+// Virtual machines do not count as network provider requests.
 func TestMachines(t *testing.T) {
 	limits := &armemu.Limits{NetworkReads: 1, NetworkWindow: 1 << 40}
 	emu := armemu.New(armemu.Options{Throttle: limits})
@@ -118,13 +113,12 @@ func TestMachines(t *testing.T) {
 	if a := sendRequest(t, emu, http.MethodGet, vm+"?api-version=2024-07-01", ""); !strings.Contains(a.raw, "/availabilitySets/as") {
 		t.Errorf("no availability set: %s", a.raw)
 	}
-	refused(t, sendRequest(t, emu, http.MethodGet, vm, ""), 400, "NoRegisteredProviderFound")
-	refused(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/loadBalancers/x?api-version=2024-07-01", ""), 404, "InvalidResourceType")
-	refused(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/virtualMachines/none?api-version=2024-07-01", ""), 404, "ResourceNotFound")
+	expectRejected(t, sendRequest(t, emu, http.MethodGet, vm, ""), 400, "NoRegisteredProviderFound")
+	expectRejected(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/loadBalancers/x?api-version=2024-07-01", ""), 404, "InvalidResourceType")
+	expectRejected(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/virtualMachines/none?api-version=2024-07-01", ""), 404, "ResourceNotFound")
 }
 
-// A scale set's properties omit its instances, writes do not change them, and a list returns them,
-// also after a snapshot.
+// Only a list returns the instances.
 func TestScaleSetsListTheirMachines(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
 	set := computeGroup + "/virtualMachineScaleSets/set"
@@ -143,8 +137,7 @@ func TestScaleSetsListTheirMachines(t *testing.T) {
 	}
 }
 
-// A seed from another ARM server: each resource separate, children within their parents and alone,
-// in any order. Each reads back unchanged.
+// A seed from another ARM server, in any order.
 func TestSeedReadsBackAsItWas(t *testing.T) {
 	source := newCloud(t, armemu.Options{Seed: 3})
 	withInterface(t, source)
@@ -184,7 +177,7 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 			t.Errorf("%s (-seed +read):\n%s", r.ID, diff)
 		}
 	}
-	// A seeded interface is in its pool once, until it leaves. New addresses avoid seeded ones.
+	// New addresses avoid seeded ones.
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(userPool("p")), `{"id":"`+userPool("p")+`"}`, "", 1)))
 	if got := sendRequest(t, emu, http.MethodGet, userPool("p"), "").raw; strings.Contains(got, "networkInterfaces") {
 		t.Errorf("the pool still shows %s", got)
@@ -195,7 +188,7 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 	}
 }
 
-// normalizeBody removes etags and GUIDs from a body.
+// Without etags and GUIDs.
 func normalizeBody(t *testing.T, raw []byte) any {
 	t.Helper()
 	var v any

@@ -13,10 +13,8 @@ import (
 	"time"
 )
 
-// frontendPathSegment separates the lower-cased ID of a load balancer from a frontend's name.
 var frontendPathSegment = "/" + strings.ToLower(frontends) + "/"
 
-// withAlias adds the alias by which consumers address a private link service.
 func (e *Emulator) withAlias(id resourceID, root fields) fields {
 	props := propertyFields(root)
 	if stringField(props, "alias") != "" {
@@ -25,13 +23,10 @@ func (e *Emulator) withAlias(id resourceID, root fields) fields {
 	return withField(root, "properties", withField(props, "alias", fmt.Sprintf("%s.%s.%s.azure.privatelinkservice", id.name, e.newGUID(), normalizedLocation(root))))
 }
 
-// networkInterfaceID returns the ID of a private link service's network interface, which is not
-// modeled.
 func (r resourceID) networkInterfaceID(guid string) string {
 	return "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group + "/providers/" + network + "/networkInterfaces/" + r.name + ".nic." + guid
 }
 
-// findFrontend returns the load balancer and frontend of a lower-cased frontend ID; nil if missing.
 func (e *Emulator) findFrontend(key string) (*aggregate, fields) {
 	balancer, name, _ := strings.Cut(key, frontendPathSegment)
 	agg := e.aggregates[balancer]
@@ -45,9 +40,8 @@ func (e *Emulator) findFrontend(key string) (*aggregate, fields) {
 	return nil, nil
 }
 
-// Connect requests a connection from a private endpoint to a private link service and returns its
-// ID. It is Approved if the service auto-approves the endpoint's subscription, else Pending until a
-// PUT approves or rejects it. The endpoint is not modeled.
+// Connect requests a connection to a private link service and returns its ID. It is Approved if
+// auto-approved, else Pending until a PUT approves or rejects it. The endpoint is not modeled.
 func (e *Emulator) Connect(service, endpoint string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,13 +76,10 @@ func (e *Emulator) Connect(service, endpoint string) (string, error) {
 	return child.String(), nil
 }
 
-// isVisibleTo reports whether a subscription may request a connection. The service's own subscription
-// always may.
 func isVisibleTo(agg *aggregate, subscription string) bool {
 	return strings.EqualFold(agg.id.subscription, subscription) || listsSubscription(agg.body, "visibility", subscription)
 }
 
-// listsSubscription reports whether a list of a private link service contains the subscription.
 func listsSubscription(body fields, list, subscription string) bool {
 	all, _ := objectField(propertyFields(body), list)["subscriptions"].([]any)
 	return slices.ContainsFunc(all, func(v any) bool {
@@ -97,7 +88,6 @@ func listsSubscription(body fields, list, subscription string) bool {
 	})
 }
 
-// adminConnect serves Connect over HTTP.
 func (e *Emulator) adminConnect(w http.ResponseWriter, req *http.Request) {
 	var want struct {
 		Service  string `json:"service"`

@@ -21,8 +21,7 @@ const (
 	endpoint  = "/subscriptions/" + consumer + "/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe"
 )
 
-// privateLinkBody is a private link service of a load balancer's frontend f, with one address and more
-// properties.
+// privateLinkBody references the frontend f of a load balancer.
 func privateLinkBody(balancer, more string, addresses ...string) string {
 	if addresses == nil {
 		addresses = []string{natIPConfig("a", openID)}
@@ -56,7 +55,6 @@ func withPrivateLink(t *testing.T, emu *armemu.Emulator) {
 	putResource(t, emu, linkID, privateLinkBody("published", `"visibility":{"subscriptions":["*"]},`))
 }
 
-// withConnection adds a Pending connection to pls.
 func withConnection(t *testing.T, emu *armemu.Emulator) {
 	t.Helper()
 	withPrivateLink(t, emu)
@@ -117,7 +115,7 @@ func privateLinkViolations() []ruleViolation {
 	return cases
 }
 
-// The recorded life cycle of a private link service: defaults, etags, connections.
+// As recorded.
 func TestPrivateLinkService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
@@ -192,7 +190,6 @@ func TestPrivateLinkService(t *testing.T) {
 	})
 }
 
-// A subscription without visibility cannot connect, also through the admin API.
 func TestConnections(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withPrivateLink(t, emu)

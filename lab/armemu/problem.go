@@ -16,12 +16,11 @@ type Problem struct {
 	Code    string
 	Message string
 	Details []Detail
-	// Gateway marks errors of Resource Manager itself: they have no details, and not-found errors
-	// no throttle headers.
+	// Gateway marks errors of Resource Manager itself, which have no details.
 	Gateway bool
 	// OmitDetails omits the details, as the compute provider does.
 	OmitDetails bool
-	// RetryAfter is sent in whole seconds, rounded up; 0 sends none.
+	// RetryAfter is rounded up to seconds; 0 sends none.
 	RetryAfter time.Duration
 }
 
@@ -43,7 +42,6 @@ func (p *Problem) toFields() map[string]any {
 	return out
 }
 
-// setHeaders sets the problem's headers.
 func (p *Problem) setHeaders(h http.Header) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", wholeSeconds(p.RetryAfter))
@@ -65,12 +63,11 @@ func notFound(code, message string) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: code, Message: message, Gateway: true}
 }
 
-// wholeSeconds rounds up, so a client that waits that long is never early.
+// wholeSeconds rounds up, so a client that waits is never early.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// encodeJSON returns JSON without HTML escapes, keys sorted.
 func encodeJSON(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -9,18 +9,16 @@ import (
 	"strings"
 )
 
-// Public addresses come from the reserved ranges of RFC 2544 (benchmarks) and RFC 3849
-// (documentation), separate ones for prefixes. They are allocated in order and not reused before
-// the range is exhausted, so a re-allocation is visible.
+// The reserved ranges of RFC 2544 and RFC 3849, separate ones for prefixes. Addresses are not
+// reused before the range is exhausted, so a re-allocation is visible.
 var (
 	singleRanges = [2]netip.Prefix{netip.MustParsePrefix("198.18.0.0/16"), netip.MustParsePrefix("2001:db8::/112")}
 	prefixRanges = [2]netip.Prefix{netip.MustParsePrefix("198.19.0.0/16"), netip.MustParsePrefix("2001:db8:0:1::/112")}
 )
 
-// publicIPCursor holds the last address allocated from each range, by IP family.
 type publicIPCursor struct{ single, prefix [2]netip.Addr }
 
-// ipFamily returns 1 for IPv6, else 0.
+// ipFamily is 1 for IPv6, else 0.
 func ipFamily(version string) int {
 	if strings.EqualFold(version, "IPv6") {
 		return 1
@@ -36,7 +34,6 @@ func isStatic(props fields) bool {
 	return strings.EqualFold(method, "Static")
 }
 
-// dnsName returns the DNS name of a public IP.
 func dnsName(body fields) string {
 	label := stringField(objectField(propertyFields(body), "dnsSettings"), "domainNameLabel")
 	if label == "" {
@@ -46,7 +43,7 @@ func dnsName(body fields) string {
 	return strings.ToLower(label + "." + location + ".cloudapp.azure.com")
 }
 
-// allocateAddresses adds server-assigned addresses. It reserves none, in case the write is rejected.
+// allocateAddresses reserves nothing: the write may still be rejected.
 func (e *Emulator) allocateAddresses(id resourceID, root fields) fields {
 	props := propertyFields(root)
 	switch {
@@ -68,7 +65,6 @@ func (e *Emulator) allocateAddresses(id resourceID, root fields) fields {
 	return root
 }
 
-// markAllocated marks the addresses of a body as allocated.
 func (e *Emulator) markAllocated(id resourceID, root fields) {
 	props := propertyFields(root)
 	v := ipFamily(stringField(props, "publicIPAddressVersion"))
@@ -84,7 +80,7 @@ func (e *Emulator) markAllocated(id resourceID, root fields) {
 	}
 }
 
-// publicAddress returns the address for a public IP: Static at once, Dynamic when in use.
+// publicAddress allocates Static addresses at once, Dynamic ones when in use.
 func (e *Emulator) publicAddress(id resourceID, props fields) netip.Addr {
 	if !isStatic(props) && len(e.references().publicIP[id.key()]) == 0 {
 		return netip.Addr{}
@@ -109,7 +105,6 @@ func (e *Emulator) usedPublicIPs() map[netip.Addr]bool {
 	return taken
 }
 
-// publicPrefix returns the range of a public IP prefix; invalid if there is none.
 func (e *Emulator) publicPrefix(key string) netip.Prefix {
 	agg := e.aggregates[key]
 	if agg == nil || agg.id.root != publicIPPrefixKind {
@@ -119,7 +114,6 @@ func (e *Emulator) publicPrefix(key string) netip.Prefix {
 	return p
 }
 
-// freePrefix returns the next free range of the requested length.
 func (e *Emulator) freePrefix(props fields) netip.Prefix {
 	bits, ok := intField(props, "prefixLength")
 	v := ipFamily(stringField(props, "publicIPAddressVersion"))
@@ -149,8 +143,6 @@ func firstFree(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// nextFree returns the address after the last allocated one, or a free one from the start if the
-// range is exhausted.
 func nextFree(p netip.Prefix, after netip.Addr, taken map[netip.Addr]bool) netip.Addr {
 	if !after.IsValid() {
 		after = p.Addr()
@@ -161,7 +153,6 @@ func nextFree(p netip.Prefix, after netip.Addr, taken map[netip.Addr]bool) netip
 	return firstFree(p, taken)
 }
 
-// lastAddress returns the highest address of a range.
 func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {
@@ -171,7 +162,6 @@ func lastAddress(p netip.Prefix) netip.Addr {
 	return addr
 }
 
-// updateDynamicIPs assigns Dynamic public IPs an address while in use, and releases it afterwards.
 func (e *Emulator) updateDynamicIPs(k *childKind, body fields) {
 	for _, c := range objectList(propertyFields(body), k.collection) {
 		agg := e.aggregates[referenceID(propertyFields(c), "publicIPAddress")]
@@ -186,19 +176,16 @@ func (e *Emulator) updateDynamicIPs(k *childKind, body fields) {
 	}
 }
 
-// allocateMissing allocates addresses of a seeded resource.
 func (e *Emulator) allocateMissing(agg *aggregate) {
 	agg.body = e.allocateAddresses(agg.id, agg.body)
 	e.markAllocated(agg.id, agg.body)
 	e.updateReferences(agg.id, nil, agg.body)
 }
 
-// withoutAddress removes the state that a creation would have added.
 func withoutAddress(k *rootKind, body fields) fields {
 	return withField(body, "properties", withoutFields(propertyFields(body), k.serverState...))
 }
 
-// intField returns an integer property.
 func intField(m fields, key string) (int, bool) {
 	n, ok := m[key].(json.Number)
 	if !ok {
@@ -208,7 +195,7 @@ func intField(m fields, key string) (int, bool) {
 	return int(v), err == nil
 }
 
-// equalLists compares two JSON lists, ignoring order; absent is empty.
+// equalLists ignores order; absent is empty.
 func equalLists(a, b any) bool {
 	return slices.Equal(sortedValues(a), sortedValues(b))
 }

@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// readProperty returns a string property by its path below properties.
 func readProperty(t testing.TB, emu *armemu.Emulator, id string, path ...string) string {
 	t.Helper()
 	raw, ok := emu.Get(id)
@@ -43,17 +42,16 @@ func expectAccepted(t *testing.T, a rawResponse) {
 	}
 }
 
-func refused(t *testing.T, a rawResponse, status int, code string) {
+func expectRejected(t *testing.T, a rawResponse, status int, code string) {
 	t.Helper()
 	if a.status != status || !strings.Contains(a.raw, `"code":"`+code+`"`) {
 		t.Errorf("got %d %.400s, want %d %s", a.status, a.raw, status, code)
 	}
 }
 
-// The life cycle of a public IP with the SDK.
 func TestLifeOfAPublicIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behavior: worlds.Taking()})
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behavior: worlds.BatchedWrites()})
 		clients := newClients(t, emu.Transport(), "http://emulator.test")
 		ips := clients.NewPublicIPAddressesClient()
 		want := armnetwork.PublicIPAddress{
@@ -69,12 +67,11 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// While being created it has no address and cannot be used.
 			if ip := readProperty(t, emu, pips+"a", "ipAddress"); ip != "" {
 				t.Errorf("the address %s shows before the creation is done", ip)
 			}
 			early := sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a")))
-			refused(t, early, http.StatusTooManyRequests, "ReferencedResourceNotProvisioned")
+			expectRejected(t, early, http.StatusTooManyRequests, "ReferencedResourceNotProvisioned")
 			done, err := poller.PollUntilDone(t.Context(), &runtime.PollUntilDoneOptions{Frequency: time.Second})
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +83,6 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			t.Errorf("made: %s, %s, %v", *made.Properties.IPAddress, *made.Properties.DNSSettings.Fqdn, made.Properties.IPConfiguration)
 		}
 
-		// A frontend uses it; both show it, and it cannot be deleted.
 		expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withMember(withFrontends(publicFrontend("fe", "A")))))
 		time.Sleep(time.Minute)
 		if by := readProperty(t, emu, pips+"a", "ipConfiguration", "id"); by != otherLB+"/frontendIPConfigurations/fe" {
@@ -95,15 +91,14 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		_, err := ips.BeginDelete(t.Context(), "rg", "a", nil)
 		wantError(t, err, http.StatusBadRequest, "PublicIPAddressCannotBeDeleted")
 
-		// The write that releases it may still fail: until done, it is in use.
+		// Until the releasing write is done, the public IP is in use.
 		expectAccepted(t, sendRequest(t, emu, http.MethodPut, otherLB, withMember(withFrontends(privateFrontend("in", nodesID, "")))))
-		refused(t, sendRequest(t, emu, http.MethodDelete, pips+"a", ""), 400, "PublicIPAddressCannotBeDeleted")
+		expectRejected(t, sendRequest(t, emu, http.MethodDelete, pips+"a", ""), 400, "PublicIPAddressCannotBeDeleted")
 		time.Sleep(time.Minute)
 		if by := readProperty(t, emu, pips+"a", "ipConfiguration", "id"); by != "" {
 			t.Errorf("still used by %q", by)
 		}
 
-		// The etag has changed with the association.
 		etag := sendRequest(t, emu, http.MethodGet, pips+"a", "").stringField("etag")
 		if etag == *made.Etag {
 			t.Error("it was associated and freed, and shows the etag of its creation")
@@ -114,14 +109,13 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag))
-		refused(t, sendRequest(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag), 412, "PreconditionFailed")
+		expectRejected(t, sendRequest(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag), 412, "PreconditionFailed")
 		time.Sleep(time.Minute)
 		page, err := ips.NewListPager("rg", nil).NextPage(t.Context())
 		if err != nil || len(page.Value) != 1 || *page.Value[0].Properties.IPAddress != "198.18.0.1" || *page.Value[0].Tags["k"] != "v" {
 			t.Errorf("the list shows %v, %v", page.Value, err)
 		}
 
-		// Deleting it releases its address.
 		gone, err := ips.BeginDelete(t.Context(), "rg", "a", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -135,13 +129,13 @@ func TestLifeOfAPublicIP(t *testing.T) {
 	})
 }
 
-// withMember is a load balancer with a member, so writes take time.
+// Writes of a load balancer with a member take time.
 func withMember(balancer string) string {
 	pool := strings.Replace(poolBody("10.0.0.9"), "{", `{"name":"p",`, 1)
 	return strings.Replace(balancer, `"frontendIPConfigurations"`, `"backendAddressPools":[`+pool+`],"frontendIPConfigurations"`, 1)
 }
 
-// A failed creation leaves an unusable resource without an address; the next PUT repairs it.
+// The next PUT repairs it.
 func TestFailedPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	setFaults(t, emu, `rules: [{match: {method: PUT, path: "publicIPAddresses/*", nth: 1}, action: {operation: {fail: {code: InternalServerError, message: m}}}}]`)
@@ -149,25 +143,23 @@ func TestFailedPublicIP(t *testing.T) {
 	if ip, state := readProperty(t, emu, pips+"a", "ipAddress"), readProperty(t, emu, pips+"a", "provisioningState"); ip != "" || state != "Failed" {
 		t.Errorf("%q, %s", ip, state)
 	}
-	refused(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a"))), 429, "ReferencedResourceNotProvisioned")
+	expectRejected(t, sendRequest(t, emu, http.MethodPut, otherLB, withFrontends(publicFrontend("fe", "a"))), 429, "ReferencedResourceNotProvisioned")
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
 	if ip := readProperty(t, emu, pips+"a", "ipAddress"); ip != "198.18.0.2" {
 		t.Errorf("after the second PUT: %q", ip)
 	}
 }
 
-// A failed write of a load balancer reverts its use of a public IP.
 func TestFailedWriteKeepsItsPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
 	user := group + "/loadBalancers/user"
 	setFaults(t, emu, `rules: [{match: {path: loadBalancers/user}, action: {operation: {fail: {code: InternalServerError, message: m}}}}]`)
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, user, withFrontends(publicFrontend("fe", "a"))))
-	refused(t, sendRequest(t, emu, http.MethodDelete, pips+"used", ""), 400, "PublicIPAddressCannotBeDeleted")
+	expectRejected(t, sendRequest(t, emu, http.MethodDelete, pips+"used", ""), 400, "PublicIPAddressCannotBeDeleted")
 	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, pips+"a", ""))
 }
 
-// Prefixes have separate ranges and allocate addresses one by one.
 func TestPrefixesGiveAddresses(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	for name, length := range map[string]string{"four": "124", "six": "127"} {
@@ -196,7 +188,7 @@ func TestPrefixesGiveAddresses(t *testing.T) {
 			t.Errorf("%s has %s, which is not in %v", name, ip, ranges[0])
 		}
 	}
-	refused(t, sendRequest(t, emu, http.MethodPut, pips+"z", from), 400, "PublicIpPrefixOutOfIpAddresses")
+	expectRejected(t, sendRequest(t, emu, http.MethodPut, pips+"z", from), 400, "PublicIpPrefixOutOfIpAddresses")
 	back := readProperty(t, emu, pips+"x", "ipAddress")
 	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, pips+"x", ""))
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"z", from))
@@ -212,7 +204,6 @@ func TestPrefixesGiveAddresses(t *testing.T) {
 	}
 }
 
-// A Dynamic public IP has an address while in use.
 func TestDynamicPublicIP(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	ip := func() string { return readProperty(t, emu, pips+"d", "ipAddress") }
@@ -242,14 +233,12 @@ func TestDynamicPublicIP(t *testing.T) {
 	if ip() != kept {
 		t.Errorf("Static and let go, it has %q instead of %s", ip(), kept)
 	}
-	// It can become Standard with its address.
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"d", lb("Standard", static)))
 	if ip() != kept {
 		t.Errorf("Standard, it has %q instead of %s", ip(), kept)
 	}
 }
 
-// Server-managed properties in a request are ignored.
 func TestPublicIPServerProperties(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static+`,"ipAddress":"1.2.3.4","ipConfiguration":{"id":"/x"},"dnsSettings":{"domainNameLabel":"web","fqdn":"forged"}`)))
@@ -262,7 +251,6 @@ func TestPublicIPServerProperties(t *testing.T) {
 	}
 }
 
-// Omitted properties get defaults.
 func TestDefaults(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withAddresses(t, emu)
@@ -285,7 +273,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A seeded public IP without an address gets one that was not allocated before.
 func TestSeededPublicIPGetsAnAddress(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))

@@ -24,7 +24,6 @@ func (e *Emulator) getResource(x *exchange) *Problem {
 	return nil
 }
 
-// isHidden reports whether a resource is hidden because it is being deleted.
 func (e *Emulator) isHidden(agg *aggregate) bool {
 	return e.opts.HideDeleted && agg.op != nil && agg.op.remove && agg.op.target.child == nil && agg.op.problem == nil
 }
@@ -64,7 +63,6 @@ func (e *Emulator) listResources(x *exchange) *Problem {
 	return nil
 }
 
-// resourceNotFound returns the 404 of Resource Manager for a root resource, or of the provider for a child.
 func resourceNotFound(id resourceID) *Problem {
 	if _, below := id.parentID(); below {
 		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("Resource %s not found.", id)}
@@ -74,7 +72,6 @@ func resourceNotFound(id resourceID) *Problem {
 		id.typeName(), id.name, id.group))
 }
 
-// validateInstanceID rejects a non-numeric instance ID.
 func validateInstanceID(id resourceID) *Problem {
 	if id.root != instanceKind {
 		return nil

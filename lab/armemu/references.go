@@ -9,12 +9,9 @@ import (
 	"strings"
 )
 
-// referenceIndex is an index of references between resources, derived from their bodies. It drives
-// back-references, in-use errors and address allocation. Keys are lower-cased IDs, values IDs of IP
-// configurations or of referencing resources.
-//
-// A running write may still fail and be reverted, so what it releases remains in use until it ends
-// (assumed).
+// referenceIndex is an index of references between resources. Keys are lower-cased IDs, values IDs of IP
+// configurations or of referencing resources. A running write may be reverted, so what it releases
+// remains in use until it ends (assumed).
 type referenceIndex struct {
 	publicIP      map[string][]string // public IP → IP configurations
 	prefix        map[string][]string // public IP prefix → public IPs, frontends
@@ -24,13 +21,13 @@ type referenceIndex struct {
 	nic           map[string][]string // network interface → virtual machines
 	primary       map[string]bool     // primary network interfaces
 	securityGroup map[string][]string // security group → subnets and network interfaces
-	// privateLinks maps a frontend to its private link services.
+	// frontend → private link services
 	privateLinks map[string][]string
-	// privateIPs maps a subnet to its addresses in use.
+	// subnet → addresses in use
 	privateIPs map[string]map[netip.Addr]string
 }
 
-// references returns the current links. Requires the lock.
+// references requires the lock.
 func (e *Emulator) references() *referenceIndex {
 	if e.links != nil {
 		return e.links
@@ -84,14 +81,12 @@ func (l *referenceIndex) addResource(id resourceID, body fields) {
 	}
 }
 
-// addInstance adds the network interfaces in a scale set instance's body.
 func (l *referenceIndex) addInstance(id string, props fields) {
 	for config, c := range instanceIPConfigs(id, props) {
 		l.addIPConfig(config, c)
 	}
 }
 
-// securityGroupKey is the property that references a security group.
 const securityGroupKey = "networkSecurityGroup"
 
 func (l *referenceIndex) addIPConfig(id string, props fields) {
@@ -116,12 +111,10 @@ func addReference(m map[string][]string, key, id string) {
 	}
 }
 
-// referenceID returns the lower-cased ID in a property, or "".
 func referenceID(props fields, key string) string {
 	return strings.ToLower(stringField(objectField(props, key), "id"))
 }
 
-// toReferences returns IDs as JSON references.
 func toReferences(ids []string) []any {
 	out := make([]any, len(ids))
 	for i, id := range ids {
@@ -130,14 +123,12 @@ func toReferences(ids []string) []any {
 	return out
 }
 
-// excludeOwn returns the IDs that do not belong to the resource.
 func excludeOwn(ids []string, own resourceID) []string {
 	root := own.rootKey() + "/"
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(strings.ToLower(id)+"/", root) })
 }
 
-// poolNICs returns the network interface IP configurations in a pool: seeded ones and those of
-// modeled interfaces.
+// poolNICs includes seeded entries.
 func (l *referenceIndex) poolNICs(pool resourceID, body fields) []string {
 	var ids []string
 	for _, c := range objectList(propertyFields(body), nicConfigs) {
@@ -151,8 +142,7 @@ func (l *referenceIndex) poolNICs(pool resourceID, body fields) []string {
 	return ids
 }
 
-// updateReferences updates dependent resources after a write. Pool writes are frequent and reference nothing
-// in the links.
+// updateReferences ignores pool writes: frequent, and they reference nothing in the links.
 func (e *Emulator) updateReferences(id resourceID, before, after fields) {
 	if id.child == poolKind {
 		return
@@ -167,7 +157,6 @@ func (e *Emulator) updateReferences(id resourceID, before, after fields) {
 	}
 }
 
-// dropSeededNICs removes entries from seeded pools if the network interface was seeded too.
 func (e *Emulator) dropSeededNICs() {
 	for _, agg := range e.aggregates {
 		if agg.id.root != loadBalancerKind {
@@ -188,7 +177,6 @@ func (e *Emulator) dropSeededNICs() {
 	}
 }
 
-// renderLinks adds the properties that derive from other resources.
 func (a *aggregate) renderLinks(props fields, from *referenceIndex) {
 	key := a.id.key()
 	switch a.id.root {

@@ -12,16 +12,15 @@ import (
 	"syscall"
 )
 
-// response is a response before it is sent.
 type response struct {
 	status          int
 	header          http.Header
 	body            []byte
 	closeConnection bool // close the connection without a response
-	maxBytes        int  // number of body bytes to send; -1 sends all
+	maxBytes        int  // body bytes to send; -1 sends all
 }
 
-// finishResponse turns the exchange into a reply and logs it. Requires the lock.
+// finishResponse requires the lock.
 func (e *Emulator) finishResponse(x *exchange, problem *Problem) *response {
 	if problem == nil && x.fault != nil {
 		x.answerAppliedWrite()
@@ -68,7 +67,7 @@ func (e *Emulator) finishResponse(x *exchange, problem *Problem) *response {
 func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r, err := e.handle(req)
 	if err != nil || r.closeConnection {
-		// Closes the connection without a response; net/http does not log this value.
+		// net/http does not log this value.
 		panic(http.ErrAbortHandler)
 	}
 	for k, v := range r.header {
@@ -86,14 +85,13 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(r.body) // the client may have disconnected
 }
 
-// Transport sends requests to an Emulator in memory. It implements azcore's policy.Transporter.
+// Transport implements azcore's policy.Transporter in memory.
 type Transport struct{ emulator *Emulator }
 
-// Transport returns a transport without sockets or goroutines, suitable for testing/synctest.
+// Transport needs no sockets or goroutines.
 func (e *Emulator) Transport() *Transport { return &Transport{emulator: e} }
 
-// Do serves the request. A dropped connection is an error that wraps syscall.ECONNRESET; a canceled
-// context returns its cause.
+// Do returns an error that wraps syscall.ECONNRESET for a dropped connection.
 func (t *Transport) Do(req *http.Request) (*http.Response, error) {
 	if err := context.Cause(req.Context()); err != nil {
 		return nil, err

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// resourceID is the parsed ARM ID of a modeled resource. Names keep their case; keys are lower
-// case.
+// resourceID is a parsed ARM ID. Names keep their case; keys are lower case.
 type resourceID struct {
 	subscription, group string
 	root                *rootKind
-	parent              string // name of the parent resource; empty unless root.parent is set
+	parent              string // empty unless root.parent is set
 	name                string
 	child               *childKind // nil for the root itself
 	childName           string
@@ -41,8 +40,7 @@ func (r resourceID) String() string {
 	return s
 }
 
-// parentID returns the resource that must exist for this one: the root of a child, or the parent of a
-// nested root. ok is false if there is none.
+// parentID: the root of a child, or the parent of a nested root.
 func (r resourceID) parentID() (parent resourceID, ok bool) {
 	if r.child != nil {
 		return r.rootID(), true
@@ -60,7 +58,6 @@ func (r resourceID) typeName() string {
 	return r.root.typeName()
 }
 
-// deleteStatus returns the status of an accepted DELETE.
 func (r resourceID) deleteStatus() int {
 	if r.root == networkInterfaceKind {
 		return http.StatusOK

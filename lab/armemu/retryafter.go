@@ -12,36 +12,33 @@ import (
 )
 
 const (
-	// inFlightGrace is the grace period for requests already sent when a rejection arrives.
+	// Requests may be in flight when a rejection arrives.
 	inFlightGrace = time.Second
-	// maxEarlyCalls and maxRetryAfters limit the memory of a long-lived server.
+	// Limits the memory of a long-lived server.
 	maxEarlyCalls, maxRetryAfters = 100, 10_000
 )
 
-// retryAfterTracker tracks Retry-After headers and the calls that ignored them. A Retry-After on an error
-// applies to all calls of that caller to that path. On a successful poll it is only advice and not
-// tracked.
+// retryAfterTracker tracks Retry-After headers of errors, per caller and path, and the calls that ignored
+// them.
 type retryAfterTracker struct {
 	active map[retryAfterKey]retryAfterEntry
 	early  []string
 }
 
-// retryAfterKey is a caller, by digest of its token, and a path.
 type retryAfterKey struct{ caller, path string }
 
 type retryAfterEntry struct {
 	at, until time.Time
 	status    int
-	// class is the request class: other classes have separate limits. isScripted reports that the
-	// fault script sent it; the emulator's own limits count early calls themselves.
+	// Other request classes have separate limits. The emulator's own limits count early calls
+	// themselves.
 	class      string
 	isScripted bool
-	// ignored reports that the client restarted since.
+	// the client restarted
 	ignored bool
 }
 
-// enforceRetryAfter is the stage that records early calls. It rejects a call before the Retry-After of a
-// scripted 429 with a new Retry-After.
+// enforceRetryAfter rejects early calls after a scripted 429 with a new Retry-After.
 func (e *Emulator) enforceRetryAfter(x *exchange) *Problem {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +57,6 @@ func (e *Emulator) enforceRetryAfter(x *exchange) *Problem {
 	}
 }
 
-// recordEarly records an early call.
 func (p *retryAfterTracker) recordEarly(x *exchange, a retryAfterEntry, now time.Time) {
 	if a.ignored || now.Sub(a.at) < inFlightGrace {
 		return
@@ -72,7 +68,6 @@ func (p *retryAfterTracker) recordEarly(x *exchange, a retryAfterEntry, now time
 	}
 }
 
-// recordRetryAfter records the Retry-After of a response.
 func (p *retryAfterTracker) recordRetryAfter(x *exchange, r *response, now time.Time) {
 	until, named := parseRetryAfter(r.header, now)
 	if r.closeConnection || r.status < http.StatusBadRequest || !named || !until.After(p.active[x.retryAfterKey()].until) {
@@ -91,7 +86,6 @@ func (x *exchange) retryAfterKey() retryAfterKey {
 	return retryAfterKey{caller: x.callerID, path: strings.ToLower(x.req.URL.EscapedPath())}
 }
 
-// parseRetryAfter parses the header as seconds or a date.
 func parseRetryAfter(h http.Header, now time.Time) (until time.Time, named bool) {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil {
@@ -101,16 +95,14 @@ func parseRetryAfter(h http.Header, now time.Time) (until time.Time, named bool)
 	return until, err == nil
 }
 
-// EarlyCalls returns the first 100 calls sent before a Retry-After of their path had passed. Tests fail
-// on any.
+// EarlyCalls returns the first 100 early calls. Tests fail on any.
 func (e *Emulator) EarlyCalls() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]string(nil), e.retryAfters.early...)
 }
 
-// ResetRetryAfter is for a restarted client that cannot know earlier Retry-Afters. Its early calls
-// are rejected but not recorded.
+// ResetRetryAfter is for a restarted client. Its early calls are rejected but not recorded.
 func (e *Emulator) ResetRetryAfter() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

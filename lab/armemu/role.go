@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Role is an Azure role definition, in the format of az role definition create. The emulator has
-// one caller with one role; scopes are ignored.
+// Role is an Azure role definition, as in az role definition create. Scopes are ignored.
 type Role struct {
 	Name             string   `json:"Name"`
 	ID               string   `json:"Id,omitempty"`
@@ -42,7 +41,6 @@ func (r *Role) AllowsAction(action string) bool {
 	return slices.ContainsFunc(r.Actions, holds) && !slices.ContainsFunc(r.NotActions, holds)
 }
 
-// matchesWildcard reports whether a pattern with * wildcards matches the whole string.
 func matchesWildcard(pattern, whole string) bool {
 	head, tail, open := strings.Cut(pattern, "*")
 	if !open || !strings.HasPrefix(whole, head) {
@@ -56,7 +54,6 @@ func matchesWildcard(pattern, whole string) bool {
 	return false
 }
 
-// authorize records the required actions and rejects a caller without one of them.
 func (e *Emulator) authorize(x *exchange) *Problem {
 	list := x.requiredPermissions()
 	for _, a := range list {
@@ -73,21 +70,21 @@ func (e *Emulator) authorize(x *exchange) *Problem {
 			continue
 		}
 		p := &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed", Gateway: true}
-		who := fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.callerID))
+		client := fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.callerID))
 		if i == 0 {
 			p.Message = fmt.Sprintf("%s does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+
-				"If access was recently granted, please refresh your credentials.", who, a.action, a.scope)
+				"If access was recently granted, please refresh your credentials.", client, a.action, a.scope)
 			return p
 		}
 		p.Code = "LinkedAuthorizationFailed"
 		p.Message = fmt.Sprintf("%s has permission to perform action '%s' on scope '%s'; however, it does not have permission to perform "+
-			"action '%s' on the linked scope(s) '%s' or the linked scope(s) are invalid.", who, list[0].action, list[0].scope, a.action, a.scope)
+			"action '%s' on the linked scope(s) '%s' or the linked scope(s) are invalid.", client, list[0].action, list[0].scope, a.action, a.scope)
 		return p
 	}
 	return nil
 }
 
-// callerID formats a token's digest as an object ID.
+// callerID has the format of an object ID.
 func callerID(digest string) string {
 	return fmt.Sprintf("%s-%s-%s-8000-%012x", digest[:8], digest[8:12], digest[12:16], 0)
 }

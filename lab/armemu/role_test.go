@@ -53,7 +53,6 @@ func TestARoleThatIsNone(t *testing.T) {
 	}
 }
 
-// Every request requires its own action, and a write one more for each referenced resource.
 func TestWhatARequestAsksFor(t *testing.T) {
 	const lbs, ip = "Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses"
 	const sets = "Microsoft.Compute/virtualMachineScaleSets"
@@ -104,7 +103,6 @@ func TestWhatARequestAsksFor(t *testing.T) {
 	}
 }
 
-// A missing permission is rejected with Azure's message, and changes nothing.
 func TestTheRoleIsEnforced(t *testing.T) {
 	const pool = "Microsoft.Network/loadBalancers/backendAddressPools"
 	emu := newCloud(t, armemu.Options{Role: role(t, pool+"/read "+pool+"/write", "")})
@@ -134,5 +132,5 @@ func TestTheRoleIsEnforced(t *testing.T) {
 }
 
 func TestReferenceShowsTheJoins(t *testing.T) {
-	referencepage.Shows(t, "../../docs/reference/emulator.md", "joins", armemu.LinkedChecksMarkdown())
+	referencepage.ExpectSection(t, "../../docs/reference/emulator.md", "joins", armemu.LinkedChecksMarkdown())
 }

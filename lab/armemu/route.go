@@ -29,21 +29,20 @@ func Kinds() []Kind {
 	return []Kind{KindGet, KindList, KindPut, KindPatch, KindDelete, KindAction, KindPoll, KindOther}
 }
 
-// route is a parsed request path.
 type route struct {
 	kind         Kind
 	subscription string
 	namespace    string
-	id           resourceID  // of the resource, or of the parent of listed children
-	list         *childKind  // listed children; nil lists roots of armID.root
-	action       *action     // action of a POST
-	interfaces   bool        // reads network interfaces of a scale set or instance
-	nic          string      // name of the network interface to get
-	location     string      // location of listed usages
-	operation    string      // polled operation
+	id           resourceID // of the resource, or of the parent of listed children
+	list         *childKind // listed children; nil lists roots of armID.root
+	action       *action
+	interfaces   bool // reads network interfaces of a scale set or instance
+	nic          string
+	location     string
+	operation    string
 	result       bool        // polled by Location rather than Azure-AsyncOperation
 	target       routeTarget // target in Resource Manager itself
-	problem      *Problem    // error of an unknown path
+	problem      *Problem
 }
 
 func (r route) resourceID() string {
@@ -58,8 +57,8 @@ func (r route) resourceID() string {
 	return ""
 }
 
-// parseRoute parses the path. It splits the escaped form, so an escaped slash in a name cannot
-// address another resource.
+// parseRoute splits the escaped form, so an escaped slash in a name cannot address another
+// resource.
 func parseRoute(method string, u *url.URL) route {
 	r := route{kind: KindOther}
 	var seg []string
@@ -95,7 +94,6 @@ func parseRoute(method string, u *url.URL) route {
 	return r
 }
 
-// knownNamespace returns the canonical name of a resource provider, or "".
 func knownNamespace(name string) string {
 	for _, known := range []string{network, compute} {
 		if strings.EqualFold(known, name) {
@@ -105,7 +103,6 @@ func knownNamespace(name string) string {
 	return ""
 }
 
-// parseProviderPath parses the path below the provider.
 func (r *route) parseProviderPath(method string, seg []string) {
 	if r.id.group == "" && strings.EqualFold(seg[0], "locations") && len(seg) == 4 {
 		r.operation = strings.ToLower(seg[3])
@@ -175,7 +172,6 @@ func (r *route) parseProviderPath(method string, seg []string) {
 	}
 }
 
-// parseNestedPath parses the path of nested resources.
 func (r *route) parseNestedPath(method string, kind *rootKind, rest []string) {
 	r.id.root, r.id.parent, r.id.name = kind, r.id.name, ""
 	if len(rest) == 0 {
@@ -230,7 +226,6 @@ func (r *route) unknownType(name string) *Problem {
 		"The resource type %q could not be found in the namespace %q. The emulator models %s.", name, r.namespace, modeledTypes()))
 }
 
-// parseID parses the ARM ID of a modeled resource.
 func parseID(id string) (resourceID, error) {
 	r := parseRoute(http.MethodGet, &url.URL{Path: id})
 	if r.problem != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// recordedSource is the source of Azure's responses to bad requests.
 const recordedSource = "recordings of Azure/azure-xplat-cli"
 
 // Certainty is how certain a statement about Azure is.
@@ -41,14 +40,14 @@ const (
 	ScopeScaleSetVM         Scope = "scale set's virtual machine"
 )
 
-// Rule is one entry of the validation table. A violation returns status 400 and changes nothing.
+// Rule is one entry of the validation table. A violation returns status 400.
 type Rule struct {
 	Name          string
 	On            Kind // KindPut or KindDelete
 	Scopes        []Scope
 	Requires      string    // the requirement, in one sentence
 	Code          string    // of the ARM error
-	Under         string    // ARM error with Code in its details; empty if Code is the error itself
+	Under         string    // set if Code is only in the details
 	CodeCertainty Certainty // how certain the code is
 	Certainty     Certainty // how certain the rule is
 	Source        string
@@ -56,7 +55,7 @@ type Rule struct {
 	check func(*validationTarget) string
 }
 
-// proposal is the state requested by a write, before validation.
+// proposal is the state requested by a write.
 type proposal struct {
 	e      *Emulator
 	id     resourceID
@@ -64,15 +63,14 @@ type proposal struct {
 	action *action // if on is KindAction
 	before fields  // current root body; nil if none
 	root   fields  // proposed root body
-	// requestBody is the stored form of the request body alone.
+	// requestBody is the request body alone.
 	requestBody fields
-	// hasAddressList reports whether a pool's body has a list of addresses, even if empty.
+	// hasAddressList: the body has a list of addresses, even if empty.
 	hasAddressList bool
-	// isUnchanged reports whether the request changes nothing.
-	isUnchanged bool
+	isUnchanged    bool
 }
 
-// validationTarget is one resource of a proposal, as validated by a rule.
+// validationTarget is a resource to validate.
 type validationTarget struct {
 	*proposal
 	self  resourceID
@@ -80,7 +78,7 @@ type validationTarget struct {
 	body  fields
 }
 
-// Rules returns the validation table in order of evaluation.
+// Rules returns the validation table in order.
 func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
@@ -92,7 +90,6 @@ func Rules() []Rule {
 	return rules
 }
 
-// ruleTable caches Rules.
 var ruleTable = Rules()
 
 func validate(p *proposal) *Problem {
@@ -155,7 +152,6 @@ func (p *proposal) subjects() []*validationTarget {
 
 func (s *validationTarget) addresses() []fields { return objectList(propertyFields(s.body), addresses) }
 
-// resourceExists reports whether the emulator has a resource with this ID.
 func (e *Emulator) resourceExists(id string) bool {
 	parsed, err := parseID(id)
 	if err != nil {
@@ -180,7 +176,7 @@ func isFrontend(addr fields) bool {
 	return stringField(objectField(propertyFields(addr), "loadBalancerFrontendIPConfiguration"), "id") != ""
 }
 
-// RulesMarkdown renders the validation table for the reference documentation.
+// RulesMarkdown renders the table for the documentation.
 func RulesMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| Rule | On | Requires | Rule is | Error code | Code is | Source |\n")

@@ -62,7 +62,6 @@ func balancingRules() []Rule {
 	}
 }
 
-// eachRule calls f with every load balancing rule until it returns a violation.
 func (s *validationTarget) eachRule(f func(id string, props fields) string) string {
 	prefix := s.self.String() + "/" + lbRules + "/"
 	for _, r := range objectList(propertyFields(s.body), lbRules) {
@@ -86,10 +85,10 @@ func rulePorts(s *validationTarget) string {
 	})
 }
 
-// checkPort returns Azure's message for a bad port; word is Azure's name of the property.
-func checkPort(id, word string, props fields, key string, most int) string {
-	if n, ok := intField(props, key); ok && (n < 1 || n > most) {
-		return fmt.Sprintf("Resource %s has invalid value of %s (%d). The value must be between 1 and %d.", id, word, n, most)
+// checkPort returns Azure's message; word is Azure's name of the property.
+func checkPort(id, word string, props fields, key string, limit int) string {
+	if n, ok := intField(props, key); ok && (n < 1 || n > limit) {
+		return fmt.Sprintf("Resource %s has invalid value of %s (%d). The value must be between 1 and %d.", id, word, n, limit)
 	}
 	return ""
 }
@@ -131,7 +130,7 @@ func haPortsInternal(s *validationTarget) string {
 	})
 }
 
-// findDuplicate returns an earlier rule with the same key, if any. Empty keys never match.
+// findDuplicate never matches empty keys.
 func findDuplicate(seen map[string]string, key, id string) (other string, twice bool) {
 	if key == "" {
 		return "", false
@@ -167,7 +166,6 @@ func frontendPortOnce(s *validationTarget) string {
 	return ""
 }
 
-// rulePools returns the pools of a rule without duplicates.
 func rulePools(props fields) []string {
 	ids := []string{referenceID(props, "backendAddressPool")}
 	for _, p := range objectList(props, pools) {

@@ -4,14 +4,12 @@ package armemu_test
 
 import "strings"
 
-// loadBalancerWithRules is a load balancer with the frontends pub and priv, the pools p and q, the probe hp and
-// more.
+// loadBalancerWithRules has the frontends pub and priv, the pools p and q, and the probe hp.
 func loadBalancerWithRules(more ...string) string {
 	return lb("Standard", `"frontendIPConfigurations":[`+publicFrontend("pub", "a")+`,`+privateFrontend("priv", nodesID, "")+`],
 		"backendAddressPools":[{"name":"p"},{"name":"q"}]`+strings.Join(append([]string{""}, more...), ","))
 }
 
-// rule is a load balancing rule with floating IP.
 func rule(name, frontend, pool, protocol, props string) string {
 	return `{"name":"` + name + `","properties":{"frontendIPConfiguration":{"id":"` + otherLB + `/frontendIPConfigurations/` + frontend + `"},
 		"backendAddressPool":{"id":"` + otherLB + `/backendAddressPools/` + pool + `"},"protocol":"` + protocol + `",` + props + `}}`

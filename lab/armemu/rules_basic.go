@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// basicRules returns the rules that separate Basic and Standard, except those of other rule sets.
 func basicRules() []Rule {
 	return []Rule{
 		{
@@ -35,8 +34,7 @@ func basicRules() []Rule {
 	}
 }
 
-// setOfIPConfig returns the availability set or scale set of the machine with this IP configuration, or
-// the machine itself; "" if there is none.
+// setOfIPConfig: an availability set, a scale set, or the machine itself.
 func (e *Emulator) setOfIPConfig(config string) string {
 	nic, _, _ := strings.Cut(strings.ToLower(config), "/"+strings.ToLower(ipConfigKind.collection)+"/")
 	if set, _, inSet := strings.Cut(nic, "/virtualmachines/"); inSet && strings.Contains(set, "/virtualmachinescalesets/") {
@@ -76,7 +74,6 @@ func checkBasicSet(s *validationTarget) string {
 	return ""
 }
 
-// skuResources returns the load balancers and public IP addresses of a network interface.
 func (s *validationTarget) skuResources() (all []*aggregate) {
 	for _, m := range s.memberships() {
 		all = append(all, m.loadBalancer)

@@ -8,13 +8,11 @@ import (
 	"slices"
 )
 
-// ipConfigScopes are the scopes with IP configurations.
 var ipConfigScopes = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
 
-// allIPConfigScopes are the scopes with IP configurations, including those of a model.
+// allIPConfigScopes includes IP configurations of a model.
 var allIPConfigScopes = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService, ScopeScaleSet, ScopeScaleSetVM}
 
-// privateIPScopes are the scopes with private addresses in IP configurations.
 var privateIPScopes = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService}
 
 func frontendRules() []Rule {
@@ -100,7 +98,7 @@ func privateIPRules() []Rule {
 func frontendHasAddress(s *validationTarget) string {
 	old := objectList(propertyFields(s.before), frontends)
 	for _, c := range objectList(propertyFields(s.body), frontends) {
-		// A frontend without an address before was seeded, which skips validation.
+		// Seeded, which skips validation.
 		if j := indexByName(old, stringField(c, "name")); hasFrontendAddress(propertyFields(c)) || j >= 0 && !hasFrontendAddress(propertyFields(old[j])) {
 			continue
 		}
@@ -181,8 +179,6 @@ func checkFrontendZonesChange(s *validationTarget) string {
 	return ""
 }
 
-// eachStaticIP calls f with every Static private address and its subnet's range, until f returns a
-// violation.
 func (s *validationTarget) eachStaticIP(f func(id string, addr netip.Addr, subnet string, p netip.Prefix) string) string {
 	for id, props := range s.ipConfigs {
 		subnet := referenceID(props, "subnet")
@@ -267,7 +263,6 @@ func checkFrontendZones(s *validationTarget) string {
 	return ""
 }
 
-// isIPv6 reports whether a frontend has an IPv6 address.
 func (e *Emulator) isIPv6(frontend fields) bool {
 	props := propertyFields(frontend)
 	for _, key := range []string{"publicIPAddress", "publicIPPrefix"} {

@@ -52,18 +52,15 @@ func networkInterfaceRules() []Rule {
 	}
 }
 
-// memberScopes are the scopes with IP configurations that can join pools.
 var memberScopes = []Scope{ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
 
-// membership is a pool that an IP configuration is in.
 type membership struct {
 	config       string // ID of the IP configuration
-	nic          string // of the network interface; a scale set has several
+	nic          string // a scale set has several
 	pool         resourceID
 	loadBalancer *aggregate
 }
 
-// memberships returns the pools of a subject's IP configurations.
 func (s *validationTarget) memberships() []membership {
 	var all []membership
 	for id, props := range s.ipConfigs {
@@ -78,7 +75,6 @@ func (s *validationTarget) memberships() []membership {
 	return all
 }
 
-// poolLoadBalancerKey returns the key of a pool's load balancer; "" for other resources.
 func (r resourceID) poolLoadBalancerKey() string {
 	if r.child != poolKind {
 		return ""
@@ -96,8 +92,6 @@ func nicPoolNotMixed(s *validationTarget) string {
 	return ""
 }
 
-// eachLoadBalancerPair calls f with each pair of load balancers of the same network interface, until f returns a
-// violation.
 func (s *validationTarget) eachLoadBalancerPair(f func(nic string, a, b *aggregate) string) string {
 	all := s.memberships()
 	for i, m := range all {
@@ -157,7 +151,6 @@ func checkLocation(s *validationTarget) string {
 	return ""
 }
 
-// normalizedLocation returns a resource's location, normalized.
 func normalizedLocation(body fields) string {
 	return strings.ToLower(strings.ReplaceAll(stringField(body, "location"), " ", ""))
 }

@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// withLoadBalancers adds the load balancers public1 and public2 (Standard), internal (Standard),
-// basic (Basic, without frontends), bare (Standard, without frontends), far (in another
-// location) and east, each with the pool p.
+// withLoadBalancers adds public1, public2 and internal (Standard), basic (Basic) and bare (Standard)
+// without frontends, far (in another location) and east, each with the pool p.
 func withLoadBalancers(t *testing.T, emu *armemu.Emulator) {
 	withAddresses(t, emu)
 	withBasic(t, emu)
@@ -25,9 +24,8 @@ func withLoadBalancers(t *testing.T, emu *armemu.Emulator) {
 	putResource(t, emu, group+"/loadBalancers/east", strings.Replace(lb("Standard", pool), "eastus", "East US", 1))
 }
 
-// withRules adds the load balancers rules and fewer, whose pools p have 300 and 299 rules (one
-// inbound NAT each), the internal one within with 200, and the interface member in that pool and in
-// the pool of fewer2 with 99.
+// withRules adds rules and fewer with 300 and 299 rules for their pools p (one inbound NAT each),
+// the internal within with 200, and the interface member in the pools of within and fewer2 (99).
 func withRules(t *testing.T, emu *armemu.Emulator) {
 	withAddresses(t, emu)
 	for name, n := range map[string]int{"rules": 300, "fewer": 299, "fewer2": 99, "within": 200, "within2": 201} {
@@ -43,7 +41,7 @@ func withRules(t *testing.T, emu *armemu.Emulator) {
 	putResource(t, emu, nics+"member", nicInPools("", poolOf("within"), poolOf("fewer2")))
 }
 
-// rulesBody is a load balancer with n rules for its pool p, one of them inbound NAT.
+// One of the rules is inbound NAT.
 func rulesBody(name string, n int, frontend string) string {
 	ref := `{"id":"` + poolOf(name) + `"}`
 	rules := repeatFormat(n-1, `{"name":"r%","properties":{"frontendPort":1%,"backendPort":1%,"protocol":"Tcp","backendAddressPool":`+ref+`,"backendAddressPools":[`+ref+`]}}`)
@@ -54,7 +52,6 @@ func poolOf(balancer string) string {
 	return group + "/loadBalancers/" + balancer + "/backendAddressPools/p"
 }
 
-// nicInPools has one IP configuration in these pools, and more properties.
 func nicInPools(more string, pools ...string) string {
 	refs := make([]string, len(pools))
 	for i, p := range pools {
@@ -107,7 +104,6 @@ func membershipViolations() []ruleViolation {
 	return cases
 }
 
-// instanceInPools is a scale set instance with one interface in these pools.
 func instanceInPools(pools ...string) string {
 	refs := make([]string, len(pools))
 	for i, p := range pools {

@@ -38,7 +38,7 @@ func withAddresses(t *testing.T, emu *armemu.Emulator) {
 		"backendAddressPools":[{"name":"p"},{"name":"q"},{"name":"ips","properties":{"loadBalancerBackendAddresses":[`+addressIn(vnetID, "n", "10.0.0.9")+`]}}]`))
 }
 
-// withInterface adds a network interface of the machine vm in the pool user/p.
+// The interface of the machine vm in the pool user/p.
 func withInterface(t *testing.T, emu *armemu.Emulator) {
 	withAddresses(t, emu)
 	putResource(t, emu, nics+"nic", nic(userPool("p")))
@@ -51,7 +51,6 @@ func publicFrontend(name, pip string) string {
 	return `{"name":"` + name + `","properties":{"publicIPAddress":{"id":"` + pips + pip + `"}}}`
 }
 
-// privateFrontend is a frontend in a subnet: Dynamic, or Static with an address.
 func privateFrontend(name, subnet, address string) string {
 	method := `"privateIPAllocationMethod":"Dynamic"`
 	if address != "" {
@@ -60,7 +59,6 @@ func privateFrontend(name, subnet, address string) string {
 	return `{"name":"` + name + `","properties":{"subnet":{"id":"` + subnet + `"},` + method + `}}`
 }
 
-// internalFrontends are frontends for a load balancer that just needs one.
 var internalFrontends = `"frontendIPConfigurations":[` + privateFrontend("in", nodesID, "") + `]`
 
 func userPool(name string) string { return group + "/loadBalancers/user/backendAddressPools/" + name }

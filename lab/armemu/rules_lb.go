@@ -19,7 +19,7 @@ var (
 	parentScopes = []Scope{ScopeLoadBalancer, ScopeVirtualNetwork, ScopeNetworkInterface, ScopeSecurityGroup, ScopePrivateLinkService}
 )
 
-// lbLimits are the limits of a load balancer by SKU.
+// lbLimits are by SKU.
 var lbLimits = map[string]struct{ rules, frontends int }{
 	"basic":    {250, 200},
 	"standard": {1500, 600},
@@ -144,7 +144,6 @@ func hasLocation(s *validationTarget) string {
 	return ""
 }
 
-// eachCollection calls f for each collection of a root until it returns a violation.
 func (s *validationTarget) eachCollection(f func(collection string, list []fields) string) string {
 	for _, k := range s.self.root.children {
 		if wrong := f(k.collection, objectList(propertyFields(s.body), k.collection)); wrong != "" {
@@ -273,7 +272,6 @@ func findNICUser(s *validationTarget, pool resourceID) string {
 	return ""
 }
 
-// eachRemovedChild calls f with every existing child that the body omits, until f returns a violation.
 func (s *validationTarget) eachRemovedChild(k *childKind, f func(*validationTarget, resourceID) string) string {
 	left := objectList(propertyFields(s.body), k.collection)
 	for _, c := range objectList(propertyFields(s.before), k.collection) {
@@ -287,7 +285,6 @@ func (s *validationTarget) eachRemovedChild(k *childKind, f func(*validationTarg
 	return ""
 }
 
-// findScaleSet returns a scale set whose model or instance uses the pool.
 func (s *validationTarget) findScaleSet(pool resourceID) string {
 	if sets := s.e.references().model[pool.key()]; len(sets) > 0 {
 		return sets[0]

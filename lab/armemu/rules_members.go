@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// memberRules returns the rules for pools of network interfaces.
 func memberRules() []Rule {
 	return []Rule{
 		{
@@ -45,10 +44,8 @@ func memberRules() []Rule {
 	}
 }
 
-// isPoolRequest reports whether the request targets the pool itself.
 func (s *validationTarget) isPoolRequest() bool { return s.id.child == poolKind }
 
-// requestedPool returns the pool in the request.
 func (s *validationTarget) requestedPool() fields {
 	if s.isPoolRequest() {
 		return s.requestBody
@@ -56,7 +53,6 @@ func (s *validationTarget) requestedPool() fields {
 	return findChild(s.requestBody, s.self)
 }
 
-// entriesByIPConfig returns the pool's addresses by IP configuration ID.
 func (s *validationTarget) entriesByIPConfig() map[string]fields {
 	by := map[string]fields{}
 	for _, a := range poolEntries(s.e.references(), s.self, findChild(s.before, s.self)) {
@@ -67,7 +63,6 @@ func (s *validationTarget) entriesByIPConfig() map[string]fields {
 	return by
 }
 
-// hasOnlyName reports whether an address has only a name.
 func hasOnlyName(a fields) bool {
 	return stringField(propertyFields(a), "ipAddress") == "" && !isNIC(a) && !isFrontend(a)
 }
@@ -133,7 +128,7 @@ func checkInterfaceStates(s *validationTarget) string {
 	return ""
 }
 
-// equalAdminStates compares admin states; absent equals None.
+// equalAdminStates: absent equals None.
 func equalAdminStates(a, b fields) bool {
 	of := func(a fields) string {
 		return strings.TrimPrefix(strings.ToLower(stringField(propertyFields(a), adminState)), "none")

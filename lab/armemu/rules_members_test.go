@@ -55,8 +55,6 @@ func memberViolations() []ruleViolation {
 	}...)
 }
 
-// An interface entry's admin state is applied, ignored or rejected; a write without addresses never
-// changes the interfaces.
 func TestInterfaceAdminStates(t *testing.T) {
 	for answer, want := range map[behaviour.Result]string{
 		behaviour.Accepted: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-", behaviour.Rejected: "rg_nicip=-",
@@ -74,8 +72,7 @@ func TestInterfaceAdminStates(t *testing.T) {
 	}
 }
 
-// A pool of a Failed load balancer is writable unless configured otherwise; the load balancer
-// itself always, and its pools afterwards.
+// The load balancer itself is always writable, and its pools afterwards.
 func TestFailedParent(t *testing.T) {
 	for answer, want := range map[behaviour.Result]int{behaviour.Accepted: 200, behaviour.Rejected: 400} {
 		emu := newCloud(t, armemu.Options{Behavior: behaviour.Behavior{FailedParent: answer}})
@@ -89,8 +86,7 @@ func TestFailedParent(t *testing.T) {
 	}
 }
 
-// Addresses are stored as sent: in order, in any subnet, including reserved ones, with admin states
-// from the start.
+// Order, reserved addresses and initial admin states are accepted.
 func TestAddressesStayAsSent(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	putResource(t, emu, vnetID+"/subnets/far", `{"properties":{"addressPrefix":"10.9.0.0/16"}}`)

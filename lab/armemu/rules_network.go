@@ -25,7 +25,6 @@ func networkRules() []Rule {
 	}
 }
 
-// addressPrefixes returns the address prefixes of a subnet or virtual network as written.
 func addressPrefixes(props fields) []string {
 	if space := objectField(props, "addressSpace"); space != nil {
 		props = space
@@ -56,15 +55,13 @@ func subnetInNetwork(s *validationTarget) string {
 	return ""
 }
 
-// containsPrefix reports whether outer contains inner.
 func containsPrefix(outer, inner string) bool {
 	o, err1 := netip.ParsePrefix(outer)
 	i, err2 := netip.ParsePrefix(inner)
 	return err1 == nil && err2 == nil && o.Contains(i.Addr()) && o.Bits() <= i.Bits()
 }
 
-// checkNetworkInUse checks IP configurations, pools and their addresses: all may reference a virtual
-// network or subnet.
+// checkNetworkInUse includes references from pools and their addresses.
 func checkNetworkInUse(s *validationTarget) string {
 	used := s.e.references().subnet
 	for _, subnet := range slices.Sorted(maps.Keys(used)) {
@@ -88,7 +85,7 @@ func checkNetworkInUse(s *validationTarget) string {
 	return ""
 }
 
-// referencedNetwork returns the referenced ID if it is the subject or one of its children.
+// referencedNetwork also matches children of the subject.
 func (s *validationTarget) referencedNetwork(props fields) string {
 	for _, key := range []string{"subnet", "virtualNetwork"} {
 		id := referenceID(props, key)
@@ -99,7 +96,6 @@ func (s *validationTarget) referencedNetwork(props fields) string {
 	return ""
 }
 
-// networkInUse returns the violation for a referenced subnet or virtual network.
 func (s *validationTarget) networkInUse(key, by string) string {
 	id, err := parseID(key)
 	if err != nil || id.child == nil {

@@ -32,7 +32,6 @@ func nicLimitRules() []Rule {
 	}
 }
 
-// countPoolRules counts the rules of a load balancer per pool, by the pool's key.
 func countPoolRules(root fields) map[string]int {
 	n := map[string]int{}
 	for _, collection := range []string{lbRules, natRules} {
@@ -101,7 +100,6 @@ func checkMemberRuleLimit(s *validationTarget) string {
 	return ruleLimitExceeded(sums)
 }
 
-// otherLoadBalancers returns the other load balancers of the subscription.
 func (e *Emulator) otherLoadBalancers(than resourceID) []*aggregate {
 	var list []*aggregate
 	for _, agg := range e.aggregates {

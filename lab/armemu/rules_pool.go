@@ -146,8 +146,7 @@ func checkInitialAdminState(s *validationTarget) string {
 	return ""
 }
 
-// isIPBased reports whether the client set an IP address. A network interface's entry may also show
-// one.
+// isIPBased is false for a network interface's entry, which may also show an IP address.
 func isIPBased(a fields) bool { return stringField(propertyFields(a), "ipAddress") != "" && !isNIC(a) }
 
 func checkMixedMembers(s *validationTarget) string {
@@ -166,8 +165,7 @@ func requireStandardForIPs(s *validationTarget) string {
 	return ""
 }
 
-// virtualNetworkID returns the lower-cased ID of the virtual network that a pool or address references,
-// directly or by subnet.
+// virtualNetworkID reads virtualNetwork or subnet.
 func virtualNetworkID(props fields) string {
 	if id := stringField(objectField(props, "virtualNetwork"), "id"); id != "" {
 		return strings.ToLower(id)

@@ -11,10 +11,8 @@ import (
 
 var privateLinkScopes = []Scope{ScopePrivateLinkService}
 
-// linkCodes is the source of error codes without a recording.
 const linkCodes = "public code and notes that quote the answer"
 
-// limitsPage is the source of Azure's limits.
 const limitsPage = "subscription and service limits page"
 
 const (
@@ -89,7 +87,6 @@ func privateLinkRules() []Rule {
 	}
 }
 
-// privateLinkUseRules returns the rules that protect private link services and the frontends they use.
 func privateLinkUseRules() []Rule {
 	return []Rule{
 		{
@@ -110,7 +107,6 @@ func privateLinkUseRules() []Rule {
 	}
 }
 
-// eachFrontend calls f with every frontend of a private link service until it returns a violation.
 func (s *validationTarget) eachFrontend(f func(id string, balancer *aggregate, frontend fields) string) string {
 	for _, ref := range objectList(propertyFields(s.body), privateLinkFrontends) {
 		balancer, frontend := s.e.findFrontend(strings.ToLower(stringField(ref, "id")))
@@ -175,7 +171,6 @@ func checkPoolWithLink(s *validationTarget) string {
 	return ""
 }
 
-// privateLinks returns the private link services of the subject's load balancer.
 func (s *validationTarget) privateLinks() []string {
 	var all []string
 	for key, ids := range s.e.references().privateLinks {
@@ -197,8 +192,8 @@ func checkLinkIPConfigs(s *validationTarget) string {
 func checkLinkLimit(s *validationTarget) string {
 	return s.eachFrontend(func(_ string, balancer *aggregate, _ fields) string {
 		there := excludeOwn((&validationTarget{proposal: s.proposal, self: balancer.id}).privateLinks(), s.self)
-		if most := cmp.Or(s.e.opts.MaxPrivateLinks, maxLinks); len(there) >= most {
-			return fmt.Sprintf("Load balancer %s has %d private link services; the limit is %d.", balancer.id, len(there), most)
+		if limit := cmp.Or(s.e.opts.MaxPrivateLinks, maxLinks); len(there) >= limit {
+			return fmt.Sprintf("Load balancer %s has %d private link services; the limit is %d.", balancer.id, len(there), limit)
 		}
 		return ""
 	})

@@ -47,7 +47,6 @@ func probeRules() []Rule {
 	}
 }
 
-// eachProbe calls f with every probe until it returns a violation.
 func (s *validationTarget) eachProbe(f func(id string, props fields) string) string {
 	k := s.self.root.findChild(lbProbes)
 	for _, p := range objectList(propertyFields(s.body), lbProbes) {
@@ -58,7 +57,7 @@ func (s *validationTarget) eachProbe(f func(id string, props fields) string) str
 	return ""
 }
 
-// Bounds of a probe's interval, in seconds.
+// minProbeInterval and maxProbeInterval are in seconds.
 const minProbeInterval, maxProbeInterval = 5, 1<<31 - 2
 
 func probePort(s *validationTarget) string {
@@ -77,9 +76,9 @@ func probeInterval(s *validationTarget) string {
 func probeCount(s *validationTarget) string {
 	return s.eachProbe(func(id string, props fields) string {
 		interval, _ := intField(props, "intervalInSeconds")
-		most := maxProbeInterval / max(interval, 1)
-		if n, ok := intField(props, "numberOfProbes"); ok && (n < 1 || n > most) {
-			return fmt.Sprintf("Probe %s has invalid value of NumberOfProbes (%d). The value must be between 1 and %d.", id, n, most)
+		limit := maxProbeInterval / max(interval, 1)
+		if n, ok := intField(props, "numberOfProbes"); ok && (n < 1 || n > limit) {
+			return fmt.Sprintf("Probe %s has invalid value of NumberOfProbes (%d). The value must be between 1 and %d.", id, n, limit)
 		}
 		return ""
 	})

@@ -13,8 +13,7 @@ var (
 	prefixScopes   = []Scope{ScopePublicIPPrefix}
 )
 
-// maxPublicIPs limits the public IP addresses per subscription and region. Azure's limit depends on
-// the subscription.
+// maxPublicIPs depends on the subscription in Azure.
 const maxPublicIPs = 1000
 
 func publicIPRules() []Rule {
@@ -161,17 +160,16 @@ func publicIPLimit(s *validationTarget) string {
 }
 
 func standardIPLimit(s *validationTarget) string {
-	name, most := usageName(s.body), cmp.Or(s.e.opts.MaxStandardIPs, maxPublicIPs)
+	name, limit := usageName(s.body), cmp.Or(s.e.opts.MaxStandardIPs, maxPublicIPs)
 	if name != standardIPv4 || s.before != nil && usageName(s.before) == name {
 		return ""
 	}
-	if s.e.countUsage(s.self.subscription, stringField(s.body, "location"))[name] >= most {
-		return fmt.Sprintf("Cannot create more than %d IPv4 Standard SKU public IP addresses for this subscription in this region.", most)
+	if s.e.countUsage(s.self.subscription, stringField(s.body, "location"))[name] >= limit {
+		return fmt.Sprintf("Cannot create more than %d IPv4 Standard SKU public IP addresses for this subscription in this region.", limit)
 	}
 	return ""
 }
 
-// countInRegion counts resources in the subject's subscription and location.
 func (s *validationTarget) countInRegion(k *rootKind) int {
 	n := 0
 	for _, agg := range s.e.aggregates {
@@ -190,7 +188,6 @@ func checkPublicIPInUse(s *validationTarget) string {
 	return ""
 }
 
-// publicIPChangeRules returns the rules about immutable properties.
 func publicIPChangeRules() []Rule {
 	return []Rule{
 		{

@@ -92,7 +92,6 @@ func securityGroupRules() []Rule {
 	}
 }
 
-// singleAndList returns the values of a singular and a plural field.
 func singleAndList(r fields, key, plural string) (one string, many []string) {
 	list, _ := propertyFields(r)[plural].([]any)
 	for _, v := range list {
@@ -195,11 +194,10 @@ func securityRuleConflict(s *validationTarget) string {
 	return ""
 }
 
-// knownTags matches some of Azure's service tags, most with an optional region.
+// knownTags is a selection of service tags; most accept a region.
 var knownTags = regexp.MustCompile(`(?i)^(\*|Internet|VirtualNetwork|AzureLoadBalancer|AzureTrafficManager|(AzureCloud|AzureFrontDoor|ApiManagement|AppService|` +
 	`AzureActiveDirectory|AzureContainerRegistry|AzureCosmosDB|AzureDevOps|AzureKeyVault|AzureMonitor|EventHub|GatewayManager|ServiceBus|Sql|Storage)(\.[A-Za-z0-9]+)?)$`)
 
-// parsePrefix parses an address or a range.
 func parsePrefix(text string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), true

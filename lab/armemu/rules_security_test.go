@@ -13,7 +13,7 @@ import (
 
 const nsgID = group + "/networkSecurityGroups/nsg"
 
-// securityRule is a valid rule with replacements, pair by pair.
+// securityRule is valid except for replacements, pair by pair.
 func securityRule(name string, replaced ...string) string {
 	const rule = `{"name":"NAME","properties":{"priority":500,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"Internet",` +
 		`"sourcePortRange":"*","destinationAddressPrefixes":["20.0.0.1","20.0.0.2"],"destinationPortRanges":["80","443"]}}`
@@ -71,7 +71,6 @@ func securityViolations() []ruleViolation {
 	return cases
 }
 
-// withSecurityGroups adds a group used by a subnet and a network interface, and a free one.
 func withSecurityGroups(t *testing.T, emu *armemu.Emulator) {
 	putResource(t, emu, nsgID, securityGroup())
 	putResource(t, emu, nsgID+"2", securityGroup())
@@ -79,7 +78,6 @@ func withSecurityGroups(t *testing.T, emu *armemu.Emulator) {
 	putResource(t, emu, group+"/networkInterfaces/n", `{"location":"eastus","properties":{"networkSecurityGroup":{"id":"`+strings.ToUpper(nsgID)+`"},"ipConfigurations":[]}}`)
 }
 
-// A group shows its associations, and writes do not change them.
 func TestASecurityGroupShowsWhereItIs(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	withSecurityGroups(t, emu)

@@ -10,10 +10,8 @@ import (
 	"time"
 )
 
-// scaleSetFilter is the only supported filter of virtual machines.
 var scaleSetFilter = regexp.MustCompile(`^\s*'?virtualMachineScaleSet/id'?\s+eq\s+'?([^']+?)'?\s*$`)
 
-// parseFilter returns the predicate of a $filter.
 func parseFilter(r route, filter string) (func(*aggregate) bool, *Problem) {
 	if filter == "" || r.id.root != virtualMachineKind {
 		return func(*aggregate) bool { return true }, nil
@@ -27,7 +25,7 @@ func parseFilter(r route, filter string) (func(*aggregate) bool, *Problem) {
 	}, nil
 }
 
-// mergePatch applies a PATCH to a body: objects are merged, other values replaced, and null deletes.
+// mergePatch merges objects, replaces other values, and deletes null ones.
 func mergePatch(body, patch fields) fields {
 	out := maps.Clone(body)
 	if out == nil {
@@ -48,8 +46,7 @@ func mergePatch(body, patch fields) fields {
 	return out
 }
 
-// scaleInstances creates or deletes instances of a uniform scale set after a write, until their number
-// matches its SKU. It ignores scale sets without a model or capacity.
+// scaleInstances ignores scale sets without a model or capacity.
 func (e *Emulator) scaleInstances(set *aggregate, at time.Time) {
 	want, given := intField(objectField(set.body, "sku"), "capacity")
 	if set.id.root != scaleSetKind || !given || isFlexible(set.body) || objectField(propertyFields(set.body), machineProfile) == nil {

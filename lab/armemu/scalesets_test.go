@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// setBody is a scale set whose model has one interface in these pools.
 func setBody(mode string, capacity int, pools ...string) string {
 	refs := make([]string, len(pools))
 	for i, p := range pools {
@@ -27,7 +26,6 @@ func setBody(mode string, capacity int, pools ...string) string {
 		capacity, mode, nodesID, strings.Join(refs, ","))
 }
 
-// scaleSetScenario is a scenario of a scale set in virtual time with median latencies.
 type scaleSetScenario struct {
 	t   *testing.T
 	emu *armemu.Emulator
@@ -49,7 +47,6 @@ func (s scaleSetScenario) sendStep(status int, method, id, body string) rawRespo
 	return a
 }
 
-// latestInstances returns the instances with the latest model.
 func (s scaleSetScenario) latestInstances() string {
 	s.t.Helper()
 	var up []string
@@ -71,8 +68,6 @@ func (s scaleSetScenario) expectState(latest string, members int) {
 	}
 }
 
-// A write of a scale set creates as many instances as its SKU has, each from the model and with a
-// subnet address, and deletes the last ones.
 func TestCapacityMakesMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Manual", 2)
@@ -85,14 +80,13 @@ func TestCapacityMakesMachines(t *testing.T) {
 		if a.stringField("instanceId") != "2" || !strings.Contains(a.raw, nodesID) || strings.Contains(a.raw, "privateIPAddress") {
 			t.Errorf("the machine is %s", a.raw)
 		}
-		refused(t, sendRequest(t, s.emu, http.MethodDelete, nodesID, ""), 400, "InUseSubnetCannotBeDeleted")
+		expectRejected(t, sendRequest(t, s.emu, http.MethodDelete, nodesID, ""), 400, "InUseSubnetCannotBeDeleted")
 		s.sendStep(200, http.MethodPatch, setID, `{"sku":{"capacity":1}}`)
 		time.Sleep(time.Minute)
 		s.expectState("0", 0)
 	})
 }
 
-// A PATCH merges objects and replaces lists.
 func TestPatchOfAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Manual", 1)
@@ -115,12 +109,11 @@ func TestPatchOfAModel(t *testing.T) {
 		if a = s.sendStep(200, http.MethodGet, setID, ""); strings.Contains(a.raw, "priority") {
 			t.Errorf("null takes nothing away: %s", a.raw)
 		}
-		refused(t, sendRequest(t, s.emu, http.MethodPatch, setID+"2"+computeAPI, "{}"), 404, "ResourceNotFound")
-		refused(t, sendRequest(t, s.emu, http.MethodPatch, instanceID("0")+computeAPI, "{}"), 405, "MethodNotAllowed")
+		expectRejected(t, sendRequest(t, s.emu, http.MethodPatch, setID+"2"+computeAPI, "{}"), 404, "ResourceNotFound")
+		expectRejected(t, sendRequest(t, s.emu, http.MethodPatch, instanceID("0")+computeAPI, "{}"), 405, "MethodNotAllowed")
 	})
 }
 
-// A PUT of an existing scale set changes what it contains.
 func TestPutOfAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Manual", 2)
@@ -135,8 +128,7 @@ func TestPutOfAModel(t *testing.T) {
 	})
 }
 
-// Writes of a scale set and its instances do not overlap, writes of two instances may, and a DELETE
-// always may.
+// Two instances may be written at once; a DELETE always may.
 func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
 	tag := `{"location":"eastus","tags":{"a":"b"}}`
 	upgrade := `{"instanceIds":["*"]}`
@@ -177,7 +169,6 @@ func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
 	}
 }
 
-// Instances of a flexible scale set are virtual machines, found by a filter.
 func TestFlexibleScaleSets(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	s := scaleSetScenario{t, emu}
@@ -195,6 +186,6 @@ func TestFlexibleScaleSets(t *testing.T) {
 	if got := listNames(t, emu, computeGroup+"/virtualMachines"+computeAPI+"&$filter="+filter); got != "a" {
 		t.Errorf("the filter finds %s", got)
 	}
-	refused(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/virtualMachines"+computeAPI+"&$filter=name", ""), 400, "InvalidFilterInQueryString")
-	refused(t, sendRequest(t, emu, http.MethodPost, setID+"/manualupgrade"+computeAPI, `{"instanceIds":["*"]}`), 409, "OperationNotAllowed")
+	expectRejected(t, sendRequest(t, emu, http.MethodGet, computeGroup+"/virtualMachines"+computeAPI+"&$filter=name", ""), 400, "InvalidFilterInQueryString")
+	expectRejected(t, sendRequest(t, emu, http.MethodPost, setID+"/manualupgrade"+computeAPI, `{"instanceIds":["*"]}`), 409, "OperationNotAllowed")
 }

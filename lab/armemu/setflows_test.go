@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// newFlowAddresses returns the addresses receiving new flows, in pool order.
+// In pool order.
 func newFlowAddresses(emu *armemu.Emulator) string {
 	var all []string
 	for _, rule := range emu.Flows(time.Time{}, time.Now()) {
@@ -26,8 +26,6 @@ func newFlowAddresses(emu *armemu.Emulator) string {
 	return strings.Join(all, " ")
 }
 
-// New flows reach scale set instances like any address: from joining to leaving, by the probe's
-// result.
 func TestNewFlowsToScaleSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Manual", 2)
@@ -61,7 +59,6 @@ func TestNewFlowsToScaleSets(t *testing.T) {
 	})
 }
 
-// A rolling upgrade adds instances to the data plane batch by batch.
 func TestNewFlowsFollowARollingUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Rolling", 2)

@@ -7,16 +7,14 @@ import (
 	"net/http"
 )
 
-// Network interfaces of a scale set are read-only views below its instances, which define them.
-// Only here do their addresses show.
+// Network interfaces of a scale set are read-only views below its instances.
 
 const (
 	interfacesSegment = "networkInterfaces"
-	// interfacesVersion is the api-version of Microsoft.Network that the SDK uses here.
+	// As the SDK uses.
 	interfacesVersion = "2018-10-01"
 )
 
-// readInterfaces serves a GET or list of network interfaces of a scale set or instance.
 func (e *Emulator) readInterfaces(x *exchange) *Problem {
 	id := x.route.id
 	if parent, below := id.parentID(); below && e.aggregates[parent.key()] == nil {
@@ -52,7 +50,6 @@ func (e *Emulator) readInterfaces(x *exchange) *Problem {
 	return nil
 }
 
-// renderInterface returns an instance's network interface in the format of its own type.
 func renderInterface(machine *aggregate, nic fields) fields {
 	id := machine.id.String() + "/" + interfacesSegment + "/" + stringField(nic, "name")
 	etag := "W/" + machine.etag

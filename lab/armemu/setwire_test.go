@@ -20,8 +20,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// computeDo sends a request to Microsoft.Compute through azcore's pipeline and waits for its
-// operation.
+// computeDo waits for the operation.
 func computeDo(t *testing.T, client *arm.Client, method, id, body string) map[string]any {
 	t.Helper()
 	req, err := runtime.NewRequest(t.Context(), method, runtime.JoinPaths(client.Endpoint(), id))
@@ -63,7 +62,6 @@ func newComputeClient(t *testing.T, emu *armemu.Emulator) *arm.Client {
 	return client
 }
 
-// The SDK reads scale set instances in a pool, and their addresses below the scale set.
 func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})
@@ -108,7 +106,6 @@ func TestTheSDKUpgradesAScaleSet(t *testing.T) {
 	})
 }
 
-// scaleSetIPs returns the private addresses of the scale set's interfaces.
 func scaleSetIPs(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesClient) (all []string) {
 	t.Helper()
 	for pager := nics.NewListVirtualMachineScaleSetNetworkInterfacesPager("rg", "set", nil); pager.More(); {
@@ -123,7 +120,6 @@ func scaleSetIPs(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesC
 	return all
 }
 
-// The SDK adds an interface to a pool and removes it. The etags of both change.
 func TestTheSDKMovesAnInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{LatencyScale: 1})

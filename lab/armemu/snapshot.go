@@ -14,13 +14,11 @@ import (
 	"time"
 )
 
-// snapshotEntry is one root resource in a snapshot.
 type snapshotEntry struct {
 	ID   string          `json:"id"`
 	Body json.RawMessage `json:"body"`
 }
 
-// sortedAggregates returns the aggregates sorted by ID.
 func (e *Emulator) sortedAggregates() []*aggregate {
 	out := make([]*aggregate, 0, len(e.aggregates))
 	for _, key := range slices.Sorted(maps.Keys(e.aggregates)) {
@@ -29,10 +27,8 @@ func (e *Emulator) sortedAggregates() []*aggregate {
 	return out
 }
 
-// Put creates or replaces a resource at once: it only validates the body's shape, starts no
-// operation and sets a new etag. Server-managed state, such as a pool's backendIPConfigurations, is
-// taken from the body; omitted addresses are allocated. A running operation is canceled, as by a
-// concurrent write.
+// Put creates or replaces a resource at once, without validation. Read-only state is taken from the
+// body; omitted addresses are allocated. A running operation is canceled.
 func (e *Emulator) Put(id string, body []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,7 +93,6 @@ func (e *Emulator) installResource(id string, raw []byte, keepEtag bool) error {
 	return nil
 }
 
-// installedBody returns the root body including the resource with its server-managed state.
 func (e *Emulator) installedBody(id resourceID, root, body fields) fields {
 	clean := e.stripReadOnly(id, body)
 	if id.child != nil {
@@ -106,8 +101,7 @@ func (e *Emulator) installedBody(id resourceID, root, body fields) fields {
 	return retainServerState(id.root, body, clean)
 }
 
-// Get returns the resource as a GET would show it, and whether it exists. It is not logged and not
-// throttled.
+// Get returns the resource as a GET shows it, not logged and not throttled.
 func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,9 +123,7 @@ func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 	return encodeJSON(e.renderExpanded(agg, parsed, "")), true
 }
 
-// Snapshot returns all resources as a JSON array of {"id", "body"}, sorted by ID, after the
-// explicitly created resource groups. It includes what a running operation wrote, but not the
-// operation.
+// Snapshot returns all resources as a JSON array of {"id", "body"}, without running operations.
 func (e *Emulator) Snapshot() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,9 +135,8 @@ func (e *Emulator) Snapshot() []byte {
 	return encodeJSON(all)
 }
 
-// Restore replaces all resources with a snapshot, etags included, and drops all operations. All
-// resources become Succeeded. Children may be listed separately, before or after their parent. An
-// invalid snapshot changes nothing.
+// Restore replaces all resources and drops all operations. Resources become Succeeded. Children may
+// be listed separately. An invalid snapshot changes nothing.
 func (e *Emulator) Restore(snapshot []byte) error {
 	var all []snapshotEntry
 	if err := json.Unmarshal(snapshot, &all); err != nil {

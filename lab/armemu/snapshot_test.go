@@ -70,7 +70,6 @@ func TestBadSnapshotChangesNothing(t *testing.T) {
 	}
 }
 
-// Two emulators with the same seed and requests give the same responses.
 func TestSameSeedSameAnswers(t *testing.T) {
 	run := func(seed uint64) string {
 		emu := newCloud(t, armemu.Options{Seed: seed})

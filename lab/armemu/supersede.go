@@ -4,15 +4,14 @@ package armemu
 
 import "weir.dev/weir/internal/behaviour"
 
-// With SupersedeDiscardLate, the operation of a superseded write runs three times as long as it
-// would have, plus one poll. Until then it is in progress and the pool shows what it wrote.
+// A late discard runs three times as long as the write would have, plus one poll. Until then the
+// pool shows what it wrote.
 
-// isDiscardedLate reports whether a superseded operation is discarded late.
 func (e *Emulator) isDiscardedLate(op *operation) bool {
 	return e.opts.Behavior.Overlap == behaviour.SupersedeDiscardLate && op.target.child == poolKind && !op.remove
 }
 
-// markOverwritten records a write of a resource: superseded writes no longer revert it.
+// markOverwritten prevents superseded writes from reverting this one.
 func (e *Emulator) markOverwritten(id resourceID) {
 	for _, op := range e.running {
 		if op.supersededBy != nil && op.target.rootKey() == id.rootKey() && (id.child == nil || op.target.key() == id.key()) {
@@ -21,7 +20,6 @@ func (e *Emulator) markOverwritten(id resourceID) {
 	}
 }
 
-// discardWrite ends a superseded operation and reverts its write.
 func (e *Emulator) discardWrite(op *operation) {
 	op.status = opCanceled
 	agg := e.aggregates[op.target.rootKey()]

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// The reference documentation counts the rows of its tables by tag.
 func TestReferenceCountsItsTags(t *testing.T) {
 	const page = "../../docs/reference/emulator.md"
 	raw, err := os.ReadFile(page)
@@ -31,10 +30,10 @@ func TestReferenceCountsItsTags(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", row.what, n[armemu.Documented], n[armemu.Observed], n[armemu.Assumed])
 	}
 	fmt.Fprintf(&b, "\nBeside these, %d questions are open; the emulator answers each of them either way.\n", len(behaviour.AllProperties()))
-	referencepage.Shows(t, page, "counts", b.String())
+	referencepage.ExpectSection(t, page, "counts", b.String())
 }
 
-// tagged counts the rows of all tables by the tags in the columns Is, Rule is and Code is.
+// From the columns Is, Rule is and Code is.
 func tagged(t *testing.T, page string) map[string]map[armemu.Certainty]int {
 	t.Helper()
 	counts := map[string]map[armemu.Certainty]int{"Is": {}, "Rule is": {}, "Code is": {}}
@@ -66,7 +65,6 @@ func tagged(t *testing.T, page string) map[string]map[armemu.Certainty]int {
 	return counts
 }
 
-// leastCertain returns the least certain tag of a row.
 func leastCertain(t *testing.T, line, cell string) armemu.Certainty {
 	t.Helper()
 	all := []armemu.Certainty{armemu.Assumed, armemu.Observed, armemu.Documented}

@@ -10,27 +10,24 @@ import (
 	"time"
 )
 
-// Limits are request limits. ARM has token buckets per subscription and caller; the network
-// provider has fixed windows per subscription.
+// Limits are request limits: ARM's token buckets per subscription and caller, and the network
+// provider's windows per subscription.
 type Limits struct {
 	Reads, Writes, Deletes Bucket
-	// Global multiplies the limits for all callers of a subscription together; 0 is no limit.
+	// Global multiplies the limits for all callers of a subscription; 0 is no limit.
 	Global float64
-	// NetworkReads and NetworkWrites (writes and deletes together) are the limits per
-	// NetworkWindow; 0 is no limit.
+	// NetworkWrites includes deletes; 0 is no limit.
 	NetworkReads, NetworkWrites int
 	NetworkWindow               time.Duration
 }
 
-// Bucket holds Size tokens and is refilled at PerSecond; Size 0 is no limit.
+// Bucket: Size 0 is no limit.
 type Bucket struct {
 	Size      float64
 	PerSecond float64
 }
 
-// AzureLimits returns the documented limits: ARM allows 250 reads and refills 25 per second, 200
-// writes and 200 deletes at 10 per second, and 15 times as much for all callers; Microsoft.Network
-// allows 1,000 writes and deletes and 10,000 reads in five minutes.
+// AzureLimits returns the documented limits.
 func AzureLimits() *Limits {
 	return &Limits{
 		Reads:        Bucket{Size: 250, PerSecond: 25},
@@ -54,7 +51,7 @@ type bucketState struct {
 	at     time.Time
 }
 
-// quotaWindow counts the requests since the first one. Fixed rather than sliding is assumed.
+// quotaWindow is fixed rather than sliding (assumed).
 type quotaWindow struct {
 	opened time.Time
 	count  int
@@ -64,7 +61,7 @@ func newLimiter(limits *Limits) *limiter {
 	return &limiter{limits: limits, buckets: map[bucketKey]*bucketState{}, windows: map[bucketKey]*quotaWindow{}}
 }
 
-// requestClass returns ARM's operation type. Polls count as reads (assumed).
+// requestClass counts polls as reads (assumed).
 func (x *exchange) requestClass() string {
 	switch x.req.Method {
 	case http.MethodGet, http.MethodHead:
@@ -87,7 +84,6 @@ func (l *Limits) bucketFor(class string) Bucket {
 	}
 }
 
-// takeToken applies ARM's limits, per caller and per subscription.
 func (e *Emulator) takeToken(x *exchange) *Problem {
 	limits := e.limits.limits
 	if limits == nil {
@@ -101,12 +97,12 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 	total := Bucket{Size: bucket.Size * limits.Global, PerSecond: bucket.PerSecond * limits.Global}
 	mine := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, caller: x.callerID, class: class}, bucket, x.now)
 	all := e.limits.refillBucket(bucketKey{subscription: x.route.subscription, class: class}, total, x.now)
-	var refused *Problem
+	var problem *Problem
 	switch {
 	case mine.tokens < 1:
-		refused = mine.throttleError(bucket, fmt.Sprintf("subscription actor '%s'", x.callerID), class)
+		problem = mine.throttleError(bucket, fmt.Sprintf("subscription actor '%s'", x.callerID), class)
 	case limits.Global > 0 && all.tokens < 1:
-		refused = all.throttleError(total, fmt.Sprintf("subscription '%s'", x.route.subscription), class)
+		problem = all.throttleError(total, fmt.Sprintf("subscription '%s'", x.route.subscription), class)
 	default:
 		mine.tokens--
 		all.tokens--
@@ -115,10 +111,9 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 	if limits.Global > 0 {
 		x.header.Set("x-ms-ratelimit-remaining-subscription-global-"+class, strconv.Itoa(int(all.tokens)))
 	}
-	return refused
+	return problem
 }
 
-// refillBucket refills and returns a bucket.
 func (l *limiter) refillBucket(key bucketKey, b Bucket, now time.Time) *bucketState {
 	is := l.buckets[key]
 	if is == nil {
@@ -130,8 +125,8 @@ func (l *limiter) refillBucket(key bucketKey, b Bucket, now time.Time) *bucketSt
 	return is
 }
 
-// throttleError returns the error of an empty bucket. That the global bucket's error is alike is assumed.
-func (l *bucketState) throttleError(b Bucket, who, class string) *Problem {
+// throttleError returns the same error for the global bucket (assumed).
+func (l *bucketState) throttleError(b Bucket, actor, class string) *Problem {
 	wait := 5 * time.Minute
 	if b.PerSecond > 0 {
 		wait = max(time.Duration((1-l.tokens)/b.PerSecond*float64(time.Second)), 1)
@@ -139,11 +134,11 @@ func (l *bucketState) throttleError(b Bucket, who, class string) *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Code: "SubscriptionRequestsThrottled", RetryAfter: wait, Gateway: true,
 		Message: fmt.Sprintf("Number of '%s' requests for %s exceeded. Please try again after '%s' seconds after additional tokens are available.",
-			class[:len(class)-1], who, wholeSeconds(wait)),
+			class[:len(class)-1], actor, wholeSeconds(wait)),
 	}
 }
 
-// removeThrottleHeaders removes throttle headers from Resource Manager's own 404s, which reach no provider.
+// removeThrottleHeaders: Resource Manager's own 404s reach no provider.
 func (p *Problem) removeThrottleHeaders(h http.Header) {
 	if !p.Gateway || p.Code != "ResourceNotFound" && p.Code != "ResourceGroupNotFound" {
 		return
@@ -155,7 +150,6 @@ func (p *Problem) removeThrottleHeaders(h http.Header) {
 	}
 }
 
-// requestRegion returns the region of a write's resource; "" for all other requests.
 func (e *Emulator) requestRegion(x *exchange) string {
 	if x.route.id.root == nil || x.requestClass() == "reads" {
 		return ""
@@ -167,7 +161,7 @@ func (e *Emulator) requestRegion(x *exchange) string {
 	return normalizedLocation(body)
 }
 
-// takeWindow applies the network provider's quotas. Error code and part of the message are assumed.
+// takeWindow: error code and part of the message are assumed.
 func (e *Emulator) takeWindow(x *exchange) *Problem {
 	if e.limits.limits == nil || x.route.namespace != network {
 		return nil

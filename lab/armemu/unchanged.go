@@ -4,11 +4,8 @@ package armemu
 
 import "weir.dev/weir/internal/behaviour"
 
-// Azure completes some writes at once: those that change nothing, and those that need no
-// programming.
+// Azure completes writes at once if they change nothing or need no programming.
 
-// completesAtOnce reports whether a PUT completes at once. found is the previous state, "" for a new
-// resource.
 func completesAtOnce(p *proposal, found string, m memberKind, machines bool) bool {
 	if p.on != KindPut || found != "" && found != stateSucceeded || p.id.root.namespace != network {
 		return false
@@ -22,8 +19,8 @@ func completesAtOnce(p *proposal, found string, m memberKind, machines bool) boo
 	return p.id.root == loadBalancerKind && p.id.child == nil && m == noMembers
 }
 
-// retainsEtag reports whether an unchanged PUT retains the etag: true for virtual networks, false for
-// subnets and public IPs. Other types except load balancers are unknown.
+// retainsEtag is true for virtual networks, false for subnets and public IPs. Most other types are
+// unknown.
 func retainsEtag(p *proposal, b behaviour.Behavior) bool {
 	switch {
 	case !p.isUnchanged:
@@ -34,7 +31,6 @@ func retainsEtag(p *proposal, b behaviour.Behavior) bool {
 	return p.id.root == virtualNetworkKind && p.id.child == nil
 }
 
-// isUnchanged reports whether a request changes nothing. sent is the stored form of its body.
 func (e *Emulator) isUnchanged(id resourceID, before, sent fields) bool {
 	if before == nil {
 		return false
@@ -53,7 +49,6 @@ func (e *Emulator) isUnchanged(id resourceID, before, sent fields) bool {
 	return equalContent(before, sent)
 }
 
-// withEntries returns a pool with the addresses that it shows.
 func (e *Emulator) withEntries(id resourceID, body fields) fields {
 	if id.child != poolKind {
 		return body
@@ -61,7 +56,7 @@ func (e *Emulator) withEntries(id resourceID, body fields) fields {
 	return withField(body, "properties", withField(propertyFields(body), addresses, toArray(poolEntries(e.references(), id, body))))
 }
 
-// equalContent compares the visible content of two bodies; null equals absent.
+// equalContent treats null as absent.
 func equalContent(a, b any) bool {
 	switch a := a.(type) {
 	case fields:
@@ -82,7 +77,6 @@ func equalContent(a, b any) bool {
 	return a == b
 }
 
-// containsContent reports whether b has all visible content of a.
 func containsContent(a, b fields) bool {
 	for k, v := range a {
 		if k != originKey && v != nil && !equalContent(v, b[k]) {
@@ -92,7 +86,6 @@ func containsContent(a, b fields) bool {
 	return true
 }
 
-// countVisible counts the visible properties of an object.
 func countVisible(m fields) (n int) {
 	for k, v := range m {
 		if k != originKey && v != nil {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Instances take a scale set's changed model when they are upgraded: automatically (Automatic,
-// Rolling) or on request (Manual).
+// Instances take a changed model automatically (Automatic, Rolling) or on request (Manual).
 
 const (
 	machineProfile  = "virtualMachineProfile"
@@ -21,7 +20,6 @@ const (
 	upgradePolicy   = "upgradePolicy"
 )
 
-// upgradeBatch is the time at which instances take the model.
 type upgradeBatch struct {
 	at       time.Time
 	machines []string // keys
@@ -33,12 +31,10 @@ func modelHash(set fields) string {
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// isFlexible reports whether the scale set's instances are virtual machines.
 func isFlexible(set fields) bool {
 	return sameName(stringField(propertyFields(set), "orchestrationMode"), "Flexible")
 }
 
-// planUpgrade plans the action manualupgrade.
 func (e *Emulator) planUpgrade(set *aggregate, body fields) (fields, []*aggregate, *Problem) {
 	if isFlexible(set.body) {
 		return nil, nil, &Problem{
@@ -50,7 +46,6 @@ func (e *Emulator) planUpgrade(set *aggregate, body fields) (fields, []*aggregat
 	return set.body, machines, problem
 }
 
-// planUpgradeBatches returns when instances take a changed model.
 func (e *Emulator) planUpgradeBatches(op *operation, p *proposal) []upgradeBatch {
 	policy := objectField(propertyFields(p.root), upgradePolicy)
 	mode := stringField(policy, "mode")
@@ -67,8 +62,7 @@ func (e *Emulator) planUpgradeBatches(op *operation, p *proposal) []upgradeBatch
 	return nil
 }
 
-// splitBatches splits instances as a rolling upgrade does. Every batch becomes healthy (assumed); the
-// next one starts after the pause.
+// splitBatches assumes that every batch becomes healthy; the next one starts after the pause.
 func (e *Emulator) splitBatches(from time.Time, policy fields, all []string) []upgradeBatch {
 	percent, given := intField(policy, "maxBatchInstancePercent")
 	if !given || percent < 1 {
@@ -84,7 +78,6 @@ func (e *Emulator) splitBatches(from time.Time, policy fields, all []string) []u
 	return rolls
 }
 
-// parseISO8601 parses a duration such as PT1M30S; 0 if invalid.
 func parseISO8601(text string) time.Duration {
 	rest, ok := strings.CutPrefix(text, "PT")
 	d, err := time.ParseDuration(strings.ToLower(rest))
@@ -94,8 +87,7 @@ func parseISO8601(text string) time.Duration {
 	return d
 }
 
-// scheduleUpgrades schedules upgrades during the operation, which ends with the last one. A failing or stuck
-// operation upgrades none (assumed).
+// scheduleUpgrades upgrades no instance if the operation fails or is stuck (assumed).
 func (e *Emulator) scheduleUpgrades(op *operation, rolls []upgradeBatch) {
 	if op.status != opInProgress || op.stuck || op.problem != nil {
 		return
@@ -124,7 +116,6 @@ func keysOf(list []*aggregate) []string {
 	return keys
 }
 
-// applyUpgrades applies the upgrades that are due.
 func (e *Emulator) applyUpgrades(now time.Time) {
 	for _, op := range slices.Clone(e.running) {
 		for len(op.upgradeBatches) > 0 && !op.upgradeBatches[0].at.After(now) {
@@ -137,7 +128,6 @@ func (e *Emulator) applyUpgrades(now time.Time) {
 	}
 }
 
-// upgradeInstance gives an instance its scale set's model.
 func (e *Emulator) upgradeInstance(set, machine *aggregate, at time.Time) {
 	if set == nil || machine == nil {
 		return
@@ -150,7 +140,6 @@ func (e *Emulator) upgradeInstance(set, machine *aggregate, at time.Time) {
 	e.updateDataPlane(machine.id, at)
 }
 
-// withModelInterfaces returns an instance's body with the model's network interfaces.
 func withModelInterfaces(set, body fields) fields {
 	nics, given := objectField(objectField(propertyFields(set), machineProfile), "networkProfile")[profileNICs]
 	if !given {
@@ -159,7 +148,6 @@ func withModelInterfaces(set, body fields) fields {
 	return withField(body, "properties", withField(propertyFields(body), instanceProfile, fields{profileNICs: nics}))
 }
 
-// cancelUpgrades cancels an operation's pending upgrades.
 func (e *Emulator) cancelUpgrades(op *operation) {
 	for _, r := range op.upgradeBatches {
 		for _, key := range r.machines {

@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Instances take a changed model on request, one or all.
 func TestManualUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Manual", 3)
@@ -57,15 +56,13 @@ func TestManualUpgradeRefusals(t *testing.T) {
 		`{"instanceIds":[0]}`:   "InvalidParameter",
 		`no JSON`:               "InvalidRequestFormat",
 	} {
-		refused(t, sendRequest(t, emu, http.MethodPost, setID+"/manualupgrade"+computeAPI, body), 400, code)
+		expectRejected(t, sendRequest(t, emu, http.MethodPost, setID+"/manualupgrade"+computeAPI, body), 400, code)
 	}
-	refused(t, sendRequest(t, emu, http.MethodPost, setID+"2/manualupgrade"+computeAPI, `{}`), 404, "ResourceNotFound")
-	refused(t, sendRequest(t, emu, http.MethodGet, setID+"/manualupgrade"+computeAPI, ``), 405, "MethodNotAllowed")
-	refused(t, sendRequest(t, emu, http.MethodPost, instanceID("0")+"/manualupgrade"+computeAPI, `{}`), 404, "InvalidResourceType")
+	expectRejected(t, sendRequest(t, emu, http.MethodPost, setID+"2/manualupgrade"+computeAPI, `{}`), 404, "ResourceNotFound")
+	expectRejected(t, sendRequest(t, emu, http.MethodGet, setID+"/manualupgrade"+computeAPI, ``), 405, "MethodNotAllowed")
+	expectRejected(t, sendRequest(t, emu, http.MethodPost, instanceID("0")+"/manualupgrade"+computeAPI, `{}`), 404, "InvalidResourceType")
 }
 
-// Automatic upgrades all instances by the end of the write, Rolling batch by batch; an unchanged
-// model upgrades none.
 func TestUpgradesByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Automatic", 4)
@@ -95,8 +92,6 @@ func TestUpgradesByThemselves(t *testing.T) {
 	})
 }
 
-// A failed write or upgrade leaves the instances unchanged, and restoring the model makes them up
-// to date.
 func TestUpgradesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Automatic", 2)
@@ -122,7 +117,6 @@ func TestUpgradesThatFail(t *testing.T) {
 	})
 }
 
-// A snapshot includes the models and addresses of instances.
 func TestSnapshotCarriesScaleSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScaleSetScenario(t, "Manual", 2)

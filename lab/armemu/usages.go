@@ -8,17 +8,13 @@ import (
 	"strings"
 )
 
-// usagesSegment is the last path segment of a region's usages.
 const usagesSegment = "usages"
 
-// Names under which Standard public IP addresses count.
 const (
 	standardIPv4 = "IPv4StandardSkuPublicIpAddresses"
 	standardIPv6 = "IPv6StandardSkuPublicIpAddresses"
 )
 
-// countUsage counts public IP addresses and load balancers of a subscription and region, by Azure's name
-// of the limit.
 func (e *Emulator) countUsage(subscription, location string) map[string]int {
 	n := map[string]int{}
 	for _, agg := range e.aggregates {
@@ -42,7 +38,6 @@ func (e *Emulator) countUsage(subscription, location string) map[string]int {
 	return n
 }
 
-// usageName returns the limit's name for a Standard public IP address, else "".
 func usageName(body fields) string {
 	switch {
 	case !sameName(skuName(body), "Standard"):
@@ -53,7 +48,6 @@ func usageName(body fields) string {
 	return standardIPv4
 }
 
-// serveUsages serves a subscription's usage of its limits in a region.
 func (e *Emulator) serveUsages(x *exchange) *Problem {
 	r := x.route
 	n := e.countUsage(r.subscription, r.location)

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// Usages count resources by SKU, subscription and region, and require read permission.
 func TestUsages(t *testing.T) {
 	for _, tt := range []struct {
 		role   *Role

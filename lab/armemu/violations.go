@@ -12,8 +12,7 @@ import (
 // maxViolations limits the memory of a long-lived server.
 const maxViolations = 100
 
-// Violation is a request body that violates the schema of its resource type, recorded once per
-// method, property and fault.
+// Violation is recorded once per method, property and fault.
 type Violation struct {
 	schema.Violation
 	Method, Path, Version, UserAgent string
@@ -27,7 +26,6 @@ func (v Violation) Describe() string {
 	return fmt.Sprintf("%s (%q) in %s with api-version %s from %q", v, v.Detail, v.Path, v.Version, v.UserAgent)
 }
 
-// checkSchema is the stage that records schema violations. It rejects nothing.
 func (e *Emulator) checkSchema(x *exchange) *Problem {
 	r := x.route
 	if r.kind != KindPut && r.kind != KindPatch || r.id.root == nil || r.problem != nil || !schema.HasType(r.id.typeName()) {

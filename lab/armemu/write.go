@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// baseBody returns the body that a write builds on.
 func (e *Emulator) baseBody(agg *aggregate) fields {
 	if agg == nil {
 		return nil
@@ -20,7 +19,6 @@ func (e *Emulator) baseBody(agg *aggregate) fields {
 	return agg.body
 }
 
-// proposeWrite returns the requested state without changing any.
 func (e *Emulator) proposeWrite(x *exchange) (*proposal, *Problem) {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -64,7 +62,6 @@ func (e *Emulator) proposeWrite(x *exchange) (*proposal, *Problem) {
 	return p, nil
 }
 
-// commitWrite accepts a validated write, unless another is running and the overlap policy rejects it.
 func (e *Emulator) commitWrite(x *exchange, p *proposal) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
@@ -100,8 +97,7 @@ func (e *Emulator) commitWrite(x *exchange, p *proposal) *Problem {
 	return nil
 }
 
-// setPollHeaders sets the headers for polling the operation. A finished PUT of a network interface has
-// none.
+// setPollHeaders skips a finished PUT of a network interface, which has no operation.
 func setPollHeaders(x *exchange, op *operation) {
 	if op.status == opSucceeded && op.target.root == networkInterfaceKind {
 		return
@@ -116,7 +112,6 @@ func setPollHeaders(x *exchange, op *operation) {
 	}
 }
 
-// rejectOverlap applies the policy for overlapping writes.
 func (e *Emulator) rejectOverlap(x *exchange, agg *aggregate) *Problem {
 	run := agg.op
 	if run == nil {
@@ -146,7 +141,6 @@ func (e *Emulator) rejectOverlap(x *exchange, agg *aggregate) *Problem {
 	return nil
 }
 
-// rejectUnprovisioned rejects references to a public IP or prefix that is not Succeeded.
 func (e *Emulator) rejectUnprovisioned(p *proposal) *Problem {
 	if p.on != KindPut || p.id.child != nil {
 		return nil
@@ -167,7 +161,6 @@ func (e *Emulator) rejectUnprovisioned(p *proposal) *Problem {
 	return nil
 }
 
-// notProvisioned returns the error for a reference to a resource that is not Succeeded.
 func notProvisioned(agg *aggregate, by resourceID) *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",

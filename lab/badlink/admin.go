@@ -8,14 +8,12 @@ import (
 	"net/http"
 )
 
-// adminState is the response of Admin.
 type adminState struct {
 	Network
 	Counters
 }
 
-// Admin serves the network's settings and figures; PATCH changes the settings it names. changed, if
-// not nil, is called after each change.
+// Admin serves settings and counters; PATCH changes settings. changed may be nil.
 func (l *Link) Admin(changed func(Network)) http.Handler {
 	show := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// bandwidth is one direction of the network, shared by all connections.
+// bandwidth is one direction, shared by all connections.
 type bandwidth struct {
 	mu   sync.Mutex
 	free time.Time
 }
 
-// waitFor blocks until these bytes have passed.
 func (l *bandwidth) waitFor(bytes, perSecond int) {
 	l.mu.Lock()
 	now := time.Now()
@@ -26,5 +25,4 @@ func (l *bandwidth) waitFor(bytes, perSecond int) {
 	time.Sleep(wait)
 }
 
-// halfSecondBytes returns the bytes transferred in half a second.
 func halfSecondBytes(perSecond int) int { return perSecond / 2 }

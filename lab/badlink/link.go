@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package badlink puts a bad network in front of a server: slow, with connection resets, or
-// unreachable. It serves the demo and tests of the built binaries.
+// Package badlink puts a bad network in front of a server: slow, unreliable, or unreachable.
 package badlink
 
 import (
@@ -16,16 +15,16 @@ import (
 	"time"
 )
 
-// maxBytesBeforeReset limits the bytes before a reset; a TLS handshake is half of it.
+// maxBytesBeforeReset is in bytes; a TLS handshake is half of it.
 const maxBytesBeforeReset = 8 << 10
 
 // Network is the state of the network.
 type Network struct {
 	// Down resets all existing and new connections.
 	Down bool `json:"away"`
-	// BytesPerSecond is the bandwidth of all connections together, in each direction.
+	// BytesPerSecond is per direction, for all connections together.
 	BytesPerSecond int `json:"bytesPerSecond"`
-	// ResetPercent is the percentage of connections reset within their first 8 KiB.
+	// ResetPercent of connections are reset within their first 8 KiB.
 	ResetPercent int `json:"resetPercent"`
 }
 
@@ -77,14 +76,12 @@ type Link struct {
 	open    map[*connection]bool
 }
 
-// connection is an accepted connection.
 type connection struct {
 	near, far net.Conn // far is nil while dialing
 	bytesLeft int      // bytes before the reset; negative for none
 }
 
-// nonLoopbackAddress returns a non-loopback address of this machine: Weir does not provision clusters at
-// loopback addresses.
+// nonLoopbackAddress skips loopback addresses, where Weir does not provision clusters.
 func nonLoopbackAddress() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -116,8 +113,8 @@ func NewListener(ctx context.Context) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at, "0"))
 }
 
-// StartLink puts a network between a server and a free port of a non-loopback address. The seed
-// determines which connections are reset.
+// StartLink starts a network between a server and a free port. The seed determines which connections
+// are reset.
 func StartLink(ctx context.Context, server string, n Network, seed uint64) (*Link, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
@@ -156,7 +153,7 @@ func (l *Link) Counters() Counters {
 	return l.figures
 }
 
-// SetNetwork changes the network, for existing connections too.
+// SetNetwork also affects existing connections.
 func (l *Link) SetNetwork(n Network) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +168,7 @@ func (l *Link) Close() error {
 	err := l.listener.Close()
 	l.cancel()
 	l.mu.Lock()
-	l.network.Down = true // for a connection accepted but not registered yet
+	l.network.Down = true // for a connection not registered yet
 	l.resetAll()
 	l.mu.Unlock()
 	l.running.Wait()
@@ -194,7 +191,7 @@ func (l *Link) acceptConnections() {
 	}
 }
 
-// addConnection registers a connection; nil if it was reset.
+// addConnection returns nil if the connection was reset.
 func (l *Link) addConnection(near net.Conn) *connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +201,7 @@ func (l *Link) addConnection(near net.Conn) *connection {
 		resetTCP(near)
 		return nil
 	}
-	// Draw both always, so that connections do not affect each other's randomness.
+	// Draw both always: connections must not affect each other's randomness.
 	breaks, after := l.random.IntN(100) < l.network.ResetPercent, 1+l.random.IntN(maxBytesBeforeReset)
 	c := &connection{near: near, bytesLeft: -1}
 	if breaks {
@@ -214,7 +211,6 @@ func (l *Link) addConnection(near net.Conn) *connection {
 	return c
 }
 
-// proxyConnection proxies a connection to its end.
 func (l *Link) proxyConnection(c *connection) {
 	far, err := l.dial(l.dialContext)
 	if err != nil {
@@ -231,7 +227,6 @@ func (l *Link) proxyConnection(c *connection) {
 	ways.Wait()
 }
 
-// setFarEnd sets the far end and reports whether the connection is still open.
 func (l *Link) setFarEnd(c *connection, far net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,7 +234,6 @@ func (l *Link) setFarEnd(c *connection, far net.Conn) bool {
 	return l.open[c]
 }
 
-// copyDirection copies one direction.
 func (l *Link) copyDirection(c *connection, to io.Writer, from io.Reader, over *bandwidth) {
 	defer l.closeConnection(c)
 	var buf [32 << 10]byte
@@ -256,7 +250,7 @@ func (l *Link) copyDirection(c *connection, to io.Writer, from io.Reader, over *
 	}
 }
 
-// countBytes counts transferred bytes and reports whether the connection survives.
+// countBytes reports whether the connection survives.
 func (l *Link) countBytes(c *connection, n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,7 +268,6 @@ func (l *Link) countBytes(c *connection, n int) bool {
 	return true
 }
 
-// closeConnection closes both ends of a connection.
 func (l *Link) closeConnection(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,7 +285,6 @@ func (l *Link) resetAll() {
 	}
 }
 
-// resetConnection resets a connection.
 func (l *Link) resetConnection(c *connection) {
 	delete(l.open, c)
 	resetTCP(c.near)
@@ -301,7 +293,7 @@ func (l *Link) resetConnection(c *connection) {
 	}
 }
 
-// resetTCP closes with RST, so the peer sees no orderly end.
+// resetTCP sends RST, so the peer sees no orderly end.
 func resetTCP(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // closed next

@@ -33,14 +33,13 @@ func (w pipeListener) Close() error { close(w); return nil }
 
 func (w pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dialPipe returns the near end of a connection over the link.
 func (w pipeListener) dialPipe() net.Conn {
 	near, in := net.Pipe()
 	w <- in
 	return near
 }
 
-// startLink puts a link in front of a server that answers any input with this many bytes.
+// The server answers any input with this many bytes.
 func startLink(t *testing.T, n Network, seed uint64, bytes int) (pipeListener, *Link) {
 	t.Helper()
 	w := make(pipeListener)
@@ -58,7 +57,6 @@ func startLink(t *testing.T, n Network, seed uint64, bytes int) (pipeListener, *
 	return w, l
 }
 
-// fetchBytes returns the number of bytes received.
 func (w pipeListener) fetchBytes(t *testing.T) int64 {
 	t.Helper()
 	c := w.dialPipe()
@@ -70,7 +68,7 @@ func (w pipeListener) fetchBytes(t *testing.T) int64 {
 	return n
 }
 
-// Transfers share the bandwidth; a change of speed affects existing connections.
+// A change of speed affects existing connections.
 func TestTheNetworkIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := startLink(t, Network{BytesPerSecond: 5000}, 1, 50_000)
@@ -96,7 +94,7 @@ func TestTheNetworkIsSlow(t *testing.T) {
 	})
 }
 
-// The given percentage of connections is reset within 8 KiB, repeatable by seed.
+// Repeatable by seed.
 func TestTheNetworkResets(t *testing.T) {
 	plays := func(percent int, seed uint64) (broken string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -128,7 +126,6 @@ func TestTheNetworkResets(t *testing.T) {
 	}
 }
 
-// Away resets existing connections and rejects new ones until it ends.
 func TestTheNetworkIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := startLink(t, Network{BytesPerSecond: 5000}, 1, 50_000)
@@ -149,7 +146,7 @@ func TestTheNetworkIsAway(t *testing.T) {
 	})
 }
 
-// Over TCP the client sees a reset, not an end of stream.
+// A reset, not an end of stream.
 func TestOverTCP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }))
 	defer server.Close()
@@ -206,7 +203,6 @@ func TestOverTCP(t *testing.T) {
 	}
 }
 
-// Admin shows the network and changes the named settings; invalid ones are rejected with a message.
 func TestAdmin(t *testing.T) {
 	l, err := StartLink(t.Context(), "127.0.0.1:1", Network{BytesPerSecond: 5000, ResetPercent: 30}, 1)
 	if err != nil {

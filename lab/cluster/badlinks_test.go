@@ -48,12 +48,14 @@ var badLinks = []badLink{
 	{"auto-approval", someSubscription, "", "azure-pls-visibility has, too"},
 }
 
-// publishes makes a Service request a Private Link Service.
-func publishes(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-create", "true") }
+// requestLinkService makes a Service request a Private Link Service.
+func requestLinkService(svc *corev1.Service) {
+	setAnnotation(svc, annotation+"azure-pls-create", "true")
+}
 
-// opensSubnets configures pools of interfaces, and subnets that allow Private Link Services.
-func opensSubnets(c *config.Config) {
-	ofInterfaces(c)
+// openSubnets configures pools of interfaces, and subnets that allow Private Link Services.
+func openSubnets(c *config.Config) {
+	useInterfaces(c)
 	c.DisableSubnetPolicies = true
 }
 
@@ -62,39 +64,39 @@ func opensSubnets(c *config.Config) {
 func TestABadValueIsOneEvent(t *testing.T) {
 	for _, bad := range badLinks {
 		t.Run(bad.field+" "+bad.value[:min(len(bad.value), 20)], func(t *testing.T) {
-			stage(t, Options{Configure: opensSubnets}, func(s *Stage) {
-				must(s.AddNode(0))
+			runStage(t, Options{Configure: openSubnets}, func(s *Stage) {
+				failOn(s.AddNode(0))
 				s.Start()
-				must(s.AddService("shop/web", publishes))
-				must(s.Settles(10 * time.Minute))
-				s.Pass(time.Minute)
+				failOn(s.AddService("shop/web", requestLinkService))
+				failOn(s.WaitInSync(10 * time.Minute))
+				s.Sleep(time.Minute)
 				before, told := s.azureWrites(), len(s.eventsOf("web"))
 				spoil := func(svc *corev1.Service) {
-					publishes(svc)
+					requestLinkService(svc)
 					setAnnotation(svc, annotation+"azure-pls-"+bad.field, bad.value)
 				}
-				must(s.ChangeService("shop/web", spoil))
-				must(s.AddService("shop/api", spoil))
+				failOn(s.ChangeService("shop/web", spoil))
+				failOn(s.AddService("shop/api", spoil))
 				for _, name := range []string{"shop/web", "shop/api"} { // reconciled again
-					s.Pass(30 * time.Minute)
-					must(s.ChangeService(name, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 8080 }))
+					s.Sleep(30 * time.Minute)
+					failOn(s.ChangeService(name, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 8080 }))
 				}
-				s.Pass(30 * time.Minute)
+				s.Sleep(30 * time.Minute)
 				if after := s.azureWrites(); len(after) != len(before) {
-					must(fmt.Errorf("written are %q", after[len(before):]))
+					failOn(fmt.Errorf("written are %q", after[len(before):]))
 				}
-				must(s.refusedOnce("web", told, bad))
-				must(s.refusedOnce("api", 0, bad))
-				must(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-"+bad.field, "") }))
-				must(s.DeleteService("shop/api"))
-				must(s.Settles(10 * time.Minute))
+				failOn(s.expectRejectedOnce("web", told, bad))
+				failOn(s.expectRejectedOnce("api", 0, bad))
+				failOn(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-"+bad.field, "") }))
+				failOn(s.DeleteService("shop/api"))
+				failOn(s.WaitInSync(10 * time.Minute))
 			})
 		})
 	}
 }
 
-// refusedOnce requires exactly one new event, which names the invalid annotation.
-func (s *Stage) refusedOnce(name string, had int, bad badLink) error {
+// expectRejectedOnce requires exactly one new event, which names the invalid annotation.
+func (s *Stage) expectRejectedOnce(name string, had int, bad badLink) error {
 	events := s.eventsOf(name)
 	begins := fmt.Sprintf("Error syncing load balancer: %sazure-pls-%s is %q: ", annotation, bad.field, cmp.Or(bad.shown, bad.value))
 	refusals := 0
@@ -111,10 +113,9 @@ func (s *Stage) refusedOnce(name string, had int, bad badLink) error {
 	return nil
 }
 
-// eventsOf returns the events of a Service.
 func (s *Stage) eventsOf(name string) []corev1.Event {
-	f, err := s.facts()
-	must(err)
+	f, err := s.readObjects()
+	failOn(err)
 	var all []corev1.Event
 	for _, e := range f.events {
 		if e.InvolvedObject.Kind == "Service" && e.InvolvedObject.Name == name {
@@ -127,7 +128,7 @@ func (s *Stage) eventsOf(name string) []corev1.Event {
 // azureWrites returns the write requests to Azure.
 func (s *Stage) azureWrites() []string {
 	var all []string
-	for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Method != http.MethodGet }) {
+	for _, c := range s.emulator.Calls(func(c armemu.Call) bool { return c.Method != http.MethodGet }) {
 		all = append(all, fmt.Sprintf("%s %s: %d", c.Method, c.Path, c.Status))
 	}
 	return all

@@ -25,8 +25,8 @@ type basicService struct {
 	on       string // requested load balancer; empty: none
 }
 
-// basics returns public and private, Dynamic and Static Services.
-func basics() []basicService {
+// basicServices returns public and private, Dynamic and Static Services.
+func basicServices() []basicService {
 	return []basicService{
 		{key: "shop/web", method: "Dynamic"}, {key: "shop/api", method: "Static"}, {key: "blog/web", method: "Dynamic"},
 		{key: "shop/db", internal: true, method: "Dynamic"}, {key: "blog/db", internal: true, method: "Static"},
@@ -34,7 +34,7 @@ func basics() []basicService {
 	}
 }
 
-func (b basicService) balancer() string {
+func (b basicService) loadBalancerKey() string {
 	name := cmp.Or(b.on, clusterName)
 	if b.internal {
 		return name + "-internal"
@@ -77,16 +77,16 @@ func basicAddress(of []basicService, n int, family corev1.IPFamily) string {
 // addBasic creates the Services and Basic load balancers as cloud-provider-azure leaves them, with
 // the machines of the given nodes.
 func (s *Stage) addBasic(nodes ...int) error {
-	pools, err := s.addBasicBalancers(basics())
+	pools, err := s.addBasicBalancers(basicServices())
 	if err != nil {
 		return err
 	}
-	if err := s.seed(network+"loadBalancers/"+outbound, map[string]any{
+	if err := s.putResource(network+"loadBalancers/"+outboundName, map[string]any{
 		"location": region, "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": "all"}}},
 	}); err != nil {
 		return err
 	}
-	return s.behind(append(pools, idOf(outboundPool)), nodes)
+	return s.setMachinePools(append(pools, idOf(outboundPool)), nodes)
 }
 
 // basicBalancer is a Basic load balancer under construction.
@@ -104,7 +104,7 @@ type basicBalancer struct {
 // traffic.
 func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 	all := map[string]*basicBalancer{}
-	if err := s.guards(idOf(securityGroup)); err != nil {
+	if err := s.setSubnetGroup(idOf(securityGroup)); err != nil {
 		return nil, err
 	}
 	for n, b := range of {
@@ -112,10 +112,10 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 			return nil, err
 		}
 		svc := &corev1.Service{}
-		if err := s.people.Get(ctx, split(b.key), svc); err != nil {
+		if err := s.userClient.Get(ctx, parseKey(b.key), svc); err != nil {
 			return nil, err
 		}
-		name := b.balancer()
+		name := b.loadBalancerKey()
 		if all[name] == nil {
 			all[name] = &basicBalancer{at: network + "loadBalancers/" + name, pools: map[string]bool{}, brought: map[string]string{}}
 		}
@@ -130,7 +130,7 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 			}
 			svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
 		}
-		if err := s.people.Status().Update(ctx, svc); err != nil {
+		if err := s.userClient.Status().Update(ctx, svc); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +141,7 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 			named = append(named, map[string]any{"name": pool})
 			pools = append(pools, idOf(b.at+"/backendAddressPools/"+pool))
 		}
-		if err := s.seed(b.at, map[string]any{"location": region, "sku": map[string]any{"name": "Basic"}, "properties": map[string]any{
+		if err := s.putResource(b.at, map[string]any{"location": region, "sku": map[string]any{"name": "Basic"}, "properties": map[string]any{
 			"frontendIPConfigurations": b.frontends, "loadBalancingRules": b.rules, "backendAddressPools": named,
 		}}); err != nil {
 			return nil, err
@@ -150,9 +150,9 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 	return pools, nil
 }
 
-// guards sets the security group of the machines' subnet; nil removes it.
-func (s *Stage) guards(group any) error {
-	return s.patch(vnetID, func(_, properties map[string]any) {
+// setSubnetGroup sets the security group of the machines' subnet; nil removes it.
+func (s *Stage) setSubnetGroup(group any) error {
+	return s.editResource(vnetID, func(_, properties map[string]any) {
 		for _, subnet := range properties["subnets"].([]any) {
 			subnet.(map[string]any)["properties"].(map[string]any)["networkSecurityGroup"] = group
 		}
@@ -161,8 +161,8 @@ func (s *Stage) guards(group any) error {
 
 // addBasicFrontend adds a Service's frontend, public IP if any, and rule.
 func (s *Stage) addBasicFrontend(to *basicBalancer, b basicService, svc *corev1.Service, family corev1.IPFamily, ip string) error {
-	end := suffix(svc, family)
-	name, pool := owner(svc)+end, clusterName+end
+	end := familySuffix(svc, family)
+	name, pool := ownerName(svc)+end, clusterName+end
 	switch first := to.brought[b.brought+end]; {
 	case b.brought != "" && first != "" && end == "":
 		name = first // shared
@@ -171,12 +171,12 @@ func (s *Stage) addBasicFrontend(to *basicBalancer, b basicService, svc *corev1.
 			"subnet": idOf(vnetID + "/subnets/nodes"), "privateIPAllocationMethod": b.method, "privateIPAddress": ip, "privateIPAddressVersion": string(family),
 		}})
 	default:
-		id, tags := network+"publicIPAddresses/"+publicIPOf(svc, family), map[string]any{"k8s-azure-service": b.key, "k8s-azure-cluster-name": clusterName}
+		id, tags := network+"publicIPAddresses/"+publicIPName(svc, family), map[string]any{"k8s-azure-service": b.key, "k8s-azure-cluster-name": clusterName}
 		if b.brought != "" && end == "" {
 			tags, to.brought[b.brought] = map[string]any{}, name
-			s.peoples[strings.ToLower(id)] = ip
+			s.userIPs[strings.ToLower(id)] = ip
 		}
-		if err := s.seed(id, map[string]any{
+		if err := s.putResource(id, map[string]any{
 			"location": region, "sku": map[string]any{"name": "Basic"}, "tags": tags,
 			"properties": map[string]any{"publicIPAllocationMethod": b.method, "ipAddress": ip, "publicIPAddressVersion": string(family)},
 		}); err != nil {
@@ -186,30 +186,29 @@ func (s *Stage) addBasicFrontend(to *basicBalancer, b basicService, svc *corev1.
 	}
 	to.pools[pool] = true
 	port := cmp.Or(b.port, 80)
-	to.rules = append(to.rules, map[string]any{"name": fmt.Sprintf("%s-TCP-%d%s", owner(svc), port, end), "properties": map[string]any{
+	to.rules = append(to.rules, map[string]any{"name": fmt.Sprintf("%s-TCP-%d%s", ownerName(svc), port, end), "properties": map[string]any{
 		"protocol": "Tcp", "frontendPort": port, "backendPort": port, "enableFloatingIP": true,
 		"frontendIPConfiguration": idOf(to.at + "/frontendIPConfigurations/" + name), "backendAddressPool": idOf(to.at + "/backendAddressPools/" + pool),
 	}})
 	return nil
 }
 
-// patch edits a resource in Azure.
-func (s *Stage) patch(id string, edit func(body, properties map[string]any)) error {
-	raw, _ := s.emu.Get(id)
+func (s *Stage) editResource(id string, edit func(body, properties map[string]any)) error {
+	raw, _ := s.emulator.Get(id)
 	var body map[string]any
 	if err := json.Unmarshal(raw, &body); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	edit(body, body["properties"].(map[string]any))
-	return s.seed(id, body)
+	return s.putResource(id, body)
 }
 
 func idOf(id string) map[string]any { return map[string]any{"id": id} }
 
-// inPools returns the network profile of a machine in exactly these pools, each address in those of
+// poolsProfile returns the network profile of a machine in exactly these pools, each address in those of
 // its family.
-func inPools(pools []any, v4, v6 string) map[string]any {
-	p := profile(v4, v6)
+func poolsProfile(pools []any, v4, v6 string) map[string]any {
+	p := networkProfile(v4, v6)
 	for _, of := range p["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"].([]any) {
 		properties := of.(map[string]any)["properties"].(map[string]any)
 		six := properties["privateIPAddressVersion"] == "IPv6"
@@ -221,24 +220,24 @@ func inPools(pools []any, v4, v6 string) map[string]any {
 	return p
 }
 
-// behind puts the nodes' machines and the models of their scale sets into exactly these pools.
-func (s *Stage) behind(pools []any, nodes []int) error {
+// setMachinePools puts the nodes' machines and the models of their scale sets into exactly these pools.
+func (s *Stage) setMachinePools(pools []any, nodes []int) error {
 	for _, n := range nodes {
-		v4, v6 := addressesOf(n)
-		set := s.setOf(n)
+		v4, v6 := nodeAddresses(n)
+		set := s.scaleSetName(n)
 		if set == "" {
-			configs := inPools(pools, v4, v6)["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"]
-			if err := s.seed(s.nicOf(n), map[string]any{"location": region, "properties": map[string]any{"ipConfigurations": configs}}); err != nil {
+			configs := poolsProfile(pools, v4, v6)["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"]
+			if err := s.putResource(s.nicOf(n), map[string]any{"location": region, "properties": map[string]any{"ipConfigurations": configs}}); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := s.seed(compute+"virtualMachineScaleSets/"+set, map[string]any{"location": region, "properties": map[string]any{
-			"orchestrationMode": "Uniform", "upgradePolicy": map[string]any{"mode": scaleSets[set]}, "virtualMachineProfile": map[string]any{"networkProfile": inPools(pools, "", "")},
+		if err := s.putResource(computeID+"virtualMachineScaleSets/"+set, map[string]any{"location": region, "properties": map[string]any{
+			"orchestrationMode": "Uniform", "upgradePolicy": map[string]any{"mode": scaleSets[set]}, "virtualMachineProfile": map[string]any{"networkProfile": poolsProfile(pools, "", "")},
 		}}); err != nil {
 			return err
 		}
-		if err := s.seed(s.machineID(n), map[string]any{"location": region, "properties": map[string]any{"networkProfileConfiguration": inPools(pools, v4, v6)}}); err != nil {
+		if err := s.putResource(s.machineID(n), map[string]any{"location": region, "properties": map[string]any{"networkProfileConfiguration": poolsProfile(pools, v4, v6)}}); err != nil {
 			return err
 		}
 	}
@@ -249,8 +248,8 @@ func (s *Stage) behind(pools []any, nodes []int) error {
 // scale set.
 var machineKinds = []string{"availability set", "Manual", "Automatic", "Flexible"}
 
-// nodesOf returns the nodes whose machines are of one kind.
-func nodesOf(kind string, count int) []int {
+// nodesOfKind returns the nodes with machines of one kind.
+func nodesOfKind(kind string, count int) []int {
 	first := map[string]int{"Manual": 1, "Automatic": 2}[kind]
 	var nodes []int
 	for n := range count {
@@ -261,7 +260,7 @@ func nodesOf(kind string, count int) []int {
 
 // addBasicOf creates nodes of one kind and their Basic load balancers, and nothing else.
 func (s *Stage) addBasicOf(kind string, count int, services []basicService) error {
-	nodes := nodesOf(kind, count)
+	nodes := nodesOfKind(kind, count)
 	for _, n := range nodes {
 		if err := s.AddNode(n); err != nil {
 			return err
@@ -276,20 +275,20 @@ func (s *Stage) addBasicOf(kind string, count int, services []basicService) erro
 
 // machinesBehind puts machines of one kind into exactly these pools.
 func (s *Stage) machinesBehind(kind string, nodes []int, pools []any) error {
-	if err := s.behind(pools, nodes); err != nil || s.setOf(nodes[0]) != "" {
+	if err := s.setMachinePools(pools, nodes); err != nil || s.scaleSetName(nodes[0]) != "" {
 		return err
 	}
-	home, set := "availabilitySet", compute+"availabilitySets/nodes"
+	home, set := "availabilitySet", computeID+"availabilitySets/nodes"
 	if kind == "Flexible" {
-		home, set = "virtualMachineScaleSet", compute+"virtualMachineScaleSets/flexible"
-		if err := s.seed(set, map[string]any{"location": region, "properties": map[string]any{
-			"orchestrationMode": "Flexible", "virtualMachineProfile": map[string]any{"networkProfile": inPools(pools, "", "")},
+		home, set = "virtualMachineScaleSet", computeID+"virtualMachineScaleSets/flexible"
+		if err := s.putResource(set, map[string]any{"location": region, "properties": map[string]any{
+			"orchestrationMode": "Flexible", "virtualMachineProfile": map[string]any{"networkProfile": poolsProfile(pools, "", "")},
 		}}); err != nil {
 			return err
 		}
 	}
 	for _, n := range nodes {
-		if err := s.seed(s.machineID(n), map[string]any{"location": region, "properties": map[string]any{
+		if err := s.putResource(s.machineID(n), map[string]any{"location": region, "properties": map[string]any{
 			home: idOf(set), "networkProfile": map[string]any{"networkInterfaces": []any{idOf(s.nicOf(n))}},
 		}}); err != nil {
 			return err
@@ -298,29 +297,29 @@ func (s *Stage) machinesBehind(kind string, nodes []int, pools []any) error {
 	return nil
 }
 
-// migrated returns what is not migrated or was not preserved.
-func (s *Stage) migrated() error { return s.migratedAll(basics()) }
+// checkMigrated returns what is not migrated or was not preserved.
+func (s *Stage) checkMigrated() error { return s.migratedAll(basicServices()) }
 
 func (s *Stage) migratedAll(of []basicService) error {
-	c, err := s.observe()
+	c, err := s.readAzure()
 	if err != nil {
 		return err
 	}
 	for n, b := range of {
 		svc := &corev1.Service{}
-		if err := s.people.Get(ctx, split(b.key), svc); err != nil {
+		if err := s.userClient.Get(ctx, parseKey(b.key), svc); err != nil {
 			return err
 		}
 		for _, family := range svc.Spec.IPFamilies {
-			if want, is := basicAddress(of, n, family), c.addressOf(labelOf(svc, family)); is != want {
+			if want, is := basicAddress(of, n, family), c.addressOf(frontendLabel(svc, family)); is != want {
 				return fmt.Errorf("%s had %s, and has %q", b.key, want, is)
 			}
 		}
-		if migrating(svc) {
+		if isMigrating(svc) {
 			return fmt.Errorf("%s says that it migrates when that is over", b.key)
 		}
 	}
-	if strings.Contains(string(s.emu.Snapshot()), `"Basic"`) {
+	if strings.Contains(string(s.emulator.Snapshot()), `"Basic"`) {
 		return errors.New("something is Basic")
 	}
 	return nil

@@ -20,40 +20,39 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Level returns the differences between the desired state and Azure, statuses and records, or nil.
+// CheckInSync returns the differences between the desired state and Azure, statuses and records, or nil.
 // Call it after faults have ended and time has passed.
-func (s *Stage) Level() error {
-	f, err := s.facts()
+func (s *Stage) CheckInSync() error {
+	f, err := s.readObjects()
 	if err != nil {
 		return err
 	}
-	c, err := s.observe()
+	c, err := s.readAzure()
 	if err != nil {
 		return err
 	}
 	var all []error
-	want := f.lines()
-	all = append(all, differs(want, slices.DeleteFunc(c.lines(s.isForeign), func(line string) bool {
-		return !slices.Contains(want, line) && (f.mayStay(line) || s.othersKeep(c, line))
+	want := f.formatLines()
+	all = append(all, diffLines(want, slices.DeleteFunc(c.formatLines(s.isForeign), func(line string) bool {
+		return !slices.Contains(want, line) && (f.isUnusedNodePool(line) || s.isRetained(c, line))
 	}))...)
-	all = append(all, s.statuses(f, c)...)
-	all = append(all, s.admissions(f, c)...)
-	all = append(all, backendPools(f, c)...)
-	all = append(all, s.leftovers(f, c)...)
-	all = append(all, s.peoplesOwn(f, c)...)
-	all = append(all, f.placements()...)
-	all = append(all, s.edges(f, c)...)
-	all = append(all, s.untainted(f)...)
-	if !s.opts.Indoors {
-		all = append(all, c.wayOut()...)
+	all = append(all, s.checkStatuses(f, c)...)
+	all = append(all, s.checkFlows(f, c)...)
+	all = append(all, checkBackendPools(f, c)...)
+	all = append(all, s.checkLeftovers(f, c)...)
+	all = append(all, s.checkUnmanaged(f, c)...)
+	all = append(all, f.checkPlacements()...)
+	all = append(all, s.checkUnmanagedPools(f, c)...)
+	all = append(all, s.checkEvictionTaints(f)...)
+	if !s.opts.NoOutboundPool {
+		all = append(all, c.checkOutbound()...)
 	}
-	all = append(all, s.kinds(c)...)
-	all = append(all, s.publications(f, c)...)
+	all = append(all, s.checkMemberTypes(c)...)
+	all = append(all, s.checkLinkServices(f, c)...)
 	return errors.Join(all...)
 }
 
-// differs compares lines.
-func differs(want, is []string) []error {
+func diffLines(want, is []string) []error {
 	var all []error
 	slices.Sort(want)
 	slices.Sort(is)
@@ -71,26 +70,26 @@ func differs(want, is []string) []error {
 }
 
 // addressOf returns the address of the frontend with this label.
-func (c cloud) addressOf(label string) string {
+func (c azureState) addressOf(label string) string {
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
-			if f.label() == label {
-				return c.address(f)
+			if f.publicLabel() == label {
+				return c.frontendAddress(f)
 			}
 		}
 	}
 	return ""
 }
 
-// statuses compares Service statuses with Azure.
-func (s *Stage) statuses(f facts, c cloud) []error {
+// checkStatuses compares Service statuses with Azure.
+func (s *Stage) checkStatuses(f objects, c azureState) []error {
 	var all []error
 	for i := range f.services {
 		svc := &f.services[i]
 		var want, is []string
-		if ours(svc) {
+		if isManaged(svc) {
 			for _, family := range svc.Spec.IPFamilies {
-				want = append(want, c.addressOf(labelOf(svc, family)))
+				want = append(want, c.addressOf(frontendLabel(svc, family)))
 			}
 		}
 		for _, in := range svc.Status.LoadBalancer.Ingress {
@@ -101,18 +100,18 @@ func (s *Stage) statuses(f facts, c cloud) []error {
 		if !slices.Equal(want, is) {
 			all = append(all, fmt.Errorf("the status of %s/%s shows %v, and its addresses are %v", svc.Namespace, svc.Name, is, want))
 		}
-		if !ours(svc) && slices.ContainsFunc(svc.Finalizers, func(n string) bool { return strings.HasPrefix(n, "weir.dev/") }) {
+		if !isManaged(svc) && slices.ContainsFunc(svc.Finalizers, func(n string) bool { return strings.HasPrefix(n, "weir.dev/") }) {
 			all = append(all, fmt.Errorf("%s/%s is not Weir's, and has its finalizer", svc.Namespace, svc.Name))
 		}
 	}
 	return all
 }
 
-// admissions tests flows against the security group.
-func (s *Stage) admissions(f facts, c cloud) []error {
+// checkFlows tests flows against the security group.
+func (s *Stage) checkFlows(f objects, c azureState) []error {
 	var all []error
-	for flow, want := range f.flows(c.addressOf) {
-		if is := c.admits(flow.from, flow.to, flow.protocol, flow.port); is != want {
+	for flow, want := range f.sampledFlows(c.addressOf) {
+		if is := c.isAllowed(flow.from, flow.to, flow.protocol, flow.port); is != want {
 			all = append(all, fmt.Errorf("the security group admits %s: %t, want %t", flow, is, want))
 		}
 	}
@@ -120,20 +119,20 @@ func (s *Stage) admissions(f facts, c cloud) []error {
 	return all
 }
 
-// backendPools compares the BackendPools with the Services that need one.
-func backendPools(f facts, c cloud) []error {
+// checkBackendPools compares the BackendPools with the Services that need one.
+func checkBackendPools(f objects, c azureState) []error {
 	var all []error
 	for i := range f.pools {
 		p := &f.pools[i]
 		synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
 		switch {
-		case p.Spec.LoadBalancer.Name == edge: // reported by another check
+		case p.Spec.LoadBalancer.Name == unmanagedName: // reported by another check
 		case p.DeletionTimestamp != nil:
 			all = append(all, fmt.Errorf("BackendPool %s/%s is still being deleted", p.Namespace, p.Name))
-		case synced != nil && synced.Reason == v1alpha1.ReasonPoolNotFound && p.Spec.Nodes != nil && !f.allNodes(p.Spec.LoadBalancer.Name, familyOf(p.Spec.PoolName)) && !c.hasPool(poolOf(p)):
+		case synced != nil && synced.Reason == v1alpha1.ReasonPoolNotFound && p.Spec.Nodes != nil && !f.usesNodePool(p.Spec.LoadBalancer.Name, poolFamily(p.Spec.PoolName)) && !c.hasPool(poolKey(p)):
 			// no traffic: its load balancer was recreated without this pool
 		case synced == nil || synced.Reason != v1alpha1.ReasonLevel && !p.Spec.Paused:
-			all = append(all, fmt.Errorf("BackendPool %s/%s is not level: %s", p.Namespace, p.Name, spell(synced)))
+			all = append(all, fmt.Errorf("BackendPool %s/%s is not level: %s", p.Namespace, p.Name, formatJSON(synced)))
 		case p.Spec.ServiceRef != nil && !slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
 			return svc.Namespace == p.Namespace && svc.Name == p.Spec.ServiceRef.Name
 		}):
@@ -143,40 +142,40 @@ func backendPools(f facts, c cloud) []error {
 	return all
 }
 
-// allNodes reports whether a Service uses the pool of all nodes on a load balancer.
-func (f facts) allNodes(balancer string, family corev1.IPFamily) bool {
+// usesNodePool reports whether a Service uses the pool of all nodes on a load balancer.
+func (f objects) usesNodePool(balancer string, family corev1.IPFamily) bool {
 	return slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
-		return ours(&svc) && f.balancerOf(&svc) == balancer && !local(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
+		return isManaged(&svc) && f.loadBalancerName(&svc) == balancer && !isLocal(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
 	})
 }
 
-func spell(synced any) string {
+func formatJSON(synced any) string {
 	text, _ := json.Marshal(synced)
 	return string(text)
 }
 
-// leftovers finds resources of Services that are deleted or no longer managed.
-func (s *Stage) leftovers(f facts, c cloud) []error {
+// checkLeftovers finds resources of Services that are deleted or no longer managed.
+func (s *Stage) checkLeftovers(f objects, c azureState) []error {
 	var all []error
 	alive := map[string]bool{}
 	for i := range f.services {
 		svc := &f.services[i]
-		if ours(svc) {
-			alive[owner(svc)] = true
+		if isManaged(svc) {
+			alive[ownerName(svc)] = true
 		}
 		if svc.DeletionTimestamp != nil {
 			all = append(all, fmt.Errorf("%s/%s is still being deleted, with %v", svc.Namespace, svc.Name, svc.Finalizers))
 		}
 	}
-	for owner, key := range s.owners {
-		if !alive[owner] && strings.Contains(c.text, owner) && !s.shared(owner, c) {
+	for owner, key := range s.serviceOwners {
+		if !alive[owner] && strings.Contains(c.text, owner) && !s.isFrontendShared(owner, c) {
 			all = append(all, fmt.Errorf("something in Azure is of %s (%s), which has no load balancer any more", key, owner))
 		}
 	}
 	hosts := map[string]bool{}
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
-			hosts[c.address(f)] = true
+			hosts[c.frontendAddress(f)] = true
 		}
 	}
 	for i := range f.nodes {
@@ -184,8 +183,8 @@ func (s *Stage) leftovers(f facts, c cloud) []error {
 			hosts[a.Address] = true
 		}
 	}
-	for address, lives := range s.gone {
-		hosts[address] = s.lives() > lives // a node deleted by the running process stays (0010)
+	for address, lives := range s.deletedAddresses {
+		hosts[address] = s.processCount() > lives // a node deleted during this process is retained (0010)
 	}
 	for _, r := range c.rules {
 		if !strings.HasPrefix(r.Name, "k8s-azure-lb_") {
@@ -200,29 +199,29 @@ func (s *Stage) leftovers(f facts, c cloud) []error {
 	return all
 }
 
-// shared reports whether a frontend keeps the name of its first Service because others share its
+// isFrontendShared reports whether a frontend keeps the name of its first Service because others share its
 // address.
-func (s *Stage) shared(owner string, c cloud) bool {
+func (s *Stage) isFrontendShared(owner string, c azureState) bool {
 	rest := c.text
 	for _, b := range c.balancers {
 		for _, f := range b.Properties.Frontends {
-			if f.Properties.PublicIP == nil || s.peoples[strings.ToLower(f.Properties.PublicIP.ID)] == "" {
+			if f.Properties.PublicIP == nil || s.userIPs[strings.ToLower(f.Properties.PublicIP.ID)] == "" {
 				continue
 			}
 			rest = strings.ReplaceAll(rest, f.Name, "")
 		}
 	}
-	for _, f := range s.retained(c) {
+	for _, f := range s.retainedFrontends(c) {
 		rest = strings.ReplaceAll(rest, f.name, "")
 	}
 	return !strings.Contains(rest, owner)
 }
 
-// peoplesOwn checks that resources of other owners are unchanged.
-func (s *Stage) peoplesOwn(f facts, c cloud) []error {
+// checkUnmanaged checks that resources of other owners are unchanged.
+func (s *Stage) checkUnmanaged(f objects, c azureState) []error {
 	var all []error
 	for member := range s.foreign {
-		if s.stays(member) && !c.holds(member) {
+		if s.mustRemain(member) && !c.hasMember(member) {
 			all = append(all, fmt.Errorf("%s has lost %s, which others had put there", member.pool, member.ip))
 		}
 	}
@@ -239,21 +238,21 @@ func (s *Stage) peoplesOwn(f facts, c cloud) []error {
 			all = append(all, fmt.Errorf("an object tells a token: %s", text))
 		}
 	}
-	return append(all, s.named()...)
+	return append(all, s.checkUserIPs()...)
 }
 
-// named checks that public IPs created by users exist.
-func (s *Stage) named() []error {
+// checkUserIPs checks that public IPs created by users exist.
+func (s *Stage) checkUserIPs() []error {
 	var all []error
-	for _, id := range slices.Sorted(maps.Keys(s.peoples)) {
+	for _, id := range slices.Sorted(maps.Keys(s.userIPs)) {
 		var p publicIP
-		if raw, there := s.emu.Get(id); there {
+		if raw, there := s.emulator.Get(id); there {
 			if err := json.Unmarshal(raw, &p); err != nil {
 				return append(all, fmt.Errorf("%s: %w", id, err))
 			}
 		}
-		if is := p.Properties.IP; is != s.peoples[id] {
-			all = append(all, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.peoples[id], is))
+		if is := p.Properties.IP; is != s.userIPs[id] {
+			all = append(all, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.userIPs[id], is))
 		}
 	}
 	return all
@@ -264,28 +263,28 @@ type traffic struct {
 	azure, api int // log positions
 }
 
-// since returns the requests since its last call: writes without leases, and the number of reads.
-func (s *Stage) since() (writes []string, reads int) {
-	calls := s.emu.Calls(func(c armemu.Call) bool { return c.Seq > uint64(s.counted.azure) }) //nolint:gosec // small
+// trafficSince returns the requests since its last call: writes without leases, and the number of reads.
+func (s *Stage) trafficSince() (writes []string, reads int) {
+	calls := s.emulator.Calls(func(c armemu.Call) bool { return c.Seq > uint64(s.lastTraffic.azure) }) //nolint:gosec // small
 	for _, c := range calls {
-		s.counted.azure = int(c.Seq) //nolint:gosec // small
+		s.lastTraffic.azure = int(c.Seq) //nolint:gosec // small
 		if c.Method == http.MethodGet {
 			reads++
 			continue
 		}
-		writes = append(writes, fmt.Sprintf("%s %s %s: %d", s.clock(c.Time), c.Method, c.Path, c.Status))
+		writes = append(writes, fmt.Sprintf("%s %s %s: %d", s.formatTime(c.Time), c.Method, c.Path, c.Status))
 	}
 	requests := s.api.Log()
-	for _, r := range requests[min(s.counted.api, len(requests)):] {
+	for _, r := range requests[min(s.lastTraffic.api, len(requests)):] {
 		switch {
 		case !strings.HasPrefix(r.Client, "weir-") || r.Resource == "leases":
 		case isWrite(r):
-			writes = append(writes, s.clock(r.At)+" "+r.String())
+			writes = append(writes, s.formatTime(r.At)+" "+r.String())
 		default:
 			reads++
 		}
 	}
-	s.counted.api = len(requests)
+	s.lastTraffic.api = len(requests)
 	return writes, reads
 }
 
@@ -293,26 +292,26 @@ func isWrite(r apiserver.Request) bool {
 	return !slices.Contains([]string{"get", "list", "watch", "discover"}, strings.ToLower(r.Verb))
 }
 
-// Settles waits until everything is in sync, at most for the given time, and returns the remaining
+// WaitInSync waits until everything is in sync, at most for the given time, and returns the remaining
 // differences.
-func (s *Stage) Settles(most time.Duration) error {
-	for end := time.Now().Add(most); ; {
-		err := s.Level()
+func (s *Stage) WaitInSync(limit time.Duration) error {
+	for end := time.Now().Add(limit); ; {
+		err := s.CheckInSync()
 		if err == nil {
 			return nil
 		}
 		if !time.Now().Before(end) {
-			return fmt.Errorf("not level within %s:\n%w", most, err)
+			return fmt.Errorf("not level within %s:\n%w", limit, err)
 		}
-		s.Pass(5 * time.Second)
+		s.Sleep(5 * time.Second)
 	}
 }
 
-// Rests lets an hour pass and checks that nothing is written and few requests are sent.
-func (s *Stage) Rests(reads int) error {
-	s.since()
-	s.Pass(time.Hour)
-	writes, n := s.since()
+// CheckIdleHour waits an hour and checks that nothing is written and few requests are sent.
+func (s *Stage) CheckIdleHour(reads int) error {
+	s.trafficSince()
+	s.Sleep(time.Hour)
+	writes, n := s.trafficSince()
 	var all []error
 	if len(writes) > 0 {
 		all = append(all, fmt.Errorf("%d writes in an hour in which nothing changed:\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n")))
@@ -320,5 +319,5 @@ func (s *Stage) Rests(reads int) error {
 	if n > reads {
 		all = append(all, fmt.Errorf("%d reads in an hour in which nothing changed, want %d at most", n, reads))
 	}
-	return errors.Join(append(all, s.Level())...)
+	return errors.Join(append(all, s.CheckInSync())...)
 }

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/lab/apiserver"
 )
 
-// stage runs a test on its own stage in virtual time.
-func stage(t *testing.T, opts Options, story func(s *Stage)) {
+// runStage runs a test on its own stage in virtual time.
+func runStage(t *testing.T, opts Options, story func(s *Stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		opts.Settle = synctest.Wait
@@ -42,11 +42,11 @@ func stage(t *testing.T, opts Options, story func(s *Stage)) {
 	})
 }
 
-// failure is the panic value of must.
+// failure is the panic value that ends a test.
 type failure struct{ error }
 
-// must aborts the test on an error.
-func must(err error) {
+// failOn aborts the test on an error.
+func failOn(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
@@ -54,41 +54,41 @@ func must(err error) {
 
 func TestWeirStartsAndStopsInVirtualTime(t *testing.T) {
 	for range 2 {
-		stage(t, Options{}, func(s *Stage) {
+		runStage(t, Options{}, func(s *Stage) {
 			s.Start()
-			s.Pass(time.Minute)
+			s.Sleep(time.Minute)
 		})
 	}
 }
 
 func TestAServiceIsServed(t *testing.T) {
-	stage(t, Options{}, func(s *Stage) {
+	runStage(t, Options{}, func(s *Stage) {
 		for n := range 3 {
-			must(s.AddNode(n))
+			failOn(s.AddNode(n))
 		}
 		s.Start()
-		must(s.AddService("shop/web", nil))
-		must(s.Endpoints("shop/web", map[int]bool{0: true, 1: true}))
-		must(s.Settles(2 * time.Minute))
-		s.Pass(settled)
-		must(s.Rests(400))
-		must(s.DeleteService("shop/web"))
-		must(s.Settles(2 * time.Minute))
-		s.Pass(settled)
-		must(s.Rests(400))
+		failOn(s.AddService("shop/web", nil))
+		failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: true}))
+		failOn(s.WaitInSync(2 * time.Minute))
+		s.Sleep(settleTime)
+		failOn(s.CheckIdleHour(400))
+		failOn(s.DeleteService("shop/web"))
+		failOn(s.WaitInSync(2 * time.Minute))
+		s.Sleep(settleTime)
+		failOn(s.CheckIdleHour(400))
 	})
 }
 
 // A process that is stopped before the initial list is complete stops.
 func TestStoppedBeforeTheCachesAreFilled(t *testing.T) {
-	stage(t, Options{}, func(s *Stage) {
+	runStage(t, Options{}, func(s *Stage) {
 		s.APIFault(0, apiserver.Fault{Resource: "services", Hang: true})
 		s.Start()
-		s.Pass(3 * time.Second)
+		s.Sleep(3 * time.Second)
 		began := time.Now()
-		s.replicas[0].stop()
+		s.replicas[0].stopProcess()
 		if took := time.Since(began); took > 5*time.Second {
-			must(fmt.Errorf("it took %s to stop", took))
+			failOn(fmt.Errorf("it took %s to stop", took))
 		}
 	})
 }
@@ -96,20 +96,20 @@ func TestStoppedBeforeTheCachesAreFilled(t *testing.T) {
 // Of two processes only one writes; when it loses the API server it stops, and the other one
 // continues.
 func TestOnlyTheLeaderWrites(t *testing.T) {
-	stage(t, Options{Replicas: 2}, func(s *Stage) {
+	runStage(t, Options{Replicas: 2}, func(s *Stage) {
 		for n := range 3 {
-			must(s.AddNode(n))
+			failOn(s.AddNode(n))
 		}
 		s.Start()
-		must(s.AddService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
-		must(s.Endpoints("shop/web", map[int]bool{0: true, 1: true}))
-		must(s.Settles(5 * time.Minute))
+		failOn(s.AddService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+		failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: true}))
+		failOn(s.WaitInSync(5 * time.Minute))
 		for i := range s.replicas {
-			must(s.Endpoints("shop/web", map[int]bool{i: true}))
+			failOn(s.SetEndpoints("shop/web", map[int]bool{i: true}))
 			s.APIFault(i, apiserver.Fault{Unreachable: true})
-			s.Pass(40 * time.Second)
+			s.Sleep(40 * time.Second)
 			s.EndFaults()
-			must(s.Settles(5 * time.Minute))
+			failOn(s.WaitInSync(5 * time.Minute))
 		}
 	})
 }

@@ -20,32 +20,32 @@ import (
 
 // Taint and time annotation of an announced node eviction.
 const (
-	evicted    = "cloudprovider.azure.microsoft.com/draining"
-	preemption = "weir.dev/preemption"
+	evictionTaint        = "cloudprovider.azure.microsoft.com/draining"
+	preemptionAnnotation = "weir.dev/preemption"
 )
 
-// evictions schedules announced evictions and their withdrawal.
-func evictions(d *draw) {
-	percent := pick(d, 50, 50, 75, 0)
-	d.configure(func(c *config.Config) { c.NodeAdminStateMinAvailablePercent = &percent })
+// addEvictions schedules announced evictions and their withdrawal.
+func addEvictions(d *scheduleBuilder) {
+	percent := pickOne(d, 50, 50, 75, 0)
+	d.addConfig(func(c *config.Config) { c.NodeAdminStateMinAvailablePercent = &percent })
 	for range 5 + d.IntN(6) {
 		n := d.IntN(4)
 		if d.IntN(4) == 0 {
-			d.add(func(s *Stage) error {
+			d.addStep(func(s *Stage) error {
 				return s.ChangeNode(n, func(node *corev1.Node) { node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isEviction) })
 			}, "somebody clears the taint of node %d", n)
 			continue
 		}
-		d.add(func(s *Stage) error { return s.Announce(n) }, "the eviction of node %d is announced", n)
+		d.addStep(func(s *Stage) error { return s.AnnounceEviction(n) }, "the eviction of node %d is announced", n)
 	}
 }
 
-func isEviction(t corev1.Taint) bool { return t.Key == evicted && t.Value == "spot-eviction" }
+func isEviction(t corev1.Taint) bool { return t.Key == evictionTaint && t.Value == "spot-eviction" }
 
-// Announce announces the eviction of a node, or repeats the announcement.
-func (s *Stage) Announce(number int) error {
+// AnnounceEviction announces the eviction of a node, or repeats the announcement.
+func (s *Stage) AnnounceEviction(number int) error {
 	n := &corev1.Node{}
-	if err := s.people.Get(ctx, client.ObjectKey{Name: nodeName(number)}, n); err != nil {
+	if err := s.userClient.Get(ctx, client.ObjectKey{Name: nodeName(number)}, n); err != nil {
 		return err
 	}
 	now := metav1.NewTime(time.Now())
@@ -55,39 +55,39 @@ func (s *Stage) Announce(number int) error {
 		Reason:         "PreemptScheduled", Message: "Preempt", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "node-problem-detector"},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
-	err := s.people.Create(ctx, e)
+	err := s.userClient.Create(ctx, e)
 	if apierrors.IsAlreadyExists(err) {
-		err = s.change(e, client.ObjectKeyFromObject(e), func() { e.Count, e.LastTimestamp = e.Count+1, now })
+		err = s.editObject(e, client.ObjectKeyFromObject(e), func() { e.Count, e.LastTimestamp = e.Count+1, now })
 	}
-	if _, cleared := s.announced[string(n.UID)]; err == nil && !cleared {
-		s.announced[string(n.UID)] = true
+	if _, cleared := s.evictionNotices[string(n.UID)]; err == nil && !cleared {
+		s.evictionNotices[string(n.UID)] = true
 	}
 	return err
 }
 
-// clears records that a user removed the taints of a node.
-func (s *Stage) clears(n *corev1.Node) {
-	if _, is := s.announced[string(n.UID)]; is && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
-		s.announced[string(n.UID)] = false
+// recordTaintsCleared records that a user removed the taints of a node.
+func (s *Stage) recordTaintsCleared(n *corev1.Node) {
+	if _, is := s.evictionNotices[string(n.UID)]; is && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
+		s.evictionNotices[string(n.UID)] = false
 	}
 }
 
-// untainted finds nodes with an announced eviction but no taint. A taint cleared by a user ends the
+// checkEvictionTaints finds nodes with an announced eviction but no taint. A taint cleared by a user ends the
 // announcement.
-func (s *Stage) untainted(f facts) []error {
+func (s *Stage) checkEvictionTaints(f objects) []error {
 	var all []error
 	for i := range f.nodes {
 		n := &f.nodes[i]
-		if f.adminStates && s.announced[string(n.UID)] && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
+		if f.adminStates && s.evictionNotices[string(n.UID)] && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
 			all = append(all, fmt.Errorf("the eviction of node %s was announced, and it has no taint", n.Name))
 		}
 	}
 	return all
 }
 
-// down returns the addresses that take no new flows: those out of service, and of those with an
+// downAddresses returns the addresses that take no new flows: those out of service, and of those with an
 // announced eviction the first ones, as long as enough members stay up.
-func (f facts) down(members []string) []string {
+func (f objects) downAddresses(members []string) []string {
 	type leaving struct {
 		name, address string
 		at            time.Time
@@ -103,14 +103,14 @@ func (f facts) down(members []string) []string {
 			all = append(all, n.Status.Addresses[at].Address)
 		case slices.ContainsFunc(n.Spec.Taints, isEviction):
 			var record struct{ At time.Time }
-			_ = json.Unmarshal([]byte(n.Annotations[preemption]), &record) // invalid JSON: no time
+			_ = json.Unmarshal([]byte(n.Annotations[preemptionAnnotation]), &record) // invalid JSON: no time
 			announced = append(announced, leaving{n.Name, n.Status.Addresses[at].Address, record.At})
 		}
 	}
 	slices.SortFunc(announced, func(a, b leaving) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
 	stay := 0
-	if f.percent > 0 {
-		stay = max(1, (len(members)*f.percent+99)/100)
+	if f.minAvailablePercent > 0 {
+		stay = max(1, (len(members)*f.minAvailablePercent+99)/100)
 	}
 	for _, l := range announced[:min(len(announced), max(0, len(members)-len(all)-stay))] {
 		all = append(all, l.address)
@@ -118,8 +118,8 @@ func (f facts) down(members []string) []string {
 	return all
 }
 
-// isIn reports whether an address belongs to a family.
-func isIn(text string, family corev1.IPFamily) bool {
+// isInFamily reports whether an address belongs to a family.
+func isInFamily(text string, family corev1.IPFamily) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.Is6() == (family == corev1.IPv6Protocol)
 }

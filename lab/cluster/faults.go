@@ -13,15 +13,15 @@ import (
 // flow mapping.
 func (s *Stage) AzureFaults(rules ...string) error {
 	if len(rules) == 0 {
-		return s.emu.SetFaults("")
+		return s.emulator.SetFaults("")
 	}
-	return s.emu.SetFaults("rules:\n- " + strings.Join(rules, "\n- ") + "\n")
+	return s.emulator.SetFaults("rules:\n- " + strings.Join(rules, "\n- ") + "\n")
 }
 
 // APIFault injects a fault of the API server for a replica.
 func (s *Stage) APIFault(replica int, f apiserver.Fault) {
 	f.Client = s.replicas[replica%len(s.replicas)].name
-	s.apiFaults = append(s.apiFaults, s.api.Inject(f))
+	s.endAPIFaults = append(s.endAPIFaults, s.api.Inject(f))
 }
 
 // BreakWatches breaks all watch connections of a resource; empty means every resource.
@@ -35,25 +35,25 @@ func (s *Stage) EndFaults() {
 	if err := s.AzureFaults(); err != nil {
 		panic(err) // no rules are always valid
 	}
-	for _, end := range s.apiFaults {
+	for _, end := range s.endAPIFaults {
 		end()
 	}
-	s.apiFaults = nil
+	s.endAPIFaults = nil
 }
 
-// peoplesIP returns the name of the user's public IP for the Services of a namespace.
-func peoplesIP(namespace string) string { return "of-" + namespace }
+// namespaceIPName returns the name of the user's public IP for the Services of a namespace.
+func namespaceIPName(namespace string) string { return "of-" + namespace }
 
-// PublicIP creates a public IP owned by a user.
-func (s *Stage) PublicIP(name string) error {
+// CreatePublicIP creates a public IP owned by a user.
+func (s *Stage) CreatePublicIP(name string) error {
 	id := network + "publicIPAddresses/" + name
-	if err := s.emu.Put(id, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`)); err != nil {
+	if err := s.emulator.Put(id, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`)); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
-	c, err := s.observe()
+	c, err := s.readAzure()
 	if err != nil {
 		return err
 	}
-	s.peoples[strings.ToLower(id)] = c.addresses[strings.ToLower(id)].Properties.IP
+	s.userIPs[strings.ToLower(id)] = c.addresses[strings.ToLower(id)].Properties.IP
 	return nil
 }

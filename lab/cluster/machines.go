@@ -15,25 +15,25 @@ import (
 // Where pools hold network interfaces, each node has a machine: a virtual machine with its own
 // interface, or an instance of one of two uniform scale sets that differ in their upgrade policy.
 
-const compute = inGroup + "/providers/Microsoft.Compute/"
+const computeID = inGroup + "/providers/Microsoft.Compute/"
 
 // outbound is an unmanaged load balancer; every machine is in its pool for outbound traffic.
 const (
-	outbound     = "outbound"
-	outboundPool = network + "loadBalancers/" + outbound + "/backendAddressPools/all"
+	outboundName = "outbound"
+	outboundPool = network + "loadBalancers/" + outboundName + "/backendAddressPools/all"
 )
 
-// interfaces makes pools hold network interfaces and injects machine faults.
-func (d *draw) interfaces() {
-	d.configure(func(c *config.Config) { c.BackendPoolType = config.NodeIPConfiguration })
-	d.world(func(o *Options) { o.Behaviour.InterfaceAdminState = behaviour.Accepted }) // otherwise no pool gets in sync
+// enableInterfaces makes pools hold network interfaces and injects machine faults.
+func (d *scheduleBuilder) enableInterfaces() {
+	d.addConfig(func(c *config.Config) { c.BackendPoolType = config.NodeIPConfiguration })
+	d.addOption(func(o *Options) { o.Behaviour.InterfaceAdminState = behaviour.Accepted }) // otherwise no pool gets in sync
 	for range 4 + d.IntN(6) {
-		path := pick(d, "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*")
-		kind := pick(d, "put", "put", "get", "poll", "list")
+		path := pickOne(d, "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*")
+		kind := pickOne(d, "put", "put", "get", "poll", "list")
 		if path == "virtualMachineScaleSets/*" && kind == "put" {
 			kind = "patch"
 		}
-		action := pick(d,
+		action := pickOne(d,
 			"{status: 429, code: RetryableError, message: busy, headers: {Retry-After: '7'}}",
 			"{status: 429, code: OperationNotAllowed, message: busy, headers: {Retry-After: '40'}}",
 			"{status: 409, code: Conflict, message: another request}",
@@ -44,30 +44,29 @@ func (d *draw) interfaces() {
 			action = "{operation: {fail: {code: InternalServerError, message: broken}}}"
 		}
 		text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", path, kind, 1+d.IntN(4), action)
-		d.add(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
+		d.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
 	}
 }
 
 // scaleSets maps uniform scale sets to their upgrade policies.
 var scaleSets = map[string]string{"blue": "Manual", "green": "Automatic"}
 
-// interfaces reports whether pools hold network interfaces.
-func (s *Stage) interfaces() bool {
+// hasInterfaces reports whether pools hold network interfaces.
+func (s *Stage) hasInterfaces() bool {
 	return s.cfg.HasInterfaceMembers()
 }
 
-// machines reports whether nodes have machines.
-func (s *Stage) machines() bool { return s.interfaces() || s.opts.Machines }
+// hasMachines reports whether nodes have machines.
+func (s *Stage) hasMachines() bool { return s.hasInterfaces() || s.opts.Machines }
 
-// addressesOf returns the addresses of a node.
-func addressesOf(number int) (v4, v6 string) {
+func nodeAddresses(number int) (v4, v6 string) {
 	return fmt.Sprintf("10.0.1.%d", number+4), fmt.Sprintf("fd00::1:%x", number+4)
 }
 
-// setOf returns the scale set of a node's machine. It is empty for every third node and where pools
+// scaleSetName returns the scale set of a node's machine. It is empty for every third node and where pools
 // hold addresses.
-func (s *Stage) setOf(number int) string {
-	if !s.machines() {
+func (s *Stage) scaleSetName(number int) string {
+	if !s.hasMachines() {
 		return ""
 	}
 	return [3]string{"", "blue", "green"}[number%3]
@@ -75,19 +74,19 @@ func (s *Stage) setOf(number int) string {
 
 // machineID returns the ARM id of a node's machine.
 func (s *Stage) machineID(number int) string {
-	set := s.setOf(number)
+	set := s.scaleSetName(number)
 	if set == "" {
-		return compute + "virtualMachines/" + nodeName(number)
+		return computeID + "virtualMachines/" + nodeName(number)
 	}
-	return fmt.Sprintf("%svirtualMachineScaleSets/%s/virtualMachines/%d", compute, set, number)
+	return fmt.Sprintf("%svirtualMachineScaleSets/%s/virtualMachines/%d", computeID, set, number)
 }
 
-// makeSets creates the scale sets without instances.
-func (s *Stage) makeSets() error {
-	if !s.machines() {
+// createScaleSets creates the scale sets without instances.
+func (s *Stage) createScaleSets() error {
+	if !s.hasMachines() {
 		return nil
 	}
-	if err := s.seed(network+"loadBalancers/"+outbound, map[string]any{
+	if err := s.putResource(network+"loadBalancers/"+outboundName, map[string]any{
 		"location": region, "sku": map[string]any{"name": "Standard"},
 		"properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": "all"}}},
 	}); err != nil {
@@ -98,55 +97,55 @@ func (s *Stage) makeSets() error {
 			"location": region,
 			"properties": map[string]any{
 				"orchestrationMode": "Uniform", "upgradePolicy": map[string]any{"mode": mode},
-				"virtualMachineProfile": map[string]any{"networkProfile": profile("", "")},
+				"virtualMachineProfile": map[string]any{"networkProfile": networkProfile("", "")},
 			},
 		}
-		if err := s.seed(compute+"virtualMachineScaleSets/"+name, body); err != nil {
+		if err := s.putResource(computeID+"virtualMachineScaleSets/"+name, body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeMachine creates the machine of a node if it is missing. It waits for the deletion of a
+// createMachine creates the machine of a node if it is missing. It waits for the deletion of a
 // previous instance.
-func (s *Stage) makeMachine(number int) error {
-	if !s.machines() {
+func (s *Stage) createMachine(number int) error {
+	if !s.hasMachines() {
 		return nil
 	}
-	id, set := s.machineID(number), s.setOf(number)
-	_, there := s.emu.Get(id)
+	id, set := s.machineID(number), s.scaleSetName(number)
+	_, there := s.emulator.Get(id)
 	for n := 0; set != "" && there && n < 60; n++ {
-		s.Pass(10 * time.Second)
-		_, there = s.emu.Get(id)
+		s.Sleep(10 * time.Second)
+		_, there = s.emulator.Get(id)
 	}
 	if there {
 		return nil
 	}
-	v4, v6 := addressesOf(number)
+	v4, v6 := nodeAddresses(number)
 	if set != "" {
-		return s.seed(id, map[string]any{"location": region, "properties": map[string]any{"networkProfileConfiguration": s.modelOf(set, v4, v6)}})
+		return s.putResource(id, map[string]any{"location": region, "properties": map[string]any{"networkProfileConfiguration": s.newInstance(set, v4, v6)}})
 	}
 	nic := network + "networkInterfaces/" + nodeName(number)
-	configs := profile(v4, v6)["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"]
-	if err := s.seed(nic, map[string]any{"location": region, "properties": map[string]any{"ipConfigurations": configs}}); err != nil {
+	configs := networkProfile(v4, v6)["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"]
+	if err := s.putResource(nic, map[string]any{"location": region, "properties": map[string]any{"ipConfigurations": configs}}); err != nil {
 		return err
 	}
-	return s.seed(id, map[string]any{"location": region, "properties": map[string]any{
+	return s.putResource(id, map[string]any{"location": region, "properties": map[string]any{
 		"networkProfile": map[string]any{"networkInterfaces": []any{map[string]any{"id": nic}}},
 	}})
 }
 
 // deleteMachine deletes the scale set instance of a node. Other machines stay without a node.
 func (s *Stage) deleteMachine(number int) error {
-	if s.setOf(number) == "" {
+	if s.scaleSetName(number) == "" {
 		return nil
 	}
-	return s.ofMachine(http.MethodDelete, s.machineID(number))
+	return s.sendMachineRequest(http.MethodDelete, s.machineID(number))
 }
 
-// ofMachine sends a request of the machine operator.
-func (s *Stage) ofMachine(method, path string) error {
+// sendMachineRequest sends a request of the machine operator.
+func (s *Stage) sendMachineRequest(method, path string) error {
 	var failed error
 	for range 10 { // faults are meant for Weir
 		req, err := http.NewRequestWithContext(ctx, method, "https://management.azure.com"+path+"?api-version=2024-11-01", nil)
@@ -154,7 +153,7 @@ func (s *Stage) ofMachine(method, path string) error {
 			return err
 		}
 		req.Header.Set("Authorization", "Bearer "+azureToken)
-		resp, err := s.emu.Transport().Do(req)
+		resp, err := s.emulator.Transport().Do(req)
 		if err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode < http.StatusBadRequest {
@@ -163,14 +162,14 @@ func (s *Stage) ofMachine(method, path string) error {
 			err = fmt.Errorf("%s %s: %s", method, path, resp.Status)
 		}
 		failed = err
-		s.Pass(10 * time.Second)
+		s.Sleep(10 * time.Second)
 	}
 	return failed
 }
 
-// modelOf returns a new instance of a scale set: the pools of the model, and addresses.
-func (s *Stage) modelOf(set, v4, v6 string) map[string]any {
-	raw, _ := s.emu.Get(compute + "virtualMachineScaleSets/" + set)
+// newInstance returns a new instance of a scale set: the pools of the model, and addresses.
+func (s *Stage) newInstance(set, v4, v6 string) map[string]any {
+	raw, _ := s.emulator.Get(computeID + "virtualMachineScaleSets/" + set)
 	var is struct {
 		Properties struct {
 			Profile struct {
@@ -179,7 +178,7 @@ func (s *Stage) modelOf(set, v4, v6 string) map[string]any {
 		} `json:"properties"`
 	}
 	if err := json.Unmarshal(raw, &is); err != nil {
-		s.breaks("scale set %s: %v", set, err)
+		s.addViolation("scale set %s: %v", set, err)
 	}
 	model := is.Properties.Profile.Network
 	configs := model["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"].([]any)
@@ -189,9 +188,9 @@ func (s *Stage) modelOf(set, v4, v6 string) map[string]any {
 	return model
 }
 
-// profile returns the network profile of a machine with one address per family; empty addresses are
+// networkProfile returns the network profile of a machine with one address per family; empty addresses are
 // omitted.
-func profile(v4, v6 string) map[string]any {
+func networkProfile(v4, v6 string) map[string]any {
 	ip := func(name, version, address string, primary bool) map[string]any {
 		properties := map[string]any{
 			"primary": primary, "privateIPAddressVersion": version, "subnet": map[string]any{"id": vnetID + "/subnets/nodes"},
@@ -209,22 +208,22 @@ func profile(v4, v6 string) map[string]any {
 	}}}}
 }
 
-func (s *Stage) seed(id string, body map[string]any) error {
+func (s *Stage) putResource(id string, body map[string]any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	if err := s.emu.Put(id, text); err != nil {
+	if err := s.emulator.Put(id, text); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	return nil
 }
 
-// foreignInterface adds an unmanaged network interface to a pool.
-func (s *Stage) foreignInterface(pool, ip string) error {
+// addForeignInterface adds an unmanaged network interface to a pool.
+func (s *Stage) addForeignInterface(pool, ip string) error {
 	config := map[string]any{"name": "four", "properties": map[string]any{
 		"primary": true, "privateIPAddressVersion": "IPv4", "privateIPAddress": ip, "subnet": map[string]any{"id": vnetID + "/subnets/nodes"},
 		"loadBalancerBackendAddressPools": []any{map[string]any{"id": pool}},
 	}}
-	return s.seed(network+"networkInterfaces/theirs-"+ip, map[string]any{"location": region, "properties": map[string]any{"ipConfigurations": []any{config}}})
+	return s.putResource(network+"networkInterfaces/theirs-"+ip, map[string]any{"location": region, "properties": map[string]any{"ipConfigurations": []any{config}}})
 }

@@ -20,11 +20,10 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// toStandard enables the migration to Standard.
-func toStandard(c *config.Config) { c.LoadBalancerSKU = "standard" }
+func enableMigration(c *config.Config) { c.LoadBalancerSKU = "standard" }
 
-// migrating reports whether a Service's status shows a migration.
-func migrating(svc *corev1.Service) bool {
+// isMigrating reports whether a Service's status shows a migration.
+func isMigrating(svc *corev1.Service) bool {
 	c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed)
 	return c != nil && c.Reason == servicelb.ConditionReasonMigrating
 }
@@ -32,25 +31,25 @@ func migrating(svc *corev1.Service) bool {
 // Basic load balancers become Standard and all addresses are kept, for every kind of machine and
 // wherever Weir dies.
 func TestFromBasicToStandard(t *testing.T) {
-	for name, pools := range map[string]func(*config.Config){"addresses": func(*config.Config) {}, "interfaces": ofInterfaces} {
+	for name, pools := range map[string]func(*config.Config){"addresses": func(*config.Config) {}, "interfaces": useInterfaces} {
 		t.Run(name, func(t *testing.T) {
-			stage(t, Options{Role: shipped.MigrationRoles(), Configure: func(c *config.Config) { toStandard(c); pools(c) }}, func(s *Stage) {
+			runStage(t, Options{Role: shipped.MigrationRoles(), Configure: func(c *config.Config) { enableMigration(c); pools(c) }}, func(s *Stage) {
 				for n := range 3 {
-					must(s.AddNode(n))
+					failOn(s.AddNode(n))
 				}
-				must(s.addBasic(0, 1, 2))
+				failOn(s.addBasic(0, 1, 2))
 				s.Start()
-				s.Pass(10 * time.Second)
-				for _, b := range basics() {
+				s.Sleep(10 * time.Second)
+				for _, b := range basicServices() {
 					svc := &corev1.Service{}
-					if must(s.people.Get(ctx, split(b.key), svc)); !migrating(svc) {
+					if failOn(s.userClient.Get(ctx, parseKey(b.key), svc)); !isMigrating(svc) {
 						t.Errorf("%s does not say that it migrates: %+v", b.key, svc.Status.Conditions)
 					}
 				}
-				must(s.Settles(20 * time.Minute))
-				must(s.migrated())
-				s.Pass(settled)
-				must(s.Rests(400))
+				failOn(s.WaitInSync(20 * time.Minute))
+				failOn(s.checkMigrated())
+				s.Sleep(settleTime)
+				failOn(s.CheckIdleHour(400))
 			})
 		})
 	}
@@ -68,17 +67,17 @@ func TestWhoLeavesABasicLoadBalancerHoldsNobodyUp(t *testing.T) {
 		},
 	} {
 		t.Run(about, func(t *testing.T) {
-			stage(t, Options{Role: shipped.MigrationRoles(), Configure: toStandard}, func(s *Stage) {
+			runStage(t, Options{Role: shipped.MigrationRoles(), Configure: enableMigration}, func(s *Stage) {
 				for n := range 3 {
-					must(s.AddNode(n))
+					failOn(s.AddNode(n))
 				}
-				must(s.addBasic(0, 1, 2))
-				for _, b := range basics() {
-					must(s.ChangeService(b.key, func(svc *corev1.Service) { svc.Finalizers = append(svc.Finalizers, view.ServiceFinalizer) }))
+				failOn(s.addBasic(0, 1, 2))
+				for _, b := range basicServices() {
+					failOn(s.ChangeService(b.key, func(svc *corev1.Service) { svc.Finalizers = append(svc.Finalizers, view.ServiceFinalizer) }))
 				}
-				must(leave(s))
+				failOn(leave(s))
 				s.Start()
-				must(s.Settles(20 * time.Minute))
+				failOn(s.WaitInSync(20 * time.Minute))
 			})
 		})
 	}
@@ -89,38 +88,37 @@ func TestFromBasicToStandardThroughFaults(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			stage(t, Options{Seed: seed, HideDeleted: seed%2 == 0, Configure: func(c *config.Config) { toStandard(c); ofInterfaces(c) }}, func(s *Stage) {
+			runStage(t, Options{Seed: seed, HideDeleted: seed%2 == 0, Configure: func(c *config.Config) { enableMigration(c); useInterfaces(c) }}, func(s *Stage) {
 				for n := range 3 {
-					must(s.AddNode(n))
+					failOn(s.AddNode(n))
 				}
-				must(s.addBasic(0, 1, 2))
+				failOn(s.addBasic(0, 1, 2))
 				var faults []string
 				for _, kind := range []string{"put", "delete", "list", "get"} {
 					action := []string{"{status: 429, code: TooManyRequests, headers: {Retry-After: '7'}}", "{status: 500, code: InternalServerError}", "{drop: true}", "{drop: true, applied: true}"}[r.IntN(4)]
 					faults = append(faults, fmt.Sprintf("{name: fault, match: {path: '**', kind: %s, probability: 0.2, maxMatches: 5}, action: %s}", kind, action))
 				}
-				must(s.AzureFaults(faults...))
+				failOn(s.AzureFaults(faults...))
 				s.Start()
 				for range 8 {
-					s.Pass(time.Duration(r.IntN(20000)) * time.Millisecond)
-					s.Kill(0)
+					s.Sleep(time.Duration(r.IntN(20000)) * time.Millisecond)
+					s.KillProcess(0)
 				}
 				s.EndFaults()
-				must(s.Settles(30 * time.Minute))
-				must(s.migrated())
+				failOn(s.WaitInSync(30 * time.Minute))
+				failOn(s.checkMigrated())
 			})
 		})
 	}
 }
 
-// deletes deletes a resource as a user.
-func (s *Stage) deletes(id string) error {
+func (s *Stage) deleteResource(id string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, "https://management.azure.com"+id+"?api-version=2024-05-01", nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+azureToken)
-	resp, err := s.emu.Transport().Do(req)
+	resp, err := s.emulator.Transport().Do(req)
 	if err != nil {
 		return err
 	}
@@ -130,16 +128,16 @@ func (s *Stage) deletes(id string) error {
 // The internal load balancer is already deleted: its addresses are taken again, as in the Services'
 // status, before others can get them.
 func TestABasicLoadBalancerThatIsGoneAlready(t *testing.T) {
-	stage(t, Options{Configure: toStandard}, func(s *Stage) {
+	runStage(t, Options{Configure: enableMigration}, func(s *Stage) {
 		for n := range 3 {
-			must(s.AddNode(n))
+			failOn(s.AddNode(n))
 		}
-		must(s.addBasic())
-		must(s.deletes(network + "loadBalancers/" + clusterName + "-internal"))
-		s.Pass(time.Minute)
+		failOn(s.addBasic())
+		failOn(s.deleteResource(network + "loadBalancers/" + clusterName + "-internal"))
+		s.Sleep(time.Minute)
 		s.Start()
-		must(s.Settles(20 * time.Minute))
-		must(s.migrated())
+		failOn(s.WaitInSync(20 * time.Minute))
+		failOn(s.checkMigrated())
 	})
 }
 
@@ -147,17 +145,17 @@ func TestABasicLoadBalancerThatIsGoneAlready(t *testing.T) {
 func TestBasicLoadBalancersThatStay(t *testing.T) {
 	for name, configure := range map[string]func(*config.Config){
 		"no SKU": func(*config.Config) {},
-		"manual": func(c *config.Config) { toStandard(c); c.LoadBalancerMigration = "Manual" },
+		"manual": func(c *config.Config) { enableMigration(c); c.LoadBalancerMigration = "Manual" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			stage(t, Options{Configure: configure}, func(s *Stage) {
-				must(s.AddNode(0))
-				must(s.addBasic(0))
-				before := strings.Count(string(s.emu.Snapshot()), `"Basic"`)
+			runStage(t, Options{Configure: configure}, func(s *Stage) {
+				failOn(s.AddNode(0))
+				failOn(s.addBasic(0))
+				before := strings.Count(string(s.emulator.Snapshot()), `"Basic"`)
 				s.Start()
-				s.Pass(10 * time.Minute)
-				if after := strings.Count(string(s.emu.Snapshot()), `"Basic"`); after != before {
-					must(fmt.Errorf("%d resources were Basic, and %d are", before, after))
+				s.Sleep(10 * time.Minute)
+				if after := strings.Count(string(s.emulator.Snapshot()), `"Basic"`); after != before {
+					failOn(fmt.Errorf("%d resources were Basic, and %d are", before, after))
 				}
 			})
 		})

@@ -19,7 +19,7 @@ import (
 // subnet suffices.
 func TestWhatAMigrationFindsBefore(t *testing.T) {
 	public := 0
-	for _, b := range basics() {
+	for _, b := range basicServices() {
 		if !b.internal {
 			public++
 		}
@@ -42,30 +42,30 @@ func TestWhatAMigrationFindsBefore(t *testing.T) {
 				role := *shipped.MigrationRoles()
 				role.Actions = slices.DeleteFunc(slices.Clone(role.Actions), func(a string) bool { return a == tt.lacks })
 				var plan planned
-				c := basicCluster{services: basics(), pools: func(*config.Config) {}}
-				stage(t, Options{Role: &role, Machines: true, Indoors: true, MostStandardIPs: tt.most, Configure: func(c *config.Config) { toStandard(c) }}, func(s *Stage) {
-					must(s.addBasicOf(kind, 2, basics()))
+				c := basicCluster{services: basicServices(), pools: func(*config.Config) {}}
+				runStage(t, Options{Role: &role, Machines: true, NoOutboundPool: true, MaxStandardIPs: tt.most, Configure: func(c *config.Config) { enableMigration(c) }}, func(s *Stage) {
+					failOn(s.addBasicOf(kind, 2, basicServices()))
 					if !tt.subnet {
-						must(s.guards(nil))
+						failOn(s.setSubnetGroup(nil))
 					}
 					if tt.own {
-						must(s.haveGroups(kind, nodesOf(kind, 2)))
+						failOn(s.setMachineGroups(kind, nodesOfKind(kind, 2)))
 					}
-					s.Pass(time.Minute)
+					s.Sleep(time.Minute)
 					plan = s.planned()
-					was, err := s.standing()
-					must(err)
+					was, err := s.preservedState()
+					failOn(err)
 					s.Start()
 					if tt.reason == "" {
-						must(s.Settles(20 * time.Minute))
-						must(s.migrated())
-						must(subnetsRead(s.emu.Calls(), map[bool]int{true: 0, false: 1}[tt.own]))
+						failOn(s.WaitInSync(20 * time.Minute))
+						failOn(s.checkMigrated())
+						failOn(checkSubnetReads(s.emulator.Calls(), map[bool]int{true: 0, false: 1}[tt.own]))
 						return
 					}
-					s.Pass(20 * time.Minute)
-					must(s.is(was))
-					if !s.log.says("reason=" + tt.reason) {
-						must(errors.New("nobody says why"))
+					s.Sleep(20 * time.Minute)
+					failOn(s.diffPreserved(was))
+					if !s.logs.hasLine("reason=" + tt.reason) {
+						failOn(errors.New("nobody says why"))
 					}
 				})
 				if is := plan.migration(t, c); (is.State == migration.PlanBlocked) != (tt.reason != "") {
@@ -76,8 +76,8 @@ func TestWhatAMigrationFindsBefore(t *testing.T) {
 	}
 }
 
-// subnetsRead returns an error unless subnets were read the given number of times.
-func subnetsRead(calls []armemu.Call, want int) error {
+// checkSubnetReads returns an error unless subnets were read the given number of times.
+func checkSubnetReads(calls []armemu.Call, want int) error {
 	n := 0
 	for _, c := range calls {
 		if slices.Contains(c.Actions, "Microsoft.Network/virtualNetworks/subnets/read") {
@@ -90,10 +90,10 @@ func subnetsRead(calls []armemu.Call, want int) error {
 	return nil
 }
 
-// haveGroups gives the machines and scale set models the security group.
-func (s *Stage) haveGroups(kind string, nodes []int) error {
+// setMachineGroups gives the machines and scale set models the security group.
+func (s *Stage) setMachineGroups(kind string, nodes []int) error {
 	give := func(at string, path ...string) error {
-		return s.patch(at, func(_, properties map[string]any) {
+		return s.editResource(at, func(_, properties map[string]any) {
 			for _, key := range path {
 				properties = properties[key].(map[string]any)
 			}
@@ -103,18 +103,18 @@ func (s *Stage) haveGroups(kind string, nodes []int) error {
 			properties["networkSecurityGroup"] = idOf(securityGroup)
 		})
 	}
-	set := s.setOf(nodes[0])
+	set := s.scaleSetName(nodes[0])
 	if kind == "Flexible" {
 		set = "flexible"
 	}
 	if set != "" {
-		if err := give(compute+"virtualMachineScaleSets/"+set, "virtualMachineProfile", "networkProfile"); err != nil {
+		if err := give(computeID+"virtualMachineScaleSets/"+set, "virtualMachineProfile", "networkProfile"); err != nil {
 			return err
 		}
 	}
 	for _, n := range nodes {
 		at, path := s.nicOf(n), []string(nil)
-		if s.setOf(n) != "" {
+		if s.scaleSetName(n) != "" {
 			at, path = s.machineID(n), []string{"networkProfileConfiguration"}
 		}
 		if err := give(at, path...); err != nil {

@@ -30,10 +30,10 @@ func manyBasics() (all []basicService) {
 	return all
 }
 
-// reached returns the number of machines that serve each Service, counting only frontends, rules
+// servingMachines returns the number of machines that serve each Service, counting only frontends, rules
 // and members without an Azure operation in progress.
-func (s *Stage) reached() (map[string]int, error) {
-	c, err := s.observe()
+func (s *Stage) servingMachines() (map[string]int, error) {
+	c, err := s.readAzure()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (s *Stage) reached() (map[string]int, error) {
 		at := strings.ToLower(network + "loadBalancers/" + b.Name)
 		members := map[string]int{}
 		for _, p := range b.Properties.Pools {
-			for member := range c.joined[at+"/backendaddresspools/"+strings.ToLower(p.Name)] {
+			for member := range c.interfaceMembers[at+"/backendaddresspools/"+strings.ToLower(p.Name)] {
 				nic, _, _ := strings.Cut(member, "/ipconfigurations/")
 				if settled[nic] {
 					members[p.Name]++
@@ -72,7 +72,7 @@ func (s *Stage) reached() (map[string]int, error) {
 		for _, r := range b.Properties.Rules {
 			front, _, _ := strings.Cut(r.Name, "-")
 			if settled[at] {
-				is[s.owners[front]] = members[r.Properties.Pool.name()]
+				is[s.serviceOwners[front]] = members[r.Properties.Pool.lastSegment()]
 			}
 		}
 	}
@@ -92,12 +92,12 @@ const (
 	ofFigures  = 30 // nodes
 )
 
-// watched polls all Services until an outage has started and all are fully served again.
-func (s *Stage) watched(of []basicService, most time.Duration) (outages, error) {
+// watchOutages polls all Services until an outage has started and all are fully served again.
+func (s *Stage) watchOutages(of []basicService, limit time.Duration) (outages, error) {
 	o := outages{none: map[string]time.Duration{}, fewer: map[string]time.Duration{}}
-	for range most / looksEvery {
-		s.Pass(looksEvery)
-		is, err := s.reached()
+	for range limit / looksEvery {
+		s.Sleep(looksEvery)
+		is, err := s.servingMachines()
 		if err != nil {
 			return o, err
 		}
@@ -115,12 +115,12 @@ func (s *Stage) watched(of []basicService, most time.Duration) (outages, error) 
 			return o, nil
 		}
 	}
-	return o, fmt.Errorf("after %s: %d Services of %d were not reached, and not all have come back", most, len(o.none), len(of))
+	return o, fmt.Errorf("after %s: %d Services of %d were not reached, and not all have come back", limit, len(o.none), len(of))
 }
 
-// sums records outages until everything is restored.
-func (s *Stage) sums(o *outages) {
-	for _, c := range s.emu.Calls() {
+// addOutages records outages until everything is restored.
+func (s *Stage) addOutages(o *outages) {
+	for _, c := range s.emulator.Calls() {
 		o.took = c.Time.Sub(s.start).Round(looksEvery)
 		if o.all++; c.Method != http.MethodGet {
 			o.writes++
@@ -128,8 +128,8 @@ func (s *Stage) sums(o *outages) {
 	}
 }
 
-// between formats the minimum and maximum over all Services.
-func between(of map[string]time.Duration) string {
+// formatRange formats the minimum and maximum over all Services.
+func formatRange(of map[string]time.Duration) string {
 	short, long := slices.Min(slices.Collect(maps.Values(of))), slices.Max(slices.Collect(maps.Values(of)))
 	if short == long {
 		return short.String()
@@ -137,26 +137,26 @@ func between(of map[string]time.Duration) string {
 	return short.String() + " to " + long.String()
 }
 
-// oneByOne performs the migration in the order of Microsoft's module, one request at a time.
-type oneByOne struct {
+// manualMigration performs the migration in the order of Microsoft's module, one request at a time.
+type manualMigration struct {
 	*azure.Client
 	machines *machines.Client
 }
 
-func (s *Stage) person() (oneByOne, error) {
+func (s *Stage) person() (manualMigration, error) {
 	endpoint, _, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
-		return oneByOne{}, err
+		return manualMigration{}, err
 	}
-	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: s.emu.Transport()})
-	return oneByOne{client, machines.New(client)}, err
+	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: s.emulator.Transport()})
+	return manualMigration{client, machines.New(client)}, err
 }
 
-// migrates makes all load balancers Standard: public IPs become Static, machines leave, load
+// runMigration makes all load balancers Standard: public IPs become Static, machines leave, load
 // balancers are deleted and recreated empty, public IPs become Standard, then frontends, probes and
 // rules are added and machines join. The module's security group write is omitted, as the group
 // already allows the traffic.
-func (p oneByOne) migrates() error {
+func (p manualMigration) runMigration() error {
 	err := p.eachIP(func(ip *lb.PublicIP) bool {
 		changes := !ip.Static
 		ip.Static = true
@@ -218,7 +218,7 @@ func (p oneByOne) migrates() error {
 	return err
 }
 
-func (p oneByOne) eachIP(change func(*lb.PublicIP) bool) error {
+func (p manualMigration) eachIP(change func(*lb.PublicIP) bool) error {
 	ips, err := p.ListPublicIPs(ctx, subscription, group)
 	for _, ip := range ips {
 		if err == nil && change(&ip) {
@@ -229,7 +229,7 @@ func (p oneByOne) eachIP(change func(*lb.PublicIP) bool) error {
 }
 
 // eachInterface puts all interfaces into the given pools and returns the previous ones.
-func (p oneByOne) eachInterface(pools []string) (were []string, err error) {
+func (p manualMigration) eachInterface(pools []string) (were []string, err error) {
 	all, err := p.machines.ListInterfaces(ctx, subscription, group)
 	for _, i := range all {
 		were = i.IPConfigurations[0].Pools
@@ -242,28 +242,28 @@ func (p oneByOne) eachInterface(pools []string) (were []string, err error) {
 	return were, err
 }
 
-// figures measures a migration of many Services with 30 nodes.
-func figures(t *testing.T, latency armemu.Latency, configure func(*config.Config), byHand bool) (o outages) {
+// measureMigration measures a migration of many Services with 30 nodes.
+func measureMigration(t *testing.T, latency armemu.Latency, configure func(*config.Config), byHand bool) (o outages) {
 	t.Helper()
-	stage(t, Options{Settle: synctest.Wait, Latency: latency, Machines: true, Indoors: true, Configure: configure}, func(s *Stage) {
-		must(s.addBasicOf("availability set", ofFigures, manyBasics()))
-		s.Pass(time.Minute)
+	runStage(t, Options{Settle: synctest.Wait, Latency: latency, Machines: true, NoOutboundPool: true, Configure: configure}, func(s *Stage) {
+		failOn(s.addBasicOf("availability set", ofFigures, manyBasics()))
+		s.Sleep(time.Minute)
 		if byHand {
 			p, err := s.person()
-			must(err)
+			failOn(err)
 			failed := make(chan error, 1)
-			go func() { failed <- p.migrates() }()
-			o, err = s.watched(manyBasics(), 2*time.Hour)
-			must(errors.Join(<-failed, err))
-			s.sums(&o)
+			go func() { failed <- p.runMigration() }()
+			o, err = s.watchOutages(manyBasics(), 2*time.Hour)
+			failOn(errors.Join(<-failed, err))
+			s.addOutages(&o)
 			return
 		}
 		s.Start()
 		var err error
-		o, err = s.watched(manyBasics(), time.Hour)
-		must(err)
-		must(s.Settles(time.Hour))
-		s.sums(&o)
+		o, err = s.watchOutages(manyBasics(), time.Hour)
+		failOn(err)
+		failOn(s.WaitInSync(time.Hour))
+		s.addOutages(&o)
 	})
 	return o
 }
@@ -282,15 +282,15 @@ func TestFiguresOfAMigration(t *testing.T) {
 			configure func(*config.Config)
 		}{
 			{"Microsoft's order, one resource at a time", true, nil},
-			{"Weir, pools of network interfaces", false, func(c *config.Config) { toStandard(c); ofInterfaces(c) }},
-			{"Weir, pools of addresses", false, toStandard},
+			{"Weir, pools of network interfaces", false, func(c *config.Config) { enableMigration(c); useInterfaces(c) }},
+			{"Weir, pools of addresses", false, enableMigration},
 		} {
-			o := figures(t, latency, who.configure, who.byHand)
-			fmt.Fprintf(&table, "| %s | %s | %d | %d | %s | %s | %s |\n", latency, who.name, o.all, o.writes, between(o.none), between(o.fewer), o.took)
+			o := measureMigration(t, latency, who.configure, who.byHand)
+			fmt.Fprintf(&table, "| %s | %s | %d | %d | %s | %s | %s |\n", latency, who.name, o.all, o.writes, formatRange(o.none), formatRange(o.fewer), o.took)
 			for _, b := range manyBasics() {
 				t.Logf("%s, %s: Service %s, %s, internal %t: over no machine for %s, over fewer than all for %s", latency, who.name, b.key, b.method, b.internal, o.none[b.key], o.fewer[b.key])
 			}
 		}
 	}
-	referencepage.Shows(t, "../../docs/guide/basic-to-standard.md", "figures", table.String())
+	referencepage.ExpectSection(t, "../../docs/guide/basic-to-standard.md", "figures", table.String())
 }

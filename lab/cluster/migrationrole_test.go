@@ -19,40 +19,40 @@ import (
 // migratesWith migrates a cluster with pools of addresses, after one undo, with a role.
 func migratesWith(t *testing.T, kind string, newer bool, role *armemu.Role) (calls []armemu.Call) {
 	t.Helper()
-	stage(t, Options{Role: role, Machines: true, Indoors: true, Configure: toStandard}, func(s *Stage) {
-		must(s.addBasicOf(kind, 3, basics()))
+	runStage(t, Options{Role: role, Machines: true, NoOutboundPool: true, Configure: enableMigration}, func(s *Stage) {
+		failOn(s.addBasicOf(kind, 3, basicServices()))
 		if newer {
-			must(s.wears(nodesOf(kind, 3)))
+			failOn(s.setOwnGroups(nodesOfKind(kind, 3)))
 		}
 		s.Start()
 		for n := 0; ; n++ { // until the first machine leaves
 			if j, err := s.migrationJournal(); err != nil || j.TrafficStopped {
 				break
 			} else if n > 600 {
-				must(errors.New("no machine leaves"))
+				failOn(errors.New("no machine leaves"))
 			}
-			s.Pass(time.Second)
+			s.Sleep(time.Second)
 		}
-		must(s.takesBack())
-		must(s.eventuallyUndone(20 * time.Minute))
-		must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
-		s.Kill(0)
-		must(s.Settles(20 * time.Minute))
-		must(s.migrated())
-		calls = s.emu.Calls()
+		failOn(s.requestUndo())
+		failOn(s.eventuallyUndone(20 * time.Minute))
+		failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
+		s.KillProcess(0)
+		failOn(s.WaitInSync(20 * time.Minute))
+		failOn(s.checkMigrated())
+		calls = s.emulator.Calls()
 	})
 	return calls
 }
 
-// wears gives a virtual machine its own security group, which its writes must repeat, and a model
+// setOwnGroups gives a virtual machine its own security group, which its writes must repeat, and a model
 // something its instances lack.
-func (s *Stage) wears(nodes []int) error {
-	if set := s.setOf(nodes[0]); set != "" {
-		return s.patch(compute+"virtualMachineScaleSets/"+set, func(_, properties map[string]any) {
+func (s *Stage) setOwnGroups(nodes []int) error {
+	if set := s.scaleSetName(nodes[0]); set != "" {
+		return s.editResource(computeID+"virtualMachineScaleSets/"+set, func(_, properties map[string]any) {
 			properties["virtualMachineProfile"].(map[string]any)["userData"] = "bmV3" // which its instances lack: they are written one by one
 		})
 	}
-	return s.patch(s.nicOf(nodes[0]), func(_, properties map[string]any) {
+	return s.editResource(s.nicOf(nodes[0]), func(_, properties map[string]any) {
 		properties["networkSecurityGroup"] = idOf(securityGroup)
 	})
 }
@@ -90,15 +90,15 @@ func TestAMigrationWithoutARight(t *testing.T) {
 		t.Run(lacks, func(t *testing.T) {
 			role := *shipped.MigrationRoles()
 			role.Actions = slices.DeleteFunc(slices.Clone(role.Actions), func(a string) bool { return a == lacks })
-			stage(t, Options{Role: &role, Machines: true, Indoors: true, Configure: func(c *config.Config) { toStandard(c) }}, func(s *Stage) {
-				must(s.addBasicOf("Manual", 2, basics()))
-				was, err := s.standing()
-				must(err)
+			runStage(t, Options{Role: &role, Machines: true, NoOutboundPool: true, Configure: func(c *config.Config) { enableMigration(c) }}, func(s *Stage) {
+				failOn(s.addBasicOf("Manual", 2, basicServices()))
+				was, err := s.preservedState()
+				failOn(err)
 				s.Start()
-				s.Pass(20 * time.Minute)
-				must(s.is(was))
-				if !s.log.says("reason=RightMissing", lacks) {
-					must(errors.New("nobody says that a right is missing"))
+				s.Sleep(20 * time.Minute)
+				failOn(s.diffPreserved(was))
+				if !s.logs.hasLine("reason=RightMissing", lacks) {
+					failOn(errors.New("nobody says that a right is missing"))
 				}
 			})
 		})

@@ -32,14 +32,14 @@ type basicCluster struct {
 	several  bool
 	pools    func(*config.Config)
 	byHand   int    // progress of a manual migration
-	keeps    string // what blocks the migration; empty: nothing
+	blocker  string // what blocks the migration; empty: nothing
 }
 
 func drawBasic(seed uint64) basicCluster {
 	r := rand.New(rand.NewPCG(seed, 4))
 	c := basicCluster{
 		seed: seed, kind: machineKinds[r.IntN(len(machineKinds))], nodes: 1 + r.IntN(4), several: r.IntN(5) == 0,
-		pools: []func(*config.Config){func(*config.Config) {}, ofInterfaces}[r.IntN(2)],
+		pools: []func(*config.Config){func(*config.Config) {}, useInterfaces}[r.IntN(2)],
 	}
 	if c.several {
 		c.kind, c.nodes = "availability set", 2+r.IntN(3) // half of its machines are behind each
@@ -48,10 +48,10 @@ func drawBasic(seed uint64) basicCluster {
 	for n, key := range []string{"shop/web", "shop/api", "shop/db", "blog/web", "blog/db", "blog/cache"}[:1+r.IntN(6)] {
 		b := basicService{key: key, internal: which == 1 || which == 2 && n%2 == 1, method: []string{"Dynamic", "Static"}[r.IntN(2)], dual: r.IntN(4) == 0, port: int32(80 + n)} //nolint:gosec // small
 		if !b.internal && r.IntN(3) == 0 {
-			b.brought, b.dual = "brought-"+split(key).Namespace, false
+			b.brought, b.dual = "brought-"+parseKey(key).Namespace, false
 		}
 		if c.several {
-			b.on = []string{clusterName, second}[n%2]
+			b.on = []string{clusterName, secondName}[n%2]
 			b.brought = ""
 		}
 		c.services = append(c.services, b)
@@ -60,27 +60,27 @@ func drawBasic(seed uint64) basicCluster {
 		c.byHand = r.IntN(6)
 	}
 	if r.IntN(8) == 0 {
-		c.keeps = []string{"rule", "frontend", "public IP of a machine", "no security group"}[r.IntN(4)]
+		c.blocker = []string{"rule", "frontend", "public IP of a machine", "no security group"}[r.IntN(4)]
 	}
 	return c
 }
 
 func (c basicCluster) String() string {
-	return fmt.Sprintf("seed %d: %s, %d nodes, %+v, several %t, by hand %d, kept by %q", c.seed, c.kind, c.nodes, c.services, c.several, c.byHand, c.keeps)
+	return fmt.Sprintf("seed %d: %s, %d nodes, %+v, several %t, by hand %d, kept by %q", c.seed, c.kind, c.nodes, c.services, c.several, c.byHand, c.blocker)
 }
 
 func (c basicCluster) options() Options {
-	return Options{Seed: c.seed, Machines: true, Indoors: true, HideDeleted: c.seed%2 == 0, LatencyScale: slowHere(c.seed), Configure: func(to *config.Config) {
-		toStandard(to)
+	return Options{Seed: c.seed, Machines: true, NoOutboundPool: true, HideDeleted: c.seed%2 == 0, LatencyScale: latencyScale(c.seed), Configure: func(to *config.Config) {
+		enableMigration(to)
 		c.pools(to)
 		if c.several {
-			to.Configurations = []config.LoadBalancerConfiguration{{Name: clusterName}, {Name: second}}
+			to.Configurations = []config.LoadBalancerConfiguration{{Name: clusterName}, {Name: secondName}}
 		}
 	}}
 }
 
-// slowHere makes deletions outlast a restart where GET hides them.
-func slowHere(seed uint64) float64 {
+// latencyScale makes deletions outlast a restart where GET hides them.
+func latencyScale(seed uint64) float64 {
 	if seed%2 == 0 {
 		return 5
 	}
@@ -89,7 +89,7 @@ func slowHere(seed uint64) float64 {
 
 // build creates the cluster and the manual progress.
 func (c basicCluster) build(s *Stage) error {
-	nodes := nodesOf(c.kind, c.nodes)
+	nodes := nodesOfKind(c.kind, c.nodes)
 	for _, n := range nodes {
 		if err := s.AddNode(n); err != nil {
 			return err
@@ -101,22 +101,22 @@ func (c basicCluster) build(s *Stage) error {
 	}
 	if c.several {
 		for at, n := range nodes {
-			on := "/loadBalancers/" + []string{clusterName, second}[at%2]
+			on := "/loadBalancers/" + []string{clusterName, secondName}[at%2]
 			theirs := slices.DeleteFunc(slices.Clone(pools), func(id any) bool { return !strings.Contains(id.(map[string]any)["id"].(string), on) })
 			err = errors.Join(err, s.machinesBehind(c.kind, []int{n}, theirs))
 		}
 	} else {
 		err = s.machinesBehind(c.kind, nodes, pools)
 	}
-	if err = errors.Join(err, c.spoil(s, nodes)); err != nil || c.keeps != "" {
+	if err = errors.Join(err, c.addBlocker(s, nodes)); err != nil || c.blocker != "" {
 		return err
 	}
-	return c.begin(s, nodes, pools)
+	return c.startByHand(s, nodes, pools)
 }
 
-// begin performs the first steps of a manual migration in the right order.
-func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
-	seen, err := s.observe()
+// startByHand performs the first steps of a manual migration in the right order.
+func (c basicCluster) startByHand(s *Stage, nodes []int, pools []any) error {
+	seen, err := s.readAzure()
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
 	slices.Sort(ips)
 	for n, id := range ips {
 		if c.byHand > 2 || c.byHand > 0 && n%2 == 0 {
-			if err := s.patch(id, func(_, properties map[string]any) { properties["publicIPAllocationMethod"] = "Static" }); err != nil {
+			if err := s.editResource(id, func(_, properties map[string]any) { properties["publicIPAllocationMethod"] = "Static" }); err != nil {
 				return err
 			}
 		}
@@ -135,21 +135,21 @@ func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
 	switch {
 	case c.byHand > 2:
 		err = s.machinesBehind(c.kind, nodes, nil)
-	case c.byHand == 2 && len(nodes) > 1 && s.setOf(nodes[0]) == "":
-		err = s.behind(nil, nodes[:1])
+	case c.byHand == 2 && len(nodes) > 1 && s.scaleSetName(nodes[0]) == "":
+		err = s.setMachinePools(nil, nodes[:1])
 	}
 	for n, pool := range pools {
 		if at, _, _ := strings.Cut(pool.(map[string]any)["id"].(string), "/backendAddressPools/"); c.byHand > 3 || c.byHand > 2 && n == 0 {
-			err = errors.Join(err, s.deletes(at))
+			err = errors.Join(err, s.deleteResource(at))
 		}
 	}
 	if c.byHand < 5 || err != nil {
 		return err
 	}
-	s.Pass(time.Minute) // until they are deleted
+	s.Sleep(time.Minute) // until they are deleted
 	for n, id := range ips {
 		if n%2 == 0 {
-			if err := s.patch(id, func(body, _ map[string]any) { body["sku"] = map[string]any{"name": "Standard"} }); err != nil {
+			if err := s.editResource(id, func(body, _ map[string]any) { body["sku"] = map[string]any{"name": "Standard"} }); err != nil {
 				return err
 			}
 		}
@@ -157,75 +157,74 @@ func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
 	return nil
 }
 
-// spoil creates what blocks a migration.
-func (c basicCluster) spoil(s *Stage, nodes []int) error {
-	at := network + "loadBalancers/" + c.services[0].balancer()
-	switch c.keeps {
+// addBlocker creates what blocks a migration.
+func (c basicCluster) addBlocker(s *Stage, nodes []int) error {
+	at := network + "loadBalancers/" + c.services[0].loadBalancerKey()
+	switch c.blocker {
 	case "rule":
-		return s.patch(at, func(_, properties map[string]any) {
+		return s.editResource(at, func(_, properties map[string]any) {
 			like := properties["loadBalancingRules"].([]any)[0].(map[string]any)["properties"].(map[string]any)
 			more := maps.Clone(like)
 			more["frontendPort"], more["backendPort"] = 2222, 2222
 			properties["loadBalancingRules"] = append(properties["loadBalancingRules"].([]any), map[string]any{"name": "ssh", "properties": more})
 		})
 	case "frontend":
-		return s.patch(at, func(_, properties map[string]any) {
+		return s.editResource(at, func(_, properties map[string]any) {
 			properties["frontendIPConfigurations"] = append(properties["frontendIPConfigurations"].([]any), map[string]any{"name": "vip", "properties": map[string]any{
 				"subnet": idOf(vnetID + "/subnets/nodes"), "privateIPAllocationMethod": "Static", "privateIPAddress": "10.0.9.200",
 			}})
 		})
 	case "no security group":
-		return s.guards(nil)
+		return s.setSubnetGroup(nil)
 	case "public IP of a machine":
-		if s.setOf(nodes[0]) != "" {
+		if s.scaleSetName(nodes[0]) != "" {
 			return nil // its addresses are not read
 		}
 		id := network + "publicIPAddresses/machine"
-		if err := s.seed(id, map[string]any{"location": region, "sku": map[string]any{"name": "Basic"}, "properties": map[string]any{"publicIPAllocationMethod": "Static", "ipAddress": "198.18.9.200"}}); err != nil {
+		if err := s.putResource(id, map[string]any{"location": region, "sku": map[string]any{"name": "Basic"}, "properties": map[string]any{"publicIPAllocationMethod": "Static", "ipAddress": "198.18.9.200"}}); err != nil {
 			return err
 		}
-		return s.patch(s.nicOf(nodes[0]), func(_, properties map[string]any) {
+		return s.editResource(s.nicOf(nodes[0]), func(_, properties map[string]any) {
 			properties["ipConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["publicIPAddress"] = idOf(id)
 		})
 	}
 	return nil
 }
 
-// migrate runs a migration whose process dies at an Azure request, before it arrives or after it
-// was answered; zero is never. It returns the requests up to the end.
+// migrate runs a migration with a process that dies at an Azure request, before it arrives or after
+// it was answered; zero is never. It returns the requests up to the end.
 func (c basicCluster) migrate(s *Stage, death int, after bool) []armemu.Call {
-	s.Pass(time.Minute)
+	s.Sleep(time.Minute)
 	was, err := s.publicIPs()
-	must(err)
+	failOn(err)
 	if r := rand.New(rand.NewPCG(c.seed, uint64(death))); death > 0 && r.IntN(2) == 0 { //nolint:gosec // not negative
-		must(s.somethingFails(r))
+		failOn(s.addRandomFaults(r))
 	}
-	first := len(s.emu.Calls())
+	first := len(s.emulator.Calls())
 	s.Start()
-	if s.DiesAt(death, after); death > 0 {
-		s.Pass(2 * time.Minute)
+	if s.KillAtRequest(death, after); death > 0 {
+		s.Sleep(2 * time.Minute)
 	}
-	for n := 0; n < 400 && s.open(); n++ {
-		s.Pass(5 * time.Second)
+	for n := 0; n < 400 && s.isUnfinished(); n++ {
+		s.Sleep(5 * time.Second)
 	}
-	calls := s.emu.Calls()[first:]
+	calls := s.emulator.Calls()[first:]
 	s.EndFaults()
-	must(s.Settles(40 * time.Minute))
-	must(s.migratedAll(c.services))
-	must(s.keptAddresses(was))
+	failOn(s.WaitInSync(40 * time.Minute))
+	failOn(s.migratedAll(c.services))
+	failOn(s.keptAddresses(was))
 	return calls
 }
 
-// open reports whether the migration is unfinished.
-func (s *Stage) open() bool {
+func (s *Stage) isUnfinished() bool {
 	j, err := s.migrationJournal()
-	must(err)
+	failOn(err)
 	return !j.Done
 }
 
 // publicIPs returns the addresses of all public IPs, by id.
 func (s *Stage) publicIPs() (map[string]string, error) {
-	c, err := s.observe()
+	c, err := s.readAzure()
 	all := map[string]string{}
 	for id, ip := range c.addresses {
 		all[id] = ip.Properties.IP
@@ -238,12 +237,12 @@ func (s *Stage) keptAddresses(was map[string]string) error {
 	if is, err := s.publicIPs(); err != nil || !maps.Equal(is, was) {
 		return errors.Join(err, fmt.Errorf("public IPs were %v, and are %v", was, is))
 	}
-	for _, call := range s.emu.Calls() {
+	for _, call := range s.emulator.Calls() {
 		if call.Method == http.MethodDelete && strings.Contains(strings.ToLower(call.Path), "/publicipaddresses/") {
 			return fmt.Errorf("sent is %s %s", call.Method, call.Path)
 		}
 	}
-	if strings.Contains(string(s.emu.Snapshot()), `"publicIPAllocationMethod":"Dynamic"`) {
+	if strings.Contains(string(s.emulator.Snapshot()), `"publicIPAllocationMethod":"Dynamic"`) {
 		return errors.New("a public IP is Dynamic")
 	}
 	return nil
@@ -261,7 +260,7 @@ func TestSeedsOfMigrations(t *testing.T) {
 		}
 		c := drawBasic(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			calls, state := c.whole(t)
+			calls, state := c.runWhole(t)
 			if plays++; state == migration.PlanBlocked {
 				stopped++
 				return
@@ -276,8 +275,8 @@ func TestSeedsOfMigrations(t *testing.T) {
 				if *kills == 0 {
 					at = 1 + n/2
 				}
-				stage(t, c.options(), func(s *Stage) {
-					must(c.build(s))
+				runStage(t, c.options(), func(s *Stage) {
+					failOn(c.build(s))
 					c.migrate(s, at, after)
 				})
 				died[fmt.Sprint(calls[at-1].Kind)]++
@@ -290,24 +289,24 @@ func TestSeedsOfMigrations(t *testing.T) {
 	t.Logf("%d plays, deaths at %v; %d clusters whose migration something kept from starting", plays, died, stopped)
 }
 
-// whole runs a migration without faults and compares it with the plans before and after.
-func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.PlanState) {
+// runWhole runs a migration without faults and compares it with the plans before and after.
+func (c basicCluster) runWhole(t *testing.T) (calls []armemu.Call, state migration.PlanState) {
 	t.Helper()
 	var before, after planned
-	stage(t, c.options(), func(s *Stage) {
-		must(c.build(s))
-		s.Pass(time.Minute)
+	runStage(t, c.options(), func(s *Stage) {
+		failOn(c.build(s))
+		s.Sleep(time.Minute)
 		before = s.planned()
-		if c.keeps == "" || c.keeps != "" && !strings.Contains(string(s.emu.Snapshot()), c.mark()) {
+		if c.blocker == "" || c.blocker != "" && !strings.Contains(string(s.emulator.Snapshot()), c.blockerText()) {
 			calls = c.migrate(s, 0, false)
 			after = s.planned()
 			return
 		}
-		was, err := s.standing()
-		must(err)
+		was, err := s.preservedState()
+		failOn(err)
 		s.Start()
-		s.Pass(20 * time.Minute)
-		must(s.is(was))
+		s.Sleep(20 * time.Minute)
+		failOn(s.diffPreserved(was))
 	})
 	if t.Failed() {
 		t.Fatal(c)
@@ -329,7 +328,7 @@ func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.
 	return calls, state
 }
 
-// mark is Azure's text that is present if something blocks the migration.
-func (c basicCluster) mark() string {
-	return map[string]string{"rule": `"ssh"`, "frontend": `"vip"`, "public IP of a machine": "198.18.9.200", "no security group": `"198.18.9.`}[c.keeps]
+// blockerText is Azure's text that is present if something blocks the migration.
+func (c basicCluster) blockerText() string {
+	return map[string]string{"rule": `"ssh"`, "frontend": `"vip"`, "public IP of a machine": "198.18.9.200", "no security group": `"198.18.9.`}[c.blocker]
 }

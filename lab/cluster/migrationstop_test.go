@@ -16,9 +16,9 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// asksOfMigration sends a user request like weir migrate stop, resume and run.
-func (s *Stage) asksOfMigration(change func(*migrate.UserRequests)) error {
-	return record.UpdateRequests(ctx, s.people, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
+// requestMigration sends a user request like weir migrate stop, resume and run.
+func (s *Stage) requestMigration(change func(*migrate.UserRequests)) error {
+	return record.UpdateRequests(ctx, s.userClient, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
 		asked := r.MigrationRequests()
 		change(&asked)
 		return asked, nil
@@ -27,7 +27,7 @@ func (s *Stage) asksOfMigration(change func(*migrate.UserRequests)) error {
 
 // writtenSince returns the Azure writes after a sequence number, and the last number.
 func (s *Stage) writtenSince(seq uint64) (writes []string, last uint64) {
-	for _, c := range s.emu.Calls() {
+	for _, c := range s.emulator.Calls() {
 		last = max(last, c.Seq)
 		if c.Seq > seq && c.Method != http.MethodGet {
 			writes = append(writes, c.Method+" "+c.Path)
@@ -42,30 +42,30 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
-			stage(t, Options{Seed: seed, Configure: func(c *config.Config) { toStandard(c); ofInterfaces(c) }}, func(s *Stage) {
+			runStage(t, Options{Seed: seed, Configure: func(c *config.Config) { enableMigration(c); useInterfaces(c) }}, func(s *Stage) {
 				for n := range 3 {
-					must(s.AddNode(n))
+					failOn(s.AddNode(n))
 				}
-				must(s.addBasic(0, 1, 2))
+				failOn(s.addBasic(0, 1, 2))
 				s.Start()
-				s.Pass(5 * time.Second) // until there is a record
+				s.Sleep(5 * time.Second) // until there is a record
 				for n := range 4 {
-					s.Pass(time.Duration(r.IntN(60)) * time.Second)
-					must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Stop = &migrate.UserRequest{At: time.Now().UTC(), By: "jane"} }))
-					s.Pass(5 * time.Minute) // running requests have ended
+					s.Sleep(time.Duration(r.IntN(60)) * time.Second)
+					failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Stop = &migrate.UserRequest{At: time.Now().UTC(), By: "jane"} }))
+					s.Sleep(5 * time.Minute) // running requests have ended
 					_, stands := s.writtenSince(0)
-					s.Kill(0)
-					s.Pass(10 * time.Minute)
+					s.KillProcess(0)
+					s.Sleep(10 * time.Minute)
 					if more, _ := s.writtenSince(stands); len(more) > 0 {
-						must(fmt.Errorf("it was stopped, and %q were sent", more))
+						failOn(fmt.Errorf("it was stopped, and %q were sent", more))
 					}
-					if n == 0 && !strings.Contains(string(s.emu.Snapshot()), `"Basic"`) {
-						must(errors.New("it was stopped while machines leave, and has come to its end"))
+					if n == 0 && !strings.Contains(string(s.emulator.Snapshot()), `"Basic"`) {
+						failOn(errors.New("it was stopped while machines leave, and has come to its end"))
 					}
-					must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Stop = nil }))
+					failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Stop = nil }))
 				}
-				must(s.Settles(30 * time.Minute))
-				must(s.migrated())
+				failOn(s.WaitInSync(30 * time.Minute))
+				failOn(s.checkMigrated())
 			})
 		})
 	}

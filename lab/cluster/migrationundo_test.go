@@ -18,9 +18,9 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// takesBack requests an undo like weir migrate stop --undo.
-func (s *Stage) takesBack() error {
-	return record.UpdateRequests(ctx, s.people, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
+// requestUndo requests an undo like weir migrate stop --undo.
+func (s *Stage) requestUndo() error {
+	return record.UpdateRequests(ctx, s.userClient, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
 		j, err := r.MigrationJournal()
 		if err != nil {
 			return migrate.UserRequests{}, err
@@ -30,21 +30,21 @@ func (s *Stage) takesBack() error {
 }
 
 func (s *Stage) migrationJournal() (migrate.Journal, error) {
-	r, err := record.Read(ctx, s.people, weirNamespace)
+	r, err := record.Read(ctx, s.userClient, weirNamespace)
 	if err != nil {
 		return migrate.Journal{}, err
 	}
 	return r.MigrationJournal()
 }
 
-// standing returns what an undone migration must preserve: the pools of each machine and model, and
+// preservedState returns what an undone migration must preserve: the pools of each machine and model, and
 // each load balancer with its frontends, rules and probes.
-func (s *Stage) standing() (map[string]string, error) {
+func (s *Stage) preservedState() (map[string]string, error) {
 	var all []struct {
 		ID   string         `json:"id"`
 		Body map[string]any `json:"body"`
 	}
-	if err := json.Unmarshal(s.emu.Snapshot(), &all); err != nil {
+	if err := json.Unmarshal(s.emulator.Snapshot(), &all); err != nil {
 		return nil, err
 	}
 	is := map[string]string{}
@@ -64,7 +64,7 @@ func (s *Stage) standing() (map[string]string, error) {
 		case strings.Contains(kind, "/publicipaddresses/"):
 			is[kind] = fmt.Sprint(r.Body["properties"].(map[string]any)["ipAddress"], r.Body["sku"])
 		case strings.Contains(kind, "/networkinterfaces/"), strings.Contains(kind, "/virtualmachinescalesets/"):
-			memberships(is, kind, r.Body)
+			addMemberships(is, kind, r.Body)
 		}
 	}
 	return is, nil
@@ -87,8 +87,8 @@ func withoutEtags(of any) any {
 	return of
 }
 
-// memberships adds the pools of each IP configuration in a resource.
-func memberships(to map[string]string, at string, of any) {
+// addMemberships adds the pools of each IP configuration in a resource.
+func addMemberships(to map[string]string, at string, of any) {
 	switch of := of.(type) {
 	case map[string]any:
 		if name, ok := of["name"].(string); ok {
@@ -103,19 +103,19 @@ func memberships(to map[string]string, at string, of any) {
 		}
 		for key, part := range of {
 			if key == "properties" || strings.HasPrefix(key, "network") || strings.HasPrefix(key, "virtualMachine") || key == "ipConfigurations" || key == "instances" {
-				memberships(to, at, part)
+				addMemberships(to, at, part)
 			}
 		}
 	case []any:
 		for _, part := range of {
-			memberships(to, at, part)
+			addMemberships(to, at, part)
 		}
 	}
 }
 
-// is returns what changed.
-func (s *Stage) is(was map[string]string) error {
-	are, err := s.standing()
+// diffPreserved returns what changed.
+func (s *Stage) diffPreserved(was map[string]string) error {
+	are, err := s.preservedState()
 	if err != nil || maps.Equal(are, was) {
 		return err
 	}
@@ -127,8 +127,8 @@ func (s *Stage) is(was map[string]string) error {
 	return fmt.Errorf("there is more than there was: %v, %v", was, are)
 }
 
-// somethingFails injects random Azure failures and lost responses.
-func (s *Stage) somethingFails(r *rand.Rand) error {
+// addRandomFaults injects random Azure failures and lost responses.
+func (s *Stage) addRandomFaults(r *rand.Rand) error {
 	var faults []string
 	for _, kind := range []string{"put", "patch", "action", "delete", "list", "get", "poll"} {
 		action := []string{"{status: 429, code: TooManyRequests, headers: {Retry-After: '7'}}", "{status: 500, code: InternalServerError}", "{drop: true}", "{drop: true, applied: true}"}[r.IntN(4)]
@@ -148,44 +148,44 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 		seed += *firstSeed
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
-			kinds := []func(*config.Config){ofInterfaces, func(*config.Config) {}}
+			kinds := []func(*config.Config){useInterfaces, func(*config.Config) {}}
 			pools := kinds[r.IntN(2)]
-			stage(t, Options{Seed: seed, Machines: true, Indoors: true, HideDeleted: seed%2 == 0, LatencyScale: slowHere(seed), Configure: func(c *config.Config) { toStandard(c); pools(c) }}, func(s *Stage) {
-				must(s.addBasicOf(machineKinds[r.IntN(len(machineKinds))], 4, basics()))
-				s.Pass(time.Minute)
-				was, err := s.standing()
-				must(err)
+			runStage(t, Options{Seed: seed, Machines: true, NoOutboundPool: true, HideDeleted: seed%2 == 0, LatencyScale: latencyScale(seed), Configure: func(c *config.Config) { enableMigration(c); pools(c) }}, func(s *Stage) {
+				failOn(s.addBasicOf(machineKinds[r.IntN(len(machineKinds))], 4, basicServices()))
+				s.Sleep(time.Minute)
+				was, err := s.preservedState()
+				failOn(err)
 				behind := 0
 				for _, in := range was {
 					behind += strings.Count(in, "/backendaddresspools/kubernetes")
 				}
 				if behind < 8 {
-					must(fmt.Errorf("machines are in %d pools", behind))
+					failOn(fmt.Errorf("machines are in %d pools", behind))
 				}
-				must(s.somethingFails(r))
+				failOn(s.addRandomFaults(r))
 				s.Start()
-				s.Pass(5*time.Second + time.Duration(r.IntN(120_000))*time.Millisecond)
-				refused := s.takesBack()
+				s.Sleep(5*time.Second + time.Duration(r.IntN(120_000))*time.Millisecond)
+				refused := s.requestUndo()
 				for range r.IntN(4) {
-					s.DiesAt(1+r.IntN(40), r.IntN(2) == 0)
-					s.Pass(time.Duration(r.IntN(60)) * time.Second)
+					s.KillAtRequest(1+r.IntN(40), r.IntN(2) == 0)
+					s.Sleep(time.Duration(r.IntN(60)) * time.Second)
 				}
-				s.DiesAt(0, false)
+				s.KillAtRequest(0, false)
 				if refused != nil {
 					ends++
-					must(s.Settles(40 * time.Minute))
-					must(s.migrated())
+					failOn(s.WaitInSync(40 * time.Minute))
+					failOn(s.checkMigrated())
 					return
 				}
 				back++
-				must(s.eventuallyUndone(40 * time.Minute))
-				must(s.is(was))
-				s.Pass(10 * time.Minute)
-				must(s.is(was))
-				must(s.asksOfMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
-				s.Kill(0)
-				must(s.Settles(40 * time.Minute))
-				must(s.migrated())
+				failOn(s.eventuallyUndone(40 * time.Minute))
+				failOn(s.diffPreserved(was))
+				s.Sleep(10 * time.Minute)
+				failOn(s.diffPreserved(was))
+				failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
+				s.KillProcess(0)
+				failOn(s.WaitInSync(40 * time.Minute))
+				failOn(s.checkMigrated())
 			})
 		})
 	}
@@ -195,12 +195,12 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 	}
 }
 
-func (s *Stage) eventuallyUndone(most time.Duration) error {
-	for range most / (5 * time.Second) {
+func (s *Stage) eventuallyUndone(limit time.Duration) error {
+	for range limit / (5 * time.Second) {
 		if j, err := s.migrationJournal(); err != nil || j.CompletedUndo != nil {
 			return err
 		}
-		s.Pass(5 * time.Second)
+		s.Sleep(5 * time.Second)
 	}
 	return errors.New("it is not taken back")
 }

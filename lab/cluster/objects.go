@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// furnish creates the initial objects of the cluster and its Azure.
-func (s *Stage) furnish() error {
+// createObjects creates the initial objects of the cluster and its Azure.
+func (s *Stage) createObjects() error {
 	for id, body := range map[string]string{
 		vnetID: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/48"]},"subnets":[
 			{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/16","fd00::/64"]}}]}}`,
@@ -32,11 +32,11 @@ func (s *Stage) furnish() error {
 			{"name":"ssh","properties":{"priority":300,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"198.51.100.7",
 			"sourcePortRange":"*","destinationAddressPrefix":"*","destinationPortRange":"22"}}]}}`,
 	} {
-		if err := s.emu.Put(id, []byte(body)); err != nil {
+		if err := s.emulator.Put(id, []byte(body)); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
 	}
-	if err := s.makeSets(); err != nil {
+	if err := s.createScaleSets(); err != nil {
 		return err
 	}
 	text, err := crd.Files.ReadFile("weir.dev_backendpools.yaml") // this controller does not provision
@@ -46,12 +46,12 @@ func (s *Stage) furnish() error {
 	if err != nil {
 		return fmt.Errorf("BackendPools: %w", err)
 	}
-	s.people, err = client.New(s.api.RESTConfig("people"), client.Options{Scheme: view.Scheme(), Mapper: mapper()})
+	s.userClient, err = client.New(s.api.RESTConfig("people"), client.Options{Scheme: view.Scheme(), Mapper: newRESTMapper()})
 	if err != nil {
 		return err
 	}
 	for _, name := range []string{weirNamespace, "shop", "blog"} {
-		if err := s.people.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		if err := s.userClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
@@ -61,8 +61,8 @@ func (s *Stage) furnish() error {
 // ctx is the context of user requests, which have no deadline.
 var ctx = context.Background()
 
-// mapper returns the REST mapper for the kinds that users write.
-func mapper() meta.RESTMapper {
+// newRESTMapper returns the REST mapper for the kinds that users write.
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
 		corev1.SchemeGroupVersion.WithKind("Service"):            meta.RESTScopeNamespace,
@@ -82,24 +82,24 @@ func mapper() meta.RESTMapper {
 func (s *Stage) AddNode(number int) error {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(number), Labels: map[string]string{"kubernetes.io/hostname": nodeName(number)}}}
 	n.Spec.ProviderID = "azure://" + s.machineID(number)
-	if err := s.makeMachine(number); err != nil {
+	if err := s.createMachine(number); err != nil {
 		return err
 	}
-	v4, v6 := addressesOf(number)
+	v4, v6 := nodeAddresses(number)
 	n.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: v4},
 		{Type: corev1.NodeInternalIP, Address: v6},
 		{Type: corev1.NodeHostName, Address: n.Name},
 	}
 	status := n.Status
-	if err := s.people.Create(ctx, n); err != nil {
+	if err := s.userClient.Create(ctx, n); err != nil {
 		return err
 	}
 	for _, a := range status.Addresses {
-		delete(s.gone, a.Address)
+		delete(s.deletedAddresses, a.Address)
 	}
 	n.Status = status
-	return s.people.Status().Update(ctx, n)
+	return s.userClient.Status().Update(ctx, n)
 }
 
 func nodeName(number int) string { return fmt.Sprintf("node-%d", number) }
@@ -107,24 +107,24 @@ func nodeName(number int) string { return fmt.Sprintf("node-%d", number) }
 // ChangeNode edits a node.
 func (s *Stage) ChangeNode(number int, edit func(*corev1.Node)) error {
 	n := &corev1.Node{}
-	return s.change(n, client.ObjectKey{Name: nodeName(number)}, func() { edit(n); s.clears(n) })
+	return s.editObject(n, client.ObjectKey{Name: nodeName(number)}, func() { edit(n); s.recordTaintsCleared(n) })
 }
 
 // ChangeNamespace edits a namespace.
 func (s *Stage) ChangeNamespace(name string, edit func(*corev1.Namespace)) error {
 	n := &corev1.Namespace{}
-	return s.change(n, client.ObjectKey{Name: name}, func() { edit(n) })
+	return s.editObject(n, client.ObjectKey{Name: name}, func() { edit(n) })
 }
 
 // DeleteNode deletes a node and its endpoints.
 func (s *Stage) DeleteNode(number int) error {
 	all := &discoveryv1.EndpointSliceList{}
-	if err := s.people.List(ctx, all); err != nil {
+	if err := s.userClient.List(ctx, all); err != nil {
 		return err
 	}
 	for i := range all.Items {
 		slice := &all.Items[i]
-		err := s.change(slice, client.ObjectKeyFromObject(slice), func() {
+		err := s.editObject(slice, client.ObjectKeyFromObject(slice), func() {
 			slice.Endpoints = slices.DeleteFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return *e.NodeName == nodeName(number) })
 		})
 		if err != nil {
@@ -132,39 +132,39 @@ func (s *Stage) DeleteNode(number int) error {
 		}
 	}
 	n := &corev1.Node{}
-	if err := s.people.Get(ctx, client.ObjectKey{Name: nodeName(number)}, n); err != nil {
+	if err := s.userClient.Get(ctx, client.ObjectKey{Name: nodeName(number)}, n); err != nil {
 		return err
 	}
 	for _, a := range n.Status.Addresses {
-		s.gone[a.Address] = s.lives()
+		s.deletedAddresses[a.Address] = s.processCount()
 	}
-	return errors.Join(s.people.Delete(ctx, n), s.deleteMachine(number))
+	return errors.Join(s.userClient.Delete(ctx, n), s.deleteMachine(number))
 }
 
-// lives returns the number of processes started so far.
-func (s *Stage) lives() int {
+// processCount returns the number of processes started so far.
+func (s *Stage) processCount() int {
 	n := 0
 	for _, r := range s.replicas {
-		n += int(r.lives.Load())
+		n += int(r.processCount.Load())
 	}
 	return n
 }
 
-// change edits an object and retries on conflict.
-func (s *Stage) change(o client.Object, at client.ObjectKey, edit func()) error {
+// editObject edits an object and retries on conflict.
+func (s *Stage) editObject(o client.Object, at client.ObjectKey, edit func()) error {
 	for {
-		if err := s.people.Get(ctx, at, o); err != nil {
+		if err := s.userClient.Get(ctx, at, o); err != nil {
 			return err
 		}
 		edit()
-		if err := s.people.Update(ctx, o); !apierrors.IsConflict(err) {
+		if err := s.userClient.Update(ctx, o); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
 }
 
-// split parses a namespace/name key.
-func split(key string) client.ObjectKey {
+// parseKey parses a namespace/name key.
+func parseKey(key string) client.ObjectKey {
 	for i := range key {
 		if key[i] == '/' {
 			return client.ObjectKey{Namespace: key[:i], Name: key[i+1:]}
@@ -175,7 +175,7 @@ func split(key string) client.ObjectKey {
 
 // AddService creates a Service for Weir and its empty EndpointSlice.
 func (s *Stage) AddService(key string, edit func(*corev1.Service)) error {
-	at := split(key)
+	at := parseKey(key)
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name},
 		Spec: corev1.ServiceSpec{
@@ -186,10 +186,10 @@ func (s *Stage) AddService(key string, edit func(*corev1.Service)) error {
 	if edit != nil {
 		edit(svc)
 	}
-	if err := s.people.Create(ctx, svc); err != nil {
+	if err := s.userClient.Create(ctx, svc); err != nil {
 		return err
 	}
-	s.owners[owner(svc)] = key
+	s.serviceOwners[ownerName(svc)] = key
 	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		slice := &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
@@ -198,7 +198,7 @@ func (s *Stage) AddService(key string, edit func(*corev1.Service)) error {
 			},
 			AddressType: family,
 		}
-		if err := s.people.Create(ctx, slice); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := s.userClient.Create(ctx, slice); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
@@ -212,22 +212,22 @@ func sliceName(service string, family discoveryv1.AddressType) string {
 // ChangeService edits a Service.
 func (s *Stage) ChangeService(key string, edit func(*corev1.Service)) error {
 	svc := &corev1.Service{}
-	return s.change(svc, split(key), func() { edit(svc) })
+	return s.editObject(svc, parseKey(key), func() { edit(svc) })
 }
 
 // DeleteService deletes a Service.
 func (s *Stage) DeleteService(key string) error {
-	at := split(key)
-	return s.people.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}})
+	at := parseKey(key)
+	return s.userClient.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}})
 }
 
-// Endpoints sets the nodes with endpoints of a Service, and whether each endpoint is ready.
-func (s *Stage) Endpoints(key string, on map[int]bool) error {
-	at := split(key)
+// SetEndpoints sets the nodes with endpoints of a Service, and whether each endpoint is ready.
+func (s *Stage) SetEndpoints(key string, on map[int]bool) error {
+	at := parseKey(key)
 	var failed []error
 	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		slice := &discoveryv1.EndpointSlice{}
-		failed = append(failed, s.change(slice, client.ObjectKey{Namespace: at.Namespace, Name: sliceName(at.Name, family)}, func() {
+		failed = append(failed, s.editObject(slice, client.ObjectKey{Namespace: at.Namespace, Name: sliceName(at.Name, family)}, func() {
 			slice.Endpoints = nil
 			for _, number := range slices.Sorted(maps.Keys(on)) {
 				address := fmt.Sprintf("10.244.%d.9", number)
@@ -246,18 +246,18 @@ func (s *Stage) Endpoints(key string, on map[int]bool) error {
 // ChangePool edits a BackendPool.
 func (s *Stage) ChangePool(key string, edit func(*v1alpha1.BackendPool)) error {
 	p := &v1alpha1.BackendPool{}
-	return s.change(p, split(key), func() { edit(p) })
+	return s.editObject(p, parseKey(key), func() { edit(p) })
 }
 
 // AddPool creates a BackendPool.
-func (s *Stage) AddPool(p *v1alpha1.BackendPool) error { return s.people.Create(ctx, p) }
+func (s *Stage) AddPool(p *v1alpha1.BackendPool) error { return s.userClient.Create(ctx, p) }
 
 // DeletePool deletes a BackendPool and its record of Weir's members.
 func (s *Stage) DeletePool(key string) error {
 	p := &v1alpha1.BackendPool{}
-	if err := s.people.Get(ctx, split(key), p); err != nil {
+	if err := s.userClient.Get(ctx, parseKey(key), p); err != nil {
 		return err
 	}
-	s.forgetForeign(poolOf(p))
-	return s.people.Delete(ctx, p)
+	s.forgetForeign(poolKey(p))
+	return s.userClient.Delete(ctx, p)
 }

@@ -27,31 +27,31 @@ func namedIP(name string) func(*corev1.Service) {
 // addressOf returns the address in a Service's status, or "".
 func (s *Stage) addressOf(key string) string {
 	svc := &corev1.Service{}
-	must(s.people.Get(ctx, split(key), svc))
+	failOn(s.userClient.Get(ctx, parseKey(key), svc))
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		return in.IP
 	}
 	return ""
 }
 
-// owns fails unless a namespace is recorded as the owner of a public IP.
-func (s *Stage) owns(namespace, name string) {
+// expectOwner fails unless a namespace is recorded as the owner of a public IP.
+func (s *Stage) expectOwner(namespace, name string) {
 	m := &corev1.ConfigMap{}
-	must(s.people.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-public-ips"}, m))
+	failOn(s.userClient.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-public-ips"}, m))
 	if !strings.Contains(m.Data["owners"], strings.ToLower(network+"publicIPAddresses/"+name)+" "+namespace+" ") {
-		must(fmt.Errorf("%s does not own %s: %q", namespace, name, m.Data["owners"]))
+		failOn(fmt.Errorf("%s does not own %s: %q", namespace, name, m.Data["owners"]))
 	}
 }
 
 func (s *Stage) refused(key, why string) {
 	events := &corev1.EventList{}
-	must(s.people.List(ctx, events, client.InNamespace(split(key).Namespace)))
+	failOn(s.userClient.List(ctx, events, client.InNamespace(parseKey(key).Namespace)))
 	for _, e := range events.Items {
-		if e.InvolvedObject.Name == split(key).Name && strings.Contains(e.Message, why) {
+		if e.InvolvedObject.Name == parseKey(key).Name && strings.Contains(e.Message, why) {
 			return
 		}
 	}
-	must(fmt.Errorf("no event of %s says %q: %v", key, why, events.Items))
+	failOn(fmt.Errorf("no event of %s says %q: %v", key, why, events.Items))
 }
 
 // While a Service is recreated, a Service of another namespace does not get its public IP: not from
@@ -59,52 +59,52 @@ func (s *Stage) refused(key, why string) {
 func TestARecreatedServiceKeepsItsPublicIP(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
-			stage(t, Options{Replicas: replicas}, func(s *Stage) {
-				must(s.AddNode(0))
-				must(s.PublicIP("vip"))
+			runStage(t, Options{Replicas: replicas}, func(s *Stage) {
+				failOn(s.AddNode(0))
+				failOn(s.CreatePublicIP("vip"))
 				s.Start()
-				must(s.AddService("shop/bank", namedIP("vip")))
-				must(s.Settles(2 * time.Minute))
+				failOn(s.AddService("shop/bank", namedIP("vip")))
+				failOn(s.WaitInSync(2 * time.Minute))
 				vip := s.addressOf("shop/bank")
-				s.owns("shop", "vip")
+				s.expectOwner("shop", "vip")
 
-				must(s.AddService("blog/thief", namedIP("vip")))
-				s.Pass(time.Minute)
+				failOn(s.AddService("blog/thief", namedIP("vip")))
+				s.Sleep(time.Minute)
 				for _, away := range []func(){
-					func() { s.Pass(2 * time.Second) },
-					func() { s.Pass(20 * time.Minute) },
+					func() { s.Sleep(2 * time.Second) },
+					func() { s.Sleep(20 * time.Minute) },
 					func() {
 						for n := range replicas {
-							s.Kill(n)
+							s.KillProcess(n)
 						}
-						s.Pass(2 * time.Minute)
+						s.Sleep(2 * time.Minute)
 					},
 				} {
-					must(s.DeleteService("shop/bank"))
-					for !apierrors.IsNotFound(s.people.Get(ctx, split("shop/bank"), &corev1.Service{})) {
-						s.Pass(time.Second)
+					failOn(s.DeleteService("shop/bank"))
+					for !apierrors.IsNotFound(s.userClient.Get(ctx, parseKey("shop/bank"), &corev1.Service{})) {
+						s.Sleep(time.Second)
 					}
 					away()
-					must(s.AddService("shop/bank", namedIP("vip")))
-					s.Pass(3 * time.Minute)
+					failOn(s.AddService("shop/bank", namedIP("vip")))
+					s.Sleep(3 * time.Minute)
 					if got := s.addressOf("shop/bank"); got != vip {
-						must(fmt.Errorf("shop/bank has %q, and had %s", got, vip))
+						failOn(fmt.Errorf("shop/bank has %q, and had %s", got, vip))
 					}
 					if got := s.addressOf("blog/thief"); got != "" {
-						must(fmt.Errorf("blog/thief has %s", got))
+						failOn(fmt.Errorf("blog/thief has %s", got))
 					}
 				}
 				s.refused("blog/thief", "public IP vip belongs to namespace shop, which has used it since 2000-01-01T")
 
-				must(s.DeleteService("shop/bank"))
-				s.Pass(time.Minute)
-				must(s.ChangeNamespace("blog", func(n *corev1.Namespace) { n.Annotations = map[string]string{publicIPGrant: "rg/vip"} }))
-				s.Pass(30 * time.Second)
+				failOn(s.DeleteService("shop/bank"))
+				s.Sleep(time.Minute)
+				failOn(s.ChangeNamespace("blog", func(n *corev1.Namespace) { n.Annotations = map[string]string{publicIPGrant: "rg/vip"} }))
+				s.Sleep(30 * time.Second)
 				if got := s.addressOf("blog/thief"); got != vip {
-					must(fmt.Errorf("blog has a grant, and no address: %q", got))
+					failOn(fmt.Errorf("blog has a grant, and no address: %q", got))
 				}
-				s.owns("blog", "vip")
-				must(s.Settles(2 * time.Minute))
+				s.expectOwner("blog", "vip")
+				failOn(s.WaitInSync(2 * time.Minute))
 			})
 		})
 	}
@@ -112,18 +112,18 @@ func TestARecreatedServiceKeepsItsPublicIP(t *testing.T) {
 
 // No annotation changes the DNS label of a public IP that Weir did not create.
 func TestADNSLabelNeedsAGrant(t *testing.T) {
-	stage(t, Options{}, func(s *Stage) {
-		must(s.AddNode(0))
+	runStage(t, Options{}, func(s *Stage) {
+		failOn(s.AddNode(0))
 		id := network + "publicIPAddresses/vip"
-		must(s.emu.Put(id, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","dnsSettings":{"domainNameLabel":"bank"}}}`)))
+		failOn(s.emulator.Put(id, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","dnsSettings":{"domainNameLabel":"bank"}}}`)))
 		label := func() string {
-			body, _ := s.emu.Get(id)
+			body, _ := s.emulator.Get(id)
 			var ip struct {
 				Properties struct {
 					DNSSettings struct{ DomainNameLabel string }
 				}
 			}
-			must(json.Unmarshal(body, &ip))
+			failOn(json.Unmarshal(body, &ip))
 			return ip.Properties.DNSSettings.DomainNameLabel
 		}
 		s.Start()
@@ -133,28 +133,28 @@ func TestADNSLabelNeedsAGrant(t *testing.T) {
 				svc.Annotations[annotation+"azure-dns-label-name"] = value // also if empty
 			}
 		}
-		must(s.AddService("blog/thief", ask("evil")))
+		failOn(s.AddService("blog/thief", ask("evil")))
 		for _, value := range []string{"evil", ""} {
-			must(s.ChangeService("blog/thief", ask(value)))
-			s.Pass(2 * time.Minute)
+			failOn(s.ChangeService("blog/thief", ask(value)))
+			s.Sleep(2 * time.Minute)
 			if got := label(); got != "bank" {
-				must(fmt.Errorf("the label is %q", got))
+				failOn(fmt.Errorf("the label is %q", got))
 			}
 		}
-		if calls := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
-			must(fmt.Errorf("Azure was written: %v", calls))
+		if calls := s.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+			failOn(fmt.Errorf("Azure was written: %v", calls))
 		}
 		s.refused("blog/thief", "changes only with a grant")
-		must(s.ChangeNamespace("blog", func(n *corev1.Namespace) { n.Annotations = map[string]string{publicIPGrant: "vip"} }))
-		must(s.ChangeService("blog/thief", ask("blog")))
-		s.Pass(time.Minute)
+		failOn(s.ChangeNamespace("blog", func(n *corev1.Namespace) { n.Annotations = map[string]string{publicIPGrant: "vip"} }))
+		failOn(s.ChangeService("blog/thief", ask("blog")))
+		s.Sleep(time.Minute)
 		if got := label(); got != "blog" {
-			must(fmt.Errorf("granted, and the label is %q", got))
+			failOn(fmt.Errorf("granted, and the label is %q", got))
 		}
-		must(s.DeleteService("blog/thief"))
-		s.Pass(time.Minute)
+		failOn(s.DeleteService("blog/thief"))
+		s.Sleep(time.Minute)
 		if got := label(); got != "blog" {
-			must(fmt.Errorf("the Service is gone, and the label is %q", got))
+			failOn(fmt.Errorf("the Service is gone, and the label is %q", got))
 		}
 	})
 }
@@ -162,37 +162,36 @@ func TestADNSLabelNeedsAGrant(t *testing.T) {
 // Without a record, a process records the public IP owners without Azure writes. Later only changed
 // owners are written.
 func TestOwnersAreRecordedWithoutAWrite(t *testing.T) {
-	stage(t, Options{}, func(s *Stage) {
-		must(s.AddNode(0))
-		must(s.PublicIP("vip"))
-		must(s.PublicIP("spare"))
+	runStage(t, Options{}, func(s *Stage) {
+		failOn(s.AddNode(0))
+		failOn(s.CreatePublicIP("vip"))
+		failOn(s.CreatePublicIP("spare"))
 		s.Start()
-		must(s.AddService("shop/bank", namedIP("vip")))
-		must(s.Settles(2 * time.Minute))
-		must(s.people.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: weirNamespace, Name: "weir-public-ips"}}))
-		s.emu.ClearCalls()
-		s.Kill(0)
-		s.Pass(2 * time.Minute)
-		s.owns("shop", "vip")
-		if calls := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
-			must(fmt.Errorf("Azure was written: %v", calls))
+		failOn(s.AddService("shop/bank", namedIP("vip")))
+		failOn(s.WaitInSync(2 * time.Minute))
+		failOn(s.userClient.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: weirNamespace, Name: "weir-public-ips"}}))
+		s.emulator.ClearCalls()
+		s.KillProcess(0)
+		s.Sleep(2 * time.Minute)
+		s.expectOwner("shop", "vip")
+		if calls := s.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+			failOn(fmt.Errorf("Azure was written: %v", calls))
 		}
 		before := s.ownerWrites()
-		must(s.AddService("blog/thief", namedIP("vip")))
+		failOn(s.AddService("blog/thief", namedIP("vip")))
 		for n := range 50 { // as fast as a tenant can write
-			must(s.ChangeService("blog/thief", func(svc *corev1.Service) {
+			failOn(s.ChangeService("blog/thief", func(svc *corev1.Service) {
 				setAnnotation(svc, "n", fmt.Sprint(n))
 				svc.Spec.Ports[0].Port = int32(1000 + n)
 			}))
-			s.Pass(time.Second)
+			s.Sleep(time.Second)
 		}
 		if after := s.ownerWrites(); after != before {
-			must(fmt.Errorf("the record was written %d times for a Service that is refused", after-before))
+			failOn(fmt.Errorf("the record was written %d times for a Service that is refused", after-before))
 		}
 	})
 }
 
-// ownerWrites counts writes of the owner record.
 func (s *Stage) ownerWrites() (n int) {
 	for _, r := range s.api.Log() {
 		if isWrite(r) && r.Name == "weir-public-ips" {

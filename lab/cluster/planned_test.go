@@ -30,12 +30,12 @@ type planned struct {
 }
 
 func (s *Stage) planned() planned {
-	f, err := s.facts()
-	must(err)
-	p := planned{azure: s.emu.Snapshot(), lets: armemu.Options{Role: s.opts.Role, MaxStandardIPs: s.opts.MostStandardIPs}}
+	f, err := s.readObjects()
+	failOn(err)
+	p := planned{azure: s.emulator.Snapshot(), lets: armemu.Options{Role: s.opts.Role, MaxStandardIPs: s.opts.MaxStandardIPs}}
 	add := func(version, kind string, object any) {
 		text, err := json.Marshal(object)
-		must(err)
+		failOn(err)
 		p.objects = append(p.objects, strings.Replace(string(text), "{", fmt.Sprintf("{\"apiVersion\":%q,\"kind\":%q,", version, kind), 1))
 	}
 	for i := range f.services {
@@ -73,13 +73,13 @@ func (p planned) options(t *testing.T, more string) app.PlanOptions {
 // azureJSON returns the additional azure.json of a cluster of Basic load balancers.
 func (c basicCluster) azureJSON() string {
 	s, err := New(c.options())
-	must(err)
+	failOn(err)
 	more := `,"loadBalancerSku":"standard"`
-	if s.interfaces() {
+	if s.hasInterfaces() {
 		more += `,"loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`
 	}
 	if c.several {
-		more += fmt.Sprintf(`,"multipleStandardLoadBalancerConfigurations":[{"name":%q},{"name":%q}]`, clusterName, second)
+		more += fmt.Sprintf(`,"multipleStandardLoadBalancerConfigurations":[{"name":%q},{"name":%q}]`, clusterName, secondName)
 	}
 	return more
 }

@@ -39,30 +39,30 @@ type poolLags struct {
 // neighbor moves its own every 11 s, and finally adds a Service.
 func playPools(t *testing.T, moves func(service, second int) bool) (is poolLags) {
 	t.Helper()
-	stage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
+	runStage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
 		for i := range 3 {
-			must(s.AddNode(i))
+			failOn(s.AddNode(i))
 		}
 		s.Start()
 		local := func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }
-		must(s.AddService("blog/web", local))
-		must(s.Endpoints("blog/web", map[int]bool{0: true}))
+		failOn(s.AddService("blog/web", local))
+		failOn(s.SetEndpoints("blog/web", map[int]bool{0: true}))
 		for i := range flappingPools {
-			must(s.AddService(fmt.Sprintf("shop/s%d", i), func(svc *corev1.Service) {
+			failOn(s.AddService(fmt.Sprintf("shop/s%d", i), func(svc *corev1.Service) {
 				local(svc)
 				setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
 			}))
 		}
-		must(s.Settles(20 * time.Minute))
-		s.Pass(6 * time.Minute)
-		s.emu.ClearCalls()
+		failOn(s.WaitInSync(20 * time.Minute))
+		s.Sleep(6 * time.Minute)
+		s.emulator.ClearCalls()
 		n := &neighbor{Stage: s}
 		start := time.Now()
 		second := func() {
 			at := int(time.Since(start).Seconds())
 			for i := range flappingPools {
 				if moves != nil && moves(i, at) {
-					must(s.Endpoints(fmt.Sprintf("shop/s%d", i), map[int]bool{(at + at/60 + i) % 3: true}))
+					failOn(s.SetEndpoints(fmt.Sprintf("shop/s%d", i), map[int]bool{(at + at/60 + i) % 3: true}))
 				}
 			}
 		}
@@ -75,25 +75,25 @@ func playPools(t *testing.T, moves func(service, second int) bool) (is poolLags)
 			return nil
 		}
 		for time.Since(start) < 3*time.Minute {
-			n.pass()
+			n.passTime()
 		}
 		active := time.Now()
 		for i := 0; time.Since(start) < 6*time.Minute; i++ {
 			began := time.Now()
-			is.endpoint = max(is.endpoint, n.movesEndpoint((i+1)%3))
+			is.endpoint = max(is.endpoint, n.moveEndpoint((i+1)%3))
 			for time.Since(began) < changeEvery {
-				n.pass()
+				n.passTime()
 			}
 		}
-		is.service = n.addsService("blog/new")
+		is.service = n.addService("blog/new")
 		for time.Since(active) < 5*time.Minute {
-			n.pass()
+			n.passTime()
 		}
 		writes, _ := s.writesOf()
-		is.all = mostInFiveMinutes(writes)
-		is.active = mostInFiveMinutes(slices.DeleteFunc(writes, func(at time.Time) bool { return at.Before(active) }))
+		is.all = maxInFiveMinutes(writes)
+		is.active = maxInFiveMinutes(slices.DeleteFunc(writes, func(at time.Time) bool { return at.Before(active) }))
 		lasts := map[string]time.Time{}
-		for _, c := range s.emu.Calls() {
+		for _, c := range s.emulator.Calls() {
 			if c.Method != http.MethodPut || c.Kind == armemu.KindPoll {
 				continue
 			}

@@ -25,27 +25,27 @@ func requestsPrivateIP(ip string) func(*corev1.Service) {
 	}
 }
 
-// isReserved fails unless an address is reserved for a namespace.
-func (s *Stage) isReserved(namespace, ip string) {
+// expectReserved fails unless an address is reserved for a namespace.
+func (s *Stage) expectReserved(namespace, ip string) {
 	m := &corev1.ConfigMap{}
-	must(s.people.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-private-ips"}, m))
+	failOn(s.userClient.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-private-ips"}, m))
 	if !strings.Contains(m.Data["reservations"], "/subnets/nodes "+ip+" "+namespace+" ") {
-		must(fmt.Errorf("%s is not reserved for %s: %q", ip, namespace, m.Data["reservations"]))
+		failOn(fmt.Errorf("%s is not reserved for %s: %q", ip, namespace, m.Data["reservations"]))
 	}
 }
 
-// has fails unless the status of a Service shows an address; "" means none.
-func (s *Stage) has(key, ip string) {
+// expectAddress fails unless the status of a Service shows an address; "" means none.
+func (s *Stage) expectAddress(key, ip string) {
 	if got := s.addressOf(key); got != ip {
-		must(fmt.Errorf("%s has %q, want %q", key, got, ip))
+		failOn(fmt.Errorf("%s has %q, want %q", key, got, ip))
 	}
 }
 
 // deleteAndWait deletes a Service and waits for its removal.
 func (s *Stage) deleteAndWait(key string) {
-	must(s.DeleteService(key))
-	for !apierrors.IsNotFound(s.people.Get(ctx, split(key), &corev1.Service{})) {
-		s.Pass(time.Second)
+	failOn(s.DeleteService(key))
+	for !apierrors.IsNotFound(s.userClient.Get(ctx, parseKey(key), &corev1.Service{})) {
+		s.Sleep(time.Second)
 	}
 }
 
@@ -64,40 +64,40 @@ func (s *Stage) reservationWrites() (n int) {
 func TestARecreatedServiceKeepsItsPrivateAddress(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
-			stage(t, Options{Replicas: replicas}, func(s *Stage) {
-				must(s.AddNode(0))
+			runStage(t, Options{Replicas: replicas}, func(s *Stage) {
+				failOn(s.AddNode(0))
 				s.Start()
-				must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
-				must(s.Settles(2 * time.Minute))
-				s.has("shop/bank", privateVIP)
-				s.isReserved("shop", privateVIP)
-				must(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
-				s.Pass(time.Minute)
+				failOn(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+				failOn(s.WaitInSync(2 * time.Minute))
+				s.expectAddress("shop/bank", privateVIP)
+				s.expectReserved("shop", privateVIP)
+				failOn(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
+				s.Sleep(time.Minute)
 				for _, away := range []func(){
-					func() { s.Pass(2 * time.Second) },
-					func() { s.Pass(40 * time.Minute) },
+					func() { s.Sleep(2 * time.Second) },
+					func() { s.Sleep(40 * time.Minute) },
 					func() {
 						for n := range replicas {
-							s.Kill(n)
+							s.KillProcess(n)
 						}
-						s.Pass(2 * time.Minute)
+						s.Sleep(2 * time.Minute)
 					},
 				} {
 					s.deleteAndWait("shop/bank")
 					away()
-					must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
-					s.Pass(3 * time.Minute)
-					s.has("shop/bank", privateVIP)
-					s.has("blog/thief", "")
+					failOn(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+					s.Sleep(3 * time.Minute)
+					s.expectAddress("shop/bank", privateVIP)
+					s.expectAddress("blog/thief", "")
 				}
 				s.refused("blog/thief", "private address "+privateVIP+" of subnet nodes is reserved for namespace shop, which used it last, until 2000-01-01T0")
 
 				s.deleteAndWait("shop/bank")
-				s.Pass(55 * time.Minute)
-				s.has("blog/thief", "")
-				s.Pass(25 * time.Minute) // until the Service is retried
-				s.has("blog/thief", privateVIP)
-				s.isReserved("blog", privateVIP)
+				s.Sleep(55 * time.Minute)
+				s.expectAddress("blog/thief", "")
+				s.Sleep(25 * time.Minute) // until the Service is retried
+				s.expectAddress("blog/thief", privateVIP)
+				s.expectReserved("blog", privateVIP)
 			})
 		})
 	}
@@ -106,54 +106,54 @@ func TestARecreatedServiceKeepsItsPrivateAddress(t *testing.T) {
 // If the process dies between the reservation and the load balancer write, the next one gives the
 // address to the recorded namespace only.
 func TestAPrivateAddressIsRecordedBeforeItIsUsed(t *testing.T) {
-	stage(t, Options{}, func(s *Stage) {
-		must(s.AddNode(0))
+	runStage(t, Options{}, func(s *Stage) {
+		failOn(s.AddNode(0))
 		s.Start()
-		must(s.AzureFaults("{name: put, match: {path: '**/loadBalancers/*', kind: put}, action: {drop: true}}"))
-		must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
-		s.Pass(5 * time.Second)
-		s.isReserved("shop", privateVIP)
-		s.Kill(0)
-		must(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
+		failOn(s.AzureFaults("{name: put, match: {path: '**/loadBalancers/*', kind: put}, action: {drop: true}}"))
+		failOn(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+		s.Sleep(5 * time.Second)
+		s.expectReserved("shop", privateVIP)
+		s.KillProcess(0)
+		failOn(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
 		s.deleteAndWait("shop/bank")
-		must(s.AzureFaults())
-		s.Pass(2 * time.Minute)
-		s.has("blog/thief", "")
-		must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
-		s.Pass(3 * time.Minute)
-		s.has("shop/bank", privateVIP)
-		s.has("blog/thief", "")
+		failOn(s.AzureFaults())
+		s.Sleep(2 * time.Minute)
+		s.expectAddress("blog/thief", "")
+		failOn(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+		s.Sleep(3 * time.Minute)
+		s.expectAddress("shop/bank", privateVIP)
+		s.expectAddress("blog/thief", "")
 	})
 }
 
 // Without reservations, a process records the private addresses in use without Azure writes. A
 // rejected Service, or one that keeps its address, does not write the reservations.
 func TestReservationsAreRecordedWithoutAWrite(t *testing.T) {
-	stage(t, Options{}, func(s *Stage) {
-		must(s.AddNode(0))
+	runStage(t, Options{}, func(s *Stage) {
+		failOn(s.AddNode(0))
 		s.Start()
-		must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
-		must(s.Settles(2 * time.Minute))
+		failOn(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+		failOn(s.WaitInSync(2 * time.Minute))
 		m := &corev1.ConfigMap{}
 		m.Namespace, m.Name = weirNamespace, "weir-private-ips"
-		must(s.people.Delete(ctx, m))
-		s.emu.ClearCalls()
-		s.Kill(0)
-		s.Pass(2 * time.Minute)
-		s.isReserved("shop", privateVIP)
-		if calls := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
-			must(fmt.Errorf("Azure was written: %v", calls))
+		failOn(s.userClient.Delete(ctx, m))
+		s.emulator.ClearCalls()
+		s.KillProcess(0)
+		s.Sleep(2 * time.Minute)
+		s.expectReserved("shop", privateVIP)
+		if calls := s.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+			failOn(fmt.Errorf("Azure was written: %v", calls))
 		}
 		before := s.reservationWrites()
-		must(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
+		failOn(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
 		for n := range 50 { // as fast as a tenant can write
 			for _, key := range []string{"blog/thief", "shop/bank"} {
-				must(s.ChangeService(key, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = int32(1000 + n) }))
+				failOn(s.ChangeService(key, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = int32(1000 + n) }))
 			}
-			s.Pass(time.Second)
+			s.Sleep(time.Second)
 		}
 		if after := s.reservationWrites(); after != before {
-			must(fmt.Errorf("the record was written %d times for a Service that is refused", after-before))
+			failOn(fmt.Errorf("the record was written %d times for a Service that is refused", after-before))
 		}
 	})
 }

@@ -18,26 +18,26 @@ import (
 
 // replica runs Weir processes in sequence: when one exits, the next starts, as under a kubelet.
 type replica struct {
-	stage   *Stage
-	name    string
-	process atomic.Pointer[process] // the running process, or the last one
-	lives   atomic.Int32
-	// off is closed by stop; ended when nothing runs anymore.
-	off, ended chan struct{}
+	stage        *Stage
+	name         string
+	process      atomic.Pointer[process] // the running process, or the last one
+	processCount atomic.Int32
+	// Closed to request a stop, and once nothing runs anymore.
+	stopRequested, stopDone chan struct{}
 }
 
 // process is one run of Weir with its in-memory state.
 type process struct {
-	stage  *Stage
-	name   string
-	cancel context.CancelFunc
-	ended  chan struct{}
-	err    error // result of Run; valid after it ended
-	// dead is set when the process is killed; later actions have no effect.
-	dead    atomic.Bool
+	stage    *Stage
+	name     string
+	cancel   context.CancelFunc
+	stopDone chan struct{}
+	err      error // result of Run; valid after it ended
+	// killed is set when the process is killed; later actions have no effect.
+	killed  atomic.Bool
 	metrics *prometheus.Registry
-	// renewed is the send time of the last successful lease renewal, since the start of the stage.
-	renewed atomic.Int64
+	// renewedAt is the send time of the last successful lease renewal, since the start of the stage.
+	renewedAt atomic.Int64
 }
 
 // Tokens that must appear on the wire only.
@@ -52,45 +52,45 @@ func (credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 	return azcore.AccessToken{Token: azureToken, ExpiresOn: time.Now().Add(1000 * time.Hour)}, nil
 }
 
-// startsAgainAfter is the restart delay.
-const startsAgainAfter = 10 * time.Second
+// restartDelay is the restart delay.
+const restartDelay = 10 * time.Second
 
-func (r *replica) start() {
-	r.off, r.ended = make(chan struct{}), make(chan struct{})
-	r.launch()
-	go r.keep()
+func (r *replica) startLoop() {
+	r.stopRequested, r.stopDone = make(chan struct{}), make(chan struct{})
+	r.startProcess()
+	go r.runProcesses()
 }
 
-// keep restarts the process whenever it exits.
-func (r *replica) keep() {
-	defer close(r.ended)
+// runProcesses restarts the process whenever it exits.
+func (r *replica) runProcesses() {
+	defer close(r.stopDone)
 	for {
 		p := r.process.Load()
 		select {
-		case <-p.ended:
-		case <-r.off:
-			<-p.ended
+		case <-p.stopDone:
+		case <-r.stopRequested:
+			<-p.stopDone
 			return
 		}
-		if p.err == nil && !p.dead.Load() && !r.stage.log.says("process="+p.name, "the lead is given up") {
-			r.stage.breaks("%s ended, and nobody had told it to", p.name)
+		if p.err == nil && !p.killed.Load() && !r.stage.logs.hasLine("process="+p.name, "the lead is given up") {
+			r.stage.addViolation("%s ended, and nobody had told it to", p.name)
 		}
-		r.stage.log.note("%s ended: %v", p.name, p.err)
+		r.stage.logs.addAction("%s ended: %v", p.name, p.err)
 		select {
-		case <-time.After(startsAgainAfter):
-		case <-r.off:
+		case <-time.After(restartDelay):
+		case <-r.stopRequested:
 			return
 		}
-		r.launch()
+		r.startProcess()
 	}
 }
 
-// launch starts a process with empty memory.
-func (r *replica) launch() {
+// startProcess starts a process with empty memory.
+func (r *replica) startProcess() {
 	s := r.stage
-	s.emu.ResetRetryAfter() // the new process does not know earlier answers
-	p := &process{stage: s, name: fmt.Sprintf("%s.%d", r.name, r.lives.Add(1)), ended: make(chan struct{}), metrics: prometheus.NewRegistry()}
-	p.renewed.Store(never)
+	s.emulator.ResetRetryAfter() // the new process does not know earlier answers
+	p := &process{stage: s, name: fmt.Sprintf("%s.%d", r.name, r.processCount.Add(1)), stopDone: make(chan struct{}), metrics: prometheus.NewRegistry()}
+	p.renewedAt.Store(notRenewed)
 	r.process.Store(p)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
@@ -102,36 +102,36 @@ func (r *replica) launch() {
 	api.Transport = &apiWire{p, api.Transport}
 	api.BearerToken = apiToken
 	go func() {
-		defer close(p.ended)
+		defer close(p.stopDone)
 		defer cancel()
-		p.err = app.RunWith(ctx, s.flags(s.log.logger(p.name)), app.Dependencies{
+		p.err = app.RunWith(ctx, s.controllerFlags(s.logs.newLogger(p.name)), app.Dependencies{
 			Config: s.cfg, API: api, Metrics: p.metrics,
-			Azure: azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: &azureWire{p, s.emu.Transport()}},
+			Azure: azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: &azureWire{p, s.emulator.Transport()}},
 		})
 	}()
 }
 
-// Kill ends a process at once: its requests arrive, but it gets no response. A new process starts
+// KillProcess ends a process at once: its requests arrive, but it gets no response. A new process starts
 // later.
-func (s *Stage) Kill(replica int) {
-	s.replicas[replica%len(s.replicas)].process.Load().dies()
-	s.emu.ResetRetryAfter() // the new leader does not know earlier answers
+func (s *Stage) KillProcess(replica int) {
+	s.replicas[replica%len(s.replicas)].process.Load().applyKill()
+	s.emulator.ResetRetryAfter() // the new leader does not know earlier answers
 	s.opts.Settle()
 }
 
-func (p *process) dies() {
-	p.dead.Store(true)
+func (p *process) applyKill() {
+	p.killed.Store(true)
 	p.cancel()
-	p.stage.log.note("%s is killed", p.name)
+	p.stage.logs.addAction("%s is killed", p.name)
 }
 
-// stop shuts the process down gracefully and does not restart it.
-func (r *replica) stop() {
-	if r.off == nil {
+// stopProcess shuts the process down gracefully and does not restart it.
+func (r *replica) stopProcess() {
+	if r.stopRequested == nil {
 		return
 	}
-	close(r.off)
+	close(r.stopRequested)
 	r.process.Load().cancel()
-	<-r.ended
-	r.off = nil
+	<-r.stopDone
+	r.stopRequested = nil
 }

@@ -22,33 +22,33 @@ func TestARepeatedRejectionIsOneEvent(t *testing.T) {
 		{"load balancer", "loadBalancers/*", Options{}},
 		{"public IP", "publicIPAddresses/*", Options{}},
 		{"pool", "loadBalancers/*/backendAddressPools/*", Options{}},
-		{"network interface", "networkInterfaces/*", Options{Configure: ofInterfaces}},
+		{"network interface", "networkInterfaces/*", Options{Configure: useInterfaces}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			stage(t, tt.configure, func(s *Stage) {
-				must(s.AddNode(0))
+			runStage(t, tt.configure, func(s *Stage) {
+				failOn(s.AddNode(0))
 				s.Start()
-				must(s.AddService("shop/first", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
-				must(s.Endpoints("shop/first", map[int]bool{0: true}))
-				must(s.Settles(5 * time.Minute))
-				s.Pass(5 * time.Minute)
-				must(s.AzureFaults(fmt.Sprintf("{name: reject, match: {path: '%s', kind: put}, action: {status: 400, code: NotThisTime, message: broken}}", tt.path)))
+				failOn(s.AddService("shop/first", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+				failOn(s.SetEndpoints("shop/first", map[int]bool{0: true}))
+				failOn(s.WaitInSync(5 * time.Minute))
+				s.Sleep(5 * time.Minute)
+				failOn(s.AzureFaults(fmt.Sprintf("{name: reject, match: {path: '%s', kind: put}, action: {status: 400, code: NotThisTime, message: broken}}", tt.path)))
 				for n := 1; n < 4; n++ {
-					must(s.AddNode(n))
+					failOn(s.AddNode(n))
 				}
-				must(s.Endpoints("shop/first", map[int]bool{0: true, 1: true}))
+				failOn(s.SetEndpoints("shop/first", map[int]bool{0: true, 1: true}))
 				if tt.what == "load balancer" || tt.what == "public IP" {
-					must(s.AddService("shop/second", nil))
+					failOn(s.AddService("shop/second", nil))
 				}
-				s.Pass(2 * time.Minute)
+				s.Sleep(2 * time.Minute)
 				rejected := 0
-				for _, c := range s.emu.Calls(armemu.ByKind(armemu.KindPut)) {
+				for _, c := range s.emulator.Calls(armemu.ByKind(armemu.KindPut)) {
 					if c.Status == 400 {
 						rejected++
 					}
 				}
-				f, err := s.facts()
-				must(err)
+				f, err := s.readObjects()
+				failOn(err)
 				warnings := map[string]int{}
 				for _, e := range f.events {
 					if e.Type == corev1.EventTypeWarning {

@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// API requests for a new Service, besides events: no read, and one write each for the record, the
+// API requests for a new Service, without events: no read, and one write each for the record, the
 // progress and the result. Its own pool adds three.
 func TestANewServiceCostsThreeWrites(t *testing.T) {
-	stage(t, Options{}, func(s *Stage) {
-		must(s.AddNode(0))
+	runStage(t, Options{}, func(s *Stage) {
+		failOn(s.AddNode(0))
 		s.Start()
-		must(s.AddService("shop/first", func(*corev1.Service) {})) // creates the load balancer and the node pools
-		must(s.Settles(2 * time.Minute))
-		s.Pass(2 * time.Minute)
+		failOn(s.AddService("shop/first", func(*corev1.Service) {})) // creates the load balancer and the node pools
+		failOn(s.WaitInSync(2 * time.Minute))
+		s.Sleep(2 * time.Minute)
 		service := []string{"patch services", "patch services/status", "patch services/status"}
 		pool := []string{"create backendpools", "apply backendpools/status", "apply backendpools/status"}
 		for _, tt := range []struct {
@@ -30,10 +30,10 @@ func TestANewServiceCostsThreeWrites(t *testing.T) {
 			{"shop/local", corev1.ServiceExternalTrafficPolicyLocal, append(pool, service...)},
 		} {
 			before := len(s.api.Log())
-			must(s.AddService(tt.name, func(svc *corev1.Service) { setPolicy(svc, tt.policy) }))
-			must(s.Endpoints(tt.name, map[int]bool{0: true}))
-			must(s.Settles(2 * time.Minute))
-			s.Pass(2 * time.Minute)
+			failOn(s.AddService(tt.name, func(svc *corev1.Service) { setPolicy(svc, tt.policy) }))
+			failOn(s.SetEndpoints(tt.name, map[int]bool{0: true}))
+			failOn(s.WaitInSync(2 * time.Minute))
+			s.Sleep(2 * time.Minute)
 			var asked []string
 			for _, r := range s.api.Log()[before:] {
 				if r.Client != "people" && r.Verb != "watch" && r.Resource != "leases" && r.Resource != "events" {

@@ -30,7 +30,7 @@ func TestSeeds(t *testing.T) {
 			return
 		}
 		seed := *firstSeed + uint64(n)
-		schedule := Draw(seed, 40)
+		schedule := NewSchedule(seed, 40)
 		schedule.Role = shipped.AzureRole()
 		if schedule.Interfaces {
 			both := *shipped.AzureRoles()
@@ -39,7 +39,7 @@ func TestSeeds(t *testing.T) {
 		}
 		var log string
 		var err error
-		synctest.Test(t, func(*testing.T) { log, err = Play(schedule, synctest.Wait) })
+		synctest.Test(t, func(*testing.T) { log, err = RunSchedule(schedule, synctest.Wait) })
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}

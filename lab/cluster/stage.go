@@ -32,18 +32,18 @@ type Options struct {
 	Configure func(*config.Config)
 	// Role is Weir's Azure role; nil allows everything.
 	Role *armemu.Role
-	// MostStandardIPs is the subscription's quota of Standard public IPs; 0 is Azure's default.
-	MostStandardIPs int
+	// MaxStandardIPs is the subscription's quota of Standard public IPs; 0 is Azure's default.
+	MaxStandardIPs int
 	// HideDeleted makes Azure answer GET with 404 for a resource that is being deleted, while it
 	// still occupies its references.
 	HideDeleted bool
 	// Behaviour selects undocumented Azure behavior; unset answers use the assumed one.
 	Behaviour behaviour.Behavior
-	// Machines gives nodes machines even if pools hold addresses. Watched checks that no rule loses
-	// all its members.
-	Machines, Watched bool
-	// Indoors keeps machines out of the unmanaged outbound pool, as behind Basic load balancers.
-	Indoors bool
+	// Machines gives nodes machines even if pools hold addresses. The second option checks that no
+	// rule loses all its members.
+	Machines, CheckRuleMembers bool
+	// NoOutboundPool keeps machines out of the unmanaged outbound pool, as behind Basic load balancers.
+	NoOutboundPool bool
 	// Limits are Azure's limits; nil is none.
 	Limits *armemu.Limits
 	// Latency is the duration of Azure operations; empty is armemu.Quiet.
@@ -68,43 +68,44 @@ const (
 // Stage is a cluster, its Azure and Weir's processes in virtual time. Only the goroutine that
 // created it may call its methods.
 type Stage struct {
-	opts  Options
-	start time.Time
-	cfg   config.Config
-	emu   *armemu.Emulator
-	api   *apiserver.Server
-	log   *journal
-	// people is the client for user writes.
-	people   client.Client
-	replicas []*replica
-	// foreign maps foreign pool members to onRecord, loses, or the number of processes started when
-	// the record was deleted. peoples are public IPs created by users, by folded id.
+	opts     Options
+	start    time.Time
+	cfg      config.Config
+	emulator *armemu.Emulator
+	api      *apiserver.Server
+	logs     *logBuffer
+	// userClient is the client for user writes.
+	userClient client.Client
+	replicas   []*replica
+	// foreign maps foreign pool members to a constant of foreign.go, or to the number of processes
+	// started when the record was deleted. The second map has the public IPs created by users, by
+	// folded id.
 	foreign map[foreignMember]int
-	peoples map[string]string
-	// gone maps addresses of deleted nodes to the number of processes started by then.
-	gone map[string]int
-	// announced are nodes with an announced eviction, by UID; false after a user cleared the taint.
-	announced map[string]bool
-	// edge: the unmanaged load balancer exists. revoked: a namespace lost its grant.
-	edge, revoked bool
-	// calm: everything was in sync, and Weir writes nothing.
-	calm bool
-	// owners maps the first part of resource names to the key of the Service, for all Services ever
+	userIPs map[string]string
+	// deletedAddresses maps addresses of deleted nodes to the number of processes started by then.
+	deletedAddresses map[string]int
+	// evictionNotices are nodes with an announced eviction, by UID; false after a user cleared the taint.
+	evictionNotices map[string]bool
+	// Whether the unmanaged load balancer exists, and whether a namespace lost its grant.
+	hasUnmanaged, grantRevoked bool
+	// isIdle: everything was in sync, and Weir writes nothing.
+	isIdle bool
+	// serviceOwners maps the first part of resource names to the key of the Service, for all Services ever
 	// created.
-	owners map[string]string // by the first part of their names, the key
-	// counted is the traffic at the last call of since.
-	counted   traffic
-	apiFaults []func() // functions that end them
+	serviceOwners map[string]string // by the first part of their names, the key
+	// lastTraffic is the traffic at the last check.
+	lastTraffic  traffic
+	endAPIFaults []func() // functions that end them
 
-	// watching guards fed: the pool of each rule that has members, if Watched.
-	watching sync.Mutex
-	fed      map[string]string
+	// ruleMembersMu guards the pool of each rule that has members, if these are checked.
+	ruleMembersMu sync.Mutex
+	ruleMembers   map[string]string
 
-	// fatal is the request that kills its process.
-	fatal fatal
+	// killPoint is the request that kills its process.
+	killPoint requestKill
 
-	mu     sync.Mutex // guards the fields below; never held while time passes
-	broken []string   // violations
+	mu         sync.Mutex // guards the fields below; never held while time passes
+	violations []string   // violations
 }
 
 // New returns a stage with an empty cluster and no running process.
@@ -113,11 +114,11 @@ func New(opts Options) (*Stage, error) {
 		opts.LatencyScale = 1
 	}
 	s := &Stage{
-		opts: opts, start: time.Now(), log: newJournal(), foreign: map[foreignMember]int{}, peoples: map[string]string{}, owners: map[string]string{},
-		gone: map[string]int{}, announced: map[string]bool{},
-		emu: armemu.New(armemu.Options{
+		opts: opts, start: time.Now(), logs: newLogBuffer(), foreign: map[foreignMember]int{}, userIPs: map[string]string{}, serviceOwners: map[string]string{},
+		deletedAddresses: map[string]int{}, evictionNotices: map[string]bool{},
+		emulator: armemu.New(armemu.Options{
 			Seed: opts.Seed, Role: opts.Role, Behavior: opts.Behaviour.WithDefaults(behaviour.AssumedBehavior()), Throttle: opts.Limits,
-			MaxStandardIPs: opts.MostStandardIPs, HideDeleted: opts.HideDeleted, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
+			MaxStandardIPs: opts.MaxStandardIPs, HideDeleted: opts.HideDeleted, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
 		}),
 		api: apiserver.New(apiserver.Options{Seed: opts.Seed, OwnershipFromApply: true}),
 	}
@@ -128,7 +129,7 @@ func New(opts Options) (*Stage, error) {
 	if err := s.cfg.Normalize(); err != nil {
 		return nil, fmt.Errorf("azure.json of the stage: %w", err)
 	}
-	if err := s.furnish(); err != nil {
+	if err := s.createObjects(); err != nil {
 		return nil, err
 	}
 	for i := range max(opts.Replicas, 1) {
@@ -146,8 +147,8 @@ func azureJSON() config.Config {
 	}
 }
 
-// flags returns the controller flags of the shipped deployment.
-func (s *Stage) flags(log *slog.Logger) app.Options {
+// controllerFlags returns the controller flags of the shipped deployment.
+func (s *Stage) controllerFlags(log *slog.Logger) app.Options {
 	return app.Options{
 		ClusterName: clusterName, LoadBalancerClass: app.LoadBalancerClass, MetricsAddress: "0", HealthAddress: "0",
 		LeaderElect: s.opts.Replicas > 1, LeaderElectNamespace: weirNamespace, Election: leases.DefaultElection(), Requeue: workqueue.DefaultBackoff(),
@@ -158,7 +159,7 @@ func (s *Stage) flags(log *slog.Logger) app.Options {
 // Start starts all Weir processes.
 func (s *Stage) Start() {
 	for _, r := range s.replicas {
-		r.start()
+		r.startLoop()
 	}
 	s.opts.Settle()
 }
@@ -166,19 +167,19 @@ func (s *Stage) Start() {
 // Configure restarts all processes with another azure.json.
 func (s *Stage) Configure(change func(*config.Config)) error {
 	for _, r := range s.replicas {
-		r.stop()
+		r.stopProcess()
 	}
 	change(&s.cfg)
 	if err := s.cfg.Normalize(); err != nil {
 		return fmt.Errorf("azure.json of the stage: %w", err)
 	}
-	s.log.note("azure.json says %s", s.cfg.MemberType())
+	s.logs.addAction("azure.json says %s", s.cfg.MemberType())
 	s.Start()
 	return nil
 }
 
-// Pass lets virtual time pass.
-func (s *Stage) Pass(d time.Duration) {
+// Sleep waits in virtual time.
+func (s *Stage) Sleep(d time.Duration) {
 	time.Sleep(d)
 	s.opts.Settle()
 }
@@ -187,41 +188,42 @@ func (s *Stage) Pass(d time.Duration) {
 func (s *Stage) Close() error {
 	s.EndFaults()
 	for _, r := range s.replicas {
-		r.stop()
+		r.stopProcess()
 	}
 	s.api.Close()
 	s.opts.Settle()
-	return s.Broken()
+	return s.Violations()
 }
 
-// breaks records a violation.
-func (s *Stage) breaks(format string, args ...any) {
+func (s *Stage) addViolation(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.broken) < 10 {
-		s.broken = append(s.broken, s.clock(time.Now())+" "+fmt.Sprintf(format, args...))
+	if len(s.violations) < 10 {
+		s.violations = append(s.violations, s.formatTime(time.Now())+" "+fmt.Sprintf(format, args...))
 	}
 }
 
-// Broken returns the violations so far, or nil.
-func (s *Stage) Broken() error {
+// Violations returns the violations so far, or nil.
+func (s *Stage) Violations() error {
 	var all []error
-	for _, early := range s.emu.EarlyCalls() {
+	for _, early := range s.emulator.EarlyCalls() {
 		all = append(all, fmt.Errorf("called before a Retry-After: %s", early))
 	}
-	for _, v := range s.emu.Violations() {
+	for _, v := range s.emulator.Violations() {
 		all = append(all, fmt.Errorf("a body breaks the schema: %s", v.Describe()))
 	}
-	for _, secret := range s.log.leaks() {
+	for _, secret := range s.logs.tokenLines() {
 		all = append(all, fmt.Errorf("a token was written down: %s", secret))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, b := range s.broken {
+	for _, b := range s.violations {
 		all = append(all, errors.New(b))
 	}
 	return errors.Join(all...)
 }
 
-// clock formats a time relative to the start of the stage.
-func (s *Stage) clock(t time.Time) string { return fmt.Sprintf("%+.3fs", t.Sub(s.start).Seconds()) }
+// formatTime formats a time relative to the start of the stage.
+func (s *Stage) formatTime(t time.Time) string {
+	return fmt.Sprintf("%+.3fs", t.Sub(s.start).Seconds())
+}

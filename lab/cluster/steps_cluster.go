@@ -15,10 +15,10 @@ import (
 // dryRun is the annotation that disables changes for a Service.
 const dryRun = "weir.dev/dry-run"
 
-// endDryRuns removes all dry-run annotations, because the final check compares the desired state.
-func (d *draw) endDryRuns() {
+// removeDryRuns removes all dry-run annotations, because the final check compares the desired state.
+func (d *scheduleBuilder) removeDryRuns() {
 	for _, name := range serviceNames {
-		d.add(func(s *Stage) error {
+		d.addStep(func(s *Stage) error {
 			return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, dryRun, "") })
 		}, "Service %s: no dry run", name)
 	}
@@ -27,45 +27,45 @@ func (d *draw) endDryRuns() {
 // serviceNames are few, so that names are reused.
 var serviceNames = []string{"shop/web", "shop/api", "blog/web", "blog/db"}
 
-// create adds a Service with a random spec.
-func (d *draw) create(name string) {
+// addService adds a Service with a random spec.
+func (d *scheduleBuilder) addService(name string) {
 	var edits []serviceEdit
 	for range 1 + d.IntN(3) {
 		edits = append(edits, d.serviceEdit())
 	}
 	edits = append(edits, d.addressEdits()...)
-	on := d.nodes()
+	on := d.randomNodes()
 	text := ""
 	for _, e := range edits {
 		text += ", " + e.text
 	}
-	d.add(func(s *Stage) error {
+	d.addStep(func(s *Stage) error {
 		err := s.AddService(name, func(svc *corev1.Service) {
 			for _, e := range edits {
-				e.do(svc)
+				e.apply(svc)
 			}
-			ownPorts(svc)
+			moveServicePorts(svc)
 		})
 		if err != nil {
 			return err
 		}
-		return s.Endpoints(name, on)
+		return s.SetEndpoints(name, on)
 	}, "Service %s is created%s, endpoints on %v", name, text, on)
 }
 
 // addressEdits are edits made at creation only: a Service that changes an address shared with
 // others is rejected.
-func (d *draw) addressEdits() []serviceEdit {
+func (d *scheduleBuilder) addressEdits() []serviceEdit {
 	switch d.IntN(8) {
 	case 0, 1:
-		if d.sole {
+		if d.unsharedAddresses {
 			return nil
 		}
 		return []serviceEdit{{"the address of its namespace", func(svc *corev1.Service) {
-			setAnnotation(svc, annotation+"azure-pip-name", peoplesIP(svc.Namespace))
+			setAnnotation(svc, annotation+"azure-pip-name", namespaceIPName(svc.Namespace))
 		}}}
 	case 2, 3:
-		if d.four {
+		if d.singleFamily {
 			return nil
 		}
 		return []serviceEdit{{"both families", func(svc *corev1.Service) {
@@ -76,8 +76,8 @@ func (d *draw) addressEdits() []serviceEdit {
 	return nil
 }
 
-// ownPorts moves the ports of a Service away from those of the Service that shares its address.
-func ownPorts(svc *corev1.Service) {
+// moveServicePorts moves the ports of a Service away from those of the Service that shares its address.
+func moveServicePorts(svc *corev1.Service) {
 	if svc.Name == "web" {
 		return
 	}
@@ -90,16 +90,15 @@ func ownPorts(svc *corev1.Service) {
 	}
 }
 
-// serviceEdit is a change of a Service.
 type serviceEdit struct {
-	text string
-	do   func(*corev1.Service)
+	text  string
+	apply func(*corev1.Service)
 }
 
-func (d *draw) edit(name string) {
+func (d *scheduleBuilder) editService(name string) {
 	e := d.serviceEdit()
-	d.add(func(s *Stage) error {
-		return s.ChangeService(name, func(svc *corev1.Service) { e.do(svc); ownPorts(svc) })
+	d.addStep(func(s *Stage) error {
+		return s.ChangeService(name, func(svc *corev1.Service) { e.apply(svc); moveServicePorts(svc) })
 	}, "Service %s: %s", name, e.text)
 }
 
@@ -109,7 +108,7 @@ var ports = []corev1.ServicePort{
 	{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}, {Name: "admin", Port: 8080, Protocol: corev1.ProtocolTCP},
 }
 
-func (d *draw) serviceEdit() serviceEdit {
+func (d *scheduleBuilder) serviceEdit() serviceEdit {
 	note := func(key, value string) serviceEdit {
 		return serviceEdit{key + "=" + value, func(svc *corev1.Service) { setAnnotation(svc, annotation+key, value) }}
 	}
@@ -119,25 +118,25 @@ func (d *draw) serviceEdit() serviceEdit {
 	case 2:
 		return serviceEdit{"Cluster", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyCluster) }}
 	case 3:
-		return note("azure-load-balancer-internal", pick(d, "true", "true", ""))
+		return note("azure-load-balancer-internal", pickOne(d, "true", "true", ""))
 	case 4, 5:
 		return d.portsEdit()
 	case 6, 7:
 		return d.rangesEdit()
 	case 8:
-		affinity := pick(d, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+		affinity := pickOne(d, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 		return serviceEdit{"affinity " + string(affinity), func(svc *corev1.Service) {
 			svc.Spec.SessionAffinity, svc.Spec.SessionAffinityConfig = affinity, nil
 		}}
 	case 9:
-		return note("azure-load-balancer-tcp-idle-timeout", pick(d, "", "10", "30"))
+		return note("azure-load-balancer-tcp-idle-timeout", pickOne(d, "", "10", "30"))
 	case 10:
 		return d.typeEdit()
 	case 11:
-		on := pick(d, "true", "true", "")
+		on := pickOne(d, "true", "true", "")
 		return serviceEdit{"dry run " + on, func(svc *corev1.Service) { setAnnotation(svc, dryRun, on) }}
 	}
-	return note("azure-disable-load-balancer-floating-ip", pick(d, "true", ""))
+	return note("azure-disable-load-balancer-floating-ip", pickOne(d, "true", ""))
 }
 
 func setAnnotation(svc *corev1.Service, key, value string) {
@@ -161,7 +160,7 @@ func setPolicy(svc *corev1.Service, policy corev1.ServiceExternalTrafficPolicy) 
 	}
 }
 
-func (d *draw) portsEdit() serviceEdit {
+func (d *scheduleBuilder) portsEdit() serviceEdit {
 	var some []corev1.ServicePort
 	text := "ports"
 	for _, p := range ports {
@@ -186,8 +185,8 @@ func (d *draw) portsEdit() serviceEdit {
 	}}
 }
 
-func (d *draw) rangesEdit() serviceEdit {
-	ranges := pick(d, nil, []string{"203.0.113.0/24"}, []string{"192.0.2.0/25", "203.0.113.0/24"}, []string{"192.0.2.128/25"})
+func (d *scheduleBuilder) rangesEdit() serviceEdit {
+	ranges := pickOne(d, nil, []string{"203.0.113.0/24"}, []string{"192.0.2.0/25", "203.0.113.0/24"}, []string{"192.0.2.128/25"})
 	return serviceEdit{fmt.Sprintf("source ranges %v", ranges), func(svc *corev1.Service) {
 		if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
 			svc.Spec.LoadBalancerSourceRanges = ranges
@@ -195,7 +194,7 @@ func (d *draw) rangesEdit() serviceEdit {
 	}}
 }
 
-func (d *draw) typeEdit() serviceEdit {
+func (d *scheduleBuilder) typeEdit() serviceEdit {
 	if d.IntN(2) == 0 {
 		return serviceEdit{"type LoadBalancer", func(svc *corev1.Service) {
 			if svc.Spec.Type != corev1.ServiceTypeLoadBalancer {
@@ -203,11 +202,11 @@ func (d *draw) typeEdit() serviceEdit {
 			}
 		}}
 	}
-	return serviceEdit{"type ClusterIP", clusterIP}
+	return serviceEdit{"type ClusterIP", setClusterIPType}
 }
 
-// clusterIP makes the Service internal to the cluster.
-func clusterIP(svc *corev1.Service) {
+// setClusterIPType makes the Service internal to the cluster.
+func setClusterIPType(svc *corev1.Service) {
 	svc.Spec.Type, svc.Spec.LoadBalancerClass, svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = corev1.ServiceTypeClusterIP, nil, "", 0
 	svc.Spec.LoadBalancerSourceRanges, svc.Spec.AllocateLoadBalancerNodePorts = nil, nil
 	for i := range svc.Spec.Ports {
@@ -215,11 +214,11 @@ func clusterIP(svc *corev1.Service) {
 	}
 }
 
-func (d *draw) remove(name string) {
-	d.add(func(s *Stage) error { return s.DeleteService(name) }, "Service %s is deleted", name)
+func (d *scheduleBuilder) deleteService(name string) {
+	d.addStep(func(s *Stage) error { return s.DeleteService(name) }, "Service %s is deleted", name)
 }
 
-func (d *draw) nodes() map[int]bool {
+func (d *scheduleBuilder) randomNodes() map[int]bool {
 	on := map[int]bool{}
 	for n := range 4 {
 		if d.IntN(2) == 0 {
@@ -229,54 +228,54 @@ func (d *draw) nodes() map[int]bool {
 	return on
 }
 
-func (d *draw) endpoints(name string) {
-	on := d.nodes()
-	d.add(func(s *Stage) error { return s.Endpoints(name, on) }, "Service %s has endpoints on %v", name, on)
+func (d *scheduleBuilder) changeEndpoints(name string) {
+	on := d.randomNodes()
+	d.addStep(func(s *Stage) error { return s.SetEndpoints(name, on) }, "Service %s has endpoints on %v", name, on)
 }
 
-func (d *draw) node() {
+func (d *scheduleBuilder) changeNode() {
 	n := d.IntN(4)
 	switch d.IntN(6) {
 	case 4:
-		d.add(func(s *Stage) error {
+		d.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) {
 				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
 			})
 		}, "node %d is out of service", n)
 	case 5:
-		d.add(func(s *Stage) error {
+		d.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) { node.Spec.Taints = nil })
 		}, "node %d is in service", n)
 	case 0:
-		d.add(func(s *Stage) error { return s.AddNode(n) }, "node %d is added", n)
+		d.addStep(func(s *Stage) error { return s.AddNode(n) }, "node %d is added", n)
 	case 1:
-		d.add(func(s *Stage) error { return s.DeleteNode(n) }, "node %d is deleted", n)
+		d.addStep(func(s *Stage) error { return s.DeleteNode(n) }, "node %d is deleted", n)
 	case 2:
-		d.add(func(s *Stage) error {
+		d.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) { node.Labels[corev1.LabelNodeExcludeBalancers] = "" })
 		}, "node %d is excluded", n)
 	default:
-		d.add(func(s *Stage) error {
+		d.addStep(func(s *Stage) error {
 			return s.ChangeNode(n, func(node *corev1.Node) { delete(node.Labels, corev1.LabelNodeExcludeBalancers) })
 		}, "node %d is not excluded", n)
 	}
 }
 
-func (d *draw) poolByHand() {
-	pool := pick(d, "weir-system/nodes.kubernetes", "shop/web.kubernetes", "shop/api.kubernetes", "blog/web.kubernetes")
+func (d *scheduleBuilder) addUserPool() {
+	pool := pickOne(d, "weir-system/nodes.kubernetes", "shop/web.kubernetes", "shop/api.kubernetes", "blog/web.kubernetes")
 	switch d.IntN(3) {
 	case 0:
-		d.add(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
+		d.addStep(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
 	case 1:
-		d.add(func(s *Stage) error {
+		d.addStep(func(s *Stage) error {
 			return s.ChangePool(pool, func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
 		}, "BackendPool %s is paused", pool)
 		d.steps = append(d.steps, Step{time.Minute, "BackendPool " + pool + " is not paused", func(s *Stage) error {
 			return s.ChangePool(pool, func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
 		}})
 	default:
-		at := pick(d, "kubernetes/kubernetes", "kubernetes/shop-web", "kubernetes/blog-web")
-		ip := pick(d, "10.0.9.1", "10.0.9.2")
-		d.add(func(s *Stage) error { return s.AddForeign(at, ip) }, "somebody puts %s into pool %s", ip, at)
+		at := pickOne(d, "kubernetes/kubernetes", "kubernetes/shop-web", "kubernetes/blog-web")
+		ip := pickOne(d, "10.0.9.1", "10.0.9.2")
+		d.addStep(func(s *Stage) error { return s.AddForeign(at, ip) }, "somebody puts %s into pool %s", ip, at)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/lab/apiserver"
 )
 
-// azureFault injects a temporary Azure fault. It replaces the previous one.
-func (d *draw) azureFault() {
-	path := pick(d, "**", "loadBalancers/*", "publicIPAddresses/*", "networkSecurityGroups/*", "backendAddressPools/*")
-	kind := pick(d, "put", "put", "get", "delete", "poll", "list")
+// addAzureFault injects a temporary Azure fault. It replaces the previous one.
+func (d *scheduleBuilder) addAzureFault() {
+	path := pickOne(d, "**", "loadBalancers/*", "publicIPAddresses/*", "networkSecurityGroups/*", "backendAddressPools/*")
+	kind := pickOne(d, "put", "put", "get", "delete", "poll", "list")
 	times := 1 + d.IntN(4)
-	seconds := pick(d, 1, 7, 40)
-	action := pick(d,
+	seconds := pickOne(d, 1, 7, 40)
+	action := pickOne(d,
 		fmt.Sprintf("{status: 429, code: TooManyRequests, message: busy, headers: {Retry-After: %q}}", fmt.Sprint(seconds)),
 		fmt.Sprintf("{status: 503, code: ServiceUnavailable, message: busy, headers: {Retry-After: %q}}", fmt.Sprint(seconds)),
 		"{status: 500, code: InternalServerError, message: broken}",
@@ -32,47 +32,47 @@ func (d *draw) azureFault() {
 		action = "{operation: {fail: {code: InternalServerError, message: broken}}}"
 	}
 	text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", path, kind, times, action)
-	d.add(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
+	d.addStep(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
 }
 
-// apiFault injects an API server fault.
-func (d *draw) apiFault() {
-	resource := pick(d, "", "services", "services/status", "backendpools", "backendpools/status", "endpointslices", "nodes", "configmaps")
-	verb := pick(d, "", "apply", "patch", "update", "create", "delete", "get", "list")
+// addAPIFault injects an API server fault.
+func (d *scheduleBuilder) addAPIFault() {
+	resource := pickOne(d, "", "services", "services/status", "backendpools", "backendpools/status", "endpointslices", "nodes", "configmaps")
+	verb := pickOne(d, "", "apply", "patch", "update", "create", "delete", "get", "list")
 	replica := d.IntN(2)
 	switch d.IntN(7) {
 	case 0:
-		d.add(func(s *Stage) error { s.BreakWatches(""); return nil }, "all watches break")
+		d.addStep(func(s *Stage) error { s.BreakWatches(""); return nil }, "all watches break")
 	case 1:
-		d.add(func(s *Stage) error { s.ExpireWatches(""); return nil }, "all watches expire")
+		d.addStep(func(s *Stage) error { s.ExpireWatches(""); return nil }, "all watches expire")
 	case 2:
-		late := pick(d, 300*time.Millisecond, 3*time.Second, 20*time.Second)
-		events := pick(d, nil, []watch.EventType{watch.Deleted}, []watch.EventType{watch.Modified})
-		kind := pick(d, "services", "backendpools", "endpointslices", "nodes")
-		d.add(func(s *Stage) error {
+		late := pickOne(d, 300*time.Millisecond, 3*time.Second, 20*time.Second)
+		events := pickOne(d, nil, []watch.EventType{watch.Deleted}, []watch.EventType{watch.Modified})
+		kind := pickOne(d, "services", "backendpools", "endpointslices", "nodes")
+		d.addStep(func(s *Stage) error {
 			s.APIFault(replica, apiserver.Fault{Verb: "watch", Resource: kind, EventDelay: late, Events: events})
 			return nil
 		}, "events %v of %s are %s late for replica %d", events, kind, late, replica)
 	case 3:
-		f := apiserver.Fault{Resource: resource, Verb: verb, Times: 1 + d.IntN(5), Status: pick(d, 409, 429, 500, 503), RetryAfter: time.Duration(d.IntN(3)) * time.Second}
+		f := apiserver.Fault{Resource: resource, Verb: verb, Times: 1 + d.IntN(5), Status: pickOne(d, 409, 429, 500, 503), RetryAfter: time.Duration(d.IntN(3)) * time.Second}
 		if f.Verb != "update" && f.Verb != "patch" && f.Verb != "apply" && f.Status == 409 {
 			f.Status = 500 // reads never conflict
 		}
-		d.add(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d for %d × %s %s", f.Status, f.Times, verb, resource)
+		d.addStep(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d for %d × %s %s", f.Status, f.Times, verb, resource)
 	case 4:
-		f := apiserver.Fault{Resource: resource, Verb: pick(d, "apply", "patch", "update", "create", "delete"), Times: 1 + d.IntN(3), DropResponse: true}
-		d.add(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d answers to %s %s are lost", f.Times, f.Verb, resource)
+		f := apiserver.Fault{Resource: resource, Verb: pickOne(d, "apply", "patch", "update", "create", "delete"), Times: 1 + d.IntN(3), DropResponse: true}
+		d.addStep(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d answers to %s %s are lost", f.Times, f.Verb, resource)
 	case 5:
-		length := pick(d, time.Second, 5*time.Second, 40*time.Second)
-		d.add(func(s *Stage) error {
+		length := pickOne(d, time.Second, 5*time.Second, 40*time.Second)
+		d.addStep(func(s *Stage) error {
 			s.APIFault(replica, apiserver.Fault{Unreachable: true})
-			s.Pass(length)
-			s.apiFaults[len(s.apiFaults)-1]()
+			s.Sleep(length)
+			s.endAPIFaults[len(s.endAPIFaults)-1]()
 			return nil
 		}, "the API server is away for %s", length)
 	default:
-		latency := pick(d, 50*time.Millisecond, time.Second)
-		d.add(func(s *Stage) error {
+		latency := pickOne(d, 50*time.Millisecond, time.Second)
+		d.addStep(func(s *Stage) error {
 			s.APIFault(replica, apiserver.Fault{Resource: resource, Latency: latency, Times: 40})
 			return nil
 		}, "API: %s takes %s", resource, latency)

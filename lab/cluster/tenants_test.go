@@ -34,65 +34,65 @@ type tenant struct {
 	made int
 }
 
-// service returns one of few Service names, so that names are reused.
-func (a *tenant) service() string { return fmt.Sprintf("shop/s%d", a.IntN(attackers)) }
+// serviceName returns one of few Service names, so that names are reused.
+func (a *tenant) serviceName() string { return fmt.Sprintf("shop/s%d", a.IntN(attackers)) }
 
-func (a *tenant) edits(key string, edit func(*corev1.Service)) error {
+func (a *tenant) editService(key string, edit func(*corev1.Service)) error {
 	return a.ChangeService(key, edit)
 }
 
-func (a *tenant) annotates(key, name, value string) error {
-	return a.edits(key, func(svc *corev1.Service) { setAnnotation(svc, annotation+name, value) })
+func (a *tenant) annotateService(key, name, value string) error {
+	return a.editService(key, func(svc *corev1.Service) { setAnnotation(svc, annotation+name, value) })
 }
 
-// theirs returns an address of the neighbor's Services.
-func (a *tenant) theirs() string {
+// neighborAddress returns an address of the neighbor's Services.
+func (a *tenant) neighborAddress() string {
 	svc := &corev1.Service{}
-	must(a.people.Get(ctx, split("blog/web"), svc))
+	failOn(a.userClient.Get(ctx, parseKey("blog/web"), svc))
 	return svc.Status.LoadBalancer.Ingress[0].IP
 }
 
 func (a *tenant) ownerOfTheirs() string {
 	svc := &corev1.Service{}
-	must(a.people.Get(ctx, split("blog/web"), svc))
-	return owner(svc)
+	failOn(a.userClient.Get(ctx, parseKey("blog/web"), svc))
+	return ownerName(svc)
 }
 
-// act performs and describes a random action.
-func (a *tenant) act() (string, error) {
-	key := a.service()
+// runAction performs and describes a random action.
+func (a *tenant) runAction() (string, error) {
+	key := a.serviceName()
 	acts := []func() (string, error){
 		func() (string, error) {
-			address := oneOf(a.Rand, a.theirs(), "192.168.0.1", "10.0.0.1", "10.0.9.250", "nonsense")
-			return "wants the address " + address, a.annotates(key, "azure-load-balancer-ipv4", address)
+			address := oneOf(a.Rand, a.neighborAddress(), "192.168.0.1", "10.0.0.1", "10.0.9.250", "nonsense")
+			return "wants the address " + address, a.annotateService(key, "azure-load-balancer-ipv4", address)
 		},
 		func() (string, error) {
 			on := oneOf(a.Rand, "true", "")
-			return "is internal: " + on, a.annotates(key, "azure-load-balancer-internal", on)
+			return "is internal: " + on, a.annotateService(key, "azure-load-balancer-internal", on)
 		},
 		func() (string, error) {
 			name := clusterName + "-" + oneOf(a.Rand, a.ownerOfTheirs(), "no-such")
-			return "wants the public IP " + name, a.annotates(key, "azure-pip-name", name)
+			return "wants the public IP " + name, a.annotateService(key, "azure-pip-name", name)
 		},
 		func() (string, error) {
 			label := oneOf(a.Rand, "theirs", "mine", "mine-too", "")
-			return "wants the DNS label " + label, a.annotates(key, "azure-dns-label-name", label)
+			return "wants the DNS label " + label, a.annotateService(key, "azure-dns-label-name", label)
 		},
 		func() (string, error) {
-			address := oneOf(a.Rand, a.theirs(), "10.0.1.4", "10.0.0.1,10.0.0.2")
-			return "has the additional addresses " + address, a.annotates(key, "azure-additional-public-ips", address)
+			address := oneOf(a.Rand, a.neighborAddress(), "10.0.1.4", "10.0.0.1,10.0.0.2")
+			return "has the additional addresses " + address, a.annotateService(key, "azure-additional-public-ips", address)
 		},
-		func() (string, error) { return "is flapping", a.flaps(key) },
+		func() (string, error) { return "is flapping", a.flapServices(key) },
 		func() (string, error) { return "has many ports", a.hasPorts(key, 1+a.IntN(100)) },
 		func() (string, error) { return "has many ranges", a.hasRanges(key, 1+a.IntN(300)) },
 		func() (string, error) {
-			return "has service tags", a.annotates(key, "azure-allowed-service-tags", serviceTags(1+a.IntN(40)))
+			return "has service tags", a.annotateService(key, "azure-allowed-service-tags", serviceTags(1+a.IntN(40)))
 		},
 		func() (string, error) { return "is deleted", a.DeleteService(key) },
-		func() (string, error) { return "is created", a.creates(key, nil) },
+		func() (string, error) { return "is created", a.createService(key, nil) },
 		func() (string, error) {
-			return "is created at the neighbor's address", a.creates(key, func(svc *corev1.Service) {
-				setAnnotation(svc, annotation+"azure-load-balancer-ipv4", a.theirs())
+			return "is created at the neighbor's address", a.createService(key, func(svc *corev1.Service) {
+				setAnnotation(svc, annotation+"azure-load-balancer-ipv4", a.neighborAddress())
 				svc.Spec.Ports[0].Port = 8000 + int32(a.IntN(100)) //nolint:gosec // a port
 				svc.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24"}
 				setAnnotation(svc, annotation+"azure-deny-all-except-load-balancer-source-ranges", "true")
@@ -100,33 +100,33 @@ func (a *tenant) act() (string, error) {
 		},
 		func() (string, error) {
 			on := map[int]bool{a.IntN(3): true}
-			return fmt.Sprint("has endpoints on ", on), a.Endpoints(key, on)
+			return fmt.Sprint("has endpoints on ", on), a.SetEndpoints(key, on)
 		},
 		func() (string, error) {
-			return "changes its policy", a.edits(key, func(svc *corev1.Service) {
+			return "changes its policy", a.editService(key, func(svc *corev1.Service) {
 				setPolicy(svc, oneOf(a.Rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster))
 			})
 		},
 		func() (string, error) {
-			return "has the ports of nodes", a.annotates(key, "azure-disable-load-balancer-floating-ip", oneOf(a.Rand, "true", ""))
+			return "has the ports of nodes", a.annotateService(key, "azure-disable-load-balancer-floating-ip", oneOf(a.Rand, "true", ""))
 		},
 		func() (string, error) {
-			return "has all ports", a.annotates(key, "azure-load-balancer-enable-high-availability-ports", oneOf(a.Rand, "true", ""))
+			return "has all ports", a.annotateService(key, "azure-load-balancer-enable-high-availability-ports", oneOf(a.Rand, "true", ""))
 		},
-		func() (string, error) { return "has type ClusterIP", a.edits(key, clusterIP) },
+		func() (string, error) { return "has type ClusterIP", a.editService(key, setClusterIPType) },
 		func() (string, error) {
-			return "has no finalizers", a.edits(key, func(svc *corev1.Service) { svc.Finalizers = nil })
+			return "has no finalizers", a.editService(key, func(svc *corev1.Service) { svc.Finalizers = nil })
 		},
 		func() (string, error) {
-			return "claims records", a.edits(key, func(svc *corev1.Service) {
-				setAnnotation(svc, placed, oneOf(a.Rand, clusterName, clusterName+","+clusterName+"-internal", "no-such"))
+			return "claims records", a.editService(key, func(svc *corev1.Service) {
+				setAnnotation(svc, placementLabel, oneOf(a.Rand, clusterName, clusterName+","+clusterName+"-internal", "no-such"))
 				svc.Labels = map[string]string{"app.kubernetes.io/managed-by": "weir"}
 				svc.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "web", UID: "11111111-2222-3333-4444-555555555555"}}
 			})
 		},
 		func() (string, error) {
-			ip := peoplesIP("blog")
-			return "wants the public IP " + ip + " and another label", a.edits(key, func(svc *corev1.Service) {
+			ip := namespaceIPName("blog")
+			return "wants the public IP " + ip + " and another label", a.editService(key, func(svc *corev1.Service) {
 				setAnnotation(svc, annotation+"azure-pip-name", ip)
 				setAnnotation(svc, annotation+"azure-dns-label-name", oneOf(a.Rand, "", "mine"))
 				svc.Spec.Ports[0].Port = 8000 + int32(a.IntN(100)) //nolint:gosec // a port
@@ -137,7 +137,7 @@ func (a *tenant) act() (string, error) {
 			return "has 748 ports as " + key, a.hasPorts(key, 748)
 		},
 		func() (string, error) {
-			return "has 1000 service tags", a.annotates(key, "azure-allowed-service-tags", serviceTags(1000))
+			return "has 1000 service tags", a.annotateService(key, "azure-allowed-service-tags", serviceTags(1000))
 		},
 	}
 	what, err := acts[a.IntN(len(acts))]()
@@ -146,26 +146,26 @@ func (a *tenant) act() (string, error) {
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// flaps changes several Services in turn, as fast as a client can, for a few seconds.
-func (a *tenant) flaps(key string) error {
+// flapServices changes several Services in turn, as fast as a client can, for a few seconds.
+func (a *tenant) flapServices(key string) error {
 	edit := oneOf(a.Rand, flapping...)
 	for round := range 30 {
 		if err := edit.step(a.Stage, key, round); err != nil {
 			return err
 		}
-		a.Pass(100 * time.Millisecond)
-		key = a.service()
+		a.Sleep(100 * time.Millisecond)
+		key = a.serviceName()
 	}
 	return nil
 }
 
-func (a *tenant) creates(key string, edit func(*corev1.Service)) error {
+func (a *tenant) createService(key string, edit func(*corev1.Service)) error {
 	a.made++
 	return a.AddService(key, edit)
 }
 
 func (a *tenant) hasPorts(key string, count int) error {
-	return a.edits(key, func(svc *corev1.Service) {
+	return a.editService(key, func(svc *corev1.Service) {
 		svc.Spec.Ports = nil
 		for i := range count {
 			port := int32(1000 + i) //nolint:gosec // a port
@@ -175,7 +175,7 @@ func (a *tenant) hasPorts(key string, count int) error {
 }
 
 func (a *tenant) hasRanges(key string, count int) error {
-	return a.edits(key, func(svc *corev1.Service) {
+	return a.editService(key, func(svc *corev1.Service) {
 		svc.Spec.LoadBalancerSourceRanges = nil
 		for i := range count {
 			svc.Spec.LoadBalancerSourceRanges = append(svc.Spec.LoadBalancerSourceRanges, fmt.Sprintf("100.%d.%d.0/24", 64+i/256, i%256))
@@ -191,49 +191,49 @@ func serviceTags(count int) string {
 	return strings.Join(all, ",")
 }
 
-// picture renders all Azure resources of the neighbor's Services: addresses, frontends, rules,
+// renderState renders all Azure resources of the neighbor's Services: addresses, frontends, rules,
 // probes, labeled public IPs and security rules.
-func (n *neighbor) picture(keys ...string) []string {
-	c, err := n.observe()
-	must(err)
+func (n *neighbor) renderState(keys ...string) []string {
+	c, err := n.readAzure()
+	failOn(err)
 	var all []string
 	for _, key := range keys {
 		svc := &corev1.Service{}
-		must(n.people.Get(ctx, split(key), svc))
+		failOn(n.userClient.Get(ctx, parseKey(key), svc))
 		for _, in := range svc.Status.LoadBalancer.Ingress {
 			all = append(all, key+" shows "+in.IP)
 		}
-		label, is := labelOf(svc, corev1.IPv4Protocol), owner(svc)
+		label, is := frontendLabel(svc, corev1.IPv4Protocol), ownerName(svc)
 		for _, b := range c.balancers {
 			for _, f := range b.Properties.Frontends {
-				if f.label() == label {
-					all = append(all, fmt.Sprintf("%s: frontend %s of %s: %s", key, f.Name, b.Name, c.address(f)))
+				if f.publicLabel() == label {
+					all = append(all, fmt.Sprintf("%s: frontend %s of %s: %s", key, f.Name, b.Name, c.frontendAddress(f)))
 				}
 			}
 			for _, r := range b.Properties.Rules {
 				if strings.HasPrefix(r.Name, is) {
 					text, err := json.Marshal(r)
-					must(err)
+					failOn(err)
 					all = append(all, key+": rule "+string(text))
 				}
 			}
 			for _, p := range b.Properties.Probes {
 				if strings.HasPrefix(p.Name, is) {
 					text, err := json.Marshal(p)
-					must(err)
+					failOn(err)
 					all = append(all, key+": probe "+string(text))
 				}
 			}
 		}
 		for id, ip := range c.addresses {
-			if ip.Name == publicIPOf(svc, corev1.IPv4Protocol) {
+			if ip.Name == publicIPName(svc, corev1.IPv4Protocol) {
 				all = append(all, fmt.Sprintf("%s: public IP %s: %s, label %q", key, id, ip.Properties.IP, ip.Properties.DNS.Label))
 			}
 		}
-		one := facts{services: []corev1.Service{*svc}}
-		for flow := range one.flows(c.addressOf) {
+		one := objects{services: []corev1.Service{*svc}}
+		for flow := range one.sampledFlows(c.addressOf) {
 			if slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == flow.port }) {
-				all = append(all, fmt.Sprintf("%s: admits %s: %t", key, flow, c.admits(flow.from, flow.to, flow.protocol, flow.port)))
+				all = append(all, fmt.Sprintf("%s: admits %s: %t", key, flow, c.isAllowed(flow.from, flow.to, flow.protocol, flow.port)))
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func (n *neighbor) picture(keys ...string) []string {
 
 // writesPerWindow returns Weir's maximum number of writes in any five minutes.
 func (s *Stage) writesPerWindow() int {
-	writes := s.emu.Calls(armemu.ByKind(armemu.KindPut, armemu.KindPatch, armemu.KindDelete, armemu.KindAction))
+	writes := s.emulator.Calls(armemu.ByKind(armemu.KindPut, armemu.KindPatch, armemu.KindDelete, armemu.KindAction))
 	most, first := 0, 0
 	for i, w := range writes {
 		for w.Time.Sub(writes[first].Time) >= 5*time.Minute {
@@ -258,47 +258,47 @@ func (s *Stage) writesPerWindow() int {
 func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 	t.Helper()
 	opts := Options{Seed: seed, Role: shipped.AzureRole(), Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}
-	stage(t, opts, func(s *Stage) {
-		n := furnished(s, nil)
+	runStage(t, opts, func(s *Stage) {
+		n := newNeighbor(s, nil)
 		a := &tenant{neighbor: n, Rand: rand.New(rand.NewPCG(seed, 69))} //nolint:gosec // repeatable on purpose
 		keys := []string{"blog/web", "blog/named"}
-		before := n.picture(keys...)
-		s.emu.ClearCalls()
+		before := n.renderState(keys...)
+		s.emulator.ClearCalls()
 		for step := range tenantSteps {
-			what, err := a.act()
-			s.log.note("%s: %v", what, err)
+			what, err := a.runAction()
+			s.logs.addAction("%s: %v", what, err)
 			if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-				must(fmt.Errorf("%s: %w", what, err))
+				failOn(fmt.Errorf("%s: %w", what, err))
 			}
-			s.Pass(oneOf(a.Rand, 0, 300*time.Millisecond, 3*time.Second, 20*time.Second))
-			for _, differs := range append(differs(before, n.picture(keys...)), append(s.named(), s.Broken())...) {
+			s.Sleep(oneOf(a.Rand, 0, 300*time.Millisecond, 3*time.Second, 20*time.Second))
+			for _, differs := range append(diffLines(before, n.renderState(keys...)), append(s.checkUserIPs(), s.Violations())...) {
 				if differs != nil {
-					must(fmt.Errorf("step %d, after %s: neighbor: %w", step, what, differs))
+					failOn(fmt.Errorf("step %d, after %s: neighbor: %w", step, what, differs))
 				}
 			}
 			if step%8 != 7 {
 				continue
 			}
-			n.attack = func(string, int) error { _, err := a.act(); return ignoreRefused(err) }
-			if took := n.movesEndpoint(step / 8 % 3); took > maxRatio*undisturbed.endpoint {
-				must(fmt.Errorf("step %d: the neighbor's endpoint change took %s, want at most %d times %s", step, took, maxRatio, undisturbed.endpoint))
+			n.attack = func(string, int) error { _, err := a.runAction(); return ignoreRejected(err) }
+			if took := n.moveEndpoint(step / 8 % 3); took > maxRatio*undisturbed.endpoint {
+				failOn(fmt.Errorf("step %d: the neighbor's endpoint change took %s, want at most %d times %s", step, took, maxRatio, undisturbed.endpoint))
 			}
 			key := fmt.Sprintf("blog/new-%d", step)
-			if took := n.addsService(key); took > maxServiceRatio*undisturbed.service {
-				must(fmt.Errorf("step %d: the neighbor's new Service took %s, want at most %d times %s", step, took, maxServiceRatio, undisturbed.service))
+			if took := n.addService(key); took > maxServiceRatio*undisturbed.service {
+				failOn(fmt.Errorf("step %d: the neighbor's new Service took %s, want at most %d times %s", step, took, maxServiceRatio, undisturbed.service))
 			}
 			keys = append(keys, key)
-			s.Pass(20 * time.Second)
-			before = n.picture(keys...)
+			s.Sleep(20 * time.Second)
+			before = n.renderState(keys...)
 		}
 		if most := s.writesPerWindow(); most > maxWritesPerWindow {
-			must(fmt.Errorf("%d writes in five minutes, want at most %d", most, maxWritesPerWindow))
+			failOn(fmt.Errorf("%d writes in five minutes, want at most %d", most, maxWritesPerWindow))
 		}
 		t.Logf("seed %d: %d writes in five minutes", seed, s.writesPerWindow())
 	})
 }
 
-func ignoreRefused(err error) error {
+func ignoreRejected(err error) error {
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 		return nil
 	}
@@ -310,7 +310,7 @@ const maxServiceRatio = 3
 
 // A namespace keeps its Azure resources, and its changes are not delayed by another namespace.
 func TestSeedsOfTwoTenants(t *testing.T) {
-	undisturbed := measure(t, nil, nil)
+	undisturbed := measureNeighbor(t, nil, nil)
 	count := min(*seeds, 6)
 	if testing.Short() {
 		count = min(count, 1)
@@ -323,27 +323,27 @@ func TestSeedsOfTwoTenants(t *testing.T) {
 
 // The picture shows every change of the neighbor's Azure resources.
 func TestThePictureShowsWhatIsTaken(t *testing.T) {
-	stage(t, Options{Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
-		n := furnished(s, nil)
+	runStage(t, Options{Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
+		n := newNeighbor(s, nil)
 		keys := []string{"blog/web", "blog/named"}
-		before := n.picture(keys...)
+		before := n.renderState(keys...)
 		if count := len(before); count < 12 {
 			t.Fatalf("the picture has %d lines: %v", count, before)
 		}
 		edits := 0
 		for _, r := range []string{s.theirIP("blog/web"), network + "loadBalancers/" + clusterName, securityGroup} {
-			was, there := s.emu.Get(r)
+			was, there := s.emulator.Get(r)
 			if !there {
 				t.Fatalf("no %s", r)
 			}
 			for old, other := range map[string]string{`"domainNameLabel":"theirs"`: `"domainNameLabel":"mine"`, `"frontendPort":80`: `"frontendPort":81`, `"192.0.2.0/25"`: `"0.0.0.0/0"`} {
 				if text := strings.ReplaceAll(string(was), old, other); text != string(was) {
 					edits++
-					must(s.emu.Put(r, []byte(text)))
-					if len(differs(before, n.picture(keys...))) == 0 {
+					failOn(s.emulator.Put(r, []byte(text)))
+					if len(diffLines(before, n.renderState(keys...))) == 0 {
 						t.Errorf("%s instead of %s in %s is not noticed", other, old, r)
 					}
-					must(s.emu.Put(r, was))
+					failOn(s.emulator.Put(r, was))
 				}
 			}
 		}
@@ -356,6 +356,6 @@ func TestThePictureShowsWhatIsTaken(t *testing.T) {
 // theirIP returns the id of the public IP that Weir created for a Service.
 func (s *Stage) theirIP(key string) string {
 	svc := &corev1.Service{}
-	must(s.people.Get(ctx, split(key), svc))
-	return network + "publicIPAddresses/" + publicIPOf(svc, corev1.IPv4Protocol)
+	failOn(s.userClient.Get(ctx, parseKey(key), svc))
+	return network + "publicIPAddresses/" + publicIPName(svc, corev1.IPv4Protocol)
 }

@@ -49,7 +49,7 @@ func attackerName(n int) string { return fmt.Sprintf("shop/bad-%d", n) }
 
 // writesOf returns the times of all writes and deletions, and the number of reads.
 func (s *Stage) writesOf() (writes []time.Time, reads int) {
-	for _, c := range s.emu.Calls() {
+	for _, c := range s.emulator.Calls() {
 		switch {
 		case c.Kind == armemu.KindPoll:
 		case c.Method == http.MethodGet:
@@ -61,8 +61,8 @@ func (s *Stage) writesOf() (writes []time.Time, reads int) {
 	return writes, reads
 }
 
-// mostInFiveMinutes returns the maximum number of writes in five minutes.
-func mostInFiveMinutes(writes []time.Time) (most int) {
+// maxInFiveMinutes returns the maximum number of writes in five minutes.
+func maxInFiveMinutes(writes []time.Time) (most int) {
 	for i, at := range writes {
 		end, _ := slices.BinarySearchFunc(writes, at.Add(5*time.Minute), time.Time.Compare)
 		most = max(most, end-i)
@@ -78,13 +78,13 @@ func (s *Stage) addressAfter(key string) (time.Duration, error) {
 	}
 	for time.Since(began) < 2*time.Minute {
 		svc := &corev1.Service{}
-		if err := s.people.Get(ctx, split(key), svc); err != nil {
+		if err := s.userClient.Get(ctx, parseKey(key), svc); err != nil {
 			return 0, err
 		}
 		if len(svc.Status.LoadBalancer.Ingress) > 0 {
 			return time.Since(began), nil
 		}
-		s.Pass(100 * time.Millisecond)
+		s.Sleep(100 * time.Millisecond)
 	}
 	return time.Since(began), nil
 }
@@ -96,23 +96,23 @@ type outcome struct {
 	all           int // maximum writes in any five minutes
 }
 
-// play runs the attack, or the same time without it.
-func (a attack) play(t *testing.T, attacked bool) (is outcome) {
+// runAttack runs the attack, or the same time without it.
+func (a attack) runAttack(t *testing.T, attacked bool) (is outcome) {
 	t.Helper()
-	stage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
+	runStage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
 		for n := range 3 {
-			must(s.AddNode(n))
+			failOn(s.AddNode(n))
 		}
 		s.Start()
-		must(s.AddService("blog/first", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }))
-		must(s.AddService("shop/first", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }))
-		must(s.Settles(2 * time.Minute))
-		s.Pass(6 * time.Minute)
-		s.emu.ClearCalls()
+		failOn(s.AddService("blog/first", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }))
+		failOn(s.AddService("shop/first", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }))
+		failOn(s.WaitInSync(2 * time.Minute))
+		s.Sleep(6 * time.Minute)
+		s.emulator.ClearCalls()
 		if attacked {
-			must(s.AzureFaults(a.faults...))
+			failOn(s.AzureFaults(a.faults...))
 			for n := range editedServices {
-				must(s.AddService(attackerName(n), func(svc *corev1.Service) { a.add(n, svc) }))
+				failOn(s.AddService(attackerName(n), func(svc *corev1.Service) { a.add(n, svc) }))
 			}
 		}
 		lag := make(chan time.Duration, 1)
@@ -121,20 +121,20 @@ func (a attack) play(t *testing.T, attacked bool) (is outcome) {
 			if second == int(attackedFor.Seconds()) {
 				go func() {
 					d, err := s.addressAfter("blog/new")
-					must(err)
+					failOn(err)
 					lag <- d
 				}()
 			}
 			for n := range editedServices {
 				if attacked {
-					must(a.edit(s, n, second+1))
+					failOn(a.edit(s, n, second+1))
 				}
 			}
 			time.Sleep(time.Until(began.Add(time.Second)))
 		}
 		is.lag = <-lag
 		writes, reads := s.writesOf()
-		is.writes, is.reads, is.all = len(writes), reads, mostInFiveMinutes(writes)
+		is.writes, is.reads, is.all = len(writes), reads, maxInFiveMinutes(writes)
 	})
 	return is
 }
@@ -153,11 +153,11 @@ var attacks = []attack{{
 		if (n+second)%4 != 0 {
 			return nil
 		}
-		if err := s.DeleteService(attackerName(n)); err != nil && !passes(err) {
+		if err := s.DeleteService(attackerName(n)); err != nil && !isIgnorable(err) {
 			return err
 		}
 		err := s.AddService(attackerName(n), func(svc *corev1.Service) { internalAt(svc, badAddress(n, second)) })
-		if err != nil && passes(err) {
+		if err != nil && isIgnorable(err) {
 			return nil
 		}
 		return err
@@ -208,10 +208,10 @@ func TestANamespaceThatEditsAllTheTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	undisturbed := attack{}.play(t, false)
+	undisturbed := attack{}.runAttack(t, false)
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
-			attacked := a.play(t, true)
+			attacked := a.runAttack(t, true)
 			caused := attacked.writes - undisturbed.writes
 			t.Logf("undisturbed: %+v; attacked: %+v; %d writes of the attack", undisturbed, attacked, caused)
 			if attacked.lag > 2*undisturbed.lag {

@@ -38,9 +38,9 @@ var foreignAddress = netip.MustParseAddr("10.225.0.10")
 
 type object = map[string]any
 
-// firstPlace is the environment of all acts but the last.
-func firstPlace() place {
-	return place{nodes: firstNodes, resources: seedResources(), latencyScale: latencyScale, azureJSON: azureJSON}
+// mainEnvironment is the environment of all acts but the last.
+func mainEnvironment() place {
+	return place{nodes: initialNodes, resources: seedResources(), latencyScale: latencyScale, azureJSON: azureJSON}
 }
 
 // azureJSON is the controller's configuration file.
@@ -60,36 +60,35 @@ func seedResources() []object {
 	}}}
 }
 
-// azureWitness reads the emulator through its admin API, without call log and limits. Use
-// newAzureWitness.
-type azureWitness struct {
+// azureObserver reads the emulator through its admin API, without call log and limits. Use
+// newAzureObserver.
+type azureObserver struct {
 	admin  string // base URL with trailing slash
 	client *http.Client
 }
 
-func newAzureWitness(admin string) *azureWitness {
-	return &azureWitness{admin: admin, client: &http.Client{
+func newAzureObserver(admin string) *azureObserver {
+	return &azureObserver{admin: admin, client: &http.Client{
 		Timeout: 5 * time.Second, Transport: &http.Transport{}, // local, so no proxy
 	}}
 }
 
-// shown returns a snapshot of Azure.
-func (a *azureWitness) shown(ctx context.Context) (*shownAzure, error) {
-	body, err := a.get(ctx, "snapshot")
+func (a *azureObserver) readSnapshot(ctx context.Context) (*azureSnapshot, error) {
+	body, err := a.getJSON(ctx, "snapshot")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	var resources []shownResource
+	var resources []resourceSnapshot
 	if err := json.NewDecoder(body).Decode(&resources); err != nil {
 		return nil, fmt.Errorf("the emulator's snapshot: %w", err)
 	}
-	return newShownAzure(resources), nil
+	return newAzureSnapshot(resources), nil
 }
 
-// calls returns the calls after a sequence number.
-func (a *azureWitness) calls(ctx context.Context, after uint64) ([]armemu.Call, error) {
-	body, err := a.get(ctx, fmt.Sprintf("calls?since=%d", after))
+// listCalls returns the calls after a sequence number.
+func (a *azureObserver) listCalls(ctx context.Context, after uint64) ([]armemu.Call, error) {
+	body, err := a.getJSON(ctx, fmt.Sprintf("calls?since=%d", after))
 	if err != nil {
 		return nil, err
 	}
@@ -107,24 +106,24 @@ func (a *azureWitness) calls(ctx context.Context, after uint64) ([]armemu.Call, 
 	}
 }
 
-func (a *azureWitness) get(ctx context.Context, what string) (io.ReadCloser, error) {
-	return a.do(ctx, http.MethodGet, what, nil, http.StatusOK)
+func (a *azureObserver) getJSON(ctx context.Context, what string) (io.ReadCloser, error) {
+	return a.sendRequest(ctx, http.MethodGet, what, nil, http.StatusOK)
 }
 
 // setFaults replaces the emulator's fault script.
-func (a *azureWitness) setFaults(ctx context.Context, script object) error {
+func (a *azureObserver) setFaults(ctx context.Context, script object) error {
 	raw, err := json.Marshal(script) // JSON is valid YAML
 	if err != nil {
 		return err
 	}
-	body, err := a.do(ctx, http.MethodPut, "faults", bytes.NewReader(raw), http.StatusNoContent)
+	body, err := a.sendRequest(ctx, http.MethodPut, "faults", bytes.NewReader(raw), http.StatusNoContent)
 	if err != nil {
 		return err
 	}
 	return body.Close()
 }
 
-func (a *azureWitness) do(ctx context.Context, method, what string, body io.Reader, expected int) (io.ReadCloser, error) {
+func (a *azureObserver) sendRequest(ctx context.Context, method, what string, body io.Reader, expected int) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.admin+what, body)
 	if err != nil {
 		return nil, err
@@ -140,9 +139,9 @@ func (a *azureWitness) do(ctx context.Context, method, what string, body io.Read
 	return resp.Body, nil
 }
 
-// flows returns the flow distribution of each load balancing rule.
-func (a *azureWitness) flows(ctx context.Context) ([]armemu.RuleFlows, error) {
-	body, err := a.get(ctx, "probe")
+// ruleFlows returns the flow distribution of each load balancing rule.
+func (a *azureObserver) ruleFlows(ctx context.Context) ([]armemu.RuleFlows, error) {
+	body, err := a.getJSON(ctx, "probe")
 	if err != nil {
 		return nil, err
 	}
@@ -154,22 +153,21 @@ func (a *azureWitness) flows(ctx context.Context) ([]armemu.RuleFlows, error) {
 	return all.Rules, nil
 }
 
-// dies makes the machine with an address stop answering probes and flows.
-func (a *azureWitness) dies(ctx context.Context, ip string) error {
+// stopMachine makes the machine with an address stop answering probes and flows.
+func (a *azureObserver) stopMachine(ctx context.Context, ip string) error {
 	raw, err := json.Marshal(object{"ip": ip, "alive": false})
 	if err != nil {
 		return err
 	}
-	body, err := a.do(ctx, http.MethodPost, "probe", bytes.NewReader(raw), http.StatusNoContent)
+	body, err := a.sendRequest(ctx, http.MethodPost, "probe", bytes.NewReader(raw), http.StatusNoContent)
 	if err != nil {
 		return err
 	}
 	return body.Close()
 }
 
-// forgetFlows resets the flow counters.
-func (a *azureWitness) forgetFlows(ctx context.Context) error {
-	body, err := a.do(ctx, http.MethodDelete, "probe", nil, http.StatusNoContent)
+func (a *azureObserver) resetFlows(ctx context.Context) error {
+	body, err := a.sendRequest(ctx, http.MethodDelete, "probe", nil, http.StatusNoContent)
 	if err != nil {
 		return err
 	}

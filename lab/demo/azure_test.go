@@ -15,7 +15,7 @@ import (
 
 func (o *observer) mustLook(t *testing.T) {
 	t.Helper()
-	if err := o.look(t.Context()); err != nil {
+	if err := o.pollAzure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -30,7 +30,7 @@ func writePool(t *testing.T, emu *armemu.Emulator, pool string, hosts ...int) in
 func writePoolAs(t *testing.T, emu *armemu.Emulator, token, pool string, hosts ...int) int {
 	t.Helper()
 	var entries []string
-	for ip, name := range set(hosts...) {
+	for ip, name := range addressSet(hosts...) {
 		entries = append(entries, fmt.Sprintf(`{"name":%q,"properties":{"ipAddress":%q}}`, name, ip))
 	}
 	body := fmt.Sprintf(`{"properties":{"virtualNetwork":{"id":"%svirtualNetworks/vnet"},"loadBalancerBackendAddresses":[%s]}}`, provider, strings.Join(entries, ","))
@@ -45,19 +45,19 @@ func writePoolAs(t *testing.T, emu *armemu.Emulator, token, pool string, hosts .
 func TestWhatIsSeededIsLevelWithAnEmptyCluster(t *testing.T) {
 	_, o := emptyAzure(t)
 	o.mustLook(t)
-	pools := o.levels()
-	if got := levelText(pools); !allLevel(pools) || got != "web 0/0         api 0/0         db 0/0" {
+	pools := o.poolStates()
+	if got := formatPoolStates(pools); !allInSync(pools) || got != "web 0/0         api 0/0         db 0/0" {
 		t.Errorf("%q", got)
 	}
-	if calls := o.counted(); calls.Reads+calls.Writes+calls.Polls != 0 {
+	if calls := o.currentTraffic(); calls.Reads+calls.Writes+calls.Polls != 0 {
 		t.Errorf("looking counts: %v", calls)
 	}
 }
 
 func TestTheObserverComparesBothSides(t *testing.T) {
-	emu, o := azureOf(t)
-	o.want("web", time.Now(), set(1, 2, 3))
-	o.want("db", time.Now(), set(4))
+	emu, o := azureWithWorkloads(t)
+	o.recordDesired("web", time.Now(), addressSet(1, 2, 3))
+	o.recordDesired("db", time.Now(), addressSet(4))
 	if code := writePool(t, emu, "shop-web", 2, 3, 9); code >= 300 {
 		t.Fatal(code)
 	}
@@ -65,28 +65,28 @@ func TestTheObserverComparesBothSides(t *testing.T) {
 		t.Fatal(code)
 	}
 	o.mustLook(t)
-	pools := o.levels()
-	if got := levelText(pools); got != "web 2/3 +1      api 0/0         db 1/1" {
+	pools := o.poolStates()
+	if got := formatPoolStates(pools); got != "web 2/3 +1      api 0/0         db 1/1" {
 		t.Errorf("%q", got)
 	}
 	for i, want := range []string{
 		"pool shop-web lacks 10.0.0.1 (node-1); still holds 10.0.0.9 (node-9)", "",
 		"pool shop-db lost somebody else's 10.225.0.10 (somebody-elses)",
 	} {
-		if got := o.describe(pools[i]); want != "" && (pools[i].level || got != want) {
-			t.Errorf("level %v: %s, want %s", pools[i].level, got, want)
+		if got := o.describeDiff(pools[i]); want != "" && (pools[i].isInSync || got != want) {
+			t.Errorf("level %v: %s, want %s", pools[i].isInSync, got, want)
 		}
 	}
-	calls := o.counted()
+	calls := o.currentTraffic()
 	if calls.Writes != 2 || calls.pools["shop-web"].writes != 1 {
 		t.Errorf("%+v", calls)
 	}
 	o.mustLook(t)
-	if again := o.counted(); again.Writes != calls.Writes {
+	if again := o.currentTraffic(); again.Writes != calls.Writes {
 		t.Errorf("a call was counted twice: %v", again)
 	}
-	total, of, _ := o.summarize(time.Now())
-	if wrong := (Summary{Total: total}).wrong(); wrong != "1 address lost, 1 address that should not be there, 1 address of somebody else's lost" || of[0].Writes != 1 {
+	total, of, _ := o.newSummaries(time.Now())
+	if wrong := (Summary{Total: total}).failureText(); wrong != "1 address lost, 1 address that should not be there, 1 address of somebody else's lost" || of[0].Writes != 1 {
 		t.Errorf("%q %+v", wrong, of)
 	}
 }

@@ -40,10 +40,10 @@ const appLabel = "app"
 // workload is a Deployment and a Service of the same name.
 type workload struct{ name string }
 
-var workloads = []workload{{"web"}, {"api"}, {"db"}}
+var allWorkloads = []workload{{"web"}, {"api"}, {"db"}}
 
-// pool returns the Azure name of the workload's pool, which is part of Weir's API.
-func (w workload) pool() string { return namespace + "-" + w.name }
+// poolName returns the Azure name of the workload's pool, which is part of Weir's API.
+func (w workload) poolName() string { return namespace + "-" + w.name }
 
 // cluster performs the changes that users make with kubectl.
 type cluster struct {
@@ -76,7 +76,7 @@ func (c *cluster) installCRDs(ctx context.Context) error {
 			return err
 		}
 	}
-	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+	return pollUntil(ctx, 20*time.Millisecond, func() (bool, error) {
 		err := c.api.List(ctx, &v1alpha1.BackendPoolList{})
 		return err == nil, nil
 	})
@@ -101,16 +101,16 @@ func (c *cluster) createFile(ctx context.Context, files fs.FS, name string) erro
 }
 
 func (c *cluster) createNamespace(ctx context.Context) error {
-	return c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	return c.createObject(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 }
 
-// deploy creates a workload. From here on its endpoints belong in a pool.
-func (c *cluster) deploy(ctx context.Context, w workload, replicas int, annotations map[string]string) error {
+// createWorkload creates a workload. From here on its endpoints belong in a pool.
+func (c *cluster) createWorkload(ctx context.Context, w workload, replicas int, annotations map[string]string) error {
 	service := newService(w.name, w.name)
 	service.Annotations = annotations
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: w.name}
 	app := map[string]string{appLabel: w.name}
-	return c.create(ctx,
+	return c.createObject(ctx,
 		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(replicas)), //nolint:gosec // Validate bounds it
 			Selector: &metav1.LabelSelector{MatchLabels: app},
@@ -134,7 +134,7 @@ func newService(name, app string) *corev1.Service {
 	}
 }
 
-func (c *cluster) create(ctx context.Context, objects ...client.Object) error {
+func (c *cluster) createObject(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := c.api.Create(ctx, o); err != nil {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
@@ -147,32 +147,32 @@ func (c *cluster) create(ctx context.Context, objects ...client.Object) error {
 func (c *cluster) addNode(ctx context.Context, i int) error {
 	host := i + 3
 	address := netip.AddrFrom4([4]byte{10, 224, byte(host >> 8), byte(host)}).String()
-	return c.create(ctx, &corev1.Node{
+	return c.createObject(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)},
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}},
 	})
 }
 
-func (c *cluster) scale(ctx context.Context, name string, replicas int) error {
-	return c.patch(ctx, &appsv1.Deployment{}, namespace, name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+func (c *cluster) scaleDeployment(ctx context.Context, name string, replicas int) error {
+	return c.patchObject(ctx, &appsv1.Deployment{}, namespace, name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }
 
-// restart does what kubectl rollout restart does.
-func (c *cluster) restart(ctx context.Context, name string) error {
-	return c.patch(ctx, &appsv1.Deployment{}, namespace, name,
+// restartDeployment does what kubectl rollout restart does.
+func (c *cluster) restartDeployment(ctx context.Context, name string) error {
+	return c.patchObject(ctx, &appsv1.Deployment{}, namespace, name,
 		fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339)))
 }
 
-// losePower removes a node's machine; the Node object stays.
-func (c *cluster) losePower(ctx context.Context, node string) error {
-	return c.patch(ctx, &corev1.Node{}, "", node, `{"metadata":{"annotations":{"kubelab.weir.dev/dead":"true"}}}`)
+// stopMachine removes a node's machine; the Node object is kept.
+func (c *cluster) stopMachine(ctx context.Context, node string) error {
+	return c.patchObject(ctx, &corev1.Node{}, "", node, `{"metadata":{"annotations":{"kubelab.weir.dev/dead":"true"}}}`)
 }
 
-func (c *cluster) cordon(ctx context.Context, node string) error {
-	return c.patch(ctx, &corev1.Node{}, "", node, `{"spec":{"unschedulable":true}}`)
+func (c *cluster) cordonNode(ctx context.Context, node string) error {
+	return c.patchObject(ctx, &corev1.Node{}, "", node, `{"spec":{"unschedulable":true}}`)
 }
 
-func (c *cluster) patch(ctx context.Context, o client.Object, namespace, name, change string) error {
+func (c *cluster) patchObject(ctx context.Context, o client.Object, namespace, name, change string) error {
 	o.SetNamespace(namespace)
 	o.SetName(name)
 	if err := c.api.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(change))); err != nil {
@@ -181,9 +181,9 @@ func (c *cluster) patch(ctx context.Context, o client.Object, namespace, name, c
 	return nil
 }
 
-// evict deletes the pods of a node and returns their number.
-func (c *cluster) evict(ctx context.Context, node string) (int, error) {
-	pods, err := c.pods(ctx)
+// evictPods deletes the pods of a node and returns their number.
+func (c *cluster) evictPods(ctx context.Context, node string) (int, error) {
+	pods, err := c.listPods(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -192,7 +192,7 @@ func (c *cluster) evict(ctx context.Context, node string) (int, error) {
 		if pods[i].Spec.NodeName != node {
 			continue
 		}
-		if err := c.delete(ctx, &pods[i]); err != nil {
+		if err := c.deleteObject(ctx, &pods[i]); err != nil {
 			return evicted, err
 		}
 		evicted++
@@ -200,21 +200,21 @@ func (c *cluster) evict(ctx context.Context, node string) (int, error) {
 	return evicted, nil
 }
 
-func (c *cluster) delete(ctx context.Context, o client.Object) error {
+func (c *cluster) deleteObject(ctx context.Context, o client.Object) error {
 	if err := c.api.Delete(ctx, o); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
 	}
 	return nil
 }
 
-func (c *cluster) pods(ctx context.Context) ([]corev1.Pod, error) {
+func (c *cluster) listPods(ctx context.Context) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	err := c.api.List(ctx, &pods, client.InNamespace(namespace))
 	return pods.Items, err
 }
 
-// until polls until ask returns true or an error, or ctx is done.
-func until(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
+// pollUntil polls until ask returns true or an error, or ctx is done.
+func pollUntil(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -229,8 +229,8 @@ func until(ctx context.Context, every time.Duration, ask func() (bool, error)) e
 	}
 }
 
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
+// sleepContext waits for d or until ctx is done.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -239,7 +239,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (c *cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
+func (c *cluster) getNode(ctx context.Context, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	if err := c.api.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
@@ -247,10 +247,10 @@ func (c *cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// announce acts as a spot machine's agent that received Azure's eviction notice.
-func (c *cluster) announce(ctx context.Context, node *corev1.Node) error {
+// announceEviction acts as a spot machine's agent that received Azure's eviction notice.
+func (c *cluster) announceEviction(ctx context.Context, node *corev1.Node) error {
 	now := metav1.Now()
-	return c.create(ctx, &corev1.Event{
+	return c.createObject(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: node.Name + "."},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
 		Type:           corev1.EventTypeWarning, Reason: reasonPreempt, Message: "Preempt scheduled",

@@ -44,9 +44,9 @@ type Options struct {
 	// Out and Err are standard output and standard error.
 	Out, Err io.Writer
 
-	bin     string // folder of kubelab, weir and kubectl; "": next to the running program
-	weirlab string // program with the command emulator; "": the running one
-	story   []step // nil: the whole story
+	programFolder string // folder of kubelab, weir and kubectl; "": next to the running program
+	emulatorPath  string // program with the command emulator; "": the running one
+	steps         []step // nil: the whole story
 	// deadline per step; 0 is stepDeadline.
 	deadline time.Duration
 }
@@ -59,7 +59,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Interrupted is the error of a run whose context ended before its story.
+// Interrupted is the error of a run that was canceled before the end of its story.
 type Interrupted struct{}
 
 // Error implements error.
@@ -68,7 +68,6 @@ func (Interrupted) Error() string { return "interrupted" }
 // ExitCode is the shell's exit code after Ctrl-C.
 func (Interrupted) ExitCode() int { return 130 }
 
-// outputGone is the error of a run whose output is closed.
 type outputGone struct{ error }
 
 func (e outputGone) Error() string { return "the output cannot be written: " + e.error.Error() }
@@ -90,28 +89,28 @@ func Run(ctx context.Context, opts Options) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	if opts.story == nil {
-		opts.story = story(opts.Full)
+	if opts.steps == nil {
+		opts.steps = allSteps(opts.Full)
 	}
 	if opts.deadline == 0 {
 		opts.deadline = stepDeadline
 	}
-	return play(ctx, opts, func(r *run) error { return r.run(ctx) })
+	return runInFolder(ctx, opts, func(r *run) error { return r.run(ctx) })
 }
 
-// play runs a function with a log folder that is kept if it fails.
-func play(ctx context.Context, opts Options, what func(*run) error) (err error) {
+// runInFolder runs a function with a log folder that is kept if it fails.
+func runInFolder(ctx context.Context, opts Options, what func(*run) error) (err error) {
 	// The kernel kills the children when the thread that started them ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if opts, err = opts.complete(); err != nil {
+	if opts, err = opts.withDefaults(); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "weir-demo-")
 	if err != nil {
 		return err
 	}
-	quietly, err := libraryLogs(filepath.Join(dir, "demo.log"))
+	quietly, err := redirectLibraryLogs(filepath.Join(dir, "demo.log"))
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -122,31 +121,31 @@ func play(ctx context.Context, opts Options, what func(*run) error) (err error) 
 	r := &run{opts: opts, dir: dir, user: ctx.Err, print: newPrinter(lines)}
 	err = what(r)
 	quietly()
-	return errors.Join(err, r.clean(err))
+	return errors.Join(err, r.removeFolder(err))
 }
 
-// complete fills in the program paths and checks that they exist.
-func (o Options) complete() (Options, error) {
+// withDefaults fills in the program paths and checks that they exist.
+func (o Options) withDefaults() (Options, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return o, err
 	}
-	if o.weirlab == "" {
-		o.weirlab = self
+	if o.emulatorPath == "" {
+		o.emulatorPath = self
 	}
-	if o.bin == "" {
-		o.bin = filepath.Dir(self)
+	if o.programFolder == "" {
+		o.programFolder = filepath.Dir(self)
 	}
-	_, kubelab := o.program("kubelab", "make kubelab")
-	_, weir := o.program("weir", "make build")
+	_, kubelab := o.programPath("kubelab", "make kubelab")
+	_, weir := o.programPath("weir", "make build")
 	if kubelab != nil {
 		return o, kubelab
 	}
 	return o, weir
 }
 
-// libraryLogs redirects client-go's log to a file, away from story and summary.
-func libraryLogs(name string) (restore func(), err error) {
+// redirectLibraryLogs redirects client-go's log to a file, away from story and summary.
+func redirectLibraryLogs(name string) (restore func(), err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // in a folder of ours
 	if err != nil {
 		return nil, err
@@ -173,80 +172,80 @@ type run struct {
 
 func (r *run) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
-	r.lab = &lab{opts: r.opts, dir: r.dir, fail: fail, place: firstPlace()}
-	defer r.lab.stop()
+	r.lab = &lab{opts: r.opts, dir: r.dir, onExit: fail, place: mainEnvironment()}
+	defer r.lab.stopAll()
 	defer fail(nil)
-	r.print.gone = func(err error) { fail(outputGone{err}) }
+	r.print.onWriteError = func(err error) { fail(outputGone{err}) }
 	began := time.Now()
-	err := r.prepare(ctx)
+	err := r.startAll(ctx)
 	if err == nil {
-		err = r.stage.play(ctx, r.opts.story)
+		err = r.stage.runSteps(ctx, r.opts.steps)
 	}
-	if err = r.cause(ctx, err); r.interrupted(err) {
+	if err = r.rootCause(ctx, err); r.isInterrupted(err) {
 		return Interrupted{}
 	}
 	if r.stage != nil {
-		err = r.conclude(ctx, err, time.Since(began))
+		err = r.reportResult(ctx, err, time.Since(began))
 	}
 	if r.opts.Stay && r.stage != nil && ctx.Err() == nil {
-		r.printStay(ctx)
+		r.printHelp(ctx)
 		<-ctx.Done()
-		end := r.ended(ctx)
+		end := r.stopReason(ctx)
 		r.printFailure(end)
 		err = errors.Join(err, end)
 	}
 	return err
 }
 
-// estimate returns the duration of the story on an idle machine.
-func (r *run) estimate() string {
+// expectedTime returns the duration of the story on an idle machine.
+func (r *run) expectedTime() string {
 	if r.opts.Full {
 		return "The story takes about three minutes."
 	}
 	return "The story takes about two minutes."
 }
 
-// prepare starts everything and watches both sides.
-func (r *run) prepare(ctx context.Context) error {
-	r.print.plainly("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between.",
+// startAll starts everything and watches both sides.
+func (r *run) startAll(ctx context.Context) error {
+	r.print.printPlain("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between.",
 		"web 3/5 +1 means: 3 of the 5 addresses that the cluster wants are in the pool",
 		"of web, and 1 that it does not want any more. An address is a node: pods on one",
-		"node share it. "+r.estimate(), "")
-	if err := r.lab.startKubelab(ctx); err != nil {
+		"node share it. "+r.expectedTime(), "")
+	if err := r.lab.startControlPlane(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Kubernetes: etcd, kube-apiserver, its controllers, %d nodes", firstNodes))
+	r.print.printLine(plainText, "start", fmt.Sprintf("Kubernetes: etcd, kube-apiserver, its controllers, %d nodes", initialNodes))
 	if err := r.lab.startEmulator(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Azure: a network, no load balancer, at %s", r.lab.endpoint))
-	r.print.line(plain, "start", fmt.Sprintf("it behaves as the real one is assumed to, %g times as fast", 1/latencyScale))
-	config, k8s, err := r.lab.furnish(ctx)
+	r.print.printLine(plainText, "start", fmt.Sprintf("Azure: a network, no load balancer, at %s", r.lab.endpoint))
+	r.print.printLine(plainText, "start", fmt.Sprintf("it behaves as the real one is assumed to, %g times as fast", 1/latencyScale))
+	config, k8s, err := r.lab.installBase(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.lab.startWeir(ctx); err != nil {
+	if err := r.lab.startController(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.weir.ProcessID()))
-	seen := newObserver(newAzureWitness(r.lab.admin))
-	if err := seen.look(ctx); err != nil {
+	r.print.printLine(plainText, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.controller.ProcessID()))
+	seen := newObserver(newAzureObserver(r.lab.admin))
+	if err := seen.pollAzure(ctx); err != nil {
 		return err
 	}
-	wanted, err := watchTruth(ctx, config, seen.want)
+	wanted, err := watchDesired(ctx, config, seen.recordDesired)
 	if err != nil {
 		return err
 	}
-	go func() { r.lab.blame(ctx, seen.watch(ctx)) }()
+	go func() { r.lab.reportUnreachable(ctx, seen.pollUntilDone(ctx)) }()
 	r.stage = &stage{
-		lab: r.lab, cluster: k8s, truth: wanted, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
+		lab: r.lab, cluster: k8s, desired: wanted, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
 		random: rand.New(rand.NewPCG(r.opts.Seed, 0)), //nolint:gosec // a story, not a secret
 	}
 	return nil
 }
 
-// cause replaces the error of a canceled call, or of a call to a dead process, with its cause.
-func (r *run) cause(ctx context.Context, err error) error {
+// rootCause replaces the error of a canceled call, or of a call to a dead process, with its cause.
+func (r *run) rootCause(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -254,29 +253,29 @@ func (r *run) cause(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(blameAfter):
+	case <-time.After(exitDelay):
 		return err
 	}
 }
 
-// interrupted reports whether the run failed because of Ctrl-C.
-func (r *run) interrupted(err error) bool { return err != nil && r.user() != nil }
+// isInterrupted reports whether the run failed because of Ctrl-C.
+func (r *run) isInterrupted(err error) bool { return err != nil && r.user() != nil }
 
-// ended returns why staying ended: nil for Ctrl-C.
-func (r *run) ended(ctx context.Context) error {
+// stopReason returns why staying ended: nil for Ctrl-C.
+func (r *run) stopReason(ctx context.Context) error {
 	if r.user() != nil {
 		return nil
 	}
 	return context.Cause(ctx)
 }
 
-// clean removes the log folder after success, an interrupt, or a closed output.
-func (r *run) clean(err error) error {
+// removeFolder removes the log folder after success, an interrupt, or a closed output.
+func (r *run) removeFolder(err error) error {
 	_, interrupted := errors.AsType[Interrupted](err)
 	_, unread := errors.AsType[outputGone](err)
 	if err != nil && !interrupted && !unread {
-		r.print.plainly("")
-		r.print.print(plain, "The logs of all processes are in "+r.dir) // not wrapped, so that it can be copied
+		r.print.printPlain("")
+		r.print.writeText(plainText, "The logs of all processes are in "+r.dir) // not wrapped, so that it can be copied
 		return nil
 	}
 	return os.RemoveAll(r.dir)

@@ -21,8 +21,8 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// real returns options with the built programs.
-func real(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) {
+// realOptions returns options with the built programs.
+func realOptions(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it starts kube-apiserver; make test does not leave it out")
@@ -40,7 +40,7 @@ func real(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) 
 	out, lines = &bytes.Buffer{}, &bytes.Buffer{}
 	return Options{
 		Nodes: 6, Seed: 1, JSON: true, Out: out, Err: lines,
-		bin: bin, weirlab: filepath.Join(bin, "weirlab"), story: story,
+		programFolder: bin, emulatorPath: filepath.Join(bin, "weirlab"), steps: story,
 	}, out, lines
 }
 
@@ -56,8 +56,8 @@ func summaryOf(t *testing.T, out *bytes.Buffer) Summary {
 	return s
 }
 
-// left returns what a run left in the temporary folder.
-func left(t *testing.T) []string {
+// leftoverFiles returns what a run left in the temporary folder.
+func leftoverFiles(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
 	if err != nil {
@@ -67,11 +67,11 @@ func left(t *testing.T) []string {
 }
 
 func TestAShortStoryAgainstRealProcesses(t *testing.T) {
-	opts, out, lines := real(t,
-		step{name: "deploy", act: (*stage).deploy},
-		step{name: "nodes join", act: (*stage).nodesJoin},
-		step{name: "controller killed", act: (*stage).controllerKilled},
-		step{name: "service gone", act: (*stage).serviceGone})
+	opts, out, lines := realOptions(t,
+		step{name: "deploy", run: (*stage).createWorkloads},
+		step{name: "nodes join", run: (*stage).addNodes},
+		step{name: "controller killed", run: (*stage).killController},
+		step{name: "service gone", run: (*stage).removeService})
 	if err := Run(t.Context(), opts); err != nil {
 		t.Fatalf("%v\n%s", err, lines)
 	}
@@ -93,7 +93,7 @@ func TestAShortStoryAgainstRealProcesses(t *testing.T) {
 		t.Errorf("%d writes when nodes without pods joined", wrote)
 	}
 	checkLines(t, lines)
-	if files := left(t); len(files) > 0 {
+	if files := leftoverFiles(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -102,14 +102,14 @@ func TestAShortStoryAgainstRealProcesses(t *testing.T) {
 func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	pause := func(s *stage, ctx context.Context) error {
 		s.deadline = 3 * time.Second
-		if err := s.cluster.patch(ctx, &v1alpha1.BackendPool{}, namespace, "api.kubernetes", `{"spec":{"paused":true}}`); err != nil {
+		if err := s.cluster.patchObject(ctx, &v1alpha1.BackendPool{}, namespace, "api.kubernetes", `{"spec":{"paused":true}}`); err != nil {
 			return err
 		}
-		return s.cluster.scale(ctx, "api", 8) // pods are spread, so all nodes get one
+		return s.cluster.scaleDeployment(ctx, "api", 8) // pods are spread, so all nodes get one
 	}
-	opts, out, lines := real(t, step{name: "deploy", act: (*stage).deploy}, step{name: "paused", act: pause})
+	opts, out, lines := realOptions(t, step{name: "deploy", run: (*stage).createWorkloads}, step{name: "paused", run: pause})
 	err := Run(t.Context(), opts)
-	if _, ok := errors.AsType[*notLevel](err); !ok || err.Error() != "paused: not level after 3s" {
+	if _, ok := errors.AsType[*syncTimeoutError](err); !ok || err.Error() != "paused: not level after 3s" {
 		t.Fatalf("%v\n%s", err, lines)
 	}
 	told := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
@@ -124,7 +124,7 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 	if s := summaryOf(t, out); s.OK || s.Failure == "" || s.Total.Lost == 0 || s.Pools[1].LagMax < 2500 { // pending until the end
 		t.Errorf("%+v", s)
 	}
-	if files := left(t); len(files) != 1 {
+	if files := leftoverFiles(t); len(files) != 1 {
 		t.Errorf("kept: %v", files)
 	}
 }
@@ -133,21 +133,21 @@ func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
 // reported.
 func TestALossThatIsRepairedFailsTheStory(t *testing.T) {
 	vandal := func(s *stage, ctx context.Context) error {
-		if err := pause(ctx, inFlight); err != nil {
+		if err := sleepContext(ctx, writeDelay); err != nil {
 			return err
 		}
-		full, err := s.observer.azure.get(ctx, "snapshot")
+		full, err := s.observer.azure.getJSON(ctx, "snapshot")
 		if err != nil {
 			return err
 		}
 		before, err := io.ReadAll(full)
 		empty, bad := json.Marshal(seedResources())
-		if err = errors.Join(err, bad, full.Close(), restore(ctx, s.lab.admin, empty)); err != nil {
+		if err = errors.Join(err, bad, full.Close(), restoreSnapshot(ctx, s.lab.admin, empty)); err != nil {
 			return err
 		}
-		return errors.Join(pause(ctx, 10*lookEvery), restore(ctx, s.lab.admin, before))
+		return errors.Join(sleepContext(ctx, 10*pollInterval), restoreSnapshot(ctx, s.lab.admin, before))
 	}
-	opts, out, lines := real(t, step{name: "deploy", act: (*stage).deploy}, step{name: "vandal", act: vandal})
+	opts, out, lines := realOptions(t, step{name: "deploy", run: (*stage).createWorkloads}, step{name: "vandal", run: vandal})
 	if err := Run(t.Context(), opts); err == nil || !strings.Contains(err.Error(), " lost") {
 		t.Fatalf("%v\n%s", err, lines)
 	}
@@ -156,8 +156,8 @@ func TestALossThatIsRepairedFailsTheStory(t *testing.T) {
 	}
 }
 
-// restore replaces the emulator's content.
-func restore(ctx context.Context, admin string, snapshot []byte) error {
+// restoreSnapshot replaces the emulator's content.
+func restoreSnapshot(ctx context.Context, admin string, snapshot []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, admin+"snapshot", bytes.NewReader(snapshot))
 	if err != nil {
 		return err
@@ -175,32 +175,32 @@ func restore(ctx context.Context, admin string, snapshot []byte) error {
 func TestInterruptedInTheMiddle(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	var lab *lab
-	opts, _, lines := real(t, step{name: "deploy", act: func(s *stage, ctx context.Context) error {
+	opts, _, lines := realOptions(t, step{name: "deploy", run: func(s *stage, ctx context.Context) error {
 		lab = s.lab
 		defer interrupt()
-		return s.deploy(ctx)
+		return s.createWorkloads(ctx)
 	}})
 	err := Run(ctx, opts)
 	if end, ok := errors.AsType[Interrupted](err); !ok || end.ExitCode() != 130 {
 		t.Fatalf("%v\n%s", err, lines)
 	}
-	for _, c := range []*process.Process{lab.kubelab, lab.emulator, lab.weir} {
+	for _, c := range []*process.Process{lab.controlPlane, lab.emulator, lab.controller} {
 		<-c.Done()
 	}
-	if files := left(t); len(files) > 0 {
+	if files := leftoverFiles(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
 
 // After head -3 no process or folder is left.
 func TestNobodyReadsTheRest(t *testing.T) {
-	opts, _, _ := real(t, step{name: "deploy", act: (*stage).deploy})
+	opts, _, _ := realOptions(t, step{name: "deploy", run: (*stage).createWorkloads})
 	opts.JSON, opts.Out = false, &closedPipe{left: 3}
 	err := Run(t.Context(), opts)
 	if gone, ok := errors.AsType[outputGone](err); !ok || gone.ExitCode() != 141 {
 		t.Fatal(err)
 	}
-	if files := left(t); len(files) > 0 {
+	if files := leftoverFiles(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 	if full := (outputGone{syscall.ENOSPC}); full.ExitCode() != 1 {
@@ -208,14 +208,14 @@ func TestNobodyReadsTheRest(t *testing.T) {
 	}
 }
 
-// saboteur acts when a line is printed.
-type saboteur struct {
+// lineTrigger acts when a line is printed.
+type lineTrigger struct {
 	bytes.Buffer
 	at string
 	do func()
 }
 
-func (s *saboteur) Write(p []byte) (int, error) {
+func (s *lineTrigger) Write(p []byte) (int, error) {
 	if s.do != nil && bytes.Contains(p, []byte(s.at)) {
 		s.do()
 		s.do = nil
@@ -228,16 +228,16 @@ func (s *saboteur) Write(p []byte) (int, error) {
 func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 	for name, of := range map[string]func(*lab) *process.Process{
 		"emulator": func(l *lab) *process.Process { return l.emulator },
-		"weir":     func(l *lab) *process.Process { return l.weir },
+		"weir":     func(l *lab) *process.Process { return l.controller },
 	} {
 		var lab *lab
-		opts, out, _ := real(t, step{name: "deploy", act: func(s *stage, ctx context.Context) error {
+		opts, out, _ := realOptions(t, step{name: "deploy", run: func(s *stage, ctx context.Context) error {
 			lab = s.lab
-			return s.deploy(ctx)
+			return s.createWorkloads(ctx)
 		}})
-		var lines *saboteur
-		lines = &saboteur{at: "logs  ", do: func() {
-			look(t, lines.String())
+		var lines *lineTrigger
+		lines = &lineTrigger{at: "logs  ", do: func() {
+			fetchPage(t, lines.String())
 			of(lab).KillUnexpectedly()
 		}}
 		opts.Stay, opts.Err = true, lines
@@ -255,8 +255,8 @@ func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 	}
 }
 
-// look fetches the page at its printed URL: it shows Weir's load balancer.
-func look(t *testing.T, lines string) {
+// fetchPage fetches the page at its printed URL: it shows Weir's load balancer.
+func fetchPage(t *testing.T, lines string) {
 	resp, err := http.Get(regexp.MustCompile(`http://127.0.0.1:\d+/\w{20,}/`).FindString(lines))
 	if err != nil {
 		t.Errorf("%v: %s", err, lines)
@@ -280,7 +280,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 func TestAMissingProgramIsOneLine(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	empty := t.TempDir()
-	opts := Options{Nodes: MinNodes, Out: io.Discard, Err: io.Discard, bin: empty}
+	opts := Options{Nodes: MinNodes, Out: io.Discard, Err: io.Discard, programFolder: empty}
 	err := Run(t.Context(), opts)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(empty, "kubelab")) || !strings.Contains(err.Error(), "make kubelab") {
 		t.Error(err)
@@ -291,7 +291,7 @@ func TestAMissingProgramIsOneLine(t *testing.T) {
 	if err := Run(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "make build") || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
-	if files := left(t); len(files) > 0 {
+	if files := leftoverFiles(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// notice is the time between eviction notice and power loss. Azure gives at least 30 s.
-	notice = 5 * time.Second
-	// aftermath is how long new flows are counted after the last one to the machine.
-	aftermath = 2 * time.Second
+	// noticeTime is the time between eviction notice and power loss. Azure gives at least 30 s.
+	noticeTime = 5 * time.Second
+	// flowWatchTime is how long new flows are counted after the last one to the machine.
+	flowWatchTime = 2 * time.Second
 	// reasonPreempt is the reason of the agent's eviction event.
 	reasonPreempt = "PreemptScheduled"
 )
@@ -44,77 +44,77 @@ type Eviction struct {
 	Misdirected float64 `json:"misdirectedSeconds"`
 }
 
-// spotEviction evicts a spot machine after a notice.
-func (s *stage) spotEviction(ctx context.Context) (err error) {
+// evictSpotMachine evicts a spot machine after a notice.
+func (s *stage) evictSpotMachine(ctx context.Context) (err error) {
 	s.evictions = &EvictionsSummary{}
-	s.evictions.With, err = s.takeMachine(ctx)
+	s.evictions.With, err = s.evictMachine(ctx)
 	if err == nil && s.evictions.With.Misdirected > 0 {
 		s.addNote(fmt.Sprintf("new flows went to a dead machine for %.1f s, though it was announced; 0 s are usual", s.evictions.With.Misdirected))
 	}
 	return err
 }
 
-// evictionIgnored evicts a machine while Weir does not set admin states.
-func (s *stage) evictionIgnored(ctx context.Context) (err error) {
-	if err := s.restartWeir(ctx, true); err != nil {
+// evictUnhandled evicts a machine while Weir does not set admin states.
+func (s *stage) evictUnhandled(ctx context.Context) (err error) {
+	if err := s.restartController(ctx, true); err != nil {
 		return err
 	}
-	s.print.line(plain, "weir", `started again, with "enableNodeAdminState": false`)
-	s.evictions.Without, err = s.takeMachine(ctx)
+	s.print.printLine(plainText, "weir", `started again, with "enableNodeAdminState": false`)
+	s.evictions.Without, err = s.evictMachine(ctx)
 	if err != nil {
 		return err
 	}
-	return s.restartWeir(ctx, false)
+	return s.restartController(ctx, false)
 }
 
-func (s *stage) restartWeir(ctx context.Context, ignoresNodes bool) error {
-	s.lab.weir.Stop()
-	s.lab.ignoresNodes = ignoresNodes
-	return s.lab.startWeir(ctx)
+func (s *stage) restartController(ctx context.Context, ignoresNodes bool) error {
+	s.lab.controller.Stop()
+	s.lab.noAdminStates = ignoresNodes
+	return s.lab.startController(ctx)
 }
 
-// takeMachine announces and ends a machine. Kubernetes notices only after new flows were counted,
+// evictMachine announces and ends a machine. Kubernetes notices only after new flows were counted,
 // as it takes 40 s to miss a kubelet; then the node is replaced.
-func (s *stage) takeMachine(ctx context.Context) (Eviction, error) {
-	name, err := s.spotMachine()
+func (s *stage) evictMachine(ctx context.Context) (Eviction, error) {
+	name, err := s.chooseMachine()
 	if err != nil {
 		return Eviction{}, err
 	}
-	node, err := s.cluster.node(ctx, name)
+	node, err := s.cluster.getNode(ctx, name)
 	if err != nil {
 		return Eviction{}, err
 	}
 	ip, e := internalIP(node), Eviction{Node: node.Name}
-	if err := s.observer.azure.forgetFlows(ctx); err != nil {
+	if err := s.observer.azure.resetFlows(ctx); err != nil {
 		return e, err
 	}
-	rules, err := s.observer.azure.flows(ctx)
+	rules, err := s.observer.azure.ruleFlows(ctx)
 	if err != nil {
 		return e, err
 	}
-	if e.Rules = len(sending(rules, ip)); e.Rules == 0 {
+	if e.Rules = len(rulesSendingTo(rules, ip)); e.Rules == 0 {
 		return e, fmt.Errorf("no new flow goes to %s (%s), so none can be kept from it", node.Name, ip)
 	}
 	began := time.Now()
-	if err := s.cluster.announce(ctx, node); err != nil {
+	if err := s.cluster.announceEviction(ctx, node); err != nil {
 		return e, err
 	}
-	s.print.line(yellow, "azure", fmt.Sprintf("%s is a spot machine, and goes in %.0f s: event %s", node.Name, notice.Seconds(), reasonPreempt))
+	s.print.printLine(yellowText, "azure", fmt.Sprintf("%s is a spot machine, and goes in %.0f s: event %s", node.Name, noticeTime.Seconds(), reasonPreempt))
 	if err := s.countFlows(ctx, &e, ip, began); err != nil {
 		return e, err
 	}
-	if err := s.showTold(ctx, node); err != nil {
+	if err := s.printNodeEvents(ctx, node); err != nil {
 		return e, err
 	}
-	s.tell("%s is missed, its pods are replaced; another machine joins", node.Name)
+	s.printAction("%s is missed, its pods are replaced; another machine joins", node.Name)
 	return e, s.replaceNode(ctx, node.Name)
 }
 
-// spotMachine returns a machine of web that is no workload's only one: Weir keeps the last member
+// chooseMachine returns a machine of web that is no workload's only one: Weir keeps the last member
 // of a pool up despite a notice.
-func (s *stage) spotMachine() (string, error) {
-	all := slices.DeleteFunc(s.observer.members("web"), func(node string) bool {
-		return slices.ContainsFunc(workloads, func(w workload) bool { return slices.Equal(s.observer.members(w.name), []string{node}) })
+func (s *stage) chooseMachine() (string, error) {
+	all := slices.DeleteFunc(s.observer.memberNames("web"), func(node string) bool {
+		return slices.ContainsFunc(allWorkloads, func(w workload) bool { return slices.Equal(s.observer.memberNames(w.name), []string{node}) })
 	})
 	if len(all) == 0 {
 		return "", errors.New("each machine of web is the only one of a workload")
@@ -125,24 +125,24 @@ func (s *stage) spotMachine() (string, error) {
 // countFlows powers the machine off at its time and counts new flows until it gets none.
 func (s *stage) countFlows(ctx context.Context, e *Eviction, ip string, began time.Time) error {
 	var stopped, died time.Time
-	return s.until(ctx, "new flows still go to "+e.Node, func() (bool, error) {
-		rules, err := s.observer.azure.flows(ctx)
+	return s.waitForResult(ctx, "new flows still go to "+e.Node, func() (bool, error) {
+		rules, err := s.observer.azure.ruleFlows(ctx)
 		if err != nil {
 			return false, err
 		}
 		now := time.Now()
-		if stopped.IsZero() && len(sending(rules, ip)) == 0 {
+		if stopped.IsZero() && len(rulesSendingTo(rules, ip)) == 0 {
 			stopped = now
 			e.Seconds = now.Sub(began).Seconds()
-			s.print.line(green, "azure", fmt.Sprintf("no new flow goes to %s any more, %.2f s after the event", e.Node, e.Seconds))
-			s.print.detail(stoppedBy(rules, ip))
+			s.print.printLine(greenText, "azure", fmt.Sprintf("no new flow goes to %s any more, %.2f s after the event", e.Node, e.Seconds))
+			s.print.printDetail(blockedReason(rules, ip))
 		}
-		if died.IsZero() && now.Sub(began) >= notice {
+		if died.IsZero() && now.Sub(began) >= noticeTime {
 			died = now
-			s.print.line(red, "azure", "the machine of "+e.Node+" is gone")
-			return false, s.observer.azure.dies(ctx, ip)
+			s.print.printLine(redText, "azure", "the machine of "+e.Node+" is gone")
+			return false, s.observer.azure.stopMachine(ctx, ip)
 		}
-		if died.IsZero() || stopped.IsZero() || now.Sub(died) < aftermath {
+		if died.IsZero() || stopped.IsZero() || now.Sub(died) < flowWatchTime {
 			return false, nil
 		}
 		for _, r := range rules {
@@ -161,8 +161,8 @@ func internalIP(node *corev1.Node) string {
 	return ""
 }
 
-// sending returns the rules that send new flows to an address.
-func sending(rules []armemu.RuleFlows, ip string) []string {
+// rulesSendingTo returns the rules that send new flows to an address.
+func rulesSendingTo(rules []armemu.RuleFlows, ip string) []string {
 	var found []string
 	for _, r := range rules {
 		for _, a := range r.Addresses {
@@ -174,8 +174,8 @@ func sending(rules []armemu.RuleFlows, ip string) []string {
 	return found
 }
 
-// stoppedBy returns what keeps new flows away from an address.
-func stoppedBy(rules []armemu.RuleFlows, ip string) string {
+// blockedReason returns what keeps new flows away from an address.
+func blockedReason(rules []armemu.RuleFlows, ip string) string {
 	down, probed := 0, 0
 	for _, r := range rules {
 		for _, a := range r.Addresses {
@@ -194,43 +194,42 @@ func stoppedBy(rules []armemu.RuleFlows, ip string) string {
 	return fmt.Sprintf("the probes of %s have noticed", words.FormatCount(probed, "rule"))
 }
 
-// showTold prints the node's events as kubectl shows them.
-func (s *stage) showTold(ctx context.Context, node *corev1.Node) error {
-	told, err := s.cluster.toldOf(ctx, node)
-	if err != nil || len(told) == 0 {
+// printNodeEvents prints the node's events as kubectl shows them.
+func (s *stage) printNodeEvents(ctx context.Context, node *corev1.Node) error {
+	events, err := s.cluster.nodeEvents(ctx, node)
+	if err != nil || len(events) == 0 {
 		return err
 	}
-	s.print.verbatim(bold, "", "$ kubectl get events --field-selector involvedObject.name="+node.Name+"  # Weir's")
-	for i := range told {
-		s.print.verbatim(plain, eventLines(&told[i], time.Now(), width)...)
+	s.print.printVerbatim(boldText, "", "$ kubectl get events --field-selector involvedObject.name="+node.Name+"  # Weir's")
+	for i := range events {
+		s.print.printVerbatim(plainText, eventLines(&events[i], time.Now(), width)...)
 	}
-	s.print.verbatim(plain, "")
+	s.print.printVerbatim(plainText, "")
 	return nil
 }
 
 // replaceNode deletes a node without a machine and adds another.
 func (s *stage) replaceNode(ctx context.Context, name string) error {
-	if err := s.cluster.losePower(ctx, name); err != nil {
+	if err := s.cluster.stopMachine(ctx, name); err != nil {
 		return err
 	}
-	if err := s.losesAll(ctx, name); err != nil {
+	if err := s.waitNodeRemoved(ctx, name); err != nil {
 		return err
 	}
-	if err := s.cluster.delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if err := s.cluster.deleteObject(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return err
 	}
-	s.joined++
-	return s.cluster.addNode(ctx, s.nodes+s.joined)
+	s.addedNodes++
+	return s.cluster.addNode(ctx, s.nodes+s.addedNodes)
 }
 
-// lines returns the lines of the summary.
-func (e *EvictionsSummary) lines() []string {
+func (e *EvictionsSummary) formatLines() []string {
 	line := func(what string, e Eviction) string {
 		return fmt.Sprintf("%-28s%8.2f s  new flows met a dead machine for %.1f s", what, e.Seconds, e.Misdirected)
 	}
 	return []string{
 		line("a spot machine is evicted", e.With), line("the same, admin states off", e.Without),
 		fmt.Sprintf("From the event until no rule sends new flows there (%d and %d did).", e.With.Rules, e.Without.Rules),
-		fmt.Sprintf("The machine is gone %.0f s after the event.", notice.Seconds()),
+		fmt.Sprintf("The machine is gone %.0f s after the event.", noticeTime.Seconds()),
 	}
 }

@@ -12,12 +12,12 @@ import (
 
 // A Service is published in its own cluster; its resources are deleted in order.
 func TestTheFourthActAgainstRealProcesses(t *testing.T) {
-	opts, out, lines := real(t, steps("Fourth act")...)
+	opts, out, lines := realOptions(t, actSteps("Fourth act")...)
 	if err := Run(t.Context(), opts); err != nil {
 		t.Fatalf("%v\n%s", err, lines)
 	}
 	s := summaryOf(t, out)
-	if p := s.Published; !s.OK || p == nil || p.Seconds <= 0 || p.Removed <= 0 || len(p.Order) != 3 || s.ARM.Writes != 0 || s.Steps[0].Writes == 0 || s.Steps[0].Early > 0 {
+	if p := s.PrivateLink; !s.OK || p == nil || p.Seconds <= 0 || p.Removed <= 0 || len(p.Order) != 3 || s.ARM.Writes != 0 || s.Steps[0].Writes == 0 || s.Steps[0].Early > 0 {
 		t.Fatalf("%+v %+v", s, p)
 	}
 	told := strings.Join(strings.Fields(lines.String()), " ")
@@ -30,7 +30,7 @@ func TestTheFourthActAgainstRealProcesses(t *testing.T) {
 		}
 	}
 	checkLines(t, lines)
-	if files := left(t); len(files) > 0 {
+	if files := leftoverFiles(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -41,7 +41,7 @@ func TestWhatIsRemovedFirst(t *testing.T) {
 	call := func(method, what string, status int) armemu.Call {
 		return armemu.Call{Method: method, Resource: provider + what, Status: status}
 	}
-	got := removed([]armemu.Call{
+	got := deletedResources([]armemu.Call{
 		call("GET", "privateLinkServices/p", 200), call("PUT", "loadBalancers/b", 400), call("DELETE", "privateLinkServices/p", 202),
 		call("DELETE", "privateLinkServices/p/privateEndpointConnections/c", 202), call("PUT", "networkInterfaces/n", 200), call("PUT", "loadBalancers/b", 200), call("DELETE", "loadBalancers/b", 202),
 	})

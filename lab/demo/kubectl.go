@@ -27,21 +27,21 @@ const (
 	reasonSyncFailed = "SyncLoadBalancerFailed"
 )
 
-// told returns the events of a reason on Services, oldest first.
-func (c *cluster) told(ctx context.Context, reason string) ([]corev1.Event, error) {
-	return c.events(ctx, namespace, func(e corev1.Event) bool {
+// serviceEvents returns the events of a reason on Services, oldest first.
+func (c *cluster) serviceEvents(ctx context.Context, reason string) ([]corev1.Event, error) {
+	return c.listEvents(ctx, namespace, func(e corev1.Event) bool {
 		return e.Reason == reason && e.InvolvedObject.Kind == "Service"
 	})
 }
 
-// toldOf returns a node's events except the eviction notice, oldest first.
-func (c *cluster) toldOf(ctx context.Context, node *corev1.Node) ([]corev1.Event, error) {
-	return c.events(ctx, metav1.NamespaceDefault, func(e corev1.Event) bool {
+// nodeEvents returns a node's events except the eviction notice, oldest first.
+func (c *cluster) nodeEvents(ctx context.Context, node *corev1.Node) ([]corev1.Event, error) {
+	return c.listEvents(ctx, metav1.NamespaceDefault, func(e corev1.Event) bool {
 		return e.Reason != reasonPreempt && e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == node.Name
 	})
 }
 
-func (c *cluster) events(ctx context.Context, namespace string, which func(corev1.Event) bool) ([]corev1.Event, error) {
+func (c *cluster) listEvents(ctx context.Context, namespace string, which func(corev1.Event) bool) ([]corev1.Event, error) {
 	var all corev1.EventList
 	if err := c.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
@@ -70,7 +70,7 @@ func eventLines(e *corev1.Event, now time.Time, columns int) []string {
 	}
 	head := fmt.Sprintf("%-5s %s  %s  %s/%s", age, e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind), e.InvolvedObject.Name)
 	lines := []string{head}
-	for _, row := range wrap(e.Message, columns-6) {
+	for _, row := range wrapText(e.Message, columns-6) {
 		lines = append(lines, "      "+row)
 	}
 	return lines
@@ -82,8 +82,7 @@ type table struct {
 	rows   [][]string
 }
 
-// backendPools returns the output of kubectl get backendpools -o wide, whose columns the server
-// defines.
+// backendPools returns the output of kubectl get backendpools -o wide. The server defines its columns.
 func (c *cluster) backendPools(ctx context.Context) (table, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host+"/apis/weir.dev/v1alpha1/namespaces/"+namespace+"/backendpools", nil)
 	if err != nil {
@@ -127,25 +126,25 @@ func newTable(answer *metav1.Table) table {
 	return t
 }
 
-// value returns a row's value in a column, or "" if the column does not exist.
-func (t table) value(row []string, column string) string {
+// cellValue returns a row's value in a column, or "" if the column does not exist.
+func (t table) cellValue(row []string, column string) string {
 	if i := slices.Index(t.header, column); i >= 0 && i < len(row) {
 		return row[i]
 	}
 	return ""
 }
 
-// all reports whether every row has the value in a column.
-func (t table) all(column, value string) bool {
-	return len(t.rows) > 0 && !slices.ContainsFunc(t.rows, func(row []string) bool { return t.value(row, column) != value })
+// allEqual reports whether every row has the value in a column.
+func (t table) allEqual(column, value string) bool {
+	return len(t.rows) > 0 && !slices.ContainsFunc(t.rows, func(row []string) bool { return t.cellValue(row, column) != value })
 }
 
-// together reports whether all rows have times in a column that differ by at most the second of
+// sameTime reports whether all rows have times in a column that differ by at most the second of
 // rounding.
-func (t table) together(column string) bool {
+func (t table) sameTime(column string) bool {
 	var first time.Time
 	for i, row := range t.rows {
-		at, err := time.Parse(time.RFC3339, t.value(row, column))
+		at, err := time.Parse(time.RFC3339, t.cellValue(row, column))
 		if err != nil {
 			return false
 		}
@@ -159,11 +158,11 @@ func (t table) together(column string) bool {
 	return len(t.rows) > 0
 }
 
-// lines formats the table like kubectl. If it is too wide, it drops the spare columns one by one.
-func (t table) lines(columns int, spare ...string) []string {
+// formatLines formats the table like kubectl. If it is too wide, it drops the spare columns one by one.
+func (t table) formatLines(columns int, spare ...string) []string {
 	left := map[string]bool{}
 	for {
-		lines, widest := t.render(left)
+		lines, widest := t.renderRows(left)
 		if widest <= columns || len(spare) == 0 {
 			return lines
 		}
@@ -171,7 +170,7 @@ func (t table) lines(columns int, spare ...string) []string {
 	}
 }
 
-func (t table) render(without map[string]bool) (lines []string, widest int) {
+func (t table) renderRows(without map[string]bool) (lines []string, widest int) {
 	all := append([][]string{t.header}, t.rows...)
 	lines = make([]string, len(all))
 	for i, name := range t.header {

@@ -50,11 +50,11 @@ func TestTheTableIsTheServers(t *testing.T) {
 		{50, "NAME   DESIRED   STATE      PARKED UNTIL|web    12        Retrying   2026-01-02T15:04:05Z|api    3         Retrying"},
 		{10, "NAME   STATE      PARKED UNTIL|web    Retrying   2026-01-02T15:04:05Z|api    Retrying"}, // no more spare columns
 	} {
-		if got := strings.Join(pools.lines(c.columns, "NONE SUCH", "LOAD BALANCER", "DESIRED"), "|"); got != c.want {
+		if got := strings.Join(pools.formatLines(c.columns, "NONE SUCH", "LOAD BALANCER", "DESIRED"), "|"); got != c.want {
 			t.Errorf("%d columns:\n%s", c.columns, strings.ReplaceAll(got, "|", "\n"))
 		}
 	}
-	if !pools.all("STATE", "Retrying") || pools.all("DESIRED", "3") || pools.all("NONE SUCH", "x") || (table{}).all("STATE", "Retrying") {
+	if !pools.allEqual("STATE", "Retrying") || pools.allEqual("DESIRED", "3") || pools.allEqual("NONE SUCH", "x") || (table{}).allEqual("STATE", "Retrying") {
 		t.Error("all is not all")
 	}
 }
@@ -82,7 +82,7 @@ func TestParkedTogether(t *testing.T) {
 		for _, u := range c.until {
 			pools.rows = append(pools.rows, []string{u})
 		}
-		if pools.together("PARKED UNTIL") != c.together {
+		if pools.sameTime("PARKED UNTIL") != c.together {
 			t.Errorf("%v", c.until)
 		}
 	}

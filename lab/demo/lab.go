@@ -22,22 +22,22 @@ import (
 
 // lab is the cluster, the Azure emulator and the controller, each in its own process.
 type lab struct {
-	opts Options
-	dir  string      // logs, kubeconfig, azure.json and etcd's data
-	fail func(error) // called when a process exits unexpectedly
+	opts   Options
+	dir    string      // logs, kubeconfig, azure.json and etcd's data
+	onExit func(error) // called when a process exits unexpectedly
 	place
 
-	kubelab, emulator, weir *process.Process
-	provisioner             *process.Process // with a remote cluster only
-	page                    *process.Process // nil unless Stay is set
+	controlPlane, emulator, controller *process.Process
+	provisioner                        *process.Process // with a remote cluster only
+	page                               *process.Process // nil unless Stay is set
 
 	kubeconfig      string
 	account         string // kubeconfig of the provisioner
 	endpoint, admin string // of the emulator
-	// ignoresNodes turns admin states off.
-	ignoresNodes    bool
+	// noAdminStates turns admin states off.
+	noAdminStates   bool
 	metrics, health string // host:port of the controller
-	operator        string // serves its Azure requests
+	debugEndpoint   string // serves its Azure requests
 }
 
 // place is the initial environment of a lab.
@@ -48,39 +48,38 @@ type place struct {
 	azureJSON    func(ignoresNodes bool) object
 }
 
-// program returns the path of a program next to the running one.
-func (o Options) program(name, build string) (string, error) {
+// programPath returns the path of a program next to the running one.
+func (o Options) programPath(name, build string) (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	path := filepath.Join(o.bin, name)
+	path := filepath.Join(o.programFolder, name)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%s is not there: run %s first", path, build)
 	}
 	return path, nil
 }
 
-// start starts a process of the lab.
-func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
-	return process.StartCommand(ctx, process.Command{Dir: l.dir, Name: name, Path: program, Args: args, OnExit: l.fail})
+func (l *lab) startProcess(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
+	return process.StartCommand(ctx, process.Command{Dir: l.dir, Name: name, Path: program, Args: args, OnExit: l.onExit})
 }
 
-// startKubelab starts the cluster and waits until it is ready.
-func (l *lab) startKubelab(ctx context.Context) error {
-	if err := l.beginKubelab(ctx); err != nil {
+// startControlPlane starts the cluster and waits until it is ready.
+func (l *lab) startControlPlane(ctx context.Context) error {
+	if err := l.launchControlPlane(ctx); err != nil {
 		return err
 	}
-	_, err := l.kubelab.FirstLine(ctx)
+	_, err := l.controlPlane.FirstLine(ctx)
 	return err
 }
 
-func (l *lab) beginKubelab(ctx context.Context) error {
-	program, err := l.opts.program("kubelab", "make kubelab")
+func (l *lab) launchControlPlane(ctx context.Context) error {
+	program, err := l.opts.programPath("kubelab", "make kubelab")
 	if err != nil {
 		return err
 	}
 	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
-	l.kubelab, err = l.start(ctx, "kubelab", program, "up", "--exit-with-stdin",
+	l.controlPlane, err = l.startProcess(ctx, "kubelab", program, "up", "--exit-with-stdin",
 		"--nodes", strconv.Itoa(l.nodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
 	return err
 }
@@ -92,7 +91,7 @@ func (l *lab) startEmulator(ctx context.Context) error {
 		return err
 	}
 	var err error
-	l.emulator, err = l.start(ctx, "emulator", l.opts.weirlab, "emulator", "--exit-with-stdin",
+	l.emulator, err = l.startProcess(ctx, "emulator", l.opts.emulatorPath, "emulator", "--exit-with-stdin",
 		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
 		"--seed", strconv.FormatUint(l.opts.Seed, 10), "--latency", latency,
 		"--latency-scale", strconv.FormatFloat(l.latencyScale, 'g', -1, 64))
@@ -111,8 +110,8 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	return nil
 }
 
-// furnish installs Weir's CRDs and namespace and returns a client.
-func (l *lab) furnish(ctx context.Context) (*rest.Config, *cluster, error) {
+// installBase installs Weir's CRDs and namespace and returns a client.
+func (l *lab) installBase(ctx context.Context) (*rest.Config, *cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
 	if err != nil {
 		return nil, nil, err
@@ -125,15 +124,15 @@ func (l *lab) furnish(ctx context.Context) (*rest.Config, *cluster, error) {
 	return config, k8s, errors.Join(k8s.installCRDs(ctx), k8s.createNamespace(ctx))
 }
 
-// startWeir starts or restarts the controller and waits until it has read the cluster. It runs
+// startController starts or restarts the controller and waits until it has read the cluster. It runs
 // without election: after kill -9 a lease would have to expire first.
-func (l *lab) startWeir(ctx context.Context) error {
-	program, err := l.opts.program("weir", "make build")
+func (l *lab) startController(ctx context.Context) error {
+	program, err := l.opts.programPath("weir", "make build")
 	if err != nil {
 		return err
 	}
 	configFile := filepath.Join(l.dir, "azure.json")
-	if err := writeJSON(configFile, l.azureJSON(l.ignoresNodes)); err != nil {
+	if err := writeJSON(configFile, l.azureJSON(l.noAdminStates)); err != nil {
 		return err
 	}
 	if l.metrics == "" {
@@ -141,28 +140,28 @@ func (l *lab) startWeir(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.metrics, l.health, l.operator = free[0], free[1], free[2]
+		l.metrics, l.health, l.debugEndpoint = free[0], free[1], free[2]
 	}
 	args := []string{
 		"controller", "--kubeconfig", l.kubeconfig,
 		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
-		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.operator, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1",
+		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.debugEndpoint, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1",
 	}
-	l.weir, err = l.start(ctx, "weir", program, args...)
+	l.controller, err = l.startProcess(ctx, "weir", program, args...)
 	if err != nil {
 		return err
 	}
-	return l.weirReady(ctx)
+	return l.controllerReady(ctx)
 }
 
 const readyTimeout = 5 * time.Minute
 
 var errNotReady = errors.New("the controller is not ready")
 
-func (l *lab) weirReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%w after %s; its output is in %s", errNotReady, readyTimeout, l.weir.Log))
+func (l *lab) controllerReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%w after %s; its output is in %s", errNotReady, readyTimeout, l.controller.Log))
 	defer cancel()
-	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+	return pollUntil(ctx, 20*time.Millisecond, func() (bool, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", nil)
 		if err != nil {
 			return false, err
@@ -176,24 +175,24 @@ func (l *lab) weirReady(ctx context.Context) error {
 	})
 }
 
-// blame reports that the emulator is unreachable, unless its process exited, which is reported
+// reportUnreachable reports that the emulator is unreachable, unless its process exited, which is reported
 // elsewhere.
-func (l *lab) blame(ctx context.Context, err error) {
+func (l *lab) reportUnreachable(ctx context.Context, err error) {
 	select {
 	case <-l.emulator.Done():
 	case <-ctx.Done():
-	case <-time.After(blameAfter):
-		l.fail(err)
+	case <-time.After(exitDelay):
+		l.onExit(err)
 	}
 }
 
-// blameAfter is how long a process exit may take to be noticed after a broken connection.
-const blameAfter = time.Second
+// exitDelay is how long a process exit may take to be noticed after a broken connection.
+const exitDelay = time.Second
 
-// stop ends all processes, the controller first, so that it never sees a missing cluster.
-func (l *lab) stop() {
-	process.StopAll(l.weir, l.provisioner, l.page)
-	process.StopAll(l.kubelab, l.emulator)
+// stopAll ends all processes, the controller first, so that it never sees a missing cluster.
+func (l *lab) stopAll() {
+	process.StopAll(l.controller, l.provisioner, l.page)
+	process.StopAll(l.controlPlane, l.emulator)
 }
 
 func writeJSON(file string, v any) error {

@@ -13,12 +13,12 @@ import (
 // addresses maps IP addresses to display names.
 type addresses map[netip.Addr]string
 
-func (a addresses) equal(b addresses) bool {
-	return len(a) == len(b) && len(a.minus(b)) == 0
+func (a addresses) equalSet(b addresses) bool {
+	return len(a) == len(b) && len(a.subtractSet(b)) == 0
 }
 
-// minus returns the addresses of a that are not in b, sorted.
-func (a addresses) minus(b addresses) []netip.Addr {
+// subtractSet returns the addresses of a that are not in b, sorted.
+func (a addresses) subtractSet(b addresses) []netip.Addr {
 	var out []netip.Addr
 	for ip := range a {
 		if _, ok := b[ip]; !ok {
@@ -29,9 +29,9 @@ func (a addresses) minus(b addresses) []netip.Addr {
 	return out
 }
 
-// inFlight is how long an address must have been desired before its removal counts as a loss: a
+// writeDelay is how long an address must have been desired before its removal counts as a loss: a
 // write sent earlier may still remove it.
-const inFlight = 2 * time.Second
+const writeDelay = 2 * time.Second
 
 // poolHistory compares the desired and actual members of one pool over time. Its input is in time
 // order; it reads no clock. It does not depend on the controller's reports.
@@ -39,114 +39,112 @@ type poolHistory struct {
 	// foreign addresses are present from the start and must remain.
 	foreign addresses
 
-	wanted addresses
-	since  map[netip.Addr]time.Time // when each desired address became desired
-	shown  addresses                // all members, including foreign ones
-	busy   bool                     // an Azure operation is in progress
+	desired    addresses
+	since      map[netip.Addr]time.Time // when each desired address became desired
+	actual     addresses                // all members, including foreign ones
+	isUpdating bool                     // an Azure operation is in progress
 
-	changes int
-	pending []change // changes not yet in Azure
-	lags    []lag
-	storm   bool // a storm is in progress
-	// taken counts desired addresses that were removed; foreignGone counts removals of foreign
-	// ones.
-	taken, foreignGone int
+	changes   int
+	pending   []change // changes not yet in Azure
+	syncTimes []syncTime
+	inStorm   bool // a storm is in progress
+	// Removed desired addresses, and removed foreign ones.
+	removedCount, foreignRemoved int
 }
 
 // change is a change of the desired members.
 type change struct {
-	at    time.Time
-	storm bool
+	at      time.Time
+	inStorm bool
 }
 
-// lag is the time until a change was in Azure.
-type lag struct {
+// syncTime is the time until a change was in Azure.
+type syncTime struct {
 	time.Duration
-	storm bool
+	inStorm bool
 }
 
 func newPoolHistory(foreign addresses) *poolHistory {
-	return &poolHistory{foreign: foreign, wanted: addresses{}, since: map[netip.Addr]time.Time{}, shown: maps.Clone(foreign)}
+	return &poolHistory{foreign: foreign, desired: addresses{}, since: map[netip.Addr]time.Time{}, actual: maps.Clone(foreign)}
 }
 
-// want records the desired members.
-func (h *poolHistory) want(now time.Time, wanted addresses) {
-	if h.wanted.equal(wanted) {
+func (h *poolHistory) recordDesired(now time.Time, wanted addresses) {
+	if h.desired.equalSet(wanted) {
 		return
 	}
-	for _, ip := range h.wanted.minus(wanted) {
+	for _, ip := range h.desired.subtractSet(wanted) {
 		delete(h.since, ip)
 	}
-	for _, ip := range wanted.minus(h.wanted) {
+	for _, ip := range wanted.subtractSet(h.desired) {
 		h.since[ip] = now
 	}
-	h.wanted = maps.Clone(wanted)
+	h.desired = maps.Clone(wanted)
 	h.changes++
-	h.pending = append(h.pending, change{now, h.storm})
+	h.pending = append(h.pending, change{now, h.inStorm})
 }
 
-// show records the actual members. A pool has caught up when Azure is idle and the pool holds what
+// recordActual records the actual members. A pool has caught up when Azure is idle and the pool holds what
 // is desired now; all pending changes end there.
-func (h *poolHistory) show(now time.Time, shown addresses, busy bool) {
-	for _, ip := range h.shown.minus(shown) {
+func (h *poolHistory) recordActual(now time.Time, shown addresses, busy bool) {
+	for _, ip := range h.actual.subtractSet(shown) {
 		since, wanted := h.since[ip]
 		_, foreign := h.foreign[ip]
 		switch {
 		case foreign:
-			h.foreignGone++
-		case wanted && now.Sub(since) > inFlight:
-			h.taken++
+			h.foreignRemoved++
+		case wanted && now.Sub(since) > writeDelay:
+			h.removedCount++
 		}
 	}
-	h.shown, h.busy = shown, busy
-	if !h.level() {
+	h.actual, h.isUpdating = shown, busy
+	if !h.isInSync() {
 		return
 	}
-	h.lags, h.pending = h.allLags(now), nil
+	h.syncTimes, h.pending = h.allSyncTimes(now), nil
 }
 
-func (h *poolHistory) allLags(now time.Time) []lag {
-	all := slices.Clone(h.lags)
+func (h *poolHistory) allSyncTimes(now time.Time) []syncTime {
+	all := slices.Clone(h.syncTimes)
 	for _, c := range h.pending {
-		all = append(all, lag{now.Sub(c.at), c.storm})
+		all = append(all, syncTime{now.Sub(c.at), c.inStorm})
 	}
 	return all
 }
 
-// lagsAt returns the lags of the changes in a storm, or of all others; pending changes last until
+// syncTimesAt returns the lags of the changes in a storm, or of all others; pending changes last until
 // now.
-func (h *poolHistory) lagsAt(now time.Time, storm bool) []time.Duration {
+func (h *poolHistory) syncTimesAt(now time.Time, storm bool) []time.Duration {
 	var lags []time.Duration
-	for _, l := range h.allLags(now) {
-		if l.storm == storm {
+	for _, l := range h.allSyncTimes(now) {
+		if l.inStorm == storm {
 			lags = append(lags, l.Duration)
 		}
 	}
 	return lags
 }
 
-// gap is the difference between desired and actual members.
-type gap struct {
-	missing, surplus, foreignMissing []netip.Addr
+// difference is the difference between desired and actual members.
+type difference struct {
+	missing, extra, foreignMissing []netip.Addr
 }
 
-func (h *poolHistory) gap() gap {
-	expected := maps.Clone(h.wanted)
+func (h *poolHistory) memberDiff() difference {
+	expected := maps.Clone(h.desired)
 	maps.Copy(expected, h.foreign)
-	return gap{
-		missing:        h.wanted.minus(h.shown),
-		surplus:        h.shown.minus(expected),
-		foreignMissing: h.foreign.minus(h.shown),
+	return difference{
+		missing:        h.desired.subtractSet(h.actual),
+		extra:          h.actual.subtractSet(expected),
+		foreignMissing: h.foreign.subtractSet(h.actual),
 	}
 }
 
-func (h *poolHistory) level() bool {
-	g := h.gap()
-	return !h.busy && len(g.missing)+len(g.surplus)+len(g.foreignMissing) == 0
+func (h *poolHistory) isInSync() bool {
+	g := h.memberDiff()
+	return !h.isUpdating && len(g.missing)+len(g.extra)+len(g.foreignMissing) == 0
 }
 
-// percentile returns the p-quantile of the durations by nearest rank; 0 if there are none.
-func percentile(all []time.Duration, p float64) time.Duration {
+// durationQuantile returns the p-quantile of the durations by nearest rank; 0 if there are none.
+func durationQuantile(all []time.Duration, p float64) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}

@@ -13,37 +13,36 @@ import (
 	"time"
 )
 
-// lookEvery is the polling interval for Azure and the resolution of all lags.
-const lookEvery = 25 * time.Millisecond
+// pollInterval is the polling interval for Azure and the resolution of all lags.
+const pollInterval = 25 * time.Millisecond
 
-// observer compares the desired and actual pool members. It is safe for concurrent use, except
-// look.
+// observer compares the desired and actual pool members. It is safe for concurrent use, except for
+// polling.
 type observer struct {
-	azure *azureWitness
+	azure *azureObserver
 
 	mu      sync.Mutex
 	pools   map[string]*poolHistory // by workload name
-	newest  *shownAzure             // immutable
+	latest  *azureSnapshot          // immutable
 	traffic traffic
 }
 
-func newObserver(azure *azureWitness) *observer {
-	o := &observer{azure: azure, pools: map[string]*poolHistory{}, newest: newShownAzure(nil)}
-	for _, w := range workloads {
+func newObserver(azure *azureObserver) *observer {
+	o := &observer{azure: azure, pools: map[string]*poolHistory{}, latest: newAzureSnapshot(nil)}
+	for _, w := range allWorkloads {
 		o.pools[w.name] = newPoolHistory(addresses{})
 	}
 	return o
 }
 
-// want records the desired members.
-func (o *observer) want(service string, now time.Time, wanted addresses) {
+func (o *observer) recordDesired(service string, now time.Time, wanted addresses) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pools[service].want(now, wanted)
+	o.pools[service].recordDesired(now, wanted)
 }
 
-// foreign records an address added by the second writer, which must remain from now on.
-func (o *observer) foreign(service string, ip netip.Addr, name string) {
+// addForeign records an address added by the second writer, which must remain from now on.
+func (o *observer) addForeign(service string, ip netip.Addr, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pools[service].foreign[ip] = name
@@ -59,36 +58,36 @@ func (o *observer) foreignOf(service string) addresses {
 	return nil
 }
 
-// foreignIn returns the names of a pool's foreign addresses that are present.
-func (o *observer) foreignIn(service string) []string {
+// foreignNames returns the names of a pool's foreign addresses that are present.
+func (o *observer) foreignNames(service string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.pools[service]
 	var there []string
-	for _, ip := range h.foreign.minus(nil) {
-		if _, ok := h.shown[ip]; ok {
+	for _, ip := range h.foreign.subtractSet(nil) {
+		if _, ok := h.actual[ip]; ok {
 			there = append(there, ip.String())
 		}
 	}
 	return there
 }
 
-// storm starts or ends a storm, whose changes are measured separately.
-func (o *observer) storm(rages bool) {
+// setStorm starts or ends a storm. Its changes are measured separately.
+func (o *observer) setStorm(rages bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, h := range o.pools {
-		h.storm = rages
+		h.inStorm = rages
 	}
 }
 
-// look polls Azure once. It must not be called concurrently.
-func (o *observer) look(ctx context.Context) error {
-	shown, err := o.azure.shown(ctx)
+// pollAzure polls Azure once. It must not be called concurrently.
+func (o *observer) pollAzure(ctx context.Context) error {
+	shown, err := o.azure.readSnapshot(ctx)
 	if err != nil {
 		return err
 	}
-	calls, err := o.azure.calls(ctx, o.counted().last)
+	calls, err := o.azure.listCalls(ctx, o.currentTraffic().last)
 	if err != nil {
 		return err
 	}
@@ -96,99 +95,97 @@ func (o *observer) look(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range calls {
-		o.traffic.add(c)
+		o.traffic.addCall(c)
 	}
-	o.newest = shown
-	for _, w := range workloads {
-		pool := shown.pools[w.pool()] // a missing pool counts as empty
-		o.pools[w.name].show(now, pool.addresses, pool.busy)
+	o.latest = shown
+	for _, w := range allWorkloads {
+		pool := shown.pools[w.poolName()] // a missing pool counts as empty
+		o.pools[w.name].recordActual(now, pool.addresses, pool.isUpdating)
 	}
 	return nil
 }
 
-// looksAtMost is the maximum share of time spent polling, which grows with Azure's content and
+// maxPollShare is the maximum share of time spent polling, which grows with Azure's content and
 // competes with the observed processes.
-const looksAtMost = 0.2
+const maxPollShare = 0.2
 
-// watch polls until ctx is done or Azure is unreachable.
-func (o *observer) watch(ctx context.Context) error {
+// pollUntilDone polls until ctx is done or Azure is unreachable.
+func (o *observer) pollUntilDone(ctx context.Context) error {
 	for {
 		began := time.Now()
-		if err := o.look(ctx); err != nil {
+		if err := o.pollAzure(ctx); err != nil {
 			return err
 		}
 		took := time.Since(began)
-		if err := pause(ctx, max(lookEvery-took, time.Duration(float64(took)*(1/looksAtMost-1)))); err != nil {
+		if err := sleepContext(ctx, max(pollInterval-took, time.Duration(float64(took)*(1/maxPollShare-1)))); err != nil {
 			return err
 		}
 	}
 }
 
-// azureNow returns the last snapshot.
-func (o *observer) azureNow() *shownAzure {
+func (o *observer) latestSnapshot() *azureSnapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.newest
+	return o.latest
 }
 
-// counted returns the calls so far.
-func (o *observer) counted() traffic {
+// currentTraffic returns the calls so far.
+func (o *observer) currentTraffic() traffic {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.traffic.clone()
+	return o.traffic.deepCopy()
 }
 
-// poolLevel is the sync state of one pool.
-type poolLevel struct {
+// poolState is the sync state of one pool.
+type poolState struct {
 	workload workload
-	// shown counts all members, present the desired ones, and surplus those not desired; foreign
-	// addresses count in shown only.
-	shown, present, wanted, surplus int
-	there                           bool // the pool exists in Azure
-	gap                             gap
-	level                           bool
+	// All members, desired ones, and those not desired; foreign addresses count in the first only.
+	total, present, desired, extra int
+	exists                         bool // the pool exists in Azure
+	difference                     difference
+	isInSync                       bool
 }
 
 // String returns "web 3/5 +1": three of five desired addresses are present, and one that is not
 // desired.
-func (p poolLevel) String() string {
-	s := fmt.Sprintf("%s %d/%d", p.workload.name, p.present, p.wanted)
-	if p.surplus > 0 {
-		s += fmt.Sprintf(" +%d", p.surplus)
+func (p poolState) String() string {
+	s := fmt.Sprintf("%s %d/%d", p.workload.name, p.present, p.desired)
+	if p.extra > 0 {
+		s += fmt.Sprintf(" +%d", p.extra)
 	}
 	return s
 }
 
-// levels returns the sync state in the order of the workloads.
-func (o *observer) levels() []poolLevel {
+// poolStates returns the sync state in the order of the workloads.
+func (o *observer) poolStates() []poolState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var all []poolLevel
-	for _, w := range workloads {
+	var all []poolState
+	for _, w := range allWorkloads {
 		h := o.pools[w.name]
-		g := h.gap()
-		all = append(all, poolLevel{
-			workload: w, shown: len(h.shown), wanted: len(h.wanted), present: len(h.wanted) - len(g.missing),
-			surplus: len(g.surplus), gap: g, level: h.level(), there: o.newest.has(w.pool()),
+		g := h.memberDiff()
+		all = append(all, poolState{
+			workload: w, total: len(h.actual), desired: len(h.desired), present: len(h.desired) - len(g.missing),
+			extra: len(g.extra), difference: g, isInSync: h.isInSync(), exists: o.latest.hasPool(w.poolName()),
 		})
 	}
 	return all
 }
 
-func allLevel(pools []poolLevel) bool {
-	return !slices.ContainsFunc(pools, func(p poolLevel) bool { return !p.level })
+func allInSync(pools []poolState) bool {
+	return !slices.ContainsFunc(pools, func(p poolState) bool { return !p.isInSync })
 }
 
-// members returns the node names desired in a workload's pool.
-func (o *observer) members(name string) []string {
+// memberNames returns the node names desired in a workload's pool.
+func (o *observer) memberNames(name string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Sorted(maps.Values(o.pools[name].wanted))
+	return slices.Sorted(maps.Values(o.pools[name].desired))
 }
 
-// describe lists the missing and surplus addresses of a pool. Surplus addresses have their names in
+// describeDiff lists the missing and surplus addresses of a pool. Surplus addresses have their names in
 // Azure.
-func (o *observer) describe(p poolLevel) string {
+func (o *observer) describeDiff(p poolState) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.pools[p.workload.name]
@@ -198,9 +195,9 @@ func (o *observer) describe(p poolLevel) string {
 		ips   []netip.Addr
 		names addresses
 	}{
-		{"lacks", p.gap.missing, h.wanted},
-		{"still holds", p.gap.surplus, h.shown},
-		{"lost somebody else's", p.gap.foreignMissing, h.foreign},
+		{"lacks", p.difference.missing, h.desired},
+		{"still holds", p.difference.extra, h.actual},
+		{"lost somebody else's", p.difference.foreignMissing, h.foreign},
 	} {
 		if len(part.ips) == 0 {
 			continue
@@ -214,5 +211,5 @@ func (o *observer) describe(p poolLevel) string {
 	if len(parts) == 0 {
 		parts = []string{"holds what it should, but a write of it is still under way"}
 	}
-	return fmt.Sprintf("pool %s %s", p.workload.pool(), strings.Join(parts, "; "))
+	return fmt.Sprintf("pool %s %s", p.workload.poolName(), strings.Join(parts, "; "))
 }

@@ -18,7 +18,7 @@ func TestWrap(t *testing.T) {
 		{"", ""}, {"short", "short"}, {"one two three", "one two|three"}, {"exactly ten", "exactly|ten"},
 		{"0123456789abc", "0123456789|abc"}, {"a\x1b[31mred\n", "a [31mred"}, {"a b cdefghijklmno", "a b cdefgh|ijklmno"},
 	} {
-		if got := strings.Join(wrap(strings.TrimRight(c.text, "\n"), 10), "|"); got != c.want {
+		if got := strings.Join(wrapText(strings.TrimRight(c.text, "\n"), 10), "|"); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
 		}
 	}
@@ -27,14 +27,14 @@ func TestWrap(t *testing.T) {
 func TestWrapLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[ -~]{0,300}`).Draw(t, "text")
-		rows := wrap(text, rapid.IntRange(4, 100).Draw(t, "columns"))
-		if squeeze(strings.Join(rows, "")) != squeeze(text) {
+		rows := wrapText(text, rapid.IntRange(4, 100).Draw(t, "columns"))
+		if collapseSpaces(strings.Join(rows, "")) != collapseSpaces(text) {
 			t.Fatalf("%q became %q", text, rows)
 		}
 	})
 }
 
-func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
+func collapseSpaces(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 // Printed lines fit the page and have no control characters, and there are no colors without a
 // terminal.
@@ -43,9 +43,9 @@ func TestLinesArePlainAndFitThePage(t *testing.T) {
 		var out bytes.Buffer
 		p := newPrinter(&out)
 		text := rapid.String().Draw(t, "text")
-		p.line(red, "cluster", text)
-		p.detail(text)
-		p.plainly(text)
+		p.printLine(redText, "cluster", text)
+		p.printDetail(text)
+		p.printPlain(text)
 		for row := range strings.Lines(out.String()) {
 			row = strings.TrimSuffix(row, "\n")
 			if utf8.RuneCountInString(row) > width || strings.ContainsAny(row, "\x1b\r\n\t") {
@@ -57,7 +57,7 @@ func TestLinesArePlainAndFitThePage(t *testing.T) {
 
 func TestWhatIsBrokenAlreadyIsPlainToo(t *testing.T) {
 	var out bytes.Buffer
-	newPrinter(&out).verbatim(plain, "a  b\x1b[31m", "c\td ")
+	newPrinter(&out).printVerbatim(plainText, "a  b\x1b[31m", "c\td ")
 	if out.String() != "a  b [31m\nc d\n" {
 		t.Errorf("%q", out.String())
 	}
@@ -76,12 +76,12 @@ func (c *closedPipe) Write(p []byte) (int, error) {
 func TestThePrinterTellsOnceThatNobodyReads(t *testing.T) {
 	var told []error
 	p := newPrinter(&closedPipe{left: 1})
-	p.gone = func(err error) { told = append(told, err) }
-	p.plainly("one")
+	p.onWriteError = func(err error) { told = append(told, err) }
+	p.printPlain("one")
 	if len(told) != 0 {
 		t.Error(told)
 	}
-	p.plainly("two", "three")
+	p.printPlain("two", "three")
 	if len(told) != 1 || !errors.Is(told[0], syscall.EPIPE) {
 		t.Error(told)
 	}
@@ -90,8 +90,8 @@ func TestThePrinterTellsOnceThatNobodyReads(t *testing.T) {
 func TestColourOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(&out)
-	p.colour = true
-	p.print(green, "level  ")
+	p.isColored = true
+	p.writeText(greenText, "level  ")
 	if out.String() != "\x1b[32mlevel\x1b[0m\n" {
 		t.Errorf("%q", out.String())
 	}
@@ -115,7 +115,7 @@ Failed events                              0         0         5         0
 lost addresses                             0         0         0         1
 surplus addresses                          0         0         0         0
 lost addresses of others                   0         0         1         0`
-	if got := strings.Join(s.table(), "\n"); got != want {
+	if got := strings.Join(s.formatTable(), "\n"); got != want {
 		t.Errorf("\n%s", got)
 	}
 }

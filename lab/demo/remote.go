@@ -25,21 +25,21 @@ type RemoteOptions struct {
 	// Out is standard output.
 	Out io.Writer
 
-	bin, weirlab string // see Options
+	programFolder, emulatorPath string // see Options
 }
 
-// seed makes the first three connections fail with a reset.
-const seed = 19
+// networkSeed makes the first three connections fail with a reset.
+const networkSeed = 19
 
-// mostAway is the maximum of RemoteOptions.Away.
-const mostAway = time.Hour
+// maxOutage is the maximum of RemoteOptions.Away.
+const maxOutage = time.Hour
 
 // Validate checks the options.
 func (o RemoteOptions) Validate() error {
 	speed, resets := o.Network.BytesPerSecond, o.Network.ResetPercent
 	switch {
-	case o.Away < 0 || o.Away > mostAway:
-		return fmt.Errorf("--away %s: give 0s to %s", o.Away, mostAway)
+	case o.Away < 0 || o.Away > maxOutage:
+		return fmt.Errorf("--away %s: give 0s to %s", o.Away, maxOutage)
 	case speed < badlink.MinBandwidth || speed > badlink.MaxBandwidth:
 		return fmt.Errorf("--bytes-per-second %d: give %d to %d", speed, badlink.MinBandwidth, badlink.MaxBandwidth)
 	case resets < 0 || resets > 100:
@@ -53,8 +53,8 @@ func Remote(ctx context.Context, o RemoteOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	err := play(ctx, Options{Seed: seed, Out: o.Out, bin: o.bin, weirlab: o.weirlab}, func(r *run) error {
-		return newRemote(r, o).follows(ctx)
+	err := runInFolder(ctx, Options{Seed: networkSeed, Out: o.Out, programFolder: o.programFolder, emulatorPath: o.emulatorPath}, func(r *run) error {
+		return newRemote(r, o).runUntilDone(ctx)
 	})
 	if _, interrupted := errors.AsType[Interrupted](err); interrupted {
 		return nil
@@ -66,7 +66,7 @@ func Remote(ctx context.Context, o RemoteOptions) error {
 type remote struct {
 	*run
 	RemoteOptions
-	far      *lab // runs Kubernetes' controllers only
+	target   *lab // runs Kubernetes' controllers only
 	link     *badlink.Link
 	admin    string // URL of the network's admin API
 	server   *http.Server
@@ -75,81 +75,81 @@ type remote struct {
 }
 
 func newRemote(r *run, o RemoteOptions) *remote {
-	r.lab = &lab{opts: r.opts, dir: r.dir, ignoresNodes: true, place: remotePlace()}
+	r.lab = &lab{opts: r.opts, dir: r.dir, noAdminStates: true, place: remoteEnvironment()}
 	far := &lab{opts: r.opts, dir: filepath.Join(r.dir, "remote"), place: place{nodes: 1}}
-	return &remote{run: r, RemoteOptions: o, far: far, networks: make(chan badlink.Network, 16)}
+	return &remote{run: r, RemoteOptions: o, target: far, networks: make(chan badlink.Network, 16)}
 }
 
-// follows prepares everything and runs until ctx is done.
-func (r *remote) follows(ctx context.Context) error {
+// runUntilDone prepares everything and runs until ctx is done.
+func (r *remote) runUntilDone(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	r.print.gone = func(err error) { fail(outputGone{err}) }
-	r.lab.fail, r.far.fail = fail, fail
-	defer r.far.stop()
-	defer r.lab.stop()
+	r.print.onWriteError = func(err error) { fail(outputGone{err}) }
+	r.lab.onExit, r.target.onExit = fail, fail
+	defer r.target.stopAll()
+	defer r.lab.stopAll()
 	defer r.stopNetwork()
-	err := r.prepare(ctx)
+	err := r.startRemote(ctx)
 	if err == nil {
-		r.printLookAround()
-		err = r.follow(ctx)
+		r.printRemoteHelp()
+		err = r.printProgress(ctx)
 	}
-	if err = r.cause(ctx, err); r.interrupted(err) {
+	if err = r.rootCause(ctx, err); r.isInterrupted(err) {
 		return Interrupted{}
 	}
 	r.printFailure(err)
 	return err
 }
 
-// prepare starts both clusters, the network and Weir.
-func (r *remote) prepare(ctx context.Context) error {
-	r.print.plainly("Weir in one cluster provisions another one over a bad network, which is away at",
+// startRemote starts both clusters, the network and Weir.
+func (r *remote) startRemote(ctx context.Context) error {
+	r.print.printPlain("Weir in one cluster provisions another one over a bad network, which is away at",
 		"first, then slow, and resets connections. store-17 is retried, and store-17-once",
 		"is the same without retries.", "")
-	if err := os.Mkdir(r.far.dir, 0o700); err != nil {
+	if err := os.Mkdir(r.target.dir, 0o700); err != nil {
 		return err
 	}
-	if err := errors.Join(r.lab.beginKubelab(ctx), r.far.beginKubelab(ctx)); err != nil {
+	if err := errors.Join(r.lab.launchControlPlane(ctx), r.target.launchControlPlane(ctx)); err != nil {
 		return err
 	}
-	if _, err := r.lab.kubelab.FirstLine(ctx); err != nil {
+	if _, err := r.lab.controlPlane.FirstLine(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", "Kubernetes: the cluster of Weir")
-	if _, err := r.far.kubelab.FirstLine(ctx); err != nil {
+	r.print.printLine(plainText, "start", "Kubernetes: the cluster of Weir")
+	if _, err := r.target.controlPlane.FirstLine(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", "Kubernetes: the remote cluster, with one node and nothing in it")
+	r.print.printLine(plainText, "start", "Kubernetes: the remote cluster, with one node and nothing in it")
 	var err error
-	if _, r.cluster, err = r.lab.furnish(ctx); err != nil {
+	if _, r.cluster, err = r.lab.installBase(ctx); err != nil {
 		return err
 	}
-	if err := r.cluster.installRights(ctx); err != nil {
+	if err := r.cluster.installRoles(ctx); err != nil {
 		return err
 	}
 	if err := r.startNetwork(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", "network: "+r.Network.String())
-	if err := r.introduce(ctx); err != nil {
+	r.print.printLine(plainText, "start", "network: "+r.Network.String())
+	if err := r.connectClusters(ctx); err != nil {
 		return err
 	}
 	if err := r.lab.startProvisioner(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Weir: weir-provisioner, process %d", r.lab.provisioner.ProcessID()))
+	r.print.printLine(plainText, "start", fmt.Sprintf("Weir: weir-provisioner, process %d", r.lab.provisioner.ProcessID()))
 	return nil
 }
 
 // startNetwork starts the bad network in front of the remote cluster.
 func (r *remote) startNetwork(ctx context.Context) error {
-	server, err := r.far.server()
+	server, err := r.target.apiServerHost()
 	if err != nil {
 		return err
 	}
 	begins := r.Network
 	begins.Down = r.Away > 0
-	if r.link, err = badlink.StartLink(ctx, server, begins, seed); err != nil {
+	if r.link, err = badlink.StartLink(ctx, server, begins, networkSeed); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -165,7 +165,7 @@ func (r *remote) startNetwork(ctx context.Context) error {
 	})}
 	go func() {
 		if err := r.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			r.lab.fail(err)
+			r.lab.onExit(err)
 		}
 	}()
 	return nil

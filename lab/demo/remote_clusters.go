@@ -23,18 +23,17 @@ const (
 	account = "system:serviceaccount:" + weirNamespace + ":weir-provisioner"
 	// weirNamespace is the provisioner's namespace.
 	weirNamespace = "weir-system"
-	// store is the Provision, and the Secret with its target's kubeconfig.
-	store = "store-17"
+	// The Provision, and the Secret with its target's kubeconfig.
+	provisionName = "store-17"
 )
 
-// wanted are the manifests of the two clusters besides Weir's CRDs and roles.
+// remoteManifests are the manifests of the two clusters other than Weir's CRDs and roles.
 //
 //go:embed remote/*.yaml
-var wanted embed.FS
+var remoteManifests embed.FS
 
-// remotePlace is the environment of the provisioner.
-func remotePlace() place {
-	p := firstPlace()
+func remoteEnvironment() place {
+	p := mainEnvironment()
 	p.nodes = 1
 	return p
 }
@@ -42,19 +41,19 @@ func remotePlace() place {
 // startProvisioner starts weir-provisioner with its own account. There is one replica and no
 // election.
 func (l *lab) startProvisioner(ctx context.Context) error {
-	program, err := l.opts.program("weir-provisioner", "make build")
+	program, err := l.opts.programPath("weir-provisioner", "make build")
 	if err != nil {
 		return err
 	}
-	l.provisioner, err = l.start(ctx, "weir-provisioner", program, "--kubeconfig", l.account, "--leader-elect=false",
+	l.provisioner, err = l.startProcess(ctx, "weir-provisioner", program, "--kubeconfig", l.account, "--leader-elect=false",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--log-format", "text", "-v", "1")
 	return err
 }
 
-// installRights binds the roles of config/provisioning and those that a namespace administrator
+// installRoles binds the roles of config/provisioning and those that a namespace administrator
 // grants.
-func (c *cluster) installRights(ctx context.Context) error {
-	if err := c.createFile(ctx, wanted, "remote/rights.yaml"); err != nil {
+func (c *cluster) installRoles(ctx context.Context) error {
+	if err := c.createFile(ctx, remoteManifests, "remote/rights.yaml"); err != nil {
 		return err
 	}
 	names, err := fs.Glob(config.Provisioning, "provisioning/*.yaml")
@@ -69,8 +68,8 @@ func (c *cluster) installRights(ctx context.Context) error {
 	return nil
 }
 
-// server returns host:port of the API server.
-func (l *lab) server() (string, error) {
+// apiServerHost returns host:port of the API server.
+func (l *lab) apiServerHost() (string, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
 	if err != nil {
 		return "", err
@@ -82,17 +81,17 @@ func (l *lab) server() (string, error) {
 	return at.Host, nil
 }
 
-// introduce creates the provisioner's account and gives the first cluster access to the second.
-func (r *remote) introduce(ctx context.Context) error {
+// connectClusters creates the provisioner's account and gives the first cluster access to the second.
+func (r *remote) connectClusters(ctx context.Context) error {
 	r.lab.account = filepath.Join(r.lab.dir, "weir.kubeconfig")
-	as, err := changed(r.lab.kubeconfig, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) { user.Impersonate = account })
+	as, err := editKubeconfig(r.lab.kubeconfig, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) { user.Impersonate = account })
 	if err != nil {
 		return err
 	}
 	if err := clientcmd.WriteToFile(*as, r.lab.account); err != nil {
 		return err
 	}
-	way, err := changed(r.far.kubeconfig, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+	way, err := editKubeconfig(r.target.kubeconfig, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 		c.Server, c.TLSServerName = "https://"+r.link.Addr(), "127.0.0.1" // the name in its certificate
 	})
 	if err != nil {
@@ -102,13 +101,13 @@ func (r *remote) introduce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.cluster.create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: store}, Data: map[string][]byte{"kubeconfig": text},
+	return r.cluster.createObject(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: provisionName}, Data: map[string][]byte{"kubeconfig": text},
 	})
 }
 
-// changed returns a kubeconfig with change applied to each cluster and user.
-func changed(file string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) (*clientcmdapi.Config, error) {
+// editKubeconfig returns a kubeconfig with change applied to each cluster and user.
+func editKubeconfig(file string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) (*clientcmdapi.Config, error) {
 	all, err := clientcmd.LoadFromFile(file)
 	if err != nil {
 		return nil, err

@@ -25,34 +25,34 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// person reacts to printed lines in order.
-type person struct {
+// scriptedUser reacts to printed lines in order.
+type scriptedUser struct {
 	bytes.Buffer
-	does []deed
+	actions []userAction
 }
 
-type deed struct {
+type userAction struct {
 	at string
 	do func()
 }
 
-func (p *person) Write(b []byte) (int, error) {
+func (p *scriptedUser) Write(b []byte) (int, error) {
 	n, err := p.Buffer.Write(b)
-	if len(p.does) > 0 && bytes.Contains(b, []byte(p.does[0].at)) {
-		do := p.does[0].do
-		p.does = p.does[1:]
+	if len(p.actions) > 0 && bytes.Contains(b, []byte(p.actions[0].at)) {
+		do := p.actions[0].do
+		p.actions = p.actions[1:]
 		do()
 	}
 	return n, err
 }
 
-// onRemote returns options with the built programs and an unavailable network.
-func onRemote(t *testing.T, out io.Writer) RemoteOptions {
+// remoteOptions returns options with the built programs and an unavailable network.
+func remoteOptions(t *testing.T, out io.Writer) RemoteOptions {
 	t.Helper()
-	opts, _, _ := real(t)
+	opts, _, _ := realOptions(t)
 	return RemoteOptions{
 		Network: badlink.Network{BytesPerSecond: 5000, ResetPercent: 30}, Away: time.Hour, Out: out,
-		bin: opts.bin, weirlab: opts.weirlab,
+		programFolder: opts.programFolder, emulatorPath: opts.emulatorPath,
 	}
 }
 
@@ -61,7 +61,7 @@ func onRemote(t *testing.T, out io.Writer) RemoteOptions {
 func TestARemoteClusterIsProvisioned(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	person := &person{}
+	person := &scriptedUser{}
 	find := func(pattern string) string {
 		found := regexp.MustCompile(pattern).FindStringSubmatch(person.String())
 		if found == nil {
@@ -96,7 +96,7 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 		var found appsv1.Deployment
 		return c.api.Get(ctx, client.ObjectKey{Namespace: "operators", Name: "operator"}, &found)
 	}
-	person.does = []deed{
+	person.actions = []userAction{
 		{"no other follows", func() { patch(`{"away":false,"bytesPerSecond":20000}`) }},
 		{"all steps are done", func() {
 			if err := deployment(find(`--kubeconfig (\S+)`)); err != nil {
@@ -111,7 +111,7 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if err := Remote(ctx, onRemote(t, person)); err != nil {
+	if err := Remote(ctx, remoteOptions(t, person)); err != nil {
 		t.Fatalf("%v\n%s", err, person)
 	}
 	told := regexp.MustCompile(`\s+`).ReplaceAllString(person.String(), " ")
@@ -124,24 +124,24 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 			t.Errorf("nothing says %q:\n%s", want, person)
 		}
 	}
-	if len(person.does) > 0 {
-		t.Errorf("nothing said %q:\n%s", person.does[0].at, person)
+	if len(person.actions) > 0 {
+		t.Errorf("nothing said %q:\n%s", person.actions[0].at, person)
 	}
-	if files := left(t); len(files) > 0 {
+	if files := leftoverFiles(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
 
 // An exit of the remote cluster ends the run and is named; Ctrl-C during the start is no failure.
 func TestTheRemoteClusterEnds(t *testing.T) {
-	person := &person{}
+	person := &scriptedUser{}
 	var far *lab
-	opts := onRemote(t, person)
-	person.does = []deed{{"logs  ", func() { far.kubelab.KillUnexpectedly() }}}
-	err := play(t.Context(), Options{Out: person, bin: opts.bin, weirlab: opts.weirlab}, func(r *run) error {
+	opts := remoteOptions(t, person)
+	person.actions = []userAction{{"logs  ", func() { far.controlPlane.KillUnexpectedly() }}}
+	err := runInFolder(t.Context(), Options{Out: person, programFolder: opts.programFolder, emulatorPath: opts.emulatorPath}, func(r *run) error {
 		all := newRemote(r, opts)
-		far = all.far
-		return all.follows(t.Context())
+		far = all.target
+		return all.runUntilDone(t.Context())
 	})
 	end, ok := errors.AsType[*process.UnexpectedExit](err)
 	if !ok || filepath.Base(filepath.Dir(end.Process.Log)) != "remote" || !strings.Contains(person.String(), "FAILED  kubelab ended by itself (signal: killed)") {
@@ -151,10 +151,10 @@ func TestTheRemoteClusterEnds(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, interrupt := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer interrupt()
-	if err := Remote(ctx, onRemote(t, io.Discard)); err != nil {
+	if err := Remote(ctx, remoteOptions(t, io.Discard)); err != nil {
 		t.Error(err)
 	}
-	if files := left(t); len(files) > 0 {
+	if files := leftoverFiles(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -185,27 +185,27 @@ func TestNewsOfAProvision(t *testing.T) {
 		return &v1alpha1.ProvisionAttempt{Number: n, Result: "Failed", Step: "operators", Message: message}
 	}
 	next := new(metav1.NewTime(now.Add(3900 * time.Millisecond)))
-	var of told
+	var of reportedState
 	for _, row := range []struct {
 		v1alpha1.ProvisionStatus
 		text string
-		colour
+		textStyle
 	}{
-		{v1alpha1.ProvisionStatus{}, "", plain},
-		{v1alpha1.ProvisionStatus{State: "Running", AttemptNumber: 1, StartedAt: at(-time.Second)}, "", plain},
-		{v1alpha1.ProvisionStatus{State: "Running", AttemptNumber: 1, StartedAt: at(-3 * time.Second)}, "attempt 1 is under way", dim},
-		{v1alpha1.ProvisionStatus{State: "Running", AttemptNumber: 1, StartedAt: at(-4 * time.Second)}, "", plain},
+		{v1alpha1.ProvisionStatus{}, "", plainText},
+		{v1alpha1.ProvisionStatus{State: "Running", AttemptNumber: 1, StartedAt: at(-time.Second)}, "", plainText},
+		{v1alpha1.ProvisionStatus{State: "Running", AttemptNumber: 1, StartedAt: at(-3 * time.Second)}, "attempt 1 is under way", dimText},
+		{v1alpha1.ProvisionStatus{State: "Running", AttemptNumber: 1, StartedAt: at(-4 * time.Second)}, "", plainText},
 		{v1alpha1.ProvisionStatus{State: "Waiting", WaitingSince: at(0), NextAttemptAt: next, LastAttempt: failed(1, "Namespace a: Get: connection reset - error from a previous attempt: dial: refused; not begun for it: ready")},
-			"attempt 1 has failed, step operators: connection reset; the next follows after 3s", yellow},
+			"attempt 1 has failed, step operators: connection reset; the next follows after 3s", yellowText},
 		{v1alpha1.ProvisionStatus{State: "Waiting", WaitingSince: at(0), NextAttemptAt: next, LastAttempt: failed(2, "dial tcp: connection reset")},
-			"attempt 2 has failed, step operators: as before; the next follows after 3s", yellow},
-		{v1alpha1.ProvisionStatus{State: "Cancelled", LastAttempt: failed(2, "dial tcp: connection reset")}, "the attempts to come are cancelled", red},
-		{v1alpha1.ProvisionStatus{State: "Failed", LastAttempt: failed(3, "away")}, "attempt 3 has failed, step operators: away; no other follows", red},
-		{v1alpha1.ProvisionStatus{State: "Succeeded", LastAttempt: &v1alpha1.ProvisionAttempt{Number: 4}}, "attempt 4 has succeeded, all steps are done", green},
-		{v1alpha1.ProvisionStatus{State: "Succeeded", LastAttempt: &v1alpha1.ProvisionAttempt{Number: 4}}, "", plain},
+			"attempt 2 has failed, step operators: as before; the next follows after 3s", yellowText},
+		{v1alpha1.ProvisionStatus{State: "Cancelled", LastAttempt: failed(2, "dial tcp: connection reset")}, "the attempts to come are cancelled", redText},
+		{v1alpha1.ProvisionStatus{State: "Failed", LastAttempt: failed(3, "away")}, "attempt 3 has failed, step operators: away; no other follows", redText},
+		{v1alpha1.ProvisionStatus{State: "Succeeded", LastAttempt: &v1alpha1.ProvisionAttempt{Number: 4}}, "attempt 4 has succeeded, all steps are done", greenText},
+		{v1alpha1.ProvisionStatus{State: "Succeeded", LastAttempt: &v1alpha1.ProvisionAttempt{Number: 4}}, "", plainText},
 	} {
-		if text, c := of.news(&v1alpha1.Provision{Status: row.ProvisionStatus}, now); text != row.text || c != row.colour {
-			t.Errorf("%+v: %q in %q, want %q in %q", row.ProvisionStatus, text, c, row.text, row.colour)
+		if text, c := of.nextUpdate(&v1alpha1.Provision{Status: row.ProvisionStatus}, now); text != row.text || c != row.textStyle {
+			t.Errorf("%+v: %q in %q, want %q in %q", row.ProvisionStatus, text, c, row.text, row.textStyle)
 		}
 	}
 }

@@ -14,264 +14,264 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// storm makes Azure reject writes for a while and a second writer change the same load balancer,
+// runStorm makes Azure reject writes for a while and a second writer change the same load balancer,
 // while all Deployments scale.
-func (s *stage) storm(ctx context.Context) error {
-	t := &tempest{stage: s, before: s.observer.counted()}
+func (s *stage) runStorm(ctx context.Context) error {
+	t := &stormState{stage: s, before: s.observer.currentTraffic()}
 	if err := s.observer.azure.setFaults(ctx, stormFaults()); err != nil {
 		return err
 	}
-	t.began = time.Now()
-	s.observer.storm(true)
-	defer s.observer.storm(false)
-	s.print.line(red, "storm", fmt.Sprintf("for %.0f s Azure throttles %s (429), is busy with %s (429, 409),", stormLength.Seconds(), throttledPool, busyPool)+
-		" and a second writer overtakes Weir at "+contestedPool)
-	few := s.few()
-	s.tell("web scales to %s, api to %d", words.FormatCount(few, "pod"), few)
-	if err := s.scale(ctx, few, few); err != nil {
+	t.startTime = time.Now()
+	s.observer.setStorm(true)
+	defer s.observer.setStorm(false)
+	s.print.printLine(redText, "storm", fmt.Sprintf("for %.0f s Azure throttles %s (429), is busy with %s (429, 409),", stormLength.Seconds(), throttledPool, busyPool)+
+		" and a second writer overtakes Weir at "+conflictPool)
+	few := s.smallScale()
+	s.printAction("web scales to %s, api to %d", words.FormatCount(few, "pod"), few)
+	if err := s.scaleAll(ctx, few, few); err != nil {
 		return err
 	}
-	if err := t.rage(ctx); err != nil {
+	if err := t.advanceStorm(ctx); err != nil {
 		return err
 	}
-	s.print.line(green, "storm", "is over")
-	if err := t.missed(); err != nil {
+	s.print.printLine(greenText, "storm", "is over")
+	if err := t.missedError(); err != nil {
 		s.addNote(err.Error())
-		if unseen, ok := errors.AsType[*notShown](err); ok {
-			s.print.verbatim(plain, unseen.details...)
+		if unseen, ok := errors.AsType[*notVisibleError](err); ok {
+			s.print.printVerbatim(plainText, unseen.details...)
 		}
 	}
 	return nil
 }
 
-// tempest is the state of a storm. The emulator and the API server decide when its events happen.
-type tempest struct {
+// stormState is the state of a storm. The emulator and the API server decide when its events happen.
+type stormState struct {
 	*stage
-	began  time.Time
-	before traffic
+	startTime time.Time
+	before    traffic
 
-	reads int   // of the contested pool, when the second writer acted last
-	seen  table // latest
-	told  map[string]int
+	reads         int   // of the contested pool, when the second writer acted last
+	latestTable   table // latest
+	eventsPrinted map[string]int
 	// Completed events.
-	closed, grown, shown, gateShown bool
+	isGateClosed, isScaled, tablePrinted, gatePrinted bool
 }
 
-func (t *tempest) rage(ctx context.Context) error {
-	return until(ctx, lookEvery, func() (bool, error) {
-		for _, act := range []func(context.Context) error{t.overtake, t.closeGate, t.showRetrying, t.grow, t.showGate} {
+func (t *stormState) advanceStorm(ctx context.Context) error {
+	return pollUntil(ctx, pollInterval, func() (bool, error) {
+		for _, act := range []func(context.Context) error{t.writeConflict, t.closeGate, t.printRetrying, t.scaleAgain, t.printGate} {
 			if err := act(ctx); err != nil {
 				return false, err
 			}
 		}
-		return time.Since(t.began) >= stormLength, nil
+		return time.Since(t.startTime) >= stormLength, nil
 	})
 }
 
-// calls returns the controller's calls about a pool since the storm began.
-func (t *tempest) calls(pool string) poolCalls {
-	now, before := t.observer.counted().pools[pool], t.before.pools[pool]
+// poolCalls returns the controller's calls about a pool since the storm began.
+func (t *stormState) poolCalls(pool string) poolCalls {
+	now, before := t.observer.currentTraffic().pools[pool], t.before.pools[pool]
 	return poolCalls{
 		reads: now.reads - before.reads, writes: now.writes - before.writes,
-		throttled: now.throttled - before.throttled, conflicts: now.conflicts - before.conflicts, overtaken: now.overtaken - before.overtaken,
+		throttled: now.throttled - before.throttled, conflicts: now.conflicts - before.conflicts, preconditionFailed: now.preconditionFailed - before.preconditionFailed,
 	}
 }
 
-// overtakings is how often the second writer wins: before both writes of an attempt.
-const overtakings = 2
+// conflictWrites is how often the second writer wins: before both writes of an attempt.
+const conflictWrites = 2
 
-// overtake writes with the second writer between Weir's read and write of the contested pool, so
+// writeConflict writes with the second writer between Weir's read and write of the contested pool, so
 // Weir's write gets 412.
-func (t *tempest) overtake(ctx context.Context) error {
-	calls := t.calls(contestedPool)
-	if calls.conflicts >= overtakings || calls.reads == t.reads || !t.behind(contestedPool) {
+func (t *stormState) writeConflict(ctx context.Context) error {
+	calls := t.poolCalls(conflictPool)
+	if calls.conflicts >= conflictWrites || calls.reads == t.reads || !t.isBehind(conflictPool) {
 		return nil
 	}
 	// While a write is in progress, Weir reads again before it writes.
-	if busy, err := newSecondWriter(t.lab.endpoint).busy(ctx); busy || err != nil {
+	if busy, err := newSecondWriter(t.lab.endpoint).isBusy(ctx); busy || err != nil {
 		return err
 	}
 	t.reads = calls.reads
-	ip, name := secondAddress(calls.reads)
-	return t.strangerPuts(ctx, contestedPool, ip, name)
+	ip, name := secondWriterAddress(calls.reads)
+	return t.addForeignMember(ctx, conflictPool, ip, name)
 }
 
-func secondAddress(n int) (netip.Addr, string) {
+func secondWriterAddress(n int) (netip.Addr, string) {
 	return netip.AddrFrom4([4]byte{10, 225, 0, byte(20 + n)}), fmt.Sprintf("%s-%d", secondWriterID, n) //nolint:gosec // some few
 }
 
-func (t *tempest) behind(pool string) bool {
-	return slices.ContainsFunc(t.observer.levels(), func(p poolLevel) bool { return p.workload.pool() == pool && !p.level })
+func (t *stormState) isBehind(pool string) bool {
+	return slices.ContainsFunc(t.observer.poolStates(), func(p poolState) bool { return p.workload.poolName() == pool && !p.isInSync })
 }
 
 // closeGate scales the third Deployment once writes of both other pools were rejected: the answer
 // to its first write blocks all pools.
-func (t *tempest) closeGate(ctx context.Context) error {
-	if t.closed || t.calls(throttledPool).refused() == 0 || t.calls(contestedPool).refused() == 0 {
+func (t *stormState) closeGate(ctx context.Context) error {
+	if t.isGateClosed || t.poolCalls(throttledPool).rejected() == 0 || t.poolCalls(conflictPool).rejected() == 0 {
 		return nil
 	}
-	t.closed = true
-	fewer := t.few() / 2
-	t.tell("db scales to %s", words.FormatCount(fewer, "pod"))
-	return t.cluster.scale(ctx, "db", fewer)
+	t.isGateClosed = true
+	fewer := t.smallScale() / 2
+	t.printAction("db scales to %s", words.FormatCount(fewer, "pod"))
+	return t.cluster.scaleDeployment(ctx, "db", fewer)
 }
 
-// few is small enough to change every pool; it is zero in a small cluster.
-func (s *stage) few() int { return s.nodes / 10 * 2 }
+// smallScale is small enough to change every pool; it is zero in a small cluster.
+func (s *stage) smallScale() int { return s.nodes / 10 * 2 }
 
-// grow scales again before the first change succeeded.
-func (t *tempest) grow(ctx context.Context) error {
-	if t.grown || !t.shown {
+// scaleAgain scales again before the first change succeeded.
+func (t *stormState) scaleAgain(ctx context.Context) error {
+	if t.isScaled || !t.tablePrinted {
 		return nil
 	}
-	t.grown = true
+	t.isScaled = true
 	web, api, db := t.nodes*7/10, t.nodes/2, t.nodes*3/10
-	t.tell("web scales to %d pods, api to %d, db to %d", web, api, db)
-	return t.scale(ctx, web, api, db)
+	t.printAction("web scales to %d pods, api to %d, db to %d", web, api, db)
+	return t.scaleAll(ctx, web, api, db)
 }
 
-// showRetrying prints what kubectl shows after the first failed attempts.
-func (t *tempest) showRetrying(ctx context.Context) error {
-	if t.shown || slices.ContainsFunc(workloads, func(w workload) bool { return t.calls(w.pool()).failed() == 0 }) {
+// printRetrying prints what kubectl shows after the first failed attempts.
+func (t *stormState) printRetrying(ctx context.Context) error {
+	if t.tablePrinted || slices.ContainsFunc(allWorkloads, func(w workload) bool { return t.poolCalls(w.poolName()).failedAttempts() == 0 }) {
 		return nil
 	}
-	events, err := t.cluster.told(ctx, reasonRetrying)
+	events, err := t.cluster.serviceEvents(ctx, reasonRetrying)
 	if err != nil {
 		return err
 	}
-	t.told = countByService(events)
-	if t.seen, err = t.cluster.backendPools(ctx); err != nil {
+	t.eventsPrinted = countByService(events)
+	if t.latestTable, err = t.cluster.backendPools(ctx); err != nil {
 		return err
 	}
-	if !t.seen.all("STATE", stateRetrying) || len(t.told) < len(workloads) {
+	if !t.latestTable.allEqual("STATE", stateRetrying) || len(t.eventsPrinted) < len(allWorkloads) {
 		return nil
 	}
-	t.shown = true
-	t.print.verbatim(bold, "", "$ kubectl -n "+namespace+" get events  # the Warnings")
+	t.tablePrinted = true
+	t.print.printVerbatim(boldText, "", "$ kubectl -n "+namespace+" get events  # the Warnings")
 	for i := range events {
-		t.print.verbatim(plain, eventLines(&events[i], time.Now(), width)...)
+		t.print.printVerbatim(plainText, eventLines(&events[i], time.Now(), width)...)
 	}
-	t.showPools()
+	t.printTable()
 	return nil
 }
 
 const stateRetrying = "Retrying"
 
-// spare are the columns dropped when space is short, in this order.
-var spare = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE", "DOWN"}
+// optionalColumns are the columns dropped when space is short, in this order.
+var optionalColumns = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE", "DOWN"}
 
-// showPools prints the latest table without its spare columns.
-func (t *tempest) showPools() {
-	t.print.verbatim(bold, "", "$ kubectl -n "+namespace+" get backendpools -o wide  # without its widest columns")
-	t.print.verbatim(plain, t.seen.lines(width, spare...)...)
-	t.print.verbatim(plain, "")
+// printTable prints the latest table without its spare columns.
+func (t *stormState) printTable() {
+	t.print.printVerbatim(boldText, "", "$ kubectl -n "+namespace+" get backendpools -o wide  # without its widest columns")
+	t.print.printVerbatim(plainText, t.latestTable.formatLines(width, optionalColumns...)...)
+	t.print.printVerbatim(plainText, "")
 }
 
-// showGate shows that all pools wait when the subscription's write quota is exhausted.
-func (t *tempest) showGate(ctx context.Context) error {
-	if t.gateShown || !t.shown {
+// printGate shows that all pools wait when the subscription's write quota is exhausted.
+func (t *stormState) printGate(ctx context.Context) error {
+	if t.gatePrinted || !t.tablePrinted {
 		return nil
 	}
 	var err error
-	if t.seen, err = t.cluster.backendPools(ctx); err != nil || !t.seen.together("PARKED UNTIL") {
+	if t.latestTable, err = t.cluster.backendPools(ctx); err != nil || !t.latestTable.sameTime("PARKED UNTIL") {
 		return err
 	}
-	t.gateShown = true
-	t.print.line(red, "azure", "429 SubscriptionRequestsThrottled was for all: nobody calls")
-	t.showPools()
-	for _, row := range t.seen.rows {
-		t.print.verbatim(plain, wrap(row[0]+": "+t.seen.value(row, "WHY"), width)...)
+	t.gatePrinted = true
+	t.print.printLine(redText, "azure", "429 SubscriptionRequestsThrottled was for all: nobody calls")
+	t.printTable()
+	for _, row := range t.latestTable.rows {
+		t.print.printVerbatim(plainText, wrapText(row[0]+": "+t.latestTable.cellValue(row, "WHY"), width)...)
 	}
-	t.print.verbatim(plain, "")
+	t.print.printVerbatim(plainText, "")
 	return nil
 }
 
-// missed returns an error if the storm ended without being shown.
-func (t *tempest) missed() error {
-	var unhurt, untold []string
-	for _, w := range workloads {
-		if t.calls(w.pool()).refused() == 0 {
-			unhurt = append(unhurt, w.pool())
+// missedError returns an error if the storm ended without being shown.
+func (t *stormState) missedError() error {
+	var unhurt, unreported []string
+	for _, w := range allWorkloads {
+		if t.poolCalls(w.poolName()).rejected() == 0 {
+			unhurt = append(unhurt, w.poolName())
 		}
-		if t.told[w.name] == 0 {
-			untold = append(untold, w.name)
+		if t.eventsPrinted[w.name] == 0 {
+			unreported = append(unreported, w.name)
 		}
 	}
 	what := ""
 	switch {
 	case len(unhurt) > 0:
 		return fmt.Errorf("the storm passed by: no write was refused of %s", strings.Join(unhurt, ", "))
-	case len(untold) > 0:
-		what = fmt.Sprintf("no event %s on Service %s, though Azure refused writes", reasonRetrying, strings.Join(untold, ", "))
-	case !t.shown:
+	case len(unreported) > 0:
+		what = fmt.Sprintf("no event %s on Service %s, though Azure refused writes", reasonRetrying, strings.Join(unreported, ", "))
+	case !t.tablePrinted:
 		what = "the BackendPools were not all " + stateRetrying + " at any time, though Azure refused writes of all"
-	case !t.gateShown:
+	case !t.gatePrinted:
 		what = "the BackendPools did not say until when all are parked, though Azure takes no write"
 	default:
 		return nil
 	}
-	return &notShown{what, append([]string{"kubectl get backendpools showed at last:"}, t.seen.lines(width, spare...)...)}
+	return &notVisibleError{what, append([]string{"kubectl get backendpools showed at last:"}, t.latestTable.formatLines(width, optionalColumns...)...)}
 }
 
-// notShown means that the storm was not visible to users.
-type notShown struct {
-	what    string
+// notVisibleError means that the storm was not visible to users.
+type notVisibleError struct {
+	missing string
 	details []string
 }
 
-func (e *notShown) Error() string { return e.what }
+func (e *notVisibleError) Error() string { return e.missing }
 
 // eventsTimeout is how long the events of a rejected attempt may take.
 const eventsTimeout = 30 * time.Second
 
-// afterStorm compares the events with Azure's rejections: each rejected attempt that is retried has
+// checkStormEvents compares the events with Azure's rejections: each rejected attempt that is retried has
 // exactly one Retrying event. A rejected write of a pipelined update is not an attempt.
-func (s *stage) afterStorm(ctx context.Context) error {
-	var wrong string
+func (s *stage) checkStormEvents(ctx context.Context) error {
+	var failures string
 	limited, cancel := context.WithTimeoutCause(ctx, min(s.deadline, eventsTimeout), errors.New("events"))
 	defer cancel()
-	err := until(limited, 2*lookEvery, func() (bool, error) {
-		events, err := s.cluster.told(ctx, reasonRetrying)
+	err := pollUntil(limited, 2*pollInterval, func() (bool, error) {
+		events, err := s.cluster.serviceEvents(ctx, reasonRetrying)
 		if err != nil {
 			return false, err
 		}
-		wrong = untold(countByService(events), s.observer.counted().pools)
-		return wrong == "", nil
+		failures = eventMismatch(countByService(events), s.observer.currentTraffic().pools)
+		return failures == "", nil
 	})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case wrong != "":
-		s.addNote(wrong)
+	case failures != "":
+		s.addNote(failures)
 	case err != nil:
 		return err
 	}
-	for _, p := range s.observer.levels() {
-		if p.workload.pool() == contestedPool {
-			s.print.detail(fmt.Sprintf("%s holds %s of others", contestedPool, strings.Join(s.observer.foreignIn(p.workload.name), ", ")))
+	for _, p := range s.observer.poolStates() {
+		if p.workload.poolName() == conflictPool {
+			s.print.printDetail(fmt.Sprintf("%s holds %s of others", conflictPool, strings.Join(s.observer.foreignNames(p.workload.name), ", ")))
 		}
 	}
 	return nil
 }
 
-// overlaps is the maximum number of rejected pipelined writes: after the third, Weir writes
+// maxPipelinedRejections is the maximum number of rejected pipelined writes: after the third, Weir writes
 // serially.
-const overlaps = 3
+const maxPipelinedRejections = 3
 
-// untold returns where events and rejections differ, or "".
-func untold(told map[string]int, refused map[string]poolCalls) string {
-	var wrong []string
-	spared := overlaps
-	for _, w := range workloads {
-		n, want := told[w.name], refused[w.pool()].failed()
+// eventMismatch returns where events and rejections differ, or "".
+func eventMismatch(events map[string]int, refused map[string]poolCalls) string {
+	var failures []string
+	spared := maxPipelinedRejections
+	for _, w := range allWorkloads {
+		n, want := events[w.name], refused[w.poolName()].failedAttempts()
 		if n > 0 && n < want && want-n <= spared {
 			spared -= want - n
 			continue
 		}
 		if n != want {
-			wrong = append(wrong, fmt.Sprintf("Service %s has %s for %s at %s that Azure refused",
-				w.name, words.FormatCount(n, "Retrying event"), words.FormatCount(want, "attempt"), w.pool()))
+			failures = append(failures, fmt.Sprintf("Service %s has %s for %s at %s that Azure refused",
+				w.name, words.FormatCount(n, "Retrying event"), words.FormatCount(want, "attempt"), w.poolName()))
 		}
 	}
-	return strings.Join(wrong, "; ")
+	return strings.Join(failures, "; ")
 }

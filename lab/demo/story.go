@@ -17,222 +17,221 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// firstNodes is the initial number of nodes.
-const firstNodes = 3
+// initialNodes is the initial number of nodes.
+const initialNodes = 3
 
-// story returns the steps in order: the first two acts, or all four. The number of pods scales with
+// allSteps returns the steps in order: the first two acts, or all four. The number of pods scales with
 // the nodes.
-func story(full bool) []step {
+func allSteps(full bool) []step {
 	if full {
-		return append(twoActs(), laterActs()...)
+		return append(firstActs(), lastActs()...)
 	}
-	return twoActs()
+	return firstActs()
 }
 
-func twoActs() []step {
+func firstActs() []step {
 	return []step{
-		{heading: "First act: pods and nodes move.", name: "deploy", act: (*stage).deploy, check: (*stage).showAddresses},
-		{name: "nodes join", act: (*stage).nodesJoin},
-		{name: "scale up", act: (*stage).scaleUp},
-		{name: "rolling restart", act: (*stage).rollingRestart},
-		{name: "node lost", act: (*stage).nodeLost},
-		{name: "node drained", act: (*stage).nodeDrained},
-		{name: "controller killed", act: (*stage).controllerKilled},
-		{name: "calm before the storm", act: (*stage).calm},
-		{name: "storm", act: (*stage).storm, check: (*stage).afterStorm},
-		{name: "service gone", act: (*stage).serviceGone, moral: "its frontend, rule, probe, pool and public IP are gone"},
-		{heading: "Second act: Services come and go.", name: "services appear", act: (*stage).servicesAppear},
-		{name: "annotation changes", act: (*stage).annotationChanges},
-		{name: "annotation wrong", act: (*stage).annotationWrong, check: (*stage).afterWrong},
-		{name: "services go", act: (*stage).servicesGo},
-		{name: "calm", act: (*stage).calm},
+		{title: "First act: pods and nodes move.", name: "deploy", run: (*stage).createWorkloads, check: (*stage).printAddresses},
+		{name: "nodes join", run: (*stage).addNodes},
+		{name: "scale up", run: (*stage).scaleOut},
+		{name: "rolling restart", run: (*stage).restartWorkload},
+		{name: "node lost", run: (*stage).failNode},
+		{name: "node drained", run: (*stage).drainNode},
+		{name: "controller killed", run: (*stage).killController},
+		{name: "calm before the storm", run: (*stage).waitIdle},
+		{name: "storm", run: (*stage).runStorm, check: (*stage).checkStormEvents},
+		{name: "service gone", run: (*stage).removeService, resultText: "its frontend, rule, probe, pool and public IP are gone"},
+		{title: "Second act: Services come and go.", name: "services appear", run: (*stage).createServices},
+		{name: "annotation changes", run: (*stage).changeAnnotation},
+		{name: "annotation wrong", run: (*stage).setInvalidAnnotation, check: (*stage).checkInvalidAnnotation},
+		{name: "services go", run: (*stage).deleteServices},
+		{name: "calm", run: (*stage).waitIdle},
 	}
 }
 
-func laterActs() []step {
+func lastActs() []step {
 	return []step{
-		{heading: "Third act: spot machines are evicted.", name: "spot eviction", act: (*stage).spotEviction},
-		{name: "the same without admin states", act: (*stage).evictionIgnored},
-		{heading: "Fourth act: a Service is published to other networks.", name: "service published", act: (*stage).servicePublished},
+		{title: "Third act: spot machines are evicted.", name: "spot eviction", run: (*stage).evictSpotMachine},
+		{name: "the same without admin states", run: (*stage).evictUnhandled},
+		{title: "Fourth act: a Service is published to other networks.", name: "service published", run: (*stage).publishService},
 	}
 }
 
-func (s *stage) deploy(ctx context.Context) error {
-	s.tell("Deployments web, api and db, each with a Service of type LoadBalancer, class " + loadBalancerClass)
-	for i, w := range workloads {
-		if err := s.cluster.deploy(ctx, w, firstNodes-min(i, 1), nil); err != nil {
+func (s *stage) createWorkloads(ctx context.Context) error {
+	s.printAction("Deployments web, api and db, each with a Service of type LoadBalancer, class " + loadBalancerClass)
+	for i, w := range allWorkloads {
+		if err := s.cluster.createWorkload(ctx, w, initialNodes-min(i, 1), nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// showAddresses prints the addresses of the Services.
-func (s *stage) showAddresses(context.Context) error {
-	all, err := s.truth.balanced()
+func (s *stage) printAddresses(context.Context) error {
+	all, err := s.desired.loadBalancerServices()
 	var parts []string
 	for _, service := range all {
-		ip, _ := addressOf(service)
+		ip, _ := serviceAddress(service)
 		parts = append(parts, fmt.Sprintf("%s has %s", service.Name, ip))
 	}
-	s.print.detail(strings.Join(parts, ", "))
+	s.print.printDetail(strings.Join(parts, ", "))
 	return err
 }
 
-func (s *stage) nodesJoin(ctx context.Context) error {
-	s.tell("%d nodes become %d, still without pods: nothing is to be written", firstNodes, s.nodes)
-	for i := firstNodes + 1; i <= s.nodes; i++ {
+func (s *stage) addNodes(ctx context.Context) error {
+	s.printAction("%d nodes become %d, still without pods: nothing is to be written", initialNodes, s.nodes)
+	for i := initialNodes + 1; i <= s.nodes; i++ {
 		if err := s.cluster.addNode(ctx, i); err != nil {
 			return err
 		}
 	}
 	// The pools are in sync already: wait, so that a wrong write would show.
-	return pause(ctx, time.Second)
+	return sleepContext(ctx, time.Second)
 }
 
-func (s *stage) scaleUp(ctx context.Context) error {
+func (s *stage) scaleOut(ctx context.Context) error {
 	web, api, db := s.nodes*7/10, s.nodes/2, s.nodes*3/10
-	s.tell("web scales to %d pods, api to %d, db to %d", web, api, db)
-	return s.scale(ctx, web, api, db)
+	s.printAction("web scales to %d pods, api to %d, db to %d", web, api, db)
+	return s.scaleAll(ctx, web, api, db)
 }
 
-func (s *stage) scale(ctx context.Context, replicas ...int) error {
+func (s *stage) scaleAll(ctx context.Context, replicas ...int) error {
 	for i, n := range replicas {
-		if err := s.cluster.scale(ctx, workloads[i].name, n); err != nil {
+		if err := s.cluster.scaleDeployment(ctx, allWorkloads[i].name, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *stage) rollingRestart(ctx context.Context) error {
-	s.tell("kubectl rollout restart deployment web: every pod moves")
-	return s.cluster.restart(ctx, "web")
+func (s *stage) restartWorkload(ctx context.Context) error {
+	s.printAction("kubectl rollout restart deployment web: every pod moves")
+	return s.cluster.restartDeployment(ctx, "web")
 }
 
-func (s *stage) nodeLost(ctx context.Context) error {
-	node := s.anyMember("web")
-	s.tell("%s loses its power: its pods turn unready and are replaced", node)
-	if err := s.cluster.losePower(ctx, node); err != nil {
+func (s *stage) failNode(ctx context.Context) error {
+	node := s.randomMember("web")
+	s.printAction("%s loses its power: its pods turn unready and are replaced", node)
+	if err := s.cluster.stopMachine(ctx, node); err != nil {
 		return err
 	}
-	if err := s.losesAll(ctx, node); err != nil {
+	if err := s.waitNodeRemoved(ctx, node); err != nil {
 		return err
 	}
-	s.tell("%s is deleted", node)
-	return s.cluster.delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	s.printAction("%s is deleted", node)
+	return s.cluster.deleteObject(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 }
 
-// losesAll waits until no pool wants the node and its pods are replaced.
-func (s *stage) losesAll(ctx context.Context, node string) error {
+// waitNodeRemoved waits until no pool wants the node and its pods are replaced.
+func (s *stage) waitNodeRemoved(ctx context.Context, node string) error {
 	gone := func() bool {
-		return !slices.ContainsFunc(workloads, func(w workload) bool { return slices.Contains(s.observer.members(w.name), node) })
+		return !slices.ContainsFunc(allWorkloads, func(w workload) bool { return slices.Contains(s.observer.memberNames(w.name), node) })
 	}
-	if err := s.within(ctx, "the watch does not tell that the pods of "+node+" are unready", gone); err != nil {
+	if err := s.waitFor(ctx, "the watch does not tell that the pods of "+node+" are unready", gone); err != nil {
 		return err
 	}
-	return s.settle(ctx)
+	return s.waitInSync(ctx)
 }
 
-func (s *stage) nodeDrained(ctx context.Context) error {
-	node := s.anyMember("api")
-	if err := s.cluster.cordon(ctx, node); err != nil {
+func (s *stage) drainNode(ctx context.Context) error {
+	node := s.randomMember("api")
+	if err := s.cluster.cordonNode(ctx, node); err != nil {
 		return err
 	}
-	evicted, err := s.cluster.evict(ctx, node)
+	evicted, err := s.cluster.evictPods(ctx, node)
 	if err != nil {
 		return err
 	}
-	s.tell("kubectl drain %s: %s move", node, words.FormatCount(evicted, "pod"))
+	s.printAction("kubectl drain %s: %s move", node, words.FormatCount(evicted, "pod"))
 	return nil
 }
 
-// controllerKilled kills the controller after it wrote the first due pool, changes the cluster, and
+// killController kills the controller after it wrote the first due pool, changes the cluster, and
 // restarts it.
-func (s *stage) controllerKilled(ctx context.Context) error {
+func (s *stage) killController(ctx context.Context) error {
 	web, api, db := s.nodes*4/10, s.nodes*8/10, s.nodes*5/10
-	s.tell("web scales to %d pods, api to %d, db to %d", web, api, db)
-	writes := s.observer.counted().Writes
-	if err := s.scale(ctx, web, api, db); err != nil {
+	s.printAction("web scales to %d pods, api to %d, db to %d", web, api, db)
+	writes := s.observer.currentTraffic().Writes
+	if err := s.scaleAll(ctx, web, api, db); err != nil {
 		return err
 	}
-	err := s.within(ctx, "no write came", func() bool { return s.observer.counted().Writes > writes })
+	err := s.waitFor(ctx, "no write came", func() bool { return s.observer.currentTraffic().Writes > writes })
 	if err != nil {
 		return err
 	}
-	s.lab.weir.Kill()
-	s.print.line(red, "weir", "killed with -9 while Azure works on its first write")
+	s.lab.controller.Kill()
+	s.print.printLine(redText, "weir", "killed with -9 while Azure works on its first write")
 	web = s.nodes * 6 / 10
-	s.tell("while nobody looks, web scales to %d", web)
-	if err := s.scale(ctx, web); err != nil {
+	s.printAction("while nobody looks, web scales to %d", web)
+	if err := s.scaleAll(ctx, web); err != nil {
 		return err
 	}
-	if err := s.strangerPuts(ctx, contestedPool, foreignAddress, "somebody-elses"); err != nil {
+	if err := s.addForeignMember(ctx, conflictPool, foreignAddress, "somebody-elses"); err != nil {
 		return err
 	}
-	if err := pause(ctx, 1500*time.Millisecond); err != nil {
+	if err := sleepContext(ctx, 1500*time.Millisecond); err != nil {
 		return err
 	}
-	s.progress.next(s.print, time.Now(), s.observer.levels())
-	if err := s.lab.startWeir(ctx); err != nil {
+	s.progress.nextLine(s.print, time.Now(), s.observer.poolStates())
+	if err := s.lab.startController(ctx); err != nil {
 		return err
 	}
-	s.print.line(plain, "weir", fmt.Sprintf("started again, process %d", s.lab.weir.ProcessID()))
+	s.print.printLine(plainText, "weir", fmt.Sprintf("started again, process %d", s.lab.controller.ProcessID()))
 	return nil
 }
 
-// strangerPuts adds a foreign address with the second writer; it must remain.
-func (s *stage) strangerPuts(ctx context.Context, pool string, ip netip.Addr, name string) error {
-	if err := newSecondWriter(s.lab.endpoint).add(ctx, pool, name, ip); err != nil {
+// addForeignMember adds a foreign address with the second writer; it must remain.
+func (s *stage) addForeignMember(ctx context.Context, pool string, ip netip.Addr, name string) error {
+	if err := newSecondWriter(s.lab.endpoint).addAddress(ctx, pool, name, ip); err != nil {
 		return err
 	}
-	s.observer.foreign(strings.TrimPrefix(pool, namespace+"-"), ip, name)
-	s.print.line(yellow, "writer", fmt.Sprintf("puts %s into %s by a PUT of the pool", ip, pool))
+	s.observer.addForeign(strings.TrimPrefix(pool, namespace+"-"), ip, name)
+	s.print.printLine(yellowText, "writer", fmt.Sprintf("puts %s into %s by a PUT of the pool", ip, pool))
 	return nil
 }
 
-// within waits for a condition until the step's deadline.
-func (s *stage) within(ctx context.Context, otherwise string, happened func() bool) error {
-	return s.until(ctx, otherwise, func() (bool, error) { return happened(), nil })
+// waitFor waits for a condition until the step's deadline.
+func (s *stage) waitFor(ctx context.Context, otherwise string, happened func() bool) error {
+	return s.waitForResult(ctx, otherwise, func() (bool, error) { return happened(), nil })
 }
 
-// until is within for a condition that can fail.
-func (s *stage) until(ctx context.Context, otherwise string, happened func() (bool, error)) error {
-	limited, cancel := context.WithTimeoutCause(ctx, s.deadline, &notLevel{s.deadline, nil})
+// waitForResult is the same for a condition that can fail.
+func (s *stage) waitForResult(ctx context.Context, otherwise string, happened func() (bool, error)) error {
+	limited, cancel := context.WithTimeoutCause(ctx, s.deadline, &syncTimeoutError{s.deadline, nil})
 	defer cancel()
-	err := until(limited, lookEvery/5, happened)
-	if _, late := errors.AsType[*notLevel](err); late {
-		return &notLevel{s.deadline, append([]string{otherwise}, s.explain(ctx, "", s.observer.levels())...)}
+	err := pollUntil(limited, pollInterval/5, happened)
+	if _, late := errors.AsType[*syncTimeoutError](err); late {
+		return &syncTimeoutError{s.deadline, append([]string{otherwise}, s.explainOutOfSync(ctx, "", s.observer.poolStates())...)}
 	}
 	return err
 }
 
-func (s *stage) serviceGone(ctx context.Context) error {
-	s.tell("Service db is deleted")
-	err := s.cluster.delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}})
+func (s *stage) removeService(ctx context.Context) error {
+	s.printAction("Service db is deleted")
+	err := s.cluster.deleteObject(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}})
 	if err != nil {
 		return err
 	}
-	gone := func() bool { return len(s.observer.members("db")) == 0 }
-	return s.within(ctx, "the watch does not tell that Service db is gone", gone)
+	gone := func() bool { return len(s.observer.memberNames("db")) == 0 }
+	return s.waitFor(ctx, "the watch does not tell that Service db is gone", gone)
 }
 
-// calm changes nothing for longer than one interval.
-func (s *stage) calm(ctx context.Context) error {
+// waitIdle changes nothing for longer than one interval.
+func (s *stage) waitIdle(ctx context.Context) error {
 	length := updateInterval + time.Second
-	s.tell("nothing happens for %.0f seconds, and nothing may be written", length.Seconds())
-	writes := s.observer.counted().Writes
-	if err := pause(ctx, length); err != nil {
+	s.printAction("nothing happens for %.0f seconds, and nothing may be written", length.Seconds())
+	writes := s.observer.currentTraffic().Writes
+	if err := sleepContext(ctx, length); err != nil {
 		return err
 	}
-	if n := s.observer.counted().Writes - writes; n > 0 {
+	if n := s.observer.currentTraffic().Writes - writes; n > 0 {
 		s.addNote(words.FormatCount(n, "write") + " though nothing had changed; 0 are usual")
 	}
 	return nil
 }
 
-// anyMember returns a node of a workload's pool, chosen by the seed.
-func (s *stage) anyMember(name string) string {
-	members := s.observer.members(name)
+// randomMember returns a node of a workload's pool, chosen by the seed.
+func (s *stage) randomMember(name string) string {
+	members := s.observer.memberNames(name)
 	return members[s.random.IntN(len(members))]
 }

@@ -20,12 +20,12 @@ type Summary struct {
 	Pools []PoolSummary `json:"pools"`
 	ARM   traffic       `json:"arm"`
 	Steps []StepSummary `json:"steps"`
-	// Crowd is nil if the story did not reach act two.
-	Crowd *CrowdSummary `json:"crowd,omitempty"`
+	// Bulk is nil if the story did not reach act two.
+	Bulk *BulkSummary `json:"crowd,omitempty"`
 	// Evictions is nil if the story did not reach act three.
 	Evictions *EvictionsSummary `json:"evictions,omitempty"`
-	// Published is nil if the story did not reach act four.
-	Published *PublishedSummary `json:"published,omitempty"`
+	// PrivateLink is nil if the story did not reach act four.
+	PrivateLink *PrivateLinkSummary `json:"published,omitempty"`
 	// Notes are deviations from an idle machine's result. They do not fail a run.
 	Notes []string `json:"notes,omitempty"`
 	// SyncFailed counts the events of failed load balancers, including the one for a wrong
@@ -65,18 +65,18 @@ type StepSummary struct {
 	traffic
 }
 
-// summarize computes the result at the given time.
-func (o *observer) summarize(now time.Time) (all PoolSummary, pools []PoolSummary, arm traffic) {
+// newSummaries computes the result at the given time.
+func (o *observer) newSummaries(now time.Time) (all PoolSummary, pools []PoolSummary, arm traffic) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var lags, storm []time.Duration
-	for _, w := range workloads {
+	for _, w := range allWorkloads {
 		h := o.pools[w.name]
-		p := h.summary(now)
-		calls := o.traffic.pools[w.pool()]
+		p := h.newSummary(now)
+		calls := o.traffic.pools[w.poolName()]
 		p.Name, p.Writes, p.Throttled, p.Conflicts = w.name, calls.writes, calls.throttled, calls.conflicts
 		pools = append(pools, p)
-		lags, storm = append(lags, h.lagsAt(now, false)...), append(storm, h.lagsAt(now, true)...)
+		lags, storm = append(lags, h.syncTimesAt(now, false)...), append(storm, h.syncTimesAt(now, true)...)
 		all.Changes += p.Changes
 		all.Lost += p.Lost
 		all.Surplus += p.Surplus
@@ -86,12 +86,11 @@ func (o *observer) summarize(now time.Time) (all PoolSummary, pools []PoolSummar
 		all.Writes += calls.writes
 	}
 	all.Throttled, all.Conflicts = o.traffic.Throttled, o.traffic.Conflicts
-	all.measure(lags, storm)
-	return all, pools, o.traffic.clone()
+	all.setSyncTimes(lags, storm)
+	return all, pools, o.traffic.deepCopy()
 }
 
-// count adds the events on the Services.
-func (s *Summary) count(retrying, failed map[string]int) {
+func (s *Summary) addEvents(retrying, failed map[string]int) {
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		p.Retrying, p.Failed = retrying[p.Name], failed[p.Name]
@@ -100,28 +99,28 @@ func (s *Summary) count(retrying, failed map[string]int) {
 	}
 }
 
-func (h *poolHistory) summary(now time.Time) PoolSummary {
-	g := h.gap()
+func (h *poolHistory) newSummary(now time.Time) PoolSummary {
+	g := h.memberDiff()
 	p := PoolSummary{
-		Changes: h.changes, Lost: len(g.missing) + h.taken, Surplus: len(g.surplus),
-		ForeignLost: max(h.foreignGone, len(g.foreignMissing)),
+		Changes: h.changes, Lost: len(g.missing) + h.removedCount, Surplus: len(g.extra),
+		ForeignLost: max(h.foreignRemoved, len(g.foreignMissing)),
 	}
-	p.measure(h.lagsAt(now, false), h.lagsAt(now, true))
+	p.setSyncTimes(h.syncTimesAt(now, false), h.syncTimesAt(now, true))
 	return p
 }
 
-func (p *PoolSummary) measure(lags, storm []time.Duration) {
-	p.LagP50 = percentile(lags, 0.5).Milliseconds()
-	p.LagP99 = percentile(lags, 0.99).Milliseconds()
-	p.LagMax = percentile(lags, 1).Milliseconds()
-	p.StormMax = percentile(storm, 1).Milliseconds()
+func (p *PoolSummary) setSyncTimes(lags, storm []time.Duration) {
+	p.LagP50 = durationQuantile(lags, 0.5).Milliseconds()
+	p.LagP99 = durationQuantile(lags, 0.99).Milliseconds()
+	p.LagMax = durationQuantile(lags, 1).Milliseconds()
+	p.StormMax = durationQuantile(storm, 1).Milliseconds()
 }
 
-// wrong describes the failures, or returns "".
-func (s Summary) wrong() string {
+// failureText describes the failures, or returns "".
+func (s Summary) failureText() string {
 	p, early, refused := s.Total, s.ARM.Early, s.SyncFailed
-	if s.Crowd != nil {
-		refused -= s.Crowd.Events
+	if s.Bulk != nil {
+		refused -= s.Bulk.Events
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -146,8 +145,8 @@ func (s Summary) wrong() string {
 	return strings.Join(parts, ", ")
 }
 
-// table returns the lines of the final table.
-func (s Summary) table() []string {
+// formatTable returns the lines of the final table.
+func (s Summary) formatTable() []string {
 	columns := append(append([]PoolSummary{}, s.Pools...), s.Total)
 	columns[len(columns)-1].Name = "together"
 	seconds := func(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }
@@ -178,14 +177,14 @@ func (s Summary) table() []string {
 		}
 		lines = append(lines, line)
 	}
-	if s.Crowd != nil {
-		lines = append(append(lines, ""), s.Crowd.lines()...)
+	if s.Bulk != nil {
+		lines = append(append(lines, ""), s.Bulk.formatLines()...)
 	}
 	if s.Evictions != nil {
-		lines = append(append(lines, ""), s.Evictions.lines()...)
+		lines = append(append(lines, ""), s.Evictions.formatLines()...)
 	}
-	if s.Published != nil {
-		lines = append(append(lines, ""), s.Published.lines()...)
+	if s.PrivateLink != nil {
+		lines = append(append(lines, ""), s.PrivateLink.formatLines()...)
 	}
 	return lines
 }

@@ -29,22 +29,24 @@ type traffic struct {
 	// Others counts the second writer's calls, which no other number includes.
 	Others int `json:"secondWriterCalls"`
 	// pools counts the calls about single pools, by name.
-	pools map[string]poolCalls
-	asked patience
-	last  uint64 // sequence number of the last call counted
+	pools      map[string]poolCalls
+	retryAfter retryAfterState
+	last       uint64 // sequence number of the last call counted
 }
 
-// poolCalls counts the controller's calls about one pool, without polls. overtaken are the
+// poolCalls counts the controller's calls about one pool, without polls. The last field counts the
 // conflicts with status 412.
-type poolCalls struct{ reads, writes, throttled, conflicts, overtaken int }
+type poolCalls struct{ reads, writes, throttled, conflicts, preconditionFailed int }
 
-// refused counts rejected writes.
-func (p poolCalls) refused() int { return p.throttled + p.conflicts }
+// rejected counts rejected writes.
+func (p poolCalls) rejected() int { return p.throttled + p.conflicts }
 
-// failed counts failed attempts: after a first 412 the attempt writes again.
-func (p poolCalls) failed() int { return p.refused() - p.overtaken + p.overtaken/2 }
+// failedAttempts counts failed attempts: after a first 412 the attempt writes again.
+func (p poolCalls) failedAttempts() int {
+	return p.rejected() - p.preconditionFailed + p.preconditionFailed/2
+}
 
-func (t traffic) minus(before traffic) traffic {
+func (t traffic) subtract(before traffic) traffic {
 	return traffic{
 		Reads: t.Reads - before.Reads, Writes: t.Writes - before.Writes, Polls: t.Polls - before.Polls,
 		Balancers: t.Balancers - before.Balancers, PublicIPs: t.PublicIPs - before.PublicIPs,
@@ -53,7 +55,7 @@ func (t traffic) minus(before traffic) traffic {
 	}
 }
 
-func (t *traffic) add(c armemu.Call) {
+func (t *traffic) addCall(c armemu.Call) {
 	t.last = c.Seq
 	if c.ClientRequestID == secondWriterID {
 		t.Others++
@@ -80,7 +82,7 @@ func (t *traffic) add(c armemu.Call) {
 		of.conflicts++
 	}
 	if c.Status == http.StatusPreconditionFailed {
-		of.overtaken++
+		of.preconditionFailed++
 	}
 	parent, pool := path.Split(c.Resource)
 	switch path.Base(parent) {
@@ -92,39 +94,38 @@ func (t *traffic) add(c armemu.Call) {
 	if path.Base(parent) != "backendAddressPools" {
 		pool = "" // other pools do not have to wait
 	}
-	if t.asked.early(pool, c) {
+	if t.retryAfter.isEarly(pool, c) {
 		t.Early++
 	}
 	if pool == "" {
 		return
 	}
-	t.asked.learn(pool, c)
+	t.retryAfter.recordCall(pool, c)
 	if t.pools == nil {
 		t.pools = map[string]poolCalls{}
 	}
 	p := t.pools[pool]
-	t.pools[pool] = poolCalls{p.reads + of.reads, p.writes + of.writes, p.throttled + of.throttled, p.conflicts + of.conflicts, p.overtaken + of.overtaken}
+	t.pools[pool] = poolCalls{p.reads + of.reads, p.writes + of.writes, p.throttled + of.throttled, p.conflicts + of.conflicts, p.preconditionFailed + of.preconditionFailed}
 }
 
-// clone returns a deep copy.
-func (t *traffic) clone() traffic {
+func (t *traffic) deepCopy() traffic {
 	copied := *t
-	copied.pools, copied.asked = maps.Clone(t.pools), patience{pools: maps.Clone(t.asked.pools), writes: t.asked.writes}
+	copied.pools, copied.retryAfter = maps.Clone(t.pools), retryAfterState{pools: maps.Clone(t.retryAfter.pools), writes: t.retryAfter.writes}
 	return copied
 }
 
-// patience tracks Azure's Retry-After per pool, or for all writes. It knows the faults that the
+// retryAfterState tracks Azure's Retry-After per pool, or for all writes. It knows the faults that the
 // demo injected.
-type patience struct {
+type retryAfterState struct {
 	pools  map[string]time.Time
 	writes time.Time
 }
 
-func (p *patience) early(pool string, c armemu.Call) bool {
+func (p *retryAfterState) isEarly(pool string, c armemu.Call) bool {
 	return c.Time.Before(p.pools[pool]) || c.Kind == armemu.KindPut && c.Time.Before(p.writes)
 }
 
-func (p *patience) learn(pool string, c armemu.Call) {
+func (p *retryAfterState) recordCall(pool string, c armemu.Call) {
 	if c.Status != http.StatusTooManyRequests {
 		return
 	}

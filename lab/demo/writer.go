@@ -32,8 +32,8 @@ func newSecondWriter(endpoint string) *secondWriter {
 	}
 }
 
-// at returns the URL of a pool, or of the load balancer for an empty name.
-func (w *secondWriter) at(pool string) string {
+// resourceURL returns the URL of a pool, or of the load balancer for an empty name.
+func (w *secondWriter) resourceURL(pool string) string {
 	id := w.endpoint + provider + "loadBalancers/" + loadBalancer
 	if pool != "" {
 		id += "/backendAddressPools/" + pool
@@ -41,37 +41,37 @@ func (w *secondWriter) at(pool string) string {
 	return id + "?api-version=2025-05-01"
 }
 
-// errOvertaken means that the pool changed between the second writer's GET and PUT.
-var errOvertaken = errors.New("overtaken")
+// errConflict means that the pool changed between the second writer's GET and PUT.
+var errConflict = errors.New("overtaken")
 
-// add adds an address to a pool and retries if overtaken.
-func (w *secondWriter) add(ctx context.Context, pool, name string, ip netip.Addr) error {
+// addAddress adds an address to a pool and retries if overtaken.
+func (w *secondWriter) addAddress(ctx context.Context, pool, name string, ip netip.Addr) error {
 	for {
-		err := w.addOnce(ctx, pool, name, ip)
-		if !errors.Is(err, errOvertaken) {
+		err := w.tryAddAddress(ctx, pool, name, ip)
+		if !errors.Is(err, errConflict) {
 			return err
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := sleepContext(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
 }
 
-func (w *secondWriter) addOnce(ctx context.Context, pool, name string, ip netip.Addr) error {
-	body, err := w.call(ctx, http.MethodGet, pool, nil, "")
+func (w *secondWriter) tryAddAddress(ctx context.Context, pool, name string, ip netip.Addr) error {
+	body, err := w.sendRequest(ctx, http.MethodGet, pool, nil, "")
 	if err != nil {
 		return err
 	}
 	etag, _ := body["etag"].(string)
 	removeReadOnly(body)
-	addTo(body, name, ip)
-	_, err = w.call(ctx, http.MethodPut, pool, body, etag)
+	addPoolAddress(body, name, ip)
+	_, err = w.sendRequest(ctx, http.MethodPut, pool, body, etag)
 	return err
 }
 
-// busy reports whether a write of the load balancer or a pool is in progress.
-func (w *secondWriter) busy(ctx context.Context) (bool, error) {
-	body, err := w.call(ctx, http.MethodGet, "", nil, "")
+// isBusy reports whether a write of the load balancer or a pool is in progress.
+func (w *secondWriter) isBusy(ctx context.Context) (bool, error) {
+	body, err := w.sendRequest(ctx, http.MethodGet, "", nil, "")
 	if err != nil {
 		return false, err
 	}
@@ -101,8 +101,7 @@ func removeReadOnly(body object) {
 	}
 }
 
-// addTo adds an address to a pool's body.
-func addTo(body object, name string, ip netip.Addr) {
+func addPoolAddress(body object, name string, ip netip.Addr) {
 	of, _ := body["properties"].(object)
 	if of == nil {
 		of = object{}
@@ -114,14 +113,14 @@ func addTo(body object, name string, ip netip.Addr) {
 	}})
 }
 
-func (w *secondWriter) call(ctx context.Context, method, pool string, body object, ifMatch string) (object, error) {
+func (w *secondWriter) sendRequest(ctx context.Context, method, pool string, body object, ifMatch string) (object, error) {
 	var payload bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&payload).Encode(body); err != nil {
 			return nil, err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, w.at(pool), &payload)
+	req, err := http.NewRequestWithContext(ctx, method, w.resourceURL(pool), &payload)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +140,7 @@ func (w *secondWriter) call(ctx context.Context, method, pool string, body objec
 	case err != nil:
 		return nil, fmt.Errorf("the second writer: %w", err)
 	case resp.StatusCode == http.StatusPreconditionFailed || resp.StatusCode == http.StatusConflict:
-		return nil, errOvertaken
+		return nil, errConflict
 	case resp.StatusCode >= 300:
 		return nil, fmt.Errorf("the second writer: %s %s: %s", method, resp.Status, raw)
 	}

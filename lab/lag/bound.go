@@ -9,11 +9,10 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// LowerBound returns a lower bound of the mean lag of any schedule of a strategy. By Little's law the
-// mean lag is the number of waiting changes, integrated over time. At any moment, all changes wait
-// that are too recent for a write to have taken effect. Before that, in any interval only as many
-// pools can be in sync as writes fit into it. A change may need no write if its pool later wants
-// earlier members again, so it counts only until then.
+// LowerBound returns a lower bound of the mean lag of a strategy. By Little's law the mean lag is the
+// number of waiting changes, integrated over time. All changes wait that are too recent for a write
+// to have taken effect; of earlier ones, only as many pools can be in sync as writes fit in. A
+// change that is later reverted counts only until then.
 func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 	const step = 2 * time.Second
 	back := t.revertTimes()
@@ -30,7 +29,7 @@ func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 		waiting += min(effect, back[i]-c.At).Seconds()
 	}
 	for at := time.Duration(0); at < t.Duration; at += step {
-		// Pessimistic over the whole step: exclude changes in it and include all possible writes.
+		// Pessimistic over the step: exclude changes in it, include all possible writes.
 		now, per := at+step, map[int][]Change{}
 		for i, c := range t.Changes {
 			if c.At <= at-effect && back[i] > now {
@@ -54,8 +53,7 @@ func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 	return time.Duration(waiting / float64(len(t.Changes)) * float64(time.Second))
 }
 
-// revertTimes gives for each change when its pool first wants an earlier content again; the maximum
-// time if never.
+// revertTimes: when the pool first wants an earlier content again, or the maximum time.
 func (t Trace) revertTimes() []time.Duration {
 	all, next := make([]time.Duration, len(t.Changes)), map[int]time.Duration{}
 	before := make([][]nodeSet, len(t.Changes))
@@ -79,12 +77,11 @@ func (t Trace) revertTimes() []time.Duration {
 	return all
 }
 
-// countWaiting returns how many of the changes, sorted by time, must wait, given how many writes fit
-// into a duration and the number of pools.
-func countWaiting(changes []Change, now time.Duration, most int, fit func(time.Duration) int) int {
+// countWaiting expects changes sorted by time; fit returns how many writes fit in.
+func countWaiting(changes []Change, now time.Duration, limit int, fit func(time.Duration) int) int {
 	pools, waits := map[int]int{}, 0
 	for i, c := range slices.Backward(changes) {
-		if fit(now-c.At) >= most {
+		if fit(now-c.At) >= limit {
 			break
 		}
 		pools[c.Pool]++

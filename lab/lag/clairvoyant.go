@@ -6,26 +6,22 @@ import "time"
 
 // BestResult is the best result with knowledge of the future.
 type BestResult struct {
-	// Best is the schedule with the least mean lag.
+	// Best has the least mean lag.
 	Best Stats
-	// P50 and P99 are the least of any schedule. A schedule may reach one at the cost of the
-	// other.
+	// P50 and P99 are each the least of any schedule.
 	P50, P99 time.Duration
-	// Online is the schedule with the least mean lag among those without knowledge of the
-	// future. Its constants are fitted to the trace.
-	Online Stats
+	// NoForesight is the best without knowledge of the future, but with constants fitted to the
+	// trace.
+	NoForesight Stats
 }
 
-// planResults are the results of all plans.
 type planResults []planResult
 
-// planResult is the result of a plan.
 type planResult struct {
 	Stats
 	needsFuture bool
 }
 
-// runPlans runs all plans.
 func (t Trace) runPlans(cost Cost) planResults {
 	var all planResults
 	for _, p := range candidatePlans() {
@@ -34,8 +30,8 @@ func (t Trace) runPlans(cost Cost) planResults {
 	return all
 }
 
-// FindBest returns the best result under Weir's constraint: at most budget writes in any five
-// minutes, unless each pool has at most one per interval.
+// FindBest allows at most budget writes in any five minutes, unless each pool has at most one
+// per interval.
 func (all planResults) FindBest(budget int) BestResult {
 	var found BestResult
 	for _, f := range all {
@@ -48,15 +44,14 @@ func (all planResults) FindBest(budget int) BestResult {
 		if f.Average < found.Best.Average {
 			found.Best = f.Stats
 		}
-		if !f.needsFuture && (found.Online.Writes == 0 || f.Average < found.Online.Average) {
-			found.Online = f.Stats
+		if !f.needsFuture && (found.NoForesight.Writes == 0 || f.Average < found.NoForesight.Average) {
+			found.NoForesight = f.Stats
 		}
 		found.P50, found.P99 = min(found.P50, f.P50), min(found.P99, f.P99)
 	}
 	return found
 }
 
-// candidatePlans returns the candidate plans.
 func candidatePlans() []writePlan {
 	var all []writePlan
 	for _, spacing := range []int{0, 10, 15, 20, 25, 30, 40, 60, 120} {
@@ -77,5 +72,5 @@ func candidatePlans() []writePlan {
 	return all
 }
 
-// maxBatch is the maximum number of pools in one of Weir's writes.
+// maxBatch is Weir's limit.
 const maxBatch = 100

@@ -9,8 +9,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Exact returns the least mean lag of any schedule of a strategy, by exhaustive search: for half a
-// dozen changes.
+// Exact returns the least mean lag by exhaustive search, for half a dozen changes.
 func (t Trace) Exact(cost Cost) time.Duration {
 	total := time.Duration(0)
 	for lb := range slices.Max(t.LoadBalancers) + 1 {
@@ -26,7 +25,6 @@ func (t Trace) Exact(cost Cost) time.Duration {
 	return total / time.Duration(len(t.Changes))
 }
 
-// scheduleSearch tries all schedules of one load balancer.
 type scheduleSearch struct {
 	trace   Trace
 	cost    Cost
@@ -34,9 +32,8 @@ type scheduleSearch struct {
 	best    time.Duration // least total lag
 }
 
-// trySchedule extends a sequence of writes; row is the first write of the current pipelined row, free the
-// time when the load balancer is free. An optimal write starts when a change arrives, when the load
-// balancer is free, or so that a later write of its row does.
+// trySchedule extends the writes; row is the first of the current pipelined row. An optimal write starts
+// when a change arrives, when the load balancer is free, or so that a later write of its row does.
 func (s *scheduleSearch) trySchedule(writes []Write, row int, free time.Duration) {
 	sum, least := s.sumLatencies(writes)
 	s.best = min(s.best, sum)
@@ -73,7 +70,7 @@ func (s *scheduleSearch) trySchedule(writes []Write, row int, free time.Duration
 	}
 }
 
-// tryEffect continues after writes that take effect together; start is the start of the last one.
+// tryEffect continues after a write that started at start.
 func (s *scheduleSearch) tryEffect(writes []Write, row int, start time.Duration, together int) {
 	effect := s.cost.Effect
 	if together > 1 {
@@ -86,7 +83,6 @@ func (s *scheduleSearch) tryEffect(writes []Write, row int, start time.Duration,
 	s.trySchedule(writes, row, accepted+s.cost.Busy)
 }
 
-// poolSets returns the sets of pools that can be written at a time.
 func (s *scheduleSearch) poolSets(writes, but []Write, start time.Duration) [][]int {
 	all := [][]int{nil}
 	for pool, changes := range s.changes {
@@ -103,8 +99,7 @@ func (s *scheduleSearch) poolSets(writes, but []Write, start time.Duration) [][]
 	return all[1:]
 }
 
-// sumLatencies returns the total lag if nothing else is written, and the part that further writes cannot
-// change.
+// sumLatencies also returns the part that further writes cannot change.
 func (s *scheduleSearch) sumLatencies(writes []Write) (sum, least time.Duration) {
 	for pool, changes := range s.changes {
 		its := slices.DeleteFunc(slices.Clone(writes), func(w Write) bool { return w.Pool != pool })
@@ -117,7 +112,6 @@ func (s *scheduleSearch) sumLatencies(writes []Write) (sum, least time.Duration)
 	return sum, least
 }
 
-// lastWrite returns the start of a pool's last write; -1 if there is none.
 func lastWrite(writes []Write, pool int) time.Duration {
 	for _, w := range slices.Backward(writes) {
 		if w.Pool == pool {

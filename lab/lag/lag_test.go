@@ -19,7 +19,6 @@ import (
 
 var write = flag.Bool("write", false, "write docs/reference/lag.md and its plots")
 
-// weir runs a trace with Weir in a bubble.
 func weir(t *testing.T, trace Trace, strategy wholewrite.Strategy, latency armemu.Latency, share float64) (writes []Write) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +30,7 @@ func weir(t *testing.T, trace Trace, strategy wholewrite.Strategy, latency armem
 	return writes
 }
 
-// TestPage runs all traces, prints the results and, with -write (make bench), writes the page.
+// TestPage writes the page with -write (make bench).
 func TestPage(t *testing.T) {
 	if !*write {
 		t.Skip("make bench writes the page")
@@ -57,7 +56,6 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A single change takes one write plus the debounce time, also at five per minute.
 func TestChangesOnceInAWhileAreWrittenAtOnce(t *testing.T) {
 	for _, trace := range []Trace{isolatedChanges(), frequentChanges()} {
 		f := trace.ComputeStats(weir(t, trace, wholewrite.SerialStrategy, armemu.Quiet, 0.5))
@@ -67,7 +65,6 @@ func TestChangesOnceInAWhileAreWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// Weir remains within its share and gets no 429.
 func TestChurnStaysWithinTheShare(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -83,9 +80,8 @@ func TestChurnStaysWithinTheShare(t *testing.T) {
 	}
 }
 
-// Two clusters in one subscription with one identity change continuously for an hour, each with
-// half of the quota: no 429, and neither exceeds its share. Pipelined writes are as many, so a
-// quarter of an hour is enough.
+// Each cluster has half of the quota, for an hour. Pipelined writes are as many, so a quarter of an
+// hour is enough.
 func TestTwoShareASubscription(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -117,8 +113,6 @@ func TestTwoShareASubscription(t *testing.T) {
 	}
 }
 
-// The clairvoyant result is never better than the optimum of small traces, and the lower bound is
-// below it.
 func TestLawClairvoyantEnclosesExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
@@ -130,7 +124,7 @@ func TestLawClairvoyantEnclosesExact(t *testing.T) {
 	})
 }
 
-// On average the clairvoyant result is close to the optimum.
+// On average.
 func TestClairvoyantIsCloseToExact(t *testing.T) {
 	const traces = 100
 	for _, strategy := range Strategies {
@@ -156,7 +150,7 @@ func smallCost(strategy wholewrite.Strategy) Cost {
 	return c
 }
 
-// smallTrace is a trace small enough for exhaustive search.
+// For exhaustive search.
 func smallTrace(pools, changes int, draw func(name string, least, most int) int) Trace {
 	m := newTraceBuilder("small", "", 1, pools, 1)
 	for range changes {
@@ -165,7 +159,7 @@ func smallTrace(pools, changes int, draw func(name string, least, most int) int)
 	return m.buildTrace()
 }
 
-// Computed by hand: one pool, two changes, one write each.
+// Computed by hand.
 func TestMeasure(t *testing.T) {
 	m := newTraceBuilder("two", "", 1, 1, 1)
 	m.changeNode(0, 0, 1)
@@ -176,7 +170,6 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A change reverted before a write lasts until then, and needs no write.
 func TestWhatIsTakenBackIsOver(t *testing.T) {
 	m := newTraceBuilder("back", "", 1, 1, 1)
 	m.changeNode(0, 0, 1)

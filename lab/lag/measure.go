@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// Write is one write of a pool, with the members desired at From, effective since Effect.
+// Write delivers the members desired at From, effective since Effect.
 type Write struct {
 	Pool         int
 	From, Effect time.Duration
-	// InBatch marks a further pool in the same request as the previous write.
+	// InBatch marks a further pool in the same request.
 	InBatch bool
 }
 
 // Stats are the results of a schedule.
 type Stats struct {
 	Writes int
-	// Early counts writes within an interval of another of the same pool; the budget applies to
-	// these.
+	// Early counts writes within an interval of another of the same pool.
 	Early int
-	// MaxPerWindow is the maximum number of writes started in any five minutes.
+	// MaxPerWindow is the maximum in any five minutes.
 	MaxPerWindow int
-	// Average, Median and P99 are over all changes, from the change until Azure applies it.
+	// Over all changes, from the change until Azure applies it.
 	Average, P50, P99 time.Duration
-	// Missing and Wrong are member-seconds: desired but absent, and present but not desired.
+	// Member-seconds: desired but absent, and present but not desired.
 	Missing, Unwanted float64
-	// Latencies of all changes, sorted.
+	// Sorted.
 	Latencies []time.Duration
 }
 
-// ComputeStats computes the figures of the writes for a trace.
+// ComputeStats computes the figures of the writes.
 func (t Trace) ComputeStats(writes []Write) Stats {
 	f := Stats{MaxPerWindow: maxPerWindow(writes)}
 	of := make([][]Write, len(t.Initial))
@@ -61,12 +60,11 @@ func (t Trace) ComputeStats(writes []Write) Stats {
 	return f
 }
 
-// changeLatencies returns the lag of each change of one pool; writes are sorted by effect. A change ends when
-// a write delivers it, or when the desired members equal Azure's again. Otherwise it lasts until
-// the end.
+// changeLatencies expects writes sorted by effect. A change ends when a write delivers it, or when the desired
+// members equal Azure's again, else at the end.
 func changeLatencies(held nodeSet, changes []Change, writes []Write, lasts time.Duration) []time.Duration {
 	all := make([]time.Duration, len(changes))
-	wanted, seen, over := held, 0, 0 // numbers of arrived and of finished changes
+	wanted, seen, over := held, 0, 0 // changes arrived, and finished
 	end := func(at time.Duration) {
 		for ; over < seen; over++ {
 			all[over] = at - changes[over].At
@@ -98,7 +96,6 @@ func changeLatencies(held nodeSet, changes []Change, writes []Write, lasts time.
 	return all
 }
 
-// writtenMembers returns the members delivered by each write.
 func writtenMembers(first nodeSet, changes []Change, writes []Write) []nodeSet {
 	all := make([]nodeSet, len(writes))
 	for i, w := range writes {
@@ -111,7 +108,6 @@ func (f Stats) latencyQuantile(q float64) time.Duration {
 	return f.Latencies[int(q*float64(len(f.Latencies)-1))]
 }
 
-// addMemberTime adds one pool's missing and wrong member-seconds.
 func (f *Stats) addMemberTime(held nodeSet, changes []Change, writes []Write, lasts time.Duration) {
 	wanted, at := held, time.Duration(0)
 	content := writtenMembers(held, changes, writes)
@@ -146,7 +142,6 @@ func desiredAt(first nodeSet, changes []Change, at time.Duration) nodeSet {
 	return first
 }
 
-// countEarly counts writes of one pool that follow another within an interval.
 func countEarly(writes []Write) int {
 	n := 0
 	for i := 1; i < len(writes); i++ {
@@ -157,23 +152,22 @@ func countEarly(writes []Write) int {
 	return n
 }
 
-// maxPerWindow counts the writes of the busiest five minutes.
 func maxPerWindow(writes []Write) int {
-	var begun []time.Duration
+	var starts []time.Duration
 	for _, w := range writes {
 		if !w.InBatch {
-			begun = append(begun, w.From)
+			starts = append(starts, w.From)
 		}
 	}
-	slices.Sort(begun)
-	most, first := 0, 0
-	for last := range begun {
-		for begun[last]-begun[first] >= quotaWindow {
+	slices.Sort(starts)
+	peak, first := 0, 0
+	for last := range starts {
+		for starts[last]-starts[first] >= quotaWindow {
 			first++
 		}
-		most = max(most, last-first+1)
+		peak = max(peak, last-first+1)
 	}
-	return most
+	return peak
 }
 
 // quotaWindow is the window of Microsoft.Network's quota.

@@ -9,40 +9,35 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Cost is the duration of an isolated write, and of sequences of writes to a load balancer.
+// Cost is the duration of an isolated write.
 type Cost struct {
 	Strategy wholewrite.Strategy
-	// Accept is the time until Azure accepts a write; then the next pipelined one may start.
+	// Accept is until Azure accepts a write; then the next pipelined one may start.
 	Accept time.Duration
-	// Effect is the time from then until Azure applies it, and Busy until the next write or
-	// pipelined row of the load balancer may start: the end is only visible by polling at Azure's
-	// interval. A row takes effect with its last write.
+	// Effect is from then until Azure applies it, and Busy until the next write or pipelined row
+	// may start. A row takes effect with its last write.
 	Effect, Busy time.Duration
-	// BatchEffect is the Effect of a write with several pools.
+	// Effect of a write with several pools.
 	BatchEffect time.Duration
 }
 
-// writePlan is a scheduling policy.
 type writePlan struct {
-	// debounce is how long a change waits for others of its pool, and ahead the longest gap before
-	// the next change worth waiting for, which needs knowledge of the future.
+	// debounce is how long a change waits for others of its pool; ahead, the longest gap before the
+	// next change worth waiting for.
 	debounce, lookahead time.Duration
-	// minInterval is the minimum time between writes of a pool.
+	// minimum time between writes of a pool
 	minInterval time.Duration
 	order       poolOrder
-	// singleWait is how long a single change waits for a second one.
+	// how long a single change waits for a second one
 	singleWait time.Duration
 	// maxPools limits the pools written together, or in a row.
 	maxPools int
-	// interval makes changes wait for multiples of this time; one goroutine then writes all pools, with
-	// the members desired at the tick.
+	// interval is the interval at which one goroutine writes all pools.
 	interval time.Duration
 }
 
-// needsFuture reports whether the plan needs knowledge of the future.
 func (p writePlan) needsFuture() bool { return p.lookahead > 0 || p.order == latestChange }
 
-// poolOrder selects the next pool.
 type poolOrder int
 
 const (
@@ -53,7 +48,7 @@ const (
 	poolOrderCount
 )
 
-// planRun is one load balancer during a run of a plan.
+// planRun is one load balancer in a run.
 type planRun struct {
 	writePlan
 	cost    Cost
@@ -66,11 +61,10 @@ type poolState struct {
 	seen           int // changes so far
 	writtenChanges int // changes delivered by a write
 	members        nodeSet
-	lastWrite      time.Duration // start of the last write
+	lastWrite      time.Duration // start
 	hasWrite       bool
 }
 
-// runTrace returns a plan's writes for a trace.
 func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 	of := map[int][]int{}
 	for pool, lb := range t.LoadBalancers {
@@ -104,8 +98,7 @@ func (p writePlan) runTrace(t Trace, cost Cost) []Write {
 	return all
 }
 
-// runIntervals writes all waiting pools sequentially at each tick, unless the previous round is still
-// running.
+// runIntervals skips a tick while the previous round is running.
 func (l *planRun) runIntervals(lasts time.Duration) {
 	free := time.Duration(0)
 	for now := l.interval; now < lasts; now += l.interval {
@@ -124,7 +117,6 @@ func (l *planRun) runIntervals(lasts time.Duration) {
 	}
 }
 
-// runUntilDone writes due pools whenever the load balancer is free.
 func (l *planRun) runUntilDone() {
 	now := time.Duration(0)
 	for {
@@ -140,7 +132,7 @@ func (l *planRun) runUntilDone() {
 	}
 }
 
-// nextPool returns the first pool to write now, or -1 and the time to try again.
+// nextPool returns -1 and the time to try again if no pool is due.
 func (l *planRun) nextPool(now time.Duration, but []int) (best int, next time.Duration) {
 	best, next = -1, -1
 	for i := range l.states {
@@ -159,8 +151,7 @@ func (l *planRun) nextPool(now time.Duration, but []int) (best int, next time.Du
 	return best, next
 }
 
-// writePool writes a pool and, depending on the strategy, more pools with it. It returns when the load
-// balancer is free.
+// writePool returns when the load balancer is free.
 func (l *planRun) writePool(pool int, now time.Duration) (free time.Duration) {
 	first, effect, written := len(l.writes), l.cost.Effect, []int(nil)
 	for pool >= 0 && len(written) < max(l.maxPools, 1) {
@@ -190,7 +181,7 @@ func (l *planRun) writePool(pool int, now time.Duration) (free time.Duration) {
 	return now + l.cost.Busy
 }
 
-// observeChanges counts a pool's changes up to now. Changes reverted before a write need none.
+// observeChanges drops changes reverted before a write.
 func (l *planRun) observeChanges(i int, now time.Duration) {
 	p := &l.states[i]
 	for p.seen < len(l.changes[i]) && l.changes[i][p.seen].At <= now {
@@ -201,13 +192,11 @@ func (l *planRun) observeChanges(i int, now time.Duration) {
 	}
 }
 
-// applyMembers applies the desired members to a pool.
 func (l *planRun) applyMembers(i int) {
 	p := &l.states[i]
 	p.writtenChanges, p.members = p.seen, l.changes[i][p.seen-1].Want
 }
 
-// dueAt returns when a pool may be written, for a waiting or for the next change.
 func (l *planRun) dueAt(i int) (at time.Duration, waits bool) {
 	p, changes := &l.states[i], l.changes[i]
 	if p.writtenChanges == len(changes) {
@@ -233,7 +222,6 @@ func (l *planRun) dueAt(i int) (at time.Duration, waits bool) {
 	return at, true
 }
 
-// isBefore reports whether pool a is written before b.
 func (l *planRun) isBefore(a, b int) bool {
 	pa, pb := &l.states[a], &l.states[b]
 	switch l.order {
@@ -253,7 +241,6 @@ func (l *planRun) isBefore(a, b int) bool {
 	return l.changes[a][pa.writtenChanges].At < l.changes[b][pb.writtenChanges].At
 }
 
-// nextChange returns the time of a pool's next change.
 func (l *planRun) nextChange(i int) time.Duration {
 	if n := l.states[i].seen; n < len(l.changes[i]) {
 		return l.changes[i][n].At

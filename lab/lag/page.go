@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Shares are the shares of Azure's quota: Weir's default, and a small one.
+// Shares of Azure's quota: Weir's default, and a small one.
 var Shares = []float64{0.5, 0.1}
 
 // Strategies are those available in Weir.
@@ -24,16 +24,14 @@ type ReportRow struct {
 	Strategy    wholewrite.Strategy
 	Latency     armemu.Latency
 	Share       float64
-	// Weir, Found and Tick are the results of Weir, of the best schedule with foresight, and of
-	// sequential writes at every interval.
+	// Tick writes sequentially at every interval.
 	Weir     Stats
 	Found    BestResult
 	Baseline Stats
-	// LowerBound is the lower bound of the mean lag.
+	// LowerBound bounds the mean lag.
 	LowerBound time.Duration
 }
 
-// newRow returns Weir's result and those of other schedules.
 func (t Trace) newRow(all planResults, cost Cost, latency armemu.Latency, share float64, writes []Write) ReportRow {
 	budget, serial := int(share*writeQuota), StrategyCost(wholewrite.SerialStrategy, latency)
 	serial.Busy = max(serial.Busy, minWriteTime)
@@ -45,10 +43,10 @@ func (t Trace) newRow(all planResults, cost Cost, latency armemu.Latency, share 
 	return r
 }
 
-// minWriteTime is the minimum duration of a write whose operation is polled at Azure's interval.
+// minWriteTime is the shortest write with polls at Azure's interval.
 const minWriteTime = 10 * time.Second
 
-// writeQuota is Azure's limit of writes per subscription and five minutes.
+// writeQuota is per subscription and five minutes.
 const writeQuota = 1000
 
 // String formats the row for make bench.
@@ -66,10 +64,10 @@ func RenderPage(rows []ReportRow) map[string]string {
 	files := map[string]string{}
 	var b strings.Builder
 	b.WriteString(pageHeader)
-	told := map[string]bool{}
+	described := map[string]bool{}
 	for _, r := range rows {
-		if !told[r.Trace] {
-			told[r.Trace] = true
+		if !described[r.Trace] {
+			described[r.Trace] = true
 			fmt.Fprintf(&b, "| %s | %s |\n", r.Trace, r.Description)
 		}
 	}
@@ -97,7 +95,7 @@ func RenderPage(rows []ReportRow) map[string]string {
 
 func (r ReportRow) formatRow() string {
 	s := func(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
-	best, blind := r.Found.Best, r.Found.Online
+	best, blind := r.Found.Best, r.Found.NoForesight
 	return fmt.Sprintf("| %s | %s / %s / %s | %s / %s / %s | **%.2f** / **%.2f** / %.2f | %s / %s / %s | %.2f / %.2f / %.2f | %s / %s | %s | %s / %s | %.0f + %.0f | %.0f + %.0f | %d, %d |\n",
 		r.Trace, s(r.Weir.P50), s(r.Weir.P99), s(r.Weir.Average), s(best.P50), s(best.P99), s(best.Average),
 		durationRatio(r.Weir.P50, best.P50), durationRatio(r.Weir.P99, best.P99), durationRatio(r.Weir.Average, best.Average),
@@ -132,7 +130,6 @@ every ten ([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.
 |---|---|
 `
 
-// costDescriptions describes the costs of the strategies.
 var costDescriptions = map[wholewrite.Strategy]string{
 	wholewrite.SerialStrategy: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
 	wholewrite.OverlapStrategy: `Azure accepts a write after a second, and the next of its row follows. A row is in force 1.5 or 27 s after

@@ -15,7 +15,7 @@ const (
 	chartRowHeight        = 44
 )
 
-// renderChart draws lags from median to p99 on a logarithmic scale of seconds, one bar per schedule.
+// renderChart draws median to p99 on a logarithmic scale of seconds.
 func renderChart(rows []ReportRow) string {
 	var b strings.Builder
 	height := 50 + chartRowHeight*len(rows)
@@ -41,7 +41,6 @@ func renderChart(rows []ReportRow) string {
 
 var chartColors = []string{"#2563eb", "#16a34a", "#9ca3af"}
 
-// renderRange draws a bar from the median, marked, to p99.
 func renderRange(y int, median, p99 time.Duration, colour string) string {
 	from, to := chartX(median.Seconds()), chartX(max(p99, median).Seconds())
 	return fmt.Sprintf(`<rect x="%.1f" y="%d" width="%.1f" height="8" fill="%s" fill-opacity="0.45"/><rect x="%.1f" y="%d" width="3" height="8" fill="%s"/>`+"\n",

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// The README quotes the figures of the generated page.
 func TestTheReadmeQuotesThePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/lag.md")
 	if err != nil {

@@ -15,9 +15,9 @@ type Trace struct {
 	Name, Description string
 	// LoadBalancers maps pools to load balancers.
 	LoadBalancers []int
-	// Initial are the initial members of each pool, already in Azure.
+	// Initial members are already in Azure.
 	Initial []nodeSet
-	// Changes are sorted by time.
+	// Sorted by time.
 	Changes []Change
 	// Duration is long enough to finish the last change.
 	Duration time.Duration
@@ -45,28 +45,23 @@ func (m nodeSet) withoutNode(n int) nodeSet {
 
 func (m nodeSet) hasNode(n int) bool { return m[n/64]&(1<<(n%64)) != 0 }
 
-// countMissing counts the members not in the other set.
 func (m nodeSet) countMissing(other nodeSet) int {
 	return bits.OnesCount64(m[0]&^other[0]) + bits.OnesCount64(m[1]&^other[1])
 }
 
-// countCommon counts the members also in the other set.
 func (m nodeSet) countCommon(other nodeSet) int {
 	return bits.OnesCount64(m[0]&other[0]) + bits.OnesCount64(m[1]&other[1])
 }
 
-// maxNodes is the maximum number of nodes.
 const maxNodes = 128
 
-// traceBuilder builds a trace.
 type traceBuilder struct {
 	Trace
 	random  *rand.Rand
 	members []nodeSet
 }
 
-// newTraceBuilder returns a maker with this number of pools, spread over load balancers, each with the
-// first nodes.
+// newTraceBuilder spreads the pools over the load balancers; all start with the first nodes.
 func newTraceBuilder(name, about string, balancers, pools, nodes int) *traceBuilder {
 	m := &traceBuilder{Trace: Trace{Name: name, Description: about}, random: rand.New(rand.NewPCG(17, 4)), members: make([]nodeSet, pools)} //nolint:gosec // repeatable on purpose
 	for p := range pools {
@@ -79,12 +74,10 @@ func newTraceBuilder(name, about string, balancers, pools, nodes int) *traceBuil
 	return m
 }
 
-// randomTime returns a random time below d.
 func (m *traceBuilder) randomTime(d time.Duration) time.Duration {
 	return time.Duration(m.random.Int64N(int64(d))).Truncate(time.Millisecond)
 }
 
-// changeNode adds a node to a pool, or removes it.
 func (m *traceBuilder) changeNode(at time.Duration, pool, node int) {
 	m.Changes = append(m.Changes, Change{At: at, Pool: pool, Want: nodeSet{}.withNode(node)})
 }

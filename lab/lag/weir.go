@@ -35,11 +35,10 @@ const (
 	networkID = groupID + "/providers/Microsoft.Network/virtualNetworks/v"
 )
 
-// traceCluster runs a trace through the shipped updater and Azure client against the emulator. It
-// implements the updater's view of Kubernetes and the transport to Azure.
+// traceCluster implements the updater's view of Kubernetes and the transport to Azure.
 type traceCluster struct {
 	trace   Trace
-	name    string // prefix of load balancer names
+	name    string // of load balancer names
 	cost    Cost
 	start   time.Time
 	azure   *armemu.Emulator
@@ -54,8 +53,7 @@ type traceCluster struct {
 	throttled int // 429 responses
 }
 
-// RunWeir runs a trace with Weir inside the caller's bubble, in an Azure known to support the
-// strategy, as determined by weir probe-azure.
+// RunWeir runs inside the caller's bubble, in an Azure known to support the strategy.
 func (t Trace) RunWeir(strategy wholewrite.Strategy, latency armemu.Latency, share float64) ([]Write, error) {
 	c, err := newCluster("lb", t, newAzure(latency), StrategyCost(strategy, latency), share)
 	if err != nil {
@@ -65,8 +63,6 @@ func (t Trace) RunWeir(strategy wholewrite.Strategy, latency armemu.Latency, sha
 	return c.writes, nil
 }
 
-// supportedAzure is an Azure that accepts writes of whole load balancers and does not revert superseded
-// writes.
 var supportedAzure = behaviour.Behavior{
 	UpdateAddresses: behaviour.Accepted, UpdateAdminStates: behaviour.Accepted, Overlap: behaviour.Supersede,
 }.WithDefaults(behaviour.AssumedBehavior())
@@ -75,7 +71,6 @@ func newAzure(latency armemu.Latency) *armemu.Emulator {
 	return armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: latency, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1, Behavior: supportedAzure})
 }
 
-// newCluster returns a cluster with its load balancers in Azure.
 func newCluster(name string, t Trace, emu *armemu.Emulator, cost Cost, share float64) (*traceCluster, error) {
 	c := &traceCluster{
 		trace: t, name: name, start: time.Now(), cost: cost, azure: emu, desired: slices.Clone(t.Initial),
@@ -87,7 +82,6 @@ func newCluster(name string, t Trace, emu *armemu.Emulator, cost Cost, share flo
 	return c, c.newUpdater(share)
 }
 
-// runTrace runs the changes of the trace until its end.
 func (c *traceCluster) runTrace() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -105,9 +99,8 @@ func (c *traceCluster) runTrace() {
 	<-ended
 }
 
-// StrategyCost returns the cost of a write in the emulator's profile. The end of a write is detected by
-// reads after two and five seconds, and by polls every ten. Acceptance after a second counts for
-// pipelined writes only; otherwise it is part of the profile.
+// StrategyCost: the end of a write is detected by reads after two and five seconds, and by polls every
+// ten. Acceptance after a second counts for pipelined writes only.
 func StrategyCost(strategy wholewrite.Strategy, latency armemu.Latency) Cost {
 	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, BatchEffect: 3 * time.Second, Busy: 2 * time.Second}
 	if strategy == wholewrite.BatchStrategy {
@@ -140,7 +133,6 @@ func (c *traceCluster) poolID(n int) lb.PoolID {
 	}
 }
 
-// nodeAddresses returns the addresses of members.
 func nodeAddresses(m nodeSet) []lb.Address {
 	var all []lb.Address
 	for n := range maxNodes {
@@ -151,7 +143,6 @@ func nodeAddresses(m nodeSet) []lb.Address {
 	return all
 }
 
-// createResources creates the trace's initial state in Azure.
 func (c *traceCluster) createResources() error {
 	if err := c.azure.Put(networkID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)); err != nil {
 		return err
@@ -220,8 +211,8 @@ func (c *traceCluster) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// recordWrite records an accepted write, which takes effect together with superseded ones. Requires
-// the lock.
+// recordWrite records a write, which takes effect together with those it superseded. Requires the
+// lock.
 func (c *traceCluster) recordWrite(path string) {
 	_, path, _ = strings.Cut(path, "/loadBalancers/")
 	balancer, name, one := strings.Cut(path, "/backendAddressPools/p")

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// slowLink is an in-process network in virtual time with a bandwidth per direction, a round-trip time,
-// and periodic breaks of all connections.
+// slowLink is an in-process network in virtual time that periodically breaks all connections.
 type slowLink struct {
 	bytesPerSecond int
 	roundTrip      time.Duration // round-trip time
@@ -32,7 +31,6 @@ func newLink(bytesPerSecond int, back, breaks time.Duration) *slowLink {
 	return l
 }
 
-// dialLink opens a connection that lives until the next break.
 func (l *slowLink) dialLink(ctx context.Context, _, _ string) (net.Conn, error) {
 	time.Sleep(l.roundTrip)
 	near, in := net.Pipe()
@@ -57,7 +55,7 @@ func (l *slowLink) dialLink(ctx context.Context, _, _ string) (net.Conn, error) 
 	return near, nil
 }
 
-// copySlowly transfers half a second's bytes at a time.
+// Half a second's bytes at a time.
 func (l *slowLink) copySlowly(to io.Writer, from io.Reader) {
 	buf := make([]byte, l.bytesPerSecond/2)
 	for {

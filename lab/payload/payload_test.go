@@ -26,18 +26,16 @@ const (
 	speed     = 5_000
 )
 
-// maxDuration limits a measurement: a payload without a break takes eleven hours.
+// A payload without a break takes eleven hours.
 const maxDuration = 16 * time.Hour
 
-// fetchMethod is a way to fetch a payload.
 type fetchMethod struct {
 	tableRow string // start of the row in the guide's table
 	piece    int    // bytes
 	resumes  bool   // an interrupted piece is resumed
 	persists bool   // data persists across attempts: a PersistentVolumeClaim
 	attempt  time.Duration
-	// hours until complete, 0 for never; MB over the link until then; attempts, which vary by one
-	// because of TLS.
+	// hours, 0 for never; MB over the link; attempts, which vary by one because of TLS
 	hours     float64
 	megabytes float64
 	attempts  int
@@ -46,7 +44,6 @@ type fetchMethod struct {
 // A Job gives up half a minute before its attempt ends.
 const jobTimeout = 30*time.Minute - 30*time.Second
 
-// fetchMethods are the rows of the guide's table.
 var fetchMethods = []fetchMethod{
 	{tableRow: "one file, from its beginning after each break", piece: ofPayload, persists: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
 	{tableRow: "pieces of 1 MB, each from its beginning", piece: 1_000_000, persists: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
@@ -57,7 +54,6 @@ var fetchMethods = []fetchMethod{
 	{tableRow: "the same, without a volume", piece: 1_000_000, resumes: true, attempt: jobTimeout, megabytes: 271.0, attempts: 32},
 }
 
-// tableLine formats a row of the guide's table.
 func (w fetchMethod) tableLine() string {
 	after := "never"
 	if w.hours > 0 {
@@ -67,7 +63,7 @@ func (w fetchMethod) tableLine() string {
 }
 
 // Over a link that breaks more often than a piece takes, a payload arrives only if partial data
-// counts: by ranges within an attempt, by a volume across attempts.
+// counts.
 func TestWhatALargePayloadCosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of a processor")
@@ -95,7 +91,6 @@ func TestWhatALargePayloadCosts(t *testing.T) {
 	}
 }
 
-// fetchCost is the measured cost of a way.
 type fetchCost struct {
 	arrived     bool
 	took        time.Duration
@@ -104,7 +99,7 @@ type fetchCost struct {
 	attempts    int
 }
 
-// fetcher does in Go what the guide's script does in the container.
+// fetcher does what the guide's script does.
 type fetcher struct {
 	client  *http.Client
 	piece   int
@@ -112,7 +107,7 @@ type fetcher struct {
 	pieces  map[string][]byte // data on its volume
 }
 
-// measureCost fetches the payload by attempts, 30 s apart.
+// Attempts are 30 s apart.
 func (w fetchMethod) measureCost(t *testing.T, payload []byte) fetchCost {
 	l := newLink(speed, 300*time.Millisecond, 2*time.Minute)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
@@ -150,7 +145,6 @@ func (w fetchMethod) measureCost(t *testing.T, payload []byte) fetchCost {
 	return got
 }
 
-// fetchAll fetches the pieces until every digest matches.
 func (f *fetcher) fetchAll(ctx context.Context, payload []byte) error {
 	for from := 0; from < len(payload); from += f.piece {
 		name, sum := fmt.Sprintf("/%d-%d", from, from+f.piece), sha256.Sum256(payload[from:from+f.piece])
@@ -166,7 +160,6 @@ func (f *fetcher) fetchAll(ctx context.Context, payload []byte) error {
 	return nil
 }
 
-// resumePiece fetches the rest of a piece.
 func (f *fetcher) resumePiece(ctx context.Context, name string) error {
 	if !f.resumes {
 		delete(f.pieces, name)

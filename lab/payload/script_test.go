@@ -19,7 +19,6 @@ import (
 	"time"
 )
 
-// pieceServer serves pieces of a payload and breaks connections in the middle of responses.
 type pieceServer struct {
 	pieces map[string][]byte
 
@@ -60,7 +59,6 @@ func (s *pieceServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	http.ServeContent(&truncatedWriter{w, s, most}, req, "", time.Time{}, bytes.NewReader(content))
 }
 
-// truncatedWriter is a response limited to this many bytes.
 type truncatedWriter struct {
 	http.ResponseWriter
 
@@ -83,7 +81,6 @@ func (b *truncatedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// guideScript returns the script of the guide's Job.
 func guideScript(t *testing.T) string {
 	t.Helper()
 	guide, err := os.ReadFile("../../docs/guide/provisioning.md")
@@ -98,8 +95,7 @@ func guideScript(t *testing.T) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\n            ", "\n"), "cd /payload", `cd "$AT"`)
 }
 
-// The guide's script fetches a payload over an unreliable link, despite being killed and one wrong
-// piece; it fetches nothing twice.
+// The script is killed once and one piece is wrong; nothing is fetched twice.
 func TestScriptOfTheGuide(t *testing.T) {
 	for _, needed := range []string{"sh", "curl", "sha256sum"} {
 		if _, err := exec.LookPath(needed); err != nil {

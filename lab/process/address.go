@@ -8,8 +8,7 @@ import (
 	"net"
 )
 
-// FreeAddresses returns n different free loopback addresses. All are held until the last is found,
-// so none repeats.
+// FreeAddresses returns n different free loopback addresses.
 func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 	all := make([]string, n)
 	for i := range all {

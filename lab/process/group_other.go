@@ -6,6 +6,5 @@ package process
 
 import "os/exec"
 
-// ownGroup does nothing: if the parent is killed, only children that watch their standard input
-// end.
+// ownGroup does nothing: only children that watch their standard input end with the parent.
 func ownGroup(*exec.Cmd) {}

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary also plays the child processes, by its first argument.
+// The test binary also plays the child processes.
 const (
 	roleStubborn = "role:stubborn" // ends only by SIGKILL
 	roleObliging = "role:obliging" // ends when standard input closes
@@ -46,7 +46,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runParent prints the IDs of two children and waits to be killed.
 func runParent(dir string) {
 	runtime.LockOSThread()
 	for _, role := range []string{roleStubborn, roleObliging} {

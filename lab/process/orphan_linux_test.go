@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// TestNoChildOutlivesItsParent sends SIGKILL to the parent.
 func TestNoChildOutlivesItsParent(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), os.Args[0], roleParent, t.TempDir())
 	out, err := parent.StdoutPipe()
@@ -42,7 +41,7 @@ func TestNoChildOutlivesItsParent(t *testing.T) {
 	}
 }
 
-// isAlive reports whether a process runs; zombies do not count.
+// Zombies do not count.
 func isAlive(pid string) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", strings.TrimSpace(pid)))
 	if err != nil {

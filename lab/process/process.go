@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs child processes that do not outlive this one, for the demo and tests of the
-// built binaries.
+// Package process runs child processes that do not outlive this one.
 package process
 
 import (
@@ -18,39 +17,37 @@ import (
 	"time"
 )
 
-// stopTimeout is the time for an orderly exit.
 const stopTimeout = 5 * time.Second
 
 // Command describes the process to start.
 type Command struct {
-	// Name is the name of the process and of its log file in Dir, which is appended to.
+	// Name is also the name of the log file in Dir, which is appended to.
 	Name, Dir string
 	Path      string
 	Args      []string
 	// Env is added to the parent's environment.
 	Env []string
-	// OnExit, if not nil, is called when the process ends before it is stopped or waited for.
+	// OnExit, if not nil, is called on an unexpected end.
 	OnExit func(error)
 }
 
-// Process is a running child. It has its own process group, so Ctrl-C reaches only the parent,
-// which decides the order of shutdown. It does not outlive the parent: its standard input closes,
-// and on Linux the kernel kills it.
+// Process has its own process group, so Ctrl-C reaches only the parent. It ends with the parent:
+// its standard input closes, and on Linux the kernel kills it.
 type Process struct {
 	Name string
-	Log  string // file with its output
+	Log  string
 
 	cmd         *exec.Cmd
-	stopTimeout time.Duration // time for an orderly exit
+	stopTimeout time.Duration
 
 	stdin      io.Closer
 	stdout     *firstLineWriter
 	isExpected atomic.Bool // stopped or waited for
 	done       chan struct{}
-	err        error // exit error; set before done is closed
+	err        error // set before done is closed
 }
 
-// UnexpectedExit is the error of a process that ended unexpectedly.
+// UnexpectedExit means that the process ended before it was stopped.
 type UnexpectedExit struct{ Process *Process }
 
 func (e *UnexpectedExit) Error() string {
@@ -61,8 +58,8 @@ func (e *UnexpectedExit) Error() string {
 	return fmt.Sprintf("%s ended by itself (%s); its output is in %s", e.Process.Name, how, e.Process.Log)
 }
 
-// StartCommand starts a program in its folder. The calling goroutine's thread must outlive the process:
-// the kernel kills the process with it.
+// StartCommand starts a program. The calling thread must outlive it: the kernel kills the process with the
+// thread.
 func StartCommand(ctx context.Context, of Command) (*Process, error) {
 	p := &Process{
 		Name: of.Name, Log: filepath.Join(of.Dir, of.Name+".log"), done: make(chan struct{}), stopTimeout: stopTimeout,
@@ -96,7 +93,7 @@ func StartCommand(ctx context.Context, of Command) (*Process, error) {
 	return p, nil
 }
 
-// FirstLine waits for the first line on standard output.
+// FirstLine waits for the first line of output.
 func (p *Process) FirstLine(ctx context.Context) (string, error) {
 	select {
 	case line := <-p.stdout.lines:
@@ -124,13 +121,13 @@ func (p *Process) Wait() error {
 	return p.err
 }
 
-// ExitCode waits for the process and returns its exit code; -1 after a signal.
+// ExitCode waits; it is -1 after a signal.
 func (p *Process) ExitCode() int {
 	_ = p.Wait() // ExitCode has the result
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Kill sends SIGKILL to the group and waits. The process may have ended already.
+// Kill sends SIGKILL to the group and waits.
 func (p *Process) Kill() {
 	p.isExpected.Store(true)
 	select {
@@ -144,7 +141,7 @@ func (p *Process) Kill() {
 // KillUnexpectedly sends SIGKILL; the end counts as unexpected.
 func (p *Process) KillUnexpectedly() { killGroup(p.cmd) }
 
-// Stop requests an orderly exit, and kills the process after the grace period.
+// Stop requests an orderly exit, and kills after the grace period.
 func (p *Process) Stop() {
 	p.isExpected.Store(true)
 	_ = p.stdin.Close() // may be closed already
@@ -182,7 +179,6 @@ func (p *Process) TailLines(lines int) []string {
 	return all[max(0, len(all)-lines):]
 }
 
-// firstLineWriter is a writer that sends the first line to a channel.
 type firstLineWriter struct {
 	to    io.Writer
 	lines chan string

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// startRole starts the test binary in a role.
 func startRole(t *testing.T, name string, fail func(error), args ...string) *Process {
 	t.Helper()
 	c, err := StartCommand(t.Context(), Command{Dir: t.TempDir(), Name: "it", OnExit: fail, Path: os.Args[0], Args: append([]string{name}, args...)})

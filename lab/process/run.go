@@ -17,21 +17,21 @@ type Output struct {
 	Code           int
 }
 
-// RunToEnd runs a program until it exits or the context is done. The error is nil for a nonzero exit
-// code. meanwhile, if not nil, is called once the program has started.
-func RunToEnd(ctx context.Context, meanwhile func(*os.Process), path string, args ...string) (Output, error) {
+// RunToEnd waits for the program. A nonzero exit code is no error. started, if not nil, is called
+// after the start.
+func RunToEnd(ctx context.Context, started func(*os.Process), path string, args ...string) (Output, error) {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Start()
-	if err == nil && meanwhile != nil {
-		meanwhile(cmd.Process)
+	if err == nil && started != nil {
+		started(cmd.Process)
 	}
 	if err == nil {
 		err = cmd.Wait()
 	}
-	of := Output{Stdout: out.String(), Stderr: complaint.String()}
+	of := Output{Stdout: out.String(), Stderr: stderr.String()}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		of.Code, err = exit.ExitCode(), nil
 	}

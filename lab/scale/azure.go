@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// IDs of the emulated Azure.
 const (
 	subscription  = "00000000-0000-0000-0000-000000000000"
 	resourceGroup = "rg"
@@ -25,7 +24,6 @@ const (
 
 type jsonObject = map[string]any
 
-// azureJSON returns the controller's configuration.
 func azureJSON() jsonObject {
 	return jsonObject{
 		"cloud": "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
@@ -33,8 +31,7 @@ func azureJSON() jsonObject {
 	}
 }
 
-// azureBehavior returns the emulator's behavior. Where pools are written one by one, Azure's write
-// latency dominates a first start.
+// azureBehavior: if pools are written one by one, Azure's latency dominates a first start.
 func azureBehavior(o Options) jsonObject {
 	is := behaviour.Behavior{}
 	if o.BatchWrites {
@@ -46,7 +43,6 @@ func azureBehavior(o Options) jsonObject {
 func loadBalancerName(i int) string { return fmt.Sprintf("lb-%02d", i) }
 func serviceName(i int) string      { return fmt.Sprintf("s-%05d", i) }
 
-// seedResources returns the network, and load balancers with empty pools.
 func seedResources(o Options) []jsonObject {
 	all := []jsonObject{{"id": provider + "virtualNetworks/" + networkName, "body": jsonObject{
 		"location": "eastus", "properties": jsonObject{"addressSpace": jsonObject{"addressPrefixes": []string{"10.224.0.0/12"}}},
@@ -63,7 +59,6 @@ func seedResources(o Options) []jsonObject {
 	return all
 }
 
-// azurePools returns the members of each pool in the emulator, sorted.
 func (l *lab) azurePools(ctx context.Context) (map[string]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.admin+"snapshot", nil)
 	if err != nil {

@@ -30,17 +30,17 @@ import (
 
 const (
 	namespace = "scale"
-	// foreignClass keeps Weir from creating load balancers for the Services: their pools exist.
+	// Weir creates no load balancers for this class: the pools exist.
 	foreignClass = "example.com/other"
-	// maxConcurrent limits concurrent requests while filling the cluster.
+	// limits concurrent requests
 	maxConcurrent = 16
 )
 
-// labCluster changes the cluster. It is used by one goroutine.
+// labCluster is not safe for concurrent use.
 type labCluster struct {
 	api  client.Client
 	opts Options
-	// endpointNodes holds the nodes of each Service's endpoints, and generation counts their changes.
+	// endpointNodes holds the nodes of each Service's endpoints; generation counts changes.
 	endpointNodes [][]int
 	generation    []int
 	excluded      map[int]bool
@@ -61,18 +61,16 @@ func newCluster(kubeconfig string, o Options) (*labCluster, error) {
 	return c, err
 }
 
-// newLayout distributes the endpoints initially.
 func newLayout(o Options) *labCluster {
 	c := &labCluster{opts: o, endpointNodes: make([][]int, o.Services), generation: make([]int, o.Services), excluded: map[int]bool{}}
 	for s := range c.endpointNodes {
-		for e := range endpoints { // spread evenly over the nodes
+		for e := range endpoints { // evenly
 			c.endpointNodes[s] = append(c.endpointNodes[s], (s*7+e*(o.Nodes/endpoints))%o.Nodes)
 		}
 	}
 	return c
 }
 
-// createObjects creates the cluster's objects.
 func (c *labCluster) createObjects(ctx context.Context, say func(string, ...any)) error {
 	if err := c.installCRDs(ctx); err != nil {
 		return err
@@ -81,11 +79,11 @@ func (c *labCluster) createObjects(ctx context.Context, say func(string, ...any)
 	if err := c.api.Create(ctx, ns); err != nil {
 		return err
 	}
-	const told = 1000
-	for from := 0; from < c.opts.Services; from += told {
+	const chunk = 1000
+	for from := 0; from < c.opts.Services; from += chunk {
 		all, ctx := errgroup.WithContext(ctx)
 		all.SetLimit(maxConcurrent)
-		for s := from; s < min(from+told, c.opts.Services); s++ {
+		for s := from; s < min(from+chunk, c.opts.Services); s++ {
 			all.Go(func() error {
 				return errors.Join(c.api.Create(ctx, newService(s)), c.api.Create(ctx, c.newSlice(s)), c.api.Create(ctx, newPool(s, c.opts)))
 			})
@@ -93,7 +91,7 @@ func (c *labCluster) createObjects(ctx context.Context, say func(string, ...any)
 		if err := all.Wait(); err != nil {
 			return err
 		}
-		say("  %d of %d", min(from+told, c.opts.Services), c.opts.Services)
+		say("  %d of %d", min(from+chunk, c.opts.Services), c.opts.Services)
 	}
 	return nil
 }
@@ -124,8 +122,8 @@ func (c *labCluster) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// newService has no selector, so the cluster does not manage its endpoints, and no node ports,
-// because there may be more Services than node ports.
+// newService has no selector, so the cluster does not manage its endpoints, and no node ports:
+// there are too few.
 func newService(s int) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(s)},
@@ -146,7 +144,6 @@ func newPool(s int, o Options) *v1alpha1.BackendPool {
 	}
 }
 
-// newSlice returns the current endpoints of a Service.
 func (c *labCluster) newSlice(s int) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -166,16 +163,15 @@ func (c *labCluster) newSlice(s int) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// nodeName returns the name of kubelab's node, counted from 0.
+// nodeName counts from 0, kubelab from 1.
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
 
-// touchService changes the endpoint addresses of a Service on the same nodes.
+// touchService changes endpoint addresses, but no nodes.
 func (c *labCluster) touchService(ctx context.Context, s int) error {
 	c.generation[s]++
 	return c.api.Update(ctx, c.newSlice(s))
 }
 
-// moveEndpoint moves an endpoint of a Service to another node.
 func (c *labCluster) moveEndpoint(ctx context.Context, s int) error {
 	c.generation[s]++
 	next := c.endpointNodes[s][0]
@@ -186,7 +182,6 @@ func (c *labCluster) moveEndpoint(ctx context.Context, s int) error {
 	return c.api.Update(ctx, c.newSlice(s))
 }
 
-// excludeNode labels a node to exclude it from load balancers.
 func (c *labCluster) excludeNode(ctx context.Context, node int) error {
 	c.excluded[node] = true
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(node)}}
@@ -194,7 +189,6 @@ func (c *labCluster) excludeNode(ctx context.Context, node int) error {
 	return c.api.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
-// downSuffix is the suffix of an address that is Down.
 const downSuffix = "/Down"
 
 // desiredPools returns the desired members of each pool, sorted. An excluded node is Down while it serves. The node

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// floodConnections is the number of connections to each of the health and metrics ports, each
-	// with an endless request with floodHeaders bytes of tiny headers.
+	// floodConnections per port, each with an endless request with floodHeaders bytes of tiny
+	// headers.
 	floodConnections = 60
 	floodHeaders     = 1 << 20
 	floodDuration    = 15 * time.Second // then the connection rate recovers
 )
 
-// startFlood sends requests to the controller during the phase.
 func (r *run) startFlood(ctx context.Context) error {
 	var headers strings.Builder
 	headers.WriteString("GET / HTTP/1.1\r\nHost: x\r\n")
@@ -38,7 +37,6 @@ func (r *run) startFlood(ctx context.Context) error {
 	return nil
 }
 
-// sendUnfinished returns when the server closes the connection or the context is done.
 func sendUnfinished(ctx context.Context, address, request string) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// lab manages three processes: a cluster, an Azure, and the controller.
 type lab struct {
 	opts Options
 	dir  string      // logs, kubeconfig and azure.json; etcd's data
@@ -25,17 +24,16 @@ type lab struct {
 
 	kubeconfig      string
 	endpoint, admin string // of the emulator
-	// metrics, health and profiles are addresses of the controller.
+	// of the controller
 	metrics, health, profiles string
-	metricsReads              int       // number of metrics reads
-	started                   time.Time // start of the controller
+	metricsReads              int
+	started                   time.Time // the controller
 }
 
 func (l *lab) startProcess(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
 	return process.StartCommand(ctx, process.Command{Dir: l.dir, Name: name, Path: program, Args: args, OnExit: l.fail})
 }
 
-// startKubelab starts the cluster and waits until it is ready.
 func (l *lab) startKubelab(ctx context.Context) error {
 	program := filepath.Join(l.opts.bin, "kubelab")
 	if _, err := os.Stat(program); err != nil {
@@ -80,7 +78,7 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	return nil
 }
 
-// startWeir starts the controller without leader election.
+// startWeir disables leader election.
 func (l *lab) startWeir(ctx context.Context) error {
 	file, err := l.writeJSON("azure.json", azureJSON())
 	if err != nil {
@@ -105,7 +103,6 @@ func (l *lab) startWeir(ctx context.Context) error {
 	return l.waitReady(ctx)
 }
 
-// waitReady waits until the controller has read the cluster.
 func (l *lab) waitReady(ctx context.Context) error {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", nil)
@@ -125,7 +122,7 @@ func (l *lab) waitReady(ctx context.Context) error {
 	}
 }
 
-// stopAll stops the processes, the controller first, while its cluster is still running.
+// stopAll ends the controller first, while its cluster is running.
 func (l *lab) stopAll() {
 	process.StopAll(l.controller)
 	process.StopAll(l.kubelab, l.emulator)
@@ -140,7 +137,6 @@ func (l *lab) writeJSON(name string, v any) (string, error) {
 	return file, err
 }
 
-// sleepContext waits for d or until ctx is done.
 func sleepContext(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -8,43 +8,39 @@ import (
 	"time"
 )
 
-// Numbers of events.
 const (
 	touchEvents   = 500
 	moveEvents    = 100
 	excludedNodes = 10
-	// moveInterval separates moves, so that they are not batched.
+	// Moves must not be batched.
 	moveInterval = 100 * time.Millisecond
 )
 
-// phaseSpec is one measured part of a run.
 type phaseSpec struct {
 	name string
-	// events divides the cost; 0 does not.
+	// events divides the cost, unless 0.
 	events int
-	// start starts the phase.
-	start func(context.Context) error
-	// duration is a fixed duration, instead of until all work is done.
+	start  func(context.Context) error
+	// fixed duration, instead of until all work is done
 	duration time.Duration
-	// earliest is the earliest start after the controller's.
+	// earliest start after the controller's
 	earliest time.Duration
 }
 
 // resourceUsage is per second, or per metrics read.
 type resourceUsage struct{ cpu, bytes, objects float64 }
 
-// phaseResult is the cost of a phase.
 type phaseResult struct {
 	Phase   string  `json:"phase"`
 	Events  int     `json:"events,omitempty"`
 	Seconds float64 `json:"seconds"`
 	CPU     float64 `json:"cpuSeconds"`
-	// Cluster and Azure are the CPU time of kubelab and the emulator.
+	// CPU time of kubelab and the emulator
 	Cluster float64 `json:"apiServerCPUSeconds"`
 	Azure   float64 `json:"azureCPUSeconds"`
 	Bytes   float64 `json:"allocatedBytes"`
 	Allocs  float64 `json:"allocations"`
-	// API counts all requests to the API server; Reads and Conflicts are subsets.
+	// Reads and Conflicts are part of API.
 	API          float64 `json:"apiRequests"`
 	Reads        float64 `json:"apiReads"`
 	Conflicts    float64 `json:"apiConflicts"`
@@ -54,8 +50,8 @@ type phaseResult struct {
 	PeakResident float64 `json:"highestResidentBytes"`
 }
 
-// newPhases returns the rows of the table. The idle phase comes before the events, whose cost excludes
-// the idle cost and the cost of reading metrics.
+// newPhases puts the idle phase first: the cost of events excludes the idle cost and the metrics
+// reads.
 func (r *run) newPhases() []phaseSpec {
 	start := func(ctx context.Context) error { return r.lab.startWeir(ctx) }
 	all := []phaseSpec{
@@ -83,8 +79,7 @@ func (r *run) newPhases() []phaseSpec {
 	return all
 }
 
-// settleTime is how long the controller works after a start: leftovers of Services are cleaned up
-// after a minute. Runs with a shorter idle phase do not wait.
+// settleTime includes the cleanup of leftovers, a minute after a start.
 func (r *run) settleTime() time.Duration {
 	if r.opts.Idle < time.Minute {
 		return 0
@@ -92,7 +87,6 @@ func (r *run) settleTime() time.Duration {
 	return 75 * time.Second
 }
 
-// forEachService applies a function to n Services.
 func (r *run) forEachService(ctx context.Context, n int, apart time.Duration, do func(context.Context, int) error) error {
 	for i := range n {
 		if err := do(ctx, i*7%r.opts.Services); err != nil {
@@ -105,7 +99,6 @@ func (r *run) forEachService(ctx context.Context, n int, apart time.Duration, do
 	return nil
 }
 
-// runPhase runs a phase and stores its cost.
 func (r *run) runPhase(ctx context.Context, p phaseSpec) error {
 	if err := sleepContext(ctx, time.Until(r.lab.started.Add(p.earliest))); err != nil {
 		return err
@@ -118,26 +111,25 @@ func (r *run) runPhase(ctx context.Context, p phaseSpec) error {
 		}
 		r.lab.resetPeakMemory()
 	}
-	begun := time.Now()
+	begin := time.Now()
 	profile, err := r.startProfiled(ctx, p, before.at.IsZero())
 	if err != nil {
 		return err
 	}
-	last, err := r.waitInSync(ctx, p, begun)
+	last, err := r.waitInSync(ctx, p, begin)
 	if err != nil {
 		return err
 	}
 	if err := profile(ctx); err != nil {
 		return err
 	}
-	r.recordResult(p, begun, before, last)
+	r.recordResult(p, begin, before, last)
 	if p.duration > 0 {
 		return r.measureRead(ctx)
 	}
 	return nil
 }
 
-// measureRead measures the cost of reading the metrics once.
 func (r *run) measureRead(ctx context.Context) error {
 	const times = 20
 	before, err := r.lab.readMetrics(ctx)
@@ -149,7 +141,6 @@ func (r *run) measureRead(ctx context.Context) error {
 	return err
 }
 
-// startProfiled starts the phase, with a profile if requested. The returned function ends the profile.
 func (r *run) startProfiled(ctx context.Context, p phaseSpec, starts bool) (end func(context.Context) error, err error) {
 	if r.opts.Profiles == "" {
 		return func(context.Context) error { return nil }, p.start(ctx)
@@ -162,18 +153,15 @@ func (r *run) startProfiled(ctx context.Context, p phaseSpec, starts bool) (end 
 	return func(ctx context.Context) error { return r.lab.endProfile(ctx, r.opts.Profiles, p.name) }, err
 }
 
-// End of a phase.
 const (
-	// pollInterval is the polling interval. A phase ends after rests without work, using less than quiet
-	// of a CPU.
+	// A phase ends after rests without work, using less than quiet of a CPU.
 	pollInterval = 500 * time.Millisecond
 	idleTime     = 2 * time.Second
 	idleCPU      = 0.15
 )
 
-// waitInSync waits until all pools are in sync and no work is left, or for the phase's fixed duration.
-// It returns the usage at that time.
-func (r *run) waitInSync(ctx context.Context, p phaseSpec, begun time.Time) (last usageSample, err error) {
+// waitInSync returns the usage when all pools are in sync and no work is left.
+func (r *run) waitInSync(ctx context.Context, p phaseSpec, begin time.Time) (last usageSample, err error) {
 	if p.duration > 0 { // no polling: a read costs as much as the idle controller
 		if err := sleepContext(ctx, p.duration); err != nil {
 			return last, err
@@ -181,7 +169,7 @@ func (r *run) waitInSync(ctx context.Context, p phaseSpec, begun time.Time) (las
 		return r.lab.readMetrics(ctx)
 	}
 	var before usageSample
-	told := time.Now()
+	lastLog := time.Now()
 	for {
 		if err := sleepContext(ctx, pollInterval); err != nil {
 			return last, err
@@ -198,15 +186,15 @@ func (r *run) waitInSync(ctx context.Context, p phaseSpec, begun time.Time) (las
 		switch {
 		case now.at.Sub(last.at) >= idleTime:
 			return last, nil
-		case time.Since(told) >= 5*time.Second:
-			told = time.Now()
-			r.logf("  %s: %d of %d level, %d operations wait, %.0f s", p.name, now.inSync, r.opts.Services, now.waiting, time.Since(begun).Seconds())
+		case time.Since(lastLog) >= 5*time.Second:
+			lastLog = time.Now()
+			r.logf("  %s: %d of %d level, %d operations wait, %.0f s", p.name, now.inSync, r.opts.Services, now.waiting, time.Since(begin).Seconds())
 		}
 	}
 }
 
-func (r *run) recordResult(p phaseSpec, begun time.Time, before, last usageSample) {
-	took := last.at.Sub(begun).Seconds()
+func (r *run) recordResult(p phaseSpec, begin time.Time, before, last usageSample) {
+	took := last.at.Sub(begin).Seconds()
 	is := phaseResult{
 		Phase: p.name, Events: p.events, Seconds: took, CPU: (last.cpu - before.cpu).Seconds(),
 		Cluster: (last.cluster - before.cluster).Seconds(), Azure: (last.azure - before.azure).Seconds(),

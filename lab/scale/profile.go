@@ -18,8 +18,7 @@ import (
 // ProfiledCommand is weirlab's command that runs the controller with Profiler.
 const ProfiledCommand = "profiled-controller"
 
-// ServeProfiles serves profiles of this process on a loopback address until the context is done. A CPU
-// profile starts at once.
+// ServeProfiles serves profiles of this process on a loopback address. A CPU profile starts at once.
 func ServeProfiles(ctx context.Context, address string) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -71,7 +70,6 @@ func (l *lab) startProfile(ctx context.Context) error {
 	return l.requestProfiler(ctx, http.MethodPost, "begin", io.Discard)
 }
 
-// endProfile writes the profiles since startProfile.
 func (l *lab) endProfile(ctx context.Context, dir, phase string) error {
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(phase)
 	for _, kind := range []string{"cpu", "allocs"} {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scale measures the cost of Weir in a large cluster: the controller runs as a process
-// between a real kube-apiserver and the ARM emulator, and its resource usage is read after each
-// phase.
+// Package scale measures the cost of Weir in a large cluster, with a real kube-apiserver and the
+// ARM emulator. Resource usage is read after each phase.
 package scale
 
 import (
@@ -20,25 +19,25 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Options define the cluster's size and what is measured.
+// Options define the cluster and what is measured.
 type Options struct {
-	// Services each have a BackendPool, and endpoints on ten nodes.
+	// Each Service has a BackendPool and endpoints on ten nodes.
 	Services, Nodes, LoadBalancers int
-	// BatchWrites makes Azure accept pools written with their load balancer.
+	// Azure accepts pools written with their load balancer.
 	BatchWrites bool
-	// Idle is the duration of the idle phase.
+	// Idle is a duration.
 	Idle time.Duration
 	// Timeout limits the whole run.
 	Timeout time.Duration
-	// Flood adds a final phase with a flood of requests to the controller.
+	// Flood adds a phase with a flood of requests.
 	Flood bool
-	// Profiles is a folder for CPU and allocation profiles of each phase; empty disables them.
+	// Profiles is a folder for profiles of each phase; empty disables them.
 	Profiles string
 	// JSON prints the results as JSON to Out. Err receives the progress.
 	JSON     bool
 	Out, Err io.Writer
 
-	bin, weirlab string // folder of kubelab and weir, and the running executable
+	bin, weirlab string // kubelab and weir are in bin
 }
 
 // Bounds of Options.
@@ -63,11 +62,9 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// errTimeout is the cause of a timeout.
 var errTimeout = errors.New("the time of --within is over")
 
-// Run runs the phases and stops all processes. The folder with the logs is retained on failure,
-// unless ctx is done.
+// Run runs the phases and stops all processes. The folder with the logs is retained on failure.
 func Run(ctx context.Context, o Options) (err error) {
 	// The kernel kills children when their parent thread ends.
 	runtime.LockOSThread()
@@ -102,13 +99,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	return fmt.Errorf("%w; the logs of all processes are in %s", err, dir)
 }
 
-// run is one measurement.
 type run struct {
 	opts    Options
 	lab     *lab
 	cluster *labCluster
 	results []phaseResult
-	// idleUsage is the idle usage per second, and look the usage per metrics read.
+	// per second, and per metrics read
 	idleUsage, readUsage resourceUsage
 }
 
@@ -125,7 +121,6 @@ func (r *run) runPhases(ctx context.Context) error {
 	return errors.Join(r.printResults(), r.checkPools(ctx))
 }
 
-// prepareLab starts and fills the cluster and Azure.
 func (r *run) prepareLab(ctx context.Context) error {
 	r.logf("starting etcd and kube-apiserver with %d nodes", r.opts.Nodes)
 	if err := r.lab.startKubelab(ctx); err != nil {
@@ -142,7 +137,6 @@ func (r *run) prepareLab(ctx context.Context) error {
 	return r.cluster.createObjects(ctx, r.logf)
 }
 
-// checkPools compares Azure's pools with the endpoints at the end.
 func (r *run) checkPools(ctx context.Context) error {
 	shown, err := r.lab.azurePools(ctx)
 	if err != nil {

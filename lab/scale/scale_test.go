@@ -33,7 +33,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// nowhere accepts writes.
 type nowhere struct{ client.Client }
 
 func (nowhere) Update(context.Context, client.Object, ...client.UpdateOption) error { return nil }
@@ -42,8 +41,6 @@ func (nowhere) Patch(context.Context, client.Object, client.Patch, ...client.Pat
 	return nil
 }
 
-// Touching a Service keeps its members, moving replaces one, and an excluded node is Down
-// everywhere.
 func TestEventsDoWhatTheyAreNamedFor(t *testing.T) {
 	c := newLayout(smallOptions())
 	c.api = nowhere{}

@@ -11,7 +11,6 @@ import (
 
 const mebibyte = 1 << 20
 
-// printResults writes the results to Out.
 func (r *run) printResults() error {
 	if r.opts.JSON {
 		encoder := json.NewEncoder(r.opts.Out)
@@ -49,7 +48,6 @@ func tableRow(is phaseResult) []string {
 	return line
 }
 
-// unitCost returns a phase's cost per hour, event or pool.
 func unitCost(is phaseResult, o Options) string {
 	n := float64(is.Events)
 	switch {

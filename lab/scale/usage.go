@@ -16,24 +16,22 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// usageSample is the controller's resource usage since its start, and its progress.
+// usageSample is the controller's resource usage and progress.
 type usageSample struct {
 	at             time.Time
 	cpu            time.Duration
 	bytes, objects float64 // allocated
 	resident       float64 // bytes
-	// api counts requests to the API server, reads the GETs, and conflicts the 409s. The few
-	// watches are included.
+	// requests to the API server: all including watches, GETs, and 409s
 	api, reads, conflicts float64
-	// armReads and armWrites count requests to Azure.
+	// requests to Azure
 	armReads, armWrites float64
 	inSync, waiting     int // pools, operations
-	metricsReads        int // number of metrics reads
-	// cluster and azure are the CPU time of kubelab and the emulator, on the same machine.
+	metricsReads        int
+	// CPU time of kubelab and the emulator
 	cluster, azure time.Duration
 }
 
-// readMetrics reads the controller's metrics.
 func (l *lab) readMetrics(ctx context.Context) (usageSample, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.metrics+"/metrics", nil)
 	if err != nil {
@@ -64,7 +62,7 @@ func (l *lab) readMetrics(ctx context.Context) (usageSample, error) {
 	return s, nil
 }
 
-// sumMetrics sums the series with these labels, given as alternating names and values.
+// sumMetrics expects labels as alternating names and values.
 func sumMetrics(family *dto.MetricFamily, labels []string) (sum float64) {
 	for _, m := range family.GetMetric() {
 		if hasLabels(m, labels) {
@@ -90,7 +88,7 @@ func hasLabels(m *dto.Metric, labels []string) bool {
 // cpuTick is Linux's unit of CPU time in /proc.
 const cpuTick = 10 * time.Millisecond
 
-// processCPU returns the CPU time of a process; 0 if unavailable.
+// processCPU returns 0 if unavailable.
 func processCPU(id int) time.Duration {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
@@ -113,8 +111,7 @@ func processCPU(id int) time.Duration {
 	return sum
 }
 
-// peakMemory returns the controller's peak resident memory since resetPeakMemory, in bytes; 0 if
-// unavailable.
+// peakMemory is in bytes since resetPeakMemory; 0 if unavailable.
 func (l *lab) peakMemory() float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.controller.ProcessID()))
 	if err != nil {
@@ -132,7 +129,6 @@ func (l *lab) peakMemory() float64 {
 	return kib * 1024
 }
 
-// resetPeakMemory resets the peak.
 func (l *lab) resetPeakMemory() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", l.controller.ProcessID()), []byte("5"), 0o200) // otherwise it is the peak since the start
 }

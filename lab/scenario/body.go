@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// poolBody is the JSON of a pool.
 type poolBody struct {
 	Properties struct {
 		ProvisioningState string `json:"provisioningState"`
@@ -37,10 +36,10 @@ func readPool(raw []byte) poolBody {
 	return body
 }
 
-// entries returns the addresses in a pool's body, or none if it is not a pool.
-func entries(raw []byte) []lb.Address { return readPool(raw).entries() }
+// poolEntries returns the addresses in a pool's body, or none if it is not a pool.
+func poolEntries(raw []byte) []lb.Address { return readPool(raw).decodeAddresses() }
 
-func (body poolBody) entries() []lb.Address {
+func (body poolBody) decodeAddresses() []lb.Address {
 	var all []lb.Address
 	for _, a := range body.Properties.Addresses {
 		if ip, err := netip.ParseAddr(a.Properties.IPAddress); err == nil {
@@ -50,18 +49,17 @@ func (body poolBody) entries() []lb.Address {
 	return all
 }
 
-func addressesIn(raw []byte) []netip.Addr {
+func poolAddresses(raw []byte) []netip.Addr {
 	var ips []netip.Addr
-	for _, a := range entries(raw) {
+	for _, a := range poolEntries(raw) {
 		ips = append(ips, a.IP)
 	}
 	return ips
 }
 
-// downIn counts the Down addresses.
-func downIn(raw []byte) int {
+func countDown(raw []byte) int {
 	n := 0
-	for _, a := range entries(raw) {
+	for _, a := range poolEntries(raw) {
 		if a.AdminState == lb.Down {
 			n++
 		}
@@ -69,8 +67,8 @@ func downIn(raw []byte) int {
 	return n
 }
 
-// addressesOf returns the addresses of all pools in a load balancer's body.
-func addressesOf(raw []byte) (ips []netip.Addr, down int) {
+// loadBalancerAddresses returns the addresses of all pools in a load balancer's body.
+func loadBalancerAddresses(raw []byte) (ips []netip.Addr, down int) {
 	var body struct {
 		Properties struct {
 			Pools []json.RawMessage `json:"backendAddressPools"`
@@ -80,7 +78,7 @@ func addressesOf(raw []byte) (ips []netip.Addr, down int) {
 		return nil, 0
 	}
 	for _, pool := range body.Properties.Pools {
-		ips, down = append(ips, addressesIn(pool)...), down+downIn(pool)
+		ips, down = append(ips, poolAddresses(pool)...), down+countDown(pool)
 	}
 	return ips, down
 }
@@ -98,8 +96,8 @@ func readBody(req *http.Request) []byte {
 	return raw
 }
 
-// codesIn returns the error codes of a response without consuming it.
-func codesIn(resp *http.Response) []string {
+// errorCodes returns the error codes of a response without consuming it.
+func errorCodes(resp *http.Response) []string {
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil
@@ -123,8 +121,8 @@ func codesIn(resp *http.Response) []string {
 	return codes
 }
 
-// operationIn returns the operation id in a polling URL.
-func operationIn(path string) (string, bool) {
+// operationID returns the operation id in a polling URL.
+func operationID(path string) (string, bool) {
 	parts := strings.Split(path, "/")
 	i := slices.IndexFunc(parts, func(p string) bool { return p == "operations" || p == "operationResults" })
 	if i < 0 || i+1 >= len(parts) {

@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// lasts is the length of the busy day; make busyday runs a whole day.
-var lasts = flag.Duration("busy-day", time.Hour, "how long TestBusyDay lasts, in virtual time")
+// busyDayLength is the length of the busy day; make busyday runs a whole day.
+var busyDayLength = flag.Duration("busy-day", time.Hour, "how long TestBusyDay lasts, in virtual time")
 
 // tenPools is a load balancer with ten pools, one per Service, and a foreign pool of network
 // interfaces.
@@ -33,29 +33,28 @@ func tenPools() string {
 	return world + services
 }
 
-// neighbour adds or removes a foreign network interface alternately, which changes the load
+// toggleForeignInterface adds or removes a foreign network interface alternately, which changes the load
 // balancer's etag.
-func (s *Stage) neighbour(t *testing.T, n int) {
+func (s *Stage) toggleForeignInterface(t *testing.T, n int) {
 	t.Helper()
 	root, _, _ := strings.Cut(networkID, "/virtualNetworks/")
 	pool := ""
 	if n%2 == 0 {
-		pool = `,"loadBalancerBackendAddressPools":[{"id":"` + s.balances[0].String() + `/backendAddressPools/others"}]`
+		pool = `,"loadBalancerBackendAddressPools":[{"id":"` + s.loadBalancers[0].String() + `/backendAddressPools/others"}]`
 	}
 	body := `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"` + networkID + `/subnets/nodes"}` + pool + `}}]}}`
-	before := s.etag(t)
+	before := s.loadBalancerETag(t)
 	if err := s.putByOthers(fmt.Sprintf("%s/networkInterfaces/other%d", root, n/2%20), []byte(body)); err != nil {
 		t.Fatal(err)
 	}
-	if s.etag(t) == before {
+	if s.loadBalancerETag(t) == before {
 		t.Fatal("the load balancer keeps its etag")
 	}
 }
 
-// etag returns the load balancer's etag.
-func (s *Stage) etag(t *testing.T) string {
+func (s *Stage) loadBalancerETag(t *testing.T) string {
 	t.Helper()
-	raw, _ := s.emu.Get(s.balances[0].String())
+	raw, _ := s.emulator.Get(s.loadBalancers[0].String())
 	var body struct {
 		Etag string `json:"etag"`
 	}
@@ -80,44 +79,44 @@ func (f figures) String() string {
 		f.changes, f.writes, f.refused, f.retrying, f.failed, at(.5), at(.95), at(1))
 }
 
-// day changes one Service a minute with recorded Azure latencies of load balancers with machines.
-func day(t *testing.T, lasts time.Duration, neighbours bool) (f figures) {
+// runDay changes one Service a minute with recorded Azure latencies of load balancers with machines.
+func runDay(t *testing.T, duration time.Duration, neighbours bool) (f figures) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(15, 5))
 		s := newStageOf(t, Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Busy, Seed: 15})
-		do(t, s, tenPools())
-		if err := s.emu.Put(networkID+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/8"}}`)); err != nil {
+		runStep(t, s, tenPools())
+		if err := s.emulator.Put(networkID+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/8"}}`)); err != nil {
 			t.Fatal(err)
 		}
-		do(t, s, "clock 10m quiet", "expect level")
-		s.counted()
-		s.told()
-		s.journal.lags = nil
-		for n := 0; time.Duration(n)*10*time.Second < lasts; n++ {
+		runStep(t, s, "clock 10m quiet", "expect level")
+		s.takeCounts()
+		s.takeEvents()
+		s.history.delays = nil
+		for n := 0; time.Duration(n)*10*time.Second < duration; n++ {
 			if n%6 == 0 {
 				nodes := r.Perm(12)[:1+r.IntN(6)]
 				names := make([]string, len(nodes))
 				for i, at := range nodes {
 					names[i] = fmt.Sprintf("n%d", at+1)
 				}
-				do(t, s, fmt.Sprintf("scale s%d nodes=(%s)", r.IntN(10), strings.Join(names, ", ")))
+				runStep(t, s, fmt.Sprintf("scale s%d nodes=(%s)", r.IntN(10), strings.Join(names, ", ")))
 				f.changes++
 			}
 			at := time.Duration(r.IntN(10_000)) * time.Millisecond // also between a read and its write
-			do(t, s, fmt.Sprintf("clock %s quiet", at))
+			runStep(t, s, fmt.Sprintf("clock %s quiet", at))
 			if neighbours {
-				s.neighbour(t, n)
+				s.toggleForeignInterface(t, n)
 			}
-			do(t, s, fmt.Sprintf("clock %s quiet", 10*time.Second-at))
-			for _, word := range s.told() {
+			runStep(t, s, fmt.Sprintf("clock %s quiet", 10*time.Second-at))
+			for _, word := range s.takeEvents() {
 				f.retrying += strings.Count(word, ":Retrying")
 				f.failed += strings.Count(word, ":Failed")
 			}
 		}
-		do(t, s, "clock 20m quiet", "expect level")
-		f.writes, f.lags = s.counted()["PUT"], s.journal.lags
-		f.refused = s.emu.Stats().Conflicts
+		runStep(t, s, "clock 20m quiet", "expect level")
+		f.writes, f.lags = s.takeCounts()["PUT"], s.history.delays
+		f.refused = s.emulator.Stats().Conflicts
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -132,8 +131,8 @@ func TestBusyDay(t *testing.T) {
 		t.Skip("it takes long; make test does not leave it out")
 	}
 	for _, neighbours := range []bool{false, true} {
-		f := day(t, *lasts, neighbours)
-		t.Logf("%s, neighbours=%t: %s", *lasts, neighbours, f)
+		f := runDay(t, *busyDayLength, neighbours)
+		t.Logf("%s, neighbours=%t: %s", *busyDayLength, neighbours, f)
 		if f.failed > 0 {
 			t.Errorf("neighbours=%t: Failed was told %d times, and nothing did fail", neighbours, f.failed)
 		}
@@ -147,7 +146,7 @@ func (s *Stage) putByOthers(id string, body []byte) error {
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer somebody-else")
-	resp, err := s.emu.Transport().Do(req)
+	resp, err := s.emulator.Transport().Do(req)
 	if err != nil {
 		return err
 	}

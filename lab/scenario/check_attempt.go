@@ -10,22 +10,22 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-func notBeforeTheTime(s *Stage) []string {
-	broken := append(s.emu.EarlyCalls(), s.journal.hasty...)
-	for _, c := range s.journal.calls {
+func checkRetryAfter(s *Stage) []string {
+	broken := append(s.emulator.EarlyCalls(), s.history.earlyAttempts...)
+	for _, c := range s.history.calls {
 		// Requests after an accepted write are not restricted.
-		if c.closed != "" && (c.kind == "GET" || c.kind == "PUT") {
-			broken = append(broken, fmt.Sprintf("%s of %s at %s: %s", c.kind, c.pool.Name, s.clock(c.at), c.closed))
+		if c.closedReason != "" && (c.kind == "GET" || c.kind == "PUT") {
+			broken = append(broken, fmt.Sprintf("%s of %s at %s: %s", c.kind, c.pool.Name, s.formatTime(c.at), c.closedReason))
 		}
 	}
 	return broken
 }
 
-func oneWrite(s *Stage) []string { return s.journal.overlaps }
+func checkWriteOverlap(s *Stage) []string { return s.history.overlaps }
 
-func budget(s *Stage) []string {
+func checkRetries(s *Stage) []string {
 	var broken []string
-	for _, r := range s.journal.reports {
+	for _, r := range s.history.reports {
 		say := func(format string, args ...any) {
 			broken = append(broken, r.Pool.Name+": "+fmt.Sprintf(format, args...))
 		}
@@ -35,13 +35,13 @@ func budget(s *Stage) []string {
 		if r.RetriesUsed > r.Budget {
 			say("%d retries used of %d", r.RetriesUsed, r.Budget)
 		}
-		if r.RetriesUsed > r.row && !r.Admin {
-			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.row)
+		if r.RetriesUsed > r.consecutiveFailures && !r.Admin {
+			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.consecutiveFailures)
 		}
-		if r.Outcome != poolwrite.Retriable || !r.newest || r.serviceGone || r.Admin {
+		if r.Outcome != poolwrite.Retriable || !r.newest || r.serviceDeleted || r.Admin {
 			continue
 		}
-		if r.looks() && r.surrender != "" {
+		if r.isReadOnly() && r.failureReason != "" {
 			if r.WillRetry {
 				say("another attempt follows a look, although the change was given up")
 			}
@@ -59,33 +59,33 @@ func budget(s *Stage) []string {
 	return broken
 }
 
-func words(s *Stage) []string {
+func checkEvents(s *Stage) []string {
 	var broken []string
-	for _, dead := range s.journal.posthumous {
+	for _, dead := range s.history.killedProcessReports {
 		broken = append(broken, "a killed process still said "+dead)
 	}
-	for _, r := range s.journal.reports {
-		last := append(names(r.Updated), names(r.Failed)...)
-		for _, said := range [][]string{append(names(r.Retrying), names(r.Failed)...), last} {
+	for _, r := range s.history.reports {
+		last := append(serviceNames(r.Updated), serviceNames(r.Failed)...)
+		for _, said := range [][]string{append(serviceNames(r.Retrying), serviceNames(r.Failed)...), last} {
 			slices.Sort(said)
 			if twice := len(said) - len(slices.Compact(slices.Clone(said))); twice > 0 {
 				broken = append(broken, fmt.Sprintf("%s: the same word twice for one attempt: %v", r.Pool.Name, said))
 			}
 		}
-		if how := wrongWords(r, names(r.Retrying), last); how != "" {
+		if how := forbiddenEvents(r, serviceNames(r.Retrying), last); how != "" {
 			broken = append(broken, fmt.Sprintf("%s: %s: %s", r.Pool.Name, r.Outcome, how))
 		}
 	}
 	return broken
 }
 
-// wrongWords returns the events that an outcome must not emit.
-func wrongWords(r report, retrying, last []string) string {
-	if r.serviceGone && len(retrying)+len(r.Failed) > 0 {
+// forbiddenEvents returns the events that an outcome must not emit.
+func forbiddenEvents(r attemptReport, retrying, last []string) string {
+	if r.serviceDeleted && len(retrying)+len(r.Failed) > 0 {
 		return "a Service that is gone is told of a failure"
 	}
-	if r.looks() && len(r.Failed) > 0 && r.surrender == surrenderTo(r.Report) {
-		return fmt.Sprintf("%v are told of %s again by a look", names(r.Failed), r.surrender)
+	if r.isReadOnly() && len(r.Failed) > 0 && r.failureReason == failureReason(r.Report) {
+		return fmt.Sprintf("%v are told of %s again by a look", serviceNames(r.Failed), r.failureReason)
 	}
 	switch r.Outcome {
 	case poolwrite.Stale, poolwrite.Postponed, poolwrite.Shutdown, poolwrite.Rejected:
@@ -96,13 +96,13 @@ func wrongWords(r report, retrying, last []string) string {
 		if len(retrying)+len(r.Failed) > 0 {
 			return "a level pool is no failure"
 		}
-		for _, name := range names(r.Updated) {
-			if was := r.before[name]; was != "Retrying" && was != "Failed" && was != lastWords {
+		for _, name := range serviceNames(r.Updated) {
+			if was := r.previousEvents[name]; was != "Retrying" && was != "Failed" && was != deletedEvent {
 				return fmt.Sprintf("%s was told Updated, and had heard %q before", name, was)
 			}
 		}
-		for name, was := range r.before {
-			if (was == "Retrying" || was == "Failed") && !r.serviceGone && !r.held && !slices.Contains(names(r.Updated), name) {
+		for name, was := range r.previousEvents {
+			if (was == "Retrying" || was == "Failed") && !r.serviceDeleted && !r.isPaused && !slices.Contains(serviceNames(r.Updated), name) {
 				return fmt.Sprintf("%s still believes %s", name, was)
 			}
 		}
@@ -118,9 +118,9 @@ func wrongWords(r report, retrying, last []string) string {
 	return ""
 }
 
-func observations(s *Stage) []string {
+func checkMetrics(s *Stage) []string {
 	var broken []string
-	for _, r := range s.journal.reports {
+	for _, r := range s.history.reports {
 		if len(r.Updated) > 0 && len(r.Failed) > 0 {
 			broken = append(broken, r.Pool.Name+": one attempt is observed as a success and as a failure")
 		}
@@ -131,7 +131,7 @@ func observations(s *Stage) []string {
 	return broken
 }
 
-func names(services []poolschedule.ServiceName) []string {
+func serviceNames(services []poolschedule.ServiceName) []string {
 	var all []string
 	for _, s := range services {
 		all = append(all, s.Name)

@@ -13,14 +13,14 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-func classes(s *Stage) []string {
+func checkOutcomes(s *Stage) []string {
 	var broken []string
-	for _, r := range s.journal.reports {
-		if want, why := classOf(r); want != "" && r.Outcome != want {
+	for _, r := range s.history.reports {
+		if want, why := expectedOutcome(r); want != "" && r.Outcome != want {
 			broken = append(broken, fmt.Sprintf("%s: %s is %s, and has to be %s", r.Pool.Name, why, r.Outcome, want))
 		}
-		named := r.Fault != nil && slices.Contains(goneCodes, r.Fault.Code)
-		if r.Outcome == poolwrite.Stale && (r.last.status != http.StatusNotFound || r.last.forged && !named) {
+		named := r.Fault != nil && slices.Contains(notFoundCodes, r.Fault.Code)
+		if r.Outcome == poolwrite.Stale && (r.last.status != http.StatusNotFound || r.last.fromFault && !named) {
 			broken = append(broken, fmt.Sprintf("%s is taken for gone after %d to a %s, and is there", r.Pool.Name, r.last.status, r.last.kind))
 		}
 		if follows := r.last.kind == "poll" || r.last.kind == "result" || r.last.kind == http.MethodPut && r.last.status < 300; follows &&
@@ -28,46 +28,45 @@ func classes(s *Stage) []string {
 			broken = append(broken, r.Pool.Name+": a closed gate ends the wait for a write that Azure has accepted")
 		}
 		own := !r.last.at.Before(r.At.Add(-r.Duration)) // otherwise it belongs to the previous attempt
-		if own && r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
+		if own && r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && canWait(r) {
 			broken = append(broken, fmt.Sprintf("%s: a 429 to a %s is not waited out", r.Pool.Name, r.last.kind))
 		}
 	}
 	return broken
 }
 
-// longestAttempt is the timeout of an attempt.
-const longestAttempt = 10 * time.Minute
+// attemptTimeout is the timeout of an attempt.
+const attemptTimeout = 10 * time.Minute
 
-// waitable reports whether the attempt could wait for Azure's Retry-After.
-func waitable(r report) bool {
+// canWait reports whether the attempt could wait for Azure's Retry-After.
+func canWait(r attemptReport) bool {
 	took := r.Duration
 	if r.Fault != nil && r.Fault.RetryAt.After(r.At) {
 		took += r.Fault.RetryAt.Sub(r.At)
 	}
-	return took < longestAttempt
+	return took < attemptTimeout
 }
 
-// goneCodes are the codes of a 404 that can be about the pool.
-var goneCodes = []string{"NotFound", "ResourceNotFound", "ParentResourceNotFound", "ResourceGroupNotFound"}
+// notFoundCodes are the codes of a 404 that can be about the pool.
+var notFoundCodes = []string{"NotFound", "ResourceNotFound", "ParentResourceNotFound", "ResourceGroupNotFound"}
 
-// tried are the statuses that the updater retries; notTried are terminal, or already retried by the
-// SDK.
+// The statuses that the updater retries, and those that are terminal or already retried by the SDK.
 var (
-	tried    = []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests}
-	notTried = []int{
+	retriedStatuses  = []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests}
+	terminalStatuses = []int{
 		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
 )
 
-// classOf restates the classification of a failed attempt independently. want is empty if it has
+// expectedOutcome restates the classification of a failed attempt independently. want is empty if it has
 // none; why is the cause.
-func classOf(r report) (want poolwrite.Outcome, why string) {
+func expectedOutcome(r attemptReport) (want poolwrite.Outcome, why string) {
 	a := r.last
 	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
 	following := a.kind == "poll" || a.kind == "result"
 	switch {
-	case r.Duration >= longestAttempt: // the timeout ended the last call
+	case r.Duration >= attemptTimeout: // the timeout ended the last call
 		return "", ""
 	case r.Fault != nil && r.Fault.Code == fault.CodeParentFailed: // the load balancer's next write may repair it
 		return poolwrite.Retriable, why
@@ -79,9 +78,9 @@ func classOf(r report) (want poolwrite.Outcome, why string) {
 		return poolwrite.Retriable, why
 	case following || a.kind == "":
 		return "", ""
-	case slices.Contains(tried, a.status):
+	case slices.Contains(retriedStatuses, a.status):
 		return poolwrite.Retriable, why
-	case slices.Contains(notTried, a.status):
+	case slices.Contains(terminalStatuses, a.status):
 		return poolwrite.Terminal, why
 	case a.status == 0 && a.kind == http.MethodPut:
 		return poolwrite.Retriable, "no answer to a PUT"

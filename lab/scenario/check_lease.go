@@ -10,19 +10,19 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func alone(s *Stage) []string {
+func checkExclusive(s *Stage) []string {
 	var broken []string
-	for _, c := range s.journal.calls {
-		if c.alone != "" {
-			broken = append(broken, fmt.Sprintf("%s of %s at %s: %s", c.kind, c.pool.Name, s.clock(c.at), c.alone))
+	for _, c := range s.history.calls {
+		if c.sharedReason != "" {
+			broken = append(broken, fmt.Sprintf("%s of %s at %s: %s", c.kind, c.pool.Name, s.formatTime(c.at), c.sharedReason))
 		}
 	}
 	return broken
 }
 
-func orderOfLocks(s *Stage) []string {
+func checkLockOrder(s *Stage) []string {
 	p := s.process
-	if p == nil || p.dead || p.lease == nil {
+	if p == nil || p.killed || p.lease == nil {
 		return nil
 	}
 	atWork := map[lb.LoadBalancerKey]bool{}
@@ -32,23 +32,23 @@ func orderOfLocks(s *Stage) []string {
 		}
 	}
 	// A worker that just entered may still be checking the gates.
-	if n := p.lease.in; p.asleep == nil && n > len(atWork) && time.Since(later(p.lease.entered, p.woke)) > time.Second {
+	if n := p.lease.workers; p.resumeSignal == nil && n > len(atWork) && time.Since(latest(p.lease.enteredAt, p.resumeTime)) > time.Second {
 		return []string{fmt.Sprintf("%d lanes are in the lease, and %d are at work", n, len(atWork))}
 	}
 	return nil
 }
 
-// givenBack is the maximum duration of a lease release.
-const givenBack = 15 * time.Second
+// releaseTimeout is the maximum duration of a lease release.
+const releaseTimeout = 15 * time.Second
 
-func leaseIsShared(s *Stage) []string {
-	broken := slices.Clone(s.journal.selfish)
+func checkLeaseSharing(s *Stage) []string {
+	broken := slices.Clone(s.history.leaseErrors)
 	p := s.process
-	if p == nil || p.dead || p.lease == nil {
+	if p == nil || p.killed || p.lease == nil {
 		return broken
 	}
 	e, now := p.lease, time.Now()
-	if idle := now.Sub(later(e.left, p.woke)); p.asleep == nil && e.in == 0 && !e.stuck && !e.left.IsZero() && s.lease.heldBy(now) == p.name && idle > givenBack {
+	if idle := now.Sub(latest(e.exitedAt, p.resumeTime)); p.resumeSignal == nil && e.workers == 0 && !e.releaseFailed && !e.exitedAt.IsZero() && s.lease.currentHolder(now) == p.name && idle > releaseTimeout {
 		broken = append(broken, fmt.Sprintf("nobody is at work for %s, and the lease is still held", idle))
 	}
 	return broken

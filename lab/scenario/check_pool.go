@@ -9,77 +9,77 @@ import (
 	"time"
 )
 
-func levelAtRest(s *Stage) []string {
+func checkIdleInSync(s *Stage) []string {
 	p := s.process
-	if p == nil || p.dead || !s.resting(p) || p.lagging() {
+	if p == nil || p.killed || !s.isIdle(p) || p.hasPendingEvents() {
 		return nil
 	}
 	var broken []string
-	for _, k := range s.sorted() {
-		if k.givenUp || k.deleted || k.drifted || !s.kept(k) || s.laneAtWork(k) {
+	for _, k := range s.sortedPools() {
+		if k.gaveUp || k.deleted || k.isDrifted || !s.isManaged(k) || s.isReadInProgress(k) {
 			continue
 		}
-		if how := s.unlevel(k); how != "" {
+		if how := s.outOfSyncReason(k); how != "" {
 			broken = append(broken, k.id.Name+": "+how)
 		}
 	}
 	return broken
 }
 
-// laneAtWork reports whether a read of a pool is in progress in the worker. It is no change, and
+// isReadInProgress reports whether a read of a pool is in progress in the worker. It is no change, and
 // may repair the result of a write. The caller holds s.mu.
-func (s *Stage) laneAtWork(k *pool) bool {
+func (s *Stage) isReadInProgress(k *pool) bool {
 	for _, other := range s.pools {
-		if k.inLane(other) && other.underWay() {
+		if k.sharesLoadBalancer(other) && other.isAttempted() {
 			return true
 		}
 	}
 	return false
 }
 
-func levelInTime(s *Stage) []string {
+func checkDriftRepair(s *Stage) []string {
 	if s.opts.DriftPeriod == 0 {
 		return nil
 	}
 	bound := s.opts.DriftPeriod + 2*s.opts.Interval + 30*time.Second
 	var broken []string
-	for _, k := range s.sorted() {
-		if k.offSince.IsZero() || !s.kept(k) {
+	for _, k := range s.sortedPools() {
+		if k.outOfSyncSince.IsZero() || !s.isManaged(k) {
 			continue
 		}
-		if off := time.Since(later(k.offSince, k.trouble)); off > bound {
-			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, off, s.unlevel(k)))
+		if off := time.Since(latest(k.outOfSyncSince, k.faultEnd)); off > bound {
+			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, off, s.outOfSyncReason(k)))
 		}
 	}
 	return broken
 }
 
-// soon returns the maximum duration of a change. With recorded latencies a worker may wait for
+// maxChangeTime returns the maximum duration of a change. With recorded latencies a worker may wait for
 // writes of several other pools.
-func (s *Stage) soon() time.Duration {
+func (s *Stage) maxChangeTime() time.Duration {
 	if s.opts.Latency != "" {
-		return longestAttempt
+		return attemptTimeout
 	}
 	return 2*s.opts.Interval + 30*time.Second
 }
 
-func soonLevel(s *Stage) []string {
-	bound := s.soon()
+func checkChangeDelay(s *Stage) []string {
+	bound := s.maxChangeTime()
 	var broken []string
-	for _, k := range s.sorted() {
-		if k.offSince.IsZero() || k.givenUp || k.deleted || k.drifted || !s.kept(k) {
+	for _, k := range s.sortedPools() {
+		if k.outOfSyncSince.IsZero() || k.gaveUp || k.deleted || k.isDrifted || !s.isManaged(k) {
 			continue
 		}
-		if late := time.Since(later(k.offSince, k.trouble)); late > bound {
-			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, late, s.unlevel(k)))
+		if late := time.Since(latest(k.outOfSyncSince, k.faultEnd)); late > bound {
+			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, late, s.outOfSyncReason(k)))
 		}
 	}
 	return broken
 }
 
-func foreignSurvives(s *Stage) []string {
-	broken := slices.Clone(s.journal.lost)
-	for _, k := range s.sorted() {
+func checkForeign(s *Stage) []string {
+	broken := slices.Clone(s.history.foreignRemoved)
+	for _, k := range s.sortedPools() {
 		if missing := s.missingForeign(k); missing != "" {
 			broken = append(broken, k.id.Name+" has lost "+missing)
 		}
@@ -87,15 +87,15 @@ func foreignSurvives(s *Stage) []string {
 	return broken
 }
 
-func nothingUnwanted(s *Stage) []string {
-	bound := s.soon()
+func checkExtra(s *Stage) []string {
+	bound := s.maxChangeTime()
 	var broken []string
-	for _, k := range s.sorted() {
-		if k.givenUp || k.deleted || k.drifted || !s.kept(k) {
+	for _, k := range s.sortedPools() {
+		if k.gaveUp || k.deleted || k.isDrifted || !s.isManaged(k) {
 			continue
 		}
-		for ip, since := range k.unwanted {
-			if late := time.Since(later(since, k.trouble)); late > bound {
+		for ip, since := range k.extraSince {
+			if late := time.Since(latest(since, k.faultEnd)); late > bound {
 				broken = append(broken, fmt.Sprintf("%s holds %s %s after it had to go", k.id.Name, ip, late))
 			}
 		}
@@ -103,29 +103,29 @@ func nothingUnwanted(s *Stage) []string {
 	return broken
 }
 
-func nothingRises(s *Stage) []string {
+func checkRemoved(s *Stage) []string {
 	var broken []string
-	for _, c := range s.journal.calls {
+	for _, c := range s.history.calls {
 		k := s.pools[c.pool.Key()]
 		if c.created {
 			broken = append(broken, c.pool.Name+" was created by a write")
 		}
-		if !c.gone || c.kind != "PUT" {
+		if !c.noDesiredState || c.kind != "PUT" {
 			continue
 		}
-		for _, ip := range c.holds {
-			if s.cluster.has(ip) && !foreignTo(k, ip) {
+		for _, ip := range c.addresses {
+			if s.cluster.hasAddress(ip) && !isForeignAddress(k, ip) {
 				broken = append(broken, fmt.Sprintf("%s got %s although its Service is gone", c.pool.Name, ip))
 			}
 		}
 	}
-	for _, k := range s.sorted() {
-		held, there := s.holds(k)
+	for _, k := range s.sortedPools() {
+		held, there := s.azureAddresses(k)
 		if there && k.deleted {
 			broken = append(broken, k.id.Name+" was deleted and is there again")
 		}
 		for _, a := range held {
-			if k.emptied && !foreignTo(k, a.IP) && !k.left.put[a.IP] {
+			if k.isEmpty && !isForeignAddress(k, a.IP) && !k.orphaned.added[a.IP] {
 				broken = append(broken, fmt.Sprintf("%s got %s although its BackendPool is gone", k.id.Name, a.IP))
 			}
 		}
@@ -133,21 +133,21 @@ func nothingRises(s *Stage) []string {
 	return broken
 }
 
-func boundedQueue(s *Stage) []string {
-	if s.process == nil || s.process.dead {
+func checkQueueSize(s *Stage) []string {
+	if s.process == nil || s.process.killed {
 		return nil
 	}
 	most := len(s.pools) * (2 + s.opts.MaxRetries)
 	if s.opts.AdminState {
 		most += len(s.pools)
 	}
-	if n := s.process.lanes.Backlog().Operations; n > most {
+	if n := s.process.updater.Backlog().Operations; n > most {
 		return []string{fmt.Sprintf("%d operations wait for %d pools, at most %d may", n, len(s.pools), most)}
 	}
 	return nil
 }
 
-func foreignTo(k *pool, ip netip.Addr) bool {
+func isForeignAddress(k *pool, ip netip.Addr) bool {
 	for _, f := range k.foreign {
 		if f.IP == ip {
 			return true

@@ -14,18 +14,18 @@ import (
 // Every check fails after its tampering, and holds before.
 func TestABrokenRuleIsReported(t *testing.T) {
 	for _, c := range Checks() {
-		if !slices.ContainsFunc(tamperings(), func(x tampering) bool { return x.check == c.Name }) {
+		if !slices.ContainsFunc(allTamperings(), func(x tampering) bool { return x.check == c.Name }) {
 			t.Errorf("nothing shows that check %q can fail", c.Name)
 		}
 	}
-	for _, x := range tamperings() {
+	for _, x := range allTamperings() {
 		t.Run(x.check+"/"+x.how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)
 				setUp(t, s, behaviour.Supersede)
-				do(t, s, "scale web nodes=(n1)", "clock 10s", "expect level")
+				runStep(t, s, "scale web nodes=(n1)", "clock 10s", "expect level")
 				x.with(t, s)
-				err := s.check()
+				err := s.runChecks()
 				if err == nil || !strings.Contains(err.Error(), "check \""+x.check+"\" does not hold") {
 					t.Errorf("got %v", err)
 				}

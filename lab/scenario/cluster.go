@@ -20,9 +20,9 @@ import (
 // cluster is the state of the Kubernetes API.
 type cluster struct {
 	view
-	lost     map[string]membership.Node
-	bindings map[string]*binding // by pool name
-	uids     int
+	lostNodes map[string]membership.Node
+	bindings  map[string]*backendPool // by pool name
+	uids      int
 	// addresses counts the assigned node addresses.
 	addresses int
 }
@@ -36,52 +36,50 @@ type view struct {
 
 func (v view) clone() view { return view{maps.Clone(v.nodes), maps.Clone(v.services)} }
 
-// service is a Service and its endpoints.
 type service struct {
 	name      string
 	endpoints []membership.Endpoint
 }
 
-// binding is a BackendPool that binds a pool to the members of a Service, or to nodes. It and its
+// backendPool is a BackendPool that binds a pool to the members of a Service, or to nodes. It and its
 // ledger entry outlive the Service. Its events are never late.
-type binding struct {
+type backendPool struct {
 	ref    poolschedule.Ref
 	pool   lb.PoolID
 	family lb.Family
 	// service provides the members; empty if nodes does.
 	service string
 	nodes   []string
-	// paused and deleting are requested by the user.
-	paused, deleting bool
-	entry            entry
+	// Requested by the user.
+	isPaused, isDeleting bool
+	entry                statusEntry
 	// version counts the writes of the entry.
 	version int
-	// notBefore is the Retry-After in the status.
-	notBefore time.Time
-	// told is the last notification in the status.
-	told toldStatus
+	// retryAfter is the Retry-After in the status.
+	retryAfter time.Time
+	// notification is the last notification in the status.
+	notification notificationStatus
 }
 
-// entry is the ledger entry of a pool.
-type entry struct {
+// statusEntry is the ledger entry of a pool.
+type statusEntry struct {
 	written, down []netip.Addr
 	taken         bool
 }
 
 func newCluster() cluster {
 	return cluster{
-		view: view{map[string]membership.Node{}, map[string]*service{}},
-		lost: map[string]membership.Node{}, bindings: map[string]*binding{},
+		view:      view{map[string]membership.Node{}, map[string]*service{}},
+		lostNodes: map[string]membership.Node{}, bindings: map[string]*backendPool{},
 	}
 }
 
-// endpointsASlice is small, so that most Services have several slices.
-const endpointsASlice = 2
+// endpointsPerSlice is small, so that most Services have several slices.
+const endpointsPerSlice = 2
 
-// slices returns the EndpointSlices of a Service.
-func (v *service) slices() []membership.Slice {
+func (v *service) endpointSlices() []membership.Slice {
 	var all []membership.Slice
-	for part := range slices.Chunk(v.endpoints, endpointsASlice) {
+	for part := range slices.Chunk(v.endpoints, endpointsPerSlice) {
 		for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 			all = append(all, membership.Slice{Family: family, Endpoints: part})
 		}
@@ -89,8 +87,8 @@ func (v *service) slices() []membership.Slice {
 	return all
 }
 
-// placed returns a Service with ready endpoints on the given nodes.
-func placed(name string, nodes []string) *service {
+// newService returns a Service with ready endpoints on the given nodes.
+func newService(name string, nodes []string) *service {
 	v := &service{name: name}
 	for _, n := range nodes {
 		v.endpoints = append(v.endpoints, membership.Endpoint{Node: n, Ready: true, Serving: true})
@@ -98,21 +96,20 @@ func placed(name string, nodes []string) *service {
 	return v
 }
 
-// runsOn reports whether the node has an endpoint of the Service.
-func (v *service) runsOn(node string) bool {
+func (v *service) hasEndpointOn(node string) bool {
 	return slices.ContainsFunc(v.endpoints, func(e membership.Endpoint) bool { return e.Node == node })
 }
 
 func (c *cluster) addNode(name string) {
-	if _, ok := c.nodes[name]; ok || c.lost[name].Name != "" {
+	if _, ok := c.nodes[name]; ok || c.lostNodes[name].Name != "" {
 		return
 	}
 	c.nodes[name] = membership.Node{Name: name, IPs: c.newAddresses()}
 }
 
-func (c *cluster) bind(service string, nodes []string, pool lb.PoolID) *binding {
+func (c *cluster) bindPool(service string, nodes []string, pool lb.PoolID) *backendPool {
 	c.uids++
-	b := &binding{
+	b := &backendPool{
 		ref:  poolschedule.Ref{Namespace: namespace, Name: pool.Name, UID: fmt.Sprintf("uid-%d", c.uids)},
 		pool: pool, family: lb.IPv4, service: service, nodes: nodes,
 	}
@@ -125,9 +122,9 @@ func (c *cluster) bind(service string, nodes []string, pool lb.PoolID) *binding 
 
 const namespace = "default"
 
-// of returns the bindings of a Service, sorted by name.
-func (c *cluster) of(service string) []*binding {
-	var all []*binding
+// bindingsOf returns the bindings of a Service, sorted by name.
+func (c *cluster) bindingsOf(service string) []*backendPool {
+	var all []*backendPool
 	for _, name := range slices.Sorted(maps.Keys(c.bindings)) {
 		if b := c.bindings[name]; b.service == service {
 			all = append(all, b)
@@ -136,10 +133,10 @@ func (c *cluster) of(service string) []*binding {
 	return all
 }
 
-// members returns the desired members of a binding; none if its Service or BackendPool is gone or
-// being deleted.
-func (v view) members(b *binding) []lb.Address {
-	if b.deleting || v.gone(b) {
+// desiredMembers returns the desired members of a binding; none if its Service or BackendPool is missing
+// or being deleted.
+func (v view) desiredMembers(b *backendPool) []lb.Address {
+	if b.isDeleting || v.isServiceMissing(b) {
 		return nil
 	}
 	if b.service == "" {
@@ -156,19 +153,23 @@ func (v view) members(b *binding) []lb.Address {
 		n, ok := v.nodes[name]
 		return n, ok
 	}
-	return membership.OfService(v.services[b.service].slices(), node, b.family).KeepMinAvailable(minAvailable).Addresses
+	return membership.OfService(v.services[b.service].endpointSlices(), node, b.family).KeepMinAvailable(minAvailable).Addresses
 }
 
 // minAvailable is the percentage of a pool that announced evictions leave up.
 const minAvailable = adminstate.DefaultMinAvailablePercent
 
-// gone reports whether the binding's Service does not exist.
-func (v view) gone(b *binding) bool { return b.service != "" && v.services[b.service] == nil }
+// isServiceMissing reports whether the binding's Service does not exist.
+func (v view) isServiceMissing(b *backendPool) bool {
+	return b.service != "" && v.services[b.service] == nil
+}
 
-// has reports whether a node, including a lost one, has the address.
-func (c *cluster) has(ip netip.Addr) bool { return c.view.has(ip) || view{nodes: c.lost}.has(ip) }
+// hasAddress reports whether a node, including a lost one, has the address.
+func (c *cluster) hasAddress(ip netip.Addr) bool {
+	return c.view.hasNodeAddress(ip) || view{nodes: c.lostNodes}.hasNodeAddress(ip)
+}
 
-func (v view) has(ip netip.Addr) bool {
+func (v view) hasNodeAddress(ip netip.Addr) bool {
 	for _, n := range v.nodes {
 		if slices.Contains(n.IPs, ip) {
 			return true
@@ -177,7 +178,7 @@ func (v view) has(ip netip.Addr) bool {
 	return false
 }
 
-func (c *cluster) byRef(ref poolschedule.Ref) *binding {
+func (c *cluster) byRef(ref poolschedule.Ref) *backendPool {
 	if b := c.bindings[ref.Name]; b != nil && b.ref == ref {
 		return b
 	}
@@ -192,41 +193,41 @@ func (p *process) IsNeeded(op poolschedule.Operation) bool {
 	if k == nil {
 		return false
 	}
-	if p.former {
-		return p.cares(op)
+	if p.isOldLeader {
+		return p.isOperationNeeded(op)
 	}
-	relevant := p.cares(op)
-	if k.underWay() && (!k.between() || !relevant) { // the updater asks before and after an attempt
-		k.attempt.over, k.ended = true, time.Now()
-		if p.kill.hit(call{kind: settling, pool: op.Pool}) {
-			p.strike("when " + op.Pool.Name + " was settled")
+	relevant := p.isOperationNeeded(op)
+	if k.isAttempted() && (!k.mayRequery() || !relevant) { // the updater queries before and after an attempt
+		k.attempt.isOver, k.endedAt = true, time.Now()
+		if p.killAt.countHit(call{kind: resultKind, pool: op.Pool}) {
+			p.killAtPoint("when " + op.Pool.Name + " was settled")
 		}
 	}
 	switch {
 	case !relevant:
-		k.waits, k.putOff = time.Time{}, time.Time{}
-	case (s.idle(k) || k.looked()) && !p.dead:
-		s.asks(op, k)
+		k.queuedAt, k.deferredAt = time.Time{}, time.Time{}
+	case (s.isAttemptOver(k) || k.isBatchRead()) && !p.killed:
+		s.recordQuery(op, k)
 	}
 	return relevant
 }
 
-// idle reports whether a pool has no attempt, or one that ended earlier and whose target is gone.
-// The caller holds s.mu.
-func (s *Stage) idle(k *pool) bool {
+// isAttemptOver reports whether a pool has no attempt, or one that ended earlier and has no target. The
+// caller holds s.mu.
+func (s *Stage) isAttemptOver(k *pool) bool {
 	return k.attempt == nil ||
-		k.attempt.over && k.ended.Before(time.Now()) && !slices.ContainsFunc(s.lane(k.id.LoadBalancer), (*pool).underWay)
+		k.attempt.isOver && k.endedAt.Before(time.Now()) && !slices.ContainsFunc(s.poolsOf(k.id.LoadBalancer), (*pool).isAttempted)
 }
 
-// cares reports whether an operation still has a target. The caller holds s.mu.
-func (p *process) cares(op poolschedule.Operation) bool {
+// isOperationNeeded reports whether an operation still has a target. The caller holds s.mu.
+func (p *process) isOperationNeeded(op poolschedule.Operation) bool {
 	b := p.stage.cluster.byRef(op.Ref)
-	if b == nil || b.pool.Key() != op.Pool.Key() || b.paused {
+	if b == nil || b.pool.Key() != op.Pool.Key() || b.isPaused {
 		return false
 	}
 	nobodys := op.Service == (poolschedule.ServiceName{})
-	if b.deleting || p.seen.gone(b) {
-		return nobodys && p.ledger[b.ref].taken
+	if b.isDeleting || p.cache.isServiceMissing(b) {
+		return nobodys && p.statusEntries[b.ref].taken
 	}
 	return nobodys || op.Service.Name == b.service
 }
@@ -236,26 +237,26 @@ func (p *process) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
-	if p.dead || b == nil {
-		return none, errDead
+	if p.killed || b == nil {
+		return none, errProcessKilled
 	}
-	if b.paused {
-		return none, errHeld
+	if b.isPaused {
+		return none, errLeaseHeld
 	}
-	gone := b.deleting || p.seen.gone(b)
-	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former {
-		a.gone = gone // queried again after a write that lost to another writer
+	gone := b.isDeleting || p.cache.isServiceMissing(b)
+	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.isOldLeader {
+		a.noDesiredState = gone // queried again after a write that lost to another writer
 	}
-	want := poolwrite.Desired{IsManaged: func(netip.Addr) bool { return false }, Record: p.recorded(ref)}
+	want := poolwrite.Desired{IsManaged: func(netip.Addr) bool { return false }, Record: p.recordedEntry(ref)}
 	if gone {
 		return want, nil
 	}
-	ours := map[netip.Addr]bool{}
-	for _, n := range p.seen.nodes {
+	managed := map[netip.Addr]bool{}
+	for _, n := range p.cache.nodes {
 		for _, ip := range n.IPs {
-			ours[ip] = true
+			managed[ip] = true
 		}
 	}
-	want.Addresses, want.IsManaged = p.seen.members(b), func(ip netip.Addr) bool { return ours[ip] }
+	want.Addresses, want.IsManaged = p.cache.desiredMembers(b), func(ip netip.Addr) bool { return managed[ip] }
 	return want, nil
 }

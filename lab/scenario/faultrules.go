@@ -18,70 +18,68 @@ type faultRules struct {
 }
 
 type faultRule struct {
-	name   string
-	match  map[string]any
-	action map[string]any
-	left   int       // matches left; -1: unlimited
-	until  time.Time // zero: unlimited
+	name        string
+	match       map[string]any
+	action      map[string]any
+	matchesLeft int       // matches left; -1: unlimited
+	until       time.Time // zero: unlimited
 }
 
-// fired counts a match.
-func (f *faultRules) fired(name string) {
+func (f *faultRules) countMatch(name string) {
 	for _, r := range f.rules {
-		if r.name == name && r.left > 0 {
-			r.left--
+		if r.name == name && r.matchesLeft > 0 {
+			r.matchesLeft--
 		}
 	}
 }
 
-// ceased reports whether all rules are exhausted.
-func (f *faultRules) ceased() bool {
+func (f *faultRules) isExhausted() bool {
 	now := time.Now()
-	return !slices.ContainsFunc(f.rules, func(r *faultRule) bool { return r.acts(now) })
+	return !slices.ContainsFunc(f.rules, func(r *faultRule) bool { return r.isActive(now) })
 }
 
-func (r *faultRule) acts(now time.Time) bool {
-	return r.left != 0 && (r.until.IsZero() || r.until.After(now))
+func (r *faultRule) isActive(now time.Time) bool {
+	return r.matchesLeft != 0 && (r.until.IsZero() || r.until.After(now))
 }
 
 // addFault appends a rule. Zero times means unlimited.
-func (s *Stage) addFault(match, action map[string]any, times int, lasts time.Duration) error {
+func (s *Stage) addFault(match, action map[string]any, times int, duration time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.rules
 	f.names++
-	r := &faultRule{name: fmt.Sprintf("fault-%d", f.names), match: match, action: action, left: times}
+	r := &faultRule{name: fmt.Sprintf("fault-%d", f.names), match: match, action: action, matchesLeft: times}
 	if times == 0 {
-		r.left = -1
+		r.matchesLeft = -1
 	}
-	if lasts > 0 {
-		r.until = time.Now().Add(lasts)
+	if duration > 0 {
+		r.until = time.Now().Add(duration)
 	}
 	f.rules = append(f.rules, r)
-	return s.armFaults()
+	return s.sendRules()
 }
 
-// heal removes all faults.
-func (s *Stage) heal() error {
+// resetAll removes all faults.
+func (s *Stage) resetAll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules.rules = nil
-	return s.armFaults()
+	return s.sendRules()
 }
 
-// armFaults sends the active rules to the emulator. The caller holds s.mu.
-func (s *Stage) armFaults() error {
+// sendRules sends the active rules to the emulator. The caller holds s.mu.
+func (s *Stage) sendRules() error {
 	now := time.Now()
 	f := &s.rules
-	f.rules = slices.DeleteFunc(f.rules, func(r *faultRule) bool { return !r.acts(now) })
+	f.rules = slices.DeleteFunc(f.rules, func(r *faultRule) bool { return !r.isActive(now) })
 	script := []map[string]any{}
 	for _, r := range f.rules {
 		match := map[string]any{}
 		for key, value := range r.match {
 			match[key] = value
 		}
-		if r.left > 0 {
-			match["maxMatches"] = r.left
+		if r.matchesLeft > 0 {
+			match["maxMatches"] = r.matchesLeft
 		}
 		if !r.until.IsZero() {
 			match["until"] = r.until.Sub(now).String()
@@ -92,13 +90,13 @@ func (s *Stage) armFaults() error {
 	if err != nil {
 		return err
 	}
-	return s.emu.SetFaults(string(text))
+	return s.emulator.SetFaults(string(text))
 }
 
-// where converts the arguments on= and pool= or lb= to a match.
-func (s *Stage) where(a *reader, fallback string) map[string]any {
+// parseMatch converts the arguments on= and pool= or lb= to a match.
+func (s *Stage) parseMatch(a *argReader, fallback string) map[string]any {
 	match := map[string]any{}
-	switch on := a.text("on", fallback); on {
+	switch on := a.textArg("on", fallback); on {
 	case "GET":
 		match["kind"] = string(armemu.KindGet)
 	case "PUT":
@@ -107,19 +105,19 @@ func (s *Stage) where(a *reader, fallback string) map[string]any {
 		match["kind"] = string(armemu.KindPoll)
 	case "any":
 	default:
-		a.complain("on=%s: want GET, PUT, poll or any", on)
+		a.addError("on=%s: want GET, PUT, poll or any", on)
 	}
-	if name := a.text("pool", ""); name != "" {
+	if name := a.textArg("pool", ""); name != "" {
 		if k := s.poolNamed(name); k != nil {
 			match["path"] = k.id.String()
 		} else {
-			a.complain("there is no pool %s", name)
+			a.addError("there is no pool %s", name)
 		}
 	}
-	if name := a.text("whole", ""); name != "" {
+	if name := a.textArg("whole", ""); name != "" {
 		match["path"] = "loadBalancers/" + name
 	}
-	if name := a.text("lb", ""); name != "" {
+	if name := a.textArg("lb", ""); name != "" {
 		match["path"] = "loadBalancers/" + name + "/**"
 	}
 	return match

@@ -27,8 +27,7 @@ pool kubernetes/api foreign=(10.9.0.2)
 service web pools=(web) nodes=(n1, n2)
 service api pools=(api) nodes=(n3)`
 
-// workloads returns all workloads.
-func workloads() []workload {
+func allWorkloads() []workload {
 	return []workload{
 		{"scale", twoPools, []string{
 			"clock 1s", "scale web api nodes=(n2, n3)", "clock 3s", "scale web nodes=(n3)", "clock 3s",
@@ -70,14 +69,14 @@ func newStageOf(t *testing.T, opts Options) *Stage {
 	t.Helper()
 	s := New(opts)
 	t.Cleanup(func() {
-		s.stop("")
-		s.sendHome()
-		s.underWay.Wait()
+		s.stopProcess("")
+		s.cancelDelays()
+		s.pendingWrites.Wait()
 	})
 	return s
 }
 
-func do(t *testing.T, s *Stage, lines ...string) {
+func runStep(t *testing.T, s *Stage, lines ...string) {
 	t.Helper()
 	for _, text := range lines {
 		first, input, _ := strings.Cut(text, "\n")
@@ -94,7 +93,7 @@ func do(t *testing.T, s *Stage, lines ...string) {
 
 func setUp(t *testing.T, s *Stage, overlap behaviour.Result) {
 	t.Helper()
-	do(t, s, strings.Replace(twoPools, "drift=10m", "overlap="+string(overlap), 1))
+	runStep(t, s, strings.Replace(twoPools, "drift=10m", "overlap="+string(overlap), 1))
 }
 
 // In each workload the process is killed before and after every call and ledger write, and
@@ -104,20 +103,20 @@ func TestKilledAtEveryCall(t *testing.T) {
 		t.Skip("it takes long; make test does not leave it out")
 	}
 	killed, points := 0, 0
-	for _, w := range workloads() {
+	for _, w := range allWorkloads() {
 		overlaps := armemu.OverlapAnswers()
 		if w.name != "scale" { // the others differ in what else happens
 			overlaps = []behaviour.Result{behaviour.Supersede}
 		}
 		for i, overlap := range overlaps {
-			calls := w.undisturbed(t, overlap)
+			calls := w.runUndisturbed(t, overlap)
 			for n := 1; n <= calls; n++ {
 				for _, where := range []string{"", " after"} {
 					kill := fmt.Sprintf("kill at=any nth=%d%s", n, where)
-					killed += w.killed(t, overlap, kill, true)
+					killed += w.runKilled(t, overlap, kill, true)
 					points++
 					if i == 0 { // without overlap when the next process starts late
-						killed += w.killed(t, overlap, kill, false)
+						killed += w.runKilled(t, overlap, kill, false)
 						points++
 					}
 				}
@@ -127,25 +126,25 @@ func TestKilledAtEveryCall(t *testing.T) {
 	if killed != points {
 		t.Errorf("killed %d times, want %d", killed, points)
 	}
-	t.Logf("killed %d times in %d workloads, and level each time", killed, len(workloads()))
+	t.Logf("killed %d times in %d workloads, and level each time", killed, len(allWorkloads()))
 }
 
-// in returns the world's step with a policy for overlapping writes.
-func (w workload) in(overlap behaviour.Result) string {
+// worldStep returns the world's step with a policy for overlapping writes.
+func (w workload) worldStep(overlap behaviour.Result) string {
 	return strings.Replace(w.world, "cluster ", "cluster overlap="+string(overlap)+" ", 1)
 }
 
-// undisturbed runs a workload without a kill and returns the number of calls and ledger writes.
-func (w workload) undisturbed(t *testing.T, overlap behaviour.Result) (calls int) {
+// runUndisturbed runs a workload without a kill and returns the number of calls and ledger writes.
+func (w workload) runUndisturbed(t *testing.T, overlap behaviour.Result) (calls int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		do(t, s, w.in(overlap))
-		do(t, s, w.story...)
-		for _, n := range s.counted() {
+		runStep(t, s, w.worldStep(overlap))
+		runStep(t, s, w.story...)
+		for _, n := range s.takeCounts() {
 			calls += n
 		}
-		do(t, s, "heal", "clock 25m", "expect calm")
+		runStep(t, s, "heal", "clock 25m", "expect calm")
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -156,29 +155,29 @@ func (w workload) undisturbed(t *testing.T, overlap behaviour.Result) (calls int
 	return calls
 }
 
-// killed runs a workload with a kill and returns how often the process died.
-func (w workload) killed(t *testing.T, overlap behaviour.Result, kill string, atOnce bool) (killed int) {
+// runKilled runs a workload with a kill and returns how often the process died.
+func (w workload) runKilled(t *testing.T, overlap behaviour.Result, kill string, atOnce bool) (killed int) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s/%s/%s/at once %t", w.name, overlap, kill, atOnce), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
-			do(t, s, w.in(overlap), kill)
+			runStep(t, s, w.worldStep(overlap), kill)
 			for _, text := range w.story {
-				if strings.HasPrefix(text, "stale") && s.alive() == nil {
+				if strings.HasPrefix(text, "stale") && s.runningProcess() == nil {
 					continue // no process, no delay
 				}
-				do(t, s, text)
-				if s.alive() == nil && killed == 0 {
+				runStep(t, s, text)
+				if s.runningProcess() == nil && killed == 0 {
 					killed++
 					if atOnce {
-						do(t, s, "restart")
+						runStep(t, s, "restart")
 					}
 				}
 			}
 			if killed == 0 {
 				t.Error("it does not die")
 			}
-			do(t, s, "heal", "restart dead", "clock 25m", "expect calm")
+			runStep(t, s, "heal", "restart dead", "clock 25m", "expect calm")
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}

@@ -18,143 +18,144 @@ type resourceLease struct {
 	holder string // empty if free
 	until  time.Time
 	since  time.Time // since the holder has it
-	// failing is how requests fail, for a time or a count.
-	failing string // "lost" (not applied) or "applied"; empty: no failure
-	fails   int    // left; -1: unlimited
-	failsTo time.Time
-	// slow is additional latency until slowTo; zero slowTo: unlimited.
-	slow   time.Duration
-	slowTo time.Time
-	// wanted is the number of waiters.
-	wanted int
+	// failureMode is how requests fail, for a time or a count.
+	failureMode  string // "lost" (not applied) or "applied"; empty: no failure
+	failuresLeft int    // left; -1: unlimited
+	failUntil    time.Time
+	// delay is additional latency until delayUntil; zero delayUntil: unlimited.
+	delay      time.Duration
+	delayUntil time.Time
+	// waiters is the number of waiters.
+	waiters int
 }
 
-const somebodyElse = "somebody-else"
+const otherHolder = "somebody-else"
 
-// free removes all faults of the Lease.
-func (l *resourceLease) free() {
-	l.failing, l.slow = "", 0
-	if l.holder == somebodyElse {
+// resetErrors removes all faults of the Lease.
+func (l *resourceLease) resetErrors() {
+	l.failureMode, l.delay = "", 0
+	if l.holder == otherHolder {
 		l.holder = ""
 	}
 }
 
-// heldBy returns the current holder, or "".
-func (l *resourceLease) heldBy(now time.Time) string {
+// currentHolder returns the current holder, or "".
+func (l *resourceLease) currentHolder(now time.Time) string {
 	if l.until.After(now) {
 		return l.holder
 	}
 	return ""
 }
 
-// hinders reports whether the process cannot acquire the Lease.
-func (l *resourceLease) hinders(p *process) bool {
-	holder := l.heldBy(time.Now())
-	return holder != "" && holder != p.name || l.failure(false) != "" || l.wanted > 0
+// isBlocked reports whether the process cannot acquire the Lease.
+func (l *resourceLease) isBlocked(p *process) bool {
+	holder := l.currentHolder(time.Now())
+	return holder != "" && holder != p.name || l.nextFailure(false) != "" || l.waiters > 0
 }
 
-// takes returns the duration of a request.
-func (l *resourceLease) takes() time.Duration {
-	if !l.slowTo.IsZero() && !l.slowTo.After(time.Now()) {
-		return requestTakes
+func (l *resourceLease) requestTime() time.Duration {
+	if !l.delayUntil.IsZero() && !l.delayUntil.After(time.Now()) {
+		return requestLatency
 	}
-	return requestTakes + l.slow
+	return requestLatency + l.delay
 }
 
-// failure returns how a request fails, or "".
-func (l *resourceLease) failure(count bool) string {
+// nextFailure returns how a request fails, or "".
+func (l *resourceLease) nextFailure(count bool) string {
 	switch {
-	case l.failing == "" || l.fails == 0 || !l.failsTo.IsZero() && !l.failsTo.After(time.Now()):
+	case l.failureMode == "" || l.failuresLeft == 0 || !l.failUntil.IsZero() && !l.failUntil.After(time.Now()):
 		return ""
-	case count && l.fails > 0:
-		l.fails--
+	case count && l.failuresLeft > 0:
+		l.failuresLeft--
 	}
-	return l.failing
+	return l.failureMode
 }
 
-// entrance acquires the Lease for the workers of a process and tracks its use. It implements
+// leaseClient acquires the Lease for the workers of a process and tracks its use. It implements
 // poolupdate.Lease with the shipped implementation, and that one's requests (lease.Holder).
-type entrance struct {
+type leaseClient struct {
 	process *process
 	shared  *lease.Shared
 	term    time.Duration
 	// Guarded by the stage's mu.
-	in      int       // workers inside
-	entered time.Time // last entry
-	left    time.Time // last exit
-	end     time.Time // end of the term as the process knows it; zero: not held
-	have    bool      // the process knows it holds the lease
-	turn    time.Time // start of the uninterrupted turn
-	free    time.Time // release time
-	long    bool      // the last turn used its full length
-	stuck   bool      // the release failed
-	refused bool
-	// refusedAt is when a worker was last denied.
-	refusedAt time.Time
+	workers       int       // workers inside
+	enteredAt     time.Time // last entry
+	exitedAt      time.Time // last exit
+	termEnd       time.Time // end of the term as the process knows it; zero: not held
+	isHeld        bool      // the process knows it holds the lease
+	leaseStart    time.Time // start of the uninterrupted turn
+	releaseTime   time.Time // release time
+	usedFullLease bool      // the last turn used its full length
+	releaseFailed bool      // the release failed
+	rejected      bool
+	// rejectedAt is when a worker was last denied.
+	rejectedAt time.Time
 }
 
-func newEntrance(p *process, term time.Duration) *entrance {
-	e := &entrance{process: p, term: term}
+func newLeaseClient(p *process, term time.Duration) *leaseClient {
+	e := &leaseClient{process: p, term: term}
 	e.shared = lease.NewShared(e, term, p.stage.log)
 	return e
 }
 
 var errAPI = errors.New("the API does not answer")
 
-// turn and breath restate the lease rule independently.
+// The lease rule, restated independently.
 const (
-	wholeTurn = time.Minute
-	minBreath = 4 * time.Second
-	// requestTakes is the latency to the API.
-	requestTakes = 10 * time.Millisecond
+	maxLeaseTime = time.Minute
+	minLeaseGap  = 4 * time.Second
+	// requestLatency is the latency to the API.
+	requestLatency = 10 * time.Millisecond
 )
 
-func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
+func (e *leaseClient) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
 	valid, done, err := e.shared.Enter(ctx)
-	e.process.awakeLast()
+	e.process.waitAllRunning()
 	s := e.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		e.refusedAt = time.Now()
+		e.rejectedAt = time.Now()
 		for _, k := range s.pools { // the next try comes then
-			k.trouble = later(k.trouble, e.refusedAt.Add(s.opts.Interval))
+			k.faultEnd = latest(k.faultEnd, e.rejectedAt.Add(s.opts.Interval))
 		}
 		return nil, nil, err
 	}
 	// A machine that is still asleep was woken by the end of the script.
-	if held := time.Since(e.turn); held > wholeTurn && e.process.asleep == nil && e.process.woke.Before(e.turn) {
-		s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("a lane enters %s after the lease was taken", held))
+	if held := time.Since(e.leaseStart); held > maxLeaseTime && e.process.resumeSignal == nil && e.process.resumeTime.Before(e.leaseStart) {
+		s.history.leaseErrors = append(s.history.leaseErrors, fmt.Sprintf("a lane enters %s after the lease was taken", held))
 	}
-	e.in++
-	e.entered = time.Now()
+	e.workers++
+	e.enteredAt = time.Now()
 	return valid, func() {
 		s.mu.Lock()
-		e.in--
-		e.left = time.Now()
+		e.workers--
+		e.exitedAt = time.Now()
 		s.mu.Unlock()
 		done()
 	}, nil
 }
 
-// overstays reports whether an attempt exceeds the process's turn while others wait. The caller
+// isOverLimit reports whether an attempt exceeds the process's turn while others wait. The caller
 // holds the stage's mu.
-func (e *entrance) overstays() bool { return e.in > 0 && time.Since(e.turn) > wholeTurn }
+func (e *leaseClient) isOverLimit() bool {
+	return e.workers > 0 && time.Since(e.leaseStart) > maxLeaseTime
+}
 
-func (e *entrance) Acquire(ctx context.Context) error {
-	e.process.awakeLast()
+func (e *leaseClient) Acquire(ctx context.Context) error {
+	e.process.waitAllRunning()
 	s, asked := e.process.stage, time.Now()
-	if err := e.ask(ctx); err != nil {
+	if err := e.sendRequest(ctx); err != nil {
 		return err
 	}
-	defer e.process.awakeLast() // the response is processed when the machine resumes
+	defer e.process.waitAllRunning() // the response is processed when the machine resumes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, now := &s.lease, time.Now()
-	if e.process.dead {
-		return errDead
+	if e.process.killed {
+		return errProcessKilled
 	}
-	failure := l.failure(true)
+	failure := l.nextFailure(true)
 	if failure == "lost" {
 		return errAPI
 	}
@@ -162,88 +163,88 @@ func (e *entrance) Acquire(ctx context.Context) error {
 		return err
 	}
 	// A new leader takes over at once from the previous leader.
-	if holder := l.heldBy(now); holder != "" && holder != e.process.name && !slices.Contains(s.former, holder) {
+	if holder := l.currentHolder(now); holder != "" && holder != e.process.name && !slices.Contains(s.oldLeaderNames, holder) {
 		if failure != "" {
 			return errAPI
 		}
-		if !e.refused {
-			s.trace("lease", "refused: %s has it", holder)
+		if !e.rejected {
+			s.addLine("lease", "refused: %s has it", holder)
 		}
-		e.end, e.refused = time.Time{}, true
+		e.termEnd, e.rejected = time.Time{}, true
 		return &lease.HolderError{Lease: "lease", Holder: holder, Until: l.until}
 	}
-	e.refused = false
-	lapsed := l.heldBy(now) == "" // another process could acquire it
-	l.holder, l.until, e.stuck = e.process.name, now.Add(e.term), failure != ""
+	e.rejected = false
+	lapsed := l.currentHolder(now) == "" // another process could acquire it
+	l.holder, l.until, e.releaseFailed = e.process.name, now.Add(e.term), failure != ""
 	if failure != "" {
 		return errAPI
 	}
-	if !e.have {
-		if pause := now.Sub(e.free); e.long && pause < minBreath {
-			s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("after a whole turn it is taken again within %s", pause))
+	if !e.isHeld {
+		if pause := now.Sub(e.releaseTime); e.usedFullLease && pause < minLeaseGap {
+			s.history.leaseErrors = append(s.history.leaseErrors, fmt.Sprintf("after a whole turn it is taken again within %s", pause))
 		}
-		e.turn, e.have = now, true
+		e.leaseStart, e.isHeld = now, true
 	} else if lapsed {
-		e.turn = now
+		e.leaseStart = now
 	}
-	e.end = asked.Add(e.term)
+	e.termEnd = asked.Add(e.term)
 	return nil
 }
 
-// ask sends a request to the API.
-func (e *entrance) ask(ctx context.Context) error {
+// sendRequest sends a request to the API.
+func (e *leaseClient) sendRequest(ctx context.Context) error {
 	s := e.process.stage
 	s.mu.Lock()
-	takes := s.lease.takes()
+	takes := s.lease.requestTime()
 	s.mu.Unlock()
-	return travel(ctx, takes)
+	return waitLatency(ctx, takes)
 }
 
-func (e *entrance) Release(ctx context.Context) error {
+func (e *leaseClient) Release(ctx context.Context) error {
 	s := e.process.stage
-	e.process.awakeLast()
-	err := e.ask(ctx)
+	e.process.waitAllRunning()
+	err := e.sendRequest(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, now := &s.lease, time.Now()
-	if e.process.dead {
-		return errDead
+	if e.process.killed {
+		return errProcessKilled
 	}
-	failure := l.failure(true)
+	failure := l.nextFailure(true)
 	if over := e.process.fence.CheckWrite(); over != nil {
 		err = over
 	}
 	if err != nil {
 		failure = "lost"
 	}
-	kept := e.have && l.heldBy(now) == e.process.name // otherwise another process can acquire it, or has
+	kept := e.isHeld && l.currentHolder(now) == e.process.name // otherwise another process can acquire it, or has
 	if failure != "lost" && l.holder == e.process.name {
 		l.holder = ""
 	}
-	e.long, e.free, e.end, e.stuck = kept && now.Sub(e.turn) >= wholeTurn, now, time.Time{}, failure != ""
-	e.have = false
+	e.usedFullLease, e.releaseTime, e.termEnd, e.releaseFailed = kept && now.Sub(e.leaseStart) >= maxLeaseTime, now, time.Time{}, failure != ""
+	e.isHeld = false
 	if failure != "" {
 		return errAPI
 	}
 	return nil
 }
 
-// alone returns why a call is forbidden because another process may be writing, or "". The caller
+// sharedAccessReason returns why a call is forbidden because another process may be writing, or "". The caller
 // holds s.mu.
-func (p *process) alone(c call) string {
+func (p *process) sharedAccessReason(c call) string {
 	s := p.stage
 	if c.kind != http.MethodGet && c.kind != http.MethodPut {
 		return "" // what follows an accepted write changes nothing
 	}
 	switch e := p.lease; {
-	case p.stopping:
+	case p.isStopping:
 		return "the process is not the leader any more"
-	case s.locked[c.pool.LoadBalancer.Key()] != nil:
+	case s.lockedBy[c.pool.LoadBalancer.Key()] != nil:
 		return "somebody else has the lane"
 	case e == nil:
-	case e.in == 0:
+	case e.workers == 0:
 		return "no lane is in the lease"
-	case c.kind == http.MethodPut && !c.again && !e.end.After(c.at):
+	case c.kind == http.MethodPut && !c.isRetry && !e.termEnd.After(c.at):
 		return "the lease has ended, or is lost"
 	}
 	return ""

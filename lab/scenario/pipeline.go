@@ -17,20 +17,20 @@ import (
 
 func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.AcceptedWrite, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
-	p.phase(pool.ID, "put")
+	p.setPhase(pool.ID, "put")
 	s.mu.Lock()
-	p.starts(id, "by pool "+pool.ID.Name, true)
+	p.recordWriteStart(id, "by pool "+pool.ID.Name, true)
 	k := s.pools[pool.ID.Key()]
 	s.mu.Unlock()
 	begun, err := p.client.Begin(ctx, pool)
-	p.wrote(id)
-	if p.isFormer() || k == nil {
+	p.recordWrite(id)
+	if p.hasSuccessor() || k == nil {
 		return begun, err
 	}
 	s.mu.Lock()
-	k.together()
+	k.joinBatch()
 	if err == nil {
-		p.begun[id.Key()] = append(p.begun[id.Key()], k)
+		p.acceptedWrites[id.Key()] = append(p.acceptedWrites[id.Key()], k)
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -39,44 +39,44 @@ func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.AcceptedW
 	end := begun.Wait
 	begun.Wait = func(ctx context.Context, looks bool) (lb.Pool, error) {
 		s.mu.Lock()
-		p.following[id.Key()]++
+		p.awaitedWrites[id.Key()]++
 		s.mu.Unlock()
 		shown, err := end(ctx, looks)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.following[id.Key()]--
-		if k.underWay() && k.attempt.together {
-			k.attempt.known = err == nil
+		p.awaitedWrites[id.Key()]--
+		if k.isAttempted() && k.attempt.inBatch {
+			k.attempt.hasResponse = err == nil
 		}
 		return shown, err
 	}
 	return begun, nil
 }
 
-// starts records the start of a load balancer write. Only pipelined writes may start while others
+// recordWriteStart records the start of a load balancer write. Only pipelined writes may start while others
 // are in progress. The caller holds s.mu.
-func (p *process) starts(id lb.LoadBalancerID, by string, pipelined bool) {
+func (p *process) recordWriteStart(id lb.LoadBalancerID, by string, pipelined bool) {
 	s := p.stage
-	if p.writing[id.Key()]++; p.writing[id.Key()] > 1 || !pipelined && p.following[id.Key()] > 0 {
-		s.journal.overlaps = append(s.journal.overlaps, id.Name+", "+by)
+	if p.activeWrites[id.Key()]++; p.activeWrites[id.Key()] > 1 || !pipelined && p.awaitedWrites[id.Key()] > 0 {
+		s.history.overlaps = append(s.history.overlaps, id.Name+", "+by)
 	}
 }
 
-// together marks a pool's attempt as part of a batch, void if the batch fails. The caller holds the
+// joinBatch marks a pool's attempt as part of a batch, void if the batch fails. The caller holds the
 // stage's mu.
-func (k *pool) together() {
+func (k *pool) joinBatch() {
 	if a := k.attempt; a != nil {
-		a.together, a.first = true, a.took
+		a.inBatch, a.firstQueuedAt = true, a.dequeuedAt
 	}
 }
 
-// follows applies a load balancer read to all pools whose accepted writes are unresolved, and
+// resolveBatch applies a load balancer read to all pools with unresolved accepted writes, and
 // reports whether there are any. The caller holds s.mu.
-func (p *process) follows(id lb.LoadBalancerID, j *joint) bool {
-	begun := slices.DeleteFunc(p.begun[id.Key()], func(k *pool) bool { return !k.underWay() || !k.attempt.together })
-	if p.begun[id.Key()] = begun; len(begun) == 0 {
+func (p *process) resolveBatch(id lb.LoadBalancerID, j *batch) bool {
+	begun := slices.DeleteFunc(p.acceptedWrites[id.Key()], func(k *pool) bool { return !k.isAttempted() || !k.attempt.inBatch })
+	if p.acceptedWrites[id.Key()] = begun; len(begun) == 0 {
 		return false
 	}
-	j.pools, j.asked, j.phase, j.sent = slices.Clone(begun), nil, "check", 0
+	j.pools, j.queried, j.phase, j.sent = slices.Clone(begun), nil, "check", 0
 	return true
 }

@@ -13,9 +13,9 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// hundred changes 100 pools of one load balancer at once and returns the number of writes and the
+// updateHundred changes 100 pools of one load balancer at once and returns the number of writes and the
 // time until all are reported.
-func hundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
+func updateHundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
 	synctest.Test(t.(*testing.T), func(t *testing.T) {
 		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Quiet, Behaviour: behaviour.AssumedBehavior(), Pipelined: pipelined})
 		defer func() {
@@ -42,26 +42,26 @@ func hundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
 		}
 		do("cluster", world.String())
 		do("clock 1h", "")
-		before, start := s.journal.counts["PUT"], time.Now()
+		before, start := s.history.counts["PUT"], time.Now()
 		do("scale "+strings.Join(names, " ")+" nodes=(n1, n2)", "")
-		for !s.calm() {
-			s.sleep(time.Second)
+		for !s.isInSync() {
+			s.sleepFor(time.Second)
 		}
-		writes, took = s.journal.counts["PUT"]-before, time.Since(start)
+		writes, took = s.history.counts["PUT"]-before, time.Since(start)
 	})
 	return writes, took
 }
 
-// calm reports whether all pools are in sync and nothing is queued.
-func (s *Stage) calm() bool {
+// isInSync reports whether all pools are in sync and nothing is queued.
+func (s *Stage) isInSync() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.pools {
-		if s.unlevel(k) != "" {
+		if s.outOfSyncReason(k) != "" {
 			return false
 		}
 	}
-	return s.resting(s.process)
+	return s.isIdle(s.process)
 }
 
 // 100 pools of one load balancer take at most a tenth of the time with pipelined writes, and no
@@ -70,8 +70,8 @@ func TestAHundredPoolsInATenthOfTheTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	serialWrites, serial := hundred(t, false)
-	writes, took := hundred(t, true)
+	serialWrites, serial := updateHundred(t, false)
+	writes, took := updateHundred(t, true)
 	t.Logf("one by one %d writes in %s, pipelined %d in %s", serialWrites, serial, writes, took)
 	if writes > serialWrites || took*10 > serial {
 		t.Errorf("one by one %d writes in %s, pipelined %d in %s", serialWrites, serial, writes, took)

@@ -25,205 +25,204 @@ import (
 // process is one run of Weir: its workers, client and in-memory state. It implements the interfaces
 // that the updater depends on.
 type process struct {
-	stage  *Stage
-	name   string
-	ctx    context.Context
-	cancel context.CancelFunc
-	ended  chan struct{}
-	lanes  *poolupdate.Workers
-	client *azure.Client
-	writes *pace.Budgets
-	// dead is set when the process is killed; later actions have no effect. Guarded by the stage's
+	stage    *Stage
+	name     string
+	ctx      context.Context
+	cancel   context.CancelFunc
+	stopDone chan struct{}
+	updater  *poolupdate.Workers
+	client   *azure.Client
+	writes   *pace.Budgets
+	// killed is set when the process is killed; later actions have no effect. Guarded by the stage's
 	// mu.
-	dead bool
-	// knew are the pools of batched updates whose last response the process had when it died.
-	// Unlike a real process, it may still resolve them.
-	knew map[lb.PoolKey]bool
-	// stopping: a graceful shutdown is requested, for example after losing leadership.
-	stopping bool
-	// former: another process leads. Attempts are no longer tracked, and writes are violations.
-	former bool
+	killed bool
+	// resolvedPools are the pools of batched updates with the last response received when it died. Unlike a
+	// real process, it may still resolve them.
+	resolvedPools map[lb.PoolKey]bool
+	// isStopping: a graceful shutdown is requested, for example after losing leadership.
+	isStopping bool
+	// isOldLeader: another process leads. Attempts are no longer tracked, and writes are violations.
+	isOldLeader bool
 	// fence is checked before each write; nil without an election. epoch is its leadership epoch.
 	fence *lead.Fence
 	epoch lead.Epoch
-	// seen is the process's cache of the cluster; lags are its delays.
-	seen view
-	lags map[object]*lag
-	// acted are the nodes that the process has handled.
-	acted map[string]membership.Node
-	// ledger is the process's copy, since writes may fail. notBefore is the Retry-After read from
-	// the statuses.
-	ledger    map[poolschedule.Ref]entry
-	notBefore map[poolschedule.Ref]time.Time
-	// versions are the entry versions last read or written. learnt are concurrent changes of
-	// another process that no attempt has seen.
-	versions map[poolschedule.Ref]int
-	learnt   map[poolschedule.Ref]entry
-	lease    *entrance // nil if disabled
-	// kill is where the process dies, or nil.
-	kill *killPoint
-	// writing counts the writes in flight by load balancer.
-	writing map[lb.LoadBalancerKey]int
-	// following counts the awaited operations.
-	following map[lb.LoadBalancerKey]int
-	// begun are the pools with accepted writes and no later read.
-	begun map[lb.LoadBalancerKey][]*pool
-	// waiting counts requests in Azure by load balancer; a response takes no time unless Azure is
+	// The process's cache of the cluster, and its delays.
+	cache       view
+	watchDelays map[object]*watchDelay
+	// handledNodes are the nodes that the process has handled.
+	handledNodes map[string]membership.Node
+	// The process's copy of the ledger, since writes may fail, and the Retry-After read from the
+	// statuses.
+	statusEntries map[poolschedule.Ref]statusEntry
+	retryAfter    map[poolschedule.Ref]time.Time
+	// The entry versions last read or written, and concurrent changes of another process that no
+	// attempt has seen.
+	versions        map[poolschedule.Ref]int
+	externalChanges map[poolschedule.Ref]statusEntry
+	lease           *leaseClient // nil if disabled
+	// killAt is where the process dies, or nil.
+	killAt *killPoint
+	// activeWrites counts the writes in flight by load balancer.
+	activeWrites map[lb.LoadBalancerKey]int
+	// awaitedWrites counts the awaited operations.
+	awaitedWrites map[lb.LoadBalancerKey]int
+	// acceptedWrites are the pools with accepted writes and no later read.
+	acceptedWrites map[lb.LoadBalancerKey][]*pool
+	// requestsInAzure counts requests in Azure by load balancer; a response takes no time unless Azure is
 	// slow.
-	waiting map[lb.LoadBalancerKey]int
-	// freed is when another component released a worker's lock.
-	freed map[lb.LoadBalancerKey]time.Time
-	// asleep is closed when the machine resumes; nil while it runs. woke is the time of resumption.
-	asleep chan struct{}
-	woke   time.Time
-	// spent are the recent writes of each subscription.
-	spent map[string][]time.Time
-	// recheck is when the removal of leftover members is retried.
-	recheck map[poolschedule.Ref]time.Time
+	requestsInAzure map[lb.LoadBalancerKey]int
+	// unlockTimes is when another component released a worker's lock.
+	unlockTimes map[lb.LoadBalancerKey]time.Time
+	// Closed when the machine resumes, nil while it runs; and the time of resumption.
+	resumeSignal chan struct{}
+	resumeTime   time.Time
+	// writeTimes are the recent writes of each subscription.
+	writeTimes map[string][]time.Time
+	// removeRetries is when the removal of leftover members is retried.
+	removeRetries map[poolschedule.Ref]time.Time
 }
 
-// canary is a token that must appear on the wire only.
-const canary = "canary-d2VpcmNhbmFyeQ"
+// testToken is a token that must appear on the wire only.
+const testToken = "canary-d2VpcmNhbmFyeQ"
 
-type canaryCredential struct{}
+type testCredential struct{}
 
-func (canaryCredential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{Token: canary, ExpiresOn: time.Now().Add(1000 * time.Hour)}, nil
+func (testCredential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: testToken, ExpiresOn: time.Now().Add(1000 * time.Hour)}, nil
 }
 
-// pause is every SDK backoff, and the longest Retry-After it waits for.
-const pause = time.Second
+// sdkBackoff is every SDK backoff, and the longest Retry-After it waits for.
+const sdkBackoff = time.Second
 
-// connect creates a new client for the process.
-func (p *process) connect() error {
+func (p *process) newClient() error {
 	endpoint, _, err := azure.LocalEndpoint("http://127.0.0.1:8080")
 	if err != nil {
 		return err
 	}
 	p.client, err = azure.New(azure.Options{
-		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: p.stage.emu.Transport()},
-		VirtualNetworkID: networkID, Writes: p.writes, Fence: p.fence, Retry: azure.Retry{Delay: pause},
+		Endpoint: endpoint, Credential: testCredential{}, Transport: &azureTransport{process: p, azure: p.stage.emulator.Transport()},
+		VirtualNetworkID: networkID, Writes: p.writes, Fence: p.fence, Retry: azure.Retry{Delay: sdkBackoff},
 	})
 	return err
 }
 
-// launch starts a process with empty memory and lists the cluster.
-func (s *Stage) launch() error {
+// startProcess starts a process with empty memory and lists the cluster.
+func (s *Stage) startProcess() error {
 	s.mu.Lock()
 	p := &process{
-		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, following: map[lb.LoadBalancerKey]int{}, begun: map[lb.LoadBalancerKey][]*pool{}, waiting: map[lb.LoadBalancerKey]int{},
-		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolschedule.Ref]time.Time{}, notBefore: map[poolschedule.Ref]time.Time{},
-		spent: map[string][]time.Time{}, seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolschedule.Ref]entry{},
-		versions: map[poolschedule.Ref]int{}, learnt: map[poolschedule.Ref]entry{},
+		stage: s, stopDone: make(chan struct{}), activeWrites: map[lb.LoadBalancerKey]int{}, awaitedWrites: map[lb.LoadBalancerKey]int{}, acceptedWrites: map[lb.LoadBalancerKey][]*pool{}, requestsInAzure: map[lb.LoadBalancerKey]int{},
+		unlockTimes: map[lb.LoadBalancerKey]time.Time{}, removeRetries: map[poolschedule.Ref]time.Time{}, retryAfter: map[poolschedule.Ref]time.Time{},
+		writeTimes: map[string][]time.Time{}, cache: s.cluster.clone(), handledNodes: maps.Clone(s.cluster.nodes), watchDelays: map[object]*watchDelay{}, statusEntries: map[poolschedule.Ref]statusEntry{},
+		versions: map[poolschedule.Ref]int{}, externalChanges: map[poolschedule.Ref]statusEntry{},
 	}
 	for _, b := range s.cluster.bindings {
-		p.ledger[b.ref], p.notBefore[b.ref], p.versions[b.ref] = b.entry, b.notBefore, b.version
-		s.reclaim(b, b.entry)
+		p.statusEntries[b.ref], p.retryAfter[b.ref], p.versions[b.ref] = b.entry, b.retryAfter, b.version
+		s.reclaimForeign(b, b.entry)
 	}
-	s.lives++
-	p.name = fmt.Sprintf("weir-%d", s.lives)
+	s.processCount++
+	p.name = fmt.Sprintf("weir-%d", s.processCount)
 	s.mu.Unlock()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if s.opts.Replicas > 1 {
 		p.fence = lead.NewFence(renewDeadline, func() time.Duration { return time.Since(s.start) })
 	}
 	p.writes = pace.New(float64(s.opts.SharePercent)/100, s.opts.Interval)
-	if err := p.connect(); err != nil {
+	if err := p.newClient(); err != nil {
 		return err
 	}
 	config := poolupdate.Config{
 		Interval: s.opts.Interval, Writes: p.writes, MaxRetries: s.opts.MaxRetries, ResyncPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
 		Azure: p, Cluster: p, StatusStore: p, Reporter: p, Log: s.log,
 	}
-	s.writesWhole(p, &config)
+	s.configureBatches(p, &config)
 	if s.opts.LeaseTerm > 0 {
-		p.lease = newEntrance(p, s.opts.LeaseTerm)
+		p.lease = newLeaseClient(p, s.opts.LeaseTerm)
 		config.Lease = p.lease
 	}
-	p.lanes = poolupdate.New(config)
+	p.updater = poolupdate.New(config)
 	s.mu.Lock()
 	s.process = p
 	s.mu.Unlock()
-	s.elect(p)
-	go func() { p.lanes.Run(p.ctx); close(p.ended) }()
+	s.electLeader(p)
+	go func() { p.updater.Run(p.ctx); close(p.stopDone) }()
 	return nil
 }
 
-// die ends the process: later actions have no effect, and pending responses are lost. The caller
+// killNow ends the process: later actions have no effect, and pending responses are lost. The caller
 // holds s.mu.
-func (p *process) die(how string) {
-	if p.dead {
+func (p *process) killNow(how string) {
+	if p.killed {
 		return
 	}
 	s := p.stage
-	p.dead, p.knew = true, s.answeredTogether()
-	if !p.former {
-		s.forgetAll()
+	p.killed, p.resolvedPools = true, s.answeredBatches()
+	if !p.isOldLeader {
+		s.resetProcessState()
 	}
 	if how != "" {
-		s.trace("weir", "killed %s", how)
+		s.addLine("weir", "killed %s", how)
 	}
 	p.cancel()
 }
 
-// forgetAll drops the state of a dead or former leader. The caller holds s.mu.
-func (s *Stage) forgetAll() {
-	s.gates, s.joints = map[string]*gate{}, map[lb.LoadBalancerKey]*joint{}
+// resetProcessState drops the state of a dead or former leader. The caller holds s.mu.
+func (s *Stage) resetProcessState() {
+	s.throttleGates, s.batches = map[string]*throttleGate{}, map[lb.LoadBalancerKey]*batch{}
 	for _, k := range s.pools {
-		k.forget()
+		k.clearState()
 		if b := s.cluster.bindings[k.id.Name]; b != nil {
-			k.remembers(b) // the status outlives the process
+			k.restoreStatus(b) // the status outlives the process
 		}
 	}
 }
 
-// stop kills the running process, if any, and waits for its end.
-func (s *Stage) stop(how string) {
+// stopProcess kills the running process, if any, and waits for its end.
+func (s *Stage) stopProcess(how string) {
 	s.mu.Lock()
 	p := s.process
 	s.process = nil
 	if p != nil {
-		p.die(how)
+		p.killNow(how)
 	}
 	s.mu.Unlock()
 	if p != nil {
-		<-p.ended
+		<-p.stopDone
 	}
 }
 
-// stepDown shuts the process down gracefully and waits for it.
-func (s *Stage) stepDown() {
+// stopGracefully shuts the process down gracefully and waits for it.
+func (s *Stage) stopGracefully() {
 	s.mu.Lock()
 	p := s.process
-	p.resign("")
+	p.startShutdown("")
 	s.mu.Unlock()
-	<-p.ended
-	s.stop("")
+	<-p.stopDone
+	s.stopProcess("")
 }
 
-// resign starts a graceful shutdown. The caller holds s.mu.
-func (p *process) resign(how string) {
-	p.stopping = true
+// startShutdown starts a graceful shutdown. The caller holds s.mu.
+func (p *process) startShutdown(how string) {
+	p.isStopping = true
 	who := ""
-	if p.former {
+	if p.isOldLeader {
 		who = p.name + " "
 	}
-	p.stage.trace("weir", "%s", strings.TrimRight(who+"is not the leader any more "+how, " "))
+	p.stage.addLine("weir", "%s", strings.TrimRight(who+"is not the leader any more "+how, " "))
 	p.cancel()
 }
 
-// alive returns the running process, or nil.
-func (s *Stage) alive() *process {
+// runningProcess returns the running process, or nil.
+func (s *Stage) runningProcess() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.process == nil || s.process.dead {
+	if s.process == nil || s.process.killed {
 		return nil
 	}
 	return s.process
 }
 
 func (p *process) GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
-	p.phase(id, "get")
+	p.setPhase(id, "get")
 	return p.client.GetPool(ctx, id)
 }
 
@@ -233,64 +232,63 @@ func (p *process) ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, e
 
 func (p *process) PutPool(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
-	p.phase(pool.ID, "put")
+	p.setPhase(pool.ID, "put")
 	s.mu.Lock()
-	p.starts(id, "by pool "+pool.ID.Name, false)
+	p.recordWriteStart(id, "by pool "+pool.ID.Name, false)
 	s.mu.Unlock()
-	defer p.wrote(id)
+	defer p.recordWrite(id)
 	return p.client.PutPool(ctx, pool)
 }
 
-func (p *process) wrote(id lb.LoadBalancerID) {
+func (p *process) recordWrite(id lb.LoadBalancerID) {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
-	p.writing[id.Key()]--
+	p.activeWrites[id.Key()]--
 }
 
-// phase records the phase of an attempt.
-func (p *process) phase(id lb.PoolID, phase string) {
+func (p *process) setPhase(id lb.PoolID, phase string) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.former {
+	if p.isOldLeader {
 		return
 	}
 	k := s.pools[id.Key()]
-	s.jointOf(id.LoadBalancer).asked = nil
-	if k == nil || p.dead {
+	s.batchOf(id.LoadBalancer).queried = nil
+	if k == nil || p.killed {
 		return
 	}
-	if phase == "get" && k.readsAgain() {
-		k.attempt.phase, k.attempt.sent = phase, 0
+	if phase == "get" && k.isRepeatedRead() {
+		k.attempt.phase, k.attempt.requests = phase, 0
 		return
 	}
 	if k.attempt == nil || phase == "get" {
-		s.begins(k)
+		s.recordAttempt(k)
 	}
-	k.attempt.phase, k.attempt.sent = phase, 0
+	k.attempt.phase, k.attempt.requests = phase, 0
 }
 
-// betweenReads is the maximum time between the reads of one attempt.
-const betweenReads = 11 * time.Second
+// maxReadDistance is the maximum time between the reads of one attempt.
+const maxReadDistance = 11 * time.Second
 
-// readsAgain reports whether a read belongs to the current attempt: its first write met 412 or a
+// isRepeatedRead reports whether a read belongs to the current attempt: its first write met 412 or a
 // Failed load balancer, and it may read more than once before the second. The caller holds the
 // stage's mu.
-func (k *pool) readsAgain() bool {
+func (k *pool) isRepeatedRead() bool {
 	a := k.attempt
-	if a == nil || a.over {
+	if a == nil || a.isOver {
 		return false
 	}
-	again := a.phase == "put" && !a.overtaken && k.last.kind == http.MethodPut && (k.last.status == http.StatusPreconditionFailed || k.last.parent) ||
-		a.phase == "get" && a.overtaken && time.Since(k.last.at) <= betweenReads
-	a.overtaken = a.overtaken || again
+	again := a.phase == "put" && !a.isConflict && k.lastAnswer.kind == http.MethodPut && (k.lastAnswer.status == http.StatusPreconditionFailed || k.lastAnswer.parentFailed) ||
+		a.phase == "get" && a.isConflict && time.Since(k.lastAnswer.at) <= maxReadDistance
+	a.isConflict = a.isConflict || again
 	return again
 }
 
 // Enter implements poolupdate.Azure. Workers that wake at the same instant enter in the order of
 // their distance, for determinism.
 func (p *process) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
-	p.awake(lb.PoolID{LoadBalancer: id})
-	time.Sleep(p.stage.distance(id) / 1000)
+	p.waitRunning(lb.PoolID{LoadBalancer: id})
+	time.Sleep(p.stage.latencyTo(id) / 1000)
 	return p.client.Enter(id)
 }

@@ -21,23 +21,23 @@ func TestAFrozenLeaderWithoutAFence(t *testing.T) {
 		for _, fenced := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)
-				do(t, s, strings.Replace(twoPools, "drift=10m", "replicas=2", 1), "clock 10s")
+				runStep(t, s, strings.Replace(twoPools, "drift=10m", "replicas=2", 1), "clock 10s")
 				if p := s.process; !fenced {
 					p.fence = lead.NewFence(time.Hour, p.fence.ReadClock)
 					p.fence.RecordRenew(p.epoch, p.fence.ReadClock())
-					if err := p.connect(); err != nil {
+					if err := p.newClient(); err != nil {
 						t.Fatal(err)
 					}
 				}
-				do(t, s, scale, "clock 280ms", "freeze", "clock 18s", "thaw")
-				s.sleep(time.Second)
-				switch err := s.check(); {
+				runStep(t, s, scale, "clock 280ms", "freeze", "clock 18s", "thaw")
+				s.sleepFor(time.Second)
+				switch err := s.runChecks(); {
 				case fenced && err != nil:
 					t.Errorf("%s: %v", scale, err)
 				case !fenced && (err == nil || !strings.Contains(err.Error(), want)):
 					t.Errorf("%s: %v, want %q", scale, err, want)
 				}
-				do(t, s, "clock 10s")
+				runStep(t, s, "clock 10s")
 			})
 		}
 	}

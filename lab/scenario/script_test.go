@@ -29,9 +29,9 @@ func TestScripts(t *testing.T) {
 		if !strings.HasPrefix(string(raw), "# ") {
 			t.Errorf("%s does not begin with a sentence that says what it shows", path)
 		}
-		steps, positions := parse(t, string(raw))
-		first := play(t, behaviour.AssumedBehavior(), steps, positions)
-		if second := play(t, behaviour.AssumedBehavior(), steps, positions); !slices.Equal(first, second) {
+		steps, positions := parseScript(t, string(raw))
+		first := playScript(t, behaviour.AssumedBehavior(), steps, positions)
+		if second := playScript(t, behaviour.AssumedBehavior(), steps, positions); !slices.Equal(first, second) {
 			for i := range first {
 				if first[i] != second[i] {
 					t.Fatalf("%s: the same step gave\n%s\nand then\n%s", positions[i], first[i], second[i])
@@ -49,8 +49,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// parse reads a script outside of any bubble.
-func parse(t *testing.T, script string) (steps []Step, positions []string) {
+// parseScript reads a script outside of any bubble.
+func parseScript(t *testing.T, script string) (steps []Step, positions []string) {
 	t.Helper()
 	datadriven.RunTestFromString(t, script, func(_ *testing.T, d *datadriven.TestData) string {
 		step := Step{Verb: d.Cmd, Input: d.Input}
@@ -66,8 +66,8 @@ func parse(t *testing.T, script string) (steps []Step, positions []string) {
 	return steps, positions
 }
 
-// play runs the steps on a new stage in a world and returns their traces.
-func play(t *testing.T, world behaviour.Behavior, steps []Step, positions []string) []string {
+// playScript runs the steps on a new stage in a world and returns their traces.
+func playScript(t *testing.T, world behaviour.Behavior, steps []Step, positions []string) []string {
 	t.Helper()
 	var traces []string
 	synctest.Test(t, func(t *testing.T) {

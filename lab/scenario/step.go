@@ -83,80 +83,82 @@ func splitList(text string) []string {
 	return values
 }
 
-// reader consumes the arguments of a step and reports unused ones.
-type reader struct {
-	step Step
-	left []Arg
-	errs []error
+// argReader consumes the arguments of a step and reports unused ones.
+type argReader struct {
+	step     Step
+	argsLeft []Arg
+	errs     []error
 }
 
-func newReader(step Step) *reader { return &reader{step: step, left: slices.Clone(step.Args)} }
+func newReader(step Step) *argReader {
+	return &argReader{step: step, argsLeft: slices.Clone(step.Args)}
+}
 
-// take removes and returns an argument.
-func (r *reader) take(key string) (Arg, bool) {
-	i := slices.IndexFunc(r.left, func(a Arg) bool { return a.Key == key })
+// takeArg removes and returns an argument.
+func (r *argReader) takeArg(key string) (Arg, bool) {
+	i := slices.IndexFunc(r.argsLeft, func(a Arg) bool { return a.Key == key })
 	if i < 0 {
 		return Arg{}, false
 	}
-	a := r.left[i]
-	r.left = slices.Delete(r.left, i, i+1)
+	a := r.argsLeft[i]
+	r.argsLeft = slices.Delete(r.argsLeft, i, i+1)
 	return a, true
 }
 
-func (r *reader) flag(key string) bool {
-	_, ok := r.take(key)
+func (r *argReader) flagArg(key string) bool {
+	_, ok := r.takeArg(key)
 	return ok
 }
 
-func (r *reader) list(key string) []string {
-	a, _ := r.take(key)
+func (r *argReader) listArg(key string) []string {
+	a, _ := r.takeArg(key)
 	return slices.DeleteFunc(slices.Clone(a.Values), func(v string) bool { return v == "" })
 }
 
-func (r *reader) has(key string) bool {
-	return slices.ContainsFunc(r.left, func(a Arg) bool { return a.Key == key })
+func (r *argReader) hasArg(key string) bool {
+	return slices.ContainsFunc(r.argsLeft, func(a Arg) bool { return a.Key == key })
 }
 
-func (r *reader) text(key, fallback string) string {
-	a, ok := r.take(key)
+func (r *argReader) textArg(key, fallback string) string {
+	a, ok := r.takeArg(key)
 	if !ok {
 		return fallback
 	}
 	if len(a.Values) != 1 {
-		r.complain("%s: want one value", key)
+		r.addError("%s: want one value", key)
 		return fallback
 	}
 	return a.Values[0]
 }
 
-func (r *reader) number(key string, fallback int) int {
-	text := r.text(key, "")
+func (r *argReader) intArg(key string, fallback int) int {
+	text := r.textArg(key, "")
 	if text == "" {
 		return fallback
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		r.complain("%s=%s: want a number", key, text)
+		r.addError("%s=%s: want a number", key, text)
 	}
 	return n
 }
 
-func (r *reader) duration(key string, fallback time.Duration) time.Duration {
-	text := r.text(key, "")
+func (r *argReader) durationArg(key string, fallback time.Duration) time.Duration {
+	text := r.textArg(key, "")
 	if text == "" {
 		return fallback
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		r.complain("%s=%s: want a duration such as 30s", key, text)
+		r.addError("%s=%s: want a duration such as 30s", key, text)
 	}
 	return d
 }
 
-// words returns the remaining arguments without values.
-func (r *reader) words() []string {
+// wordArgs returns the remaining arguments without values.
+func (r *argReader) wordArgs() []string {
 	var words []string
-	r.left = slices.DeleteFunc(r.left, func(a Arg) bool {
+	r.argsLeft = slices.DeleteFunc(r.argsLeft, func(a Arg) bool {
 		if len(a.Values) > 0 {
 			return false
 		}
@@ -166,25 +168,25 @@ func (r *reader) words() []string {
 	return words
 }
 
-// word returns the single argument without a value.
-func (r *reader) word(what string) string {
-	words := r.words()
+// wordArg returns the single argument without a value.
+func (r *argReader) wordArg(what string) string {
+	words := r.wordArgs()
 	if len(words) != 1 {
-		r.complain("want one %s", what)
+		r.addError("want one %s", what)
 		return ""
 	}
 	return words[0]
 }
 
-func (r *reader) complain(format string, args ...any) {
+func (r *argReader) addError(format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf(format, args...))
 }
 
-// err returns the argument errors. A verb checks it before acting.
-func (r *reader) err() error {
-	for _, a := range r.left {
-		r.complain("%s takes no argument %q", r.step.Verb, a.Key)
+// joinErrors returns the argument errors. A verb checks it before acting.
+func (r *argReader) joinErrors() error {
+	for _, a := range r.argsLeft {
+		r.addError("%s takes no argument %q", r.step.Verb, a.Key)
 	}
-	r.left = nil
+	r.argsLeft = nil
 	return errors.Join(r.errs...)
 }

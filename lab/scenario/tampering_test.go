@@ -27,136 +27,136 @@ type tampering struct {
 	with       func(t *testing.T, s *Stage)
 }
 
-// tamperings has at least one entry per check.
-func tamperings() []tampering {
+// allTamperings has at least one entry per check.
+func allTamperings() []tampering {
 	return slices.Concat(ofPools, ofAttempts, ofLocks, ofWords, ofTime, ofBackendPools)
 }
 
 var ofPools = []tampering{
-	{"level at rest", "an address of ours is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.9.0.1") }},
+	{"level at rest", "an address of ours is taken away", func(_ *testing.T, s *Stage) { s.overwriteForeign("web", "10.9.0.1") }},
 	{"level at rest", "Weir has put an address there that nobody wants, and has it on no record", func(_ *testing.T, s *Stage) {
-		s.asWeir("web", "10.9.0.1", "10.0.0.2", "192.0.2.7")
-		s.sleep(10 * time.Second)
+		s.overwriteAsWeir("web", "10.9.0.1", "10.0.0.2", "192.0.2.7")
+		s.sleepFor(10 * time.Second)
 	}},
 	{"level at rest", "Weir has set an address Down whose node does not drain, and has it on no record", func(_ *testing.T, s *Stage) {
 		s.opts.AdminState = true
-		s.asWeir("web", "10.9.0.1", "10.0.0.2 Down")
-		s.sleep(10 * time.Second)
+		s.overwriteAsWeir("web", "10.9.0.1", "10.0.0.2 Down")
+		s.sleepFor(10 * time.Second)
 	}},
 	{"level in time", "an address of ours is taken away and nobody looks", func(_ *testing.T, s *Stage) {
 		s.opts.DriftPeriod = time.Minute
-		s.overwrite("web", "10.9.0.1")
-		_ = s.check()
-		s.sleep(151 * time.Second)
+		s.overwriteForeign("web", "10.9.0.1")
+		_ = s.runChecks()
+		s.sleepFor(151 * time.Second)
 	}},
-	{"foreign survives", "a foreign address is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.0.0.2") }},
+	{"foreign survives", "a foreign address is taken away", func(_ *testing.T, s *Stage) { s.overwriteForeign("web", "10.0.0.2") }},
 	{"nothing unwanted", "the address of a node that hosts nothing stays", func(t *testing.T, s *Stage) {
-		s.asWeir("web", "10.9.0.1", "10.0.0.2", "10.0.0.4")
-		_ = s.check()
-		s.sleep(91 * time.Second)
+		s.overwriteAsWeir("web", "10.9.0.1", "10.0.0.2", "10.0.0.4")
+		_ = s.runChecks()
+		s.sleepFor(91 * time.Second)
 	}},
 	{"soon level", "a node is missing, and nobody brings it", func(_ *testing.T, s *Stage) {
-		s.overwrite("web", "10.9.0.1")
-		_ = s.check()
-		s.sleep(91 * time.Second)
+		s.overwriteForeign("web", "10.9.0.1")
+		_ = s.runChecks()
+		s.sleepFor(91 * time.Second)
 	}},
 	{"nothing rises", "a write for a Service that is gone", writeForTheGone},
 	{"nothing rises", "a deleted pool comes back", func(t *testing.T, s *Stage) {
-		do(t, s, "delete-pool web")
-		s.overwrite("web")
+		runStep(t, s, "delete-pool web")
+		s.overwriteForeign("web")
 	}},
 }
 
 var ofAttempts = []tampering{
 	{"budget", "a look for drift is tried again although the change was given up", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")})
-		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Resync: true, WillRetry: true, RetriesUsed: 1})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: takeTold("web")})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, Resync: true, WillRetry: true, RetriesUsed: 1})
 	}},
-	{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forge(poolupdate.Report{Outcome: poolwrite.Retriable}) }},
+	{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable}) }},
 	{"budget", "another attempt after the last", func(_ *testing.T, s *Stage) {
 		for range 4 {
-			s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true})
+			s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true})
 		}
 	}},
 	{"budget", "waiting costs a retry", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 2})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 2})
 	}},
 	{"not before the time", "a parked pool is read", func(t *testing.T, s *Stage) {
-		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
-		if err := s.process.connect(); err != nil { // with a client that would not refuse it
+		runStep(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
+		if err := s.process.newClient(); err != nil { // with a client that would not refuse it
 			t.Error(err)
 		}
-		if _, err := s.process.GetPool(t.Context(), s.pool("web").id); err == nil {
+		if _, err := s.process.GetPool(t.Context(), s.poolByName("web").id); err == nil {
 			t.Error("the emulator answers a call before its Retry-After")
 		}
 	}},
 	{"not before the time", "what has failed is tried again at once", func(t *testing.T, s *Stage) {
-		do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
-		if _, err := s.process.GetPool(t.Context(), s.pool("web").id); err != nil {
+		runStep(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
+		if _, err := s.process.GetPool(t.Context(), s.poolByName("web").id); err != nil {
 			t.Error(err)
 		}
 	}},
 	{"one write at a time", "two pools of one load balancer are written at once", writeTwice},
 	{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
-		do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
-		s.pool("web").last = answer{kind: "PUT", status: 409, forged: true}
-		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}})
+		runStep(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
+		s.poolByName("web").lastAnswer = response{kind: "PUT", status: 409, fromFault: true}
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}})
 	}},
 	{"classes", "a pool that is there is taken for gone", func(_ *testing.T, s *Stage) {
-		s.pool("web").last = answer{kind: "PUT", status: 404, forged: true}
-		s.forge(poolupdate.Report{Outcome: poolwrite.Stale, Fault: &fault.Fault{Code: "X"}})
+		s.poolByName("web").lastAnswer = response{kind: "PUT", status: 404, fromFault: true}
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Stale, Fault: &fault.Fault{Code: "X"}})
 	}},
 	{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {
 		for _, name := range strings.Fields("a b c d e f g h i j k") {
 			b := s.cluster.bindings["web"]
-			s.process.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.pool, Service: poolschedule.ServiceName{Name: name}})
+			s.process.updater.Add(poolschedule.Operation{Ref: b.ref, Pool: b.pool, Service: poolschedule.ServiceName{Name: name}})
 		}
 	}},
 }
 
 var ofLocks = []tampering{
 	{"alone", "a pool is read while somebody else has its lane", func(t *testing.T, s *Stage) {
-		do(t, s, "lock kubernetes for=1m", "clock 1s")
-		_, _ = s.process.GetPool(t.Context(), s.pool("web").id)
+		runStep(t, s, "lock kubernetes for=1m", "clock 1s")
+		_, _ = s.process.GetPool(t.Context(), s.poolByName("web").id)
 	}},
 	{"alone", "a write after the lease has ended", func(t *testing.T, s *Stage) {
-		held, _ := s.process.GetPool(t.Context(), s.pool("web").id)
-		s.process.lease = newEntrance(s.process, time.Minute)
-		s.process.lease.in, s.process.lease.end = 1, time.Now()
+		held, _ := s.process.GetPool(t.Context(), s.poolByName("web").id)
+		s.process.lease = newLeaseClient(s.process, time.Minute)
+		s.process.lease.workers, s.process.lease.termEnd = 1, time.Now()
 		_, _ = s.process.PutPool(t.Context(), held)
 	}},
 	{"alone", "a call of one who is not the leader any more", func(t *testing.T, s *Stage) {
-		s.process.stopping = true
-		_, _ = s.process.GetPool(t.Context(), s.pool("web").id)
+		s.process.isStopping = true
+		_, _ = s.process.GetPool(t.Context(), s.poolByName("web").id)
 	}},
 	{"one leads", "a write of one after whom another leads", func(t *testing.T, s *Stage) {
-		held, _ := s.process.GetPool(t.Context(), s.pool("web").id)
-		s.process.former = true
+		held, _ := s.process.GetPool(t.Context(), s.poolByName("web").id)
+		s.process.isOldLeader = true
 		_, _ = s.process.PutPool(t.Context(), held)
 	}},
 	{"one leads", "a record of one after whom another leads", func(t *testing.T, s *Stage) {
 		b := s.cluster.bindings["web"]
-		s.process.former = true
-		_ = s.process.Record(t.Context(), b.ref, poolwrite.Intent{Written: s.process.ledger[b.ref].written})
+		s.process.isOldLeader = true
+		_ = s.process.Record(t.Context(), b.ref, poolwrite.Intent{Written: s.process.statusEntries[b.ref].written})
 	}},
 	{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
-		s.process.lease = newEntrance(s.process, time.Minute)
-		s.process.lease.in = 1
+		s.process.lease = newLeaseClient(s.process, time.Minute)
+		s.process.lease.workers = 1
 	}},
 	{"the lease is shared", "it is not given back", func(_ *testing.T, s *Stage) {
-		s.process.lease = newEntrance(s.process, time.Minute)
-		s.process.lease.left = time.Now()
+		s.process.lease = newLeaseClient(s.process, time.Minute)
+		s.process.lease.exitedAt = time.Now()
 		s.lease.holder, s.lease.until = s.process.name, time.Now().Add(time.Hour)
-		s.sleep(16 * time.Second)
+		s.sleepFor(16 * time.Second)
 	}},
 	{"the lease is shared", "a lane enters long after a turn", func(t *testing.T, s *Stage) {
-		s.process.lease = newEntrance(s.process, time.Hour)
+		s.process.lease = newLeaseClient(s.process, time.Hour)
 		_, leave, err := s.process.lease.Enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer leave()
-		s.process.lease.turn = time.Now().Add(-2 * time.Minute)
+		s.process.lease.leaseStart = time.Now().Add(-2 * time.Minute)
 		_, again, err := s.process.lease.Enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -167,84 +167,84 @@ var ofLocks = []tampering{
 
 var ofWords = []tampering{
 	{"words", "a look for drift tells again what a change was given up for", func(_ *testing.T, s *Stage) {
-		failed := poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")}
-		s.forge(failed)
+		failed := poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: takeTold("web")}
+		s.forgeReport(failed)
 		failed.Resync = true
-		s.forge(failed)
+		s.forgeReport(failed)
 	}},
 	{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Stale, Failed: told("web")})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Stale, Failed: takeTold("web")})
 	}},
 	{"words", "one attempt tells the same twice", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 1, Retrying: append(told("web"), told("web")...)})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 1, Retrying: append(takeTold("web"), takeTold("web")...)})
 	}},
 	{"words", "a pool that was level all along is told of", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, Updated: told("web")})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, Updated: takeTold("web")})
 	}},
 	{"words", "a Service that is gone is told", func(t *testing.T, s *Stage) {
-		do(t, s, "delete-service web", "clock 10s")
-		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Failed: told("web")})
+		runStep(t, s, "delete-service web", "clock 10s")
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Failed: takeTold("web")})
 	}},
 	{"words", "a dead process speaks", func(t *testing.T, s *Stage) {
 		p := s.process
-		s.stop("")
-		p.Report(t.Context(), poolupdate.Report{Pool: s.pool("web").id, Outcome: poolwrite.Shutdown})
+		s.stopProcess("")
+		p.Report(t.Context(), poolupdate.Report{Pool: s.poolByName("web").id, Outcome: poolwrite.Shutdown})
 	}},
 	{"words", "a process that dies before the answer to a write of several pools says how that ended", func(t *testing.T, s *Stage) {
-		p, web := s.process, s.pool("web")
-		s.jointOf(web.id.LoadBalancer).pools, web.attempt = []*pool{web}, &attempt{together: true}
-		s.stop("")
+		p, web := s.process, s.poolByName("web")
+		s.batchOf(web.id.LoadBalancer).pools, web.attempt = []*pool{web}, &attempt{inBatch: true}
+		s.stopProcess("")
 		p.Report(t.Context(), poolupdate.Report{Pool: web.id, Outcome: poolwrite.Written, InSync: true})
 	}},
 	{"observations", "a success and a failure at once", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Written, InSync: true, Updated: told("web"), Failed: told("web")})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Written, InSync: true, Updated: takeTold("web"), Failed: takeTold("web")})
 	}},
 	{"schema", "an admin state that Azure does not know", func(t *testing.T, s *Stage) {
 		body := strings.NewReader(`{"properties":{"loadBalancerBackendAddresses":[{"name":"x","properties":{"ipAddress":"10.0.0.2","adminState":"Drained"}}]}}`)
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://127.0.0.1:8080"+s.pool("web").id.String()+"?api-version=2025-05-01", body)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://127.0.0.1:8080"+s.poolByName("web").id.String()+"?api-version=2025-05-01", body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer another-client")
-		resp, err := s.emu.Transport().Do(req)
+		resp, err := s.emulator.Transport().Do(req)
 		if err != nil || resp.StatusCode != http.StatusBadRequest {
 			t.Error(resp, err)
 		}
 	}},
-	{"no secret", "a log line", func(_ *testing.T, s *Stage) { s.log.Info("calling", "authorization", "Bearer "+canary) }},
+	{"no secret", "a log line", func(_ *testing.T, s *Stage) { s.log.Info("calling", "authorization", "Bearer "+testToken) }},
 	{"no secret", "a fault", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X", Err: errors.New("sent " + canary)}})
+		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X", Err: errors.New("sent " + testToken)}})
 	}},
 }
 
-func (s *Stage) pool(name string) *pool {
+func (s *Stage) poolByName(name string) *pool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.poolNamed(name)
 }
 
-// overwrite replaces the addresses of a pool.
-func (s *Stage) overwrite(name string, ips ...string) {
+// overwriteForeign replaces the addresses of a pool.
+func (s *Stage) overwriteForeign(name string, ips ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.poolNamed(name)
-	held, _ := s.holds(k)
+	held, _ := s.azureAddresses(k)
 	var left []lb.Address
 	for _, ip := range ips {
 		i := slices.IndexFunc(held, func(a lb.Address) bool { return a.IP.String() == ip })
 		if i >= 0 {
 			left = append(left, held[i])
 		} else {
-			left = append(left, lb.Address{Name: "x" + ip, IP: addressesIn([]byte(`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"` + ip + `"}}]}}`))[0]})
+			left = append(left, lb.Address{Name: "x" + ip, IP: poolAddresses([]byte(`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"` + ip + `"}}]}}`))[0]})
 		}
 	}
-	if err := s.write(k, left); err != nil {
+	if err := s.overwritePool(k, left); err != nil {
 		panic(err)
 	}
 }
 
-// asWeir replaces the addresses of a pool as Weir.
-func (s *Stage) asWeir(name string, entries ...string) {
+// overwriteAsWeir replaces the addresses of a pool as Weir.
+func (s *Stage) overwriteAsWeir(name string, entries ...string) {
 	s.mu.Lock()
 	k := s.poolNamed(name)
 	s.mu.Unlock()
@@ -258,25 +258,25 @@ func (s *Stage) asWeir(name string, entries ...string) {
 	if err != nil {
 		panic(err)
 	}
-	s.sign(req, s.process.name)
+	s.setToken(req, s.process.name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.touch()
-	resp, err := s.emu.Transport().Do(req)
+	s.invalidateSnapshots()
+	resp, err := s.emulator.Transport().Do(req)
 	if err != nil || resp.StatusCode >= 300 {
 		panic(fmt.Sprint("not written: ", resp, err))
 	}
 	_ = resp.Body.Close()
 }
 
-// forge reports an attempt that did not happen.
-func (s *Stage) forge(r poolupdate.Report) {
+// forgeReport reports an attempt that did not happen.
+func (s *Stage) forgeReport(r poolupdate.Report) {
 	b := s.cluster.bindings["web"]
 	r.Ref, r.Pool, r.Budget = b.ref, b.pool, s.opts.MaxRetries
 	s.process.Report(context.Background(), r)
 }
 
-func told(name string) []poolschedule.ServiceName {
+func takeTold(name string) []poolschedule.ServiceName {
 	return []poolschedule.ServiceName{{Namespace: namespace, Name: name}}
 }
 
@@ -284,7 +284,7 @@ func writeTwice(t *testing.T, s *Stage) {
 	var both sync.WaitGroup
 	for _, name := range []string{"web", "api"} {
 		both.Go(func() {
-			id := s.pool(name).id
+			id := s.poolByName(name).id
 			held, err := s.process.client.GetPool(t.Context(), id)
 			if err == nil {
 				_, _ = s.process.PutPool(t.Context(), held)
@@ -295,7 +295,7 @@ func writeTwice(t *testing.T, s *Stage) {
 }
 
 func writeForTheGone(t *testing.T, s *Stage) {
-	do(t, s, "delete-service web", "clock 10s", "expect level")
+	runStep(t, s, "delete-service web", "clock 10s", "expect level")
 	b := s.cluster.bindings["web"]
 	held, err := s.process.GetPool(t.Context(), b.pool)
 	if err != nil {

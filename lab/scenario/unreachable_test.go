@@ -24,7 +24,7 @@ func TestNoConnectionIsWhatADialSays(t *testing.T) {
 		t.Fatalf("a dial says %v", err)
 	}
 	real.Addr = nil
-	if ours := noConnection(); !reflect.DeepEqual(ours, error(real)) {
-		t.Errorf("a script says %#v, a dial %#v", ours, real)
+	if got := connectionError(); !reflect.DeepEqual(got, error(real)) {
+		t.Errorf("a script says %#v, a dial %#v", got, real)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-func doCreateBackendPool(s *Stage, a *reader) (string, error) {
-	some := a.has("nodes")
-	service, nodes := a.text("service", ""), a.list("nodes")
-	name := a.word("POOL")
+func doCreateBackendPool(s *Stage, a *argReader) (string, error) {
+	some := a.hasArg("nodes")
+	service, nodes := a.textArg("service", ""), a.listArg("nodes")
+	name := a.wordArg("POOL")
 	if (service == "") != some {
-		a.complain("want service= or nodes=")
+		a.addError("want service= or nodes=")
 	}
-	if err := a.err(); err != nil {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
@@ -27,21 +27,21 @@ func doCreateBackendPool(s *Stage, a *reader) (string, error) {
 		s.mu.Unlock()
 		return "", fmt.Errorf("the BackendPool %s is there", name)
 	}
-	b := s.claim(service, nodes, k)
+	b := s.newBackendPool(service, nodes, k)
 	s.mu.Unlock()
-	if p := s.alive(); p != nil {
-		p.reconcile(b, true)
+	if p := s.runningProcess(); p != nil {
+		p.reconcilePool(b, true)
 	}
 	return "", nil
 }
 
-func doDeleteBackendPool(s *Stage, a *reader) (string, error) {
-	return "", s.askFor(a, func(b *binding) error { b.deleting = true; return nil })
+func doDeleteBackendPool(s *Stage, a *argReader) (string, error) {
+	return "", s.changeBackendPool(a, func(b *backendPool) error { b.isDeleting = true; return nil })
 }
 
-func doSelect(s *Stage, a *reader) (string, error) {
-	nodes := a.list("nodes")
-	return "", s.askFor(a, func(b *binding) error {
+func doSelect(s *Stage, a *argReader) (string, error) {
+	nodes := a.listArg("nodes")
+	return "", s.changeBackendPool(a, func(b *backendPool) error {
 		if b.service != "" {
 			return errors.New("its members are a Service's")
 		}
@@ -50,15 +50,15 @@ func doSelect(s *Stage, a *reader) (string, error) {
 	})
 }
 
-// askFor changes BackendPools and notifies the process.
-func (s *Stage) askFor(a *reader, change func(*binding) error) error {
-	pools := a.words()
-	if err := a.err(); err != nil {
+// changeBackendPool changes BackendPools and notifies the process.
+func (s *Stage) changeBackendPool(a *argReader, change func(*backendPool) error) error {
+	pools := a.wordArgs()
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
 	for _, name := range pools {
 		s.mu.Lock()
-		b, err := s.backendPool(name)
+		b, err := s.findBackendPool(name)
 		if err == nil {
 			err = change(b)
 		}
@@ -66,8 +66,8 @@ func (s *Stage) askFor(a *reader, change func(*binding) error) error {
 		if err != nil {
 			return err
 		}
-		if p := s.alive(); p != nil {
-			p.reconcile(b, true)
+		if p := s.runningProcess(); p != nil {
+			p.reconcilePool(b, true)
 		}
 	}
 	return nil

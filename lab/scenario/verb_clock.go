@@ -4,14 +4,14 @@ package scenario
 
 import "time"
 
-func doClock(s *Stage, a *reader) (string, error) {
-	d, err := time.ParseDuration(a.word("duration"))
+func doClock(s *Stage, a *argReader) (string, error) {
+	d, err := time.ParseDuration(a.wordArg("duration"))
 	if err != nil {
-		a.complain("%v", err)
+		a.addError("%v", err)
 	}
-	if err := a.err(); err != nil {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	s.sleep(d)
+	s.sleepFor(d)
 	return "", nil
 }

@@ -13,51 +13,50 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func doCluster(s *Stage, a *reader) (string, error) {
-	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
-	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
-	admin, whole, auto := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole, a.flag("auto") || s.opts.Auto
-	pipelined, findsOut := a.flag("pipelined") || s.opts.Pipelined, a.flag("finds-out") || s.opts.FindsOut
-	replicas, share := a.number("replicas", s.opts.Replicas), a.number("share", s.opts.SharePercent)
-	first := s.lives == 0
-	azure := s.azureOf(a)
-	if err := a.err(); err != nil {
+func doCluster(s *Stage, a *argReader) (string, error) {
+	interval, retries := a.durationArg("interval", s.opts.Interval), a.intArg("retries", s.opts.MaxRetries)
+	drift, lease := a.durationArg("drift", s.opts.DriftPeriod), a.durationArg("lease", s.opts.LeaseTerm)
+	admin, whole, auto := a.flagArg("admin") || s.opts.AdminState, a.flagArg("whole") || s.opts.Batched, a.flagArg("auto") || s.opts.AutoBatched
+	pipelined, findsOut := a.flagArg("pipelined") || s.opts.Pipelined, a.flagArg("finds-out") || s.opts.AutoPipelined
+	replicas, share := a.intArg("replicas", s.opts.Replicas), a.intArg("share", s.opts.SharePercent)
+	first := s.processCount == 0
+	azure := s.parseBehavior(a)
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || auto != s.opts.Auto || pipelined != s.opts.Pipelined || findsOut != s.opts.FindsOut || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas || share != s.opts.SharePercent) {
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Batched || auto != s.opts.AutoBatched || pipelined != s.opts.Pipelined || findsOut != s.opts.AutoPipelined || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas || share != s.opts.SharePercent) {
 		return "", fmt.Errorf("interval, retries, drift, admin, whole, auto, pipelined, finds-out, lease, replicas and share are set before the process starts")
 	}
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
-	s.opts.Pipelined, s.opts.FindsOut = pipelined, findsOut
-	s.opts.Whole, s.opts.Auto, s.opts.Replicas, s.opts.SharePercent = whole, auto, replicas, share
-	if err := s.emu.SetBehavior(azure); err != nil {
+	s.opts.Pipelined, s.opts.AutoPipelined = pipelined, findsOut
+	s.opts.Batched, s.opts.AutoBatched, s.opts.Replicas, s.opts.SharePercent = whole, auto, replicas, share
+	if err := s.emulator.SetBehavior(azure); err != nil {
 		return "", err
 	}
-	if err := s.build(a.step.Input); err != nil {
+	if err := s.buildObjects(a.step.Input); err != nil {
 		return "", err
 	}
 	if !first {
 		return "", nil
 	}
-	return "world " + azure.String() + "\n", s.restart()
+	return "world " + azure.String() + "\n", s.restartProcess()
 }
 
-// azureOf returns Azure's behavior: that of the existing cluster, else the assumed one, overridden
+// parseBehavior returns Azure's behavior: that of the existing cluster, else the assumed one, overridden
 // by the arguments.
-func (s *Stage) azureOf(a *reader) behaviour.Behavior {
-	azure := s.emu.Behavior()
+func (s *Stage) parseBehavior(a *argReader) behaviour.Behavior {
+	azure := s.emulator.Behavior()
 	for i, q := range behaviour.AllProperties() {
-		next, err := azure.WithResult(q.Name, behaviour.Result(a.text(q.Name, string(azure.GetResult(i)))))
+		next, err := azure.WithResult(q.Name, behaviour.Result(a.textArg(q.Name, string(azure.GetResult(i)))))
 		if err != nil {
-			a.complain("%v", err)
+			a.addError("%v", err)
 		}
 		azure = next
 	}
 	return azure
 }
 
-// build creates the objects in the lines.
-func (s *Stage) build(lines string) error {
+func (s *Stage) buildObjects(lines string) error {
 	for text := range strings.Lines(lines) {
 		step, err := ParseStep(text)
 		if err != nil {
@@ -68,7 +67,7 @@ func (s *Stage) build(lines string) error {
 		case "nodes":
 			err = s.buildNodes(a)
 		case "lb":
-			err = s.buildBalancer(a)
+			err = s.buildLoadBalancer(a)
 		case "pool":
 			err = s.buildPool(a)
 		case "service":
@@ -83,12 +82,12 @@ func (s *Stage) build(lines string) error {
 	return nil
 }
 
-func (s *Stage) buildNodes(a *reader) error {
+func (s *Stage) buildNodes(a *argReader) error {
 	var n int
-	if _, err := fmt.Sscan(a.word("number"), &n); err != nil {
-		a.complain("want a number")
+	if _, err := fmt.Sscan(a.wordArg("number"), &n); err != nil {
+		a.addError("want a number")
 	}
-	if err := a.err(); err != nil {
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
 	var added []object
@@ -98,32 +97,32 @@ func (s *Stage) buildNodes(a *reader) error {
 		added = append(added, object{"Node", fmt.Sprintf("n%d", i+1)})
 	}
 	s.mu.Unlock()
-	s.changed(added...)
+	s.notifyChange(added...)
 	return nil
 }
 
-func (s *Stage) buildBalancer(a *reader) error {
-	id := lb.LoadBalancerID{SubscriptionID: a.text("subscription", "s1"), ResourceGroup: "rg", Name: a.word("name")}
-	if err := a.err(); err != nil {
+func (s *Stage) buildLoadBalancer(a *argReader) error {
+	id := lb.LoadBalancerID{SubscriptionID: a.textArg("subscription", "s1"), ResourceGroup: "rg", Name: a.wordArg("name")}
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
-	if err := s.emu.Put(networkID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/16"]}}}`)); err != nil {
+	if err := s.emulator.Put(networkID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/16"]}}}`)); err != nil {
 		return err
 	}
-	if err := s.emu.Put(id.String(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"frontend"}]}}`)); err != nil {
+	if err := s.emulator.Put(id.String(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"frontend"}]}}`)); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.balancer(id.Name) == nil {
-		s.balances = append(s.balances, id)
+	if s.findLoadBalancer(id.Name) == nil {
+		s.loadBalancers = append(s.loadBalancers, id)
 	}
 	return nil
 }
 
-// balancer returns a load balancer by name. The caller holds s.mu.
-func (s *Stage) balancer(name string) *lb.LoadBalancerID {
-	for _, id := range s.balances {
+// findLoadBalancer returns a load balancer by name. The caller holds s.mu.
+func (s *Stage) findLoadBalancer(name string) *lb.LoadBalancerID {
+	for _, id := range s.loadBalancers {
 		if id.Name == name {
 			return &id
 		}
@@ -131,19 +130,19 @@ func (s *Stage) balancer(name string) *lb.LoadBalancerID {
 	return nil
 }
 
-func (s *Stage) buildPool(a *reader) error {
-	balancer, name, _ := strings.Cut(a.word("LB/NAME"), "/")
+func (s *Stage) buildPool(a *argReader) error {
+	balancer, name, _ := strings.Cut(a.wordArg("LB/NAME"), "/")
 	var foreign []lb.Address
-	for _, text := range a.list("foreign") {
+	for _, text := range a.listArg("foreign") {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
-			a.complain("foreign=%s: %v", text, err)
+			a.addError("foreign=%s: %v", text, err)
 		}
 		foreign = append(foreign, lb.Address{Name: "f-" + strings.NewReplacer(".", "-", ":", "-").Replace(text), IP: ip})
 	}
-	nodes, probe := a.list("holds"), a.duration("probe", 0)
+	nodes, probe := a.listArg("holds"), a.durationArg("probe", 0)
 	if probe%time.Second != 0 {
-		a.complain("probe=%s: want whole seconds", probe)
+		a.addError("probe=%s: want whole seconds", probe)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,14 +151,14 @@ func (s *Stage) buildPool(a *reader) error {
 		if n, ok := s.cluster.nodes[name]; ok {
 			held = append(held, lb.Address{Name: name, IP: n.IPs[0]})
 		} else {
-			a.complain("there is no node %s", name)
+			a.addError("there is no node %s", name)
 		}
 	}
-	id := s.balancer(balancer)
+	id := s.findLoadBalancer(balancer)
 	if id == nil {
-		a.complain("there is no load balancer %s", balancer)
+		a.addError("there is no load balancer %s", balancer)
 	}
-	if err := a.err(); err != nil {
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
 	k := s.poolNamed(name)
@@ -168,22 +167,22 @@ func (s *Stage) buildPool(a *reader) error {
 		s.pools[k.id.Key()] = k
 	}
 	k.foreign, k.deleted = foreign, false
-	if k.emptied = false; s.cluster.bindings[name] != nil { // new and empty, without an event
-		k.drifts()
+	if k.isEmpty = false; s.cluster.bindings[name] != nil { // new and empty, without an event
+		k.recordDrift()
 	}
-	if err := s.write(k, held); err != nil || probe == 0 {
+	if err := s.overwritePool(k, held); err != nil || probe == 0 {
 		return err
 	}
-	return s.balance(k, probe)
+	return s.addLoadBalancingRule(k, probe)
 }
 
-func (s *Stage) buildService(a *reader) error {
-	name, pools, nodes := a.word("name"), a.list("pools"), a.list("nodes")
-	if err := a.err(); err != nil {
+func (s *Stage) buildService(a *argReader) error {
+	name, pools, nodes := a.wordArg("name"), a.listArg("pools"), a.listArg("nodes")
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.cluster.services[name] = placed(name, nodes)
+	s.cluster.services[name] = newService(name, nodes)
 	for _, at := range pools {
 		k := s.poolNamed(at)
 		if k == nil {
@@ -191,10 +190,10 @@ func (s *Stage) buildService(a *reader) error {
 			return fmt.Errorf("there is no pool %s", at)
 		}
 		if b := s.cluster.bindings[at]; b == nil || b.service != name {
-			s.claim(name, nil, k)
+			s.newBackendPool(name, nil, k)
 		}
 	}
 	s.mu.Unlock()
-	s.changed(object{"Service", name})
+	s.notifyChange(object{"Service", name})
 	return nil
 }

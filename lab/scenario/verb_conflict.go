@@ -13,28 +13,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-func doConflict(s *Stage, a *reader) (string, error) {
-	if !a.has("answer") {
+func doConflict(s *Stage, a *argReader) (string, error) {
+	if !a.hasArg("answer") {
 		return "", s.otherWriter(a)
 	}
 	action := map[string]any{}
-	switch answer := a.number("answer", 0); answer {
+	switch answer := a.intArg("answer", 0); answer {
 	case http.StatusConflict:
 		action["status"] = answer
-		withCode(action, "AnotherOperationInProgress")
+		addErrorCode(action, "AnotherOperationInProgress")
 	case http.StatusPreconditionFailed: // another writer wins right before each of our writes
 		action["bumpEtag"] = true
 	default:
-		a.complain("answer=%d: want 409 or 412", answer)
+		a.addError("answer=%d: want 409 or 412", answer)
 	}
-	return "", s.arm(a, s.whereLocked(a, "PUT"), action)
+	return "", s.addFaultFrom(a, s.parseLockMatch(a, "PUT"), action)
 }
 
 // otherWriter writes a pool at once. Addresses it adds are foreign.
-func (s *Stage) otherWriter(a *reader) error {
-	add, remove, name := a.text("add", ""), a.text("remove", ""), a.text("pool", "")
-	down, up := a.text("down", ""), a.text("up", "")
-	if err := a.err(); err != nil {
+func (s *Stage) otherWriter(a *argReader) error {
+	add, remove, name := a.textArg("add", ""), a.textArg("remove", ""), a.textArg("pool", "")
+	down, up := a.textArg("down", ""), a.textArg("up", "")
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -43,7 +43,7 @@ func (s *Stage) otherWriter(a *reader) error {
 	if k == nil {
 		return fmt.Errorf("there is no pool %s", name)
 	}
-	held, there := s.holds(k)
+	held, there := s.azureAddresses(k)
 	held = slices.Clone(held)
 	if !there {
 		return fmt.Errorf("pool %s is not in Azure", name)
@@ -61,27 +61,27 @@ func (s *Stage) otherWriter(a *reader) error {
 		isIt := func(e lb.Address) bool { return e.Name == remove }
 		k.foreign = slices.DeleteFunc(k.foreign, isIt)
 		held = slices.DeleteFunc(held, isIt)
-		k.drifts()
+		k.recordDrift()
 	}
 	for i, e := range held {
 		switch {
 		case e.Name == down && e.AdminState != lb.Down:
 			held[i].AdminState = lb.Down
-			k.foreignBecomes(held[i])
-			s.isForeignDown(k, e.IP)
+			k.setForeign(held[i])
+			s.recordForeignDown(k, e.IP)
 		case e.Name == up && e.AdminState == lb.Down:
 			held[i].AdminState = lb.None
-			k.foreignBecomes(held[i])
+			k.setForeign(held[i])
 			delete(k.foreignDown, e.IP)
-			k.drifts()
+			k.recordDrift()
 		}
 	}
-	s.trace(k.id.Name, "written by somebody else")
-	return s.write(k, held)
+	s.addLine(k.id.Name, "written by somebody else")
+	return s.overwritePool(k, held)
 }
 
-// foreignBecomes updates a foreign address. The caller holds the stage's mu.
-func (k *pool) foreignBecomes(e lb.Address) {
+// setForeign updates a foreign address. The caller holds the stage's mu.
+func (k *pool) setForeign(e lb.Address) {
 	for i, f := range k.foreign {
 		if f.IP == e.IP {
 			k.foreign[i] = e
@@ -89,8 +89,8 @@ func (k *pool) foreignBecomes(e lb.Address) {
 	}
 }
 
-// write replaces the addresses of a pool as another writer would.
-func (s *Stage) write(k *pool, held []lb.Address) error {
+// overwritePool replaces the addresses of a pool as another writer would.
+func (s *Stage) overwritePool(k *pool, held []lb.Address) error {
 	list := []any{}
 	for _, e := range held {
 		properties := map[string]any{"ipAddress": e.IP.String()}
@@ -105,6 +105,6 @@ func (s *Stage) write(k *pool, held []lb.Address) error {
 	if err != nil {
 		return err
 	}
-	s.touch()
-	return s.emu.Put(k.id.String(), body)
+	s.invalidateSnapshots()
+	return s.emulator.Put(k.id.String(), body)
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-func doDeletePool(s *Stage, a *reader) (string, error) {
-	pools := a.words()
-	if err := a.err(); err != nil {
+func doDeletePool(s *Stage, a *argReader) (string, error) {
+	pools := a.wordArgs()
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	for _, name := range pools {
@@ -36,8 +36,8 @@ func (s *Stage) deletePool(k *pool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := k.id.LoadBalancer.String()
-	raw, ok := s.emu.Get(id)
-	if _, there := s.holds(k); !ok || !there {
+	raw, ok := s.emulator.Get(id)
+	if _, there := s.azureAddresses(k); !ok || !there {
 		return fmt.Errorf("pool %s is not in Azure", k.id.Name)
 	}
 	var body map[string]any
@@ -54,39 +54,39 @@ func (s *Stage) deletePool(k *pool) error {
 	if err != nil {
 		return err
 	}
-	s.trace(k.id.Name, "deleted by somebody else")
+	s.addLine(k.id.Name, "deleted by somebody else")
 	k.deleted, k.foreign = true, nil
-	s.touch()
-	return s.emu.Put(id, rest)
+	s.invalidateSnapshots()
+	return s.emulator.Put(id, rest)
 }
 
-func doDeleteBalancer(s *Stage, a *reader) (string, error) {
-	balancers := a.words()
-	if err := a.err(); err != nil {
+func doDeleteBalancer(s *Stage, a *argReader) (string, error) {
+	balancers := a.wordArgs()
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	for _, name := range balancers {
 		s.mu.Lock()
-		id := s.balancer(name)
+		id := s.findLoadBalancer(name)
 		s.mu.Unlock()
 		if id == nil {
 			return "", fmt.Errorf("there is no load balancer %s", name)
 		}
-		if err := s.delete(name, id.String(), func(p *pool) bool { return p.id.LoadBalancer.Key() == id.Key() }); err != nil {
+		if err := s.deleteResource(name, id.String(), func(p *pool) bool { return p.id.LoadBalancer.Key() == id.Key() }); err != nil {
 			return "", err
 		}
 	}
 	return "", nil
 }
 
-// delete deletes a resource as another client and waits until it is gone.
-func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
+// deleteResource deletes a resource as another client and waits for the deletion.
+func (s *Stage) deleteResource(name, id string, hit func(*pool) bool) error {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodDelete, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer somebody-else")
-	resp, err := s.emu.Transport().Do(req)
+	resp, err := s.emulator.Transport().Do(req)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
 		return fmt.Errorf("deleting %s: status %d", name, resp.StatusCode)
 	}
 	s.mu.Lock()
-	s.touch()
-	s.trace(name, "deleted by somebody else")
+	s.invalidateSnapshots()
+	s.addLine(name, "deleted by somebody else")
 	for _, k := range s.pools {
 		if hit(k) {
 			k.deleted, k.foreign = true, nil
@@ -104,17 +104,17 @@ func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
 	}
 	s.mu.Unlock()
 	for range 100 { // an overlapping write may undo it temporarily
-		if _, there := s.emu.Get(id); !there {
+		if _, there := s.emulator.Get(id); !there {
 			return nil
 		}
-		s.sleep(100 * time.Millisecond)
+		s.sleepFor(100 * time.Millisecond)
 	}
 	return fmt.Errorf("%s is still there", name)
 }
 
-func doDeleteService(s *Stage, a *reader) (string, error) {
-	services := a.words()
-	if err := a.err(); err != nil {
+func doDeleteService(s *Stage, a *argReader) (string, error) {
+	services := a.wordArgs()
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	for _, name := range services {
@@ -125,7 +125,7 @@ func doDeleteService(s *Stage, a *reader) (string, error) {
 		}
 		delete(s.cluster.services, name)
 		s.mu.Unlock()
-		s.changed(object{"Service", name})
+		s.notifyChange(object{"Service", name})
 	}
 	return "", nil
 }

@@ -9,18 +9,18 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-func doDrain(s *Stage, a *reader) (string, error) {
-	to, serving := a.text("to", ""), a.flag("serving")
-	node := a.word("node")
-	if err := a.err(); err != nil {
+func doDrain(s *Stage, a *argReader) (string, error) {
+	to, serving := a.textArg("to", ""), a.flagArg("serving")
+	node := a.wordArg("node")
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	s.changed(named("Service", s.evict(node, to, serving))...)
+	s.notifyChange(newObjects("Service", s.moveEndpoints(node, to, serving))...)
 	return "", nil
 }
 
-// evict moves the endpoints off a node and returns the affected Services.
-func (s *Stage) evict(node, to string, serving bool) []string {
+// moveEndpoints moves the endpoints off a node and returns the affected Services.
+func (s *Stage) moveEndpoints(node, to string, serving bool) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var touched []string
@@ -39,7 +39,7 @@ func (s *Stage) evict(node, to string, serving bool) []string {
 				moved = append(moved, membership.Endpoint{Node: to, Ready: true, Serving: true})
 			}
 		}
-		if v.runsOn(node) {
+		if v.hasEndpointOn(node) {
 			touched = append(touched, name)
 			s.cluster.services[name] = &service{name: name, endpoints: slices.Concat(left, moved)}
 		}

@@ -8,22 +8,22 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-func doExclude(s *Stage, a *reader) (string, error) {
+func doExclude(s *Stage, a *argReader) (string, error) {
 	why := "it is labelled"
-	if a.flag("end") {
+	if a.flagArg("end") {
 		why = ""
 	}
-	name := a.word("node")
-	if err := a.err(); err != nil {
+	name := a.wordArg("node")
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
-	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lost} {
+	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lostNodes} {
 		if n, ok := nodes[name]; ok {
 			n.Excluded = why
 			nodes[name] = n
 			s.mu.Unlock()
-			s.changed(object{"Node", name})
+			s.notifyChange(object{"Node", name})
 			return "", nil
 		}
 	}

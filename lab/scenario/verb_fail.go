@@ -4,17 +4,17 @@ package scenario
 
 import "net/http"
 
-func doFail(s *Stage, a *reader) (string, error) {
-	status, code, kept := a.number("status", http.StatusInternalServerError), a.text("code", ""), a.flag("kept")
+func doFail(s *Stage, a *argReader) (string, error) {
+	status, code, kept := a.intArg("status", http.StatusInternalServerError), a.textArg("code", ""), a.flagArg("kept")
 	action := map[string]any{}
-	withCode(action, code)
-	for i, arg := range a.left {
+	addErrorCode(action, code)
+	for i, arg := range a.argsLeft {
 		if arg.Key != "on" || len(arg.Values) != 1 {
 			continue
 		}
 		switch arg.Values[0] {
 		case "operation": // accepted, then the operation fails
-			a.left[i].Values = []string{"PUT"}
+			a.argsLeft[i].Values = []string{"PUT"}
 			if action["code"] == nil {
 				action["code"] = "InternalServerError"
 			}
@@ -24,8 +24,8 @@ func doFail(s *Stage, a *reader) (string, error) {
 			}
 			status = 0
 		case "poll": // accepted, then polling fails
-			a.left[i].Values = []string{"PUT"}
-			action["status"], action["times"] = status, a.number("polls", 1)
+			a.argsLeft[i].Values = []string{"PUT"}
+			action["status"], action["times"] = status, a.intArg("polls", 1)
 			action = map[string]any{"polls": action}
 			status = 0
 		}
@@ -33,5 +33,5 @@ func doFail(s *Stage, a *reader) (string, error) {
 	if status != 0 {
 		action["status"] = status
 	}
-	return "", s.arm(a, s.whereLocked(a, "any"), action)
+	return "", s.addFaultFrom(a, s.parseLockMatch(a, "any"), action)
 }

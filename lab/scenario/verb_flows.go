@@ -12,23 +12,23 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-func doFlows(s *Stage, a *reader) (string, error) {
-	if err := a.err(); err != nil {
+func doFlows(s *Stage, a *argReader) (string, error) {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	rules := s.emu.Flows(s.start, time.Now())
+	rules := s.emulator.Flows(s.start, time.Now())
 	if len(rules) == 0 {
 		return "", fmt.Errorf("no pool has a probe")
 	}
 	var out strings.Builder
 	for _, r := range rules {
-		out.WriteString(spellFlows(r))
+		out.WriteString(formatFlows(r))
 	}
 	return out.String(), nil
 }
 
-// spellFlows formats the members that take new flows and the failures so far.
-func spellFlows(r armemu.RuleFlows) string {
+// formatFlows formats the members that take new flows and the failures so far.
+func formatFlows(r armemu.RuleFlows) string {
 	var takers []string
 	for _, a := range r.Addresses {
 		switch {
@@ -49,12 +49,12 @@ func spellFlows(r armemu.RuleFlows) string {
 	return text + "\n"
 }
 
-// failedProbes is the number of consecutive failed probes that take an address out.
-const failedProbes = 2
+// probeThreshold is the number of consecutive failed probes that take an address out.
+const probeThreshold = 2
 
-// balance adds a load balancing rule with a health probe to a pool, named after it.
-func (s *Stage) balance(k *pool, interval time.Duration) error {
-	raw, _ := s.emu.Get(k.id.LoadBalancer.String())
+// addLoadBalancingRule adds a load balancing rule with a health probe to a pool, named after it.
+func (s *Stage) addLoadBalancingRule(k *pool, interval time.Duration) error {
+	raw, _ := s.emulator.Get(k.id.LoadBalancer.String())
 	var body map[string]any
 	if err := json.Unmarshal(raw, &body); err != nil {
 		return err
@@ -71,13 +71,13 @@ func (s *Stage) balance(k *pool, interval time.Duration) error {
 	}
 	add("loadBalancingRules", map[string]any{
 		"frontendIPConfiguration": add("frontendIPConfigurations", nil),
-		"probe":                   add("probes", map[string]any{"intervalInSeconds": int(interval.Seconds()), "probeThreshold": failedProbes}),
+		"probe":                   add("probes", map[string]any{"intervalInSeconds": int(interval.Seconds()), "probeThreshold": probeThreshold}),
 		"backendAddressPool":      map[string]any{"id": k.id.String()},
 	})
 	balanced, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	s.touch()
-	return s.emu.Put(k.id.LoadBalancer.String(), balanced)
+	s.invalidateSnapshots()
+	return s.emulator.Put(k.id.LoadBalancer.String(), balanced)
 }

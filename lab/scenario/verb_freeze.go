@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-func doFreeze(s *Stage, a *reader) (string, error) {
-	if err := a.err(); err != nil {
+func doFreeze(s *Stage, a *argReader) (string, error) {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	p := s.alive()
+	p := s.runningProcess()
 	if p == nil {
 		return "", errors.New("no process runs")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.asleep != nil {
+	if p.resumeSignal != nil {
 		return "", errors.New("the process stands still")
 	}
-	thaw, closing := make(chan struct{}), s.closing
-	s.frozen = append(s.frozen, thaw)
-	s.trace("weir", "is frozen")
-	p.standStill(func() {
+	thaw, closing := make(chan struct{}), s.closed
+	s.frozenUntil = append(s.frozenUntil, thaw)
+	s.addLine("weir", "is frozen")
+	p.freezeUntil(func() {
 		select {
 		case <-thaw:
 		case <-closing:
@@ -33,41 +33,41 @@ func doFreeze(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-func doThaw(s *Stage, a *reader) (string, error) {
-	if err := a.err(); err != nil {
+func doThaw(s *Stage, a *argReader) (string, error) {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.frozen) == 0 {
+	if len(s.frozenUntil) == 0 {
 		return "", errors.New("no process is frozen")
 	}
-	for _, thaw := range s.frozen {
+	for _, thaw := range s.frozenUntil {
 		close(thaw)
 	}
-	s.frozen = nil
+	s.frozenUntil = nil
 	return "", nil
 }
 
-// standStill freezes a process until over returns. The caller holds s.mu.
-func (p *process) standStill(over func(), goesOn string) {
+// freezeUntil freezes a process until over returns. The caller holds s.mu.
+func (p *process) freezeUntil(over func(), goesOn string) {
 	s := p.stage
-	p.asleep = make(chan struct{})
-	s.later(func() {
+	p.resumeSignal = make(chan struct{})
+	s.runLater(func() {
 		over()
 		s.mu.Lock()
-		close(p.asleep)
-		p.asleep, p.woke = nil, time.Now()
-		s.excuse(everywhere)
+		close(p.resumeSignal)
+		p.resumeSignal, p.resumeTime = nil, time.Now()
+		s.resetDeadlines(anyPool)
 		switch {
-		case p.dead:
-		case p.former:
-			s.trace("weir", "%s goes on", p.name)
+		case p.killed:
+		case p.isOldLeader:
+			s.addLine("weir", "%s goes on", p.name)
 		default:
-			s.trace("weir", "%s", goesOn)
+			s.addLine("weir", "%s", goesOn)
 		}
 		s.mu.Unlock()
-		p.notice()
+		p.checkLeadership()
 	})
-	s.standBy(p)
+	s.electStandby(p)
 }

@@ -2,18 +2,18 @@
 
 package scenario
 
-func doHeal(s *Stage, a *reader) (string, error) {
-	if err := a.err(); err != nil {
+func doHeal(s *Stage, a *argReader) (string, error) {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	s.sendHome()
+	s.cancelDelays()
 	s.mu.Lock()
-	s.closing, s.late, s.outage, s.ledger, s.frozen = make(chan struct{}), nil, nil, ledgerFaults{}, nil
-	s.lease.free()
+	s.closed, s.staleWrites, s.outages, s.statusErrors, s.frozenUntil = make(chan struct{}), nil, nil, statusErrors{}, nil
+	s.lease.resetErrors()
 	if s.process != nil {
-		s.process.kill = nil
+		s.process.killAt = nil
 	}
 	s.mu.Unlock()
-	s.relist()
-	return "", s.heal()
+	s.endDelays()
+	return "", s.resetAll()
 }

@@ -6,32 +6,32 @@ import (
 	"errors"
 )
 
-func doKill(s *Stage, a *reader) (string, error) {
-	k := &killPoint{kind: a.text("at", ""), pool: a.text("pool", ""), nth: a.number("nth", 1), after: a.flag("after")}
+func doKill(s *Stage, a *argReader) (string, error) {
+	k := &killPoint{kind: a.textArg("at", ""), pool: a.textArg("pool", ""), nth: a.intArg("nth", 1), after: a.flagArg("after")}
 	now := k.kind == ""
-	k.leader = a.flag("leader")
+	k.stopGracefully = a.flagArg("leader")
 	if k.kind == "any" {
 		k.kind = ""
 	}
-	if err := a.err(); err != nil {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	p := s.alive()
+	p := s.runningProcess()
 	if p == nil {
 		return "", errors.New("no process runs")
 	}
 	switch {
-	case k.kind == settling && !k.leader:
+	case k.kind == resultKind && !k.stopGracefully:
 		return "", errors.New("what is answered is settled at once: at=settle is for leader alone")
-	case now && k.leader:
-		s.stepDown()
+	case now && k.stopGracefully:
+		s.stopGracefully()
 		return "", nil
 	case now:
-		s.stop("at rest or in the midst of work")
+		s.stopProcess("at rest or in the midst of work")
 		return "", nil
 	}
 	s.mu.Lock()
-	p.kill = k
+	p.killAt = k
 	s.mu.Unlock()
 	return "", nil
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-func doLease(s *Stage, a *reader) (string, error) {
-	lasts, times := a.duration("for", 0), a.number("times", 0)
-	steal, applied, by := a.flag("steal"), a.flag("applied"), a.duration("by", 0)
-	what := a.word("take, release, fail or slow")
-	if err := a.err(); err != nil {
+func doLease(s *Stage, a *argReader) (string, error) {
+	duration, times := a.durationArg("for", 0), a.intArg("times", 0)
+	steal, applied, by := a.flagArg("steal"), a.flagArg("applied"), a.durationArg("by", 0)
+	what := a.wordArg("take, release, fail or slow")
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	if s.opts.LeaseTerm == 0 {
@@ -22,35 +22,35 @@ func doLease(s *Stage, a *reader) (string, error) {
 	l := &s.lease
 	switch what {
 	case "take":
-		if lasts == 0 {
-			lasts = s.opts.LeaseTerm
+		if duration == 0 {
+			duration = s.opts.LeaseTerm
 		}
-		if steal || l.heldBy(time.Now()) == "" {
-			s.giveLease(lasts)
+		if steal || l.currentHolder(time.Now()) == "" {
+			s.setLeaseHolder(duration)
 			return "", nil
 		}
-		l.wanted++
-		closing := s.closing
-		s.later(func() { s.waitForLease(lasts, closing) })
+		l.waiters++
+		closing := s.closed
+		s.runLater(func() { s.waitForLease(duration, closing) })
 	case "release":
-		if l.holder == somebodyElse {
+		if l.holder == otherHolder {
 			l.holder = ""
-			s.trace("lease", "given back by somebody else")
+			s.addLine("lease", "given back by somebody else")
 		}
 	case "fail":
-		l.failing, l.fails, l.failsTo = "lost", times, time.Time{}
+		l.failureMode, l.failuresLeft, l.failUntil = "lost", times, time.Time{}
 		if applied {
-			l.failing = "applied"
+			l.failureMode = "applied"
 		}
 		if times == 0 {
-			l.fails = -1
+			l.failuresLeft = -1
 		}
-		if lasts > 0 {
-			l.failsTo = time.Now().Add(lasts)
+		if duration > 0 {
+			l.failUntil = time.Now().Add(duration)
 		}
 	case "slow":
-		if l.slow, l.slowTo = by, (time.Time{}); lasts > 0 {
-			l.slowTo = time.Now().Add(lasts)
+		if l.delay, l.delayUntil = by, (time.Time{}); duration > 0 {
+			l.delayUntil = time.Now().Add(duration)
 		}
 	default:
 		return "", errors.New("want take, release, fail or slow")
@@ -58,29 +58,29 @@ func doLease(s *Stage, a *reader) (string, error) {
 	return "", nil
 }
 
-// giveLease gives the lease to another holder. The caller holds s.mu.
-func (s *Stage) giveLease(lasts time.Duration) {
+// setLeaseHolder gives the lease to another holder. The caller holds s.mu.
+func (s *Stage) setLeaseHolder(duration time.Duration) {
 	l, now := &s.lease, time.Now()
-	if l.heldBy(now) != "" && l.holder != somebodyElse {
-		s.trace("lease", "taken away by somebody else")
+	if l.currentHolder(now) != "" && l.holder != otherHolder {
+		s.addLine("lease", "taken away by somebody else")
 	} else {
-		s.trace("lease", "taken by somebody else")
+		s.addLine("lease", "taken by somebody else")
 	}
-	l.holder, l.until, l.since = somebodyElse, now.Add(lasts), now
+	l.holder, l.until, l.since = otherHolder, now.Add(duration), now
 }
 
 // waitForLease acquires the lease when it is free: another controller retries every 2 s.
-func (s *Stage) waitForLease(lasts time.Duration, closing <-chan struct{}) {
+func (s *Stage) waitForLease(duration time.Duration, closing <-chan struct{}) {
 	defer func() {
 		s.mu.Lock()
-		s.lease.wanted--
+		s.lease.waiters--
 		s.mu.Unlock()
 	}()
-	for waited(2*time.Second, closing) {
+	for waitFor(2*time.Second, closing) {
 		s.mu.Lock()
-		free := s.lease.heldBy(time.Now()) == ""
+		free := s.lease.currentHolder(time.Now()) == ""
 		if free {
-			s.giveLease(lasts)
+			s.setLeaseHolder(duration)
 		}
 		s.mu.Unlock()
 		if free {

@@ -4,55 +4,55 @@ package scenario
 
 import "time"
 
-// ledgerFaults are injected failures of ledger writes.
-type ledgerFaults struct {
-	left    int // -1: unlimited
-	until   time.Time
-	applied bool
+// statusErrors are injected failures of ledger writes.
+type statusErrors struct {
+	writesLeft int // -1: unlimited
+	until      time.Time
+	applied    bool
 	// slow delays writes instead of failing them.
 	slow time.Duration
 }
 
-func (l *ledgerFaults) acts() bool {
-	return l.left != 0 && (l.until.IsZero() || l.until.After(time.Now()))
+func (l *statusErrors) isActive() bool {
+	return l.writesLeft != 0 && (l.until.IsZero() || l.until.After(time.Now()))
 }
 
-// fails counts a write and reports whether its writer gets an error, and whether it was applied.
-func (l *ledgerFaults) fails() (fails, applied bool) {
-	if l.slow > 0 || !l.acts() {
+// nextFailure counts a write and reports whether its writer gets an error, and whether it was applied.
+func (l *statusErrors) nextFailure() (fails, applied bool) {
+	if l.slow > 0 || !l.isActive() {
 		return false, false
 	}
-	if l.left > 0 {
-		l.left--
+	if l.writesLeft > 0 {
+		l.writesLeft--
 	}
 	return true, l.applied
 }
 
-// lag counts a write and returns its delay.
-func (l *ledgerFaults) lag() time.Duration {
-	if l.slow == 0 || !l.acts() {
+// nextDelay counts a write and returns its delay.
+func (l *statusErrors) nextDelay() time.Duration {
+	if l.slow == 0 || !l.isActive() {
 		return 0
 	}
-	if l.left > 0 {
-		l.left--
+	if l.writesLeft > 0 {
+		l.writesLeft--
 	}
 	return l.slow
 }
 
-func doLedger(s *Stage, a *reader) (string, error) {
-	next := ledgerFaults{left: a.number("times", -1), applied: a.flag("applied"), slow: a.duration("by", 0)}
-	lasts, slow := a.duration("for", 0), a.flag("slow")
-	if a.flag("fail") == slow || slow != (next.slow > 0) {
-		a.complain("want fail, or slow and by")
+func doLedger(s *Stage, a *argReader) (string, error) {
+	next := statusErrors{writesLeft: a.intArg("times", -1), applied: a.flagArg("applied"), slow: a.durationArg("by", 0)}
+	duration, slow := a.durationArg("for", 0), a.flagArg("slow")
+	if a.flagArg("fail") == slow || slow != (next.slow > 0) {
+		a.addError("want fail, or slow and by")
 	}
-	if err := a.err(); err != nil {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	if lasts > 0 {
-		next.until = time.Now().Add(lasts)
+	if duration > 0 {
+		next.until = time.Now().Add(duration)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ledger = next
+	s.statusErrors = next
 	return "", nil
 }

@@ -8,54 +8,54 @@ import (
 	"time"
 )
 
-func doLoseAnswer(s *Stage, a *reader) (string, error) {
-	if a.has("late") {
-		return "", s.loseLate(a)
+func doLoseAnswer(s *Stage, a *argReader) (string, error) {
+	if a.hasArg("late") {
+		return "", s.addStaleWrites(a)
 	}
-	action := map[string]any{"drop": true, "applied": !a.flag("unapplied")}
-	return "", s.arm(a, s.whereLocked(a, "PUT"), action)
+	action := map[string]any{"drop": true, "applied": !a.flagArg("unapplied")}
+	return "", s.addFaultFrom(a, s.parseLockMatch(a, "PUT"), action)
 }
 
-// lateWrites are writes whose sender gets a connection error, and which reach Azure later.
-type lateWrites struct {
-	pool  string // empty: any
-	left  int
-	after time.Duration
+// staleWrites reach Azure after their sender got a connection error.
+type staleWrites struct {
+	pool      string // empty: any
+	remaining int
+	after     time.Duration
 	// status is the proxy's response; 0: the connection breaks.
 	status int
 }
 
-func (s *Stage) loseLate(a *reader) error {
-	l := &lateWrites{pool: a.text("pool", ""), left: a.number("times", 1), after: a.duration("late", 0), status: a.number("status", 0)}
-	if err := a.err(); err != nil {
+func (s *Stage) addStaleWrites(a *argReader) error {
+	l := &staleWrites{pool: a.textArg("pool", ""), remaining: a.intArg("times", 1), after: a.durationArg("late", 0), status: a.intArg("status", 0)}
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.late = l
+	s.staleWrites = l
 	return nil
 }
 
-// lateness returns the delay of a call and the status its sender gets; 0 if not late.
-func (s *Stage) lateness(c call) (late time.Duration, status int) {
+// writeDelay returns the delay of a call and the status its sender gets; 0 if not late.
+func (s *Stage) writeDelay(c call) (late time.Duration, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.late
-	if l == nil || l.left == 0 || c.kind != http.MethodPut || l.pool != "" && l.pool != c.pool.Name {
+	l := s.staleWrites
+	if l == nil || l.remaining == 0 || c.kind != http.MethodPut || l.pool != "" && l.pool != c.pool.Name {
 		return 0, 0
 	}
-	l.left--
+	l.remaining--
 	how := "the connection breaks"
 	if l.status > 0 {
 		how = fmt.Sprintf("%d from a proxy", l.status)
 	}
-	s.trace(c.who(), "%-6s %s, it lands %s later", c.kind, how, l.after)
-	for _, k := range s.about(c) {
-		k.last = answer{kind: c.kind, status: l.status, forged: true, at: time.Now()}
-		k.trouble = later(k.trouble, time.Now().Add(l.after))
+	s.addLine(c.targetName(), "%-6s %s, it lands %s later", c.kind, how, l.after)
+	for _, k := range s.callPools(c) {
+		k.lastAnswer = response{kind: c.kind, status: l.status, fromFault: true, at: time.Now()}
+		k.faultEnd = latest(k.faultEnd, time.Now().Add(l.after))
 	}
 	return l.after, l.status
 }
 
-// later runs a function that Close waits for.
-func (s *Stage) later(run func()) { s.underWay.Go(run) }
+// runLater runs a function that Close waits for.
+func (s *Stage) runLater(run func()) { s.pendingWrites.Go(run) }

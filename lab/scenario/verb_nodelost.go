@@ -4,14 +4,14 @@ package scenario
 
 import "fmt"
 
-func doNodeLost(s *Stage, a *reader) (string, error) {
-	back := a.flag("back")
-	name := a.word("node")
-	if err := a.err(); err != nil {
+func doNodeLost(s *Stage, a *argReader) (string, error) {
+	back := a.flagArg("back")
+	name := a.wordArg("node")
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
-	from, into := s.cluster.nodes, s.cluster.lost
+	from, into := s.cluster.nodes, s.cluster.lostNodes
 	if back {
 		from, into = into, from
 	}
@@ -23,6 +23,6 @@ func doNodeLost(s *Stage, a *reader) (string, error) {
 	delete(from, name)
 	into[name] = n
 	s.mu.Unlock()
-	s.changed(object{"Node", name})
+	s.notifyChange(object{"Node", name})
 	return "", nil
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-func doPause(s *Stage, a *reader) (string, error) {
-	paused := !a.flag("end")
-	return "", s.askFor(a, func(b *binding) error {
+func doPause(s *Stage, a *argReader) (string, error) {
+	paused := !a.flagArg("end")
+	return "", s.changeBackendPool(a, func(b *backendPool) error {
 		k := s.pools[b.pool.Key()]
-		k.trouble = later(k.trouble, time.Now())
-		b.paused = paused
+		k.faultEnd = latest(k.faultEnd, time.Now())
+		b.isPaused = paused
 		return nil
 	})
 }

@@ -7,37 +7,37 @@ import (
 	"slices"
 )
 
-func doRestart(s *Stage, a *reader) (string, error) {
-	dead := a.flag("dead")
-	if err := a.err(); err != nil {
+func doRestart(s *Stage, a *argReader) (string, error) {
+	dead := a.flagArg("dead")
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	if dead && s.alive() != nil {
+	if dead && s.runningProcess() != nil {
 		return "", nil
 	}
-	return "", s.restart()
+	return "", s.restartProcess()
 }
 
-// restart kills the running process, if any, and starts the next.
-func (s *Stage) restart() error {
-	s.stop("for a restart")
-	return s.begin()
+// restartProcess kills the running process, if any, and starts the next.
+func (s *Stage) restartProcess() error {
+	s.stopProcess("for a restart")
+	return s.startFirst()
 }
 
-// begin starts a process, which lists the cluster and reads all pools.
-func (s *Stage) begin() error {
-	if err := s.launch(); err != nil {
+// startFirst starts a process, which lists the cluster and reads all pools.
+func (s *Stage) startFirst() error {
+	if err := s.startProcess(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	p := s.process
-	var all []*binding
+	var all []*backendPool
 	for _, name := range slices.Sorted(maps.Keys(s.cluster.bindings)) {
 		all = append(all, s.cluster.bindings[name])
 	}
 	s.mu.Unlock()
 	for _, b := range all {
-		p.reconcile(b, false)
+		p.reconcilePool(b, false)
 	}
 	return nil
 }

@@ -4,9 +4,9 @@ package scenario
 
 import "fmt"
 
-func doScale(s *Stage, a *reader) (string, error) {
-	nodes, services := a.list("nodes"), a.words()
-	if err := a.err(); err != nil {
+func doScale(s *Stage, a *argReader) (string, error) {
+	nodes, services := a.listArg("nodes"), a.wordArgs()
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
@@ -17,9 +17,9 @@ func doScale(s *Stage, a *reader) (string, error) {
 		}
 	}
 	for _, name := range services {
-		s.cluster.services[name] = placed(name, nodes)
+		s.cluster.services[name] = newService(name, nodes)
 	}
 	s.mu.Unlock()
-	s.changed(named("Service", services)...)
+	s.notifyChange(newObjects("Service", services)...)
 	return "", nil
 }

@@ -8,80 +8,80 @@ import (
 	"time"
 )
 
-func doEvents(s *Stage, a *reader) (string, error) {
-	if err := a.err(); err != nil {
+func doEvents(s *Stage, a *argReader) (string, error) {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	told := s.told()
+	told := s.takeEvents()
 	if len(told) == 0 {
 		return "nobody was told anything\n", nil
 	}
 	return strings.Join(told, "\n") + "\n", nil
 }
 
-// told returns and clears the events, as service:event.
-func (s *Stage) told() []string {
+// takeEvents returns and clears the events, as service:event.
+func (s *Stage) takeEvents() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var told []string
-	for _, e := range s.journal.events {
-		told = append(told, e.service+":"+e.word)
+	for _, e := range s.history.events {
+		told = append(told, e.service+":"+e.reason)
 	}
-	s.journal.events = nil
+	s.history.events = nil
 	return told
 }
 
-func doCalls(s *Stage, a *reader) (string, error) {
-	when := a.flag("when")
-	if err := a.err(); err != nil {
+func doCalls(s *Stage, a *argReader) (string, error) {
+	when := a.flagArg("when")
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
-	reads := s.journal.reads
+	reads := s.history.reads
 	s.mu.Unlock()
-	n := s.counted()
+	n := s.takeCounts()
 	text := fmt.Sprintf("%d GET, %d PUT, %d poll, %d result\n", n["GET"], n["PUT"], n["poll"], n["result"])
 	for _, c := range reads {
 		if when {
-			text += fmt.Sprintf("%s %s\n", s.clock(c.at), c.pool.Name)
+			text += fmt.Sprintf("%s %s\n", s.formatTime(c.at), c.pool.Name)
 		}
 	}
 	return text, nil
 }
 
-// counted returns and clears the call counters.
-func (s *Stage) counted() map[string]int {
+// takeCounts returns and clears the call counters.
+func (s *Stage) takeCounts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.journal.counts
-	s.journal.counts, s.journal.reads = map[string]int{}, nil
+	n := s.history.counts
+	s.history.counts, s.history.reads = map[string]int{}, nil
 	return n
 }
 
-func doStatus(s *Stage, a *reader) (string, error) {
-	if err := a.err(); err != nil {
+func doStatus(s *Stage, a *argReader) (string, error) {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.opts.Settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out strings.Builder
-	for _, k := range s.sorted() {
-		fmt.Fprintf(&out, "%s %s", k.id.Name, s.spell(k))
+	for _, k := range s.sortedPools() {
+		fmt.Fprintf(&out, "%s %s", k.id.Name, s.formatPool(k))
 		switch {
 		case k.parkedUntil.After(time.Now()):
-			fmt.Fprintf(&out, "; parked until %s", s.clock(k.parkedUntil))
-		case k.givenUp:
+			fmt.Fprintf(&out, "; parked until %s", s.formatTime(k.parkedUntil))
+		case k.gaveUp:
 			out.WriteString("; nothing tries again")
-		case k.level:
+		case k.inSync:
 			out.WriteString("; level")
 		}
 		out.WriteString("\n")
 	}
-	if s.process == nil || s.process.dead {
+	if s.process == nil || s.process.killed {
 		out.WriteString("no process\n")
 	} else {
-		fmt.Fprintf(&out, "queue %d\n", s.process.lanes.Backlog().Operations)
+		fmt.Fprintf(&out, "queue %d\n", s.process.updater.Backlog().Operations)
 	}
 	return out.String(), nil
 }

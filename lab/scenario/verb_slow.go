@@ -2,7 +2,7 @@
 
 package scenario
 
-func doSlow(s *Stage, a *reader) (string, error) {
-	action := map[string]any{"delay": a.duration("by", 0).String()}
-	return "", s.arm(a, s.whereLocked(a, "any"), action)
+func doSlow(s *Stage, a *argReader) (string, error) {
+	action := map[string]any{"delay": a.durationArg("by", 0).String()}
+	return "", s.addFaultFrom(a, s.parseLockMatch(a, "any"), action)
 }

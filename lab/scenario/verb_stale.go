@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-func doStale(s *Stage, a *reader) (string, error) {
-	lasts, by, muted := a.duration("for", 30*time.Second), a.duration("by", 0), a.flag("muted")
-	names := a.words()
+func doStale(s *Stage, a *argReader) (string, error) {
+	duration, by, muted := a.durationArg("for", 30*time.Second), a.durationArg("by", 0), a.flagArg("muted")
+	names := a.wordArgs()
 	if len(names) == 0 {
-		a.complain("want SERVICE… or nodes")
+		a.addError("want SERVICE… or nodes")
 	}
-	if err := a.err(); err != nil {
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	p := s.alive()
+	p := s.runningProcess()
 	if p == nil {
 		return "", errors.New("no process runs")
 	}
 	for _, name := range names {
 		watch := object{"Service", name}
 		if name == "nodes" {
-			watch = everyNode
+			watch = allNodes
 		}
 		s.mu.Lock()
-		known := watch == everyNode || s.cluster.services[name] != nil || p.seen.services[name] != nil
+		known := watch == allNodes || s.cluster.services[name] != nil || p.cache.services[name] != nil
 		s.mu.Unlock()
 		if !known {
 			return "", fmt.Errorf("there is no Service %s", name)
 		}
-		p.catchUp(watch)
-		l := &lag{by: by, muted: muted}
+		p.sendPending(watch)
+		l := &watchDelay{delay: by, eventsOnly: muted}
 		s.mu.Lock()
-		p.lags[watch] = l
+		p.watchDelays[watch] = l
 		s.mu.Unlock()
-		s.after(lasts, func() {
+		s.runAfter(duration, func() {
 			s.mu.Lock()
-			current := p.lags[watch] == l
+			current := p.watchDelays[watch] == l
 			s.mu.Unlock()
 			if current {
-				p.catchUp(watch)
+				p.sendPending(watch)
 			}
 		})
 	}

@@ -13,43 +13,43 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// leaves is the reason why a node takes no new flows; evicted marks an announced eviction.
+// The reason why a node takes no new flows, and the mark of an announced eviction.
 const (
-	leaves  = "out-of-service"
-	evicted = adminstate.ValueSpotEviction
+	leaveTaint    = "out-of-service"
+	evictionTaint = adminstate.ValueSpotEviction
 )
 
 // doTaint starts or ends the draining of nodes. Without AdminState, taints are ignored.
-func doTaint(s *Stage, a *reader) (string, error) {
-	why := leaves
-	if a.flag("announced") {
-		why = evicted
+func doTaint(s *Stage, a *argReader) (string, error) {
+	why := leaveTaint
+	if a.flagArg("announced") {
+		why = evictionTaint
 	}
-	if a.flag("end") || !s.opts.AdminState {
+	if a.flagArg("end") || !s.opts.AdminState {
 		why = ""
 	}
-	names := a.words()
-	if err := a.err(); err != nil {
+	names := a.wordArgs()
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	for _, name := range names {
-		if err := s.drains(name, why); err != nil {
+		if err := s.isDrainSet(name, why); err != nil {
 			return "", err
 		}
 	}
-	s.changed(named("Node", names)...)
+	s.notifyChange(newObjects("Node", names)...)
 	return "", nil
 }
 
-func (s *Stage) drains(name, why string) error {
+func (s *Stage) isDrainSet(name, why string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lost} {
+	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lostNodes} {
 		if n, ok := nodes[name]; ok {
 			if !n.EvictionAnnounced {
 				n.EvictionAnnouncedAt = time.Now()
 			}
-			n.DrainReason, n.EvictionAnnounced = why, why == evicted
+			n.DrainReason, n.EvictionAnnounced = why, why == evictionTaint
 			nodes[name] = n
 			return nil
 		}
@@ -58,10 +58,10 @@ func (s *Stage) drains(name, why string) error {
 }
 
 // doReplace replaces a node with a new one of the same name.
-func doReplace(s *Stage, a *reader) (string, error) {
-	same := a.flag("same")
-	name := a.word("node")
-	if err := a.err(); err != nil {
+func doReplace(s *Stage, a *argReader) (string, error) {
+	same := a.flagArg("same")
+	name := a.wordArg("node")
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
@@ -76,7 +76,7 @@ func doReplace(s *Stage, a *reader) (string, error) {
 	}
 	s.cluster.nodes[name] = n
 	s.mu.Unlock()
-	s.changed(object{"Node", name})
+	s.notifyChange(object{"Node", name})
 	return "", nil
 }
 
@@ -90,14 +90,14 @@ func (c *cluster) newAddresses() []netip.Addr {
 	}
 }
 
-// forgetDown drops foreign Down states of missing entries. The state of an address that is
+// pruneForeignDown drops foreign Down states of missing entries. The state of an address that is
 // temporarily not desired is uncertain. The caller holds s.mu.
-func (s *Stage) forgetDown(k *pool) {
+func (s *Stage) pruneForeignDown(k *pool) {
 	if len(k.foreignDown) == 0 {
 		return
 	}
-	held, _ := s.holds(k)
-	wanted := s.wants(k)
+	held, _ := s.azureAddresses(k)
+	wanted := s.desiredAddresses(k)
 	for ip := range k.foreignDown {
 		is := func(a lb.Address) bool { return a.IP == ip }
 		at := slices.IndexFunc(held, is)
@@ -110,9 +110,9 @@ func (s *Stage) forgetDown(k *pool) {
 	}
 }
 
-// isForeignDown records that another writer set an address Down. If Weir recorded it as Down too,
+// recordForeignDown records that another writer set an address Down. If Weir recorded it as Down too,
 // the origin is unknown. The caller holds s.mu.
-func (s *Stage) isForeignDown(k *pool, ip netip.Addr) {
+func (s *Stage) recordForeignDown(k *pool, ip netip.Addr) {
 	if b := s.cluster.bindings[k.id.Name]; b != nil && slices.Contains(b.entry.down, ip) {
 		return
 	}

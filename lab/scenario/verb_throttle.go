@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-func doThrottle(s *Stage, a *reader) (string, error) {
-	match := s.whereLocked(a, "any")
+func doThrottle(s *Stage, a *argReader) (string, error) {
+	match := s.parseLockMatch(a, "any")
 	action := map[string]any{"status": http.StatusTooManyRequests}
-	withCode(action, a.text("code", "SubscriptionRequestsThrottled"))
-	if by := a.duration("by", 0); by > 0 {
+	addErrorCode(action, a.textArg("code", "SubscriptionRequestsThrottled"))
+	if by := a.durationArg("by", 0); by > 0 {
 		action["delay"] = by.String()
 	}
-	return "", s.arm(a, match, action)
+	return "", s.addFaultFrom(a, match, action)
 }
 
-// withCode adds an error code and, after a slash, a detail code.
-func withCode(action map[string]any, code string) {
+// addErrorCode adds an error code and, after a slash, a detail code.
+func addErrorCode(action map[string]any, code string) {
 	code, detail, _ := strings.Cut(code, "/")
 	if code != "" {
 		action["code"] = code
@@ -28,20 +28,20 @@ func withCode(action map[string]any, code string) {
 	}
 }
 
-// arm parses the arguments common to all faults and adds the fault.
-func (s *Stage) arm(a *reader, match, action map[string]any) error {
-	if after := a.text("retry-after", ""); after != "" {
+// addFaultFrom parses the arguments common to all faults and adds the fault.
+func (s *Stage) addFaultFrom(a *argReader, match, action map[string]any) error {
+	if after := a.textArg("retry-after", ""); after != "" {
 		action["headers"] = map[string]any{"Retry-After": after}
 	}
-	times, lasts := a.number("times", 0), a.duration("for", 0)
-	if err := a.err(); err != nil {
+	times, duration := a.intArg("times", 0), a.durationArg("for", 0)
+	if err := a.joinErrors(); err != nil {
 		return err
 	}
-	return s.addFault(match, action, times, lasts)
+	return s.addFault(match, action, times, duration)
 }
 
-func (s *Stage) whereLocked(a *reader, fallback string) map[string]any {
+func (s *Stage) parseLockMatch(a *argReader, fallback string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.where(a, fallback)
+	return s.parseMatch(a, fallback)
 }

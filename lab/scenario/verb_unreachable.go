@@ -16,91 +16,91 @@ import (
 
 // outage blocks requests to Azure.
 type outage struct {
-	// silent: requests get no response; otherwise connections are refused.
-	silent bool
-	of     lb.LoadBalancerKey // empty: all
-	until  time.Time          // zero: until healed
+	// isSilent: requests get no response; otherwise connections are refused.
+	isSilent bool
+	of       lb.LoadBalancerKey // empty: all
+	until    time.Time          // zero: until healed
 }
 
-// hinders reports whether requests about a pool are blocked now. A nil outage blocks none.
-func (o *outage) hinders(k *pool) bool {
+// blocksPool reports whether requests about a pool are blocked now. A nil outage blocks none.
+func (o *outage) blocksPool(k *pool) bool {
 	return o != nil && (o.of == "" || o.of == k.id.LoadBalancer.Key()) && (o.until.IsZero() || o.until.After(time.Now()))
 }
 
-func doUnreachable(s *Stage, a *reader) (string, error) {
-	o := &outage{silent: a.flag("silent")}
-	if refused := a.flag("refused"); refused == o.silent {
-		a.complain("want refused or silent")
+func doUnreachable(s *Stage, a *argReader) (string, error) {
+	o := &outage{isSilent: a.flagArg("silent")}
+	if refused := a.flagArg("refused"); refused == o.isSilent {
+		a.addError("want refused or silent")
 	}
-	name, lasts := a.text("lb", ""), a.duration("for", 0)
-	if err := a.err(); err != nil {
+	name, duration := a.textArg("lb", ""), a.durationArg("for", 0)
+	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name != "" {
-		id := s.balancer(name)
+		id := s.findLoadBalancer(name)
 		if id == nil {
 			return "", fmt.Errorf("there is no load balancer %s", name)
 		}
 		o.of = id.Key()
 	}
-	if lasts > 0 {
-		o.until = time.Now().Add(lasts)
+	if duration > 0 {
+		o.until = time.Now().Add(duration)
 	}
-	s.outage = o
+	s.outages = o
 	return "", nil
 }
 
-// keptAway returns why a request is blocked, or nil. A silent request blocks until its sender times
+// outageError returns why a request is blocked, or nil. A silent request blocks until its sender times
 // out, even if the outage ends first: the network path has dropped the connection, as a firewall
 // does.
-func (p *process) keptAway(req *http.Request, c call) error {
+func (p *process) outageError(req *http.Request, c call) error {
 	s := p.stage
 	s.mu.Lock()
-	about, o := s.about(c), s.outage
-	if len(about) == 0 || !o.hinders(about[0]) {
+	about, o := s.callPools(c), s.outages
+	if len(about) == 0 || !o.blocksPool(about[0]) {
 		s.mu.Unlock()
 		return nil
 	}
 	s.mu.Unlock()
-	_ = travel(req.Context(), s.distance(c.pool.LoadBalancer)/1000) // workers that got the lease at the same instant proceed in order
+	_ = waitLatency(req.Context(), s.latencyTo(c.pool.LoadBalancer)/1000) // workers that got the lease at the same instant proceed in order
 	s.mu.Lock()
-	last := answer{}
-	if !o.silent {
-		last = answer{kind: c.kind, at: time.Now()}
-		s.excuse(about[0].inLane)
+	last := response{}
+	if !o.isSilent {
+		last = response{kind: c.kind, at: time.Now()}
+		s.resetDeadlines(about[0].sharesLoadBalancer)
 	}
 	for _, k := range about {
-		k.last = last
+		k.lastAnswer = last
 	}
-	if !o.silent {
+	if !o.isSilent {
 		defer s.mu.Unlock()
-		s.trace(c.who(), "%-6s no connection", c.kind)
-		return noConnection()
+		s.addLine(c.targetName(), "%-6s no connection", c.kind)
+		return connectionError()
 	}
-	s.trace(c.who(), "%-6s goes into silence", c.kind)
+	s.addLine(c.targetName(), "%-6s goes into silence", c.kind)
 	s.mu.Unlock()
-	p.hand(c, 1)
+	p.countInAzure(c, 1)
 	begun := time.Now()
 	<-req.Context().Done()
-	p.hand(c, -1)
+	p.countInAzure(c, -1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(begun) <= silence {
+	if time.Since(begun) <= maxResponseTime {
 		for _, k := range s.pools {
-			if k.inLane(about[0]) {
-				k.trouble = later(k.trouble, time.Now())
+			if k.sharesLoadBalancer(about[0]) {
+				k.faultEnd = latest(k.faultEnd, time.Now())
 			}
 		}
 	}
 	return context.Cause(req.Context())
 }
 
-// silence is the maximum time a worker waits for one response.
-const silence = 75 * time.Second
+// maxResponseTime is the maximum time a worker waits for one response.
+const maxResponseTime = 75 * time.Second
 
-// noConnection is the dial error of a closed port.
-func noConnection() error {
+// connectionError is the dial error of a closed port.
+func connectionError() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }

@@ -14,11 +14,10 @@ type Verb struct{ Name, Args, Does string }
 // the trace.
 type verb struct {
 	args, does string
-	run        func(s *Stage, a *reader) (string, error)
+	run        func(s *Stage, a *argReader) (string, error)
 }
 
-// verbs returns all verbs by name.
-func verbs() map[string]verb {
+func allVerbs() map[string]verb {
 	return map[string]verb{
 		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [replicas=N] [share=N] [admin] [whole|auto] [QUESTION=ANSWER …], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] [probe=D] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
 			"adds nodes, load balancers, pools and Services; the first one starts the process and names the world; questions and answers are those of what is not known of Azure; whole writes several pools by one all the same, auto where Azure was seen to take that", doCluster},
@@ -64,7 +63,7 @@ func verbs() map[string]verb {
 // Verbs returns the script language, sorted by name.
 func Verbs() []Verb {
 	var all []Verb
-	for name, v := range verbs() {
+	for name, v := range allVerbs() {
 		all = append(all, Verb{Name: name, Args: v.args, Does: v.does})
 	}
 	slices.SortFunc(all, func(a, b Verb) int { return cmp.Compare(a.Name, b.Name) })

@@ -9,8 +9,7 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// ConcurrentSchedule is Schedule for a world where many pools of one load balancer change at once and pool
-// writes overlap, as far as Azure allows.
+// ConcurrentSchedule is Schedule for many pools of one load balancer with overlapping writes.
 func ConcurrentSchedule(seed uint64, n int) []scenario.Step {
 	w := newWorld(seed, 1)
 	lines := w.buildConcurrentSetup()
@@ -18,7 +17,6 @@ func ConcurrentSchedule(seed uint64, n int) []scenario.Step {
 	return w.appendEvents(lines, happens, n)
 }
 
-// buildConcurrentSetup returns the steps that create the world.
 func (w *scheduleBuilder) buildConcurrentSetup() []string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azureOptions())
@@ -59,7 +57,6 @@ func (w *scheduleBuilder) buildConcurrentSetup() []string {
 	return []string{text.String()}
 }
 
-// burstEvent moves all Services to other nodes, some twice, while a write or the process fails.
 func burstEvent(w *scheduleBuilder) []string {
 	there := w.existingServices()
 	if len(there) == 0 {

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// No check fails with overlapping pool writes.
 func TestPipelinedSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// eventKind is a kind of event: its weight, and its steps; none if it is not applicable now.
+// eventKind is a kind of event; it has no steps if it is not applicable now.
 type eventKind struct {
 	name        string
 	weight      int
@@ -14,8 +14,7 @@ type eventKind struct {
 	newEvent    func(w *scheduleBuilder) []string
 }
 
-// eventKinds returns all kinds. About a third are cluster changes: faults matter only during
-// changes.
+// eventKinds are about one third cluster changes: faults matter only during changes.
 func eventKinds() []eventKind {
 	return []eventKind{
 		{"scale", 26, "endpoints of one Service, or of all, run on other nodes", scaleEvent},
@@ -69,13 +68,11 @@ func eventKinds() []eventKind {
 	}
 }
 
-// oneEvent returns a single step.
 func oneEvent(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
 
-// eventKindSet are the kinds of one schedule.
 type eventKindSet []eventKind
 
-// chooseKinds omits a random third of the kinds, so that the others occur often and together.
+// chooseKinds omits a random third, so that the others occur often and together.
 func (w *scheduleBuilder) chooseKinds() eventKindSet {
 	var all eventKindSet
 	for _, h := range eventKinds() {

@@ -4,13 +4,10 @@ package simulate
 
 import "fmt"
 
-// Steps of Azure and other writers.
-
 func (w *scheduleBuilder) randomTimes() int { return 1 + w.r.IntN(3) }
 
 func (w *scheduleBuilder) randomMethod() string { return oneOf(w, "GET", "PUT", "any") }
 
-// randomTarget returns a pool, or sometimes a whole load balancer.
 func (w *scheduleBuilder) randomTarget() string {
 	if w.r.IntN(4) == 0 {
 		return "whole=" + oneOf(w, w.loadBalancers...)
@@ -18,7 +15,7 @@ func (w *scheduleBuilder) randomTarget() string {
 	return "pool=" + w.randomPool()
 }
 
-// throttleEvent makes Azure answer 429: for one pool, a load balancer's lock, or a quota.
+// throttleEvent affects one pool, a load balancer's lock, or a quota.
 func throttleEvent(w *scheduleBuilder) []string {
 	text := fmt.Sprintf("throttle on=%s %s", w.randomMethod(), w.randomTarget())
 	switch w.r.IntN(3) {
@@ -33,10 +30,9 @@ func throttleEvent(w *scheduleBuilder) []string {
 	return oneEvent("%s times=%d", text, w.randomTimes())
 }
 
-// singlePoolCode is a 429 that throttles a single pool only.
+// singlePoolCode throttles a single pool only.
 const singlePoolCode = "RetryableError/ReferencedResourceNotProvisioned"
 
-// otherWriterEvent changes a pool: it adds a foreign address, or removes or sets Down a managed one.
 func otherWriterEvent(w *scheduleBuilder) []string {
 	switch w.r.IntN(6) {
 	case 0, 1:
@@ -57,7 +53,6 @@ func responseLossEvent(w *scheduleBuilder) []string {
 	return oneEvent("lose-answer on=%s %s times=%d", w.randomMethod(), w.randomTarget(), w.randomTimes())
 }
 
-// failEvent rejects requests, fails an accepted write, or fails polls.
 func failEvent(w *scheduleBuilder) []string {
 	switch w.r.IntN(3) {
 	case 0:
@@ -80,7 +75,6 @@ func networkErrorEvent(w *scheduleBuilder) []string {
 	return oneEvent("unreachable %s%s for=%ds", oneOf(w, "refused", "silent"), oneOf(w, "", " lb="+oneOf(w, w.loadBalancers...)), 1+w.r.IntN(oneOf(w, 30, 600)))
 }
 
-// deletePoolEvent deletes a pool in Azure, or recreates it with only foreign addresses.
 func deletePoolEvent(w *scheduleBuilder) []string {
 	at := oneOf(w, w.pools...)
 	return changeState(w.deleted, at, "delete-pool "+poolName(at), fmt.Sprintf("cluster\npool %s foreign=(%s)", at, w.newExternalAddress()))

@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-// Steps of the cluster and the process.
-
 func scaleEvent(w *scheduleBuilder) []string {
 	there := w.existingServices()
 	if len(there) == 0 {
@@ -21,7 +19,6 @@ func scaleEvent(w *scheduleBuilder) []string {
 	return oneEvent("%s", w.scaleStep(names, w.randomNodes()))
 }
 
-// scaleStep returns a step that moves Services to these nodes.
 func (w *scheduleBuilder) scaleStep(services []string, nodes string) string {
 	for _, s := range services {
 		w.serviceNodes[s] = nodes
@@ -29,7 +26,6 @@ func (w *scheduleBuilder) scaleStep(services []string, nodes string) string {
 	return fmt.Sprintf("scale %s nodes=(%s)", strings.Join(services, " "), nodes)
 }
 
-// changeState toggles a state and returns the step for it.
 func changeState(is map[string]bool, what, begin, end string) []string {
 	is[what] = !is[what]
 	if is[what] {
@@ -48,7 +44,6 @@ func excludeEvent(w *scheduleBuilder) []string {
 	return changeState(w.unavailable, n, "exclude "+n, "exclude "+n+" end")
 }
 
-// taintEvent taints one node, several together, or one repeatedly.
 func taintEvent(w *scheduleBuilder) []string {
 	switch n := w.randomNode(); w.r.IntN(5) {
 	case 0:
@@ -77,7 +72,6 @@ func selectNodes(w *scheduleBuilder) []string {
 	return oneEvent("select %s nodes=(%s)", poolName(oneOf(w, ofNodes...)), w.randomNodes())
 }
 
-// serviceEvent deletes a Service, or recreates it.
 func serviceEvent(w *scheduleBuilder) []string {
 	name := w.randomService()
 	if w.deleted[name] = !w.deleted[name]; w.deleted[name] {
@@ -86,7 +80,6 @@ func serviceEvent(w *scheduleBuilder) []string {
 	return oneEvent("cluster\n%s", w.serviceStep(name))
 }
 
-// backendPoolEvent deletes a BackendPool, or recreates it.
 func backendPoolEvent(w *scheduleBuilder) []string {
 	p := oneOf(w, w.pools...)
 	w.unavailable[p] = w.unavailable[p] && w.deleted[backendPoolKey(p)] // a new one is not paused
@@ -98,7 +91,6 @@ func pausePoolEvent(w *scheduleBuilder) []string {
 	return changeState(w.unavailable, p, "pause "+poolName(p), "pause "+poolName(p)+" end")
 }
 
-// killEvent ends the process at a call, or starts the next one.
 func killEvent(w *scheduleBuilder) []string {
 	at := oneOf(w, "any", "any", "PUT", "poll", "result", "record", "report")
 	return oneEvent("%s", oneOf(w, "restart", "restart", "restart dead", "kill", "kill leader",

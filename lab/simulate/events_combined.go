@@ -10,8 +10,7 @@ import (
 
 // Sequences of steps that would rarely coincide at random.
 
-// poolWithService returns an existing Service and one of its pools with a BackendPool; empty if the drawn
-// Service has none.
+// poolWithService returns "" if the drawn Service has no usable pool.
 func (w *scheduleBuilder) poolWithService() (service, pool string) {
 	service = w.randomService()
 	for _, p := range w.services[service] {
@@ -22,8 +21,7 @@ func (w *scheduleBuilder) poolWithService() (service, pool string) {
 	return "", ""
 }
 
-// revertEvent delays a write and reverts its change before the retry, with or without a process
-// restart.
+// revertEvent delays a write and reverts its change before the retry.
 func revertEvent(w *scheduleBuilder) []string {
 	service, pool := w.poolWithService()
 	if service == "" {
@@ -42,7 +40,6 @@ func revertEvent(w *scheduleBuilder) []string {
 	return append(lines, w.scaleStep([]string{service}, before))
 }
 
-// concurrentWriteEvent writes a pool as another client during a write.
 func concurrentWriteEvent(w *scheduleBuilder) []string {
 	service, pool := w.poolWithService()
 	if service == "" {
@@ -62,7 +59,6 @@ func concurrentWriteEvent(w *scheduleBuilder) []string {
 	return append(lines, fmt.Sprintf("conflict pool=%s remove=%s", poolName(pool), w.randomNode()))
 }
 
-// throttledPoolEvent throttles one pool and changes something else before the retry.
 func throttledPoolEvent(w *scheduleBuilder) []string {
 	service, pool := w.poolWithService()
 	if service == "" {
@@ -93,15 +89,13 @@ func throttledPoolEvent(w *scheduleBuilder) []string {
 	return lines
 }
 
-// adjacentServices returns the other existing Services with pools on the same load balancer.
 func (w *scheduleBuilder) adjacentServices(pool string) []string {
 	return slices.DeleteFunc(w.existingServices(), func(s string) bool {
 		return s == w.owner[pool] || !slices.ContainsFunc(w.services[s], func(p string) bool { return loadBalancerOf(p) == loadBalancerOf(pool) })
 	})
 }
 
-// independentServices returns two Services with a pool each on different load balancers of one subscription; ok
-// is false if the drawn ones are not.
+// independentServices returns Services on different load balancers of one subscription.
 func (w *scheduleBuilder) independentServices() (services, pools [2]string, ok bool) {
 	services[0], pools[0] = w.poolWithService()
 	for range w.serviceNames {
@@ -114,8 +108,7 @@ func (w *scheduleBuilder) independentServices() (services, pools [2]string, ok b
 	return services, pools, false
 }
 
-// lockedQuotaEvent exhausts a quota while another load balancer of the subscription is locked with a
-// change waiting.
+// lockedQuotaEvent exhausts a quota while another load balancer is locked with a change waiting.
 func lockedQuotaEvent(w *scheduleBuilder) []string {
 	services, pools, ok := w.independentServices()
 	if !ok {
@@ -134,8 +127,7 @@ func lockedQuotaEvent(w *scheduleBuilder) []string {
 	}
 }
 
-// retryAfterPairEvent exhausts a quota from two load balancers at once. The last response has the shorter
-// Retry-After.
+// retryAfterPairEvent exhausts a quota twice; the last response has the shorter Retry-After.
 func retryAfterPairEvent(w *scheduleBuilder) []string {
 	services, pools, ok := w.independentServices()
 	if !ok {
@@ -165,8 +157,7 @@ func orphanedWriteEvent(w *scheduleBuilder) []string {
 	}
 }
 
-// leaseTimeoutEvent makes a write outlast a minute, its turn with the lease, and then hit a quota while
-// another load balancer waits.
+// leaseTimeoutEvent makes a write outlast its minute with the lease and then hit a quota.
 func leaseTimeoutEvent(w *scheduleBuilder) []string {
 	services, pools, ok := w.independentServices()
 	if !ok || w.leaseSeconds == 0 {
@@ -180,7 +171,7 @@ func leaseTimeoutEvent(w *scheduleBuilder) []string {
 	}
 }
 
-// loadEvent changes pools of one load balancer faster than Azure writes. A retry must not starve.
+// loadEvent changes pools faster than Azure writes. A retry must not starve.
 func loadEvent(w *scheduleBuilder) []string {
 	service, pool := w.poolWithService()
 	if service == "" {

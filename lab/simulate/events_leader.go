@@ -4,8 +4,8 @@ package simulate
 
 import "fmt"
 
-// leaderFreezeEvent freezes the leader during an attempt. The lease lasts 15 s, the fence closes after 10 s,
-// and another replica leads within 17 s.
+// leaderFreezeEvent freezes the leader. The lease lasts 15 s, the fence closes after 10 s, and another replica
+// leads within 17 s.
 func leaderFreezeEvent(w *scheduleBuilder) []string {
 	service, pool := w.poolWithService()
 	if service == "" || !w.replicas {

@@ -4,10 +4,7 @@ package simulate
 
 import "fmt"
 
-// Sequences of the resource lease.
-
-// leaseEndEvent ends the lease during an attempt: another client takes it, renewal fails, or the
-// machine is suspended.
+// leaseEndEvent: another client takes it, renewal fails, or the machine is suspended.
 func leaseEndEvent(w *scheduleBuilder) []string {
 	service, pool := w.poolWithService()
 	if service == "" || w.leaseSeconds == 0 {
@@ -31,7 +28,7 @@ func leaseEndEvent(w *scheduleBuilder) []string {
 	return append(lines, suspend)
 }
 
-// leaseConflictEvent repeatedly steals the lease for a full resync, and removes a managed address.
+// leaseConflictEvent steals the lease repeatedly for a full resync.
 func leaseConflictEvent(w *scheduleBuilder) []string {
 	service, pool := w.poolWithService()
 	if service == "" || w.leaseSeconds == 0 {

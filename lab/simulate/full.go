@@ -11,18 +11,17 @@ import (
 // FullCheck is the check for runs of the complete controller.
 const FullCheck = "whole"
 
-// RunFull runs a seed with the complete controller in a new bubble. The log is empty if the
-// bubble does not end.
+// RunFull runs a seed with the complete controller. The log is empty if the bubble does not end.
 func RunFull(seed uint64, steps int) (o Result, log string) {
 	var err error
-	var told string
-	if trouble := runInVirtualTime(func() { told, err = cluster.Play(cluster.Draw(seed, steps), synctest.Wait) }); trouble != "" {
-		return Result{Check: LockUp, Detail: trouble}, "" // the abandoned bubble may still write to it
+	var output string
+	if failure := runInVirtualTime(func() { output, err = cluster.RunSchedule(cluster.NewSchedule(seed, steps), synctest.Wait) }); failure != "" {
+		return Result{Check: LockUp, Detail: failure}, "" // the abandoned bubble may still write to it
 	}
 	if err != nil {
 		o.Check, o.Detail = FullCheck, err.Error()
 	}
-	return o, told
+	return o, output
 }
 
 // RunSeed runs a seed of the search.

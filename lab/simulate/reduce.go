@@ -11,21 +11,19 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// ReduceLimit limits shrinking by runs and by real time.
+// ReduceLimit limits runs and real time.
 type ReduceLimit struct {
 	Runs int
 	Time time.Duration
 }
 
-// reducer is the shortest failing script so far and the remaining effort.
 type reducer struct {
 	best          Result
 	remainingRuns int
 	deadline      time.Time
 }
 
-// ReduceSchedule returns the shortest schedule found that fails the same check, and the number of runs: it
-// removes steps, then lines of the world, then simplifies arguments.
+// ReduceSchedule returns the shortest schedule found that fails the same check, and the number of runs.
 func ReduceSchedule(failed Result, effort ReduceLimit) (shortest Result, plays int) {
 	s := &reducer{best: failed, deadline: time.Now().Add(effort.Time)}
 	s.remainingRuns = effort.Runs
@@ -49,7 +47,6 @@ func scriptSize(steps []scenario.Step) int {
 
 func (s *reducer) isDone() bool { return s.remainingRuns <= 0 || time.Now().After(s.deadline) }
 
-// tryReplace runs steps and keeps them if they fail the same check.
 func (s *reducer) tryReplace(steps []scenario.Step) bool {
 	if s.isDone() {
 		return false
@@ -63,8 +60,7 @@ func (s *reducer) tryReplace(steps []scenario.Step) bool {
 	return true
 }
 
-// dropSteps removes as many steps as possible, large pieces first. The first step creates the world
-// and is kept.
+// dropSteps tries large pieces first. The first step creates the world and is kept.
 func (s *reducer) dropSteps() {
 	for piece := max(1, len(s.best.Steps)/2); piece >= 1; piece /= 2 {
 		for at := len(s.best.Steps) - piece; at >= 1 && !s.isDone(); at -= piece {
@@ -76,7 +72,6 @@ func (s *reducer) dropSteps() {
 	}
 }
 
-// mergeDelays merges consecutive clock steps.
 func (s *reducer) mergeDelays() {
 	for at := len(s.best.Steps) - 2; at >= 1 && !s.isDone(); at-- {
 		if at+1 >= len(s.best.Steps) {
@@ -104,7 +99,6 @@ func clockStep(d time.Duration) scenario.Step {
 	return scenario.Step{Verb: "clock", Args: []scenario.Arg{{Key: d.String()}}}
 }
 
-// dropLines removes lines of the world that no other line needs.
 func (s *reducer) dropLines() {
 	for at := range s.best.Steps {
 		for line := strings.Count(s.best.Steps[min(at, len(s.best.Steps)-1)].Input, "\n"); line >= 0 && !s.isDone(); line-- {
@@ -119,8 +113,6 @@ func (s *reducer) dropLines() {
 	}
 }
 
-// reduceArgs removes arguments, or simplifies them: lists to one value, durations and numbers to
-// round ones.
 func (s *reducer) reduceArgs() {
 	for at := len(s.best.Steps) - 1; at >= 0 && !s.isDone(); at-- {
 		if at >= len(s.best.Steps) {
@@ -147,7 +139,7 @@ func (s *reducer) replaceStep(at int, args []scenario.Arg, input string) bool {
 	return s.tryReplace(steps)
 }
 
-// reducedArgs returns replacements of an argument, shortest first, starting with none.
+// reducedArgs returns replacements, shortest first.
 func reducedArgs(a scenario.Arg) [][]scenario.Arg {
 	all := [][]scenario.Arg{{}}
 	if len(a.Values) == 0 {
@@ -168,7 +160,6 @@ func reducedArgs(a scenario.Arg) [][]scenario.Arg {
 	return all
 }
 
-// roundValues returns shorter notations of nearby numbers and durations.
 func roundValues(text string) []string {
 	var all []string
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
@@ -186,7 +177,7 @@ func roundValues(text string) []string {
 	return all
 }
 
-// formatDuration formats a duration without zero seconds: 2m, not 2m0s.
+// formatDuration returns 2m, not 2m0s.
 func formatDuration(d time.Duration) string {
 	text := d.String()
 	text = strings.TrimSuffix(text, "0s")

@@ -12,25 +12,22 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// maxRetries is the default of a world, as in the scenario tests.
+// maxRetries is the scenario tests' default.
 const maxRetries = 3
 
 // Result is the result of a schedule.
 type Result struct {
-	// Steps are the executed steps, ending with the failed one.
-	Steps []scenario.Step
-	// Traces are the traces of Steps.
-	Traces []string
-	// Skipped are the skipped steps.
+	// Steps executed, ending with the failed one.
+	Steps   []scenario.Step
+	Traces  []string
 	Skipped []SkippedStep
-	// Check is the failed check, "expect", or "lock-up" after a panic or deadlock; empty if all
-	// held. How has details.
+	// Check is the failed check, "expect", or LockUp; empty if all held.
 	Check, Detail string
 	// TraceHash is a hash of the traces.
 	TraceHash uint64
 }
 
-// SkippedStep is a skipped step: its index in the schedule, and the reason.
+// SkippedStep is a skipped step.
 type SkippedStep struct {
 	Index  int
 	Reason string
@@ -39,7 +36,6 @@ type SkippedStep struct {
 // HasFailed reports whether a check failed.
 func (o Result) HasFailed() bool { return o.Check != "" }
 
-// failureKind classifies a failure by check and expectation.
 func (o Result) failureKind() string {
 	for _, what := range []string{"not level: it does not exist", "not level", "writes in", "waits"} {
 		if o.Check == "expect" && strings.Contains(o.Detail, what) {
@@ -52,12 +48,12 @@ func (o Result) failureKind() string {
 // LockUp is the check for panics and deadlocks.
 const LockUp = "lock-up"
 
-// RunSchedule runs the steps on a new stage in a new bubble. It skips steps that name missing objects.
+// RunSchedule runs the steps on a new stage. It skips steps that name missing objects.
 func RunSchedule(steps []scenario.Step) Result {
 	var o Result
-	if trouble := runInVirtualTime(func() { o.runSteps(steps) }); trouble != "" {
+	if failure := runInVirtualTime(func() { o.runSteps(steps) }); failure != "" {
 		if o.Check == "" { // the abandoned bubble may still write to o
-			o = Result{Steps: steps, Check: LockUp, Detail: trouble}
+			o = Result{Steps: steps, Check: LockUp, Detail: failure}
 		}
 		return o
 	}
@@ -91,9 +87,8 @@ func (o *Result) runSteps(steps []scenario.Step) {
 	}
 }
 
-// recordFailure records the first failed check.
 func (o *Result) recordFailure(err error) {
-	if broken, ok := errors.AsType[*scenario.Broken](err); ok {
+	if broken, ok := errors.AsType[*scenario.CheckError](err); ok {
 		o.Check, o.Detail = broken.Check, broken.How
 	}
 }

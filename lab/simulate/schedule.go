@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// scheduleBuilder is the generator's model of the stage. It does not observe the stage.
+// scheduleBuilder is the generator's model of the stage, which it does not observe.
 type scheduleBuilder struct {
 	r             *rand.Rand
 	nodes         int
@@ -24,17 +24,15 @@ type scheduleBuilder struct {
 	serviceNames  []string            // of Services, in order
 	owner         map[string]string   // Service by pool; empty for a pool of nodes
 	serviceNodes  map[string]string   // nodes by Service
-	leaseSeconds  int                 // of the resource lease, in seconds; 0 if there is none
-	replicas      bool                // two replicas
-	deleted       map[string]bool     // deleted Services, nodes, pools and BackendPools
-	unavailable   map[string]bool     // excluded nodes and paused pools
+	leaseSeconds  int                 // of the resource lease, in seconds; 0 if none
+	replicas      bool
+	deleted       map[string]bool // Services, nodes, pools and BackendPools
+	unavailable   map[string]bool // excluded nodes and paused pools
 	nextAddress   int
-	// skipsIfMatch is an Azure that ignores If-Match, which the protection against late writes depends
-	// on.
+	// skipsIfMatch ignores If-Match, which protects against late writes.
 	skipsIfMatch bool
-	// revertsLate is an Azure that reverts superseded writes late. The next process considers writes
-	// superseded by a dead one as in sync until a resync, and so writes with a lost response: in
-	// such a world the process survives and no response is lost.
+	// revertsLate reverts superseded writes late. A new process considers them in sync until a
+	// resync, so here the process survives and no response is lost.
 	revertsLate bool
 }
 
@@ -46,14 +44,13 @@ func newWorld(seed, stream uint64) *scheduleBuilder {
 	}
 }
 
-// Schedule returns the steps of a seed: a world, n events separated by time, and the end, when all
-// faults stop and every pool must get in sync.
+// Schedule returns the steps of a seed: a world, n events, and the end, when all faults stop and
+// every pool must get in sync.
 func Schedule(seed uint64, n int) []scenario.Step {
 	w := newWorld(seed, 0)
 	return w.appendEvents(w.buildSetup(), w.chooseKinds(), n)
 }
 
-// appendEvents appends random events to the lines that create the world.
 func (w *scheduleBuilder) appendEvents(lines []string, happens eventKindSet, n int) []scenario.Step {
 	for range n {
 		lines = append(lines, w.filterEvents(happens.pickKind(w)(w))...)
@@ -72,7 +69,6 @@ func (w *scheduleBuilder) appendEvents(lines []string, happens eventKindSet, n i
 	return parseLines(lines)
 }
 
-// parseLines parses generated steps.
 func parseLines(lines []string) []scenario.Step {
 	var steps []scenario.Step
 	for _, text := range lines {
@@ -87,7 +83,6 @@ func parseLines(lines []string) []scenario.Step {
 	return steps
 }
 
-// buildSetup returns the steps that create the world.
 func (w *scheduleBuilder) buildSetup() []string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azureOptions())
@@ -148,8 +143,7 @@ func (w *scheduleBuilder) buildSetup() []string {
 	return lines
 }
 
-// azureOptions returns Azure's deviations from the assumed behavior. Ignoring If-Match is rare, because it
-// weakens the guarantees.
+// azureOptions rarely ignores If-Match, because it weakens the guarantees.
 func (w *scheduleBuilder) azureOptions() string {
 	b := behaviour.RandomBehavior(w.r.IntN)
 	if w.r.IntN(3) > 0 {
@@ -162,20 +156,18 @@ func (w *scheduleBuilder) azureOptions() string {
 	return " " + b.String()
 }
 
-// filterEvents removes steps that no controller could handle in this world.
+// filterEvents removes steps that no controller could handle.
 func (w *scheduleBuilder) filterEvents(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
 		return w.skipsIfMatch && strings.Contains(line, " late=") || w.revertsLate && (isProcessEnd(line) || strings.HasPrefix(line, "lose-answer") || strings.HasPrefix(line, "fail on=poll"))
 	})
 }
 
-// isProcessEnd reports whether a step may end the process or change the leader.
 func isProcessEnd(line string) bool {
 	verb, _, _ := strings.Cut(line, " ")
 	return line != "restart dead" && slices.Contains([]string{"kill", "restart", "freeze", "thaw", "suspend"}, verb)
 }
 
-// serviceStep returns a Service with its pools that have a BackendPool.
 func (w *scheduleBuilder) serviceStep(service string) string {
 	var pools []string
 	for _, p := range w.services[service] {
@@ -187,7 +179,6 @@ func (w *scheduleBuilder) serviceStep(service string) string {
 	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), w.serviceNodes[service])
 }
 
-// backendPoolStep returns a step that creates a BackendPool.
 func (w *scheduleBuilder) backendPoolStep(pool string) string {
 	if s := w.owner[pool]; s != "" {
 		return fmt.Sprintf("create-backendpool %s service=%s", poolName(pool), s)
@@ -195,10 +186,8 @@ func (w *scheduleBuilder) backendPoolStep(pool string) string {
 	return fmt.Sprintf("create-backendpool %s nodes=(%s)", poolName(pool), w.randomNodes())
 }
 
-// backendPoolKey returns the key of a pool's BackendPool in gone.
 func backendPoolKey(pool string) string { return "BackendPool of " + pool }
 
-// addPool writes a pool, with optional existing addresses.
 func (w *scheduleBuilder) addPool(text *strings.Builder, name string) {
 	if w.r.IntN(8) == 0 {
 		name += "-ipv6"
@@ -214,8 +203,7 @@ func (w *scheduleBuilder) addPool(text *strings.Builder, name string) {
 	}
 }
 
-// randomDelay returns the time after a step: mostly near the updater's timeouts, sometimes hours, as
-// after a suspend.
+// randomDelay is mostly near the updater's timeouts, sometimes hours, as after a suspend.
 func (w *scheduleBuilder) randomDelay() string {
 	switch n := w.r.IntN(100); {
 	case n < 25:
@@ -230,7 +218,6 @@ func (w *scheduleBuilder) randomDelay() string {
 
 func oneOf[T any](w *scheduleBuilder, of ...T) T { return of[w.r.IntN(len(of))] }
 
-// poolName returns a pool's name without its load balancer.
 func poolName(pool string) string {
 	_, name, _ := strings.Cut(pool, "/")
 	return name
@@ -240,7 +227,6 @@ func (w *scheduleBuilder) randomNode() string    { return fmt.Sprintf("n%d", 1+w
 func (w *scheduleBuilder) randomPool() string    { return poolName(oneOf(w, w.pools...)) }
 func (w *scheduleBuilder) randomService() string { return oneOf(w, w.serviceNames...) }
 
-// randomNodes returns a random subset of the nodes.
 func (w *scheduleBuilder) randomNodes() string {
 	var some []string
 	for i := range w.nodes {
@@ -251,19 +237,16 @@ func (w *scheduleBuilder) randomNodes() string {
 	return strings.Join(some, ", ")
 }
 
-// newExternalAddress returns an unused address.
 func (w *scheduleBuilder) newExternalAddress() string {
 	w.nextAddress++
 	return fmt.Sprintf("10.9.%d.%d", w.nextAddress/200, w.nextAddress%200+1)
 }
 
-// loadBalancerOf returns a pool's load balancer.
 func loadBalancerOf(pool string) string {
 	name, _, _ := strings.Cut(pool, "/")
 	return name
 }
 
-// existingServices returns the existing Services.
 func (w *scheduleBuilder) existingServices() []string {
 	return slices.DeleteFunc(slices.Clone(w.serviceNames), func(name string) bool { return w.deleted[name] })
 }

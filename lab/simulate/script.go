@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// Script formats an outcome as a scenario file: a comment, and each step with its trace.
+// Script formats an outcome as a scenario file.
 func Script(sentence string, o Result) string {
 	var out strings.Builder
 	out.WriteString("# " + strings.ReplaceAll(sentence, "\n", " ") + "\n")
@@ -26,7 +26,7 @@ func Script(sentence string, o Result) string {
 	return out.String()
 }
 
-// ParseScript parses the steps of a scenario file and their line numbers. It ignores traces.
+// ParseScript returns the steps of a scenario file and their line numbers.
 func ParseScript(text string) (steps []scenario.Step, lines []int, err error) {
 	var input []string
 	open, trace := false, false // in a step, and below its ----

@@ -11,30 +11,28 @@ import (
 // Search defines the seeds to run.
 type Search struct {
 	First uint64
-	// Count is their number; 0 is unlimited.
+	// Count: 0 is unlimited.
 	Count int
-	// Timeout limits the search in real time; 0 is unlimited.
+	// Timeout limits real time; 0 is unlimited.
 	Timeout time.Duration
 	// Steps is the number of events per schedule.
 	Steps int
-	// Full runs the complete controller on the stage of package cluster.
+	// Full runs the complete controller.
 	Full bool
-	// Concurrent runs schedules with many changing pools and overlapping writes.
+	// Concurrent runs schedules with overlapping writes.
 	Concurrent bool
-	// Jobs is the number of seeds run in parallel.
+	// Jobs run in parallel.
 	Jobs int
-	// MaxFailures ends the search after this many failures; 0 is unlimited.
+	// MaxFailures limits the failures; 0 is unlimited.
 	MaxFailures int
-	// OnProgress, if set, is called after each seed, never concurrently.
+	// OnProgress, if set, is never called concurrently.
 	OnProgress func(Progress)
 }
 
 // Progress is the progress of a search.
 type Progress struct {
-	// Done counts seeds, Steps their executed steps.
 	Done, Steps int
-	// Failures are the failed seeds, in order of discovery.
-	Failures []FailedSeed
+	Failures    []FailedSeed
 }
 
 // FailedSeed is a failed seed.
@@ -43,7 +41,7 @@ type FailedSeed struct {
 	Result Result
 }
 
-// Run runs seeds until they, the time or the context end. It completes the seeds in progress.
+// Run completes the seeds in progress when the time or context ends.
 func (s Search) Run(ctx context.Context) Progress {
 	if s.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -4,5 +4,4 @@
 
 package simulate
 
-// seeds is the number of seeds in TestSeeds.
 const seeds = 2000

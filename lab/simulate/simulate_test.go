@@ -16,10 +16,8 @@ import (
 
 const steps = 40
 
-// No check fails in any seed. A failure is printed as a scenario: name it, and keep it in
-// lab/scenario/testdata once fixed.
-//
-// -short runs the first 200.
+// A failure is printed as a scenario: keep it in lab/scenario/testdata once fixed. -short runs the
+// first 200.
 func TestSeeds(t *testing.T) {
 	seeds := seeds
 	if testing.Short() {
@@ -36,7 +34,6 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds, %d steps", tally.Done, tally.Steps)
 }
 
-// The same seed gives the same trace on any machine.
 func TestSameSeedSameTrace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -93,7 +90,6 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// The documentation lists the kinds and weights.
 func TestPage(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/reference/simulator.md")
 	if err != nil {
@@ -106,7 +102,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// earlyRequestFailure is a schedule that fails because of an early request, with much unrelated noise.
+// earlyRequestFailure fails because of an early request, with much unrelated noise.
 func earlyRequestFailure(t *testing.T) Result {
 	t.Helper()
 	for seed := range uint64(20) { // s1 may be missing or paused
@@ -119,7 +115,6 @@ func earlyRequestFailure(t *testing.T) Result {
 	return Result{}
 }
 
-// Shrinking leaves a minimal script with the same failure, also after reading it from its file.
 func TestShrink(t *testing.T) {
 	o, plays := ReduceSchedule(earlyRequestFailure(t), ReduceLimit{Runs: 2000, Time: time.Minute})
 	script := Script("Too early.", o)
@@ -136,7 +131,6 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// Limited effort gives a longer script that still fails.
 func TestShrinkEndsEarly(t *testing.T) {
 	failed := earlyRequestFailure(t)
 	if o, plays := ReduceSchedule(failed, ReduceLimit{Runs: 3, Time: time.Minute}); plays > 3 || o.Check != failed.Check {
@@ -164,7 +158,6 @@ func TestScriptsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// A panic or deadlock is a failure of its bubble only.
 func TestLockUp(t *testing.T) {
 	if got := runInVirtualTime(func() { panic("at the wrong time") }); got != "panic: at the wrong time" {
 		t.Errorf("a panic: %q", got)
@@ -177,7 +170,6 @@ func TestLockUp(t *testing.T) {
 	}
 }
 
-// An interrupted search returns its progress.
 func TestSearchEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tally := Search{First: 1, Jobs: 2, Steps: 3, OnProgress: func(now Progress) {

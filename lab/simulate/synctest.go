@@ -9,31 +9,29 @@ import (
 	"time"
 )
 
-// testing/synctest requires a *testing.T, which the shipped command does not have. A zero T works:
-// synctest.Test creates its own T for the bubble and only uses the name and cleanup state of the
-// parent. testing.MainStart would parse the process's arguments and print PASS. If a future Go
-// needs more, all tests of this package fail.
+// zeroT is for testing/synctest, which requires a *testing.T that the shipped command does not
+// have. Only its name and cleanup state are used. If a future Go needs more, all tests of this
+// package fail.
 var zeroT = new(testing.T)
 
-// runTimeout limits a bubble in real time.
+// runTimeout is in real time.
 const runTimeout = 2 * time.Minute
 
-// runInVirtualTime runs f in virtual time. It returns a panic, a deadlock or a timeout as text, or "". A
-// runInVirtualTime that does not end is abandoned.
+// runInVirtualTime returns a panic, a deadlock or a timeout as text. A bubble that does not end is abandoned.
 func runInVirtualTime(f func()) string {
 	end := make(chan string, 1)
 	go func() {
-		trouble := ""
+		failure := ""
 		defer func() {
-			if lockedUp := recover(); lockedUp != nil && trouble == "" {
-				trouble = fmt.Sprint(lockedUp)
+			if lockedUp := recover(); lockedUp != nil && failure == "" {
+				failure = fmt.Sprint(lockedUp)
 			}
-			end <- trouble
+			end <- failure
 		}()
 		synctest.Test(zeroT, func(*testing.T) {
 			defer func() {
 				if p := recover(); p != nil {
-					trouble = fmt.Sprint("panic: ", p)
+					failure = fmt.Sprint("panic: ", p)
 				}
 			}()
 			f()
@@ -42,8 +40,8 @@ func runInVirtualTime(f func()) string {
 	late := time.NewTimer(runTimeout)
 	defer late.Stop()
 	select {
-	case trouble := <-end:
-		return trouble
+	case failure := <-end:
+		return failure
 	case <-late.C:
 		return fmt.Sprintf("no end within %s of real time", runTimeout)
 	}

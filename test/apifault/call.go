@@ -26,27 +26,27 @@ type Call struct {
 	Method string
 	// Path includes the query.
 	Path string
-	// Nth numbers the calls of this Request from 1.
-	Nth int
+	// Number numbers the calls of this Request from 1.
+	Number int
 	// Body is the client's request body.
 	Body []byte
 	// Status is the client's response status, 0 if none.
 	Status int
-	// Server is the kube-apiserver's response status, 0 if it did not get the request.
-	Server int
+	// ServerStatus is the kube-apiserver's response status, 0 if it did not get the request.
+	ServerStatus int
 }
 
 // Reached reports whether the kube-apiserver got the call.
-func (c Call) Reached() bool { return c.Server != 0 }
+func (c Call) Reached() bool { return c.ServerStatus != 0 }
 
-var verbs = map[string]string{
+var verbByMethod = map[string]string{
 	http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create",
 	http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// requestOf parses method and path like the API server.
-func requestOf(r *http.Request) Request {
-	req := Request{Verb: verbs[r.Method], Resource: r.URL.Path}
+// parseRequest parses method and path like the API server.
+func parseRequest(r *http.Request) Request {
+	req := Request{Verb: verbByMethod[r.Method], Resource: r.URL.Path}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
@@ -75,29 +75,29 @@ func requestOf(r *http.Request) Request {
 	return req
 }
 
-// matches compares the nonempty fields of the pattern.
-func (r Request) matches(pattern Request) bool {
+// matchesPattern compares the nonempty fields of the pattern.
+func (r Request) matchesPattern(pattern Request) bool {
 	same := func(got, want string) bool { return want == "" || got == want }
 	return same(r.Verb, pattern.Verb) && same(r.Resource, pattern.Resource) &&
 		same(r.Namespace, pattern.Namespace) && same(r.Name, pattern.Name)
 }
 
-// Calls returns the matching calls in order. The empty Request matches all.
-func (p *Proxy) Calls(pattern Request) []Call {
+// MatchingCalls returns the matching calls in order. The empty Request matches all.
+func (p *Proxy) MatchingCalls(pattern Request) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []Call
 	for _, c := range p.calls {
-		if c.matches(pattern) {
+		if c.matchesPattern(pattern) {
 			out = append(out, *c)
 		}
 	}
 	return out
 }
 
-// Count returns how many matching calls the client sent, and how many reached the kube-apiserver.
-func (p *Proxy) Count(pattern Request) (sent, reached int) {
-	for _, c := range p.Calls(pattern) {
+// CountCalls returns how many matching calls the client sent, and how many reached the kube-apiserver.
+func (p *Proxy) CountCalls(pattern Request) (sent, reached int) {
+	for _, c := range p.MatchingCalls(pattern) {
 		sent++
 		if c.Reached() {
 			reached++
@@ -113,20 +113,20 @@ func (p *Proxy) Forget() {
 	p.calls = nil
 }
 
-func (p *Proxy) begin(r *http.Request, body []byte) *Call {
-	c := &Call{Request: requestOf(r), At: time.Now(), Method: r.Method, Path: r.URL.RequestURI(), Nth: 1, Body: body}
+func (p *Proxy) recordCall(r *http.Request, body []byte) *Call {
+	c := &Call{Request: parseRequest(r), At: time.Now(), Method: r.Method, Path: r.URL.RequestURI(), Number: 1, Body: body}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, earlier := range p.calls {
 		if earlier.Request == c.Request {
-			c.Nth++
+			c.Number++
 		}
 	}
 	p.calls = append(p.calls, c)
 	return c
 }
 
-func (p *Proxy) note(fn func()) {
+func (p *Proxy) recordStatus(fn func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fn()

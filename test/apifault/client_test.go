@@ -26,17 +26,17 @@ func serializers() runtime.NegotiatedSerializer {
 	return serializer.NewCodecFactory(view.Scheme()).WithoutConversion()
 }
 
-// do is a kind of API request that the controller makes.
-type do struct {
+// requestKind is a kind of API request that the controller makes.
+type requestKind struct {
 	name string
 	verb string // of apifault.Request
 	call func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error
 }
 
-// big exceeds one packet and one HTTP/2 frame.
-var big = strings.Repeat("level ", 20_000)
+// bigBody exceeds one packet and one HTTP/2 frame.
+var bigBody = strings.Repeat("level ", 20_000)
 
-var ways = []do{
+var requestKinds = []requestKind{
 	{"GET", "get", func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error {
 		return c.Get(ctx, client.ObjectKeyFromObject(cm), &corev1.ConfigMap{})
 	}},
@@ -45,16 +45,16 @@ var ways = []do{
 	}},
 	{"POST", "create", func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error {
 		return c.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: "another"}, Data: map[string]string{"water": big},
+			ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: "another"}, Data: map[string]string{"water": bigBody},
 		})
 	}},
 	{"PUT", "update", func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error {
-		cm.Data = map[string]string{"water": big}
+		cm.Data = map[string]string{"water": bigBody}
 		return c.Update(ctx, cm)
 	}},
 	{"PATCH", "patch", func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error {
 		before := cm.DeepCopy()
-		cm.Data = map[string]string{"water": big}
+		cm.Data = map[string]string{"water": bigBody}
 		return c.Patch(ctx, cm, client.MergeFrom(before))
 	}},
 	{"watch", "watch", func(ctx context.Context, c *caller, cm *corev1.ConfigMap) error {
@@ -83,8 +83,8 @@ var ways = []do{
 	}},
 }
 
-// row is a fault and its number of occurrences; 0: always.
-type row struct {
+// faultRow is a fault and its number of occurrences; 0: always.
+type faultRow struct {
 	name  string
 	times int
 	fault apifault.Fault
@@ -94,43 +94,43 @@ type row struct {
 	only []string
 }
 
-func says(status int, retryAfter string) apifault.Fault {
+func hasText(status int, retryAfter string) apifault.Fault {
 	return apifault.Fault{Status: status, RetryAfter: retryAfter}
 }
 
-var rows = []row{
-	{name: "429, Retry-After: 0, ten times", times: 10, fault: says(429, "0")},
-	{name: "429, Retry-After: 0, always", fault: says(429, "0")},
-	{name: "503, Retry-After: 0, ten times", times: 10, fault: says(503, "0")},
-	{name: "503, Retry-After: 0, always", fault: says(503, "0")},
-	{name: "500, Retry-After: 0, always", fault: says(500, "0")},
-	{name: "504, Retry-After: 0, always", fault: says(504, "0")},
-	{name: "429, no Retry-After", fault: says(429, "")},
-	{name: "503, no Retry-After", fault: says(503, "")},
-	{name: "429, Retry-After: a date", fault: says(429, "Wed, 21 Oct 2099 07:28:00 GMT")},
-	{name: "503, Retry-After: 0.5", fault: says(503, "0.5")},
-	{name: "408, Retry-After: 0", fault: says(408, "0")},
-	{name: "409, Retry-After: 0", fault: says(409, "0")},
-	{name: "410", fault: says(410, "")},
-	{name: "410 within a watch, once", times: 1, fault: apifault.Fault{Expired: true}, only: []string{"watch"}},
+var faultRows = []faultRow{
+	{name: "429, Retry-After: 0, ten times", times: 10, fault: hasText(429, "0")},
+	{name: "429, Retry-After: 0, always", fault: hasText(429, "0")},
+	{name: "503, Retry-After: 0, ten times", times: 10, fault: hasText(503, "0")},
+	{name: "503, Retry-After: 0, always", fault: hasText(503, "0")},
+	{name: "500, Retry-After: 0, always", fault: hasText(500, "0")},
+	{name: "504, Retry-After: 0, always", fault: hasText(504, "0")},
+	{name: "429, no Retry-After", fault: hasText(429, "")},
+	{name: "503, no Retry-After", fault: hasText(503, "")},
+	{name: "429, Retry-After: a date", fault: hasText(429, "Wed, 21 Oct 2099 07:28:00 GMT")},
+	{name: "503, Retry-After: 0.5", fault: hasText(503, "0.5")},
+	{name: "408, Retry-After: 0", fault: hasText(408, "0")},
+	{name: "409, Retry-After: 0", fault: hasText(409, "0")},
+	{name: "410", fault: hasText(410, "")},
+	{name: "410 within a watch, once", times: 1, fault: apifault.Fault{ExpireWatch: true}, only: []string{"watch"}},
 	{name: "connection refused; whoever waits gives up at the third", refused: true},
-	{name: "connection reset, once", times: 1, fault: apifault.Fault{Conn: apifault.Reset}},
-	{name: "connection reset, always", fault: apifault.Fault{Conn: apifault.Reset}, only: []string{"GET", "PATCH"}},
-	{name: "connection reset once the server has done it, once", times: 1, fault: apifault.Fault{Conn: apifault.Reset, Landed: true}},
-	{name: "connection closed, once", times: 1, fault: apifault.Fault{Conn: apifault.Closed}},
-	{name: "GOAWAY and closed, once", times: 1, fault: apifault.Fault{Conn: apifault.GoAway}},
-	{name: "GOAWAY that lets end what is under way", times: 1, fault: apifault.Fault{Conn: apifault.Draining}},
-	{name: "answer cut off in the middle, once", times: 1, fault: apifault.Fault{Torn: true}},
+	{name: "connection reset, once", times: 1, fault: apifault.Fault{Connection: apifault.ResetConn}},
+	{name: "connection reset, always", fault: apifault.Fault{Connection: apifault.ResetConn}, only: []string{"GET", "PATCH"}},
+	{name: "connection reset once the server has done it, once", times: 1, fault: apifault.Fault{Connection: apifault.ResetConn, AfterServer: true}},
+	{name: "connection closed, once", times: 1, fault: apifault.Fault{Connection: apifault.CloseConn}},
+	{name: "GOAWAY and closed, once", times: 1, fault: apifault.Fault{Connection: apifault.GoAwayConn}},
+	{name: "GOAWAY that lets end what is under way", times: 1, fault: apifault.Fault{Connection: apifault.DrainConn}},
+	{name: "answer cut off in the middle, once", times: 1, fault: apifault.Fault{Truncate: true}},
 }
 
-// cell is the result of one request kind and fault.
-type cell struct {
+// faultCell is the result of one request kind and fault.
+type faultCell struct {
 	tries, reached int
 	ok             bool
 }
 
 // String formats the cell for the page.
-func (c cell) String() string {
+func (c faultCell) String() string {
 	word := "error"
 	if c.ok {
 		word = "ok"
@@ -138,7 +138,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%d → %d %s", c.tries, c.reached, word)
 }
 
-func (r row) meets(d do) bool {
+func (r faultRow) applyFault(d requestKind) bool {
 	if r.only == nil {
 		return true
 	}
@@ -150,8 +150,8 @@ func (r row) meets(d do) bool {
 	return false
 }
 
-// measure sends a request into the fault over a new connection.
-func (r row) measure(t *testing.T, d do) (cell, []apifault.Call) {
+// measureRequest sends a request into the fault over a new connection.
+func (r faultRow) measureRequest(t *testing.T, d requestKind) (faultCell, []apifault.Call) {
 	t.Helper()
 	p := newProxy(t)
 	c := newCaller(t, p)
@@ -165,19 +165,19 @@ func (r row) measure(t *testing.T, d do) (cell, []apifault.Call) {
 	ctx := t.Context()
 	if r.refused {
 		c.hangUp() // the next request needs a new connection
-		p.Refuse()
+		p.RefuseConnections()
 		var giveUp context.CancelFunc
 		ctx, giveUp = context.WithCancel(ctx)
 		defer giveUp()
 		c.after(3, giveUp) // a read would block forever
 	} else {
-		p.On(apifault.Rule{Request: what, Times: r.times, Fault: r.fault})
+		p.AddRule(apifault.Rule{Request: what, Times: r.times, Fault: r.fault})
 	}
 	err := d.call(ctx, c, cm)
-	calls := p.Calls(what)
-	got := cell{tries: int(c.tries.Load()), ok: err == nil}
+	calls := p.MatchingCalls(what)
+	got := faultCell{tries: int(c.tries.Load()), ok: err == nil}
 	t.Logf("%s: %v", d.name, err)
-	_, got.reached = p.Count(what)
+	_, got.reached = p.CountCalls(what)
 	if !r.refused && len(calls) != got.tries {
 		t.Errorf("%s: %s: %d requests left the client and %d came to the proxy", r.name, d.name, got.tries, len(calls))
 	}
@@ -187,19 +187,19 @@ func (r row) measure(t *testing.T, d do) (cell, []apifault.Call) {
 // A retried write is sent completely and applied once.
 func TestABodyIsSentWholeEachTime(t *testing.T) {
 	t.Parallel()
-	for _, d := range ways {
+	for _, d := range requestKinds {
 		if d.verb != "create" && d.verb != "update" && d.verb != "patch" {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			got, calls := rows[0].measure(t, d)
+			got, calls := faultRows[0].measureRequest(t, d)
 			if !got.ok || len(calls) != 11 {
 				t.Fatalf("%s, %d calls", got, len(calls))
 			}
 			for _, call := range calls {
-				if len(call.Body) < len(big) || string(call.Body) != string(calls[0].Body) {
-					t.Errorf("request %d carries %d bytes, the first %d", call.Nth, len(call.Body), len(calls[0].Body))
+				if len(call.Body) < len(bigBody) || string(call.Body) != string(calls[0].Body) {
+					t.Errorf("request %d carries %d bytes, the first %d", call.Number, len(call.Body), len(calls[0].Body))
 				}
 			}
 			var cm corev1.ConfigMap
@@ -210,8 +210,8 @@ func TestABodyIsSentWholeEachTime(t *testing.T) {
 			if err := api.Get(t.Context(), client.ObjectKey{Namespace: calls[0].Namespace, Name: name}, &cm); err != nil {
 				t.Fatal(err)
 			}
-			if cm.Data["water"] != big {
-				t.Errorf("the server has %d bytes of %d", len(cm.Data["water"]), len(big))
+			if cm.Data["water"] != bigBody {
+				t.Errorf("the server has %d bytes of %d", len(cm.Data["water"]), len(bigBody))
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestABodyIsSentWholeEachTime(t *testing.T) {
 // Retry-After does not delay cancellation.
 func TestTheContextBoundsTheRetries(t *testing.T) {
 	t.Parallel()
-	for _, d := range ways {
+	for _, d := range requestKinds {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			p := newProxy(t)
@@ -229,12 +229,12 @@ func TestTheContextBoundsTheRetries(t *testing.T) {
 			if err := api.Create(t.Context(), cm); err != nil {
 				t.Fatal(err)
 			}
-			p.On(apifault.Rule{Request: apifault.Request{Resource: "configmaps"}, Fault: says(http.StatusTooManyRequests, "3600")})
+			p.AddRule(apifault.Rule{Request: apifault.Request{Resource: "configmaps"}, Fault: hasText(http.StatusTooManyRequests, "3600")})
 			ctx, giveUp := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- d.call(ctx, c, cm) }()
-			controlplane.Until(t, func() string {
-				if n, _ := p.Count(apifault.Request{}); n > 0 {
+			controlplane.WaitUntil(t, func() string {
+				if n, _ := p.CountCalls(apifault.Request{}); n > 0 {
 					return ""
 				}
 				return "no request yet"
@@ -243,7 +243,7 @@ func TestTheContextBoundsTheRetries(t *testing.T) {
 			if err := <-ended; err == nil {
 				t.Error("it succeeded")
 			}
-			if sent, _ := p.Count(apifault.Request{}); sent != 1 {
+			if sent, _ := p.CountCalls(apifault.Request{}); sent != 1 {
 				t.Errorf("%d requests", sent)
 			}
 		})
@@ -262,13 +262,13 @@ func TestTheBackOffOfTheEnvironment(t *testing.T) {
 	if err := api.Create(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
-	p.On(apifault.Rule{Request: apifault.Request{Resource: "configmaps"}, Times: 2, Fault: says(http.StatusTooManyRequests, "0")})
+	p.AddRule(apifault.Rule{Request: apifault.Request{Resource: "configmaps"}, Times: 2, Fault: hasText(http.StatusTooManyRequests, "0")})
 	for range 2 {
-		if err := ways[0].call(t.Context(), c, cm); err != nil {
+		if err := requestKinds[0].call(t.Context(), c, cm); err != nil {
 			t.Fatal(err)
 		}
 	}
-	calls := p.Calls(apifault.Request{})
+	calls := p.MatchingCalls(apifault.Request{})
 	if len(calls) != 4 {
 		t.Fatalf("%d requests, want 3 and 1", len(calls))
 	}

@@ -81,8 +81,8 @@ func (s *stage) Do(req *http.Request) (*http.Response, error) {
 	res, err := s.cloud.Transport().Do(req)
 	if req.Method == http.MethodPut {
 		s.mu.Lock()
-		then := s.written
-		s.written = nil
+		then := s.afterWrite
+		s.afterWrite = nil
 		s.mu.Unlock()
 		if then != nil {
 			then()
@@ -94,11 +94,11 @@ func (s *stage) Do(req *http.Request) (*http.Response, error) {
 func (s *stage) afterNextWrite(then func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written = then
+	s.afterWrite = then
 }
 
-// azureIsBusy answers the next Azure writes with a conflict.
-func (s *stage) azureIsBusy(times int) {
+// conflictNextWrites answers the next Azure writes with a conflict.
+func (s *stage) conflictNextWrites(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conflicts = times

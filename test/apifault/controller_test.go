@@ -12,23 +12,23 @@ import (
 	"weir.dev/weir/test/apifault"
 )
 
-// bound is the maximum number of requests of a one-pool controller in a fault of two seconds and
+// maxRequests is the maximum number of requests of a one-pool controller in a fault of two seconds and
 // until it is in sync: about three times the measured number, except for Retry-After: 0, with which
 // client-go retries eleven times at once.
-const bound = 300
+const maxRequests = 300
 
-// weather is a fault of the API server: rules, actions, or both.
-type weather struct {
+// apiFault is a fault of the API server: rules, actions, or both.
+type apiFault struct {
 	name  string
 	rules []apifault.Rule
 	also  func(s *stage)
 }
 
-var anything = apifault.Request{}
+var anyRequest = apifault.Request{}
 
-func only(verb string) apifault.Request { return apifault.Request{Verb: verb} }
+func onlyRules(verb string) apifault.Request { return apifault.Request{Verb: verb} }
 
-func always(what apifault.Request, f apifault.Fault) []apifault.Rule {
+func allRequests(what apifault.Request, f apifault.Fault) []apifault.Rule {
 	return []apifault.Rule{{Request: what, Fault: f}}
 }
 
@@ -36,62 +36,62 @@ func times(n int, what apifault.Request, f apifault.Fault) []apifault.Rule {
 	return []apifault.Rule{{Request: what, Times: n, Fault: f}}
 }
 
-func resets(s *stage) { s.proxy.ResetAll() }
+func resetRules(s *stage) { s.proxy.ResetConnections() }
 
-var weathers = []weather{
-	{"429 with Retry-After: 0 on everything", always(anything, says(http.StatusTooManyRequests, "0")), nil},
-	{"429 with Retry-After on everything", always(anything, says(http.StatusTooManyRequests, "1")), nil},
-	{"503 with Retry-After on everything", always(anything, says(http.StatusServiceUnavailable, "1")), nil},
-	{"429 without Retry-After on everything", always(anything, says(http.StatusTooManyRequests, "")), nil},
-	{"503 without Retry-After on everything", always(anything, says(http.StatusServiceUnavailable, "")), nil},
+var apiFaults = []apiFault{
+	{"429 with Retry-After: 0 on everything", allRequests(anyRequest, hasText(http.StatusTooManyRequests, "0")), nil},
+	{"429 with Retry-After on everything", allRequests(anyRequest, hasText(http.StatusTooManyRequests, "1")), nil},
+	{"503 with Retry-After on everything", allRequests(anyRequest, hasText(http.StatusServiceUnavailable, "1")), nil},
+	{"429 without Retry-After on everything", allRequests(anyRequest, hasText(http.StatusTooManyRequests, "")), nil},
+	{"503 without Retry-After on everything", allRequests(anyRequest, hasText(http.StatusServiceUnavailable, "")), nil},
 	{"503 without Retry-After on every write", slices.Concat(
-		always(only("patch"), says(http.StatusServiceUnavailable, "")),
-		always(only("create"), says(http.StatusServiceUnavailable, "")),
-		always(only("update"), says(http.StatusServiceUnavailable, "")),
+		allRequests(onlyRules("patch"), hasText(http.StatusServiceUnavailable, "")),
+		allRequests(onlyRules("create"), hasText(http.StatusServiceUnavailable, "")),
+		allRequests(onlyRules("update"), hasText(http.StatusServiceUnavailable, "")),
 	), nil},
-	{"500 on every event", always(apifault.Request{Resource: "events"}, says(http.StatusInternalServerError, "")), nil},
-	{"the answer to every write is lost", times(8, only("patch"), apifault.Fault{Conn: apifault.Reset, Landed: true}), nil},
+	{"500 on every event", allRequests(apifault.Request{Resource: "events"}, hasText(http.StatusInternalServerError, "")), nil},
+	{"the answer to every write is lost", times(8, onlyRules("patch"), apifault.Fault{Connection: apifault.ResetConn, AfterServer: true}), nil},
 	{"resets", nil, func(s *stage) {
 		for range 10 {
-			s.proxy.ResetAll()
-			s.lasts(200 * time.Millisecond)
+			s.proxy.ResetConnections()
+			s.waitFault(200 * time.Millisecond)
 		}
 	}},
-	{"GOAWAY and closed", times(5, only("patch"), apifault.Fault{Conn: apifault.GoAway}), nil},
-	{"GOAWAY after every answer", always(anything, apifault.Fault{Conn: apifault.Draining}), nil},
-	{"watches torn in the middle of an event", always(only("watch"), apifault.Fault{Torn: true, TornAfter: 1}), resets},
-	{"watches refused with 410", times(8, only("watch"), says(http.StatusGone, "")), resets},
-	{"watches that say 410", times(8, only("watch"), apifault.Fault{Expired: true}), resets},
+	{"GOAWAY and closed", times(5, onlyRules("patch"), apifault.Fault{Connection: apifault.GoAwayConn}), nil},
+	{"GOAWAY after every answer", allRequests(anyRequest, apifault.Fault{Connection: apifault.DrainConn}), nil},
+	{"watches torn in the middle of an event", allRequests(onlyRules("watch"), apifault.Fault{Truncate: true, TruncateAfter: 1}), resetRules},
+	{"watches refused with 410", times(8, onlyRules("watch"), hasText(http.StatusGone, "")), resetRules},
+	{"watches that say 410", times(8, onlyRules("watch"), apifault.Fault{ExpireWatch: true}), resetRules},
 }
 
 // Endpoints move during each fault, and one Azure write gets a conflict. Afterwards pool and record
 // are correct, the Service has all events, and the number of API requests is limited.
 func TestTheControllerUnderFaults(t *testing.T) {
-	for _, w := range weathers {
+	for _, w := range apiFaults {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.starts(workqueue.DefaultBackoff())
-			s.level(1)
+			s.runController(workqueue.DefaultBackoff())
+			s.waitInSync(1)
 			s.proxy.Forget()
-			s.azureIsBusy(1)
-			s.churnsIn(w)
-			took := s.level(5, 6)
-			s.keptItsWord()
-			sent, reached := s.proxy.Count(anything)
-			if sent > bound {
-				t.Errorf("%d requests, more than %d: it does not leave the API server alone", sent, bound)
+			s.conflictNextWrites(1)
+			s.churnDuring(w)
+			took := s.waitInSync(5, 6)
+			s.checkRecorded()
+			sent, reached := s.proxy.CountCalls(anyRequest)
+			if sent > maxRequests {
+				t.Errorf("%d requests, more than %d: it does not leave the API server alone", sent, maxRequests)
 			}
 			t.Logf("level %s after it; %d requests, %d came through", took.Round(time.Millisecond), sent, reached)
 		})
 	}
 }
 
-// churnsIn moves the endpoints during a fault, finally to the fifth and sixth node.
-func (s *stage) churnsIn(w weather) {
+// churnDuring moves the endpoints during a fault, finally to the fifth and sixth node.
+func (s *stage) churnDuring(w apiFault) {
 	s.Helper()
 	for _, rule := range w.rules {
-		defer s.proxy.On(rule)()
+		defer s.proxy.AddRule(rule)()
 	}
 	beside := make(chan struct{})
 	go func() {
@@ -100,7 +100,7 @@ func (s *stage) churnsIn(w weather) {
 			w.also(s)
 		}
 	}()
-	s.churns()
+	s.churnEndpoints()
 	<-beside
-	s.moves(5, 6)
+	s.moveEndpoints(5, 6)
 }

@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Broken is a fault of a request's connection.
-type Broken int
+// ConnectionFault is a fault of a request's connection.
+type ConnectionFault int
 
 // Connection faults. All but Draining end the connection with all its requests, and the request
 // gets no response.
 const (
-	Whole    Broken = iota
-	Reset           // TCP RST: "connection reset by peer"
-	Closed          // closed cleanly: EOF
-	GoAway          // HTTP/2 GOAWAY, then closed before the response
-	Draining        // responds, then sends a GOAWAY that lets running requests finish, as a kube-apiserver does to rebalance load and at shutdown
+	Whole      ConnectionFault = iota
+	ResetConn                  // TCP RST: "connection reset by peer"
+	CloseConn                  // closed cleanly: EOF
+	GoAwayConn                 // HTTP/2 GOAWAY, then closed before the response
+	DrainConn                  // responds, then sends a GOAWAY that allows running requests to finish, as a kube-apiserver does to rebalance load and at shutdown
 )
 
 // Fault is the fault of a request. The zero value is none.
@@ -28,18 +28,18 @@ type Fault struct {
 	// without reaching the kube-apiserver.
 	Status     int
 	RetryAfter string
-	// Conn is the connection fault.
-	Conn Broken
-	// Landed sends the request to the kube-apiserver first, so that only the response is lost.
-	Landed bool
-	// Hangs gives no response until the client cancels, without reaching the kube-apiserver.
-	Hangs bool
-	// Expired answers a watch with 200 and an ERROR event of code 410.
-	Expired bool
-	// Torn passes TornAfter chunks of the response, usually one watch event each, then half a
-	// chunk, and ends.
-	Torn      bool
-	TornAfter int
+	// Connection is the connection fault.
+	Connection ConnectionFault
+	// AfterServer sends the request to the kube-apiserver first, so that only the response is lost.
+	AfterServer bool
+	// Hang gives no response until the client cancels, without reaching the kube-apiserver.
+	Hang bool
+	// ExpireWatch answers a watch with 200 and an ERROR event of code 410.
+	ExpireWatch bool
+	// Truncate passes some chunks of the response, usually one watch event each, then half a chunk, and
+	// ends.
+	Truncate      bool
+	TruncateAfter int
 }
 
 // Rule applies a fault to matching requests.
@@ -58,8 +58,8 @@ type ruleState struct {
 	seen int
 }
 
-// On adds a rule and returns a function that removes it. The oldest matching rule applies.
-func (p *Proxy) On(rule Rule) (remove func()) {
+// AddRule adds a rule and returns a function that removes it. The oldest matching rule applies.
+func (p *Proxy) AddRule(rule Rule) (remove func()) {
 	state := &ruleState{Rule: rule}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,12 +76,11 @@ func (p *Proxy) On(rule Rule) (remove func()) {
 	}
 }
 
-// fault returns the fault of a request.
-func (p *Proxy) fault(r Request) Fault {
+func (p *Proxy) nextFault(r Request) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, rule := range p.rules {
-		if !r.matches(rule.Request) || rule.Times > 0 && rule.seen >= rule.Skip+rule.Times {
+		if !r.matchesPattern(rule.Request) || rule.Times > 0 && rule.seen >= rule.Skip+rule.Times {
 			continue
 		}
 		rule.seen++
@@ -92,7 +91,7 @@ func (p *Proxy) fault(r Request) Fault {
 	return Fault{}
 }
 
-var reasons = map[int]metav1.StatusReason{
+var statusReasons = map[int]metav1.StatusReason{
 	http.StatusGone:                metav1.StatusReasonExpired,
 	http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
 	http.StatusInternalServerError: metav1.StatusReasonInternalError,
@@ -100,24 +99,24 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
 }
 
-func statusOf(code int) metav1.Status {
+func newStatus(code int) metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code], //nolint:gosec // an HTTP status
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: statusReasons[code], //nolint:gosec // an HTTP status
 		Message: "injected: " + http.StatusText(code),
 	}
 }
 
-// answer responds in JSON, which every client accepts.
-func answer(w http.ResponseWriter, status int, retryAfter string, body any) {
+// writeStatus responds in JSON, which every client accepts.
+func writeStatus(w http.ResponseWriter, status int, retryAfter string, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	if retryAfter != "" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
-func expired() any {
-	return map[string]any{"type": "ERROR", "object": statusOf(http.StatusGone)}
+func isExpired() any {
+	return map[string]any{"type": "ERROR", "object": newStatus(http.StatusGone)}
 }

@@ -30,7 +30,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	controlplane.Main(m, controlplane.Options{Parallel: 64, CRDs: true, SetUp: func(env *envtest.Environment) (_ func() error, err error) {
+	controlplane.RunWithControlPlane(m, controlplane.Options{Parallel: 64, CRDs: true, SetUp: func(env *envtest.Environment) (_ func() error, err error) {
 		cluster = env
 		api, err = client.New(cluster.Config, client.Options{Scheme: view.Scheme()})
 		return func() error {
@@ -87,7 +87,7 @@ func (c *caller) after(n int64, fn func()) {
 func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	t.Helper()
 	c := &caller{}
-	cfg := p.Config()
+	cfg := p.ClientConfig()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
 	cfg = apiserver.NewConnection(t.Context(), slog.New(slog.DiscardHandler)).ClientConfig(cfg, "weir/test")
 	var err error

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Network is a TCP listener on this host whose address can disappear and return, and whose
-// connections can break or go silent. It is safe for concurrent use.
+// Network is a TCP listener on this host with an address that can disappear and return, and
+// connections that can break or go silent. It is safe for concurrent use.
 type Network struct {
 	// Address is host and port.
 	Address string
@@ -26,8 +26,8 @@ type Network struct {
 	serve func(net.Listener)
 	inner net.Listener
 	conns map[*conn]struct{}
-	// silent is closed when a black hole ends; nil if there is none.
-	silent chan struct{}
+	// silence is closed when a black hole ends; nil if there is none.
+	silence chan struct{}
 }
 
 // NewNetwork takes a port below the ephemeral range, so that no other process takes it while
@@ -44,37 +44,37 @@ func NewNetwork() (*Network, error) {
 	return nil, err
 }
 
-// Serve calls serve now and after each Refuse, until the network is closed.
-func (n *Network) Serve(serve func(net.Listener)) {
+// ServeListener calls serve now and after each Refuse, until the network is closed.
+func (n *Network) ServeListener(serve func(net.Listener)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.serve = serve
-	n.begin(n.inner)
+	n.startServing(n.inner)
 }
 
-// begin serves in the background. The caller holds n.mu.
-func (n *Network) begin(inner net.Listener) {
+// startServing serves in the background. The caller holds n.mu.
+func (n *Network) startServing(inner net.Listener) {
 	serve := n.serve
 	n.inner = inner
 	n.served.Go(func() { serve(&listener{inner, n}) })
 }
 
-// Refuse resets all connections and refuses new ones until Heal.
-func (n *Network) Refuse() {
+// RefuseConnections resets all connections and refuses new ones until Heal.
+func (n *Network) RefuseConnections() {
 	n.mu.Lock()
 	inner := n.inner
 	n.mu.Unlock()
 	_ = inner.Close() // may be closed already
-	n.ResetAll()
+	n.ResetConnections()
 }
 
-// Swallow delays all bytes in both directions until Heal. New connections are accepted but get no
+// BlackHole delays all bytes in both directions until Heal. New connections are accepted but get no
 // answer.
-func (n *Network) Swallow() {
+func (n *Network) BlackHole() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.silent == nil {
-		n.silent = make(chan struct{})
+	if n.silence == nil {
+		n.silence = make(chan struct{})
 	}
 }
 
@@ -84,13 +84,13 @@ func (n *Network) Forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for c := range n.conns {
-		c.forgotten.Store(true)
+		c.silentForever.Store(true)
 	}
 }
 
-// Heal ends Refuse and Swallow.
-func (n *Network) Heal() error {
-	n.lift()
+// Restore ends Refuse and Swallow.
+func (n *Network) Restore() error {
+	n.liftSilence()
 	probe, err := net.Dial("tcp", n.Address) //nolint:noctx // loopback
 	if err == nil {
 		return probe.Close()
@@ -100,7 +100,7 @@ func (n *Network) Heal() error {
 		if inner, err = net.Listen("tcp", n.Address); err == nil { //nolint:noctx // it does not block
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.begin(inner)
+			n.startServing(inner)
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -108,19 +108,19 @@ func (n *Network) Heal() error {
 	return fmt.Errorf("taking %s again: %w", n.Address, err)
 }
 
-func (n *Network) lift() {
+func (n *Network) liftSilence() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.silent != nil {
-		close(n.silent)
-		n.silent = nil
+	if n.silence != nil {
+		close(n.silence)
+		n.silence = nil
 	}
 }
 
 // Close closes the network and all connections.
 func (n *Network) Close() {
-	n.lift()
-	n.Refuse()
+	n.liftSilence()
+	n.RefuseConnections()
 	n.served.Wait()
 }
 
@@ -147,26 +147,26 @@ type conn struct {
 	once sync.Once
 	done chan struct{}
 
-	forgotten atomic.Bool
+	silentForever atomic.Bool
 }
 
 // Read implements net.Conn. It blocks during a black hole.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.hold()
+	c.waitSilence()
 	return n, err
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	c.hold()
+	c.waitSilence()
 	return c.Conn.Write(b)
 }
 
-func (c *conn) hold() {
+func (c *conn) waitSilence() {
 	c.net.mu.Lock()
-	silent := c.net.silent
+	silent := c.net.silence
 	c.net.mu.Unlock()
-	if c.forgotten.Load() {
+	if c.silentForever.Load() {
 		<-c.done
 	}
 	if silent == nil {
@@ -186,15 +186,15 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-func (c *conn) reset() {
+func (c *conn) resetConn() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // may be closed already
 	}
 	_ = c.Close() // as above
 }
 
-// ResetAll resets all current connections.
-func (n *Network) ResetAll() {
+// ResetConnections resets all current connections.
+func (n *Network) ResetConnections() {
 	n.mu.Lock()
 	all := make([]*conn, 0, len(n.conns))
 	for c := range n.conns {
@@ -202,26 +202,26 @@ func (n *Network) ResetAll() {
 	}
 	n.mu.Unlock()
 	for _, c := range all {
-		c.reset()
+		c.resetConn()
 	}
 }
 
 // breakConn ends a connection.
-func breakConn(c *tls.Conn, how Broken) {
+func breakConn(c *tls.Conn, how ConnectionFault) {
 	switch how {
-	case Reset:
+	case ResetConn:
 		if below, ok := c.NetConn().(*conn); ok {
-			below.reset()
+			below.resetConn()
 		}
-	case GoAway:
+	case GoAwayConn:
 		// Streams up to the last id may have been processed, so the client must not assume that a
 		// write was not.
 		frame := []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 		binary.BigEndian.PutUint32(frame[9:], math.MaxInt32)
 		_, _ = c.Write(frame) // closed anyway
 		_ = c.Close()         // as above
-	case Closed:
+	case CloseConn:
 		_ = c.Close() // may be closed already
-	case Whole, Draining:
+	case Whole, DrainConn:
 	}
 }

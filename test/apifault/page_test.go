@@ -14,29 +14,29 @@ import (
 // The reference documents client-go's measured behavior for each fault.
 func TestReferenceShowsWhatClientGoDoes(t *testing.T) {
 	t.Parallel()
-	page := measured(t)
+	page := measureAll(t)
 	if t.Failed() {
 		return // a partial run
 	}
-	referencepage.Shows(t, "../../docs/reference/retries.md", "table", page)
+	referencepage.ExpectSection(t, "../../docs/reference/retries.md", "table", page)
 }
 
-// measured runs all cells in parallel and renders them.
-func measured(t *testing.T) string {
+// measureAll runs all cells in parallel and renders them.
+func measureAll(t *testing.T) string {
 	t.Helper()
-	cells := make([][]string, len(rows))
+	cells := make([][]string, len(faultRows))
 	var mu sync.Mutex
 	t.Run("cells", func(t *testing.T) {
-		for i, r := range rows {
-			cells[i] = make([]string, len(ways))
-			for j, d := range ways {
+		for i, r := range faultRows {
+			cells[i] = make([]string, len(requestKinds))
+			for j, d := range requestKinds {
 				cells[i][j] = "–"
-				if !r.meets(d) {
+				if !r.applyFault(d) {
 					continue
 				}
 				t.Run(r.name+"/"+d.name, func(t *testing.T) {
 					t.Parallel()
-					got, _ := r.measure(t, d)
+					got, _ := r.measureRequest(t, d)
 					mu.Lock()
 					defer mu.Unlock()
 					cells[i][j] = got.String()
@@ -46,11 +46,11 @@ func measured(t *testing.T) string {
 	})
 	var page strings.Builder
 	page.WriteString("\n| answer |")
-	for _, d := range ways {
+	for _, d := range requestKinds {
 		fmt.Fprintf(&page, " %s |", d.name)
 	}
-	page.WriteString("\n|---|" + strings.Repeat("---|", len(ways)) + "\n")
-	for i, r := range rows {
+	page.WriteString("\n|---|" + strings.Repeat("---|", len(requestKinds)) + "\n")
+	for i, r := range faultRows {
 		fmt.Fprintf(&page, "| %s | %s |\n", r.name, strings.Join(cells[i], " | "))
 	}
 	page.WriteByte('\n')

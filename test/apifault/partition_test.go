@@ -23,36 +23,35 @@ import (
 // Backoffs that grow for two minutes exceed the time limit for recovery: the informers' is one
 // minute, and the work queue, which tried after 41 and 82 s, would next try after 164 s.
 const (
-	partition = 2 * time.Minute
-	catchUp   = 10 * time.Second
-	// leaseLasts and leaseIsTaken are the lease duration, and the time that a candidate observes an
-	// unrenewed lease, plus retries.
-	leaseLasts   = 15 * time.Second
-	leaseIsTaken = leaseLasts + 3*time.Second
+	partitionTime = 2 * time.Minute
+	catchUpTime   = 10 * time.Second
+	// The lease duration, and the time that a candidate observes an unrenewed lease, plus retries.
+	leaseDuration = 15 * time.Second
+	leaseTakeover = leaseDuration + 3*time.Second
 )
 
 var (
-	refused = (*apifault.Proxy).Refuse
-	// silent ends idle connections after 45 s.
-	silent = (*apifault.Proxy).Swallow
+	refusedPort = (*apifault.Proxy).RefuseConnections
+	// silentNetwork ends idle connections after 45 s.
+	silentNetwork = (*apifault.Proxy).BlackHole
 )
 
 // The partition begins when the controller records its next write: nothing is written without a
 // record.
 func TestAPartitionThatBeginsWithARecord(t *testing.T) {
 	t.Parallel()
-	for name, cut := range map[string]func(*apifault.Proxy){"refused": refused, "silent": silent} {
+	for name, cut := range map[string]func(*apifault.Proxy){"refused": refusedPort, "silent": silentNetwork} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.starts(workqueue.DefaultBackoff())
-			s.level(1)
+			s.runController(workqueue.DefaultBackoff())
+			s.waitInSync(1)
 			s.proxy.Forget()
 			record := apifault.Request{Verb: "patch", Resource: "backendpools/status"}
-			whole := s.proxy.On(apifault.Rule{Request: record, Fault: apifault.Fault{Conn: apifault.Reset}})
-			s.moves(1, 2)
-			controlplane.Until(t, func() string {
-				if sent, _ := s.proxy.Count(record); sent == 0 {
+			whole := s.proxy.AddRule(apifault.Rule{Request: record, Fault: apifault.Fault{Connection: apifault.ResetConn}})
+			s.moveEndpoints(1, 2)
+			controlplane.WaitUntil(t, func() string {
+				if sent, _ := s.proxy.CountCalls(record); sent == 0 {
 					return "nothing was recorded"
 				}
 				return ""
@@ -60,11 +59,11 @@ func TestAPartitionThatBeginsWithARecord(t *testing.T) {
 			began := time.Now()
 			cut(s.proxy)
 			whole()
-			s.lifeGoesOn(partition)
+			s.changeCluster(partitionTime)
 			if written := s.putsSince(began); len(written) != 0 {
 				t.Errorf("%d writes to Azure, and none could be recorded: %v", len(written), written)
 			}
-			s.heals(catchUp)
+			s.endPartition(catchUpTime)
 		})
 	}
 }
@@ -74,18 +73,18 @@ func TestAPartitionThatBeginsWithARecord(t *testing.T) {
 // leader has lost its lease by then.
 func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 	t.Parallel()
-	for name, cut := range map[string]func(*apifault.Proxy){"refused": refused, "silent": silent} {
+	for name, cut := range map[string]func(*apifault.Proxy){"refused": refusedPort, "silent": silentNetwork} {
 		t.Run(name+", alone", func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			s.interval = 30 * time.Second
-			s.starts(workqueue.DefaultBackoff())
-			began := s.isCutOff(cut)
-			s.lifeGoesOn(partition)
+			s.runController(workqueue.DefaultBackoff())
+			began := s.partitionAfterConflict(cut)
+			s.changeCluster(partitionTime)
 			if got := s.putsSince(began); len(got) != 1 || !slices.Equal(got[0].holds, s.holding(1, 2)) {
 				t.Errorf("the writes behind the partition are %v, want %v once", got, s.holding(1, 2))
 			}
-			s.heals(catchUp)
+			s.endPartition(catchUpTime)
 		})
 		t.Run(name+", leader", func(t *testing.T) {
 			t.Parallel()
@@ -95,14 +94,14 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 				o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
 				o.LeaderElectionReleaseOnCancel = true
 			}
-			first := s.starts(workqueue.DefaultBackoff(), elected)
-			began := s.isCutOff(cut)
+			first := s.runController(workqueue.DefaultBackoff(), elected)
+			began := s.partitionAfterConflict(cut)
 			runs := s.restartsAfter(first, elected)
-			s.lifeGoesOn(partition)
-			if got := s.putsSince(began.Add(leaseLasts)); len(got) != 0 {
+			s.changeCluster(partitionTime)
+			if got := s.putsSince(began.Add(leaseDuration)); len(got) != 0 {
 				t.Errorf("%v were written after the lease had ended", got)
 			}
-			s.heals(leaseIsTaken + catchUp)
+			s.endPartition(leaseTakeover + catchUpTime)
 			<-runs
 			if first.err == nil {
 				t.Error("the first one ended without an error, and nobody would start it again")
@@ -111,32 +110,32 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 	}
 }
 
-// isCutOff begins a partition after a write that adds the second node got a conflict. Until the
+// partitionAfterConflict begins a partition after a write that adds the second node got a conflict. Until the
 // partition ends it would get another one, which is then its final result.
-func (s *stage) isCutOff(cut func(*apifault.Proxy)) (began time.Time) {
+func (s *stage) partitionAfterConflict(cut func(*apifault.Proxy)) (began time.Time) {
 	s.Helper()
-	s.level(1)
-	s.azureIsBusy(2)
-	s.moves(1, 2)
-	controlplane.Until(s.T, func() string {
+	s.waitInSync(1)
+	s.conflictNextWrites(2)
+	s.moveEndpoints(1, 2)
+	controlplane.WaitUntil(s.T, func() string {
 		c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced)
 		if c.Reason != v1alpha1.ReasonRetrying {
 			return "the write met no conflict: " + c.Reason
 		}
 		return ""
 	})
-	s.wasTold()
+	s.waitEvents()
 	cut(s.proxy)
 	return time.Now()
 }
 
 // restartsAfter restarts a controller that exited, like the kubelet, and retries a second after a
 // failure. It returns a channel that is closed once one runs.
-func (s *stage) restartsAfter(first *running, with ...func(*ctrl.Options)) (runs <-chan struct{}) {
+func (s *stage) restartsAfter(first *runningController, with ...func(*ctrl.Options)) (runs <-chan struct{}) {
 	began, started := time.Now(), make(chan struct{})
 	go func() {
 		<-first.ended
-		for err := first.err; s.Context().Err() == nil; s.lasts(time.Second) { // until the test is over
+		for err := first.err; s.Context().Err() == nil; s.waitFault(time.Second) { // until the test is over
 			s.Logf("none runs %s after the cut: %v", time.Since(began).Round(10*time.Millisecond), err)
 			if _, err = s.launch(workqueue.DefaultBackoff(), with...); err == nil {
 				close(started)
@@ -147,21 +146,21 @@ func (s *stage) restartsAfter(first *running, with ...func(*ctrl.Options)) (runs
 	return started
 }
 
-// lifeGoesOn moves endpoints every few seconds, and adds and deletes nodes, through another
+// changeCluster moves endpoints every few seconds, and adds and deletes nodes, through another
 // connection.
-func (s *stage) lifeGoesOn(d time.Duration) {
+func (s *stage) changeCluster(d time.Duration) {
 	s.Helper()
 	end := time.Now().Add(d)
-	s.moves(3, 4)
+	s.moveEndpoints(3, 4)
 	if err := api.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(3)}}); err != nil {
 		s.Fatal(err)
 	}
 	for i := 0; time.Until(end) > 7*time.Second; i++ {
-		s.lasts(7 * time.Second)
-		s.moves(1+i%nodes, 1+(i+2)%nodes)
+		s.waitFault(7 * time.Second)
+		s.moveEndpoints(1+i%nodes, 1+(i+2)%nodes)
 	}
-	s.lasts(time.Until(end))
-	s.moves(5, 6)
+	s.waitFault(time.Until(end))
+	s.moveEndpoints(5, 6)
 }
 
 // isWithin reports whether a is a subset of b.
@@ -169,22 +168,22 @@ func isWithin(a, b []string) bool {
 	return !slices.ContainsFunc(a, func(x string) bool { return !slices.Contains(b, x) })
 }
 
-// heals ends a partition. Writes since the start may contain the state desired before or after it,
+// endPartition ends a partition. Writes since the start may contain the state desired before or after it,
 // and previous members, which leave once the watches are in sync. After its end they may also
 // contain intermediate states, which a silent watch delivers one by one.
-func (s *stage) heals(within time.Duration) {
+func (s *stage) endPartition(within time.Duration) {
 	s.Helper()
-	s.azureIsBusy(0)
+	s.conflictNextWrites(0)
 	healed := time.Now()
-	if err := s.proxy.Heal(); err != nil {
+	if err := s.proxy.Restore(); err != nil {
 		s.Fatal(err)
 	}
-	took := s.level(5, 6)
+	took := s.waitInSync(5, 6)
 	s.Logf("level %s after it", took.Round(10*time.Millisecond))
 	if took > within {
 		s.Errorf("it took %s to catch up, longer than %s", took, within)
 	}
-	s.keptItsWord()
+	s.checkRecorded()
 	var before []string
 	for _, p := range s.putsSince(time.Time{}) {
 		right := [][]string{s.holding(1), s.holding(1, 2), s.holding(5, 6)}
@@ -196,8 +195,8 @@ func (s *stage) heals(within time.Duration) {
 		}
 		before = p.holds
 	}
-	s.moves(2)
-	if took := s.level(2); took > catchUp+s.interval {
+	s.moveEndpoints(2)
+	if took := s.waitInSync(2); took > catchUpTime+s.interval {
 		s.Errorf("the next change took %s", took)
 	}
 }
@@ -221,29 +220,29 @@ func (p put) String() string { return fmt.Sprintf("%s %v", p.at.Format("15:04:05
 func TestAStatusThatWasKeptIsWritten(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.starts(workqueue.DefaultBackoff())
-	s.level(1)
+	s.runController(workqueue.DefaultBackoff())
+	s.waitInSync(1)
 
 	// Azure accepts the write, and the API server becomes unavailable before the status.
-	s.afterNextWrite(s.proxy.Refuse)
-	s.moves(1, 2)
-	controlplane.Until(t, func() string {
+	s.afterNextWrite(s.proxy.RefuseConnections)
+	s.moveEndpoints(1, 2)
+	controlplane.WaitUntil(t, func() string {
 		if len(s.pool()) == 3 {
 			return ""
 		}
 		return "not written yet"
 	})
-	s.lasts(partition)
+	s.waitFault(partitionTime)
 	if got := len(s.status().WrittenAddresses); got != 2 {
 		t.Errorf("%d addresses are recorded", got)
 	}
-	if err := s.proxy.Heal(); err != nil {
+	if err := s.proxy.Restore(); err != nil {
 		t.Fatal(err)
 	}
-	took := s.level(1, 2)
+	took := s.waitInSync(1, 2)
 	t.Logf("said so %s after it", took.Round(10*time.Millisecond))
-	if took > catchUp {
-		t.Errorf("it took %s to say so, longer than %s", took, catchUp)
+	if took > catchUpTime {
+		t.Errorf("it took %s to say so, longer than %s", took, catchUpTime)
 	}
-	s.keptItsWord()
+	s.checkRecorded()
 }

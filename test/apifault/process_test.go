@@ -39,10 +39,9 @@ func (s *stage) Write(line []byte) (int, error) {
 func (s *stage) beforeNextReport(first func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reporting = first
+	s.beforeReport = first
 }
 
-// counting counts reports.
 type counting struct {
 	poolupdate.Reporter
 
@@ -55,11 +54,11 @@ func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 		backendpool.EventUpdated: r.Updated, backendpool.EventRetrying: r.Retrying, backendpool.EventFailed: r.Failed,
 	} {
 		if len(names) > 0 {
-			c.s.told[reason] += len(names)
+			c.s.events[reason] += len(names)
 		}
 	}
-	first := c.s.reporting
-	c.s.reporting = nil
+	first := c.s.beforeReport
+	c.s.beforeReport = nil
 	c.s.mu.Unlock()
 	if first != nil {
 		first()
@@ -67,15 +66,15 @@ func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 	c.Reporter.Report(ctx, r)
 }
 
-// running is a controller. err is its manager's result, valid after ended is closed.
-type running struct {
+// runningController is a controller. err is its manager's result, valid after ended is closed.
+type runningController struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 	err   error
 }
 
-// starts runs a controller until the test ends.
-func (s *stage) starts(requeue workqueue.Backoff, with ...func(*ctrl.Options)) *running {
+// runController runs a controller until the test ends.
+func (s *stage) runController(requeue workqueue.Backoff, with ...func(*ctrl.Options)) *runningController {
 	s.Helper()
 	r, err := s.launch(requeue, with...)
 	if err != nil {
@@ -86,7 +85,7 @@ func (s *stage) starts(requeue workqueue.Backoff, with ...func(*ctrl.Options)) *
 
 // launch runs a controller with the application's wiring until the test ends. It waits for the API
 // server.
-func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (*running, error) {
+func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (*runningController, error) {
 	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts := ctrl.Options{
 		Scheme: view.Scheme(), Cache: view.CacheOptions(nil), Logger: logr.FromSlogHandler(log.Handler()),
@@ -99,7 +98,7 @@ func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (
 	ctx, cancel := context.WithCancel(context.Background())
 	s.Cleanup(cancel)
 	reach := apiserver.NewConnection(ctx, log)
-	mgr, err := ctrl.NewManager(reach.ClientConfig(s.proxy.Config(), "weir/test"), opts)
+	mgr, err := ctrl.NewManager(reach.ClientConfig(s.proxy.ClientConfig(), "weir/test"), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +118,7 @@ func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (
 	if err := k.Setup(lanes); err != nil {
 		return nil, err
 	}
-	r := &running{stop: cancel, ended: make(chan struct{})}
+	r := &runningController{stop: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
 		r.err = mgr.Start(ctx)

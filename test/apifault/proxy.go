@@ -29,10 +29,10 @@ type Proxy struct {
 	base   *url.URL
 	to     http.RoundTripper
 
-	mu       sync.Mutex
-	rules    []*ruleState
-	calls    []*Call
-	confined string
+	mu         sync.Mutex
+	rules      []*ruleState
+	calls      []*Call
+	confinedTo string
 }
 
 type connKey struct{}
@@ -63,12 +63,12 @@ func New(cfg *rest.Config) (*Proxy, error) {
 		ErrorLog:    log.New(io.Discard, "", 0), // broken handshakes are expected
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
-	below.Serve(func(l net.Listener) { _ = p.server.ServeTLS(l, "", "") }) // returns when l is closed
+	below.ServeListener(func(l net.Listener) { _ = p.server.ServeTLS(l, "", "") }) // returns when l is closed
 	return p, nil
 }
 
-// Config returns a client configuration for the proxy.
-func (p *Proxy) Config() *rest.Config {
+// ClientConfig returns a client configuration for the proxy.
+func (p *Proxy) ClientConfig() *rest.Config {
 	return &rest.Config{Host: "https://" + p.Address, TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}}
 }
 
@@ -78,25 +78,24 @@ func (p *Proxy) Close() {
 	_ = p.server.Close() // nothing to save
 }
 
-// Confine restricts lists and watches of all namespaces to one namespace, so that several
+// ConfineTo restricts lists and watches of all namespaces to one namespace, so that several
 // controllers can share a kube-apiserver.
-func (p *Proxy) Confine(namespace string) {
+func (p *Proxy) ConfineTo(namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.confined = namespace
+	p.confinedTo = namespace
 }
 
-// confine returns the path to send a request to.
-func (p *Proxy) confine(r Request, path string) string {
+func (p *Proxy) confinedPath(r Request, path string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.confined == "" || r.Namespace != "" || r.Name != "" || !namespaced[r.Resource] || r.Verb != "list" && r.Verb != "watch" {
+	if p.confinedTo == "" || r.Namespace != "" || r.Name != "" || !isNamespaced[r.Resource] || r.Verb != "list" && r.Verb != "watch" {
 		return path
 	}
-	return strings.TrimSuffix(path, r.Resource) + "namespaces/" + p.confined + "/" + r.Resource
+	return strings.TrimSuffix(path, r.Resource) + "namespaces/" + p.confinedTo + "/" + r.Resource
 }
 
-var namespaced = map[string]bool{"backendpools": true, "endpointslices": true, "services": true}
+var isNamespaced = map[string]bool{"backendpools": true, "endpointslices": true, "services": true}
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -104,83 +103,82 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	call := p.begin(r, body)
-	f := p.fault(call.Request)
+	call := p.recordCall(r, body)
+	f := p.nextFault(call.Request)
 	switch {
-	case f.Hangs:
+	case f.Hang:
 		<-r.Context().Done()
-	case f.Conn == Reset || f.Conn == Closed || f.Conn == GoAway:
-		if f.Landed {
-			p.lose(call, r, body)
+	case f.Connection == ResetConn || f.Connection == CloseConn || f.Connection == GoAwayConn:
+		if f.AfterServer {
+			p.dropResponse(call, r, body)
 		}
 		if c, ok := r.Context().Value(connKey{}).(*tls.Conn); ok {
-			breakConn(c, f.Conn)
+			breakConn(c, f.Connection)
 		}
 		panic(http.ErrAbortHandler)
 	case f.Status != 0:
-		if f.Landed {
-			p.lose(call, r, body)
+		if f.AfterServer {
+			p.dropResponse(call, r, body)
 		}
-		p.note(func() { call.Status = f.Status })
-		answer(w, f.Status, f.RetryAfter, statusOf(f.Status))
-	case f.Expired:
-		p.note(func() { call.Status = http.StatusOK })
-		answer(w, http.StatusOK, "", expired())
+		p.recordStatus(func() { call.Status = f.Status })
+		writeStatus(w, f.Status, f.RetryAfter, newStatus(f.Status))
+	case f.ExpireWatch:
+		p.recordStatus(func() { call.Status = http.StatusOK })
+		writeStatus(w, http.StatusOK, "", isExpired())
 	default:
-		p.forward(w, call, r, body, f)
+		p.forwardResponse(w, call, r, body, f)
 	}
 }
 
-// ask forwards the request.
-func (p *Proxy) ask(call *Call, r *http.Request, body []byte) (*http.Response, error) {
+func (p *Proxy) sendRequest(call *Call, r *http.Request, body []byte) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = p.base.Scheme, p.base.Host, "", ""
-	out.URL.Path = p.confine(call.Request, out.URL.Path)
+	out.URL.Path = p.confinedPath(call.Request, out.URL.Path)
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(body) == 0 {
 		out.Body = http.NoBody
 	}
 	res, err := p.to.RoundTrip(out)
 	if err == nil {
-		p.note(func() { call.Server = res.StatusCode })
+		p.recordStatus(func() { call.ServerStatus = res.StatusCode })
 	}
 	return res, err
 }
 
-// lose forwards the request and drops the response.
-func (p *Proxy) lose(call *Call, r *http.Request, body []byte) {
-	res, err := p.ask(call, r, body)
+// dropResponse forwards the request and drops the response.
+func (p *Proxy) dropResponse(call *Call, r *http.Request, body []byte) {
+	res, err := p.sendRequest(call, r, body)
 	if err == nil {
 		_ = res.Body.Close() // a watch never ends
 	}
 }
 
-func (p *Proxy) forward(w http.ResponseWriter, call *Call, r *http.Request, body []byte, f Fault) {
-	res, err := p.ask(call, r, body)
+func (p *Proxy) forwardResponse(w http.ResponseWriter, call *Call, r *http.Request, body []byte, f Fault) {
+	res, err := p.sendRequest(call, r, body)
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
-			p.note(func() { call.Status = http.StatusBadGateway })
-			answer(w, http.StatusBadGateway, "", statusOf(http.StatusBadGateway))
+			p.recordStatus(func() { call.Status = http.StatusBadGateway })
+			writeStatus(w, http.StatusBadGateway, "", newStatus(http.StatusBadGateway))
 		}
 		return
 	}
 	defer func() { _ = res.Body.Close() }() // read or abandoned
 	for name, values := range res.Header {
-		if !f.Torn || name != "Content-Length" {
+		if !f.Truncate || name != "Content-Length" {
 			w.Header()[name] = values
 		}
 	}
-	if f.Conn == Draining {
+	if f.Connection == DrainConn {
 		w.Header().Set("Connection", "close") // Go's server sends a GOAWAY
 	}
-	p.note(func() { call.Status = res.StatusCode })
+	p.recordStatus(func() { call.Status = res.StatusCode })
 	w.WriteHeader(res.StatusCode)
 	flush := http.NewResponseController(w)
 	_ = flush.Flush() // a watch starts with its headers
 	buffer := make([]byte, 256<<10)
 	for piece := 0; ; piece++ {
 		n, err := res.Body.Read(buffer)
-		if f.Torn && n > 0 && piece >= f.TornAfter {
+		if f.Truncate && n > 0 && piece >= f.TruncateAfter {
 			_, _ = w.Write(buffer[:n/2]) // the response ends here anyway
 			return
 		}

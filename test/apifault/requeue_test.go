@@ -18,9 +18,9 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-var anHour = workqueue.Backoff{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
+var oneHour = workqueue.Backoff{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
 
-func (s *stage) failed() int {
+func (s *stage) countFailure() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failures
@@ -31,31 +31,31 @@ func (s *stage) failed() int {
 func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.starts(anHour)
-	s.level(1)
-	s.refusesTheNextReport(http.StatusForbidden)
-	s.lasts(2 * time.Second) // 400 times the default
+	s.runController(oneHour)
+	s.waitInSync(1)
+	s.rejectNextReport(http.StatusForbidden)
+	s.waitFault(2 * time.Second) // 400 times the default
 	if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason == v1alpha1.ReasonLevel {
 		t.Errorf("%+v: the status was written within the back-off", c)
 	}
-	s.moves(3)
-	if took := s.level(3); took > catchUp {
+	s.moveEndpoints(3)
+	if took := s.waitInSync(3); took > catchUpTime {
 		t.Errorf("an event took %s", took)
 	}
-	if got := s.failed(); got != 1 {
+	if got := s.countFailure(); got != 1 {
 		t.Errorf("%d reconciliations failed", got)
 	}
-	s.keptItsWord()
+	s.checkRecorded()
 }
 
-// refusesTheNextReport moves the endpoints. The record is accepted; the status write fails twice:
+// rejectNextReport moves the endpoints. The record is accepted; the status write fails twice:
 // from the updater, and from the work queue, which backs off.
-func (s *stage) refusesTheNextReport(status int) {
+func (s *stage) rejectNextReport(status int) {
 	s.Helper()
-	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Skip: 1, Times: 2, Fault: says(status, "")})
-	s.moves(2)
-	controlplane.Until(s.T, func() string {
-		if s.failed() > 0 {
+	s.proxy.AddRule(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Skip: 1, Times: 2, Fault: hasText(status, "")})
+	s.moveEndpoints(2)
+	controlplane.WaitUntil(s.T, func() string {
+		if s.countFailure() > 0 {
 			return ""
 		}
 		return "no reconciliation failed"
@@ -70,35 +70,35 @@ func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.starts(anHour, gracefully(s))
-			s.level(1)
-			s.refusesTheNextReport(status)
-			if took := s.level(2); took > catchUp {
+			s.runController(oneHour, withShutdown(s))
+			s.waitInSync(1)
+			s.rejectNextReport(status)
+			if took := s.waitInSync(2); took > catchUpTime {
 				t.Errorf("it took %s", took)
 			}
-			if got := s.failed(); got != 1 {
+			if got := s.countFailure(); got != 1 {
 				t.Errorf("%d reconciliations failed", got)
 			}
-			s.keptItsWord()
+			s.checkRecorded()
 		})
 	}
 }
 
-// The same holds for the Services' queue: it reports an endpoint whose node is unknown.
+// The same holds for the Services' queue: it reports an endpoint on an unknown node.
 func TestAServiceIsTriedAgainWhenTheServerIsWell(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.starts(anHour, gracefully(s))
-	s.level(1)
-	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Times: 1, Fault: says(http.StatusServiceUnavailable, "")})
-	s.moves(1, nodes+1) // which writes nothing to Azure
-	controlplane.Until(t, func() string {
+	s.runController(oneHour, withShutdown(s))
+	s.waitInSync(1)
+	s.proxy.AddRule(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Times: 1, Fault: hasText(http.StatusServiceUnavailable, "")})
+	s.moveEndpoints(1, nodes+1) // which writes nothing to Azure
+	controlplane.WaitUntil(t, func() string {
 		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); !strings.Contains(c.Message, s.node(nodes+1)) {
 			return c.Message
 		}
 		return ""
 	})
-	if got := s.failed(); got != 1 {
+	if got := s.countFailure(); got != 1 {
 		t.Errorf("%d reconciliations failed", got)
 	}
 }
@@ -108,8 +108,8 @@ func TestAServiceIsTriedAgainWhenTheServerIsWell(t *testing.T) {
 func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.starts(anHour)
-	s.level(1)
+	s.runController(oneHour)
+	s.waitInSync(1)
 	s.create(&v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "late"},
 		Spec: v1alpha1.BackendPoolSpec{
@@ -129,7 +129,7 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	}
 	becomes := func(want string) {
 		t.Helper()
-		controlplane.Until(t, func() string {
+		controlplane.WaitUntil(t, func() string {
 			if got := reason(); got != want {
 				return "late is " + got + ", want " + want
 			}
@@ -142,12 +142,12 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	}
 	becomes(v1alpha1.ReasonLevel)
 
-	s.azureIsBusy(1)
-	s.moves(4)
-	if took := s.level(4); took > catchUp {
+	s.conflictNextWrites(1)
+	s.moveEndpoints(4)
+	if took := s.waitInSync(4); took > catchUpTime {
 		t.Errorf("a conflict cost %s, and the lane's interval is a second", took)
 	}
-	if got := s.failed(); got != 0 {
+	if got := s.countFailure(); got != 0 {
 		t.Errorf("%d errors came to the work queue", got)
 	}
 }
@@ -156,17 +156,17 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 func TestAControllerWaitsForTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.proxy.Refuse()
+	s.proxy.RefuseConnections()
 	healed := make(chan error, 1)
 	go func() {
-		s.lasts(3 * time.Second)
-		healed <- s.proxy.Heal()
+		s.waitFault(3 * time.Second)
+		healed <- s.proxy.Restore()
 	}()
-	s.starts(workqueue.DefaultBackoff())
+	s.runController(workqueue.DefaultBackoff())
 	if err := <-healed; err != nil {
 		t.Fatal(err)
 	}
-	if took := s.level(1); took > 2*catchUp {
+	if took := s.waitInSync(1); took > 2*catchUpTime {
 		t.Errorf("it took %s after the API server was back", took)
 	}
 }

@@ -41,15 +41,15 @@ func serverProcess(t *testing.T) (pid int, command []string) {
 	return 0, nil
 }
 
-// restarts kills the kube-apiserver and restarts it after a while.
-func (s *stage) restarts(away time.Duration) {
+// restartServer kills the kube-apiserver and restarts it after a while.
+func (s *stage) restartServer(away time.Duration) {
 	s.Helper()
 	pid, command := serverProcess(s.T)
-	s.proxy.Refuse()
+	s.proxy.RefuseConnections()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		s.Fatal(err)
 	}
-	s.lasts(away)
+	s.waitFault(away)
 	again := exec.Command(command[0], command[1:]...)
 	if err := again.Start(); err != nil {
 		s.Fatal(err)
@@ -57,13 +57,13 @@ func (s *stage) restarts(away time.Duration) {
 	// The control plane stops only the first process; stopServer stops the last one.
 	go func() { _ = again.Wait() }()
 	stopServer = func() { _ = again.Process.Kill() }
-	controlplane.Until(s.T, func() string {
+	controlplane.WaitUntil(s.T, func() string {
 		if err := api.List(s.Context(), &v1alpha1.BackendPoolList{}); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
-	if err := s.proxy.Heal(); err != nil {
+	if err := s.proxy.Restore(); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -71,26 +71,26 @@ func (s *stage) restarts(away time.Duration) {
 // stopServer stops the kube-apiserver started by a test, or is nil.
 var stopServer func()
 
-// A member that was about to leave stays when the kube-apiserver returns with newer state. The
-// controller's old state does not remove it. The test runs alone because the server is shared.
+// A member that was about to leave is retained when the kube-apiserver returns with newer state.
+// The controller's old state does not remove it. The test runs alone because the server is shared.
 func TestNoMemberIsLostWhenTheServerRestarts(t *testing.T) {
 	for _, away := range []time.Duration{8 * time.Second, 40 * time.Second} {
 		t.Run(away.String(), func(t *testing.T) {
 			s := newStage(t)
 			s.failWrite()
 			began := time.Now()
-			s.restarts(away)
-			s.moves(1, 2, 3)
+			s.restartServer(away)
+			s.moveEndpoints(1, 2, 3)
 			back := time.Now()
-			s.level(1, 2, 3)
+			s.waitInSync(1, 2, 3)
 			t.Logf("level %s after the server was back", time.Since(back).Round(10*time.Millisecond))
 			for _, p := range s.putsSince(began) {
 				if !slices.Contains(p.holds, s.ip(2)) {
 					t.Errorf("%v was written, without node 2", p)
 				}
 			}
-			s.moves(3)
-			s.level(3)
+			s.moveEndpoints(3)
+			s.waitInSync(3)
 		})
 	}
 }

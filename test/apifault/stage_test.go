@@ -48,24 +48,24 @@ type stage struct {
 	// wanted is the history of desired pool members.
 	wanted [][]string
 
-	mu         sync.Mutex
-	conflicts  int    // number of Azure writes to answer with 409
-	written    func() // called once after the next accepted Azure write
-	reporting  func() // called once before the updater's next report
-	puts       []put
-	unrecorded []string
-	told       map[string]int // events on the Service by reason
-	failures   int            // failed reconciliations, counted from the log
+	mu           sync.Mutex
+	conflicts    int    // number of Azure writes to answer with 409
+	afterWrite   func() // called once after the next accepted Azure write
+	beforeReport func() // called once before the updater's next report
+	puts         []put
+	unrecorded   []string
+	events       map[string]int // events on the Service by reason
+	failures     int            // failed reconciliations, counted from the log
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
-		T: t, ns: newNamespace(t), proxy: newProxy(t), cloud: patient.Watched(t, armemu.New(armemu.Options{Seed: 1})),
-		interval: time.Second, told: map[string]int{},
+		T: t, ns: newNamespace(t), proxy: newProxy(t), cloud: patient.Watch(t, armemu.New(armemu.Options{Seed: 1})),
+		interval: time.Second, events: map[string]int{},
 	}
 	s.no = strings.TrimLeft(strings.TrimPrefix(s.ns, "fault-"), "0")
-	s.proxy.Confine(s.ns)
+	s.proxy.ConfineTo(s.ns)
 	for id, body := range map[string]string{
 		vnetID: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`,
 		network + "/loadBalancers/" + s.ns: `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}],"backendAddressPools":[{"name":"web",
@@ -120,8 +120,8 @@ func (s *stage) endpoints(on ...int) []discoveryv1.Endpoint {
 	return all
 }
 
-// moves sets the Service's nodes, bypassing the proxy.
-func (s *stage) moves(to ...int) {
+// moveEndpoints sets the Service's nodes, bypassing the proxy.
+func (s *stage) moveEndpoints(to ...int) {
 	s.Helper()
 	slice := &discoveryv1.EndpointSlice{}
 	if err := api.Get(s.Context(), client.ObjectKey{Namespace: s.ns, Name: "web-1"}, slice); err != nil {
@@ -134,19 +134,18 @@ func (s *stage) moves(to ...int) {
 	s.wanted = append(s.wanted, s.holding(to...))
 }
 
-// churns moves the endpoints ten times within two seconds of real time.
-func (s *stage) churns() {
+// churnEndpoints moves the endpoints ten times within two seconds of real time.
+func (s *stage) churnEndpoints() {
 	s.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for i := range 10 {
-		s.moves(1+i%nodes, 1+(i+2)%nodes)
+		s.moveEndpoints(1+i%nodes, 1+(i+2)%nodes)
 		<-tick.C
 	}
 }
 
-// lasts waits while a fault lasts.
-func (s *stage) lasts(d time.Duration) {
+func (s *stage) waitFault(d time.Duration) {
 	s.Helper()
 	select {
 	case <-time.After(d):
@@ -164,13 +163,13 @@ func (s *stage) status() v1alpha1.BackendPoolStatus {
 func (s *stage) failWrite() {
 	s.Helper()
 	s.interval = 5 * time.Second
-	s.starts(workqueue.DefaultBackoff())
-	s.level(1)
-	s.moves(1, 2)
-	s.level(1, 2)
-	s.azureIsBusy(1)
-	s.moves(1, 3)
-	controlplane.Until(s.T, func() string {
+	s.runController(workqueue.DefaultBackoff())
+	s.waitInSync(1)
+	s.moveEndpoints(1, 2)
+	s.waitInSync(1, 2)
+	s.conflictNextWrites(1)
+	s.moveEndpoints(1, 3)
+	controlplane.WaitUntil(s.T, func() string {
 		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonRetrying {
 			return "the first write was not refused: " + c.Message
 		}
@@ -178,12 +177,12 @@ func (s *stage) failWrite() {
 	})
 }
 
-// level waits until Azure holds these nodes and the foreign member, and the BackendPool reports it.
+// waitInSync waits until Azure holds these nodes and the foreign member, and the BackendPool reports it.
 // It returns the duration.
-func (s *stage) level(on ...int) time.Duration {
+func (s *stage) waitInSync(on ...int) time.Duration {
 	s.Helper()
 	start, want := time.Now(), s.holding(on...)
-	// A member stays while watches are broken, for at most StaleTimeout.
+	// A member is retained while watches are broken, for at most StaleTimeout.
 	controlplane.Eventually(s.T, "it", removal.StaleTimeout+40*time.Second, func() error {
 		if got := s.pool(); !slices.Equal(got, want) {
 			return fmt.Errorf("the pool holds %v, want %v", got, want)
@@ -198,11 +197,11 @@ func (s *stage) level(on ...int) time.Duration {
 	return time.Since(start)
 }
 
-// keptItsWord waits for all notifications and checks that every address was recorded before it was
+// checkRecorded waits for all notifications and checks that every address was recorded before it was
 // written.
-func (s *stage) keptItsWord() {
+func (s *stage) checkRecorded() {
 	s.Helper()
-	s.wasTold()
+	s.waitEvents()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, what := range s.unrecorded {
@@ -210,10 +209,10 @@ func (s *stage) keptItsWord() {
 	}
 }
 
-// wasTold waits until the Service has the updater's events.
-func (s *stage) wasTold() {
+// waitEvents waits until the Service has the updater's events.
+func (s *stage) waitEvents() {
 	s.Helper()
-	controlplane.Until(s.T, func() string {
+	controlplane.WaitUntil(s.T, func() string {
 		var list corev1.EventList
 		if err := api.List(s.Context(), &list, client.InNamespace(s.ns)); err != nil {
 			return err.Error()
@@ -226,8 +225,8 @@ func (s *stage) wasTold() {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !maps.Equal(got, s.told) {
-			return fmt.Sprintf("events %v, want %v", got, s.told)
+		if !maps.Equal(got, s.events) {
+			return fmt.Sprintf("events %v, want %v", got, s.events)
 		}
 		return ""
 	})

@@ -16,22 +16,22 @@ import (
 )
 
 // The watches break while a change waits for its second try: one node joins, another leaves. All
-// watches recover except the one of endpoints, where the leaving node is a member again meanwhile.
-// It is not removed; the other one joins. After the watch recovers, members are removed as usual.
+// watches recover except the one of endpoints, where the leaving node became a member again. It is
+// not removed; the other one joins. After the watch recovers, members are removed as usual.
 func TestNoMemberIsRemovedByWhatMayBeOld(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.failWrite()
 	broken := time.Now()
 	remove := []func(){
-		s.proxy.On(apifault.Rule{Request: apifault.Request{Verb: "watch", Resource: "endpointslices"}, Fault: apifault.Fault{Hangs: true}}),
-		s.proxy.On(apifault.Rule{Request: apifault.Request{Verb: "list", Resource: "endpointslices"}, Fault: apifault.Fault{Hangs: true}}),
+		s.proxy.AddRule(apifault.Rule{Request: apifault.Request{Verb: "watch", Resource: "endpointslices"}, Fault: apifault.Fault{Hang: true}}),
+		s.proxy.AddRule(apifault.Rule{Request: apifault.Request{Verb: "list", Resource: "endpointslices"}, Fault: apifault.Fault{Hang: true}}),
 	}
-	s.proxy.ResetAll()
-	s.moves(1, 2, 3)
-	s.level(1, 2, 3)
-	s.lasts(3 * time.Second)
-	controlplane.Until(t, func() string {
+	s.proxy.ResetConnections()
+	s.moveEndpoints(1, 2, 3)
+	s.waitInSync(1, 2, 3)
+	s.waitFault(3 * time.Second)
+	controlplane.WaitUntil(t, func() string {
 		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); !strings.Contains(c.Message, "1 of them stay until the watches of the API server are in sync again") {
 			return c.Message
 		}
@@ -40,14 +40,14 @@ func TestNoMemberIsRemovedByWhatMayBeOld(t *testing.T) {
 	for _, f := range remove {
 		f()
 	}
-	s.proxy.ResetAll()
-	s.level(1, 2, 3)
+	s.proxy.ResetConnections()
+	s.waitInSync(1, 2, 3)
 	for _, p := range s.putsSince(broken) {
 		if !slices.Contains(p.holds, s.ip(2)) {
 			t.Errorf("%v was written, without node 2, which was a member", p)
 		}
 	}
-	s.moves(3)
-	s.level(3)
-	s.keptItsWord()
+	s.moveEndpoints(3)
+	s.waitInSync(3)
+	s.checkRecorded()
 }

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/kube/workqueue"
 )
 
-// gracefully sets the shutdown timeout of the program.
-func gracefully(s *stage) func(*ctrl.Options) {
+// withShutdown sets the shutdown timeout of the program.
+func withShutdown(s *stage) func(*ctrl.Options) {
 	return func(o *ctrl.Options) {
 		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
 		o.LeaderElectionReleaseOnCancel = true
@@ -25,19 +25,19 @@ func gracefully(s *stage) func(*ctrl.Options) {
 func TestTheLastAttemptIsToldOf(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	weir := s.starts(workqueue.DefaultBackoff(), gracefully(s))
-	s.level(1)
-	s.keptItsWord()
+	weir := s.runController(workqueue.DefaultBackoff(), withShutdown(s))
+	s.waitInSync(1)
+	s.checkRecorded()
 	s.beforeNextReport(func() {
 		weir.stop()
-		s.lasts(2 * time.Second)
+		s.waitFault(2 * time.Second)
 	})
-	s.moves(2)
+	s.moveEndpoints(2)
 	<-weir.ended
 	if weir.err != nil {
 		t.Errorf("it ended with %v", weir.err)
 	}
-	s.keptItsWord()
+	s.checkRecorded()
 }
 
 // A silent API server does not delay shutdown: events get 5 s, and the release of the leader lease
@@ -45,17 +45,17 @@ func TestTheLastAttemptIsToldOf(t *testing.T) {
 func TestASilentAPIServerDoesNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	weir := s.starts(workqueue.DefaultBackoff(), gracefully(s))
-	s.level(1)
-	s.keptItsWord()
+	weir := s.runController(workqueue.DefaultBackoff(), withShutdown(s))
+	s.waitInSync(1)
+	s.checkRecorded()
 	silent := make(chan struct{})
 	s.beforeNextReport(func() { // followed by an event and a status
-		s.proxy.Swallow()
+		s.proxy.BlackHole()
 		close(silent)
 	})
-	s.moves(2)
+	s.moveEndpoints(2)
 	<-silent
-	s.lasts(time.Second)
+	s.waitFault(time.Second)
 	began := time.Now()
 	weir.stop()
 	<-weir.ended

@@ -39,19 +39,19 @@ type Options struct {
 	SetUp func(*envtest.Environment) (tearDown func() error, err error)
 }
 
-// Main runs a package's tests with a control plane and exits. It fails on leaked goroutines.
-// Fuzzing starts no control plane (use -run='^$'), nor do tests that cannot use one; see needed.
-func Main(m *testing.M, o Options) {
-	Beside(m, o.Parallel, o.start)
+// RunWithControlPlane runs a package's tests with a control plane and exits. It fails on leaked goroutines.
+// Fuzzing starts no control plane (use -run='^$'), nor do tests that cannot use one.
+func RunWithControlPlane(m *testing.M, o Options) {
+	RunTests(m, o.Parallel, o.startAndSetUp)
 }
 
-// Beside is Main for tests that start control planes themselves. stop, if not nil, runs after them,
-// even if start failed.
-func Beside(m *testing.M, parallel int, start func() (stop func() error, err error)) {
+// RunTests runs tests that start control planes themselves. stop, if not nil, runs after them, even
+// if start failed.
+func RunTests(m *testing.M, parallel int, start func() (stop func() error, err error)) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	flag.Parse()
-	code, err := run(m, parallel, start)
+	code, err := runFlag(m, parallel, start)
 	if err == nil && code == 0 {
 		err = goleak.Find(goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 	}
@@ -62,11 +62,11 @@ func Beside(m *testing.M, parallel int, start func() (stop func() error, err err
 	os.Exit(code)
 }
 
-func run(m *testing.M, parallel int, start func() (func() error, error)) (code int, err error) {
+func runFlag(m *testing.M, parallel int, start func() (func() error, error)) (code int, err error) {
 	if flag.Lookup("test.fuzz").Value.String() != "" {
 		return m.Run(), nil
 	}
-	switch is, err := needed("."); {
+	switch is, err := needsControlPlane("."); {
 	case err != nil:
 		return 1, fmt.Errorf("which tests need a control plane: %w", err)
 	case !is:
@@ -87,9 +87,9 @@ func run(m *testing.M, parallel int, start func() (func() error, error)) (code i
 	return m.Run(), nil
 }
 
-// start starts and sets up a control plane and returns a function that stops it.
-func (o Options) start() (stop func() error, err error) {
-	env, err := Start(o)
+// startAndSetUp starts and sets up a control plane and returns a function that stops it.
+func (o Options) startAndSetUp() (stop func() error, err error) {
+	env, err := StartControlPlane(o)
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +103,11 @@ func (o Options) start() (stop func() error, err error) {
 	return func() error { return errors.Join(tearDown(), env.Stop()) }, err
 }
 
-// Start starts a control plane without calling SetUp.
-func Start(o Options) (*envtest.Environment, error) {
-	env, err := environment(o.CRDs)
+// StartControlPlane starts a control plane without calling SetUp.
+func StartControlPlane(o Options) (*envtest.Environment, error) {
+	env, err := newEnvironment(o.CRDs)
 	if err == nil && o.AuditLog != "" {
-		err = audit(env, o.AuditLog)
+		err = enableAudit(env, o.AuditLog)
 	}
 	if err != nil {
 		return nil, err
@@ -122,8 +122,8 @@ func Start(o Options) (*envtest.Environment, error) {
 	return env, nil
 }
 
-// environment locates the programs: the folder set by make test, else that of make kubelab.
-func environment(crds bool) (*envtest.Environment, error) {
+// newEnvironment locates the programs: the folder set by make test, else that of make kubelab.
+func newEnvironment(crds bool) (*envtest.Environment, error) {
 	bin := os.Getenv("KUBEBUILDER_ASSETS")
 	if bin == "" {
 		bin = filepath.Join(root, "bin")
@@ -151,8 +151,8 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// audit enables the API server's audit log, written before the response.
-func audit(env *envtest.Environment, log string) error {
+// enableAudit enables the API server's audit log, written before the response.
+func enableAudit(env *envtest.Environment, log string) error {
 	policy := log + ".policy"
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return err

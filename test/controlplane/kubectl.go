@@ -27,8 +27,8 @@ func WriteKubeconfig(path string, cfg *rest.Config, as string) error {
 	return clientcmd.WriteToFile(*kc, path)
 }
 
-// Kubectl runs kubectl with a kubeconfig file and returns its output.
-func Kubectl(ctx context.Context, kubeconfig string, args ...string) (string, error) {
+// RunKubectl runs kubectl with a kubeconfig file and returns its output.
+func RunKubectl(ctx context.Context, kubeconfig string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl"), args...) //nolint:gosec // the test's own arguments
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	var out bytes.Buffer

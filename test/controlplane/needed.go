@@ -13,54 +13,54 @@ import (
 	"testing"
 )
 
-// needed reports whether the selected tests include external ones (package x_test), which alone may
+// needsControlPlane reports whether the selected tests include external ones (package x_test), which alone may
 // use the control plane. With -short those are skipped.
-func needed(folder string) (bool, error) {
-	if value("test.list") != "" {
+func needsControlPlane(folder string) (bool, error) {
+	if flagValue("test.list") != "" {
 		return false, nil
 	}
-	names, err := external(folder)
+	names, err := externalTests(folder)
 	if err != nil {
 		return true, err
 	}
 	if testing.Short() {
-		return false, skip(names)
+		return false, addSkipped(names)
 	}
 	for _, name := range names {
-		if chosen(name, value("test.run"), value("test.skip"), value("test.bench")) {
+		if isSelected(name, flagValue("test.run"), flagValue("test.skip"), flagValue("test.bench")) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-func value(name string) string { return flag.Lookup(name).Value.String() }
+func flagValue(name string) string { return flag.Lookup(name).Value.String() }
 
-// skip appends tests to the -skip flag.
-func skip(names []string) error {
+// addSkipped appends tests to the -skip flag.
+func addSkipped(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	pattern := "^(" + strings.Join(names, "|") + ")$"
-	if already := value("test.skip"); already != "" {
+	if already := flagValue("test.skip"); already != "" {
 		pattern = already + "|" + pattern
 	}
 	return flag.Set("test.skip", pattern)
 }
 
-// chosen reports whether the flags select a test or benchmark, judged by the pattern before the
+// isSelected reports whether the flags select a test or benchmark, judged by the pattern before the
 // first slash. In doubt it is selected.
-func chosen(name, run, skip, bench string) bool {
+func isSelected(name, run, skip, bench string) bool {
 	if strings.HasPrefix(name, "Benchmark") {
-		return bench != "" && matches(bench, name)
+		return bench != "" && matchesPattern(bench, name)
 	}
-	if skip != "" && !strings.Contains(skip, "/") && matches(skip, name) {
+	if skip != "" && !strings.Contains(skip, "/") && matchesPattern(skip, name) {
 		return false
 	}
-	return matches(run, name)
+	return matchesPattern(run, name)
 }
 
-func matches(pattern, name string) bool {
+func matchesPattern(pattern, name string) bool {
 	for one := range strings.SplitSeq(pattern, "|") {
 		if !strings.Contains(pattern, "/") {
 			one = pattern
@@ -74,8 +74,8 @@ func matches(pattern, name string) bool {
 	return false
 }
 
-// external returns the tests, benchmarks and fuzz targets in external test files.
-func external(folder string) ([]string, error) {
+// externalTests returns the tests, benchmarks and fuzz targets in external test files.
+func externalTests(folder string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func TestExternal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := external(dir)
+	got, err := externalTests(dir)
 	if err != nil || !slices.Equal(got, []string{"TestOutside", "BenchmarkIt"}) {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -46,7 +46,7 @@ func TestChosen(t *testing.T) {
 		{"BenchmarkA", "^$", "", ".", true},
 		{"BenchmarkA", "", "", "B$", false},
 	} {
-		if got := chosen(c.name, c.run, c.skip, c.bench); got != c.want {
+		if got := isSelected(c.name, c.run, c.skip, c.bench); got != c.want {
 			t.Errorf("%+v: got %v", c, got)
 		}
 	}

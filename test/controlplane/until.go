@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Until polls every 20 ms until ask returns "" and fails the test with the last answer after 40 s.
-func Until(t testing.TB, ask func() (missing string)) {
+// WaitUntil polls every 20 ms until ask returns "" and fails the test with the last answer after 40 s.
+func WaitUntil(t testing.TB, ask func() (missing string)) {
 	t.Helper()
 	Eventually(t, "it", 40*time.Second, func() error {
 		if missing := ask(); missing != "" {
@@ -21,11 +21,11 @@ func Until(t testing.TB, ask func() (missing string)) {
 
 // Eventually polls every 20 ms until ask returns nil and fails the test with the last error after
 // the timeout.
-func Eventually(t testing.TB, what string, most time.Duration, ask func() error) {
+func Eventually(t testing.TB, what string, limit time.Duration, ask func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.NewTimer(most)
+	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	for {
 		err := ask()
@@ -35,7 +35,7 @@ func Eventually(t testing.TB, what string, most time.Duration, ask func() error)
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("%s, still after %s: %v", what, most, err)
+			t.Fatalf("%s, still after %s: %v", what, limit, err)
 		}
 	}
 }

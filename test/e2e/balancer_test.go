@@ -24,8 +24,8 @@ import (
 // class is Weir's load balancer class.
 const class = "weir.dev/azure"
 
-// wanted creates a load balancer Service with endpoints on these nodes.
-func (l *lab) wanted(name string, edit func(*corev1.Service), nodes ...string) {
+// createLoadBalancerService creates a load balancer Service with endpoints on these nodes.
+func (l *lab) createLoadBalancerService(name string, edit func(*corev1.Service), nodes ...string) {
 	l.t.Helper()
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace, Annotations: map[string]string{}},
@@ -112,8 +112,8 @@ func (l *lab) owner(name string) string {
 	return ("a" + strings.ReplaceAll(string(s.UID), "-", ""))[:32]
 }
 
-// has waits until a load balancer has exactly these parts.
-func (l *lab) has(id string, want ...string) {
+// expectParts waits until a load balancer has exactly these parts.
+func (l *lab) expectParts(id string, want ...string) {
 	l.t.Helper()
 	slices.Sort(want)
 	l.eventually("load balancer", func() error {
@@ -138,12 +138,12 @@ func (l *lab) gone(what string, of client.Object) {
 // A Service of Weir's class gets a load balancer and an address, its endpoints are followed, and
 // everything is deleted with it.
 func TestAServiceGetsALoadBalancer(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
-	l.wanted("web", nil, n1)
+	l.createLoadBalancerService("web", nil, n1)
 	weir := l.controller("--leader-elect-namespace", "weir-system", "--cluster-name", l.namespace)
 
 	ip := l.ingress("web", 1)[0]
@@ -151,7 +151,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	var s corev1.Service
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &s))
 	probe := fmt.Sprintf("probe %s-TCP-%d", owner, s.Spec.HealthCheckNodePort)
-	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80")
+	l.expectParts(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80")
 	if body, _ := l.emulator.Get(network + "/publicIPAddresses/" + l.namespace + "-" + owner); !strings.Contains(string(body), `"`+ip+`"`) {
 		t.Errorf("the status says %s, the public IP is\n%s", ip, body)
 	}
@@ -161,15 +161,15 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	}
 	l.move("web", n1, n2)
 	l.becomes(own, "10.0.0.1", "10.0.0.2")
-	l.said("web", "EnsuringLoadBalancer", "EnsuredLoadBalancer")
+	l.expectEvents("web", "EnsuringLoadBalancer", "EnsuredLoadBalancer")
 
 	// A second Service, for all nodes, shares the load balancer.
-	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, n1)
+	l.createLoadBalancerService("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, n1)
 	l.ingress("all", 1)
 	second := l.owner("all")
-	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80",
+	l.expectParts(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80",
 		"frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
-	l.holds(l.namespace, "10.0.0.1", "10.0.0.2")
+	l.expectMembers(l.namespace, "10.0.0.1", "10.0.0.2")
 
 	l.movesWhenFilled("all", second)
 
@@ -177,8 +177,8 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	l.edit("all", func(s *corev1.Service) {
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
 	})
-	l.has(l.loadBalancer()+"-internal", "frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
-	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, "pool "+l.namespace, probe, "rule "+owner+"-TCP-80")
+	l.expectParts(l.loadBalancer()+"-internal", "frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
+	l.expectParts(l.loadBalancer(), "frontend "+owner, "pool "+own, "pool "+l.namespace, probe, "rule "+owner+"-TCP-80")
 	l.eventually("the public IP of the internal one", func() error {
 		if _, there := l.emulator.Get(network + "/publicIPAddresses/" + l.namespace + "-" + second); there {
 			return fmt.Errorf("is still there")
@@ -274,8 +274,8 @@ func (l *lab) poolOf(rule string) string {
 	return "nowhere"
 }
 
-// holds waits until a pool on any load balancer holds these addresses.
-func (l *lab) holds(pool string, want ...string) { l.t.Helper(); l.becomes(pool, want...) }
+// expectMembers waits until a pool on any load balancer holds these addresses.
+func (l *lab) expectMembers(pool string, want ...string) { l.t.Helper(); l.becomes(pool, want...) }
 
 // writes counts the single writes of a pool.
 func (l *lab) writes(pool string) int {
@@ -288,8 +288,8 @@ func (l *lab) writes(pool string) int {
 	return n
 }
 
-// said waits until a Service has events with these reasons.
-func (l *lab) said(service string, reasons ...string) {
+// expectEvents waits until a Service has events with these reasons.
+func (l *lab) expectEvents(service string, reasons ...string) {
 	l.t.Helper()
 	for _, reason := range reasons {
 		l.eventually("event "+reason, func() error {

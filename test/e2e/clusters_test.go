@@ -22,9 +22,9 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// mostClusters is the maximum number of simultaneous control planes. Tests mostly wait; a control
+// maxClusters is the maximum number of simultaneous control planes. Tests mostly wait; a control
 // plane needs 300 MiB.
-const mostClusters = 4
+const maxClusters = 4
 
 // cluster is a control plane with config/ installed. One test at a time uses it, as controllers of
 // two tests would manage each other's Services.
@@ -43,23 +43,23 @@ type cluster struct {
 type clusters struct {
 	dir  string
 	free chan *cluster
-	// room has one value for each control plane that may still be started.
-	room chan struct{}
+	// capacity has one value for each control plane that may still be started.
+	capacity chan struct{}
 
 	mu  sync.Mutex
 	all []*cluster
 }
 
 func newClusters(dir string) *clusters {
-	c := &clusters{dir: dir, free: make(chan *cluster, mostClusters), room: make(chan struct{}, mostClusters)}
-	for range mostClusters {
-		c.room <- struct{}{}
+	c := &clusters{dir: dir, free: make(chan *cluster, maxClusters), capacity: make(chan struct{}, maxClusters)}
+	for range maxClusters {
+		c.capacity <- struct{}{}
 	}
 	return c
 }
 
-// take gives a test a cluster until it ends.
-func (c *clusters) take(t testing.TB) *cluster {
+// takeCluster gives a test a cluster until it ends.
+func (c *clusters) takeCluster(t testing.TB) *cluster {
 	t.Helper()
 	got, err := c.next(t.Context())
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *clusters) next(ctx context.Context) (*cluster, error) {
 	select {
 	case got := <-c.free:
 		return got, nil
-	case <-c.room:
+	case <-c.capacity:
 		return c.start()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -95,7 +95,7 @@ func (c *clusters) start() (*cluster, error) {
 	c.mu.Unlock()
 	at := func(name string) string { return filepath.Join(c.dir, fmt.Sprintf("%s-%d", name, n)) }
 	started.admin, started.weir, started.auditLog = at("admin"), at("weir"), at("audit.log")
-	env, err := controlplane.Start(controlplane.Options{AuditLog: started.auditLog})
+	env, err := controlplane.StartControlPlane(controlplane.Options{AuditLog: started.auditLog})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,6 @@ func (c *clusters) start() (*cluster, error) {
 	return started, started.install(env.Config)
 }
 
-// stop stops all of them.
 func (c *clusters) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,5 +170,5 @@ func (c *cluster) install(cfg *rest.Config) error {
 
 // kubectl runs kubectl as an administrator and returns its output.
 func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
-	return controlplane.Kubectl(ctx, c.admin, args...)
+	return controlplane.RunKubectl(ctx, c.admin, args...)
 }

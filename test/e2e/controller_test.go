@@ -26,7 +26,7 @@ func key(namespace, name string) types.NamespacedName {
 // With only the shipped roles, the controller leads, follows a Service, serves metrics, reports
 // what it cannot do, and stops on request.
 func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web", "10.9.9.9")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
@@ -65,11 +65,11 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 		t.Errorf("weir calls: %v:\n%s", err, calls)
 	}
 	t.Logf("%s", calls)
-	if code, text := l.asks("status"); code != 0 || !strings.Contains(text, "Level: 1 BackendPool, 0 Services.") || !strings.Contains(text, " leads.") {
+	if code, text := l.runCommand("status"); code != 0 || !strings.Contains(text, "Level: 1 BackendPool, 0 Services.") || !strings.Contains(text, " leads.") {
 		t.Errorf("weir status: exit code %d:\n%s", code, text)
 	}
 	l.eventually("weir explain", func() error {
-		code, story := l.asks("explain", "service", "web")
+		code, story := l.runCommand("explain", "service", "web")
 		for _, want := range []string{"Service " + l.namespace + "/web: ", "Level for ", "1 are wanted, Azure showed 2, of which 1 are somebody else's", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
 			if code != 0 || !strings.Contains(story, want) {
 				return fmt.Errorf("exit code %d, no %q in\n%s", code, want, story)
@@ -103,7 +103,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 // Killed during an Azure write and restarted after the cluster changed, it removes what it wrote
 // and no longer needs, and keeps foreign members.
 func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.2, Seed: 7})
 	l.pool("web", "10.9.9.9")
 	n1, n2, n3 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3")
@@ -124,7 +124,7 @@ func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
 
 // No other pool is emptied when a Service is deleted while Weir is down.
 func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web", "10.9.9.9")
 	l.service("web", l.node("n1", "10.0.0.1"))
@@ -140,7 +140,7 @@ func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
 }
 
 func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	good := filepath.Join(l.dir, "azure.json")
 	tests := []struct {

@@ -20,7 +20,7 @@ import (
 // With config/ and the Azure role installed, all requirements are met. Missing ones are named;
 // without permission to check, the result is unknown.
 func TestDoctor(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","securityGroupName":"nsg","aadClientSecret":"hunter2hunter2"}`)
 	l.must(l.emulator.Put(network+"/networkSecurityGroups/nsg", []byte(`{"location":"eastus"}`)))

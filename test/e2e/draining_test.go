@@ -21,7 +21,7 @@ import (
 // With the shipped roles, a node with an eviction notice is tainted and counted, and so is one with
 // a taint added by azure.json.
 func TestASpotEvictionTaintsItsNode(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","nodeAdminStateTaints":["example.com/leaves=`+l.namespace+`"]}`)
 	l.env = []string{noStreams}
@@ -63,9 +63,9 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 }
 
 // Events written by tenants in their namespaces, or forged in default, taint no node and set
-// nothing Down. If many notices are trusted, half of each pool stays up.
+// nothing Down. If many notices are trusted, half of each pool is kept up.
 func TestATenantsEventsTaintNobody(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
@@ -102,26 +102,26 @@ func TestATenantsEventsTaintNobody(t *testing.T) {
 	if out, err := l.cluster.kubectl(t.Context(), "get", "node", n1, n2, "-o", "jsonpath={.items[*].spec.taints}"); err != nil || strings.Contains(out, "spot-eviction") {
 		t.Fatalf("%v: %s", err, out)
 	}
-	l.down("web")
+	l.expectDown("web")
 	announce("default", n1, reporter)
-	l.down("web", "10.0.0.1")
+	l.expectDown("web", "10.0.0.1")
 	announce("default", n2, reporter)
-	l.said("web", "SpotEvictionsHeldBack")
-	l.down("web", "10.0.0.1")
+	l.expectEvents("web", "SpotEvictionsHeldBack")
+	l.expectDown("web", "10.0.0.1")
 }
 
 // A draining node takes no new flows: its address is Down in every pool while it has the taint,
 // even if the taint is removed while no controller runs; membership is unchanged, and no Service
 // gets an event.
 func TestADrainingNodeIsDown(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	l.service("web", n1, n2)
 	weir := l.controller("--leader-elect=false")
 	l.becomes("web", "10.0.0.1", "10.0.0.2")
-	l.said("web", "LoadBalancerBackendPoolUpdated")
+	l.expectEvents("web", "LoadBalancerBackendPoolUpdated")
 	updates := l.updates("web")
 
 	taint := func(what string) {
@@ -131,7 +131,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 		}
 	}
 	taint("=nodeshutdown:NoExecute")
-	l.down("web", "10.0.0.1")
+	l.expectDown("web", "10.0.0.1")
 	l.becomes("web", "10.0.0.1", "10.0.0.2")
 	l.eventually("the record", func() error {
 		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "get", "backendpool", "web", "-o", "jsonpath={.status.down[*].address} {.status.down[*].reason}")
@@ -140,7 +140,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 		}
 		return err
 	})
-	l.said("web", "LoadBalancerAdminStateDown")
+	l.expectEvents("web", "LoadBalancerAdminStateDown")
 	l.eventually("what it took", func() error {
 		body, err := get(weir.metrics, "/metrics")
 		for _, series := range []string{"weir_taint_to_down_seconds_count 1", `cloudprovider_azure_op_duration_seconds_count{request="loadbalancer_adminstate_update_backend_pool",`} {
@@ -151,11 +151,11 @@ func TestADrainingNodeIsDown(t *testing.T) {
 		return err
 	})
 	taint("-")
-	l.down("web")
-	l.said("web", "LoadBalancerAdminStateRestored")
+	l.expectDown("web")
+	l.expectEvents("web", "LoadBalancerAdminStateRestored")
 
 	taint("=nodeshutdown:NoExecute")
-	l.down("web", "10.0.0.1")
+	l.expectDown("web", "10.0.0.1")
 	l.eventually("the end of the fourth write", func() error {
 		if n := strings.Count(weir.ReadOutput(), `"msg":"pool written"`); n != 4 {
 			return fmt.Errorf("%d have ended", n)
@@ -165,7 +165,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 	weir.Kill()
 	taint("-")
 	l.controller("--leader-elect=false")
-	l.down("web")
+	l.expectDown("web")
 	if after := l.updates("web"); after != updates {
 		t.Errorf("the Service heard %d times of its members, and %d times before", after, updates)
 	}
@@ -173,7 +173,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 
 // A draining node is Down in a pool of network interfaces, too.
 func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1 := l.node("n1", "10.0.0.1")
@@ -187,11 +187,11 @@ func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
 	}
 	l.service("web", n1)
 	l.controller("--leader-elect=false")
-	l.says("web", "holds network interfaces")
+	l.expectStatusText("web", "holds network interfaces")
 	if out, err := l.cluster.kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"); err != nil {
 		t.Fatal(out)
 	}
-	l.says("web", "Nodes that leave are Down in it all the same")
+	l.expectStatusText("web", "Nodes that leave are Down in it all the same")
 	body, _ := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/web")
 	if text := string(body); strings.Count(text, `"adminState"`) != 1 || !strings.Contains(strings.ReplaceAll(text, " ", ""), `"adminState":"Down"`) {
 		t.Error(text)
@@ -215,8 +215,8 @@ func (l *lab) updates(service string) int {
 	return n
 }
 
-// down waits until exactly these addresses of a pool are Down in Azure.
-func (l *lab) down(pool string, want ...string) {
+// expectDown waits until exactly these addresses of a pool are Down in Azure.
+func (l *lab) expectDown(pool string, want ...string) {
 	l.t.Helper()
 	l.eventually("admin states of pool "+pool, func() error {
 		body, _ := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/" + pool)

@@ -24,9 +24,9 @@ type faulty struct {
 	weir  *program
 }
 
-// prepared are faults that operators meet: their cause, and the problem, object and remedy that
+// operatorFaults are faults that operators meet: their cause, and the problem, object and remedy that
 // weir status must show.
-var prepared = []struct {
+var operatorFaults = []struct {
 	name   string
 	lacks  string // an action missing in the Azure role
 	occurs func(f *faulty)
@@ -42,7 +42,7 @@ var prepared = []struct {
 	{name: "a probe that is none", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-health-probe-interval", "often")
 	}, code: 3, says: []string{"/shop", "health-probe-interval", `"often"`}},
-	{name: "somebody else writes there", occurs: func(f *faulty) { f.isFought("web") },
+	{name: "somebody else writes there", occurs: func(f *faulty) { f.fightMembers("web") },
 		code: 3, says: []string{"Contested", "find out who else writes there", "/web"}},
 	{name: "a node has no address", occurs: func(f *faulty) {
 		bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-bare"}}
@@ -50,13 +50,13 @@ var prepared = []struct {
 		f.move("web", bare.Name)
 	}, code: 3, says: []string{"NoNodeLeft", "-bare", "InternalIP", "/web"}},
 	{name: "a restriction without effect", occurs: func(f *faulty) {
-		f.wanted("shop", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		f.createLoadBalancerService("shop", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 	}, code: 3, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "keeps nobody out"}},
 	{name: "an annotation is refused", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-tcp-idle-timeout", "4 minutes")
 	}, code: 3, says: []string{"/shop", "tcp-idle-timeout", `"4 minutes"`}},
 	{name: "Azure is out of reach", occurs: func(f *faulty) {
-		f.azure.Refuse()
+		f.azure.RefuseConnections()
 		f.move("web", f.node("n2", "10.0.0.2"))
 	}, code: 3, says: []string{"connection refused", "Service web"}},
 	{name: "the pool is gone", occurs: func(f *faulty) {
@@ -64,7 +64,7 @@ var prepared = []struct {
 		f.move("web", f.node("n2", "10.0.0.2"))
 	}, code: 3, says: []string{"PoolNotFound", "create the pool in Azure", "/web"}},
 	{name: "a colleague has paused it", occurs: func(f *faulty) {
-		if code, text := f.asks("pause", "web", "--for", "1h", "--why", "the database moves"); code != 0 {
+		if code, text := f.runCommand("pause", "web", "--for", "1h", "--why", "the database moves"); code != 0 {
 			f.t.Fatal(text)
 		}
 		f.move("web", f.node("n2", "10.0.0.2"))
@@ -74,11 +74,11 @@ var prepared = []struct {
 }
 
 func (f *faulty) annotated(service, annotation, value string) {
-	f.wanted(service, func(s *corev1.Service) { s.Annotations["service.beta.kubernetes.io/"+annotation] = value })
+	f.createLoadBalancerService(service, func(s *corev1.Service) { s.Annotations["service.beta.kubernetes.io/"+annotation] = value })
 }
 
-// isFought removes the pool's members as another client until the test ends.
-func (f *faulty) isFought(pool string) {
+// fightMembers removes the pool's members as another client until the test ends.
+func (f *faulty) fightMembers(pool string) {
 	ctx, end := context.WithCancel(f.t.Context())
 	var fight sync.WaitGroup
 	fight.Go(func() {
@@ -96,8 +96,8 @@ func (f *faulty) isFought(pool string) {
 
 // weir status alone shows problem, object and remedy of each fault.
 func TestStatusTellsWhatIsWrong(t *testing.T) {
-	beside(t)
-	for _, tt := range prepared {
+	runParallel(t)
+	for _, tt := range operatorFaults {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			opts := armemu.Options{}
@@ -115,16 +115,16 @@ func TestStatusTellsWhatIsWrong(t *testing.T) {
 				f.becomes("web", "10.0.0.1")
 			}
 			tt.occurs(f)
-			f.statusSays(tt.code, tt.says...)
+			f.expectStatus(tt.code, tt.says...)
 		})
 	}
 }
 
-// statusSays waits until weir status has an exit code and all parts of the output.
-func (l *lab) statusSays(code int, parts ...string) {
+// expectStatus waits until weir status has an exit code and all parts of the output.
+func (l *lab) expectStatus(code int, parts ...string) {
 	l.t.Helper()
 	l.eventually("weir status", func() error {
-		is, text := l.asks("status")
+		is, text := l.runCommand("status")
 		for _, part := range parts {
 			if is != code || !strings.Contains(text, part) {
 				return fmt.Errorf("exit code %d, want %d, and %q in\n%s", is, code, part, text)

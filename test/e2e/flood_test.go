@@ -25,7 +25,7 @@ const maxFloodMiB = 64
 // Clients that send endless headers use bounded memory and do not block probes from another
 // address.
 func TestAFloodOfHeaders(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	weir := l.controller("--leader-elect=false", "--metrics-secure")
 	l.eventually("the start", func() error {

@@ -20,7 +20,7 @@ import (
 // writes nothing to Azure or the cluster, does not take the lease, and exits; the new leader
 // completes its work.
 func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web", "10.9.9.9")
 	n1, n2, n3, n4 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3"), l.node("n4", "10.0.0.4")
@@ -80,10 +80,10 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	l.move("web", n4)
 	l.becomes("web", "10.0.0.4", "10.9.9.9")
 
-	if late := a.after(b.first(t), &a.toAzure); len(late) > 0 {
+	if late := a.changesAfter(b.firstWrite(t), &a.toAzure); len(late) > 0 {
 		t.Errorf("it wrote to Azure after another did:\n%s", strings.Join(late, "\n"))
 	}
-	late := slices.DeleteFunc(a.after(woken, &a.toAPI), func(c string) bool { return strings.HasSuffix(c, "/leases/weir-controller") })
+	late := slices.DeleteFunc(a.changesAfter(woken, &a.toAPI), func(c string) bool { return strings.HasSuffix(c, "/leases/weir-controller") })
 	if len(late) > 0 {
 		t.Errorf("it wrote to the cluster after it woke:\n%s", strings.Join(late, "\n"))
 	}

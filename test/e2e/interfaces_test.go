@@ -49,8 +49,8 @@ func (l *lab) runsOn(node, machine string) {
 	l.must(l.cluster.Update(l.t.Context(), &n))
 }
 
-// joined waits until a pool contains the interfaces of exactly these machines.
-func (l *lab) joined(balancer, pool string, want ...string) {
+// expectInterfaces waits until a pool contains the interfaces of exactly these machines.
+func (l *lab) expectInterfaces(balancer, pool string, want ...string) {
 	l.t.Helper()
 	l.eventually("interfaces in pool "+pool+" of "+balancer, func() error {
 		body, ok := l.emulator.Get(balancer + "/backendAddressPools/" + pool)
@@ -85,18 +85,18 @@ func (l *lab) joined(balancer, pool string, want ...string) {
 // With nodeIPConfiguration and both roles, the program adds virtual machines and scale set
 // instances to the pool of all nodes, follows nodes, and removes everything with the last Service.
 func TestAServiceOfNetworkInterfaces(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"}`)
 	l.virtualMachine("vm1")
 	l.instance("blue", "0")
-	l.wanted("web", nil)
+	l.createLoadBalancerService("web", nil)
 	l.controller("--leader-elect-namespace", "weir-system", "--cluster-name", l.namespace)
 	l.ingress("web", 1)
-	l.joined(l.loadBalancer(), l.namespace, "blue/0", "vm1")
+	l.expectInterfaces(l.loadBalancer(), l.namespace, "blue/0", "vm1")
 	l.virtualMachine("vm2")
-	l.joined(l.loadBalancer(), l.namespace, "blue/0", "vm1", "vm2")
+	l.expectInterfaces(l.loadBalancer(), l.namespace, "blue/0", "vm1", "vm2")
 	var s corev1.Service
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &s))
 	l.must(l.cluster.Delete(t.Context(), &s))

@@ -50,8 +50,8 @@ type lab struct {
 // noStreams disables streaming lists, for older API servers.
 const noStreams = "KUBE_FEATURE_WatchListClient=false"
 
-// asks runs a weir command for the namespace.
-func (l *lab) asks(command ...string) (code int, text string) {
+// runCommand runs a weir command for the namespace.
+func (l *lab) runCommand(command ...string) (code int, text string) {
 	l.t.Helper()
 	cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append(command, "--kubeconfig", l.cluster.admin, "-n", l.namespace)...)
 	out, err := cmd.CombinedOutput()
@@ -71,7 +71,7 @@ func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.nam
 
 func newLab(t testing.TB, opts armemu.Options) *lab {
 	t.Helper()
-	return newLabOn(planes.take(t), t, opts)
+	return newLabOn(controlPlanes.takeCluster(t), t, opts)
 }
 
 // newLabOn is newLab for a given cluster.
@@ -81,15 +81,15 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 	if asShipped {
 		opts.Role = azureRole()
 	}
-	l := &lab{t: t, cluster: c, dir: t.TempDir(), emulator: patient.Watched(t, armemu.New(opts))}
+	l := &lab{t: t, cluster: c, dir: t.TempDir(), emulator: patient.Watch(t, armemu.New(opts))}
 	t.Cleanup(func() {
 		if asShipped {
-			l.notesActions()
+			l.recordActions()
 		}
 		if t.Failed() {
 			unfinished.Store(true)
 		}
-		l.clears()
+		l.deleteServices()
 	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.LoadBalancersAnnotation: "*"}}}
 	l.must(l.cluster.Create(t.Context(), ns))
@@ -105,9 +105,9 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 	return l
 }
 
-// clears deletes the Services that the next test's controller would manage. Their finalizers would
-// block it, as the controller is gone.
-func (l *lab) clears() {
+// deleteServices deletes the Services that the next test's controller would manage. Their finalizers would
+// block it, as the controller has exited.
+func (l *lab) deleteServices() {
 	ctx := context.WithoutCancel(l.t.Context())
 	clear := func(obj client.Object) {
 		err := l.cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))

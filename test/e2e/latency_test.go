@@ -27,12 +27,12 @@ func BenchmarkTaintToWrite(b *testing.B) {
 	l.service("web", nodes...)
 	l.controller("--leader-elect=false")
 	l.becomes("web", ips...)
-	l.said("web", "LoadBalancerBackendPoolUpdated")
+	l.expectEvents("web", "LoadBalancerBackendPoolUpdated")
 
 	var took []time.Duration
 	for b.Loop() {
 		for i := range 60 {
-			took = append(took, l.toggles(nodes[0], i%2 == 0))
+			took = append(took, l.toggleTaint(nodes[0], i%2 == 0))
 		}
 	}
 	slices.Sort(took)
@@ -45,11 +45,11 @@ func BenchmarkTaintToWrite(b *testing.B) {
 	b.ReportMetric(at(1), "ms-max")
 }
 
-// rests is the time until the updater noticed the end of its write.
-const rests = 1500 * time.Millisecond
+// idleDelay is the time until the updater noticed the end of its write.
+const idleDelay = 1500 * time.Millisecond
 
-// toggles adds or removes a taint and returns the time until a write reached Azure.
-func (l *lab) toggles(name string, leaves bool) time.Duration {
+// toggleTaint adds or removes a taint and returns the time until a write reached Azure.
+func (l *lab) toggleTaint(name string, leaves bool) time.Duration {
 	l.t.Helper()
 	var node corev1.Node
 	l.must(l.cluster.Get(l.t.Context(), key("", name), &node))
@@ -65,7 +65,7 @@ func (l *lab) toggles(name string, leaves bool) time.Duration {
 	deadline := began.Add(10 * time.Second)
 	for {
 		if all := writes(); len(all) > before {
-			time.Sleep(rests)
+			time.Sleep(idleDelay)
 			return all[before].Time.Sub(began)
 		}
 		if time.Now().After(deadline) {

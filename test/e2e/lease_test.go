@@ -21,7 +21,7 @@ var locker = key("kube-system", "aks-managed-resource-locker")
 // With the setting and the roles of config/resource-lease, Weir shares the load balancers with
 // another controller; without the roles it reports that and writes nothing.
 func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	t.Cleanup(func() {
 		for _, what := range [][]string{{"-k", "../../config/resource-lease"}, {"-n", locker.Namespace, "lease", locker.Name}} {
@@ -35,7 +35,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	l.service("web", n1)
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":1,"useResourceLease":true}`)
 	weir := l.controller("--leader-elect=false")
-	l.says("web", "cannot get resource") // forbidden, and the missing permission
+	l.expectStatusText("web", "cannot get resource") // forbidden, and the missing permission
 	if calls := l.emulator.Calls(armemu.ByKind(armemu.KindGet, armemu.KindPut)); len(calls) != 0 {
 		t.Errorf("%d calls to Azure without the lease", len(calls))
 	}
@@ -44,10 +44,10 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	}
 	l.becomes("web", "10.0.0.1", "10.9.9.9")
 
-	l.eventually("the other takes the lease", func() error { return l.takes("cloud-controller-manager") })
+	l.eventually("the other takes the lease", func() error { return l.takeLease("cloud-controller-manager") })
 	l.move("web", n2)
-	l.says("web", `is held by "cloud-controller-manager"`)
-	l.statusSays(0, "On the way: 1 BackendPool", `is held by "cloud-controller-manager"`, "Service web")
+	l.expectStatusText("web", `is held by "cloud-controller-manager"`)
+	l.expectStatus(0, "On the way: 1 BackendPool", `is held by "cloud-controller-manager"`, "Service web")
 	if got := l.members("web"); !slices.Equal(got, []string{"10.0.0.1", "10.9.9.9"}) {
 		t.Errorf("written while somebody else held the lease: %v", got)
 	}
@@ -58,7 +58,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 		}
 		return err
 	})
-	l.eventually("the other lets go", func() error { return l.takes("") })
+	l.eventually("the other lets go", func() error { return l.takeLease("") })
 	l.becomes("web", "10.0.0.2", "10.9.9.9")
 
 	l.must(weir.Signal(syscall.SIGTERM))
@@ -75,8 +75,8 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	}
 }
 
-// takes writes another holder unless Weir holds the lease.
-func (l *lab) takes(holder string) error {
+// takeLease writes another holder unless Weir holds the lease.
+func (l *lab) takeLease(holder string) error {
 	var stands coordinationv1.Lease
 	if err := l.cluster.Get(l.t.Context(), locker, &stands); err != nil {
 		return err
@@ -89,8 +89,7 @@ func (l *lab) takes(holder string) error {
 	return l.cluster.Update(l.t.Context(), &stands)
 }
 
-// says waits until a BackendPool's status contains a text.
-func (l *lab) says(name, part string) {
+func (l *lab) expectStatusText(name, part string) {
 	l.t.Helper()
 	l.eventually("BackendPool "+name, func() error {
 		out, err := l.cluster.kubectl(l.t.Context(), "-n", l.namespace, "get", "backendpool", name, "-o", "jsonpath={.status.conditions}")

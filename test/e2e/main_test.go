@@ -18,12 +18,12 @@ import (
 // bin is the folder of the built programs.
 var bin, _ = filepath.Abs("../../bin")
 
-// planes are the control planes of this package.
-var planes *clusters
+// controlPlanes are the control planes of this package.
+var controlPlanes *clusters
 
 func TestMain(m *testing.M) {
 	// Two tests need no cluster, or wait for the others.
-	controlplane.Beside(m, mostClusters+2, func() (func() error, error) {
+	controlplane.RunTests(m, maxClusters+2, func() (func() error, error) {
 		for _, program := range []string{"weir", "weir-provisioner"} {
 			if _, err := os.Stat(filepath.Join(bin, program)); err != nil {
 				return nil, fmt.Errorf("%w: run make build first", err)
@@ -33,18 +33,18 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return nil, err
 		}
-		planes = newClusters(dir)
-		return func() error { return errors.Join(planes.stop(), os.RemoveAll(dir)) }, nil
+		controlPlanes = newClusters(dir)
+		return func() error { return errors.Join(controlPlanes.stop(), os.RemoveAll(dir)) }, nil
 	})
 }
 
-// others are the tests that TestTheRolesAllowWhatIsUsed waits for.
-var others sync.WaitGroup
+// parallelTests are the tests that TestTheRolesAllowWhatIsUsed waits for.
+var parallelTests sync.WaitGroup
 
-// beside runs a test in parallel. All parallel tests register before the first one continues.
-func beside(t *testing.T) {
+// runParallel runs a test in parallel. All parallel tests register before the first one continues.
+func runParallel(t *testing.T) {
 	t.Helper()
-	others.Add(1)
-	t.Cleanup(others.Done)
+	parallelTests.Add(1)
+	t.Cleanup(parallelTests.Done)
 	t.Parallel()
 }

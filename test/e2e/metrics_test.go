@@ -18,7 +18,7 @@ import (
 // Over HTTPS the API server authorizes metrics readers: not without a token or permission, but any
 // account bound to the shipped role.
 func TestMetricsAreForTheirReadersAlone(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	weir := l.controller("--leader-elect=false", "--metrics-secure")
 	l.kubectl("-n", l.namespace, "create", "serviceaccount", "stranger")
@@ -48,7 +48,7 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 		t.Error("metrics are served in clear text")
 	}
 	l.eventually("the series that alerts begin with", func() error {
-		return shows(insecure, weir.metrics, reader, "\nweir_build_info{", "\nweir_backendpools_not_level_oldest_seconds ", "\nweir_load_balancer_rules_limit ")
+		return checkSeries(insecure, weir.metrics, reader, "\nweir_build_info{", "\nweir_backendpools_not_level_oldest_seconds ", "\nweir_load_balancer_rules_limit ")
 	})
 }
 
@@ -76,8 +76,8 @@ func (l *lab) reader() string {
 	return l.token("reader")
 }
 
-// shows reads metrics like Prometheus and returns an error that names a missing series.
-func shows(client *http.Client, address, token string, all ...string) error {
+// checkSeries reads metrics like Prometheus and returns an error that names a missing series.
+func checkSeries(client *http.Client, address, token string, all ...string) error {
 	req, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
 	if err != nil {
 		return err

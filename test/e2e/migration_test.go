@@ -20,10 +20,10 @@ import (
 
 const migratedAddress = "198.18.9.9"
 
-// basic creates a Service and its Basic load balancer as cloud-provider-azure leaves it.
-func (l *lab) basic() (publicIP string) {
+// createBasic creates a Service and its Basic load balancer as cloud-provider-azure leaves it.
+func (l *lab) createBasic() (publicIP string) {
 	l.t.Helper()
-	l.wanted("web", nil, l.node("n1", "10.0.0.1"))
+	l.createLoadBalancerService("web", nil, l.node("n1", "10.0.0.1"))
 	s := l.serviceOf("web")
 	owner := service.OwnerNameOf(string(s.UID))
 	publicIP = network + "/publicIPAddresses/" + l.namespace + "-" + owner
@@ -43,15 +43,15 @@ func (l *lab) serviceOf(name string) *corev1.Service {
 	return s
 }
 
-// migrates runs a weir migrate command as a user and requires exit code and output.
-func (l *lab) migrates(code int, says, command string, flags ...string) {
+// expectMigrate runs a weir migrate command as a user and requires exit code and output.
+func (l *lab) expectMigrate(code int, says, command string, flags ...string) {
 	l.t.Helper()
-	l.must(l.replies(code, says, command, flags...))
+	l.must(l.tryMigrate(code, says, command, flags...))
 }
 
-// replies runs a weir migrate command as a user and returns an error unless exit code and output
+// tryMigrate runs a weir migrate command as a user and returns an error unless exit code and output
 // match.
-func (l *lab) replies(code int, says, command string, flags ...string) error {
+func (l *lab) tryMigrate(code int, says, command string, flags ...string) error {
 	l.t.Helper()
 	args := []string{"migrate", command, "--kubeconfig", l.cluster.admin}
 	if command == "status" || command == "run" {
@@ -65,8 +65,8 @@ func (l *lab) replies(code int, says, command string, flags ...string) error {
 	return nil
 }
 
-// startsBeside starts a Weir that migrates on request only, and waits for its record.
-func (l *lab) startsBeside() *program {
+// startOnRequest starts a Weir that migrates on request only, and waits for its record.
+func (l *lab) startOnRequest() *program {
 	l.t.Helper()
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
 	p := l.controller("--cluster-name", l.namespace)
@@ -82,31 +82,31 @@ func (l *lab) startsBeside() *program {
 // With migration on request, nothing happens until a user requests it, or while a user stopped it.
 // Then the leader steps down, the next one migrates, and the address is kept.
 func TestAMigrationThatPeopleAskFor(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})
-	publicIP := l.basic()
+	publicIP := l.createBasic()
 	is := func(sku string) error {
 		if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), `"`+sku+`"`) || !strings.Contains(string(raw), migratedAddress) {
 			return errors.New("the public IP is " + string(raw))
 		}
 		return nil
 	}
-	one := l.startsBeside()
+	one := l.startOnRequest()
 	two := l.controller("--cluster-name", l.namespace)
-	l.standsBy(two)
-	l.migrates(2, "Not begun: ", "status")
-	l.migrates(0, "Stop requested by ", "stop", "--why", "the shop is open")
-	l.migrates(4, ": the shop is open\n", "status")
-	l.migrates(4, "Stopped by ", "run")
-	l.migrates(0, "Canceled the stop that was requested by ", "resume")
-	l.migrates(0, "No stop was requested.", "resume")
+	l.waitStandby(two)
+	l.expectMigrate(2, "Not begun: ", "status")
+	l.expectMigrate(0, "Stop requested by ", "stop", "--why", "the shop is open")
+	l.expectMigrate(4, ": the shop is open\n", "status")
+	l.expectMigrate(4, "Stopped by ", "run")
+	l.expectMigrate(0, "Canceled the stop that was requested by ", "resume")
+	l.expectMigrate(0, "No stop was requested.", "resume")
 	l.must(is("Basic"))
-	l.migrates(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
+	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
 	l.must(is("Standard"))
 	if code := one.ExitCode(); code != 0 {
 		t.Errorf("who has given up the lead ends with %d", code)
 	}
-	l.migrates(0, migratedAddress+" (public IP ", "status", "-o", "text")
+	l.expectMigrate(0, migratedAddress+" (public IP ", "status", "-o", "text")
 	for _, reason := range []string{"MigratingLoadBalancer", "MigratedLoadBalancer"} {
 		l.eventually("event "+reason, func() error {
 			var all corev1.EventList

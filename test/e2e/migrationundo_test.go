@@ -12,9 +12,9 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// flexible creates a flexible scale set whose model references the pool of a load balancer, and a
-// machine.
-func (l *lab) flexible() (nic, set string) {
+// createFlexible creates a flexible scale set with a model that references the pool of a load balancer,
+// and a machine.
+func (l *lab) createFlexible() (nic, set string) {
 	l.t.Helper()
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
 	pools := `"loadBalancerBackendAddressPools":[{"id":"` + l.loadBalancer() + `/backendAddressPools/` + l.namespace + `"}]`
@@ -29,8 +29,8 @@ func (l *lab) flexible() (nic, set string) {
 	return nic, set
 }
 
-// named waits until a resource references the load balancer's pool, or no longer does.
-func (l *lab) named(id string, want bool) {
+// expectReference waits until a resource references the load balancer's pool, or no longer does.
+func (l *lab) expectReference(id string, want bool) {
 	l.t.Helper()
 	l.eventually("pool of "+id, func() error {
 		if raw, _ := l.emulator.Get(id); strings.Contains(string(raw), l.loadBalancer()+"/backendAddressPools/") != want {
@@ -44,49 +44,49 @@ func (l *lab) named(id string, want bool) {
 // load balancer, and it starts again on request. Once the load balancer is about to be deleted an
 // undo is impossible, and the address is kept all the same.
 func TestAMigrationThatIsTakenBack(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})
-	publicIP := l.basic()
-	l.startsBeside()
-	l.migrates(1, "nothing is to be taken back: none is under way. Without --undo, weir migrate stop keeps", "stop", "--undo")
+	publicIP := l.createBasic()
+	l.startOnRequest()
+	l.expectMigrate(1, "nothing is to be taken back: none is under way. Without --undo, weir migrate stop keeps", "stop", "--undo")
 
 	before, _ := l.emulator.Get(l.loadBalancer())
 	l.must(l.emulator.Put(l.loadBalancer(), []byte(strings.Replace(string(before), `"loadBalancingRules":[]`, `"loadBalancingRules":[{"name":"ssh","properties":{}}]`, 1))))
-	l.migrates(3, "stops it (ForeignRule): rule ssh", "status")
-	l.migrates(3, "stops it (ForeignRule): rule ssh", "run")
+	l.expectMigrate(3, "stops it (ForeignRule): rule ssh", "status")
+	l.expectMigrate(3, "stops it (ForeignRule): rule ssh", "run")
 	l.must(l.emulator.Put(l.loadBalancer(), before))
-	nic, set := l.flexible()
-	l.migrates(1, `-o "xml": want text or json`, "status", "-o", "xml")
-	l.migrates(1, "no-such.json", "status", "--config", "no-such.json")
+	nic, set := l.createFlexible()
+	l.expectMigrate(1, `-o "xml": want text or json`, "status", "-o", "xml")
+	l.expectMigrate(1, "no-such.json", "status", "--config", "no-such.json")
 
 	l.must(l.emulator.SetFaults(refused("virtualMachineScaleSets/*", "patch")))
-	l.standsBy(l.controller("--cluster-name", l.namespace)) // the process that gets the request exits
-	l.migrates(2, "Not begun: ", "run")
-	l.named(nic, false)
-	l.migrates(2, "\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n", "status")
-	l.migrates(0, "Undo requested by ", "stop", "--undo", "--why", "the shop is open")
+	l.waitStandby(l.controller("--cluster-name", l.namespace)) // the process that gets the request exits
+	l.expectMigrate(2, "Not begun: ", "run")
+	l.expectReference(nic, false)
+	l.expectMigrate(2, "\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n", "status")
+	l.expectMigrate(0, "Undo requested by ", "stop", "--undo", "--why", "the shop is open")
 	l.must(l.emulator.SetFaults(""))
-	l.migrates(4, "Undone by ", "status", "--watch")
-	l.named(nic, true)
-	l.named(set, true)
-	l.migrates(4, ": the shop is open\n", "status")
-	l.migrates(1, "nothing is to be taken back", "stop", "--undo")
+	l.expectMigrate(4, "Undone by ", "status", "--watch")
+	l.expectReference(nic, true)
+	l.expectReference(set, true)
+	l.expectMigrate(4, ": the shop is open\n", "status")
+	l.expectMigrate(1, "nothing is to be taken back", "stop", "--undo")
 
 	l.must(l.emulator.SetFaults(refused("loadBalancers/*", "delete")))
-	l.standsBy(l.controller("--cluster-name", l.namespace))
-	l.migrates(2, "Undone by ", "run")
-	l.named(nic, false)
-	l.named(set, false)
+	l.waitStandby(l.controller("--cluster-name", l.namespace))
+	l.expectMigrate(2, "Undone by ", "run")
+	l.expectReference(nic, false)
+	l.expectReference(set, false)
 	l.eventually("no way back", func() error {
-		return l.replies(2, "\nIt cannot be taken back: Basic load balancers are gone, or about to go", "status")
+		return l.tryMigrate(2, "\nIt cannot be taken back: Basic load balancers are gone, or about to go", "status")
 	})
-	l.migrates(1, "the migration cannot be taken back: Basic load balancers are gone, or about to go", "stop", "--undo")
+	l.expectMigrate(1, "the migration cannot be taken back: Basic load balancers are gone, or about to go", "stop", "--undo")
 	l.must(l.emulator.SetFaults(""))
-	l.migrates(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
+	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
 	if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), migratedAddress) {
 		t.Errorf("%s", raw)
 	}
-	l.migrates(1, "it has come to its end", "stop", "--undo")
+	l.expectMigrate(1, "it has come to its end", "stop", "--undo")
 }
 
 func refused(path, kind string) string {

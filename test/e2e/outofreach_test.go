@@ -41,9 +41,9 @@ const (
 // BackendPool, and is in sync at most one drift period after the end. Scenarios 50 to 52 cover
 // outages of ten minutes in virtual time.
 func TestAzureOutOfReach(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	for name, how := range map[string]func(*testing.T, *outOfReach){
-		"connections are refused": isRefused, "a firewall opens TLS": isOpened, "silence": isSilent,
+		"connections are refused": checkRejected, "a firewall opens TLS": checkOpen, "silence": checkSilent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,8 +53,8 @@ func TestAzureOutOfReach(t *testing.T) {
 			o.n1, o.n2 = l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 			l.service("web", o.n1)
 			o.weir = l.controller("--leader-elect=false")
-			l.isLevelAfter(drift+4*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
-			l.wasLookedAt(o.weir)
+			l.expectInSyncAfter(drift+4*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
+			l.waitDriftRead(o.weir)
 			how(t, o)
 		})
 	}
@@ -68,47 +68,47 @@ type outOfReach struct {
 	n1, n2 string
 }
 
-func isRefused(_ *testing.T, o *outOfReach) {
-	o.azure.Refuse()
+func checkRejected(_ *testing.T, o *outOfReach) {
+	o.azure.RefuseConnections()
 	o.move("web", o.n2)
-	o.isToldOnce(o.weir, "connection refused")
-	o.isLevelAfter(drift+4*time.Second, o.azure.Heal, "10.0.0.2", "10.9.9.9")
+	o.expectOneReport(o.weir, "connection refused")
+	o.expectInSyncAfter(drift+4*time.Second, o.azure.Restore, "10.0.0.2", "10.9.9.9")
 }
 
-func isOpened(t *testing.T, o *outOfReach) {
+func checkOpen(t *testing.T, o *outOfReach) {
 	showing := func(cert tls.Certificate) func() error {
 		return func() error {
-			o.azure.Refuse()
-			o.azure.Serve(o.serveAs(cert))
-			return o.azure.Heal()
+			o.azure.RefuseConnections()
+			o.azure.ServeListener(o.serveAs(cert))
+			return o.azure.Restore()
 		}
 	}
-	o.must(showing(stranger(t))()) // like a firewall that terminates TLS
+	o.must(showing(untrustedCertificate(t))()) // like a firewall that terminates TLS
 	o.move("web", o.n2)
-	o.isToldOnce(o.weir, "certificate signed by unknown authority")
-	o.isLevelAfter(drift+4*time.Second, showing(trusted(t)), "10.0.0.2", "10.9.9.9")
+	o.expectOneReport(o.weir, "certificate signed by unknown authority")
+	o.expectInSyncAfter(drift+4*time.Second, showing(trustedCertificate(t)), "10.0.0.2", "10.9.9.9")
 }
 
-func isSilent(t *testing.T, o *outOfReach) {
+func checkSilent(t *testing.T, o *outOfReach) {
 	// The controller waits through a silent network.
-	words := o.words()
-	o.azure.Swallow()
+	words := o.countReports()
+	o.azure.BlackHole()
 	o.move("web", o.n1, o.n2)
-	o.answers(o.weir, 10*time.Second)
-	if now := o.words(); now != words {
+	o.pollEndpoints(o.weir, 10*time.Second)
+	if now := o.countReports(); now != words {
 		t.Errorf("in silence it said %v, and before it %v", now, words)
 	}
-	o.isLevelAfter(drift+4*time.Second, o.azure.Heal, "10.0.0.1", "10.0.0.2", "10.9.9.9")
+	o.expectInSyncAfter(drift+4*time.Second, o.azure.Restore, "10.0.0.1", "10.0.0.2", "10.9.9.9")
 
 	// A connection that a firewall has forgotten is replaced.
 	o.azure.Forget()
 	o.move("web", o.n1)
-	o.isLevelAfter(30*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
+	o.expectInSyncAfter(30*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
 
 	// It does not delay shutdown.
-	o.azure.Swallow()
+	o.azure.BlackHole()
 	o.move("web", o.n2)
-	o.answers(o.weir, time.Second)
+	o.pollEndpoints(o.weir, time.Second)
 	start := time.Now()
 	o.must(o.weir.Signal(syscall.SIGTERM))
 	if err := o.weir.Wait(); err != nil {
@@ -125,8 +125,8 @@ func (l *lab) behindANetwork() *apifault.Network {
 	network, err := apifault.NewNetwork()
 	l.must(err)
 	l.t.Cleanup(network.Close)
-	cert := trusted(l.t)
-	network.Serve(l.serveAs(cert))
+	cert := trustedCertificate(l.t)
+	network.ServeListener(l.serveAs(cert))
 	l.url = "https://" + network.Address
 	l.env = []string{"SSL_CERT_FILE=" + l.write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})))}
 	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet",
@@ -143,16 +143,16 @@ func (l *lab) serveAs(cert tls.Certificate) func(net.Listener) {
 	return func(listener net.Listener) { _ = server.ServeTLS(listener, "", "") } // returns when the listener closes
 }
 
-// trusted is httptest's certificate for 127.0.0.1.
-func trusted(t testing.TB) tls.Certificate {
+// trustedCertificate is httptest's certificate for 127.0.0.1.
+func trustedCertificate(t testing.TB) tls.Certificate {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	return server.TLS.Certificates[0]
 }
 
-// stranger is an untrusted certificate for 127.0.0.1.
-func stranger(t testing.TB) tls.Certificate {
+// untrustedCertificate is an untrusted certificate for 127.0.0.1.
+func untrustedCertificate(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -166,9 +166,9 @@ func stranger(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// wasLookedAt waits for a drift read, so that the endpoints' next move comes before the following
+// waitDriftRead waits for a drift read, so that the endpoints' next move comes before the following
 // one.
-func (l *lab) wasLookedAt(p *program) {
+func (l *lab) waitDriftRead(p *program) {
 	l.t.Helper()
 	looks := func() string {
 		body, err := get(p.metrics, "/metrics")
@@ -186,12 +186,12 @@ func (l *lab) wasLookedAt(p *program) {
 	})
 }
 
-// answers polls health and metrics continuously.
-func (l *lab) answers(p *program, lasts time.Duration) {
+// pollEndpoints polls health and metrics continuously.
+func (l *lab) pollEndpoints(p *program, duration time.Duration) {
 	l.t.Helper()
 	hurried := &http.Client{Timeout: time.Second}
 	defer hurried.CloseIdleConnections()
-	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+	for end := time.Now().Add(duration); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
 		for path, address := range map[string]string{"/healthz": p.health, "/readyz": p.health, "/metrics": p.metrics} {
 			res, err := hurried.Get("http://" + address + path)
 			if err != nil {
@@ -205,14 +205,14 @@ func (l *lab) answers(p *program, lasts time.Duration) {
 	}
 }
 
-// said counts events by reason.
-type said struct{ updated, retrying, failed, problem int }
+// eventCounts counts events by reason.
+type eventCounts struct{ updated, retrying, failed, problem int }
 
-func (l *lab) words() said {
+func (l *lab) countReports() eventCounts {
 	l.t.Helper()
 	var list corev1.EventList
 	l.must(l.cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
-	var all said
+	var all eventCounts
 	for _, e := range list.Items {
 		n := int(max(e.Count, 1))
 		switch {
@@ -229,13 +229,13 @@ func (l *lab) words() said {
 	return all
 }
 
-// isToldOnce waits until Service and BackendPool report an outage with this text, and checks that
+// expectOneReport waits until Service and BackendPool report an outage with this text, and checks that
 // it is reported only once.
-func (l *lab) isToldOnce(p *program, of string) {
+func (l *lab) expectOneReport(p *program, of string) {
 	l.t.Helper()
-	before, end := l.words(), time.Now().Add(outage)
+	before, end := l.countReports(), time.Now().Add(outage)
 	l.eventually("a Failed that says "+of, func() error {
-		if now := l.words(); now.failed == before.failed || now.problem == before.problem {
+		if now := l.countReports(); now.failed == before.failed || now.problem == before.problem {
 			return fmt.Errorf("said %+v, and %+v before", now, before)
 		}
 		var pool v1alpha1.BackendPool
@@ -245,27 +245,27 @@ func (l *lab) isToldOnce(p *program, of string) {
 		}
 		return nil
 	})
-	l.answers(p, time.Until(end))
-	if now := l.words(); now.failed != before.failed+1 || now.retrying != before.retrying || now.problem != before.problem+1 {
+	l.pollEndpoints(p, time.Until(end))
+	if now := l.countReports(); now.failed != before.failed+1 || now.retrying != before.retrying || now.problem != before.problem+1 {
 		l.t.Errorf("said %+v, and %+v before: want one Failed and one event on the BackendPool", now, before)
 	}
 }
 
-// isLevelAfter ends an outage, and waits until the pool holds these members and the Service has an
+// expectInSyncAfter ends an outage, and waits until the pool holds these members and the Service has an
 // event.
-func (l *lab) isLevelAfter(most time.Duration, end func() error, want ...string) {
+func (l *lab) expectInSyncAfter(limit time.Duration, end func() error, want ...string) {
 	l.t.Helper()
-	before := l.words().updated
+	before := l.countReports().updated
 	l.must(end())
 	start := time.Now()
 	l.becomes("web", want...)
 	took := time.Since(start)
 	l.t.Logf("level %s after it", took.Round(10*time.Millisecond))
-	if took > most {
+	if took > limit {
 		l.t.Errorf("level only %s after it", took)
 	}
 	l.eventually("the word", func() error {
-		if now := l.words().updated; now != before+1 {
+		if now := l.countReports().updated; now != before+1 {
 			return fmt.Errorf("Updated was said %d times, want one more than %d", now, before)
 		}
 		return nil

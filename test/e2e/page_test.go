@@ -28,7 +28,7 @@ import (
 // namespaces to one user, one namespace to another, and nothing without a token or permission. It
 // never prints a token.
 func TestThePageInTheCluster(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	out, err := l.cluster.kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", "../../config/page")
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // while paused, through endpoint changes and restarts; at the end of the pause the pool gets in
 // sync by itself.
 func TestATenantPausesItsPool(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.kubectl("apply", "--server-side", "-k", "../../config/edit")
 	l.kubectl("create", "serviceaccount", "editor", "-n", l.namespace)
@@ -51,7 +51,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 			var report struct {
 				Paused []struct{ Name, By, Why string }
 			}
-			_, text := l.asks("status", "-o", "json")
+			_, text := l.runCommand("status", "-o", "json")
 			if err := json.Unmarshal([]byte(text), &report); err != nil {
 				return fmt.Errorf("%w: %s", err, text)
 			}
@@ -74,7 +74,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 	began := time.Now()
 	says(asks("pause", "-n", l.namespace, "service/web", "--for", "15s", "--why", "a move\x1b[2J"), "backendpool "+l.namespace+"/web is paused until ")
 	state("[{web " + by + " a move\x1b[2J}]")
-	_, text := l.asks("status")
+	_, text := l.runCommand("status")
 	if says(text, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. Whether Weir runs is not known", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}

@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// asked are the actions used by all tests so far.
-var asked = struct {
+// usedActions are the actions used by all tests so far.
+var usedActions = struct {
 	sync.Mutex
 	actions map[string]bool
 }{actions: map[string]bool{}}
@@ -33,19 +33,19 @@ func azureRole() *armemu.Role {
 
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
-// notesActions records the used actions and checks that only the optional list of permissions was
+// recordActions records the used actions and checks that only the optional list of permissions was
 // rejected.
-func (l *lab) notesActions() {
+func (l *lab) recordActions() {
 	l.t.Helper()
 	refused := map[string]bool{}
-	asked.Lock()
-	defer asked.Unlock()
+	usedActions.Lock()
+	defer usedActions.Unlock()
 	for _, call := range l.emulator.Calls() {
 		if slices.Equal(call.Actions, []string{"Microsoft.Authorization/permissions/read"}) {
 			continue
 		}
 		for _, action := range call.Actions {
-			asked.actions[action] = true
+			usedActions.actions[action] = true
 		}
 		if strings.HasSuffix(call.ErrorCode, "AuthorizationFailed") && !refused[call.Path] {
 			refused[call.Path] = true
@@ -56,7 +56,7 @@ func (l *lab) notesActions() {
 
 // A missing action is named in the status, even if it is needed for a reference in a write.
 func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	for lacks, says := range map[string]string{
 		"Microsoft.Network/loadBalancers/backendAddressPools/read":  "403 AuthorizationFailed",
 		"Microsoft.Network/virtualNetworks/joinLoadBalancer/action": "403 LinkedAuthorizationFailed",
@@ -67,9 +67,9 @@ func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 			l.pool("web")
 			l.service("web", l.node("n1", "10.0.0.1"))
 			l.controller("--leader-elect=false")
-			l.says("web", says)
-			l.says("web", lacks)
-			code, text := l.asks("status")
+			l.expectStatusText("web", says)
+			l.expectStatusText("web", lacks)
+			code, text := l.runCommand("status")
 			_, named, _ := strings.Cut(says, " ")
 			for _, want := range []string{named + ": ", lacks, "give Weir's identity the role", "backendpool " + l.namespace + "/web", "   Service web"} {
 				if code != 3 || !strings.Contains(text, want) {
@@ -102,22 +102,22 @@ var actionRows = []struct{ action, on, why string }{
 	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set; with pools of network interfaces, machines whose primary interface is in another resource group"},
 }
 
-// holdsTheAzureRole compares the role with the used actions, and the page with the role.
-func holdsTheAzureRole(t *testing.T) {
-	asked.Lock()
-	defer asked.Unlock()
+// checkAzureRole compares the role with the used actions, and the page with the role.
+func checkAzureRole(t *testing.T) {
+	usedActions.Lock()
+	defer usedActions.Unlock()
 	var actions []string
 	var page strings.Builder
 	page.WriteString("| Action | On | For |\n|---|---|---|\n")
 	explained := map[string]bool{}
 	for _, row := range actionRows {
 		explained[row.action] = true
-		if asked.actions[row.action] {
+		if usedActions.actions[row.action] {
 			actions = append(actions, row.action)
 			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", row.action, row.on, row.why)
 		}
 	}
-	for _, action := range slices.Sorted(maps.Keys(asked.actions)) {
+	for _, action := range slices.Sorted(maps.Keys(usedActions.actions)) {
 		if !explained[action] {
 			t.Errorf("%s is asked for: say on what and for what", action)
 		}
@@ -130,6 +130,6 @@ func holdsTheAzureRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	referencepage.Is(t, shipped.AzureRoleFile, string(raw)+"\n")
-	referencepage.Shows(t, permissionsPage, "azure", page.String())
+	referencepage.ExpectFile(t, shipped.AzureRoleFile, string(raw)+"\n")
+	referencepage.ExpectSection(t, permissionsPage, "azure", page.String())
 }

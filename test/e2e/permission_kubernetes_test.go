@@ -31,7 +31,7 @@ const (
 type permission struct{ verb, group, resource, namespace, name string }
 
 func (p permission) String() string {
-	what := p.verb + " " + written(p.resource, p.group)
+	what := p.verb + " " + formatResource(p.resource, p.group)
 	if p.name != "" {
 		what += " " + p.name
 	}
@@ -41,13 +41,12 @@ func (p permission) String() string {
 	return what
 }
 
-// written formats a resource and subresource like kubectl.
-func written(resource, group string) string {
+// formatResource formats a resource and subresource like kubectl.
+func formatResource(resource, group string) string {
 	name, sub, _ := strings.Cut(resource, "/")
 	return strings.TrimSuffix(strings.TrimSuffix(name+"."+group, ".")+"/"+sub, "/")
 }
 
-// covers reports whether it allows a call.
 func (p permission) covers(call permission) bool {
 	return p.verb == call.verb && p.group == call.group && p.resource == call.resource &&
 		(p.namespace == "" || p.namespace == call.namespace) && (p.name == "" || p.name == call.name && call.verb != "create")
@@ -112,7 +111,6 @@ func boundTo(t *testing.T, file string, raw []byte) string {
 	return provisionerAccount
 }
 
-// permissions expands a rule.
 func (r shippedRole) permissions(rule rbacv1.PolicyRule) []permission {
 	names := rule.ResourceNames
 	if len(names) == 0 {
@@ -151,7 +149,7 @@ var allowedBy = regexp.MustCompile(`^RBAC: allowed by .* of (?:Cluster)?Role "([
 func madeCalls(t *testing.T) []madeCall {
 	t.Helper()
 	seen := map[madeCall]bool{}
-	for _, name := range planes.auditLogs() {
+	for _, name := range controlPlanes.auditLogs() {
 		readCalls(t, name, seen)
 	}
 	return slices.Collect(maps.Keys(seen))
@@ -188,9 +186,9 @@ func readCalls(t *testing.T, name string, seen map[madeCall]bool) {
 	}
 }
 
-// holdTheRoles compares roles and calls: a role allows each call, and each permission was used and
+// checkRoles compares roles and calls: a role allows each call, and each permission was used and
 // came from its role. Missing permissions must be added by hand.
-func holdTheRoles(t *testing.T, whole bool) {
+func checkRoles(t *testing.T, whole bool) {
 	roles, calls := shippedRoles(t), madeCalls(t)
 	if len(calls) == 0 {
 		t.Fatal("the audit log has no call of the controller")
@@ -198,7 +196,7 @@ func holdTheRoles(t *testing.T, whole bool) {
 	missing := map[string]permission{} // one of each kind
 	for _, call := range calls {
 		if !slices.ContainsFunc(roles, func(r shippedRole) bool { return r.account == call.account && r.allows(call.permission) }) {
-			missing[call.account+" may not "+call.verb+" "+written(call.resource, call.group)] = call.permission
+			missing[call.account+" may not "+call.verb+" "+formatResource(call.resource, call.group)] = call.permission
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(missing)) {
@@ -206,13 +204,13 @@ func holdTheRoles(t *testing.T, whole bool) {
 	}
 	for _, r := range roles {
 		if whole {
-			r.holdsNothingUnused(t, calls)
+			r.checkUnused(t, calls)
 		}
 	}
 }
 
-// holdsNothingUnused checks each verb of each rule.
-func (r shippedRole) holdsNothingUnused(t *testing.T, calls []madeCall) {
+// checkUnused checks each verb of each rule.
+func (r shippedRole) checkUnused(t *testing.T, calls []madeCall) {
 	used := func(p permission) bool {
 		return slices.ContainsFunc(calls, func(c madeCall) bool { return c.account == r.account && c.role == r.name && p.covers(c.permission) })
 	}
@@ -281,7 +279,7 @@ func rolesPage(t *testing.T) string {
 				where += ", `" + name + "` alone"
 			}
 			for _, p := range r.permissions(rbacv1.PolicyRule{APIGroups: rule.APIGroups, Resources: rule.Resources, Verbs: []string{""}}) {
-				fmt.Fprintf(&page, "| `%s` | [`%s`](%s) | `%s` | %s | %s |\n", r.account[strings.LastIndex(r.account, ":")+1:], r.name, r.file, written(p.resource, p.group), strings.Join(rule.Verbs, ", "), where)
+				fmt.Fprintf(&page, "| `%s` | [`%s`](%s) | `%s` | %s | %s |\n", r.account[strings.LastIndex(r.account, ":")+1:], r.name, r.file, formatResource(p.resource, p.group), strings.Join(rule.Verbs, ", "), where)
 			}
 		}
 	}

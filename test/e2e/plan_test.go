@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/lab/process"
 )
 
-// plans runs weir plan with the controller's permissions and returns output and exit code.
-func (l *lab) plans(args ...string) (string, int) {
+// runPlan runs weir plan with the controller's permissions and returns output and exit code.
+func (l *lab) runPlan(args ...string) (string, int) {
 	l.t.Helper()
 	of, err := process.RunToEnd(l.t.Context(), nil, filepath.Join(bin, "weir"), append([]string{
 		"plan", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
@@ -35,11 +35,11 @@ func (l *lab) plans(args ...string) (string, int) {
 // The plan lists what the controller then does, and is empty afterwards. A dry run changes nothing,
 // reports the changes, and applies them when it ends.
 func TestAPlanAndADryRun(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
-	l.wanted("web", nil, n1)
-	if out, code := l.plans(); code != 2 || !strings.Contains(out, "+ load balancer "+l.namespace) || !strings.Contains(out, "+ 10.0.0.1 "+n1) || !strings.Contains(out, "2 resources to add") {
+	l.createLoadBalancerService("web", nil, n1)
+	if out, code := l.runPlan(); code != 2 || !strings.Contains(out, "+ load balancer "+l.namespace) || !strings.Contains(out, "+ 10.0.0.1 "+n1) || !strings.Contains(out, "2 resources to add") {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	l.controller("--leader-elect-namespace", "weir-system", "--cluster-name", l.namespace)
@@ -47,30 +47,30 @@ func TestAPlanAndADryRun(t *testing.T) {
 	own := l.namespace + "-web"
 	l.becomes(own, "10.0.0.1")
 	l.eventually("plan", func() error {
-		if out, code := l.plans(); code != 0 || !strings.Contains(out, "No changes (1 Service).") {
+		if out, code := l.runPlan(); code != 0 || !strings.Contains(out, "No changes (1 Service).") {
 			return fmt.Errorf("exit code %d:\n%s", code, out)
 		}
 		return nil
 	})
 
 	l.edit("web", func(s *corev1.Service) { s.Annotations["weir.dev/dry-run"] = "true" })
-	l.foretells("nothing would change in Azure")
+	l.expectPlan("nothing would change in Azure")
 	l.move("web", n2)
 	l.edit("web", func(s *corev1.Service) {
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"] = "9"
 	})
-	l.foretells("~ rule a", "~ pool "+own+": +1 -1 of its members")
+	l.expectPlan("~ rule a", "~ pool "+own+": +1 -1 of its members")
 	l.becomes(own, "10.0.0.1")
-	if out, code := l.plans(); code != 0 || !strings.Contains(out, "weir.dev/dry-run is set") {
+	if out, code := l.runPlan(); code != 0 || !strings.Contains(out, "weir.dev/dry-run is set") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
-	if out, code := l.plans("web"); code != 2 || !strings.Contains(out, "idleMinutes: 4 → 9") || !strings.Contains(out, "+ 10.0.0.2 "+n2) {
+	if out, code := l.runPlan("web"); code != 2 || !strings.Contains(out, "idleMinutes: 4 → 9") || !strings.Contains(out, "+ 10.0.0.2 "+n2) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	l.edit("web", func(s *corev1.Service) { delete(s.Annotations, "weir.dev/dry-run") })
 	l.becomes(own, "10.0.0.2")
 	l.eventually("plan", func() error {
-		if out, code := l.plans("web"); code != 0 {
+		if out, code := l.runPlan("web"); code != 0 {
 			return fmt.Errorf("exit code %d:\n%s", code, out)
 		}
 		return nil
@@ -87,8 +87,8 @@ func TestAPlanAndADryRun(t *testing.T) {
 	})
 }
 
-// foretells waits until the Service's BackendPool reports these parts.
-func (l *lab) foretells(parts ...string) {
+// expectPlan waits until the Service's BackendPool reports these parts.
+func (l *lab) expectPlan(parts ...string) {
 	l.t.Helper()
 	l.eventually("condition DryRun", func() error {
 		var p v1alpha1.BackendPool

@@ -14,11 +14,11 @@ import (
 
 // A Service that names a public IP prefix gets an address of it.
 func TestAServiceGetsAnAddressOfAPrefix(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	const prefix = network + "/publicIPPrefixes/ours"
 	l.must(l.emulator.Put(prefix, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"prefixLength":30,"publicIPAddressVersion":"IPv4"}}`)))
-	l.wanted("web", func(s *corev1.Service) {
+	l.createLoadBalancerService("web", func(s *corev1.Service) {
 		s.Annotations["service.beta.kubernetes.io/azure-pip-prefix-id"] = prefix
 	}, l.node("n1", "10.0.0.1"))
 	l.controller("--leader-elect=false", "--cluster-name", l.namespace)

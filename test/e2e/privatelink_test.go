@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// publishes waits until the PrivateLinkService condition has a reason and a text.
-func (l *lab) publishes(name, reason, says string) string {
+// expectLinkCondition waits until the PrivateLinkService condition has a reason and a text.
+func (l *lab) expectLinkCondition(name, reason, says string) string {
 	l.t.Helper()
 	var text string
 	l.eventually("Private Link Service of "+name, func() error {
@@ -37,27 +37,27 @@ func (l *lab) publishes(name, reason, says string) string {
 // With all roles the program publishes a frontend, opens the subnet where azure.json allows it,
 // reports connections, and deletes everything with the Service: connections first.
 func TestAServiceIsPublished(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	azureJSON := `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"%s}`
 	l.write("azure.json", fmt.Sprintf(azureJSON, ""))
 	l.virtualMachine("vm1")
-	l.wanted("web", func(s *corev1.Service) {
+	l.createLoadBalancerService("web", func(s *corev1.Service) {
 		s.Annotations[service.Internal], s.Annotations[service.PLSCreate], s.Annotations[service.PLSVisibility] = "true", "true", "*"
 	})
 	balancer := l.loadBalancer() + "-internal"
 	first := l.controller("--cluster-name", l.namespace)
 	l.ingress("web", 1)
-	l.publishes("web", "PrivateLinkServiceRefused", "az network vnet subnet update")
+	l.expectLinkCondition("web", "PrivateLinkServiceRefused", "az network vnet subnet update")
 	first.Stop()
 	l.write("azure.json", fmt.Sprintf(azureJSON, `,"disablePrivateLinkServiceNetworkPolicies":true`))
-	if out, code := l.plans(); code != 2 || !strings.Contains(out, "+ private link service pls-a") || !strings.Contains(out, "privateLinkServiceNetworkPolicies: Enabled → Disabled") {
+	if out, code := l.runPlan(); code != 2 || !strings.Contains(out, "+ private link service pls-a") || !strings.Contains(out, "privateLinkServiceNetworkPolicies: Enabled → Disabled") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	l.controller("--cluster-name", l.namespace)
-	l.publishes("web", "Published", "no connections")
-	l.joined(balancer, l.namespace, "vm1")
+	l.expectLinkCondition("web", "Published", "no connections")
+	l.expectInterfaces(balancer, l.namespace, "vm1")
 
 	var s corev1.Service
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &s))
@@ -65,9 +65,9 @@ func TestAServiceIsPublished(t *testing.T) {
 	_, err := l.emulator.Connect(link, "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe")
 	l.must(err)
 	l.edit("web", func(s *corev1.Service) { s.Annotations[service.PLSFQDNs] = "web.example.com" })
-	l.publishes("web", "Published", "1 pending")
+	l.expectLinkCondition("web", "Published", "1 pending")
 	t.Logf("%s\n%s", l.kubectl("get", "service", "web", "-n", l.namespace, "-o", "jsonpath={.status.conditions}"), l.kubectl("get", "events", "-n", l.namespace, "-o", "custom-columns=TYPE:.type,REASON:.reason,MESSAGE:.message"))
-	if out, code := l.plans(); code != 0 {
+	if out, code := l.runPlan(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 

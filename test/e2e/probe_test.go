@@ -36,7 +36,7 @@ func newProbed(t *testing.T, world behaviour.Behavior) *probed {
 		t.Fatal(err)
 	}
 	p := &probed{t: t, dir: t.TempDir()}
-	p.emu = patient.Watched(t, armemu.New(armemu.Options{Behavior: world, LatencyScale: 0.02, StrictResourceGroups: true, Throttle: armemu.AzureLimits(), Role: allowed}))
+	p.emu = patient.Watch(t, armemu.New(armemu.Options{Behavior: world, LatencyScale: 0.02, StrictResourceGroups: true, Throttle: armemu.AzureLimits(), Role: allowed}))
 	server := httptest.NewServer(p.emu)
 	t.Cleanup(server.Close)
 	p.url = server.URL
@@ -80,7 +80,7 @@ func (p *probed) empty(after string) {
 // The program probes an Azure with its own role and writes a valid report; interrupted, it cleans
 // up, and killed, it cleans up on the next run.
 func TestTheProgramProbesAzure(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	world := behaviour.AssumedBehavior()
 	world.Overlap, world.UpdateNewPools = behaviour.Lock, behaviour.Populated
 	p := newProbed(t, world)

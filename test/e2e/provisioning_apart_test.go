@@ -25,9 +25,9 @@ import (
 	"weir.dev/weir/lab/badlink"
 )
 
-// silentTarget makes Secret edge the kubeconfig of a target that accepts TLS connections and
+// newSilentTarget makes Secret edge the kubeconfig of a target that accepts TLS connections and
 // requests but never answers. It counts the requests.
-func (p *provisioning) silentTarget() *atomic.Int64 {
+func (p *provisioning) newSilentTarget() *atomic.Int64 {
 	p.t.Helper()
 	requests, over := &atomic.Int64{}, make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -68,9 +68,9 @@ func (l *lab) lease(name string) coordinationv1.LeaseSpec {
 // endpoint changes reach Azure, and the controller's process and Lease are unchanged. The next
 // provisioner continues the attempt.
 func TestTheProvisionerDoesNotAffectLoadBalancers(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
-	requests := p.silentTarget()
+	requests := p.newSilentTarget()
 	p.pool("web")
 	n1, n2 := p.node("n1", "10.0.0.1"), p.node("n2", "10.0.0.2")
 	p.service("web", n1)
@@ -80,7 +80,7 @@ func TestTheProvisionerDoesNotAffectLoadBalancers(t *testing.T) {
 
 	elected := []string{"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s"}
 	first := p.provisioner(elected...)
-	p.applies(`
+	p.applyFile(`
 apiVersion: weir.dev/v1alpha1
 kind: Provision
 metadata: {name: stuck}
@@ -96,7 +96,7 @@ spec:
 			}
 			return nil
 		})
-		if status := p.comes("stuck", v1alpha1.ProvisionRunning, 1); status.AttemptNumber != 1 {
+		if status := p.waitState("stuck", v1alpha1.ProvisionRunning, 1); status.AttemptNumber != 1 {
 			t.Errorf("%d attempts were begun", status.AttemptNumber)
 		}
 	}
@@ -113,7 +113,7 @@ spec:
 
 	p.eventually("commands report that no provisioner runs", func() error {
 		p.weir("list")
-		code, status := p.lab.asks("status")
+		code, status := p.lab.runCommand("status")
 		if want := "no process of weir-provisioner has led since "; !strings.Contains(p.notes, want) || code != 3 || !strings.Contains(status, "NoProvisioner: 1 Provision in progress; "+want) {
 			return fmt.Errorf("weir provision list: %q; weir status: exit code %d, %s", p.notes, code, status)
 		}
@@ -139,8 +139,8 @@ spec:
 	}
 }
 
-// may asks the API server for a permission of a ServiceAccount in weir-system.
-func (p *provisioning) may(account, verb, group, resource, namespace string) bool {
+// hasPermission queries the API server for a permission of a ServiceAccount in weir-system.
+func (p *provisioning) hasPermission(account, verb, group, resource, namespace string) bool {
 	p.t.Helper()
 	resource, sub, _ := strings.Cut(resource, "/")
 	name := ""
@@ -158,7 +158,7 @@ func (p *provisioning) may(account, verb, group, resource, namespace string) boo
 // Neither program has permissions that only the other one needs, with both installed and the
 // attempts' role bound in a namespace.
 func TestRightsOfTheProvisionerAndTheController(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	for _, of := range []struct{ account, group, resource, namespace string }{
@@ -176,12 +176,12 @@ func TestRightsOfTheProvisionerAndTheController(t *testing.T) {
 			if verb == "create" && of.group == "coordination.k8s.io" { // RBAC cannot restrict it to a name
 				continue
 			}
-			if p.may(of.account, verb, of.group, of.resource, of.namespace) {
+			if p.hasPermission(of.account, verb, of.group, of.resource, of.namespace) {
 				t.Errorf("%s may %s %s in %q", of.account, verb, of.resource, of.namespace)
 			}
 		}
 	}
-	if !p.may("weir-provisioner", "get", "", "secrets", p.namespace) || !p.may("weir", "list", "", "services", "") {
+	if !p.hasPermission("weir-provisioner", "get", "", "secrets", p.namespace) || !p.hasPermission("weir", "list", "", "services", "") {
 		t.Error("the rights that each needs are not found")
 	}
 }
@@ -189,7 +189,7 @@ func TestRightsOfTheProvisionerAndTheController(t *testing.T) {
 // The provisioner serves metrics to authorized clients only, with a version that differs from the
 // controller's.
 func TestMetricsOfTheProvisioner(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
 	program := p.provisioner("--leader-elect=false", "--metrics-secure")
 	p.eventually("an answer", func() error {
@@ -205,9 +205,9 @@ func TestMetricsOfTheProvisioner(t *testing.T) {
 	})
 	token := p.reader()
 	p.eventually("the series of Provisions", func() error {
-		return shows(insecure, program.metrics, token, "\nweir_provisioner_build_info{", "\nweir_provision_oldest_seconds ", "\nweir_provision_attempts_total{")
+		return checkSeries(insecure, program.metrics, token, "\nweir_provisioner_build_info{", "\nweir_provision_oldest_seconds ", "\nweir_provision_attempts_total{")
 	})
-	if err := shows(insecure, program.metrics, token, "\nweir_build_info{"); err == nil {
+	if err := checkSeries(insecure, program.metrics, token, "\nweir_build_info{"); err == nil {
 		t.Error("it exports weir_build_info: WeirDown would not fire without the controller")
 	}
 	if text, err := get(program.health, "/readyz"); err != nil {
@@ -217,7 +217,7 @@ func TestMetricsOfTheProvisioner(t *testing.T) {
 
 // Without CRDs or roles, or with invalid flags, the provisioner exits with a remedy.
 func TestTheProvisionerSaysWhatItLacks(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	for name, of := range map[string]struct {
 		flags []string

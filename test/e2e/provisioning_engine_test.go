@@ -24,7 +24,7 @@ import (
 )
 
 // newWholeCluster starts a cluster with the real Job controller and garbage collector, and kubelets
-// whose containers end as their image specifies.
+// with containers that end as their image specifies.
 func newWholeCluster(t *testing.T) *cluster {
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
@@ -82,8 +82,8 @@ func (p *provisioning) onlyPod(of, before string) *corev1.Pod {
 	return found
 }
 
-// succeeds completes a running container.
-func (p *provisioning) succeeds(pod *corev1.Pod) {
+// completePod completes a running container.
+func (p *provisioning) completePod(pod *corev1.Pod) {
 	p.t.Helper()
 	patch := []byte(`{"spec":{"containers":[{"name":"step","image":"kubelab.weir.dev/exit:0"}]}}`)
 	p.must(p.cluster.Patch(p.t.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", patch)))
@@ -103,26 +103,26 @@ spec:
 // Kubernetes' Job controller handles the Jobs: failed and recreated, failed permanently, evicted
 // and continued, timed out, and disconnected while running.
 func TestJobsOfAWholeCluster(t *testing.T) {
-	beside(t)
-	p := provisioningOf(newLabOn(newWholeCluster(t), t, armemu.Options{}))
+	runParallel(t)
+	p := newProvisioningOn(newLabOn(newWholeCluster(t), t, armemu.Options{}))
 	p.does("-n", p.namespace, "create", "role", "runner", "--verb", "*", "--resource", "jobs.batch,pods,pods/log")
 	p.does("-n", p.namespace, "create", "rolebinding", "runner", "--role", "runner", "--serviceaccount", p.namespace+":installer")
 	p.until(p.namespace+":installer", "list", "pods")
-	link := p.behind(badNetwork, p.cluster)
+	link := p.setTargetBehind(badNetwork, p.cluster)
 	const here, far, exit = "serviceAccountName: installer", "kubeconfigSecret: {name: edge}", "kubelab.weir.dev/exit:"
 	of := func(name, target string, retries int, timeout, image string) string {
 		return fmt.Sprintf(ofOneJob, name, target, retries, timeout, image)
 	}
 	p.provisioner("--leader-elect=false")
-	p.applies(of("done", here, 1, "1m", exit+"0") + of("fails", here, 1, "1m", exit+"3") + of("terminal", here, 1, "1m", exit+"64") + of("hangs", here, 0, "8s", "fetch"))
-	p.comes("done", v1alpha1.ProvisionSucceeded, 1)
-	if got := p.comes("fails", v1alpha1.ProvisionFailed, 2).LastAttempt.Message; !strings.Contains(got, "exit code 3") {
+	p.applyFile(of("done", here, 1, "1m", exit+"0") + of("fails", here, 1, "1m", exit+"3") + of("terminal", here, 1, "1m", exit+"64") + of("hangs", here, 0, "8s", "fetch"))
+	p.waitState("done", v1alpha1.ProvisionSucceeded, 1)
+	if got := p.waitState("fails", v1alpha1.ProvisionFailed, 2).LastAttempt.Message; !strings.Contains(got, "exit code 3") {
 		t.Errorf("it fails for %s", got)
 	}
-	if got := p.comes("terminal", v1alpha1.ProvisionFailed, 1).LastAttempt; got.Result != "Invalid" || !strings.Contains(got.Message, "exit code 64") {
+	if got := p.waitState("terminal", v1alpha1.ProvisionFailed, 1).LastAttempt; got.Result != "Invalid" || !strings.Contains(got.Message, "exit code 64") {
 		t.Errorf("it fails for good for %+v", got)
 	}
-	if got := p.comes("hangs", v1alpha1.ProvisionFailed, 1).LastAttempt.Message; !strings.Contains(got, "was not done in the attempt's time") {
+	if got := p.waitState("hangs", v1alpha1.ProvisionFailed, 1).LastAttempt.Message; !strings.Contains(got, "was not done in the attempt's time") {
 		t.Errorf("it hangs, and fails for %s", got)
 	}
 	p.eventually("the pod of a Job that hung is gone", func() error {
@@ -136,7 +136,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 		return nil
 	})
 
-	p.applies(of("evicted", here, 0, "2m", "fetch"))
+	p.applyFile(of("evicted", here, 0, "2m", "fetch"))
 	first := p.onlyPod("evicted", "")
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: first.Name}}
 	p.must(p.cluster.SubResource("eviction").Create(t.Context(), first, eviction))
@@ -144,10 +144,10 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 	if first.Labels[batchv1.ControllerUidLabel] != second.Labels[batchv1.ControllerUidLabel] {
 		t.Error("it is of another Job")
 	}
-	p.succeeds(second)
-	p.comes("evicted", v1alpha1.ProvisionSucceeded, 1)
+	p.completePod(second)
+	p.waitState("evicted", v1alpha1.ProvisionSucceeded, 1)
 
-	p.applies(of("far", far, 50, "2m", "fetch"))
+	p.applyFile(of("far", far, 50, "2m", "fetch"))
 	pod := p.onlyPod("far", "")
 	away := badNetwork
 	away.Down = true
@@ -174,7 +174,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 	if got := p.onlyPod("far", ""); got.UID != pod.UID {
 		t.Error("it was made again")
 	}
-	p.succeeds(pod)
+	p.completePod(pod)
 	p.eventually("it is provisioned", func() error {
 		var is v1alpha1.Provision
 		if err := p.cluster.Get(t.Context(), key(p.namespace, "far"), &is); err != nil || is.Status.State != v1alpha1.ProvisionSucceeded {

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// packed returns a chart archive with these files.
-func packed(t *testing.T, files map[string]string) string {
+// newChart returns a chart archive with these files.
+func newChart(t *testing.T, files map[string]string) string {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -35,22 +35,22 @@ func packed(t *testing.T, files map[string]string) string {
 // A chart is rendered for its target cluster, and removed objects are pruned. An endless
 // computation fails its Provision only.
 func TestProvisioningByAChart(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
-	p.installs()
-	good := packed(t, map[string]string{
+	p.installRoles()
+	good := newChart(t, map[string]string{
 		"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, kubeVersion: '>=1.30.0-0'}",
 		"templates/all.yaml": `{{ range .Values.names }}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: {{ $.Release.Name }}-{{ . }}}, data: {pods: "{{ $.Capabilities.APIVersions.Has "v1/Pod" }}", weir: "{{ $.Capabilities.APIVersions.Has "weir.dev/v1alpha1/Provision" }}"}}
 {{ end }}`,
 	})
-	endless := packed(t, map[string]string{
+	endless := newChart(t, map[string]string{
 		"Chart.yaml":         "{apiVersion: v2, name: shop, version: 1.2.3}",
 		"templates/all.yaml": `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`,
 	})
 	provision := func(name, key, values string) {
-		p.applies(`
+		p.applyFile(`
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: charts}
@@ -68,14 +68,14 @@ spec:
 	}
 	provision("here", "good", "{names: [a, b]}")
 	p.provisioner("--leader-elect=false")
-	p.comes("here", v1alpha1.ProvisionSucceeded, 1)
+	p.waitState("here", v1alpha1.ProvisionSucceeded, 1)
 	for _, name := range []string{"edge-a", "edge-b"} {
 		if is, err := p.configMap(name); err != nil || is.Data["pods"] != "true" || is.Data["weir"] != "true" {
 			t.Errorf("%s is %v, %v", name, is.Data, err)
 		}
 	}
 	provision("endless", "endless", "{}")
-	if got := p.comes("endless", v1alpha1.ProvisionFailed, 1).LastAttempt.Message; !strings.Contains(got, "takes more than 5 s of a processor") {
+	if got := p.waitState("endless", v1alpha1.ProvisionFailed, 1).LastAttempt.Message; !strings.Contains(got, "takes more than 5 s of a processor") {
 		t.Errorf("an endless one: %s", got)
 	}
 	provision("here", "good", "{names: [a]}")
@@ -85,5 +85,5 @@ spec:
 		}
 		return nil
 	})
-	p.comes("here", v1alpha1.ProvisionSucceeded, 1)
+	p.waitState("here", v1alpha1.ProvisionSucceeded, 1)
 }

@@ -29,7 +29,7 @@ type engine struct {
 	node string
 }
 
-// newEngine creates a node whose kubelet returns the same log for every pod.
+// newEngine creates a node with a kubelet that returns the same log for every pod.
 func newEngine(p *provisioning, log string) *engine {
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !strings.HasPrefix(req.URL.Path, "/containerLogs/"+p.namespace+"/") || !strings.HasSuffix(req.URL.Path, "/step") {
@@ -59,7 +59,6 @@ func newEngine(p *provisioning, log string) *engine {
 	return &engine{p, name}
 }
 
-// job waits for a new Job of a step.
 func (e *engine) job(before string) *batchv1.Job {
 	e.t.Helper()
 	var found *batchv1.Job
@@ -71,7 +70,7 @@ func (e *engine) job(before string) *batchv1.Job {
 		for i := range all.Items {
 			job := &all.Items[i]
 			if job.DeletionTimestamp != nil && slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
-				e.collects(job)
+				e.deletePods(job)
 				return errors.New("it was still there")
 			}
 			if string(job.UID) != before {
@@ -84,15 +83,14 @@ func (e *engine) job(before string) *batchv1.Job {
 	return found
 }
 
-// collects deletes the pods of a Job, then the Job.
-func (e *engine) collects(job *batchv1.Job) {
+// deletePods deletes the pods of a Job, then the Job.
+func (e *engine) deletePods(job *batchv1.Job) {
 	_ = e.cluster.DeleteAllOf(e.t.Context(), &corev1.Pod{}, client.InNamespace(e.namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}, client.GracePeriodSeconds(0))
 	job.Finalizers = slices.DeleteFunc(job.Finalizers, func(f string) bool { return f == metav1.FinalizerDeleteDependents })
 	_ = e.cluster.Update(e.t.Context(), job)
 }
 
-// runs creates the pod of a Job from its template.
-func (e *engine) runs(job *batchv1.Job) *corev1.Pod {
+func (e *engine) createPod(job *batchv1.Job) *corev1.Pod {
 	e.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.GenerateName, pod.Spec.NodeName = e.namespace, job.Name+"-", e.node
@@ -103,8 +101,7 @@ func (e *engine) runs(job *batchv1.Job) *corev1.Pod {
 	return pod
 }
 
-// ends completes the pod and its Job.
-func (e *engine) ends(job *batchv1.Job, pod *corev1.Pod, code int32, says string) {
+func (e *engine) completeJob(job *batchv1.Job, pod *corev1.Pod, code int32, says string) {
 	e.t.Helper()
 	pod.Status.Phase = corev1.PodSucceeded
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "step", Image: "fetch", ImageID: "fetch", State: corev1.ContainerState{
@@ -131,7 +128,7 @@ func (e *engine) ends(job *batchv1.Job, pod *corev1.Pod, code int32, says string
 // the next attempt outlives its controller and is not duplicated. Its pod complies with the
 // restricted Pod Security Standard.
 func TestProvisioningByAJob(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
 	p.does("label", "namespace", p.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	p.does("-n", p.namespace, "create", "role", "runner", "--verb", "create,get,patch,delete", "--resource", "jobs.batch")
@@ -141,7 +138,7 @@ func TestProvisioningByAJob(t *testing.T) {
 	}
 	p.until(p.namespace+":installer", "list", "pods")
 	e := newEngine(p, "fetching the payload\ngetting nowhere\n")
-	p.applies(`
+	p.applyFile(`
 apiVersion: weir.dev/v1alpha1
 kind: Provision
 metadata: {name: here}
@@ -167,28 +164,28 @@ spec:
 	if by := job.ManagedFields[0]; by.Manager != "weir-provision" || job.Annotations["weir.dev/provision"] != p.namespace+"/here" || job.Annotations["weir.dev/attempt"] != "1" {
 		t.Errorf("it is %s's: %v", by.Manager, job.Annotations)
 	}
-	e.ends(job, e.runs(job), 7, "getting nowhere\n")
+	e.completeJob(job, e.createPod(job), 7, "getting nowhere\n")
 
 	again := e.job(string(job.UID))
 	if again.Name != job.Name || again.Annotations["weir.dev/attempt"] != "2" {
 		t.Errorf("the next attempt has %s, %v", again.Name, again.Annotations)
 	}
-	status := p.comes("here", v1alpha1.ProvisionRunning, 2)
+	status := p.waitState("here", v1alpha1.ProvisionRunning, 2)
 	if got := status.LastAttempt.Message; !strings.HasSuffix(got, "has failed: exit code 7: getting nowhere") {
 		t.Errorf("the first attempt: %s", got)
 	}
 	if log := p.logs(); !strings.Contains(log, "2026-11-24T04:00:00Z | fetching the payload\n") {
 		t.Errorf("its log:\n%s", log)
 	}
-	pod := e.runs(again)
+	pod := e.createPod(again)
 	first.Kill()
 	p.provisioner("--leader-elect=false")
 	time.Sleep(3 * time.Second) // time for a duplicate
 	if got := e.job(""); got.UID != again.UID {
 		t.Error("another one was made")
 	}
-	e.ends(again, pod, 0, "")
-	if status := p.comes("here", v1alpha1.ProvisionSucceeded, 2); status.AttemptNumber != 2 {
+	e.completeJob(again, pod, 0, "")
+	if status := p.waitState("here", v1alpha1.ProvisionSucceeded, 2); status.AttemptNumber != 2 {
 		t.Errorf("%d attempts were begun", status.AttemptNumber)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // cancels and retries before the other process leads. It continues the running attempt, and every
 // other Provision has exactly the requested attempts.
 func TestProvisioningOutlivesItsLeader(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
-	p.installs()
+	p.installRoles()
 	provision := "apiVersion: weir.dev/v1alpha1\nkind: Provision\nmetadata: {name: %s}\nspec:\n" +
 		"  target: {serviceAccountName: installer}\n  steps: [{name: told, wait: {apiVersion: v1, kind: %s, name: go}}]\n" +
 		"  policy: {initialInterval: 1h, maxInterval: 1h}\n---\n"
@@ -24,31 +24,31 @@ func TestProvisioningOutlivesItsLeader(t *testing.T) {
 	for _, fails := range []string{"waits", "cancelled", "asked"} { // the ServiceAccount may not read Nodes
 		text += fmt.Sprintf(provision, fails, "Node")
 	}
-	p.applies(text)
+	p.applyFile(text)
 	elected := []string{
 		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",
 	}
 	first := p.provisioner(elected...)
-	p.comes("underway", v1alpha1.ProvisionRunning, 1)
+	p.waitState("underway", v1alpha1.ProvisionRunning, 1)
 	for _, fails := range []string{"waits", "cancelled", "asked"} {
-		p.comes(fails, v1alpha1.ProvisionWaiting, 1)
+		p.waitState(fails, v1alpha1.ProvisionWaiting, 1)
 	}
 	p.asks("cancelled", v1alpha1.CancelAnnotation)
-	p.comes("cancelled", v1alpha1.ProvisionCancelled, 1)
-	p.standsBy(p.provisioner(elected...))
+	p.waitState("cancelled", v1alpha1.ProvisionCancelled, 1)
+	p.waitStandby(p.provisioner(elected...))
 
 	first.Kill()
 	p.asks("asked", v1alpha1.RetryNowAnnotation)
 	p.asks("underway", v1alpha1.CancelAnnotation)
 	p.eventually("the cancellation is heard", func() error {
-		if status := p.comes("underway", v1alpha1.ProvisionRunning, 1); !status.Cancelled {
+		if status := p.waitState("underway", v1alpha1.ProvisionRunning, 1); !status.Cancelled {
 			return errors.New("not cancelled")
 		}
 		return nil
 	})
-	p.comes("asked", v1alpha1.ProvisionWaiting, 2)
+	p.waitState("asked", v1alpha1.ProvisionWaiting, 2)
 	p.does("-n", p.namespace, "create", "configmap", "go")
-	p.comes("underway", v1alpha1.ProvisionSucceeded, 1)
+	p.waitState("underway", v1alpha1.ProvisionSucceeded, 1)
 	for name, want := range map[string]struct {
 		state string
 		begun int32
@@ -56,7 +56,7 @@ func TestProvisioningOutlivesItsLeader(t *testing.T) {
 		"underway": {v1alpha1.ProvisionSucceeded, 1}, "waits": {v1alpha1.ProvisionWaiting, 1},
 		"cancelled": {v1alpha1.ProvisionCancelled, 1}, "asked": {v1alpha1.ProvisionWaiting, 2},
 	} {
-		if status := p.comes(name, want.state, want.begun); status.AttemptNumber != int64(want.begun) {
+		if status := p.waitState(name, want.state, want.begun); status.AttemptNumber != int64(want.begun) {
 			t.Errorf("%s: %d attempts were begun, want %d", name, status.AttemptNumber, want.begun)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// foreign adds or removes a load balancer rule without a Service.
-func (l *lab) foreign(publicIP string, has bool) {
+// setForeignRule adds or removes a load balancer rule without a Service.
+func (l *lab) setForeignRule(publicIP string, has bool) {
 	l.t.Helper()
 	owner := service.OwnerNameOf(string(l.serviceOf("web").UID))
 	rules := ""
@@ -32,12 +32,12 @@ func (l *lab) foreign(publicIP string, has bool) {
 // the leading controller steps down and the next one migrates. The attempt follows it from the
 // provisioner, a separate process.
 func TestProvisioningByAMigration(t *testing.T) {
-	beside(t)
-	p := provisioningOf(newLab(t, armemu.Options{Role: shipped.MigrationRoles()}))
-	publicIP := p.basic()
-	p.foreign(publicIP, true)
+	runParallel(t)
+	p := newProvisioningOn(newLab(t, armemu.Options{Role: shipped.MigrationRoles()}))
+	publicIP := p.createBasic()
+	p.setForeignRule(publicIP, true)
 	p.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
-	p.applies(`
+	p.applyFile(`
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: migrator}
@@ -55,7 +55,7 @@ spec:
 	p.does("-n", "weir-system", "create", "role", "migrator", "--verb", "get,update", "--resource", "configmaps", "--resource-name", "weir-controller")
 	p.does("-n", "weir-system", "create", "rolebinding", "migrator", "--role", "migrator", "--serviceaccount", p.namespace+":migrator")
 	p.does("-n", "weir-system", "create", "configmap", "weir-controller")
-	p.migrates(0, "Stop requested by ", "stop", "--why", "the shop is open")
+	p.expectMigrate(0, "Stop requested by ", "stop", "--why", "the shop is open")
 
 	elected := []string{
 		"--cluster-name", p.namespace,
@@ -65,7 +65,7 @@ spec:
 	all := []*program{p.controller(elected...), p.controller(elected...), p.controller(elected...)}
 	failed := func(attempts int32, says string) {
 		t.Helper()
-		last := p.comes("standard", v1alpha1.ProvisionFailed, attempts).LastAttempt
+		last := p.waitState("standard", v1alpha1.ProvisionFailed, attempts).LastAttempt
 		if last.Result != "Invalid" || last.Step != "migrate" || !strings.Contains(last.Message, says) {
 			t.Errorf("attempt %d has failed for %+v, want %q", attempts, last, says)
 		}
@@ -84,15 +84,15 @@ spec:
 	if n := ended(); n > 0 {
 		t.Errorf("%d have given up the lead while a person has it stop", n)
 	}
-	p.migrates(0, "The stop is taken back", "resume")
+	p.expectMigrate(0, "The stop is taken back", "resume")
 	p.weir("retry-now", "standard")
 	failed(2, "something keeps it from starting: ForeignRule: ")
 	if n := ended(); n != 1 {
 		t.Errorf("%d have given up the lead, and it was asked for once", n)
 	}
-	p.foreign(publicIP, false)
+	p.setForeignRule(publicIP, false)
 	p.weir("retry-now", "standard")
-	p.comes("standard", v1alpha1.ProvisionSucceeded, 3)
+	p.waitState("standard", v1alpha1.ProvisionSucceeded, 3)
 	if n := ended(); n != 2 {
 		t.Errorf("%d have given up the lead, and it was asked for twice", n)
 	}

@@ -37,10 +37,10 @@ type provisioning struct {
 }
 
 func newProvisioning(t *testing.T) *provisioning {
-	return provisioningOf(newLab(t, armemu.Options{}))
+	return newProvisioningOn(newLab(t, armemu.Options{}))
 }
 
-func provisioningOf(l *lab) *provisioning {
+func newProvisioningOn(l *lab) *provisioning {
 	p, t := &provisioning{lab: l}, l.t
 	p.partner = p.namespace
 	p.env = append(p.env, noStreams)
@@ -51,7 +51,7 @@ func provisioningOf(l *lab) *provisioning {
 	p.does("-n", p.namespace, "create", "rolebinding", "weir-provisioning", "--clusterrole", "weir-provisioning-namespace", "--serviceaccount", "weir-system:weir-provisioner")
 	p.does("-n", p.namespace, "create", "serviceaccount", "installer")
 	p.until("weir-system:weir-provisioner", "get", "secrets")
-	p.applies("apiVersion: weir.dev/v1alpha1\nkind: Partner\nmetadata: {name: " + p.partner + "}\nspec: {policy: {initialInterval: 1s}}\n")
+	p.applyFile("apiVersion: weir.dev/v1alpha1\nkind: Partner\nmetadata: {name: " + p.partner + "}\nspec: {policy: {initialInterval: 1s}}\n")
 	p.does("label", "namespace", p.namespace, v1alpha1.PartnerLabel+"="+p.partner)
 	return p
 }
@@ -102,8 +102,8 @@ func (p *provisioning) until(account, verb, resource string) {
 	})
 }
 
-// installs grants the namespace's ServiceAccount its permissions.
-func (p *provisioning) installs() {
+// installRoles grants the namespace's ServiceAccount its permissions.
+func (p *provisioning) installRoles() {
 	p.t.Helper()
 	p.does("-n", p.namespace, "create", "role", "installer", "--verb", "*", "--resource", "configmaps,secrets")
 	p.does("-n", p.namespace, "create", "rolebinding", "installer", "--role", "installer", "--serviceaccount", p.namespace+":installer")
@@ -129,7 +129,7 @@ func (p *provisioning) mayFail(args ...string) {
 	_, _ = p.cluster.kubectl(context.WithoutCancel(p.t.Context()), args...)
 }
 
-func (p *provisioning) applies(text string) {
+func (p *provisioning) applyFile(text string) {
 	p.t.Helper()
 	p.does("-n", p.namespace, "apply", "--server-side", "-f", p.write("apply.yaml", text))
 }
@@ -139,8 +139,8 @@ func (p *provisioning) asks(name, annotation string) {
 	p.does("-n", p.namespace, "annotate", "--overwrite", "provision", name, annotation+"="+time.Now().Format(time.RFC3339Nano))
 }
 
-// comes waits until a Provision has a state and a number of attempts.
-func (p *provisioning) comes(name, state string, attempts int32) v1alpha1.ProvisionStatus {
+// waitState waits until a Provision has a state and a number of attempts.
+func (p *provisioning) waitState(name, state string, attempts int32) v1alpha1.ProvisionStatus {
 	p.t.Helper()
 	var is v1alpha1.Provision
 	p.eventually("Provision "+name, func() error {
@@ -176,9 +176,9 @@ func (p *provisioning) configMap(name string) (*corev1.ConfigMap, error) {
 // A Provision to this cluster has exactly its ServiceAccount's permissions; its policy controls
 // retries; users retry and cancel; omitted objects are pruned.
 func TestProvisioningOfThisCluster(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
-	p.applies(fmt.Sprintf(`
+	p.applyFile(fmt.Sprintf(`
 apiVersion: weir.dev/v1alpha1
 kind: Partner
 metadata: {name: %s}
@@ -220,7 +220,7 @@ spec:
       wait: {apiVersion: v1, kind: ConfigMap, name: greeting}
 `, p.partner))
 	p.provisioner("--leader-elect=false")
-	status := p.comes("here", v1alpha1.ProvisionWaiting, 1)
+	status := p.waitState("here", v1alpha1.ProvisionWaiting, 1)
 	if got := status.LastAttempt; got.Step != "objects" || !strings.Contains(got.Message, "system:serviceaccount:"+p.namespace+":installer") || !strings.Contains(got.Message, "forbidden") {
 		t.Errorf("without rights of the ServiceAccount: %+v", got)
 	}
@@ -236,10 +236,10 @@ spec:
 		t.Errorf("weir provision list:\n%s", got)
 	}
 	p.weir("cancel", "here")
-	p.comes("here", v1alpha1.ProvisionCancelled, 1)
-	p.installs()
+	p.waitState("here", v1alpha1.ProvisionCancelled, 1)
+	p.installRoles()
 	p.weir("retry-now", "here")
-	p.comes("here", v1alpha1.ProvisionSucceeded, 2)
+	p.waitState("here", v1alpha1.ProvisionSucceeded, 2)
 	if c, err := p.configMap("greeting"); err != nil || c.Data["text"] != "hello" || c.ManagedFields[0].Manager != "weir-provision" {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -261,7 +261,7 @@ spec:
 		t.Errorf("weir provision watch:\n%s", got)
 	}
 
-	p.applies(`
+	p.applyFile(`
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: source}
@@ -276,7 +276,7 @@ data:
 		}
 		return nil
 	})
-	p.comes("here", v1alpha1.ProvisionSucceeded, 1)
+	p.waitState("here", v1alpha1.ProvisionSucceeded, 1)
 	if c, err := p.configMap("greeting"); err != nil || c.Data["text"] != "hello again" {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -297,10 +297,10 @@ data:
 
 // If the controller is killed during an attempt, the next process continues it.
 func TestProvisioningOutlivesItsProcess(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
-	p.installs()
-	p.applies(`
+	p.installRoles()
+	p.applyFile(`
 apiVersion: weir.dev/v1alpha1
 kind: Provision
 metadata: {name: here}
@@ -309,25 +309,25 @@ spec:
   steps: [{name: told, wait: {apiVersion: v1, kind: ConfigMap, name: go}}]
 `)
 	first := p.provisioner("--leader-elect=false")
-	p.comes("here", v1alpha1.ProvisionRunning, 1)
+	p.waitState("here", v1alpha1.ProvisionRunning, 1)
 	first.Kill()
 	p.asks("here", v1alpha1.CancelAnnotation)
 	p.provisioner("--leader-elect=false")
 	p.eventually("the cancellation is heard", func() error {
-		if status := p.comes("here", v1alpha1.ProvisionRunning, 1); !status.Cancelled {
+		if status := p.waitState("here", v1alpha1.ProvisionRunning, 1); !status.Cancelled {
 			return errors.New("not cancelled")
 		}
 		return nil
 	})
 	p.does("-n", p.namespace, "create", "configmap", "go")
-	if status := p.comes("here", v1alpha1.ProvisionSucceeded, 1); status.AttemptNumber != 1 {
+	if status := p.waitState("here", v1alpha1.ProvisionSucceeded, 1); status.AttemptNumber != 1 {
 		t.Errorf("%d attempts were begun", status.AttemptNumber)
 	}
 }
 
 // Invalid Provisions that the API server rejects.
 func TestRulesOfProvisioning(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
 	of := func(steps string) string {
 		return `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [` + steps + `]}}`
@@ -387,8 +387,8 @@ func TestRulesOfProvisioning(t *testing.T) {
 // badNetwork is slow and breaks connections.
 var badNetwork = badlink.Network{BytesPerSecond: 5 << 10, ResetPercent: 30}
 
-// behind makes a cluster the target of Secret edge, over a network.
-func (p *provisioning) behind(n badlink.Network, far *cluster) *badlink.Link {
+// setTargetBehind makes a cluster the target of Secret edge, over a network.
+func (p *provisioning) setTargetBehind(n badlink.Network, far *cluster) *badlink.Link {
 	p.t.Helper()
 	server, err := url.Parse(far.rest.Host)
 	p.must(err)
@@ -412,15 +412,15 @@ func (p *provisioning) behind(n badlink.Network, far *cluster) *badlink.Link {
 // Another cluster behind an unavailable, then slow and unreliable network is provisioned; without
 // retries it is not.
 func TestProvisioningOverABadNetwork(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	p := newProvisioning(t)
-	far := planes.take(t)
+	far := controlPlanes.takeCluster(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}
 	p.must(far.Create(t.Context(), namespace))
 	t.Cleanup(func() { _ = far.Delete(context.WithoutCancel(t.Context()), namespace) })
 	away := badNetwork
 	away.Down = true
-	link := p.behind(away, far)
+	link := p.setTargetBehind(away, far)
 	provision := `
 apiVersion: weir.dev/v1alpha1
 kind: Provision
@@ -435,10 +435,10 @@ spec:
 	for n := range 5 {
 		objects += fmt.Sprintf("    ---\n    {apiVersion: v1, kind: ConfigMap, metadata: {name: far-%d}, data: {text: %s}}\n", n, strings.Repeat("x", 2000))
 	}
-	p.applies("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: source}\ndata:\n  objects.yaml: |\n" + objects + "---" +
+	p.applyFile("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: source}\ndata:\n  objects.yaml: |\n" + objects + "---" +
 		fmt.Sprintf(provision, "patient", 100) + fmt.Sprintf(provision, "impatient", 0))
 	p.provisioner("--leader-elect=false")
-	p.comes("impatient", v1alpha1.ProvisionFailed, 1)
+	p.waitState("impatient", v1alpha1.ProvisionFailed, 1)
 	p.eventually("more attempts", func() error {
 		var is v1alpha1.Provision
 		if err := p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is); err != nil || is.Status.Attempts < 3 {
@@ -459,5 +459,5 @@ spec:
 		t.Errorf("it is in the cluster of the Provision, too: %v", err)
 	}
 	t.Logf("provisioned by attempt %d: %+v", is.Status.Attempts, link.Counters())
-	p.comes("impatient", v1alpha1.ProvisionFailed, 1)
+	p.waitState("impatient", v1alpha1.ProvisionFailed, 1)
 }

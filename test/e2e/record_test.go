@@ -34,8 +34,8 @@ func (l *lab) isRecorded(name string) {
 	})
 }
 
-// standsBy waits until a controller's caches are synced, when it waits for leadership.
-func (l *lab) standsBy(weir *program) {
+// waitStandby waits until a controller's caches are synced, when it waits for leadership.
+func (l *lab) waitStandby(weir *program) {
 	l.t.Helper()
 	l.eventually("readiness", func() error {
 		if _, err := get(weir.health, "/readyz"); err != nil {
@@ -52,7 +52,7 @@ func (l *lab) standsBy(weir *program) {
 // the replica checks it again once it leads, and adopts the name if no Service is bound; otherwise
 // it exits as at start, without Azure writes.
 func TestTheRecordIsTheLeaders(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.cluster.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"other": "kept"},
@@ -64,16 +64,16 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	one := as(l.namespace + "-one")
 	l.isRecorded(l.namespace + "-one")
 	two := as(l.namespace + "-two")
-	l.standsBy(two)
+	l.waitStandby(two)
 	l.isRecorded(l.namespace + "-one")
-	l.ends(one) // two leads, and no Service is bound
+	l.stopController(one) // two leads, and no Service is bound
 	l.isRecorded(l.namespace + "-two")
 
 	three := as(l.namespace + "-three")
-	l.standsBy(three)
-	l.wanted("web", nil, node)
+	l.waitStandby(three)
+	l.createLoadBalancerService("web", nil, node)
 	ip := l.ingress("web", 1)[0]
-	l.ends(two)
+	l.stopController(two)
 	l.emulator.ClearCalls()
 	if code := three.ExitCode(); code != 2 {
 		t.Errorf("it ends with %d, want 2", code)
@@ -87,7 +87,7 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	l.isRecorded(l.namespace + "-two")
 
 	two = as(l.namespace + "-two")
-	l.shows(two, `weir_services{state="ready"} 1`)
+	l.expectMetric(two, `weir_services{state="ready"} 1`)
 	if now := l.ingress("web", 1)[0]; now != ip {
 		t.Errorf("Service web had %s, and has %s", ip, now)
 	}

@@ -15,15 +15,15 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// ends shuts a controller down gracefully.
-func (l *lab) ends(weir *program) {
+// stopController shuts a controller down gracefully.
+func (l *lab) stopController(weir *program) {
 	l.t.Helper()
 	l.must(weir.Signal(syscall.SIGTERM))
 	_ = weir.Wait() // another test checks the exit code
 }
 
-// taken returns Azure's deletions and its writes of anything but pools.
-func (l *lab) taken() []string {
+// deletions returns Azure's deletions and its writes of anything but pools.
+func (l *lab) deletions() []string {
 	var all []string
 	for _, c := range l.emulator.Calls() {
 		whole := c.Method == "PUT" && !strings.Contains(strings.ToLower(c.Path), "/backendaddresspools/")
@@ -34,8 +34,7 @@ func (l *lab) taken() []string {
 	return all
 }
 
-// shows waits until a controller's metrics contain a line.
-func (l *lab) shows(weir *program, line string) {
+func (l *lab) expectMetric(weir *program, line string) {
 	l.t.Helper()
 	l.eventually("metric "+line, func() error {
 		body, err := get(weir.metrics, "/metrics")
@@ -47,16 +46,16 @@ func (l *lab) shows(weir *program, line string) {
 }
 
 // A wrong --load-balancer-class removes nothing, endpoints are still followed, and reverting it
-// restores normal operation. Services deleted meanwhile are removed.
+// restores normal operation. Services deleted in between are removed.
 func TestAnotherClassTakesNothingAway(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
-	l.wanted("web", nil, n1)
-	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
-	l.wanted("inside", func(s *corev1.Service) {
+	l.createLoadBalancerService("web", nil, n1)
+	l.createLoadBalancerService("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
+	l.createLoadBalancerService("inside", func(s *corev1.Service) {
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
 	}, n1)
 	flags := []string{"--leader-elect=false", "--cluster-name", l.namespace}
@@ -66,23 +65,23 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 		before[name] = l.ingress(name, 1)[0]
 	}
 	l.becomes(l.namespace+"-web", "10.0.0.1")
-	l.shows(weir, `weir_services{state="ready"} 3`)
+	l.expectMetric(weir, `weir_services{state="ready"} 3`)
 	parts := l.parts(l.loadBalancer())
-	l.ends(weir)
+	l.stopController(weir)
 	l.emulator.ClearCalls()
 
 	weir = l.controller(append(flags, "--load-balancer-class", "weir.dev/azrue")...)
 	l.move("web", n1, n2)
 	l.becomes(l.namespace+"-web", "10.0.0.1", "10.0.0.2")
-	l.shows(weir, `weir_services{state="kept"} 3`)
+	l.expectMetric(weir, `weir_services{state="kept"} 3`)
 	for name := range before {
-		l.said(name, "LoadBalancerKept")
+		l.expectEvents(name, "LoadBalancerKept")
 	}
 	if n := strings.Count(weir.ReadOutput(), `keeps what Weir made for it","service":"`+l.namespace+`/web"`); n != 1 {
 		t.Errorf("the log names the Service %d times, want once", n)
 	}
-	l.ends(weir)
-	if all := l.taken(); len(all) > 0 {
+	l.stopController(weir)
+	if all := l.deletions(); len(all) > 0 {
 		t.Errorf("with another class Azure saw\n%s", strings.Join(all, "\n"))
 	}
 	if now := l.parts(l.loadBalancer()); !slices.Equal(now, parts) {
@@ -90,16 +89,16 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 	}
 
 	weir = l.controller(flags...)
-	l.shows(weir, `weir_services{state="ready"} 3`)
+	l.expectMetric(weir, `weir_services{state="ready"} 3`)
 	for name, ip := range before {
 		if now := l.ingress(name, 1)[0]; now != ip {
 			t.Errorf("Service %s had %s, and has %s", name, ip, now)
 		}
 	}
-	if all := l.taken(); len(all) > 0 {
+	if all := l.deletions(); len(all) > 0 {
 		t.Errorf("set back, Azure saw\n%s", strings.Join(all, "\n"))
 	}
-	l.ends(weir)
+	l.stopController(weir)
 
 	l.controller(append(flags, "--load-balancer-class", "weir.dev/azrue")...)
 	for name := range before {
@@ -117,18 +116,18 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 // With a changed --cluster-name Weir exits at start with reason and remedy, and without Azure
 // writes. The new name is accepted if no Service has Azure resources.
 func TestAnotherClusterNameStopsTheStart(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	n1 := l.node("n1", "10.0.0.1")
 	weir := l.controller("--leader-elect=false", "--cluster-name", "mistyped")
-	l.shows(weir, `weir_services{state="ready"} 0`)
-	l.ends(weir)
+	l.expectMetric(weir, `weir_services{state="ready"} 0`)
+	l.stopController(weir)
 
 	weir = l.controller("--leader-elect=false", "--cluster-name", l.namespace)
-	l.wanted("web", nil, n1)
+	l.createLoadBalancerService("web", nil, n1)
 	ip := l.ingress("web", 1)[0]
 	l.becomes(l.namespace+"-web", "10.0.0.1")
-	l.ends(weir)
+	l.stopController(weir)
 	l.emulator.ClearCalls()
 
 	weir = l.controller("--leader-elect=false", "--cluster-name", l.namespace+"-new")
@@ -143,7 +142,7 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 	if calls := l.emulator.Calls(); len(calls) > 0 {
 		t.Errorf("Azure saw %v", calls)
 	}
-	if out, _ := l.plans("--cluster-name", l.namespace+"-new"); !strings.Contains(out, "! the controller would not start") {
+	if out, _ := l.runPlan("--cluster-name", l.namespace+"-new"); !strings.Contains(out, "! the controller would not start") {
 		t.Errorf("the plan says nothing of it:\n%s", out)
 	}
 
@@ -160,7 +159,7 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 // and endpoints are followed. A Service released by its owner changes alone, a deleted one is
 // removed, and the rest changes with the controller's flag.
 func TestManyAddressesAreNotTakenAway(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	settings := func(group string) {
 		l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"`+group+`","loadBalancerResourceGroup":"rg","vnetResourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
@@ -169,7 +168,7 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	names := []string{"a", "b", "c", "d", "e"}
 	for _, name := range names {
-		l.wanted(name, nil, n1)
+		l.createLoadBalancerService(name, nil, n1)
 	}
 	flags := []string{"--leader-elect=false", "--cluster-name", l.namespace}
 	weir := l.controller(flags...)
@@ -177,23 +176,23 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	for _, name := range names {
 		before[name] = l.ingress(name, 1)[0]
 	}
-	l.shows(weir, `weir_services{state="ready"} 5`)
+	l.expectMetric(weir, `weir_services{state="ready"} 5`)
 	for _, name := range names {
 		l.becomes(l.namespace+"-"+name, "10.0.0.1")
 	}
-	l.ends(weir)
+	l.stopController(weir)
 	l.emulator.ClearCalls()
 
 	settings("elsewhere")
-	if out, code := l.plans(); code != 3 || !strings.Contains(out, "! 5 public IPs are DELETED") && !strings.Contains(out, "! 5 Services get another address") {
+	if out, code := l.runPlan(); code != 3 || !strings.Contains(out, "! 5 public IPs are DELETED") && !strings.Contains(out, "! 5 Services get another address") {
 		t.Errorf("the plan ends with %d, and says\n%s", code, out)
 	}
 	weir = l.controller(flags...)
-	l.shows(weir, `weir_services{state="held"} 5`)
-	l.said("a", "LoadBalancerRemovalHeld")
+	l.expectMetric(weir, `weir_services{state="held"} 5`)
+	l.expectEvents("a", "LoadBalancerRemovalHeld")
 	l.move("a", n1, n2)
 	l.becomes(l.namespace+"-a", "10.0.0.1", "10.0.0.2")
-	if all := l.taken(); len(all) > 0 {
+	if all := l.deletions(); len(all) > 0 {
 		t.Errorf("Azure saw\n%s", strings.Join(all, "\n"))
 	}
 
@@ -202,13 +201,13 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	l.must(l.cluster.Delete(t.Context(), e))
 	l.gone("Service e", e)
 	l.otherAddress("a", before["a"])
-	l.shows(weir, `weir_services{state="held"} 3`)
+	l.expectMetric(weir, `weir_services{state="held"} 3`)
 	for _, name := range []string{"b", "c", "d"} {
 		if now := l.ingress(name, 1)[0]; now != before[name] {
 			t.Errorf("Service %s had %s, and has %s", name, before[name], now)
 		}
 	}
-	l.ends(weir)
+	l.stopController(weir)
 
 	l.controller(append(flags, "--allow-removal")...)
 	for _, name := range []string{"b", "c", "d"} {

@@ -14,10 +14,10 @@ import (
 // A Service replaced by one of another type, with finalizer and records, leaves nothing in Azure.
 // Its copied records are not trusted: Azure is read.
 func TestAReplacedServiceLeavesNothing(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
-	l.wanted("web", nil, l.node("n1", "10.0.0.1"))
+	l.createLoadBalancerService("web", nil, l.node("n1", "10.0.0.1"))
 	l.controller("--leader-elect=false", "--cluster-name", l.namespace)
 	l.ingress("web", 1)
 	l.becomes(l.namespace+"-web", "10.0.0.1")

@@ -17,8 +17,8 @@ import (
 
 const securityGroup = network + "/networkSecurityGroups/nsg"
 
-// admits waits until the managed security rules are exactly these.
-func (l *lab) admits(want ...string) {
+// expectRules waits until the managed security rules are exactly these.
+func (l *lab) expectRules(want ...string) {
 	l.t.Helper()
 	slices.Sort(want)
 	l.eventually("security group", func() error {
@@ -57,14 +57,14 @@ func (l *lab) admits(want ...string) {
 // The security group allows the Services' sources, follows the nodes where needed, and is restored
 // when the Services are deleted.
 func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(securityGroup, []byte(`{"location":"eastus","properties":{"securityRules":[]}}`)))
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","securityGroupName":"nsg","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
 	l.node("n1", "10.0.0.1")
-	l.wanted("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
-	l.wanted("direct", func(s *corev1.Service) {
+	l.createLoadBalancerService("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+	l.createLoadBalancerService("direct", func(s *corev1.Service) {
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 		s.Annotations["service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip"] = "true"
 	})
@@ -75,20 +75,20 @@ func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
 	var s corev1.Service
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "direct"), &s))
 	port := s.Spec.Ports[0].NodePort
-	l.admits("Allow 192.0.2.0/24 to "+ip+" at 80", fmt.Sprintf("Allow Internet to 10.0.0.1 at %d", port))
+	l.expectRules("Allow 192.0.2.0/24 to "+ip+" at 80", fmt.Sprintf("Allow Internet to 10.0.0.1 at %d", port))
 
 	l.edit("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24", "192.0.2.0/24"} })
-	l.admits("Allow 192.0.2.0/24,198.51.100.0/24 to "+ip+" at 80", fmt.Sprintf("Allow Internet to 10.0.0.1 at %d", port))
+	l.expectRules("Allow 192.0.2.0/24,198.51.100.0/24 to "+ip+" at 80", fmt.Sprintf("Allow Internet to 10.0.0.1 at %d", port))
 
 	l.node("n2", "10.0.0.2")
-	l.admits("Allow 192.0.2.0/24,198.51.100.0/24 to "+ip+" at 80", fmt.Sprintf("Allow Internet to 10.0.0.1,10.0.0.2 at %d", port))
+	l.expectRules("Allow 192.0.2.0/24,198.51.100.0/24 to "+ip+" at 80", fmt.Sprintf("Allow Internet to 10.0.0.1,10.0.0.2 at %d", port))
 
 	for _, name := range []string{"web", "direct"} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
 		l.must(l.cluster.Delete(t.Context(), s))
 		l.gone("Service "+name, s)
 	}
-	l.admits()
+	l.expectRules()
 	for _, trouble := range []string{"forbidden", "panic", "ERROR"} {
 		if strings.Contains(weir.ReadOutput(), trouble) {
 			t.Errorf("the log says %s:\n%s", trouble, weir.ReadOutput())

@@ -27,8 +27,8 @@ const (
 	failed   = "Warning LoadBalancerBackendPoolUpdateFailed"
 )
 
-// told returns the number of a Service's events and the last message by reason.
-func (l *lab) told(service string) (times map[string]int, last map[string]string) {
+// countEvents returns the number of a Service's events and the last message by reason.
+func (l *lab) countEvents(service string) (times map[string]int, last map[string]string) {
 	l.t.Helper()
 	var list corev1.EventList
 	l.must(l.cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
@@ -42,12 +42,12 @@ func (l *lab) told(service string) (times map[string]int, last map[string]string
 	return times, last
 }
 
-// hears waits until a Service has exactly these events.
-func (l *lab) hears(service string, want map[string]int) (last map[string]string) {
+// expectEventCounts waits until a Service has exactly these events.
+func (l *lab) expectEventCounts(service string, want map[string]int) (last map[string]string) {
 	l.t.Helper()
 	l.eventually("what "+service+" is told", func() error {
 		var times map[string]int
-		if times, last = l.told(service); !maps.Equal(times, want) {
+		if times, last = l.countEvents(service); !maps.Equal(times, want) {
 			return fmt.Errorf("told %v, want %v", times, want)
 		}
 		return nil
@@ -55,8 +55,8 @@ func (l *lab) hears(service string, want map[string]int) (last map[string]string
 	return last
 }
 
-// scrapes waits until the program's metrics with a prefix are exactly these.
-func (l *lab) scrapes(p *program, prefixes, want []string) {
+// expectMetrics waits until the program's metrics with a prefix are exactly these.
+func (l *lab) expectMetrics(p *program, prefixes, want []string) {
 	l.t.Helper()
 	l.eventually("metrics", func() error {
 		body, err := get(p.metrics, "/metrics")
@@ -77,14 +77,14 @@ func (l *lab) scrapes(p *program, prefixes, want []string) {
 	})
 }
 
-// theFinal are the metrics of terminal results of a Service.
-var theFinal = []string{"cloudprovider_azure_op_duration_seconds_count", "cloudprovider_azure_op_failure_count", "weir_pool_retries_total"}
+// terminalSeries are the metrics of terminal results of a Service.
+var terminalSeries = []string{"cloudprovider_azure_op_duration_seconds_count", "cloudprovider_azure_op_failure_count", "weir_pool_retries_total"}
 
 const ofMembers = `{request="services_local_update_backend_pool",resource_group="rg",source="local_service_backend_pool_updater",subscription_id="sub"} `
 
 // An explicit 0 disables retries: a retriable failure is reported as Failed at once, and counted.
 func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolUpdateMaxRetries":0,"enableNodeAdminState":false}`)
@@ -93,12 +93,12 @@ func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 	l.must(l.emulator.SetFaults("rules: [{match: {kind: put, maxMatches: 1}, action: {status: 409, code: AnotherOperationInProgress, message: Not now.}}]"))
 	l.service("web", n1)
 	weir := l.controller("--leader-elect=false")
-	last := l.hears("web", map[string]int{failed: 1})
+	last := l.expectEventCounts("web", map[string]int{failed: 1})
 	const begin, end = "Backend pool update failed: ", ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
 	if text := last[failed]; !strings.HasPrefix(text, begin) || !strings.HasSuffix(text, end) || !strings.Contains(text, "409 AnotherOperationInProgress: Not now") {
 		t.Errorf("Failed says %q", text)
 	}
-	l.scrapes(weir, theFinal, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "1", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
+	l.expectMetrics(weir, terminalSeries, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "1", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
 	var p v1alpha1.BackendPool
 	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p))
 	if s := p.Status; s.RetryBudget == nil || *s.RetryBudget != 0 || *s.RetriesUsed != 0 || s.Told == nil || s.Told.Word != "LoadBalancerBackendPoolUpdateFailed" {
@@ -106,43 +106,43 @@ func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 	}
 
 	l.move("web", n2)
-	last = l.hears("web", map[string]int{failed: 1, updated: 1})
+	last = l.expectEventCounts("web", map[string]int{failed: 1, updated: 1})
 	if text := last[updated]; text != "Load balancer backend pool updated successfully" {
 		t.Errorf("Updated says %q", text)
 	}
 	l.becomes("web", "10.0.0.2")
-	l.scrapes(weir, theFinal, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "2", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
+	l.expectMetrics(weir, terminalSeries, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "2", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
 }
 
-// oneTry is a failure and its consequence. The condition has request id and time.
-var oneTry = regexp.MustCompile(`409 AnotherOperationInProgress: Not now\. Another attempt follows\.$`)
+// retryPattern is a failure and its consequence. The condition has request id and time.
+var retryPattern = regexp.MustCompile(`409 AnotherOperationInProgress: Not now\. Another attempt follows\.$`)
 
 // By default there are retries: the same failure is reported as Retrying, and later resolved.
 func TestWithoutTheKeyAFailureIsRetried(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1 := l.node("n1", "10.0.0.1")
 	l.must(l.emulator.SetFaults("rules: [{match: {kind: put, maxMatches: 1}, action: {status: 409, code: AnotherOperationInProgress, message: Not now.}}]"))
 	l.service("web", n1)
 	weir := l.controller("--leader-elect=false")
-	last := l.hears("web", map[string]int{retrying: 1, updated: 1})
-	if text := last[retrying]; !strings.HasPrefix(text, "Backend pool update failed: ") || !oneTry.MatchString(text) {
+	last := l.expectEventCounts("web", map[string]int{retrying: 1, updated: 1})
+	if text := last[retrying]; !strings.HasPrefix(text, "Backend pool update failed: ") || !retryPattern.MatchString(text) {
 		t.Errorf("Retrying says %q", text)
 	}
 	l.becomes("web", "10.0.0.1")
-	l.scrapes(weir, theFinal, []string{
+	l.expectMetrics(weir, terminalSeries, []string{
 		"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "1", "cloudprovider_azure_op_failure_count" + ofMembers + "0", `weir_pool_retries_total{reason="conflict"} 1`,
 	})
 }
 
 // The work queue flags configure its backoff.
 func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	n1 := l.node("n1", "10.0.0.1")
 	l.must(l.emulator.SetFaults("rules: [{match: {kind: list}, action: {status: 400, code: InvalidRequestFormat, message: Not now.}}]"))
-	l.wanted("web", nil, n1)
+	l.createLoadBalancerService("web", nil, n1)
 	l.controller("--leader-elect=false", "--cluster-name", l.namespace, "--requeue-base-delay", "400ms", "--requeue-max-delay", "800ms", "--requeue-qps", "50", "--requeue-burst", "50")
 	const tries = 7
 	var at []time.Time
@@ -175,7 +175,7 @@ func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
 
 // An invalid backoff ends the start with exit code 2 and names the flag.
 func TestABadFlagOfTheWorkQueuesEndsTheStart(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	for flag, value := range map[string]string{"--requeue-base-delay": "0s", "--requeue-max-delay": "1ms", "--requeue-qps": "0", "--requeue-burst": "0"} {
 		of, err := process.RunToEnd(t.Context(), nil, filepath.Join(bin, "weir"), "controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, flag, value)

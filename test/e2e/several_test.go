@@ -50,8 +50,8 @@ func (l *lab) kubectl(args ...string) string {
 	return out
 }
 
-// placed waits until each node's label names the load balancer.
-func (l *lab) placed(want map[string]string) {
+// expectNodeLabels waits until each node's label names the load balancer.
+func (l *lab) expectNodeLabels(want map[string]string) {
 	l.t.Helper()
 	l.eventually("labels of nodes", func() error {
 		got := map[string]string{}
@@ -67,8 +67,8 @@ func (l *lab) placed(want map[string]string) {
 	})
 }
 
-// behind waits until the node pool of a load balancer holds these addresses.
-func (l *lab) behind(balancer string, want ...string) {
+// expectNodePool waits until the node pool of a load balancer holds these addresses.
+func (l *lab) expectNodePool(balancer string, want ...string) {
 	l.t.Helper()
 	l.eventually("nodes of "+balancer, func() error {
 		if got := l.addresses(network+"/loadBalancers/"+balancer, l.namespace); !slices.Equal(got, want) {
@@ -78,8 +78,8 @@ func (l *lab) behind(balancer string, want ...string) {
 	})
 }
 
-// on waits until a Service is on the load balancer and has an address.
-func (l *lab) on(service, balancer string) {
+// expectPlacement waits until a Service is on the load balancer and has an address.
+func (l *lab) expectPlacement(service, balancer string) {
 	l.t.Helper()
 	l.eventually("place of Service "+service, func() error {
 		var s corev1.Service
@@ -95,24 +95,24 @@ func (l *lab) on(service, balancer string) {
 // With two load balancers, nodes are placed by their machine's set, and Services by annotation,
 // namespace labels or free capacity. A restart changes nothing.
 func TestSeveralLoadBalancers(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	one, two := l.namespace, l.namespace+"-2"
-	l.severalOf(one, two)
+	l.createTwoLoadBalancers(one, two)
 	l.withoutAdminStates()
 	run := func() *program {
 		return l.controller("--leader-elect=false", "--leader-elect-namespace", "weir-system", "--cluster-name", one)
 	}
 	weir := run()
-	l.lacksTheRole(weir)
+	l.expectMissingRole(weir)
 
-	l.placed(map[string]string{"s1": one, "s2": one, "m1": two, "m2": one})
+	l.expectNodeLabels(map[string]string{"s1": one, "s2": one, "m1": two, "m2": one})
 	for _, name := range []string{"a", "b", "local"} {
-		l.on(name, one)
+		l.expectPlacement(name, one)
 	}
-	l.on("inside", one+"-internal")
-	l.behind(one, "10.0.0.1", "10.0.0.2", "10.0.0.4")
-	l.behind(one+"-internal", "10.0.0.1", "10.0.0.2", "10.0.0.4")
+	l.expectPlacement("inside", one+"-internal")
+	l.expectNodePool(one, "10.0.0.1", "10.0.0.2", "10.0.0.4")
+	l.expectNodePool(one+"-internal", "10.0.0.1", "10.0.0.2", "10.0.0.4")
 	for _, vm := range []string{"m1", "m2"} {
 		if n := l.reads(compute + "/virtualMachines/" + vm); n != 1 {
 			t.Errorf("machine %s was read %d times, want once", vm, n)
@@ -121,16 +121,16 @@ func TestSeveralLoadBalancers(t *testing.T) {
 
 	// The namespace labels select the second one; an annotation keeps one Service in place.
 	l.kubectl("label", "namespace", l.namespace, "team=shop")
-	l.on("a", two)
-	l.on("local", two)
-	l.on("inside", two+"-internal")
-	l.on("b", one)
-	l.behind(two, "10.0.0.3")
-	l.behind(two+"-internal", "10.0.0.3")
+	l.expectPlacement("a", two)
+	l.expectPlacement("local", two)
+	l.expectPlacement("inside", two+"-internal")
+	l.expectPlacement("b", one)
+	l.expectNodePool(two, "10.0.0.3")
+	l.expectNodePool(two+"-internal", "10.0.0.3")
 
 	// An annotation moves a Service completely.
 	l.edit("b", func(s *corev1.Service) { s.Annotations[allowed] = two })
-	l.on("b", two)
+	l.expectPlacement("b", two)
 	l.eventually("the first one", func() error {
 		if parts := l.parts(network + "/loadBalancers/" + one); len(parts) != 0 {
 			return fmt.Errorf("still has %v", parts)
@@ -153,8 +153,8 @@ func TestSeveralLoadBalancers(t *testing.T) {
 	}
 }
 
-// severalOf creates two load balancers, four nodes and four Services.
-func (l *lab) severalOf(one, two string) {
+// createTwoLoadBalancers creates two load balancers, four nodes and four Services.
+func (l *lab) createTwoLoadBalancers(one, two string) {
 	l.t.Helper()
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus",
@@ -172,10 +172,10 @@ func (l *lab) severalOf(one, two string) {
 			s.Annotations[annotation] = value
 		}
 	}
-	l.wanted("a", toAll(allowed, ""))
-	l.wanted("b", toAll(allowed, one))
-	l.wanted("local", nil, l.namespace+"-m1")
-	l.wanted("inside", toAll("service.beta.kubernetes.io/azure-load-balancer-internal", "true"))
+	l.createLoadBalancerService("a", toAll(allowed, ""))
+	l.createLoadBalancerService("b", toAll(allowed, one))
+	l.createLoadBalancerService("local", nil, l.namespace+"-m1")
+	l.createLoadBalancerService("inside", toAll("service.beta.kubernetes.io/azure-load-balancer-internal", "true"))
 }
 
 // withoutAdminStates removes the admin state role until the test ends: it also allows patching
@@ -190,9 +190,9 @@ func (l *lab) withoutAdminStates() {
 	})
 }
 
-// lacksTheRole checks that the controller logs its missing permissions for several load balancers,
+// expectMissingRole checks that the controller logs its missing permissions for several load balancers,
 // then grants them.
-func (l *lab) lacksTheRole(weir *program) {
+func (l *lab) expectMissingRole(weir *program) {
 	l.t.Helper()
 	l.eventually("the log", func() error {
 		if !strings.Contains(weir.ReadOutput(), `cannot patch resource \"nodes\"`) {

@@ -19,7 +19,7 @@ import (
 // By default a start logs problems, that Weir starts, and which process leads. Details need a
 // higher verbosity.
 func TestAStartSaysLittle(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	l.service("web", l.node("n1", "10.0.0.1"))
@@ -53,7 +53,7 @@ func TestAStartSaysLittle(t *testing.T) {
 
 // A silent API server is named within about five seconds and does not block shutdown.
 func TestASilentAPIServerIsNamed(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	l.must(err)

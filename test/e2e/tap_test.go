@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// tap proxies one program's requests to Azure and the API server, to tell its changes from those of
-// others.
+// tap proxies one program's requests to Azure and the API server, to distinguish its changes from
+// those of others.
 type tap struct {
 	l     *lab
 	azure *httptest.Server
@@ -29,7 +29,7 @@ type tap struct {
 	// toAzure and toAPI are the write requests.
 	toAzure, toAPI []change
 	// held delays the next response to a pool read, unless nil.
-	held *held
+	held *delayedResponse
 }
 
 type change struct {
@@ -37,15 +37,15 @@ type change struct {
 	what string
 }
 
-// held is a delayed response. Asked is closed when a request waits for it.
-type held struct{ asked, release chan struct{} }
+// delayedResponse is a delayed response. Asked is closed when a request waits for it.
+type delayedResponse struct{ asked, release chan struct{} }
 
 func newTap(l *lab) *tap {
 	l.t.Helper()
 	t := &tap{l: l}
 	t.azure = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.notes(&t.toAzure, r)
-		defer t.holds(r)
+		defer t.delayIfHeld(r)
 		l.emulator.ServeHTTP(w, r)
 	}))
 	cfg := rest.CopyConfig(l.cluster.rest)
@@ -87,8 +87,8 @@ func (t *tap) notes(in *[]change, r *http.Request) {
 	*in = append(*in, change{time.Now(), r.Method + " " + r.URL.Path})
 }
 
-// holds delays a read's response if requested.
-func (t *tap) holds(r *http.Request) {
+// delayIfHeld delays a read's response if requested.
+func (t *tap) delayIfHeld(r *http.Request) {
 	if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/backendAddressPools/") {
 		return
 	}
@@ -107,15 +107,14 @@ func (t *tap) holds(r *http.Request) {
 }
 
 // holdNextRead delays the next pool read.
-func (t *tap) holdNextRead() *held {
+func (t *tap) holdNextRead() *delayedResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held = &held{make(chan struct{}), make(chan struct{})}
+	t.held = &delayedResponse{make(chan struct{}), make(chan struct{})}
 	return t.held
 }
 
-// after returns the changes after a time.
-func (t *tap) after(at time.Time, in *[]change) []string {
+func (t *tap) changesAfter(at time.Time, in *[]change) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var late []string
@@ -127,8 +126,8 @@ func (t *tap) after(at time.Time, in *[]change) []string {
 	return late
 }
 
-// first returns the time of the first Azure write; zero if none.
-func (t *tap) first(tb testing.TB) time.Time {
+// firstWrite returns the time of the first Azure write; zero if none.
+func (t *tap) firstWrite(tb testing.TB) time.Time {
 	tb.Helper()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -62,13 +62,12 @@ func (b *neighbour) attacker(r *rand.Rand) *attacker {
 	return a
 }
 
-// of returns a random value.
-func of[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+func randomOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// acts performs one action.
-func (a *attacker) acts() {
+// runAction performs one action.
+func (a *attacker) runAction() {
 	a.t.Helper()
-	act := of(a.rand, a.bindsPool, a.bindsPool, a.wantsService, a.wantsService, a.sharesAddress, a.closesNodes, a.editsService, a.editsPool, a.copiesPool, a.announces, a.deletes)
+	act := randomOf(a.rand, a.bindPool, a.bindPool, a.createService, a.createService, a.shareAddress, a.closeNodes, a.editService, a.editPool, a.copyPool, a.announceEviction, a.deleteRandom)
 	what, err := act()
 	if err == nil && what != "" {
 		a.deeds = append(a.deeds, what)
@@ -82,21 +81,21 @@ func (a *attacker) name(kind string) string {
 
 func (a *attacker) balancer() string {
 	bound := a.bound[strings.LastIndex(a.bound, "/")+1:]
-	return of(a.rand, a.neighbour.namespace, a.neighbour.namespace, a.neighbour.namespace+"-internal", bound, bound, "no-such")
+	return randomOf(a.rand, a.neighbour.namespace, a.neighbour.namespace, a.neighbour.namespace+"-internal", bound, bound, "no-such")
 }
 
 func (a *attacker) poolName() string {
 	b := a.neighbour.namespace
-	return of(a.rand, b, b+"-web", strings.ToUpper(b)+"-WEB", b+"-IPv6", "edge", a.namespace+"-svc-1", "new-"+a.namespace)
+	return randomOf(a.rand, b, b+"-web", strings.ToUpper(b)+"-WEB", b+"-IPv6", "edge", a.namespace+"-svc-1", "new-"+a.namespace)
 }
 
 func (a *attacker) objectName() string {
 	b := a.neighbour.namespace
-	return of(a.rand, "web."+b, "all."+b, "nodes."+b, "svc-1."+b, "")
+	return randomOf(a.rand, "web."+b, "all."+b, "nodes."+b, "svc-1."+b, "")
 }
 
-// bindsPool creates a BackendPool with a false owner.
-func (a *attacker) bindsPool() (string, error) {
+// bindPool creates a BackendPool with a false owner.
+func (a *attacker) bindPool() (string, error) {
 	p := &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Name: a.objectName(), Namespace: a.namespace},
 		Spec:       v1alpha1.BackendPoolSpec{LoadBalancer: v1alpha1.LoadBalancerReference{Name: a.balancer()}, PoolName: a.poolName()},
@@ -107,19 +106,18 @@ func (a *attacker) bindsPool() (string, error) {
 	if a.rand.IntN(2) == 0 {
 		p.Spec.Nodes = &v1alpha1.NodeMembers{}
 	} else {
-		p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: of(a.rand, "web", "all", "svc-1", "nobody")}
+		p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: randomOf(a.rand, "web", "all", "svc-1", "nobody")}
 	}
-	a.claims(p)
+	a.addMarks(p)
 	return a.creates(p, fmt.Sprintf("BackendPool of %s/%s, owners %v", p.Spec.LoadBalancer.Name, p.Spec.PoolName, p.OwnerReferences))
 }
 
-// claims adds Weir's marks to an object.
-func (a *attacker) claims(obj client.Object) {
+func (a *attacker) addMarks(obj client.Object) {
 	if a.rand.IntN(2) == 0 {
 		obj.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "weir"})
 	}
 	if a.rand.IntN(2) == 0 {
-		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: of(a.rand, "web", "all", "svc-1"), UID: of(a.rand, a.uids...), Controller: new(true)}})
+		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: randomOf(a.rand, "web", "all", "svc-1"), UID: randomOf(a.rand, a.uids...), Controller: new(true)}})
 	}
 	if a.rand.IntN(3) == 0 {
 		obj.SetFinalizers([]string{v1alpha1.Finalizer})
@@ -136,15 +134,15 @@ func (a *attacker) annotations() map[string]string {
 	theirs := before["address of web"]
 	all := map[string]string{}
 	for range a.rand.IntN(3) {
-		name := of(a.rand, "azure-pip-name", "azure-load-balancer-ipv4", "azure-additional-public-ips", "azure-load-balancer-resource-group",
+		name := randomOf(a.rand, "azure-pip-name", "azure-load-balancer-ipv4", "azure-additional-public-ips", "azure-load-balancer-resource-group",
 			"azure-dns-label-name", "azure-deny-all-except-load-balancer-source-ranges", "azure-load-balancer-internal",
 			"azure-disable-load-balancer-floating-ip", "azure-allowed-service-tags", "load-balancer-source-ranges")
 		value := map[string]string{
 			"azure-pip-name": b + "-" + a.owner("web"), "azure-load-balancer-ipv4": theirs,
-			"azure-additional-public-ips":        of(a.rand, theirs, "10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"),
-			"azure-load-balancer-resource-group": of(a.rand, "rg", "no-such"), "azure-dns-label-name": "label",
-			"azure-allowed-service-tags":  of(a.rand, "Internet", strings.Repeat("Storage,", 4000)+"Storage"),
-			"load-balancer-source-ranges": of(a.rand, "198.51.100.0/24", manyRanges(5000)),
+			"azure-additional-public-ips":        randomOf(a.rand, theirs, "10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"),
+			"azure-load-balancer-resource-group": randomOf(a.rand, "rg", "no-such"), "azure-dns-label-name": "label",
+			"azure-allowed-service-tags":  randomOf(a.rand, "Internet", strings.Repeat("Storage,", 4000)+"Storage"),
+			"load-balancer-source-ranges": randomOf(a.rand, "198.51.100.0/24", manyRanges(5000)),
 		}[name]
 		if value == "" {
 			value = "true"
@@ -152,10 +150,10 @@ func (a *attacker) annotations() map[string]string {
 		all["service.beta.kubernetes.io/"+name] = value
 	}
 	if a.rand.IntN(3) == 0 {
-		all["weir.dev/load-balancer"] = of(a.rand, b, b+"-terraform", b+","+b+"-internal")
+		all["weir.dev/load-balancer"] = randomOf(a.rand, b, b+"-terraform", b+","+b+"-internal")
 	}
 	if a.rand.IntN(4) == 0 {
-		all["weir.dev/public-ip-resource-groups"] = of(a.rand, "rg", "other", strings.Repeat("g,", 2000)+"rg")
+		all["weir.dev/public-ip-resource-groups"] = randomOf(a.rand, "rg", "other", strings.Repeat("g,", 2000)+"rg")
 	}
 	if a.rand.IntN(4) == 0 {
 		all["weir.dev/dry-run"] = "true"
@@ -171,13 +169,13 @@ func manyRanges(n int) string {
 	return strings.Join(all, ",")
 }
 
-// wantsService creates a Service of Weir's class on the neighbor's port.
-func (a *attacker) wantsService() (string, error) {
+// createService creates a Service of Weir's class on the neighbor's port.
+func (a *attacker) createService() (string, error) {
 	s := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: of(a.rand, a.name("svc"), "web", "all"), Namespace: a.namespace, Annotations: a.annotations()},
+		ObjectMeta: metav1.ObjectMeta{Name: randomOf(a.rand, a.name("svc"), "web", "all"), Namespace: a.namespace, Annotations: a.annotations()},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class), Ports: []corev1.ServicePort{{Port: 80}},
-			ExternalTrafficPolicy: of(a.rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster),
+			ExternalTrafficPolicy: randomOf(a.rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster),
 		},
 	}
 	if a.rand.IntN(3) == 0 {
@@ -200,12 +198,12 @@ func brief(annotations map[string]string) string {
 	return text[:min(len(text), 300)]
 }
 
-// sharesAddress creates a Service at the neighbor's address on its own port, and closes it for the
+// shareAddress creates a Service at the neighbor's address on its own port, and closes it for the
 // neighbor's clients.
-func (a *attacker) sharesAddress() (string, error) {
+func (a *attacker) shareAddress() (string, error) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name("guest"), Namespace: a.namespace, Annotations: map[string]string{
-			"service.beta.kubernetes.io/azure-load-balancer-ipv4":                          a.picture()["address of "+of(a.rand, "web", "all")],
+			"service.beta.kubernetes.io/azure-load-balancer-ipv4":                          a.picture()["address of "+randomOf(a.rand, "web", "all")],
 			"service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges": "true",
 		}},
 		Spec: corev1.ServiceSpec{
@@ -216,8 +214,8 @@ func (a *attacker) sharesAddress() (string, error) {
 	return a.creates(s, brief(s.Annotations))
 }
 
-// closesNodes creates an internal Service with all ports at the nodes' addresses.
-func (a *attacker) closesNodes() (string, error) {
+// closeNodes creates an internal Service with all ports at the nodes' addresses.
+func (a *attacker) closeNodes() (string, error) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name("all-ports"), Namespace: a.namespace, Annotations: map[string]string{
 			"service.beta.kubernetes.io/azure-load-balancer-internal":                       "true",
@@ -233,13 +231,13 @@ func (a *attacker) closesNodes() (string, error) {
 	return a.creates(s, brief(s.Annotations))
 }
 
-// editsService changes records, finalizers, policy or type of its Services.
-func (a *attacker) editsService() (string, error) {
+// editService changes records, finalizers, policy or type of its Services.
+func (a *attacker) editService() (string, error) {
 	var all corev1.ServiceList
 	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
 		return "", err
 	}
-	s := of(a.rand, all.Items...)
+	s := randomOf(a.rand, all.Items...)
 	before := s.DeepCopy()
 	switch a.rand.IntN(4) {
 	case 0:
@@ -247,7 +245,7 @@ func (a *attacker) editsService() (string, error) {
 	case 1:
 		s.Finalizers = nil
 	case 2:
-		s.Spec.ExternalTrafficPolicy = of(a.rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster)
+		s.Spec.ExternalTrafficPolicy = randomOf(a.rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster)
 		s.Spec.HealthCheckNodePort = 0
 	case 3:
 		s.Labels = map[string]string{"app.kubernetes.io/managed-by": "weir"}
@@ -255,17 +253,17 @@ func (a *attacker) editsService() (string, error) {
 	return fmt.Sprintf("edits Service %s: annotations %s, finalizers %v", s.Name, brief(s.Annotations), s.Finalizers), a.as.Patch(a.t.Context(), &s, client.MergeFrom(before))
 }
 
-// editsPool changes marks or pool of a BackendPool, possibly Weir's.
-func (a *attacker) editsPool() (string, error) {
+// editPool changes marks or pool of a BackendPool, possibly Weir's.
+func (a *attacker) editPool() (string, error) {
 	var all v1alpha1.BackendPoolList
 	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
 		return "", err
 	}
-	p := of(a.rand, all.Items...)
+	p := randomOf(a.rand, all.Items...)
 	before := p.DeepCopy()
 	switch a.rand.IntN(3) {
 	case 0:
-		a.claims(&p)
+		a.addMarks(&p)
 	case 1:
 		p.Finalizers = nil
 	case 2:
@@ -275,31 +273,31 @@ func (a *attacker) editsPool() (string, error) {
 		a.as.Patch(a.t.Context(), &p, client.MergeFrom(before))
 }
 
-// copiesPool copies an object of the neighbor's.
-func (a *attacker) copiesPool() (string, error) {
+// copyPool copies an object of the neighbor's.
+func (a *attacker) copyPool() (string, error) {
 	theirs := a.pools()
 	if len(theirs) == 0 {
 		return "", nil
 	}
-	p := of(a.rand, theirs...)
+	p := randomOf(a.rand, theirs...)
 	p.Namespace, p.ResourceVersion, p.UID = a.namespace, "", ""
 	return a.creates(&p, fmt.Sprintf("copy of the neighbour's, of %s/%s", p.Spec.LoadBalancer.Name, p.Spec.PoolName))
 }
 
-// announces forges an eviction notice.
-func (a *attacker) announces() (string, error) {
+// announceEviction forges an eviction notice.
+func (a *attacker) announceEviction() (string, error) {
 	now := metav1.Now()
 	e := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: a.name("event"), Namespace: a.namespace},
-		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: of(a.rand, a.nodes...), Namespace: of(a.rand, "", a.namespace)},
-		Reason:         "PreemptScheduled", Source: corev1.EventSource{Component: of(a.rand, "node-problem-detector", "tenant")},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: randomOf(a.rand, a.nodes...), Namespace: randomOf(a.rand, "", a.namespace)},
+		Reason:         "PreemptScheduled", Source: corev1.EventSource{Component: randomOf(a.rand, "node-problem-detector", "tenant")},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
 	return a.creates(e, "eviction of "+e.InvolvedObject.Name)
 }
 
-// deletes deletes one of its objects.
-func (a *attacker) deletes() (string, error) {
+// deleteRandom deletes one of its objects.
+func (a *attacker) deleteRandom() (string, error) {
 	var all v1alpha1.BackendPoolList
 	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil {
 		return "", err
@@ -318,13 +316,13 @@ func (a *attacker) deletes() (string, error) {
 	if len(objects) == 0 {
 		return "", nil
 	}
-	obj := of(a.rand, objects...)
+	obj := randomOf(a.rand, objects...)
 	return fmt.Sprintf("deletes %T %s", obj, obj.GetName()), a.as.Delete(a.t.Context(), obj)
 }
 
-// isServed waits until a valid Service of the tenant has its address: all previous actions were
+// waitServed waits until a valid Service of the tenant has its address: all previous actions were
 // processed by then.
-func (a *attacker) isServed(step int) {
+func (a *attacker) waitServed(step int) {
 	a.t.Helper()
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("honest-%d", step), Namespace: a.namespace},
@@ -346,8 +344,8 @@ func (a *attacker) isServed(step int) {
 	})
 }
 
-// leaves deletes all its objects.
-func (a *attacker) leaves() {
+// deleteAll deletes all its objects.
+func (a *attacker) deleteAll() {
 	a.t.Helper()
 	for _, obj := range []client.Object{&v1alpha1.BackendPool{}, &corev1.Service{}, &corev1.Event{}} {
 		a.must(a.cluster.DeleteAllOf(a.t.Context(), obj, client.InNamespace(a.namespace)))

@@ -24,7 +24,7 @@ const serviceAnnotation = "service.beta.kubernetes.io/"
 // Service is recreated, nor change the DNS label of a public IP that Weir did not create, by any
 // reference.
 func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	b := l.neighbour()
 	a := b.attacker(rand.New(rand.NewPCG(1, 1)))
@@ -35,7 +35,7 @@ func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
 	name := func(id string) string { return id[strings.LastIndex(id, "/")+1:] }
 	bank := func(s *corev1.Service) { s.Annotations[serviceAnnotation+"azure-pip-name"] = name(vip) }
 	l.controller("--cluster-name", l.namespace)
-	l.wanted("bank", bank, b.nodes[0])
+	l.createLoadBalancerService("bank", bank, b.nodes[0])
 	address := l.ingress("bank", 1)[0]
 
 	thieves := map[string]map[string]string{
@@ -96,7 +96,7 @@ func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
 	}
 	refused("by-name", "belongs to namespace "+l.namespace+", which has used it since")
 	refused("by-address", "belongs to namespace "+l.namespace+", which has used it since")
-	if out, _ := l.plans("-n", a.namespace, "by-name"); !strings.Contains(out, "belongs to namespace "+l.namespace) {
+	if out, _ := l.runPlan("-n", a.namespace, "by-name"); !strings.Contains(out, "belongs to namespace "+l.namespace) {
 		t.Errorf("weir plan does not say who owns the public IP:\n%s", out)
 	}
 	l.must(l.cluster.Create(t.Context(), &corev1.Service{

@@ -22,41 +22,41 @@ import (
 const (
 	// attackSteps is the number of actions per seed.
 	attackSteps = 30
-	// mostWritesBefore is the maximum number of other writes before the neighbor's change.
-	mostWritesBefore = 10
+	// maxWritesBefore is the maximum number of other writes before the neighbor's change.
+	maxWritesBefore = 10
 )
 
 // One namespace has a tenant with the stock role edit and the right to create BackendPools. The
 // neighbor in another one keeps its pools, rules, addresses, status and events, its next change is
 // not delayed, and its resources are removed completely at the end.
 func TestATenantReachesNothingOfAnother(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, armemu.Options{})
 			b := l.neighbour()
 			weir := l.controller("--leader-elect-namespace", "weir-system", "--cluster-name", l.namespace)
-			before := b.settled()
+			before := b.renderInSync()
 			a := b.attacker(rand.New(rand.NewPCG(seed, 14)))
 			for step := range attackSteps {
-				a.acts()
+				a.runAction()
 				if step == 3 { // random actions
-					for _, act := range []func() (string, error){a.sharesAddress, a.closesNodes} {
+					for _, act := range []func() (string, error){a.shareAddress, a.closeNodes} {
 						what, err := act()
 						l.must(err)
 						a.deeds = append(a.deeds, what)
 					}
 				}
 				if step%10 == 9 {
-					a.isServed(step)
-					b.isAsBefore(before, a.deeds)
+					a.waitServed(step)
+					b.checkUnchanged(before, a.deeds)
 				}
 			}
-			b.changesAtOnce()
-			a.leaves()
-			b.isAsBefore(b.settled(), a.deeds)
-			b.leavesNothing()
+			b.checkPromptChange()
+			a.deleteAll()
+			b.checkUnchanged(b.renderInSync(), a.deeds)
+			b.checkCleanup()
 			if strings.Contains(weir.ReadOutput(), "panic") {
 				t.Error("the controller panicked")
 			}
@@ -86,8 +86,8 @@ func (l *lab) neighbour() *neighbour {
 		b.nodes = append(b.nodes, l.node(fmt.Sprintf("n%d", i+1), fmt.Sprintf("10.0.0.%d", i+1)))
 	}
 	l.allow(l.namespace, l.namespace+"-terraform")
-	l.wanted("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }, b.nodes[0])
-	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, b.nodes[0])
+	l.createLoadBalancerService("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }, b.nodes[0])
+	l.createLoadBalancerService("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, b.nodes[0])
 	l.must(l.cluster.Create(l.t.Context(), &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: l.namespace},
 		Spec: v1alpha1.BackendPoolSpec{
@@ -98,7 +98,7 @@ func (l *lab) neighbour() *neighbour {
 	return b
 }
 
-// allow lets a namespace bind pools of an unmanaged load balancer.
+// allow permits a namespace to bind pools of an unmanaged load balancer.
 func (l *lab) allow(namespace, balancer string) {
 	l.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -111,8 +111,8 @@ func (l *lab) allow(namespace, balancer string) {
 // picture is all that the neighbor has, in Azure and in the cluster, by id or name.
 type picture map[string]string
 
-// settled returns the picture once everything is in sync.
-func (b *neighbour) settled() picture {
+// renderInSync returns the picture once everything is in sync.
+func (b *neighbour) renderInSync() picture {
 	b.t.Helper()
 	b.ingress("web", 1)
 	b.ingress("all", 1)
@@ -140,9 +140,9 @@ func (b *neighbour) settled() picture {
 	return p
 }
 
-// isAsBefore waits for the picture; a temporary disturbance shows in the requested Azure deletions
+// checkUnchanged waits for the picture; a temporary disturbance shows in the requested Azure deletions
 // only.
-func (b *neighbour) isAsBefore(before picture, deeds []string) {
+func (b *neighbour) checkUnchanged(before picture, deeds []string) {
 	b.t.Helper()
 	defer func() {
 		if b.t.Failed() {
@@ -281,9 +281,9 @@ func (b *neighbour) securityRules(addresses []string) string {
 	return strings.Join(all, "\n")
 }
 
-// changesAtOnce moves the neighbor's endpoint and counts the writes of others before it is in the
+// checkPromptChange moves the neighbor's endpoint and counts the writes of others before it is in the
 // pools.
-func (b *neighbour) changesAtOnce() {
+func (b *neighbour) checkPromptChange() {
 	b.t.Helper()
 	last := b.emulator.Calls()
 	since := last[len(last)-1].Seq
@@ -292,8 +292,8 @@ func (b *neighbour) changesAtOnce() {
 	before := b.emulator.Calls(func(c armemu.Call) bool {
 		return c.Seq > since && c.Kind == armemu.KindPut && !strings.Contains(c.Resource, b.namespace+"-web")
 	})
-	if len(before) > mostWritesBefore {
-		b.t.Errorf("%d writes of others came before the neighbour's, want at most %d", len(before), mostWritesBefore)
+	if len(before) > maxWritesBefore {
+		b.t.Errorf("%d writes of others came before the neighbour's, want at most %d", len(before), maxWritesBefore)
 	}
 	b.eventually("the bound pool", func() error {
 		if got := b.addresses(b.bound, "edge"); !slices.Equal(got, []string{"10.0.0.2", foreignAddress}) {
@@ -303,8 +303,8 @@ func (b *neighbour) changesAtOnce() {
 	})
 }
 
-// leavesNothing deletes the neighbor's objects and waits until Azure has none of them.
-func (b *neighbour) leavesNothing() {
+// checkCleanup deletes the neighbor's objects and waits until Azure has none of them.
+func (b *neighbour) checkCleanup() {
 	b.t.Helper()
 	before := b.picture()
 	b.must(b.cluster.DeleteAllOf(b.t.Context(), &v1alpha1.BackendPool{}, client.InNamespace(b.namespace)))

@@ -21,7 +21,7 @@ import (
 // If the environment names a collector, each Azure request is exported as a span, including the
 // last ones at shutdown; an unreachable collector delays nothing.
 func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
@@ -58,7 +58,7 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	l.env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=canary-key"}
 	weir := l.controller("--leader-elect=false")
 	l.becomes("web", "10.0.0.1")
-	l.hears("web", map[string]int{updated: 1})
+	l.expectEventCounts("web", map[string]int{updated: 1})
 	l.must(weir.Signal(syscall.SIGTERM))
 	l.must(weir.Wait())
 	mu.Lock()

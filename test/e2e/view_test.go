@@ -16,7 +16,7 @@ import (
 // With the role view in a namespace only, weir explain and weir status show that namespace and
 // nothing else.
 func TestWhoMayViewANamespaceSeesWhy(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.kubectl("create", "serviceaccount", "reader", "-n", l.namespace)
 	for _, role := range []string{"system:aggregate-to-view", "weir-view"} { // no aggregation controller runs here

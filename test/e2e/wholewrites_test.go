@@ -18,7 +18,7 @@ import (
 // Azure's handling of whole load balancer writes is detected once, with a write that is needed
 // anyway. The next process reads it from the ConfigMap; metrics show it, too.
 func TestWholeWritesAreFoundOutOnce(t *testing.T) {
-	beside(t)
+	runParallel(t)
 	for _, azure := range []behaviour.Result{behaviour.Ignored, behaviour.Accepted} {
 		t.Run(string(azure), func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +33,7 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 			weir := l.controller("--leader-elect=false")
 			for _, p := range pools {
 				l.becomes(p, "10.0.0.1")
-				l.said(p, "LoadBalancerBackendPoolUpdated")
+				l.expectEvents(p, "LoadBalancerBackendPoolUpdated")
 			}
 			l.eventually("the record", func() error {
 				var m corev1.ConfigMap

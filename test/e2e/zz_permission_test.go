@@ -19,15 +19,15 @@ var unfinished atomic.Bool
 // partial run only missing permissions are known.
 func TestTheRolesAllowWhatIsUsed(t *testing.T) {
 	t.Parallel()
-	others.Wait()
+	parallelTests.Wait()
 	whole := !unfinished.Load()
 	for name, all := range map[string]string{"test.run": "", "test.skip": "", "test.shuffle": "off"} {
 		whole = whole && flag.Lookup(name).Value.String() == all
 	}
-	holdTheRoles(t, whole)
+	checkRoles(t, whole)
 	if !whole {
 		t.Skip("not all tests were run, and passed: what the roles allow beyond need is not known")
 	}
-	holdsTheAzureRole(t)
-	referencepage.Shows(t, permissionsPage, "kubernetes", rolesPage(t))
+	checkAzureRole(t)
+	referencepage.ExpectSection(t, permissionsPage, "kubernetes", rolesPage(t))
 }

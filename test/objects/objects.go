@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// BackendPool returns a BackendPool of the Service shop/web, created at the given minute.
-func BackendPool(name string, minute int, edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+// NewBackendPool returns a NewBackendPool of the Service shop/web, created at the given minute.
+func NewBackendPool(name string, minute int, edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), Finalizers: []string{v1alpha1.Finalizer},
 		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)),
@@ -29,55 +29,55 @@ func BackendPool(name string, minute int, edits ...func(*v1alpha1.BackendPool)) 
 	return p
 }
 
-// Service returns shop/web.
-func Service(kind corev1.ServiceType) *corev1.Service {
+// NewService returns shop/web.
+func NewService(kind corev1.ServiceType) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: kind}}
 }
 
-// Node returns node n<n> with address 10.0.0.<n>; n is below 250.
-func Node(n int) *corev1.Node {
+// NewNode returns node n<n> with address 10.0.0.<n>; n is below 250.
+func NewNode(n int) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n)}}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", n)}}
 	return node
 }
 
-// UIDs of the Service of Made, and of a deleted Service.
+// UIDs of the Service of the managed NewBackendPool, and of a deleted Service.
 const (
-	WebUID  = "01234567-89ab-cdef-0123-456789abcdef"
-	GoneUID = "89abcdef-0123-4567-89ab-cdef01234567"
+	WebUID     = "01234567-89ab-cdef-0123-456789abcdef"
+	DeletedUID = "89abcdef-0123-4567-89ab-cdef01234567"
 )
 
-// Made returns the BackendPool that Weir creates for the Service shop/web on the load balancer
+// ManagedPool returns the NewBackendPool that Weir creates for the Service shop/web on the load balancer
 // kubernetes.
-func Made(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
-	return BackendPool("web.kubernetes", 0, append([]func(*v1alpha1.BackendPool){On("kubernetes", ""), OfPool("shop-web"), func(p *v1alpha1.BackendPool) {
+func ManagedPool(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+	return NewBackendPool("web.kubernetes", 0, append([]func(*v1alpha1.BackendPool){OnLoadBalancer("kubernetes", ""), OfPool("shop-web"), func(p *v1alpha1.BackendPool) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "web", UID: WebUID, Controller: new(true)}}
 	}}, edits...)...)
 }
 
-// MadeOfNodes returns the BackendPool that Weir creates for all nodes.
-func MadeOfNodes(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
-	return Made(append([]func(*v1alpha1.BackendPool){func(p *v1alpha1.BackendPool) {
+// ManagedNodePool returns the NewBackendPool that Weir creates for all nodes.
+func ManagedNodePool(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+	return ManagedPool(append([]func(*v1alpha1.BackendPool){func(p *v1alpha1.BackendPool) {
 		p.Namespace, p.Name, p.OwnerReferences = "weir-system", "nodes.kubernetes", nil
 		p.Spec.ServiceRef, p.Spec.Nodes, p.Spec.PoolName = nil, &v1alpha1.NodeMembers{}, "kubernetes"
 	}}, edits...)...)
 }
 
-// Took gives the BackendPool the pool in its spec, in subscription s0 and resource group rg0.
-func Took(p *v1alpha1.BackendPool) {
+// WithAzurePool gives the NewBackendPool the pool in its spec, in subscription s0 and resource group rg0.
+func WithAzurePool(p *v1alpha1.BackendPool) {
 	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/" + p.Spec.LoadBalancer.Name + "/backendAddressPools/" + p.Spec.PoolName
 }
 
-// Deleting sets a deletion timestamp.
-func Deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
+// WithDeletion sets a deletion timestamp.
+func WithDeletion(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
 
 // RecordedAs records in the status the Service UID that Weir created it for.
 func RecordedAs(uid string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Status.MadeFor = uid }
 }
 
-// On selects another load balancer; an empty resource group is the cluster's.
-func On(loadBalancer, group string) func(*v1alpha1.BackendPool) {
+// OnLoadBalancer selects another load balancer; an empty resource group is the cluster's.
+func OnLoadBalancer(loadBalancer, group string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) {
 		p.Spec.LoadBalancer.Name, p.Spec.LoadBalancer.ResourceGroup = loadBalancer, group
 	}
@@ -88,13 +88,13 @@ func OfPool(name string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Spec.PoolName = name }
 }
 
-// In sets the namespace.
-func In(namespace string) func(*v1alpha1.BackendPool) {
+// InNamespace sets the namespace.
+func InNamespace(namespace string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Namespace = namespace }
 }
 
-// Named sets the name.
-func Named(name string) func(*v1alpha1.BackendPool) {
+// WithName sets the name.
+func WithName(name string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Name = name }
 }
 

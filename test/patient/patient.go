@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patient fails tests whose requests violate Azure's rules: a request before a Retry-After
+// Package patient fails tests with requests that violate Azure's rules: a request before a Retry-After
 // elapsed, or a body that violates Azure's OpenAPI schema. Every test with an emulator uses it.
 package patient
 
@@ -11,19 +11,19 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Watched fails the test at its end if it sent such a request.
-func Watched(t testing.TB, emu *armemu.Emulator) *armemu.Emulator {
+// Watch fails the test at its end if it sent such a request.
+func Watch(t testing.TB, emu *armemu.Emulator) *armemu.Emulator {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := Kept(emu); err != nil {
+		if err := CheckRequests(emu); err != nil {
 			t.Errorf("requests that Azure does not allow:\n%v", err)
 		}
 	})
 	return emu
 }
 
-// Kept is for harnesses without a test; the error lists the requests.
-func Kept(emu *armemu.Emulator) error {
+// CheckRequests is for harnesses without a test; the error lists the requests.
+func CheckRequests(emu *armemu.Emulator) error {
 	var all []error
 	for _, call := range emu.EarlyCalls() {
 		all = append(all, errors.New(call))

@@ -29,11 +29,11 @@ func TestKeptReportsABodyThatBreaksTheSchema(t *testing.T) {
 			t.Fatal(resp, err)
 		}
 	}
-	if put(``, http.StatusCreated); patient.Kept(emu) != nil {
-		t.Error(patient.Kept(emu))
+	if put(``, http.StatusCreated); patient.CheckRequests(emu) != nil {
+		t.Error(patient.CheckRequests(emu))
 	}
 	put(`"mode":"Advanced"`, http.StatusBadRequest)
-	if err := patient.Kept(emu); err == nil || !strings.Contains(err.Error(), `properties.mode: newer ("2025-09-01")`) {
+	if err := patient.CheckRequests(emu); err == nil || !strings.Contains(err.Error(), `properties.mode: newer ("2025-09-01")`) {
 		t.Error(err)
 	}
 }

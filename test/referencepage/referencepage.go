@@ -15,33 +15,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Shows fails the test unless a page contains the text in the named section. A section lies between
+// ExpectSection fails the test unless a page contains the text in the named section. A section lies between
 // two markers; the first names the command that rewrites it:
 //
 //	<!-- rules: begin, rendered by go test ./lab/armemu -run Reference -rewrite -->
 //	<!-- rules: end -->
-func Shows(t *testing.T, page, section, text string) {
+func ExpectSection(t *testing.T, page, section, text string) {
 	t.Helper()
-	whole := read(t, page)
-	s, err := find(whole, section)
+	whole := readFile(t, page)
+	s, err := findSection(whole, section)
 	if err != nil {
 		t.Fatalf("%s: %v", page, err)
 	}
-	compare(t, page, whole, s.head+text+s.tail, s.shown, text)
+	diffLines(t, page, whole, s.before+text+s.after, s.content, text)
 }
 
-// Is fails the test unless the file's content equals text.
-func Is(t *testing.T, file, text string) {
+// ExpectFile fails the test unless the file's content equals text.
+func ExpectFile(t *testing.T, file, text string) {
 	t.Helper()
-	whole := read(t, file)
-	compare(t, file, whole, text, whole, text)
+	whole := readFile(t, file)
+	diffLines(t, file, whole, text, whole, text)
 }
 
-func compare(t *testing.T, file, whole, rewritten, shown, want string) {
+func diffLines(t *testing.T, file, whole, rewritten, shown, want string) {
 	t.Helper()
 	switch {
 	case whole == rewritten:
-	case rewriting():
+	case isRewriting():
 		if err := os.WriteFile(file, []byte(rewritten), 0o644); err != nil { //nolint:gosec // a document
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func compare(t *testing.T, file, whole, rewritten, shown, want string) {
 	}
 }
 
-func read(t *testing.T, file string) string {
+func readFile(t *testing.T, file string) string {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -59,18 +59,18 @@ func read(t *testing.T, file string) string {
 	return string(raw)
 }
 
-func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
+func isRewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
-// found is a page in three parts; the markers are in head and tail.
-type found struct{ head, shown, tail string }
+// pageSection is a page in three parts; the markers are in head and tail.
+type pageSection struct{ before, content, after string }
 
-func find(page, section string) (found, error) {
+func findSection(page, section string) (pageSection, error) {
 	begin, end := "<!-- "+section+": begin", "<!-- "+section+": end -->"
 	before, rest, ok := strings.Cut(page, begin)
 	how, rest, closed := strings.Cut(rest, "-->\n")
 	shown, tail, ended := strings.Cut(rest, end)
 	if !ok || !closed || !ended {
-		return found{}, fmt.Errorf("the markers of section %s are lost", section)
+		return pageSection{}, fmt.Errorf("the markers of section %s are lost", section)
 	}
-	return found{before + begin + how + "-->\n", shown, end + tail}, nil
+	return pageSection{before + begin + how + "-->\n", shown, end + tail}, nil
 }

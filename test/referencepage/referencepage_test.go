@@ -21,13 +21,13 @@ between
 
 func TestASectionIsFoundBetweenItsMarkers(t *testing.T) {
 	for section, want := range map[string]string{"one": "1\n", "two": "2\n"} {
-		got, err := find(page, section)
-		if err != nil || got.shown != want || got.head+got.shown+got.tail != page {
+		got, err := findSection(page, section)
+		if err != nil || got.content != want || got.before+got.content+got.after != page {
 			t.Errorf("%s: %q, %v", section, got, err)
 		}
 	}
 	for _, lost := range []string{"three", "on"} {
-		if got, err := find(page, lost); err == nil {
+		if got, err := findSection(page, lost); err == nil {
 			t.Errorf("%s: found %q", lost, got)
 		}
 	}
@@ -39,8 +39,8 @@ func TestRewrite(t *testing.T) {
 	if err := os.WriteFile(file, []byte(page), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	Shows(t, file, "one", "1\n")
-	Is(t, file, page)
+	ExpectSection(t, file, "one", "1\n")
+	ExpectFile(t, file, page)
 
 	rewriteFlag := flag.Lookup("rewrite").Value
 	if before := rewriteFlag.String(); before == "false" {
@@ -52,13 +52,13 @@ func TestRewrite(t *testing.T) {
 	if err := os.Chmod(file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	Shows(t, file, "two", "two\n")
-	Shows(t, file, "one", "")
+	ExpectSection(t, file, "two", "two\n")
+	ExpectSection(t, file, "one", "")
 	got, err := os.ReadFile(file)
 	if want := "# Page\n<!-- one: begin, rendered by hand -->\n<!-- one: end -->\nbetween\n<!-- two: begin -->\ntwo\n<!-- two: end -->\n"; err != nil || string(got) != want {
 		t.Errorf("%q, %v", got, err)
 	}
-	Is(t, file, "all of it")
+	ExpectFile(t, file, "all of it")
 	if got, err := os.ReadFile(file); err != nil || string(got) != "all of it" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -16,14 +16,14 @@ import (
 const AzureRoleFile = "../../config/azure-role.json"
 
 // AzureRole is Weir's Azure role. It panics if the file is invalid.
-var AzureRole = sync.OnceValue(func() *armemu.Role { return role(AzureRoleFile) })
+var AzureRole = sync.OnceValue(func() *armemu.Role { return readRole(AzureRoleFile) })
 
 // AzureRoles combines all shipped roles, including those for network interfaces, Private Link
 // Services and subnet network policies.
 var AzureRoles = sync.OnceValue(func() *armemu.Role {
 	all := *AzureRole()
 	for _, more := range []string{"interfaces", "private-links", "subnet-policies"} {
-		all.Actions = slices.Concat(all.Actions, role("../../config/azure-role-"+more+".json").Actions)
+		all.Actions = slices.Concat(all.Actions, readRole("../../config/azure-role-"+more+".json").Actions)
 	}
 	return &all
 })
@@ -31,7 +31,7 @@ var AzureRoles = sync.OnceValue(func() *armemu.Role {
 // MigrationRole is the additional role for the migration from Basic to Standard load balancers;
 // MigrationRoles includes AzureRole.
 var (
-	MigrationRole  = sync.OnceValue(func() *armemu.Role { return role("../../config/azure-role-migration.json") })
+	MigrationRole  = sync.OnceValue(func() *armemu.Role { return readRole("../../config/azure-role-migration.json") })
 	MigrationRoles = sync.OnceValue(func() *armemu.Role {
 		all := *AzureRole()
 		all.Actions = slices.Concat(all.Actions, MigrationRole().Actions)
@@ -39,7 +39,7 @@ var (
 	})
 )
 
-func role(file string) *armemu.Role {
+func readRole(file string) *armemu.Role {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		panic(err)

@@ -29,15 +29,15 @@ type cloud struct {
 }
 
 // newCloud returns a cloud with another controller's resources. Its caller has the shipped roles.
-func newCloud(t *testing.T, left adoption, role *armemu.Role) *cloud {
+func newCloud(t *testing.T, left snapshotFolder, role *armemu.Role) *cloud {
 	t.Helper()
-	c := &cloud{Emulator: patient.Watched(t, armemu.New(armemu.Options{Seed: 1, Role: role}))}
-	for _, r := range left.resources(t) {
+	c := &cloud{Emulator: patient.Watch(t, armemu.New(armemu.Options{Seed: 1, Role: role}))}
+	for _, r := range left.readResources(t) {
 		if err := c.Put(r.ID, r.Body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.look()
+	c.updateConnections()
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	c.url = server.URL
@@ -50,25 +50,25 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	c.Emulator.ServeHTTP(w, r)
 	if r.Method != http.MethodGet {
-		c.look()
+		c.updateConnections()
 	}
 }
 
-func (c *cloud) look() {
+func (c *cloud) updateConnections() {
 	rules := c.Flows(time.Time{}, time.Now())
-	c.connections.look(flowsIn(c.Snapshot(), membersOf(rules)), takersOf(rules))
+	c.connections.update(possibleFlows(c.Snapshot(), ruleMembers(rules)), flowTargets(rules))
 }
 
-// dropped returns the connections dropped since the last call, and the number of open ones.
-func (c *cloud) dropped() (dropped []flow, open int) {
+// takeDropped returns the connections dropped since the last call, and the number of open ones.
+func (c *cloud) takeDropped() (dropped []flow, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	dropped, c.connections.dropped = c.connections.dropped, nil
 	return dropped, len(c.connections.open)
 }
 
-// writes returns the write requests since a call number.
-func (c *cloud) writes(since int) []string {
+// writesSince returns the write requests since a call number.
+func (c *cloud) writesSince(since int) []string {
 	var all []string
 	for _, call := range c.Calls()[since:] {
 		if call.Method != http.MethodGet {
@@ -78,8 +78,8 @@ func (c *cloud) writes(since int) []string {
 	return all
 }
 
-// parts returns the resources and their parts by name, as text.
-func (c *cloud) parts(t *testing.T) map[string]string {
+// resourceParts returns the resources and their parts by name, as text.
+func (c *cloud) resourceParts(t *testing.T) map[string]string {
 	t.Helper()
 	var all []struct {
 		ID   string         `json:"id"`
@@ -90,7 +90,7 @@ func (c *cloud) parts(t *testing.T) map[string]string {
 	}
 	parts := map[string]string{}
 	put := func(name string, of map[string]any) {
-		text, err := json.Marshal(plain(of))
+		text, err := json.Marshal(normalizeJSON(of))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,13 +113,13 @@ func (c *cloud) parts(t *testing.T) map[string]string {
 	return parts
 }
 
-// plain removes derived properties: etags, back references and list order.
-func plain(in any) any {
+// normalizeJSON removes derived properties: etags, back references and list order.
+func normalizeJSON(in any) any {
 	switch in := in.(type) {
 	case map[string]any:
 		out := maps.Clone(in)
 		for name, value := range in {
-			out[name] = plain(value)
+			out[name] = normalizeJSON(value)
 		}
 		for _, name := range []string{"etag", "provisioningState", "loadBalancingRules", "ipConfiguration", "backendIPConfigurations"} {
 			delete(out, name)
@@ -131,7 +131,7 @@ func plain(in any) any {
 	case []any:
 		out := make([]any, len(in))
 		for i := range in {
-			out[i] = plain(in[i])
+			out[i] = normalizeJSON(in[i])
 		}
 		slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		return out
@@ -139,8 +139,8 @@ func plain(in any) any {
 	return in
 }
 
-// differing lists the changed parts: + new, ~ changed, - deleted.
-func differing(before, after map[string]string) []string {
+// diffParts lists the changed parts: + new, ~ changed, - deleted.
+func diffParts(before, after map[string]string) []string {
 	var all []string
 	for name, is := range after {
 		if was, there := before[name]; !there {

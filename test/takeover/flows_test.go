@@ -35,8 +35,8 @@ type connections struct {
 	dropped []flow
 }
 
-// look drops connections that became impossible and opens one where a new one is accepted.
-func (c *connections) look(possible map[flow]bool, takes map[string]bool) {
+// update drops connections that became impossible and opens one where a new one is accepted.
+func (c *connections) update(possible map[flow]bool, takes map[string]bool) {
 	if c.open == nil {
 		c.open = map[flow]bool{}
 	}
@@ -47,29 +47,29 @@ func (c *connections) look(possible map[flow]bool, takes map[string]bool) {
 		}
 	}
 	for f := range possible {
-		if takes[taker(f.rule, f.backend)] {
+		if takes[flowTarget(f.rule, f.backend)] {
 			c.open[f] = true
 		}
 	}
 }
 
-func taker(rule, ip string) string { return strings.ToLower(rule) + " " + ip }
+func flowTarget(rule, ip string) string { return strings.ToLower(rule) + " " + ip }
 
-// takersOf returns the addresses to which each rule sends new flows.
-func takersOf(rules []armemu.RuleFlows) map[string]bool {
+// flowTargets returns the addresses to which each rule sends new flows.
+func flowTargets(rules []armemu.RuleFlows) map[string]bool {
 	takes := map[string]bool{}
 	for _, r := range rules {
 		for _, a := range r.Addresses {
 			if a.TakesNewFlows {
-				takes[taker(r.Rule, a.IP)] = true
+				takes[flowTarget(r.Rule, a.IP)] = true
 			}
 		}
 	}
 	return takes
 }
 
-// membersOf returns the addresses in the pool of each rule, including those of network interfaces.
-func membersOf(rules []armemu.RuleFlows) map[string][]string {
+// ruleMembers returns the addresses in the pool of each rule, including those of network interfaces.
+func ruleMembers(rules []armemu.RuleFlows) map[string][]string {
 	members := map[string][]string{}
 	for _, r := range rules {
 		for _, a := range r.Addresses {
@@ -79,16 +79,16 @@ func membersOf(rules []armemu.RuleFlows) map[string][]string {
 	return members
 }
 
-// named is an Azure resource that others reference.
-type named struct {
+// namedResource is an Azure resource that others reference.
+type namedResource struct {
 	ID         string `json:"id"`
 	Properties struct {
-		IPAddress        string `json:"ipAddress"`
-		PrivateIPAddress string `json:"privateIPAddress"`
-		PublicIPAddress  *named `json:"publicIPAddress"`
+		IPAddress        string         `json:"ipAddress"`
+		PrivateIPAddress string         `json:"privateIPAddress"`
+		PublicIPAddress  *namedResource `json:"publicIPAddress"`
 
-		Frontends []named `json:"frontendIPConfigurations"`
-		Rules     []named `json:"loadBalancingRules"`
+		Frontends []namedResource `json:"frontendIPConfigurations"`
+		Rules     []namedResource `json:"loadBalancingRules"`
 
 		Frontend     struct{ ID string } `json:"frontendIPConfiguration"`
 		Pool         struct{ ID string } `json:"backendAddressPool"`
@@ -99,9 +99,9 @@ type named struct {
 	} `json:"properties"`
 }
 
-// flowsIn returns the possible connections with these resources and rule members.
-func flowsIn(snapshot []byte, members map[string][]string) map[flow]bool {
-	var all []struct{ Body named }
+// possibleFlows returns the possible connections with these resources and rule members.
+func possibleFlows(snapshot []byte, members map[string][]string) map[flow]bool {
+	var all []struct{ Body namedResource }
 	if err := json.Unmarshal(snapshot, &all); err != nil {
 		panic(err)
 	}
@@ -113,15 +113,15 @@ func flowsIn(snapshot []byte, members map[string][]string) map[flow]bool {
 	for _, r := range all {
 		for _, rule := range r.Body.Properties.Rules {
 			if rule.Properties.Protocol != "" { // a pool only references its rules
-				through(r.Body, rule, public, members[strings.ToLower(rule.ID)], flows)
+				addRuleFlows(r.Body, rule, public, members[strings.ToLower(rule.ID)], flows)
 			}
 		}
 	}
 	return flows
 }
 
-// through adds the connections of one rule.
-func through(balancer, rule named, public map[string]string, members []string, flows map[flow]bool) {
+// addRuleFlows adds the connections of one rule.
+func addRuleFlows(balancer, rule namedResource, public map[string]string, members []string, flows map[flow]bool) {
 	p := rule.Properties
 	f := flow{rule: rule.ID, protocol: p.Protocol, port: p.FrontendPort, backendPort: p.BackendPort, floating: p.Floating}
 	for _, frontend := range balancer.Properties.Frontends {
@@ -167,7 +167,7 @@ func TestDroppedConnectionsAreCounted(t *testing.T) {
 		if err := c.Put(of+"publicIPAddresses/pip-unused", []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)); err != nil {
 			t.Fatal(err)
 		}
-		c.look()
+		c.updateConnections()
 		open := len(c.connections.open)
 		body, there := c.Get(e.id)
 		next := strings.ReplaceAll(string(body), e.from, e.to)
@@ -177,8 +177,8 @@ func TestDroppedConnectionsAreCounted(t *testing.T) {
 		if err := c.Put(e.id, []byte(next)); err != nil {
 			t.Fatal(err)
 		}
-		c.look()
-		dropped, left := c.dropped()
+		c.updateConnections()
+		dropped, left := c.takeDropped()
 		if ok := len(dropped) == e.want || e.want < 0 && len(dropped) > 0; !ok {
 			slices.SortFunc(dropped, func(a, b flow) int { return strings.Compare(a.String(), b.String()) })
 			t.Errorf("%s: %d of %d connections dropped, want %d: %v", e.name, len(dropped), open, e.want, dropped)

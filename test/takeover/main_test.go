@@ -37,7 +37,7 @@ var cluster struct {
 var bin, _ = filepath.Abs("../../bin")
 
 func TestMain(m *testing.M) {
-	controlplane.Main(m, controlplane.Options{
+	controlplane.RunWithControlPlane(m, controlplane.Options{
 		Flags: map[string]string{
 			"service-node-port-range":  "1024-65535",
 			"service-cluster-ip-range": "10.0.0.0/16,fd00:10::/108",
@@ -86,5 +86,5 @@ func install(cfg *rest.Config, dir string) error {
 
 // kubectl runs kubectl as an administrator and returns its output.
 func kubectl(ctx context.Context, args ...string) (string, error) {
-	return controlplane.Kubectl(ctx, cluster.admin, args...)
+	return controlplane.RunKubectl(ctx, cluster.admin, args...)
 }

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	network  = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Network/"
-	inside   = "ad24ff3bd9a2a4fef88867e0bc6846f0" // default/internal
-	linked   = network + "privateLinkServices/pls-" + inside
-	endpoint = "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe"
+	network      = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Network/"
+	internalName = "ad24ff3bd9a2a4fef88867e0bc6846f0" // default/internal
+	linkName     = network + "privateLinkServices/pls-" + internalName
+	endpoint     = "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe"
 )
 
 // A Private Link Service created by cloud-provider-azure and its connections survive when Weir
 // starts, leaves and returns. They are deleted with the Service, connections first.
 func TestATakeoverOfAPrivateLinkService(t *testing.T) {
 	w := &world{T: t, cloud: newCloud(t, ofInterfaces, shipped.AzureRoles()), left: ofInterfaces}
-	services := w.settle()
+	services := w.createObjects()
 	connection := w.publishedBefore()
-	original := w.parts(t)
+	original := w.resourceParts(t)
 	if out, code := w.plan(); code != 0 || !strings.Contains(out, "No changes (3 Services).") {
 		t.Fatalf("weir plan ends with %d:\n%s", code, out)
 	}
 
 	weir := w.start()
-	w.taken(len(services))
+	w.waitManaged(len(services))
 	w.eventually("condition", func() error {
 		said := w.kubectl("get", "service", "internal", "-o", "jsonpath={.status.conditions}")
 		if !strings.Contains(said, `"reason":"Published"`) || !strings.Contains(said, "1 pending") {
@@ -40,17 +40,17 @@ func TestATakeoverOfAPrivateLinkService(t *testing.T) {
 		}
 		return nil
 	})
-	w.wroteNothing("the takeover")
+	w.checkNoWrites("the takeover")
 	w.stop(weir)
 	if out, code := w.weir("leave", "--kubeconfig", cluster.admin); code != 0 || !strings.Contains(out,
 		`Service default/internal: a Private Link Service whose tags name it, of resource group "rg", stays as it is`) {
 		t.Errorf("weir leave ends with %d:\n%s", code, out)
 	}
-	w.wroteNothing("the way back")
-	if now := w.parts(t); !maps.Equal(original, now) {
-		t.Errorf("changed: %v", differing(original, now))
+	w.checkNoWrites("the way back")
+	if now := w.resourceParts(t); !maps.Equal(original, now) {
+		t.Errorf("changed: %v", diffParts(original, now))
 	}
-	w.goesWithItsService(len(services), connection)
+	w.deletePublished(len(services), connection)
 }
 
 // publishedBefore publishes the internal Service like cloud-provider-azure, connects a consumer,
@@ -60,38 +60,38 @@ func (w *world) publishedBefore() string {
 	for name, value := range map[string]string{service.PLSCreate: "true", service.PLSVisibility: "*"} {
 		w.kubectl("annotate", "service", "internal", name+"="+value)
 	}
-	w.must(w.Put(linked, []byte(`{"location": "eastus",
+	w.must(w.Put(linkName, []byte(`{"location": "eastus",
 		"tags": {"k8s-azure-owner-service": "default/internal", "k8s-azure-cluster-name": "kubernetes"},
 		"properties": {"enableProxyProtocol": false, "visibility": {"subscriptions": ["*"]},
-			"loadBalancerFrontendIpConfigurations": [{"id": "`+network+`loadBalancers/kubernetes-internal/frontendIPConfigurations/`+inside+`"}],
-			"ipConfigurations": [{"name": "subnet-pls-`+inside+`-dynamic", "properties": {"primary": true, "privateIPAllocationMethod": "Dynamic",
+			"loadBalancerFrontendIpConfigurations": [{"id": "`+network+`loadBalancers/kubernetes-internal/frontendIPConfigurations/`+internalName+`"}],
+			"ipConfigurations": [{"name": "subnet-pls-`+internalName+`-dynamic", "properties": {"primary": true, "privateIPAllocationMethod": "Dynamic",
 				"privateIPAddressVersion": "IPv4", "subnet": {"id": "`+network+`virtualNetworks/vnet/subnets/subnet"}}}]}}`)))
-	connection, err := w.Connect(linked, endpoint)
+	connection, err := w.Connect(linkName, endpoint)
 	w.must(err)
 	return connection
 }
 
-// goesWithItsService starts Weir again and deletes the Service: connection, Private Link Service,
+// deletePublished starts Weir again and deletes the Service: connection, Private Link Service,
 // frontend.
-func (w *world) goesWithItsService(services int, connection string) {
+func (w *world) deletePublished(services int, connection string) {
 	w.Helper()
 	since := len(w.Calls())
 	w.start()
-	w.taken(services)
-	w.wroteNothing("the second takeover")
+	w.waitManaged(services)
+	w.checkNoWrites("the second takeover")
 	w.kubectl("delete", "service", "internal", "--timeout=60s")
 	var order []string
-	for _, call := range w.writes(since) {
-		for _, what := range []string{connection, linked, network + "loadBalancers/kubernetes-internal"} {
+	for _, call := range w.writesSince(since) {
+		for _, what := range []string{connection, linkName, network + "loadBalancers/kubernetes-internal"} {
 			if strings.EqualFold(call, "DELETE "+what) {
 				order = append(order, what)
 			}
 		}
 	}
-	if want := []string{connection, linked, network + "loadBalancers/kubernetes-internal"}; !slices.Equal(order, want) {
-		w.Errorf("it deleted %v, want %v; all writes are %v", order, want, w.writes(since))
+	if want := []string{connection, linkName, network + "loadBalancers/kubernetes-internal"}; !slices.Equal(order, want) {
+		w.Errorf("it deleted %v, want %v; all writes are %v", order, want, w.writesSince(since))
 	}
-	if _, there := w.parts(w.T)["privateLinkServices/pls-"+inside]; there {
+	if _, there := w.resourceParts(w.T)["privateLinkServices/pls-"+internalName]; there {
 		w.Error("it is there yet")
 	}
 }

@@ -27,44 +27,44 @@ import (
 )
 
 // Weir starts after cloud-provider-azure stopped: nothing is written and no connection is dropped.
-// Each change in the cluster then changes only its own resources. When Weir leaves, Azure stays
-// unchanged; when it returns, it completes what another controller began.
+// Each change in the cluster then changes only its own resources. When Weir leaves, Azure does not
+// change; when it returns, it completes what another controller began.
 func TestATakeoverAndTheWayBack(t *testing.T) {
 	w := &world{T: t, cloud: newCloud(t, ofAddresses, shipped.AzureRole()), left: ofAddresses}
-	weir, _ := w.takesOver("No changes (20 Services).")
-	w.changes()
-	w.addsAndDeletes()
-	w.leaves(weir, w.leavesWhatIsNobodyElses)
-	w.inherits()
+	weir, _ := w.takeOver("No changes (20 Services).")
+	w.editServices()
+	w.addAndDelete()
+	w.removeWeir(weir, w.checkUnclaimed)
+	w.checkInherited()
 }
 
-// takesOver starts Weir twice: nothing is written, no connection is dropped, and all resources are
+// takeOver starts Weir twice: nothing is written, no connection is dropped, and all resources are
 // unchanged. It returns them and Weir's process.
-func (w *world) takesOver(planned string) (weir *process.Process, original map[string]string) {
+func (w *world) takeOver(planned string) (weir *process.Process, original map[string]string) {
 	w.Helper()
-	services := w.settle()
-	original = w.parts(w.T)
-	w.counts("the Azure cloud provider has stopped", 0)
+	services := w.createObjects()
+	original = w.resourceParts(w.T)
+	w.checkDropped("the Azure cloud provider has stopped", 0)
 	if out, code := w.plan(); code != 0 || !strings.Contains(out, planned) {
 		w.Fatalf("weir plan ends with %d:\n%s", code, out)
 	}
-	weir = w.oneFirst(len(services))
-	w.taken(len(services))
-	w.wroteNothing("the takeover")
-	w.ownsAddresses(services)
-	w.showsTheSame(services)
+	weir = w.enableOneFirst(len(services))
+	w.waitManaged(len(services))
+	w.checkNoWrites("the takeover")
+	w.checkOwners(services)
+	w.checkAddresses(services)
 	w.stop(weir)
 	weir = w.start()
-	w.taken(len(services))
-	w.wroteNothing("a restart")
-	if now := w.parts(w.T); !maps.Equal(original, now) {
-		w.Errorf("changed: %v", differing(original, now))
+	w.waitManaged(len(services))
+	w.checkNoWrites("a restart")
+	if now := w.resourceParts(w.T); !maps.Equal(original, now) {
+		w.Errorf("changed: %v", diffParts(original, now))
 	}
 	return weir, original
 }
 
-// oneFirst starts Weir with all Services in dry run, then enables one of them, then all.
-func (w *world) oneFirst(services int) *process.Process {
+// enableOneFirst starts Weir with all Services in dry run, then enables one of them, then all.
+func (w *world) enableOneFirst(services int) *process.Process {
 	w.Helper()
 	w.kubectl("annotate", "services", "--all", "--all-namespaces", view.DryRunAnnotation+"=true")
 	weir := w.start()
@@ -76,16 +76,16 @@ func (w *world) oneFirst(services int) *process.Process {
 		return nil
 	})
 	w.kubectl("annotate", "service", "cluster", view.DryRunAnnotation+"-")
-	w.taken(1)
-	w.wroteNothing("the first Service")
+	w.waitManaged(1)
+	w.checkNoWrites("the first Service")
 	w.kubectl("annotate", "services", "--all", "--all-namespaces", view.DryRunAnnotation+"-")
 	return weir
 }
 
-// counts checks and reports the connections dropped since the last call.
-func (w *world) counts(when string, want int, whose ...string) {
+// checkDropped checks and reports the connections dropped since the last call.
+func (w *world) checkDropped(when string, want int, whose ...string) {
 	w.Helper()
-	dropped, open := w.dropped()
+	dropped, open := w.takeDropped()
 	w.Logf("%s: %d connections dropped, %d open", when, len(dropped), open)
 	if len(dropped) != want || open == 0 {
 		w.Errorf("%s: dropped %v, want %d", when, dropped, want)
@@ -97,8 +97,8 @@ func (w *world) counts(when string, want int, whose ...string) {
 	}
 }
 
-// taken waits until Weir manages all Services and their pools.
-func (w *world) taken(services int) {
+// waitManaged waits until Weir manages all Services and their pools.
+func (w *world) waitManaged(services int) {
 	w.Helper()
 	w.eventually("takeover", func() error {
 		var all corev1.ServiceList
@@ -122,19 +122,19 @@ func (w *world) taken(services int) {
 	})
 }
 
-// wroteNothing checks that Azure got no write.
-func (w *world) wroteNothing(when string) {
+// checkNoWrites checks that Azure got no write.
+func (w *world) checkNoWrites(when string) {
 	w.Helper()
 	time.Sleep(2 * time.Second) // time for a wrong write
-	if wrote := w.writes(0); len(wrote) > 0 {
+	if wrote := w.writesSince(0); len(wrote) > 0 {
 		w.Errorf("%s wrote %v", when, wrote)
 	}
-	w.counts(when, 0)
+	w.checkDropped(when, 0)
 }
 
-// ownsAddresses checks the records of namespaces that use a public IP not created by
+// checkOwners checks the records of namespaces that use a public IP not created by
 // cloud-provider-azure, or that requested a private address.
-func (w *world) ownsAddresses(services []corev1.Service) {
+func (w *world) checkOwners(services []corev1.Service) {
 	w.Helper()
 	record := ""
 	for _, name := range []string{"weir-public-ips", "weir-private-ips"} {
@@ -159,9 +159,9 @@ func (w *world) ownsAddresses(services []corev1.Service) {
 	w.Logf("%d Services have an address on record", lines)
 }
 
-// showsTheSame checks that every Service still has its addresses, and the other controller's
+// checkAddresses checks that every Service still has its addresses, and the other controller's
 // finalizer.
-func (w *world) showsTheSame(services []corev1.Service) {
+func (w *world) checkAddresses(services []corev1.Service) {
 	w.Helper()
 	for _, was := range services {
 		var is corev1.Service
@@ -172,14 +172,14 @@ func (w *world) showsTheSame(services []corev1.Service) {
 	}
 }
 
-// becomes waits until exactly these parts differ.
-func (w *world) becomes(before map[string]string, when string, want ...string) {
+// waitChanged waits until exactly these parts differ.
+func (w *world) waitChanged(before map[string]string, when string, want ...string) {
 	w.Helper()
 	w.eventually(when, func() error {
-		now, writes := w.parts(w.T), len(w.writes(0))
-		got := differing(before, now)
+		now, writes := w.resourceParts(w.T), len(w.writesSince(0))
+		got := diffParts(before, now)
 		if slices.Equal(got, want) {
-			if time.Sleep(500 * time.Millisecond); len(w.writes(0)) > writes {
+			if time.Sleep(500 * time.Millisecond); len(w.writesSince(0)) > writes {
 				return errors.New("another write came")
 			}
 			return nil
@@ -193,45 +193,45 @@ func (w *world) becomes(before map[string]string, when string, want ...string) {
 }
 
 const (
-	timeouts = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
-	whole    = "a11b146a9e7f5460cabe5a353797607f" // default/cluster
-	local    = "ae889c02335294bdcb496e61e2a6bf69" // shop/local
+	timeouts     = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
+	clusterOwner = "a11b146a9e7f5460cabe5a353797607f" // default/cluster
+	localOwner   = "ae889c02335294bdcb496e61e2a6bf69" // shop/local
 	// Security rules that allow all sources: port80 is shared by most Services.
 	group  = "networkSecurityGroups/nsg securityRules/k8s-azure-lb_allow_IPv4_"
 	port80 = "d39272f7f57ed937951650d93992ad77"
 
-	affinity = "a07c95ed4185048e68c76392b41eb730" // default/affinity
+	affinityOwner = "a07c95ed4185048e68c76392b41eb730" // default/affinity
 )
 
-// changes edits Services created by the other controller, one at a time.
-func (w *world) changes() {
+// editServices edits Services created by the other controller, one at a time.
+func (w *world) editServices() {
 	w.Helper()
-	before := w.parts(w.T)
+	before := w.resourceParts(w.T)
 	w.kubectl("annotate", "service", "cluster", timeouts+"=9")
-	w.becomes(before, "an annotation", "~ loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-80")
-	w.counts("an annotation", 0)
+	w.waitChanged(before, "an annotation", "~ loadBalancers/kubernetes loadBalancingRules/"+clusterOwner+"-TCP-80")
+	w.checkDropped("an annotation", 0)
 
-	before = w.parts(w.T)
+	before = w.resourceParts(w.T)
 	w.kubectl("patch", "service", "cluster", "--type=json", `-p=[{"op":"replace","path":"/spec/ports/0/port","value":81}]`)
-	w.becomes(before, "a port",
-		"- loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-80", "+ loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-81",
-		"- loadBalancers/kubernetes probes/"+whole+"-TCP-80", "+ loadBalancers/kubernetes probes/"+whole+"-TCP-81",
+	w.waitChanged(before, "a port",
+		"- loadBalancers/kubernetes loadBalancingRules/"+clusterOwner+"-TCP-80", "+ loadBalancers/kubernetes loadBalancingRules/"+clusterOwner+"-TCP-81",
+		"- loadBalancers/kubernetes probes/"+clusterOwner+"-TCP-80", "+ loadBalancers/kubernetes probes/"+clusterOwner+"-TCP-81",
 		"+ "+group+"4938d66461e6465d2065760a1ff5c04e", "~ "+group+port80)
-	w.counts("a port", 2, whole+"-TCP-80")
+	w.checkDropped("a port", 2, clusterOwner+"-TCP-80")
 
-	before = w.parts(w.T)
+	before = w.resourceParts(w.T)
 	var slice discoveryv1.EndpointSlice
 	w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "local-1"}, &slice))
 	slice.Endpoints[0].NodeName = new("node-0")
 	w.must(cluster.Update(w.Context(), &slice))
-	w.becomes(before, "endpoints that move", "~ loadBalancers/kubernetes backendAddressPools/shop-local")
-	w.counts("endpoints that move", 2, local+"-TCP-")
+	w.waitChanged(before, "endpoints that move", "~ loadBalancers/kubernetes backendAddressPools/shop-local")
+	w.checkDropped("endpoints that move", 2, localOwner+"-TCP-")
 }
 
-// addsAndDeletes creates a Service, and deletes one with the other controller's resources.
-func (w *world) addsAndDeletes() {
+// addAndDelete creates a Service, and deletes one with the other controller's resources.
+func (w *world) addAndDelete() {
 	w.Helper()
-	before := w.parts(w.T)
+	before := w.resourceParts(w.T)
 	fresh := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "fresh"},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
@@ -245,28 +245,28 @@ func (w *world) addsAndDeletes() {
 		return nil
 	})
 	owner := service.OwnerNameOf(string(fresh.UID))
-	w.becomes(before, "a new Service",
+	w.waitChanged(before, "a new Service",
 		"+ loadBalancers/kubernetes frontendIPConfigurations/"+owner, "+ loadBalancers/kubernetes loadBalancingRules/"+owner+"-TCP-80",
 		"+ loadBalancers/kubernetes probes/"+owner+"-TCP-80", "~ "+group+port80, "+ publicIPAddresses/kubernetes-"+owner)
-	w.counts("a new Service", 0)
+	w.checkDropped("a new Service", 0)
 
-	before = w.parts(w.T)
+	before = w.resourceParts(w.T)
 	w.kubectl("delete", "service", "affinity", "--timeout=30s") // both finalizers are removed, or it times out
-	w.becomes(before, "a Service that goes", "- loadBalancers/lb-1 backendAddressPools/default-affinity",
-		"- loadBalancers/lb-1 frontendIPConfigurations/"+affinity, "- loadBalancers/lb-1 loadBalancingRules/"+affinity+"-TCP-80",
-		"- loadBalancers/lb-1 probes/"+affinity+"-TCP-22441", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+affinity)
-	w.counts("a Service that goes", 2, affinity+"-TCP-80")
+	w.waitChanged(before, "a Service that goes", "- loadBalancers/lb-1 backendAddressPools/default-affinity",
+		"- loadBalancers/lb-1 frontendIPConfigurations/"+affinityOwner, "- loadBalancers/lb-1 loadBalancingRules/"+affinityOwner+"-TCP-80",
+		"- loadBalancers/lb-1 probes/"+affinityOwner+"-TCP-22441", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+affinityOwner)
+	w.checkDropped("a Service that goes", 2, affinityOwner+"-TCP-80")
 }
 
-// leaves stops Weir and removes what it wrote to the cluster. also, if not nil, runs in between.
-func (w *world) leaves(weir *process.Process, also func()) {
+// removeWeir stops Weir and removes what it wrote to the cluster. also, if not nil, runs in between.
+func (w *world) removeWeir(weir *process.Process, also func()) {
 	w.Helper()
 	out, code := w.weir("leave", "--kubeconfig", cluster.admin)
 	if code != 1 || !strings.Contains(out, "weir runs, and would put everything back") {
 		w.Errorf("while Weir runs: %d %s", code, out)
 	}
 	w.stop(weir)
-	before, calls := w.parts(w.T), len(w.Calls())
+	before, calls := w.resourceParts(w.T), len(w.Calls())
 	mentions := func() int { return strings.Count(w.kubectl("get", "services,nodes", "-A", "-o", "yaml"), "weir.dev/") }
 	there := mentions()
 	if out, code := w.weir("leave", "--kubeconfig", cluster.admin, "--dry-run"); code != 0 || mentions() != there {
@@ -289,18 +289,18 @@ func (w *world) leaves(weir *process.Process, also func()) {
 	if n := len(w.Calls()); n != calls {
 		w.Errorf("it called Azure %d times", n-calls)
 	}
-	w.becomes(before, "Weir has left")
-	w.counts("Weir has left", 0)
+	w.waitChanged(before, "Weir has left")
+	w.checkDropped("Weir has left", 0)
 	if out, code := w.plan(); code != 0 {
 		w.Errorf("the plan after it ends with %d:\n%s", code, out)
 	}
 }
 
-// leavesWhatIsNobodyElses checks that Services that no other controller would manage stay Weir's
+// checkUnclaimed checks that Services that no other controller would manage stay Weir's
 // and do not block the others.
-func (w *world) leavesWhatIsNobodyElses() {
+func (w *world) checkUnclaimed() {
 	w.Helper()
-	classy, going := w.bound("classy", "lb-1-internal", new("weir.dev/azure")), w.bound("going", "lb-1", nil)
+	classy, going := w.createBound("classy", "lb-1-internal", new("weir.dev/azure")), w.createBound("going", "lb-1", nil)
 	w.must(cluster.Delete(w.Context(), going))
 	out, code := w.weir("leave", "--kubeconfig", cluster.admin)
 	for _, part := range []string{
@@ -317,12 +317,12 @@ func (w *world) leavesWhatIsNobodyElses() {
 		if !slices.Contains(s.Finalizers, view.ServiceFinalizer) || s.Annotations[view.PlaceAnnotation] == "" {
 			w.Errorf("Service %s has %v and %v", s.Name, s.Finalizers, s.Annotations)
 		}
-		w.drop(w.Context(), s)
+		w.deleteObject(w.Context(), s)
 	}
 }
 
-// bound creates a Service that looks managed by Weir.
-func (w *world) bound(name, on string, class *string) *corev1.Service {
+// createBound creates a Service that looks managed by Weir.
+func (w *world) createBound(name, on string, class *string) *corev1.Service {
 	w.Helper()
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -334,11 +334,11 @@ func (w *world) bound(name, on string, class *string) *corev1.Service {
 	return s
 }
 
-// inherits starts Weir again with a Service that was deleted while no controller ran, and has only
+// checkInherited starts Weir again with a Service that was deleted while no controller ran, and has only
 // the other controller's finalizer.
-func (w *world) inherits() {
+func (w *world) checkInherited() {
 	w.Helper()
-	before := w.parts(w.T)
+	before := w.resourceParts(w.T)
 	var fresh corev1.Service
 	w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "fresh"}, &fresh))
 	owner := service.OwnerNameOf(string(fresh.UID))
@@ -346,8 +346,8 @@ func (w *world) inherits() {
 	w.kubectl("delete", "service", "-n", "shop", "fresh", "--wait=false")
 	w.start()
 	w.kubectl("wait", "--for=delete", "service/fresh", "-n", "shop", "--timeout=30s")
-	w.becomes(before, "a Service that went in between",
+	w.waitChanged(before, "a Service that went in between",
 		"- loadBalancers/kubernetes frontendIPConfigurations/"+owner, "- loadBalancers/kubernetes loadBalancingRules/"+owner+"-TCP-80",
 		"- loadBalancers/kubernetes probes/"+owner+"-TCP-80", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+owner)
-	w.counts("a Service that went in between", 2, owner+"-TCP-80")
+	w.checkDropped("a Service that went in between", 2, owner+"-TCP-80")
 }

@@ -27,13 +27,13 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// adoption is a folder with the state that cloud-provider-azure left.
-type adoption string
+// snapshotFolder is a folder with the state that cloud-provider-azure left.
+type snapshotFolder string
 
 // Both pool types.
 const (
-	ofAddresses  adoption = "../../internal/app/testdata/adoption/"
-	ofInterfaces adoption = "../../internal/app/testdata/adoption-interfaces/"
+	ofAddresses  snapshotFolder = "../../internal/app/testdata/adoption/"
+	ofInterfaces snapshotFolder = "../../internal/app/testdata/adoption-interfaces/"
 )
 
 // resource is an Azure resource in a snapshot.
@@ -42,8 +42,8 @@ type resource struct {
 	Body json.RawMessage `json:"body"`
 }
 
-// resources returns all Azure resources in creation order.
-func (a adoption) resources(t *testing.T) []resource {
+// readResources returns all Azure resources in creation order.
+func (a snapshotFolder) readResources(t *testing.T) []resource {
 	t.Helper()
 	raw, err := os.ReadFile(string(a) + "resources.json")
 	if err != nil {
@@ -60,7 +60,7 @@ func (a adoption) resources(t *testing.T) []resource {
 type world struct {
 	*testing.T
 	*cloud
-	left adoption
+	left snapshotFolder
 }
 
 func (w *world) must(err error) {
@@ -70,9 +70,9 @@ func (w *world) must(err error) {
 	}
 }
 
-// settle creates the original objects and returns the Services. They are deleted at the end of the
+// createObjects creates the original objects and returns the Services. They are deleted at the end of the
 // test.
-func (w *world) settle() []corev1.Service {
+func (w *world) createObjects() []corev1.Service {
 	w.Helper()
 	w.Cleanup(w.clear)
 	file, err := os.Open(string(w.left) + "services.yaml")
@@ -102,10 +102,10 @@ func (w *world) clear() {
 		w.Fatal(err)
 	}
 	for i := range services.Items {
-		w.drop(ctx, &services.Items[i])
+		w.deleteObject(ctx, &services.Items[i])
 	}
 	for i := range pools.Items {
-		w.drop(ctx, &pools.Items[i])
+		w.deleteObject(ctx, &pools.Items[i])
 	}
 	for _, args := range [][]string{
 		{"delete", "nodes", "--all"},
@@ -118,8 +118,8 @@ func (w *world) clear() {
 	}
 }
 
-// drop deletes an object regardless of finalizers; the API server recreates its own.
-func (w *world) drop(ctx context.Context, obj client.Object) {
+// deleteObject deletes an object regardless of finalizers; the API server recreates its own.
+func (w *world) deleteObject(ctx context.Context, obj client.Object) {
 	released := cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	if err := errors.Join(client.IgnoreNotFound(released), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
 		w.Errorf("%s: %v", obj.GetName(), err)

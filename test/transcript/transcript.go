@@ -20,9 +20,9 @@ var write = flag.Bool("write-lives", false, "write what the lives of objects are
 // Transcript is a record.
 type Transcript struct{ text strings.Builder }
 
-// Of records a life in virtual time and fails the test at the first line that differs from
+// Compare records a life in virtual time and fails the test at the first line that differs from
 // testdata/name.txt.
-func Of(t *testing.T, name string, plays func(t *testing.T, x *Transcript)) {
+func Compare(t *testing.T, name string, plays func(t *testing.T, x *Transcript)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		x := &Transcript{}
@@ -37,33 +37,33 @@ func Of(t *testing.T, name string, plays func(t *testing.T, x *Transcript)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if how := compare(file, x.text.String(), string(want)); how != "" {
+		if how := diffFile(file, x.text.String(), string(want)); how != "" {
 			t.Fatal(how)
 		}
 	})
 }
 
-// When begins a chapter one second later.
-func (x *Transcript) When(what string) {
+// BeginChapter begins a chapter one second later.
+func (x *Transcript) BeginChapter(what string) {
 	time.Sleep(time.Second)
 	fmt.Fprintf(&x.text, "\n%s\n", what)
 }
 
-// Says appends a line to the chapter.
-func (x *Transcript) Says(format string, args ...any) {
+// AddLine appends a line to the chapter.
+func (x *Transcript) AddLine(format string, args ...any) {
 	fmt.Fprintf(&x.text, "  "+format+"\n", args...)
 }
 
-// Again formats the time of the next reconciliation; zero is never.
-func Again(after time.Duration) string {
+// FormatRequeue formats the time of the next reconciliation; zero is never.
+func FormatRequeue(after time.Duration) string {
 	if after == 0 {
 		return "not again"
 	}
 	return "again in " + after.String()
 }
 
-// Failing formats an error as a line ending, if not nil.
-func Failing(err error) string {
+// FormatError formats an error as a line ending, if not nil.
+func FormatError(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -73,8 +73,8 @@ func Failing(err error) string {
 // linesBefore is the number of context lines before a difference.
 const linesBefore = 6
 
-// compare describes the first difference between a text and a file, or returns "".
-func compare(file, got, want string) string {
+// diffFile describes the first difference between a text and a file, or returns "".
+func diffFile(file, got, want string) string {
 	gots, wants := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
 	for i := range min(len(gots), len(wants)) {
 		if gots[i] != wants[i] {

@@ -9,13 +9,13 @@ import (
 )
 
 func TestALifeIsTheOneInItsFile(t *testing.T) {
-	Of(t, "alarm", func(_ *testing.T, x *Transcript) {
+	Compare(t, "alarm", func(_ *testing.T, x *Transcript) {
 		began := time.Now()
-		x.When("It is set.")
-		x.Says("it is %s", time.Since(began))
+		x.BeginChapter("It is set.")
+		x.AddLine("it is %s", time.Since(began))
 		time.Sleep(time.Hour)
-		x.When("It rings.")
-		x.Says("it is %s", time.Since(began))
+		x.BeginChapter("It rings.")
+		x.AddLine("it is %s", time.Since(began))
 	})
 }
 
@@ -30,7 +30,7 @@ func TestWhereALifeIsAnother(t *testing.T) {
 		{"few lines before", strings.Repeat("x\n", 9) + "a\n", strings.Repeat("x\n", 9) + "b\n", "f.txt:10:\n got a\n\nwant b\n\nafter\n" + strings.Repeat("x\n", 6)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := compare("f.txt", c.got, c.want); got != c.says {
+			if got := diffFile("f.txt", c.got, c.want); got != c.says {
 				t.Errorf("got %q, want %q", got, c.says)
 			}
 		})

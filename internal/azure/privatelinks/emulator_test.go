@@ -22,7 +22,7 @@ import (
 // a frontend.
 func newEmulator(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Client) {
 	t.Helper()
-	emu := patient.Watched(t, armemu.New(armemu.Options{LatencyScale: 1, LatencyFixed: true, Role: role}))
+	emu := patient.Watch(t, armemu.New(armemu.Options{LatencyScale: 1, LatencyFixed: true, Role: role}))
 	if err := emu.Put(network, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)); err != nil {
 		t.Fatal(err)
 	}

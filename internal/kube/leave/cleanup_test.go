@@ -52,7 +52,7 @@ func TestLeave(t *testing.T) {
 func TestAServiceWithAClassStays(t *testing.T) {
 	classed := plainService("web", true)
 	classed.Spec.LoadBalancerClass = new("weir.dev/azure")
-	nodes := objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), objects.In("shop"))
+	nodes := objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), objects.InNamespace("shop"))
 	c := newCluster(t, classed, recordedPool(), nodes, placedNode())
 	before := c.leftObjects(t)
 	_, said := c.runCleanup(t, false)
@@ -247,7 +247,7 @@ func (c *cluster) requireEqual(t *testing.T, got []string, want ...string) {
 }
 
 func plainService(name string, served bool) *corev1.Service {
-	s := objects.Service(corev1.ServiceTypeLoadBalancer)
+	s := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	s.Name = name
 	s.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	s.Finalizers, s.Annotations = []string{"of/others"}, map[string]string{"peoples": "own"}
@@ -260,20 +260,22 @@ func plainService(name string, served bool) *corev1.Service {
 }
 
 func recordedPool() *v1alpha1.BackendPool {
-	return objects.Made(objects.Took, objects.RecordedAs(objects.WebUID), func(p *v1alpha1.BackendPool) {
+	return objects.ManagedPool(objects.WithAzurePool, objects.RecordedAs(objects.WebUID), func(p *v1alpha1.BackendPool) {
 		p.Status.Down = []v1alpha1.DownAddress{{Address: "10.0.0.1", Node: "n1", Reason: "it is deleted", Since: metav1.Now()}}
 	})
 }
 
 // unrecordedPool is a BackendPool created before the record existed.
 func unrecordedPool(service string) *v1alpha1.BackendPool {
-	return objects.Made(objects.Took, objects.Named(view.PoolObjectName(service, "kubernetes", lb.IPv4)), objects.OfService(service))
+	return objects.ManagedPool(objects.WithAzurePool, objects.WithName(view.PoolObjectName(service, "kubernetes", lb.IPv4)), objects.OfService(service))
 }
 
-func userPool() *v1alpha1.BackendPool { return objects.BackendPool("mine", 0, objects.Took) }
+func userPool() *v1alpha1.BackendPool {
+	return objects.NewBackendPool("mine", 0, objects.WithAzurePool)
+}
 
 func placedNode() *corev1.Node {
-	n := objects.Node(1)
+	n := objects.NewNode(1)
 	n.Labels = map[string]string{view.PlaceLabel: "lb1", "zone": "1"}
 	n.Annotations = map[string]string{view.PreemptionAnnotation: "1"}
 	return n

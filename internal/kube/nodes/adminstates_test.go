@@ -48,7 +48,7 @@ type adminFixture struct {
 func newAdminFixture(t *testing.T, size int) *adminFixture {
 	t.Helper()
 	named := func(pool, service string) *v1alpha1.BackendPool {
-		return objects.BackendPool(pool, 0, func(p *v1alpha1.BackendPool) {
+		return objects.NewBackendPool(pool, 0, func(p *v1alpha1.BackendPool) {
 			p.Spec.PoolName = pool
 			if p.Spec.ServiceRef.Name = service; service == "" {
 				p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
@@ -58,7 +58,7 @@ func newAdminFixture(t *testing.T, size int) *adminFixture {
 	pools := []*v1alpha1.BackendPool{named("web", "web"), named("web-2", "web"), named("api", "api"), named("all", "")}
 	all := []client.Object{pools[0], pools[1], pools[2], pools[3]}
 	for _, name := range []string{"web", "api"} {
-		s := objects.Service(corev1.ServiceTypeLoadBalancer)
+		s := objects.NewService(corev1.ServiceTypeLoadBalancer)
 		s.Name = name
 		es := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: "IPv4"}
 		for n := range size {

@@ -32,7 +32,7 @@ func (managedLoadBalancers) ID(name string) lb.LoadBalancerID {
 // Of the namespaces, team may bind pools of kubernetes, and shop none.
 func newPools(t *testing.T, all ...client.Object) *ownership.Pools {
 	t.Helper()
-	web := objects.Service(corev1.ServiceTypeLoadBalancer)
+	web := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	web.UID, web.Finalizers, web.Spec.ExternalTrafficPolicy = objects.WebUID, []string{view.ServiceFinalizer}, corev1.ServiceExternalTrafficPolicyLocal
 	seen := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}, Serving: view.Serving{LoadBalancers: true}}
 	seen.InMemory()
@@ -77,34 +77,34 @@ func TestWhatWeirMade(t *testing.T) {
 		right  backendpool.Permission
 		reason string
 	}{
-		{"to the letter, of a Service that Azure holds", objects.Made(), true, true, backendpool.Managed, ""},
-		{"to the letter, before Azure was asked", objects.Made(), false, false, backendpool.NoPermission, v1alpha1.ReasonPending},
-		{"the same, made by an earlier release that filled it", objects.Made(objects.Took), false, true, backendpool.Managed, ""},
-		{"recorded", objects.Made(objects.RecordedAs(objects.WebUID)), false, true, backendpool.Managed, ""},
-		{"recorded, its label and owner edited", objects.Made(objects.RecordedAs(objects.WebUID), objects.OwnedBy(objects.GoneUID)), false, true, backendpool.Managed, ""},
-		{"recorded for a Service that is gone", objects.Made(objects.RecordedAs(objects.GoneUID), objects.Named("gone.kubernetes"), objects.OfService("gone"), objects.OfPool("shop-gone")), false, true, backendpool.Managed, ""},
-		{"recorded, and edited to name another Service", objects.Made(objects.RecordedAs(objects.WebUID), objects.OfService("other")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
-		{"a label", objects.Made(labelled, objects.OwnedBy(objects.GoneUID), objects.OfService("gone"), objects.Named("gone.kubernetes")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
-		{"of the same Service, in another's words", objects.Made(objects.Named("mine"), objects.OwnedBy("x")), true, false, backendpool.Managed, ""},
-		{"of the same Service, for another pool", objects.Made(objects.Named("mine"), objects.OfPool("shop-db")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
-		{"a copy in another namespace", objects.Made(objects.In("team")), true, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
-		{"a copy in a namespace that nobody knows", objects.Made(objects.In("new")), true, false, backendpool.NoPermission, v1alpha1.ReasonPending},
-		{"on a load balancer of somebody else", objects.Made(objects.On("terraform", "")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
-		{"on one of the same name in another resource group", objects.Made(objects.On("kubernetes", "other")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
-		{"a record there", objects.Made(objects.On("kubernetes", "other"), objects.RecordedAs(objects.WebUID)), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
-		{"allowed, of a pool that nobody needs", objects.Made(objects.In("team"), objects.OfPool("team-db")), true, false, backendpool.Granted, ""},
-		{"the same, of interfaces", objects.Made(objects.In("team"), objects.OfPool("team-db"), joinAs(v1alpha1.MembershipNetworkInterface)), true, false, backendpool.Granted, ""},
-		{"allowed, of interfaces, and not on the cluster's", objects.Made(objects.In("ops"), objects.On("terraform", ""), joinAs(v1alpha1.MembershipNetworkInterface)), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
-		{"the same, of addresses", objects.Made(objects.In("ops"), objects.On("terraform", "")), true, false, backendpool.Granted, ""},
-		{"allowed, and it took the Service's pool", objects.Made(objects.In("team"), objects.Took), true, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
-		{"the same, being deleted", objects.Made(objects.In("team"), objects.Took, objects.Deleting), true, false, backendpool.Granted, ""},
-		{"of nodes, in Weir's namespace", objects.MadeOfNodes(), false, true, backendpool.Managed, ""},
-		{"of nodes, as addresses", objects.MadeOfNodes(joinAs(v1alpha1.MembershipAddress)), false, true, backendpool.Managed, ""},
-		{"of nodes, as Weir has it", objects.MadeOfNodes(joinAs(v1alpha1.MembershipAuto)), false, true, backendpool.Managed, ""},
-		{"of nodes, as interfaces", objects.MadeOfNodes(joinAs(v1alpha1.MembershipNetworkInterface)), false, false, backendpool.Granted, ""},
-		{"of some nodes of the shared pool, in Weir's namespace", objects.MadeOfNodes(objects.Named("mine")), false, false, backendpool.Granted, ""},
-		{"of nodes, elsewhere", objects.MadeOfNodes(objects.In("team")), false, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
-		{"of nodes, elsewhere, recorded", objects.MadeOfNodes(objects.In("team"), objects.RecordedAs(v1alpha1.MadeForNodes)), false, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
+		{"to the letter, of a Service that Azure holds", objects.ManagedPool(), true, true, backendpool.Managed, ""},
+		{"to the letter, before Azure was asked", objects.ManagedPool(), false, false, backendpool.NoPermission, v1alpha1.ReasonPending},
+		{"the same, made by an earlier release that filled it", objects.ManagedPool(objects.WithAzurePool), false, true, backendpool.Managed, ""},
+		{"recorded", objects.ManagedPool(objects.RecordedAs(objects.WebUID)), false, true, backendpool.Managed, ""},
+		{"recorded, its label and owner edited", objects.ManagedPool(objects.RecordedAs(objects.WebUID), objects.OwnedBy(objects.DeletedUID)), false, true, backendpool.Managed, ""},
+		{"recorded for a Service that is gone", objects.ManagedPool(objects.RecordedAs(objects.DeletedUID), objects.WithName("gone.kubernetes"), objects.OfService("gone"), objects.OfPool("shop-gone")), false, true, backendpool.Managed, ""},
+		{"recorded, and edited to name another Service", objects.ManagedPool(objects.RecordedAs(objects.WebUID), objects.OfService("other")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"a label", objects.ManagedPool(labelled, objects.OwnedBy(objects.DeletedUID), objects.OfService("gone"), objects.WithName("gone.kubernetes")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"of the same Service, in another's words", objects.ManagedPool(objects.WithName("mine"), objects.OwnedBy("x")), true, false, backendpool.Managed, ""},
+		{"of the same Service, for another pool", objects.ManagedPool(objects.WithName("mine"), objects.OfPool("shop-db")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"a copy in another namespace", objects.ManagedPool(objects.InNamespace("team")), true, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
+		{"a copy in a namespace that nobody knows", objects.ManagedPool(objects.InNamespace("new")), true, false, backendpool.NoPermission, v1alpha1.ReasonPending},
+		{"on a load balancer of somebody else", objects.ManagedPool(objects.OnLoadBalancer("terraform", "")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"on one of the same name in another resource group", objects.ManagedPool(objects.OnLoadBalancer("kubernetes", "other")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"a record there", objects.ManagedPool(objects.OnLoadBalancer("kubernetes", "other"), objects.RecordedAs(objects.WebUID)), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"allowed, of a pool that nobody needs", objects.ManagedPool(objects.InNamespace("team"), objects.OfPool("team-db")), true, false, backendpool.Granted, ""},
+		{"the same, of interfaces", objects.ManagedPool(objects.InNamespace("team"), objects.OfPool("team-db"), joinAs(v1alpha1.MembershipNetworkInterface)), true, false, backendpool.Granted, ""},
+		{"allowed, of interfaces, and not on the cluster's", objects.ManagedPool(objects.InNamespace("ops"), objects.OnLoadBalancer("terraform", ""), joinAs(v1alpha1.MembershipNetworkInterface)), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"the same, of addresses", objects.ManagedPool(objects.InNamespace("ops"), objects.OnLoadBalancer("terraform", "")), true, false, backendpool.Granted, ""},
+		{"allowed, and it took the Service's pool", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool), true, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
+		{"the same, being deleted", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool, objects.WithDeletion), true, false, backendpool.Granted, ""},
+		{"of nodes, in Weir's namespace", objects.ManagedNodePool(), false, true, backendpool.Managed, ""},
+		{"of nodes, as addresses", objects.ManagedNodePool(joinAs(v1alpha1.MembershipAddress)), false, true, backendpool.Managed, ""},
+		{"of nodes, as Weir has it", objects.ManagedNodePool(joinAs(v1alpha1.MembershipAuto)), false, true, backendpool.Managed, ""},
+		{"of nodes, as interfaces", objects.ManagedNodePool(joinAs(v1alpha1.MembershipNetworkInterface)), false, false, backendpool.Granted, ""},
+		{"of some nodes of the shared pool, in Weir's namespace", objects.ManagedNodePool(objects.WithName("mine")), false, false, backendpool.Granted, ""},
+		{"of nodes, elsewhere", objects.ManagedNodePool(objects.InNamespace("team")), false, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
+		{"of nodes, elsewhere, recorded", objects.ManagedNodePool(objects.InNamespace("team"), objects.RecordedAs(v1alpha1.MadeForNodes)), false, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newPools(t, tt.pool)
@@ -133,12 +133,12 @@ func TestHeldPools(t *testing.T) {
 		held bool
 		made bool
 	}{
-		{"recorded", objects.Made(objects.RecordedAs(objects.WebUID)), true, true},
-		{"filled", objects.Made(objects.Took), true, true},
-		{"only written", objects.Made(), false, false},
-		{"somebody else's, with what he put there alone", objects.Made(objects.In("team"), objects.Took, noneForeign), true, false},
-		{"somebody else's, and others'", objects.Made(objects.In("team"), objects.Took, someForeign), false, false},
-		{"somebody else's, never seen", objects.Made(objects.In("team"), noneForeign), false, false},
+		{"recorded", objects.ManagedPool(objects.RecordedAs(objects.WebUID)), true, true},
+		{"filled", objects.ManagedPool(objects.WithAzurePool), true, true},
+		{"only written", objects.ManagedPool(), false, false},
+		{"somebody else's, with what he put there alone", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool, noneForeign), true, false},
+		{"somebody else's, and others'", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool, someForeign), false, false},
+		{"somebody else's, never seen", objects.ManagedPool(objects.InNamespace("team"), noneForeign), false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newPools(t, tt.pool)
@@ -165,15 +165,15 @@ func TestHowNodesBecomeMembers(t *testing.T) {
 		for is, same := range map[string]bool{
 			"": true, v1alpha1.MembershipAuto: true, v1alpha1.MembershipAddress: !interfaces, v1alpha1.MembershipNetworkInterface: interfaces,
 		} {
-			if p := objects.MadeOfNodes(joinAs(is)); ownership.HasSameSpec(p, shall) != same {
+			if p := objects.ManagedNodePool(joinAs(is)); ownership.HasSameSpec(p, shall) != same {
 				t.Errorf("interfaces %v: %q says the same: %v", interfaces, is, !same)
 			}
 			asks := is == v1alpha1.MembershipNetworkInterface
 			leaves := is == "" || is == v1alpha1.MembershipAuto
-			if got := o.UsesInterfaces(objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(is))); got != (asks || leaves && interfaces) {
+			if got := o.UsesInterfaces(objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(is))); got != (asks || leaves && interfaces) {
 				t.Errorf("interfaces %v: Weir's own with %q is by machine: %v", interfaces, is, got)
 			}
-			if got := o.UsesInterfaces(objects.MadeOfNodes(objects.In("team"), joinAs(is))); got != asks {
+			if got := o.UsesInterfaces(objects.ManagedNodePool(objects.InNamespace("team"), joinAs(is))); got != asks {
 				t.Errorf("interfaces %v: somebody's with %q is by machine: %v", interfaces, is, got)
 			}
 		}

@@ -22,7 +22,7 @@ func TestADryRunNeedsWhatItHas(t *testing.T) {
 			Annotations: map[string]string{view.PlaceAnnotation: "lb", view.DryRunAnnotation: dry},
 		}}
 		s.Spec.Type = corev1.ServiceTypeClusterIP // it was a Local Service with a load balancer
-		p := objects.BackendPool("web.lb", 0, objects.Took, objects.In("ns"), objects.RecordedAs("uid"))
+		p := objects.NewBackendPool("web.lb", 0, objects.WithAzurePool, objects.InNamespace("ns"), objects.RecordedAs("uid"))
 		o := newPools(t, p, s)
 		o.LoadBalancers = managedLoadBalancers{"lb"}
 		if got := o.IsInUse(p); got != (dry != "") {
@@ -43,8 +43,8 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 	}
 	for _, interfaces := range []bool{false, true} {
 		first, second := local("a", "b-c"), local("a-b", "c")
-		left := objects.Made(objects.Took, objects.RecordedAs(objects.WebUID))
-		theirs := objects.BackendPool("theirs", 0, objects.In("team"), objects.OfPool("a-b-c"), objects.On("kubernetes", ""))
+		left := objects.ManagedPool(objects.WithAzurePool, objects.RecordedAs(objects.WebUID))
+		theirs := objects.NewBackendPool("theirs", 0, objects.InNamespace("team"), objects.OfPool("a-b-c"), objects.OnLoadBalancer("kubernetes", ""))
 		o := newPools(t, left, first, second, theirs)
 		o.Settings.Interfaces = interfaces
 		web := view.Get[corev1.Service](o.View.Services, "shop/web").DeepCopy()

@@ -23,10 +23,10 @@ import (
 )
 
 var (
-	bp            = objects.BackendPool
-	serviceOfType = objects.Service
-	took          = objects.Took
-	deleting      = objects.Deleting
+	bp            = objects.NewBackendPool
+	serviceOfType = objects.NewService
+	took          = objects.WithAzurePool
+	deleting      = objects.WithDeletion
 )
 
 func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
@@ -132,7 +132,7 @@ func TestPoolsOfDuplicates(t *testing.T) {
 		return n
 	}
 	of := func(place string) *v1alpha1.BackendPool {
-		p := objects.MadeOfNodes(objects.Named(place))
+		p := objects.ManagedNodePool(objects.WithName(place))
 		p.Spec.Nodes.Selector = metav1.LabelSelector{MatchLabels: map[string]string{view.PlaceLabel: place}}
 		return p
 	}

@@ -25,7 +25,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// MakePools implements servicelb.StatusStore.
+// MakePools implements servicelb.Store.
 func (r serviceStatusStore) MakePools(ctx context.Context, v servicelb.Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
 	s := r.view.ServiceObject(v)
 	for _, pool := range pools {
@@ -85,7 +85,7 @@ func (r serviceStatusStore) ensurePool(ctx context.Context, p *v1alpha1.BackendP
 	return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrNameTaken)
 }
 
-// DropPools implements servicelb.StatusStore.
+// DropPools implements servicelb.Store.
 func (r serviceStatusStore) DropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, s.Name) {
 		if !r.ownership.IsManaged(p) || slices.Contains(keep, p.Name) || s.Deleting && !ownership.HasOwner(p, types.UID(s.UID)) {
@@ -133,7 +133,7 @@ func (r serviceStatusStore) deletePool(ctx context.Context, p *v1alpha1.BackendP
 	return nil
 }
 
-// DrainPools implements servicelb.StatusStore. It skips pools that rules or another Service use again. Deleting
+// DrainPools implements servicelb.Store. It skips pools that rules or another Service use again. Deleting
 // the BackendPool removes the members before the finalizer.
 func (r serviceStatusStore) DrainPools(ctx context.Context, pools []plan.DrainingPool) error {
 	for _, e := range pools {
@@ -147,7 +147,7 @@ func (r serviceStatusStore) DrainPools(ctx context.Context, pools []plan.Drainin
 	return nil
 }
 
-// DropInterimPools implements servicelb.StatusStore.
+// DropInterimPools implements servicelb.Store.
 func (r serviceStatusStore) DropInterimPools(ctx context.Context, gone []lb.PoolID) error {
 	for _, at := range gone {
 		if !view.ContainsFold(r.options.Settings.TemporaryPools(), at.Name) {
@@ -198,7 +198,7 @@ func (r serviceStatusStore) emptyPool(ctx context.Context, e plan.DrainingPool) 
 	return r.ensurePool(ctx, p)
 }
 
-// DropNodePools implements servicelb.StatusStore. It does nothing if another Service uses the load balancer again.
+// DropNodePools implements servicelb.Store. It does nothing if another Service uses the load balancer again.
 func (r serviceStatusStore) DropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
 	if len(r.ownership.ServicesOn(id.Name)) > 0 {
 		return nil

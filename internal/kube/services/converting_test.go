@@ -47,16 +47,16 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 		{"interfaces, all", 3, 3, 0, true, nil, false},
 		{"interfaces, nine of ten", 10, 9, 0, true, nil, false},
 		{"interfaces, eight of ten", 10, 8, 0, true, nil, true},
-		{"interfaces, two of three, and the third cannot join", 3, 2, 0, true, objects.MadeOfNodes(made, unusable), false},
-		{"interfaces, one of three, and another cannot join", 3, 1, 0, true, objects.MadeOfNodes(made, unusable), true},
-		{"all, by its BackendPool", 3, 3, 0, false, objects.MadeOfNodes(made), false},
-		{"all, and they are taken out", 3, 3, 0, false, objects.MadeOfNodes(made, objects.Took, objects.Deleting), true},
-		{"all, and they are to be taken out", 3, 3, 0, false, objects.MadeOfNodes(made, nobody), true},
-		{"one, and it stays as it is", 3, 1, 0, false, objects.MadeOfNodes(made, paused), false},
-		{"none, and it stays as it is", 3, 0, 0, false, objects.MadeOfNodes(made, paused), true},
+		{"interfaces, two of three, and the third cannot join", 3, 2, 0, true, objects.ManagedNodePool(made, unusable), false},
+		{"interfaces, one of three, and another cannot join", 3, 1, 0, true, objects.ManagedNodePool(made, unusable), true},
+		{"all, by its BackendPool", 3, 3, 0, false, objects.ManagedNodePool(made), false},
+		{"all, and they are taken out", 3, 3, 0, false, objects.ManagedNodePool(made, objects.WithAzurePool, objects.WithDeletion), true},
+		{"all, and they are to be taken out", 3, 3, 0, false, objects.ManagedNodePool(made, nobody), true},
+		{"one, and it stays as it is", 3, 1, 0, false, objects.ManagedNodePool(made, paused), false},
+		{"none, and it stays as it is", 3, 0, 0, false, objects.ManagedNodePool(made, paused), true},
 		{"none, of no nodes", 0, 0, 0, false, nil, false},
-		{"all, and nobody can tell who is to be in it", 3, 3, 0, false, objects.MadeOfNodes(made, unreadable), true},
-		{"one, nobody can tell, and it stays as it is", 3, 1, 0, false, objects.MadeOfNodes(made, unreadable, paused), true},
+		{"all, and nobody can tell who is to be in it", 3, 3, 0, false, objects.ManagedNodePool(made, unreadable), true},
+		{"one, nobody can tell, and it stays as it is", 3, 1, 0, false, objects.ManagedNodePool(made, unreadable, paused), true},
 	} {
 		var pools []*v1alpha1.BackendPool
 		if row.holder != nil {
@@ -68,7 +68,7 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 		}
 		is := lb.Pool{NIC: row.nic}
 		for n := range row.nodes {
-			node := objects.Node(n + 1)
+			node := objects.NewNode(n + 1)
 			node.Spec.ProviderID = "azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/" + node.Name
 			if err := r.View.Add(node); err != nil {
 				t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAPoolOfTheOtherKindIsEmptied(t *testing.T) {
 	inRG := func(p *v1alpha1.BackendPool) {
 		p.Status.PoolID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/kubernetes"
 	}
-	home, made := objects.In("default"), objects.RecordedAs(v1alpha1.MadeForNodes)
+	home, made := objects.InNamespace("default"), objects.RecordedAs(v1alpha1.MadeForNodes)
 	joined := func(p *v1alpha1.BackendPool) { p.Spec.Membership = v1alpha1.MembershipNetworkInterface }
 	for _, tt := range []struct {
 		about             string
@@ -105,10 +105,10 @@ func TestAPoolOfTheOtherKindIsEmptied(t *testing.T) {
 		rules, interfaces int
 		want              string
 	}{
-		{"taken", objects.MadeOfNodes(home, made, inRG, joined), 0, 2, "goes, selects nobody: true"},
-		{"a rule names it", objects.MadeOfNodes(home, made, inRG, joined), 1, 2, "stays, selects nobody: false"},
-		{"about to take it", objects.MadeOfNodes(home, made, joined), 0, 2, "stays, selects nobody: false"},
-		{"its pool is gone", objects.MadeOfNodes(home, made), 0, 0, "goes, selects nobody: true"},
+		{"taken", objects.ManagedNodePool(home, made, inRG, joined), 0, 2, "goes, selects nobody: true"},
+		{"a rule names it", objects.ManagedNodePool(home, made, inRG, joined), 1, 2, "stays, selects nobody: false"},
+		{"about to take it", objects.ManagedNodePool(home, made, joined), 0, 2, "stays, selects nobody: false"},
+		{"its pool is gone", objects.ManagedNodePool(home, made), 0, 0, "goes, selects nobody: true"},
 		{"none, and another controller has made them members", nil, 0, 2, "stays, selects nobody: true"},
 		{"none, and no members", nil, 0, 0, "none"},
 	} {

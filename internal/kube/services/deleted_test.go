@@ -25,7 +25,7 @@ import (
 // and kubernetes-internal.
 func newHoldingCluster(t *testing.T, all ...*v1alpha1.BackendPool) *kube.Controllers {
 	t.Helper()
-	web := objects.Service(corev1.ServiceTypeLoadBalancer)
+	web := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	web.UID, web.Finalizers, web.Spec.ExternalTrafficPolicy = objects.WebUID, []string{view.ServiceFinalizer}, corev1.ServiceExternalTrafficPolicyLocal
 	has := offline.Objects{Services: []corev1.Service{*web}, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}}
 	for _, p := range all {
@@ -46,7 +46,7 @@ func newHoldingCluster(t *testing.T, all ...*v1alpha1.BackendPool) *kube.Control
 // not by owner references, which any user may write, and only if it does not exist.
 func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 	lost := func(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
-		return objects.Made(append([]func(*v1alpha1.BackendPool){objects.Deleting, objects.Named("lost.kubernetes"), objects.OfService("lost"), objects.OfPool("shop-lost")}, edits...)...)
+		return objects.ManagedPool(append([]func(*v1alpha1.BackendPool){objects.WithDeletion, objects.WithName("lost.kubernetes"), objects.OfService("lost"), objects.OfPool("shop-lost")}, edits...)...)
 	}
 	labelled := func(p *v1alpha1.BackendPool) { p.Labels = map[string]string{view.ManagedBy: apiserver.FieldOwner} }
 	for _, tt := range []struct {
@@ -54,20 +54,20 @@ func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 		pool   *v1alpha1.BackendPool
 		leaves bool
 	}{
-		{"recorded", lost(objects.RecordedAs(objects.GoneUID), objects.OwnedBy(objects.GoneUID)), true},
-		{"recorded, its owner edited", lost(objects.RecordedAs(objects.GoneUID), objects.OwnedBy("x")), true},
-		{"owned by a Service that never was, and labelled", lost(objects.OwnedBy(objects.GoneUID), labelled), false},
+		{"recorded", lost(objects.RecordedAs(objects.DeletedUID), objects.OwnedBy(objects.DeletedUID)), true},
+		{"recorded, its owner edited", lost(objects.RecordedAs(objects.DeletedUID), objects.OwnedBy("x")), true},
+		{"owned by a Service that never was, and labelled", lost(objects.OwnedBy(objects.DeletedUID), labelled), false},
 		{"owned by one of another name", lost(objects.OwnedBy(objects.WebUID)), false},
-		{"recorded for one that is there, and edited", lost(objects.RecordedAs(objects.WebUID), objects.Named("web.kubernetes")), false},
-		{"recorded, on a load balancer of somebody else", lost(objects.RecordedAs(objects.GoneUID), objects.On("kubernetes", "other")), false},
-		{"recorded, and another has its name now", objects.Made(objects.Deleting, objects.RecordedAs(objects.GoneUID)), false},
-		{"recorded, of nodes", objects.MadeOfNodes(objects.Deleting, objects.RecordedAs(v1alpha1.MadeForNodes)), false},
+		{"recorded for one that is there, and edited", lost(objects.RecordedAs(objects.WebUID), objects.WithName("web.kubernetes")), false},
+		{"recorded, on a load balancer of somebody else", lost(objects.RecordedAs(objects.DeletedUID), objects.OnLoadBalancer("kubernetes", "other")), false},
+		{"recorded, and another has its name now", objects.ManagedPool(objects.WithDeletion, objects.RecordedAs(objects.DeletedUID)), false},
+		{"recorded, of nodes", objects.ManagedNodePool(objects.WithDeletion, objects.RecordedAs(v1alpha1.MadeForNodes)), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHoldingCluster(t, tt.pool).Services
 			r.HandleDeletion(tt.pool)
 			name := tt.pool.Namespace + "/lost"
-			if uid, known := r.KnownUID(name); known != tt.leaves || known && uid != objects.GoneUID {
+			if uid, known := r.KnownUID(name); known != tt.leaves || known && uid != objects.DeletedUID {
 				t.Errorf("%s leaves its load balancer: %v, want %v", name, known, tt.leaves)
 			}
 		})

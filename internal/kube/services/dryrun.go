@@ -67,7 +67,7 @@ func (v serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool s
 	return desired, nil
 }
 
-// RecordPlan implements servicelb.StatusStore.
+// RecordPlan implements servicelb.Store.
 func (r serviceStatusStore) RecordPlan(ctx context.Context, s servicelb.Service, text string) error {
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, s.Name) {
 		if !r.ownership.IsManaged(p) {

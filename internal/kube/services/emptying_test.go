@@ -24,7 +24,7 @@ func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 	inRG := func(p *v1alpha1.BackendPool) {
 		p.Status.PoolID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/kubernetes"
 	}
-	home := objects.In("default")
+	home := objects.InNamespace("default")
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	for _, tt := range []struct {
 		about string
@@ -32,11 +32,11 @@ func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 		stays bool // another Service
 		want  string
 	}{
-		{"taken", objects.MadeOfNodes(home, made, inRG), false, "goes"},
-		{"another Service needs it", objects.MadeOfNodes(home, made, inRG), true, "stays"},
-		{"about to take it", objects.MadeOfNodes(home, made), false, "stays"},
-		{"on its way", objects.MadeOfNodes(home, made, inRG, objects.Deleting), false, "goes"},
-		{"somebody else's", objects.MadeOfNodes(home, objects.Named("mine"), inRG), false, "made"},
+		{"taken", objects.ManagedNodePool(home, made, inRG), false, "goes"},
+		{"another Service needs it", objects.ManagedNodePool(home, made, inRG), true, "stays"},
+		{"about to take it", objects.ManagedNodePool(home, made), false, "stays"},
+		{"on its way", objects.ManagedNodePool(home, made, inRG, objects.WithDeletion), false, "goes"},
+		{"somebody else's", objects.ManagedNodePool(home, objects.WithName("mine"), inRG), false, "made"},
 		{"none, and another controller has made them members", nil, false, "made"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {

@@ -40,10 +40,10 @@ const (
 // EventInvalidBound is the event reason for a Namespace with an invalid limit annotation.
 const EventInvalidBound = "InvalidBound"
 
-// serviceEvents implements servicelb.Events.
+// serviceEvents implements servicelb.EventRecorder.
 type serviceEvents struct{ r *Reconciler }
 
-// RecordEvent implements servicelb.Events.
+// RecordEvent implements servicelb.EventRecorder.
 func (e serviceEvents) RecordEvent(s servicelb.Service, event servicelb.Event) {
 	kind, text := corev1.EventTypeNormal, event.Text
 	if event.Warning {

@@ -24,8 +24,8 @@ func TestWhichPoolsAreWaitedFor(t *testing.T) {
 		want    bool
 	}{
 		{"that of all nodes", "shop/web", all, true, nil, true},
-		{"one that has its BackendPool", "shop/web", all, true, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes)), true},
-		{"one that stays as it is, and is empty", "shop/web", all, true, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), paused), true},
+		{"one that has its BackendPool", "shop/web", all, true, objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes)), true},
+		{"one that stays as it is, and is empty", "shop/web", all, true, objects.ManagedNodePool(objects.RecordedAs(v1alpha1.MadeForNodes), paused), true},
 		{"there are no nodes", "shop/web", all, false, nil, false},
 		{"of another family", "shop/web", service.Pool{Name: "kubernetes-IPv6", Family: lb.IPv6, Shared: true}, true, nil, false},
 		{"without endpoints", "shop/web", service.Pool{Name: "shop-web", Family: lb.IPv4}, true, nil, false},
@@ -37,7 +37,7 @@ func TestWhichPoolsAreWaitedFor(t *testing.T) {
 		}
 		r := newHoldingCluster(t, pools...)
 		if row.nodes {
-			if err := r.View.Add(objects.Node(1)); err != nil {
+			if err := r.View.Add(objects.NewNode(1)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // Foreign addresses are those not in the BackendPool's record, or without one, not of nodes.
 func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "kubernetes"}
-	made, took := objects.RecordedAs(v1alpha1.MadeForNodes), objects.Took
+	made, took := objects.RecordedAs(v1alpha1.MadeForNodes), objects.WithAzurePool
 	theirs := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
 	wrote := func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.8"} } // 10.0.0.8 is of a deleted node
 	for _, tt := range []struct {
@@ -31,10 +31,10 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 		{"without a BackendPool", "other", nil, "[10.0.0.8 10.0.7.7]"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
-			p := objects.MadeOfNodes(tt.edits...)
+			p := objects.ManagedNodePool(tt.edits...)
 			r := newHoldingCluster(t, p)
 			r.Ownership.Statuses.AdoptPool(p)
-			if err := r.View.Add(objects.Node(1), objects.Node(2)); err != nil {
+			if err := r.View.Add(objects.NewNode(1), objects.NewNode(2)); err != nil {
 				t.Fatal(err)
 			}
 			pool := lb.Pool{ID: lb.PoolID{LoadBalancer: at, Name: tt.pool}}
@@ -54,10 +54,10 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 	const group = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft."
 	r := newHoldingCluster(t)
-	instance, alone := objects.Node(1), objects.Node(2)
+	instance, alone := objects.NewNode(1), objects.NewNode(2)
 	instance.Spec.ProviderID = "azure://" + group + "Compute/virtualMachineScaleSets/Blue/virtualMachines/0"
 	alone.Spec.ProviderID = "azure://" + group + "Compute/virtualMachines/Alone"
-	if err := r.View.Add(instance, alone, objects.Node(3)); err != nil {
+	if err := r.View.Add(instance, alone, objects.NewNode(3)); err != nil {
 		t.Fatal(err)
 	}
 	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
@@ -83,8 +83,8 @@ func TestWhetherWeirFillsAPool(t *testing.T) {
 		pool *v1alpha1.BackendPool
 		want bool
 	}{
-		"Weir's": {objects.MadeOfNodes(made), true}, "one that goes": {objects.MadeOfNodes(made, objects.Deleting), true},
-		"of another pool": {objects.MadeOfNodes(made, objects.OfPool("other")), false}, "somebody else's": {objects.MadeOfNodes(objects.Named("mine")), false},
+		"Weir's": {objects.ManagedNodePool(made), true}, "one that goes": {objects.ManagedNodePool(made, objects.WithDeletion), true},
+		"of another pool": {objects.ManagedNodePool(made, objects.OfPool("other")), false}, "somebody else's": {objects.ManagedNodePool(objects.WithName("mine")), false},
 	} {
 		r := newHoldingCluster(t, tt.pool)
 		r.Ownership.Statuses.AdoptPool(tt.pool)

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// RejectPorts implements servicelb.StatusStore.
+// RejectPorts implements servicelb.Store.
 func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
 	s := l.view.ServiceObject(v)
 	statuses := portStatuses(s.Spec.Ports, ports)

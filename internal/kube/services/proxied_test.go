@@ -15,14 +15,14 @@ import (
 
 // A Service with PROXY protocol is found only from Services on the same load balancer.
 func TestWhichServiceHasTheProxyProtocolBeside(t *testing.T) {
-	link := objects.Service(corev1.ServiceTypeLoadBalancer)
+	link := objects.NewService(corev1.ServiceTypeLoadBalancer)
 	link.Name, link.UID = "link", "77"
 	link.Annotations = map[string]string{service.PLSCreate: "true", service.PLSProxyProtocol: "true", view.PlaceAnnotation: "kubernetes-internal"}
 	r := newHoldingCluster(t)
 	if err := r.View.Add(link); err != nil {
 		t.Fatal(err)
 	}
-	web := view.ServiceLB(objects.Service(corev1.ServiceTypeLoadBalancer))
+	web := view.ServiceLB(objects.NewService(corev1.ServiceTypeLoadBalancer))
 	for place, want := range map[string]string{"Kubernetes-internal": "shop/link", "kubernetes": "", "": ""} {
 		if web.Record.LoadBalancers = []string{place}; place == "" {
 			web.Record.LoadBalancers = nil

@@ -19,7 +19,7 @@ import (
 // it. Their events requeue it.
 func TestWhoHasTheAddressOfAServiceWithSCTP(t *testing.T) {
 	internal := func(annotations map[string]string, shown string) *corev1.Service {
-		s := objects.Service(corev1.ServiceTypeLoadBalancer)
+		s := objects.NewService(corev1.ServiceTypeLoadBalancer)
 		s.Annotations = map[string]string{service.Internal: "true"}
 		for key, value := range annotations {
 			s.Annotations[key] = value

@@ -28,10 +28,10 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// serviceStatusStore implements servicelb.StatusStore; its BackendPool methods are in backendpools.go.
+// serviceStatusStore implements servicelb.Store; its BackendPool methods are in backendpools.go.
 type serviceStatusStore struct{ *Reconciler }
 
-// PersistRecord implements servicelb.StatusStore.
+// PersistRecord implements servicelb.Store.
 func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Service, r servicelb.Record) error {
 	seen := l.cachedService(s)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -102,7 +102,7 @@ func joinRecord(names []string) *string {
 	return new(strings.Join(names, ","))
 }
 
-// PublishAddresses implements servicelb.StatusStore.
+// PublishAddresses implements servicelb.Store.
 func (l serviceStatusStore) PublishAddresses(ctx context.Context, v servicelb.Service, addresses []netip.Addr) error {
 	return l.UpdateConditions(ctx, v, servicelb.StatusUpdate{HasAddresses: true, Addresses: addresses})
 }
@@ -127,7 +127,7 @@ func (l serviceStatusStore) patchStatus(ctx context.Context, what string, s *cor
 	return nil
 }
 
-// UpdateConflicts implements servicelb.StatusStore.
+// UpdateConflicts implements servicelb.Store.
 func (l serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Service, contests []balancer.Conflict, anew bool) error {
 	s := l.view.ServiceObject(v)
 	var texts []string
@@ -137,7 +137,7 @@ func (l serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Ser
 	return l.setServiceCondition(ctx, s, view.ConditionConflict, metav1.ConditionTrue, EventConflict, strings.Join(texts, ". "), anew)
 }
 
-// UpdateLink implements servicelb.StatusStore.
+// UpdateLink implements servicelb.Store.
 func (l serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service, state *privatelinkround.State, anew bool) error {
 	s := l.view.ServiceObject(v)
 	if state == nil {
@@ -150,7 +150,7 @@ func (l serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service,
 	return l.setServiceCondition(ctx, s, view.ConditionPrivateLink, is, state.Reason, state.Text, anew)
 }
 
-// UpdateConditions implements servicelb.StatusStore.
+// UpdateConditions implements servicelb.Store.
 func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Service, c servicelb.StatusUpdate) error {
 	s := l.view.ServiceObject(v)
 	status := map[string]any{}
@@ -212,7 +212,7 @@ func (l serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, 
 	return l.patchStatus(ctx, what, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
 }
 
-// RequeuePools implements servicelb.StatusStore.
+// RequeuePools implements servicelb.Store.
 func (l serviceStatusStore) RequeuePools(s servicelb.Service) {
 	name := view.NamespacedName(s.Name)
 	for _, p := range l.view.PoolsOf(poolschedule.ServiceName{Namespace: name.Namespace, Name: name.Name}) {
@@ -220,5 +220,5 @@ func (l serviceStatusStore) RequeuePools(s servicelb.Service) {
 	}
 }
 
-// IsTransient implements servicelb.StatusStore.
+// IsTransient implements servicelb.Store.
 func (l serviceStatusStore) IsTransient(err error) bool { return apiserver.IsTransient(err) }

@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	bp   = objects.BackendPool
-	took = objects.Took
+	bp   = objects.NewBackendPool
+	took = objects.WithAzurePool
 )
 
 // A BackendPool keeps a taken pool when the defaults change.

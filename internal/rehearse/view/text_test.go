@@ -61,7 +61,9 @@ func example() Plan {
 	return p
 }
 
-func TestText(t *testing.T) { referencepage.Is(t, "testdata/plan.txt", example().FormatText(false)) }
+func TestText(t *testing.T) {
+	referencepage.ExpectFile(t, "testdata/plan.txt", example().FormatText(false))
+}
 
 // Entries without an address are identified by name: a cluster's own load balancer may have pools
 // of network interfaces.
@@ -95,7 +97,7 @@ func TestAPlanThatIsNotComplete(t *testing.T) {
 
 // An event has room for one line.
 func TestBrief(t *testing.T) {
-	referencepage.Is(t, "testdata/brief.txt", example().FormatBrief()+"\n"+Plan{}.FormatBrief()+"\n")
+	referencepage.ExpectFile(t, "testdata/brief.txt", example().FormatBrief()+"\n"+Plan{}.FormatBrief()+"\n")
 }
 
 // On a terminal changes are colored, and nothing else differs.
@@ -120,7 +122,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	referencepage.Is(t, "testdata/plan.json", string(raw))
+	referencepage.ExpectFile(t, "testdata/plan.json", string(raw))
 	raw, err = NewPlan(rehearse.Changes{}, nil).FormatJSON()
 	var none map[string]any
 	if err != nil || json.Unmarshal(raw, &none) != nil || none["resources"] == nil || none["services"] == nil || none["changes"] != 0.0 {

@@ -79,7 +79,7 @@ func stripSet(s string) string {
 	return strings.ReplaceAll(s, "properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations[].properties.ipConfigurations[].properties.", "")
 }
 
-// Every accepted read-only property needs evidence.
+// Each needs evidence.
 func TestAccepted(t *testing.T) {
 	want := []string{
 		"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ipConfiguration is an address of an interface and its pools.
+type ipConfiguration struct {
+	Name       string `json:"name"`
+	Properties struct {
+		IP    string      `json:"privateIPAddress"`
+		Pools []reference `json:"loadBalancerBackendAddressPools"`
+	} `json:"properties"`
+}
+
+// interfaceBody is a network interface, or the instance section that creates one.
+type interfaceBody struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Configurations []ipConfiguration `json:"ipConfigurations"`
+	} `json:"properties"`
+}
+
+// addMembership records the pool addresses of an interface. The interfaces, not the pools, are
+// authoritative.
+func (c azureState) addMembership(id string, nic interfaceBody) {
+	for i, ip := range nic.Properties.Configurations {
+		if i == 0 && !strings.Contains(id, "/theirs-") {
+			*c.firstConfigIDs = append(*c.firstConfigIDs, strings.ToLower(id+"/ipConfigurations/"+ip.Name))
+		}
+		for _, pool := range ip.Properties.Pools {
+			key := strings.ToLower(pool.ID)
+			if c.interfaceMembers[key] == nil {
+				c.interfaceMembers[key] = map[string]string{}
+			}
+			c.interfaceMembers[key][strings.ToLower(id+"/ipConfigurations/"+ip.Name)] = ip.Properties.IP
+		}
+	}
+}
+
+// addMemberships does the same for a resource of any type.
+func (c azureState) addMemberships(id string, raw json.RawMessage) error {
+	kind := strings.ToLower(id)
+	switch {
+	case strings.Contains(kind, "/virtualmachinescalesets/") && strings.Contains(kind, "/virtualmachines/"):
+		var instance struct {
+			Properties struct {
+				Network struct {
+					Interfaces []interfaceBody `json:"networkInterfaceConfigurations"`
+				} `json:"networkProfileConfiguration"`
+			} `json:"properties"`
+		}
+		err := json.Unmarshal(raw, &instance)
+		for _, nic := range instance.Properties.Network.Interfaces {
+			c.addMembership(id+"/networkInterfaces/"+nic.Name, nic)
+		}
+		return err
+	case strings.Contains(kind, "/networkinterfaces/"):
+		var nic interfaceBody
+		err := json.Unmarshal(raw, &nic)
+		c.addMembership(id, nic)
+		return err
+	}
+	return nil
+}
+
+// withMembers adds the joined interface addresses to a load balancer's pools, Down where the pool
+// entry is.
+func (c azureState) withMembers(b loadBalancer) loadBalancer {
+	for i, p := range b.Properties.Pools {
+		down := map[string]string{}
+		shown := p.Properties.Addresses[:0:0]
+		for _, a := range p.Properties.Addresses {
+			if a.Properties.Interface == nil {
+				shown = append(shown, a)
+				continue
+			}
+			down[strings.ToLower(a.Properties.Interface.ID)] = a.Properties.Admin
+		}
+		for _, id := range slices.Sorted(maps.Keys(c.interfaceMembers[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)])) {
+			var a member
+			a.Properties.Interface = &reference{ID: id}
+			a.Properties.IP, a.Properties.Admin = c.interfaceMembers[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)][id], down[id]
+			shown = append(shown, a)
+		}
+		b.Properties.Pools[i].Properties.Addresses = shown
+	}
+	return b
+}
+
+// checkOutbound checks that every machine is in the outbound pool.
+func (c azureState) checkOutbound() []error {
+	in := c.interfaceMembers[strings.ToLower(outboundPool)]
+	var all []error
+	for _, id := range *c.firstConfigIDs {
+		if in[id] == "" {
+			all = append(all, fmt.Errorf("%s has no way out: somebody else's pool is lost", id))
+		}
+	}
+	return all
+}

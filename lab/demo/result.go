@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// reportResult prints the summary and returns the final error.
+func (r *run) reportResult(ctx context.Context, err error, took time.Duration) error {
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Bulk: r.stage.bulkServices, Evictions: r.stage.evictions, PrivateLink: r.stage.privateLink, Notes: r.stage.notes}
+	sum.Total, sum.Pools, sum.ARM = r.stage.observer.newSummaries(time.Now())
+	if told := r.countEvents(ctx, &sum); err == nil {
+		err = r.rootCause(ctx, told)
+	}
+	if wrong := sum.failureText(); err == nil && wrong != "" {
+		err = errors.New(wrong)
+	}
+	if sum.OK = err == nil; !sum.OK {
+		sum.Failure = err.Error()
+	}
+	r.printFailure(err)
+	if sum.OK {
+		r.print.printPlain("")
+		r.print.writeText(greenText, "Every pool holds what the cluster wants, and what others put there.")
+		for _, note := range sum.Notes {
+			r.print.printPlain("Note: " + note + ".")
+		}
+	}
+	r.print.printPlain(append([]string{""}, sum.formatTable()...)...)
+	r.print.printPlain("",
+		"Lag is from the API's own truth changing to Azure being done with a pool that",
+		"shows it, the time without a controller included; the storm's is apart.",
+		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
+		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs.", sum.ARM.Balancers, sum.ARM.PublicIPs),
+		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
+	if !r.opts.Stay {
+		r.print.printPlain("", "Try next:",
+			"  make demo STAY=1   keeps all running, and prints addresses and commands to try",
+			"  make demo FULL=1   adds spot evictions, and a Service with Private Link")
+	}
+	if r.opts.JSON {
+		encoder := json.NewEncoder(r.opts.Out)
+		encoder.SetIndent("", "  ")
+		err = errors.Join(err, encoder.Encode(sum))
+	}
+	return err
+}
+
+func (r *run) countEvents(ctx context.Context, sum *Summary) error {
+	retrying, err := r.stage.cluster.serviceEvents(ctx, reasonRetrying)
+	if err != nil {
+		return err
+	}
+	failed, err := r.stage.cluster.serviceEvents(ctx, reasonFailed)
+	if err != nil {
+		return err
+	}
+	sum.addEvents(countByService(retrying), countByService(failed))
+	refused, err := r.stage.cluster.serviceEvents(ctx, reasonSyncFailed)
+	for _, n := range countByService(refused) {
+		sum.SyncFailed += n
+	}
+	return err
+}

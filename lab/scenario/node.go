@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// updateNode updates the process's copy of a node. It reports whether draining started or ended, and
+// whether nothing else changed. The caller holds s.mu.
+func (p *process) updateNode(name string) (drains, alone bool) {
+	before, known := p.handledNodes[name]
+	n, there := p.cache.nodes[name]
+	if !there {
+		delete(p.handledNodes, name)
+		return false, false
+	}
+	p.handledNodes[name] = n
+	drains = before.DrainReason != n.DrainReason
+	return drains, drains && known && before.Excluded == n.Excluded && slices.Equal(before.IPs, n.IPs)
+}
+
+// queueAdminStates queues an admin-state change for each pool of a node.
+func (p *process) queueAdminStates(node string) {
+	s := p.stage
+	var ops []poolschedule.Operation
+	s.mu.Lock()
+	for _, k := range s.sortedPools() {
+		b := s.cluster.bindings[k.id.Name]
+		if b == nil || b.isPaused || b.isDeleting || p.killed {
+			continue
+		}
+		members := p.cache.desiredMembers(b)
+		if !slices.ContainsFunc(members, func(a lb.Address) bool { return slices.Contains(p.cache.nodes[node].IPs, a.IP) }) {
+			continue
+		}
+		if k.inSync && p.updater.IsInSync(b.pool, membership.Fingerprint(members)) {
+			continue
+		}
+		op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.retryAfter[b.ref], LastNotification: b.notification.recalledState()}
+		op.Impact = adminStateImpact(members, p.statusEntries[b.ref].down)
+		if b.service != "" {
+			op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
+		}
+		k.adminQueued = true
+		k.queueChange()
+		ops = append(ops, op)
+	}
+	s.mu.Unlock()
+	p.updater.Add(ops...)
+}
+
+// adminStateImpact computes the impact of an admin-state change, given the addresses recorded as Down.
+func adminStateImpact(members []lb.Address, down []netip.Addr) poolschedule.Impact {
+	var stake poolschedule.Impact
+	for _, a := range members {
+		switch leaves, is := a.AdminState == lb.Down, slices.Contains(down, a.IP); {
+		case leaves && !is:
+			stake.Stopping++
+		case is && !leaves:
+			stake.Starting++
+		case !leaves:
+			stake.Serving++
+		}
+	}
+	return stake
+}
+
+// keepAdminRetry records a failed attempt that was caused by an admin-state change only; what it took
+// along is unchanged. The caller holds the stage's mu.
+func (k *pool) keepAdminRetry(r poolupdate.Report) {
+	k.attempt, k.inSync, k.parkedUntil = nil, false, r.NextEligibleAt
+	if k.adminQueued = k.adminQueued || !r.AdminRetryAt.IsZero(); k.adminQueued || r.WillRetry {
+		k.queueChange()
+	}
+	k.faultEnd = latest(k.faultEnd, latest(latest(r.RetryAt, r.AdminRetryAt), time.Now()))
+	if r.Fault != nil {
+		k.faultEnd = latest(k.faultEnd, r.Fault.RetryAt)
+	}
+}
