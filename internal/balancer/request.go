@@ -50,6 +50,7 @@ type Request struct {
 	LinkGroups []string
 }
 
+// Result is the outcome of a Request.
 type Result struct {
 	Request
 	// Err is nil if Azure matches the Service. It carries a *fault.Fault if Azure caused it.

@@ -104,5 +104,5 @@ func (c *Config) validateConfig() error {
 			return fmt.Errorf("key %q: %w", pair.groupKey, err)
 		}
 	}
-	return cmp.Or(c.checkTags(), c.LoadBalancers.validateLoadBalancers(), c.PrivateLinks.validatePrivateLinks(), c.AdminState.validateAdminState())
+	return cmp.Or(c.checkTags(), c.validateLoadBalancers(), c.validatePrivateLinks(), c.validateAdminState())
 }

@@ -79,6 +79,7 @@ type Input struct {
 	ServiceOf, AddressAt func(string) string
 }
 
+// Plan is the desired state of a load balancer, and the changes that lead to it.
 type Plan struct {
 	// Next is the desired load balancer; equal to the observed one if there is no change. Pools have their
 	// observed members.

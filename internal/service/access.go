@@ -81,7 +81,7 @@ type Restriction struct {
 func RestrictionOf(s Service) Restriction {
 	r := &reader{annotations: s.Annotations}
 	is := Restriction{Access: r.parseAccess(s), Internal: r.readBool(Internal) || isInvalidBool(r.readText(Internal))}
-	is.Flaws = r.flaws.items
+	is.Flaws = r.items
 	return is
 }
 

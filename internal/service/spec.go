@@ -67,7 +67,7 @@ func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	if len(r.problems) > 0 {
 		return Spec{}, r.problems
 	}
-	spec.Flaws = r.flaws.items
+	spec.Flaws = r.items
 	return spec, nil
 }
 

@@ -65,6 +65,7 @@ type ObservedPools struct {
 	Pools []service.Pool
 }
 
+// HasPool reports whether a pool is among the observed ones.
 func (s *ObservedPools) HasPool(at lb.PoolID) bool {
 	return s != nil && s.On.Key() == at.LoadBalancer.Key() &&
 		slices.ContainsFunc(s.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, at.Name) })

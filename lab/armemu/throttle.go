@@ -21,7 +21,7 @@ type Limits struct {
 	NetworkWindow               time.Duration
 }
 
-// Bucket: Size 0 is no limit.
+// Bucket is a token bucket. Size 0 is no limit.
 type Bucket struct {
 	Size      float64
 	PerSecond float64

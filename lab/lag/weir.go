@@ -99,7 +99,7 @@ func (c *traceCluster) runTrace() {
 	<-ended
 }
 
-// StrategyCost: the end of a write is detected by reads after two and five seconds, and by polls every
+// StrategyCost returns the cost of a write with a strategy. The end of a write is detected by reads after two and five seconds, and by polls every
 // ten. Acceptance after a second counts for pipelined writes only.
 func StrategyCost(strategy wholewrite.Strategy, latency armemu.Latency) Cost {
 	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, BatchEffect: 3 * time.Second, Busy: 2 * time.Second}

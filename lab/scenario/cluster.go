@@ -166,7 +166,7 @@ func (v view) isServiceMissing(b *backendPool) bool {
 
 // hasAddress reports whether a node, including a lost one, has the address.
 func (c *cluster) hasAddress(ip netip.Addr) bool {
-	return c.view.hasNodeAddress(ip) || view{nodes: c.lostNodes}.hasNodeAddress(ip)
+	return c.hasNodeAddress(ip) || view{nodes: c.lostNodes}.hasNodeAddress(ip)
 }
 
 func (v view) hasNodeAddress(ip netip.Addr) bool {

@@ -113,7 +113,7 @@ spec:
 
 	p.eventually("commands report that no provisioner runs", func() error {
 		p.weir("list")
-		code, status := p.lab.runCommand("status")
+		code, status := p.runCommand("status")
 		if want := "no process of weir-provisioner has led since "; !strings.Contains(p.notes, want) || code != 3 || !strings.Contains(status, "NoProvisioner: 1 Provision in progress; "+want) {
 			return fmt.Errorf("weir provision list: %q; weir status: exit code %d, %s", p.notes, code, status)
 		}

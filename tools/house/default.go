@@ -4,29 +4,29 @@ package main
 
 // defaultLoops are background loops and dry runs: a walk enters one only if it starts there.
 func defaultLoops() []string {
-	return []string{"poolupdate.(*lane).run", "balancer.(*queue).run", "servicelb.(*Reconciler).rehearse"}
+	return []string{"poolupdate.(*worker).run", "balancer.(*queue).run", "servicelb.(*Reconciler).runDryRun"}
 }
 
 // defaultWalks are the default walks. Update them when an entry or end function is renamed; a walk with
 // an unknown name is reported as not measured.
 func defaultWalks() []walk {
 	return []walk{
-		{"an EndpointSlice, up to the lane's queue", []segment{
-			{[]string{"pools.(*Reconciler).servicesOfSlice"}, []string{"pools.(*Reconciler).ifBound"}},
-			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).add"}},
+		{"an EndpointSlice, up to the queue of the worker", []segment{
+			{[]string{"pools.(*Reconciler).servicesOfSlice"}, []string{"pools.(*Reconciler).requestIfBound"}},
+			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).enqueue"}},
 		}},
 		{"a Service, to Azure and back", []segment{
-			{[]string{"services.(*Reconciler).Reconcile"}, []string{"balancer.(*queue).add"}},
+			{[]string{"services.(*Reconciler).Reconcile"}, []string{"balancer.(*queue).addJob"}},
 			{[]string{"balancer.(*queue).run"}, []string{
 				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
 			}},
-			{[]string{"balancer.(*Balancers).done"}, []string{"workqueue.(*Queue).Add"}},
-			{[]string{"servicelb.(*Reconciler).settle"}, []string{"services.(serviceLedger).Publish"}},
+			{[]string{"balancer.(*LoadBalancers).reportResult"}, []string{"workqueue.(*Queue).Add"}},
+			{[]string{"servicelb.(*Reconciler).processResult"}, []string{"services.(serviceStatusStore).PublishAddresses"}},
 		}},
-		{"a Node's taint, up to the lane's queue", []segment{
-			{[]string{"pools.(*Reconciler).servicesOnNode", "view.(*Snapshot).NodeDiffers"}, []string{"pools.(*Reconciler).ifBound", "view.(*Snapshot).NodeOf"}},
-			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).add"}},
+		{"a Node's taint, up to the queue of the worker", []segment{
+			{[]string{"pools.(*Reconciler).servicesOnNode", "view.(*Snapshot).NodeDiffers"}, []string{"pools.(*Reconciler).requestIfBound", "view.(*Snapshot).NodeOf"}},
+			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).enqueue"}},
 		}},
 	}
 }
