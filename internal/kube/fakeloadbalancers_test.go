@@ -231,16 +231,30 @@ func (s *testEnv) waitForAddresses(name string, addresses int) *corev1.Service {
 	return svc
 }
 
+// waitForRequests waits for a number of requests that deploy or remove a Service, and returns them.
 func (s *testEnv) waitForRequests(name string, times int) []balancer.Request {
 	s.Helper()
 	var all []balancer.Request
 	s.waitUntil(func() string {
-		if all = deployer.requests(s.ns + "/" + name); len(all) != times {
+		all = slices.DeleteFunc(deployer.requests(s.ns+"/"+name), func(req balancer.Request) bool { return req.CloseOnly })
+		if len(all) != times {
 			return fmt.Sprintf("%d requests for %s, want %d", len(all), name, times)
 		}
 		return ""
 	})
 	return all
+}
+
+// waitForClosing waits for a request that closes the security group, and fails if it is not the second one: it
+// precedes whatever else an edit changes.
+func (s *testEnv) waitForClosing(name string) {
+	s.Helper()
+	s.waitUntil(func() string {
+		if all := deployer.requests(s.ns + "/" + name); len(all) < 2 || !all[1].CloseOnly {
+			return fmt.Sprintf("%d requests for %s, and the second one closes nothing", len(all), name)
+		}
+		return ""
+	})
 }
 
 func (s *testEnv) managedPools() string {

@@ -205,6 +205,7 @@ func TestABadAnnotationHoldsNobody(t *testing.T) {
 	s.waitForEvent("Service", "web", services.EventSyncFailed, 1)
 	s.waitForAddresses("web", 1)
 	s.waitForRequests("web", 1)
+	s.waitForClosing("web")
 	s.delete(&corev1.Service{}, "web")
 	if last := s.waitForRequests("web", 2)[1]; last.Desired != nil {
 		t.Error("asked for more")
@@ -275,6 +276,7 @@ func TestAServiceMoves(t *testing.T) {
 		}
 		return ""
 	})
+	s.waitForClosing("web")
 	if last := s.waitForRequests("web", 2)[1]; last.On.Name != "kubernetes-internal" || len(last.RemoveFrom) != 1 || last.RemoveFrom[0].Name != "kubernetes" {
 		t.Errorf("asked %+v", last)
 	}

@@ -70,7 +70,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	}
 	l.eventually("weir explain", func() error {
 		code, story := l.runCommand("explain", "service", "web")
-		for _, want := range []string{"Service " + l.namespace + "/web: ", "Level for ", "1 are wanted, Azure showed 2, of which 1 are somebody else's", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
+		for _, want := range []string{"Service " + l.namespace + "/web: ", "Level for ", "1 are wanted, Azure showed 2, 1 of them not managed by Weir", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
 			if code != 0 || !strings.Contains(story, want) {
 				return fmt.Errorf("exit code %d, no %q in\n%s", code, want, story)
 			}

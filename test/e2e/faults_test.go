@@ -43,7 +43,7 @@ var operatorFaults = []struct {
 		f.annotated("shop", "azure-load-balancer-health-probe-interval", "often")
 	}, code: 3, says: []string{"/shop", "health-probe-interval", `"often"`}},
 	{name: "somebody else writes there", occurs: func(f *faulty) { f.fightMembers("web") },
-		code: 3, says: []string{"Contested", "find out who else writes there", "/web"}},
+		code: 3, says: []string{"Contested", "find the other client that writes", "/web"}},
 	{name: "a node has no address", occurs: func(f *faulty) {
 		bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-bare"}}
 		f.must(f.cluster.Create(f.t.Context(), bare))
@@ -51,7 +51,7 @@ var operatorFaults = []struct {
 	}, code: 3, says: []string{"NoNodeLeft", "-bare", "InternalIP", "/web"}},
 	{name: "a restriction without effect", occurs: func(f *faulty) {
 		f.createLoadBalancerService("shop", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
-	}, code: 3, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "keeps nobody out"}},
+	}, code: 3, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "no client is denied"}},
 	{name: "an annotation is refused", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-tcp-idle-timeout", "4 minutes")
 	}, code: 3, says: []string{"/shop", "tcp-idle-timeout", `"4 minutes"`}},

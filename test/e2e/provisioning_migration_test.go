@@ -84,7 +84,7 @@ spec:
 	if n := ended(); n > 0 {
 		t.Errorf("%d have given up the lead while a person has it stop", n)
 	}
-	p.expectMigrate(0, "The stop is taken back", "resume")
+	p.expectMigrate(0, "Canceled the stop", "resume")
 	p.weir("retry-now", "standard")
 	failed(2, "something keeps it from starting: ForeignRule: ")
 	if n := ended(); n != 1 {

@@ -39,7 +39,7 @@ func TestWhoMayViewANamespaceSeesWhy(t *testing.T) {
 		}
 		return nil
 	})
-	if text := asks("status", "-n", l.namespace); !strings.Contains(text, "1 BackendPool") || !strings.Contains(text, "Who leads is not known") {
+	if text := asks("status", "-n", l.namespace); !strings.Contains(text, "1 BackendPool") || !strings.Contains(text, "The leader is unknown") {
 		t.Errorf("weir status: %s", text)
 	}
 	if text := asks("status", "-A"); !strings.Contains(text, "forbidden") {

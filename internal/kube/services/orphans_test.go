@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ type fakeOrphans struct {
 	Balancers
 	searches [][]balancer.Orphan
 	// deletions counts calls of CleanUp.
-	deletions int
+	deletions atomic.Int64
 }
 
 func (l *fakeOrphans) ListOrphans(context.Context) ([]balancer.Orphan, error) {
@@ -35,7 +36,7 @@ func (l *fakeOrphans) ListOrphans(context.Context) ([]balancer.Orphan, error) {
 }
 
 func (l *fakeOrphans) CleanUp(context.Context) (balancer.CleanupResult, error) {
-	l.deletions++
+	l.deletions.Add(1)
 	return balancer.CleanupResult{}, nil
 }
 
@@ -56,19 +57,22 @@ func TestLeftoversAreSaidOnce(t *testing.T) {
 			}
 			time.Sleep(10 * time.Minute)
 		}
-		if looks.deletions != 7 {
-			t.Errorf("%d deletions, want one at each look", looks.deletions)
+		synctest.Wait()
+		if n := looks.deletions.Load(); n != 7 {
+			t.Errorf("%d deletions, want one at each look", n)
 		}
 		time.Sleep(23 * time.Hour)
+		synctest.Wait()
 		if n := c.CountOrphans(); n != 0 || len(looks.searches) != 1 {
 			t.Errorf("%d counted, %d looks are left: where none are, they are looked for once a day", n, len(looks.searches))
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if n := c.CountOrphans(); n != 1 {
 			t.Errorf("%d counted a day later", n)
 		}
-		if want := 7 + 24*6; looks.deletions != want {
-			t.Errorf("%d deletions, want %d: they do not wait for the looks", looks.deletions, want)
+		if n, want := looks.deletions.Load(), int64(7+24*6); n != want {
+			t.Errorf("%d deletions, want %d: they do not wait for the looks", n, want)
 		}
 		cancel()
 		if said := log.String(); !strings.Contains(said, "public IP x") || !strings.Contains(said, "madeFor=shop/x") {
