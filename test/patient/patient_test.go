@@ -50,8 +50,8 @@ func TestEveryEmulatorIsWatched(t *testing.T) {
 		dir := filepath.ToSlash(filepath.Dir(path))
 		test := strings.HasSuffix(path, "_test.go") || dir == "../../lab/scenario"
 		starts[dir] = starts[dir] || test && strings.Contains(string(text), "armemu.New(")
-		watches[dir] = watches[dir] || strings.Contains(string(text), "patient.Watched(") ||
-			strings.Contains(string(text), "patient.Kept(") || strings.Contains(string(text), ".Hasty()")
+		watches[dir] = watches[dir] || strings.Contains(string(text), "patient.Watch(") ||
+			strings.Contains(string(text), "patient.CheckRequests(") || strings.Contains(string(text), ".EarlyCalls()")
 		return err
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func TestEveryEmulatorIsWatched(t *testing.T) {
 			continue
 		}
 		if found++; !watches[dir] {
-			t.Errorf("%s starts an emulator, and nobody asks who came before a Retry-After: use patient.Watched", dir)
+			t.Errorf("%s starts an emulator and does not check for requests before a Retry-After: use patient.Watch", dir)
 		}
 	}
 	if found < 8 {
