@@ -21,7 +21,7 @@ var adminKubeconfig string
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm logs every symbolic link
-	controlplane.Main(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
+	controlplane.RunWithControlPlane(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
 		dir, err := os.MkdirTemp("", "weir-chart-")
 		if err != nil {
 			return nil, err
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func TestInstall(t *testing.T) {
 	kubectl := func(args ...string) string {
 		t.Helper()
-		out, err := controlplane.Kubectl(context.WithoutCancel(t.Context()), adminKubeconfig, args...)
+		out, err := controlplane.RunKubectl(context.WithoutCancel(t.Context()), adminKubeconfig, args...)
 		if err != nil && args[0] != "auth" {
 			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
