@@ -7,6 +7,11 @@ GO    ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X weir.dev/weir/internal/app/process.Version=$(VERSION)
 
+# One set of flags for programs, tests and linters, and for kubelab: each dependency is compiled once, and once more
+# for the race detector. Linking without debug information is faster.
+export GOFLAGS     := $(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false)
+export CGO_ENABLED ?= 0
+
 # Pinned build tools, installed in bin/ and not listed in go.mod.
 GOLANGCI_LINT_VERSION  := v2.15.0
 CONTROLLER_GEN_VERSION := v0.23.0
@@ -18,18 +23,20 @@ CRANE_VERSION          := v0.21.7
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Same flags as kubelab, so the standard library is compiled only once, without debug information.
 .PHONY: build
 build: ## Build weir, weir-provisioner and weirlab into bin/
 	@mkdir -p $(BIN)
-	@CGO_ENABLED=0 $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/ ./cmd/...
+	@$(GO) build -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/ ./cmd/...
 
+# Takes the one of KUBEBUILDER_ASSETS if build.sh finds that it has the same sources.
 .PHONY: kubelab
 kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3 minutes)
+	@if [ ! -e $(BIN)/kubelab ] && [ -x "$$KUBEBUILDER_ASSETS/kubelab" ]; then mkdir -p $(BIN); \
+	  ln -sf "$$KUBEBUILDER_ASSETS/kubelab" "$$KUBEBUILDER_ASSETS/.kubelab.sha256" $(BIN)/; fi
 	@tools/kubelab/build.sh
 
 .PHONY: demo
-demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of two minutes (FULL=1: all of it; STAY=1 keeps it)
+demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of 90 s (FULL=1: all of it; STAY=1 keeps it)
 	@$(BIN)/weirlab demo $(if $(FULL),--full) $(if $(STAY),--stay)
 
 .PHONY: remote
@@ -48,9 +55,22 @@ mutants: ## Change the code in 60 places of each package, and see which test or 
 busyday: ## A day in virtual time with others at the same load balancer; prints lag and writes (a minute or two)
 	@$(GO) test ./lab/scenario -run '^TestBusyDay$$' -v -busy-day 24h
 
+# Linters and quick tests first. Then three groups run in parallel: tests of built programs and of what ships
+# beside them, tests that mostly wait, and tests that compute, at a lower priority.
 .PHONY: test
-test: check generated kubelab build unit shipped ## Everything that CI runs
-	@echo "weir: all green"
+test: check generated pure kubelab build ## Everything that CI runs
+	@begun=$$(date +%s); $(MAKE) --no-print-directory -k -j3 group-built group-waiting group-computing && \
+	  echo "weir: all green, $$(( $$(date +%s) - begun )) s after linters and quick tests"
+
+# In a group, a failure does not end what follows.
+group = failed=; for part in $(1); do $(MAKE) --no-print-directory $$part || failed=1; done; [ -z "$$failed" ]
+.PHONY: group-built group-waiting group-computing
+group-built:
+	@$(call group,unit-built chart alerts kubelab-tests)
+group-waiting:
+	@$(call group,unit-waiting page)
+group-computing:
+	@$(call group,unit-long unit-race)
 
 # The base of "what changed": the merge base with main, or HEAD.
 BASE ?= $(shell git merge-base HEAD main 2>/dev/null || echo HEAD)
@@ -60,11 +80,11 @@ BASE ?= $(shell git merge-base HEAD main 2>/dev/null || echo HEAD)
 CLUSTER := ./test/e2e ./test/takeover ./test/apifault
 # Packages that connect to Kubernetes and to users. Their test binaries link client-go (2 s of CPU each),
 # so make quick runs them only if they changed, and vets them otherwise.
-JOINTS  := ./internal/kube/... ./internal/app/... ./cmd/... ./lab/apiserver ./tools/mutants
-JOINT   := ^(api|config|cmd|internal/kube|internal/app|lab/apiserver|tools/mutants)/
+JOINTS  := ./internal/controllers/... ./internal/app/... ./cmd/... ./lab/apiserver ./tools/mutants
+JOINT   := ^(api|config|cmd|internal/controllers|internal/app|lab/apiserver|tools/mutants)/
 
 .PHONY: quick
-quick: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## In a minute, without kube-apiserver: all rooms, scripts, 200 seeds, lint of what changed (BASE=main)
+quick: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## In a minute, without kube-apiserver: all packages, scripts, 200 seeds, lint of what changed (BASE=main)
 	@begun=$$(date +%s); \
 	  changed=$$( { git diff --name-only --diff-filter=d $(BASE) -- '*.go'; git ls-files -o --exclude-standard -- '*.go'; } | sort -u); \
 	  if [ -n "$$changed" ]; then unformatted=$$(gofmt -l $$changed); fi; \
@@ -82,19 +102,18 @@ quick: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## In a minute, without kub
 	  echo "weir: quick took $$(( $$(date +%s) - begun )) s"
 
 .PHONY: check
-check: ## gofmt, vet, golangci-lint
+check: ## gofmt and golangci-lint, which includes go vet
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi
-	@echo "weir: go vet"
-	@$(GO) vet ./...
 	@$(MAKE) --no-print-directory $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 	@echo "weir: golangci-lint"
 	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 
 .PHONY: generate
-generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Regenerate deep copies and CRDs from api/
+generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Regenerate deep copies and CRDs from api/, and files of charts/weir from config/
 	@$< object paths=./api/...
 	@$< crd paths=./api/... output:crd:dir=config/crd
+	@$(GO) run ./tools/chartfiles
 
 .PHONY: generated
 generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
@@ -106,37 +125,73 @@ generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 	  for crd in backendpools partners provisioningpolicies provisions; do diff -u config/crd/weir.dev_$$crd.yaml $$tmp/weir.dev_$$crd.yaml || exit 1; done || \
 	  { echo "weir: generated files are behind api/: run make generate"; exit 1; }
 
-# Tests that mostly wait run in parallel with the rest, which runs at a lower priority. BUILT packages run
-# without the race detector: they start the built program, or a child process with a memory limit.
-BUILT   := ./test/e2e ./test/takeover ./internal/kube/charts
-WAITING := ./internal/kube/... ./lab/demo ./lab/process ./test/...
-# This package matches WAITING but needs CPU, for a thousand Provisions.
-COMPUTES := weir.dev/weir/internal/kube/provisions
-# Packages with slow tests, which -short skips; they run again without -short and without the race
-# detector, which would slow them down tenfold.
-LONG    := ./internal/azure ./internal/balancer ./internal/kube/provisions ./internal/probe ./lab/cluster ./lab/lag ./lab/payload ./lab/scenario ./lab/simulate
+# BUILT packages run without the race detector: they start the built program, or a child process with a memory
+# limit.
+BUILT   := ./test/e2e ./test/takeover ./internal/provisioning/charts
+# Packages whose tests mostly wait.
+WAITING := ./internal/controllers/... ./lab/demo ./lab/process ./test/...
+# Packages that start no goroutine, nor do their tests: the race detector would find nothing in them.
+PURE    := ./internal ./internal/armerror ./internal/humanize ./internal/lb ./internal/loadbalancer/dryrun/report ./internal/nic ./internal/pool/diff ./internal/pool/membership ./internal/pool/schedule ./internal/provisioning/policy ./internal/ratelimit/backoff ./internal/ratelimit/fair ./internal/service/bound ./internal/service/grant ./internal/skumigration/phase ./tools/house
+# Packages with tests that -short skips or cuts: these tests run again without -short and without the race
+# detector, which would slow them down tenfold. The longest packages are first.
+LONG    := ./lab/cluster ./lab/simulate ./internal/provisioning ./lab/scenario ./internal/loadbalancer ./lab/lag ./lab/payload ./internal/azure ./internal/azure/probe
+# internal/provisioning mostly waits, so three run in parallel. go vet is a linter of make check.
+TEST    := $(GO) test -vet=off -timeout 40m
 
-.PHONY: unit
-unit: kubelab build
-	@echo "weir: tests with the race detector, those that wait beside the others; then those that take long, without it"
-	@$(GO) list $(BUILT) >$(BIN)/.built; $(GO) list $(WAITING) | grep -vxFf $(BIN)/.built -e $(COMPUTES) >$(BIN)/.waiting; \
-	  export KUBEBUILDER_ASSETS=$(BIN); \
-	  ( trap - INT; exec $(GO) test -p 2 -timeout 40m $(BUILT) ) & built=$$!; \
-	  ( trap - INT; exec $(GO) test -race -p 2 -timeout 40m $$(cat $(BIN)/.waiting) ) & waiting=$$!; \
-	  { nice $(GO) test -race -short -timeout 40m $$($(GO) list ./... | grep -vxFf $(BIN)/.built -f $(BIN)/.waiting) && \
-	    nice $(GO) test -timeout 40m $(LONG); }; computing=$$?; \
-	  wait $$built; built=$$?; wait $$waiting && [ $$built = 0 ] && exit $$computing
+# Prints the tests of packages that call testing.Short, as a pattern for -run.
+longtests = awk '/^func Test/ { name = $$2; sub(/[(].*/, "", name) } /testing[.]Short[(][)]/ { print name }' $(patsubst %,%/*_test.go,$(LONG)) | sort -u | paste -sd '|' -
+
+.PHONY: unit unit-built unit-waiting unit-long unit-race kubelab-tests
+unit: kubelab build pure
+	@$(MAKE) --no-print-directory -k -j3 unit-built unit-waiting group-computing
+
+.PHONY: pure
+pure: ## Tests of rules of the code and of packages that decide, a minute
+	@echo "weir: tests of packages that only decide, and of the rules of the code"
+	@$(TEST) $(PURE)
+
+unit-built:
+	@echo "weir: tests of the built programs"
+	@KUBEBUILDER_ASSETS=$(BIN) $(TEST) -p 2 $(BUILT)
+
+unit-waiting:
+	@echo "weir: tests that wait, with the race detector"
+	@KUBEBUILDER_ASSETS=$(BIN) CGO_ENABLED=1 $(TEST) -race -p 2 $$($(GO) list $(WAITING) | grep -vxFf <($(GO) list $(BUILT)))
+
+unit-long:
+	@echo "weir: tests that take long"
+	@nice $(TEST) -p 3 -run "^($$($(longtests)))$$" $(LONG)
+
+unit-race:
+	@echo "weir: all other tests, with the race detector"
+	@CGO_ENABLED=1 nice $(TEST) -race -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(BUILT) $(WAITING) $(PURE)))
+
+kubelab-tests:
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
 	@tools/kubelab/build.sh test
+
+# Random search beyond the budgets of make test, which CONTRIBUTING.md lists.
+RAPID = $$(grep -rl --include='*_test.go' pgregory.net/rapid internal lab | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+.PHONY: nightly
+nightly: ## Random search beyond the budgets of make test: hours (SEEDS=20000)
+	@$(TEST) -timeout 12h -run '^TestSeeds$$|^TestPipelinedSeeds$$' ./lab/simulate -args -seeds $(or $(SEEDS),20000)
+	@$(TEST) -timeout 12h -run '^TestSeeds|^TestFromBasicToStandardAndBack$$' ./lab/cluster -args -seeds 600 -kills 0
+	@$(TEST) -timeout 12h -short $(RAPID) -args -rapid.checks=2000 -rapid.nofailfile
+	@$(TEST) -timeout 12h -run '^TestAttemptsTakeNoMemory$$' ./internal/provisioning -args -fail-for 8760h
+	@$(TEST) -timeout 12h -run '^TestBusyDay$$' ./lab/scenario -args -busy-day 24h
 
 # Separate modules, so that Weir depends on neither Prometheus nor Helm. They test files outside the
 # module, whose changes do not invalidate Go's test cache: -count=1.
 .PHONY: shipped
-shipped: kubelab ## Tests of what ships beside the program: alerts and the dashboard, the chart
-	@echo "weir: tests of alerts and the dashboard, with Prometheus' own engine; of the chart, with Helm's library"
+shipped: kubelab build alerts chart page ## Tests of what ships beside the program: alerts and the dashboard, the chart, the page
+
+.PHONY: alerts chart
+alerts:
+	@echo "weir: tests of alerts and the dashboard, with Prometheus' own engine"
 	@cd tools/alerts && $(GO) test -count=1 .
+chart:
+	@echo "weir: tests of the chart, with Helm's library"
 	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN) $(GO) test -count=1 .
-	@$(MAKE) --no-print-directory page
 
 # Installs Chromium on Debian; elsewhere install it yourself.
 .PHONY: chromium

@@ -7,10 +7,15 @@ import "embed"
 
 // Roles are the Kubernetes roles of the controller, including those of optional settings, and its Azure role.
 //
-//go:embed rbac/*role.yaml admin-state/*role.yaml metrics/cluster-role.yaml resource-lease/role.yaml several-load-balancers/cluster-role.yaml azure-role.json
+//go:embed rbac/*role.yaml admin-state/*role.yaml metrics/cluster-role.yaml readiness-gates/cluster-role.yaml resource-lease/role.yaml several-load-balancers/cluster-role.yaml azure-role.json azure-role-interfaces.json
 var Roles embed.FS
 
 // Provisioning are the Kubernetes roles of the provisioner.
 //
 //go:embed provisioning/*role.yaml
 var Provisioning embed.FS
+
+// Admission are the admission policies.
+//
+//go:embed admission/policy.yaml
+var Admission embed.FS

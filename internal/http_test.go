@@ -81,7 +81,7 @@ func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 		t.Fatal(err)
 	}
 	lab := strings.HasPrefix(file, "../lab/") || strings.HasPrefix(file, "../cmd/weirlab/") // for developers, on loopback
-	if strings.HasPrefix(file, "../internal/httpserver/") {
+	if strings.HasPrefix(file, "../internal/observe/httpserver/") {
 		return nil
 	}
 	say := func(at ast.Node, what string) { problems = append(problems, set.Position(at.Pos()).String()+": "+what) }

@@ -16,10 +16,11 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=bp,categories=weir
 // +kubebuilder:printcolumn:name="Load balancer",type=string,JSONPath=`.spec.loadBalancer.name`
-// +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.poolName`
-// +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.serviceRef.name`
+// +kubebuilder:printcolumn:name="Pool",type=string,priority=1,JSONPath=`.spec.poolName`
+// +kubebuilder:printcolumn:name="Service",type=string,priority=1,JSONPath=`.spec.serviceRef.name`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
 // +kubebuilder:printcolumn:name="Observed",type=integer,JSONPath=`.status.observed`
+// +kubebuilder:printcolumn:name="Foreign",type=integer,JSONPath=`.status.foreign`
 // +kubebuilder:printcolumn:name="Down",type=integer,JSONPath=`.status.downCount`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

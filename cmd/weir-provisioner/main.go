@@ -15,8 +15,8 @@ import (
 
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/app/provisioner"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/workqueue"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -99,7 +99,7 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 
 func rejectArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return &process.UsageError{Err: fmt.Errorf("%s takes flags only, got %q: run %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}
+		return &process.UsageError{Err: fmt.Errorf("%s has no arguments, got %q: run %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"weir.dev/weir/internal/kube/charts"
+	"weir.dev/weir/internal/provisioning/charts"
 )
 
 // newRenderChart returns the command of the child process that renders a chart.

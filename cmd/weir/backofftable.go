@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/provisioning"
-	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/cli/provisioning"
+	"weir.dev/weir/internal/provisioning/policy"
 )
 
 func newBackoffTable() *cobra.Command {
-	table := provisioning.RetrySchedule{Policy: provision.DefaultPolicy()}
-	var output string
+	table := provisioning.RetrySchedule{Policy: policy.DefaultPolicy()}
+	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "backoff-table",
 		Short: "Print how often provisioning is retried by a policy",
@@ -36,13 +36,10 @@ policy for links that are down for months, and the wait before each retry. It ne
 			if err := table.Policy.Validate(); err != nil {
 				return &app.UsageError{Err: err}
 			}
-			if output != "" && output != "json" {
-				return &app.UsageError{Err: fmt.Errorf("-o %q: want json, or nothing for text", output)}
-			}
 			if table.Attempt < time.Second {
 				return &app.UsageError{Err: fmt.Errorf("--attempt %s: want at least 1s", table.Attempt)}
 			}
-			table.JSON = output == "json"
+			table.JSON = output.isJSON()
 			return table.WriteTable(cmd.OutOrStdout())
 		},
 	}
@@ -53,7 +50,7 @@ policy for links that are down for months, and the wait before each retry. It ne
 	f.Float64Var(&p.Factor, "factor", p.Factor, "how many times as long as the one before each wait is")
 	f.DurationVar(&p.MaxInterval, "max-interval", p.MaxInterval, "the longest wait")
 	f.DurationVar(&p.Horizon, "horizon", p.Horizon, "bound on all waits together; 0 is none")
-	f.DurationVar(&table.Attempt, "attempt", provision.DefaultPolicy().AttemptTimeout, "how long each attempt takes until it fails")
-	f.StringVarP(&output, "output", "o", "", "json, or nothing for text")
+	f.DurationVar(&table.Attempt, "attempt", policy.DefaultPolicy().AttemptTimeout, "how long each attempt takes until it fails")
+	addOutputFlag(cmd, f, &output, "text, or json")
 	return cmd
 }

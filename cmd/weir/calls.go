@@ -4,17 +4,19 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/cli/reach"
 )
 
 func newCalls() *cobra.Command {
 	var opts app.CallsOptions
-	var output, server, kubeconfig, namespace string
+	connection := reach.NewFlags()
+	connection.Namespace = nil
+	var output outputFormat
+	var url, namespace string
 	cmd := &cobra.Command{
 		Use:   "calls",
 		Short: "Show the last requests to Azure and the objects that they were sent for",
@@ -30,34 +32,34 @@ its Lease and connects through the API server. You need the rights to get the Le
   weir calls --failed -o json | jq .requestID
 
   # Of a Weir outside the cluster, on this machine
-  weir calls --server http://127.0.0.1:8082`,
+  weir calls --operator-url http://127.0.0.1:8082`,
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
+			if f := cmd.Flags(); url != "" && (f.Changed("kubeconfig") || f.Changed("weir-namespace")) {
+				return &app.UsageError{Err: errors.New("--operator-url: does not use the API server: remove --kubeconfig and --weir-namespace")}
 			}
-			if f := cmd.Flags(); server != "" && (f.Changed("kubeconfig") || f.Changed("weir-namespace")) {
-				return &app.UsageError{Err: errors.New("--server: does not use the API server: remove --kubeconfig and --weir-namespace")}
-			}
-			way, err := reach.NewConnection(server, kubeconfig, namespace)
+			way, err := connection.NewConnection(url, namespace)
 			if err != nil {
 				return err
 			}
 			opts.Connection = way
-			opts.JSON, opts.Out = output == "json", cmd.OutOrStdout()
+			opts.JSON, opts.Out = output.isJSON(), cmd.OutOrStdout()
 			return app.PrintCalls(cmd.Context(), opts)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&server, "server", "", "where a controller's --operator-bind-address is reached, e.g. http://127.0.0.1:8082; empty: the leader, through the API server")
+	f.StringVar(&url, "operator-url", "", "where a controller's --operator-bind-address is reached, e.g. http://127.0.0.1:8082; empty: the leader, through the API server")
 	f.StringVar(&namespace, "weir-namespace", "weir-system", "where Weir runs")
-	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 	f.DurationVar(&opts.Since, "since", 0, "how far back, e.g. 10m; 0 is as far as there are any")
 	f.StringVar(&opts.Service, "service", "", "NAMESPACE/NAME of the Service that they were made for")
 	f.StringVar(&opts.Pool, "pool", "", "NAMESPACE/NAME of the BackendPool that they were made for")
 	f.StringVar(&opts.Resource, "resource", "", "part of the ARM id that they were about")
-	f.BoolVar(&opts.Failed, "failed", false, "only those without an answer, and those with a status of 400 or more")
-	f.StringVarP(&output, "output", "o", "text", "text, or json: one object a line")
+	f.BoolVar(&opts.Failed, "failed", false, "only those without a response, and those with a status of 400 or more")
+	addOutputFlag(cmd, f, &output, "text, or json: one object a line")
+	addConnectionFlags(cmd, f, connection, "")
+	completeFlag(cmd, "weir-namespace", completeNamespaces(connection))
+	completeFlag(cmd, "service", completeNamespaced(connection, newServiceList))
+	completeFlag(cmd, "pool", completeNamespaced(connection, newPoolList))
 	return cmd
 }

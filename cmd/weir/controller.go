@@ -10,8 +10,8 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/workqueue"
 )
 
 // errProvisioning explains a flag that was removed.
@@ -55,6 +55,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure; another one than is on record stops the start")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class, where no other service controller runs")
 	f.BoolVar(&opts.AllowRemoval, "allow-removal", false, "remove addresses from any number of Services without their annotation; remove this flag when that is done")
+	f.BoolVar(&opts.ReadinessGates, "readiness-gates", false, "open the readiness gates that config/readiness-gates adds to pods")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weir probe-azure: what Azure does, in place of what is assumed of it")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
@@ -66,7 +67,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.MetricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address of /metrics; 0 is off; one that others reach needs --metrics-secure")
 	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, only to clients that the API server authorizes to get it")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
-	f.StringVar(&opts.OperatorAddress, "operator-bind-address", "127.0.0.1:8082", "address that answers weir calls; 0 is off; only loopback is accepted")
+	f.StringVar(&opts.OperatorAddress, "operator-bind-address", "127.0.0.1:8082", "address that serves weir calls; 0 is off; only loopback is accepted")
 	requeue := workqueue.DefaultBackoff()
 	f.DurationVar(&opts.Requeue.BaseDelay, "requeue-base-delay", requeue.BaseDelay, "how long an object waits after the first error of its reconciliation; each further one doubles it")
 	f.DurationVar(&opts.Requeue.MaxDelay, "requeue-max-delay", requeue.MaxDelay, "the longest such wait; an event ends it at once")

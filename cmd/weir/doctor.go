@@ -10,18 +10,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/doctor"
-	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/cli/doctor"
+	"weir.dev/weir/internal/cli/reach"
 )
 
 func newDoctor() *cobra.Command {
 	var opts app.Options
-	var account, output string
+	var account string
+	connection := reach.NewFlags()
+	connection.Namespace = nil
+	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say whether Weir has what it needs, before it is installed and after",
-		Long: `Checks the version and clock of the API server, each field of the definitions that this version needs, and each
-right of the controller's ServiceAccount. With --config it also checks azure.json, the resources that the controller
+		Long: `Checks the version and clock of the API server, each field of the definitions that this version needs, each right
+of the controller's ServiceAccount, and what runs: the Deployment and its pods, the Secret with azure.json (its keys,
+never its content), the Lease of the leader, the leader's version, and the admission policies. With --config it also checks azure.json, the resources that the controller
 reads in Azure, Azure's clock, and the permissions of the identity. It is read-only, and each check times out
 after 5 seconds. It reports UNKNOWN where you lack the rights to know.
 
@@ -35,21 +39,26 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			namespace, name, both := strings.Cut(account, "/")
 			switch {
-			case output != "text" && output != "json":
-				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
 			case !both || namespace == "" || name == "" || strings.Contains(name, "/"):
 				return &app.UsageError{Err: fmt.Errorf("--service-account %q: want NAMESPACE/NAME", account)}
 			case opts.ConfigFile == "" && opts.AzureEndpoint != "":
 				return &app.UsageError{Err: fmt.Errorf("--azure-endpoint requires --config")}
 			}
-			rc, _, err := reach.LoadConfig(opts.Kubeconfig)
+			rc, err := connection.REST()
 			if err != nil {
 				return err
 			}
-			rc.Timeout = doctor.CheckTimeout
+			if rc.Timeout == 0 {
+				rc.Timeout = doctor.CheckTimeout
+			}
 			api, err := reach.NewClient(rc)
 			if err != nil {
 				return err
+			}
+			if !cmd.Flags().Changed("service-account") {
+				if own, is := connection.OwnAccount(cmd.Context(), api); is != "" {
+					namespace, name = own, is
+				}
 			}
 			d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name}
 			if opts.ConfigFile != "" {
@@ -57,29 +66,34 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 				azure, err := app.OpenAzure(opts)
 				d.Azure = &doctor.Azure{Azure: azure, Err: err}
 			}
-			r := d.RunChecks(cmd.Context())
-			print := r.WriteText
-			if output == "json" {
-				print = r.WriteJSON
-			}
-			switch err := print(cmd.OutOrStdout()); {
-			case err != nil:
-				return err
-			case !r.HasResponse():
-				return exitCode(1)
-			case r.CountResults(doctor.Fail) > 0:
-				return exitProblems
-			}
-			return nil
+			return printChecks(cmd, d.RunChecks(cmd.Context()), output.isJSON())
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&opts.ConfigFile, "config", "", "azure.json; empty: the cluster alone")
-	f.StringVar(&account, "service-account", "weir-system/weir", "NAMESPACE/NAME of the controller's ServiceAccount")
+	f.StringVar(&account, "service-account", "weir-system/weir", "NAMESPACE/NAME of the controller's ServiceAccount; in a pod its own by default")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "as the controller's")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "as the controller's: an emulator on this machine instead of Azure")
-	f.StringVarP(&output, "output", "o", "text", "text, or json")
-	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	addOutputFlag(cmd, f, &output, "text, or json")
+	addConnectionFlags(cmd, f, connection, "")
+	completeFlag(cmd, "service-account", completeNamespaced(connection, newServiceAccountList))
 	return cmd
+}
+
+// printChecks prints the report and returns the exit code as an error.
+func printChecks(cmd *cobra.Command, r doctor.Report, asJSON bool) error {
+	print := r.WriteText
+	if asJSON {
+		print = r.WriteJSON
+	}
+	switch err := print(cmd.OutOrStdout()); {
+	case err != nil:
+		return err
+	case !r.HasResponse():
+		return exitCode(1)
+	case r.CountResults(doctor.Fail) > 0:
+		return exitProblems
+	}
+	return nil
 }

@@ -10,18 +10,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/explain"
-	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/cli/explain"
+	"weir.dev/weir/internal/cli/reach"
 )
 
 func newExplain() *cobra.Command {
-	var kubeconfig, namespace, output string
+	connection := reach.NewFlags()
+	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "explain (service|pool|node) NAME",
 		Short: "Explain a Service, a BackendPool or a node: its path through Azure, what is missing, what happened",
-		Long: `Shows the path of a Service from its addresses to its nodes, the members of a BackendPool, or the pools of
-a node: what is missing, what happened, what happens next, and how to fix it. It reads from the API server
-with your own rights.`,
+		Long: `Shows the path of a Service from its class, addresses and rules to its nodes, the members of a BackendPool, or
+the pools of a node: what is missing, what happened, what happens next, and how to fix it. It reads from the API
+server with your own rights.`,
 		Example: `  weir explain service web -n shop
   weir explain pool web.kubernetes -n shop
   weir explain node aks-nodepool1-12345678-vmss000000`,
@@ -32,41 +33,58 @@ with your own rights.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
-			}
-			api, current, err := reach.NewClusterClient(kubeconfig)
+			api, namespace, err := connection.NewClusterClient()
 			if err != nil {
 				return err
-			}
-			if namespace == "" {
-				namespace = current
 			}
 			story, err := explainObject(cmd.Context(), explain.Reader{API: api, Now: time.Now()}, args[0], namespace, args[1])
 			if err != nil {
 				return err
 			}
-			if output == "json" {
+			if output.isJSON() {
 				return story.WriteJSON(cmd.OutOrStdout())
+			}
+			if supportsColor() {
+				return story.WriteColored(cmd.OutOrStdout())
 			}
 			return story.WriteText(cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&namespace, "namespace", "n", "", "namespace; empty: that of the current context")
-	f.StringVarP(&output, "output", "o", "text", "text, or json")
-	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	addOutputFlag(cmd, f, &output, "text, or json")
+	addConnectionFlags(cmd, f, connection, "")
+	cmd.ValidArgsFunction = completeExplained(connection)
 	return cmd
 }
 
-func explainObject(ctx context.Context, r explain.Reader, kind, namespace, name string) (explain.Explanation, error) {
-	switch kind {
+// Kinds of objects that weir explain explains.
+const (
+	kindService = "service"
+	kindPool    = "pool"
+	kindNode    = "node"
+)
+
+// explainedKind returns the kind of a name or abbreviation, or "".
+func explainedKind(name string) string {
+	switch name {
 	case "service", "services", "svc":
-		return r.ExplainService(ctx, namespace, name)
+		return kindService
 	case "pool", "pools", "backendpool", "backendpools", "bp":
-		return r.ExplainPool(ctx, namespace, name)
+		return kindPool
 	case "node", "nodes", "no":
+		return kindNode
+	}
+	return ""
+}
+
+func explainObject(ctx context.Context, r explain.Reader, kind, namespace, name string) (explain.Explanation, error) {
+	switch explainedKind(kind) {
+	case kindService:
+		return r.ExplainService(ctx, namespace, name)
+	case kindPool:
+		return r.ExplainPool(ctx, namespace, name)
+	case kindNode:
 		return r.ExplainNode(ctx, name)
 	}
 	return explain.Explanation{}, &app.UsageError{Err: fmt.Errorf("%q: want service, pool or node", kind)}

@@ -75,27 +75,16 @@ help.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
+		return &app.UsageError{Err: flagError(cmd, err)}
 	})
 	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newVersion())
+	useHelpTemplate(root)
 	return root
 }
 
 func rejectArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return &app.UsageError{Err: fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), args[0])}
+		return &app.UsageError{Err: fmt.Errorf("%s has no arguments, got %q", cmd.CommandPath(), args[0])}
 	}
 	return nil
-}
-
-func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  rejectArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), app.Version)
-			return err
-		},
-	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli/reach"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/skumigration"
 )
 
 func newMigrate() *cobra.Command {
@@ -34,12 +35,12 @@ func newMigrate() *cobra.Command {
 
 func newMigratePlan() *cobra.Command {
 	var opts app.PlanOptions
-	var output string
+	var output outputFormat
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show how Basic load balancers would become Standard ones",
-		Long: `Reads the cluster and Azure, and prints which addresses stay, what is written step by
+		Long: `Reads the cluster and Azure, and prints which addresses are kept, what is written step by
 step, for about how long Services are not reached, and what keeps it from starting. It
 writes nothing. The controller does it when it starts with "loadBalancerSku": "standard"
 in azure.json. Once begun, the plan is what is left.
@@ -49,14 +50,12 @@ starting, 1 the plan could not be made.`,
 		Example: `  # What would happen with the next start?
   weir migrate plan --config azure.json --load-balancer-class=""
 
-  # Which public IPs and private addresses stay?
+  # Which public IPs and private addresses are kept?
   weir migrate plan --config azure.json -o json | jq -r '.loadBalancers[].addresses[].ip'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
-				return fmt.Errorf("weir migrate plan takes flags only, got %q", args[0])
-			case output != "text" && output != "json":
-				return fmt.Errorf("-o %q: want text or json", output)
+				return fmt.Errorf("weir migrate plan has no arguments, got %q", args[0])
 			case patience <= 0:
 				return fmt.Errorf("--timeout %s: want more than 0", patience)
 			}
@@ -66,14 +65,13 @@ starting, 1 the plan could not be made.`,
 			return printMigration(ctx, cmd, opts, output)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
-	})
+	cmd.SetFlagErrorFunc(flagError)
 	f := cmd.Flags()
 	f.SortFlags = false
 	addTargetFlags(cmd, &opts)
+	addClusterFlags(cmd, &opts)
 	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Services, in place of a cluster; - is standard input; may be repeated")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	addOutputFlag(cmd, f, &output, "text or json")
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
 	return cmd
 }
@@ -81,14 +79,22 @@ starting, 1 the plan could not be made.`,
 // addTargetFlags adds the flags that select the cluster and its Azure configuration.
 func addTargetFlags(cmd *cobra.Command, opts *app.PlanOptions) {
 	f := cmd.Flags()
-	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 }
 
-func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string) error {
+// addClusterFlags adds the connection flags without -n, which weir migrate has for Weir's namespace.
+func addClusterFlags(cmd *cobra.Command, opts *app.PlanOptions) reach.Flags {
+	connection := reach.NewFlags()
+	connection.Namespace = nil
+	opts.LoadConfig = connection.REST
+	addConnectionFlags(cmd, cmd.Flags(), connection, "")
+	return connection
+}
+
+func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output outputFormat) error {
 	var err error
 	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
 		return err
@@ -101,7 +107,7 @@ func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOption
 		return err
 	}
 	text := []byte(sanitizeText(p.Text()))
-	if output == "json" {
+	if output.isJSON() {
 		if text, err = p.JSON(); err != nil {
 			return err
 		}
@@ -110,9 +116,9 @@ func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOption
 		return err
 	}
 	switch p.State {
-	case migration.PlanEmpty:
+	case skumigration.PlanEmpty:
 		return nil
-	case migration.PlanBlocked:
+	case skumigration.PlanBlocked:
 		return exitLosses
 	}
 	return exitChanges

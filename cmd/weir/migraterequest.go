@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/skumigration"
 )
 
 func newMigrateStop() *cobra.Command {
@@ -117,9 +117,7 @@ Exit codes: 0 released, 1 Azure does not reject this address, 2 an argument is w
 }
 
 func addRequestFlags(cmd *cobra.Command, command *app.MigrationCommand) {
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&command.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	cmd.Flags().SortFlags = false
 	addNamespaceFlag(cmd, command)
 }
 
@@ -130,7 +128,7 @@ func printLine(cmd *cobra.Command, format string, args ...any) error {
 
 func newMigrateRun() *cobra.Command {
 	var command app.MigrationCommand
-	var output string
+	var output outputFormat
 	var patience time.Duration
 	var wait bool
 	cmd := &cobra.Command{
@@ -144,7 +142,7 @@ Exit codes: 0 nothing is Basic, or the migration is done, 2 requested or in prog
 4 a user has stopped it, or no Weir leads, 1 the request failed.`,
 		Example: `  weir migrate run --config azure.json --load-balancer-class="" --wait`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkMigrationFlags(cmd, args, output, patience); err != nil {
+			if err := checkMigrationFlags(cmd, args, patience); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
@@ -155,15 +153,15 @@ Exit codes: 0 nothing is Basic, or the migration is done, 2 requested or in prog
 	addMigrationFlags(cmd, &command)
 	f := cmd.Flags()
 	f.BoolVarP(&wait, "wait", "w", false, "print the progress until it is done, stopped or rejected")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	addOutputFlag(cmd, f, &output, "text or json")
 	f.DurationVar(&patience, "timeout", time.Hour, "how long to wait; the migration continues afterwards")
 	return cmd
 }
 
-func runMigration(ctx context.Context, cmd *cobra.Command, command app.MigrationCommand, output string, wait bool) error {
+func runMigration(ctx context.Context, cmd *cobra.Command, command app.MigrationCommand, output outputFormat, wait bool) error {
 	mustRequest := false
-	err := watchMigration(ctx, cmd, command, output, func(s migration.Status) bool {
-		mustRequest = (s.State == migration.StateNotStarted || s.State == migration.StateUndone) && s.Requests.Run == nil
+	err := watchMigration(ctx, cmd, command, output, func(s skumigration.Status) bool {
+		mustRequest = (s.State == skumigration.StateNotStarted || s.State == skumigration.StateUndone) && s.Requests.Run == nil
 		return true
 	})
 	if mustRequest {
@@ -176,8 +174,8 @@ func runMigration(ctx context.Context, cmd *cobra.Command, command app.Migration
 	if !under || code != exitChanges || !wait {
 		return err
 	}
-	return watchMigration(ctx, cmd, command, output, func(s migration.Status) bool {
-		started := s.State == migration.StateNotStarted && s.Requests.Run == nil
-		return started || s.State == migration.StateUndone || s.State.IsDone() || s.State == migration.StateStopped || s.State == migration.StateBlocked && s.Requests.Run == nil
+	return watchMigration(ctx, cmd, command, output, func(s skumigration.Status) bool {
+		started := s.State == skumigration.StateNotStarted && s.Requests.Run == nil
+		return started || s.State == skumigration.StateUndone || s.State.IsDone() || s.State == skumigration.StateStopped || s.State == skumigration.StateBlocked && s.Requests.Run == nil
 	})
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/skumigration"
 )
 
 // exitStopped is the exit code if a user or a new leader must act first.
 const exitStopped exitCode = 4
 
 // migrationExitCode returns the exit code of weir migrate status and run.
-func migrationExitCode(v migration.State) error {
+func migrationExitCode(v skumigration.State) error {
 	switch v {
-	case migration.StateNotNeeded, migration.StateDone:
+	case skumigration.StateNotNeeded, skumigration.StateDone:
 		return nil
-	case migration.StateBlocked:
+	case skumigration.StateBlocked:
 		return exitLosses
-	case migration.StateStopped, migration.StateNoLeader, migration.StateUndone:
+	case skumigration.StateStopped, skumigration.StateNoLeader, skumigration.StateUndone:
 		return exitStopped
 	}
 	return exitChanges
@@ -33,7 +33,7 @@ func migrationExitCode(v migration.State) error {
 
 func newMigrateStatus() *cobra.Command {
 	var command app.MigrationCommand
-	var output string
+	var output outputFormat
 	var patience time.Duration
 	var watch bool
 	cmd := &cobra.Command{
@@ -51,7 +51,7 @@ progress, 3 something prevents it, 4 a user has stopped or reverted it, or no We
   # Which addresses are not with their Service any more?
   weir migrate status --config azure.json -o json | jq -r '.addresses[] | select(.lost) | .ip'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkMigrationFlags(cmd, args, output, patience); err != nil {
+			if err := checkMigrationFlags(cmd, args, patience); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
@@ -59,21 +59,21 @@ progress, 3 something prevents it, 4 a user has stopped or reverted it, or no We
 				ctx, cancel = context.WithTimeout(cmd.Context(), patience)
 			}
 			defer cancel()
-			return watchMigration(ctx, cmd, command, output, func(s migration.Status) bool { return !watch || s.State.IsDone() || s.State == migration.StateUndone })
+			return watchMigration(ctx, cmd, command, output, func(s skumigration.Status) bool {
+				return !watch || s.State.IsDone() || s.State == skumigration.StateUndone
+			})
 		},
 	}
 	addMigrationFlags(cmd, &command)
 	f := cmd.Flags()
 	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes, until it is done or taken back")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	addOutputFlag(cmd, f, &output, "text or json")
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long; not with --watch")
 	return cmd
 }
 
 func addMigrationFlags(cmd *cobra.Command, command *app.MigrationCommand) {
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
-	})
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.Flags().SortFlags = false
 	addTargetFlags(cmd, &command.PlanOptions)
 	addNamespaceFlag(cmd, command)
@@ -81,14 +81,13 @@ func addMigrationFlags(cmd *cobra.Command, command *app.MigrationCommand) {
 
 func addNamespaceFlag(cmd *cobra.Command, command *app.MigrationCommand) {
 	cmd.Flags().StringVarP(&command.RecordNamespace, "namespace", "n", "weir-system", "namespace in which Weir runs: it keeps its record there")
+	completeFlag(cmd, "namespace", completeNamespaces(addClusterFlags(cmd, &command.PlanOptions)))
 }
 
-func checkMigrationFlags(cmd *cobra.Command, args []string, output string, patience time.Duration) error {
+func checkMigrationFlags(cmd *cobra.Command, args []string, patience time.Duration) error {
 	switch {
 	case len(args) > 0:
-		return fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), args[0])
-	case output != "text" && output != "json":
-		return fmt.Errorf("-o %q: want text or json", output)
+		return fmt.Errorf("%s has no arguments, got %q", cmd.CommandPath(), args[0])
 	case patience <= 0:
 		return fmt.Errorf("--timeout %s: want more than 0", patience)
 	}
@@ -96,15 +95,15 @@ func checkMigrationFlags(cmd *cobra.Command, args []string, output string, patie
 }
 
 // watchMigration prints the status until enough returns true. The exit code is that of the last status.
-func watchMigration(ctx context.Context, cmd *cobra.Command, command app.MigrationCommand, output string, enough func(migration.Status) bool) error {
+func watchMigration(ctx context.Context, cmd *cobra.Command, command app.MigrationCommand, output outputFormat, enough func(skumigration.Status) bool) error {
 	var err error
 	if command.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
 		return err
 	}
-	var last *migration.Status
-	err = command.WatchStatus(ctx, func(s migration.Status) (bool, error) {
+	var last *skumigration.Status
+	err = command.WatchStatus(ctx, func(s skumigration.Status) (bool, error) {
 		text := []byte(sanitizeText(s.Text()))
-		if output == "json" {
+		if output.isJSON() {
 			if text, err = s.JSON(); err != nil {
 				return true, err
 			}

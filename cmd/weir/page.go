@@ -9,12 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/page"
-	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/cli/page"
+	"weir.dev/weir/internal/cli/reach"
 )
 
 func newPage() *cobra.Command {
-	var kubeconfig, certificate, server, namespace string
+	connection := reach.NewFlags()
+	var certificate, url, namespace string
 	var o page.Options
 	cmd := &cobra.Command{
 		Use:   "page",
@@ -40,10 +41,10 @@ a token of the cluster, which the API server reviews, and sees what that token m
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if certificate != "" {
 				f := cmd.Flags()
-				if f.Changed("namespace") || f.Changed("server") {
-					return &app.UsageError{Err: errors.New("--certificate: each viewer chooses a namespace, and --server has no authentication: leave out -n and --server")}
+				if f.Changed("namespace") || f.Changed("operator-url") {
+					return &app.UsageError{Err: errors.New("--certificate: each viewer chooses a namespace, and --operator-url has no authentication: leave out -n and --operator-url")}
 				}
-				rc, own, err := reach.LoadConfig(kubeconfig)
+				rc, own, err := connection.LoadConfig()
 				if err != nil {
 					return err
 				}
@@ -52,27 +53,28 @@ a token of the cluster, which the API server reviews, and sees what that token m
 				}
 				return page.ServeSecure(cmd.Context(), page.SecureOptions{
 					API: rc, Client: reach.NewClient, Leader: func(rc *rest.Config) app.Connection { return reach.Leader{API: rc, Namespace: namespace}.Connection() },
-					Cluster: reach.ContextName(kubeconfig), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
+					Cluster: connection.ContextName(), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
 				})
 			}
-			api, _, err := reach.NewClusterClient(kubeconfig)
+			api, _, err := connection.NewClusterClient()
 			if err != nil {
 				return err
 			}
-			if o.Connection, err = reach.NewConnection(server, kubeconfig, namespace); err != nil {
+			if o.Connection, err = connection.NewConnection(url, namespace); err != nil {
 				return err
 			}
-			o.API, o.Cluster, o.Out = api, reach.ContextName(kubeconfig), cmd.OutOrStdout()
+			o.Namespace = *connection.Namespace
+			o.API, o.Cluster, o.Out = api, connection.ContextName(), cmd.OutOrStdout()
 			return page.Serve(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&o.Namespace, "namespace", "n", "", "show this namespace; empty: all")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8030", "where browsers find it: without --certificate an address of this machine alone")
 	f.StringVar(&certificate, "certificate", "", "a directory with tls.crt and tls.key: HTTPS, for viewers with a token")
-	f.StringVar(&server, "server", "", "where a controller's --operator-bind-address is reached, for requests to Azure; empty: the leader, through the API server")
+	f.StringVar(&url, "operator-url", "", "where a controller's --operator-bind-address is reached, for requests to Azure; empty: the leader, through the API server")
 	f.StringVar(&namespace, "weir-namespace", "weir-system", "where Weir runs, for requests to Azure")
-	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	addConnectionFlags(cmd, f, connection, "show this namespace; empty: all")
+	completeFlag(cmd, "weir-namespace", completeNamespaces(connection))
 	return cmd
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/pause"
-	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/cli/pause"
+	"weir.dev/weir/internal/cli/reach"
 )
 
 // pauseFlags are the flags shared by weir pause and weir resume.
 type pauseFlags struct {
-	kubeconfig, namespace, output string
-	all, allNamespaces, dryRun    bool
+	connection                 reach.Flags
+	output                     outputFormat
+	all, allNamespaces, dryRun bool
 }
 
 func (f *pauseFlags) addFlags(cmd *cobra.Command) {
@@ -26,34 +27,32 @@ func (f *pauseFlags) addFlags(cmd *cobra.Command) {
 	flags.SortFlags = false
 	flags.BoolVar(&f.all, "all", false, "all BackendPools of the namespace")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "with --all: of all namespaces")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "of this namespace; empty: of that of the current context")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say of which, and ask the API server whether it would take it; nothing is changed")
-	flags.StringVarP(&f.output, "output", "o", "text", "text, or json")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "list the pools and send a server-side dry run; nothing is changed")
+	addOutputFlag(cmd, flags, &f.output, "text, or json")
+	addConnectionFlags(cmd, flags, f.connection, "")
+	cmd.ValidArgsFunction = completePools(f.connection)
 }
 
 func (f *pauseFlags) newCommand(cmd *cobra.Command, names []string) (pause.Command, error) {
 	switch {
-	case f.output != "text" && f.output != "json":
-		return pause.Command{}, &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", f.output)}
 	case f.all == (len(names) > 0):
 		return pause.Command{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
-	case f.allNamespaces && (f.namespace != "" || !f.all):
+	case f.allNamespaces && (f.connection.HasNamespace() || !f.all):
 		return pause.Command{}, &app.UsageError{Err: errors.New("-A requires --all, and excludes -n")}
 	}
-	api, current, err := reach.NewClusterClient(f.kubeconfig)
+	api, namespace, err := f.connection.NewClusterClient()
 	if err != nil {
 		return pause.Command{}, err
 	}
-	d := pause.Command{API: api, Namespace: f.namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output == "json", DryRun: f.dryRun}
-	if f.namespace == "" && !f.allNamespaces {
-		d.Namespace = current
+	d := pause.Command{API: api, Namespace: namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output.isJSON(), DryRun: f.dryRun}
+	if f.allNamespaces {
+		d.Namespace = ""
 	}
 	return d, nil
 }
 
 func newPause() *cobra.Command {
-	var f pauseFlags
+	f := pauseFlags{connection: reach.NewFlags()}
 	var length time.Duration
 	var why string
 	cmd := &cobra.Command{
@@ -91,11 +90,11 @@ Exit codes: 0 paused, 1 a pool does not exist or could not be paused, 2 a flag i
 }
 
 func newResume() *cobra.Command {
-	var f pauseFlags
+	f := pauseFlags{connection: reach.NewFlags()}
 	cmd := &cobra.Command{
 		Use:   "resume [POOL|service/NAME]...",
 		Short: "Resume updates of paused BackendPools",
-		Long: `Ends a pause: the pools are made level at once with what the cluster wants by now. It takes spec.paused and
+		Long: `Ends a pause: the pools are synced at once with the current state of the cluster. It takes spec.paused and
 spec.pause away, with your own rights: to list and patch BackendPools.
 
 Exit codes: 0 they go on, 1 one of them is not there or could not be resumed, 2 a flag has to be corrected.`,

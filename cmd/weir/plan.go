@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli/reach"
 	"weir.dev/weir/internal/config"
 )
 
@@ -30,7 +31,8 @@ const (
 
 func newPlan() *cobra.Command {
 	var opts app.PlanOptions
-	var output string
+	connection := reach.NewFlags()
+	var output outputFormat
 	var failOnRefused bool
 	var patience time.Duration
 	cmd := &cobra.Command{
@@ -55,10 +57,10 @@ not be made, or is not complete.`,
   # For machines:
   weir plan --config azure.json -o json | jq '.resources[] | {kind, name, action}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Stdin = cmd.InOrStdin()
+			opts.Stdin, opts.LoadConfig, opts.Namespace = cmd.InOrStdin(), connection.REST, *connection.Namespace
 			switch {
 			case len(args) > 1:
-				return fmt.Errorf("weir plan takes one Service, got %q", args)
+				return fmt.Errorf("weir plan has one Service as argument, got %q", args)
 			case len(args) == 1:
 				opts.Service = args[0]
 			}
@@ -69,36 +71,31 @@ not be made, or is not complete.`,
 			defer cancel()
 			err := printPlan(ctx, cmd, opts, output, failOnRefused)
 			if _, made := errors.AsType[exitCode](err); err != nil && !made && ctx.Err() != nil && cmd.Context().Err() == nil {
-				return fmt.Errorf("no plan within %s, for the API server or Azure did not answer: %w; --timeout 10m waits longer", patience, err)
+				return fmt.Errorf("no plan within %s, because the API server or Azure did not respond: %w; --timeout 10m waits longer", patience, err)
 			}
 			return err
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
-	})
+	cmd.SetFlagErrorFunc(flagError)
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
-	f.StringVarP(&opts.Namespace, "namespace", "n", "", "plan the Services of this namespace alone; where a Service is named, empty is default")
 	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Nodes, Services, EndpointSlices, BackendPools and Namespaces, in place of a cluster; - is standard input; may be repeated")
 	f.BoolVar(&opts.ServerDryRun, "server-dry-run", false, "with -f: have the API server check the objects of the files, too; it keeps none of them")
 	f.BoolVar(&failOnRefused, "fail-on-refused", false, "exit with code 4 if a Service is refused")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	addOutputFlag(cmd, f, &output, "text or json")
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
 	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weir probe-azure: what Azure does, in place of what is assumed of it; as for weir controller")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
+	addConnectionFlags(cmd, f, connection, "plan the Services of this namespace alone; where a Service is named, empty is default")
+	cmd.ValidArgsFunction = completeServiceArg(connection)
 	return cmd
 }
 
 // printPlan prints a plan, including an incomplete one before its error.
-func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string, failOnRefused bool) error {
-	if output != "text" && output != "json" {
-		return fmt.Errorf("-o %q: want text or json", output)
-	}
+func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output outputFormat, failOnRefused bool) error {
 	var err error
 	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
 		return err
@@ -111,7 +108,7 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 		return failed
 	}
 	text := []byte(p.FormatText(supportsColor()))
-	if output == "json" {
+	if output.isJSON() {
 		if text, err = p.FormatJSON(); err != nil {
 			return err
 		}

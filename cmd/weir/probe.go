@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/probe"
 )
 
 // exitIncomplete is the exit code of a probe with unanswered questions.
@@ -25,8 +25,9 @@ const exitIncomplete exitCode = 3
 
 type probeFlags struct {
 	app.ProbeOptions
-	clean       bool
-	out, output string
+	clean  bool
+	out    string
+	output outputFormat
 }
 
 func newProbe() *cobra.Command {
@@ -66,20 +67,17 @@ Exit codes: 0 every question is answered, 3 some are open, and the report shows 
 	f.StringVar(&p.Subscription, "subscription", "", "where everything is made; empty: subscriptionId of azure.json")
 	f.StringVar(&p.Location, "location", "", "region; empty: location of azure.json")
 	f.StringVar(&p.VMSize, "vm-size", probe.DefaultVMSize, "size of the two machines")
-	f.StringVar(&p.Image, "image", probe.DefaultImage, "what they run, publisher:offer:sku:version: a Linux that answers on port 22")
-	f.BoolVar(&p.SkipConfirmation, "yes", false, "do not ask for confirmation")
+	f.StringVar(&p.Image, "image", probe.DefaultImage, "what they run, publisher:offer:sku:version: a Linux that listens on port 22")
+	f.BoolVar(&p.SkipConfirmation, "yes", false, "skip the confirmation")
 	f.BoolVar(&p.clean, "clean", false, "delete the resource groups that earlier runs have left behind, and probe nothing")
 	f.StringVar(&p.out, "out", "", "write the report as JSON to this file")
-	f.StringVarP(&p.output, "output", "o", "text", "how to print the report: text or json")
+	addOutputFlag(cmd, f, &p.output, "how to print the report: text or json")
 	f.DurationVar(&p.Timeout, "timeout", 2*time.Hour, "stop asking after so long, and clean up")
 	f.StringVar(&p.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:8900; only loopback is accepted")
 	return cmd
 }
 
 func (p probeFlags) runProbe(cmd *cobra.Command) error {
-	if p.output != "text" && p.output != "json" {
-		return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", p.output)}
-	}
 	log, err := app.NewLog(os.Stderr, "auto", 0)
 	if err != nil {
 		return err
@@ -115,7 +113,7 @@ func (p probeFlags) printReport(cmd *cobra.Command, file *reservedFile, report p
 		return err
 	}
 	text := []byte(report.FormatText())
-	if p.output == "json" {
+	if p.output.isJSON() {
 		text = json
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {

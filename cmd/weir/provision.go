@@ -11,18 +11,19 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/provisioning"
-	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/cli/provisioning"
+	"weir.dev/weir/internal/cli/reach"
 )
 
 // provisionFlags are shared by all subcommands of weir provision.
 type provisionFlags struct {
-	kubeconfig, namespace, output string
-	all                           bool
+	connection reach.Flags
+	output     outputFormat
+	all        bool
 }
 
 func newProvision() *cobra.Command {
-	var flags provisionFlags
+	flags := provisionFlags{connection: reach.NewFlags()}
 	cmd := &cobra.Command{
 		Use:   "provision",
 		Short: "Show Provisions, cancel them, or retry them now",
@@ -41,9 +42,9 @@ succeed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := cmd.PersistentFlags()
-	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
-	f.StringVarP(&flags.namespace, "namespace", "n", "", "namespace; empty: that of the current context")
-	f.StringVarP(&flags.output, "output", "o", "", "json, or nothing for text")
+	f.SortFlags = false
+	addOutputFlag(cmd, f, &flags.output, "text, or json")
+	addConnectionFlags(cmd, f, flags.connection, "")
 	list := flags.newCommand("list", "List Provisions", 0, func(ctx context.Context, d provisioning.Command, _ string) error { return d.ListProvisions(ctx) })
 	list.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "those of all namespaces")
 	var attempt int64
@@ -72,7 +73,7 @@ succeed.`,
 
 // newCommand returns a subcommand that uses the API server.
 func (f *provisionFlags) newCommand(use, short string, names int, run func(context.Context, provisioning.Command, string) error) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: use, Short: short,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != names {
@@ -81,17 +82,11 @@ func (f *provisionFlags) newCommand(use, short string, names int, run func(conte
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.output != "" && f.output != "json" {
-				return &app.UsageError{Err: fmt.Errorf("-o %q: want json, or nothing for text", f.output)}
-			}
-			api, namespace, err := reach.NewClusterClient(f.kubeconfig)
+			api, namespace, err := f.connection.NewClusterClient()
 			if err != nil {
 				return err
 			}
-			d := provisioning.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), JSON: f.output == "json"}
-			if f.namespace != "" {
-				d.Namespace = f.namespace
-			}
+			d := provisioning.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), JSON: f.output.isJSON()}
 			if f.all {
 				d.Namespace = ""
 			}
@@ -105,4 +100,8 @@ func (f *provisionFlags) newCommand(use, short string, names int, run func(conte
 			return run(cmd.Context(), d, name)
 		},
 	}
+	if names > 0 {
+		cmd.ValidArgsFunction = completeProvisions(f.connection)
+	}
+	return cmd
 }

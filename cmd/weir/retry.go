@@ -4,18 +4,18 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/app/reach"
-	"weir.dev/weir/internal/app/retry"
+	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/cli/retry"
 )
 
 func newRetry() *cobra.Command {
-	var kubeconfig, namespace, output string
+	connection := reach.NewFlags()
+	var output outputFormat
 	var all, failed bool
 	cmd := &cobra.Command{
 		Use:   "retry [POOL|service/NAME]...",
@@ -32,20 +32,18 @@ Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched,
   weir retry -A --all-failed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case output != "text" && output != "json":
-				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
 			case failed == (len(args) > 0):
 				return &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all-failed")}
-			case all && (namespace != "" || !failed):
+			case all && (connection.HasNamespace() || !failed):
 				return &app.UsageError{Err: errors.New("-A requires --all-failed, and excludes -n")}
 			}
-			api, current, err := reach.NewClusterClient(kubeconfig)
+			api, namespace, err := connection.NewClusterClient()
 			if err != nil {
 				return err
 			}
-			d := retry.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output == "json"}
-			if namespace == "" && !all {
-				d.Namespace = current
+			d := retry.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output.isJSON()}
+			if all {
+				d.Namespace = ""
 			}
 			if failed {
 				return d.RetryFailed(cmd.Context(), time.Now())
@@ -57,8 +55,8 @@ Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched,
 	f.SortFlags = false
 	f.BoolVar(&failed, "all-failed", false, "all that have failed, or wait for a retry")
 	f.BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
-	f.StringVarP(&namespace, "namespace", "n", "", "of this namespace; empty: of that of the current context")
-	f.StringVarP(&output, "output", "o", "text", "text, or json")
-	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	addOutputFlag(cmd, f, &output, "text, or json")
+	addConnectionFlags(cmd, f, connection, "")
+	cmd.ValidArgsFunction = completePools(connection)
 	return cmd
 }

@@ -15,19 +15,19 @@ func newDemoCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch Weir give Services load balancers and keep their pools level, in two minutes",
+		Short: "Watch Weir give Services load balancers and keep their pools in sync",
 		Long: `Starts a real kube-apiserver with its controllers (kubelab), an emulated Azure
 Resource Manager and the controller, and has the cluster scale, restart, lose
 and drain nodes, while the controller is even killed once, and Azure throttles and
 somebody else writes the load balancer for twelve seconds. Then fifty Services come,
 change and go together. With --full two spot machines are evicted, one of them while Weir
-leaves admin states alone, and a Service is published to other networks. It prints what happens and how level each pool is, and compares
+leaves admin states alone, and a Service is published to other networks. It prints what happens and how far each pool is in sync, and compares
 what Azure holds with the API's own truth.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.
 
-Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
-141 nobody reads the output.`,
+Exit codes: 0 all is in sync, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
+141 the output was closed.`,
 		Example: `  weirlab demo
   weirlab demo --full
   weirlab demo --stay

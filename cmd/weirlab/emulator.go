@@ -13,12 +13,14 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/zones"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -41,9 +43,11 @@ type emulatorFlags struct {
 	behaviour, overlap  string
 	throttle            string
 	strictGroups        bool
+	lockedGroups        []string
 	seed                uint64
 	token               string
 	role                string
+	zones               []string
 	output              string
 	exitWithStdin       bool
 }
@@ -82,29 +86,37 @@ snapshots, fault scripts, and where new flows go when nodes die. See docs/refere
 
 func (f *emulatorFlags) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.StringVar(&f.listen, "listen", "127.0.0.1:8900", "address of the ARM endpoint; port 0 takes any free one")
-	set.StringVar(&f.adminListen, "admin-listen", "127.0.0.1:8901", "address of the admin API; port 0 takes any free one")
+	set.StringVar(&f.listen, "listen", "127.0.0.1:8900", "address of the ARM endpoint; port 0 is any free one")
+	set.StringVar(&f.adminListen, "admin-listen", "127.0.0.1:8901", "address of the admin API; port 0 is any free one")
 	set.BoolVar(&f.allowRemote, "anyone-on-the-network-may-change-state", false,
-		"allow addresses that are not loopback: whoever reaches them can read and rewrite everything")
+		"allow addresses that are not loopback: any client there can read and rewrite everything")
 	set.BoolVar(&f.tls, "tls", false, "serve HTTPS with a self-signed certificate made in memory")
 	set.StringVar(&f.certificate, "tls-certificate-out", "", "with --tls, write the certificate (not its key) to this file for clients to trust")
 	set.StringVar(&f.faults, "faults", "", "fault script to start with (YAML)")
 	set.StringVar(&f.seedFile, "seed-file", "", `resources to start with: a snapshot, a JSON array of {"id","body"}`)
-	set.Float64Var(&f.latencyScale, "latency-scale", 1, "multiplies what --latency says; 0 completes operations at once")
-	set.StringVar(&f.behaviour, "azure-behaviour", "", `answers to what is not known of Azure: a JSON object with the key "behaviour", such as a probe's report`)
-	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", append(armemu.OverlapAnswers(), behaviour.Mixed)))
+	set.Float64Var(&f.latencyScale, "latency-scale", 1, "multiplies --latency; 0 completes operations at once")
+	set.StringVar(&f.behaviour, "azure-behaviour", "", `assumptions about Azure: a JSON object with the key "behaviour", such as a probe's report`)
+	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", append(armemu.OverlapAnswers(), behavior.Mixed)))
 	set.StringVar(&f.latency, "latency", "quiet", "how long operations take: quiet (recorded without machines) or busy (with machines in service)")
-	set.BoolVar(&f.strictGroups, "strict-resource-groups", false, "answer 404 for what lies in a resource group that nobody made (without it any write makes its group)")
+	set.BoolVar(&f.strictGroups, "strict-resource-groups", false, "return 404 for resources in a resource group that was not created (otherwise any write creates its group)")
+	set.StringSliceVar(&f.lockedGroups, "locked-group", nil, "name of a resource group in which a deny assignment blocks all but reads, as AKS's node resource group lockdown does")
 	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")
 	set.Uint64Var(&f.seed, "seed", 1, "makes etags, latencies and fault probabilities repeatable")
 	set.StringVar(&f.token, "token", "", "bearer token that requests must carry (any token when empty)")
-	set.StringVar(&f.role, "role", "", "Azure role definition (JSON) of whoever calls: other actions are refused with 403 (all are allowed when empty)")
+	set.StringVar(&f.role, "role", "", "Azure role definition (JSON) of the caller: other actions are rejected with 403 (all are allowed when empty)")
+	set.StringSliceVar(&f.zones, "zones", nil, "availability zones of every region, such as 1,2,3 (none when empty)")
 	set.StringVarP(&f.output, "output", "o", "text", "how to print the endpoints: text, or json for one line")
 	set.BoolVar(&f.exitWithStdin, "exit-with-stdin", false, "end when standard input closes, as it does when the parent process ends")
 }
 
 func (f *emulatorFlags) newEmulator() (*armemu.Emulator, error) {
-	opts := armemu.Options{Seed: f.seed, Token: f.token, StrictResourceGroups: f.strictGroups, CallLogCap: maxCalls}
+	opts := armemu.Options{Seed: f.seed, Token: f.token, StrictResourceGroups: f.strictGroups, LockedGroups: f.lockedGroups, CallLogCap: maxCalls}
+	if len(f.zones) > 0 {
+		valid := false
+		if opts.Zones, valid = zones.Normalize(f.zones); !valid {
+			return nil, fmt.Errorf("--zones %s: want %s", strings.Join(f.zones, ","), zones.Rule)
+		}
+	}
 	if err := loadFile(f.behaviour, func(raw []byte) (err error) {
 		opts.Behavior, err = armemu.ParseBehavior(raw)
 		return err
@@ -113,7 +125,7 @@ func (f *emulatorFlags) newEmulator() (*armemu.Emulator, error) {
 	}
 	if f.overlap != "" {
 		var err error
-		if opts.Behavior, err = opts.Behavior.WithResult("overlap", behaviour.Result(f.overlap)); err != nil {
+		if opts.Behavior, err = opts.Behavior.WithResult("overlap", behavior.Result(f.overlap)); err != nil {
 			return nil, fmt.Errorf("--overlap: %w", err)
 		}
 	}

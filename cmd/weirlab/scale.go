@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/lab/scale"
 )
 
@@ -57,7 +57,6 @@ Exit codes: 0 measured, 1 failed, or too late, 2 a flag is wrong.`,
 	flags.IntVar(&opts.Services, "services", 1000, "number of Services with a BackendPool, up to 10000")
 	flags.IntVar(&opts.Nodes, "nodes", 1000, "number of nodes, 20 to 5000")
 	flags.IntVar(&opts.LoadBalancers, "load-balancers", 50, "number of load balancers that share the pools")
-	flags.BoolVar(&opts.BatchWrites, "whole-writes", true, "an Azure that takes pools which are written with their load balancer; else each is written by itself, and takes a second")
 	flags.DurationVar(&opts.Idle, "idle", time.Minute, "how long nothing happens in the idle phase")
 	flags.BoolVar(&opts.Flood, "flood", false, "at the end, for 15 s, 60 connections to each of health and metrics with a request of 1 MiB of headers that never ends")
 	flags.DurationVar(&opts.Timeout, "within", 30*time.Minute, "how long all may take")
@@ -92,6 +91,7 @@ func newProfiledCommand() *cobra.Command {
 	flags.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "the emulator")
 	flags.BoolVar(&opts.LeaderElect, "leader-elect", false, "take part in leader election")
 	flags.StringVar(&opts.MetricsAddress, "metrics-bind-address", "", "address of /metrics")
+	flags.StringVar(&opts.OperatorAddress, "operator-bind-address", "0", "address that serves weir calls")
 	flags.StringVar(&opts.HealthAddress, "health-probe-bind-address", "", "address of /readyz")
 	return cmd
 }

@@ -32,7 +32,7 @@ func newSimulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Look for a schedule of changes and faults that breaks a promise",
+		Short: "Search for a schedule of changes and faults that violates a check",
 		Long: `Plays random schedules in virtual time: endpoints and nodes come and go, Azure
 throttles, fails and loses answers, others write the same pools, news come late, the
 resource lease is taken away, the process is killed. After every step it checks all

@@ -53,7 +53,7 @@ func TestAnAdoptionChangesNothing(t *testing.T) {
 			t.Errorf("Service %s is refused: %s", s.Service, s.Refused)
 		}
 	}
-	referencepage.ExpectSection(t, "../../docs/reference/adoption.md", "compared", inventoryOf(t, resources, p.Changes)+meantTable())
+	referencepage.ExpectSection(t, "../../docs/guide/moving-from-cloud-provider-azure.md", "compared", inventoryOf(t, resources, p.Changes)+meantTable())
 	referencepage.ExpectFile(t, adoption+"plan.txt", p.FormatText(false))
 }
 

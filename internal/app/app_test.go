@@ -19,9 +19,9 @@ import (
 	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube/apiserver"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/workqueue"
 	lab "weir.dev/weir/lab/apiserver"
 )
 
@@ -38,11 +38,11 @@ func TestValidate(t *testing.T) {
 		says   string // empty: valid
 	}{
 		{func(*Options) {}, ""},
-		{func(o *Options) { o.MetricsAddress = ":8080" }, `--metrics-bind-address ":8080": whoever reaches it`},
+		{func(o *Options) { o.MetricsAddress = ":8080" }, `--metrics-bind-address ":8080": anyone with access to it`},
 		{func(o *Options) { o.MetricsAddress, o.MetricsSecure = ":8443", true }, ""},
-		{func(o *Options) { o.MetricsAddress = "0.0.0.0:8080" }, `--metrics-bind-address "0.0.0.0:8080": whoever`},
-		{func(o *Options) { o.MetricsAddress = "10.0.0.1:8080" }, `--metrics-bind-address "10.0.0.1:8080": whoever`},
-		{func(o *Options) { o.MetricsAddress = "metrics:8080" }, `--metrics-bind-address "metrics:8080": whoever`},
+		{func(o *Options) { o.MetricsAddress = "0.0.0.0:8080" }, `--metrics-bind-address "0.0.0.0:8080": anyone with access`},
+		{func(o *Options) { o.MetricsAddress = "10.0.0.1:8080" }, `--metrics-bind-address "10.0.0.1:8080": anyone with access`},
+		{func(o *Options) { o.MetricsAddress = "metrics:8080" }, `--metrics-bind-address "metrics:8080": anyone with access`},
 		{func(o *Options) { o.MetricsAddress = "localhost:8080" }, ""},
 		{func(o *Options) { o.MetricsAddress = "127.3.2.1:8080" }, ""},
 		{func(o *Options) { o.MetricsAddress = "[::1]:8080" }, ""},

@@ -9,10 +9,11 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	azurecloud "weir.dev/weir/internal/azure/cloud"
-	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/requestlog"
 )
 
 // newAzure returns an unobserved client. It sends no request.
@@ -25,13 +26,13 @@ func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 }
 
 // newObservedClient returns a client with hooks; nil disables one.
-func newObservedClient(o Options, cfg config.Config, opts azure.Options, observe func(calls.Call), fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
+func newObservedClient(o Options, cfg config.Config, opts azure.Options, observe func(requestlog.Call), fence *leader.Fence, writes *ratelimit.Budgets) (*azure.Client, error) {
 	opts.UserAgent = "weir/" + Version
 	opts.VirtualNetworkID = cfg.VirtualNetworkID()
 	opts.OnRequest = observe
 	opts.Fence, opts.Writes = fence, writes
 	opts.OnGateClosed = func(why string, until time.Time) {
-		o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
+		o.Log.Warn("Azure accepts no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
 	}
 	return azure.New(opts)
 }
@@ -74,6 +75,8 @@ type Azure struct {
 	// Warning names ignored keys; empty if there are none.
 	Warning string
 	Client  *azure.Client
+	// Settings are those of the load balancers.
+	Settings loadbalancer.Settings
 	// Endpoint is the base URL of Resource Manager.
 	Endpoint string
 }
@@ -85,7 +88,7 @@ func OpenAzure(o Options) (Azure, error) {
 		return Azure{}, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
 	is := Azure{Config: cfg, Warning: ignored.WarningText()}
-	if _, err := loadBalancerSettings(cfg, o.ClusterName); err != nil {
+	if is.Settings, err = loadBalancerSettings(cfg, o.ClusterName); err != nil {
 		return is, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	opts, err := azureOptions(o, cfg)

@@ -8,13 +8,13 @@ import (
 	"os"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/internal/azure/probe"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // loadBehavior reads the report of --azure-behaviour; zero without the flag.
-func loadBehavior(o Options) (behaviour.Behavior, error) {
-	none := behaviour.Behavior{}
+func loadBehavior(o Options) (behavior.Behavior, error) {
+	none := behavior.Behavior{}
 	if o.AzureBehaviour == "" {
 		return none, nil
 	}

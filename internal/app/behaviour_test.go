@@ -11,24 +11,24 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/internal/azure/probe"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 func TestBehaviourOfAReport(t *testing.T) {
 	for _, row := range []struct {
 		name, text, endpoint string
-		want                 behaviour.Behavior
+		want                 behavior.Behavior
 		says                 string // in the log or the error
 	}{
 		{"an Azure", `{"behaviour": {"overlap": "mixed", "poolIfMatch": "honoured"}, "cloud": "AzurePublicCloud", "location": "westeurope", "when": "2026-11-22T09:00:00Z", "version": "1.2.0"}`, "",
-			behaviour.Behavior{Overlap: behaviour.Mixed, PoolIfMatch: behaviour.Enforced}, `differs="overlap=mixed" probed=2026-11-22T09:00:00Z location=westeurope by=1.2.0`},
-		{"what somebody wrote", `{"behaviour": {"wholeWriteAddresses": "taken"}}`, "", behaviour.Behavior{UpdateAddresses: behaviour.Accepted}, `differs="wholeWriteAddresses=taken"`},
-		{"an emulator, for an emulator", `{"behaviour": {}, "cloud": "emulator"}`, "http://127.0.0.1:1", behaviour.Behavior{}, `differs="as assumed"`},
-		{"an emulator, for Azure", `{"behaviour": {}, "cloud": "emulator"}`, "", behaviour.Behavior{}, `: cloud "emulator": that is no Azure`},
-		{"no answer", `{"behaviour": {"overlap": "never"}}`, "", behaviour.Behavior{}, `: behaviour: overlap: "never" is no answer`},
-		{"no JSON", `behaviour: {}`, "", behaviour.Behavior{}, `: want a JSON object`},
-		{"too large", strings.Repeat(" ", probe.MaxReport+1), "", behaviour.Behavior{}, `: larger than 1048576 bytes`},
+			behavior.Behavior{Overlap: behavior.Mixed, PoolIfMatch: behavior.Enforced}, `differs="overlap=mixed" probed=2026-11-22T09:00:00Z location=westeurope by=1.2.0`},
+		{"what somebody wrote", `{"behaviour": {"wholeWriteAddresses": "taken"}}`, "", behavior.Behavior{UpdateAddresses: behavior.Accepted}, `differs="wholeWriteAddresses=taken"`},
+		{"an emulator, for an emulator", `{"behaviour": {}, "cloud": "emulator"}`, "http://127.0.0.1:1", behavior.Behavior{}, `differs="as assumed"`},
+		{"an emulator, for Azure", `{"behaviour": {}, "cloud": "emulator"}`, "", behavior.Behavior{}, `: cloud "emulator": that is no Azure`},
+		{"no answer", `{"behaviour": {"overlap": "never"}}`, "", behavior.Behavior{}, `: behaviour: overlap: "never" is invalid`},
+		{"no JSON", `behaviour: {}`, "", behavior.Behavior{}, `: want a JSON object`},
+		{"too large", strings.Repeat(" ", probe.MaxReport+1), "", behavior.Behavior{}, `: larger than 1048576 bytes`},
 	} {
 		var out bytes.Buffer
 		o := valid()
@@ -49,7 +49,7 @@ func TestBehaviourOfAReport(t *testing.T) {
 		}
 	}
 	o := valid()
-	if got, err := loadBehavior(o); err != nil || got != (behaviour.Behavior{}) {
+	if got, err := loadBehavior(o); err != nil || got != (behavior.Behavior{}) {
 		t.Errorf("without the flag: %+v, %v", got, err)
 	}
 	o.AzureBehaviour = "/nonexistent"
@@ -58,8 +58,8 @@ func TestBehaviourOfAReport(t *testing.T) {
 	}
 }
 
-// A plan uses a probe report like the controller: if Azure fills new pools when the load balancer is written,
-// no pool is written.
+// A plan uses a probe report like the controller. Each new pool is written by itself, whatever Azure does with members in
+// the write of the load balancer.
 func TestAPlanByAReport(t *testing.T) {
 	filled := `{"behaviour": {"wholeWriteNewPools": "filled"}, "cloud": "emulator"}`
 	for _, row := range []struct {
@@ -67,7 +67,7 @@ func TestAPlanByAReport(t *testing.T) {
 		poolWrites   int
 	}{
 		{"without a report", "", 1},
-		{"new pools are filled", filled, 0},
+		{"new pools are filled", filled, 1},
 		{"a report of what is assumed", `{"behaviour": {"wholeWriteNewPools": "empty"}}`, 1},
 	} {
 		p, err := emptyCloud(t).plan(t, planned+"azure.json", readFile(t, planned+"shop.yaml"), func(o *PlanOptions) {

@@ -17,9 +17,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"weir.dev/weir/internal/calls"
-	"weir.dev/weir/internal/operator"
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/requestlog"
+	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // CallsOptions are the flags of weir calls.
@@ -57,12 +57,12 @@ func PrintCalls(ctx context.Context, o CallsOptions) error {
 
 // FetchCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
 // within responseTimeout.
-func FetchCalls(ctx context.Context, w Connection, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
+func FetchCalls(ctx context.Context, w Connection, f requestlog.Filter, since time.Duration) (io.ReadCloser, error) {
 	at, err := url.Parse(w.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
-		return nil, &UsageError{Err: fmt.Errorf("--server %q: want a URL such as %s", w.Server, LeaderServer)}
+		return nil, &UsageError{Err: fmt.Errorf("--operator-url %q: want a URL such as %s", w.Server, LeaderServer)}
 	}
-	at.Path, at.RawQuery = operator.CallsPath, operator.EncodeQuery(f, since).Encode()
+	at.Path, at.RawQuery = endpoint.CallsPath, endpoint.EncodeQuery(f, since).Encode()
 	ctx, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(responseTimeout, func() { end(errNoResponse) })
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
@@ -118,10 +118,10 @@ func (w Connection) addHint(err error) error {
 		err = errNoResponse
 	}
 	if w.Dial == nil {
-		return fmt.Errorf("no Weir answers at %s: %w; without --server the leader is found by its Lease, and reached through the API server", w.Server, err)
+		return fmt.Errorf("no Weir responds at %s: %w; without --operator-url the leader is found by its Lease, and reached through the API server", w.Server, err)
 	}
 	if errors.Is(err, errNoResponse) {
-		return fmt.Errorf("the leader: %w; does the API server answer (kubectl get --raw /readyz), and the node of the leader's pod?", err)
+		return fmt.Errorf("the leader: %w; check that the API server (kubectl get --raw /readyz) and the node of the leader's pod respond", err)
 	}
 	return err
 }
@@ -138,8 +138,8 @@ func (l *callStream) Close() error {
 	return l.ReadCloser.Close()
 }
 
-func (o CallsOptions) buildFilter() (calls.Filter, error) {
-	f := calls.Filter{Failed: o.Failed, Resource: o.Resource}
+func (o CallsOptions) buildFilter() (requestlog.Filter, error) {
+	f := requestlog.Filter{Failed: o.Failed, Resource: o.Resource}
 	if o.Service != "" && o.Pool != "" {
 		return f, errors.New("--service and --pool: want one of them")
 	}
@@ -155,7 +155,7 @@ func (o CallsOptions) buildFilter() (calls.Filter, error) {
 		if !ok || namespace == "" || own == "" {
 			return f, fmt.Errorf("%s %q: want NAMESPACE/NAME", flag, name)
 		}
-		f.Cause = calls.Cause{Kind: kind, Namespace: namespace, Name: own}
+		f.Cause = requestlog.Cause{Kind: kind, Namespace: namespace, Name: own}
 	}
 	return f, nil
 }
@@ -168,9 +168,9 @@ func printCallTable(out io.Writer, lines io.Reader) error {
 		if n == 0 {
 			fmt.Fprintln(table, "TIME\tOPERATION\tSTATUS\tTOOK\tRESOURCE\tFOR\tREQUEST ID")
 		}
-		var c calls.Call
+		var c requestlog.Call
 		if err := json.Unmarshal(scanner.Bytes(), &c); err != nil {
-			return fmt.Errorf("line %d of the answer: %w", n+1, err)
+			return fmt.Errorf("line %d of the response: %w", n+1, err)
 		}
 		status := fmt.Sprint(c.Status)
 		if c.Status == 0 {
@@ -180,10 +180,10 @@ func printCallTable(out io.Writer, lines io.Reader) error {
 			cmp.Or(trimResourceID(c.Resource), "-"), cmp.Or(describeCauses(c.Causes), "-"), cmp.Or(c.RequestID, "-"))
 	}
 	if err := scanner.Err(); err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
+		return fmt.Errorf("reading the response: %w", err)
 	}
 	if n == 0 {
-		_, err := fmt.Fprintln(out, "No request matches. Only the leader sends requests to Azure: with --server, check that it is the leader.")
+		_, err := fmt.Fprintln(out, "No request matches. Only the leader sends requests to Azure: with --operator-url, check that it is the leader.")
 		return err
 	}
 	return table.Flush()
@@ -198,10 +198,10 @@ func trimResourceID(id string) string {
 	return id
 }
 
-func describeCauses(all []calls.Cause) string {
+func describeCauses(all []requestlog.Cause) string {
 	named := make([]string, len(all))
 	for i, c := range all {
 		named[i] = c.Kind + " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
 	}
-	return words.FormatList(named, 2)
+	return humanize.FormatList(named, 2)
 }

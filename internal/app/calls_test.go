@@ -17,20 +17,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/calls"
-	"weir.dev/weir/internal/operator"
+	"weir.dev/weir/internal/requestlog"
+	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // Logged calls are printed newest last, with the object and Azure's request ID.
 func TestCallsAreShown(t *testing.T) {
-	log := calls.New(1 << 20)
+	log := requestlog.New(1 << 20)
 	at := time.Date(2026, 11, 23, 3, 14, 15, 0, time.UTC)
 	const balancer = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes"
-	log.Add(calls.Call{At: at, Took: 81 * time.Millisecond, Op: "get", Resource: balancer, Status: 200, RequestID: "6f1c"})
-	log.Add(calls.Call{At: at.Add(time.Second), Took: 2 * time.Second, Op: "put", Resource: balancer + "/backendAddressPools/shop-web", Status: 429, RequestID: "77aa",
-		Causes: []calls.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web.kubernetes"}}})
-	log.Add(calls.Call{At: at.Add(2 * time.Second), Took: time.Minute, Op: "token"})
-	server := httptest.NewServer(operator.NewHandler(log))
+	log.Add(requestlog.Call{At: at, Took: 81 * time.Millisecond, Op: "get", Resource: balancer, Status: 200, RequestID: "6f1c"})
+	log.Add(requestlog.Call{At: at.Add(time.Second), Took: 2 * time.Second, Op: "put", Resource: balancer + "/backendAddressPools/shop-web", Status: 429, RequestID: "77aa",
+		Causes: []requestlog.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web.kubernetes"}}})
+	log.Add(requestlog.Call{At: at.Add(2 * time.Second), Took: time.Minute, Op: "token"})
+	server := httptest.NewServer(endpoint.NewHandler(log))
 	defer server.Close()
 	show := func(o CallsOptions) string {
 		t.Helper()
@@ -69,14 +69,14 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 		{CallsOptions{Pool: "shop/"}, `--pool "shop/": want NAMESPACE/NAME`},
 		{CallsOptions{Service: "a/b", Pool: "a/b"}, "want one of them"},
 		{CallsOptions{Since: -time.Second}, "--since -1s"},
-		{CallsOptions{Connection: Connection{Server: "127.0.0.1:8082"}}, `--server "127.0.0.1:8082"`},
+		{CallsOptions{Connection: Connection{Server: "127.0.0.1:8082"}}, `--operator-url "127.0.0.1:8082"`},
 	} {
 		err := PrintCalls(t.Context(), tt.o)
 		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%+v: %v", tt.o, err)
 		}
 	}
-	if err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: "http://127.0.0.1:1"}}); err == nil || !strings.Contains(err.Error(), "refused; without --server") {
+	if err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: "http://127.0.0.1:1"}}); err == nil || !strings.Contains(err.Error(), "refused; without --operator-url") {
 		t.Errorf("nobody answers: %v", err)
 	}
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -103,7 +103,7 @@ func TestCallsOfASilentOne(t *testing.T) {
 		for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){"leader": silent, "way": noWay} {
 			began := time.Now()
 			err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: LeaderServer, Dial: dial}})
-			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; does the API server answer") || took > 5*time.Second {
+			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; check that the API server") || took > 5*time.Second {
 				t.Errorf("%s: after %s: %v", name, took, err)
 			}
 		}
@@ -118,7 +118,7 @@ func TestCallsOfASilentServer(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 	began := time.Now()
 	err = PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: "http://" + silent.Addr().String()}})
-	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --server") || took > 5*time.Second {
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --operator-url") || took > 5*time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
 }
@@ -133,20 +133,20 @@ func TestKeptCallsAreBounded(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	log := calls.New(maxCallLogBytes)
+	log := requestlog.New(maxCallLogBytes)
 	next := 0
-	call := func() calls.Call {
+	call := func() requestlog.Call {
 		next++
-		return calls.Call{
+		return requestlog.Call{
 			At: time.Now(), Op: "put", Status: 200, Resource: strings.Clone("/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/shop-web"),
-			RequestID: fmt.Sprintf("%036d", next), CorrelationID: fmt.Sprintf("%036d", next), Causes: []calls.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web"}},
+			RequestID: fmt.Sprintf("%036d", next), CorrelationID: fmt.Sprintf("%036d", next), Causes: []requestlog.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web"}},
 		}
 	}
 	for range 40_000 {
 		log.Add(call())
 	}
 	kept := heap() - before
-	t.Logf("%d calls in %d KiB", len(log.Select(calls.Filter{})), kept>>10)
+	t.Logf("%d calls in %d KiB", len(log.Select(requestlog.Filter{})), kept>>10)
 	if kept > 8<<20 {
 		t.Errorf("%d bytes", kept)
 	}

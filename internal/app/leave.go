@@ -9,17 +9,18 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/leave"
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/offline/leave"
 )
 
 // ReleaseOptions are the flags of weir leave.
 type ReleaseOptions struct {
-	Kubeconfig string
+	// LoadConfig returns the address of the cluster.
+	LoadConfig func() (*rest.Config, error)
 	DryRun     bool
 	Out        io.Writer
 }
@@ -27,12 +28,12 @@ type ReleaseOptions struct {
 // ReleaseCluster removes what Weir wrote to Services without a class, so that another service controller can adopt
 // them. It changes nothing in Azure.
 func ReleaseCluster(ctx context.Context, o ReleaseOptions) error {
-	rc, _, err := process.ClusterConfig(o.Kubeconfig)
+	rc, err := o.LoadConfig()
 	if err != nil {
 		return err
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+Version
-	scheme := view.Scheme()
+	scheme := metadata.Scheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
 		return err
 	}

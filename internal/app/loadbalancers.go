@@ -9,33 +9,34 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/privatelinks"
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/kube/services"
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/controllers"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/metrics"
-	"weir.dev/weir/internal/pace"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
+	"weir.dev/weir/internal/observe/metrics"
+	"weir.dev/weir/internal/pool/updater"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/service"
 )
 
-func loadBalancerSettings(cfg config.Config, cluster string) (balancer.Settings, error) {
+func loadBalancerSettings(cfg config.Config, cluster string) (loadbalancer.Settings, error) {
 	if err := cfg.CheckClusterName(cluster); err != nil {
-		return balancer.Settings{}, err
+		return loadbalancer.Settings{}, err
 	}
-	s := balancer.Settings{
+	s := loadbalancer.Settings{
 		Settings: service.Settings{
 			ClusterName:    cluster,
 			PrivateLinks:   cfg.PrivateLinkServices(),
 			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 			VirtualNetwork: cfg.VirtualNetworkID(), Subnet: cfg.SubnetName,
-			Interfaces: cfg.HasInterfaceMembers(), ConvertsPools: cfg.ShouldConvertPools(), DisableOutboundSNAT: cfg.DisableOutboundSNAT, Tags: cfg.ResourceTags(),
+			Interfaces: cfg.HasInterfaceMembers(), ConvertsPools: cfg.ShouldConvertPools(),
+			LocalPools: service.LocalPools(cfg.LocalServicePools), SeveralLoadBalancers: len(cfg.Configurations) > 0, DisableOutboundSNAT: cfg.DisableOutboundSNAT, Tags: cfg.ResourceTags(),
 		},
 		Place:    lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
-		Location: cfg.Location,
+		Location: cfg.Location, DefaultZones: cfg.ZoneChoice(),
 		MaxRules: cfg.MaxRules(), RulesBy: cfg.RuleLimitSource(),
 
 		SecurityGroup: cfg.SecurityGroup(), RequireEffectiveRestrictions: cfg.RequireEffectiveRestrictions,
@@ -53,9 +54,9 @@ func loadBalancerSettings(cfg config.Config, cluster string) (balancer.Settings,
 			if sel.from == nil {
 				continue
 			}
-			matches, err := view.NewSelector(sel.from)
+			matches, err := cache.NewSelector(sel.from)
 			if err != nil {
-				return balancer.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
+				return loadbalancer.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
 			}
 			*sel.to = matches
 		}
@@ -71,28 +72,28 @@ func loadBalancerSettings(cfg config.Config, cluster string) (balancer.Settings,
 	return s, nil
 }
 
-func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Workers, locker poolupdate.Lease, overtaken func(resource string, settled bool), writes *pace.Budgets, record recordStore) error {
+func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, lanes *updater.Workers, locker updater.Lease, overtaken func(resource string, settled bool), writes *ratelimit.Budgets, record recordStore) error {
 	cfg := in.Config
 	settings, err := loadBalancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
-	ensuring := balancer.Config{
-		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Workers: lanes, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address, Behavior: o.knownBehavior,
-		OnResult: cluster.Services.HandleResult, OnRecreated: func(id lb.LoadBalancerID) { services.HandleLoadBalancerCreated(cluster.Services, id) }, OnConflict: overtaken, Log: o.Log,
+	ensuring := loadbalancer.Config{
+		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Workers: lanes, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PublicIPGroups: record.publicIPGroupStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address,
+		OnResult: cluster.Services.HandleResult, OnRecreated: func(id lb.LoadBalancerID) { services.HandleLoadBalancerCreated(cluster.Services, id) }, OnConflict: overtaken, Zones: o.zones, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker
 	}
 	balancing := serviceOptions(o, cfg, settings, client, record.namespace)
 	if !balancing.Guarded {
-		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
+		o.Log.Info("azure.json names no securityGroupName: security groups are not managed, so source ranges of Services have no effect there")
 	}
-	balancing.NewDryRun = rehearse.NewSimulatorFactory(ensuring).NewSimulator
-	ensuring.Writes, ensuring.OnDeferred = writes, metrics.CountDeferrals(in.Metrics)
-	balancers := balancer.New(ensuring)
+	balancing.NewDryRun = dryrun.NewSimulatorFactory(ensuring).NewSimulator
+	ensuring.Writes, ensuring.OnDeferred, ensuring.OnHealthPorts = writes, metrics.CountDeferrals(in.Metrics), cluster.Pools.RequeueMembers
+	balancers := loadbalancer.New(ensuring)
 	metrics.RegisterRules(in.Metrics, balancers.RuleCounts, cfg.MaxRules())
-	if cfg.HasInterfaceMembers() {
+	if settings.MayHaveInterfaces() {
 		metrics.RegisterMachineRules(in.Metrics, balancers.MachineRuleCounts, lb.MaxMachineRules)
 	}
 	cluster.EnableLoadBalancers(balancers, balancing)
@@ -100,7 +101,7 @@ func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster 
 }
 
 // serviceOptions selects the Services that Weir manages.
-func serviceOptions(o Options, cfg config.Config, settings balancer.Settings, client *azure.Client, namespace string) services.Options {
+func serviceOptions(o Options, cfg config.Config, settings loadbalancer.Settings, client *azure.Client, namespace string) services.Options {
 	b := services.Options{
 		Class: o.LoadBalancerClass, AllowRemoval: o.AllowRemoval, Settings: settings.Settings, Namespace: namespace, ResyncPeriod: cfg.DriftPeriod(),
 		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",

@@ -9,12 +9,12 @@ import (
 	"weir.dev/weir/internal/azure/machines"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/nicupdate"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/nic/nicupdate"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // machineUpdaterConfig configures the machine updater, without the callback for finished pools.
-func machineUpdaterConfig(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker poolupdate.Lease) nicupdate.Config {
+func machineUpdaterConfig(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker updater.Lease) nicupdate.Config {
 	lanes := nicupdate.Config{
 		Azure: machineClient{machines.New(client), client}, Cluster: cluster, Parallel: cfg.MaxParallelMachines(), Log: o.Log,
 		Home: lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},

@@ -9,23 +9,23 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/metrics"
-	"weir.dev/weir/internal/nicupdate"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/nic/nicupdate"
+	"weir.dev/weir/internal/observe/metrics"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/updater"
 )
 
-var _ nicupdate.Cluster = (*kube.Controllers)(nil)
+var _ nicupdate.Cluster = (*controllers.Controllers)(nil)
 
 // With pools of network interfaces, Services share the pool of all nodes; without the resource lease none is
 // configured.
 func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
-	for given, want := range map[config.BackendPoolType]bool{"": false, config.NodeIP: false, "NODEIPCONFIGURATION": true} {
+	for given, want := range map[config.BackendPoolType]bool{"": true, config.NodeIP: false, "NODEIPCONFIGURATION": true} {
 		cfg := config.Config{LoadBalancers: config.LoadBalancers{BackendPoolType: given}}
 		s, err := loadBalancerSettings(cfg, "kubernetes")
 		if err != nil || s.Interfaces != want {
@@ -47,15 +47,15 @@ func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
 	yield := func() { yields++ }
 	updates := metrics.NewPoolUpdates(prometheus.NewRegistry(), lb.LoadBalancerID{})
 	told := countConflicts(updates, yield)
-	told(balancer.ResourceLoadBalancer, true)
+	told(loadbalancer.ResourceLoadBalancer, true)
 	told("public IP", false)
-	if told(balancer.ResourceLoadBalancer, false); yields != 1 {
+	if told(loadbalancer.ResourceLoadBalancer, false); yields != 1 {
 		t.Errorf("load balancers: %d waits, want 1", yields)
 	}
 	pools := measuredReporter{unheard{}, updates, yield}
-	met := &fault.Fault{Class: fault.Retriable, Reason: "precondition_failed", Err: errors.New("412")}
-	for _, r := range []poolupdate.Report{
-		{Outcome: poolwrite.Written, HadConflict: true}, {Outcome: poolwrite.Retriable, Fault: met}, {Outcome: poolwrite.Retriable, Fault: met, HadConflict: true},
+	met := &armerror.Fault{Class: armerror.Retriable, Reason: "precondition_failed", Err: errors.New("412")}
+	for _, r := range []updater.Report{
+		{Outcome: diff.Written, HadConflict: true}, {Outcome: diff.Retriable, Fault: met}, {Outcome: diff.Retriable, Fault: met, HadConflict: true},
 	} {
 		pools.Report(t.Context(), r)
 	}
@@ -65,6 +65,6 @@ func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
 }
 
 // unheard is a reporter without a receiver.
-type unheard struct{ poolupdate.Reporter }
+type unheard struct{ updater.Reporter }
 
-func (unheard) Report(context.Context, poolupdate.Report) {}
+func (unheard) Report(context.Context, updater.Report) {}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/skumigration"
 )
 
 const (
@@ -53,7 +53,7 @@ func (c *cloud) ofOne(annotations ...string) PlanOptions {
 // A plan with a Service on a Basic load balancer is incomplete and names the next step.
 func TestThePlanOfAServiceOnABasicLoadBalancer(t *testing.T) {
 	p, err := Plan(t.Context(), basicCloud(t).ofOne())
-	const says = "public IP kubernetes-" + basicOf + " is of SKU Basic, as its load balancer is: Weir writes Standard ones only; weir migrate plan shows how it becomes one"
+	const says = "load balancer kubernetes is of SKU Basic: Weir writes Standard ones only; weir migrate plan shows how it becomes one"
 	if err == nil || !strings.Contains(err.Error(), says) || len(p.Services) != 1 || !strings.Contains(p.Services[0].Failed, says) || p.CountRejected() > 0 {
 		t.Errorf("%v\n%s", err, p.FormatText(false))
 	}
@@ -75,14 +75,14 @@ func TestThePlanOfAMigrationWithTooManyRules(t *testing.T) {
 		many := strings.NewReplacer("{port: 80, nodePort: 30080, protocol: TCP}", strings.Join(ports, ", "), "externalTrafficPolicy: Cluster", policy)
 		o.Stdin = strings.NewReader(many.Replace(string(text)))
 		p, err := PlanMigration(t.Context(), o)
-		if err != nil || (p.State == migration.PlanBlocked) != stops || !strings.Contains(p.Text(), "(LimitReached)") {
+		if err != nil || (p.State == skumigration.PlanBlocked) != stops || !strings.Contains(p.Text(), "(LimitReached)") {
 			t.Errorf("%s: %v, %s\n%s", policy, err, p.State, p.Text())
 		}
 	}
 }
 
 // migrationPlan plans for one Service and fails the test on any write.
-func (c *cloud) migrationPlan(t *testing.T, annotations ...string) migration.Plan {
+func (c *cloud) migrationPlan(t *testing.T, annotations ...string) skumigration.Plan {
 	t.Helper()
 	p, err := PlanMigration(t.Context(), c.ofOne(annotations...))
 	if err != nil {
@@ -101,11 +101,11 @@ func TestThePlanOfAMigration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.State != migration.PlanReady || p.Text() != string(want) {
+	if p.State != skumigration.PlanReady || p.Text() != string(want) {
 		t.Errorf("%s:\n%s\nwant\n%s", p.State, p.Text(), want)
 	}
 	text, err := p.JSON()
-	var again migration.Plan
+	var again skumigration.Plan
 	if err != nil || json.Unmarshal(text, &again) != nil || again.LoadBalancers[0].Addresses[0].IP.String() != "198.18.0.9" || len(again.Steps) != 6 {
 		t.Errorf("for programs: %v\n%s", err, text)
 	}
@@ -118,13 +118,13 @@ func TestThePlanOfAMigrationThatCannotStart(t *testing.T) {
 	if err := c.Put(id, []byte(strings.Replace(string(raw), `"name":"`+basicOf+`"`, `"name":"vip"`, 1))); err != nil {
 		t.Fatal(err)
 	}
-	if p := c.migrationPlan(t); p.State != migration.PlanBlocked || !strings.Contains(p.Text(), "\nstops it (ForeignFrontend): frontend vip of load balancer kubernetes belongs to no Service") {
+	if p := c.migrationPlan(t); p.State != skumigration.PlanBlocked || !strings.Contains(p.Text(), "\nstops it (ForeignFrontend): frontend vip of load balancer kubernetes belongs to no Service") {
 		t.Errorf("%s:\n%s", p.State, p.Text())
 	}
 }
 
 func TestThePlanOfAClusterWithoutBasic(t *testing.T) {
-	if p := newCloud(t, nil).migrationPlan(t); p.State != migration.PlanEmpty || p.Text() != "No load balancer of the cluster is Basic: nothing is to be migrated.\n" {
+	if p := newCloud(t, nil).migrationPlan(t); p.State != skumigration.PlanEmpty || p.Text() != "No load balancer of the cluster is Basic: nothing is to be migrated.\n" {
 		t.Errorf("%s:\n%s", p.State, p.Text())
 	}
 }
@@ -137,10 +137,10 @@ func TestThePlanOfADryRun(t *testing.T) {
 	if err := c.Put(ofNetwork+"publicIPAddresses/kubernetes-"+basicOf, []byte(free)); err != nil {
 		t.Fatal(err)
 	}
-	if p := c.migrationPlan(t); p.State != migration.PlanReady {
+	if p := c.migrationPlan(t); p.State != skumigration.PlanReady {
 		t.Errorf("%s:\n%s", p.State, p.Text())
 	}
-	if p := c.migrationPlan(t, view.DryRunAnnotation+`: "true"`); p.State != migration.PlanEmpty {
+	if p := c.migrationPlan(t, metadata.DryRunAnnotation+`: "true"`); p.State != skumigration.PlanEmpty {
 		t.Errorf("%s:\n%s", p.State, p.Text())
 	}
 }
@@ -163,7 +163,7 @@ func TestThePlanOfTheGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(guide + "basic-to-standard.md")
-	if err != nil || p.State != migration.PlanReady || !strings.Contains(string(page), "\n"+p.Text()+"```\n") {
+	if err != nil || p.State != skumigration.PlanReady || !strings.Contains(string(page), "\n"+p.Text()+"```\n") {
 		t.Errorf("%v; the guide does not show\n%s", err, p.Text())
 	}
 }

@@ -15,13 +15,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/record"
-	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/migrate"
-	"weir.dev/weir/internal/migration"
-	"weir.dev/weir/internal/sleep"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/ratelimit/sleep"
+	"weir.dev/weir/internal/skumigration"
+	"weir.dev/weir/internal/skumigration/phase"
 )
 
 // MigrationCommand reads and controls a migration with the user's permissions.
@@ -34,40 +33,40 @@ type MigrationCommand struct {
 const watchInterval = 5 * time.Second
 
 // ReadStatus returns the state of the migration. It writes nothing.
-func (d MigrationCommand) ReadStatus(ctx context.Context) (migration.Status, error) {
+func (d MigrationCommand) ReadStatus(ctx context.Context) (skumigration.Status, error) {
 	p, err := newPlanner(d.PlanOptions)
 	if err != nil {
-		return migration.Status{}, err
+		return skumigration.Status{}, err
 	}
 	if err := p.readObjects(ctx); err != nil {
-		return migration.Status{}, err
+		return skumigration.Status{}, err
 	}
 	c, err := p.offlineMigrationConfig()
 	if err != nil {
-		return migration.Status{}, err
+		return skumigration.Status{}, err
 	}
 	api, err := d.newClient()
 	if err != nil {
-		return migration.Status{}, err
+		return skumigration.Status{}, err
 	}
-	r, err := record.Read(ctx, api, d.recordNamespace())
+	r, err := store.Read(ctx, api, d.recordNamespace())
 	if err != nil {
-		return migration.Status{}, err
+		return skumigration.Status{}, err
 	}
 	leader, err := leases.FindLeader(ctx, api, LeaseName, time.Now())
 	if err != nil {
-		return migration.Status{}, err
+		return skumigration.Status{}, err
 	}
 	if leader.Namespace != d.recordNamespace() {
 		leader.Holder = ""
 	}
 	c.Store = readOnlyStore{r}
-	return migration.BuildStatus(ctx, c, leader.Holder)
+	return skumigration.BuildStatus(ctx, c, leader.Holder)
 }
 
 // WatchStatus calls show on every change until it returns enough or ctx is done. It retries failed reads except the
 // first.
-func (d MigrationCommand) WatchStatus(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
+func (d MigrationCommand) WatchStatus(ctx context.Context, show func(skumigration.Status) (enough bool, err error)) error {
 	last := ""
 	for {
 		s, err := d.ReadStatus(ctx)
@@ -89,9 +88,9 @@ func (d MigrationCommand) WatchStatus(ctx context.Context, show func(migration.S
 }
 
 // RequestStop requests a stop before the next step and returns the effective request: an earlier one is retained.
-func (d MigrationCommand) RequestStop(ctx context.Context, why string) (migrate.UserRequest, error) {
-	var effective migrate.UserRequest
-	err := d.updateRequest(ctx, why, func(_ record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
+func (d MigrationCommand) RequestStop(ctx context.Context, why string) (phase.UserRequest, error) {
+	var effective phase.UserRequest
+	err := d.updateRequest(ctx, why, func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		if a.Stop == nil {
 			a.Stop = &request
 		}
@@ -102,9 +101,9 @@ func (d MigrationCommand) RequestStop(ctx context.Context, why string) (migrate.
 }
 
 // RequestRollback requests a rollback; it replaces an earlier stop. It fails once a step is irreversible.
-func (d MigrationCommand) RequestRollback(ctx context.Context, why string) (migrate.UserRequest, error) {
-	var effective migrate.UserRequest
-	err := d.updateRequest(ctx, why, func(r record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
+func (d MigrationCommand) RequestRollback(ctx context.Context, why string) (phase.UserRequest, error) {
+	var effective phase.UserRequest
+	err := d.updateRequest(ctx, why, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
@@ -118,9 +117,9 @@ func (d MigrationCommand) RequestRollback(ctx context.Context, why string) (migr
 }
 
 // CancelStop withdraws a stop and returns it; nil if there is none.
-func (d MigrationCommand) CancelStop(ctx context.Context) (*migrate.UserRequest, error) {
-	var was *migrate.UserRequest
-	err := d.updateRequest(ctx, "", func(_ record.Record, a *migrate.UserRequests, _ migrate.UserRequest) error {
+func (d MigrationCommand) CancelStop(ctx context.Context) (*phase.UserRequest, error) {
+	var was *phase.UserRequest
+	err := d.updateRequest(ctx, "", func(_ store.Record, a *phase.UserRequests, _ phase.UserRequest) error {
 		was, a.Stop = a.Stop, nil
 		return nil
 	})
@@ -129,7 +128,7 @@ func (d MigrationCommand) CancelStop(ctx context.Context) (*migrate.UserRequest,
 
 // ReplaceAddress gives a Service a new address when Azure has rejected its old one since a migration.
 func (d MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, why string) error {
-	return d.updateRequest(ctx, why, func(r record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
+	return d.updateRequest(ctx, why, func(r store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		j, err := r.MigrationJournal()
 		if err != nil {
 			return err
@@ -141,7 +140,7 @@ func (d MigrationCommand) ReplaceAddress(ctx context.Context, ip netip.Addr, why
 
 // RequestStart requests a migration that does not start on its own.
 func (d MigrationCommand) RequestStart(ctx context.Context) error {
-	return d.updateRequest(ctx, "", func(_ record.Record, a *migrate.UserRequests, request migrate.UserRequest) error {
+	return d.updateRequest(ctx, "", func(_ store.Record, a *phase.UserRequests, request phase.UserRequest) error {
 		a.Run = &request
 		return nil
 	})
@@ -150,7 +149,7 @@ func (d MigrationCommand) RequestStart(ctx context.Context) error {
 // maxReasonLength is in characters.
 const maxReasonLength = 200
 
-func (d MigrationCommand) updateRequest(ctx context.Context, why string, change func(record.Record, *migrate.UserRequests, migrate.UserRequest) error) error {
+func (d MigrationCommand) updateRequest(ctx context.Context, why string, change func(store.Record, *phase.UserRequests, phase.UserRequest) error) error {
 	if n := utf8.RuneCountInString(why); n > maxReasonLength {
 		return &UsageError{Err: fmt.Errorf("--why has %d letters: want %d at most", n, maxReasonLength)}
 	}
@@ -165,10 +164,10 @@ func (d MigrationCommand) updateRequest(ctx context.Context, why string, change 
 	}
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := api.Create(ctx, who); err != nil {
-		return fmt.Errorf("who asks: %w", err)
+		return fmt.Errorf("requesting user: %w", err)
 	}
-	request := migrate.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Reason: why}
-	return record.UpdateRequests(ctx, api, d.recordNamespace(), func(r record.Record) (migrate.UserRequests, error) {
+	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Reason: why}
+	return store.UpdateRequests(ctx, api, d.recordNamespace(), func(r store.Record) (phase.UserRequests, error) {
 		asked := r.MigrationRequests()
 		return asked, change(r, &asked, request)
 	})
@@ -179,12 +178,12 @@ func (d MigrationCommand) recordNamespace() string {
 }
 
 func (d MigrationCommand) newClient() (client.Client, error) {
-	rc, _, err := process.ClusterConfig(d.Kubeconfig)
+	rc, err := d.clusterConfig()
 	if err != nil {
 		return nil, err
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+Version
-	scheme := view.Scheme()
+	scheme := metadata.Scheme()
 	for _, add := range []func() error{
 		func() error { return coordinationv1.AddToScheme(scheme) },
 		func() error { return authenticationv1.AddToScheme(scheme) },

@@ -11,29 +11,29 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"weir.dev/weir/internal/app/monitoring"
-	"weir.dev/weir/internal/calls"
-	"weir.dev/weir/internal/httpserver"
-	"weir.dev/weir/internal/metrics"
-	"weir.dev/weir/internal/operator"
+	"weir.dev/weir/internal/observe/httpserver"
+	"weir.dev/weir/internal/observe/metrics"
+	"weir.dev/weir/internal/requestlog"
+	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // maxCallLogBytes is enough for several hours.
 const maxCallLogBytes = 4 << 20
 
-func newObserver(reg prometheus.Registerer, callLog *calls.Log) func(calls.Call) {
+func newObserver(reg prometheus.Registerer, callLog *requestlog.Log) func(requestlog.Call) {
 	arm := metrics.NewARMRequests(reg)
-	return func(c calls.Call) {
+	return func(c requestlog.Call) {
 		arm.ObserveRequest(c)
 		callLog.Add(c)
 	}
 }
 
 // addOperatorServer serves on every replica, leader or not.
-func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *calls.Log) error {
+func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *requestlog.Log) error {
 	if !o.hasOperatorServer() {
 		return nil
 	}
-	if err := monitoring.AddServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: operator.NewHandler(callLog), WriteTimeout: time.Minute}); err != nil {
+	if err := monitoring.AddServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: endpoint.NewHandler(callLog), WriteTimeout: time.Minute}); err != nil {
 		return fmt.Errorf("--operator-bind-address: %w", err)
 	}
 	return nil

@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/workqueue"
-	"weir.dev/weir/internal/operator"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/requestlog/endpoint"
+	"weir.dev/weir/internal/zones"
 )
 
 // Options are the flags of the controller.
@@ -30,7 +31,9 @@ type Options struct {
 	// AzureBehaviour is a probe report; empty means none.
 	AzureBehaviour string
 
-	knownBehavior behaviour.Behavior
+	knownBehavior behavior.Behavior
+	// zones are the availability zones of the regions; nil if none are used.
+	zones *zones.Regions
 
 	LeaderElect          bool
 	LeaderElectNamespace string
@@ -47,6 +50,9 @@ type Options struct {
 
 	// AllowRemoval permits removing any number of Service addresses.
 	AllowRemoval bool
+
+	// ReadinessGates opens the readiness gates of pods.
+	ReadinessGates bool
 
 	Requeue workqueue.Backoff
 
@@ -79,7 +85,7 @@ func (o Options) validate() error {
 	if err := process.CheckAddress("--operator-bind-address", cmp.Or(o.OperatorAddress, "0")); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.hasOperatorServer() && !operator.IsLoopback(host) {
+	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.hasOperatorServer() && !endpoint.IsLoopback(host) {
 		return &UsageError{Err: fmt.Errorf("--operator-bind-address %q: any client that reaches it could read Weir's requests: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
 	}
 	return nil

@@ -8,21 +8,24 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/privatelinks"
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/kube/offline"
-	"weir.dev/weir/internal/kube/record"
-	kubeview "weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/leftpool"
-	"weir.dev/weir/internal/migration"
-	"weir.dev/weir/internal/privateip"
-	"weir.dev/weir/internal/publicip"
-	"weir.dev/weir/internal/rehearse"
-	"weir.dev/weir/internal/rehearse/view"
+	"weir.dev/weir/internal/controllers"
+	kubeview "weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
+	"weir.dev/weir/internal/loadbalancer/dryrun/report"
+	"weir.dev/weir/internal/loadbalancer/leftpool"
+	"weir.dev/weir/internal/loadbalancer/privateip"
+	"weir.dev/weir/internal/loadbalancer/publicip"
+	"weir.dev/weir/internal/offline"
+	"weir.dev/weir/internal/skumigration"
 )
 
 // PlanOptions select what is planned.
@@ -33,25 +36,35 @@ type PlanOptions struct {
 	// Files contain the objects, instead of a cluster; "-" is Stdin.
 	Files []string
 	Stdin io.Reader
+	// LoadConfig returns the address of the cluster; nil is that of Kubeconfig.
+	LoadConfig func() (*rest.Config, error)
 	// ServerDryRun also validates the objects of the files at the API server.
 	ServerDryRun bool
 }
 
+func (o PlanOptions) clusterConfig() (*rest.Config, error) {
+	if o.LoadConfig != nil {
+		return o.LoadConfig()
+	}
+	rc, _, err := process.ClusterConfig(o.Kubeconfig)
+	return rc, err
+}
+
 // Plan returns what the controller would change in Azure now. It writes nothing. If Azure returns an error,
 // the plan is incomplete.
-func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
+func Plan(ctx context.Context, o PlanOptions) (report.Plan, error) {
 	if o.Service != "" && o.Namespace == "" {
 		o.Namespace = metav1.NamespaceDefault
 	}
 	if err := o.checkNames(); err != nil {
-		return view.Plan{}, err
+		return report.Plan{}, err
 	}
 	p, err := newPlanner(o)
 	if err != nil {
-		return view.Plan{}, err
+		return report.Plan{}, err
 	}
 	if err := p.readObjects(ctx); err != nil {
-		return view.Plan{}, err
+		return report.Plan{}, err
 	}
 	return p.runDryRun(ctx)
 }
@@ -75,59 +88,60 @@ func newPlanner(o PlanOptions) (*planner, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.zones = newRegions(o.Options, cfg, client)
 	return &planner{PlanOptions: o, cfg: cfg, settings: settings, client: client}, nil
 }
 
 type planner struct {
 	PlanOptions
 	cfg        config.Config
-	settings   balancer.Settings
+	settings   loadbalancer.Settings
 	client     *azure.Client
 	cluster    *offline.Cluster
 	objects    offline.Objects
-	record     record.Record // zero if it cannot be read
+	record     store.Record // zero if it cannot be read
 	owners     publicip.OwnerStore
 	privateIPs privateip.Store
 	leftPools  leftpool.Store
 }
 
 // runDryRun plans for the objects, loaded into an offline cluster.
-func (p *planner) runDryRun(ctx context.Context) (view.Plan, error) {
-	p.cluster = offline.New(kube.Options{
+func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
+	p.cluster = offline.New(controllers.Options{
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ShouldExcludeControlPlane(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Behavior: p.knownBehavior}, p.client)
+	rehearsal := dryrun.New(loadbalancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.privateIPs, LeftPools: p.leftPools, ReservedAddress: p.owedAddresses().Address, Zones: p.zones}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Controllers.EnableLoadBalancers(rehearsal, serviceOptions(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // plan a named Service even if it is marked as dry run
 		if s := &p.objects.Services[i]; p.Service != "" && p.planScope().HasService(s.Namespace, s.Name) && kubeview.DryRunValid(s) {
-			delete(s.Annotations, kubeview.DryRunAnnotation)
+			delete(s.Annotations, metadata.DryRunAnnotation)
 		}
 	}
 	if len(p.Files) > 0 {
 		p.cluster.AllowUnknown()
 	}
 	if err := p.cluster.AddObjects(p.objects); err != nil {
-		return view.Plan{}, err
+		return report.Plan{}, err
 	}
-	outcome, err := rehearse.Plan(ctx, rehearsal, p.cluster, p.planScope(), p.cfg.SetsAdminState())
+	outcome, err := dryrun.Plan(ctx, rehearsal, p.cluster, p.planScope(), p.cfg.SetsAdminState())
 	if err != nil {
-		return view.Plan{}, err
+		return report.Plan{}, err
 	}
-	shown := view.NewClusterPlan(outcome)
+	shown := report.NewClusterPlan(outcome)
 	shown.Notes, shown.Stops = p.listHints(outcome), p.listBlockers(outcome)
 	return shown, outcome.CheckComplete()
 }
 
-func (p *planner) owedAddresses() *migration.AddressClaims {
+func (p *planner) owedAddresses() *skumigration.AddressClaims {
 	j, err := p.record.MigrationJournal()
 	if err != nil {
 		return nil
 	}
-	return migration.NewAddressClaims(j, p.record.MigrationRequests())
+	return skumigration.NewAddressClaims(j, p.record.MigrationRequests())
 }
 
-func (p *planner) planScope() rehearse.Scope {
-	return rehearse.Scope{Namespace: p.Namespace, Service: p.Service}
+func (p *planner) planScope() dryrun.Scope {
+	return dryrun.Scope{Namespace: p.Namespace, Service: p.Service}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/rehearse/view"
+	"weir.dev/weir/internal/loadbalancer/dryrun/report"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
@@ -25,7 +25,12 @@ type cloud struct {
 
 func newCloud(t *testing.T, snapshot []byte) *cloud {
 	t.Helper()
-	emu := patient.Watch(t, armemu.New(armemu.Options{Seed: 1}))
+	return newCloudWith(t, armemu.Options{Seed: 1}, snapshot)
+}
+
+func newCloudWith(t *testing.T, opts armemu.Options, snapshot []byte) *cloud {
+	t.Helper()
+	emu := patient.Watch(t, armemu.New(opts))
 	if snapshot != nil {
 		if err := emu.Restore(snapshot); err != nil {
 			t.Fatal(err)
@@ -37,7 +42,7 @@ func newCloud(t *testing.T, snapshot []byte) *cloud {
 }
 
 // plan plans for the objects in YAML and fails the test on any write.
-func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (view.Plan, error) {
+func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (report.Plan, error) {
 	t.Helper()
 	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(objects)}
 	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.Log = azure, "kubernetes", c.url, slog.New(slog.DiscardHandler)

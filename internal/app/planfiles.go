@@ -10,10 +10,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/kube/offline"
-	"weir.dev/weir/internal/kube/record"
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/offline"
 )
 
 func (p *planner) readObjects(ctx context.Context) error {
@@ -32,19 +31,19 @@ func (p *planner) readObjects(ctx context.Context) error {
 	}
 	p.record = readRecord(ctx, server, p.objects)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, installNamespace)
-	p.owners = record.PublicIPOwners{Reader: server, Namespace: namespace}
-	p.privateIPs = record.PrivateIPReservations{Reader: server, Namespace: namespace}
-	p.leftPools = record.ReleasedPools{Reader: server, Namespace: namespace, Log: p.Log}
+	p.owners = store.PublicIPOwners{Reader: server, Namespace: namespace}
+	p.privateIPs = store.PrivateIPReservations{Reader: server, Namespace: namespace}
+	p.leftPools = store.ReleasedPools{Reader: server, Namespace: namespace, Log: p.Log}
 	return nil
 }
 
 func (p *planner) apiServer() (server client.Client, host string, err error) {
-	rc, _, err := process.ClusterConfig(p.Kubeconfig)
+	rc, err := p.clusterConfig()
 	if err != nil {
 		return nil, "", err
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+Version
-	server, err = client.New(rc, client.Options{Scheme: view.Scheme()})
+	server, err = client.New(rc, client.Options{Scheme: metadata.Scheme()})
 	if err != nil {
 		return nil, "", fmt.Errorf("API server %s: %w", rc.Host, err)
 	}

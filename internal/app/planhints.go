@@ -9,32 +9,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube/offline"
-	"weir.dev/weir/internal/kube/record"
-	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/rehearse"
-	"weir.dev/weir/internal/removal"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
+	"weir.dev/weir/internal/loadbalancer/removal"
+	"weir.dev/weir/internal/offline"
 )
 
 // readRecord reads Weir's record. Errors are ignored: users may lack permission, and the plan is useful
 // without it.
-func readRecord(ctx context.Context, reader client.Reader, objects offline.Objects) record.Record {
-	r, err := record.Read(ctx, reader, offline.NamespaceOfNodePools(objects.Pools, installNamespace))
+func readRecord(ctx context.Context, reader client.Reader, objects offline.Objects) store.Record {
+	r, err := store.Read(ctx, reader, offline.NamespaceOfNodePools(objects.Pools, installNamespace))
 	if err == nil {
 		return r
 	}
-	return record.Record{}
+	return store.Record{}
 }
 
 // listBlockers returns why the controller would not start, or would wait for approval.
-func (p *planner) listBlockers(o rehearse.PlanResult) []string {
+func (p *planner) listBlockers(o dryrun.PlanResult) []string {
 	var all []string
 	if err := p.record.CheckConflict(p.ClusterName, resourceGroupID(p.cfg)); err != nil {
 		all = append(all, "the controller would not start: "+err.Error())
 	}
 	if taken, addressed := o.CountLosses(), p.cluster.CountAddresses(); removal.ExceedsLimit(taken, addressed) {
-		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, for nobody has asked for it: each waits for its annotation %s, or all for --allow-removal",
-			taken, addressed, view.AllowRemovalAnnotation))
+		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, because no user has requested it: each waits for its annotation %s, or all for --allow-removal",
+			taken, addressed, cache.AllowRemovalAnnotation))
 	}
 	return all
 }
@@ -50,7 +50,7 @@ func (p *planner) countServices() int {
 }
 
 // listHints returns hints about incomplete input, and about a plan that selects no Service.
-func (p *planner) listHints(o rehearse.PlanResult) []string {
+func (p *planner) listHints(o dryrun.PlanResult) []string {
 	var notes []string
 	if others := p.countServices(); o.IsEmpty() && len(p.objects.Pools) == 0 && others > 0 {
 		which := fmt.Sprintf("those of class %q are planned; --load-balancer-class=\"\" plans those without a class", p.LoadBalancerClass)
@@ -58,6 +58,12 @@ func (p *planner) listHints(o rehearse.PlanResult) []string {
 			which = `those without a class are planned, by --load-balancer-class=""`
 		}
 		notes = append(notes, fmt.Sprintf("%s of type LoadBalancer passed over: %s", formatCount(others, "Service"), which))
+	}
+	if err := p.zones.Err(); err != nil && !p.cfg.ZoneChoice().IsSet {
+		notes = append(notes, fmt.Sprintf("the availability zones of %s are not known, so new public IPs and private frontends get none unless an annotation names them: %v", p.cfg.Location, err))
+	}
+	if text := countPoolMoves(o.Changes).costText(); text != "" {
+		notes = append(notes, text)
 	}
 	if len(p.Files) == 0 {
 		return notes
@@ -69,7 +75,7 @@ func (p *planner) listHints(o rehearse.PlanResult) []string {
 		notes = append(notes, "the files have no EndpointSlices: the members of the Services' own pools are not planned")
 	}
 	for i := range p.objects.Services {
-		if s := &p.objects.Services[i]; view.NotCreated(s) && p.planScope().HasService(s.Namespace, s.Name) {
+		if s := &p.objects.Services[i]; cache.NotCreated(s) && p.planScope().HasService(s.Namespace, s.Name) {
 			notes = append(notes, fmt.Sprintf("Service %s/%s has no UID yet: its names in Azure and its node ports are stand-ins", s.Namespace, s.Name))
 		}
 	}

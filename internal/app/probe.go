@@ -16,8 +16,8 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	azurecloud "weir.dev/weir/internal/azure/cloud"
+	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/probe"
 )
 
 // ProbeOptions are the flags of weir probe-azure.
@@ -148,7 +148,7 @@ func (o ProbeOptions) requestConfirmation(ctx context.Context, question string) 
 		if is == "y" || is == "yes" {
 			return nil
 		}
-		return errors.New("not confirmed, and nothing was done: answer yes, or use --yes")
+		return errors.New("not confirmed, nothing was done: enter yes, or use --yes")
 	}
 }
 

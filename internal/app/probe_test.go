@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
@@ -63,7 +63,7 @@ func TestAProbeAsksFirst(t *testing.T) {
 	for _, types := range []string{"", "\n", "no\n", "yes please\n"} {
 		a := newAsking(t, types)
 		_, err := ProbeAzure(t.Context(), a.ProbeOptions)
-		if err == nil || !strings.Contains(err.Error(), "not confirmed, and nothing was done") || len(a.emu.Calls()) > 0 {
+		if err == nil || !strings.Contains(err.Error(), "not confirmed, nothing was done") || len(a.emu.Calls()) > 0 {
 			t.Errorf("%q: %v, %d calls", types, err, len(a.emu.Calls()))
 		}
 		if text := a.saw(); !strings.Contains(text, "sub-1") || !strings.Contains(text, "westeurope") || !strings.Contains(text, "(yes/no)") {

@@ -14,46 +14,45 @@ import (
 
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/record"
-	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/leftpool"
-	"weir.dev/weir/internal/migration"
-	"weir.dev/weir/internal/privateip"
-	"weir.dev/weir/internal/publicip"
-	"weir.dev/weir/internal/verdicts"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/loadbalancer/leftpool"
+	"weir.dev/weir/internal/loadbalancer/privateip"
+	"weir.dev/weir/internal/loadbalancer/publicip"
+	"weir.dev/weir/internal/skumigration"
 )
 
 // recordStore stores Weir's record: the cluster name, its place in Azure, and the stores of other packages.
 type recordStore struct {
 	api                       client.Client // fenced: writes only while leading
 	namespace, cluster, place string
-	owedAddresses             *migration.AddressClaims // addresses that a migration must restore
+	owedAddresses             *skumigration.AddressClaims // addresses that a migration must restore
 }
 
-func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (recordStore, error) {
-	api, err := client.New(leases.WithFence(rc, fence), client.Options{Scheme: view.Scheme()})
+func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *leader.Fence) (recordStore, error) {
+	api, err := client.New(leases.WithFence(rc, fence), client.Options{Scheme: metadata.Scheme()})
 	if err != nil {
 		return recordStore{}, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	return recordStore{api, namespace, o.ClusterName, resourceGroupID(cfg), &migration.AddressClaims{}}, nil
+	return recordStore{api, namespace, o.ClusterName, resourceGroupID(cfg), &skumigration.AddressClaims{}}, nil
 }
 
 // checkAtStart rejects a configuration that contradicts the record. Without leader election it also writes the
 // record; a standby must not.
 func (r recordStore) checkAtStart(ctx context.Context, elected bool) error {
 	if elected {
-		return explainError(record.Check(ctx, r.api, r.namespace, r.cluster, r.place))
+		return explainError(store.Check(ctx, r.api, r.namespace, r.cluster, r.place))
 	}
-	return explainError(record.CheckAndStore(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+	return explainError(store.CheckAndStore(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 }
 
 // saveOnLeading returns the first step of a new leader. It cancels leadership if the record now contradicts the
 // configuration because another leader changed it.
 func (r recordStore) saveOnLeading(giveUp context.CancelCauseFunc) func(context.Context) error {
 	return func(ctx context.Context) error {
-		err := explainError(record.CheckAndStore(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+		err := explainError(store.CheckAndStore(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 		if _, usage := errors.AsType[*UsageError](err); usage || apierrors.IsForbidden(err) {
 			giveUp(&process.StartError{Err: err})
 		}
@@ -61,24 +60,24 @@ func (r recordStore) saveOnLeading(giveUp context.CancelCauseFunc) func(context.
 	}
 }
 
-func (r recordStore) batchStore(o Options) verdicts.Store {
-	return record.UpdateBehavior{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
+func (r recordStore) publicIPOwnerStore() publicip.OwnerStore {
+	return store.PublicIPOwners{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-func (r recordStore) publicIPOwnerStore() publicip.OwnerStore {
-	return record.PublicIPOwners{Reader: r.api, Writer: r.api, Namespace: r.namespace}
+func (r recordStore) publicIPGroupStore() publicip.GroupStore {
+	return store.PublicIPGroups{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
 func (r recordStore) privateIPStore() privateip.Store {
-	return record.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
+	return store.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
 func (r recordStore) leftPoolStore(log *slog.Logger) leftpool.Store {
-	return record.ReleasedPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
+	return store.ReleasedPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }
 
 func explainError(err error) error {
-	if _, other := errors.AsType[*record.ConflictError](err); other {
+	if _, other := errors.AsType[*store.ConflictError](err); other {
 		return &UsageError{Err: err}
 	}
 	if apierrors.IsForbidden(err) {

@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/metrics"
-	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/observe/metrics"
+	"weir.dev/weir/internal/pool/schedule"
 )
 
 // syncStates provides the Synced conditions of BackendPools; see backendpool.Statuses.
 type syncStates interface {
-	Synced(yield func(of poolschedule.Ref, is metav1.Condition))
+	Synced(yield func(of schedule.Ref, is metav1.Condition))
 }
 
 // countStates counts BackendPools by the reason of their Synced condition.
@@ -22,7 +22,7 @@ func countStates(of syncStates) func() map[string]int {
 		for _, reason := range v1alpha1.SyncedReasons {
 			count[reason] = 0
 		}
-		of.Synced(func(_ poolschedule.Ref, is metav1.Condition) { count[is.Reason]++ })
+		of.Synced(func(_ schedule.Ref, is metav1.Condition) { count[is.Reason]++ })
 		return count
 	}
 }
@@ -31,7 +31,7 @@ func countStates(of syncStates) func() map[string]int {
 // changes.
 func listOutOfSync(of syncStates) func() []metrics.OutOfSyncPool {
 	return func() (pools []metrics.OutOfSyncPool) {
-		of.Synced(func(of poolschedule.Ref, is metav1.Condition) {
+		of.Synced(func(of schedule.Ref, is metav1.Condition) {
 			switch {
 			case is.Status == metav1.ConditionTrue, is.Reason == v1alpha1.ReasonPaused, is.Reason == v1alpha1.ReasonDryRun:
 			default:

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/pool/schedule"
 )
 
 type synced map[string]metav1.Condition
 
-func (s synced) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) {
+func (s synced) Synced(yield func(of schedule.Ref, is metav1.Condition)) {
 	for name, is := range s {
-		yield(poolschedule.Ref{Namespace: "shop", Name: name}, is)
+		yield(schedule.Ref{Namespace: "shop", Name: name}, is)
 	}
 }
 

@@ -15,23 +15,24 @@ import (
 	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/balancer"
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/kube/apiserver"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/controllers"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/lease"
-	"weir.dev/weir/internal/metrics"
-	"weir.dev/weir/internal/nicupdate"
-	"weir.dev/weir/internal/pace"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
-	"weir.dev/weir/internal/tracing"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/leader/lease"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/nic/nicupdate"
+	"weir.dev/weir/internal/observe/metrics"
+	"weir.dev/weir/internal/observe/tracing"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/updater"
+	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/requestlog"
 )
 
 // LeaseName is the leader's Lease; keep in sync with config/rbac.
@@ -66,6 +67,9 @@ func Run(ctx context.Context, o Options) error {
 	if warning := ignored.WarningText(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
+	if text := ignored.DifferenceText(); text != "" {
+		o.Log.Info(text, "config", o.ConfigFile)
+	}
 	process.SetLogger(o.processOptions())
 	return RunWith(ctx, o, Dependencies{
 		Config: cfg, Behaviour: known, API: rc, InCluster: inCluster, Azure: ways, Metrics: ctrlmetrics.Registry,
@@ -76,7 +80,7 @@ func Run(ctx context.Context, o Options) error {
 // controllers can run in one process.
 type Dependencies struct {
 	Config    config.Config
-	Behaviour behaviour.Behavior
+	Behaviour behavior.Behavior
 	// API is the API server; InCluster reports whether this process is a pod of its cluster.
 	API       *rest.Config
 	InCluster bool
@@ -95,12 +99,13 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	fence := process.NewFence(o.processOptions())
-	writes := pace.New(cfg.WriteShare(), cfg.UpdateInterval())
-	callLog := calls.New(maxCallLogBytes)
+	writes := ratelimit.New(cfg.WriteShare(), cfg.UpdateInterval())
+	callLog := requestlog.New(maxCallLogBytes)
 	client, err := newObservedClient(o, cfg, in.Azure, newObserver(in.Metrics, callLog), fence, writes)
 	if err != nil {
 		return err
 	}
+	o.zones = newRegions(o, cfg, client)
 	reach := apiserver.NewConnection(ctx, o.Log)
 	rc, namespace := process.WithReachability(reach, in.API, "weir"), o.processOptions().LeaseNamespace(in.InCluster)
 	record, err := newRecord(o, cfg, rc, namespace, fence)
@@ -118,7 +123,7 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err := addOperatorServer(ctx, o, mgr, callLog); err != nil {
 		return err
 	}
-	var cluster *kube.Cluster
+	var cluster *controllers.Cluster
 	if err := monitoring.AddServers(ctx, mgr, monitoring.Options{
 		HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure,
 		ReadyName: "caches", Ready: func(r *http.Request) error { return cluster.Synced(r) }, // the servers start with the manager
@@ -140,6 +145,9 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err := addLoadBalancers(o, in, client, cluster, lanes, locker, countConflicts(updates, members.PauseWrites), writes, record); err != nil {
 		return err
 	}
+	if err := addReadinessGates(o, in, rc, cluster, mgr, fence); err != nil {
+		return err
+	}
 	listen := addStartupMigration(o, cfg, client, cluster, locker, record, giveUp)
 	registerMetrics(in.Metrics, cfg, cluster, lanes, writes)
 	metrics.RegisterMachines(in.Metrics, members.MachineCounts)
@@ -154,16 +162,16 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	return nil
 }
 
-func newUpdaters(o Options, in Dependencies, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, writes *pace.Budgets, record recordStore) (*poolupdate.Workers, *nicupdate.Updater, *metrics.PoolUpdates) {
+func newUpdaters(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, locker updater.Lease, writes *ratelimit.Budgets, record recordStore) (*updater.Workers, *nicupdate.Updater, *metrics.PoolUpdates) {
 	cfg := in.Config
 	updates := metrics.NewPoolUpdates(in.Metrics, loadBalancerScope(cfg))
-	var lanes *poolupdate.Workers
+	var lanes *updater.Workers
 	machines := machineUpdaterConfig(o, cfg, client, cluster, locker)
 	machines.Metrics = metrics.NewMachines(in.Metrics)
 	machines.OnPoolIdle = func(pool lb.PoolID) { lanes.NotifyMachinesDone(pool) }
 	members := nicupdate.New(machines)
-	lanes = poolupdate.New(poolupdate.Config{
-		LoadBalancers: client, BatchSetting: cfg.BatchUpdates(), Pipeline: client, PipelineSetting: cfg.UpdateStrategy().OverlapSetting(), Behaviour: o.knownBehavior, CapabilityStore: record.batchStore(o), Version: Version,
+	lanes = updater.New(updater.Config{
+		LoadBalancers: client, Pipeline: client, Serial: cfg.UpdateStrategy() == config.SerialStrategy, Behaviour: o.knownBehavior,
 		AdminState: cfg.SetsAdminState(),
 		Lease:      locker, Writes: writes, Interval: cfg.UpdateInterval(), MaxRetries: cfg.RetryCount(), ResyncPeriod: cfg.DriftPeriod(),
 		Members: members,
@@ -177,10 +185,10 @@ func loadBalancerScope(cfg config.Config) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
 }
 
-func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Workers, writes *pace.Budgets) {
+func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *controllers.Cluster, lanes *updater.Workers, writes *ratelimit.Budgets) {
 	metrics.RegisterWrites(reg, loadBalancerScope(cfg), writes.ListUsage)
 	metrics.RegisterWorkers(reg, lanes)
-	metrics.RegisterBatchUpdates(reg, func() map[[2]string]int { return lanes.CountCapabilities(cfg.SubscriptionID) })
+	metrics.RegisterSerialUpdates(reg, lanes.CountSerial)
 	metrics.RegisterBuild(reg, Version)
 	metrics.RegisterStates(reg, countStates(cluster.Ownership.Statuses))
 	metrics.RegisterOutOfSync(reg, listOutOfSync(cluster.Ownership.Statuses))
@@ -192,10 +200,15 @@ func registerMetrics(reg prometheus.Registerer, cfg config.Config, cluster *kube
 	metrics.RegisterRetainedMembers(reg, cluster.Pools.Retention.CountHeld)
 }
 
-func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {
+func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *leader.Fence, first func(context.Context) error) (ctrl.Manager, error) {
+	cached := cache.Options(cfg.Signals())
+	if o.ReadinessGates {
+		cached = cache.KeepSelectors(cached)
+	}
 	return process.NewManager(ctx, process.Manager{
 		Options: o.processOptions(), LeaseName: LeaseName, LeaseNamespace: leaseNamespace, API: rc,
-		Scheme: view.Scheme(), Cache: view.CacheOptions(cfg.Signals()), Fence: fence, First: first,
+		LeaseAnnotations: map[string]string{leases.ClassAnnotation: o.LoadBalancerClass},
+		Scheme:           metadata.Scheme(), Cache: cached, Fence: fence, First: first,
 	})
 }
 
@@ -203,9 +216,9 @@ func resourceGroupID(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
 
-func newCluster(ctx context.Context, o Options, in Dependencies, mgr ctrl.Manager, reach *apiserver.Connection) (*kube.Cluster, error) {
+func newCluster(ctx context.Context, o Options, in Dependencies, mgr ctrl.Manager, reach *apiserver.Connection) (*controllers.Cluster, error) {
 	cfg := in.Config
-	return kube.New(ctx, mgr, kube.Options{
+	return controllers.New(ctx, mgr, controllers.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
 		ExcludeControlPlane: cfg.ShouldExcludeControlPlane(), Draining: cfg.Signals(), Requeue: o.Requeue, Connection: reach, Log: o.Log,
 	})
@@ -213,7 +226,7 @@ func newCluster(ctx context.Context, o Options, in Dependencies, mgr ctrl.Manage
 
 // newLease returns the lock shared with other controllers of the load balancers, or nil if azure.json does
 // not enable it.
-func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence, reg prometheus.Registerer) (poolupdate.Lease, error) {
+func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *leader.Fence, reg prometheus.Registerer) (updater.Lease, error) {
 	if !cfg.IsResourceLeaseEnabled() {
 		return nil, nil
 	}
@@ -227,15 +240,15 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence,
 }
 
 type measuredReporter struct {
-	poolupdate.Reporter
+	updater.Reporter
 	metrics *metrics.PoolUpdates
 	// pauseMachines pauses machine writes that may have conflicted with a pool write.
 	pauseMachines func()
 }
 
-// Report implements poolupdate.Reporter.
-func (m measuredReporter) Report(ctx context.Context, r poolupdate.Report) {
-	if r.HadConflict && r.Outcome == poolwrite.Retriable {
+// Report implements updater.Reporter.
+func (m measuredReporter) Report(ctx context.Context, r updater.Report) {
+	if r.HadConflict && r.Outcome == diff.Retriable {
 		m.pauseMachines()
 	}
 	m.metrics.Report(r)
@@ -247,14 +260,14 @@ func (m measuredReporter) Report(ctx context.Context, r poolupdate.Report) {
 func countConflicts(updates *metrics.PoolUpdates, yield func()) func(resource string, settled bool) {
 	return func(resource string, settled bool) {
 		updates.CountConflict(resource, settled)
-		if resource == balancer.ResourceLoadBalancer && !settled {
+		if resource == loadbalancer.ResourceLoadBalancer && !settled {
 			yield()
 		}
 	}
 }
 
-// ReportWait implements poolupdate.Reporter.
-func (m measuredReporter) ReportWait(w poolupdate.Waiting) {
+// ReportWait implements updater.Reporter.
+func (m measuredReporter) ReportWait(w updater.Waiting) {
 	m.metrics.ReportWait(w)
 	m.Reporter.ReportWait(w)
 }

@@ -8,7 +8,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Enter implements poolupdate.Azure.
+// Enter implements updater.Azure.
 func (c *Client) Enter(id lb.LoadBalancerID) (until time.Time, reason string) {
 	return c.gates.admitLoadBalancer(id, time.Now())
 }

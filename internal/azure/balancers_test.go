@@ -96,7 +96,7 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 			{Name: "gateway", Transport: lb.All, Frontend: "inner", Pool: "web", IdleMinutes: 4, Distribution: lb.Spread},
 		},
 		Pinned:   map[string]bool{"egress": true, "out": true, "ssh": true, "natted": true, "dynamic": true, "second": true},
-		NATRules: map[string]int{"natted": 1},
+		NATRules: map[string]int{"natted": 1}, AllUpProbes: map[string]bool{"p": true},
 	}
 	got := readBalancer(t)
 	if got.Origin == nil || got.Pools[0].Origin == nil {

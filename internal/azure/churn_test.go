@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -33,7 +33,7 @@ func TestWhatAClientKeepsAfterChurn(t *testing.T) {
 		for i := range 5000 {
 			id := lb.LoadBalancerID{SubscriptionID: fmt.Sprintf("%08x", i), ResourceGroup: fmt.Sprint("rg", i), Name: fmt.Sprint("lb", i)}
 			_, err := client.GetPool(t.Context(), lb.PoolID{LoadBalancer: id, Name: "p"})
-			if f := fault.FromError(err); f == nil || f.RetryAt.IsZero() {
+			if f := armerror.FromError(err); f == nil || f.RetryAt.IsZero() {
 				t.Fatalf("got %v", err)
 			}
 			client.Enter(id)

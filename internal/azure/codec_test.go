@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -154,7 +154,7 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 			pool.Addresses = append(slices.Clone(pool.Addresses), address("new", "10.0.0.5"))
 			text, err := putBody(t, pool, func(o *Options) { o.VirtualNetworkID = tt.known })
 			if tt.pool+tt.newEntry == "" {
-				f := wantFault(t, err, fault.Terminal, codeNoVirtualNetwork)
+				f := wantFault(t, err, armerror.Terminal, codeNoVirtualNetwork)
 				if !strings.Contains(f.Error(), "pool kubernetes/shop-web") || !strings.Contains(f.Error(), "set vnetName") {
 					t.Errorf("message %q names neither the pool nor the way out", f.Error())
 				}

@@ -139,7 +139,7 @@ func LocalEndpoint(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 	case u.User != nil:
 		return want("holds a user name")
 	case !cloud.IsLoopback(u.Hostname()):
-		return want("is not a loopback address, and a static token goes nowhere else")
+		return want("is not a loopback address, and a static token is sent nowhere else")
 	case u.Port() == "" || u.Port() == "0":
 		return want("has no port")
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

@@ -22,7 +22,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // spyToken records token requests.
@@ -172,9 +172,9 @@ func TestACredentialThatFails(t *testing.T) {
 	wire := &fakeARM{answer: replySequence(shown)}
 	client := newClient(t, wire, func(o *Options) { o.Credential = cred })
 	_, err = client.GetPool(t.Context(), webPool)
-	wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
+	wantFault(t, err, armerror.Terminal, armerror.CodeUnclassified)
 	_, err = client.PutPool(t.Context(), readPool(t))
-	wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
+	wantFault(t, err, armerror.Terminal, armerror.CodeUnclassified)
 	if wire.count("") != 0 {
 		t.Errorf("%d requests without a token", wire.count(""))
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package azure is the Azure Resource Manager client: it reads and writes load balancers, backend
-// pools, public IPs and security groups, and converts errors into *fault.Fault. Package codec
+// pools, public IPs and security groups, and converts errors into *armerror.Fault. Package codec
 // converts Azure's JSON, machines handles network interfaces and scale sets, cloud the endpoint,
 // weight the decoding cost of a response, redact secrets in text. Only these packages import the
 // Azure SDK.
@@ -28,7 +28,7 @@
 //	retry_after.go       Retry-After per resource
 //	leader.go      no write without leadership; see package fence
 //	limits.go      response limits; see package weight
-//	fault.go       error → fault.Failure → fault.Fault
+//	fault.go       error → armerror.Failure → armerror.Fault
 //	message.go     error → one-line message
 //	credential.go  identities of azure.json → token credential
 //	tracing.go     span attributes

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/sleep"
+	"weir.dev/weir/internal/ratelimit/sleep"
 )
 
 // earlyReader reads a written resource before its operation is polled.
@@ -46,7 +46,7 @@ func (l *earlyReader) readUntil(ctx context.Context, follow *call, poll time.Tim
 func newEarlyReader[I, T any](c *Client, a acceptedWrite, id I, convert func(I, codec.Document) (T, error), over func(accepted string, doc T) bool) *earlyReader {
 	loadBalancer, _ := a.call.loadBalancer()
 	l := &earlyReader{onFirstPoll: func(over bool) { c.slowWrites.RecordPoll(loadBalancer, over) }}
-	accepted := codec.ResponseEtag(a.firstResponse)
+	accepted := a.etag
 	if accepted == "" || c.slowWrites.IsSlow(loadBalancer) {
 		return l
 	}
@@ -55,7 +55,7 @@ func newEarlyReader[I, T any](c *Client, a acceptedWrite, id I, convert func(I, 
 		if err != nil {
 			return nil, false
 		}
-		doc, err := checkDocument(a.call.target, codec.Document{Version: a.version, Text: text})
+		doc, err := checkResource(a.call.target, codec.Document{Version: a.version, Text: text})
 		if err != nil {
 			return nil, false
 		}

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // withEtag returns a reply with another etag.
@@ -70,7 +70,7 @@ func TestALookDecidesNothingElse(t *testing.T) {
 		pool := readPool(t)
 		wire, start := &fakeARM{answer: replySequence(acceptedWrite10, withEtag("e3", reply{status: 200, body: poolBody("Failed", "10.0.0.4")}), withEtag("e3", reply{status: 200, body: poolBody("Failed", "10.0.0.4")}), failed)}, time.Now()
 		_, err := newClient(t, wire).PutPool(t.Context(), pool)
-		if wantFault(t, err, fault.Terminal, "InternalServerError"); wire.timeline(start) != "0s PUT, 2s GET, 5s GET, 10s poll" {
+		if wantFault(t, err, armerror.Terminal, "InternalServerError"); wire.timeline(start) != "0s PUT, 2s GET, 5s GET, 10s poll" {
 			t.Errorf("on the wire: %s", wire.timeline(start))
 		}
 	})

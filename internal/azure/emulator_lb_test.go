@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/worlds"
 )
@@ -57,14 +57,14 @@ func TestALoadBalancersLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu, client, _ := newEmulator(t, armemu.Options{Seed: 1, LatencyScale: 1, Behavior: worlds.BatchedWrites()})
 		withSubnet(t, emu)
-		if _, err := client.GetLoadBalancer(t.Context(), private); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
+		if _, err := client.GetLoadBalancer(t.Context(), private); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Stale {
 			t.Fatalf("before it is made: %v", err)
 		}
 		b, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer())
 		if diff := cmp.Diff(newInternalLoadBalancer(), b, compareOptions); err != nil || diff != "" {
 			t.Fatalf("made: %v\n%s", err, diff)
 		}
-		if _, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer()); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Retriable {
+		if _, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer()); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Retriable {
 			t.Errorf("made once more: %v", err)
 		}
 		next := newInternalLoadBalancer()
@@ -76,7 +76,7 @@ func TestALoadBalancersLife(t *testing.T) {
 		if diff := cmp.Diff(next, changed, compareOptions); err != nil || diff != "" {
 			t.Fatalf("changed: %v\n%s", err, diff)
 		}
-		if err := client.DeleteLoadBalancer(t.Context(), b); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Retriable {
+		if err := client.DeleteLoadBalancer(t.Context(), b); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Retriable {
 			t.Errorf("deleted by a stale reader: %v", err)
 		}
 		list, err := client.ListLoadBalancers(t.Context(), "s1", "RG")
@@ -88,7 +88,7 @@ func TestALoadBalancersLife(t *testing.T) {
 				t.Errorf("deleted: %v", err)
 			}
 		}
-		if _, err := client.GetLoadBalancer(t.Context(), private); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
+		if _, err := client.GetLoadBalancer(t.Context(), private); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Stale {
 			t.Errorf("after it was deleted: %v", err)
 		}
 	})
@@ -99,7 +99,7 @@ func TestWritersOfOneLoadBalancerLoseNothing(t *testing.T) {
 	for _, overlap := range armemu.OverlapAnswers() {
 		t.Run(string(overlap), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu, client, _ := newEmulator(t, armemu.Options{Seed: 2, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: overlap}})
+				emu, client, _ := newEmulator(t, armemu.Options{Seed: 2, LatencyScale: 1, Behavior: behavior.Behavior{Overlap: overlap}})
 				withSubnet(t, emu)
 				if _, err := client.PutLoadBalancer(t.Context(), newInternalLoadBalancer()); err != nil {
 					t.Fatal(err)
@@ -138,7 +138,7 @@ func addProbe(t *testing.T, client *azure.Client, name string, i int) {
 			b.Probes = append(slices.Clone(b.Probes), lb.Probe{Name: name, Protocol: lb.ProbeTCP, Port: 80, IntervalSeconds: 5, Threshold: 2})
 			_, err = client.PutLoadBalancer(t.Context(), b)
 		}
-		if f := fault.FromError(err); f != nil && f.Class != fault.Retriable {
+		if f := armerror.FromError(err); f != nil && f.Class != armerror.Retriable {
 			t.Errorf("writer %s: %s: %v", name, f.Class, err)
 			return
 		}
@@ -164,7 +164,7 @@ func TestAPublicIPsLife(t *testing.T) {
 		if err != nil || ip.UsedBy != private.String()+"/frontendIPConfigurations/a" {
 			t.Fatalf("in use %+v, %v", ip, err)
 		}
-		if err := client.DeletePublicIP(t.Context(), ip); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Terminal {
+		if err := client.DeletePublicIP(t.Context(), ip); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Terminal {
 			t.Errorf("deleted while it is in use: %v", err)
 		}
 		if err := client.DeleteLoadBalancer(t.Context(), b); err != nil {

@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
@@ -89,7 +89,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	for _, overlap := range armemu.OverlapAnswers() {
 		t.Run(string(overlap), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, client, id := newEmulator(t, armemu.Options{Seed: 3, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: overlap}})
+				_, client, id := newEmulator(t, armemu.Options{Seed: 3, LatencyScale: 1, Behavior: behavior.Behavior{Overlap: overlap}})
 				const writers = 6
 				var wg sync.WaitGroup
 				for i := range writers {
@@ -120,7 +120,7 @@ func addAddress(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
 			pool.Addresses = append(slices.Clone(pool.Addresses), mine)
 			_, err = client.PutPool(t.Context(), pool)
 		}
-		if f := fault.FromError(err); f != nil && f.Class != fault.Retriable {
+		if f := armerror.FromError(err); f != nil && f.Class != armerror.Retriable {
 			t.Errorf("writer %d: %s: %v", i, f.Class, err)
 			return
 		}
@@ -137,7 +137,7 @@ func TestWhatIsGoneIsStale(t *testing.T) {
 		lost := id
 		lost.LoadBalancer.Name = "no-such-balancer"
 		for _, gone := range []lb.PoolID{other, lost} {
-			if _, err := client.GetPool(t.Context(), gone); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
+			if _, err := client.GetPool(t.Context(), gone); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Stale {
 				t.Errorf("%s: %v, want stale", gone, err)
 			}
 		}
@@ -146,7 +146,7 @@ func TestWhatIsGoneIsStale(t *testing.T) {
 			t.Fatal(err)
 		}
 		pool.ID = lost
-		if _, err := client.PutPool(t.Context(), pool); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
+		if _, err := client.PutPool(t.Context(), pool); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Stale {
 			t.Errorf("a write to %s: %v, want stale", lost, err)
 		}
 	})
@@ -163,8 +163,8 @@ func TestAGuardedWriteThatCameLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = client.PutPool(t.Context(), pool)
-		f := fault.FromError(err)
-		if f == nil || f.Class != fault.Retriable || f.Code != "PreconditionFailedEtagMismatch" {
+		f := armerror.FromError(err)
+		if f == nil || f.Class != armerror.Retriable || f.Code != "PreconditionFailedEtagMismatch" {
 			t.Errorf("got %v", err)
 		}
 		if errors.Unwrap(f) == nil {

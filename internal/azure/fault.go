@@ -16,9 +16,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/ratelimit/backoff"
 )
 
 const codeOperationFailed = "OperationFailed"
@@ -35,10 +35,10 @@ const (
 
 // rejectRequest returns a terminal fault.
 func rejectRequest(code string, err error) error {
-	return fault.Classify(fault.Failure{Codes: []string{code}}, err)
+	return armerror.Classify(armerror.Failure{Codes: []string{code}}, err)
 }
 
-// newFault returns the *fault.Fault of a failed call. The chain keeps the SDK's error and the error
+// newFault returns the *armerror.Fault of a failed call. The chain keeps the SDK's error and the error
 // of ctx.
 func newFault(ctx context.Context, c *call, err error) error {
 	a := describeFailure(ctx, c, err, time.Now())
@@ -46,29 +46,29 @@ func newFault(ctx context.Context, c *call, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil && !errors.Is(err, ctxErr) {
 		cause = errors.Join(err, ctxErr)
 	}
-	return fault.Classify(a, &callError{text: formatError(c, a, err), err: cause})
+	return armerror.Classify(a, &callError{text: formatError(c, a, err), err: cause})
 }
 
 // describeFailure describes a failure. The possible outcome of a write depends on its progress: not sent,
 // sent without a response, answered, or accepted.
-func describeFailure(ctx context.Context, c *call, err error, now time.Time) fault.Failure {
+func describeFailure(ctx context.Context, c *call, err error, now time.Time) armerror.Failure {
 	if gate, ok := errors.AsType[*gateClosedError](err); ok {
-		return fault.Failure{GateClosed: true, MayBeApplied: c.mayBeApplied.Load(), RetryAt: gate.until}
+		return armerror.Failure{GateClosed: true, MayBeApplied: c.mayBeApplied.Load(), RetryAt: gate.until}
 	}
 	if rest, ok := errors.AsType[*retryAfterError](err); ok {
-		return fault.Failure{RetryAfterPending: !c.isPoll(), ResultUnknown: c.isPoll(), MayBeApplied: c.mayBeApplied.Load(), RetryAt: rest.until}
+		return armerror.Failure{RetryAfterPending: !c.isPoll(), ResultUnknown: c.isPoll(), MayBeApplied: c.mayBeApplied.Load(), RetryAt: rest.until}
 	}
-	if errors.Is(err, lead.ErrNotLeader) {
-		return fault.Failure{IsShutdown: true, MayBeApplied: c.mayBeApplied.Load()}
+	if errors.Is(err, leader.ErrNotLeader) {
+		return armerror.Failure{IsShutdown: true, MayBeApplied: c.mayBeApplied.Load()}
 	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {
 		// A deadline of our own is no answer from Azure; the next read resolves the outcome.
 		late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 		unknown := late || c.isPoll() || c.isWrite() && c.sent.Load()
-		return fault.Failure{ResultUnknown: unknown, NoResponse: !unknown && errors.As(err, new(*noResponseError))}
+		return armerror.Failure{ResultUnknown: unknown, NoResponse: !unknown && errors.As(err, new(*noResponseError))}
 	}
-	a := fault.Failure{MayBeApplied: c.mayBeApplied.Load(), Status: answer.StatusCode, Codes: parseCodes(answer.RawResponse)}
+	a := armerror.Failure{MayBeApplied: c.mayBeApplied.Load(), Status: answer.StatusCode, Codes: parseCodes(answer.RawResponse)}
 	a.RequestID, a.CorrelationID = requestIDs(answer.RawResponse)
 	for _, e := range parseErrors(answer.RawResponse) {
 		a.Message += e.Message + "\n"
@@ -108,8 +108,8 @@ func resultCode(resp *http.Response) string {
 	}
 	if body, err := runtime.Payload(resp); err == nil && json.Unmarshal(body, &end) == nil {
 		for _, state := range []string{end.Status, end.Properties.State} {
-			if strings.EqualFold(state, fault.CodeCanceled) || strings.EqualFold(state, "Cancelled") {
-				return fault.CodeCanceled
+			if strings.EqualFold(state, armerror.CodeCanceled) || strings.EqualFold(state, "Cancelled") {
+				return armerror.CodeCanceled
 			}
 		}
 	}

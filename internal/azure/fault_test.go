@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/redact"
-	"weir.dev/weir/internal/fault"
 )
 
 // A 404 is stale only if it names the pool, its load balancer or their group.
@@ -49,8 +49,8 @@ func TestWhich404sAreStale(t *testing.T) {
 				} else {
 					_, err = client.PutPool(t.Context(), pool)
 				}
-				f := fault.FromError(err)
-				if got := f.Class == fault.Stale; got != want {
+				f := armerror.FromError(err)
+				if got := f.Class == armerror.Stale; got != want {
 					t.Errorf("%s: %s, want stale: %v (%v)", op, f.Class, want, err)
 				}
 			}
@@ -81,6 +81,8 @@ func TestMessages(t *testing.T) {
 			"read pool kubernetes/shop-web: 400 Bad: a b [31mred gnp"},
 		{"a token", reply{status: 401, body: errorBody("InvalidAuthenticationToken", "The access token 'Bearer "+testToken+"' is invalid.")},
 			"read pool kubernetes/shop-web: 401 InvalidAuthenticationToken: The access token 'Bearer REDACTED' is invalid."},
+		{"a deny assignment", reply{status: 403, body: errorBody("DenyAssignmentAuthorizationFailed", "The client 'c' with object id 'o' has permission to perform action 'Microsoft.Network/loadBalancers/write' on scope '/a'; however, the access is denied because of the deny assignment with name 'n' at scope '/rg'.")},
+			"read pool kubernetes/shop-web: 403 DenyAssignmentAuthorizationFailed: the access is denied because of the deny assignment with name 'n' at scope '/rg'."},
 		{"an action that is missing elsewhere", reply{status: 403, body: errorBody("LinkedAuthorizationFailed", "The client 'c' with object id 'o' has permission to perform action 'Microsoft.Network/loadBalancers/write' on scope '/a'; however, it does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'.")},
 			"read pool kubernetes/shop-web: 403 LinkedAuthorizationFailed: the caller does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'."},
 		{"a code that is none", reply{status: 400, body: errorBody("<script>", "x")}, "read pool kubernetes/shop-web: 400 Bad Request: x"},
@@ -110,7 +112,7 @@ func TestMessages(t *testing.T) {
 	t.Run("details without end", func(t *testing.T) {
 		body := `{"error":` + strings.Repeat(`{"code":"A","message":"m","details":[`, 200) + strings.Repeat(`]}`, 200) + `}`
 		_, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 400, body: body})}).GetPool(t.Context(), webPool)
-		wantFault(t, err, fault.Terminal, "A")
+		wantFault(t, err, armerror.Terminal, "A")
 	})
 }
 
@@ -139,7 +141,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		client := newClient(t, &fakeARM{answer: replySequence(reply{status: status, body: string(body)})}, func(o *Options) { o.Retry.MaxRetries = -1 })
 		_, err := client.GetPool(t.Context(), webPool)
-		found := fault.FromError(err)
+		found := armerror.FromError(err)
 		if found == nil || strings.ContainsAny(found.Error(), "\r\n\x1b") || !codeRule.MatchString(found.Code) && found.Code != http.StatusText(status) {
 			t.Errorf("status %d: code %q, message %q", status, found.Code, found.Error())
 		}
@@ -156,7 +158,7 @@ func TestAFaultNamesItsRequest(t *testing.T) {
 	} {
 		refused := reply{status: 403, header: map[string]string{"X-Ms-Request-Id": tt.request, "X-Ms-Correlation-Request-Id": tt.correlation}}
 		_, err := newClient(t, &fakeARM{answer: replySequence(refused)}).GetPool(t.Context(), webPool)
-		if f := fault.FromError(err); f.RequestID != tt.wantRequest || f.CorrelationID != tt.wantCorrelation {
+		if f := armerror.FromError(err); f.RequestID != tt.wantRequest || f.CorrelationID != tt.wantCorrelation {
 			t.Errorf("%+v: request %q, correlation %q", tt, f.RequestID, f.CorrelationID)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
 	"weir.dev/weir/internal/azure/quota"
-	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/ratelimit/backoff"
 )
 
 // quotaCodes are the 429 codes of an exhausted subscription quota (from public reports). Other 429s

@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -103,9 +103,9 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		before := wire.count("")
 		if err := do(p); err != nil {
 			closed = append(closed, p.name)
-			code := fault.CodeGateClosed
+			code := armerror.CodeGateClosed
 			if !slices.Contains(strings.Split(tt.closed, ", "), p.name) {
-				code = fault.CodeRetryAfter
+				code = armerror.CodeRetryAfter
 			}
 			checkClosed(t, err, code, until)
 			if wire.count("") != before {
@@ -151,7 +151,7 @@ func openAt(c *Client, id lb.LoadBalancerID) time.Time {
 
 func checkClosed(t *testing.T, err error, code string, until time.Time) {
 	t.Helper()
-	f := wantFault(t, err, fault.Retriable, code)
+	f := wantFault(t, err, armerror.Retriable, code)
 	if !f.RetryAt.Equal(until) {
 		t.Errorf("retry at %v, want %v", f.RetryAt, until)
 	}
@@ -229,7 +229,7 @@ func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		_, _ = client.GetPool(t.Context(), poolID("s1", "other", "p"))
 		until := time.Now().Add(time.Minute)
-		checkClosed(t, <-finished, fault.CodeGateClosed, until)
+		checkClosed(t, <-finished, armerror.CodeGateClosed, until)
 		if n := wire.count(""); n != 2 {
 			t.Errorf("%d requests, want the 503 and the 429 alone", n)
 		}

@@ -20,9 +20,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.uber.org/goleak"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/redact"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -201,9 +201,9 @@ func address(name, ip string) lb.Address {
 }
 
 // wantFault fails unless err is this fault.
-func wantFault(t *testing.T, err error, class fault.Class, code string) *fault.Fault {
+func wantFault(t *testing.T, err error, class armerror.Class, code string) *armerror.Fault {
 	t.Helper()
-	f, ok := errors.AsType[*fault.Fault](err)
+	f, ok := errors.AsType[*armerror.Fault](err)
 	if !ok {
 		t.Fatalf("error %v carries no fault", err)
 	}

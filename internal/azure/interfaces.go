@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/attached"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -38,7 +38,7 @@ func (c *Client) listInterfaces(ctx context.Context, subscription, resourceGroup
 		}
 		machines[strings.ToLower(i.ID.Name)] = one
 	}
-	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
+	if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
 		return machines, nil
 	}
 	return machines, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/lab/armemu"
 )
@@ -94,7 +94,7 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 	} {
 		pool := read
 		pool.Addresses = addresses
-		if _, err := client.PutPool(t.Context(), pool); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Terminal {
+		if _, err := client.PutPool(t.Context(), pool); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Terminal {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

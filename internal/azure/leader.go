@@ -7,12 +7,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leader"
 )
 
 // leaderPolicy blocks writes without leadership, including SDK retries and the rest of a body that waited
 // for a connection.
-type leaderPolicy struct{ fence *lead.Fence }
+type leaderPolicy struct{ fence *leader.Fence }
 
 // Do implements policy.Policy.
 func (f leaderPolicy) Do(req *policy.Request) (*http.Response, error) {

@@ -10,26 +10,26 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leader"
 )
 
 // newLeader returns a leading process and its clock.
-func newLeader() (*lead.Fence, *time.Duration) {
+func newLeader() (*leader.Fence, *time.Duration) {
 	now := new(time.Duration)
-	f := lead.NewFence(10*time.Second, func() time.Duration { return *now })
-	f.RecordRenew(lead.Epoch{Lease: "weir-system/weir-controller"}, 0)
+	f := leader.NewFence(10*time.Second, func() time.Duration { return *now })
+	f.RecordRenew(leader.Epoch{Lease: "weir-system/weir-controller"}, 0)
 	return f, now
 }
 
-func fencedBy(f *lead.Fence) func(*Options) { return func(o *Options) { o.Fence = f } }
+func fencedBy(f *leader.Fence) func(*Options) { return func(o *Options) { o.Fence = f } }
 
 // checkShutdown checks that an error is a shutdown: no operation fails or is retried because of it.
 func checkShutdown(t *testing.T, err error, undecided bool) {
 	t.Helper()
-	f := fault.FromError(err)
-	if f == nil || f.Class != fault.Shutdown || f.MayBeApplied != undecided || !errors.Is(err, lead.ErrNotLeader) {
+	f := armerror.FromError(err)
+	if f == nil || f.Class != armerror.Shutdown || f.MayBeApplied != undecided || !errors.Is(err, leader.ErrNotLeader) {
 		t.Errorf("got %v, want a shutdown, undecided: %t", err, undecided)
 	}
 }

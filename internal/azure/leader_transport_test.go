@@ -19,7 +19,7 @@ import (
 
 	"weir.dev/weir/internal/azure/fence"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leader"
 )
 
 // wireWorld is a real server and a way to connect the default transport.
@@ -78,7 +78,7 @@ func (s *server) takeWrites() []string {
 }
 
 // client uses the production transport.
-func (s *server) client(t *testing.T, leads *lead.Fence) *Client {
+func (s *server) client(t *testing.T, leads *leader.Fence) *Client {
 	t.Helper()
 	own := defaultTransport(nil, leads).(*http.Client)
 	for _, tr := range []*http.Transport{own.Transport.(fence.Transport).ReadTransport, own.Transport.(fence.Transport).WriteTransport} {
@@ -123,8 +123,8 @@ func TestNothingLeavesOfAWriteThatWasFrozen(t *testing.T) {
 					t.Run(fmt.Sprintf("%s %s %s used=%t", w.name, method, moment, used), func(t *testing.T) {
 						s := newServer(t, w)
 						var now atomic.Int64
-						fence := lead.NewFence(10*time.Second, func() time.Duration { return time.Duration(now.Load()) })
-						fence.RecordRenew(lead.Epoch{Lease: "weir-system/weir-controller"}, 0)
+						fence := leader.NewFence(10*time.Second, func() time.Duration { return time.Duration(now.Load()) })
+						fence.RecordRenew(leader.Epoch{Lease: "weir-system/weir-controller"}, 0)
 						c := s.client(t, fence)
 						pool, err := c.GetPool(t.Context(), webPool)
 						if err != nil {

@@ -66,9 +66,9 @@ func (p *pages) checkNext(link *url.URL) error {
 	case p.seen == nil:
 		p.path, p.seen = path, map[string]bool{}
 	case path != p.path:
-		return &weight.LimitError{Reason: "the list's next page is said to be at another path, " + path}
+		return &weight.LimitError{Reason: "the list's next page has another path: " + path}
 	case p.seen[link.String()]:
-		return &weight.LimitError{Reason: fmt.Sprintf("page %d of the list is said to be one that was read before", len(p.seen)+1)}
+		return &weight.LimitError{Reason: fmt.Sprintf("page %d of the list links to a page that was read before", len(p.seen)+1)}
 	case len(p.seen) >= maxPages:
 		return &weight.LimitError{Reason: fmt.Sprintf("the list has more than %d pages", maxPages)}
 	}

@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // hostileResponses are responses that are small on the wire and large, slow or endless when decoded.
@@ -90,11 +90,11 @@ func TestHostileAnswersAreNotTaken(t *testing.T) {
 				if peak > 512<<20 {
 					t.Errorf("%s: the heap grew to %d MiB for %d KiB on the wire", what, peak>>20, wire.Len()>>10)
 				}
-				f := fault.FromError(got)
+				f := armerror.FromError(got)
 				if got == nil && strings.HasPrefix(name, "one word") { // the requested resource
 					continue
 				}
-				if f == nil || f.Class != fault.Terminal && f.Code != fault.CodeOutcomeUnknown || asked.Load() != 1 || !strings.Contains(got.Error(), "load balancer") {
+				if f == nil || f.Class != armerror.Terminal && f.Code != armerror.CodeOutcomeUnknown || asked.Load() != 1 || !strings.Contains(got.Error(), "load balancer") {
 					t.Errorf("%s: asked %d times; %v", what, asked.Load(), got)
 				}
 			}
@@ -135,7 +135,7 @@ func TestALongMessageIsNotRead(t *testing.T) {
 		long := strings.Repeat("client_secret = words ", 1<<20)
 		wire := &fakeARM{answer: replySequence(accepted, newReply(200, `{"status":"Failed","error":{"code":"Bad","message":"`+long+`"}}`))}
 		_, err := newClient(t, wire).PutPool(t.Context(), readPool(t))
-		if f := fault.FromError(err); f.Code != "Bad" || !f.OperationFailed || len(err.Error()) > 2000 {
+		if f := armerror.FromError(err); f.Code != "Bad" || !f.OperationFailed || len(err.Error()) > 2000 {
 			t.Errorf("got %s of %d bytes", f.Code, len(err.Error()))
 		}
 	})
@@ -149,10 +149,10 @@ func TestAListEnds(t *testing.T) {
 		want  string
 		calls int
 	}{
-		"to itself":            {func(_ int, asked string) string { return asked }, "page 2 of the list is said to be one that was read before", 1},
-		"in a circle":          {func(n int, _ string) string { return fmt.Sprint(here, "&page=", n%3) }, "page 5 of the list is said to be one that was read before", 4},
+		"to itself":            {func(_ int, asked string) string { return asked }, "page 2 of the list links to a page that was read before", 1},
+		"in a circle":          {func(n int, _ string) string { return fmt.Sprint(here, "&page=", n%3) }, "page 5 of the list links to a page that was read before", 4},
 		"for ever":             {func(n int, _ string) string { return fmt.Sprint(here, "&page=", n) }, "the list has more than 1000 pages", 1000},
-		"to something else":    {func(int, string) string { return strings.Replace(here, "/rg/", "/other/", 1) }, "another path, /subscriptions/s1/resourcegroups/other/", 1},
+		"to something else":    {func(int, string) string { return strings.Replace(here, "/rg/", "/other/", 1) }, "another path: /subscriptions/s1/resourcegroups/other/", 1},
 		"to somewhere else":    {func(int, string) string { return "https://example.com/subscriptions" }, "refusing to send a token to example.com", 1},
 		"to a host's own door": {func(int, string) string { return "http://127.0.0.1/" }, "refusing to send a token to 127.0.0.1", 1},
 	}
@@ -162,7 +162,7 @@ func TestAListEnds(t *testing.T) {
 				return newReply(200, `{"value":[],"nextLink":"`+tt.next(n, r.URL.String())+`"}`)
 			}}
 			_, err := newClient(t, wire).ListLoadBalancers(t.Context(), "s1", "rg")
-			if f := fault.FromError(err); f == nil || f.Class != fault.Terminal || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "list load balancers of resource group rg: ") {
+			if f := armerror.FromError(err); f == nil || f.Class != armerror.Terminal || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "list load balancers of resource group rg: ") {
 				t.Errorf("got %v", err)
 			}
 			if n := wire.count(""); n != tt.calls {

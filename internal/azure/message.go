@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/redact"
-	"weir.dev/weir/internal/fault"
 )
 
 // maxRead limits the message bytes that regular expressions process.
@@ -98,7 +98,7 @@ func (e *callError) Unwrap() error { return e.err }
 
 var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opPatch: "write", opPost: "upgrade instances of", opDelete: "delete"}
 
-func formatError(c *call, a fault.Failure, err error) string {
+func formatError(c *call, a armerror.Failure, err error) string {
 	verb, taken := verbs[cmp.Or(c.startedAs, c.op)], "write"
 	if c.startedAs == opDelete {
 		taken = "deletion"
@@ -112,10 +112,10 @@ func formatError(c *call, a fault.Failure, err error) string {
 	case a.ResultUnknown:
 		text += "outcome unknown: "
 	}
-	return fault.AppendResolution(redact.Line(c.redactToken(text+formatReason(a, err))), a.Codes)
+	return armerror.AppendResolution(redact.Line(c.redactToken(text+formatReason(a, err))), a.Codes)
 }
 
-func formatReason(a fault.Failure, err error) string {
+func formatReason(a armerror.Failure, err error) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
 		return err.Error()
@@ -143,17 +143,21 @@ func formatReason(a fault.Failure, err error) string {
 }
 
 func describeCode(code string) string {
-	if code == fault.CodeOldAPIVersion {
+	if code == armerror.CodeOldAPIVersion {
 		return "another tool has set a property with an api-version that Weir cannot use: "
 	}
 	return ""
 }
 
-// trimPermissions drops the granted permissions, which a LinkedAuthorizationFailed lists first and at length.
+// trimPermissions drops the granted permissions, which a LinkedAuthorizationFailed and a
+// DenyAssignmentAuthorizationFailed list first and at length.
 func trimPermissions(message string) string {
 	const but = "however, it does not have permission"
 	if at := strings.Index(message, but); at >= 0 {
 		return "the caller" + message[at+len("however, it"):]
+	}
+	if at := strings.Index(message, "the access is denied because of the deny assignment"); at >= 0 {
+		return message[at:]
 	}
 	return message
 }

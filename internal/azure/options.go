@@ -18,9 +18,9 @@ import (
 	"weir.dev/weir/internal/azure/fence"
 	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/azure/spans"
-	"weir.dev/weir/internal/calls"
-	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/requestlog"
 )
 
 const pollInterval = 2 * time.Second
@@ -49,14 +49,14 @@ type Options struct {
 	// be empty.
 	VirtualNetworkID string
 	// OnRequest is called for every request on the wire, concurrently; may be nil.
-	OnRequest func(calls.Call)
+	OnRequest func(requestlog.Call)
 	// OnGateClosed is called concurrently when a 429 closes a gate or extends it; may be nil.
 	OnGateClosed func(why string, until time.Time)
 	// Writes records every write and the remaining quota; may be nil.
-	Writes *pace.Budgets
+	Writes *ratelimit.Budgets
 	// Fence is checked before each try of a write, and by the default transport before each byte;
 	// nil allows all writes.
-	Fence *lead.Fence
+	Fence *leader.Fence
 	// Retry overrides the number and delay of the SDK's retries, not which requests are retried.
 	Retry Retry
 }
@@ -70,7 +70,7 @@ type Retry struct {
 	Delay time.Duration
 }
 
-// Client reads and writes Azure resources of any subscription. Errors carry a *fault.Fault: stale
+// Client reads and writes Azure resources of any subscription. Errors carry a *armerror.Fault: stale
 // for a missing resource or group; with the code OutcomeUnknown, a write may have succeeded.
 type Client struct {
 	documentClient
@@ -119,7 +119,7 @@ func New(opts Options) (*Client, error) {
 
 // defaultTransport returns a default transport that follows no redirect, which would carry the token, even
 // over plain HTTP.
-func defaultTransport(transport Transport, leads *lead.Fence) Transport {
+func defaultTransport(transport Transport, leads *leader.Fence) Transport {
 	if transport != nil {
 		return transport
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // A URL of another host is never requested, and the outcome of the accepted write is unknown.
@@ -48,7 +48,7 @@ func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
 					}
 					return
 				}
-				f := wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+				f := wantFault(t, err, armerror.Retriable, armerror.CodeOutcomeUnknown)
 				if !strings.Contains(f.Error(), tt.says) || !strings.Contains(f.Error(), "could not follow the accepted write") {
 					t.Errorf("message %q", f.Error())
 				}
@@ -89,7 +89,7 @@ func TestFollowingALocation(t *testing.T) {
 					t.Errorf("on the wire:\n got %s\nwant %s", got, tt.timeline)
 				}
 				if tt.unknown {
-					wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+					wantFault(t, err, armerror.Retriable, armerror.CodeOutcomeUnknown)
 				} else if err != nil {
 					t.Error(err)
 				}

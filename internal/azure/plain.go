@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
@@ -117,7 +119,11 @@ func (d *documentClient) sendRequest(ctx context.Context, method, at, version st
 	}
 	req.Raw().Header.Set("Accept", "application/json")
 	if body != nil {
-		if err := runtime.MarshalAsJSON(req, body); err != nil {
+		text, err := codec.Marshal(body)
+		if err == nil {
+			err = req.SetBody(streaming.NopCloser(bytes.NewReader(text)), "application/json")
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

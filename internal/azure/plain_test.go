@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/apiversion"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 var (
@@ -127,18 +127,18 @@ func TestPlainRefusals(t *testing.T) {
 		_, err := client.WriteResource(ctx, r, method, asRead(r), etag, bodyOf(struct{}{}))
 		return err
 	}
-	wantFault(t, write(nicOfN1, http.MethodPut, ""), fault.Terminal, codeNoEtag)
-	wantFault(t, write(nicOfN1, http.MethodGet, "e"), fault.Terminal, codeInvalidID)
-	wantFault(t, write(Resource{ID: plainID(lb.TypeNetworkInterface, "../x")}, http.MethodPut, "e"), fault.Terminal, codeInvalidID)
+	wantFault(t, write(nicOfN1, http.MethodPut, ""), armerror.Terminal, codeNoEtag)
+	wantFault(t, write(nicOfN1, http.MethodGet, "e"), armerror.Terminal, codeInvalidID)
+	wantFault(t, write(Resource{ID: plainID(lb.TypeNetworkInterface, "../x")}, http.MethodPut, "e"), armerror.Terminal, codeInvalidID)
 	for _, child := range []string{"virtualMachines/", "virtualMachines/..", "virtualMachines/1?x", "deallocate", "virtualMachines/1/reimage"} {
-		wantFault(t, write(Resource{ID: blueSet.ID, Child: child}, http.MethodPut, "e"), fault.Terminal, codeInvalidID)
+		wantFault(t, write(Resource{ID: blueSet.ID, Child: child}, http.MethodPut, "e"), armerror.Terminal, codeInvalidID)
 	}
 	for _, id := range []string{"*", "", "1a"} {
-		wantFault(t, client.UpgradeInstances(ctx, blueSet.ID, []string{"1", id}), fault.Terminal, codeInvalidID)
+		wantFault(t, client.UpgradeInstances(ctx, blueSet.ID, []string{"1", id}), armerror.Terminal, codeInvalidID)
 	}
-	wantFault(t, client.UpgradeInstances(ctx, nicOfN1.ID, []string{"1"}), fault.Terminal, codeInvalidID)
+	wantFault(t, client.UpgradeInstances(ctx, nicOfN1.ID, []string{"1"}), armerror.Terminal, codeInvalidID)
 	_, err := client.ListResources(ctx, Resource{ID: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "a/b", Type: lb.TypeScaleSet}})
-	wantFault(t, err, fault.Terminal, codeInvalidID)
+	wantFault(t, err, armerror.Terminal, codeInvalidID)
 	if n := wire.count(""); n != 0 {
 		t.Errorf("%d requests", n)
 	}
@@ -205,13 +205,13 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wire := &fakeARM{answer: replySequence(throttledByCompute, plainGot)}
 				client := newClient(t, wire)
-				wantFault(t, tt.first(client), fault.Retriable, "TooManyRequests")
+				wantFault(t, tt.first(client), armerror.Retriable, "TooManyRequests")
 				err := tt.probe(client)
 				if closed := wire.count("") == 1; closed != tt.closed || (err != nil) != closed {
 					t.Errorf("closed %v, %v", closed, err)
 				}
 				if tt.closed {
-					wantFault(t, err, fault.Retriable, fault.CodeGateClosed)
+					wantFault(t, err, armerror.Retriable, armerror.CodeGateClosed)
 				}
 				time.Sleep(601 * time.Second)
 				if err := tt.probe(client); err != nil {
@@ -257,7 +257,7 @@ func TestEnterResource(t *testing.T) {
 
 // Microsoft.Compute writes do not count toward Microsoft.Network's window.
 func TestWritesInComputeAreNotCounted(t *testing.T) {
-	writes := pace.New(0.5, 30*time.Second)
+	writes := ratelimit.New(0.5, 30*time.Second)
 	client := newClient(t, &fakeARM{answer: replySequence(plainGot)}, func(o *Options) { o.Writes = writes })
 	for _, r := range []Resource{nicOfN1, blueSet, blueInstance} {
 		_, _ = client.WriteResource(t.Context(), r, http.MethodPut, asRead(r), "e", bodyOf(struct{}{}))
@@ -275,8 +275,8 @@ func TestPlainWritesAreFenced(t *testing.T) {
 	client := newClient(t, wire, fencedBy(fence))
 	*now = time.Minute
 	_, err := client.WriteResource(t.Context(), blueSet, http.MethodPatch, asRead(blueSet), "e", bodyOf(struct{}{}))
-	wantFault(t, err, fault.Shutdown, fault.CodeShutdown)
-	wantFault(t, client.UpgradeInstances(t.Context(), blueSet.ID, []string{"1"}), fault.Shutdown, fault.CodeShutdown)
+	wantFault(t, err, armerror.Shutdown, armerror.CodeShutdown)
+	wantFault(t, client.UpgradeInstances(t.Context(), blueSet.ID, []string{"1"}), armerror.Shutdown, armerror.CodeShutdown)
 	if n := wire.count(""); n != 0 {
 		t.Errorf("%d requests", n)
 	}
@@ -298,21 +298,21 @@ func TestPlainMessages(t *testing.T) {
 	for _, tt := range []struct {
 		call   func(*Client) error
 		answer reply
-		class  fault.Class
+		class  armerror.Class
 		want   string
 	}{
-		{get(nicOfN1), conflict, fault.Retriable, "read network interface n1" + text},
-		{get(blueSet), conflict, fault.Retriable, "read scale set blue" + text},
-		{get(blueInstance), conflict, fault.Retriable, "read instance 3 of scale set blue" + text},
-		{list(Resource{ID: blueSet.ID, Child: "virtualMachines"}), conflict, fault.Retriable, "list instances of scale set blue" + text},
-		{list(Resource{ID: plainID(lb.TypeScaleSet, "")}), conflict, fault.Retriable, "list scale sets of resource group rg" + text},
-		{upgrade, conflict, fault.Retriable, "upgrade instances of scale set blue" + text},
-		{get(blueInstance), missing, fault.Stale, "read instance 3 of scale set blue: 404 NotFound: The entity was not found in this Azure location."},
-		{get(blueInstance), noSet, fault.Stale, "read instance 3 of scale set blue: 404 ResourceNotFound: The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."},
-		{upgrade, missing, fault.Terminal, "upgrade instances of scale set blue: 404 NotFound: The entity was not found in this Azure location."},
-		{upgrade, noSet, fault.Stale, "upgrade instances of scale set blue: 404 ResourceNotFound: The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."},
+		{get(nicOfN1), conflict, armerror.Retriable, "read network interface n1" + text},
+		{get(blueSet), conflict, armerror.Retriable, "read scale set blue" + text},
+		{get(blueInstance), conflict, armerror.Retriable, "read instance 3 of scale set blue" + text},
+		{list(Resource{ID: blueSet.ID, Child: "virtualMachines"}), conflict, armerror.Retriable, "list instances of scale set blue" + text},
+		{list(Resource{ID: plainID(lb.TypeScaleSet, "")}), conflict, armerror.Retriable, "list scale sets of resource group rg" + text},
+		{upgrade, conflict, armerror.Retriable, "upgrade instances of scale set blue" + text},
+		{get(blueInstance), missing, armerror.Stale, "read instance 3 of scale set blue: 404 NotFound: The entity was not found in this Azure location."},
+		{get(blueInstance), noSet, armerror.Stale, "read instance 3 of scale set blue: 404 ResourceNotFound: The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."},
+		{upgrade, missing, armerror.Terminal, "upgrade instances of scale set blue: 404 NotFound: The entity was not found in this Azure location."},
+		{upgrade, noSet, armerror.Stale, "upgrade instances of scale set blue: 404 ResourceNotFound: The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."},
 	} {
-		f := fault.FromError(tt.call(newClient(t, &fakeARM{answer: replySequence(tt.answer)})))
+		f := armerror.FromError(tt.call(newClient(t, &fakeARM{answer: replySequence(tt.answer)})))
 		if f == nil || f.Class != tt.class || f.Error() != tt.want {
 			t.Errorf("got  %v\nwant %s %s", f, tt.class, tt.want)
 		}

@@ -18,9 +18,9 @@ import (
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/azure/weight"
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/calls"
-	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/requestlog"
 )
 
 // Operations of a Client. Polling an accepted write is never gated: its outcome must be known.
@@ -104,8 +104,8 @@ func (e *noResponseError) Unwrap() error { return e.err }
 
 // observePolicy sees every request on the wire.
 type observePolicy struct {
-	onRequest func(calls.Call)
-	writes    *pace.Budgets
+	onRequest func(requestlog.Call)
+	writes    *ratelimit.Budgets
 }
 
 // Do implements policy.Policy.
@@ -129,7 +129,7 @@ func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
 		resp.Request = redact.Request(req.Raw())
 	}
 	if w.onRequest != nil {
-		w.onRequest(describeCall(req, resp, calls.Call{At: time.Now(), Took: time.Since(start), Op: op, Status: status}))
+		w.onRequest(describeCall(req, resp, requestlog.Call{At: time.Now(), Took: time.Since(start), Op: op, Status: status}))
 	}
 	if c != nil && c.isWrite() && (resp == nil || slices.Contains(retryrepectthrottled.GetRetriableStatusCode(), status)) {
 		c.mayBeApplied.Store(true)
@@ -149,10 +149,10 @@ func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func describeCall(req *policy.Request, resp *http.Response, record calls.Call) calls.Call {
+func describeCall(req *policy.Request, resp *http.Response, record requestlog.Call) requestlog.Call {
 	ctx := req.Raw().Context()
 	if c := callOf(ctx); c != nil {
-		record.Resource, record.Causes = c.armID(), calls.ContextCauses(ctx)
+		record.Resource, record.Causes = c.armID(), requestlog.ContextCauses(ctx)
 	}
 	record.RequestID, record.CorrelationID = requestIDs(resp)
 	return record

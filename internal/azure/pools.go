@@ -8,7 +8,7 @@ import (
 
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // GetPool reads a pool. The fault is stale if the pool or its load balancer does not exist.
@@ -33,19 +33,19 @@ func (c *Client) PutPool(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return accepted.Wait(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: like [Client.PutPool], but it returns once Azure has accepted
+// Begin implements updater.Pipeline: like [Client.PutPool], but it returns once Azure has accepted
 // the write.
-func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.AcceptedWrite, error) {
+func (c *Client) Begin(ctx context.Context, pool lb.Pool) (updater.AcceptedWrite, error) {
 	if err := c.checkPool(pool); err != nil {
-		return poolupdate.AcceptedWrite{}, err
+		return updater.AcceptedWrite{}, err
 	}
 	id := pool.ID
 	a, err := c.startWrite(ctx, newPut(poolTarget(id), &pool.Origin, pool.Etag, func() (any, error) { return codec.EncodePool(pool, c.opts.VirtualNetworkID) }))
 	if err != nil {
-		return poolupdate.AcceptedWrite{}, err
+		return updater.AcceptedWrite{}, err
 	}
 	early := c.newPoolReader(pool, a)
-	return poolupdate.AcceptedWrite{Etag: codec.ResponseEtag(a.firstResponse), Completed: a.poller.Done(), Wait: func(ctx context.Context, readEarly bool) (lb.Pool, error) {
+	return updater.AcceptedWrite{Etag: a.etag, Completed: a.poller.Done(), Wait: func(ctx context.Context, readEarly bool) (lb.Pool, error) {
 		if !readEarly {
 			early.readResult = nil
 		}
@@ -68,7 +68,7 @@ func (c *Client) checkPool(pool lb.Pool) error {
 	case pool.NIC && !codec.SameInterfaces(pool):
 		return rejectRequest(codeNetworkInterface, fmt.Errorf("write pool %s: it holds network interfaces, which join and leave by themselves, and Azure does not mix them with IP addresses: use a pool of IP addresses", name))
 	case pool.Etag == "" && !c.opts.WithoutIfMatch:
-		return rejectRequest(codeNoEtag, fmt.Errorf("write pool %s: it has no etag to guard the write with: only what was read by itself is written", name))
+		return rejectRequest(codeNoEtag, fmt.Errorf("write pool %s: it has no etag to guard the write: only a resource that was read individually is written", name))
 	}
 	return nil
 }

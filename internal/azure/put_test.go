@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/calls"
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/requestlog"
 )
 
 func slower(r reply, seconds string) reply {
@@ -49,7 +49,7 @@ func TestFollowingAWrite(t *testing.T) {
 		name     string
 		answers  []reply
 		timeline string
-		class    fault.Class // empty for success
+		class    armerror.Class // empty for success
 		code     string
 	}{
 		{"done at once", []reply{shown}, "0s PUT", "", ""},
@@ -63,16 +63,16 @@ func TestFollowingAWrite(t *testing.T) {
 		{"an operation that asks for hours", []reply{slower(accepted, "86400"), shown, shown, done, shown}, "0s PUT, 2s GET, 5s GET, 1m0s poll, 1m0s GET", "", ""},
 		{"result throttled", []reply{accepted, done, slower(lockPoll, "5"), shown}, "0s PUT, 2s poll, 2s GET, 7s GET", "", ""},
 		{"poll fails for a while", []reply{accepted, {status: 503}, {err: errors.New("reset")}, done, shown}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 2m2s GET", "", ""},
-		{"poll fails", []reply{accepted, {status: 500}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"poll has no answer", []reply{accepted, {err: errors.New("reset")}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"poll is a 404", []reply{accepted, {status: 404, body: errorBody("NotFound", "Resource "+webPool.String()+" not found.")}}, "0s PUT, 2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"poll makes no sense", []reply{accepted, {status: 200, body: `{}`}}, "0s PUT, 2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"result is a 404", []reply{accepted, done, {status: 404, body: errorBody("NotFound", "Resource "+webPool.String()+" not found.")}}, "0s PUT, 2s poll, 2s GET", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"superseded", []reply{accepted, ended("Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation")}, "0s PUT, 2s poll", fault.Retriable, "CanceledAndSupersededDueToAnotherOperation"},
-		{"superseded, with a pace that means no more", []reply{accepted, slower(ended("Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation"), "50")}, "0s PUT, 2s poll", fault.Retriable, "CanceledAndSupersededDueToAnotherOperation"},
-		{"failed", []reply{accepted, ended("Failed", "InternalServerError", "InvalidSomething")}, "0s PUT, 2s poll", fault.Terminal, "InvalidSomething"},
-		{"body says Failed", []reply{{status: 200, body: poolBody("Updating")}, {status: 200, body: poolBody("Failed")}}, "0s PUT, 2s GET", fault.Terminal, codeOperationFailed},
-		{"nowhere to poll", []reply{{status: 201, body: poolBody("Updating"), header: map[string]string{"Azure-AsyncOperation": "no url"}}}, "0s PUT", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"poll fails", []reply{accepted, {status: 500}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"poll has no answer", []reply{accepted, {err: errors.New("reset")}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"poll is a 404", []reply{accepted, {status: 404, body: errorBody("NotFound", "Resource "+webPool.String()+" not found.")}}, "0s PUT, 2s poll", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"poll makes no sense", []reply{accepted, {status: 200, body: `{}`}}, "0s PUT, 2s poll", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"result is a 404", []reply{accepted, done, {status: 404, body: errorBody("NotFound", "Resource "+webPool.String()+" not found.")}}, "0s PUT, 2s poll, 2s GET", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"superseded", []reply{accepted, ended("Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation")}, "0s PUT, 2s poll", armerror.Retriable, "CanceledAndSupersededDueToAnotherOperation"},
+		{"superseded, with a pace that means no more", []reply{accepted, slower(ended("Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation"), "50")}, "0s PUT, 2s poll", armerror.Retriable, "CanceledAndSupersededDueToAnotherOperation"},
+		{"failed", []reply{accepted, ended("Failed", "InternalServerError", "InvalidSomething")}, "0s PUT, 2s poll", armerror.Terminal, "InvalidSomething"},
+		{"body says Failed", []reply{{status: 200, body: poolBody("Updating")}, {status: 200, body: poolBody("Failed")}}, "0s PUT, 2s GET", armerror.Terminal, codeOperationFailed},
+		{"nowhere to poll", []reply{{status: 201, body: poolBody("Updating"), header: map[string]string{"Azure-AsyncOperation": "no url"}}}, "0s PUT", armerror.Retriable, armerror.CodeOutcomeUnknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestEveryRequestSaysWhoAsks(t *testing.T) {
 		wire := &fakeARM{answer: replySequence(accepted, reply{err: errors.New("reset")}, done, shown)}
 		client := newClient(t, wire, func(o *Options) {
 			o.UserAgent = "weir/1.2.3"
-			o.OnRequest = func(c calls.Call) {
+			o.OnRequest = func(c requestlog.Call) {
 				observed = append(observed, c.Op+" "+http.StatusText(c.Status))
 				if c.Resource != pool.ID.String() || c.At.IsZero() {
 					t.Errorf("it was about %s at %s", c.Resource, c.At)
@@ -200,7 +200,7 @@ func TestAWriteThatWasTriedAgainIsUndecided(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err = c.PutPool(t.Context(), pool)
-				if f := fault.FromError(err); f == nil || f.MayBeApplied != undecided {
+				if f := armerror.FromError(err); f == nil || f.MayBeApplied != undecided {
 					t.Errorf("%d, then %s: undecided is not %v: %v", first, name, undecided, err)
 				}
 			}
@@ -228,6 +228,17 @@ func TestAWriteIsBegun(t *testing.T) {
 			t.Errorf("a write that is done at once is over: %t, %v", begun.Completed, err)
 		}
 		_, err = client.Begin(t.Context(), pool)
-		wantFault(t, err, fault.Retriable, "PreconditionFailed")
+		wantFault(t, err, armerror.Retriable, "PreconditionFailed")
 	})
+}
+
+// A response that already shows the failure of its operation is read as a whole: it names the cause.
+func TestAFailureInTheFirstResponse(t *testing.T) {
+	pool := readPool(t)
+	body := strings.Replace(poolBody("Failed", "10.0.0.4"), "{", `{"error":{"code":"InvalidSomething","message":"because"},`, 1)
+	wire := &fakeARM{answer: replySequence(reply{status: 201, body: body, header: accepted.header})}
+	_, err := newClient(t, wire).PutPool(t.Context(), pool)
+	if f := wantFault(t, err, armerror.Terminal, "InvalidSomething"); !strings.Contains(f.Error(), "because") {
+		t.Errorf("%v", f)
+	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/azure/redact"
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/probe"
-	"weir.dev/weir/internal/sleep"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit/sleep"
 )
 
 // RawClient sends prebuilt requests through the Client's pipeline. It implements probe.Azure.
@@ -133,7 +133,7 @@ func (r *RawClient) newRequest(ctx context.Context, q probe.Request) (*policy.Re
 func (r *RawClient) Follow(ctx context.Context, a probe.Response) (probe.Result, error) {
 	b, ok := a.Operation.(*rawWrite)
 	if !ok {
-		return probe.Result{}, errors.New("the answer began nothing")
+		return probe.Result{}, errors.New("the response started no operation")
 	}
 	follow := b.call.newPoll()
 	follow.finishedAt = a.At // if the operation is already finished
@@ -147,8 +147,8 @@ func (r *RawClient) Follow(ctx context.Context, a probe.Response) (probe.Result,
 		return probe.Result{}, newFault(ctx, follow, err)
 	}
 	end.State, end.Codes = "Failed", failure.Codes
-	if slices.Contains(failure.Codes, fault.CodeCanceled) {
-		end.State = fault.CodeCanceled
+	if slices.Contains(failure.Codes, armerror.CodeCanceled) {
+		end.State = armerror.CodeCanceled
 	}
 	end.Message = formatError(follow, failure, err)
 	return end, nil

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	asks "weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/lb"
-	asks "weir.dev/weir/internal/probe"
 )
 
 const rawPool = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/shop-web"

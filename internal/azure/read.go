@@ -36,15 +36,24 @@ func (d *documentClient) readVersion(ctx context.Context, t target, version stri
 	if err != nil {
 		return codec.Document{}, newFault(ctx, c, err)
 	}
-	return checkDocument(t, codec.Document{Version: version, Text: text})
+	return checkResource(t, codec.Document{Version: version, Text: text})
 }
 
-func (d *documentClient) fetchText(ctx context.Context, t target, version string) (text json.RawMessage, err error) {
+// fetchText returns compact text.
+func (d *documentClient) fetchText(ctx context.Context, t target, version string) (json.RawMessage, error) {
 	resp, err := d.sendRequest(ctx, http.MethodGet, t.armID(), version, nil) //nolint:bodyclose // the pipeline has read the body to its end
-	if err == nil {
-		err = runtime.UnmarshalAsJSON(resp, &text)
+	if err != nil {
+		return nil, err
 	}
-	return text, err
+	payload, err := runtime.Payload(resp)
+	if err != nil {
+		return nil, err
+	}
+	if text, err := compactText(payload); err == nil {
+		return text, nil
+	}
+	var text json.RawMessage
+	return text, runtime.UnmarshalAsJSON(resp, &text) // names the error
 }
 
 // isPresent does not copy the value.
@@ -62,23 +71,44 @@ type resourceHeader struct {
 	Properties isPresent `json:"properties"`
 }
 
-// checkDocument rejects a response about another resource: treated as an empty one, it would cause data
-// loss.
+// checkDocument also compacts the text.
 func checkDocument(t target, doc codec.Document) (codec.Document, error) {
-	var header resourceHeader
-	if json.Unmarshal(doc.Text, &header) != nil || !bool(header.Properties) || !isSameResource(t.armID(), header.ID, header.Name) {
+	var err error
+	if doc.Text, err = compactText(doc.Text); err != nil {
 		return codec.Document{}, unexpectedResponse(t)
 	}
-	return compactDocument(doc), nil
+	return checkResource(t, doc)
 }
 
-func compactDocument(doc codec.Document) codec.Document {
-	var text bytes.Buffer
-	text.Grow(len(doc.Text))
-	if json.Compact(&text, doc.Text) == nil {
-		doc.Text = bytes.Clone(text.Bytes())
+// checkResource rejects a response about another resource: treated as an empty one, it would cause data
+// loss.
+func checkResource(t target, doc codec.Document) (codec.Document, error) {
+	var header resourceHeader
+	if header.decode(doc.Text) != nil || !bool(header.Properties) || !isSameResource(t.armID(), header.ID, header.Name) {
+		return codec.Document{}, unexpectedResponse(t)
 	}
-	return doc
+	return doc, nil
+}
+
+func (h *resourceHeader) decode(text []byte) error {
+	if header, ok := codec.ScanHeader(text); ok {
+		*h = resourceHeader{header.ID, header.Name, isPresent(header.HasProperties)}
+		return nil
+	}
+	return json.Unmarshal(text, h)
+}
+
+// compactText returns valid JSON without spaces, or an error.
+func compactText(text []byte) (json.RawMessage, error) {
+	var compact bytes.Buffer
+	compact.Grow(len(text))
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, err
+	}
+	if compact.Len() < len(text) {
+		return bytes.Clone(compact.Bytes()), nil
+	}
+	return compact.Bytes(), nil
 }
 
 func decodeDocument[I, T any](t target, id I, doc codec.Document, convert func(I, codec.Document) (T, error)) (T, error) {
@@ -126,10 +156,14 @@ func (d *documentClient) listDocuments(ctx context.Context, all target) ([]codec
 		}
 		for _, item := range page.Value {
 			var header resourceHeader
-			if json.Unmarshal(*item, &header) != nil || header.ID == nil || !strings.EqualFold(path.Dir(*header.ID), all.armID()) {
+			if header.decode(*item) != nil || header.ID == nil || !strings.EqualFold(path.Dir(*header.ID), all.armID()) {
 				return nil, unexpectedResponse(all)
 			}
-			found = append(found, compactDocument(codec.Document{Version: version, Text: *item}))
+			text, err := compactText(*item)
+			if err != nil {
+				return nil, unexpectedResponse(all)
+			}
+			found = append(found, codec.Document{Version: version, Text: text})
 		}
 	}
 	return found, nil
@@ -145,7 +179,7 @@ func listDecoded[T any](ctx context.Context, c *Client, kind, subscription, reso
 	var found []T
 	for _, item := range docs {
 		var header resourceHeader
-		if err := json.Unmarshal(item.Text, &header); err != nil || !bool(header.Properties) {
+		if err := header.decode(item.Text); err != nil || !bool(header.Properties) {
 			return nil, unexpectedResponse(all)
 		}
 		id, err := lb.ParseResourceID(*header.ID, kind)

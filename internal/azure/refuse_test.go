@@ -9,8 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/redact"
-	"weir.dev/weir/internal/fault"
 )
 
 // notThePool are responses with status 200 about something else.
@@ -28,7 +28,7 @@ func TestAnAnswerThatIsNoPoolIsNotAnEmptyPool(t *testing.T) {
 	for name, body := range notThePool {
 		t.Run(name, func(t *testing.T) {
 			_, err := newClient(t, &fakeARM{answer: replySequence(reply{status: 200, body: body})}).GetPool(t.Context(), webPool)
-			if f := fault.FromError(err); f == nil || f.Class == fault.Stale {
+			if f := armerror.FromError(err); f == nil || f.Class == armerror.Stale {
 				t.Errorf("got %v, want a failure that leaves the pool alone", err)
 			}
 		})
@@ -36,7 +36,7 @@ func TestAnAnswerThatIsNoPoolIsNotAnEmptyPool(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pool := readPool(t)
 				_, err := newClient(t, &fakeARM{answer: replySequence(accepted, done, reply{status: 200, body: body})}).PutPool(t.Context(), pool)
-				wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+				wantFault(t, err, armerror.Retriable, armerror.CodeOutcomeUnknown)
 			})
 		})
 	}

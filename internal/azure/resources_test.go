@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -33,38 +33,38 @@ func TestLists(t *testing.T) {
 		name    string
 		answers func(kind string) []reply
 		want    string
-		class   fault.Class
+		class   armerror.Class
 		code    string
 	}{
 		{"two pages", func(kind string) []reply {
 			return []reply{page(more(kind), item(group+kind+"/a")), page("", item(group+kind+"/B"))}
 		}, "a B", "", ""},
 		{"nothing there", func(string) []reply { return []reply{page("")} }, "", "", ""},
-		{"no list", func(string) []reply { return []reply{newReply(200, "{}")} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"null in it", func(string) []reply { return []reply{page("", "null")} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"something without an id", func(string) []reply { return []reply{page("", `{"name":"a","properties":{}}`)} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"something without properties", func(kind string) []reply { return []reply{page("", `{"id":"`+group+kind+`/a"}`)} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"no list", func(string) []reply { return []reply{newReply(200, "{}")} }, "", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"null in it", func(string) []reply { return []reply{page("", "null")} }, "", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"something without an id", func(string) []reply { return []reply{page("", `{"name":"a","properties":{}}`)} }, "", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"something without properties", func(kind string) []reply { return []reply{page("", `{"id":"`+group+kind+`/a"}`)} }, "", armerror.Retriable, armerror.CodeOutcomeUnknown},
 		{"another group's", func(kind string) []reply {
 			return []reply{page("", item(strings.Replace(group, "RG", "other", 1)+kind+"/a"))}
-		}, "", fault.Retriable, fault.CodeOutcomeUnknown},
+		}, "", armerror.Retriable, armerror.CodeOutcomeUnknown},
 		{"another subscription's", func(kind string) []reply {
 			return []reply{page("", item(strings.Replace(group, "S1", "s2", 1)+kind+"/a"))}
-		}, "", fault.Retriable, fault.CodeOutcomeUnknown},
-		{"another type", func(string) []reply { return []reply{page("", item(group+"natGateways/a"))} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
+		}, "", armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"another type", func(string) []reply { return []reply{page("", item(group+"natGateways/a"))} }, "", armerror.Retriable, armerror.CodeOutcomeUnknown},
 		{"the group is gone", func(string) []reply {
 			return []reply{newReply(404, errorBody("ResourceGroupNotFound", "Resource group 'rg' could not be found."))}
-		}, "", fault.Stale, "ResourceGroupNotFound"},
-		{"something else is gone", func(string) []reply { return []reply{errorReply(404, "ResourceNotFound")} }, "", fault.Terminal, "ResourceNotFound"},
-		{"a 404 without a word", func(string) []reply { return []reply{newReply(404, "")} }, "", fault.Terminal, "Not Found"},
+		}, "", armerror.Stale, "ResourceGroupNotFound"},
+		{"something else is gone", func(string) []reply { return []reply{errorReply(404, "ResourceNotFound")} }, "", armerror.Terminal, "ResourceNotFound"},
+		{"a 404 without a word", func(string) []reply { return []reply{newReply(404, "")} }, "", armerror.Terminal, "Not Found"},
 		{"a second page that is gone", func(kind string) []reply {
 			return []reply{page(more(kind), item(group+kind+"/a")), errorReply(404, "NotFound")}
-		}, "", fault.Terminal, "NotFound"},
+		}, "", armerror.Terminal, "NotFound"},
 		{"a page that leads away", func(kind string) []reply {
 			return []reply{page("https://elsewhere.example/more", item(group+kind+"/a"))}
-		}, "", fault.Terminal, fault.CodeUnclassified},
+		}, "", armerror.Terminal, armerror.CodeUnclassified},
 		{"a second page that is refused", func(kind string) []reply {
 			return []reply{page(more(kind), item(group+kind+"/a")), errorReply(403, "AuthorizationFailed")}
-		}, "", fault.Terminal, "AuthorizationFailed"},
+		}, "", armerror.Terminal, "AuthorizationFailed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestResourcesRefusedBeforeTheWire(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			wire := &fakeARM{answer: replySequence(newReply(200, busyBalancer))}
-			wantFault(t, tt.call(newClient(t, wire)), fault.Terminal, tt.code)
+			wantFault(t, tt.call(newClient(t, wire)), armerror.Terminal, tt.code)
 			if n := wire.count(""); n != 0 {
 				t.Errorf("%d requests left", n)
 			}
@@ -183,15 +183,15 @@ func TestAvailabilitySets(t *testing.T) {
 	tests := []struct {
 		name, want string
 		answer     reply
-		class      fault.Class
+		class      armerror.Class
 		code       string
 	}{
 		{"in one", "Blue", newReply(200, `{"id":"`+strings.ToUpper(webMachine)+`","properties":{"availabilitySet":{"id":"`+machineSet+`"}}}`), "", ""},
 		{"in none", "", newReply(200, `{"id":"`+webMachine+`","properties":{}}`), "", ""},
-		{"another machine", "", newReply(200, `{"id":"`+webMachine+`2","properties":{}}`), fault.Retriable, fault.CodeOutcomeUnknown},
-		{"nothing", "", newReply(200, `{}`), fault.Retriable, fault.CodeOutcomeUnknown},
-		{"gone", "", newReply(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Compute/virtualMachines/n1' under resource group 'rg' was not found.")), fault.Stale, "ResourceNotFound"},
-		{"refused", "", errorReply(403, "AuthorizationFailed"), fault.Terminal, "AuthorizationFailed"},
+		{"another machine", "", newReply(200, `{"id":"`+webMachine+`2","properties":{}}`), armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"nothing", "", newReply(200, `{}`), armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"gone", "", newReply(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Compute/virtualMachines/n1' under resource group 'rg' was not found.")), armerror.Stale, "ResourceNotFound"},
+		{"refused", "", errorReply(403, "AuthorizationFailed"), armerror.Terminal, "AuthorizationFailed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 				wire := &fakeARM{answer: replySequence(slower(newReply(429, tt.body), "60"), reply{status: 403})}
 				told := 0
 				client := newClient(t, wire, func(o *Options) { o.OnGateClosed = func(string, time.Time) { told++ } })
-				if f := fault.FromError(requests[tt.by](t.Context(), client)); f == nil || !f.RetryAt.Equal(time.Now().Add(time.Minute)) {
+				if f := armerror.FromError(requests[tt.by](t.Context(), client)); f == nil || !f.RetryAt.Equal(time.Now().Add(time.Minute)) {
 					t.Fatalf("got %v", f)
 				}
 				if closes := !strings.HasPrefix(tt.name, "a lock that "); (told == 1) != closes {
@@ -264,10 +264,10 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 				var held []string
 				for _, name := range slices.Sorted(maps.Keys(requests)) {
 					before := wire.count("")
-					f := fault.FromError(requests[name](t.Context(), client))
+					f := armerror.FromError(requests[name](t.Context(), client))
 					if wire.count("") == before {
 						held = append(held, name)
-						if f.Code != fault.CodeGateClosed && f.Code != fault.CodeRetryAfter {
+						if f.Code != armerror.CodeGateClosed && f.Code != armerror.CodeRetryAfter {
 							t.Errorf("%s: %v", name, f)
 						}
 					}

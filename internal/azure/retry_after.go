@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
-	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/ratelimit/backoff"
 )
 
 // maxRetryAfterEntries limits the remembered resources. Above it, the entry that expires first is dropped.
@@ -109,7 +109,7 @@ type retryAfterError struct {
 
 // Error implements error.
 func (e *retryAfterError) Error() string {
-	return fmt.Sprintf("not sent: %s asked for no call before %s, with %s", e.target, e.until.UTC().Format(time.RFC3339), e.after)
+	return fmt.Sprintf("not sent: no request for %s before %s, because of %s", e.target, e.until.UTC().Format(time.RFC3339), e.after)
 }
 
 // Unwrap leads to retryrepectthrottled.ErrTooManyRequest.

@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // A Retry-After of any status blocks all requests for the resource, but not for others.
@@ -25,7 +25,7 @@ func TestAResourceThatAsksForPatienceIsLeftAlone(t *testing.T) {
 				client, start := newClient(t, wire), time.Now()
 				b := readBalancer(t)
 				write := func() error { _, err := client.PutLoadBalancer(t.Context(), b); return err }
-				if f := fault.FromError(write()); !f.RetryAt.Equal(start.Add(5*time.Minute)) || wire.count("") != 1 {
+				if f := armerror.FromError(write()); !f.RetryAt.Equal(start.Add(5*time.Minute)) || wire.count("") != 1 {
 					t.Fatalf("%d requests, retry at %s: %v", wire.count(""), f.RetryAt, f)
 				}
 				for name, call := range map[string]func() error{
@@ -41,8 +41,8 @@ func TestAResourceThatAsksForPatienceIsLeftAlone(t *testing.T) {
 				} {
 					time.Sleep(30 * time.Second)
 					err := call()
-					f := fault.FromError(err)
-					if wire.count("") != 1 || f.Class != fault.Retriable || f.Code != fault.CodeRetryAfter || !f.RetryAt.Equal(start.Add(5*time.Minute)) {
+					f := armerror.FromError(err)
+					if wire.count("") != 1 || f.Class != armerror.Retriable || f.Code != armerror.CodeRetryAfter || !f.RetryAt.Equal(start.Add(5*time.Minute)) {
 						t.Errorf("%s: %d requests; %#v", name, wire.count(""), f)
 					}
 					if throttled, ok := errors.AsType[*retryrepectthrottled.ThrottleError](err); !ok || !throttled.RetryAfter.Equal(f.RetryAt) {
@@ -67,10 +67,10 @@ func TestWhatIsSaidOfAResourceThatIsLeftAlone(t *testing.T) {
 		client := newClient(t, &fakeARM{answer: replySequence(reply{status: 429, header: map[string]string{"Retry-After": "60"}, body: errorBody("TooManyRequests", "m")})})
 		for range 2 {
 			_, err := client.ListPublicIPs(t.Context(), "s1", "rg")
-			if f := fault.FromError(err); f.Code != fault.CodeRetryAfter {
+			if f := armerror.FromError(err); f.Code != armerror.CodeRetryAfter {
 				continue
 			}
-			want := "list public IPs of resource group rg: not sent: public IPs of resource group rg asked for no call before 2000-01-01T00:01:00Z, with 429 TooManyRequests"
+			want := "list public IPs of resource group rg: not sent: no request for public IPs of resource group rg before 2000-01-01T00:01:00Z, because of 429 TooManyRequests"
 			if err.Error() != want {
 				t.Errorf("got  %s\nwant %s", err, want)
 			}
@@ -116,7 +116,7 @@ func TestAResultThatHasToWaitTooLong(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		defer cancel()
 		_, err := client.PutPool(ctx, readPool(t))
-		if f := fault.FromError(err); f.Code != fault.CodeOutcomeUnknown || !f.MayBeApplied || !f.RetryAt.Equal(time.Now().Add(time.Hour)) {
+		if f := armerror.FromError(err); f.Code != armerror.CodeOutcomeUnknown || !f.MayBeApplied || !f.RetryAt.Equal(time.Now().Add(time.Hour)) {
 			t.Errorf("got %#v", f)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -116,13 +116,13 @@ func TestASecurityGroupIsNeverMade(t *testing.T) {
 	wire := &fakeARM{answer: replySequence(newReply(200, richSecurityGroup))}
 	client := newClient(t, wire)
 	_, err := client.PutSecurityGroup(t.Context(), lb.SecurityGroup{ID: groupOfNodes})
-	wantFault(t, err, fault.Terminal, codeResourceNotRead)
+	wantFault(t, err, armerror.Terminal, codeResourceNotRead)
 	_, err = client.GetSecurityGroup(t.Context(), webPublicIP)
-	wantFault(t, err, fault.Terminal, codeInvalidID)
+	wantFault(t, err, armerror.Terminal, codeInvalidID)
 	g := readSecurityGroup(t, richSecurityGroup)
 	g.Etag = ""
 	_, err = client.PutSecurityGroup(t.Context(), g)
-	wantFault(t, err, fault.Terminal, codeNoEtag)
+	wantFault(t, err, armerror.Terminal, codeNoEtag)
 	if n := wire.count(""); n != 0 {
 		t.Errorf("%d requests left", n)
 	}

@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -78,7 +78,7 @@ func isSameResource(id string, shownID, shownName *string) bool {
 }
 
 func unexpectedResponse(t target) error {
-	return fault.Classify(fault.Failure{ResultUnknown: true}, fmt.Errorf("%s: Azure, or a proxy before it, answered 200 with something else", t))
+	return armerror.Classify(armerror.Failure{ResultUnknown: true}, fmt.Errorf("%s: Azure, or a proxy before it, returned 200 with unexpected content", t))
 }
 
 func checkID(id interface{ Validate() error }) error {

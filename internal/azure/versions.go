@@ -10,8 +10,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/apiversion"
-	"weir.dev/weir/internal/fault"
 )
 
 func (d *documentClient) resourceVersion(t target) string {
@@ -25,7 +25,7 @@ func requiredVersion(err error, sent string) string {
 	if !ok || answer.StatusCode != http.StatusBadRequest {
 		return ""
 	}
-	if !slices.Contains(parseCodes(answer.RawResponse), fault.CodeOldAPIVersion) {
+	if !slices.Contains(parseCodes(answer.RawResponse), armerror.CodeOldAPIVersion) {
 		return ""
 	}
 	newest := ""

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/apiversion"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/fault"
 )
 
 // olderBody is Azure's rejection of an api-version older than a property.
 func olderBody(named string) string {
-	return errorBody(fault.CodeOldAPIVersion, "Resource x cannot be updated using API version 2025-05-01 since it uses the property p which has been set using a higher API version "+named+".")
+	return errorBody(armerror.CodeOldAPIVersion, "Resource x cannot be updated using API version 2025-05-01 since it uses the property p which has been set using a higher API version "+named+".")
 }
 
 // versioned answers requests by api-version and number, and records them as METHOD version.
@@ -91,20 +91,20 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 		rejection     string
 		read, write   reply // with the newer api-version
 		want          string
-		class         fault.Class
+		class         armerror.Class
 		code          string
 		namesProperty bool
 	}{
-		"no newer one is named":    {olderBody("2025-05-01"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOldAPIVersion, true},
-		"a preview is named":       {olderBody("2031-01-01-preview"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOldAPIVersion, true},
-		"no version is named":      {errorBody(fault.CodeOldAPIVersion, "no."), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOldAPIVersion, false},
-		"the code is another":      {strings.Replace(olderBody("2031-01-01"), fault.CodeOldAPIVersion, "InvalidParameter", 1), got, got, "PUT 2025-05-01", fault.Terminal, "InvalidParameter", true},
-		"the provider lacks it":    {olderBody("2031-01-01"), lacking, got, "PUT 2025-05-01, GET 2031-01-01", fault.Terminal, fault.CodeOldAPIVersion, true},
-		"the provider is busy":     {olderBody("2031-01-01"), reply{status: 429, body: subBody}, got, "PUT 2025-05-01, GET 2031-01-01", fault.Retriable, "SubscriptionRequestsThrottled", false},
-		"the resource is gone":     {olderBody("2031-01-01"), reply{status: 404, body: errorBody("NotFound", "gone")}, got, "PUT 2025-05-01, GET 2031-01-01", fault.Stale, "NotFound", false},
-		"somebody else has it":     {olderBody("2031-01-01"), got, reply{status: 412, body: errorBody("PreconditionFailed", "no")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Retriable, "PreconditionFailed", false},
-		"a still newer one":        {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2032-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOldAPIVersion, true},
-		"it is rejected as before": {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2031-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOldAPIVersion, true},
+		"no newer one is named":    {olderBody("2025-05-01"), got, got, "PUT 2025-05-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
+		"a preview is named":       {olderBody("2031-01-01-preview"), got, got, "PUT 2025-05-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
+		"no version is named":      {errorBody(armerror.CodeOldAPIVersion, "no."), got, got, "PUT 2025-05-01", armerror.Terminal, armerror.CodeOldAPIVersion, false},
+		"the code is another":      {strings.Replace(olderBody("2031-01-01"), armerror.CodeOldAPIVersion, "InvalidParameter", 1), got, got, "PUT 2025-05-01", armerror.Terminal, "InvalidParameter", true},
+		"the provider lacks it":    {olderBody("2031-01-01"), lacking, got, "PUT 2025-05-01, GET 2031-01-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
+		"the provider is busy":     {olderBody("2031-01-01"), reply{status: 429, body: subBody}, got, "PUT 2025-05-01, GET 2031-01-01", armerror.Retriable, "SubscriptionRequestsThrottled", false},
+		"the resource is gone":     {olderBody("2031-01-01"), reply{status: 404, body: errorBody("NotFound", "gone")}, got, "PUT 2025-05-01, GET 2031-01-01", armerror.Stale, "NotFound", false},
+		"somebody else has it":     {olderBody("2031-01-01"), got, reply{status: 412, body: errorBody("PreconditionFailed", "no")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", armerror.Retriable, "PreconditionFailed", false},
+		"a still newer one":        {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2032-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
+		"it is rejected as before": {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2031-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, _, log := versioned(t, func(_ int, method, version string) reply {
@@ -128,7 +128,7 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 			if tt.namesProperty && !strings.Contains(f.Error(), "the property p") {
 				t.Errorf("the message does not name the property: %s", f)
 			}
-			if tt.code == fault.CodeOldAPIVersion && !strings.Contains(f.Error(), "another tool") {
+			if tt.code == armerror.CodeOldAPIVersion && !strings.Contains(f.Error(), "another tool") {
 				t.Errorf("the message does not say whose it is: %s", f)
 			}
 		})

@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/azure/look"
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/sleep"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit/sleep"
 )
 
 // waitForWrite polls an accepted write at the pace of the responses and waits out a 429. Other errors end

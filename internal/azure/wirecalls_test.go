@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // The table of the cost of one call for any response: the number of requests shows the retry layer.
@@ -70,16 +70,16 @@ func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
 		put     bool
 		answers []reply
 		calls   int
-		class   fault.Class // empty for success
+		class   armerror.Class // empty for success
 		code    string
 	}{
 		{"a read succeeds", false, []reply{lost, busy, shown}, 3, "", ""},
-		{"a read is throttled", false, []reply{busy, errorReply(429, "TooManyRequests")}, 2, fault.Retriable, "TooManyRequests"},
-		{"a read is refused", false, []reply{lost, {status: 403}}, 2, fault.Terminal, "Forbidden"},
+		{"a read is throttled", false, []reply{busy, errorReply(429, "TooManyRequests")}, 2, armerror.Retriable, "TooManyRequests"},
+		{"a read is refused", false, []reply{lost, {status: 403}}, 2, armerror.Terminal, "Forbidden"},
 		{"a write succeeds", true, []reply{busy, shown}, 2, "", ""},
-		{"a write meets its own etag", true, []reply{busy, late}, 2, fault.Retriable, "PreconditionFailed"},
-		{"a write is lost", true, []reply{busy, lost}, 2, fault.Retriable, fault.CodeOutcomeUnknown},
-		{"a write is throttled", true, []reply{busy, busy, {status: 429}}, 3, fault.Retriable, "Too Many Requests"},
+		{"a write meets its own etag", true, []reply{busy, late}, 2, armerror.Retriable, "PreconditionFailed"},
+		{"a write is lost", true, []reply{busy, lost}, 2, armerror.Retriable, armerror.CodeOutcomeUnknown},
+		{"a write is throttled", true, []reply{busy, busy, {status: 429}}, 3, armerror.Retriable, "Too Many Requests"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,9 +110,9 @@ func TestWithoutAToken(t *testing.T) {
 		wire := &fakeARM{answer: replySequence(shown)}
 		client := newClient(t, wire, func(o *Options) { o.Credential = noToken{} })
 		_, err := client.GetPool(t.Context(), webPool)
-		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
+		wantFault(t, err, armerror.Terminal, armerror.CodeUnclassified)
 		_, err = client.PutPool(t.Context(), readPool(t))
-		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
+		wantFault(t, err, armerror.Terminal, armerror.CodeUnclassified)
 		if n := wire.count(""); n != 0 || !time.Now().Equal(epoch) {
 			t.Errorf("%d requests, and it is %v", n, time.Now())
 		}
@@ -131,7 +131,7 @@ func TestContextDone(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := newClient(t, &fakeARM{answer: replySequence(shown)}).GetPool(ctx, webPool)
-		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
+		wantFault(t, err, armerror.Terminal, armerror.CodeUnclassified)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v does not say that the context was cancelled", err)
 		}
@@ -141,7 +141,7 @@ func TestContextDone(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		wire := &fakeARM{answer: func(int, *http.Request) reply { cancel(); return accepted }}
 		_, err := newClient(t, wire).PutPool(ctx, pool)
-		wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+		wantFault(t, err, armerror.Retriable, armerror.CodeOutcomeUnknown)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v does not say that the context was cancelled", err)
 		}
@@ -153,7 +153,7 @@ func TestContextDone(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			_, err := newClient(t, &fakeARM{answer: replySequence(accepted, working)}).PutPool(ctx, pool)
-			wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+			wantFault(t, err, armerror.Retriable, armerror.CodeOutcomeUnknown)
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
 				t.Errorf("got %v after %v", err, time.Since(start))
 			}
@@ -165,7 +165,7 @@ func TestContextDone(t *testing.T) {
 			defer cancel()
 			wire := &fakeARM{answer: replySequence(reply{status: 503, header: map[string]string{"Retry-After": "20"}})}
 			_, err := newClient(t, wire).GetPool(ctx, webPool)
-			wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+			wantFault(t, err, armerror.Retriable, armerror.CodeOutcomeUnknown)
 			if !errors.Is(err, context.DeadlineExceeded) || wire.count("") != 2 {
 				t.Errorf("got %v after %d requests", err, wire.count(""))
 			}
@@ -198,7 +198,7 @@ func TestRefusedBeforeTheWire(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			wire := &fakeARM{answer: replySequence(shown)}
-			f := wantFault(t, tt.call(newClient(t, wire)), fault.Terminal, tt.code)
+			f := wantFault(t, tt.call(newClient(t, wire)), armerror.Terminal, tt.code)
 			if !strings.Contains(f.Error(), tt.says) {
 				t.Errorf("message %q does not say %q", f.Error(), tt.says)
 			}

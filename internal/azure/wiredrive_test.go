@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // stagedARM is a fake Azure that fails one request of a pool update.
@@ -94,45 +94,45 @@ type fakeService struct {
 	mu      sync.Mutex
 	written []netip.Addr
 	taken   bool
-	reports chan poolupdate.Report
+	reports chan updater.Report
 	// seen lets the worker continue after a report.
 	seen chan struct{}
 }
 
-func (*fakeService) IsNeeded(poolschedule.Operation) bool { return true }
+func (*fakeService) IsNeeded(schedule.Operation) bool { return true }
 
-func (s *fakeService) DesiredPool(poolschedule.Ref) (poolwrite.Desired, error) {
+func (s *fakeService) DesiredPool(schedule.Ref) (diff.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return poolwrite.Desired{
+	return diff.Desired{
 		Addresses: wantedAddresses(), IsManaged: func(netip.Addr) bool { return true },
-		Record: poolwrite.Record{Written: s.written, Managed: s.taken},
+		Record: diff.Record{Written: s.written, Managed: s.taken},
 	}, nil
 }
 
-func (s *fakeService) Record(_ context.Context, _ poolschedule.Ref, in poolwrite.Intent) error {
+func (s *fakeService) Record(_ context.Context, _ schedule.Ref, in diff.Intent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written, s.taken = in.Written, true
 	return nil
 }
 
-func (s *fakeService) Report(_ context.Context, r poolupdate.Report) {
+func (s *fakeService) Report(_ context.Context, r updater.Report) {
 	s.reports <- r
 	<-s.seen
 }
 
-func (*fakeService) ReportWait(poolupdate.Waiting) {}
+func (*fakeService) ReportWait(updater.Waiting) {}
 
 // interval is the updater's interval.
 const interval = 30 * time.Second
 
 // runWorker updates a pool through a worker and calls see after each attempt. It returns the
 // number of attempts.
-func runWorker(t *testing.T, wire *stagedARM, maxRetries int, see func(attempt int, r poolupdate.Report)) int {
+func runWorker(t *testing.T, wire *stagedARM, maxRetries int, see func(attempt int, r updater.Report)) int {
 	t.Helper()
-	svc := &fakeService{reports: make(chan poolupdate.Report, 10), seen: make(chan struct{})}
-	lanes := poolupdate.New(poolupdate.Config{
+	svc := &fakeService{reports: make(chan updater.Report, 10), seen: make(chan struct{})}
+	lanes := updater.New(updater.Config{
 		Interval: interval, MaxRetries: maxRetries, Azure: newClient(t, &wire.fakeARM),
 		Cluster: svc, StatusStore: svc, Reporter: svc, Log: slog.New(slog.DiscardHandler),
 	})
@@ -140,7 +140,7 @@ func runWorker(t *testing.T, wire *stagedARM, maxRetries int, see func(attempt i
 	var running sync.WaitGroup
 	running.Go(func() { lanes.Run(ctx) })
 	defer func() { stop(); running.Wait() }()
-	lanes.Add(poolschedule.Operation{Pool: webPool, Service: poolschedule.ServiceName{Namespace: "shop", Name: "web"}, ChangedAt: time.Now()})
+	lanes.Add(schedule.Operation{Pool: webPool, Service: schedule.ServiceName{Namespace: "shop", Name: "web"}, ChangedAt: time.Now()})
 	attempts := 0
 	for more := true; more; attempts++ {
 		r := <-svc.reports
@@ -160,10 +160,10 @@ func runWorker(t *testing.T, wire *stagedARM, maxRetries int, see func(attempt i
 }
 
 // notification returns the event of an attempt.
-func notification(t *testing.T, r poolupdate.Report) string {
+func notification(t *testing.T, r updater.Report) string {
 	t.Helper()
 	word, words := "", 0
-	for w, services := range map[string][]poolschedule.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {
+	for w, services := range map[string][]schedule.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {
 		if words += len(services); len(services) > 0 {
 			word = w
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/pool/updater"
 	"weir.dev/weir/test/referencepage"
 )
 
@@ -21,7 +21,7 @@ func TestReferenceShowsWireCalls(t *testing.T) {
 	}
 	renderWholes(t, &page)
 	page.WriteByte('\n')
-	referencepage.ExpectSection(t, "../../docs/reference/wire-calls.md", "table", page.String())
+	referencepage.ExpectSection(t, "testdata/wire-calls.md", "table", page.String())
 }
 
 func (s wireSection) render(t *testing.T, page *strings.Builder) {
@@ -34,7 +34,7 @@ func (s wireSection) render(t *testing.T, page *strings.Builder) {
 			}
 			cell, got := row.measure(t, c)
 			cells[c] = cell
-			if code == "" && got != fault.CodeOutcomeUnknown {
+			if code == "" && got != armerror.CodeOutcomeUnknown {
 				code = got
 			}
 		}
@@ -74,7 +74,7 @@ func (r wireRow) measure(t *testing.T, c requestKind) (cell, code string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		wire := newStaged(r, c)
-		runWorker(t, wire, 3, func(attempt int, report poolupdate.Report) {
+		runWorker(t, wire, 3, func(attempt int, report updater.Report) {
 			if attempt > 1 {
 				return
 			}
@@ -96,7 +96,7 @@ func (r wireRow) measure(t *testing.T, c requestKind) (cell, code string) {
 			if report.Fault != nil {
 				code = report.Fault.Code
 			}
-			if code == fault.CodeOutcomeUnknown {
+			if code == armerror.CodeOutcomeUnknown {
 				word += "?"
 			}
 			cell += " " + word

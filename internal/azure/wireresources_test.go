@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -285,7 +285,7 @@ func (r resourceRow) measure(t *testing.T, w resourceType, c resourceRequestKind
 		if n > 1 {
 			cell += " A"
 		}
-		f := fault.FromError(err)
+		f := armerror.FromError(err)
 		if f == nil {
 			cell += " done"
 			if c.fate(r).once {
@@ -294,7 +294,7 @@ func (r resourceRow) measure(t *testing.T, w resourceType, c resourceRequestKind
 			return
 		}
 		cell += " " + string(f.Class)
-		if f.Code == fault.CodeOutcomeUnknown {
+		if f.Code == armerror.CodeOutcomeUnknown {
 			cell += "?"
 		}
 		if parked := time.Until(f.RetryAt); parked > 0 {

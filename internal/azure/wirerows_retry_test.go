@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/ratelimit/backoff"
 )
 
 func throttles() []wireRow {
@@ -37,7 +37,7 @@ func throttles() []wireRow {
 	}
 	endless := wireRow{name: "`RetryableErrorDueToAnotherOperation` for ever, Retry-After 7", answer: slower(newReply(429, lockBody), "7"), after: new(7 * time.Second)}
 	// The 87th poll would exceed the attempt's deadline.
-	ever := expectedResult{requests: 86, class: fault.Retriable, code: fault.CodeOutcomeUnknown, paced: true}
+	ever := expectedResult{requests: 86, class: armerror.Retriable, code: armerror.CodeOutcomeUnknown, paced: true}
 	endless.poll, endless.self, endless.result = ever, ever, ever
 	return append(rows, endless)
 }
@@ -129,40 +129,40 @@ func connectionErrors() []wireRow {
 func operationResults() []wireRow {
 	type end struct {
 		state, code, detail string
-		class               fault.Class
+		class               armerror.Class
 	}
 	var rows []wireRow
 	for _, e := range []end{
-		{"Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation", fault.Retriable},
-		{"Failed", "RetryableError", "", fault.Retriable},
-		{"Failed", "RetryableError", "RetryableErrorDueToAnotherOperation", fault.Retriable},
-		{"Failed", "RetryableError", "ReferencedResourceNotProvisioned", fault.Retriable},
-		{"Failed", "ReferencedResourceNotProvisioned", "", fault.Retriable},
-		{"Failed", "OperationFailed", "ReferencedResourceNotProvisioned", fault.Retriable},
-		{"Failed", "AnotherOperationInProgress", "", fault.Retriable},
-		{"Failed", "Conflict", "", fault.Retriable},
-		{"Failed", "SubscriptionRequestsThrottled", "", fault.Retriable},
-		{"Failed", "InternalExecutionError", "", fault.Retriable},
-		{"Failed", "TooManyRequests", "", fault.Retriable},
-		{"Failed", "PreconditionFailed", "PreconditionFailedEtagMismatch", fault.Retriable},
-		{"Failed", "InternalServerError", "", fault.Terminal},
-		{"Failed", "InvalidParameter", "", fault.Terminal},
-		{"Canceled", "Canceled", "", fault.Retriable},
-		{"Canceled", "Canceled", "InvalidParameter", fault.Terminal},
-		{"Failed", "", "", fault.Terminal},
-		{"Canceled", "", "", fault.Retriable},
-		{"Cancelled", "", "", fault.Retriable},
+		{"Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation", armerror.Retriable},
+		{"Failed", "RetryableError", "", armerror.Retriable},
+		{"Failed", "RetryableError", "RetryableErrorDueToAnotherOperation", armerror.Retriable},
+		{"Failed", "RetryableError", "ReferencedResourceNotProvisioned", armerror.Retriable},
+		{"Failed", "ReferencedResourceNotProvisioned", "", armerror.Retriable},
+		{"Failed", "OperationFailed", "ReferencedResourceNotProvisioned", armerror.Retriable},
+		{"Failed", "AnotherOperationInProgress", "", armerror.Retriable},
+		{"Failed", "Conflict", "", armerror.Retriable},
+		{"Failed", "SubscriptionRequestsThrottled", "", armerror.Retriable},
+		{"Failed", "InternalExecutionError", "", armerror.Retriable},
+		{"Failed", "TooManyRequests", "", armerror.Retriable},
+		{"Failed", "PreconditionFailed", "PreconditionFailedEtagMismatch", armerror.Retriable},
+		{"Failed", "InternalServerError", "", armerror.Terminal},
+		{"Failed", "InvalidParameter", "", armerror.Terminal},
+		{"Canceled", "Canceled", "", armerror.Retriable},
+		{"Canceled", "Canceled", "InvalidParameter", armerror.Terminal},
+		{"Failed", "", "", armerror.Terminal},
+		{"Canceled", "", "", armerror.Retriable},
+		{"Cancelled", "", "", armerror.Retriable},
 	} {
 		rows = append(rows, operationResult(e.state, e.code, e.detail, e.class))
 	}
 	return rows
 }
 
-func operationResult(state, code, detail string, class fault.Class) wireRow {
+func operationResult(state, code, detail string, class armerror.Class) wireRow {
 	text := `{"status":"` + state + `"}`
 	row := wireRow{name: state + ", no code", code: codeOperationFailed, ends: true}
-	if class == fault.Retriable {
-		row.code = fault.CodeCanceled
+	if class == armerror.Retriable {
+		row.code = armerror.CodeCanceled
 	}
 	if code != "" {
 		var details []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // wireSection is a part of the table.
@@ -83,8 +83,8 @@ func rejections() []wireRow {
 	rows := []wireRow{
 		rejectedRow("`DuplicateResourceName`", errorReply(400, "DuplicateResourceName"), "DuplicateResourceName"),
 		wireRow{
-			name: "`" + fault.CodeOldAPIVersion + "` that names a newer one", answer: newReply(400, olderBody("2031-01-01")), code: fault.CodeOldAPIVersion,
-			get: refused1, put: expectedResult{requests: 2, class: fault.Terminal},
+			name: "`" + armerror.CodeOldAPIVersion + "` that names a newer one", answer: newReply(400, olderBody("2031-01-01")), code: armerror.CodeOldAPIVersion,
+			get: refused1, put: expectedResult{requests: 2, class: armerror.Terminal},
 		}.unknownAfter(),
 		workerRow("`RetryableError`, but 400", errorReply(400, "RetryableError"), "RetryableError"),
 		workerRow("`ReferencedResourceNotProvisioned`, but 400", errorReply(400, "ReferencedResourceNotProvisioned"), "ReferencedResourceNotProvisioned"),

@@ -5,7 +5,7 @@ package azure
 import (
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // requestKind is the request of a pool update that gets a row's response; all other requests succeed.
@@ -39,31 +39,31 @@ func (c requestKind) follows() bool { return c != toGet && c != toPut }
 
 // expectedResult is the result of a pool update with one such response.
 type expectedResult struct {
-	requests int         // on the wire, in the column, in one attempt
-	class    fault.Class // empty for success
-	code     string      // empty for the row's
-	once     bool        // the response is given once, otherwise always
-	paced    bool        // the requests respect Retry-After
+	requests int            // on the wire, in the column, in one attempt
+	class    armerror.Class // empty for success
+	code     string         // empty for the row's
+	once     bool           // the response is given once, otherwise always
+	paced    bool           // the requests respect Retry-After
 }
 
 var (
 	notDriven = expectedResult{}
 	fine      = expectedResult{requests: 1}
-	refused1  = expectedResult{requests: 1, class: fault.Terminal}
-	gone      = expectedResult{requests: 1, class: fault.Stale}
-	laneOwns  = expectedResult{requests: 1, class: fault.Retriable}
+	refused1  = expectedResult{requests: 1, class: armerror.Terminal}
+	gone      = expectedResult{requests: 1, class: armerror.Stale}
+	laneOwns  = expectedResult{requests: 1, class: armerror.Retriable}
 	// unknown is a write with an unknown outcome.
-	unknown = expectedResult{requests: 1, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
+	unknown = expectedResult{requests: 1, class: armerror.Retriable, code: armerror.CodeOutcomeUnknown}
 	// sdkOwns is four requests without a retry at another layer.
-	sdkOwns     = expectedResult{requests: 4, class: fault.Terminal}
-	unreachable = expectedResult{requests: 4, class: fault.Terminal, code: fault.CodeUnreachable}
+	sdkOwns     = expectedResult{requests: 4, class: armerror.Terminal}
+	unreachable = expectedResult{requests: 4, class: armerror.Terminal, code: armerror.CodeUnreachable}
 	// unfollowed is an accepted write after the SDK's retries of a poll.
-	unfollowed = expectedResult{requests: 4, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
+	unfollowed = expectedResult{requests: 4, class: armerror.Retriable, code: armerror.CodeOutcomeUnknown}
 	waitedOut  = expectedResult{requests: 2, once: true}
-	unreadable = expectedResult{requests: 1, class: fault.Terminal, code: fault.CodeUnclassified}
+	unreadable = expectedResult{requests: 1, class: armerror.Terminal, code: armerror.CodeUnclassified}
 	// askedTwice is the SDK's reaction to an authentication challenge.
-	askedTwice   = expectedResult{requests: 2, class: fault.Terminal}
-	twiceUnknown = expectedResult{requests: 2, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
+	askedTwice   = expectedResult{requests: 2, class: armerror.Terminal}
+	twiceUnknown = expectedResult{requests: 2, class: armerror.Retriable, code: armerror.CodeOutcomeUnknown}
 )
 
 // wireRow is one response, of Azure or a proxy, and its cost.

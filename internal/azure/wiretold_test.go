@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // The table again through a real worker: the event of each response, and whether and when the
@@ -36,7 +36,7 @@ func (r wireRow) checkWorker(t *testing.T, c requestKind, maxRetries int) {
 	t.Helper()
 	wire, from := newStaged(r, c), 0
 	var notBefore time.Time
-	attempts := runWorker(t, wire, maxRetries, func(attempt int, report poolupdate.Report) {
+	attempts := runWorker(t, wire, maxRetries, func(attempt int, report updater.Report) {
 		start := wire.calls[from].at
 		if start.Before(notBefore) {
 			t.Errorf("attempt %d began %v too early", attempt, notBefore.Sub(start))
@@ -64,7 +64,7 @@ func (r wireRow) checkWorker(t *testing.T, c requestKind, maxRetries int) {
 }
 
 // checkFirst checks the requests and the result of the first attempt.
-func (r wireRow) checkFirst(t *testing.T, c requestKind, wire *stagedARM, report poolupdate.Report, maxRetries int) {
+func (r wireRow) checkFirst(t *testing.T, c requestKind, wire *stagedARM, report updater.Report, maxRetries int) {
 	t.Helper()
 	f := r.resultIn(c)
 	end, retryAt := r.end(c, wire.calls[0].at)
@@ -86,7 +86,7 @@ func (r wireRow) checkFirst(t *testing.T, c requestKind, wire *stagedARM, report
 	if report.Fault == nil || report.Fault.Class != f.class || report.Fault.Code != r.resultCode(c) || !report.Fault.RetryAt.Equal(retryAt) {
 		t.Errorf("got %#v, want %s %q at %v", report.Fault, f.class, r.resultCode(c), retryAt)
 	}
-	requeued := f.class == fault.Retriable && maxRetries > 0
+	requeued := f.class == armerror.Retriable && maxRetries > 0
 	if report.WillRetry != requeued {
 		t.Errorf("requeued %v, want %v", report.WillRetry, requeued)
 	}
@@ -110,9 +110,9 @@ func (r wireRow) writes(c requestKind) int {
 // event returns the event of an attempt if Azure's response does not change.
 func (r wireRow) event(c requestKind, attempt, maxRetries int) string {
 	switch f := r.resultIn(c); {
-	case f.class == fault.Stale:
+	case f.class == armerror.Stale:
 		return ""
-	case f.class == fault.Terminal:
+	case f.class == armerror.Terminal:
 		return "Failed"
 	case f.class == "", attempt > 1 && r.isApplied(c):
 		return "Updated"
@@ -125,7 +125,7 @@ func (r wireRow) event(c requestKind, attempt, maxRetries int) string {
 // attempts returns the number of attempts of the worker.
 func (r wireRow) attempts(c requestKind, maxRetries int) int {
 	switch {
-	case r.resultIn(c).class != fault.Retriable:
+	case r.resultIn(c).class != armerror.Retriable:
 		return 1
 	case r.isApplied(c):
 		return min(1+maxRetries, 2) // the second read finds the pool in sync

@@ -7,13 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -35,7 +38,7 @@ func (d *documentClient) checkRead(t target, verb string, read bool, etag string
 	case !read && (etag != "" || verb == opDelete):
 		return rejectRequest(codeResourceNotRead, fmt.Errorf("%s %s: it was not read before, so what else it holds would be lost", verbs[verb], t))
 	case read && etag == "" && !d.withoutIfMatch:
-		return rejectRequest(codeNoEtag, fmt.Errorf("%s %s: it has no etag to guard the write with: only what was read by itself is written", verbs[verb], t))
+		return rejectRequest(codeNoEtag, fmt.Errorf("%s %s: it has no etag to guard the write: only a resource that was read individually is written", verbs[verb], t))
 	}
 	return nil
 }
@@ -73,6 +76,7 @@ type acceptedWrite struct {
 	version       string
 	poller        *runtime.Poller[json.RawMessage]
 	firstResponse *http.Response
+	etag          string // in the first response
 }
 
 // startWrite sends a write and returns once Azure has accepted it.
@@ -107,6 +111,7 @@ func (d *documentClient) sendWrite(ctx context.Context, r request, version strin
 	}
 	resp, err := d.sendRequest(started, r.method, r.path, version, body) //nolint:bodyclose // the pipeline has read the body to its end
 	if err == nil {
+		resp, a.etag = shortenResponse(resp) //nolint:bodyclose // its body is in memory
 		a.poller, err = runtime.NewPoller(resp, d.armClient.Pipeline(), &runtime.NewPollerOptions[json.RawMessage]{
 			FinalStateVia: runtime.FinalStateViaAzureAsyncOp, // an action needs no final GET; a PUT is read again
 			Tracer:        d.armClient.Tracer(),
@@ -117,6 +122,28 @@ func (d *documentClient) sendWrite(ctx context.Context, r request, version strin
 	}
 	return a, nil
 }
+
+// shortenResponse returns the etag in a response, and a response with the state alone: the SDK would decode all
+// of it to find the state. A failure, and a response that is the result, remain complete.
+func shortenResponse(resp *http.Response) (short *http.Response, etag string) {
+	payload, err := runtime.Payload(resp)
+	header, ok := codec.ScanHeader(payload)
+	if err != nil || !ok || !json.Valid(payload) {
+		return resp, codec.ResponseEtag(resp)
+	}
+	method := resp.Request.Method
+	if method != http.MethodPut && method != http.MethodPatch || resp.Header.Get(headerAsyncOperation) == "" || !slices.Contains(goodStates, header.State) {
+		return resp, header.Etag
+	}
+	next := *resp
+	next.Body = io.NopCloser(strings.NewReader(fmt.Sprintf(`{"properties":{"provisioningState":%q}}`, header.State)))
+	return &next, header.Etag
+}
+
+// headerAsyncOperation is the URL of an operation; the SDK reads its result again.
+const headerAsyncOperation = "Azure-AsyncOperation"
+
+var goodStates = []string{"", string(lb.Succeeded), string(lb.Updating)}
 
 // waitResult waits for the end of the write and returns the document; empty after a deletion or an action.
 // early may be nil.
@@ -153,7 +180,7 @@ func (d *documentClient) deleteResource(ctx context.Context, t target, origin an
 		return err
 	}
 	_, err := d.writeAndWait(ctx, request{call: &call{op: opDelete, target: t}, method: http.MethodDelete, path: t.armID(), etag: etag})
-	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
+	if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
 		return nil
 	}
 	return err

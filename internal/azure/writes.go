@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"weir.dev/weir/internal/calls"
-	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/requestlog"
 )
 
 // Remaining writes of the caller and of the subscription. A 404 from Resource Manager's own index
@@ -22,7 +22,7 @@ const (
 // countWrite records a Microsoft.Network write. Response headers cover writes to Microsoft.Compute.
 func (w observePolicy) countWrite(ctx context.Context, c *call) {
 	if w.writes != nil && c != nil && c.isWrite() && !c.isCompute() {
-		namespaces, now := calls.ContextNamespaces(ctx), time.Now()
+		namespaces, now := requestlog.ContextNamespaces(ctx), time.Now()
 		w.writes.CountWrite(c.id.SubscriptionID, now, namespaces.OfServices...)
 		w.writes.CountPoolWrite(c.id.SubscriptionID, now, namespaces.OfPools...)
 	}
@@ -32,7 +32,7 @@ func (w observePolicy) recordRemaining(c *call, resp *http.Response) {
 	if w.writes == nil || c == nil || resp == nil {
 		return
 	}
-	left := pace.Remaining{Caller: parseRemaining(resp.Header, headerIdentityWrites), Subscription: parseRemaining(resp.Header, headerAllWrites)}
+	left := ratelimit.Remaining{Caller: parseRemaining(resp.Header, headerIdentityWrites), Subscription: parseRemaining(resp.Header, headerAllWrites)}
 	if left.Caller >= 0 || left.Subscription >= 0 {
 		w.writes.SetRemaining(c.id.SubscriptionID, left, time.Now())
 	}

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // Every try of a write counts, and no read; the remaining quota is recorded.
@@ -28,7 +28,7 @@ func TestWritesAreCounted(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				writes := pace.New(0.5, 30*time.Second)
+				writes := ratelimit.New(0.5, 30*time.Second)
 				client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply {
 					return reply{status: tt.status, header: tt.header, body: "{}"}
 				}}, func(o *Options) { o.Writes, o.Retry.Delay = writes, time.Millisecond })

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/lb/adminstate"
 )
 
 // AdminState configures how nodes are drained.

@@ -62,8 +62,8 @@ func TestWhoseAnnouncementsAreBelieved(t *testing.T) {
 
 func TestTaintsThatSayNoSuchThing(t *testing.T) {
 	for given, want := range map[string]string{
-		"[node.kubernetes.io/unschedulable]":      `key "nodeAdminStateTaints[0]": node.kubernetes.io/unschedulable says that no new pods are to come`,
-		"[a, node.kubernetes.io/unschedulable=x]": `key "nodeAdminStateTaints[1]": node.kubernetes.io/unschedulable says`,
+		"[node.kubernetes.io/unschedulable]":      `key "nodeAdminStateTaints[0]": node.kubernetes.io/unschedulable stops new pods, not traffic`,
+		"[a, node.kubernetes.io/unschedulable=x]": `key "nodeAdminStateTaints[1]": node.kubernetes.io/unschedulable stops`,
 		"['']":               `key "nodeAdminStateTaints[0]" is "": want the key of a taint or "key=value"`,
 		"['=x']":             `key "nodeAdminStateTaints[0]" is "=x": want the key`,
 		"[a/b/c]":            `is "a/b/c": want the key`,

@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"weir.dev/weir/internal/wholewrite"
 )
 
 // assignKeys sets the fields of a struct from keys and returns the paths of unknown keys. It decodes each key
@@ -119,11 +117,8 @@ func describeType(t reflect.Type, most int) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == reflect.TypeFor[wholewrite.Setting]() {
-		return "auto, true or false"
-	}
-	if t == reflect.TypeFor[wholewrite.Strategy]() {
-		return "auto, serial, pipelined or whole"
+	if t == reflect.TypeFor[WriteStrategy]() {
+		return "auto or serial"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pace"
-	"weir.dev/weir/internal/wholewrite"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // DefaultPath is where cluster provisioners write the file.
@@ -96,11 +95,8 @@ type PoolUpdate struct {
 	DriftSeconds *int `json:"loadBalancerBackendPoolDriftRepairIntervalInSeconds,omitempty"`
 	// UseResourceLease acquires the Lease shared with other controllers; unset means false.
 	UseResourceLease *bool `json:"useResourceLease,omitempty"`
-	// EnableWholeWrites batches pool updates: true, false or auto; unset means auto.
-	EnableWholeWrites wholewrite.Setting `json:"enableLoadBalancerWholeWrites,omitempty"`
-	// WriteStrategy is serial, pipelined, whole or auto; auto depends on EnableWholeWrites and Azure's
-	// observed behavior. Unset means auto.
-	WriteStrategy wholewrite.Strategy `json:"loadBalancerWriteStrategy,omitempty"`
+	// WriteStrategy is auto or serial; unset means auto.
+	WriteStrategy WriteStrategy `json:"loadBalancerWriteStrategy,omitempty"`
 }
 
 // BackendResourceGroup returns the load balancers' resource group.
@@ -141,7 +137,7 @@ func (a Auth) ManagedIdentity() bool { return a.UseManagedIdentity != nil && *a.
 // WriteShare returns WriteSharePercent as a fraction, 0 to 1.
 func (p PoolUpdate) WriteShare() float64 {
 	if p.WriteSharePercent == nil {
-		return pace.DefaultShare
+		return ratelimit.DefaultShare
 	}
 	return float64(*p.WriteSharePercent) / 100
 }
@@ -183,22 +179,9 @@ func (p PoolUpdate) IsResourceLeaseEnabled() bool {
 	return p.UseResourceLease != nil && *p.UseResourceLease
 }
 
-// BatchUpdates returns whether pool updates are batched.
-func (p PoolUpdate) BatchUpdates() wholewrite.Setting {
-	if s := p.UpdateStrategy().BatchSetting(); s != wholewrite.Auto {
-		return s
-	}
-	return wholewrite.Setting(firstNonEmpty(string(p.EnableWholeWrites), string(wholewrite.Auto)))
-}
-
-func (p PoolUpdate) hasConflict() bool {
-	by := p.UpdateStrategy().BatchSetting()
-	return by != wholewrite.Auto && p.EnableWholeWrites.IsValid() && p.EnableWholeWrites != wholewrite.Auto && p.EnableWholeWrites != by
-}
-
 // UpdateStrategy returns WriteStrategy or its default.
-func (p PoolUpdate) UpdateStrategy() wholewrite.Strategy {
-	return wholewrite.Strategy(firstNonEmpty(string(p.WriteStrategy), string(wholewrite.AutoStrategy)))
+func (p PoolUpdate) UpdateStrategy() WriteStrategy {
+	return WriteStrategy(firstNonEmpty(string(p.WriteStrategy), string(AutoStrategy)))
 }
 
 // String contains no secrets.
@@ -219,20 +202,38 @@ func (c Config) LogValue() slog.Value {
 		slog.String("securityGroup", c.SecurityGroupName),
 		slog.Bool("requireEffectiveRestrictions", c.RequireEffectiveRestrictions),
 		slog.String("loadBalancers", c.loadBalancers()),
-		slog.String("pools", string(c.MemberType())),
+		slog.String("pools", c.poolsText()),
+		slog.String("localServicePools", firstNonEmpty(string(c.LocalServicePools), "unset")),
 		slog.Int("maxRules", c.MaxRules()),
 		slog.Bool("sharedProbe", c.HasSharedProbe()),
 		slog.Bool("outboundSNAT", !c.DisableOutboundSNAT),
+		slog.String("zones", c.zoneText()),
 		slog.Int("tags", len(c.ResourceTags())),
 		slog.String("interval", c.UpdateInterval().String()),
 		slog.Int("maxRetries", c.RetryCount()),
 		slog.Int("parallelMachines", c.MaxParallelMachines()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
 		slog.Bool("resourceLease", c.IsResourceLeaseEnabled()),
-		slog.String("wholeWrites", string(c.BatchUpdates())),
 		slog.String("writeStrategy", string(c.UpdateStrategy())),
 		slog.Bool("nodeAdminState", c.SetsAdminState()),
 	)
+}
+
+func (c Config) zoneText() string {
+	switch {
+	case c.AvailabilityZones == nil:
+		return "all of the region"
+	case len(c.AvailabilityZones) == 0:
+		return "none"
+	}
+	return strings.Join(c.ZoneChoice().Zones, ",")
+}
+
+func (c Config) poolsText() string {
+	if c.ShouldConvertPools() {
+		return string(c.MemberType())
+	}
+	return "as they are, new ones " + string(c.MemberType())
 }
 
 func (c Config) loadBalancers() string {

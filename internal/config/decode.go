@@ -57,7 +57,7 @@ func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err er
 	for rest := s.at; rest < len(content); {
 		line, _, _ := bytes.Cut(content[rest:], []byte("\n"))
 		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
-			return nil, fmt.Errorf("%s: something stands after top-level value: one object is the whole file", formatPosition(content, rest+bytes.Index(line, text)))
+			return nil, fmt.Errorf("%s: content after the top-level value: the file must be one object", formatPosition(content, rest+bytes.Index(line, text)))
 		}
 		rest += len(line) + 1
 	}

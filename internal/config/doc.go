@@ -18,6 +18,7 @@
 //	ignored.go         warning about keys without effect
 //	assign.go          keys → fields
 //	normalize.go       defaults and validation
+//	strategy.go        whether writes overlap
 //	environment.go     the file in AZURE_ENVIRONMENT_FILEPATH
 //	secret.go          a string that is never printed
 package config

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,6 +17,37 @@ type Ignored struct {
 	Unknown []string
 	// Unprintable counts names that do not look like keys. One may be a misplaced secret, so they are not printed.
 	Unprintable int
+	// Different are the keys that are set and mean something else in cloud-provider-azure, with the difference.
+	Different []string
+}
+
+// differences are the keys that mean something else in cloud-provider-azure. The reference page explains them.
+var differences = []struct{ key, text string }{
+	{"loadBalancerSku", "Weir only makes Standard load balancers, also without the key, and makes existing Basic ones Standard where it is set (loadBalancerMigration)"},
+	{"networkResourceSubscriptionID", "it is the subscription of the virtual network and the security group; load balancers and public IPs remain in subscriptionId"},
+	{"tags", "it applies to what Weir creates; existing resources retain their tags"},
+	{"tagsMap", "it applies to what Weir creates; existing resources retain their tags"},
+	{"loadBalancerBackendPoolUpdateIntervalInSeconds", "it is the longest wait of a pool; Weir writes a changed pool at once where the write quota allows"},
+}
+
+func differencesOf(keys map[string]json.RawMessage) []string {
+	var all []string
+	for _, d := range differences {
+		for key, value := range keys {
+			if strings.EqualFold(key, d.key) && !isEmpty(value) {
+				all = append(all, d.key+": "+d.text)
+			}
+		}
+	}
+	return all
+}
+
+// DifferenceText names the keys that mean something else in cloud-provider-azure, in one line; "" if there are none.
+func (i Ignored) DifferenceText() string {
+	if len(i.Different) == 0 {
+		return ""
+	}
+	return "keys of azure.json that cloud-provider-azure understands differently: " + strings.Join(i.Different, "; ")
 }
 
 const maxNamedKeys = 20

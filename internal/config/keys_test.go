@@ -36,6 +36,33 @@ func TestKeysWithoutEffect(t *testing.T) {
 	}
 }
 
+// Keys that cloud-provider-azure understands differently are named if they are set, and the reference page has a row for
+// each.
+func TestKeysWithAnotherMeaning(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/azure-json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(page), "## Keys with another meaning in cloud-provider-azure")
+	rows, _, _ = strings.Cut(rows, "\n## ")
+	for _, d := range differences {
+		if !strings.Contains(rows, "`"+d.key+"`") {
+			t.Errorf("the page has no row for `%s`", d.key)
+		}
+	}
+	for given, want := range map[string]string{
+		``: "",
+		`,"tags":"","tagsMap":null,"vnetName":"v"`: "",
+		`,"LOADBALANCERSKU":"standard","networkResourceSubscriptionID":"n"`: "keys of azure.json that cloud-provider-azure understands differently: loadBalancerSku: " + differences[0].text +
+			"; networkResourceSubscriptionID: " + differences[1].text,
+	} {
+		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+given+`}`)
+		if got := ignored.DifferenceText(); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", given, got, want)
+		}
+	}
+}
+
 // Keys for other parts of cloud-provider-azure cause no warning; similar names do.
 func TestKeysThatAreOthersBusiness(t *testing.T) {
 	tests := []struct {

@@ -23,7 +23,7 @@ const pipeTimeout = 5 * time.Second
 
 // unsupportedKeys are keys of cloud-provider-azure that Weir does not support yet.
 var unsupportedKeys = []string{
-	"networkResourceTenantID", "enableMultipleStandardLoadBalancers",
+	"networkResourceTenantID", "enableMultipleStandardLoadBalancers", "systemTags", "identitySystem", "disableAzureStackCloud",
 }
 
 // otherKeys are keys of other features of cloud-provider-azure, ignored without a warning.
@@ -88,7 +88,7 @@ func parseConfig(content []byte) (Config, Ignored, error) {
 	if err != nil {
 		return Config{}, Ignored{}, addPosition(content, err)
 	}
-	var ignored Ignored
+	ignored := Ignored{Different: differencesOf(keys)}
 	for _, key := range rest {
 		same := func(k string) bool { return strings.EqualFold(k, key) }
 		known := slices.IndexFunc(unsupportedKeys, same)

@@ -17,8 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-
-	"weir.dev/weir/internal/wholewrite"
 )
 
 const canary = "canary-secret-51c0"
@@ -51,8 +49,8 @@ const whole = `{
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
 	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes", "securityGroupName": "nsg", "securityGroupResourceGroup": "nrg", "requireEffectiveRestrictions": true,
-	"loadBalancerSku": "STANDARD", "loadBalancerMigration": "Manual", "loadBalancerBackendPoolConfigurationType": "nodeip",
-	"disableOutboundSNAT": true, "maximumLoadBalancerRuleCount": 300,
+	"loadBalancerSku": "STANDARD", "loadBalancerMigration": "Manual", "loadBalancerBackendPoolConfigurationType": "nodeip", "localServicePools": "Own",
+	"disableOutboundSNAT": true, "maximumLoadBalancerRuleCount": 300, "availabilityZones": ["1", "3"],
 	"privateLinkServiceResourceGroup": "plsrg", "maximumPrivateLinkServiceCount": 20, "disablePrivateLinkServiceNetworkPolicies": true, "podSubnetNames": ["pods"],
 	"clusterServiceLoadBalancerHealthProbeMode": "Shared", "clusterServiceSharedLoadBalancerHealthProbePort": 10257,
 	"clusterServiceSharedLoadBalancerHealthProbePath": "/livez",
@@ -63,7 +61,7 @@ const whole = `{
 		"nodeSelector": {}
 	}],
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0, "loadBalancerBackendPoolUpdateWriteSharePercent": 20, "loadBalancerBackendPoolUpdateParallelMachines": 7,
-	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "enableLoadBalancerWholeWrites": false, "loadBalancerWriteStrategy": "Pipelined",
+	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "loadBalancerWriteStrategy": "Serial",
 	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"],
 	"nodeAdminStateReporters": ["example.com/agent"], "nodeAdminStateMinAvailablePercent": 75
 }`
@@ -80,18 +78,18 @@ func wholeConfig() Config {
 		},
 		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", SecurityGroupName: "nsg", SecurityGroupResourceGroup: "nrg", RequireEffectiveRestrictions: true, NetworkResourceSubscriptionID: "ns"},
 		LoadBalancers: LoadBalancers{
-			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", LoadBalancerMigration: "Manual", BackendPoolType: NodeIP,
+			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", LoadBalancerMigration: "Manual", BackendPoolType: NodeIP, LocalServicePools: PoolsOwn,
 			Configurations: []LoadBalancerConfiguration{{Name: "kubernetes", AllowServicePlacement: new(true)}, {
 				Name: "lb-2", PrimaryVMSet: "vmss-2", AllowServicePlacement: new(false),
 				ServiceLabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "front"}},
 				ServiceNamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "In", Values: []string{"a", "b"}}}},
 				NodeSelector:             &metav1.LabelSelector{},
 			}},
-			MaximumRules: new(300), DisableOutboundSNAT: true,
+			MaximumRules: new(300), AvailabilityZones: []string{"1", "3"}, DisableOutboundSNAT: true,
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
 		PrivateLinks: PrivateLinks{PrivateLinkServiceResourceGroup: "plsrg", MaximumPrivateLinkServices: new(20), DisableSubnetPolicies: true, PodSubnetNames: []string{"pods"}},
-		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never, WriteStrategy: wholewrite.OverlapStrategy},
+		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), WriteStrategy: SerialStrategy},
 		AdminState: AdminState{
 			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
 			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
@@ -141,9 +139,6 @@ func TestDefaults(t *testing.T) {
 	if c.BackendResourceGroup() != "rg" || c.VirtualNetworkID() != "" || c.WorkloadIdentity() || c.ManagedIdentity() {
 		t.Errorf("got %+v", c)
 	}
-	if c.BatchUpdates() != wholewrite.Auto || c.EnableWholeWrites != wholewrite.Auto || (Config{}).BatchUpdates() != wholewrite.Auto {
-		t.Error("whether load balancers are written whole is not found out unless the file says so")
-	}
 	if c.IsResourceLeaseEnabled() || *c.UseResourceLease {
 		t.Error("the resource lease is taken though nobody asked for it")
 	}
@@ -153,32 +148,11 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Booleans are still accepted.
-func TestWholeWrites(t *testing.T) {
-	for given, want := range map[string]wholewrite.Setting{
-		"": wholewrite.Auto, "null": wholewrite.Auto, "auto": wholewrite.Auto, "AUTO": wholewrite.Auto, "true": wholewrite.Always, `"true"`: wholewrite.Always,
-		"false": wholewrite.Never, `"False"`: wholewrite.Never,
-	} {
-		if c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\nenableLoadBalancerWholeWrites: "+given); c.BatchUpdates() != want {
-			t.Errorf("%q is %q, want %q", given, c.BatchUpdates(), want)
-		}
-	}
-}
-
-// A strategy overrides both keys; auto defers to enableLoadBalancerWholeWrites.
 func TestWriteStrategy(t *testing.T) {
-	for given, want := range map[string][2]wholewrite.Setting{
-		"": {wholewrite.Auto, wholewrite.Auto}, "loadBalancerWriteStrategy: AUTO": {wholewrite.Auto, wholewrite.Auto},
-		"loadBalancerWriteStrategy: serial": {wholewrite.Never, wholewrite.Never}, "loadBalancerWriteStrategy: pipelined": {wholewrite.Never, wholewrite.Always},
-		"loadBalancerWriteStrategy: whole":                                          {wholewrite.Always, wholewrite.Never},
-		"enableLoadBalancerWholeWrites: false":                                      {wholewrite.Never, wholewrite.Auto},
-		"enableLoadBalancerWholeWrites: true":                                       {wholewrite.Always, wholewrite.Auto},
-		"loadBalancerWriteStrategy: serial\nenableLoadBalancerWholeWrites: false":   {wholewrite.Never, wholewrite.Never},
-		"loadBalancerWriteStrategy: pipelined\nenableLoadBalancerWholeWrites: auto": {wholewrite.Never, wholewrite.Always},
-	} {
-		c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\n"+given)
-		if got := [2]wholewrite.Setting{c.BatchUpdates(), c.UpdateStrategy().OverlapSetting()}; got != want {
-			t.Errorf("%q is %q, want %q", given, got, want)
+	for given, want := range map[string]WriteStrategy{"": AutoStrategy, "AUTO": AutoStrategy, "serial": SerialStrategy, "Serial": SerialStrategy} {
+		c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\nloadBalancerWriteStrategy: "+given)
+		if c.UpdateStrategy() != want {
+			t.Errorf("%q is %q, want %q", given, c.UpdateStrategy(), want)
 		}
 	}
 }
@@ -282,11 +256,9 @@ func TestMalformedFiles(t *testing.T) {
 		{"a string for a switch", base + "useManagedIdentityExtension: \"" + canary + "\"", []string{`key "useManagedIdentityExtension": want true or false, got a string`}},
 		{"a string for a number", base + "loadBalancerBackendPoolUpdateMaxRetries: many", []string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number of at most 2147483647, got a string`}},
 		{"a word for the lease", base + "useResourceLease: yes please", []string{`key "useResourceLease": want true or false, got a string`}},
-		{"a word for whole writes", base + "enableLoadBalancerWholeWrites: perhaps", []string{`key "enableLoadBalancerWholeWrites" is "perhaps": want "auto", true or false, or remove the key for "auto"`}},
-		{"a number for whole writes", base + "enableLoadBalancerWholeWrites: 1", []string{`key "enableLoadBalancerWholeWrites": want auto, true or false, got a number`}},
-		{"a word for a strategy", base + "loadBalancerWriteStrategy: fast", []string{`key "loadBalancerWriteStrategy" is "fast": want "auto", "serial", "pipelined" or "whole", or remove the key for "auto"`}},
-		{"a switch for a strategy", base + "loadBalancerWriteStrategy: true", []string{`key "loadBalancerWriteStrategy": want auto, serial, pipelined or whole, got true or false`}},
-		{"a strategy that contradicts", base + "loadBalancerWriteStrategy: serial\nenableLoadBalancerWholeWrites: true", []string{`key "enableLoadBalancerWholeWrites" is "true", and "loadBalancerWriteStrategy" is "serial": remove the former`}},
+		{"a word for a strategy", base + "loadBalancerWriteStrategy: fast", []string{`key "loadBalancerWriteStrategy" is "fast": want "auto" or "serial", or remove the key for "auto"`}},
+		{"a switch for a strategy", base + "loadBalancerWriteStrategy: true", []string{`key "loadBalancerWriteStrategy": want auto or serial, got true or false`}},
+		{"a strategy that is gone", base + "loadBalancerWriteStrategy: whole", []string{`key "loadBalancerWriteStrategy" is "whole": want "auto" or "serial", or remove the key for "auto"`}},
 		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number of at most 2147483647, got a number"}},
 		{"more retries than anybody counts", base + "loadBalancerBackendPoolUpdateMaxRetries: 2147483648", []string{`"loadBalancerBackendPoolUpdateMaxRetries" is 2147483648: want at most 2147483647`}},
 		{"more retries than a number holds", `{"subscriptionId":"s","resourceGroup":"rg","loadBalancerBackendPoolUpdateMaxRetries":99999999999999999999}`,
@@ -295,8 +267,8 @@ func TestMalformedFiles(t *testing.T) {
 			[]string{`key "loadBalancerBackendPoolUpdateIntervalInSeconds": want a whole number of at most 86400, got a number`}},
 		{"a longer drift period than a number holds", `{"subscriptionId":"s","resourceGroup":"rg","LOADBALANCERBACKENDPOOLDRIFTREPAIRINTERVALINSECONDS":99999999999999999999}`,
 			[]string{"want a whole number of at most 86400, got a number"}},
-		{"two JSON values", `{"subscriptionId":"s","resourceGroup":"rg"}{"resourceGroup":"other"}`, []string{"line 1", "after top-level value"}},
-		{"words behind JSON", `{"subscriptionId":"s","resourceGroup":"rg"} trailing`, []string{"line 1", "after top-level value"}},
+		{"two JSON values", `{"subscriptionId":"s","resourceGroup":"rg"}{"resourceGroup":"other"}`, []string{"line 1", "after the top-level value"}},
+		{"words behind JSON", `{"subscriptionId":"s","resourceGroup":"rg"} trailing`, []string{"line 1", "after the top-level value"}},
 		{"two YAML documents", "subscriptionId: s\nresourceGroup: rg\n---\nvnetName: x\n", []string{"line 3", "second YAML document"}},
 		{"an endless drift period", base + "loadBalancerBackendPoolDriftRepairIntervalInSeconds: 86401", []string{"is 86401: want at most 86400"}},
 		{"more than there is", base + "loadBalancerBackendPoolUpdateWriteSharePercent: 101", []string{`key "loadBalancerBackendPoolUpdateWriteSharePercent" is 101: want 0 to 100`}},

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/zones"
 )
 
 const (
-	// defaultRules is the default of maximumLoadBalancerRuleCount with several load balancers.
+	// defaultRules is the default of maximumLoadBalancerRuleCount, as in cloud-provider-azure.
 	defaultRules = 250
 	// kube-proxy's health check
 	sharedProbePort = 10256
@@ -44,6 +45,15 @@ const (
 	NodeIPConfiguration BackendPoolType = "nodeIPConfiguration" // network interfaces of nodes
 )
 
+// LocalServicePools selects the backend pools of Services with externalTrafficPolicy Local.
+type LocalServicePools string
+
+// The pools of Local Services.
+const (
+	PoolsOfNodes LocalServicePools = "nodes" // the pool of all nodes
+	PoolsOwn     LocalServicePools = "own"   // pools of their own, with the nodes that have endpoints
+)
+
 // LoadBalancerMigration selects whether Weir migrates Basic load balancers to Standard.
 type LoadBalancerMigration string
 
@@ -62,9 +72,11 @@ type LoadBalancers struct {
 	LoadBalancerSKU string `json:"loadBalancerSku,omitempty"`
 	// LoadBalancerMigration is case-insensitive.
 	LoadBalancerMigration LoadBalancerMigration `json:"loadBalancerMigration,omitempty"`
-	// BackendPoolType is case-insensitive. Empty means NodeIP, but is not normalized: only an explicit type
-	// converts pools.
+	// BackendPoolType is case-insensitive. Empty is not normalized: existing pools then retain their type, and
+	// MemberType is that of new load balancers.
 	BackendPoolType BackendPoolType `json:"loadBalancerBackendPoolConfigurationType,omitempty"`
+	// LocalServicePools is case-insensitive. Empty is not normalized: rules then retain their pool.
+	LocalServicePools LocalServicePools `json:"localServicePools,omitempty"`
 	// Configurations are several load balancers; empty for one.
 	Configurations []LoadBalancerConfiguration `json:"multipleStandardLoadBalancerConfigurations,omitempty"`
 	// MaximumRules limits the rules of a load balancer; see MaxRules.
@@ -75,6 +87,9 @@ type LoadBalancers struct {
 	ProbeMode       ProbeMode `json:"clusterServiceLoadBalancerHealthProbeMode,omitempty"`
 	SharedProbePort *int      `json:"clusterServiceSharedLoadBalancerHealthProbePort,omitempty"`
 	SharedProbePath string    `json:"clusterServiceSharedLoadBalancerHealthProbePath,omitempty"`
+	// AvailabilityZones are the zones of new public IPs and private frontends. Nil means all of the region, an empty
+	// list none.
+	AvailabilityZones []string `json:"availabilityZones,omitempty"`
 	// ExcludeMaster excludes control-plane nodes from the pools; unset means true.
 	ExcludeMaster *bool `json:"excludeMasterFromStandardLB,omitempty"`
 }
@@ -84,32 +99,34 @@ func (l LoadBalancers) ShouldExcludeControlPlane() bool {
 	return l.ExcludeMaster == nil || *l.ExcludeMaster
 }
 
-// HasInterfaceMembers reports whether pools contain network interfaces.
-func (l LoadBalancers) HasInterfaceMembers() bool {
-	return strings.EqualFold(string(l.BackendPoolType), string(NodeIPConfiguration))
-}
+// HasInterfaceMembers reports whether new pools of all nodes contain network interfaces.
+func (l LoadBalancers) HasInterfaceMembers() bool { return l.MemberType() == NodeIPConfiguration }
 
-// MemberType returns the member type of node pools.
+// MemberType returns the member type of new pools of all nodes. The default is that of cloud-provider-azure,
+// which requires addresses with several load balancers, as do pools of Services.
 func (l LoadBalancers) MemberType() BackendPoolType {
-	if l.HasInterfaceMembers() {
+	switch {
+	case strings.EqualFold(string(l.BackendPoolType), string(NodeIPConfiguration)):
 		return NodeIPConfiguration
+	case l.BackendPoolType != "" || len(l.Configurations) > 0 || l.localPools() == PoolsOwn:
+		return NodeIP
 	}
-	return NodeIP
+	return NodeIPConfiguration
 }
 
-// ShouldConvertPools reports whether existing pools of the other type are converted. cloud-provider-azure defaults to
-// the other type, so this requires an explicit type.
+// ShouldConvertPools reports whether existing pools of the other type are converted, which requires an explicit type.
 func (l LoadBalancers) ShouldConvertPools() bool { return l.BackendPoolType != "" }
 
-// MaxRules defaults to Azure's limit with a single load balancer, because there is no alternative placement.
+func (l LoadBalancers) localPools() LocalServicePools {
+	return LocalServicePools(strings.ToLower(string(l.LocalServicePools)))
+}
+
+// MaxRules returns the limit of rules per load balancer.
 func (l LoadBalancers) MaxRules() int {
-	switch {
-	case l.MaximumRules != nil:
+	if l.MaximumRules != nil {
 		return *l.MaximumRules
-	case len(l.Configurations) > 0:
-		return defaultRules
 	}
-	return maxRules
+	return defaultRules
 }
 
 // RuleLimitSource names the setting behind MaxRules, or "" for Azure's limit.
@@ -149,9 +166,13 @@ func (l LoadBalancers) validateLoadBalancers() error {
 	case l.LoadBalancerMigration != "" && !strings.EqualFold(string(l.LoadBalancerMigration), string(MigrationManual)) && !strings.EqualFold(string(l.LoadBalancerMigration), string(MigrationAutomatic)):
 		return fmt.Errorf(`key "loadBalancerMigration" is %q: want %q or %q, or remove the key for %q`, l.LoadBalancerMigration, MigrationAutomatic, MigrationManual, MigrationAutomatic)
 	case strings.EqualFold(string(l.BackendPoolType), "podIP"):
-		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: set %q or %q, or remove the key for %q: flows of a load balancer of Weir's go to nodes, and never to pods`, l.BackendPoolType, NodeIP, NodeIPConfiguration, NodeIP)
+		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: set %q or %q, or remove the key to retain what pools hold: flows of a load balancer of Weir's go to nodes, and never to pods`, l.BackendPoolType, NodeIP, NodeIPConfiguration)
 	case l.BackendPoolType != "" && !l.HasInterfaceMembers() && !strings.EqualFold(string(l.BackendPoolType), string(NodeIP)):
-		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: want %q or %q, or remove the key for %q`, l.BackendPoolType, NodeIP, NodeIPConfiguration, NodeIP)
+		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: want %q or %q, or remove the key to retain what pools hold`, l.BackendPoolType, NodeIP, NodeIPConfiguration)
+	case l.LocalServicePools != "" && l.localPools() != PoolsOfNodes && l.localPools() != PoolsOwn:
+		return fmt.Errorf(`key "localServicePools" is %q: want %q or %q, or remove the key for what cloud-provider-azure does`, l.LocalServicePools, PoolsOfNodes, PoolsOwn)
+	case l.localPools() == PoolsOwn && l.HasInterfaceMembers():
+		return fmt.Errorf(`key "localServicePools" is %q, and "loadBalancerBackendPoolConfigurationType" is %q: a pool of a Service's own holds addresses: set the latter to %q, or remove the former`, l.LocalServicePools, l.BackendPoolType, NodeIP)
 	case l.LoadBalancerName != "" && len(l.Configurations) > 0:
 		return fmt.Errorf(`key "loadBalancerName" is %q beside "multipleStandardLoadBalancerConfigurations", whose entries have names of their own: remove one of the two keys`, l.LoadBalancerName)
 	case l.MaximumRules != nil && (*l.MaximumRules < 1 || *l.MaximumRules > maxRules):
@@ -160,6 +181,8 @@ func (l LoadBalancers) validateLoadBalancers() error {
 		return fmt.Errorf(`key "clusterServiceLoadBalancerHealthProbeMode" is %q: want %q or %q`, l.ProbeMode, ProbeNodePort, ProbeShared)
 	case l.ProbePort() < 1 || l.ProbePort() > maxPort:
 		return fmt.Errorf(`key "clusterServiceSharedLoadBalancerHealthProbePort" is %d: want 1 to %d, or remove the key for %d`, l.ProbePort(), maxPort, sharedProbePort)
+	case !l.hasValidZones():
+		return fmt.Errorf(`key "availabilityZones" is %q: want %s, or [] for none, or remove the key for all zones of the region`, l.AvailabilityZones, zones.Rule)
 	case !strings.HasPrefix(l.ProbePath(), "/") || len(l.ProbePath()) > maxProbePath || strings.ContainsAny(l.ProbePath(), " \t\r\n"):
 		return fmt.Errorf(`key "clusterServiceSharedLoadBalancerHealthProbePath" is %q: want a path that begins with "/", without spaces, of at most %d characters`, l.ProbePath(), maxProbePath)
 	}
@@ -169,6 +192,17 @@ func (l LoadBalancers) validateLoadBalancers() error {
 		}
 	}
 	return checkConfigurations(l.Configurations)
+}
+
+func (l LoadBalancers) hasValidZones() bool {
+	_, valid := zones.Normalize(l.AvailabilityZones)
+	return valid
+}
+
+// ZoneChoice returns the zones of new public IPs and private frontends.
+func (l LoadBalancers) ZoneChoice() zones.Choice {
+	sorted, _ := zones.Normalize(l.AvailabilityZones)
+	return zones.Choice{IsSet: l.AvailabilityZones != nil, Zones: sorted, Source: "availabilityZones in azure.json"}
 }
 
 // normalizeLoadBalancers sets the defaults of validated values.
@@ -182,6 +216,7 @@ func (l *LoadBalancers) normalizeLoadBalancers() {
 	if l.ShouldConvertPools() {
 		l.BackendPoolType = l.MemberType()
 	}
+	l.LocalServicePools = l.localPools()
 	l.Configurations = normalizeConfigurations(l.Configurations)
 }
 

@@ -21,9 +21,9 @@ const list = "multipleStandardLoadBalancerConfigurations: "
 
 func TestMostRules(t *testing.T) {
 	for given, want := range map[string]int{
-		"":                                   1500,
-		"maximumLoadBalancerRuleCount: null": 1500,
-		list + "[]":                          1500,
+		"":                                   250,
+		"maximumLoadBalancerRuleCount: null": 250,
+		list + "[]":                          250,
 		list + "[{name: a}]":                 250,
 		"maximumLoadBalancerRuleCount: 10":   10,
 		"maximumLoadBalancerRuleCount: 1500": 1500,
@@ -34,7 +34,7 @@ func TestMostRules(t *testing.T) {
 			t.Errorf("%q: %d, %v; want %d", given, c.MaxRules(), err, want)
 		}
 	}
-	if n := (LoadBalancers{}).MaxRules(); n != 1500 {
+	if n := (LoadBalancers{}).MaxRules(); n != 250 {
 		t.Errorf("not loaded: %d", n)
 	}
 }
@@ -56,16 +56,25 @@ func TestSharedProbe(t *testing.T) {
 	}
 }
 
-// The member type does not depend on the kind of machines.
+// The member type does not depend on the kind of machines. Without the key existing pools retain theirs, and the
+// default is that of cloud-provider-azure: interfaces, but addresses with several load balancers and for pools of
+// Services.
 func TestWhatPoolsHold(t *testing.T) {
 	const key = "loadBalancerBackendPoolConfigurationType: "
 	for given, want := range map[string]string{
-		"":                          "false nodeIP false",
-		key + "''":                  "false nodeIP false",
-		key + "null":                "false nodeIP false",
-		key + "NODEIP":              "false nodeIP true",
-		key + "nodeIPConfiguration": "true nodeIPConfiguration true",
-		key + "NodeIpConfiguration": "true nodeIPConfiguration true",
+		"":                         "true nodeIPConfiguration false",
+		key + "''":                 "true nodeIPConfiguration false",
+		key + "null":               "true nodeIPConfiguration false",
+		"localServicePools: nodes": "true nodeIPConfiguration false",
+		"localServicePools: own":   "false nodeIP false",
+		list + "[{name: a}]":       "false nodeIP false",
+		list + "[]":                "true nodeIPConfiguration false",
+		"localServicePools: OWN\n" + key + "nodeIP":                "false nodeIP true",
+		list + "[{name: a}]\n" + key + "nodeIPConfiguration":       "true nodeIPConfiguration true",
+		"localServicePools: Nodes\n" + key + "nodeIPConfiguration": "true nodeIPConfiguration true",
+		key + "NODEIP":                                     "false nodeIP true",
+		key + "nodeIPConfiguration":                        "true nodeIPConfiguration true",
+		key + "NodeIpConfiguration":                        "true nodeIPConfiguration true",
 		"vmType: vmss\n" + key + "nodeIPConfiguration":     "true nodeIPConfiguration true",
 		"vmType: vmssflex\n" + key + "nodeIPConfiguration": "true nodeIPConfiguration true",
 		"vmType: standard\n" + key + "nodeIPConfiguration": "true nodeIPConfiguration true",
@@ -84,7 +93,9 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 		{"loadBalancerSku: Basic", "loadBalancerSku", `is "Basic": set "standard", or remove the key: Azure retired Basic load balancers on 30 September 2025`},
 		{"loadBalancerSku: gateway", "loadBalancerSku", `is "gateway": set "standard", or remove the key`},
 		{"loadBalancerMigration: later", "loadBalancerMigration", `is "later": want "automatic" or "manual", or remove the key for "automatic"`},
-		{"loadBalancerBackendPoolConfigurationType: podIP", "loadBalancerBackendPoolConfigurationType", `is "podIP": set "nodeIP" or "nodeIPConfiguration", or remove the key for "nodeIP": flows of a load balancer of Weir's go to nodes`},
+		{"loadBalancerBackendPoolConfigurationType: podIP", "loadBalancerBackendPoolConfigurationType", `is "podIP": set "nodeIP" or "nodeIPConfiguration", or remove the key to retain what pools hold: flows of a load balancer of Weir's go to nodes`},
+		{"localServicePools: each", "localServicePools", `is "each": want "nodes" or "own", or remove the key for what cloud-provider-azure does`},
+		{"localServicePools: own\nloadBalancerBackendPoolConfigurationType: nodeIPConfiguration", "localServicePools", `is "own", and "loadBalancerBackendPoolConfigurationType" is "nodeIPConfiguration": a pool of a Service's own holds addresses: set the latter to "nodeIP", or remove the former`},
 		{"loadBalancerBackendPoolConfigurationType: nic", "loadBalancerBackendPoolConfigurationType", `is "nic": want "nodeIP" or "nodeIPConfiguration"`},
 		{"loadBalancerName: a/b", "loadBalancerName", `is "a/b": load balancer name "a/b": want 1 to 80`},
 		{"loadBalancerName: " + strings.Repeat("n", 72), "loadBalancerName", `nnn-internal": want 1 to 80`},
@@ -93,6 +104,10 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 		{"maximumLoadBalancerRuleCount: 0", "maximumLoadBalancerRuleCount", "is 0: want 1 to 1500"},
 		{"maximumLoadBalancerRuleCount: -1", "maximumLoadBalancerRuleCount", "is -1: want 1 to 1500"},
 		{"maximumLoadBalancerRuleCount: 1501", "maximumLoadBalancerRuleCount", "is 1501: want 1 to 1500"},
+		{"availabilityZones: ['1', '1']", "availabilityZones", `is ["1" "1"]: want different zones, each a digit from 1 to 9, or [] for none, or remove the key for all zones of the region`},
+		{"availabilityZones: ['eastus-1']", "availabilityZones", `is ["eastus-1"]: want different zones`},
+		{"availabilityZones: [1]", "availabilityZones[0]", `want a string, got a number: put it between double quotes`},
+		{"availabilityZones: '1'", "availabilityZones", `want a list, got a string`},
 		{"clusterServiceLoadBalancerHealthProbeMode: each", "clusterServiceLoadBalancerHealthProbeMode", `is "each": want "servicenodeport" or "shared"`},
 		{"clusterServiceSharedLoadBalancerHealthProbePort: 0", "clusterServiceSharedLoadBalancerHealthProbePort", "is 0: want 1 to 65535, or remove the key for 10256"},
 		{"clusterServiceSharedLoadBalancerHealthProbePort: 65536", "clusterServiceSharedLoadBalancerHealthProbePort", "is 65536"},
@@ -117,7 +132,7 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 		{selector("{matchExpressions: [{key: a, operator: in, values: [b]}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].operator", `is "in": want "In", "NotIn", "Exists" or "DoesNotExist"`},
 		{selector("{matchExpressions: [{key: a}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].operator", `is "": want`},
 		{selector("{matchExpressions: [{key: a, operator: NotIn}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].values", "is empty: operator NotIn needs at least one value"},
-		{selector("{matchExpressions: [{key: a, operator: Exists, values: [b]}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].values", `is ["b"]: operator Exists takes no values`},
+		{selector("{matchExpressions: [{key: a, operator: Exists, values: [b]}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].values", `is ["b"]: operator Exists has no values`},
 		{selector("{matchExpressions: [{key: a, operator: In, values: [b, c d]}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].values[1]", `is "c d"`},
 		{selector("{matchExpressions: [{operator: Exists}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].key", `"" is no key of a label`},
 		{list + "[{name: a, serviceNamespaceSelector: {matchLabels: {'': c}}}]", "multipleStandardLoadBalancerConfigurations[0].serviceNamespaceSelector.matchLabels", "is no key of a label"},
@@ -205,6 +220,7 @@ func TestTheLogSaysWhatIsMade(t *testing.T) {
 		"location: eastus": "location=eastus", "subnetName: nodes": "subnet=nodes", "maximumLoadBalancerRuleCount: 7": "maxRules=7",
 		"clusterServiceLoadBalancerHealthProbeMode: shared": "sharedProbe=true", "disableOutboundSNAT: true": "outboundSNAT=false", "tags: a=b": "tags=1",
 		"loadBalancerBackendPoolConfigurationType: nodeIPConfiguration": "pools=nodeIPConfiguration",
+		"availabilityZones: null": `zones="all of the region"`, "availabilityZones: []": "zones=none", "availabilityZones: ['3', '1']": "zones=1,3",
 	} {
 		c, err := loadWith(t, given)
 		if err != nil {

@@ -48,7 +48,7 @@ func (c *Config) Normalize() error {
 		return err
 	}
 	seconds, retries, drift := int(c.UpdateInterval().Seconds()), c.RetryCount(), int(c.DriftPeriod().Seconds())
-	c.EnableWholeWrites, c.WriteStrategy = c.BatchUpdates(), c.UpdateStrategy()
+	c.WriteStrategy = c.UpdateStrategy()
 	c.NodeAdminStateMinAvailablePercent = new(c.minAvailablePercent())
 	c.UseResourceLease, c.EnableNodeAdminState = new(c.IsResourceLeaseEnabled()), new(c.SetsAdminState())
 	c.WriteSharePercent = new(int(math.Round(100 * c.WriteShare())))
@@ -76,11 +76,7 @@ func (c *Config) validateConfig() error {
 	case c.ParallelMachines != nil && (*c.ParallelMachines < 1 || *c.ParallelMachines > maxMachines):
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateParallelMachines" is %d: want 1 to %d`, *c.ParallelMachines, maxMachines)
 	case !c.UpdateStrategy().IsValid():
-		return fmt.Errorf(`key "loadBalancerWriteStrategy" is %q: want "auto", "serial", "pipelined" or "whole", or remove the key for "auto"`, c.WriteStrategy)
-	case c.hasConflict():
-		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q, and "loadBalancerWriteStrategy" is %q: remove the former, which the latter decides`, c.EnableWholeWrites, c.WriteStrategy)
-	case !c.BatchUpdates().IsValid():
-		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q: want "auto", true or false, or remove the key for "auto"`, c.EnableWholeWrites)
+		return fmt.Errorf(`key "loadBalancerWriteStrategy" is %q: want "auto" or "serial", or remove the key for "auto"`, c.WriteStrategy)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
 		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
 	case c.SecurityGroupName != "" && !subnetRule.MatchString(c.SecurityGroupName):

@@ -55,7 +55,7 @@ func TestWhereAndWhatIsWrongInJSON(t *testing.T) {
 		{"the wrong brace", `"vnetName": "v"]`, `line 3, column 16: ] where } belongs: an object ends with }`},
 		{"cut off", `"podSubnetNames": ["a"`, `line 3, column 23: the file ends here, and ] is missing`},
 		{"cut off after a comma", `"vnetName": "v",` + "\n", `line 4, column 1: the file ends here, and } is missing`},
-		{"another object", `"vnetName": "v"} {}`, `line 3, column 18: something stands after top-level value: one object is the whole file`},
+		{"another object", `"vnetName": "v"} {}`, `line 3, column 18: content after the top-level value: the file must be one object`},
 		{"twice", `"vnetName": "v", "vnetName": "v"}`, `line 3, column 18: key "vnetName" is given twice: remove one`},
 		{"twice in other capitals", `"vnetName": "v", "VnetName": "v"}`, `line 3, column 30: key "vnetName" is given twice, as "VnetName" as well: remove one`},
 		{"umlauts before it", `"vnetName": "äöü", "useResourceLease": True}`, `line 3, column 40: True is not JSON: write true`},

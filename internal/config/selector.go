@@ -38,7 +38,7 @@ func checkRequirement(key string, e metav1.LabelSelectorRequirement) error {
 	case takes && len(e.Values) == 0:
 		return fmt.Errorf("key %q is empty: operator %s needs at least one value", key+".values", e.Operator)
 	case !takes && len(e.Values) > 0:
-		return fmt.Errorf("key %q is %q: operator %s takes no values: remove them", key+".values", e.Values, e.Operator)
+		return fmt.Errorf("key %q is %q: operator %s has no values: remove them", key+".values", e.Values, e.Operator)
 	}
 	for i, value := range e.Values {
 		if err := checkLabelValue(fmt.Sprintf("%s.values[%d]", key, i), value); err != nil {

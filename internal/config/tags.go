@@ -37,7 +37,7 @@ func (c Cloud) checkTags() error {
 		return err
 	}
 	if n := len(c.ResourceTags()); n > lb.MaxTags-managedTags {
-		return fmt.Errorf(`keys "tags" and "tagsMap" have %d tags: want at most %d: Azure takes %d, and Weir adds %d to a public IP`, n, lb.MaxTags-managedTags, lb.MaxTags, managedTags)
+		return fmt.Errorf(`keys "tags" and "tagsMap" have %d tags: want at most %d: Azure allows %d, and Weir adds %d to a public IP`, n, lb.MaxTags-managedTags, lb.MaxTags, managedTags)
 	}
 	return nil
 }

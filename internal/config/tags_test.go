@@ -64,7 +64,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 		"tags: a=" + strings.Repeat("v", 257):     "values of at most 256",
 		"tagsMap: {'a?': b}":                      `key "tagsMap" has "a?=b": want tags with names`,
 		"tagsMap: {'': b}":                        `key "tagsMap" has "=b"`,
-		"tags: " + many(48):                       `have 48 tags: want at most 47: Azure takes 50, and Weir adds 3`,
+		"tags: " + many(48):                       `have 48 tags: want at most 47: Azure allows 50, and Weir adds 3`,
 		"tags: " + many(47) + "\ntagsMap: {x: v}": `have 48 tags`,
 	} {
 		if _, err := loadWith(t, given); err == nil || !strings.Contains(err.Error(), says) {

@@ -25,6 +25,11 @@ const MaxFrontends = 600
 // https://learn.microsoft.com/azure/load-balancer/load-balancer-common-deployment-errors
 const MaxMachineRules = 299
 
+// MaxAvailabilitySets is the limit of availability sets with machines in a pool of network interfaces. A machine in
+// no set counts as one.
+// https://learn.microsoft.com/azure/load-balancer/load-balancer-common-deployment-errors
+const MaxAvailabilitySets = 150
+
 // LoadBalancer is an Azure load balancer, observed or desired. Children refer to each other by
 // name.
 type LoadBalancer struct {
@@ -33,6 +38,8 @@ type LoadBalancer struct {
 	Etag     string
 	Location string
 	SKU      SKU
+	// Global is set for the tier Global: its pools hold frontends of other load balancers.
+	Global bool
 	// ExtendedLocation is the edge zone; may be empty.
 	ExtendedLocation string
 	Tags             map[string]string
@@ -48,6 +55,8 @@ type LoadBalancer struct {
 	// NATRules counts inbound NAT rules by lower-case pool name. The entry "" is the maximum for
 	// one network interface.
 	NATRules map[string]int
+	// AllUpProbes are lower-case names of probes that count every member as up while none is.
+	AllUpProbes map[string]bool
 
 	// Origin is the document that was read, from which a write retains unmodeled properties.
 	Origin any
@@ -62,6 +71,27 @@ func (b LoadBalancer) CountRules(pool string) int {
 		}
 	}
 	return n
+}
+
+// HealthPorts returns, by lower-case pool name, the port that the probes of all rules of a pool request by HTTP. It is
+// 0 if a rule has no such probe, the ports differ, all members count as up while none is, or others use the pool as
+// well.
+func (b LoadBalancer) HealthPorts() map[string]int32 {
+	probes := make(map[string]int32, len(b.Probes))
+	for _, p := range b.Probes {
+		if name := strings.ToLower(p.Name); p.Protocol == ProbeHTTP && !b.AllUpProbes[name] {
+			probes[name] = p.Port
+		}
+	}
+	ports := make(map[string]int32, len(b.Pools))
+	for _, r := range b.Rules {
+		pool, port := strings.ToLower(r.Pool), probes[strings.ToLower(r.Probe)]
+		if before, other := ports[pool]; other && before != port || b.Pinned[pool] {
+			port = 0
+		}
+		ports[pool] = port
+	}
+	return ports
 }
 
 // Frontend is a frontend IP configuration, public or private.
@@ -142,6 +172,8 @@ type PublicIP struct {
 	Address  netip.Addr
 	Location string
 	SKU      SKU
+	// Global is set for the tier Global, which only a Global load balancer uses.
+	Global   bool
 	Static   bool
 	Family   Family
 	Zones    []string

@@ -32,7 +32,7 @@ type WaitingMachine struct {
 	Reason  string
 }
 
-// Failure is a failed attempt for one machine. Err carries a *fault.Fault.
+// Failure is a failed attempt for one machine. Err carries a *armerror.Fault.
 type Failure struct {
 	Machine Machine
 	Err     error

@@ -118,7 +118,7 @@ func (r *reader) parseAccess(s Service) Access {
 	a.Ranges = removeContained(slices.Concat(ranges, more))
 	if n := len(a.Ranges); n > maxRanges {
 		r.addFlaw(from, fmt.Sprintf("%d ranges, without those that are within others", n),
-			fmt.Sprintf("at most %d: Azure takes no more as sources of all rules of a security group", maxRanges), effectDenyAll)
+			fmt.Sprintf("at most %d: Azure's limit of sources of all rules of a security group", maxRanges), effectDenyAll)
 		a.Ranges = nil
 	}
 	a.Tags = r.parseServiceTags()
@@ -126,7 +126,7 @@ func (r *reader) parseAccess(s Service) Access {
 		r.addProblem(AdditionalIPs, r.annotations[AdditionalIPs], "no "+HAPorts+" beside it: a further address is opened on the Service's ports alone")
 	}
 	if a.IsLimited() && !a.NoSecurityRules && r.readBool(HAPorts) && r.readBool(DisableFloatingIP) {
-		r.addProblem(HAPorts, "true", "no "+DisableFloatingIP+" beside it where it is said who may connect: that would be opened, or closed, on all ports of all nodes")
+		r.addProblem(HAPorts, "true", "no "+DisableFloatingIP+" beside it with a source restriction: that would be opened, or closed, on all ports of all nodes")
 	}
 	return a
 }
@@ -189,7 +189,7 @@ func (r *reader) parseServiceTags() []string {
 		}
 	}
 	if n := len(tags); n > maxServiceTags {
-		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d service tags", n), fmt.Sprintf("at most %d: each is a rule, and Azure takes no more in a security group", maxServiceTags), effectDenyAll)
+		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d service tags", n), fmt.Sprintf("at most %d: each is a rule, and this is Azure's limit in a security group", maxServiceTags), effectDenyAll)
 		return nil
 	}
 	return tags
@@ -213,7 +213,7 @@ func (r *reader) parseAdditional() []netip.Addr {
 			all = append(all, ip)
 		}
 	}
-	if r.exceedsLimit(AdditionalIPs, len(all), maxAdditional, "addresses", "Azure takes no more as destinations of all rules of a security group") {
+	if r.exceedsLimit(AdditionalIPs, len(all), maxAdditional, "addresses", "Azure's limit of destinations of all rules of a security group") {
 		return nil
 	}
 	return all

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/service/nsg"
 )
 
 // The service tags for the Internet and for health probes.
@@ -58,6 +58,27 @@ func (spec Spec) AccessRules(addresses, nodes []netip.Addr) []nsg.AccessRule {
 	return all
 }
 
+// RetainedRules returns rules that cloud-provider-azure makes and the Service does not need: without floating IP it
+// admits the Service's clients at the node addresses of both families. Weir retains such rules and never adds them.
+func (spec Spec) RetainedRules(nodes []netip.Addr) []nsg.AccessRule {
+	if spec.Access.NoSecurityRules || len(spec.Frontends) != 1 {
+		return nil
+	}
+	f := spec.Frontends[0]
+	other := map[lb.Family]lb.Family{lb.IPv4: lb.IPv6, lb.IPv6: lb.IPv4}[f.Frontend.Family]
+	var all []nsg.AccessRule
+	for _, g := range spec.ruleTargets(f) {
+		destinations := filterFamily(other, nodes)
+		if g.floating || g.protocol == lb.Any || len(destinations) == 0 {
+			continue
+		}
+		for _, sources := range spec.sourceLists(other) {
+			all = append(all, nsg.AccessRule{Access: lb.Allow, Family: other, Protocol: g.protocol, Ports: g.ports, Sources: sources, Destinations: destinations})
+		}
+	}
+	return all
+}
+
 // ClientLimit returns the upper bound of the Service's clients. The addresses are those of its frontends in order,
 // the nodes are the backend nodes.
 func (spec Spec) ClientLimit(addresses, nodes []netip.Addr) *nsg.Limit {
@@ -87,7 +108,7 @@ func (r *reader) boundSecurityRules(spec *Spec) {
 	}
 	if rules > lb.MaxSecurityRules {
 		r.addFlaw(AllowedServiceTags, fmt.Sprintf("%d security rules, for each protocol and IP family", rules),
-			fmt.Sprintf("at most %d: Azure takes no more in a security group", lb.MaxSecurityRules), effectDenyAll)
+			fmt.Sprintf("at most %d: Azure's limit in a security group", lb.MaxSecurityRules), effectDenyAll)
 		spec.Access.Tags = nil
 	}
 }
@@ -213,9 +234,15 @@ func (s Service) UnenforcedReason(guarded bool) string {
 	case r.readRestriction(DisableSecurityRules, false, ""):
 		return withoutEffect(all, DisableSecurityRules+` is "true", and no security rule is made`)
 	case len(limits) == 0:
-		return withoutEffect(all, "no range and no service tag says who may connect, so everybody may")
+		return withoutEffect(all, "no source range and no service tag restricts it, so it is open to all sources")
 	}
 	return ""
+}
+
+// NeedsSecurityGroup reports whether a security group must admit the clients of a public Service; its user may manage the
+// rules instead.
+func (spec Spec) NeedsSecurityGroup() bool {
+	return !spec.Internal && len(spec.Rules) > 0 && !spec.Access.NoSecurityRules
 }
 
 func withoutEffect(fields []string, why string) string {

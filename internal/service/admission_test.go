@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/service/nsg"
 )
 
 var (
@@ -29,6 +29,30 @@ func formatAccessRules(all []nsg.AccessRule) string {
 }
 
 func withRanges(list ...string) func(*Service) { return func(s *Service) { s.SourceRanges = list } }
+
+// Rules of cloud-provider-azure at the node addresses of the family that a Service does not have, for its own clients.
+func TestRetainedRules(t *testing.T) {
+	direct := withAnnotation(DisableFloatingIP, "true")
+	for _, tt := range []struct {
+		about   string
+		service Service
+		want    string
+	}{
+		{"without floating IP", newService(direct), "Allow IPv6 Tcp from Internet to [fd00:1::a] at 30080"},
+		{"IPv6 alone", newService(direct, func(s *Service) { s.Families = []lb.Family{lb.IPv6} }), "Allow IPv4 Tcp from Internet to [10.1.0.10] at 30080"},
+		{"with floating IP", newService(), ""},
+		{"dual stack needs both", newService(direct, asDualStack), ""},
+		{"internal", newService(direct, asInternal), ""},
+		{"clients of the other family alone", newService(direct, withRanges("10.0.0.0/8")), ""},
+		{"clients of both", newService(direct, withRanges("10.0.0.0/8", "2001:db8::/32")), "Allow IPv6 Tcp from 2001:db8::/32 to [fd00:1::a] at 30080"},
+		{"no rules wanted", newService(direct, withAnnotation(DisableSecurityRules, "true")), ""},
+	} {
+		w := buildValidSpec(t, tt.service, testSettings())
+		if got := formatAccessRules(w.RetainedRules([]netip.Addr{node4, node6})); got != tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.about, got, tt.want)
+		}
+	}
+}
 
 // The security rules that Services need.
 func TestAdmissions(t *testing.T) {

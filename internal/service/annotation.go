@@ -47,6 +47,9 @@ const (
 	DisableSecurityRules = prefix + "azure-disable-load-balancer-nsg-rule"
 )
 
+// Zones is the Weir annotation that names the availability zones of the Service's new public IPs or private frontends.
+const Zones = "weir.dev/zones"
+
 // AllowRemoval is the Weir annotation by which the user allows removing the Service's addresses.
 const AllowRemoval = "weir.dev/allow-removal"
 

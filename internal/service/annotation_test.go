@@ -158,7 +158,7 @@ func TestBadValues(t *testing.T) {
 		{newService(withAnnotation(PIPPrefixID, "p")), PIPPrefixID, "the id of a public IP prefix"},
 		{newService(withAnnotation(PIPPrefixID, subscription+"/resourceGroups/net/providers/Microsoft.Network/publicIPAddresses/p")), PIPPrefixID, "the id of a public IP prefix"},
 		{newService(withAnnotation(PIPTags, "team")), PIPTags, `pairs like "a=b,c=d"`},
-		{newService(withAnnotation(PIPTags, manyTags(49))), PIPTags, "there are 51, and Azure takes 50"},
+		{newService(withAnnotation(PIPTags, manyTags(49))), PIPTags, "there are 51, and Azure allows 50"},
 		{newService(withPorts(Port{Protocol: "TCP", Port: 80})), "port 80: nodePort", "no_probe_rule"},
 		{newService(withAnnotation(PIPTags, "a<b=c")), PIPTags, "without <"},
 		{newService(withAnnotation(PIPTags, "a="+strings.Repeat("x", 257))), PIPTags, "at most 256"},

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service/grant"
+	"weir.dev/weir/internal/zones"
 )
 
 // Frontend is a frontend of one family and its public IP.
@@ -39,18 +40,37 @@ func (r *reader) buildFrontends(s Service, set Settings, internal bool) []Fronte
 	if !names {
 		subnet = set.Subnet
 	}
+	named := r.parseZones()
 	var frontends []Frontend
 	for _, family := range s.Families {
 		f := Frontend{namePrefix: stem, suffix: suffixOf(family)}
 		f.Frontend = lb.Frontend{Name: stem + f.suffix, Family: family}
 		if internal {
 			r.setPrivate(&f.Frontend, s, set, subnet)
+			f.Frontend.Zones = named
 		} else {
 			f.PublicIP = r.buildPublicIP(s, set, family)
+			f.PublicIP.Zones = named
 		}
 		frontends = append(frontends, f)
 	}
 	return frontends
+}
+
+// parseZones returns the zones that the Service names; none if it names none.
+func (r *reader) parseZones() []string {
+	named := r.readList(Zones)
+	sorted, valid := zones.Normalize(named)
+	if !valid {
+		r.addProblem(Zones, r.annotations[Zones], zones.Rule+", separated by commas")
+		return nil
+	}
+	return sorted
+}
+
+// ZoneChoice returns the choice of a Service that names zones.
+func ZoneChoice(named []string) zones.Choice {
+	return zones.Choice{IsSet: len(named) > 0, Zones: named, Source: "annotation " + Zones}
 }
 
 func (r *reader) setPrivate(f *lb.Frontend, s Service, set Settings, subnet string) {
@@ -122,6 +142,8 @@ type PublicIP struct {
 	Prefix          string
 	PrefixAnyFamily bool
 	IPTags          map[string]string
+	// Zones are the zones that the Service names for a new one; none if it names none.
+	Zones []string
 	// DNSLabel is the desired label. If SetsDNSLabel is false, the label is not changed; otherwise an empty
 	// one is removed.
 	DNSLabel     string
@@ -209,7 +231,7 @@ func (r *reader) buildTags(s Service, set Settings, label string) map[string]str
 		tags = map[string]string{}
 	}
 	wanted := r.parsePairs(PIPTags, tagProblem)
-	if r.exceedsLimit(PIPTags, len(wanted), lb.MaxTags, "tags", "Azure takes no more on a resource") {
+	if r.exceedsLimit(PIPTags, len(wanted), lb.MaxTags, "tags", "Azure's limit for a resource") {
 		return tags
 	}
 	lb.SetTags(tags, wanted)
@@ -221,7 +243,7 @@ func (r *reader) buildTags(s Service, set Settings, label string) map[string]str
 		tags[TagDNSLabel] = s.Key()
 	}
 	if len(tags) > lb.MaxTags {
-		r.addProblem(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure takes %d", len(tags), lb.MaxTags))
+		r.addProblem(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure allows %d", len(tags), lb.MaxTags))
 	}
 	return tags
 }

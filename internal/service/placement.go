@@ -160,7 +160,7 @@ func eligibleConfigurations(c Candidate, all []Configuration) ([]string, error) 
 		}
 	}
 	if len(open) == 0 {
-		return nil, fmt.Errorf("%s takes no further Services: allowServicePlacement is false", strings.Join(configurationNames(named), ", "))
+		return nil, fmt.Errorf("%s accepts no further Services: allowServicePlacement is false", strings.Join(configurationNames(named), ", "))
 	}
 	var chosen, free []Configuration
 	for _, conf := range open {

@@ -56,7 +56,7 @@ func TestPlace(t *testing.T) {
 		{"an annotation that names none", Candidate{Desired: Spec{Configurations: []string{"lb-9"}}}, plain, nil, 0, `error: ` + Configurations + ` is "lb-9": want names of multipleStandardLoadBalancerConfigurations: kubernetes, lb-1, lb-2`},
 		{"not where no more may come", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "lb-1"},
 		{"but stays there", Candidate{Current: "kubernetes"}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "kubernetes"},
-		{"all closed", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}}, nil, 0, "error: kubernetes takes no further Services"},
+		{"all closed", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}}, nil, 0, "error: kubernetes accepts no further Services"},
 		{"where a selector wants it", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: teamSelector("shop")}}, nil, 0, "lb-1"},
 		{"moves when its labels say so", Candidate{Labels: shop, Current: "kubernetes"}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: teamSelector("shop")}}, nil, 0, "lb-1"},
 		{"not where one wants others", Candidate{}, []Configuration{{Name: "lb-1", Services: teamSelector("shop")}, {Name: "kubernetes"}}, nil, 0, "kubernetes"},

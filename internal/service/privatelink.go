@@ -192,7 +192,7 @@ func (r linkReader) parseSubscriptions(name string) []string {
 			all = append(all, id)
 		}
 	}
-	if r.exceedsLimit(name, len(all), maxSubscriptions, "subscriptions", "Azure takes no more private endpoints on a Private Link Service") {
+	if r.exceedsLimit(name, len(all), maxSubscriptions, "subscriptions", "Azure's limit of private endpoints on a Private Link Service") {
 		return nil
 	}
 	slices.Sort(all)
@@ -206,7 +206,7 @@ func (r linkReader) checkVisibility(l *PrivateLink) {
 	}
 	for _, id := range l.AutoApproval {
 		if _, found := slices.BinarySearch(l.Visibility, id); !found {
-			r.addProblem(PLSAutoApproval, id, "subscriptions that "+PLSVisibility+" has, too: no other can ask for a connection")
+			r.addProblem(PLSAutoApproval, id, "subscriptions that "+PLSVisibility+" has, too: no other can request a connection")
 		}
 	}
 }

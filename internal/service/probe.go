@@ -163,3 +163,17 @@ func (r *reader) probePath(p Port) string {
 	}
 	return path
 }
+
+// HasServingProbes reports whether each rule of a Service has a probe that shows whether the Service serves on a
+// node: for a Local Service, HTTP at the healthCheckNodePort, where kube-proxy counts the ready endpoints of the node.
+// kube-proxy answers any path there; a TCP probe of the port succeeds without endpoints.
+func (spec *Spec) HasServingProbes(s Service) bool {
+	if !s.Local || s.HealthCheckNodePort == 0 || len(spec.Rules) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(spec.Rules, func(r lb.Rule) bool {
+		return !slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool {
+			return p.Name == r.Probe && p.Protocol == lb.ProbeHTTP && p.Port == s.HealthCheckNodePort
+		})
+	})
+}

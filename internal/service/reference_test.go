@@ -135,14 +135,18 @@ func TestReferenceNames(t *testing.T) {
 	for _, s := range []struct {
 		about   string
 		service Service
+		pools   LocalPools
 	}{
-		{"public", newService()},
-		{"IPv6 alone", newService(ipv6)},
-		{"`externalTrafficPolicy: Local`, dual stack, `healthCheckNodePort` 31000", newService(asLocal, asDualStack)},
-		{"internal", newService(asInternal)},
-		{"internal in subnet `apps`, dual stack", newService(asInternal, asDualStack, withAnnotation(InternalSubnet, "apps"))},
+		{"public", newService(), ""},
+		{"IPv6 alone", newService(ipv6), ""},
+		{"`externalTrafficPolicy: Local`, `healthCheckNodePort` 31000", newService(asLocal), AllNodes},
+		{"`externalTrafficPolicy: Local` with pools of its own, dual stack, `healthCheckNodePort` 31000", newService(asLocal, asDualStack), OwnPools},
+		{"internal", newService(asInternal), ""},
+		{"internal in subnet `apps`, dual stack", newService(asInternal, asDualStack, withAnnotation(InternalSubnet, "apps")), ""},
 	} {
-		w := buildValidSpec(t, s.service, testSettings())
+		set := testSettings()
+		set.LocalPools = s.pools
+		w := buildValidSpec(t, s.service, set)
 		for i, f := range w.Frontends {
 			name := "none"
 			if f.PublicIP != nil {

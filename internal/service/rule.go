@@ -106,7 +106,7 @@ func (r *reader) addRules(spec *Spec, s Service, set Settings, f Frontend, st ru
 			r.addProbe(spec, *probe)
 		}
 		spec.Rules = append(spec.Rules, rule)
-		if r.exceedsLimit("spec.ports", len(spec.Rules), maxServiceRules, "rules", "Azure takes no more on a load balancer") {
+		if r.exceedsLimit("spec.ports", len(spec.Rules), maxServiceRules, "rules", "Azure's limit for a load balancer") {
 			return
 		}
 		if st.haPorts {

@@ -58,11 +58,14 @@ type Settings struct {
 	PrivateLinks lb.ResourceID
 	// VirtualNetwork is the ARM ID of the nodes' network. Subnet is the default subnet of private frontends.
 	VirtualNetwork, Subnet string
-	// Interfaces is true if pool members are network interfaces. Then Local Services share the pools of all
-	// nodes and rely on their probes: a pool that follows endpoints would need a write per machine.
-	Interfaces bool
-	// ConvertsPools is true if pools of nodes are converted from the other kind of members.
-	ConvertsPools bool
+	// Interfaces is true if the members of pools of all nodes are network interfaces. ConvertsPools is true if
+	// azure.json sets that kind: pools with the other kind are then converted. Otherwise they retain it; see
+	// UsesInterfaces.
+	Interfaces, ConvertsPools bool
+	// LocalPools selects the pools of Local Services; see UsesOwnPool.
+	LocalPools LocalPools
+	// SeveralLoadBalancers is true with multipleStandardLoadBalancerConfigurations.
+	SeveralLoadBalancers bool
 	// SharedProbe is the probe of all Services that are not Local; nil gives each its own.
 	SharedProbe *lb.Probe
 	// DisableOutboundSNAT keeps members from using frontends for outbound flows.
@@ -85,6 +88,21 @@ func OwnerNameOf(uid string) string {
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
 func (s Service) hasFamily(f lb.Family) bool { return slices.Contains(s.Families, f) }
+
+// RequestedPlaces returns the addresses and the names of public IPs that a Service requests, valid or not.
+func RequestedPlaces(annotations map[string]string, loadBalancerIP string) []string {
+	r := &reader{annotations: annotations}
+	var all []string
+	if loadBalancerIP != "" {
+		all = append(all, loadBalancerIP)
+	}
+	for _, name := range []string{IPv4, IPv6, PIPName, PIPNameIPv6} {
+		if text, ok := r.readText(name); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
 
 // loadBalancerIPFor returns spec.loadBalancerIP if it applies to a family, or "".
 func (s Service) loadBalancerIPFor(f lb.Family) string {

@@ -21,6 +21,8 @@ type Spec struct {
 	Rules     []lb.Rule
 	// Pools are the backend pools of the rules.
 	Pools []Pool
+	// OwnPools are the dedicated pools of a Local Service, in the order of Pools, whether it uses them or not.
+	OwnPools []Pool
 	// Access defines which clients may connect.
 	Access Access
 	// Configurations are the allowed configuration names; empty for any.
@@ -46,14 +48,14 @@ func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	spec := Spec{Owner: s.OwnerName(), Internal: r.readBool(Internal), Configurations: r.parseConfigurations()}
 	spec.Frontends = r.buildFrontends(s, set, spec.Internal)
 	for _, f := range s.Families {
-		spec.Pools = append(spec.Pools, poolOf(s, set, f))
+		spec.addPool(s, set, f)
 	}
 	st := r.buildStyle(s, spec.Internal)
 	for _, f := range spec.Frontends {
 		r.addRules(&spec, s, set, f, st)
 	}
 	r.reportExcluded(spec.Rules, r.addProblem)
-	if problem := checkPoolNames(s, set, spec.Pools); problem != nil {
+	if problem := checkPoolNames(s.Name, set, spec.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
 	if len(spec.Rules) == 0 {
@@ -71,17 +73,17 @@ func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	return spec, nil
 }
 
-// poolOf returns the pool of a family: a Local Service has a dedicated one if members are addresses; others
-// share the pool of all nodes.
-func poolOf(s Service, set Settings, family lb.Family) Pool {
-	at := 0
-	if family == lb.IPv6 {
-		at = 1
+// addPool adds the pool of a family as if no rule existed; see SelectPools.
+func (spec *Spec) addPool(s Service, set Settings, family lb.Family) {
+	pool := set.sharedPool(family, set.Interfaces)
+	if s.Local {
+		own := Pool{Name: s.DedicatedPools()[familyIndex(family)], Family: family}
+		spec.OwnPools = append(spec.OwnPools, own)
+		if set.UsesOwnPool(set.Interfaces, NoPool) {
+			pool = own
+		}
 	}
-	if !s.Local || set.Interfaces {
-		return Pool{Name: set.SharedPools()[at], Family: family, Shared: true, Interfaces: set.Interfaces}
-	}
-	return Pool{Name: s.DedicatedPools()[at], Family: family}
+	spec.Pools = append(spec.Pools, pool)
 }
 
 // SharedPools returns the names of the pools of all nodes, IPv4 first.
@@ -119,13 +121,13 @@ func (s Service) DedicatedPools() []string {
 // maxNameLength is Azure's limit for pool names.
 const maxNameLength = 80
 
-func checkPoolNames(s Service, set Settings, pools []Pool) *Problem {
+func checkPoolNames(name string, set Settings, pools []Pool) *Problem {
 	for _, p := range pools {
-		if !p.Shared && slices.ContainsFunc(set.SharedPools(), func(name string) bool { return strings.EqualFold(name, p.Name) }) {
-			return &Problem{"metadata.name", s.Name, "a name that makes another pool than " + p.Name + ", which is that of all nodes: rename the Service or its namespace"}
+		if !p.Shared && slices.ContainsFunc(set.SharedPools(), func(shared string) bool { return strings.EqualFold(shared, p.Name) }) {
+			return &Problem{"metadata.name", name, "a name that makes another pool than " + p.Name + ", which is that of all nodes: rename the Service or its namespace"}
 		}
 		if !p.Shared && len(p.Name) > maxNameLength {
-			return &Problem{"metadata.name", s.Name, "a namespace and a name that make a pool name of at most " +
+			return &Problem{"metadata.name", name, "a namespace and a name that make a pool name of at most " +
 				strconv.Itoa(maxNameLength) + " characters; " + p.Name + " has " + strconv.Itoa(len(p.Name))}
 		}
 	}
@@ -154,7 +156,7 @@ func (r *reader) addProbe(spec *Spec, p lb.Probe) {
 
 func (r *reader) parseConfigurations() []string {
 	names := r.readList(Configurations)
-	if r.exceedsLimit(Configurations, len(names), maxConfigurations, "names", "Azure takes no more load balancers in a region") {
+	if r.exceedsLimit(Configurations, len(names), maxConfigurations, "names", "Azure's limit of load balancers in a region") {
 		return nil
 	}
 	return names

@@ -22,7 +22,7 @@ func testSettings() Settings {
 	return Settings{
 		ClusterName:    "kubernetes",
 		PublicIPs:      lb.ResourceID{SubscriptionID: strings.TrimPrefix(subscription, "/subscriptions/"), ResourceGroup: "rg"},
-		VirtualNetwork: network, Subnet: "nodes",
+		VirtualNetwork: network, Subnet: "nodes", LocalPools: OwnPools,
 	}
 }
 
@@ -152,7 +152,7 @@ func TestAPoolOfItsOwnHasARule(t *testing.T) {
 // A pool of network interfaces contains all nodes, also for Local Services; the probe selects.
 func TestALocalServiceOfPoolsOfInterfaces(t *testing.T) {
 	set := testSettings()
-	set.Interfaces, set.ClusterName = true, "shop-web" // would equal the name of its dedicated pool
+	set.Interfaces, set.LocalPools, set.ClusterName = true, "", "shop-web" // would equal the name of its dedicated pool
 	w := buildValidSpec(t, newService(asLocal, asDualStack), set)
 	want := []Pool{{Name: "shop-web", Family: lb.IPv4, Shared: true, Interfaces: true}, {Name: "shop-web-IPv6", Family: lb.IPv6, Shared: true, Interfaces: true}}
 	if diff := cmp.Diff(want, w.Pools); diff != "" || w.HasDedicatedPools() {

@@ -13,7 +13,7 @@ import (
 // Restrictions without a security rule are reported with the reason.
 func TestRestrictionsWithoutEffect(t *testing.T) {
 	only, alone, unruled := withRanges("10.0.0.0/8"), withAnnotation(DenyAllExcept, "True"), withAnnotation(DisableSecurityRules, "true")
-	const none, off, nobody = "azure.json names no securityGroupName", DisableSecurityRules + ` is "true"`, "no range and no service tag says who may connect"
+	const none, off, nobody = "azure.json names no securityGroupName", DisableSecurityRules + ` is "true"`, "no source range and no service tag restricts it"
 	tests := []struct {
 		about     string
 		service   Service

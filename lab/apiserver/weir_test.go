@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"weir.dev/weir/config/crd"
-	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/controllers"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/metadata"
 )
 
 func newServer(t testing.TB) *Server {
@@ -40,14 +41,14 @@ func TestManagerListsAndWatchesInVirtualTime(t *testing.T) {
 		s := newServer(t)
 		ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(t.Output(), nil)))
 		mgr, err := ctrl.NewManager(s.RESTConfig("weir"), ctrl.Options{
-			Scheme: view.Scheme(), Cache: view.CacheOptions(nil), Logger: logr.FromSlogHandler(slog.NewTextHandler(t.Output(), nil)),
+			Scheme: metadata.Scheme(), Cache: cache.Options(nil), Logger: logr.FromSlogHandler(slog.NewTextHandler(t.Output(), nil)),
 			Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cluster, err := kube.New(ctx, mgr, kube.Options{SubscriptionID: "s", ResourceGroup: "rg"})
+		cluster, err := controllers.New(ctx, mgr, controllers.Options{SubscriptionID: "s", ResourceGroup: "rg"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // Admin returns the handler of the admin API under /_emu/. It has no authentication: serve it on a
@@ -41,6 +41,9 @@ func (e *Emulator) Admin() http.Handler {
 	mux.HandleFunc("DELETE /_emu/probe", func(w http.ResponseWriter, _ *http.Request) {
 		e.ResetFlows()
 		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("GET /_emu/forwarding", func(w http.ResponseWriter, _ *http.Request) {
+		replyOK(w, fields{"rules": e.ForwardingRules()})
 	})
 	mux.HandleFunc("POST /_emu/connections", e.adminConnect)
 	mux.HandleFunc("GET /_emu/config", func(w http.ResponseWriter, _ *http.Request) { replyOK(w, e.currentConfig()) })
@@ -128,9 +131,9 @@ func parseSince(value string) (func(Call) bool, error) {
 }
 
 type settings struct {
-	Behavior     *behaviour.Behavior `json:"behaviour,omitempty"`
-	Latency      *Latency            `json:"latency,omitempty"`
-	LatencyScale *float64            `json:"latencyScale,omitempty"`
+	Behavior     *behavior.Behavior `json:"behaviour,omitempty"`
+	Latency      *Latency           `json:"latency,omitempty"`
+	LatencyScale *float64           `json:"latencyScale,omitempty"`
 }
 
 func (e *Emulator) currentConfig() settings {

@@ -73,10 +73,10 @@ func retainServerState(kind *rootKind, before, after fields) fields {
 			continue
 		}
 		list := objectList(propertyFields(after), k.collection)
-		old := objectList(propertyFields(before), k.collection)
+		old := newNameIndex(objectList(propertyFields(before), k.collection))
 		for i, c := range list {
-			if j := indexByName(old, stringField(c, "name")); j >= 0 {
-				list[i] = retainProperties(k, old[j], c)
+			if was, found := lookUpName(old, stringField(c, "name")); found {
+				list[i] = retainProperties(k, was, c)
 			}
 		}
 		after = withField(after, "properties", withField(propertyFields(after), k.collection, toArray(list)))
@@ -125,8 +125,9 @@ func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields, 
 	maps.Copy(props, back[id.key()])
 	if k == poolKind {
 		list := poolEntries(from, id, c)
+		path, typeName := id.String()+"/"+addresses+"/", id.typeName()+"/"+addresses
 		for i, addr := range list {
-			list[i] = a.renderAddress(id, addr, state)
+			list[i] = a.renderAddress(path, typeName, addr, state)
 		}
 		props[addresses] = toArray(list)
 		if nics := from.poolNICs(id, c); len(nics) > 0 {
@@ -137,9 +138,9 @@ func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields, 
 	return out
 }
 
-func (a *aggregate) renderAddress(pool resourceID, addr fields, state string) fields {
-	out := withField(addr, "id", pool.String()+"/"+addresses+"/"+stringField(addr, "name"))
-	out["etag"], out["type"] = a.etag, pool.typeName()+"/"+addresses
+func (a *aggregate) renderAddress(path, typeName string, addr fields, state string) fields {
+	out := withField(addr, "id", path+stringField(addr, "name"))
+	out["etag"], out["type"] = a.etag, typeName
 	delete(out, originKey)
 	out["properties"] = withField(propertyFields(addr), "provisioningState", state)
 	return out

@@ -37,6 +37,9 @@ func (e *Emulator) rejectOlderVersion(x *exchange, p *proposal) *Problem {
 		return badRequest(strings.ToUpper(leaf[:1])+leaf[1:]+"CannotBeSpecifiedForApiVersion",
 			fmt.Sprintf("Property %s of resource %s cannot be specified for API version %s. It needs API version %s or later.", newer.Property, p.id, x.apiVersion(), newer.Detail))
 	}
+	if problem := rejectServiceSKU(x.apiVersion(), p); problem != nil {
+		return problem
+	}
 	if p.id.child != nil || e.opts.OlderVersion == ResetNewProperties {
 		return nil
 	}
@@ -51,6 +54,26 @@ func (e *Emulator) rejectOlderVersion(x *exchange, p *proposal) *Problem {
 	return badRequest("UpdateOnResourceNotAllowedWithApiVersion", fmt.Sprintf(
 		"Resource %s cannot be updated using API version %s since it uses the property %s which has been set using a higher API version %s.",
 		p.id, x.apiVersion(), newer.Property, newer.Detail))
+}
+
+// serviceSKU is the SKU of container-native load balancers, which serviceVersion introduced.
+const serviceSKU, serviceVersion = "Service", "2025-09-01"
+
+// rejectServiceSKU rejects an api-version that does not know the SKU.
+func rejectServiceSKU(version string, p *proposal) *Problem {
+	if p.id.root != loadBalancerKind || version >= serviceVersion {
+		return nil
+	}
+	switch {
+	case p.before != nil && sameName(skuName(p.before), serviceSKU):
+		return badRequest("UpdateOnResourceNotAllowedWithApiVersion", fmt.Sprintf(
+			"Resource %s cannot be updated using API version %s since it uses the property sku.name %s which has been set using a higher API version %s.",
+			p.id, version, serviceSKU, serviceVersion))
+	case p.id.child == nil && sameName(skuName(p.root), serviceSKU):
+		return badRequest("SkuCannotBeSpecifiedForApiVersion",
+			fmt.Sprintf("Sku %s of resource %s cannot be specified for API version %s. It needs API version %s or later.", serviceSKU, p.id, version, serviceVersion))
+	}
+	return nil
 }
 
 func (x *exchange) removeNewProperties() {

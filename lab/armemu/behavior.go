@@ -8,24 +8,24 @@ import (
 	"fmt"
 	"strings"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // OverlapAnswers returns the behaviors for overlapping writes; Mixed alternates between some of them.
-func OverlapAnswers() []behaviour.Result {
-	return []behaviour.Result{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict}
+func OverlapAnswers() []behavior.Result {
+	return []behavior.Result{behavior.Supersede, behavior.SupersedeDiscard, behavior.SupersedeDiscardLate, behavior.Lock, behavior.Conflict}
 }
 
 // Behavior returns the current behavior.
-func (e *Emulator) Behavior() behaviour.Behavior {
+func (e *Emulator) Behavior() behavior.Behavior {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.opts.Behavior
 }
 
 // SetBehavior changes the behavior for future requests; unset answers keep their value.
-func (e *Emulator) SetBehavior(b behaviour.Behavior) error {
-	for i, q := range behaviour.AllProperties() {
+func (e *Emulator) SetBehavior(b behavior.Behavior) error {
+	for i, q := range behavior.AllProperties() {
 		if _, err := b.WithResult(q.Name, b.GetResult(i)); err != nil {
 			return err
 		}
@@ -37,24 +37,24 @@ func (e *Emulator) SetBehavior(b behaviour.Behavior) error {
 }
 
 // ParseBehavior reads the key behaviour of a JSON object, e.g. a probe report.
-func ParseBehavior(text []byte) (behaviour.Behavior, error) {
+func ParseBehavior(text []byte) (behavior.Behavior, error) {
 	var report struct {
-		Behaviour *behaviour.Behavior `json:"behaviour"`
+		Behaviour *behavior.Behavior `json:"behaviour"`
 	}
 	if err := json.Unmarshal(text, &report); err != nil {
-		return behaviour.Behavior{}, fmt.Errorf(`want a JSON object with the key "behaviour": %w`, err)
+		return behavior.Behavior{}, fmt.Errorf(`want a JSON object with the key "behaviour": %w`, err)
 	}
 	if report.Behaviour == nil {
-		return behaviour.Behavior{}, errors.New(`want a JSON object with the key "behaviour", which is missing`)
+		return behavior.Behavior{}, errors.New(`want a JSON object with the key "behaviour", which is missing`)
 	}
 	return *report.Behaviour, nil
 }
 
 // inlineAddresses merges the stored addresses (had) with those in a load balancer's PUT (sent).
-func inlineAddresses(b behaviour.Behavior, isNew bool, had, sent []fields) []fields {
-	addressesIgnored, statesIgnored := b.UpdateAddresses == behaviour.Ignored, b.UpdateAdminStates == behaviour.Ignored
+func inlineAddresses(b behavior.Behavior, isNew bool, had, sent []fields) []fields {
+	addressesIgnored, statesIgnored := b.UpdateAddresses == behavior.Ignored, b.UpdateAdminStates == behavior.Ignored
 	switch {
-	case isNew && b.UpdateNewPools == behaviour.Empty:
+	case isNew && b.UpdateNewPools == behavior.Empty:
 		return nil
 	case isNew:
 		return sent
@@ -99,10 +99,10 @@ func addressTarget(a fields) string {
 	return "name " + stringField(a, "name")
 }
 
-func (e *Emulator) overlapPolicy() behaviour.Result {
+func (e *Emulator) overlapPolicy() behavior.Result {
 	policy := e.opts.Behavior.Overlap
-	if policy == behaviour.Mixed {
-		policy = [...]behaviour.Result{behaviour.Supersede, behaviour.Lock, behaviour.Conflict}[e.random.IntN(3)]
+	if policy == behavior.Mixed {
+		policy = [...]behavior.Result{behavior.Supersede, behavior.Lock, behavior.Conflict}[e.random.IntN(3)]
 	}
 	return policy
 }
@@ -112,10 +112,10 @@ func (e *Emulator) effectivePreconditions(x *exchange) (match, noneMatch string)
 	if x.route.kind != KindPut || x.route.id.root != loadBalancerKind {
 		return match, noneMatch
 	}
-	if x.route.id.child == poolKind && e.opts.Behavior.PoolIfMatch == behaviour.Ignored {
+	if x.route.id.child == poolKind && e.opts.Behavior.PoolIfMatch == behavior.Ignored {
 		match = ""
 	}
-	if e.opts.Behavior.IfNoneMatch == behaviour.Ignored {
+	if e.opts.Behavior.IfNoneMatch == behavior.Ignored {
 		noneMatch = ""
 	}
 	return match, noneMatch
@@ -125,7 +125,7 @@ func (e *Emulator) effectivePreconditions(x *exchange) (match, noneMatch string)
 func QuestionsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| Question | Answers, the assumed one first | Because of |\n|---|---|---|\n")
-	for _, q := range behaviour.AllProperties() {
+	for _, q := range behavior.AllProperties() {
 		answers := make([]string, len(q.Results))
 		for i, a := range q.Results {
 			answers[i] = "`" + string(a) + "`"

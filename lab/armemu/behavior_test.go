@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/referencepage"
 )
@@ -16,15 +16,15 @@ import (
 // a new pool.
 func TestWholeWrites(t *testing.T) {
 	for _, row := range []struct {
-		addresses, states, pools behaviour.Result
+		addresses, states, pools behavior.Result
 		web, fresh               string
 	}{
-		{behaviour.Accepted, behaviour.Accepted, behaviour.Populated, "a=Down c=Up", "a=Down c=Up"},
-		{behaviour.Accepted, behaviour.Ignored, behaviour.Populated, "a=- c=Up", "a=Down c=Up"},
-		{behaviour.Ignored, behaviour.Accepted, behaviour.Empty, "a=Down b=Up", ""},
-		{behaviour.Ignored, behaviour.Ignored, behaviour.Empty, "a=- b=Up", ""},
+		{behavior.Accepted, behavior.Accepted, behavior.Populated, "a=Down c=Up", "a=Down c=Up"},
+		{behavior.Accepted, behavior.Ignored, behavior.Populated, "a=- c=Up", "a=Down c=Up"},
+		{behavior.Ignored, behavior.Accepted, behavior.Empty, "a=Down b=Up", ""},
+		{behavior.Ignored, behavior.Ignored, behavior.Empty, "a=- b=Up", ""},
 	} {
-		world := behaviour.Behavior{UpdateAddresses: row.addresses, UpdateAdminStates: row.states, UpdateNewPools: row.pools}
+		world := behavior.Behavior{UpdateAddresses: row.addresses, UpdateAdminStates: row.states, UpdateNewPools: row.pools}
 		emu := newCloud(t, armemu.Options{Behavior: world})
 		sendRequest(t, emu, http.MethodPut, poolID, poolWith(inVNet, poolEntry("a", ip(1), ""), poolEntry("b", ip(2), "Up")))
 		before := sendRequest(t, emu, http.MethodGet, lbID, "").stringField("etag")
@@ -45,8 +45,8 @@ func TestWholeWrites(t *testing.T) {
 }
 
 func TestWholeWriteOfInterfacesStates(t *testing.T) {
-	for answer, want := range map[behaviour.Result]string{behaviour.Accepted: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-"} {
-		emu := newCloud(t, armemu.Options{Behavior: behaviour.Behavior{UpdateAddresses: behaviour.Ignored, UpdateAdminStates: answer}})
+	for answer, want := range map[behavior.Result]string{behavior.Accepted: "rg_nicip=Down", behavior.Ignored: "rg_nicip=-"} {
+		emu := newCloud(t, armemu.Options{Behavior: behavior.Behavior{UpdateAddresses: behavior.Ignored, UpdateAdminStates: answer}})
 		putResource(t, emu, nics+"nic", nic(poolID))
 		body := strings.Replace(poolWith("", poolEntry("rg_nicip", `"networkInterfaceIPConfiguration":{"id":"`+nics+`nic/ipConfigurations/ip"}`, "Down")), "{", `{"name":"web",`, 1)
 		if a := sendRequest(t, emu, http.MethodPut, lbID, lbBody(body)); a.status != http.StatusOK {
@@ -60,18 +60,18 @@ func TestWholeWriteOfInterfacesStates(t *testing.T) {
 
 // Only pools and load balancers ignore preconditions.
 func TestIgnoredPreconditions(t *testing.T) {
-	ignored := behaviour.Behavior{PoolIfMatch: behaviour.Ignored, IfNoneMatch: behaviour.Ignored}
+	ignored := behavior.Behavior{PoolIfMatch: behavior.Ignored, IfNoneMatch: behavior.Ignored}
 	for _, row := range []struct {
-		world             behaviour.Behavior
+		world             behavior.Behavior
 		id, header, value string
 		body, method      string
 		want              int
 	}{
-		{behaviour.Behavior{}, poolID, "If-Match", `W/"stale"`, poolBody(), http.MethodPut, 412},
+		{behavior.Behavior{}, poolID, "If-Match", `W/"stale"`, poolBody(), http.MethodPut, 412},
 		{ignored, poolID, "If-Match", `W/"stale"`, poolBody(), http.MethodPut, 200},
 		{ignored, lbID, "If-Match", `W/"stale"`, lbBody(`{"name":"web"}`), http.MethodPut, 412},
 		{ignored, lbID + "/backendAddressPools/spare", "If-Match", `W/"stale"`, "", http.MethodDelete, 412},
-		{behaviour.Behavior{}, poolID, "If-None-Match", "*", poolBody(), http.MethodPut, 412},
+		{behavior.Behavior{}, poolID, "If-None-Match", "*", poolBody(), http.MethodPut, 412},
 		{ignored, poolID, "If-None-Match", "*", poolBody(), http.MethodPut, 200},
 		{ignored, lbID, "If-None-Match", "*", lbBody(`{"name":"web"}`), http.MethodPut, 200},
 		{ignored, vnetID, "If-None-Match", "*", `{"location":"eastus"}`, http.MethodPut, 412},
@@ -85,14 +85,14 @@ func TestIgnoredPreconditions(t *testing.T) {
 
 // SetBehavior retains unset answers; an invalid answer changes nothing.
 func TestSetBehaviour(t *testing.T) {
-	emu := armemu.New(armemu.Options{Behavior: behaviour.Behavior{PoolIfMatch: behaviour.Ignored}})
-	if err := emu.SetBehavior(behaviour.Behavior{Overlap: behaviour.Lock}); err != nil {
+	emu := armemu.New(armemu.Options{Behavior: behavior.Behavior{PoolIfMatch: behavior.Ignored}})
+	if err := emu.SetBehavior(behavior.Behavior{Overlap: behavior.Lock}); err != nil {
 		t.Fatal(err)
 	}
-	if err := emu.SetBehavior(behaviour.Behavior{Overlap: "fight", IfNoneMatch: behaviour.Ignored}); err == nil || !strings.Contains(err.Error(), `overlap: "fight"`) {
+	if err := emu.SetBehavior(behavior.Behavior{Overlap: "fight", IfNoneMatch: behavior.Ignored}); err == nil || !strings.Contains(err.Error(), `overlap: "fight"`) {
 		t.Errorf("got %v", err)
 	}
-	if got := emu.Behavior(); got.PoolIfMatch != behaviour.Ignored || got.Overlap != behaviour.Lock || got.IfNoneMatch != behaviour.Enforced {
+	if got := emu.Behavior(); got.PoolIfMatch != behavior.Ignored || got.Overlap != behavior.Lock || got.IfNoneMatch != behavior.Enforced {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -101,7 +101,7 @@ func TestParseBehaviour(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"weir":"v1","behaviour":{"overlap":"conflict-409"},"calls":[1]}`: "overlap=conflict-409",
 		`{"overlap":"conflict-409"}`:                                       "error: want a JSON object with the key",
-		`{"behaviour":{"overlap":"fight"}}`:                                `error: want a JSON object with the key "behaviour": overlap: "fight" is no answer`,
+		`{"behaviour":{"overlap":"fight"}}`:                                `error: want a JSON object with the key "behaviour": overlap: "fight" is invalid`,
 		`[]`:                                                               "error: want a JSON object",
 	} {
 		b, err := armemu.ParseBehavior([]byte(text))

@@ -63,6 +63,20 @@ func indexByName(list []fields, name string) int {
 	return slices.IndexFunc(list, func(o fields) bool { return sameName(stringField(o, "name"), name) })
 }
 
+// newNameIndex is for lookups by name in a loop. Its keys are lower-cased; the first of equal names counts.
+func newNameIndex(list []fields) map[string]fields {
+	index := make(map[string]fields, len(list))
+	for i := len(list) - 1; i >= 0; i-- {
+		index[strings.ToLower(stringField(list[i], "name"))] = list[i]
+	}
+	return index
+}
+
+func lookUpName(index map[string]fields, name string) (fields, bool) {
+	o, found := index[strings.ToLower(name)]
+	return o, found
+}
+
 // parseBody preserves numbers as written.
 func parseBody(raw []byte) (fields, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -86,20 +86,29 @@ func (r *flowRule) nodeLives(nodes map[netip.Addr]nodeLife) []nodeLife {
 }
 
 func (r *flowRule) acceptsNewFlows(nodes []nodeLife, t time.Time) []bool {
-	takes := make([]bool, len(r.addresses))
+	states := make([]string, len(r.addresses))
 	for i := range r.addresses {
-		a := &r.addresses[i]
+		states[i] = r.addresses[i].adminState
+	}
+	return acceptNewFlows(states, r.probe != nil, r.probe != nil && r.probe.allUp, func(i int) bool { return r.probe.isUp(nodes[i], t) })
+}
+
+// acceptNewFlows returns for each admin state whether the address takes new flows. isProbedUp is called only if the
+// rule has a probe.
+func acceptNewFlows(states []string, hasProbe, allUp bool, isProbedUp func(int) bool) []bool {
+	takes := make([]bool, len(states))
+	for i, state := range states {
 		switch {
-		case r.probe == nil: // admin state acts through the probe
+		case !hasProbe: // admin state acts through the probe
 			takes[i] = true
-		case a.adminState == "Down":
+		case state == "Down":
 		default:
-			takes[i] = a.adminState == "Up" || r.probe.isUp(nodes[i], t)
+			takes[i] = state == "Up" || isProbedUp(i)
 		}
 	}
-	if r.probe != nil && r.probe.allUp && !slices.Contains(takes, true) {
-		for i := range r.addresses {
-			takes[i] = r.addresses[i].adminState != "Down"
+	if hasProbe && allUp && !slices.Contains(takes, true) {
+		for i, state := range states {
+			takes[i] = state != "Down"
 		}
 	}
 	return takes

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // Options configure an Emulator. With the zero value, operations complete at once, overlapping
@@ -31,14 +31,20 @@ type Options struct {
 	// requests.
 	LatencyFixed bool
 	// Behavior: unset answers use the defaults.
-	Behavior behaviour.Behavior
+	Behavior behavior.Behavior
 	// Throttle, e.g. AzureLimits; nil disables throttling.
 	Throttle *Limits
 	// StrictResourceGroups answers 404 for groups that were not created explicitly. Otherwise any
 	// write creates its group.
 	StrictResourceGroups bool
+	// LockedGroups are names of resource groups in which a deny assignment blocks everything but reads, as in
+	// the node resource group of an AKS cluster with lockdown.
+	LockedGroups []string
 	// MaxPrivateLinks per load balancer; 0 is 8, which Azure raises on request.
 	MaxPrivateLinks int
+	// Zones are the availability zones of every region. Nil is none, and zones in requests are not checked; an empty
+	// list is none, and they are.
+	Zones []string
 	// MaxStandardIPs per IP family, subscription and region; 0 is 1,000.
 	MaxStandardIPs int
 	// OlderVersionPolicy defaults to RejectOlderVersion.
@@ -74,7 +80,7 @@ type Emulator struct {
 
 // New returns an empty cloud.
 func New(opts Options) *Emulator {
-	opts.Behavior = opts.Behavior.WithDefaults(behaviour.AssumedBehavior())
+	opts.Behavior = opts.Behavior.WithDefaults(behavior.AssumedBehavior())
 	if opts.Latency == "" {
 		opts.Latency = Quiet
 	}

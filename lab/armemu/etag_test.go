@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/worlds"
 )
@@ -158,24 +158,24 @@ func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 // Virtual networks retain their etag, subnets and public IPs do not; load balancers and pools are
 // unknown.
 func TestUnchangedWrites(t *testing.T) {
-	both := []behaviour.Result{behaviour.Unchanged, behaviour.Changed}
+	both := []behavior.Result{behavior.Unchanged, behavior.Changed}
 	subnet := vnetID + "/subnets/nodes"
 	for _, row := range []struct {
 		id, body string
-		keeps    func(behaviour.Result) bool
+		keeps    func(behavior.Result) bool
 	}{
-		{poolID, poolBody("10.0.0.1"), func(a behaviour.Result) bool { return a == behaviour.Unchanged }},
-		{lbID, lbBody(strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)), func(a behaviour.Result) bool { return a == behaviour.Unchanged }},
-		{lbID, lbBody(`{"name":"web"}`), func(a behaviour.Result) bool { return a == behaviour.Unchanged }},
-		{vnetID, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`, func(behaviour.Result) bool { return true }},
-		{subnet, `{"properties":{"addressPrefix":"10.0.0.0/17"}}`, func(behaviour.Result) bool { return false }},
-		{pips + "a", lb("Standard", static), func(behaviour.Result) bool { return false }},
-		{group + "/networkSecurityGroups/g", `{"location":"eastus"}`, func(behaviour.Result) bool { return false }},
+		{poolID, poolBody("10.0.0.1"), func(a behavior.Result) bool { return a == behavior.Unchanged }},
+		{lbID, lbBody(strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)), func(a behavior.Result) bool { return a == behavior.Unchanged }},
+		{lbID, lbBody(`{"name":"web"}`), func(a behavior.Result) bool { return a == behavior.Unchanged }},
+		{vnetID, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`, func(behavior.Result) bool { return true }},
+		{subnet, `{"properties":{"addressPrefix":"10.0.0.0/17"}}`, func(behavior.Result) bool { return false }},
+		{pips + "a", lb("Standard", static), func(behavior.Result) bool { return false }},
+		{group + "/networkSecurityGroups/g", `{"location":"eastus"}`, func(behavior.Result) bool { return false }},
 	} {
 		for _, answer := range both {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behaviour.Behavior{
-					NoChangeEtag: answer, UpdateAddresses: behaviour.Accepted,
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behavior.Behavior{
+					NoChangeEtag: answer, UpdateAddresses: behavior.Accepted,
 				}})
 				expectAccepted(t, sendRequest(t, emu, http.MethodPut, row.id, row.body))
 				time.Sleep(5 * time.Minute)
@@ -210,7 +210,7 @@ func TestWritesThatChange(t *testing.T) {
 		{"a field that nobody knows", poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), "{", `{"x":1,`, 1)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behaviour.AssumedBehavior()})
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behavior.AssumedBehavior()})
 			expectAccepted(t, sendRequest(t, emu, http.MethodPut, lbID, lbBody(pool)))
 			expectAccepted(t, sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1", "10.0.0.2")))
 			time.Sleep(5 * time.Minute)

@@ -23,12 +23,13 @@ const (
 	targetGroups
 	targetGroupResources
 	targetGroupResult // the deletion of a group, polled by Location
+	targetLocations   // the regions of a subscription
 )
 
 const resourcesNamespace = "Microsoft.Resources"
 
 var resourcesVersions = []string{
-	"2019-10-01", "2020-06-01", "2020-10-01", "2021-01-01", "2021-04-01", "2022-09-01", "2023-07-01",
+	"2019-10-01", "2020-06-01", "2020-10-01", "2021-01-01", "2021-04-01", "2022-09-01", "2022-12-01", "2023-07-01",
 	"2024-03-01", "2024-07-01", "2024-11-01", "2025-03-01", "2025-04-01",
 }
 
@@ -51,6 +52,9 @@ func (r *route) parseGroupPath(method string, seg []string) bool {
 	case len(seg) == 2 && sameName(seg[0], "operationresults"):
 		r.target, r.operation, r.result = targetGroupResult, strings.ToLower(seg[1]), true
 		r.setKind(method, KindPoll)
+	case len(seg) == 1 && sameName(seg[0], locationsSegment):
+		r.target = targetLocations
+		r.setKind(method, KindList)
 	default:
 		return false
 	}
@@ -70,6 +74,8 @@ func (r route) groupPermission() permission {
 	const groups = resourcesNamespace + "/subscriptions/resourceGroups"
 	action := groups + "/read"
 	switch {
+	case r.target == targetLocations:
+		return permission{resourcesNamespace + "/subscriptions/locations/read", "/subscriptions/" + r.subscription}
 	case r.target == targetGroupResult:
 		action = resourcesNamespace + "/subscriptions/operationresults/read"
 	case r.target == targetGroupResources:
@@ -87,6 +93,8 @@ func (e *Emulator) serveGroup(x *exchange) *Problem {
 	r := x.route
 	g := e.findGroup(r.id)
 	switch {
+	case r.target == targetLocations:
+		return e.serveLocations(x)
 	case r.target == targetGroups:
 		return e.listGroups(x)
 	case r.target == targetGroupResult:

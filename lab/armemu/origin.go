@@ -69,15 +69,15 @@ func withOrigins(before, after fields, by string) fields {
 	if len(list) == 0 {
 		return after
 	}
-	old := objectList(propertyFields(before), pools)
+	old := newNameIndex(objectList(propertyFields(before), pools))
 	for i, pool := range list {
 		entries := objectList(propertyFields(pool), addresses)
 		if len(entries) == 0 {
 			continue
 		}
 		var known []fields
-		if at := indexByName(old, stringField(pool, "name")); at >= 0 {
-			known = objectList(propertyFields(old[at]), addresses)
+		if was, found := lookUpName(old, stringField(pool, "name")); found {
+			known = objectList(propertyFields(was), addresses)
 		}
 		list[i] = withField(pool, "properties", withField(propertyFields(pool), addresses, toArray(withEntryOrigins(known, entries, by))))
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -45,7 +45,7 @@ func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
 
 func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: behaviour.SupersedeDiscard}})
+		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1, Behavior: behavior.Behavior{Overlap: behavior.SupersedeDiscard}})
 		spare := lbID + "/backendAddressPools/spare"
 		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		sendRequest(t, emu, http.MethodPut, spare, poolBody("10.0.0.2"))
@@ -61,7 +61,7 @@ func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behavior: behaviour.Behavior{Overlap: behaviour.SupersedeDiscardLate}})
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behavior: behavior.Behavior{Overlap: behavior.SupersedeDiscardLate}})
 			first := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 			sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
 			time.Sleep(2 * time.Second)
@@ -109,7 +109,7 @@ func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 
 func TestWhatLocksAskFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behavior: behaviour.Behavior{Overlap: behaviour.Lock}})
+		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behavior: behavior.Behavior{Overlap: behavior.Lock}})
 		sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		for range 5 {
 			a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
@@ -132,7 +132,7 @@ func TestWhatLocksAskFor(t *testing.T) {
 func TestMixedOverlap(t *testing.T) {
 	answers := func(seed uint64) (all string) {
 		synctest.Test(t, func(t *testing.T) {
-			emu := newCloud(t, armemu.Options{Seed: seed, LatencyScale: 1, LatencyFixed: true, Behavior: behaviour.Behavior{Overlap: behaviour.Mixed}})
+			emu := newCloud(t, armemu.Options{Seed: seed, LatencyScale: 1, LatencyFixed: true, Behavior: behavior.Behavior{Overlap: behavior.Mixed}})
 			for i := range 60 {
 				all += fmt.Sprint(sendRequest(t, emu, http.MethodPut, poolID, poolBody(fmt.Sprintf("10.0.0.%d", i+1))).status, " ")
 			}
@@ -159,8 +159,8 @@ func TestOverlapRefusals(t *testing.T) {
 		detail  string
 		retries bool
 	}{
-		{"lock-429", armemu.Options{Behavior: behaviour.Behavior{Overlap: behaviour.Lock}}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
-		{"conflict-409", armemu.Options{Behavior: behaviour.Behavior{Overlap: behaviour.Conflict}}, 409, "AnotherOperationInProgress", "/operations/", false},
+		{"lock-429", armemu.Options{Behavior: behavior.Behavior{Overlap: behavior.Lock}}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
+		{"conflict-409", armemu.Options{Behavior: behavior.Behavior{Overlap: behavior.Conflict}}, 409, "AnotherOperationInProgress", "/operations/", false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestPreconditions(t *testing.T) {
 // Without If-Match some addresses are lost: the test can fail.
 func TestConcurrentWriters(t *testing.T) {
 	const writers = 12
-	for _, overlap := range append(armemu.OverlapAnswers(), behaviour.Mixed) {
+	for _, overlap := range append(armemu.OverlapAnswers(), behavior.Mixed) {
 		t.Run(string(overlap), func(t *testing.T) {
 			if lost := writers - concurrentWriters(t, overlap, writers, sendEtag{}); lost != 0 {
 				t.Errorf("under If-Match %d of %d updates are lost", lost, writers)
@@ -243,9 +243,9 @@ func TestConcurrentWriters(t *testing.T) {
 }
 
 // Returns the final number of addresses.
-func concurrentWriters(t *testing.T, overlap behaviour.Result, writers int, perCall ...policy.Policy) (held int) {
+func concurrentWriters(t *testing.T, overlap behavior.Result, writers int, perCall ...policy.Policy) (held int) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: overlap}})
+		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Behavior: behavior.Behavior{Overlap: overlap}})
 		pools := newClients(t, emu.Transport(), "http://emulator.test", perCall...).NewLoadBalancerBackendAddressPoolsClient()
 		errs := make(chan error, writers)
 		for i := range writers {

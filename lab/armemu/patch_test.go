@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -61,7 +61,7 @@ func TestTagsOutliveAWriteThatFails(t *testing.T) {
 
 func TestPatchHeedsIfMatchAndLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behaviour.Behavior{Overlap: behaviour.Lock}})
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behavior: behavior.Behavior{Overlap: behavior.Lock}})
 		if a := sendRequest(t, emu, http.MethodPatch, lbID, `{"tags":{}}`, "If-Match", `W/"other"`); a.status != 412 {
 			t.Errorf("another etag: %d %s", a.status, a.raw)
 		}

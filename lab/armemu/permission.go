@@ -200,7 +200,7 @@ func objectsAt(from fields, path []string) []fields {
 // LinkedChecksMarkdown renders the checks for the documentation.
 func LinkedChecksMarkdown() string {
 	var b strings.Builder
-	b.WriteString("| PUT of | that names | asks for | Is | Source |\n|---|---|---|---|---|\n")
+	b.WriteString("| PUT of | that names | requires | Is | Source |\n|---|---|---|---|---|\n")
 	for _, j := range LinkedChecks() {
 		fmt.Fprintf(&b, "| %s | `%s` | `%s` | %s | %s |\n", j.Scope, j.Property, j.Action, j.Certainty, j.Source)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // A pool shows an address for each network interface IP configuration in it. The interfaces decide
@@ -21,11 +21,15 @@ func nicIPConfigID(entry fields) string {
 
 func poolEntries(from *referenceIndex, pool resourceID, body fields) []fields {
 	entries := objectList(propertyFields(body), addresses)
+	nics := from.poolNICs(pool, body)
+	if len(nics) == 0 {
+		return entries
+	}
 	stored := map[string]bool{}
 	for _, a := range entries {
 		stored[nicIPConfigID(a)] = true
 	}
-	for _, id := range from.poolNICs(pool, body) {
+	for _, id := range nics {
 		if !stored[strings.ToLower(id)] {
 			entries = append(entries, fields{
 				"name":       nicEntryName(id),
@@ -72,23 +76,20 @@ func (e *Emulator) storePoolEntries(pool resourceID, before, body fields) fields
 		}
 		list[i] = withField(list[i], "properties", withDefaults(propertyFields(list[i]), target))
 	}
-	if e.opts.Behavior.InterfaceAdminState == behaviour.Ignored {
+	if e.opts.Behavior.InterfaceAdminState == behavior.Ignored {
 		list = withAdminStates(list, poolEntries(e.references(), pool, before))
 	}
 	return withField(body, "properties", withField(propertyFields(body), addresses, toArray(list)))
 }
 
 func (e *Emulator) storeAllPoolEntries(balancer resourceID, before, root fields) fields {
-	list, old := objectList(propertyFields(root), pools), objectList(propertyFields(before), pools)
+	list, old := objectList(propertyFields(root), pools), newNameIndex(objectList(propertyFields(before), pools))
 	for i, pool := range list {
-		var was fields
-		if j := indexByName(old, stringField(pool, "name")); j >= 0 {
-			was = old[j]
-		}
+		was, _ := lookUpName(old, stringField(pool, "name"))
 		id := balancer.withChild(poolKind, stringField(pool, "name"))
 		entries := inlineAddresses(e.opts.Behavior, was == nil, poolEntries(e.references(), id, was), objectList(propertyFields(pool), addresses))
 		props := withField(propertyFields(pool), addresses, toArray(entries))
-		if network, ok := propertyFields(was)["virtualNetwork"]; ok && e.opts.Behavior.UpdateAddresses == behaviour.Ignored {
+		if network, ok := propertyFields(was)["virtualNetwork"]; ok && e.opts.Behavior.UpdateAddresses == behavior.Ignored {
 			props["virtualNetwork"] = network // belongs to the addresses
 		}
 		pool = withField(pool, "properties", props)

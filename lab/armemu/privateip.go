@@ -7,15 +7,15 @@ import (
 )
 
 func retainPrivateAddresses(k *childKind, before, after fields) fields {
-	old := objectList(propertyFields(before), k.collection)
+	old := newNameIndex(objectList(propertyFields(before), k.collection))
 	list := objectList(propertyFields(after), k.collection)
 	for i, c := range list {
 		props := propertyFields(c)
-		j := indexByName(old, stringField(c, "name"))
-		if j < 0 || isStatic(props) || referenceID(props, "subnet") == "" {
+		former, found := lookUpName(old, stringField(c, "name"))
+		if !found || isStatic(props) || referenceID(props, "subnet") == "" {
 			continue
 		}
-		was := propertyFields(old[j])
+		was := propertyFields(former)
 		addr := stringField(was, "privateIPAddress")
 		if addr != "" && referenceID(was, "subnet") == referenceID(props, "subnet") && ipVersion(was) == ipVersion(props) {
 			list[i] = withField(c, "properties", withField(props, "privateIPAddress", addr))

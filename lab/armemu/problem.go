@@ -3,8 +3,6 @@
 package armemu
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -66,15 +64,4 @@ func notFound(code, message string) *Problem {
 // wholeSeconds rounds up, so a client that waits is never early.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
-}
-
-func encodeJSON(v any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		// All values come from a JSON decoder or this package's structs.
-		panic("armemu: cannot encode an answer: " + err.Error())
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n")
 }

@@ -18,6 +18,7 @@ type referenceIndex struct {
 	subnet        map[string][]string // subnet → IP configurations
 	pool          map[string][]string // backend pool → network interface IP configurations
 	model         map[string][]string // backend pool → scale sets with a model that references it
+	health        map[string][]string // probe → scale sets with it as health probe
 	nic           map[string][]string // network interface → virtual machines
 	primary       map[string]bool     // primary network interfaces
 	securityGroup map[string][]string // security group → subnets and network interfaces
@@ -34,7 +35,7 @@ func (e *Emulator) references() *referenceIndex {
 	}
 	l := &referenceIndex{
 		publicIP: map[string][]string{}, prefix: map[string][]string{}, subnet: map[string][]string{},
-		pool: map[string][]string{}, model: map[string][]string{}, nic: map[string][]string{}, primary: map[string]bool{}, securityGroup: map[string][]string{}, privateLinks: map[string][]string{}, privateIPs: map[string]map[netip.Addr]string{},
+		pool: map[string][]string{}, model: map[string][]string{}, health: map[string][]string{}, nic: map[string][]string{}, primary: map[string]bool{}, securityGroup: map[string][]string{}, privateLinks: map[string][]string{}, privateIPs: map[string]map[netip.Addr]string{},
 	}
 	for _, agg := range e.sortedAggregates() {
 		l.addResource(agg.id, agg.body)
@@ -64,6 +65,7 @@ func (l *referenceIndex) addResource(id resourceID, body fields) {
 			addReference(l.securityGroup, referenceID(propertyFields(s), securityGroupKey), id.withChild(subnetKind, stringField(s, "name")).String())
 		}
 	case id.root == scaleSetKind:
+		addReference(l.health, strings.ToLower(healthProbe(body)), id.String())
 		for _, c := range instanceIPConfigs("", props) {
 			for _, pool := range objectList(c, nicPools) {
 				addReference(l.model, strings.ToLower(stringField(pool, "id")), id.String())

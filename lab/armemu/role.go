@@ -62,15 +62,14 @@ func (e *Emulator) authorize(x *exchange) *Problem {
 		}
 	}
 	role := e.opts.Role
-	if role == nil {
-		return nil
-	}
 	for i, a := range list {
-		if role.AllowsAction(a.action) {
+		if e.isDenied(a) {
+			return e.rejectDenied(x.describeClient(), list, i)
+		}
+		if role == nil || role.AllowsAction(a.action) {
 			continue
 		}
-		p := &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed", Gateway: true}
-		client := fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.callerID))
+		p, client := &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed", Gateway: true}, x.describeClient()
 		if i == 0 {
 			p.Message = fmt.Sprintf("%s does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+
 				"If access was recently granted, please refresh your credentials.", client, a.action, a.scope)
@@ -82,6 +81,10 @@ func (e *Emulator) authorize(x *exchange) *Problem {
 		return p
 	}
 	return nil
+}
+
+func (x *exchange) describeClient() string {
+	return fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.callerID))
 }
 
 // callerID has the format of an object ID.

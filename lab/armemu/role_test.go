@@ -132,5 +132,5 @@ func TestTheRoleIsEnforced(t *testing.T) {
 }
 
 func TestReferenceShowsTheJoins(t *testing.T) {
-	referencepage.ExpectSection(t, "../../docs/reference/emulator.md", "joins", armemu.LinkedChecksMarkdown())
+	referencepage.ExpectSection(t, "rules.md", "joins", armemu.LinkedChecksMarkdown())
 }

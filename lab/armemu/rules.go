@@ -83,7 +83,7 @@ func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
 		poolRules(), memberRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
-		nicLimitRules(), publicIPRules(), publicIPChangeRules(), publicIPPrefixRules(), networkInterfaceRules(), basicRules(), networkRules(), privateLinkRules(), securityGroupRules(), deleteRules(), privateLinkUseRules(),
+		nicLimitRules(), backendPortRules(), healthProbeRules(), globalRules(), publicIPRules(), publicIPChangeRules(), publicIPPrefixRules(), zoneRules(), networkInterfaceRules(), basicRules(), availabilitySetRules(), networkRules(), privateLinkRules(), securityGroupRules(), deleteRules(), privateLinkUseRules(),
 	} {
 		rules = append(rules, more...)
 	}
@@ -167,6 +167,8 @@ func skuName(root fields) string {
 	}
 	return "Basic"
 }
+
+func isBasic(root fields) bool { return sameName(skuName(root), "Basic") }
 
 func isNIC(addr fields) bool {
 	return stringField(objectField(propertyFields(addr), "networkInterfaceIPConfiguration"), "id") != ""

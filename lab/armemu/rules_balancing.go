@@ -22,7 +22,7 @@ func balancingRules() []Rule {
 		},
 		{
 			Name: "ha-ports-whole", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancingRuleHAPortsInvalid", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "Protocol All goes with frontend and backend port 0.",
+			Requires: "Protocol All requires frontend and backend port 0.",
 			Source:   "HA ports page", check: haPortsBothZero,
 		},
 		{
@@ -56,7 +56,7 @@ func balancingRules() []Rule {
 			Name: "snat-disabled-beside-outbound-rule", On: KindPut, Scopes: loadBalancerScopes,
 			Code:          "LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule",
 			CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A load balancing rule whose frontend an outbound rule uses sets `disableOutboundSnat`.",
+			Requires: "A load balancing rule with a frontend that an outbound rule uses sets `disableOutboundSnat`.",
 			Source:   "error bodies in public test suites", check: snatDisabled,
 		},
 	}
@@ -123,7 +123,7 @@ func haPortsInternal(s *validationTarget) string {
 		internal[strings.ToLower(id)] = referenceID(props, "subnet") != ""
 	}
 	return s.eachRule(func(id string, props fields) string {
-		if isAllProtocols(props) && (!internal[referenceID(props, "frontendIPConfiguration")] || !sameName(skuName(s.body), "Standard")) {
+		if isAllProtocols(props) && (!internal[referenceID(props, "frontendIPConfiguration")] || isBasic(s.body)) {
 			return fmt.Sprintf("Load balancing rule %s has protocol All: HA ports need a Standard load balancer and an internal frontend.", id)
 		}
 		return ""

@@ -60,7 +60,7 @@ func (e *Emulator) setOfIPConfig(config string) string {
 func checkBasicSet(s *validationTarget) string {
 	for _, m := range s.memberships() {
 		home := s.e.setOfIPConfig(m.config)
-		if home == "" || !sameName(skuName(m.loadBalancer.body), "Basic") {
+		if home == "" || !isBasic(m.loadBalancer.body) {
 			continue
 		}
 		for _, p := range objectList(propertyFields(m.loadBalancer.body), pools) {
@@ -109,14 +109,14 @@ func checkSetSKU(s *validationTarget) string {
 }
 
 func requireStandardOutbound(s *validationTarget) string {
-	if rules := objectList(propertyFields(s.body), outRules); len(rules) > 0 && sameName(skuName(s.body), "Basic") {
+	if rules := objectList(propertyFields(s.body), outRules); len(rules) > 0 && isBasic(s.body) {
 		return fmt.Sprintf("Outbound rule %s is not supported on Basic sku load balancer %s.", stringField(rules[0], "name"), s.self)
 	}
 	return ""
 }
 
 func requireStandardZones(s *validationTarget) string {
-	if !sameName(skuName(s.body), "Basic") {
+	if !isBasic(s.body) {
 		return ""
 	}
 	for _, part := range append(objectList(propertyFields(s.body), frontends), s.body) {

@@ -54,7 +54,7 @@ func frontendRules() []Rule {
 		},
 		{
 			Name: "public-ip-sku", On: KindPut, Scopes: loadBalancerScopes, Code: "PublicIPAndLBSkuDoNotMatch", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "A public IP address has the SKU of the load balancer; no SKU means Basic.",
+			Requires: "A public IP address has the SKU of the load balancer, and Standard for one of SKU Service (assumed); no SKU means Basic.",
 			Source:   "common load balancer deployment errors; code from denniszielke/container_demos#2", check: publicIPSku,
 		},
 		{
@@ -69,7 +69,7 @@ func privateIPRules() []Rule {
 	return []Rule{
 		{
 			Name: "static-private-address", On: KindPut, Scopes: privateIPScopes, Code: "InvalidPrivateIPAddressFormat", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "An IP configuration in a subnet whose allocation method is Static names a well-formed address (that none at all is answered alike is assumed).",
+			Requires: "An IP configuration in a subnet with the allocation method Static names a well-formed address (that none at all is answered alike is assumed).",
 			Source:   recordedSource, check: staticHasAddress,
 		},
 		{
@@ -96,10 +96,10 @@ func privateIPRules() []Rule {
 }
 
 func frontendHasAddress(s *validationTarget) string {
-	old := objectList(propertyFields(s.before), frontends)
+	old := newNameIndex(objectList(propertyFields(s.before), frontends))
 	for _, c := range objectList(propertyFields(s.body), frontends) {
 		// Seeded, which skips validation.
-		if j := indexByName(old, stringField(c, "name")); hasFrontendAddress(propertyFields(c)) || j >= 0 && !hasFrontendAddress(propertyFields(old[j])) {
+		if was, found := lookUpName(old, stringField(c, "name")); hasFrontendAddress(propertyFields(c)) || found && !hasFrontendAddress(propertyFields(was)) {
 			continue
 		}
 		return fmt.Sprintf("Frontend IP Configuration %s must reference either a Subnet or a Public IP Address.", s.self.withChild(frontendKind, stringField(c, "name")))
@@ -158,9 +158,13 @@ func checkPublicIPFree(s *validationTarget) string {
 }
 
 func publicIPSku(s *validationTarget) string {
+	want := skuName(s.body)
+	if sameName(want, serviceSKU) {
+		want = "Standard"
+	}
 	for _, props := range s.ipConfigs {
 		pip := s.e.aggregates[referenceID(props, "publicIPAddress")]
-		if pip != nil && !sameName(skuName(pip.body), skuName(s.body)) {
+		if pip != nil && !sameName(skuName(pip.body), want) {
 			return fmt.Sprintf("%s sku load balancer %s cannot reference %s sku publicIP %s.", skuName(s.body), s.self, skuName(pip.body), pip.id)
 		}
 	}
@@ -168,10 +172,10 @@ func publicIPSku(s *validationTarget) string {
 }
 
 func checkFrontendZonesChange(s *validationTarget) string {
-	old := objectList(propertyFields(s.before), frontends)
+	old := newNameIndex(objectList(propertyFields(s.before), frontends))
 	for _, c := range objectList(propertyFields(s.body), frontends) {
-		if j := indexByName(old, stringField(c, "name")); j >= 0 {
-			if wrong := zonesChanged(s.self.withChild(frontendKind, stringField(c, "name")), old[j], c); wrong != "" {
+		if was, found := lookUpName(old, stringField(c, "name")); found {
+			if wrong := zonesChanged(s.self.withChild(frontendKind, stringField(c, "name")), was, c); wrong != "" {
 				return wrong
 			}
 		}

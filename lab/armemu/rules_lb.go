@@ -57,12 +57,12 @@ func loadBalancerRules() []Rule {
 	return []Rule{
 		{
 			Name: "sku-fixed", On: KindPut, Scopes: loadBalancerScopes, Code: "SkuCannotBeChangedOnUpdate", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "The SKU of an existing load balancer stays what it is; no SKU means Basic.",
+			Requires: "The SKU of an existing load balancer does not change; no SKU means Basic.",
 			Source:   "upgrade guidance from Basic to Standard; code by analogy with public IP addresses, Azure/azure-cli#6743", check: checkSKUChange,
 		},
 		{
 			Name: "mode-fixed", On: KindPut, Scopes: loadBalancerScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "The mode of an existing load balancer stays what it is.",
+			Requires: "The mode of an existing load balancer does not change.",
 			Source:   "API description of 2025-09-01", check: checkModeChange,
 		},
 		{
@@ -273,9 +273,9 @@ func findNICUser(s *validationTarget, pool resourceID) string {
 }
 
 func (s *validationTarget) eachRemovedChild(k *childKind, f func(*validationTarget, resourceID) string) string {
-	left := objectList(propertyFields(s.body), k.collection)
+	left := newNameIndex(objectList(propertyFields(s.body), k.collection))
 	for _, c := range objectList(propertyFields(s.before), k.collection) {
-		if s.on == KindPut && indexByName(left, stringField(c, "name")) >= 0 {
+		if _, found := lookUpName(left, stringField(c, "name")); found && s.on == KindPut {
 			continue
 		}
 		if wrong := f(s, s.self.withChild(k, stringField(c, "name"))); wrong != "" {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 func memberRules() []Rule {
@@ -16,7 +16,7 @@ func memberRules() []Rule {
 		{
 			Name: "interfaces-join-by-themselves", On: KindPut, Scopes: poolScopes,
 			Code: "ModificationOfNICIpConfigBackendPoolNotSupported", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A PUT of a pool adds, renames and leaves out no IP configuration of a network interface; one that says nothing of addresses leaves them alone.",
+			Requires: "A PUT of a pool adds, renames and leaves out no IP configuration of a network interface; one without addresses leaves them alone.",
 			Source:   "hashicorp/terraform-provider-azurerm#10496, Azure/bicep-registry-modules#2512", check: checkInterfacesUnchanged,
 		},
 		{
@@ -33,7 +33,7 @@ func memberRules() []Rule {
 		},
 		{
 			Name: "sync-mode-automatic", On: KindPut, Scopes: poolScopes, Code: "BackendAddressPoolSyncModeAutomaticNotSupportedForIPAddresses", CodeCertainty: Assumed, Certainty: Observed,
-			Requires: "A pool whose `syncMode` is Automatic has no IP addresses.",
+			Requires: "A pool with `syncMode` Automatic has no IP addresses.",
 			Source:   "Azure/azure-cli#29715", check: checkSyncMode,
 		},
 		{
@@ -116,7 +116,7 @@ func checkDuplicateInterfaces(s *validationTarget) string {
 }
 
 func checkInterfaceStates(s *validationTarget) string {
-	if s.e.opts.Behavior.InterfaceAdminState != behaviour.Rejected {
+	if s.e.opts.Behavior.InterfaceAdminState != behavior.Rejected {
 		return ""
 	}
 	has := s.entriesByIPConfig()
@@ -145,7 +145,7 @@ func checkSyncMode(s *validationTarget) string {
 
 func checkParentState(s *validationTarget) string {
 	parent := s.e.aggregates[s.self.rootKey()]
-	if !s.isPoolRequest() || s.e.opts.Behavior.FailedParent != behaviour.Rejected || parent == nil || parent.state != stateFailed {
+	if !s.isPoolRequest() || s.e.opts.Behavior.FailedParent != behavior.Rejected || parent == nil || parent.state != stateFailed {
 		return ""
 	}
 	return fmt.Sprintf("Parent resource %s of %s is in Failed state. Run PUT operation on the parent, then retry operation on the child.", parent.id, s.self)

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
-func withBehavior(b behaviour.Behavior) func(*testing.T, *armemu.Emulator) {
+func withBehavior(b behavior.Behavior) func(*testing.T, *armemu.Emulator) {
 	return func(t *testing.T, emu *armemu.Emulator) {
 		withInterface(t, emu)
 		if err := emu.SetBehavior(b); err != nil {
@@ -27,7 +27,7 @@ func memberViolations() []ruleViolation {
 		return lb("Standard", internalFrontends+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", entries...), "{", `{"name":"p",`, 1)+`]`)
 	}
 	failed := func(t *testing.T, emu *armemu.Emulator) {
-		withBehavior(behaviour.Behavior{FailedParent: behaviour.Rejected})(t, emu)
+		withBehavior(behavior.Behavior{FailedParent: behavior.Rejected})(t, emu)
 		setFaults(t, emu, `rules: [{match: {kind: put, path: "**/kubernetes", nth: 1}, action: {operation: {fail: {code: InternalServerError}}}}]`)
 		sendRequest(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
 	}
@@ -47,7 +47,7 @@ func memberViolations() []ruleViolation {
 		{rule: "interface-once", prepare: withInterface, id: user, bad: inBody(`{"properties":{` + nicRef("nic") + `}}`), good: inBody(member), message: "DuplicateIpConfigurationReferenceOnBackendAddressPool"},
 		{rule: "interface-once", prepare: withInterface, id: user, bad: inBody(member, poolEntry("again", nicRef("nic"), "")), good: inBody(), message: "more than once"},
 		{
-			rule: "interface-admin-state", prepare: withBehavior(behaviour.Behavior{InterfaceAdminState: behaviour.Rejected}), id: pool,
+			rule: "interface-admin-state", prepare: withBehavior(behavior.Behavior{InterfaceAdminState: behavior.Rejected}), id: pool,
 			bad: poolWith("", poolEntry("rg_nicip", nicRef("nic"), "Down")), good: poolWith("", poolEntry("rg_nicip", nicRef("nic"), "None")), message: "user/backendAddressPools/p",
 		},
 		{rule: "sync-mode-automatic", bad: poolWith(`"syncMode":"Automatic",`+inVNet, addressIn(vnetID, "a", "10.0.0.1")), good: poolWith(`"syncMode":"Manual",`+inVNet, addressIn(vnetID, "a", "10.0.0.1")), message: "web"},
@@ -56,11 +56,11 @@ func memberViolations() []ruleViolation {
 }
 
 func TestInterfaceAdminStates(t *testing.T) {
-	for answer, want := range map[behaviour.Result]string{
-		behaviour.Accepted: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-", behaviour.Rejected: "rg_nicip=-",
+	for answer, want := range map[behavior.Result]string{
+		behavior.Accepted: "rg_nicip=Down", behavior.Ignored: "rg_nicip=-", behavior.Rejected: "rg_nicip=-",
 	} {
 		emu := newCloud(t, armemu.Options{})
-		withBehavior(behaviour.Behavior{InterfaceAdminState: answer})(t, emu)
+		withBehavior(behavior.Behavior{InterfaceAdminState: answer})(t, emu)
 		sendRequest(t, emu, http.MethodPut, userPool("p"), poolWith("", poolEntry("rg_nicip", nicRef("nic"), "Down")))
 		if got := poolAdminStates(t, emu, userPool("p")); got != want {
 			t.Errorf("Down is %s: %s, want %s", answer, got, want)
@@ -74,8 +74,8 @@ func TestInterfaceAdminStates(t *testing.T) {
 
 // The load balancer itself is always writable, and its pools afterwards.
 func TestFailedParent(t *testing.T) {
-	for answer, want := range map[behaviour.Result]int{behaviour.Accepted: 200, behaviour.Rejected: 400} {
-		emu := newCloud(t, armemu.Options{Behavior: behaviour.Behavior{FailedParent: answer}})
+	for answer, want := range map[behavior.Result]int{behavior.Accepted: 200, behavior.Rejected: 400} {
+		emu := newCloud(t, armemu.Options{Behavior: behavior.Behavior{FailedParent: answer}})
 		setFaults(t, emu, `rules: [{match: {kind: put, nth: 1}, action: {operation: {fail: {code: InternalServerError}}}}]`)
 		sendRequest(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
 		if a := sendRequest(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1")); a.status != want {

@@ -159,7 +159,7 @@ func checkMixedMembers(s *validationTarget) string {
 }
 
 func requireStandardForIPs(s *validationTarget) string {
-	if slices.ContainsFunc(s.addresses(), isIPBased) && !sameName(skuName(s.root), "Standard") {
+	if slices.ContainsFunc(s.addresses(), isIPBased) && isBasic(s.root) {
 		return fmt.Sprintf("Backend address pool %s has IP addresses, but its load balancer's SKU is %s: IP addresses need Standard.", s.self, skuName(s.root))
 	}
 	return ""

@@ -66,7 +66,7 @@ func privateLinkRules() []Rule {
 		},
 		{
 			Name: "subnet-policies-stay-off", On: KindPut, Scopes: []Scope{ScopeSubnet}, Code: "PrivateLinkServiceNetworkPoliciesCannotBeEnabledOnPrivateLinkServiceSubnet", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "`privateLinkServiceNetworkPolicies` of a subnet stays Disabled while a private link service is in it.",
+			Requires: "`privateLinkServiceNetworkPolicies` of a subnet remains Disabled while a private link service is in it.",
 			Source:   linkCodes, check: checkSubnetPolicies,
 		},
 		{
@@ -76,7 +76,7 @@ func privateLinkRules() []Rule {
 		},
 		{
 			Name: "connection-exists", On: KindPut, Scopes: []Scope{ScopeConnection}, Code: "PrivateEndpointConnectionCannotBeCreated", CodeCertainty: Assumed, Certainty: Assumed,
-			Requires: "A connection that is put was asked for by a private endpoint before.",
+			Requires: "A connection that is put was requested by a private endpoint before.",
 			Source:   "none found", check: connectionExists,
 		},
 		{

@@ -114,7 +114,7 @@ func probePathHTTP(s *validationTarget) string {
 
 func httpsProbe(s *validationTarget) string {
 	return s.eachProbe(func(id string, props fields) string {
-		if strings.EqualFold(stringField(props, "protocol"), "Https") && !sameName(skuName(s.body), "Standard") {
+		if strings.EqualFold(stringField(props, "protocol"), "Https") && isBasic(s.body) {
 			return fmt.Sprintf("Probe %s has protocol Https, but its load balancer's SKU is %s.", id, skuName(s.body))
 		}
 		return ""

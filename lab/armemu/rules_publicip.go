@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 var (
@@ -35,12 +37,12 @@ func publicIPRules() []Rule {
 		},
 		{
 			Name: "global-needs-standard", On: KindPut, Scopes: publicIPScopes, Code: "GlobalPublicIPAddressNotSupportedForBasicPublicIpAddress", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A public IP address whose SKU has the tier Global is Standard.",
+			Requires: "A public IP address with a SKU of tier Global is Standard.",
 			Source:   "recordings of Azure/azure-cli", check: checkGlobalTier,
 		},
 		{
 			Name: "domain-name-free", On: KindPut, Scopes: publicIPScopes, Code: "DnsRecordInUse", CodeCertainty: Documented, Certainty: Documented,
-			Requires: "No other public IP address of the location, in any subscription, has the domain name label.",
+			Requires: "No other public IP address of the location, in any subscription, has the domain name label; with `dnsLabelBothFamilies` taken, one of the other family in the resource group may.",
 			Source:   "common deployment errors page; body from Azure/azure-quickstart-templates#4978", check: checkDNSLabelInUse,
 		},
 		{
@@ -107,13 +109,20 @@ func checkDNSLabel(s *validationTarget) string {
 	return ""
 }
 
+// mayShareLabel: for how far beyond one Service Azure would share a label, there is no source.
+func (s *validationTarget) mayShareLabel(other *aggregate) bool {
+	version := func(body fields) int { return ipFamily(stringField(propertyFields(body), "publicIPAddressVersion")) }
+	return s.e.opts.Behavior.DNSLabelFamilies == behavior.Accepted && version(other.body) != version(s.body) &&
+		sameName(other.id.subscription, s.self.subscription) && sameName(other.id.group, s.self.group)
+}
+
 func checkDNSLabelInUse(s *validationTarget) string {
 	name := dnsName(s.body)
 	if name == "" {
 		return ""
 	}
 	for _, agg := range s.e.aggregates {
-		if agg.id.root == publicIPKind && agg.id.key() != s.self.key() && dnsName(agg.body) == name {
+		if agg.id.root == publicIPKind && agg.id.key() != s.self.key() && dnsName(agg.body) == name && !s.mayShareLabel(agg) {
 			return fmt.Sprintf("DNS record %s is already used by another public IP.", name)
 		}
 	}
@@ -202,7 +211,7 @@ func publicIPChangeRules() []Rule {
 		},
 		{
 			Name: "public-ip-family-fixed", On: KindPut, Scopes: publicIPScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "The family (`publicIPAddressVersion`) of a public IP address stays what it is.",
+			Requires: "The family (`publicIPAddressVersion`) of a public IP address does not change.",
 			Source:   "API description; the code is the documented one for changes of fixed properties", check: checkFamilyChange,
 		},
 		{
@@ -212,7 +221,7 @@ func publicIPChangeRules() []Rule {
 		},
 		{
 			Name: "public-ip-prefix-fixed", On: KindPut, Scopes: publicIPScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Observed,
-			Requires: "The prefix of a public IP address stays what it is.",
+			Requires: "The prefix of a public IP address does not change.",
 			Source:   "AviatrixSystems/terraform-provider-aviatrix#1918", check: checkPrefixChange,
 		},
 		{

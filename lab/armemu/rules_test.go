@@ -22,6 +22,7 @@ type ruleViolation struct {
 	method, id      string
 	bad, good       string
 	goodID, message string
+	zones           []string
 }
 
 func addressIn(network, name, ip string) string {
@@ -162,7 +163,7 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = cmp.Or(r.Under, r.Code), true
 	}
-	all := slices.Concat(poolViolations(), memberViolations(), rootViolations(), frontendViolations(), balancingViolations(), publicIPViolations(), interfaceViolations(), membershipViolations(), basicViolations(), securityViolations(), networkViolations(), deleteViolations(), privateLinkViolations())
+	all := slices.Concat(poolViolations(), memberViolations(), rootViolations(), frontendViolations(), balancingViolations(), publicIPViolations(), interfaceViolations(), membershipViolations(), basicViolations(), availabilitySetViolations(), backendPortViolations(), healthViolations(), globalViolations(), securityViolations(), networkViolations(), deleteViolations(), privateLinkViolations(), zoneViolations())
 	for _, b := range all {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.runViolation(t, codes[b.rule]) })
@@ -182,7 +183,7 @@ func (b ruleViolation) runViolation(t *testing.T, code string) {
 	if b.goodID == "" {
 		b.goodID = b.id
 	}
-	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites()})
+	emu := newCloud(t, armemu.Options{Behavior: worlds.BatchedWrites(), Zones: b.zones})
 	if b.prepare != nil {
 		b.prepare(t, emu)
 	}
@@ -218,5 +219,5 @@ func TestMalformedBodies(t *testing.T) {
 }
 
 func TestReferenceShowsTheTable(t *testing.T) {
-	referencepage.ExpectSection(t, "../../docs/reference/emulator.md", "rules", armemu.RulesMarkdown())
+	referencepage.ExpectSection(t, "rules.md", "rules", armemu.RulesMarkdown())
 }

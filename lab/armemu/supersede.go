@@ -2,13 +2,13 @@
 
 package armemu
 
-import "weir.dev/weir/internal/behaviour"
+import "weir.dev/weir/internal/lb/behavior"
 
 // A late discard runs three times as long as the write would have, plus one poll. Until then the
 // pool shows what it wrote.
 
 func (e *Emulator) isDiscardedLate(op *operation) bool {
-	return e.opts.Behavior.Overlap == behaviour.SupersedeDiscardLate && op.target.child == poolKind && !op.remove
+	return e.opts.Behavior.Overlap == behavior.SupersedeDiscardLate && op.target.child == poolKind && !op.remove
 }
 
 // markOverwritten prevents superseded writes from reverting this one.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/referencepage"
 )
@@ -20,7 +20,11 @@ func TestReferenceCountsItsTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := tagged(t, string(raw))
+	rules, err := os.ReadFile("rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := tagged(t, string(raw)+"\n"+string(rules))
 	var b strings.Builder
 	b.WriteString("| | documented | observed | assumed |\n|---|---|---|---|\n")
 	for _, row := range []struct{ what, column string }{
@@ -29,7 +33,7 @@ func TestReferenceCountsItsTags(t *testing.T) {
 		n := counts[row.column]
 		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", row.what, n[armemu.Documented], n[armemu.Observed], n[armemu.Assumed])
 	}
-	fmt.Fprintf(&b, "\nBeside these, %d questions are open; the emulator answers each of them either way.\n", len(behaviour.AllProperties()))
+	fmt.Fprintf(&b, "\nBeside these, %d questions are open; the emulator answers each of them either way.\n", len(behavior.AllProperties()))
 	referencepage.ExpectSection(t, page, "counts", b.String())
 }
 

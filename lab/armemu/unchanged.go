@@ -2,7 +2,7 @@
 
 package armemu
 
-import "weir.dev/weir/internal/behaviour"
+import "weir.dev/weir/internal/lb/behavior"
 
 // Azure completes writes at once if they change nothing or need no programming.
 
@@ -21,12 +21,12 @@ func completesAtOnce(p *proposal, found string, m memberKind, machines bool) boo
 
 // retainsEtag is true for virtual networks, false for subnets and public IPs. Most other types are
 // unknown.
-func retainsEtag(p *proposal, b behaviour.Behavior) bool {
+func retainsEtag(p *proposal, b behavior.Behavior) bool {
 	switch {
 	case !p.isUnchanged:
 		return false
 	case p.id.root == loadBalancerKind:
-		return b.NoChangeEtag == behaviour.Unchanged
+		return b.NoChangeEtag == behavior.Unchanged
 	}
 	return p.id.root == virtualNetworkKind && p.id.child == nil
 }

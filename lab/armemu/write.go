@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"net/http"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 func (e *Emulator) baseBody(agg *aggregate) fields {
 	if agg == nil {
 		return nil
 	}
-	if e.opts.Behavior.Overlap == behaviour.SupersedeDiscard && agg.op != nil && agg.op.before != nil {
+	if e.opts.Behavior.Overlap == behavior.SupersedeDiscard && agg.op != nil && agg.op.before != nil {
 		return agg.op.before
 	}
 	return agg.body
@@ -122,7 +122,7 @@ func (e *Emulator) rejectOverlap(x *exchange, agg *aggregate) *Problem {
 		wait = max(pollInterval, e.scaleDuration(pollInterval))
 	}
 	switch e.overlapPolicy() {
-	case behaviour.Lock:
+	case behavior.Lock:
 		return &Problem{
 			Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.", RetryAfter: wait,
 			Details: []Detail{{
@@ -131,7 +131,7 @@ func (e *Emulator) rejectOverlap(x *exchange, agg *aggregate) *Problem {
 					run.name, run.id, agg.id, wholeSeconds(wait)),
 			}},
 		}
-	case behaviour.Conflict:
+	case behavior.Conflict:
 		return &Problem{
 			Status: http.StatusConflict, Code: "AnotherOperationInProgress",
 			Message: "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: " +

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
+	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -173,7 +175,7 @@ func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 				failOn(s.Configure(next))
 				failOn(s.AddNode(3))
 				s.Sleep(5 * time.Minute)
-				s.expectEvent("BackendPoolKept", "backend pool kubernetes of load balancer kubernetes does not go from one kind of members to the other, and stays as it is")
+				s.expectEvent("BackendPoolKept", "backend pool kubernetes of load balancer kubernetes does not change its kind of members, and remains unchanged")
 				if text := s.Log(); strings.Contains(text, "kubernetes_addresses") {
 					failOn(errors.New("a pool that stands in was made"))
 				}
@@ -185,7 +187,7 @@ func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 				s.expectEvent("DryRun", "~ pool kubernetes")
 				failOn(s.AddService("shop/api", nil))
 				s.Sleep(5 * time.Minute)
-				s.expectEvent("BackendPoolEmptying", "goes from "+is+"; until it is filled again, flows go by backend pool kubernetes_addresses")
+				s.expectEvent("BackendPoolEmptying", "changes from "+is+"; until it is filled again, flows use backend pool kubernetes_addresses")
 				failOn(s.checkRuleNodes(4))
 				failOn(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, dryRun, "") }))
 				failOn(s.WaitInSync(20 * time.Minute))
@@ -251,8 +253,7 @@ func TestWhatIsNewWhileThePoolOfTheOtherKindCannotGo(t *testing.T) {
 	})
 }
 
-// Without the key in azure.json, pools of interfaces are not converted, and a Service with a
-// changed policy keeps its pool type.
+// Without the key in azure.json, pools of interfaces are not converted, and nodes that join later get into them.
 func TestWithoutTheKeyNothingIsConverted(t *testing.T) {
 	runStage(t, Options{Configure: useInterfaces, Machines: true, CheckRuleMembers: true}, func(s *Stage) {
 		for n := range 3 {
@@ -264,11 +265,17 @@ func TestWithoutTheKeyNothingIsConverted(t *testing.T) {
 		failOn(s.Configure(func(c *config.Config) { c.BackendPoolType = "" }))
 		s.Sleep(10 * time.Minute)
 		failOn(s.checkRuleNodes(3))
+		failOn(s.AddNode(3))
+		s.Sleep(10 * time.Minute)
+		failOn(s.checkRuleNodes(4))
 		f, err := s.readObjects()
 		failOn(err)
+		if len(f.pools) == 0 {
+			failOn(errors.New("there is no BackendPool"))
+		}
 		for _, p := range f.pools {
-			if text := formatJSON(p.Status.Conditions); !strings.Contains(text, "loadBalancerBackendPoolConfigurationType") || !strings.Contains(text, "nodeIPConfiguration") {
-				failOn(fmt.Errorf("BackendPool %s does not say which key decides: %s", p.Name, text))
+			if p.Spec.Membership != v1alpha1.MembershipNetworkInterface || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionSynced) {
+				failOn(fmt.Errorf("BackendPool %s has membership %q: %s", p.Name, p.Spec.Membership, formatJSON(p.Status.Conditions)))
 			}
 		}
 		if strings.Contains(s.Log(), "kubernetes_addresses") {
@@ -292,12 +299,55 @@ func TestAPolicyChangesWhenThePoolIsFilled(t *testing.T) {
 		failOn(s.ChangeService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
 		s.Sleep(20 * time.Second)
 		failOn(s.checkRuleNodes(3))
-		s.expectEvent("BackendPoolFilling", "flows stay where they are until backend pool shop-web of load balancer kubernetes holds its members")
+		s.expectEvent("BackendPoolFilling", "flows use the previous pool until backend pool shop-web of load balancer kubernetes has its members")
 		s.EndFaults()
 		failOn(s.WaitInSync(20 * time.Minute))
 		failOn(s.checkRuleNodes(2))
 		failOn(s.ChangeService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyCluster) }))
 		failOn(s.WaitInSync(5 * time.Minute))
+	})
+}
+
+// With localServicePools a Local Service moves from its own pool to that of all nodes and back, each time when the new
+// pool is completely filled. Without the key, its rules retain the pool that they have, and nothing is written.
+func TestLocalServicesChangeTheirPools(t *testing.T) {
+	runStage(t, Options{Configure: useAddresses, CheckRuleMembers: true}, func(s *Stage) {
+		configure := func(pools config.LocalServicePools) {
+			s.localPools = pools
+			failOn(s.Configure(useAddresses))
+		}
+		retains := func(nodes int) {
+			before := s.emulator.Stats()
+			configure("")
+			s.Sleep(20 * time.Minute)
+			failOn(s.checkRuleNodes(nodes))
+			if now := s.emulator.Stats(); now.Writes != before.Writes || now.Deletes != before.Deletes {
+				failOn(fmt.Errorf("without the key %d writes and %d deletes", now.Writes-before.Writes, now.Deletes-before.Deletes))
+			}
+		}
+		for n := range 3 {
+			failOn(s.AddNode(n))
+		}
+		s.Start()
+		failOn(s.AddService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+		failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: true}))
+		failOn(s.WaitInSync(5 * time.Minute))
+		failOn(s.checkRuleNodes(2))
+		retains(2)
+		configure(config.PoolsOfNodes)
+		s.Sleep(5 * time.Minute)
+		failOn(s.checkRuleNodes(3))
+		if _, there := s.emulator.Get(network + "loadBalancers/kubernetes/backendAddressPools/shop-web"); there {
+			failOn(errors.New("the Service's own pool is left"))
+		}
+		retains(3)
+		failOn(s.AzureFaults("{name: fault, match: {path: 'backendAddressPools/shop-web', kind: put, maxMatches: 3}, action: {status: 400, code: InvalidRequest, message: broken}}"))
+		configure(config.PoolsOwn)
+		s.Sleep(20 * time.Second)
+		failOn(s.checkRuleNodes(3))
+		s.EndFaults()
+		failOn(s.WaitInSync(20 * time.Minute))
+		failOn(s.checkRuleNodes(2))
 	})
 }
 
@@ -347,7 +397,7 @@ func TestThePlanOfAnotherKind(t *testing.T) {
 			}
 			members := map[string]string{"nodeIP": "network interfaces → addresses", "nodeIPConfiguration": "addresses → network interfaces"}[about]
 			if text := p.FormatText(false); p.Changes != 1 || p.PoolWrites != 2 || !strings.Contains(text, "~ pool kubernetes\n        members: "+members+"\n") ||
-				!strings.Contains(text, "flows go by backend pool kubernetes_addresses") {
+				!strings.Contains(text, "flows use backend pool kubernetes_addresses") {
 				t.Errorf("%d changes, %d writes of pools:\n%s", p.Changes, p.PoolWrites, text)
 			}
 		})
@@ -365,7 +415,7 @@ func TestSeedsThatChangeTheKind(t *testing.T) {
 		schedule.Role, schedule.Machines = shipped.AzureRoles(), true
 		both := *schedule.Role
 		both.Actions = append(slices.Clone(both.Actions), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/delete") // for users
-		schedule.Role, schedule.Behaviour.InterfaceAdminState = &both, behaviour.Accepted
+		schedule.Role, schedule.Behaviour.InterfaceAdminState = &both, behavior.Accepted
 		change := Step{time.Second, "azure.json names the other kind", func(s *Stage) error {
 			if s.hasInterfaces() {
 				return s.Configure(useAddresses)

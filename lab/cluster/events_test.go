@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/controllers/services/servicelb"
 )
 
 // Endpoints become members at once, not at the next drift read.

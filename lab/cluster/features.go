@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // features add steps and world options to some schedules. Each is part of one schedule in n; address
@@ -44,7 +44,7 @@ func (d *scheduleBuilder) mergeSteps(others []Step) []Step {
 // ignoreIfMatch is an Azure that ignores If-Match on pools. Foreign writes can be lost and requests of dead
 // processes can land late, so pools are compared often.
 func ignoreIfMatch(d *scheduleBuilder) {
-	d.addOption(func(o *Options) { o.Behaviour.PoolIfMatch = behaviour.Ignored })
+	d.addOption(func(o *Options) { o.Behaviour.PoolIfMatch = behavior.Ignored })
 	d.addConfig(func(c *config.Config) { c.DriftSeconds = new(min(*c.DriftSeconds, 600)) })
 }
 

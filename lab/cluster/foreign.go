@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // foreignMember is a pool address added by another writer.
@@ -97,7 +97,7 @@ func (s *Stage) AddForeign(pool, ip string) error {
 		return err
 	}
 	s.foreign[foreignMember{pool, ip}] = foreignRecorded
-	if s.opts.Behaviour.PoolIfMatch == behaviour.Ignored && !s.isIdle {
+	if s.opts.Behaviour.PoolIfMatch == behavior.Ignored && !s.isIdle {
 		s.foreign[foreignMember{pool, ip}] = foreignUncertain // a write based on an older read
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/k8s/leases"
 )
 
 // notRenewed is the renewal time without a leader.

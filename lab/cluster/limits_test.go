@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"weir.dev/weir/internal/bound"
-	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/service/bound"
 	"weir.dev/weir/lab/armemu"
 )
 

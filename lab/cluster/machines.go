@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // Where pools hold network interfaces, each node has a machine: a virtual machine with its own
@@ -26,7 +26,7 @@ const (
 // enableInterfaces makes pools hold network interfaces and injects machine faults.
 func (d *scheduleBuilder) enableInterfaces() {
 	d.addConfig(func(c *config.Config) { c.BackendPoolType = config.NodeIPConfiguration })
-	d.addOption(func(o *Options) { o.Behaviour.InterfaceAdminState = behaviour.Accepted }) // otherwise no pool gets in sync
+	d.addOption(func(o *Options) { o.Behaviour.InterfaceAdminState = behavior.Accepted }) // otherwise no pool gets in sync
 	for range 4 + d.IntN(6) {
 		path := pickOne(d, "networkInterfaces/*", "virtualMachineScaleSets/*", "virtualMachineScaleSets/*/virtualMachines/*")
 		kind := pickOne(d, "put", "put", "get", "poll", "list")

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -31,7 +31,7 @@ func isMigrating(svc *corev1.Service) bool {
 // Basic load balancers become Standard and all addresses are kept, for every kind of machine and
 // wherever Weir dies.
 func TestFromBasicToStandard(t *testing.T) {
-	for name, pools := range map[string]func(*config.Config){"addresses": func(*config.Config) {}, "interfaces": useInterfaces} {
+	for name, pools := range map[string]func(*config.Config){"addresses": useAddresses, "interfaces": useInterfaces} {
 		t.Run(name, func(t *testing.T) {
 			runStage(t, Options{Role: shipped.MigrationRoles(), Configure: func(c *config.Config) { enableMigration(c); pools(c) }}, func(s *Stage) {
 				for n := range 3 {
@@ -73,7 +73,7 @@ func TestWhoLeavesABasicLoadBalancerHoldsNobodyUp(t *testing.T) {
 				}
 				failOn(s.addBasic(0, 1, 2))
 				for _, b := range basicServices() {
-					failOn(s.ChangeService(b.key, func(svc *corev1.Service) { svc.Finalizers = append(svc.Finalizers, view.ServiceFinalizer) }))
+					failOn(s.ChangeService(b.key, func(svc *corev1.Service) { svc.Finalizers = append(svc.Finalizers, metadata.ServiceFinalizer) }))
 				}
 				failOn(leave(s))
 				s.Start()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/skumigration"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/shipped"
 )
@@ -68,7 +68,7 @@ func TestWhatAMigrationFindsBefore(t *testing.T) {
 						failOn(errors.New("nobody says why"))
 					}
 				})
-				if is := plan.migration(t, c); (is.State == migration.PlanBlocked) != (tt.reason != "") {
+				if is := plan.migration(t, c); (is.State == skumigration.PlanBlocked) != (tt.reason != "") {
 					t.Errorf("the plan is %s:\n%s", is.State, is.Text())
 				}
 			})

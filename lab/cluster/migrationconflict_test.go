@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"weir.dev/weir/internal/migrate"
-	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/skumigration/phase"
 )
 
 // Weir is killed after the deletion of a Basic load balancer was accepted, and Azure answers GET
@@ -47,7 +47,7 @@ func TestADeathWhileADeletionRuns(t *testing.T) {
 }
 
 func (s *Stage) owesNothing() error {
-	if j, err := s.migrationJournal(); err != nil || !j.Done || j.HasClaims(migrate.UserRequests{}) {
+	if j, err := s.migrationJournal(); err != nil || !j.Done || j.HasClaims(phase.UserRequests{}) {
 		return errors.Join(err, fmt.Errorf("the journal is %+v", j))
 	}
 	return nil
@@ -76,10 +76,10 @@ func TestAnAddressThatAnotherSystemHas(t *testing.T) {
 			s.Sleep(10 * time.Minute)
 			failOn(s.servesAllBut("shop/db"))
 			if agrees {
-				failOn(s.requestMigration(func(a *migrate.UserRequests) {
+				failOn(s.requestMigration(func(a *phase.UserRequests) {
 					j, err := s.migrationJournal()
 					failOn(err)
-					*a, err = a.ReleaseAddress(j, netip.MustParseAddr(held), migrate.UserRequest{By: "jane"})
+					*a, err = a.ReleaseAddress(j, netip.MustParseAddr(held), phase.UserRequest{By: "jane"})
 					failOn(err)
 				}))
 			} else {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/skumigration/phase"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/shipped"
 )
@@ -35,7 +35,7 @@ func migratesWith(t *testing.T, kind string, newer bool, role *armemu.Role) (cal
 		}
 		failOn(s.requestUndo())
 		failOn(s.eventuallyUndone(20 * time.Minute))
-		failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
+		failOn(s.requestMigration(func(a *phase.UserRequests) { a.Run = &phase.UserRequest{At: time.Now().UTC()} }))
 		s.KillProcess(0)
 		failOn(s.WaitInSync(20 * time.Minute))
 		failOn(s.checkMigrated())

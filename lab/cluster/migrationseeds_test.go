@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/skumigration"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -39,7 +39,7 @@ func drawBasic(seed uint64) basicCluster {
 	r := rand.New(rand.NewPCG(seed, 4))
 	c := basicCluster{
 		seed: seed, kind: machineKinds[r.IntN(len(machineKinds))], nodes: 1 + r.IntN(4), several: r.IntN(5) == 0,
-		pools: []func(*config.Config){func(*config.Config) {}, useInterfaces}[r.IntN(2)],
+		pools: []func(*config.Config){useAddresses, useInterfaces}[r.IntN(2)],
 	}
 	if c.several {
 		c.kind, c.nodes = "availability set", 2+r.IntN(3) // half of its machines are behind each
@@ -261,7 +261,7 @@ func TestSeedsOfMigrations(t *testing.T) {
 		c := drawBasic(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			calls, state := c.runWhole(t)
-			if plays++; state == migration.PlanBlocked {
+			if plays++; state == skumigration.PlanBlocked {
 				stopped++
 				return
 			}
@@ -290,7 +290,7 @@ func TestSeedsOfMigrations(t *testing.T) {
 }
 
 // runWhole runs a migration without faults and compares it with the plans before and after.
-func (c basicCluster) runWhole(t *testing.T) (calls []armemu.Call, state migration.PlanState) {
+func (c basicCluster) runWhole(t *testing.T) (calls []armemu.Call, state skumigration.PlanState) {
 	t.Helper()
 	var before, after planned
 	runStage(t, c.options(), func(s *Stage) {
@@ -314,12 +314,12 @@ func (c basicCluster) runWhole(t *testing.T) (calls []armemu.Call, state migrati
 	plan := before.migration(t, c)
 	basic := strings.Contains(string(before.azure), `"Basic"`)
 	switch state = plan.State; {
-	case calls == nil && state != migration.PlanBlocked, calls != nil && state != migration.PlanReady && (basic || state != migration.PlanEmpty):
+	case calls == nil && state != skumigration.PlanBlocked, calls != nil && state != skumigration.PlanReady && (basic || state != skumigration.PlanEmpty):
 		t.Fatalf("%s: the plan is %s:\n%s", c, state, plan.Text())
 	case calls == nil:
 		return nil, state
 	}
-	if plan := after.migration(t, c); plan.State != migration.PlanEmpty {
+	if plan := after.migration(t, c); plan.State != skumigration.PlanEmpty {
 		t.Fatalf("%s: what is migrated is to be migrated:\n%s", c, plan.Text())
 	}
 	if plan := after.all(t, c); plan.Changes != 0 || plan.PoolWrites != 0 {

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube/record"
-	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/skumigration/phase"
 )
 
 // requestMigration sends a user request like weir migrate stop, resume and run.
-func (s *Stage) requestMigration(change func(*migrate.UserRequests)) error {
-	return record.UpdateRequests(ctx, s.userClient, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
+func (s *Stage) requestMigration(change func(*phase.UserRequests)) error {
+	return store.UpdateRequests(ctx, s.userClient, weirNamespace, func(r store.Record) (phase.UserRequests, error) {
 		asked := r.MigrationRequests()
 		change(&asked)
 		return asked, nil
@@ -51,7 +51,7 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 				s.Sleep(5 * time.Second) // until there is a record
 				for n := range 4 {
 					s.Sleep(time.Duration(r.IntN(60)) * time.Second)
-					failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Stop = &migrate.UserRequest{At: time.Now().UTC(), By: "jane"} }))
+					failOn(s.requestMigration(func(a *phase.UserRequests) { a.Stop = &phase.UserRequest{At: time.Now().UTC(), By: "jane"} }))
 					s.Sleep(5 * time.Minute) // running requests have ended
 					_, stands := s.writtenSince(0)
 					s.KillProcess(0)
@@ -62,7 +62,7 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 					if n == 0 && !strings.Contains(string(s.emulator.Snapshot()), `"Basic"`) {
 						failOn(errors.New("it was stopped while machines leave, and has come to its end"))
 					}
-					failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Stop = nil }))
+					failOn(s.requestMigration(func(a *phase.UserRequests) { a.Stop = nil }))
 				}
 				failOn(s.WaitInSync(30 * time.Minute))
 				failOn(s.checkMigrated())

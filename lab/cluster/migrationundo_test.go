@@ -14,25 +14,25 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube/record"
-	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/skumigration/phase"
 )
 
 // requestUndo requests an undo like weir migrate stop --undo.
 func (s *Stage) requestUndo() error {
-	return record.UpdateRequests(ctx, s.userClient, weirNamespace, func(r record.Record) (migrate.UserRequests, error) {
+	return store.UpdateRequests(ctx, s.userClient, weirNamespace, func(r store.Record) (phase.UserRequests, error) {
 		j, err := r.MigrationJournal()
 		if err != nil {
-			return migrate.UserRequests{}, err
+			return phase.UserRequests{}, err
 		}
-		return r.MigrationRequests().RequestUndo(j, migrate.UserRequest{At: time.Now().UTC(), By: "jane"})
+		return r.MigrationRequests().RequestUndo(j, phase.UserRequest{At: time.Now().UTC(), By: "jane"})
 	})
 }
 
-func (s *Stage) migrationJournal() (migrate.Journal, error) {
-	r, err := record.Read(ctx, s.userClient, weirNamespace)
+func (s *Stage) migrationJournal() (phase.Journal, error) {
+	r, err := store.Read(ctx, s.userClient, weirNamespace)
 	if err != nil {
-		return migrate.Journal{}, err
+		return phase.Journal{}, err
 	}
 	return r.MigrationJournal()
 }
@@ -148,7 +148,7 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 		seed += *firstSeed
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
-			kinds := []func(*config.Config){useInterfaces, func(*config.Config) {}}
+			kinds := []func(*config.Config){useInterfaces, useAddresses}
 			pools := kinds[r.IntN(2)]
 			runStage(t, Options{Seed: seed, Machines: true, NoOutboundPool: true, HideDeleted: seed%2 == 0, LatencyScale: latencyScale(seed), Configure: func(c *config.Config) { enableMigration(c); pools(c) }}, func(s *Stage) {
 				failOn(s.addBasicOf(machineKinds[r.IntN(len(machineKinds))], 4, basicServices()))
@@ -182,7 +182,7 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 				failOn(s.diffPreserved(was))
 				s.Sleep(10 * time.Minute)
 				failOn(s.diffPreserved(was))
-				failOn(s.requestMigration(func(a *migrate.UserRequests) { a.Run = &migrate.UserRequest{At: time.Now().UTC()} }))
+				failOn(s.requestMigration(func(a *phase.UserRequests) { a.Run = &phase.UserRequest{At: time.Now().UTC()} }))
 				s.KillProcess(0)
 				failOn(s.WaitInSync(40 * time.Minute))
 				failOn(s.checkMigrated())

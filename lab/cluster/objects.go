@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/config/crd"
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/k8s/metadata"
 )
 
 // createObjects creates the initial objects of the cluster and its Azure.
@@ -46,7 +46,7 @@ func (s *Stage) createObjects() error {
 	if err != nil {
 		return fmt.Errorf("BackendPools: %w", err)
 	}
-	s.userClient, err = client.New(s.api.RESTConfig("people"), client.Options{Scheme: view.Scheme(), Mapper: newRESTMapper()})
+	s.userClient, err = client.New(s.api.RESTConfig("people"), client.Options{Scheme: metadata.Scheme(), Mapper: newRESTMapper()})
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/migration"
-	"weir.dev/weir/internal/rehearse/view"
+	"weir.dev/weir/internal/loadbalancer/dryrun/report"
+	"weir.dev/weir/internal/skumigration"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -60,6 +60,9 @@ func (p planned) options(t *testing.T, more string) app.PlanOptions {
 	}
 	server := httptest.NewServer(emu)
 	t.Cleanup(server.Close)
+	if !strings.Contains(more, "nodeIPConfiguration") {
+		more += `,"localServicePools":"own"`
+	}
 	file := filepath.Join(t.TempDir(), "azure.json")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"subscriptionId":%q,"resourceGroup":%q,"location":%q,"vnetName":"net","subnetName":"nodes","securityGroupName":"nodes"%s}`,
 		subscription, group, region, more), 0o600); err != nil {
@@ -84,7 +87,7 @@ func (c basicCluster) azureJSON() string {
 	return more
 }
 
-func (p planned) migration(t *testing.T, c basicCluster) migration.Plan {
+func (p planned) migration(t *testing.T, c basicCluster) skumigration.Plan {
 	t.Helper()
 	plan, err := app.PlanMigration(t.Context(), p.options(t, c.azureJSON()))
 	if err != nil {
@@ -93,7 +96,7 @@ func (p planned) migration(t *testing.T, c basicCluster) migration.Plan {
 	return plan
 }
 
-func (p planned) all(t *testing.T, c basicCluster) view.Plan {
+func (p planned) all(t *testing.T, c basicCluster) report.Plan {
 	t.Helper()
 	plan, err := app.Plan(t.Context(), p.options(t, c.azureJSON()))
 	if err != nil {

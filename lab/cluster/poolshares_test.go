@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -126,7 +126,7 @@ func TestAHundredPoolsOfOneNamespaceChangeAllTheTime(t *testing.T) {
 			if is.all > weirs {
 				t.Errorf("%d writes in five minutes, %d once the neighbor is active; want %d at most", is.all, is.active, weirs)
 			}
-			if is.longest > poolschedule.MaxDeferral {
+			if is.longest > schedule.MaxDeferral {
 				t.Errorf("a pool waits for %s", is.longest)
 			}
 		})

@@ -177,7 +177,7 @@ func TestFromPoolsOfAddressesToAPublishedService(t *testing.T) {
 		failOn(s.AddService("shop/web", requestLinkService))
 		s.Sleep(2 * time.Minute)
 		failOn(s.expectAnyAddress("shop/web"))
-		s.expectEvent("PrivateLinkServiceRefused", `"true": want backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses. Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json`)
+		s.expectEvent("PrivateLinkServiceRefused", `"true": want backend pools of network interfaces: Azure supports no Private Link Service in front of pools of addresses. Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json`)
 		for _, call := range s.emulator.Calls(func(c armemu.Call) bool {
 			return c.Method != http.MethodGet && strings.Contains(c.Path, "/privateLinkServices/")
 		}) {

@@ -125,7 +125,7 @@ func TestAServiceIsToldWhatStaysForIt(t *testing.T) {
 		failOn(s.WaitInSync(5 * time.Minute))
 		failOn(s.ChangeService("shop/six", families(corev1.IPv6Protocol)))
 		s.Sleep(5 * time.Minute)
-		s.expectEvent("BackendPoolKept", "stays without rules: Azure requires it while the load balancer has IPv6 frontends")
+		s.expectEvent("BackendPoolKept", "is retained without rules: Azure requires it while the load balancer has IPv6 frontends")
 	})
 	several := func(c *config.Config) {
 		c.Configurations = []config.LoadBalancerConfiguration{{Name: clusterName}, {Name: secondName}}

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/wholewrite"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -106,17 +105,17 @@ func (d *scheduleBuilder) applyOptions(o *Options) {
 func (d *scheduleBuilder) newOptions(seed uint64) Options {
 	o := Options{Seed: seed, Replicas: pickOne(d, 1, 1, 1, 1, 2), Latency: pickOne(d, armemu.Quiet, armemu.Quiet, armemu.Quiet, armemu.Busy), LatencyScale: pickOne(d, 0.2, 1, 1)}
 	if d.IntN(2) == 0 {
-		o.Behaviour = behaviour.RandomBehavior(d.IntN)
-		o.Behaviour.PoolIfMatch = behaviour.Enforced // otherwise foreign members can be lost
+		o.Behaviour = behavior.RandomBehavior(d.IntN)
+		o.Behaviour.PoolIfMatch = behavior.Enforced // otherwise foreign members can be lost
 	}
 	if d.oneInTen() {
 		o.Limits = armemu.AzureLimits()
 	}
 	interval, drift := pickOne(d, 1, 5, 30), pickOne(d, 120, 600, 3600, 3600)
-	whole := pickOne(d, wholewrite.Auto, wholewrite.Always, wholewrite.Never)
+	strategy := pickOne(d, config.AutoStrategy, config.AutoStrategy, config.SerialStrategy)
 	lease, adminState := d.oneInTen(), d.IntN(2) == 0
 	o.Configure = func(c *config.Config) {
-		c.IntervalSeconds, c.DriftSeconds, c.EnableWholeWrites = &interval, &drift, whole
+		c.IntervalSeconds, c.DriftSeconds, c.WriteStrategy = &interval, &drift, strategy
 		if lease {
 			c.UseResourceLease = new(true)
 		}

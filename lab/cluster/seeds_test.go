@@ -15,7 +15,7 @@ import (
 
 var (
 	firstSeed = flag.Uint64("first", 1, "the first seed")
-	seeds     = flag.Int("seeds", 60, "how many seeds")
+	seeds     = flag.Int("seeds", 30, "how many seeds")
 	stop      = flag.Bool("stop", false, "stop at the first that fails")
 )
 

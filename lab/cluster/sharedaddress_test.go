@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/controllers/services/servicelb"
 )
 
 // loadBalancersWith lists the load balancers with an address in a node pool, and its admin state.

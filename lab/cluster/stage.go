@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/apiserver"
 	"weir.dev/weir/lab/armemu"
 )
@@ -34,11 +35,13 @@ type Options struct {
 	Role *armemu.Role
 	// MaxStandardIPs is the subscription's quota of Standard public IPs; 0 is Azure's default.
 	MaxStandardIPs int
+	// Zones are the availability zones of the region; nil is none.
+	Zones []string
 	// HideDeleted makes Azure answer GET with 404 for a resource that is being deleted, while it
 	// still occupies its references.
 	HideDeleted bool
 	// Behaviour selects undocumented Azure behavior; unset answers use the assumed one.
-	Behaviour behaviour.Behavior
+	Behaviour behavior.Behavior
 	// Machines gives nodes machines even if pools hold addresses. The second option checks that no
 	// rule loses all its members.
 	Machines, CheckRuleMembers bool
@@ -68,12 +71,14 @@ const (
 // Stage is a cluster, its Azure and Weir's processes in virtual time. Only the goroutine that
 // created it may call its methods.
 type Stage struct {
-	opts     Options
-	start    time.Time
-	cfg      config.Config
-	emulator *armemu.Emulator
-	api      *apiserver.Server
-	logs     *logBuffer
+	opts  Options
+	start time.Time
+	cfg   config.Config
+	// localPools are the pools of Local Services: their own, unless a test changes it.
+	localPools config.LocalServicePools
+	emulator   *armemu.Emulator
+	api        *apiserver.Server
+	logs       *logBuffer
 	// userClient is the client for user writes.
 	userClient client.Client
 	replicas   []*replica
@@ -117,16 +122,16 @@ func New(opts Options) (*Stage, error) {
 		opts: opts, start: time.Now(), logs: newLogBuffer(), foreign: map[foreignMember]int{}, userIPs: map[string]string{}, serviceOwners: map[string]string{},
 		deletedAddresses: map[string]int{}, evictionNotices: map[string]bool{},
 		emulator: armemu.New(armemu.Options{
-			Seed: opts.Seed, Role: opts.Role, Behavior: opts.Behaviour.WithDefaults(behaviour.AssumedBehavior()), Throttle: opts.Limits,
-			MaxStandardIPs: opts.MaxStandardIPs, HideDeleted: opts.HideDeleted, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
+			Seed: opts.Seed, Role: opts.Role, Behavior: opts.Behaviour.WithDefaults(behavior.AssumedBehavior()), Throttle: opts.Limits,
+			MaxStandardIPs: opts.MaxStandardIPs, Zones: opts.Zones, HideDeleted: opts.HideDeleted, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
 		}),
 		api: apiserver.New(apiserver.Options{Seed: opts.Seed, OwnershipFromApply: true}),
 	}
-	s.cfg = azureJSON()
+	s.cfg, s.localPools = azureJSON(), config.PoolsOwn
 	if opts.Configure != nil {
 		opts.Configure(&s.cfg)
 	}
-	if err := s.cfg.Normalize(); err != nil {
+	if err := s.normalizeConfig(); err != nil {
 		return nil, fmt.Errorf("azure.json of the stage: %w", err)
 	}
 	if err := s.createObjects(); err != nil {
@@ -145,6 +150,19 @@ func azureJSON() config.Config {
 			VnetName: "net", SubnetName: "nodes", SecurityGroupName: "nodes",
 		},
 	}
+}
+
+// normalizeConfig applies localPools where pools can hold addresses, and allows Azure's limit of rules on one load
+// balancer.
+func (s *Stage) normalizeConfig() error {
+	s.cfg.LocalServicePools = s.localPools
+	if strings.EqualFold(string(s.cfg.BackendPoolType), string(config.NodeIPConfiguration)) {
+		s.cfg.LocalServicePools = ""
+	}
+	if s.cfg.MaximumRules == nil && len(s.cfg.Configurations) == 0 {
+		s.cfg.MaximumRules = new(1500)
+	}
+	return s.cfg.Normalize()
 }
 
 // controllerFlags returns the controller flags of the shipped deployment.
@@ -170,7 +188,7 @@ func (s *Stage) Configure(change func(*config.Config)) error {
 		r.stopProcess()
 	}
 	change(&s.cfg)
-	if err := s.cfg.Normalize(); err != nil {
+	if err := s.normalizeConfig(); err != nil {
 		return fmt.Errorf("azure.json of the stage: %w", err)
 	}
 	s.logs.addAction("azure.json says %s", s.cfg.MemberType())

@@ -311,7 +311,7 @@ const maxServiceRatio = 3
 // A namespace keeps its Azure resources, and its changes are not delayed by another namespace.
 func TestSeedsOfTwoTenants(t *testing.T) {
 	undisturbed := measureNeighbor(t, nil, nil)
-	count := min(*seeds, 6)
+	count := max(*seeds/10, 1)
 	if testing.Short() {
 		count = min(count, 1)
 	}

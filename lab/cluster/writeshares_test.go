@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -19,9 +19,9 @@ import (
 const (
 	editedServices = 60
 	attackLasts    = 5 * time.Minute
-	attackedFor    = 3 * time.Minute               // when the neighbor adds its Service
-	weirs          = int(1000 * pace.DefaultShare) // writes in five minutes
-	fairShare      = weirs / 2                     // of two namespaces
+	attackedFor    = 3 * time.Minute                    // when the neighbor adds its Service
+	weirs          = int(1000 * ratelimit.DefaultShare) // writes in five minutes
+	fairShare      = weirs / 2                          // of two namespaces
 )
 
 // An attack edits the Services of namespace shop once a second.

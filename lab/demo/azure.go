@@ -22,6 +22,8 @@ const (
 	resourceGroup = "rg"
 	loadBalancer  = "kubernetes"
 	network       = "vnet"
+	subnet        = "nodes"
+	securityGroup = "nodes"
 	// updateInterval is short, so that the pace of a busy pool shows within a minute.
 	updateInterval = 5 * time.Second
 	// latency is the profile without machines: the demo is about the order of events.
@@ -48,16 +50,24 @@ func azureJSON(ignoresNodes bool) object {
 	return object{
 		"enableNodeAdminState": !ignoresNodes,
 		"cloud":                "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
-		"vnetName": network, "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
+		"vnetName": network, "subnetName": subnet, "securityGroupName": securityGroup, "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP", "localServicePools": "own",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds": int(updateInterval.Seconds()),
 	}
 }
 
-// seedResources are the initial Azure resources: the nodes' virtual network.
+// seedResources are the initial Azure resources: the nodes' virtual network, and its security group, in which
+// Weir admits clients.
 func seedResources() []object {
-	return []object{{"id": provider + "virtualNetworks/" + network, "body": object{
-		"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
-	}}}
+	group, net := provider+"networkSecurityGroups/"+securityGroup, provider+"virtualNetworks/"+network
+	return []object{
+		{"id": group, "body": object{"location": "eastus", "properties": object{"securityRules": []object{}}}},
+		{"id": net, "body": object{
+			"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
+		}},
+		{"id": net + "/subnets/" + subnet, "body": object{
+			"properties": object{"addressPrefix": "10.224.0.0/16", "networkSecurityGroup": object{"id": group}},
+		}},
+	}
 }
 
 // azureObserver reads the emulator through its admin API, without call log and limits. Use

@@ -26,7 +26,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/config/crd"
-	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/lb/adminstate"
 )
 
 const namespace = "shop"
@@ -100,8 +100,11 @@ func (c *cluster) createFile(ctx context.Context, files fs.FS, name string) erro
 	return nil
 }
 
-func (c *cluster) createNamespace(ctx context.Context) error {
-	return c.createObject(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+// createNamespaces creates the namespaces of the Services and of Weir's Lease.
+func (c *cluster) createNamespaces(ctx context.Context) error {
+	return c.createObject(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: weirNamespace}})
 }
 
 // createWorkload creates a workload. From here on its endpoints belong in a pool.

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
 )
 
 // dataPathMismatch returns a Service with a status that does not match Azure, or resources without a Service; ""
@@ -40,13 +40,13 @@ func countMismatch(azure *azureSnapshot, services int) string {
 		{azure.probes, "probe"}, {len(azure.publicIPs), "public IP"},
 	} {
 		if part.n != services {
-			failures = append(failures, words.FormatCount(part.n, part.noun))
+			failures = append(failures, humanize.FormatCount(part.n, part.noun))
 		}
 	}
 	if len(failures) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Azure has %s for %s", strings.Join(failures, ", "), words.FormatCount(services, "Service"))
+	return fmt.Sprintf("Azure has %s for %s", strings.Join(failures, ", "), humanize.FormatCount(services, "Service"))
 }
 
 func (s *stage) dataPathReason(service *corev1.Service, azure *azureSnapshot) string {
@@ -69,7 +69,7 @@ func brokenPath(service *corev1.Service, expected addresses, azure *azureSnapsho
 	}
 	rules := azure.rulesFor(ip)
 	if len(rules) != len(service.Spec.Ports) {
-		return fmt.Sprintf("has %s, and %s there for %s", ip, words.FormatCount(len(rules), "rule"), words.FormatCount(len(service.Spec.Ports), "port"))
+		return fmt.Sprintf("has %s, and %s there for %s", ip, humanize.FormatCount(len(rules), "rule"), humanize.FormatCount(len(service.Spec.Ports), "port"))
 	}
 	for _, r := range rules {
 		if got := azure.pools[r.pool].addresses; !got.equalSet(expected) {

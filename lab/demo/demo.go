@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo runs a three-minute story against a real kube-apiserver, the ARM emulator and the
+// Package demo runs a story against a real kube-apiserver, the ARM emulator and the
 // controller, each in its own process: the cluster changes, Azure throttles, another client writes,
 // Services come and go in bulk, spot machines are evicted, and a Service is published through
 // Private Link. Independent observers compare the Kubernetes API with Azure.
@@ -175,6 +175,11 @@ func (r *run) run(ctx context.Context) error {
 	r.lab = &lab{opts: r.opts, dir: r.dir, onExit: fail, place: mainEnvironment()}
 	defer r.lab.stopAll()
 	defer fail(nil)
+	defer func() {
+		if r.stage != nil {
+			r.stage.closeConnections()
+		}
+	}()
 	r.print.onWriteError = func(err error) { fail(outputGone{err}) }
 	began := time.Now()
 	err := r.startAll(ctx)
@@ -189,6 +194,9 @@ func (r *run) run(ctx context.Context) error {
 	}
 	if r.opts.Stay && r.stage != nil && ctx.Err() == nil {
 		r.printHelp(ctx)
+		if c := r.stage.connections.summary(); c != nil {
+			r.print.writeText(plainText, "Service web    curl "+c.Address)
+		}
 		<-ctx.Done()
 		end := r.stopReason(ctx)
 		r.printFailure(end)
@@ -197,20 +205,12 @@ func (r *run) run(ctx context.Context) error {
 	return err
 }
 
-// expectedTime returns the duration of the story on an idle machine.
-func (r *run) expectedTime() string {
-	if r.opts.Full {
-		return "The story takes about three minutes."
-	}
-	return "The story takes about two minutes."
-}
-
 // startAll starts everything and watches both sides.
 func (r *run) startAll(ctx context.Context) error {
 	r.print.printPlain("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between.",
 		"web 3/5 +1 means: 3 of the 5 addresses that the cluster wants are in the pool",
 		"of web, and 1 that it does not want any more. An address is a node: pods on one",
-		"node share it. "+r.expectedTime(), "")
+		fmt.Sprintf("node share it. The story takes about %.0f s, more on a busy machine.", usualTime(r.opts.steps).Seconds()), "")
 	if err := r.lab.startControlPlane(ctx); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -86,8 +87,8 @@ func TestAShortStoryAgainstRealProcesses(t *testing.T) {
 	if writes := s.Total.Writes + a.Balancers; a.Balancers < 2 || writes < 3 || writes > 4+s.Total.Changes {
 		t.Errorf("%d writes of the load balancer and its pools for 4 Services that come or go and %d changes: %+v", writes, s.Total.Changes, a)
 	}
-	if a.Writes != s.Total.Writes+a.Balancers+a.PublicIPs || a.PublicIPs != 4 {
-		t.Errorf("3 public IPs come and 1 goes, and nothing else is written: %+v", a)
+	if a.Writes != s.Total.Writes+a.Balancers+a.PublicIPs+a.SecurityGroups || a.PublicIPs != 4 || a.SecurityGroups < 2 || a.SecurityGroups > 4 {
+		t.Errorf("3 public IPs come and 1 goes, the security group is written for each at most, and nothing else is: %+v", a)
 	}
 	if wrote := s.Steps[1].Writes; wrote != 0 {
 		t.Errorf("%d writes when nodes without pods joined", wrote)
@@ -238,6 +239,9 @@ func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 		var lines *lineTrigger
 		lines = &lineTrigger{at: "logs  ", do: func() {
 			fetchPage(t, lines.String())
+			if name == "weir" {
+				runHelp(t, lines.String())
+			}
 			of(lab).KillUnexpectedly()
 		}}
 		opts.Stay, opts.Err = true, lines
@@ -266,6 +270,51 @@ func fetchPage(t *testing.T, lines string) {
 	_ = resp.Body.Close()
 	if err != nil || !strings.Contains(string(body), loadBalancer+"</a>") {
 		t.Errorf("%v, the page shows %s", err, body)
+	}
+}
+
+// runHelp runs the commands that the end of the demo prints: each of them works, and status finds the leader.
+func runHelp(t *testing.T, lines string) {
+	_, after, found := strings.Cut(lines, "  export KUBECONFIG=")
+	help, _, ended := strings.Cut(after, "\nAzure (ARM)")
+	if !found || !ended {
+		t.Fatalf("no commands: %s", lines)
+	}
+	out, err := exec.CommandContext(t.Context(), "bash", "-ec", "set -x; export KUBECONFIG="+help).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, want := range []string{"In sync: 3 BackendPools, 3 Services.", " leads.", "this Weir serves", "backendAddressPools/shop-web", "is paused until", "scaled", "backendpool.weir.dev/web.kubernetes", "is kept in sync again", "annotated", "weir_pool"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+	}
+}
+
+func TestTheTimeLeftFollowsTheMachine(t *testing.T) {
+	story := []step{{usual: 10}, {usual: 20}, {usual: 30}}
+	for _, c := range []struct {
+		done    int
+		elapsed time.Duration
+		want    string
+	}{
+		{1, 10 * time.Second, "; about 50 s left"},
+		{1, 5 * time.Second, "; about 50 s left"},
+		{1, 20 * time.Second, "; about 100 s left"},
+		{2, 45 * time.Second, "; about 45 s left"},
+		{3, 60 * time.Second, ""},
+	} {
+		if got := formatTimeLeft(story, c.done, c.elapsed); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	if got := formatTimeLeft([]step{{}, {}}, 1, time.Second); got != "" {
+		t.Error(got)
+	}
+	for _, s := range allSteps(true) {
+		if s.usual == 0 {
+			t.Errorf("step %s has no usual duration", s.name)
+		}
 	}
 }
 

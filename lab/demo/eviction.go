@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -189,9 +189,9 @@ func blockedReason(rules []armemu.RuleFlows, ip string) string {
 		}
 	}
 	if down > 0 {
-		return fmt.Sprintf("it is Down for %s", words.FormatCount(down, "rule"))
+		return fmt.Sprintf("it is Down for %s", humanize.FormatCount(down, "rule"))
 	}
-	return fmt.Sprintf("the probes of %s have noticed", words.FormatCount(probed, "rule"))
+	return fmt.Sprintf("the probes of %s have noticed", humanize.FormatCount(probed, "rule"))
 }
 
 // printNodeEvents prints the node's events as kubectl shows them.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -20,7 +21,7 @@ func (l *lab) startPage(ctx context.Context) (string, error) {
 	}
 	// Its exit does not end the other processes.
 	l.page, err = process.StartCommand(ctx, process.Command{Dir: l.dir, Name: "page", Path: program, Args: []string{
-		"page", "--kubeconfig", l.kubeconfig, "--listen", "127.0.0.1:0", "--server", "http://" + l.debugEndpoint,
+		"page", "--kubeconfig", l.kubeconfig, "--listen", "127.0.0.1:0", "--operator-url", "http://" + l.debugEndpoint,
 	}})
 	if err != nil {
 		return "", err
@@ -37,26 +38,49 @@ func (l *lab) startPage(ctx context.Context) (string, error) {
 func (r *run) printHelp(ctx context.Context) {
 	page, err := r.lab.startPage(ctx)
 	if err != nil {
-		page = "is not to be had: " + err.Error()
+		page = "cannot be served: " + err.Error()
 	}
-	kubectl := filepath.Join(r.opts.programFolder, "kubectl")
-	r.print.printPlain("", "All keeps running until Ctrl-C. In a browser:", "")
+	r.print.printPlain("", "All keeps running until Ctrl-C. The page in a browser:", "")
 	r.print.writeText(plainText, "  "+page)
 	r.print.printPlain("", "In another terminal:", "")
 	// These lines are meant to be copied, so they are not wrapped.
-	for _, l := range []string{
-		"  export KUBECONFIG=" + r.lab.kubeconfig,
-		fmt.Sprintf("  %s -n %s get backendpools,pods -o wide", kubectl, namespace),
-		fmt.Sprintf("  %s -n %s scale deployment web --replicas 2", kubectl, namespace),
-		fmt.Sprintf("  %s -n %s describe service,backendpool", kubectl, namespace),
-		fmt.Sprintf("  %s annotate node node-2 kubelab.weir.dev/dead=true", kubectl),
-		"  curl '" + r.lab.admin + "calls?kind=put'",
-		"  curl http://" + r.lab.metrics + "/metrics",
-		"  tail -f " + r.lab.controller.Log,
-	} {
-		r.print.writeText(plainText, l)
+	for _, l := range r.helpLines() {
+		r.print.writeText(plainText, strings.TrimRight("  "+l, " "))
 	}
-	r.print.printPlain("", "Azure (ARM)    "+r.lab.endpoint, "its admin API  "+r.lab.admin, "logs           "+r.dir)
+	r.print.printPlain("", "Azure (ARM)    "+r.lab.endpoint, "its admin API  "+r.lab.admin, "controller log "+r.lab.controller.Log, "logs           "+r.dir)
+}
+
+// helpLines are commands to try, by topic.
+func (r *run) helpLines() []string {
+	kubectl, weir := r.opts.kubectlPath(), filepath.Join(r.opts.programFolder, "weir")
+	return []string{
+		"export KUBECONFIG=" + r.lab.kubeconfig,
+		"",
+		"# What is out of sync, and why; the path of a Service; the requests to Azure",
+		weir + " status -A",
+		weir + " explain service web -n " + namespace,
+		weir + " calls --operator-url http://" + r.lab.debugEndpoint + " --since 5m",
+		"",
+		"# Pause a pool, change its members, and resume",
+		weir + " pause -n " + namespace + " service/web --for 10m --why demo",
+		fmt.Sprintf("%s -n %s scale deployment web --replicas 2", kubectl, namespace),
+		fmt.Sprintf("%s -n %s get services,backendpools", kubectl, namespace),
+		weir + " resume -n " + namespace + " service/web",
+		"",
+		"# Stop a machine",
+		kubectl + " annotate node node-2 kubelab.weir.dev/dead=true",
+		"",
+		"curl -s '" + r.lab.admin + "calls?kind=put'   # writes that Azure received",
+		"curl -s http://" + r.lab.metrics + "/metrics | grep ^weir_pool",
+	}
+}
+
+// kubectlPath returns the kubectl to print: that of PATH, else the one of kubelab.
+func (o Options) kubectlPath() string {
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return "kubectl"
+	}
+	return filepath.Join(o.programFolder, "kubectl")
 }
 
 func (r *run) printFailure(err error) {

@@ -110,7 +110,7 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	return nil
 }
 
-// installBase installs Weir's CRDs and namespace and returns a client.
+// installBase installs Weir's CRDs and the namespaces and returns a client.
 func (l *lab) installBase(ctx context.Context) (*rest.Config, *cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
 	if err != nil {
@@ -121,11 +121,18 @@ func (l *lab) installBase(ctx context.Context) (*rest.Config, *cluster, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return config, k8s, errors.Join(k8s.installCRDs(ctx), k8s.createNamespace(ctx))
+	return config, k8s, errors.Join(k8s.installCRDs(ctx), k8s.createNamespaces(ctx))
 }
 
-// startController starts or restarts the controller and waits until it has read the cluster. It runs
-// without election: after kill -9 a lease would have to expire first.
+// The Lease of the controller: after kill -9 the next process leads when it expires. A shorter one would end
+// the controller on a busy machine.
+const (
+	leaseDuration = 8 * time.Second
+	renewDeadline = 6 * time.Second
+	retryPeriod   = time.Second
+)
+
+// startController starts or restarts the controller and waits until it has read the cluster.
 func (l *lab) startController(ctx context.Context) error {
 	program, err := l.opts.programPath("weir", "make build")
 	if err != nil {
@@ -144,7 +151,9 @@ func (l *lab) startController(ctx context.Context) error {
 	}
 	args := []string{
 		"controller", "--kubeconfig", l.kubeconfig,
-		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
+		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect-namespace", weirNamespace,
+		"--leader-elect-lease-duration", leaseDuration.String(), "--leader-elect-renew-deadline", renewDeadline.String(),
+		"--leader-elect-retry-period", retryPeriod.String(),
 		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.debugEndpoint, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1",
 	}
 	l.controller, err = l.startProcess(ctx, "weir", program, args...)

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
 )
 
 // Act two creates, changes and deletes many Services at once. All select the pods of web.
@@ -55,7 +55,7 @@ type SyncCost struct {
 func (f SyncCost) String() string {
 	s := fmt.Sprintf("writes: %d load balancer", f.Balancers)
 	if f.PublicIPs > 0 {
-		s += ", " + words.FormatCount(f.PublicIPs, "public IP")
+		s += ", " + humanize.FormatCount(f.PublicIPs, "public IP")
 	}
 	return s
 }
@@ -139,7 +139,7 @@ func (s *stage) checkInvalidAnnotation(ctx context.Context) error {
 	case len(told) != 1 || s.bulkServices.Events != 1:
 		return fmt.Errorf("one annotation is wrong, and the Services were told so: %v", told)
 	case s.bulkServices.Refused.Writes > 0:
-		s.addNote(words.FormatCount(s.bulkServices.Refused.Writes, "write") + " for an annotation that is wrong; 0 are usual")
+		s.addNote(humanize.FormatCount(s.bulkServices.Refused.Writes, "write") + " for an annotation that is wrong; 0 are usual")
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (s *stage) deleteServices(ctx context.Context) (err error) {
 }
 
 func (c *BulkSummary) remainingText() string {
-	return fmt.Sprintf("%s and %s for %s", words.FormatCount(c.Frontends, "frontend"), words.FormatCount(c.PublicIPs, "public IP"), words.FormatCount(c.Services, "Service"))
+	return fmt.Sprintf("%s and %s for %s", humanize.FormatCount(c.Frontends, "frontend"), humanize.FormatCount(c.PublicIPs, "public IP"), humanize.FormatCount(c.Services, "Service"))
 }
 
 // leftoverResources returns the deleted Services that still exist, and Azure resources without a Service.
@@ -240,7 +240,7 @@ func (s *stage) applyToServices(ctx context.Context, n int, verb string, do func
 	case err != nil:
 		return f, err
 	case f.Balancers > expectedWrites:
-		s.addNote(fmt.Sprintf("%s of the load balancer; up to %d are usual", words.FormatCount(f.Balancers, "write"), expectedWrites))
+		s.addNote(fmt.Sprintf("%s of the load balancer; up to %d are usual", humanize.FormatCount(f.Balancers, "write"), expectedWrites))
 	}
 	if verb != "" {
 		s.print.printLine(greenText, "azure", fmt.Sprintf("%d/%d %s, %.1f s; %s", n, n, verb, f.Seconds, f))
@@ -255,7 +255,7 @@ func (c *BulkSummary) formatLines() []string {
 	return []string{
 		line(fmt.Sprintf("%d Services appear together", c.Appeared.Services), c.Appeared, c.Appeared.String()),
 		line(fmt.Sprintf("an annotation changes on %d", c.Changed.Services), c.Changed, c.Changed.String()),
-		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, words.FormatCount(c.Events, "event"))),
+		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, humanize.FormatCount(c.Events, "event"))),
 		line(fmt.Sprintf("%d Services are deleted", c.Deleted.Services), c.Deleted, c.Deleted.String()),
 		"Left in Azure: " + c.remainingText() + ".",
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -78,7 +78,7 @@ func (s *stage) publishService(ctx context.Context) error {
 
 // startCluster starts the second cluster, its Azure and Weir.
 func (p *privateLinkAct) startCluster(ctx context.Context) error {
-	p.printAction("a second one of %s, whose pools hold network interfaces: Azure has no Private Link Service in front of addresses", words.FormatCount(linkNodes, "node"))
+	p.printAction("a second one of %s, whose pools hold network interfaces: Azure has no Private Link Service in front of addresses", humanize.FormatCount(linkNodes, "node"))
 	if err := errors.Join(p.lab.startControlPlane(ctx), p.lab.startEmulator(ctx)); err != nil {
 		return err
 	}

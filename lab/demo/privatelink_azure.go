@@ -44,6 +44,7 @@ func privateLinkEnvironment() place {
 		all := azureJSON(ignoresNodes)
 		all["subnetName"] = "nodes"
 		all["loadBalancerBackendPoolConfigurationType"] = "nodeIPConfiguration"
+		delete(all, "localServicePools")
 		all["disablePrivateLinkServiceNetworkPolicies"] = true
 		return all
 	}}

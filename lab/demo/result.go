@@ -13,6 +13,7 @@ import (
 // reportResult prints the summary and returns the final error.
 func (r *run) reportResult(ctx context.Context, err error, took time.Duration) error {
 	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Bulk: r.stage.bulkServices, Evictions: r.stage.evictions, PrivateLink: r.stage.privateLink, Notes: r.stage.notes}
+	sum.Connections = r.stage.connections.summary()
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.newSummaries(time.Now())
 	if told := r.countEvents(ctx, &sum); err == nil {
 		err = r.rootCause(ctx, told)
@@ -36,11 +37,16 @@ func (r *run) reportResult(ctx context.Context, err error, took time.Duration) e
 		"Lag is from the API's own truth changing to Azure being done with a pool that",
 		"shows it, the time without a controller included; the storm's is apart.",
 		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
-		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs.", sum.ARM.Balancers, sum.ARM.PublicIPs),
+		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs, %d of the security", sum.ARM.Balancers, sum.ARM.PublicIPs, sum.ARM.SecurityGroups),
+		"group.",
 		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
+	if c := sum.Connections; c != nil {
+		r.print.printPlain(c.String())
+	}
 	if !r.opts.Stay {
 		r.print.printPlain("", "Try next:",
-			"  make demo STAY=1   keeps all running, and prints addresses and commands to try",
+			"  make demo STAY=1   keeps all running: for weir status, explain, calls, pause",
+			"                     and page",
 			"  make demo FULL=1   adds spot evictions, and a Service with Private Link")
 	}
 	if r.opts.JSON {

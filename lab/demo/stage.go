@@ -8,10 +8,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"weir.dev/weir/api/v1alpha1"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
 )
 
 const (
@@ -39,6 +39,8 @@ type stage struct {
 	evictions *EvictionsSummary
 	// privateLink is nil before act four.
 	privateLink *PrivateLinkSummary
+	// connections is nil before real connections are opened.
+	connections *connections
 	// otherTraffic are the calls of a step that uses another Azure.
 	otherTraffic *traffic
 	addedNodes   int // nodes added after the first s.nodes
@@ -51,6 +53,8 @@ type step struct {
 	// title starts an act; empty within one.
 	title string
 	name  string
+	// usual is its duration in seconds on an idle machine of two cores.
+	usual int
 	run   func(*stage, context.Context) error
 	// check runs additional checks once all pools are in sync.
 	check func(*stage, context.Context) error
@@ -60,7 +64,8 @@ type step struct {
 
 // runSteps runs the steps. After each, the cluster must be idle and the pools in sync.
 func (s *stage) runSteps(ctx context.Context, story []step) error {
-	for _, step := range story {
+	start := time.Now()
+	for i, step := range story {
 		began, before := time.Now(), s.observer.currentTraffic()
 		s.print.printPlain("")
 		if step.title != "" {
@@ -84,9 +89,29 @@ func (s *stage) runSteps(ctx context.Context, story []step) error {
 		if step.resultText != "" {
 			s.print.printDetail(step.resultText)
 		}
-		s.print.printLine(dimText, "azure", fmt.Sprintf("%s; %.1f s", calls, time.Since(began).Seconds()))
+		s.print.printLine(dimText, "azure", fmt.Sprintf("%s; %.1f s%s", calls, time.Since(began).Seconds(), formatTimeLeft(story, i+1, time.Since(start))))
 	}
 	return nil
+}
+
+// formatTimeLeft estimates the duration of the steps after the first done ones. A machine that was slower
+// than usual so far is expected to remain so.
+func formatTimeLeft(story []step, done int, elapsed time.Duration) string {
+	before, after := usualTime(story[:done]), usualTime(story[done:])
+	if before == 0 || after == 0 {
+		return ""
+	}
+	left := time.Duration(float64(after) * max(1, float64(elapsed)/float64(before)))
+	return fmt.Sprintf("; about %.0f s left", left.Seconds())
+}
+
+// usualTime returns the duration of steps on an idle machine.
+func usualTime(steps []step) time.Duration {
+	seconds := 0
+	for _, s := range steps {
+		seconds += s.usual
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // addNote prints a note and adds it to the summary.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
 )
 
 // runStorm makes Azure reject writes for a while and a second writer change the same load balancer,
@@ -27,7 +27,7 @@ func (s *stage) runStorm(ctx context.Context) error {
 	s.print.printLine(redText, "storm", fmt.Sprintf("for %.0f s Azure throttles %s (429), is busy with %s (429, 409),", stormLength.Seconds(), throttledPool, busyPool)+
 		" and a second writer overtakes Weir at "+conflictPool)
 	few := s.smallScale()
-	s.printAction("web scales to %s, api to %d", words.FormatCount(few, "pod"), few)
+	s.printAction("web scales to %s, api to %d", humanize.FormatCount(few, "pod"), few)
 	if err := s.scaleAll(ctx, few, few); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (t *stormState) closeGate(ctx context.Context) error {
 	}
 	t.isGateClosed = true
 	fewer := t.smallScale() / 2
-	t.printAction("db scales to %s", words.FormatCount(fewer, "pod"))
+	t.printAction("db scales to %s", humanize.FormatCount(fewer, "pod"))
 	return t.cluster.scaleDeployment(ctx, "db", fewer)
 }
 
@@ -158,7 +158,7 @@ func (t *stormState) printRetrying(ctx context.Context) error {
 const stateRetrying = "Retrying"
 
 // optionalColumns are the columns dropped when space is short, in this order.
-var optionalColumns = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE", "DOWN"}
+var optionalColumns = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE", "DOWN", "PAUSED UNTIL", "MISSING", "SURPLUS", "RETRIES", "FOREIGN"}
 
 // printTable prints the latest table without its spare columns.
 func (t *stormState) printTable() {
@@ -254,8 +254,8 @@ func (s *stage) checkStormEvents(ctx context.Context) error {
 	return nil
 }
 
-// maxPipelinedRejections is the maximum number of rejected pipelined writes: after the third, Weir writes
-// serially.
+// maxPipelinedRejections is the maximum number of writes that are rejected because they overlap: after each,
+// Weir writes serially for a while.
 const maxPipelinedRejections = 3
 
 // eventMismatch returns where events and rejections differ, or "".
@@ -270,7 +270,7 @@ func eventMismatch(events map[string]int, refused map[string]poolCalls) string {
 		}
 		if n != want {
 			failures = append(failures, fmt.Sprintf("Service %s has %s for %s at %s that Azure refused",
-				w.name, words.FormatCount(n, "Retrying event"), words.FormatCount(want, "attempt"), w.poolName()))
+				w.name, humanize.FormatCount(n, "Retrying event"), humanize.FormatCount(want, "attempt"), w.poolName()))
 		}
 	}
 	return strings.Join(failures, "; ")

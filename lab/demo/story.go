@@ -14,46 +14,47 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
 )
 
 // initialNodes is the initial number of nodes.
 const initialNodes = 3
 
-// allSteps returns the steps in order: the first two acts, or all four. The number of pods scales with
+// allSteps returns the steps in order: the first two acts and real connections, or all four acts. The number of pods scales with
 // the nodes.
 func allSteps(full bool) []step {
+	story := append(firstActs(), connectionStep())
 	if full {
-		return append(firstActs(), lastActs()...)
+		return append(story, lastActs()...)
 	}
-	return firstActs()
+	return story
 }
 
 func firstActs() []step {
 	return []step{
-		{title: "First act: pods and nodes move.", name: "deploy", run: (*stage).createWorkloads, check: (*stage).printAddresses},
-		{name: "nodes join", run: (*stage).addNodes},
-		{name: "scale up", run: (*stage).scaleOut},
-		{name: "rolling restart", run: (*stage).restartWorkload},
-		{name: "node lost", run: (*stage).failNode},
-		{name: "node drained", run: (*stage).drainNode},
-		{name: "controller killed", run: (*stage).killController},
-		{name: "calm before the storm", run: (*stage).waitIdle},
-		{name: "storm", run: (*stage).runStorm, check: (*stage).checkStormEvents},
-		{name: "service gone", run: (*stage).removeService, resultText: "its frontend, rule, probe, pool and public IP are gone"},
-		{title: "Second act: Services come and go.", name: "services appear", run: (*stage).createServices},
-		{name: "annotation changes", run: (*stage).changeAnnotation},
-		{name: "annotation wrong", run: (*stage).setInvalidAnnotation, check: (*stage).checkInvalidAnnotation},
-		{name: "services go", run: (*stage).deleteServices},
-		{name: "calm", run: (*stage).waitIdle},
+		{title: "First act: pods and nodes move.", name: "deploy", usual: 5, run: (*stage).createWorkloads, check: (*stage).printAddresses},
+		{name: "nodes join", usual: 1, run: (*stage).addNodes},
+		{name: "scale up", usual: 4, run: (*stage).scaleOut},
+		{name: "rolling restart", usual: 3, run: (*stage).restartWorkload},
+		{name: "node lost", usual: 5, run: (*stage).failNode},
+		{name: "node drained", usual: 3, run: (*stage).drainNode},
+		{name: "controller killed", usual: 15, run: (*stage).killController},
+		{name: "calm before the storm", usual: 6, run: (*stage).waitIdle},
+		{name: "storm", usual: 18, run: (*stage).runStorm, check: (*stage).checkStormEvents},
+		{name: "service gone", usual: 3, run: (*stage).removeService, resultText: "its frontend, rule, probe, pool and public IP are gone"},
+		{title: "Second act: Services come and go.", name: "services appear", usual: 7, run: (*stage).createServices},
+		{name: "annotation changes", usual: 2, run: (*stage).changeAnnotation},
+		{name: "annotation wrong", usual: 1, run: (*stage).setInvalidAnnotation, check: (*stage).checkInvalidAnnotation},
+		{name: "services go", usual: 5, run: (*stage).deleteServices},
+		{name: "calm", usual: 6, run: (*stage).waitIdle},
 	}
 }
 
 func lastActs() []step {
 	return []step{
-		{title: "Third act: spot machines are evicted.", name: "spot eviction", run: (*stage).evictSpotMachine},
-		{name: "the same without admin states", run: (*stage).evictUnhandled},
-		{title: "Fourth act: a Service is published to other networks.", name: "service published", run: (*stage).publishService},
+		{title: "Third act: spot machines are evicted.", name: "spot eviction", usual: 12, run: (*stage).evictSpotMachine},
+		{name: "the same without admin states", usual: 20, run: (*stage).evictUnhandled},
+		{title: "Fourth act: a Service is published to other networks.", name: "service published", usual: 18, run: (*stage).publishService},
 	}
 }
 
@@ -142,7 +143,7 @@ func (s *stage) drainNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.printAction("kubectl drain %s: %s move", node, words.FormatCount(evicted, "pod"))
+	s.printAction("kubectl drain %s: %s move", node, humanize.FormatCount(evicted, "pod"))
 	return nil
 }
 
@@ -176,7 +177,8 @@ func (s *stage) killController(ctx context.Context) error {
 	if err := s.lab.startController(ctx); err != nil {
 		return err
 	}
-	s.print.printLine(plainText, "weir", fmt.Sprintf("started again, process %d", s.lab.controller.ProcessID()))
+	s.print.printLine(plainText, "weir", fmt.Sprintf("started again, process %d; it leads when the Lease of the first one expires, within %.0f s",
+		s.lab.controller.ProcessID(), leaseDuration.Seconds()))
 	return nil
 }
 
@@ -225,7 +227,7 @@ func (s *stage) waitIdle(ctx context.Context) error {
 		return err
 	}
 	if n := s.observer.currentTraffic().Writes - writes; n > 0 {
-		s.addNote(words.FormatCount(n, "write") + " though nothing had changed; 0 are usual")
+		s.addNote(humanize.FormatCount(n, "write") + " though nothing had changed; 0 are usual")
 	}
 	return nil
 }

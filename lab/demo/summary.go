@@ -26,6 +26,8 @@ type Summary struct {
 	Evictions *EvictionsSummary `json:"evictions,omitempty"`
 	// PrivateLink is nil if the story did not reach act four.
 	PrivateLink *PrivateLinkSummary `json:"published,omitempty"`
+	// Connections is nil if the story opened none.
+	Connections *ConnectionsSummary `json:"connections,omitempty"`
 	// Notes are deviations from an idle machine's result. They do not fail a run.
 	Notes []string `json:"notes,omitempty"`
 	// SyncFailed counts the events of failed load balancers, including the one for a wrong

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/words"
+	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -19,11 +19,13 @@ type traffic struct {
 	Reads  int `json:"reads"`
 	Writes int `json:"writes"`
 	Polls  int `json:"polls"`
-	// Balancers and PublicIPs count writes of whole load balancers and of public IPs.
-	Balancers int `json:"loadBalancerWrites"`
-	PublicIPs int `json:"publicIPWrites"`
-	Throttled int `json:"throttled"`
-	Conflicts int `json:"conflicts"`
+	// Balancers, PublicIPs and SecurityGroups count writes of whole load balancers, of public IPs and of the
+	// security group.
+	Balancers      int `json:"loadBalancerWrites"`
+	PublicIPs      int `json:"publicIPWrites"`
+	SecurityGroups int `json:"securityGroupWrites"`
+	Throttled      int `json:"throttled"`
+	Conflicts      int `json:"conflicts"`
 	// Early counts calls before a Retry-After elapsed.
 	Early int `json:"callsBeforeRetryAfter"`
 	// Others counts the second writer's calls, which no other number includes.
@@ -50,7 +52,8 @@ func (t traffic) subtract(before traffic) traffic {
 	return traffic{
 		Reads: t.Reads - before.Reads, Writes: t.Writes - before.Writes, Polls: t.Polls - before.Polls,
 		Balancers: t.Balancers - before.Balancers, PublicIPs: t.PublicIPs - before.PublicIPs,
-		Throttled: t.Throttled - before.Throttled, Conflicts: t.Conflicts - before.Conflicts,
+		SecurityGroups: t.SecurityGroups - before.SecurityGroups,
+		Throttled:      t.Throttled - before.Throttled, Conflicts: t.Conflicts - before.Conflicts,
 		Early: t.Early - before.Early, Others: t.Others - before.Others,
 	}
 }
@@ -90,6 +93,8 @@ func (t *traffic) addCall(c armemu.Call) {
 		t.Balancers += of.writes
 	case "publicIPAddresses":
 		t.PublicIPs += of.writes
+	case "networkSecurityGroups":
+		t.SecurityGroups += of.writes
 	}
 	if path.Base(parent) != "backendAddressPools" {
 		pool = "" // other pools do not have to wait
@@ -141,12 +146,12 @@ func (p *retryAfterState) recordCall(pool string, c armemu.Call) {
 }
 
 func (t traffic) String() string {
-	parts := []string{words.FormatCount(t.Reads, "read"), words.FormatCount(t.Writes, "write"), words.FormatCount(t.Polls, "poll")}
+	parts := []string{humanize.FormatCount(t.Reads, "read"), humanize.FormatCount(t.Writes, "write"), humanize.FormatCount(t.Polls, "poll")}
 	if t.Throttled > 0 {
 		parts = append(parts, fmt.Sprintf("%d throttled", t.Throttled))
 	}
 	if t.Conflicts > 0 {
-		parts = append(parts, words.FormatCount(t.Conflicts, "conflict"))
+		parts = append(parts, humanize.FormatCount(t.Conflicts, "conflict"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -5,8 +5,6 @@ package lag
 import (
 	"slices"
 	"time"
-
-	"weir.dev/weir/internal/wholewrite"
 )
 
 // LowerBound returns a lower bound of the mean lag of a strategy. By Little's law the mean lag is the
@@ -18,10 +16,7 @@ func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 	back := t.revertTimes()
 	effect := cost.Accept + cost.Effect
 	fit := func(d time.Duration) int { return int(d/(cost.Accept+cost.Busy)) + 1 }
-	switch cost.Strategy {
-	case wholewrite.BatchStrategy: // one write covers all
-		fit = func(time.Duration) int { return len(t.Initial) }
-	case wholewrite.OverlapStrategy:
+	if cost.Strategy == Overlapping {
 		fit = func(d time.Duration) int { return int(d/cost.Accept) + 1 }
 	}
 	waiting := 0.0 // changes × seconds
@@ -45,9 +40,7 @@ func (t Trace) LowerBound(cost Cost, budget int) time.Duration {
 			all = append(all, changes...)
 		}
 		slices.SortFunc(all, func(a, b Change) int { return int(a.At - b.At) })
-		if cost.Strategy != wholewrite.BatchStrategy {
-			sum = max(sum, countWaiting(all, now-effect, len(t.Initial), func(d time.Duration) int { return budget * (int(d/quotaWindow) + 1) }))
-		}
+		sum = max(sum, countWaiting(all, now-effect, len(t.Initial), func(d time.Duration) int { return budget * (int(d/quotaWindow) + 1) }))
 		waiting += float64(sum) * step.Seconds()
 	}
 	return time.Duration(waiting / float64(len(t.Changes)) * float64(time.Second))

@@ -5,8 +5,6 @@ package lag
 import (
 	"slices"
 	"time"
-
-	"weir.dev/weir/internal/wholewrite"
 )
 
 // Exact returns the least mean lag by exhaustive search, for half a dozen changes.
@@ -47,56 +45,43 @@ func (s *scheduleSearch) trySchedule(writes []Write, row int, free time.Duration
 				continue
 			}
 			starts = append(starts, max(free, c.At))
-			for before := 1; s.cost.Strategy == wholewrite.OverlapStrategy && before < len(s.changes); before++ {
+			for before := 1; s.cost.Strategy == Overlapping && before < len(s.changes); before++ {
 				starts = append(starts, max(free, c.At-time.Duration(before)*s.cost.Accept))
 			}
 		}
 	}
 	slices.Sort(starts)
 	for _, start := range slices.Compact(starts) {
-		for _, pools := range s.poolSets(writes, nil, start) {
-			next := slices.Clone(writes)
-			for i, pool := range pools {
-				next = append(next, Write{Pool: pool, From: start, InBatch: i > 0})
-			}
-			s.tryEffect(next, len(writes), start, len(pools))
+		for _, pool := range s.waitingPools(writes, nil, start) {
+			s.tryEffect(append(slices.Clone(writes), Write{Pool: pool, From: start}), len(writes), start)
 		}
 	}
-	if s.cost.Strategy == wholewrite.OverlapStrategy && len(writes) > 0 {
+	if s.cost.Strategy == Overlapping && len(writes) > 0 {
 		start := writes[len(writes)-1].From + s.cost.Accept
-		for _, pools := range s.poolSets(writes, writes[row:], start) {
-			s.tryEffect(append(slices.Clone(writes), Write{Pool: pools[0], From: start}), row, start, 1)
+		for _, pool := range s.waitingPools(writes, writes[row:], start) {
+			s.tryEffect(append(slices.Clone(writes), Write{Pool: pool, From: start}), row, start)
 		}
 	}
 }
 
 // tryEffect continues after a write that started at start.
-func (s *scheduleSearch) tryEffect(writes []Write, row int, start time.Duration, together int) {
-	effect := s.cost.Effect
-	if together > 1 {
-		effect = s.cost.BatchEffect
-	}
+func (s *scheduleSearch) tryEffect(writes []Write, row int, start time.Duration) {
 	accepted := start + s.cost.Accept
 	for i := row; i < len(writes); i++ {
-		writes[i].Effect = accepted + effect
+		writes[i].Effect = accepted + s.cost.Effect
 	}
 	s.trySchedule(writes, row, accepted+s.cost.Busy)
 }
 
-func (s *scheduleSearch) poolSets(writes, but []Write, start time.Duration) [][]int {
-	all := [][]int{nil}
+func (s *scheduleSearch) waitingPools(writes, but []Write, start time.Duration) (all []int) {
 	for pool, changes := range s.changes {
 		waits := slices.ContainsFunc(changes, func(c Change) bool { return c.At > lastWrite(writes, pool) && c.At <= start })
 		if !waits || slices.ContainsFunc(but, func(w Write) bool { return w.Pool == pool }) {
 			continue
 		}
-		for _, others := range all {
-			if len(others) == 0 || s.cost.Strategy == wholewrite.BatchStrategy {
-				all = append(all, append(slices.Clone(others), pool))
-			}
-		}
+		all = append(all, pool)
 	}
-	return all[1:]
+	return all
 }
 
 // sumLatencies also returns the part that further writes cannot change.

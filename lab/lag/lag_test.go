@@ -13,13 +13,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir.dev/weir/internal/wholewrite"
 	"weir.dev/weir/lab/armemu"
 )
 
 var write = flag.Bool("write", false, "write docs/reference/lag.md and its plots")
 
-func weir(t *testing.T, trace Trace, strategy wholewrite.Strategy, latency armemu.Latency, share float64) (writes []Write) {
+func weir(t *testing.T, trace Trace, strategy Strategy, latency armemu.Latency, share float64) (writes []Write) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var err error
@@ -58,8 +57,8 @@ func TestPage(t *testing.T) {
 
 func TestChangesOnceInAWhileAreWrittenAtOnce(t *testing.T) {
 	for _, trace := range []Trace{isolatedChanges(), frequentChanges()} {
-		f := trace.ComputeStats(weir(t, trace, wholewrite.SerialStrategy, armemu.Quiet, 0.5))
-		if most := StrategyCost(wholewrite.SerialStrategy, armemu.Quiet).Busy; f.P50 > 2*time.Second || f.P99 > most {
+		f := trace.ComputeStats(weir(t, trace, Serial, armemu.Quiet, 0.5))
+		if most := StrategyCost(Serial, armemu.Quiet).Busy; f.P50 > 2*time.Second || f.P99 > most {
 			t.Errorf("%s: median %s, longest %s", trace.Name, f.P50, f.P99)
 		}
 	}
@@ -74,19 +73,19 @@ func TestChurnStaysWithinTheShare(t *testing.T) {
 		share float64
 		most  int
 	}{{0.5, 500}, {0.1, 40 * 11}} { // for the second share, one write per interval exceeds it
-		if f := trace.ComputeStats(weir(t, trace, wholewrite.SerialStrategy, armemu.Quiet, tt.share)); f.MaxPerWindow > tt.most {
+		if f := trace.ComputeStats(weir(t, trace, Serial, armemu.Quiet, tt.share)); f.MaxPerWindow > tt.most {
 			t.Errorf("share %v: %d writes in five minutes", tt.share, f.MaxPerWindow)
 		}
 	}
 }
 
-// Each cluster has half of the quota, for an hour. Pipelined writes are as many, so a quarter of an
+// Each cluster has half of the quota, for an hour. Overlapping writes are as many, so a quarter of an
 // hour is enough.
 func TestTwoShareASubscription(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	for strategy, lasts := range map[wholewrite.Strategy]time.Duration{wholewrite.SerialStrategy: time.Hour, wholewrite.OverlapStrategy: 15 * time.Minute} {
+	for strategy, lasts := range map[Strategy]time.Duration{Serial: time.Hour, Overlapping: 15 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			emu := newAzure(armemu.Quiet)
 			var clusters []*traceCluster
@@ -142,9 +141,9 @@ func TestClairvoyantIsCloseToExact(t *testing.T) {
 	}
 }
 
-func smallCost(strategy wholewrite.Strategy) Cost {
-	c := Cost{Strategy: strategy, Effect: 2 * time.Second, BatchEffect: 3 * time.Second, Busy: 5 * time.Second}
-	if strategy == wholewrite.OverlapStrategy {
+func smallCost(strategy Strategy) Cost {
+	c := Cost{Strategy: strategy, Effect: 2 * time.Second, Busy: 5 * time.Second}
+	if strategy == Overlapping {
 		c.Accept = time.Second
 	}
 	return c
@@ -178,7 +177,7 @@ func TestWhatIsTakenBackIsOver(t *testing.T) {
 	if f := trace.ComputeStats(nil); f.Missing != 4 || f.Average != 2*time.Second {
 		t.Errorf("%+v", f)
 	}
-	cost := smallCost(wholewrite.SerialStrategy)
+	cost := smallCost(Serial)
 	if writes := (writePlan{debounce: 5 * time.Second}).runTrace(trace, cost); len(writes) != 0 {
 		t.Errorf("%+v", writes)
 	}

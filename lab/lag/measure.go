@@ -12,8 +12,6 @@ import (
 type Write struct {
 	Pool         int
 	From, Effect time.Duration
-	// InBatch marks a further pool in the same request.
-	InBatch bool
 }
 
 // Stats are the results of a schedule.
@@ -37,9 +35,7 @@ func (t Trace) ComputeStats(writes []Write) Stats {
 	of := make([][]Write, len(t.Initial))
 	for _, w := range writes {
 		of[w.Pool] = append(of[w.Pool], w)
-		if !w.InBatch {
-			f.Writes++
-		}
+		f.Writes++
 	}
 	changes := make([][]Change, len(t.Initial))
 	for _, c := range t.Changes {
@@ -155,9 +151,7 @@ func countEarly(writes []Write) int {
 func maxPerWindow(writes []Write) int {
 	var starts []time.Duration
 	for _, w := range writes {
-		if !w.InBatch {
-			starts = append(starts, w.From)
-		}
+		starts = append(starts, w.From)
 	}
 	slices.Sort(starts)
 	peak, first := 0, 0

@@ -5,20 +5,25 @@ package lag
 import (
 	"slices"
 	"time"
+)
 
-	"weir.dev/weir/internal/wholewrite"
+// Strategy is whether writes of a load balancer's pools overlap.
+type Strategy string
+
+// The strategies.
+const (
+	Serial      Strategy = "serial"      // each after the previous one has completed
+	Overlapping Strategy = "overlapping" // each once the previous one was accepted
 )
 
 // Cost is the duration of an isolated write.
 type Cost struct {
-	Strategy wholewrite.Strategy
+	Strategy Strategy
 	// Accept is until Azure accepts a write; then the next pipelined one may start.
 	Accept time.Duration
 	// Effect is from then until Azure applies it, and Busy until the next write or pipelined row
 	// may start. A row takes effect with its last write.
 	Effect, Busy time.Duration
-	// Effect of a write with several pools.
-	BatchEffect time.Duration
 }
 
 type writePlan struct {
@@ -153,30 +158,19 @@ func (l *planRun) nextPool(now time.Duration, but []int) (best int, next time.Du
 
 // writePool returns when the load balancer is free.
 func (l *planRun) writePool(pool int, now time.Duration) (free time.Duration) {
-	first, effect, written := len(l.writes), l.cost.Effect, []int(nil)
+	first, written := len(l.writes), []int(nil)
 	for pool >= 0 && len(written) < max(l.maxPools, 1) {
 		written = append(written, pool)
-		l.writes = append(l.writes, Write{Pool: pool, From: now, InBatch: l.cost.Strategy == wholewrite.BatchStrategy && len(written) > 1})
+		l.writes = append(l.writes, Write{Pool: pool, From: now})
 		l.states[pool].lastWrite, l.states[pool].hasWrite = now, true
 		l.applyMembers(pool)
-		switch l.cost.Strategy {
-		case wholewrite.BatchStrategy:
-		case wholewrite.OverlapStrategy:
-			now += l.cost.Accept
-		default:
-			now += l.cost.Accept
-			l.writes[first].Effect = now + effect
-			return now + l.cost.Busy
+		if now += l.cost.Accept; l.cost.Strategy == Serial {
+			break
 		}
 		pool, _ = l.nextPool(now, written)
 	}
-	if l.cost.Strategy == wholewrite.BatchStrategy {
-		if now += l.cost.Accept; len(written) > 1 {
-			effect = l.cost.BatchEffect
-		}
-	}
 	for i := first; i < len(l.writes); i++ {
-		l.writes[i].Effect = now + effect
+		l.writes[i].Effect = now + l.cost.Effect
 	}
 	return now + l.cost.Busy
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/wholewrite"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -15,13 +14,13 @@ import (
 var Shares = []float64{0.5, 0.1}
 
 // Strategies are those available in Weir.
-var Strategies = []wholewrite.Strategy{wholewrite.SerialStrategy, wholewrite.OverlapStrategy, wholewrite.BatchStrategy}
+var Strategies = []Strategy{Serial, Overlapping}
 
 // ReportRow is one trace under one strategy, profile and budget.
 type ReportRow struct {
 	Trace       string
 	Description string
-	Strategy    wholewrite.Strategy
+	Strategy    Strategy
 	Latency     armemu.Latency
 	Share       float64
 	// Tick writes sequentially at every interval.
@@ -33,7 +32,7 @@ type ReportRow struct {
 }
 
 func (t Trace) newRow(all planResults, cost Cost, latency armemu.Latency, share float64, writes []Write) ReportRow {
-	budget, serial := int(share*writeQuota), StrategyCost(wholewrite.SerialStrategy, latency)
+	budget, serial := int(share*writeQuota), StrategyCost(Serial, latency)
 	serial.Busy = max(serial.Busy, minWriteTime)
 	r := ReportRow{
 		Trace: t.Name, Description: t.Description, Strategy: cost.Strategy, Latency: latency, Share: share,
@@ -109,8 +108,8 @@ const pageHeader = `# How long changes take
 traces against the emulator, in virtual time, each operation taking the median of the latency
 profile. Lag is from a change of what a pool wants until Azure acts on it, or until it is taken back.
 
-Each trace is played with each ` + "`loadBalancerWriteStrategy`" + `, in an Azure that is known to allow
-it, by ` + "`--azure-behaviour`" + `. Beside Weir stand
+Each trace is played with writes that overlap, in an Azure that accepts them, and with
+` + "`loadBalancerWriteStrategy: serial`" + `. Beside Weir stand
 
 - **clairvoyant**: one schedule, the one of the least mean lag that was found for who knows the future, of
   the same strategy, and bound to what Weir is: no more than its share in any five minutes, unless no pool
@@ -130,13 +129,12 @@ every ten ([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.
 |---|---|
 `
 
-var costDescriptions = map[wholewrite.Strategy]string{
-	wholewrite.SerialStrategy: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
-	wholewrite.OverlapStrategy: `Azure accepts a write after a second, and the next of its row follows. A row is in force 1.5 or 27 s after
+var costDescriptions = map[Strategy]string{
+	Serial: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
+	Overlapping: `Azure accepts a write after a second, and the next of its group follows. A row is in force 1.5 or 27 s after
 the last of it was accepted, and the next row begins after 2 or 30 s: Weir, and the clairvoyant, begin
 none before one read has shown what became of the one before.
 `,
-	wholewrite.BatchStrategy: "As serial, but a write of several pools at once is in force after 3 or 27 s, and the next begins after 5 or 30 s.\n",
 }
 
 const tableHeader = `| trace | Weir: median / p99 / mean in s | clairvoyant | ratio | no foresight | ratio | least | bound | tick | member-seconds missing + wrong | of the clairvoyant | writes, most in 5 min |

@@ -17,13 +17,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pace"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
-	"weir.dev/weir/internal/wholewrite"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -42,19 +41,24 @@ type traceCluster struct {
 	cost    Cost
 	start   time.Time
 	azure   *armemu.Emulator
-	updater *poolupdate.Workers
+	updater *updater.Workers
 
-	mu        sync.Mutex
-	desired   []nodeSet
-	recorded  [][]netip.Addr
-	readAt    []time.Duration // last read of the desired members
-	prepared  []bool          // read since the last write
-	writes    []Write
-	throttled int // 429 responses
+	mu       sync.Mutex
+	desired  []nodeSet
+	recorded [][]netip.Addr
+	// recordedDown are those recorded as set Down.
+	recordedDown [][]netip.Addr
+	readAt       []time.Duration // last read of the desired members
+	writes       []Write
+	throttled    int // 429 responses
+	puts         int // requests
+	gets         int // requests, polls excluded
+	polls        int
+	down         []nodeSet // tainted nodes by pool; nil without admin states
 }
 
 // RunWeir runs inside the caller's bubble, in an Azure known to support the strategy.
-func (t Trace) RunWeir(strategy wholewrite.Strategy, latency armemu.Latency, share float64) ([]Write, error) {
+func (t Trace) RunWeir(strategy Strategy, latency armemu.Latency, share float64) ([]Write, error) {
 	c, err := newCluster("lb", t, newAzure(latency), StrategyCost(strategy, latency), share)
 	if err != nil {
 		return nil, err
@@ -63,9 +67,9 @@ func (t Trace) RunWeir(strategy wholewrite.Strategy, latency armemu.Latency, sha
 	return c.writes, nil
 }
 
-var supportedAzure = behaviour.Behavior{
-	UpdateAddresses: behaviour.Accepted, UpdateAdminStates: behaviour.Accepted, Overlap: behaviour.Supersede,
-}.WithDefaults(behaviour.AssumedBehavior())
+var supportedAzure = behavior.Behavior{
+	UpdateAddresses: behavior.Accepted, UpdateAdminStates: behavior.Accepted, Overlap: behavior.Supersede,
+}.WithDefaults(behavior.AssumedBehavior())
 
 func newAzure(latency armemu.Latency) *armemu.Emulator {
 	return armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: latency, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1, Behavior: supportedAzure})
@@ -74,7 +78,7 @@ func newAzure(latency armemu.Latency) *armemu.Emulator {
 func newCluster(name string, t Trace, emu *armemu.Emulator, cost Cost, share float64) (*traceCluster, error) {
 	c := &traceCluster{
 		trace: t, name: name, start: time.Now(), cost: cost, azure: emu, desired: slices.Clone(t.Initial),
-		recorded: make([][]netip.Addr, len(t.Initial)), readAt: make([]time.Duration, len(t.Initial)), prepared: make([]bool, len(t.Initial)),
+		recorded: make([][]netip.Addr, len(t.Initial)), recordedDown: make([][]netip.Addr, len(t.Initial)), readAt: make([]time.Duration, len(t.Initial)),
 	}
 	if err := c.createResources(); err != nil {
 		return nil, err
@@ -100,27 +104,24 @@ func (c *traceCluster) runTrace() {
 }
 
 // StrategyCost returns the cost of a write with a strategy. The end of a write is detected by reads after two and five seconds, and by polls every
-// ten. Acceptance after a second counts for pipelined writes only.
-func StrategyCost(strategy wholewrite.Strategy, latency armemu.Latency) Cost {
-	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, BatchEffect: 3 * time.Second, Busy: 2 * time.Second}
-	if strategy == wholewrite.BatchStrategy {
-		c.Busy = 5 * time.Second
-	}
+// ten. Acceptance after a second counts for overlapping writes only.
+func StrategyCost(strategy Strategy, latency armemu.Latency) Cost {
+	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, Busy: 2 * time.Second}
 	if latency == armemu.Busy {
-		c.Effect, c.BatchEffect, c.Busy = 27*time.Second, 27*time.Second, 30*time.Second
+		c.Effect, c.Busy = 27*time.Second, 30*time.Second
 	}
-	if strategy == wholewrite.OverlapStrategy {
+	if strategy == Overlapping {
 		c.Accept = time.Second
 	}
 	return c
 }
 
-func (c *traceCluster) newOperation(change Change, before nodeSet) poolschedule.Operation {
+func (c *traceCluster) newOperation(change Change, before nodeSet) schedule.Operation {
 	name := fmt.Sprintf("p%d", change.Pool)
-	return poolschedule.Operation{
-		Ref: poolschedule.Ref{Namespace: "default", Name: name, UID: name}, Pool: c.poolID(change.Pool),
-		Service: poolschedule.ServiceName{Namespace: "default", Name: name}, ChangedAt: time.Now(),
-		Impact: poolschedule.Impact{
+	return schedule.Operation{
+		Ref: schedule.Ref{Namespace: "default", Name: name, UID: name}, Pool: c.poolID(change.Pool),
+		Service: schedule.ServiceName{Namespace: "default", Name: name}, ChangedAt: time.Now(),
+		Impact: schedule.Impact{
 			Serving: before.countCommon(change.Want), Stopping: before.countMissing(change.Want), Starting: change.Want.countMissing(before),
 		},
 	}
@@ -172,14 +173,14 @@ func (c *traceCluster) newUpdater(share float64) error {
 	if err != nil {
 		return err
 	}
-	writes := pace.New(share, Interval)
+	writes := ratelimit.New(share, Interval)
 	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: staticCredential{}, Transport: c, VirtualNetworkID: networkID, Writes: writes})
 	if err != nil {
 		return err
 	}
-	c.updater = poolupdate.New(poolupdate.Config{
-		Interval: Interval, Writes: writes, MaxRetries: 3, Azure: client, Cluster: c, StatusStore: c, Reporter: c, Log: slog.New(slog.DiscardHandler),
-		Behaviour: supportedAzure, LoadBalancers: client, BatchSetting: c.cost.Strategy.BatchSetting(), Pipeline: client, PipelineSetting: c.cost.Strategy.OverlapSetting(),
+	c.updater = updater.New(updater.Config{
+		Interval: Interval, Writes: writes, MaxRetries: 3, AdminState: true, Azure: client, Cluster: c, StatusStore: c, Reporter: c, Log: slog.New(slog.DiscardHandler),
+		LoadBalancers: client, Pipeline: client, Serial: c.cost.Strategy == Serial,
 	})
 	return nil
 }
@@ -203,6 +204,14 @@ func (c *traceCluster) Do(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case req.Method == http.MethodPut:
+		c.puts++
+	case strings.Contains(req.URL.Path, "/loadBalancers/"):
+		c.gets++
+	case strings.Contains(req.URL.Path, "/operations/"):
+		c.polls++
+	}
+	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
 		c.throttled++
 	case req.Method == http.MethodPut && resp.StatusCode < 300:
@@ -215,68 +224,74 @@ func (c *traceCluster) Do(req *http.Request) (*http.Response, error) {
 // lock.
 func (c *traceCluster) recordWrite(path string) {
 	_, path, _ = strings.Cut(path, "/loadBalancers/")
-	balancer, name, one := strings.Cut(path, "/backendAddressPools/p")
-	only, now, effect := 0, time.Since(c.start), c.cost.Effect
-	if _, err := fmt.Sscanf(name, "%d", &only); one && err != nil {
+	balancer, name, _ := strings.Cut(path, "/backendAddressPools/p")
+	pool, now := 0, time.Since(c.start)
+	if _, err := fmt.Sscanf(name, "%d", &pool); err != nil {
 		return
 	}
-	if !one {
-		effect = c.cost.BatchEffect
-	}
+	effect := now + c.cost.Effect
 	for i, w := range c.writes {
 		if w.Effect > now && c.loadBalancerName(w.Pool) == balancer {
-			c.writes[i].Effect = now + effect
+			c.writes[i].Effect = effect
 		}
 	}
-	part := false
-	for p := range c.prepared {
-		if c.loadBalancerName(p) != balancer || one && p != only || !one && !c.prepared[p] {
-			continue
-		}
-		c.writes = append(c.writes, Write{Pool: p, From: c.readAt[p], Effect: now + effect, InBatch: part})
-		c.prepared[p], part = false, true
-	}
+	c.writes = append(c.writes, Write{Pool: pool, From: c.readAt[pool], Effect: effect})
 }
 
 func (c *traceCluster) loadBalancerName(pool int) string { return c.poolID(pool).LoadBalancer.Name }
 
-func poolNumber(ref poolschedule.Ref) int {
+func poolNumber(ref schedule.Ref) int {
 	var n int
 	_, _ = fmt.Sscanf(ref.Name, "p%d", &n)
 	return n
 }
 
-// IsNeeded implements poolupdate.Cluster.
-func (c *traceCluster) IsNeeded(poolschedule.Operation) bool { return true }
+// IsNeeded implements updater.Cluster.
+func (c *traceCluster) IsNeeded(schedule.Operation) bool { return true }
 
-// DesiredPool implements poolupdate.Cluster.
-func (c *traceCluster) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
+// DesiredPool implements updater.Cluster.
+func (c *traceCluster) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := poolNumber(ref)
-	c.readAt[p], c.prepared[p] = time.Since(c.start), true
-	return poolwrite.Desired{
-		Addresses: nodeAddresses(c.desired[p]), IsManaged: func(netip.Addr) bool { return true }, IsExclusive: true,
-		Record: poolwrite.Record{Written: c.recorded[p], Managed: true},
+	c.readAt[p] = time.Since(c.start)
+	return diff.Desired{
+		Addresses: c.wantedAddresses(p), IsManaged: func(netip.Addr) bool { return true }, IsExclusive: true,
+		Record: diff.Record{Written: c.recorded[p], Down: c.recordedDown[p], Managed: true},
 	}, nil
 }
 
-// Record implements poolattempt.StatusStore.
-func (c *traceCluster) Record(_ context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
+// wantedAddresses requires the lock.
+func (c *traceCluster) wantedAddresses(p int) []lb.Address {
+	all := nodeAddresses(c.desired[p])
+	for i, n := 0, 0; c.down != nil && n < maxNodes; n++ {
+		if !c.desired[p].hasNode(n) {
+			continue
+		}
+		if c.down[p].hasNode(n) {
+			all[i].AdminState = lb.Down
+		}
+		i++
+	}
+	return all
+}
+
+// Record implements attempt.StatusStore.
+func (c *traceCluster) Record(_ context.Context, ref schedule.Ref, intent diff.Intent) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recorded[poolNumber(ref)] = intent.Written
+	c.recorded[poolNumber(ref)], c.recordedDown[poolNumber(ref)] = intent.Written, intent.Down
 	return nil
 }
 
-// Report implements poolupdate.Reporter.
-func (c *traceCluster) Report(_ context.Context, r poolupdate.Report) {
+// Report implements updater.Reporter.
+func (c *traceCluster) Report(_ context.Context, r updater.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.InSync {
-		c.recorded[poolNumber(r.Ref)] = r.Written
+		c.recorded[poolNumber(r.Ref)], c.recordedDown[poolNumber(r.Ref)] = r.Written, r.Down
 	}
 }
 
-// ReportWait implements poolupdate.Reporter.
-func (c *traceCluster) ReportWait(poolupdate.Waiting) {}
+// ReportWait implements updater.Reporter.
+func (c *traceCluster) ReportWait(updater.Waiting) {}

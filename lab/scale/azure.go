@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -28,16 +27,8 @@ func azureJSON() jsonObject {
 	return jsonObject{
 		"cloud": "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
 		"vnetName": networkName, "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
+		"localServicePools": "own", "maximumLoadBalancerRuleCount": 1500,
 	}
-}
-
-// azureBehavior: if pools are written one by one, Azure's latency dominates a first start.
-func azureBehavior(o Options) jsonObject {
-	is := behaviour.Behavior{}
-	if o.BatchWrites {
-		is.UpdateAddresses, is.UpdateAdminStates = behaviour.Accepted, behaviour.Accepted
-	}
-	return jsonObject{"behaviour": is}
 }
 
 func loadBalancerName(i int) string { return fmt.Sprintf("lb-%02d", i) }

@@ -25,7 +25,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/config/crd"
-	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/service/grant"
 )
 
 const (

@@ -56,13 +56,9 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behaves, err := l.writeJSON("azure-behaviour.json", azureBehavior(l.opts))
-	if err != nil {
-		return err
-	}
 	l.emulator, err = l.startProcess(ctx, "emulator", l.opts.weirlab, "emulator", "--exit-with-stdin",
 		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
-		"--azure-behaviour", behaves, "--latency-scale", "0", "--throttle", "off")
+		"--latency-scale", "0", "--throttle", "off")
 	if err != nil {
 		return err
 	}
@@ -95,12 +91,19 @@ func (l *lab) startWeir(ctx context.Context) error {
 		program, args = l.opts.weirlab, []string{ProfiledCommand, "--profiles-bind-address", l.profiles}
 	}
 	l.started = time.Now()
-	l.controller, err = l.startProcess(ctx, "weir", program, append(args, "--kubeconfig", l.kubeconfig, "--config", file,
-		"--azure-endpoint", l.endpoint, "--leader-elect=false", "--metrics-bind-address", l.metrics, "--operator-bind-address", "0", "--health-probe-bind-address", l.health)...)
+	l.controller, err = l.startProcess(ctx, "weir", program, append(args, ControllerFlags(l.kubeconfig, file, l.endpoint, l.metrics, l.health)...)...)
 	if err != nil {
 		return err
 	}
 	return l.waitReady(ctx)
+}
+
+// ControllerFlags are accepted by the controller and by ProfiledCommand.
+func ControllerFlags(kubeconfig, file, endpoint, metrics, health string) []string {
+	return []string{
+		"--kubeconfig", kubeconfig, "--config", file, "--azure-endpoint", endpoint, "--leader-elect=false",
+		"--metrics-bind-address", metrics, "--operator-bind-address", "0", "--health-probe-bind-address", health,
+	}
 }
 
 func (l *lab) waitReady(ctx context.Context) error {

@@ -23,8 +23,6 @@ import (
 type Options struct {
 	// Each Service has a BackendPool and endpoints on ten nodes.
 	Services, Nodes, LoadBalancers int
-	// Azure accepts pools written with their load balancer.
-	BatchWrites bool
 	// Idle is a duration.
 	Idle time.Duration
 	// Timeout limits the whole run.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 const (
@@ -57,12 +57,12 @@ func (p *process) queueUpdate(b *backendPool, changed bool) {
 	if dead || nothing || level && !gone && p.updater.IsInSync(b.pool, membership.Fingerprint(members)) {
 		return
 	}
-	op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.retryAfter[b.ref]}
+	op := schedule.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.retryAfter[b.ref]}
 	if changed {
 		op.ChangedAt = time.Now()
 	}
 	if !gone && b.service != "" {
-		op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
+		op.Service = schedule.ServiceName{Namespace: namespace, Name: b.service}
 	}
 	s.mu.Lock()
 	op.LastNotification = b.notification.recalledState()
@@ -79,9 +79,9 @@ func (p *process) queueUpdate(b *backendPool, changed bool) {
 
 // finishRemove handles a BackendPool that is being deleted, after an attempt: it releases an empty pool,
 // else retries the removal. The caller holds s.mu.
-func (p *process) finishRemove(b *backendPool, r poolupdate.Report) {
+func (p *process) finishRemove(b *backendPool, r updater.Report) {
 	s := p.stage
-	if r.InSync && len(r.Written) == 0 || r.Outcome == poolwrite.Stale {
+	if r.InSync && len(r.Written) == 0 || r.Outcome == diff.Stale {
 		s.runLater(func() {
 			if waitLatency(p.ctx, reconcileDelay+s.orderDelay(b.ref)) == nil {
 				p.releasePool(b)

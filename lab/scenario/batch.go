@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/pool/schedule"
 )
 
 // batch is an attempt of several pools with one load balancer write. Its pools are those of the
@@ -212,7 +212,7 @@ func (s *Stage) callPools(c call) []*pool {
 }
 
 // orderDelay delays the record of a BackendPool so that records of the same instant are ordered.
-func (s *Stage) orderDelay(ref poolschedule.Ref) time.Duration {
+func (s *Stage) orderDelay(ref schedule.Ref) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.sortedPools(), func(k *pool) bool { return k.id.Name == ref.Name })
@@ -245,7 +245,7 @@ func (s *Stage) voidAttempt(k *pool) {
 }
 
 // recordQuery records that an operation is about to be attempted. The caller holds s.mu.
-func (s *Stage) recordQuery(op poolschedule.Operation, k *pool) {
+func (s *Stage) recordQuery(op schedule.Operation, k *pool) {
 	j := s.batchOf(op.Pool.LoadBalancer)
 	for _, other := range j.queried {
 		if other == k {

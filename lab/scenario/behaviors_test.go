@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // TestScriptsInEveryWorld runs every script in other Azure behaviors than the recorded one:
@@ -18,7 +18,7 @@ func TestScriptsInEveryWorld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	for _, world := range behaviour.SampleBehaviors() {
+	for _, world := range behavior.SampleBehaviors() {
 		t.Run("world "+world.String(), func(t *testing.T) {
 			datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 				raw, err := os.ReadFile(path)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
 )
 
 func checkRetryAfter(s *Stage) []string {
@@ -38,7 +38,7 @@ func checkRetries(s *Stage) []string {
 		if r.RetriesUsed > r.consecutiveFailures && !r.Admin {
 			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.consecutiveFailures)
 		}
-		if r.Outcome != poolwrite.Retriable || !r.newest || r.serviceDeleted || r.Admin {
+		if r.Outcome != diff.Retriable || !r.newest || r.serviceDeleted || r.Admin {
 			continue
 		}
 		if r.isReadOnly() && r.failureReason != "" {
@@ -88,11 +88,11 @@ func forbiddenEvents(r attemptReport, retrying, last []string) string {
 		return fmt.Sprintf("%v are told of %s again by a look", serviceNames(r.Failed), r.failureReason)
 	}
 	switch r.Outcome {
-	case poolwrite.Stale, poolwrite.Postponed, poolwrite.Shutdown, poolwrite.Rejected:
+	case diff.Stale, diff.Postponed, diff.Shutdown, diff.Rejected:
 		if len(retrying)+len(last) > 0 {
 			return fmt.Sprintf("nobody is to be told, and %v were", append(retrying, last...))
 		}
-	case poolwrite.Unchanged:
+	case diff.Unchanged:
 		if len(retrying)+len(r.Failed) > 0 {
 			return "a level pool is no failure"
 		}
@@ -106,11 +106,11 @@ func forbiddenEvents(r attemptReport, retrying, last []string) string {
 				return fmt.Sprintf("%s still believes %s", name, was)
 			}
 		}
-	case poolwrite.Written:
+	case diff.Written:
 		if len(retrying)+len(r.Failed) > 0 {
 			return "a written pool is no failure"
 		}
-	case poolwrite.Retriable, poolwrite.Terminal:
+	case diff.Retriable, diff.Terminal:
 		if len(r.Updated) > 0 {
 			return "a failed attempt updated nothing"
 		}
@@ -131,7 +131,7 @@ func checkMetrics(s *Stage) []string {
 	return broken
 }
 
-func serviceNames(services []poolschedule.ServiceName) []string {
+func serviceNames(services []schedule.ServiceName) []string {
 	var all []string
 	for _, s := range services {
 		all = append(all, s.Name)

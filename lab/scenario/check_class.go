@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/pool/diff"
 )
 
 func checkOutcomes(s *Stage) []string {
@@ -20,11 +20,11 @@ func checkOutcomes(s *Stage) []string {
 			broken = append(broken, fmt.Sprintf("%s: %s is %s, and has to be %s", r.Pool.Name, why, r.Outcome, want))
 		}
 		named := r.Fault != nil && slices.Contains(notFoundCodes, r.Fault.Code)
-		if r.Outcome == poolwrite.Stale && (r.last.status != http.StatusNotFound || r.last.fromFault && !named) {
+		if r.Outcome == diff.Stale && (r.last.status != http.StatusNotFound || r.last.fromFault && !named) {
 			broken = append(broken, fmt.Sprintf("%s is taken for gone after %d to a %s, and is there", r.Pool.Name, r.last.status, r.last.kind))
 		}
 		if follows := r.last.kind == "poll" || r.last.kind == "result" || r.last.kind == http.MethodPut && r.last.status < 300; follows &&
-			r.Fault != nil && r.Fault.Code == fault.CodeGateClosed && r.last.status != 0 {
+			r.Fault != nil && r.Fault.Code == armerror.CodeGateClosed && r.last.status != 0 {
 			broken = append(broken, r.Pool.Name+": a closed gate ends the wait for a write that Azure has accepted")
 		}
 		own := !r.last.at.Before(r.At.Add(-r.Duration)) // otherwise it belongs to the previous attempt
@@ -61,31 +61,31 @@ var (
 
 // expectedOutcome restates the classification of a failed attempt independently. want is empty if it has
 // none; why is the cause.
-func expectedOutcome(r attemptReport) (want poolwrite.Outcome, why string) {
+func expectedOutcome(r attemptReport) (want diff.Outcome, why string) {
 	a := r.last
 	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
 	following := a.kind == "poll" || a.kind == "result"
 	switch {
 	case r.Duration >= attemptTimeout: // the timeout ended the last call
 		return "", ""
-	case r.Fault != nil && r.Fault.Code == fault.CodeParentFailed: // the load balancer's next write may repair it
-		return poolwrite.Retriable, why
-	case r.Fault == nil || r.Outcome == poolwrite.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeRetryAfter:
+	case r.Fault != nil && r.Fault.Code == armerror.CodeParentFailed: // the load balancer's next write may repair it
+		return diff.Retriable, why
+	case r.Fault == nil || r.Outcome == diff.Postponed || r.Fault.Code == armerror.CodeGateClosed || r.Fault.Code == armerror.CodeRetryAfter:
 		return "", ""
 	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):
-		return poolwrite.Retriable, r.Fault.Code
+		return diff.Retriable, r.Fault.Code
 	case following && a.status >= 400:
-		return poolwrite.Retriable, why
+		return diff.Retriable, why
 	case following || a.kind == "":
 		return "", ""
 	case slices.Contains(retriedStatuses, a.status):
-		return poolwrite.Retriable, why
+		return diff.Retriable, why
 	case slices.Contains(terminalStatuses, a.status):
-		return poolwrite.Terminal, why
+		return diff.Terminal, why
 	case a.status == 0 && a.kind == http.MethodPut:
-		return poolwrite.Retriable, "no answer to a PUT"
+		return diff.Retriable, "no answer to a PUT"
 	case a.status == 0:
-		return poolwrite.Terminal, "no answer to a GET"
+		return diff.Terminal, "no answer to a GET"
 	}
 	return "", ""
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // Every check fails after its tampering, and holds before.
@@ -22,7 +22,7 @@ func TestABrokenRuleIsReported(t *testing.T) {
 		t.Run(x.check+"/"+x.how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)
-				setUp(t, s, behaviour.Supersede)
+				setUp(t, s, behavior.Supersede)
 				runStep(t, s, "scale web nodes=(n1)", "clock 10s", "expect level")
 				x.with(t, s)
 				err := s.runChecks()
@@ -38,7 +38,7 @@ func TestABrokenRuleIsReported(t *testing.T) {
 func TestAWrongStepIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		setUp(t, s, behaviour.Supersede)
+		setUp(t, s, behavior.Supersede)
 		for text, want := range map[string]string{
 			"shrink web":                          "no verb",
 			"scale nobody nodes=(n1)":             "no Service nobody",

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
 )
 
 // cluster is the state of the Kubernetes API.
@@ -44,7 +44,7 @@ type service struct {
 // backendPool is a BackendPool that binds a pool to the members of a Service, or to nodes. It and its
 // ledger entry outlive the Service. Its events are never late.
 type backendPool struct {
-	ref    poolschedule.Ref
+	ref    schedule.Ref
 	pool   lb.PoolID
 	family lb.Family
 	// service provides the members; empty if nodes does.
@@ -110,7 +110,7 @@ func (c *cluster) addNode(name string) {
 func (c *cluster) bindPool(service string, nodes []string, pool lb.PoolID) *backendPool {
 	c.uids++
 	b := &backendPool{
-		ref:  poolschedule.Ref{Namespace: namespace, Name: pool.Name, UID: fmt.Sprintf("uid-%d", c.uids)},
+		ref:  schedule.Ref{Namespace: namespace, Name: pool.Name, UID: fmt.Sprintf("uid-%d", c.uids)},
 		pool: pool, family: lb.IPv4, service: service, nodes: nodes,
 	}
 	if strings.HasSuffix(pool.Name, "-ipv6") {
@@ -178,14 +178,14 @@ func (v view) hasNodeAddress(ip netip.Addr) bool {
 	return false
 }
 
-func (c *cluster) byRef(ref poolschedule.Ref) *backendPool {
+func (c *cluster) byRef(ref schedule.Ref) *backendPool {
 	if b := c.bindings[ref.Name]; b != nil && b.ref == ref {
 		return b
 	}
 	return nil
 }
 
-func (p *process) IsNeeded(op poolschedule.Operation) bool {
+func (p *process) IsNeeded(op schedule.Operation) bool {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,20 +220,20 @@ func (s *Stage) isAttemptOver(k *pool) bool {
 }
 
 // isOperationNeeded reports whether an operation still has a target. The caller holds s.mu.
-func (p *process) isOperationNeeded(op poolschedule.Operation) bool {
+func (p *process) isOperationNeeded(op schedule.Operation) bool {
 	b := p.stage.cluster.byRef(op.Ref)
 	if b == nil || b.pool.Key() != op.Pool.Key() || b.isPaused {
 		return false
 	}
-	nobodys := op.Service == (poolschedule.ServiceName{})
+	nobodys := op.Service == (schedule.ServiceName{})
 	if b.isDeleting || p.cache.isServiceMissing(b) {
 		return nobodys && p.statusEntries[b.ref].taken
 	}
 	return nobodys || op.Service.Name == b.service
 }
 
-func (p *process) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
-	s, none := p.stage, poolwrite.Desired{}
+func (p *process) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
+	s, none := p.stage, diff.Desired{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
@@ -247,7 +247,7 @@ func (p *process) DesiredPool(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.isOldLeader {
 		a.noDesiredState = gone // queried again after a write that lost to another writer
 	}
-	want := poolwrite.Desired{IsManaged: func(netip.Addr) bool { return false }, Record: p.recordedEntry(ref)}
+	want := diff.Desired{IsManaged: func(netip.Addr) bool { return false }, Record: p.recordedEntry(ref)}
 	if gone {
 		return want, nil
 	}

@@ -6,7 +6,7 @@
 // A Stage holds an emulated Azure, a small in-memory cluster and one Weir process. Each Step is a
 // verb with arguments: endpoints move, Azure throttles, the process is killed, time passes. A step
 // returns a trace, and every Check runs after it. Kubernetes is replaced at the interfaces of
-// poolupdate; everything between them and the wire is the shipped code.
+// updater; everything between them and the wire is the shipped code.
 //
 // # Time and concurrency
 //

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // history is what happened in the current step, for the trace and the checks.
@@ -64,6 +64,8 @@ type call struct {
 	kind string
 	// isRetry: a retry by the SDK.
 	isRetry bool
+	// isStale: the sender has given it up, and no attempt receives the response.
+	isStale bool
 	// isSecondRead: a read between the two writes of an attempt.
 	isSecondRead bool
 	// closedReason is why the call is forbidden, or "".
@@ -85,7 +87,7 @@ type call struct {
 
 // attemptReport is the updater's report of an attempt and the state of the stage.
 type attemptReport struct {
-	poolupdate.Report
+	updater.Report
 	// Both counts include this attempt. The last field: no operation was queued since the attempt
 	// began.
 	failed, consecutiveFailures int

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/pool/schedule"
 )
 
 // object is a watched object: a Service with its endpoints, or a Node.
@@ -199,7 +199,7 @@ func (p *process) queueService(name string) {
 	bindings, gone := s.cluster.bindingsOf(name), p.cache.services[name] == nil
 	s.mu.Unlock()
 	if gone {
-		p.updater.RemoveService(poolschedule.ServiceName{Namespace: namespace, Name: name})
+		p.updater.RemoveService(schedule.ServiceName{Namespace: namespace, Name: name})
 		s.mu.Lock()
 		for _, b := range bindings {
 			k := s.pools[b.pool.Key()]

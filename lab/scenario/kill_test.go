@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -91,7 +91,7 @@ func runStep(t *testing.T, s *Stage, lines ...string) {
 	}
 }
 
-func setUp(t *testing.T, s *Stage, overlap behaviour.Result) {
+func setUp(t *testing.T, s *Stage, overlap behavior.Result) {
 	t.Helper()
 	runStep(t, s, strings.Replace(twoPools, "drift=10m", "overlap="+string(overlap), 1))
 }
@@ -106,7 +106,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 	for _, w := range allWorkloads() {
 		overlaps := armemu.OverlapAnswers()
 		if w.name != "scale" { // the others differ in what else happens
-			overlaps = []behaviour.Result{behaviour.Supersede}
+			overlaps = []behavior.Result{behavior.Supersede}
 		}
 		for i, overlap := range overlaps {
 			calls := w.runUndisturbed(t, overlap)
@@ -130,12 +130,12 @@ func TestKilledAtEveryCall(t *testing.T) {
 }
 
 // worldStep returns the world's step with a policy for overlapping writes.
-func (w workload) worldStep(overlap behaviour.Result) string {
+func (w workload) worldStep(overlap behavior.Result) string {
 	return strings.Replace(w.world, "cluster ", "cluster overlap="+string(overlap)+" ", 1)
 }
 
 // runUndisturbed runs a workload without a kill and returns the number of calls and ledger writes.
-func (w workload) runUndisturbed(t *testing.T, overlap behaviour.Result) (calls int) {
+func (w workload) runUndisturbed(t *testing.T, overlap behavior.Result) (calls int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -156,7 +156,7 @@ func (w workload) runUndisturbed(t *testing.T, overlap behaviour.Result) (calls 
 }
 
 // runKilled runs a workload with a kill and returns how often the process died.
-func (w workload) runKilled(t *testing.T, overlap behaviour.Result, kill string, atOnce bool) (killed int) {
+func (w workload) runKilled(t *testing.T, overlap behavior.Result, kill string, atOnce bool) (killed int) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s/%s/%s/at once %t", w.name, overlap, kill, atOnce), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

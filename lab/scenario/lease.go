@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/lease"
+	"weir.dev/weir/internal/leader/lease"
 )
 
 // resourceLease is the Lease in the API and its injected faults.
@@ -72,7 +72,7 @@ func (l *resourceLease) nextFailure(count bool) string {
 }
 
 // leaseClient acquires the Lease for the workers of a process and tracks its use. It implements
-// poolupdate.Lease with the shipped implementation, and that one's requests (lease.Holder).
+// updater.Lease with the shipped implementation, and that one's requests (lease.Holder).
 type leaseClient struct {
 	process *process
 	shared  *lease.Shared

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // updateNode updates the process's copy of a node. It reports whether draining started or ended, and
@@ -30,7 +30,7 @@ func (p *process) updateNode(name string) (drains, alone bool) {
 // queueAdminStates queues an admin-state change for each pool of a node.
 func (p *process) queueAdminStates(node string) {
 	s := p.stage
-	var ops []poolschedule.Operation
+	var ops []schedule.Operation
 	s.mu.Lock()
 	for _, k := range s.sortedPools() {
 		b := s.cluster.bindings[k.id.Name]
@@ -44,10 +44,10 @@ func (p *process) queueAdminStates(node string) {
 		if k.inSync && p.updater.IsInSync(b.pool, membership.Fingerprint(members)) {
 			continue
 		}
-		op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.retryAfter[b.ref], LastNotification: b.notification.recalledState()}
+		op := schedule.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.retryAfter[b.ref], LastNotification: b.notification.recalledState()}
 		op.Impact = adminStateImpact(members, p.statusEntries[b.ref].down)
 		if b.service != "" {
-			op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
+			op.Service = schedule.ServiceName{Namespace: namespace, Name: b.service}
 		}
 		k.adminQueued = true
 		k.queueChange()
@@ -58,8 +58,8 @@ func (p *process) queueAdminStates(node string) {
 }
 
 // adminStateImpact computes the impact of an admin-state change, given the addresses recorded as Down.
-func adminStateImpact(members []lb.Address, down []netip.Addr) poolschedule.Impact {
-	var stake poolschedule.Impact
+func adminStateImpact(members []lb.Address, down []netip.Addr) schedule.Impact {
+	var stake schedule.Impact
 	for _, a := range members {
 		switch leaves, is := a.AdminState == lb.Down, slices.Contains(down, a.IP); {
 		case leaves && !is:
@@ -75,7 +75,7 @@ func adminStateImpact(members []lb.Address, down []netip.Addr) poolschedule.Impa
 
 // keepAdminRetry records a failed attempt that was caused by an admin-state change only; what it took
 // along is unchanged. The caller holds the stage's mu.
-func (k *pool) keepAdminRetry(r poolupdate.Report) {
+func (k *pool) keepAdminRetry(r updater.Report) {
 	k.attempt, k.inSync, k.parkedUntil = nil, false, r.NextEligibleAt
 	if k.adminQueued = k.adminQueued || !r.AdminRetryAt.IsZero(); k.adminQueued || r.WillRetry {
 		k.queueChange()

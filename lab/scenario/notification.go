@@ -3,9 +3,8 @@
 package scenario
 
 import (
-	"weir.dev/weir/internal/poolupdate"
-
-	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // notificationStatus is the last notification in a status. It outlives the process.
@@ -16,7 +15,7 @@ type notificationStatus struct {
 	failureReason string
 }
 
-func (t notificationStatus) afterReport(r poolupdate.Report) notificationStatus {
+func (t notificationStatus) afterReport(r updater.Report) notificationStatus {
 	for _, said := range reportEvents(r) {
 		if len(said.to) > 0 {
 			t.lastReason = said.reason
@@ -27,18 +26,18 @@ func (t notificationStatus) afterReport(r poolupdate.Report) notificationStatus 
 }
 
 // recalledState returns what a new process reads from the status.
-func (t notificationStatus) recalledState() poolschedule.LastNotification {
-	return poolschedule.LastNotification{IsFailure: t.lastReason == "Retrying" || t.lastReason == "Failed", FailureReason: t.failureReason}
+func (t notificationStatus) recalledState() schedule.LastNotification {
+	return schedule.LastNotification{IsFailure: t.lastReason == "Retrying" || t.lastReason == "Failed", FailureReason: t.failureReason}
 }
 
 // reportEvent is an event of an attempt and its recipient.
 type reportEvent struct {
 	reason string
-	to     []poolschedule.ServiceName
+	to     []schedule.ServiceName
 }
 
 // reportEvents returns the events of an attempt in order.
-func reportEvents(r poolupdate.Report) []reportEvent {
+func reportEvents(r updater.Report) []reportEvent {
 	return []reportEvent{{"Updated", r.Updated}, {"Retrying", r.Retrying}, {"Failed", r.Failed}}
 }
 

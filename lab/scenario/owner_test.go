@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 // Addresses added by a process or its successor are Weir's in Azure's log; otherwise all members
@@ -15,7 +15,7 @@ import (
 func TestWhoPutWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		setUp(t, s, behaviour.Supersede)
+		setUp(t, s, behavior.Supersede)
 		runStep(t, s, "scale web nodes=(n1)", "clock 10s", "restart", "scale web nodes=(n1, n2)", "clock 10s", "expect level")
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -5,17 +5,18 @@ package scenario
 import (
 	"context"
 	"slices"
+	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // A pipelined update of several pools consists of one read and one accepted write per pool. A final
 // read of the load balancer, after the last operation, gives the result of all.
 //
-// Begin implements poolupdate.Pipeline.
+// Begin implements updater.Pipeline.
 
-func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.AcceptedWrite, error) {
+func (p *process) Begin(ctx context.Context, pool lb.Pool) (updater.AcceptedWrite, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
 	p.setPhase(pool.ID, "put")
 	s.mu.Lock()
@@ -41,6 +42,9 @@ func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.AcceptedW
 		s.mu.Lock()
 		p.awaitedWrites[id.Key()]++
 		s.mu.Unlock()
+		if looks { // the last of a group: it is polled after the one before, not at the same instant
+			time.Sleep(time.Microsecond)
+		}
 		shown, err := end(ctx, looks)
 		s.mu.Lock()
 		defer s.mu.Unlock()

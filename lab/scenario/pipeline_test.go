@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -17,7 +17,7 @@ import (
 // time until all are reported.
 func updateHundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
 	synctest.Test(t.(*testing.T), func(t *testing.T) {
-		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Quiet, Behaviour: behaviour.AssumedBehavior(), Pipelined: pipelined})
+		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Quiet, Behaviour: behavior.AssumedBehavior(), Pipelined: pipelined})
 		defer func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/pool/membership"
 )
 
 // networkID is the virtual network of all pools.

@@ -15,11 +15,11 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/pace"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
+	"weir.dev/weir/internal/ratelimit"
 )
 
 // process is one run of Weir: its workers, client and in-memory state. It implements the interfaces
@@ -30,9 +30,9 @@ type process struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	stopDone chan struct{}
-	updater  *poolupdate.Workers
+	updater  *updater.Workers
 	client   *azure.Client
-	writes   *pace.Budgets
+	writes   *ratelimit.Budgets
 	// killed is set when the process is killed; later actions have no effect. Guarded by the stage's
 	// mu.
 	killed bool
@@ -44,8 +44,8 @@ type process struct {
 	// isOldLeader: another process leads. Attempts are no longer tracked, and writes are violations.
 	isOldLeader bool
 	// fence is checked before each write; nil without an election. epoch is its leadership epoch.
-	fence *lead.Fence
-	epoch lead.Epoch
+	fence *leader.Fence
+	epoch leader.Epoch
 	// The process's cache of the cluster, and its delays.
 	cache       view
 	watchDelays map[object]*watchDelay
@@ -53,12 +53,12 @@ type process struct {
 	handledNodes map[string]membership.Node
 	// The process's copy of the ledger, since writes may fail, and the Retry-After read from the
 	// statuses.
-	statusEntries map[poolschedule.Ref]statusEntry
-	retryAfter    map[poolschedule.Ref]time.Time
+	statusEntries map[schedule.Ref]statusEntry
+	retryAfter    map[schedule.Ref]time.Time
 	// The entry versions last read or written, and concurrent changes of another process that no
 	// attempt has seen.
-	versions        map[poolschedule.Ref]int
-	externalChanges map[poolschedule.Ref]statusEntry
+	versions        map[schedule.Ref]int
+	externalChanges map[schedule.Ref]statusEntry
 	lease           *leaseClient // nil if disabled
 	// killAt is where the process dies, or nil.
 	killAt *killPoint
@@ -79,7 +79,7 @@ type process struct {
 	// writeTimes are the recent writes of each subscription.
 	writeTimes map[string][]time.Time
 	// removeRetries is when the removal of leftover members is retried.
-	removeRetries map[poolschedule.Ref]time.Time
+	removeRetries map[schedule.Ref]time.Time
 }
 
 // testToken is a token that must appear on the wire only.
@@ -111,9 +111,9 @@ func (s *Stage) startProcess() error {
 	s.mu.Lock()
 	p := &process{
 		stage: s, stopDone: make(chan struct{}), activeWrites: map[lb.LoadBalancerKey]int{}, awaitedWrites: map[lb.LoadBalancerKey]int{}, acceptedWrites: map[lb.LoadBalancerKey][]*pool{}, requestsInAzure: map[lb.LoadBalancerKey]int{},
-		unlockTimes: map[lb.LoadBalancerKey]time.Time{}, removeRetries: map[poolschedule.Ref]time.Time{}, retryAfter: map[poolschedule.Ref]time.Time{},
-		writeTimes: map[string][]time.Time{}, cache: s.cluster.clone(), handledNodes: maps.Clone(s.cluster.nodes), watchDelays: map[object]*watchDelay{}, statusEntries: map[poolschedule.Ref]statusEntry{},
-		versions: map[poolschedule.Ref]int{}, externalChanges: map[poolschedule.Ref]statusEntry{},
+		unlockTimes: map[lb.LoadBalancerKey]time.Time{}, removeRetries: map[schedule.Ref]time.Time{}, retryAfter: map[schedule.Ref]time.Time{},
+		writeTimes: map[string][]time.Time{}, cache: s.cluster.clone(), handledNodes: maps.Clone(s.cluster.nodes), watchDelays: map[object]*watchDelay{}, statusEntries: map[schedule.Ref]statusEntry{},
+		versions: map[schedule.Ref]int{}, externalChanges: map[schedule.Ref]statusEntry{},
 	}
 	for _, b := range s.cluster.bindings {
 		p.statusEntries[b.ref], p.retryAfter[b.ref], p.versions[b.ref] = b.entry, b.retryAfter, b.version
@@ -124,22 +124,21 @@ func (s *Stage) startProcess() error {
 	s.mu.Unlock()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if s.opts.Replicas > 1 {
-		p.fence = lead.NewFence(renewDeadline, func() time.Duration { return time.Since(s.start) })
+		p.fence = leader.NewFence(renewDeadline, func() time.Duration { return time.Since(s.start) })
 	}
-	p.writes = pace.New(float64(s.opts.SharePercent)/100, s.opts.Interval)
+	p.writes = ratelimit.New(float64(s.opts.SharePercent)/100, s.opts.Interval)
 	if err := p.newClient(); err != nil {
 		return err
 	}
-	config := poolupdate.Config{
+	config := updater.Config{
 		Interval: s.opts.Interval, Writes: p.writes, MaxRetries: s.opts.MaxRetries, ResyncPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
-		Azure: p, Cluster: p, StatusStore: p, Reporter: p, Log: s.log,
+		Azure: p, LoadBalancers: p, Pipeline: p, Serial: !s.opts.Pipelined, Cluster: p, StatusStore: p, Reporter: p, Log: s.log,
 	}
-	s.configureBatches(p, &config)
 	if s.opts.LeaseTerm > 0 {
 		p.lease = newLeaseClient(p, s.opts.LeaseTerm)
 		config.Lease = p.lease
 	}
-	p.updater = poolupdate.New(config)
+	p.updater = updater.New(config)
 	s.mu.Lock()
 	s.process = p
 	s.mu.Unlock()
@@ -285,7 +284,7 @@ func (k *pool) isRepeatedRead() bool {
 	return again
 }
 
-// Enter implements poolupdate.Azure. Workers that wake at the same instant enter in the order of
+// Enter implements updater.Azure. Workers that wake at the same instant enter in the order of
 // their distance, for determinism.
 func (p *process) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
 	p.waitRunning(lb.PoolID{LoadBalancer: id})

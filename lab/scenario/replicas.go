@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // The leader lease, as in weir-controller.
@@ -39,7 +39,7 @@ func (s *Stage) electLeader(p *process) {
 	s.mu.Lock()
 	now := time.Now()
 	s.leaderLease = leaderLease{p, s.leaderLease.transitions + 1, now}
-	p.epoch = lead.Epoch{Lease: "weir-system/weir", TransitionCount: s.leaderLease.transitions, AcquireTime: now.UnixMicro()}
+	p.epoch = leader.Epoch{Lease: "weir-system/weir", TransitionCount: s.leaderLease.transitions, AcquireTime: now.UnixMicro()}
 	s.mu.Unlock()
 	p.fence.RecordRenew(p.epoch, p.fence.ReadClock())
 	s.runLater(func() {
@@ -157,7 +157,7 @@ func (s *Stage) leaderName() string {
 }
 
 // checkFence rejects a write after the lease expired, as the real connections do for every byte
-// (internal/azure/fencedtransport.go).
+// (internal/azure/fence/transport.go).
 func (p *process) checkFence(req *http.Request) error {
 	if p.fence == nil || req.Method == http.MethodGet {
 		return nil
@@ -181,7 +181,7 @@ func (p *process) oldLeaderCall(req *http.Request) call {
 }
 
 // reportOldLeader records a ledger write of a former leader as a violation. The caller holds s.mu.
-func (p *process) reportOldLeader(r poolupdate.Report) {
+func (p *process) reportOldLeader(r updater.Report) {
 	if r.InSync && !p.killed && p.fence.CheckWrite() == nil {
 		p.recordOldLeaderWrite("the ledger", r.Pool.Name)
 	}

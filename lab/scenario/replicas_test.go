@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leader"
 )
 
 // A leader that resumes after its lease expired writes at once unless its fence counts the frozen
@@ -23,7 +23,7 @@ func TestAFrozenLeaderWithoutAFence(t *testing.T) {
 				s := newStage(t)
 				runStep(t, s, strings.Replace(twoPools, "drift=10m", "replicas=2", 1), "clock 10s")
 				if p := s.process; !fenced {
-					p.fence = lead.NewFence(time.Hour, p.fence.ReadClock)
+					p.fence = leader.NewFence(time.Hour, p.fence.ReadClock)
 					p.fence.RecordRenew(p.epoch, p.fence.ReadClock())
 					if err := p.newClient(); err != nil {
 						t.Fatal(err)

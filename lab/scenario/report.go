@@ -6,13 +6,13 @@ import (
 	"maps"
 	"time"
 
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // recordReport records a report and the state of its pool. thereWhenAsked is for a machine that was
 // suspended between decision and report. The caller holds s.mu.
-func (p *process) recordReport(r poolupdate.Report, thereWhenAsked bool) {
+func (p *process) recordReport(r updater.Report, thereWhenAsked bool) {
 	s := p.stage
 	k, b := s.pools[r.Pool.Key()], s.cluster.byRef(r.Ref)
 	seen := attemptReport{Report: r, last: k.lastAnswer, failureReason: k.failureReason, previousEvents: maps.Clone(k.lastEvents), newest: k.attempt == nil || k.attempt.added == k.operations}
@@ -21,12 +21,12 @@ func (p *process) recordReport(r poolupdate.Report, thereWhenAsked bool) {
 	}
 	if k.attempt != nil {
 		s.recordAttemptEnd(k)
-		postponed, adminFailed := r.Outcome == poolwrite.Postponed, !r.AdminRetryAt.IsZero()
+		postponed, adminFailed := r.Outcome == diff.Postponed, !r.AdminRetryAt.IsZero()
 		k.inBackoff = postponed || adminFailed
 		// If admin states failed, the change taken along was not attempted. Drift reads and admin
 		// states alone do not start a pace.
 		if seen.overtakenChange = k.attempt.overtakenChange; !postponed && !r.ChangedAt.IsZero() && (!r.Admin || !adminFailed) {
-			s.checkRate(k, k.attempt.added, r.Admin || r.Outcome == poolwrite.Stale)
+			s.checkRate(k, k.attempt.added, r.Admin || r.Outcome == diff.Stale)
 		}
 		if !k.attempt.isOver {
 			k.endedAt = time.Now()
@@ -56,18 +56,18 @@ func (p *process) recordReport(r poolupdate.Report, thereWhenAsked bool) {
 
 // countFailures updates the failures and consecutive failures of the pool's last change and returns both,
 // including this attempt. The caller holds the stage's mu.
-func (k *pool) countFailures(r poolupdate.Report, newest bool) (row, failed int) {
+func (k *pool) countFailures(r updater.Report, newest bool) (row, failed int) {
 	if r.Resync && k.failureReason == "" { // a drift read counts like a change unless the last change was given up
 		k.failures = 0
 	}
-	if r.Outcome == poolwrite.Retriable {
+	if r.Outcome == diff.Retriable {
 		k.consecutiveFailures++
 		if newest {
 			k.failures++
 		}
 	}
 	row, failed = k.consecutiveFailures, k.failures
-	ends := r.Outcome != poolwrite.Retriable && r.Outcome != poolwrite.Postponed
+	ends := r.Outcome != diff.Retriable && r.Outcome != diff.Postponed
 	if ends {
 		k.failures = 0
 	}
@@ -81,18 +81,18 @@ func (k *pool) countFailures(r poolupdate.Report, newest bool) (row, failed int)
 }
 
 // isDeferred reports whether a drift read was postponed.
-func isDeferred(r poolupdate.Report) bool { return r.Resync && r.Outcome == poolwrite.Postponed }
+func isDeferred(r updater.Report) bool { return r.Resync && r.Outcome == diff.Postponed }
 
 // recordState records the state of the pool after an attempt and its next allowed attempt. The caller
 // holds the stage's mu.
-func (k *pool) recordState(r poolupdate.Report, seen attemptReport, interval time.Duration) {
+func (k *pool) recordState(r updater.Report, seen attemptReport, interval time.Duration) {
 	k.inSync = r.InSync && !seen.serviceDeleted
 	k.gaveUp = seen.newest && !r.InSync && (!r.WillRetry || isDeferred(r) && k.gaveUp)
 	k.parkedUntil = r.NextEligibleAt
 	switch {
 	case !r.WillRetry:
 		k.retryAt = time.Time{}
-	case r.Outcome == poolwrite.Retriable:
+	case r.Outcome == diff.Retriable:
 		k.retryAt = k.startedAt.Add(interval)
 	}
 	if r.InSync && !k.driftedAt.After(k.lastAnswer.at) {
@@ -101,7 +101,7 @@ func (k *pool) recordState(r poolupdate.Report, seen attemptReport, interval tim
 }
 
 // recordQueued records what is queued for the pool after an attempt. The caller holds the stage's mu.
-func (k *pool) recordQueued(r poolupdate.Report) {
+func (k *pool) recordQueued(r updater.Report) {
 	switch {
 	case isDeferred(r):
 		k.deferredAt = time.Now()
@@ -113,12 +113,12 @@ func (k *pool) recordQueued(r poolupdate.Report) {
 
 // isDeferredFirstRead reports whether the queued work is a process's postponed first read, which is not a
 // change.
-func isDeferredFirstRead(r poolupdate.Report) bool {
-	return r.Outcome == poolwrite.Postponed && r.ChangedAt.IsZero() && r.RetriesUsed == 0
+func isDeferredFirstRead(r updater.Report) bool {
+	return r.Outcome == diff.Postponed && r.ChangedAt.IsZero() && r.RetriesUsed == 0
 }
 
 // extendDeadline extends the time by which the pool must be in sync. The caller holds the stage's mu.
-func (k *pool) extendDeadline(r poolupdate.Report) {
+func (k *pool) extendDeadline(r updater.Report) {
 	if r.InSync {
 		return
 	}
@@ -129,8 +129,8 @@ func (k *pool) extendDeadline(r poolupdate.Report) {
 }
 
 // failureReason returns why a change was given up, or "" if another attempt follows.
-func failureReason(r poolupdate.Report) string {
-	if r.Fault == nil || r.Outcome != poolwrite.Retriable && r.Outcome != poolwrite.Terminal {
+func failureReason(r updater.Report) string {
+	if r.Fault == nil || r.Outcome != diff.Retriable && r.Outcome != diff.Terminal {
 		return ""
 	}
 	return string(r.Outcome) + " " + r.Fault.Code

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"go.uber.org/goleak"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -30,8 +30,8 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s does not begin with a sentence that says what it shows", path)
 		}
 		steps, positions := parseScript(t, string(raw))
-		first := playScript(t, behaviour.AssumedBehavior(), steps, positions)
-		if second := playScript(t, behaviour.AssumedBehavior(), steps, positions); !slices.Equal(first, second) {
+		first := playScript(t, behavior.AssumedBehavior(), steps, positions)
+		if second := playScript(t, behavior.AssumedBehavior(), steps, positions); !slices.Equal(first, second) {
 			for i := range first {
 				if first[i] != second[i] {
 					t.Fatalf("%s: the same step gave\n%s\nand then\n%s", positions[i], first[i], second[i])
@@ -67,7 +67,7 @@ func parseScript(t *testing.T, script string) (steps []Step, positions []string)
 }
 
 // playScript runs the steps on a new stage in a world and returns their traces.
-func playScript(t *testing.T, world behaviour.Behavior, steps []Step, positions []string) []string {
+func playScript(t *testing.T, world behavior.Behavior, steps []Step, positions []string) []string {
 	t.Helper()
 	var traces []string
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -36,12 +36,8 @@ type Options struct {
 	DriftPeriod time.Duration
 	// AdminState sets addresses of draining nodes Down.
 	AdminState bool
-	// Write whole load balancers if several pools are due; with the second option only once Azure
-	// was observed to accept it.
-	Batched, AutoBatched bool
-	// Overlap pool writes if several are due; with the second option only once Azure was observed
-	// to accept it.
-	Pipelined, AutoPipelined bool
+	// Pipelined allows pool writes to overlap if several are due.
+	Pipelined bool
 	// LeaseTerm is the term of the resource lease; 0 disables it.
 	LeaseTerm time.Duration
 	// Replicas is the number of processes; fewer than two hold no election.
@@ -50,7 +46,7 @@ type Options struct {
 	Role *armemu.Role
 	// Behaviour selects undocumented Azure behavior; unset answers use the assumed one. The verb
 	// cluster can override it.
-	Behaviour behaviour.Behavior
+	Behaviour behavior.Behavior
 	// Latency draws a recorded latency per write; empty uses a constant fifth of the usual latency.
 	Latency armemu.Latency
 }
@@ -80,7 +76,6 @@ type Stage struct {
 	throttleGates  map[string]*throttleGate
 	staleWrites    *staleWrites
 	batches        map[lb.LoadBalancerKey]*batch
-	capabilities   capabilities
 	outages        *outage
 	lease          resourceLease
 	statusErrors   statusErrors
@@ -113,7 +108,7 @@ func New(opts Options) *Stage {
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, throttleGates: map[string]*throttleGate{}, snapshots: map[*pool]snapshot{}, processTokens: map[string]bool{},
 		lockedBy: map[lb.LoadBalancerKey]*process{}, batches: map[lb.LoadBalancerKey]*batch{}, closed: make(chan struct{}),
-		emulator: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: scale, LatencyFixed: opts.Latency == "", Latency: opts.Latency, Behavior: opts.Behaviour.WithDefaults(behaviour.AssumedBehavior()), CallLogCap: callLog}),
+		emulator: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: scale, LatencyFixed: opts.Latency == "", Latency: opts.Latency, Behavior: opts.Behaviour.WithDefaults(behavior.AssumedBehavior()), CallLogCap: callLog}),
 	}
 	s.history.counts, s.history.writes, s.history.batchWrites = map[string]int{}, map[string]lb.PoolKey{}, map[string]lb.LoadBalancerID{}
 	s.log = slog.New(slog.NewJSONHandler(&s.history.logLines, &slog.HandlerOptions{Level: slog.LevelDebug}))

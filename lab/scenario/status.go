@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 var (
@@ -23,20 +23,17 @@ var (
 )
 
 // recordedEntry returns the process's copy of a ledger entry. The caller holds s.mu.
-func (p *process) recordedEntry(ref poolschedule.Ref) poolwrite.Record {
+func (p *process) recordedEntry(ref schedule.Ref) diff.Record {
 	delete(p.externalChanges, ref) // now included
 	known := p.statusEntries[ref]
-	return poolwrite.Record{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Managed: known.taken}
+	return diff.Record{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Managed: known.taken}
 }
 
-func (p *process) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
+func (p *process) Record(_ context.Context, ref schedule.Ref, in diff.Intent) error {
 	s := p.stage
 	p.waitAllRunning()
 	if err := p.fence.CheckWrite(); err != nil {
 		return err
-	}
-	if s.opts.writesTogether() { // several are written concurrently
-		time.Sleep(s.orderDelay(ref))
 	}
 	s.mu.Lock()
 	b := s.cluster.byRef(ref)
@@ -133,7 +130,7 @@ func (p *process) markForeign(b *backendPool) {
 	}
 }
 
-func (p *process) ReportWait(w poolupdate.Waiting) {
+func (p *process) ReportWait(w updater.Waiting) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +138,7 @@ func (p *process) ReportWait(w poolupdate.Waiting) {
 		return
 	}
 	k := s.pools[w.Pool.Key()]
-	if w.Cause == poolupdate.CauseGate {
+	if w.Cause == updater.CauseGate {
 		k.faultEnd = latest(k.faultEnd, w.Until)
 	}
 	switch { // a pool that waits is not attempted
@@ -158,9 +155,9 @@ func (p *process) ReportWait(w poolupdate.Waiting) {
 	s.addLine(w.Pool.Name, "waits: %s%s", w.Cause, until)
 }
 
-// Report implements poolupdate.Reporter. A report of a dead process is dropped and recorded as a
+// Report implements updater.Reporter. A report of a dead process is dropped and recorded as a
 // violation.
-func (p *process) Report(_ context.Context, r poolupdate.Report) {
+func (p *process) Report(_ context.Context, r updater.Report) {
 	s := p.stage
 	goneBefore := p.isServiceDeleted(r.Ref)
 	slept := p.waitRunning(r.Pool)
@@ -205,7 +202,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 }
 
 // isServiceDeleted reports whether the Service of a BackendPool is deleted or being deleted.
-func (p *process) isServiceDeleted(ref poolschedule.Ref) bool {
+func (p *process) isServiceDeleted(ref schedule.Ref) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	b := p.stage.cluster.byRef(ref)
@@ -213,7 +210,7 @@ func (p *process) isServiceDeleted(ref poolschedule.Ref) bool {
 }
 
 // recordEvents stores the events and writes the trace line.
-func (s *Stage) recordEvents(k *pool, r poolupdate.Report) {
+func (s *Stage) recordEvents(k *pool, r updater.Report) {
 	text := string(r.Outcome)
 	if r.Resync {
 		text = "looked for drift: " + text
@@ -256,7 +253,7 @@ func (s *Stage) recordEvents(k *pool, r poolupdate.Report) {
 	s.addLine(r.Pool.Name, "%s", text)
 }
 
-func formatAdminStates(s *Stage, r poolupdate.Report) string {
+func formatAdminStates(s *Stage, r updater.Report) string {
 	text := ""
 	for _, change := range []struct {
 		how string

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 var ofTime = []tampering{
@@ -51,22 +51,22 @@ var ofTime = []tampering{
 		for range 2 {
 			s.poolByName("web").operations++
 			s.process.setPhase(s.poolByName("web").id, "get")
-			s.forgeReport(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, ChangedAt: time.Now()})
+			s.forgeReport(updater.Report{Outcome: diff.Unchanged, InSync: true, ChangedAt: time.Now()})
 			s.sleepFor(2 * time.Second)
 		}
 	}},
 	{"in time", "a change is kept to a pace though plenty is left", func(_ *testing.T, s *Stage) {
 		s.process.setPhase(s.poolByName("web").id, "get")
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true})
+		s.forgeReport(updater.Report{Outcome: diff.Unchanged, InSync: true})
 		s.poolByName("web").queuedAt = time.Now()
 		s.sleepFor(21 * time.Second)
 	}},
 	{"in time", "a look was postponed, and nobody comes back to it", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Postponed, Resync: true, WillRetry: true})
+		s.forgeReport(updater.Report{Outcome: diff.Postponed, Resync: true, WillRetry: true})
 		s.sleepFor(41 * time.Second)
 	}},
 	{"in time", "a wait that nobody has asked for is longer than an interval", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Postponed, WillRetry: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
+		s.forgeReport(updater.Report{Outcome: diff.Postponed, WillRetry: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
 	}},
 	{"in time", "an attempt has no end", func(_ *testing.T, s *Stage) {
 		s.process.setPhase(s.poolByName("web").id, "get")
@@ -93,11 +93,11 @@ var ofTime = []tampering{
 		s.sleepFor(time.Minute)
 		s.poolByName("web").endedAt = time.Now()
 		s.process.setPhase(s.poolByName("web").id, "get")
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, Resync: true})
+		s.forgeReport(updater.Report{Outcome: diff.Unchanged, InSync: true, Resync: true})
 	}},
 	{"classes", "a closed gate ends the wait for a write", func(_ *testing.T, s *Stage) {
 		s.poolByName("web").lastAnswer = response{kind: "poll", status: 200}
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, Fault: &fault.Fault{Code: fault.CodeGateClosed}, WillRetry: true, RetriesUsed: 1})
+		s.forgeReport(updater.Report{Outcome: diff.Retriable, Fault: &armerror.Fault{Code: armerror.CodeGateClosed}, WillRetry: true, RetriesUsed: 1})
 	}},
 }
 

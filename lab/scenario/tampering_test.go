@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // tampering violates a check directly.
@@ -69,17 +69,17 @@ var ofPools = []tampering{
 
 var ofAttempts = []tampering{
 	{"budget", "a look for drift is tried again although the change was given up", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: takeTold("web")})
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, Resync: true, WillRetry: true, RetriesUsed: 1})
+		s.forgeReport(updater.Report{Outcome: diff.Terminal, Fault: &armerror.Fault{Code: "X"}, Failed: takeTold("web")})
+		s.forgeReport(updater.Report{Outcome: diff.Retriable, Resync: true, WillRetry: true, RetriesUsed: 1})
 	}},
-	{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable}) }},
+	{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forgeReport(updater.Report{Outcome: diff.Retriable}) }},
 	{"budget", "another attempt after the last", func(_ *testing.T, s *Stage) {
 		for range 4 {
-			s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true})
+			s.forgeReport(updater.Report{Outcome: diff.Retriable, WillRetry: true})
 		}
 	}},
 	{"budget", "waiting costs a retry", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 2})
+		s.forgeReport(updater.Report{Outcome: diff.Retriable, WillRetry: true, RetriesUsed: 2})
 	}},
 	{"not before the time", "a parked pool is read", func(t *testing.T, s *Stage) {
 		runStep(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
@@ -100,16 +100,16 @@ var ofAttempts = []tampering{
 	{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
 		runStep(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
 		s.poolByName("web").lastAnswer = response{kind: "PUT", status: 409, fromFault: true}
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}})
+		s.forgeReport(updater.Report{Outcome: diff.Terminal, Fault: &armerror.Fault{Code: "X"}})
 	}},
 	{"classes", "a pool that is there is taken for gone", func(_ *testing.T, s *Stage) {
 		s.poolByName("web").lastAnswer = response{kind: "PUT", status: 404, fromFault: true}
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Stale, Fault: &fault.Fault{Code: "X"}})
+		s.forgeReport(updater.Report{Outcome: diff.Stale, Fault: &armerror.Fault{Code: "X"}})
 	}},
 	{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {
 		for _, name := range strings.Fields("a b c d e f g h i j k") {
 			b := s.cluster.bindings["web"]
-			s.process.updater.Add(poolschedule.Operation{Ref: b.ref, Pool: b.pool, Service: poolschedule.ServiceName{Name: name}})
+			s.process.updater.Add(schedule.Operation{Ref: b.ref, Pool: b.pool, Service: schedule.ServiceName{Name: name}})
 		}
 	}},
 }
@@ -137,7 +137,7 @@ var ofLocks = []tampering{
 	{"one leads", "a record of one after whom another leads", func(t *testing.T, s *Stage) {
 		b := s.cluster.bindings["web"]
 		s.process.isOldLeader = true
-		_ = s.process.Record(t.Context(), b.ref, poolwrite.Intent{Written: s.process.statusEntries[b.ref].written})
+		_ = s.process.Record(t.Context(), b.ref, diff.Intent{Written: s.process.statusEntries[b.ref].written})
 	}},
 	{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
 		s.process.lease = newLeaseClient(s.process, time.Minute)
@@ -167,37 +167,37 @@ var ofLocks = []tampering{
 
 var ofWords = []tampering{
 	{"words", "a look for drift tells again what a change was given up for", func(_ *testing.T, s *Stage) {
-		failed := poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: takeTold("web")}
+		failed := updater.Report{Outcome: diff.Terminal, Fault: &armerror.Fault{Code: "X"}, Failed: takeTold("web")}
 		s.forgeReport(failed)
 		failed.Resync = true
 		s.forgeReport(failed)
 	}},
 	{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Stale, Failed: takeTold("web")})
+		s.forgeReport(updater.Report{Outcome: diff.Stale, Failed: takeTold("web")})
 	}},
 	{"words", "one attempt tells the same twice", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Retriable, WillRetry: true, RetriesUsed: 1, Retrying: append(takeTold("web"), takeTold("web")...)})
+		s.forgeReport(updater.Report{Outcome: diff.Retriable, WillRetry: true, RetriesUsed: 1, Retrying: append(takeTold("web"), takeTold("web")...)})
 	}},
 	{"words", "a pool that was level all along is told of", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Unchanged, InSync: true, Updated: takeTold("web")})
+		s.forgeReport(updater.Report{Outcome: diff.Unchanged, InSync: true, Updated: takeTold("web")})
 	}},
 	{"words", "a Service that is gone is told", func(t *testing.T, s *Stage) {
 		runStep(t, s, "delete-service web", "clock 10s")
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Failed: takeTold("web")})
+		s.forgeReport(updater.Report{Outcome: diff.Terminal, Failed: takeTold("web")})
 	}},
 	{"words", "a dead process speaks", func(t *testing.T, s *Stage) {
 		p := s.process
 		s.stopProcess("")
-		p.Report(t.Context(), poolupdate.Report{Pool: s.poolByName("web").id, Outcome: poolwrite.Shutdown})
+		p.Report(t.Context(), updater.Report{Pool: s.poolByName("web").id, Outcome: diff.Shutdown})
 	}},
 	{"words", "a process that dies before the answer to a write of several pools says how that ended", func(t *testing.T, s *Stage) {
 		p, web := s.process, s.poolByName("web")
 		s.batchOf(web.id.LoadBalancer).pools, web.attempt = []*pool{web}, &attempt{inBatch: true}
 		s.stopProcess("")
-		p.Report(t.Context(), poolupdate.Report{Pool: web.id, Outcome: poolwrite.Written, InSync: true})
+		p.Report(t.Context(), updater.Report{Pool: web.id, Outcome: diff.Written, InSync: true})
 	}},
 	{"observations", "a success and a failure at once", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Written, InSync: true, Updated: takeTold("web"), Failed: takeTold("web")})
+		s.forgeReport(updater.Report{Outcome: diff.Written, InSync: true, Updated: takeTold("web"), Failed: takeTold("web")})
 	}},
 	{"schema", "an admin state that Azure does not know", func(t *testing.T, s *Stage) {
 		body := strings.NewReader(`{"properties":{"loadBalancerBackendAddresses":[{"name":"x","properties":{"ipAddress":"10.0.0.2","adminState":"Drained"}}]}}`)
@@ -213,7 +213,7 @@ var ofWords = []tampering{
 	}},
 	{"no secret", "a log line", func(_ *testing.T, s *Stage) { s.log.Info("calling", "authorization", "Bearer "+testToken) }},
 	{"no secret", "a fault", func(_ *testing.T, s *Stage) {
-		s.forgeReport(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X", Err: errors.New("sent " + testToken)}})
+		s.forgeReport(updater.Report{Outcome: diff.Terminal, Fault: &armerror.Fault{Code: "X", Err: errors.New("sent " + testToken)}})
 	}},
 }
 
@@ -270,14 +270,14 @@ func (s *Stage) overwriteAsWeir(name string, entries ...string) {
 }
 
 // forgeReport reports an attempt that did not happen.
-func (s *Stage) forgeReport(r poolupdate.Report) {
+func (s *Stage) forgeReport(r updater.Report) {
 	b := s.cluster.bindings["web"]
 	r.Ref, r.Pool, r.Budget = b.ref, b.pool, s.opts.MaxRetries
 	s.process.Report(context.Background(), r)
 }
 
-func takeTold(name string) []poolschedule.ServiceName {
-	return []poolschedule.ServiceName{{Namespace: namespace, Name: name}}
+func takeTold(name string) []schedule.ServiceName {
+	return []schedule.ServiceName{{Namespace: namespace, Name: name}}
 }
 
 func writeTwice(t *testing.T, s *Stage) {

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -129,6 +129,7 @@ func (w *azureTransport) sendStale(c call, req *http.Request, d time.Duration) {
 	w.process.stage.setToken(req, expiredPrefix+c.id) // an error it receives does not bind other processes
 	resp, err := w.azure.Do(req.WithContext(ctx))
 	w.process.countInAzure(c, 0)
+	c.isStale = true
 	w.recordResponse(c, resp)
 	w.process.recordStaleWrite(c)
 	if err == nil {
@@ -144,7 +145,7 @@ func (p *process) recordStaleWrite(c call) {
 	defer s.mu.Unlock()
 	for _, k := range s.callPools(c) {
 		// If an identical write does not change the etag, this write may still fail.
-		unfenced := s.emulator.Behavior().NoChangeEtag == behaviour.Unchanged
+		unfenced := s.emulator.Behavior().NoChangeEtag == behavior.Unchanged
 		if unfenced || (p.killed || p.isOldLeader) && len(k.extraSince) == 0 && s.outOfSyncReason(k) != "" {
 			k.recordDrift()
 		}
@@ -331,17 +332,24 @@ func (w *azureTransport) recordResponse(c call, resp *http.Response) {
 
 // applyResponse applies Azure's response to the state of a pool. The caller holds s.mu.
 func (s *Stage) applyResponse(k *pool, c call, entry armemu.Call) {
-	k.lastAnswer = response{
-		kind: c.kind, status: entry.Status, fromFault: entry.Fault != "", at: time.Now(),
-		parentFailed: c.kind == http.MethodPut && entry.ErrorCode == fault.CodeParentFailed,
-	}
-	if entry.Dropped {
-		k.lastAnswer.status = 0
+	if !c.isStale {
+		k.lastAnswer = newResponse(c, entry)
 	}
 	if a := k.attempt; a != nil && a.isOrphaned && c.kind == http.MethodPut && entry.Status < 300 { // sent before its addresses became foreign
 		k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return s.cluster.hasAddress(f.IP) && !slices.Contains(c.addresses, f.IP) })
 	}
 	s.refreshPool(k, c)
+}
+
+func newResponse(c call, entry armemu.Call) response {
+	r := response{
+		kind: c.kind, status: entry.Status, fromFault: entry.Fault != "", at: time.Now(),
+		parentFailed: c.kind == http.MethodPut && entry.ErrorCode == armerror.CodeParentFailed,
+	}
+	if entry.Dropped {
+		r.status = 0
+	}
+	return r
 }
 
 // refreshPool refreshes a pool after a response. The caller holds s.mu.

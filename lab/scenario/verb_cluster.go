@@ -9,27 +9,25 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
 )
 
 func doCluster(s *Stage, a *argReader) (string, error) {
 	interval, retries := a.durationArg("interval", s.opts.Interval), a.intArg("retries", s.opts.MaxRetries)
 	drift, lease := a.durationArg("drift", s.opts.DriftPeriod), a.durationArg("lease", s.opts.LeaseTerm)
-	admin, whole, auto := a.flagArg("admin") || s.opts.AdminState, a.flagArg("whole") || s.opts.Batched, a.flagArg("auto") || s.opts.AutoBatched
-	pipelined, findsOut := a.flagArg("pipelined") || s.opts.Pipelined, a.flagArg("finds-out") || s.opts.AutoPipelined
+	admin, pipelined := a.flagArg("admin") || s.opts.AdminState, a.flagArg("pipelined") || s.opts.Pipelined
 	replicas, share := a.intArg("replicas", s.opts.Replicas), a.intArg("share", s.opts.SharePercent)
 	first := s.processCount == 0
 	azure := s.parseBehavior(a)
 	if err := a.joinErrors(); err != nil {
 		return "", err
 	}
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Batched || auto != s.opts.AutoBatched || pipelined != s.opts.Pipelined || findsOut != s.opts.AutoPipelined || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas || share != s.opts.SharePercent) {
-		return "", fmt.Errorf("interval, retries, drift, admin, whole, auto, pipelined, finds-out, lease, replicas and share are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || pipelined != s.opts.Pipelined || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas || share != s.opts.SharePercent) {
+		return "", fmt.Errorf("interval, retries, drift, admin, pipelined, lease, replicas and share are set before the process starts")
 	}
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
-	s.opts.Pipelined, s.opts.AutoPipelined = pipelined, findsOut
-	s.opts.Batched, s.opts.AutoBatched, s.opts.Replicas, s.opts.SharePercent = whole, auto, replicas, share
+	s.opts.Pipelined, s.opts.Replicas, s.opts.SharePercent = pipelined, replicas, share
 	if err := s.emulator.SetBehavior(azure); err != nil {
 		return "", err
 	}
@@ -44,10 +42,10 @@ func doCluster(s *Stage, a *argReader) (string, error) {
 
 // parseBehavior returns Azure's behavior: that of the existing cluster, else the assumed one, overridden
 // by the arguments.
-func (s *Stage) parseBehavior(a *argReader) behaviour.Behavior {
+func (s *Stage) parseBehavior(a *argReader) behavior.Behavior {
 	azure := s.emulator.Behavior()
-	for i, q := range behaviour.AllProperties() {
-		next, err := azure.WithResult(q.Name, behaviour.Result(a.textArg(q.Name, string(azure.GetResult(i)))))
+	for i, q := range behavior.AllProperties() {
+		next, err := azure.WithResult(q.Name, behavior.Result(a.textArg(q.Name, string(azure.GetResult(i)))))
 		if err != nil {
 			a.addError("%v", err)
 		}

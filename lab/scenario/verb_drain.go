@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/pool/membership"
 )
 
 func doDrain(s *Stage, a *argReader) (string, error) {

@@ -5,7 +5,7 @@ package scenario
 import (
 	"fmt"
 
-	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/pool/membership"
 )
 
 func doExclude(s *Stage, a *argReader) (string, error) {

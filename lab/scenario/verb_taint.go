@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/pool/membership"
 )
 
 // The reason why a node takes no new flows, and the mark of an announced eviction.

@@ -20,16 +20,13 @@ func ConcurrentSchedule(seed uint64, n int) []scenario.Step {
 func (w *scheduleBuilder) buildConcurrentSetup() []string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azureOptions())
-	text.WriteString(oneOf(w, " pipelined", " pipelined", " finds-out"))
+	text.WriteString(" pipelined")
 	if w.r.IntN(4) == 0 {
 		w.leaseSeconds = oneOf(w, 15, 15, 60)
 		fmt.Fprintf(&text, " lease=%ds", w.leaseSeconds)
 	}
 	if w.r.IntN(4) > 0 {
 		text.WriteString(" admin")
-	}
-	if w.r.IntN(6) == 0 {
-		text.WriteString(oneOf(w, " whole", " auto"))
 	}
 	if w.r.IntN(4) == 0 {
 		w.replicas = true

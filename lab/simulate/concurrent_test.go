@@ -12,7 +12,7 @@ func TestPipelinedSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
 	}
-	seeds := seeds / 5
+	seeds := *seedCount / 5
 	tally := Search{First: 1, Count: seeds, Steps: steps, Concurrent: true, Jobs: runtime.GOMAXPROCS(0), MaxFailures: 3}.Run(t.Context())
 	for _, f := range tally.Failures {
 		o, _ := ReduceSchedule(f.Result, ReduceLimit{Runs: 3000, Time: 30 * time.Second})

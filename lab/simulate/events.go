@@ -21,21 +21,21 @@ func eventKinds() []eventKind {
 		{"drain", 6, "a node's endpoints move away, at once or while they still serve", func(w *scheduleBuilder) []string {
 			return oneEvent("drain %s to=%s%s", w.randomNode(), w.randomNode(), oneOf(w, "", " serving"))
 		}},
-		{"node-lost", 6, "a node goes, or comes back", nodeLossEvent},
+		{"node-lost", 6, "a node is removed, or comes back", nodeLossEvent},
 		{"exclude", 3, "a node is kept out of all pools, or not any more", excludeEvent},
-		{"taint", 9, "nodes leave, or do not any more; a taint comes and goes ten times in a second", taintEvent},
+		{"taint", 9, "nodes leave, or do not any more; a taint flips ten times in a second", taintEvent},
 		{"replace", 3, "a new node takes the place of one of its name", func(w *scheduleBuilder) []string {
 			return oneEvent("replace %s%s", w.randomNode(), oneOf(w, "", " same"))
 		}},
 		{"select", 6, "a pool of nodes gets others", selectNodes},
-		{"service", 6, "a Service goes, or comes back", serviceEvent},
+		{"service", 6, "a Service is deleted, or comes back", serviceEvent},
 		{"BackendPool", 6, "a BackendPool is deleted, or made again", backendPoolEvent},
 		{"pause", 6, "a BackendPool is paused, or not any more", pausePoolEvent},
 		{"throttle", 9, "429 for one pool, of a load balancer's lock, or of a quota; with Retry-After or without", throttleEvent},
 		{"conflict", 6, "409 and 412 to writes", func(w *scheduleBuilder) []string {
 			return oneEvent("conflict pool=%s answer=%d times=%d", w.randomPool(), oneOf(w, 409, 412), w.randomTimes())
 		}},
-		{"other writer", 6, "somebody else adds an address to a pool, or takes one of ours", otherWriterEvent},
+		{"other writer", 6, "another client adds an address to a pool, or removes one of ours", otherWriterEvent},
 		{"lose-answer", 6, "an answer is lost, of a request that was carried out, was not, or will be up to 80 s later", responseLossEvent},
 		{"fail", 12, "400 to 503, a 404 of something else, operations that end badly, polls that fail", failEvent},
 		{"slow", 4, "Azure takes up to 20 s longer, sometimes half an hour", slowEvent},
@@ -52,18 +52,18 @@ func eventKinds() []eventKind {
 			return oneEvent("ledger fail%s %s", oneOf(w, "", " applied"), oneOf(w, "times=1", "times=2", fmt.Sprintf("for=%ds", 1+w.r.IntN(240))))
 		}},
 		{"unreachable", 3, "no request reaches Azure, or one load balancer: refused, or into silence, for up to 10 min", networkErrorEvent},
-		{"lease", 12, "somebody else takes the resource lease, politely or not; requests for it fail, or are answered late", leaseEvent},
+		{"lease", 12, "another holder takes the resource lease, politely or not; requests for it fail, or are answered late", leaseEvent},
 		{"heal", 1, "all faults cease", func(*scheduleBuilder) []string { return oneEvent("heal") }},
 		{"taken back", 6, "a write is lost, lands later, and its change is taken back at once", revertEvent},
-		{"meanwhile", 5, "somebody else writes a pool, or deletes it, while a write of ours is under way", concurrentWriteEvent},
-		{"parked", 6, "a pool is left alone for minutes, and meanwhile its Service, its BackendPool, the process or its neighbour changes", throttledPoolEvent},
+		{"meanwhile", 5, "another client writes a pool, or deletes it, while a write of ours is under way", concurrentWriteEvent},
+		{"parked", 6, "a pool is left alone for minutes, while its Service, its BackendPool, the process or its neighbor changes", throttledPoolEvent},
 		{"behind a lock", 4, "a quota is used up while a lane is in other hands", lockedQuotaEvent},
 		{"turn", 3, "a quota is used up by a write that outlasts the process's turn with the lease, while another lane waits", leaseTimeoutEvent},
-		{"two answers", 3, "two load balancers use up a quota at once, and are asked for different patience", retryAfterPairEvent},
-		{"orphan", 4, "the process goes while a write is under way that fails in the end", orphanedWriteEvent},
-		{"lease ends", 6, "the resource lease is lost or ends in the middle of an attempt, or while it is asked for", leaseEndEvent},
-		{"quarrel", 2, "for minutes somebody else takes the lease by force, again and again, and an address of ours", leaseConflictEvent},
-		{"frozen", 6, "the leader is frozen in the middle of an attempt, for longer than its lease or not, and meanwhile its Service changes, whoever leads by then", leaderFreezeEvent},
+		{"two answers", 3, "two load balancers use up a quota at once, with different Retry-After", retryAfterPairEvent},
+		{"orphan", 4, "the process ends while a write is under way that fails in the end", orphanedWriteEvent},
+		{"lease ends", 6, "the resource lease is lost or ends in the middle of an attempt, or while it is requested", leaseEndEvent},
+		{"quarrel", 2, "for minutes another holder takes the lease by force, again and again, and an address of ours", leaseConflictEvent},
+		{"frozen", 6, "the leader is frozen in the middle of an attempt, for longer than its lease or not, while its Service changes, whichever process leads by then", leaderFreezeEvent},
 		{"busy", 4, "for minutes the pools of one load balancer change faster than Azure writes, and one of them has to be tried again", loadEvent},
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/scenario"
 )
 
@@ -94,7 +94,7 @@ func (w *scheduleBuilder) buildSetup() []string {
 		text.WriteString(" admin")
 	}
 	if w.r.IntN(3) == 0 {
-		text.WriteString(" whole")
+		text.WriteString(" pipelined")
 	}
 	if w.r.IntN(3) == 0 {
 		w.replicas = true
@@ -145,12 +145,12 @@ func (w *scheduleBuilder) buildSetup() []string {
 
 // azureOptions rarely ignores If-Match, because it weakens the guarantees.
 func (w *scheduleBuilder) azureOptions() string {
-	b := behaviour.RandomBehavior(w.r.IntN)
+	b := behavior.RandomBehavior(w.r.IntN)
 	if w.r.IntN(3) > 0 {
-		b.PoolIfMatch = behaviour.Enforced
+		b.PoolIfMatch = behavior.Enforced
 	}
-	w.revertsLate = b.Overlap == behaviour.SupersedeDiscardLate
-	if w.skipsIfMatch = b.PoolIfMatch == behaviour.Ignored; b == behaviour.AssumedBehavior() {
+	w.revertsLate = b.Overlap == behavior.SupersedeDiscardLate
+	if w.skipsIfMatch = b.PoolIfMatch == behavior.Ignored; b == behavior.AssumedBehavior() {
 		return ""
 	}
 	return " " + b.String()

@@ -4,5 +4,5 @@
 
 package simulate
 
-// seeds is small because of the race detector's overhead; the Makefile runs the others without it.
-const seeds = 200
+// defaultSeeds is small because of the race detector's overhead; the Makefile runs the others without it.
+const defaultSeeds = 200

@@ -4,4 +4,4 @@
 
 package simulate
 
-const seeds = 2000
+const defaultSeeds = 800

@@ -4,6 +4,7 @@ package simulate
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,10 +17,13 @@ import (
 
 const steps = 40
 
+// seedCount is what make test searches; make nightly searches more.
+var seedCount = flag.Int("seeds", defaultSeeds, "how many seeds")
+
 // A failure is printed as a scenario: keep it in lab/scenario/testdata once fixed. -short runs the
 // first 200.
 func TestSeeds(t *testing.T) {
-	seeds := seeds
+	seeds := *seedCount
 	if testing.Short() {
 		seeds = min(seeds, 200)
 	}

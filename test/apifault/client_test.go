@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
 
 func serializers() runtime.NegotiatedSerializer {
-	return serializer.NewCodecFactory(view.Scheme()).WithoutConversion()
+	return serializer.NewCodecFactory(metadata.Scheme()).WithoutConversion()
 }
 
 // requestKind is a kind of API request that the controller makes.

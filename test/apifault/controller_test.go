@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/test/apifault"
 )
 

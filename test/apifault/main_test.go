@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"weir.dev/weir/internal/grant"
-	"weir.dev/weir/internal/kube/apiserver"
-	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/service/grant"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
@@ -32,7 +32,7 @@ var (
 func TestMain(m *testing.M) {
 	controlplane.RunWithControlPlane(m, controlplane.Options{Parallel: 64, CRDs: true, SetUp: func(env *envtest.Environment) (_ func() error, err error) {
 		cluster = env
-		api, err = client.New(cluster.Config, client.Options{Scheme: view.Scheme()})
+		api, err = client.New(cluster.Config, client.Options{Scheme: metadata.Scheme()})
 		return func() error {
 			if stopServer != nil {
 				stopServer()
@@ -91,7 +91,7 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
 	cfg = apiserver.NewConnection(t.Context(), slog.New(slog.DiscardHandler)).ClientConfig(cfg, "weir/test")
 	var err error
-	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: view.Scheme()}); err != nil {
+	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: metadata.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)

@@ -18,7 +18,7 @@ func TestReferenceShowsWhatClientGoDoes(t *testing.T) {
 	if t.Failed() {
 		return // a partial run
 	}
-	referencepage.ExpectSection(t, "../../docs/reference/retries.md", "table", page)
+	referencepage.ExpectSection(t, "testdata/client-go.md", "table", page)
 }
 
 // measureAll runs all cells in parallel and renders them.

@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )

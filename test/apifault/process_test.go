@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"weir.dev/weir/internal/backendpool"
-	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/kube/apiserver"
-	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/kube/workqueue"
-	"weir.dev/weir/internal/poolschedule"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/controllers"
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/pool/updater"
 )
 
 // Write counts failed reconciliations in the log.
@@ -43,14 +44,14 @@ func (s *stage) beforeNextReport(first func()) {
 }
 
 type counting struct {
-	poolupdate.Reporter
+	updater.Reporter
 
 	s *stage
 }
 
-func (c counting) Report(ctx context.Context, r poolupdate.Report) {
+func (c counting) Report(ctx context.Context, r updater.Report) {
 	c.s.mu.Lock()
-	for reason, names := range map[string][]poolschedule.ServiceName{
+	for reason, names := range map[string][]schedule.ServiceName{
 		backendpool.EventUpdated: r.Updated, backendpool.EventRetrying: r.Retrying, backendpool.EventFailed: r.Failed,
 	} {
 		if len(names) > 0 {
@@ -88,7 +89,7 @@ func (s *stage) runController(requeue workqueue.Backoff, with ...func(*ctrl.Opti
 func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (*runningController, error) {
 	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts := ctrl.Options{
-		Scheme: view.Scheme(), Cache: view.CacheOptions(nil), Logger: logr.FromSlogHandler(log.Handler()),
+		Scheme: metadata.Scheme(), Cache: cache.Options(nil), Logger: logr.FromSlogHandler(log.Handler()),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
@@ -106,13 +107,13 @@ func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (
 	if err != nil {
 		return nil, err
 	}
-	k, err := kube.New(ctx, mgr, kube.Options{
+	k, err := controllers.New(ctx, mgr, controllers.Options{
 		SubscriptionID: subscription, ResourceGroup: "rg", Log: log, Requeue: requeue, Connection: reach, RecheckInterval: 500 * time.Millisecond,
 	})
 	if err != nil {
 		return nil, err
 	}
-	lanes := poolupdate.New(poolupdate.Config{
+	lanes := updater.New(updater.Config{
 		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k.Pools.Controller, StatusStore: k.Pools.Controller, Reporter: counting{k.Pools.Controller, s}, Log: log,
 	})
 	if err := k.Setup(lanes); err != nil {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/workqueue"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )

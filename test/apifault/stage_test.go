@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/workqueue"
-	"weir.dev/weir/internal/removal"
+	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/loadbalancer/removal"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
@@ -162,7 +162,7 @@ func (s *stage) status() v1alpha1.BackendPoolStatus {
 // failWrite replaces node 2 by node 3 in a write that Azure first rejects.
 func (s *stage) failWrite() {
 	s.Helper()
-	s.interval = 5 * time.Second
+	s.interval = 20 * time.Second // the test breaks watches before the second try, however busy the machine
 	s.runController(workqueue.DefaultBackoff())
 	s.waitInSync(1)
 	s.moveEndpoints(1, 2)

@@ -32,7 +32,7 @@ func TestNoMemberIsRemovedByWhatMayBeOld(t *testing.T) {
 	s.waitInSync(1, 2, 3)
 	s.waitFault(3 * time.Second)
 	controlplane.WaitUntil(t, func() string {
-		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); !strings.Contains(c.Message, "1 of them stay until the watches of the API server are in sync again") {
+		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); !strings.Contains(c.Message, "1 of them remain until the watches of the API server are in sync again") {
 			return c.Message
 		}
 		return ""

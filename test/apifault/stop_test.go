@@ -8,7 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/k8s/workqueue"
 )
 
 // withShutdown sets the shutdown timeout of the program.

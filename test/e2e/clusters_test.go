@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -95,7 +96,9 @@ func (c *clusters) start() (*cluster, error) {
 	c.mu.Unlock()
 	at := func(name string) string { return filepath.Join(c.dir, fmt.Sprintf("%s-%d", name, n)) }
 	started.admin, started.weir, started.auditLog = at("admin"), at("weir"), at("audit.log")
-	env, err := controlplane.StartControlPlane(controlplane.Options{AuditLog: started.auditLog})
+	env, err := controlplane.StartControlPlane(controlplane.Options{
+		AuditLog: started.auditLog, Flags: map[string]string{"service-cluster-ip-range": "10.96.0.0/16,fd00:10::/108"},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +168,17 @@ func (c *cluster) install(cfg *rest.Config) error {
 			return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
 		}
 	}
-	return nil
+	return c.reportReady(ctx)
+}
+
+// reportReady plays the Deployment controller, which does not run here: the processes of the tests are the replicas.
+func (c *cluster) reportReady(ctx context.Context) error {
+	var d appsv1.Deployment
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "weir-system", Name: "weir-controller"}, &d); err != nil {
+		return err
+	}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
+	return c.Status().Update(ctx, &d)
 }
 
 // kubectl runs kubectl as an administrator and returns its output.

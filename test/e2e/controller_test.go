@@ -60,12 +60,12 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 			t.Errorf("%s counts no write:\n%s", path, body)
 		}
 	}
-	calls, err := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), "calls", "--server", "http://"+weir.operator, "--pool", l.namespace+"/web", "--since", "10m").CombinedOutput()
+	calls, err := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), "calls", "--operator-url", "http://"+weir.operator, "--pool", l.namespace+"/web", "--since", "10m").CombinedOutput()
 	if err != nil || !strings.Contains(string(calls), "put        200") || !strings.Contains(string(calls), "BackendPool "+l.namespace+"/web") {
 		t.Errorf("weir calls: %v:\n%s", err, calls)
 	}
 	t.Logf("%s", calls)
-	if code, text := l.runCommand("status"); code != 0 || !strings.Contains(text, "Level: 1 BackendPool, 0 Services.") || !strings.Contains(text, " leads.") {
+	if code, text := l.runCommand("status"); code != 0 || !strings.Contains(text, "In sync: 1 BackendPool, 0 Services in namespace ") || !strings.Contains(text, " leads.") {
 		t.Errorf("weir status: exit code %d:\n%s", code, text)
 	}
 	l.eventually("weir explain", func() error {

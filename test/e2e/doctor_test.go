@@ -22,9 +22,10 @@ import (
 func TestDoctor(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","securityGroupName":"nsg","aadClientSecret":"hunter2hunter2"}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","subnetName":"nodes","securityGroupName":"nsg","aadClientSecret":"hunter2hunter2"}`)
 	l.must(l.emulator.Put(network+"/networkSecurityGroups/nsg", []byte(`{"location":"eastus"}`)))
 	l.pool("web")
+	(&broken{lab: l, t: t}).secret("azure.json")
 	l.controller()
 	actions := azureRole().Actions
 	azure := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -74,7 +75,7 @@ func TestDoctor(t *testing.T) {
 		t.Logf("%s", out)
 		return string(out)
 	}
-	if text := people(withAzure...); !strings.HasPrefix(text, "All is well: 31 checks") {
+	if text := people(withAzure...); !strings.HasPrefix(text, "All is well: 39 checks") {
 		t.Error(text)
 	}
 	expects := func(code, want int, verdicts map[string]string, is map[string]string) {
@@ -106,12 +107,20 @@ func TestDoctor(t *testing.T) {
 	l.must(controlplane.WriteKubeconfig(nobody, l.cluster.rest, "system:serviceaccount:"+l.namespace+":nobody"))
 	code, _, verdicts = asks(nobody)
 	expects(code, 0, verdicts, map[string]string{
-		"API server": "OK ", "rights weir-controller": "UNKNOWN you may not ask", "state": "UNKNOWN you may not", "other controllers": "UNKNOWN you may not",
+		"API server": "OK ", "rights weir-controller": "UNKNOWN you may not check", "state": "UNKNOWN you may not", "other controllers": "UNKNOWN you may not",
+		"deployment": "UNKNOWN you may not", "secret": "UNKNOWN no Deployment is seen", "lease": "UNKNOWN you may not get Lease weir-system/weir-controller", "admission policies": "UNKNOWN you may not",
 	})
 
 	code, _, verdicts = asks(nobody, "--service-account", l.namespace+"/nobody") // any user may check their own permissions
 	expects(code, 3, verdicts, map[string]string{
 		"rights weir-controller": "FAIL ServiceAccount " + l.namespace + "/nobody may not list nodes", "definition backendpools.weir.dev": "UNKNOWN you may not",
+	})
+
+	// With the right to Weir's Lease alone, as in its pod.
+	l.kubectl("create", "rolebinding", l.namespace, "-n", "weir-system", "--role", "weir-leader-election", "--serviceaccount", l.namespace+":nobody")
+	code, _, verdicts = asks(nobody)
+	expects(code, 0, verdicts, map[string]string{
+		"deployment": "UNKNOWN you may not list Deployments", "lease": "you may not list the Leases of other namespaces", "version": "OK the leader and this program are ",
 	})
 
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"gone","resourceGruop":"rg","aadClientSecret":"hunter2hunter2"}`)

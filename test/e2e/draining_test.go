@@ -23,7 +23,7 @@ import (
 func TestASpotEvictionTaintsItsNode(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","nodeAdminStateTaints":["example.com/leaves=`+l.namespace+`"]}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","nodeAdminStateTaints":["example.com/leaves=`+l.namespace+`"]}`)
 	l.env = []string{noStreams}
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	weir := l.controller("--leader-elect=false")

@@ -51,7 +51,7 @@ var operatorFaults = []struct {
 	}, code: 3, says: []string{"NoNodeLeft", "-bare", "InternalIP", "/web"}},
 	{name: "a restriction without effect", occurs: func(f *faulty) {
 		f.createLoadBalancerService("shop", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
-	}, code: 3, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "no client is denied"}},
+	}, code: 3, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "Weir enforces no restriction"}},
 	{name: "an annotation is refused", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-tcp-idle-timeout", "4 minutes")
 	}, code: 3, says: []string{"/shop", "tcp-idle-timeout", `"4 minutes"`}},
@@ -70,7 +70,7 @@ var operatorFaults = []struct {
 		f.move("web", f.node("n2", "10.0.0.2"))
 	}, says: []string{"Paused: 1", "the database moves", "until ", "weir resume", "/web"}},
 	{name: "nobody leads", occurs: func(f *faulty) { f.weir.Kill() },
-		code: 3, says: []string{"Nobody leads", "see why it does not run"}},
+		code: 3, says: []string{"No process of Weir leads", "see why it does not run"}},
 }
 
 func (f *faulty) annotated(service, annotation, value string) {
@@ -106,7 +106,7 @@ func TestStatusTellsWhatIsWrong(t *testing.T) {
 			}
 			l := newLab(t, opts)
 			f := &faulty{lab: l, azure: l.behindANetwork()}
-			f.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus",
+			f.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","location":"eastus",
 				"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":%d}`, int(drift.Seconds())))
 			f.pool("web")
 			f.service("web", f.node("n1", "10.0.0.1"))

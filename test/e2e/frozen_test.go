@@ -25,7 +25,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	l.pool("web", "10.9.9.9")
 	n1, n2, n3, n4 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3"), l.node("n4", "10.0.0.4")
 	l.service("web", n1)
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":1}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","loadBalancerBackendPoolUpdateIntervalInSeconds":1}`)
 	election := []string{
 		"--leader-elect-namespace", "weir-system",
 		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/grant"
-	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/service/grant"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
@@ -101,7 +101,7 @@ func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
 	t.Cleanup(server.Close)
 	l.url = server.URL
 	l.must(l.emulator.Put(vnet, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)))
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"location":"eastus","networkResourceTenantID":"t","resourceGruop":"typo"}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"location":"eastus","networkResourceTenantID":"t","resourceGruop":"typo"}`)
 	return l
 }
 

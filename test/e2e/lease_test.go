@@ -33,7 +33,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	l.pool("web", "10.9.9.9")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	l.service("web", n1)
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":1,"useResourceLease":true}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","loadBalancerBackendPoolUpdateIntervalInSeconds":1,"useResourceLease":true}`)
 	weir := l.controller("--leader-elect=false")
 	l.expectStatusText("web", "cannot get resource") // forbidden, and the missing permission
 	if calls := l.emulator.Calls(armemu.ByKind(armemu.KindGet, armemu.KindPut)); len(calls) != 0 {

@@ -68,7 +68,7 @@ func (l *lab) tryMigrate(code int, says, command string, flags ...string) error 
 // startOnRequest starts a Weir that migrates on request only, and waits for its record.
 func (l *lab) startOnRequest() *program {
 	l.t.Helper()
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
 	p := l.controller("--cluster-name", l.namespace)
 	l.eventually("the record", func() error {
 		if name, _ := l.recordedName(); name != l.namespace {

@@ -63,7 +63,7 @@ func TestAMigrationThatIsTakenBack(t *testing.T) {
 	l.waitStandby(l.controller("--cluster-name", l.namespace)) // the process that gets the request exits
 	l.expectMigrate(2, "Not begun: ", "run")
 	l.expectReference(nic, false)
-	l.expectMigrate(2, "\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n", "status")
+	l.expectMigrate(2, "\nUntil Delete starts, weir migrate stop --undo reverts all of it; public IPs remain Static.\n", "status")
 	l.expectMigrate(0, "Undo requested by ", "stop", "--undo", "--why", "the shop is open")
 	l.must(l.emulator.SetFaults(""))
 	l.expectMigrate(4, "Undone by ", "status", "--watch")
@@ -78,9 +78,9 @@ func TestAMigrationThatIsTakenBack(t *testing.T) {
 	l.expectReference(nic, false)
 	l.expectReference(set, false)
 	l.eventually("no way back", func() error {
-		return l.tryMigrate(2, "\nIt cannot be taken back: Basic load balancers are gone, or about to go", "status")
+		return l.tryMigrate(2, "\nIt cannot be taken back: Basic load balancers are deleted, or about to be", "status")
 	})
-	l.expectMigrate(1, "the migration cannot be taken back: Basic load balancers are gone, or about to go", "stop", "--undo")
+	l.expectMigrate(1, "the migration cannot be undone: Basic load balancers are deleted, or about to be", "stop", "--undo")
 	l.must(l.emulator.SetFaults(""))
 	l.expectMigrate(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
 	if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), migratedAddress) {

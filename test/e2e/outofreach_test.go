@@ -129,7 +129,7 @@ func (l *lab) behindANetwork() *apifault.Network {
 	network.ServeListener(l.serveAs(cert))
 	l.url = "https://" + network.Address
 	l.env = []string{"SSL_CERT_FILE=" + l.write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})))}
-	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet",
+	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":%d}`, int(drift.Seconds())))
 	return network
 }

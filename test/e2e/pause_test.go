@@ -75,7 +75,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 	says(asks("pause", "-n", l.namespace, "service/web", "--for", "15s", "--why", "a move\x1b[2J"), "backendpool "+l.namespace+"/web is paused until ")
 	state("[{web " + by + " a move\x1b[2J}]")
 	_, text := l.runCommand("status")
-	if says(text, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. Whether Weir runs is not known", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
+	if says(text, "Nothing is wrong: 1 BackendPool, 0 Services in namespace "+l.namespace+". Paused: 1. Whether Weir runs is not known", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}
 	says(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n "+l.namespace+" web")
@@ -113,7 +113,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 	says(asks("pause", "-n", l.namespace, "web"), "without an end")
 	state("[{web " + by + " }]")
 	l.move("web", n2)
-	says(asks("resume", "-n", l.namespace, "--all"), "is kept level again (Paused)")
+	says(asks("resume", "-n", l.namespace, "--all"), "is kept in sync again (Paused)")
 	l.becomes("web", "10.0.0.2")
 	var p v1alpha1.BackendPool
 	if l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p)); p.Spec.Paused || p.Spec.Pause != nil {

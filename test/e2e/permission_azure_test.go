@@ -71,7 +71,7 @@ func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 			l.expectStatusText("web", lacks)
 			code, text := l.runCommand("status")
 			_, named, _ := strings.Cut(says, " ")
-			for _, want := range []string{named + ": ", lacks, "give Weir's identity the role", "backendpool " + l.namespace + "/web", "   Service web"} {
+			for _, want := range []string{named + ": ", lacks, "assign Weir's identity the role", "backendpool " + l.namespace + "/web", "   Service web"} {
 				if code != 3 || !strings.Contains(text, want) {
 					t.Errorf("weir status: exit code %d, no %q in\n%s", code, want, text)
 				}
@@ -100,6 +100,7 @@ var actionRows = []struct{ action, on, why string }{
 	{"Microsoft.Network/networkInterfaces/read", "the resource group of the machines", "admin states in pools of network interfaces"},
 	{"Microsoft.Network/locations/operations/read", "the subscription", "to follow a write to its end"},
 	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set; with pools of network interfaces, machines whose primary interface is in another resource group"},
+	{"Microsoft.Resources/subscriptions/locations/read", "the subscription", "the [zones](zones.md) of the region; without it none are set, and nothing fails"},
 }
 
 // checkAzureRole compares the role with the used actions, and the page with the role.
@@ -123,7 +124,7 @@ func checkAzureRole(t *testing.T) {
 		}
 	}
 	raw, err := json.MarshalIndent(armemu.Role{
-		Name: "Weir", IsCustom: true, Description: "Keeps load balancers, their public IP addresses and a security group level with a Kubernetes cluster.",
+		Name: "Weir", IsCustom: true, Description: "Keeps load balancers, their public IP addresses and a security group in sync with a Kubernetes cluster.",
 		Actions: actions, NotActions: []string{}, DataActions: []string{}, NotDataActions: []string{},
 		AssignableScopes: []string{"/subscriptions/00000000-0000-0000-0000-000000000000"},
 	}, "", "  ")

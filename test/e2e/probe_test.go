@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/patient"
@@ -25,7 +25,7 @@ type probed struct {
 	emu      *armemu.Emulator
 }
 
-func newProbed(t *testing.T, world behaviour.Behavior) *probed {
+func newProbed(t *testing.T, world behavior.Behavior) *probed {
 	t.Helper()
 	role, err := os.ReadFile("../../config/probe-azure-role.json")
 	if err != nil {
@@ -81,12 +81,12 @@ func (p *probed) empty(after string) {
 // up, and killed, it cleans up on the next run.
 func TestTheProgramProbesAzure(t *testing.T) {
 	runParallel(t)
-	world := behaviour.AssumedBehavior()
-	world.Overlap, world.UpdateNewPools = behaviour.Lock, behaviour.Populated
+	world := behavior.AssumedBehavior()
+	world.Overlap, world.UpdateNewPools = behavior.Lock, behavior.Populated
 	p := newProbed(t, world)
 	file := filepath.Join(p.dir, "report.json")
 	out, said, code := p.run(nil, "--yes", "--out", file)
-	if code != 3 || !strings.Contains(out, "lock-429; assumed is supersede") || !strings.Contains(out, "8 of 9 questions are answered") {
+	if code != 3 || !strings.Contains(out, "lock-429; assumed is supersede") || !strings.Contains(out, "9 of 10 questions are answered") {
 		t.Errorf("exit code %d:\n%s\n%s", code, said, out)
 	}
 	p.empty("a whole run")

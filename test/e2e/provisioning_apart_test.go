@@ -20,7 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/k8s/leases"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/badlink"
 )
@@ -230,7 +230,7 @@ func TestTheProvisionerSaysWhatItLacks(t *testing.T) {
 		"no address":      {[]string{"--health-probe-bind-address", "8081"}, 2, `--health-probe-bind-address "8081": want host:port`},
 		"no election":     {[]string{"--leader-elect-retry-period", "0s"}, 2, "--leader-elect-retry-period 0s: want more than 0"},
 		"no flag of it":   {[]string{"--config", "azure.json"}, 2, "unknown flag: --config: run weir-provisioner --help"},
-		"another command": {[]string{"controller"}, 2, `weir-provisioner takes flags only, got "controller"`},
+		"another command": {[]string{"controller"}, 2, `weir-provisioner has no arguments, got "controller"`},
 		"no log format":   {[]string{"--log-format", "xml"}, 2, `log format "xml"`},
 	} {
 		p := l.provisioner(append([]string{"--leader-elect=false"}, of.flags...)...)

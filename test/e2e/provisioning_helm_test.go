@@ -75,7 +75,7 @@ spec:
 		}
 	}
 	provision("endless", "endless", "{}")
-	if got := p.waitState("endless", v1alpha1.ProvisionFailed, 1).LastAttempt.Message; !strings.Contains(got, "takes more than 5 s of a processor") {
+	if got := p.waitState("endless", v1alpha1.ProvisionFailed, 1).LastAttempt.Message; !strings.Contains(got, "needs more than 5 s of CPU") {
 		t.Errorf("an endless one: %s", got)
 	}
 	provision("here", "good", "{names: [a]}")

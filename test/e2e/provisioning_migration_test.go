@@ -36,7 +36,7 @@ func TestProvisioningByAMigration(t *testing.T) {
 	p := newProvisioningOn(newLab(t, armemu.Options{Role: shipped.MigrationRoles()}))
 	publicIP := p.createBasic()
 	p.setForeignRule(publicIP, true)
-	p.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
+	p.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
 	p.applyFile(`
 apiVersion: v1
 kind: ServiceAccount
@@ -80,7 +80,7 @@ spec:
 		}
 		return n
 	}
-	failed(1, "somebody there has stopped it, asked for by ")
+	failed(1, "it was stopped there, requested by ")
 	if n := ended(); n > 0 {
 		t.Errorf("%d have given up the lead while a person has it stop", n)
 	}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/provisioning/policy"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/badlink"
 	"weir.dev/weir/lab/process"
@@ -287,7 +287,7 @@ data:
 		var all corev1.EventList
 		p.must(p.cluster.List(t.Context(), &all, client.InNamespace(p.namespace)))
 		for _, e := range all.Items {
-			if e.InvolvedObject.Name == "here" && e.Reason == provision.ReasonReset && e.Count == 2 {
+			if e.InvolvedObject.Name == "here" && e.Reason == policy.ReasonReset && e.Count == 2 {
 				return nil
 			}
 		}

@@ -51,7 +51,7 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	l.createLoadBalancerService("web", nil, n1)
 	l.createLoadBalancerService("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
@@ -162,7 +162,7 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
 	settings := func(group string) {
-		l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"`+group+`","loadBalancerResourceGroup":"rg","vnetResourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
+		l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"`+group+`","loadBalancerResourceGroup":"rg","vnetResourceGroup":"rg","vnetName":"vnet","localServicePools":"own","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
 	}
 	settings("rg")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")

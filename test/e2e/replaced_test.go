@@ -16,7 +16,7 @@ import (
 func TestAReplacedServiceLeavesNothing(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
 	l.createLoadBalancerService("web", nil, l.node("n1", "10.0.0.1"))
 	l.controller("--leader-elect=false", "--cluster-name", l.namespace)
 	l.ingress("web", 1)

@@ -86,7 +86,7 @@ const ofMembers = `{request="services_local_update_backend_pool",resource_group=
 func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{})
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus",
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","location":"eastus",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolUpdateMaxRetries":0,"enableNodeAdminState":false}`)
 	l.pool("web")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")

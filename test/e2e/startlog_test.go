@@ -62,7 +62,7 @@ func TestASilentAPIServerIsNamed(t *testing.T) {
 	l.must(controlplane.WriteKubeconfig(kubeconfig, &rest.Config{Host: "http://" + silent.Addr().String()}, ""))
 	weir := l.controller("--kubeconfig", kubeconfig)
 	l.eventually("a word", func() error {
-		if out := weir.ReadOutput(); !strings.Contains(out, "the API server has not answered yet") || !strings.Contains(out, silent.Addr().String()) {
+		if out := weir.ReadOutput(); !strings.Contains(out, "the API server has not responded yet") || !strings.Contains(out, silent.Addr().String()) {
 			return errors.New(out)
 		}
 		return nil

@@ -81,7 +81,7 @@ func (l *lab) neighbour() *neighbour {
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
 	l.must(l.emulator.Put(b.bound, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}],"backendAddressPools":[
 		{"name":"edge","properties":{"virtualNetwork":{"id":"`+vnet+`"},"loadBalancerBackendAddresses":[{"name":"theirs","properties":{"ipAddress":"`+foreignAddress+`"}}]}}]}}`)))
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","securityGroupName":"nsg","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":5}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","localServicePools":"own","subnetName":"nodes","location":"eastus","securityGroupName":"nsg","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":5}`)
 	for i := range 3 {
 		b.nodes = append(b.nodes, l.node(fmt.Sprintf("n%d", i+1), fmt.Sprintf("10.0.0.%d", i+1)))
 	}

@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/kube/view"
-
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/test/controlplane"
 )
 
@@ -59,7 +58,7 @@ func TestMain(m *testing.M) {
 // install applies config/ as a user with several load balancers would.
 func install(cfg *rest.Config, dir string) error {
 	var err error
-	if cluster.Client, err = client.New(cfg, client.Options{Scheme: view.Scheme()}); err != nil {
+	if cluster.Client, err = client.New(cfg, client.Options{Scheme: metadata.Scheme()}); err != nil {
 		return err
 	}
 	cluster.admin, cluster.weir = filepath.Join(dir, "admin"), filepath.Join(dir, "weir")

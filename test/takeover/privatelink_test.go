@@ -43,7 +43,7 @@ func TestATakeoverOfAPrivateLinkService(t *testing.T) {
 	w.checkNoWrites("the takeover")
 	w.stop(weir)
 	if out, code := w.weir("leave", "--kubeconfig", cluster.admin); code != 0 || !strings.Contains(out,
-		`Service default/internal: a Private Link Service whose tags name it, of resource group "rg", stays as it is`) {
+		`Service default/internal: a Private Link Service with its tags in resource group "rg" remains unchanged`) {
 		t.Errorf("weir leave ends with %d:\n%s", code, out)
 	}
 	w.checkNoWrites("the way back")

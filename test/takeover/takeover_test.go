@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/kube/view"
-
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/shipped"
@@ -66,7 +65,7 @@ func (w *world) takeOver(planned string) (weir *process.Process, original map[st
 // enableOneFirst starts Weir with all Services in dry run, then enables one of them, then all.
 func (w *world) enableOneFirst(services int) *process.Process {
 	w.Helper()
-	w.kubectl("annotate", "services", "--all", "--all-namespaces", view.DryRunAnnotation+"=true")
+	w.kubectl("annotate", "services", "--all", "--all-namespaces", metadata.DryRunAnnotation+"=true")
 	weir := w.start()
 	w.eventually("dry runs", func() error {
 		said := w.kubectl("get", "events", "-A", "--field-selector=reason=DryRun", "-o", "custom-columns=:.regarding.name,:.note,:.message", "--no-headers")
@@ -75,10 +74,10 @@ func (w *world) enableOneFirst(services int) *process.Process {
 		}
 		return nil
 	})
-	w.kubectl("annotate", "service", "cluster", view.DryRunAnnotation+"-")
+	w.kubectl("annotate", "service", "cluster", metadata.DryRunAnnotation+"-")
 	w.waitManaged(1)
 	w.checkNoWrites("the first Service")
-	w.kubectl("annotate", "services", "--all", "--all-namespaces", view.DryRunAnnotation+"-")
+	w.kubectl("annotate", "services", "--all", "--all-namespaces", metadata.DryRunAnnotation+"-")
 	return weir
 }
 
@@ -106,7 +105,7 @@ func (w *world) waitManaged(services int) {
 		w.must(errors.Join(cluster.List(w.Context(), &all), cluster.List(w.Context(), &pools)))
 		n := 0
 		for _, s := range all.Items {
-			if slices.Contains(s.Finalizers, view.ServiceFinalizer) && s.Annotations[view.PlaceAnnotation] != "" {
+			if slices.Contains(s.Finalizers, metadata.ServiceFinalizer) && s.Annotations[metadata.PlaceAnnotation] != "" {
 				n++
 			}
 		}
@@ -166,7 +165,7 @@ func (w *world) checkAddresses(services []corev1.Service) {
 	for _, was := range services {
 		var is corev1.Service
 		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(&was), &is))
-		if !reflect.DeepEqual(is.Status.LoadBalancer, was.Status.LoadBalancer) || !slices.Contains(is.Finalizers, view.CleanupFinalizer) {
+		if !reflect.DeepEqual(is.Status.LoadBalancer, was.Status.LoadBalancer) || !slices.Contains(is.Finalizers, metadata.CleanupFinalizer) {
 			w.Errorf("Service %s shows %v and has %v, want %v", was.Name, is.Status.LoadBalancer, is.Finalizers, was.Status.LoadBalancer)
 		}
 	}
@@ -304,8 +303,8 @@ func (w *world) checkUnclaimed() {
 	w.must(cluster.Delete(w.Context(), going))
 	out, code := w.weir("leave", "--kubeconfig", cluster.admin)
 	for _, part := range []string{
-		"Service shop/classy stays: it has the class weir.dev/azure", "Service shop/going stays: it is being deleted",
-		"BackendPool weir-system/nodes.lb-1-internal stays: a Service that needs it does",
+		"Service shop/classy remains: it has the class weir.dev/azure", "Service shop/going remains: it is being deleted",
+		"BackendPool weir-system/nodes.lb-1-internal remains: a Service that needs it remains",
 		"BackendPool weir-system/nodes.kubernetes: deleted", "Weir let go of 20 Services, 9 BackendPools and 0 Nodes.", "not complete: 1 Service",
 	} {
 		if code != 1 || !strings.Contains(out, part) {
@@ -314,7 +313,7 @@ func (w *world) checkUnclaimed() {
 	}
 	for _, s := range []*corev1.Service{classy, going} {
 		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(s), s))
-		if !slices.Contains(s.Finalizers, view.ServiceFinalizer) || s.Annotations[view.PlaceAnnotation] == "" {
+		if !slices.Contains(s.Finalizers, metadata.ServiceFinalizer) || s.Annotations[metadata.PlaceAnnotation] == "" {
 			w.Errorf("Service %s has %v and %v", s.Name, s.Finalizers, s.Annotations)
 		}
 		w.deleteObject(w.Context(), s)
@@ -326,7 +325,7 @@ func (w *world) createBound(name, on string, class *string) *corev1.Service {
 	w.Helper()
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, Finalizers: []string{view.ServiceFinalizer}, Annotations: map[string]string{view.PlaceAnnotation: on},
+			Namespace: "shop", Name: name, Finalizers: []string{metadata.ServiceFinalizer}, Annotations: map[string]string{metadata.PlaceAnnotation: on},
 		},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: class, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
@@ -342,7 +341,7 @@ func (w *world) checkInherited() {
 	var fresh corev1.Service
 	w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "fresh"}, &fresh))
 	owner := service.OwnerNameOf(string(fresh.UID))
-	w.kubectl("patch", "service", "-n", "shop", "fresh", "--type=merge", `-p={"metadata":{"finalizers":["`+view.CleanupFinalizer+`"]}}`)
+	w.kubectl("patch", "service", "-n", "shop", "fresh", "--type=merge", `-p={"metadata":{"finalizers":["`+metadata.CleanupFinalizer+`"]}}`)
 	w.kubectl("delete", "service", "-n", "shop", "fresh", "--wait=false")
 	w.start()
 	w.kubectl("wait", "--for=delete", "service/fresh", "-n", "shop", "--timeout=30s")

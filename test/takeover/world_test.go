@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/offline"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
 )

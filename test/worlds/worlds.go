@@ -4,21 +4,21 @@
 // does to the addresses of its pools.
 package worlds
 
-import "weir.dev/weir/internal/behaviour"
+import "weir.dev/weir/internal/lb/behavior"
 
 // BatchedWrites returns the behavior in which a PUT of a load balancer updates its pools, contrary to the
 // assumed one.
-func BatchedWrites() behaviour.Behavior {
-	return behaviour.Behavior{
-		UpdateAddresses: behaviour.Accepted, UpdateAdminStates: behaviour.Accepted, UpdateNewPools: behaviour.Populated,
+func BatchedWrites() behavior.Behavior {
+	return behavior.Behavior{
+		UpdateAddresses: behavior.Accepted, UpdateAdminStates: behavior.Accepted, UpdateNewPools: behavior.Populated,
 	}
 }
 
 // AllBehaviors returns all behaviors by name.
-func AllBehaviors() map[string]behaviour.Behavior {
-	filling, taking := behaviour.Behavior{UpdateNewPools: behaviour.Populated}, BatchedWrites()
-	taking.UpdateNewPools = behaviour.Empty
-	return map[string]behaviour.Behavior{
+func AllBehaviors() map[string]behavior.Behavior {
+	filling, taking := behavior.Behavior{UpdateNewPools: behavior.Populated}, BatchedWrites()
+	taking.UpdateNewPools = behavior.Empty
+	return map[string]behavior.Behavior{
 		"as assumed":                              {},
 		"whole writes bring all":                  BatchedWrites(),
 		"whole writes fill new pools alone":       filling,

@@ -184,8 +184,8 @@ func TestAlertsHavePages(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if r.Annotations["runbook"] != page || r.Annotations["summary"] == "" {
-			t.Errorf("%s: annotations %v, want a summary and the page", r.Alert, r.Annotations)
+		if r.Annotations["runbook_url"] != "https://weir.dev/weir/"+page || r.Annotations["summary"] == "" {
+			t.Errorf("%s: annotations %v, want a summary and the page's URL", r.Alert, r.Annotations)
 		}
 		head := fmt.Sprintf("# %s\n\n`%s` for %s; %s.\n", r.Alert, strings.Join(strings.Fields(r.Expr), " "), r.For, r.Labels["severity"])
 		if !strings.HasPrefix(string(text), head) {

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// documentedSeries returns the series and labels of docs/reference/metrics.md; a test of internal/metrics
+// documentedSeries returns the series and labels of docs/reference/metrics.md; a test of internal/observe/metrics
 // compares that page with the registered metrics.
 func documentedSeries(t *testing.T) map[string][]string {
 	t.Helper()

@@ -74,7 +74,7 @@ func must(text string, err error) string {
 // In another namespace nothing refers to the default one, including role subjects and the exemption in
 // the admission policy.
 func TestReleaseNamespace(t *testing.T) {
-	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
+	const all = "{editRole: {enabled: true}, readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
 	text, err := Render(t, "balancing", all)
 	if err != nil {
 		t.Fatal(err)
@@ -140,9 +140,39 @@ func TestInvalidValues(t *testing.T) {
 		"a limit without a unit":  {"{goMemLimit: 460}", "goMemLimit"},
 		"one of the provisioner":  {"{provisioner: {goMemLimit: 460}}", "goMemLimit"},
 		"another key of it":       {"{provisioner: {enable: true}}", "enable"},
+		"a digest without sha256": {"{image: {digest: 0123}}", "digest"},
+		"a short digest":          {"{provisioner: {digest: 'sha256:01'}}", "digest"},
+		"a secret without a name": {"{imagePullSecrets: [registry]}", "imagePullSecrets"},
+		"a variable of the chart": {"{env: [{name: GOMEMLIMIT, value: 1GiB}]}", "env"},
+		"another field of one":    {"{env: [{name: A, vale: b}]}", "vale"},
+		"a label that selects":    {"{podLabels: {app.kubernetes.io/component: page}}", "podLabels"},
+		"an annotation of Helm":   {"{podAnnotations: {helm.sh/hook: post-install}}", "podAnnotations"},
+		"a name with a flag":      {"{clusterName: 'prod --x'}", "clusterName"},
+		"a class with a space":    {"{loadBalancerClass: 'a b'}", "loadBalancerClass"},
+		"no URL":                  {"{prometheus: {runbookURL: docs}}", "runbookURL"},
+		"a URL with a quote":      {"{prometheus: {runbookURL: 'https://a\"b'}}", "runbookURL"},
 	} {
 		if _, err := Render(t, namespace, tt.values); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want it named", name, err)
 		}
+	}
+}
+
+// With the value, the objects of config/readiness-gates are there, and the controller has its flag. Where the API
+// server lacks the policy's kind, the message names the fix.
+func TestReadinessGates(t *testing.T) {
+	const enabled = "{readinessGates: {enabled: true}}"
+	got, without := parseObjects(t, must(Render(t, namespace, enabled))), parseObjects(t, must(Render(t, namespace, "")))
+	for key, want := range buildKustomize(t, "readiness-gates") {
+		if diff := cmp.Diff(want, got[key]); diff != "" || without[key] != nil {
+			t.Errorf("%s, there by default %t: %s", key, without[key] != nil, diff)
+		}
+	}
+	if files := must(Render(t, namespace, enabled)); !strings.Contains(files, "- --readiness-gates\n") {
+		t.Error("the controller has no flag")
+	}
+	_, _, err := renderFilesFor(t, chartDir, namespace, enabled, "v1.35.9")
+	if err == nil || !strings.Contains(err.Error(), "Use Kubernetes 1.36 or later, or set readinessGates.enabled=false") {
+		t.Errorf("an API server without the kind: %v", err)
 	}
 }

@@ -4,29 +4,39 @@ package chart_test
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/controlplane"
+	"weir.dev/weir/test/patient"
 	"weir.dev/weir/tools/chart"
 )
 
-// adminKubeconfig is the kubeconfig of a real API server.
-var adminKubeconfig string
+// adminKubeconfig is the kubeconfig of a real API server, and adminConfig the same in memory.
+var (
+	adminKubeconfig string
+	adminConfig     *rest.Config
+)
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm logs every symbolic link
 	controlplane.RunWithControlPlane(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
 		dir, err := os.MkdirTemp("", "weir-chart-")
 		if err != nil {
 			return nil, err
 		}
-		adminKubeconfig = filepath.Join(dir, "admin")
+		adminKubeconfig, adminConfig = filepath.Join(dir, "admin"), env.Config
 		return func() error { return os.RemoveAll(dir) }, controlplane.WriteKubeconfig(adminKubeconfig, env.Config, "")
 	}})
 }
@@ -42,7 +52,7 @@ func TestInstall(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	text, err := chart.Render(t, "balancing", "{resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioner: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}}")
+	text, err := chart.Render(t, "balancing", "{readinessGates: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioner: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}, prometheus: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +60,8 @@ func TestInstall(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	kubectl("apply", "--server-side", "-f", "testdata/monitoring.yaml")
+	kubectl("wait", "--for=condition=Established", "crd/podmonitors.monitoring.coreos.com", "crd/prometheusrules.monitoring.coreos.com", "--timeout=60s")
 	kubectl("create", "namespace", "balancing")
 	kubectl("label", "namespace", "balancing", "pod-security.kubernetes.io/enforce=restricted")
 	for range 2 {
@@ -60,6 +72,25 @@ func TestInstall(t *testing.T) {
 	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=60s")
 	if got := kubectl("-n", "balancing", "get", "deployment", "weir-controller", "-o", "jsonpath={.spec.template.spec.priorityClassName} {.spec.replicas}"); got != "system-cluster-critical 2" {
 		t.Errorf("the deployment has %s", got)
+	}
+	every, err := chart.Render(t, "balancing", chart.EveryValue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := filepath.Join(t.TempDir(), "every.yaml")
+	if err := os.WriteFile(all, []byte(every+"\n---\n"+chart.RenderTest(t, "balancing", chart.EveryValue)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", all); strings.Contains(out, "Warning") || !strings.Contains(out, "pod/weir-test serverside-applied") {
+		t.Errorf("with every value: %s", out)
+	}
+	kubectl("create", "namespace", "weir-system")
+	kubectl("apply", "--server-side", "--validate=strict", "-f", "../../examples/pod-monitor.yaml")
+	for who, want := range map[string]string{"weir-metrics-reader": "yes", "weir": "no", "default": "no"} {
+		got := kubectl("auth", "can-i", "get", "/metrics", "--as", "system:serviceaccount:balancing:"+who)
+		if last := got[strings.LastIndex(got, "\n")+1:]; last != want {
+			t.Errorf("may %s read metrics: %s, want %s", who, got, want)
+		}
 	}
 	may := func(who string, what ...string) string {
 		got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:balancing:" + who}, what...)...)
@@ -81,11 +112,77 @@ func TestInstall(t *testing.T) {
 		for _, what := range [][]string{
 			{"patch", "services"}, {"list", "backendpools.weir.dev"}, {"update", "leases/weir-controller", "-n", "balancing"},
 			{"get", "leases/aks-managed-resource-locker", "-n", "kube-system"}, {"create", "tokenreviews"},
+			{"watch", "pods"}, {"patch", "pods", "--subresource=status"},
 		} {
 			got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + who}, what...)...)
 			if last := got[strings.LastIndex(got, "\n")+1:]; last != want {
 				t.Errorf("may %s %v: %s, want %s", who, what, got, want)
 			}
 		}
+	}
+}
+
+// The pod of helm test runs weir doctor with the rights of the controller: it succeeds where the release is
+// complete, and fails where a right is missing.
+func TestHelmTestPasses(t *testing.T) {
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := controlplane.RunKubectl(context.WithoutCancel(t.Context()), adminKubeconfig, args...)
+		if err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return out
+	}
+	text, err := chart.Render(t, "tested", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	kubectl("create", "namespace", "tested")
+	kubectl("apply", "--server-side", "--force-conflicts", "-f", write("weir.yaml", text))
+	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=60s")
+	kubectl("apply", "--server-side", "-f", write("lease.yaml", fmt.Sprintf(`apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: weir-controller, namespace: tested}
+spec: {holderIdentity: weir-controller-0_0c1f, leaseDurationSeconds: 3600, renewTime: %q}
+`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"))))
+
+	var pod struct {
+		Spec struct {
+			ServiceAccountName string
+			Containers         []struct{ Args []string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(chart.RenderTest(t, "tested", "")), &pod); err != nil {
+		t.Fatal(err)
+	}
+	account := filepath.Join(dir, "account")
+	if err := controlplane.WriteKubeconfig(account, adminConfig, "system:serviceaccount:tested:"+pod.Spec.ServiceAccountName); err != nil {
+		t.Fatal(err)
+	}
+	azure := httptest.NewServer(patient.Watch(t, armemu.New(armemu.Options{})))
+	defer azure.Close()
+	config := write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","location":"eastus","vnetName":"vnet"}`)
+	run := func() (string, error) {
+		args := slices.Clone(pod.Spec.Containers[0].Args)
+		for i, arg := range args {
+			args[i] = strings.Replace(arg, "/etc/weir/azure.json", config, 1)
+		}
+		out, err := exec.CommandContext(t.Context(), "../../bin/weir", append(args, "--kubeconfig", account, "--azure-endpoint", azure.URL)...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(); err != nil {
+		t.Errorf("%v (run make build first)\n%s", err, out)
+	}
+	kubectl("delete", "clusterrolebinding", "weir-controller")
+	if out, err := run(); err == nil || !strings.Contains(out, "may not") {
+		t.Errorf("without its rights: %v\n%s", err, out)
 	}
 }

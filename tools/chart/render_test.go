@@ -15,6 +15,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,23 +24,12 @@ import (
 
 const namespace = "weir-system"
 
-// Render returns the output of helm template --include-crds.
+const chartDir = "../../charts/weir"
+
+// Render returns the output of helm template --include-crds --no-hooks.
 func Render(t *testing.T, namespace, values string) (string, error) {
 	t.Helper()
-	ch, err := loader.LoadDir("../../charts/weir")
-	if err != nil {
-		t.Fatal(err)
-	}
-	given, err := common.ReadValues([]byte(values))
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := common.ReleaseOptions{Name: "weir", Namespace: namespace, Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(ch, given, release, nil)
-	if err != nil {
-		return "", err
-	}
-	files, err := engine.Render(ch, all)
+	ch, files, err := renderFiles(t, chartDir, namespace, values)
 	if err != nil {
 		return "", err
 	}
@@ -48,11 +38,50 @@ func Render(t *testing.T, namespace, values string) (string, error) {
 		fmt.Fprintf(&out, "---\n%s\n", crd.File.Data)
 	}
 	for _, name := range slices.Sorted(keys(files)) {
-		if path.Ext(name) == ".yaml" {
+		if path.Ext(name) == ".yaml" && name != testFile {
 			fmt.Fprintf(&out, "---\n%s\n", files[name])
 		}
 	}
 	return out.String(), nil
+}
+
+// testFile has the pod of helm test.
+const testFile = "weir/templates/tests/doctor.yaml"
+
+// RenderTest returns the pod of helm test.
+func RenderTest(t *testing.T, namespace, values string) string {
+	t.Helper()
+	_, files, err := renderFiles(t, chartDir, namespace, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files[testFile]
+}
+
+// renderFiles renders the templates of a chart, by their names.
+func renderFiles(t *testing.T, dir, namespace, values string) (*chart.Chart, map[string]string, error) {
+	t.Helper()
+	return renderFilesFor(t, dir, namespace, values, "v1.37.2")
+}
+
+// renderFilesFor is renderFiles for a cluster of this version of Kubernetes.
+func renderFilesFor(t *testing.T, dir, namespace, values, version string) (*chart.Chart, map[string]string, error) {
+	t.Helper()
+	ch, err := loader.LoadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := common.ReadValues([]byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := common.ReleaseOptions{Name: "weir", Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(ch, given, release, &common.Capabilities{KubeVersion: common.KubeVersion{Version: version}})
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := engine.Render(ch, all)
+	return ch, files, err
 }
 
 func keys(m map[string]string) func(yield func(string) bool) {

@@ -4,7 +4,7 @@ package main
 
 // defaultLoops are background loops and dry runs: a walk enters one only if it starts there.
 func defaultLoops() []string {
-	return []string{"poolupdate.(*worker).run", "balancer.(*queue).run", "servicelb.(*Reconciler).runDryRun"}
+	return []string{"updater.(*worker).run", "loadbalancer.(*queue).run", "servicelb.(*Reconciler).runDryRun"}
 }
 
 // defaultWalks are the default walks. Update them when an entry or end function is renamed; a walk with
@@ -12,21 +12,21 @@ func defaultLoops() []string {
 func defaultWalks() []walk {
 	return []walk{
 		{"an EndpointSlice, up to the queue of the worker", []segment{
-			{[]string{"pools.(*Reconciler).servicesOfSlice"}, []string{"pools.(*Reconciler).requestIfBound"}},
-			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).enqueue"}},
+			{[]string{"backendpools.(*Reconciler).servicesOfSlice"}, []string{"backendpools.(*Reconciler).requestIfBound"}},
+			{[]string{"backendpools.(*Reconciler).reconcileEndpoints"}, []string{"updater.(*queue).enqueue"}},
 		}},
 		{"a Service, to Azure and back", []segment{
-			{[]string{"services.(*Reconciler).Reconcile"}, []string{"balancer.(*queue).addJob"}},
-			{[]string{"balancer.(*queue).run"}, []string{
+			{[]string{"services.(*Reconciler).Reconcile"}, []string{"loadbalancer.(*queue).addJob"}},
+			{[]string{"loadbalancer.(*queue).run"}, []string{
 				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
 			}},
-			{[]string{"balancer.(*LoadBalancers).reportResult"}, []string{"workqueue.(*Queue).Add"}},
+			{[]string{"loadbalancer.(*LoadBalancers).reportResult"}, []string{"workqueue.(*Queue).Add"}},
 			{[]string{"servicelb.(*Reconciler).processResult"}, []string{"services.(serviceStatusStore).PublishAddresses"}},
 		}},
 		{"a Node's taint, up to the queue of the worker", []segment{
-			{[]string{"pools.(*Reconciler).servicesOnNode", "view.(*Snapshot).NodeDiffers"}, []string{"pools.(*Reconciler).requestIfBound", "view.(*Snapshot).NodeOf"}},
-			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).enqueue"}},
+			{[]string{"backendpools.(*Reconciler).servicesOnNode", "cache.(*Snapshot).NodeDiffers"}, []string{"backendpools.(*Reconciler).requestIfBound", "cache.(*Snapshot).NodeOf"}},
+			{[]string{"backendpools.(*Reconciler).reconcileEndpoints"}, []string{"updater.(*queue).enqueue"}},
 		}},
 	}
 }

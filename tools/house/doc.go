@@ -12,7 +12,7 @@
 //	doc.go      definitions
 //	main.go     flags
 //	load.go     loads a tree: go list, go/parser, go/types
-//	size.go     lines and files of packages, methods and fields of types
+//	size.go     lines, files and imports of packages, methods and fields of types
 //	cycle.go    dependency cycles between the files of a package
 //	graph.go    reference graph of functions
 //	walk.go     paths from an entry to an end
@@ -20,7 +20,7 @@
 //	print.go    text and JSON
 //
 // Shipped packages are those of this module that cmd/weir links; tests do not count. Lines include
-// comments and blank lines. Promoted methods do not count, and an embedded struct counts as one field.
+// comments and blank lines. Imports are packages of this module. Promoted methods do not count, and an embedded struct counts as one field.
 // A file depends on another file of its package if it uses a package-level identifier, method or field
 // declared there.
 //

@@ -68,7 +68,7 @@ func (g *graph) functionNode(fn *types.Func, at token.Pos) *node {
 	return n
 }
 
-// fullName returns a qualified name such as "internal/kube.(*Cluster).Setup".
+// fullName returns a qualified name such as "internal/controllers.(*Cluster).Setup".
 func (g *graph) fullName(fn *types.Func) string {
 	path := ""
 	if fn.Pkg() != nil {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,6 +110,13 @@ func TestSizesAndCycles(t *testing.T) {
 	all := computeSizes(tr)
 	if len(all) != 3 || all[0].Package != "lane" || all[0].Files != 2 || all[0].Lines != strings.Count(smallModule["lane/lane.go"]+smallModule["lane/pass.go"], "\n") {
 		t.Errorf("got %+v", all)
+	}
+	imports := map[string]int{}
+	for _, s := range all {
+		imports[s.Package] = s.Imports
+	}
+	if want := map[string]int{"lane": 0, "azure": 0, "cmd/weir": 2}; !maps.Equal(imports, want) {
+		t.Errorf("got imports %v, want %v", imports, want)
 	}
 	want := typeSize{Name: "Lane", Methods: 5, Fields: 4, Files: 2}
 	if all[0].Types[0] != want {

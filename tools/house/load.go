@@ -48,7 +48,7 @@ type listedPackage struct {
 // loadTree reads and type-checks the packages that a command links. Packages outside the module come from
 // compiled export data, which go list builds if needed.
 func loadTree(ctx context.Context, dir, root string) (*tree, error) {
-	all, err := listPackages(ctx, dir, root, "-export")
+	all, err := listPackages(ctx, dir, []string{root}, "-export")
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +75,9 @@ func loadTree(ctx context.Context, dir, root string) (*tree, error) {
 	return t, nil
 }
 
-// parseTree reads the packages that a command links, without type information.
-func parseTree(ctx context.Context, dir, root string) (*tree, error) {
-	all, err := listPackages(ctx, dir, root)
+// parseTree reads the packages that commands link, without type information.
+func parseTree(ctx context.Context, dir string, roots ...string) (*tree, error) {
+	all, err := listPackages(ctx, dir, roots)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func parseTree(ctx context.Context, dir, root string) (*tree, error) {
 	return t, nil
 }
 
-func listPackages(ctx context.Context, dir, root string, flags ...string) ([]listedPackage, error) {
-	args := slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module"}, flags, []string{root})
+func listPackages(ctx context.Context, dir string, roots []string, flags ...string) ([]listedPackage, error) {
+	args := slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module"}, flags, roots)
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // arguments come from the command line
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	raw, err := cmd.Output()

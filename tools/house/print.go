@@ -18,9 +18,9 @@ type report struct {
 func (r report) print(out io.Writer, verbose bool) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	lines, files := 0, 0
-	fmt.Fprintln(w, "package\tlines\tfiles\ttypes\tin a cycle of files")
+	fmt.Fprintln(w, "package\tlines\tfiles\timports\ttypes\tin a cycle of files")
 	for _, s := range r.Sizes {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", s.Package, s.Lines, s.Files, len(s.Types), r.cycleSize(s.Package))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", s.Package, s.Lines, s.Files, s.Imports, len(s.Types), r.cycleSize(s.Package))
 		lines, files = lines+s.Lines, files+s.Files
 	}
 	fmt.Fprintf(w, "all %d\t%d\t%d\n", len(r.Sizes), lines, files)

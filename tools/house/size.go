@@ -7,6 +7,8 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Types above either limit are listed.
@@ -16,9 +18,11 @@ const (
 )
 
 type packageSize struct {
-	Package string     `json:"package"`
-	Lines   int        `json:"lines"`
-	Files   int        `json:"files"`
+	Package string `json:"package"`
+	Lines   int    `json:"lines"`
+	Files   int    `json:"files"`
+	// Imports counts the imported packages of the module.
+	Imports int        `json:"imports"`
 	Types   []typeSize `json:"types"`
 }
 
@@ -35,7 +39,7 @@ func (t typeSize) isLarge() bool { return t.Methods > maxMethods || t.Fields > m
 func computeSizes(t *tree) []packageSize {
 	var all []packageSize
 	for _, p := range t.packages {
-		s := packageSize{Package: p.path, Files: len(p.files), Types: typesOf(p.files, t.fset)}
+		s := packageSize{Package: p.path, Files: len(p.files), Imports: countImports(p.files, t.module), Types: typesOf(p.files, t.fset)}
 		for _, n := range p.lines {
 			s.Lines += n
 		}
@@ -43,6 +47,19 @@ func computeSizes(t *tree) []packageSize {
 	}
 	slices.SortFunc(all, func(a, b packageSize) int { return cmp.Or(b.Lines-a.Lines, cmp.Compare(a.Package, b.Package)) })
 	return all
+}
+
+// countImports counts the packages of the module that the files import.
+func countImports(files []*ast.File, module string) int {
+	imported := map[string]bool{}
+	for _, f := range files {
+		for _, i := range f.Imports {
+			if path, err := strconv.Unquote(i.Path.Value); err == nil && strings.HasPrefix(path, module+"/") {
+				imported[path] = true
+			}
+		}
+	}
+	return len(imported)
 }
 
 // typesOf counts methods and fields of the declared types, most methods first.

@@ -4,8 +4,8 @@
 // file of the tree changes) and reports whether a test or the simulator detects it.
 //
 //	go run ./tools/mutants                                  60 mutants per package, drawn with seed 1
-//	go run ./tools/mutants -sample 0 ./internal/membership  all mutants of one package
-//	go run ./tools/mutants -list ./internal/poolupdate      list the possible mutants
+//	go run ./tools/mutants -sample 0 ./internal/pool/membership  all mutants of one package
+//	go run ./tools/mutants -list ./internal/pool/updater      list the possible mutants
 //	go run ./tools/mutants -write                           also update docs/reference/simulator.md
 //
 // The files:

@@ -79,7 +79,7 @@ func run(m *testing.M) int {
 // weirPage starts weir page against an API server and returns its address; stop ends it.
 func weirPage(t *testing.T, api string) (address string, stop func()) {
 	t.Helper()
-	return weirPageWith(t, api, "--server", api)
+	return weirPageWith(t, api, "--operator-url", api)
 }
 
 // weirPageWith is weirPage with extra flags.

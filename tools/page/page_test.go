@@ -20,6 +20,7 @@ import (
 var pages = []struct{ name, path string }{
 	{"overview", ""},
 	{"pools", "pools"},
+	{"services", "services"},
 	{"found", "pools?find=check"},
 	{"wrong", "wrong?cause=TooManyRequests"},
 	{"pool", "pool/shop/checkout.kubernetes"},
@@ -84,7 +85,7 @@ func TestInSync(t *testing.T) {
 	address, _ := weirPage(t, api.URL)
 	for _, l := range []browserConfig{desktop, phone} {
 		b := openTab(t, l, address)
-		if text := evaluate[string](b, "document.querySelector('main').innerText"); !strings.HasPrefix(text, "Level: 34 BackendPools, 1 Service.") || strings.Contains(text, "What is wrong") {
+		if text := evaluate[string](b, "document.querySelector('main').innerText"); !strings.HasPrefix(text, "In sync: 34 BackendPools, 1 Service.") || strings.Contains(text, "What is wrong") {
 			t.Error(text)
 		}
 		b.saveScreenshot("level-" + l.name)
@@ -114,25 +115,25 @@ func TestKeyboard(t *testing.T) {
 	b := openTab(t, desktop, address)
 	const focused = `(() => { const e = document.activeElement; return (e.innerText || e.id || e.tagName).trim(); })()`
 	var way []string
-	for range 8 {
+	for range 9 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		way = append(way, evaluate[string](b, focused))
 		if seen := evaluate[bool](b, `(() => { const e = document.activeElement, r = e.getBoundingClientRect(); return r.width > 1 && r.left >= 0 && (e.className === "skip" || getComputedStyle(e).outlineStyle !== "none"); })()`); !seen {
 			t.Errorf("one does not see that one is at %q", way[len(way)-1])
 		}
 	}
-	if want := []string{"Skip to what is so now", "Weir", "Overview", "Pools", "Calls", "find", "Find", "edge/mail"}; !slices.Equal(way[:7], want[:7]) {
+	if want := []string{"Skip to what is so now", "Weir", "Overview", "Pools", "Services", "Calls", "find", "Find", "edge/mail"}; !slices.Equal(way[:8], want[:8]) {
 		t.Errorf("%q, want %q", way, want)
 	}
-	if !strings.Contains(way[7], "/") {
-		t.Errorf("after the search comes %q", way[7])
+	if !strings.Contains(way[8], "/") {
+		t.Errorf("after the search comes %q", way[8])
 	}
 	b.do(chromedp.Navigate(address), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
-	if at := evaluate[string](b, focused); at != way[7] {
-		t.Errorf("past the links at the top one is at %q, want %q", at, way[7])
+	if at := evaluate[string](b, focused); at != way[8] {
+		t.Errorf("past the links at the top one is at %q, want %q", at, way[8])
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.waitUntil(`document.querySelector("h1").innerText.includes("` + way[7] + `")`)
+	b.waitUntil(`document.querySelector("h1").innerText.includes("` + way[8] + `")`)
 }
 
 // The page updates without a reload: focus is retained, screen readers announce a new verdict, and
@@ -148,8 +149,8 @@ func TestLiveUpdate(t *testing.T) {
 		t.Errorf("the next try is %q", first)
 	}
 	cluster.file.Store("level.json")
-	b.waitUntil(`document.querySelector("h1").innerText.startsWith("Level: 34 BackendPools")`)
-	if got := evaluate[string](b, `window.loaded + " " + document.activeElement.innerText + " " + document.querySelector("[role=status]").textContent`); !strings.HasPrefix(got, "once edge Level: 34 BackendPools") {
+	b.waitUntil(`document.querySelector("h1").innerText.startsWith("In sync: 34 BackendPools")`)
+	if got := evaluate[string](b, `window.loaded + " " + document.activeElement.innerText + " " + document.querySelector("[role=status]").textContent`); !strings.HasPrefix(got, "once edge In sync: 34 BackendPools") {
 		t.Errorf("loaded, focus and what is said: %q", got)
 	}
 }
@@ -167,7 +168,7 @@ func TestStaleData(t *testing.T) {
 	b.waitUntil(`document.getElementById("stale").hidden`)
 	stop()
 	b.waitUntil(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. The page shows the state at ")`)
-	if !evaluate[bool](b, `document.querySelector("h1").innerText.startsWith("Level: ")`) {
+	if !evaluate[bool](b, `document.querySelector("h1").innerText.startsWith("In sync: ")`) {
 		t.Error("what was so is gone")
 	}
 	b.clearProblems() // the connection error is expected

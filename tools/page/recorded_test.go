@@ -23,7 +23,8 @@ type object = map[string]any
 
 // apiResources are the API server's resources, by group and version.
 var apiResources = map[string][][2]string{ // plural, kind
-	"v1":                     {{"services", "Service"}, {"nodes", "Node"}, {"events", "Event"}},
+	"v1":                     {{"services", "Service"}, {"nodes", "Node"}, {"events", "Event"}, {"pods", "Pod"}},
+	"apps/v1":                {{"deployments", "Deployment"}},
 	"discovery.k8s.io/v1":    {{"endpointslices", "EndpointSlice"}},
 	"coordination.k8s.io/v1": {{"leases", "Lease"}},
 	"weir.dev/v1alpha1":      {{"backendpools", "BackendPool"}},

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"weir.dev/weir/internal/httpserver"
-	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/observe/httpserver"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"weir.dev/weir/internal/httpserver"
+	"weir.dev/weir/internal/observe/httpserver"
 )
 
 // servers is a manager that records added servers.

@@ -6,20 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/leader"
 )
 
 // NewFence returns the fence that stops writes after leadership is lost; nil without leader election.
-func NewFence(o Options) *lead.Fence {
+func NewFence(o Options) *leader.Fence {
 	if !o.LeaderElect {
 		return nil
 	}
-	return lead.NewFence(o.Election.RenewDeadline, newElapsedClock(sinceStart, time.Now))
+	return leader.NewFence(o.Election.RenewDeadline, newElapsedClock(sinceStart, time.Now))
 }
 
 // newLock returns the election lock, which reports renewals to the fence; nil without leader election.
@@ -31,7 +33,10 @@ func (m Manager) newLock(ctx context.Context) (resourcelock.Interface, error) {
 	if first == nil {
 		first = func(context.Context) error { return nil }
 	}
-	return leases.NewLeaderLock(ctx, m.API, m.LeaseNamespace, m.LeaseName, m.Election, m.Fence, first)
+	annotations := map[string]string{leases.VersionAnnotation: Version}
+	maps.Copy(annotations, m.LeaseAnnotations)
+	lease := metav1.ObjectMeta{Namespace: m.LeaseNamespace, Name: m.LeaseName, Annotations: annotations}
+	return leases.NewLeaderLock(ctx, m.API, lease, m.Election, m.Fence, first)
 }
 
 type leadershipLost struct{ cause error }
@@ -48,7 +53,7 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // RunAsLeader calls run and returns when it ends: ctx is done, leadership is lost, or the work cannot begin (a
 // *StartError as cause of ctx). The fence ends ctx for a process that was suspended while another took over,
 // before its next renewal fails.
-func RunAsLeader(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseFunc, run func(context.Context) error) error {
+func RunAsLeader(ctx context.Context, fence *leader.Fence, giveUp context.CancelCauseFunc, run func(context.Context) error) error {
 	if fence != nil {
 		go fence.Watch(ctx, func(why error) { giveUp(&leadershipLost{why}) })
 	}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/leader"
 )
 
 var errElection = errors.New("leader election lost")
@@ -19,20 +19,20 @@ var errElection = errors.New("leader election lost")
 func TestHowALeadEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		ends  func(stop context.CancelFunc, f *lead.Fence) // runs after a minute
-		run   error                                        // result of the manager
+		ends  func(stop context.CancelFunc, f *leader.Fence) // runs after a minute
+		run   error                                          // result of the manager
 		fails string
 		after time.Duration
 	}{
-		{"told to stop", func(stop context.CancelFunc, _ *lead.Fence) { stop() }, nil, "", time.Minute},
-		{"told to stop, and it gives the lead back", func(stop context.CancelFunc, f *lead.Fence) { stop(); f.EndTerm(errElection) }, nil, "", time.Minute},
-		{"frozen", func(_ context.CancelFunc, f *lead.Fence) { time.Sleep(time.Millisecond); f.EndTerm(errElection) }, nil, "the lead is lost: leader election lost", time.Minute + 500*time.Millisecond},
+		{"told to stop", func(stop context.CancelFunc, _ *leader.Fence) { stop() }, nil, "", time.Minute},
+		{"told to stop, and it gives the lead back", func(stop context.CancelFunc, f *leader.Fence) { stop(); f.EndTerm(errElection) }, nil, "", time.Minute},
+		{"frozen", func(_ context.CancelFunc, f *leader.Fence) { time.Sleep(time.Millisecond); f.EndTerm(errElection) }, nil, "the lead is lost: leader election lost", time.Minute + 500*time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				f := lead.NewFence(10*time.Second, func() time.Duration { return 0 })
-				f.RecordRenew(lead.Epoch{Lease: "a/b"}, 0)
+				f := leader.NewFence(10*time.Second, func() time.Duration { return 0 })
+				f.RecordRenew(leader.Epoch{Lease: "a/b"}, 0)
 				parent, stop := context.WithCancel(t.Context())
 				defer stop()
 				ctx, giveUp := context.WithCancelCause(parent)
@@ -55,8 +55,8 @@ func TestHowALeadEnds(t *testing.T) {
 
 // If the manager ends first, the error still has the reason.
 func TestTheElectorGivesUpFirst(t *testing.T) {
-	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
-	f.RecordRenew(lead.Epoch{Lease: "a/b"}, 0)
+	f := leader.NewFence(time.Hour, func() time.Duration { return 0 })
+	f.RecordRenew(leader.Epoch{Lease: "a/b"}, 0)
 	f.EndTerm(errors.New("another has it"))
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	defer giveUp(nil)

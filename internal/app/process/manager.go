@@ -18,8 +18,8 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/leader"
 )
 
 const (
@@ -35,11 +35,13 @@ const (
 type Manager struct {
 	Options
 	LeaseName, LeaseNamespace string
-	API                       *rest.Config
-	Scheme                    *runtime.Scheme
-	Cache                     cache.Options
+	// LeaseAnnotations are added to the leader's Lease, which also gets the version.
+	LeaseAnnotations map[string]string
+	API              *rest.Config
+	Scheme           *runtime.Scheme
+	Cache            cache.Options
 	// Fence stops writes after leadership is lost; nil without leader election.
-	Fence *lead.Fence
+	Fence *leader.Fence
 	// First runs on the new leader before everything else; may be nil.
 	First func(context.Context) error
 }
@@ -58,7 +60,7 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 		return nil, err
 	}
 	silent := time.AfterFunc(apiServerTimeout, func() {
-		m.Log.Warn("the API server has not answered yet, and Weir cannot start without it: see whether it runs, and the way to it, e.g. with kubectl version", "host", m.API.Host)
+		m.Log.Warn("the API server has not responded yet, and Weir cannot start without it: check that it runs and is reachable (kubectl version)", "host", m.API.Host)
 	})
 	defer silent.Stop()
 	opts := ctrl.Options{

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"weir.dev/weir/internal/kube/apiserver"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/workqueue"
-	"weir.dev/weir/internal/operator"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/requestlog/endpoint"
 )
 
 // Options are the flags shared by controller and provisioner.
@@ -64,8 +64,8 @@ func (o Options) Validate() error {
 	if err := CheckAddress("--health-probe-bind-address", o.HealthAddress); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !operator.IsLoopback(host) {
-		return &UsageError{fmt.Errorf("--metrics-bind-address %q: whoever reaches it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
+	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !endpoint.IsLoopback(host) {
+		return &UsageError{fmt.Errorf("--metrics-bind-address %q: anyone with access to it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
 	}
 	if err := o.Election.Validate(); err != nil {
 		return &UsageError{fmt.Errorf("--leader-elect-%w", err)} // the error begins with the rest of the flag name

@@ -6,7 +6,7 @@ import (
 	"context"
 	"log/slog"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // requestIDHandler is a log handler that adds Azure's request IDs to lines with an Azure error.
@@ -16,7 +16,7 @@ func (h requestIDHandler) Handle(ctx context.Context, r slog.Record) error {
 	var requestID, correlationID string
 	r.Attrs(func(a slog.Attr) bool {
 		if err, ok := a.Value.Any().(error); ok {
-			requestID, correlationID = fault.RequestIDs(err)
+			requestID, correlationID = armerror.RequestIDs(err)
 		}
 		return requestID == "" && correlationID == ""
 	})

@@ -9,19 +9,19 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/armerror"
 )
 
 // Lines with a wrapped Azure error get its request IDs; other lines do not.
 func TestTheLogNamesRequests(t *testing.T) {
-	azures := &fault.Fault{Code: "Conflict", RequestID: "r1", CorrelationID: "c1", Err: errors.New("409 Conflict")}
+	azures := &armerror.Fault{Code: "Conflict", RequestID: "r1", CorrelationID: "c1", Err: errors.New("409 Conflict")}
 	for _, tt := range []struct {
 		err  error
 		want string
 	}{
 		{azures, `err="409 Conflict" requestID=r1 correlationID=c1`},
-		{fmt.Errorf("look: %w", &fault.Fault{Code: "NotRead", Err: azures}), `err="look: 409 Conflict" requestID=r1 correlationID=c1`},
-		{&fault.Fault{Code: "Conflict", RequestID: "r1"}, `requestID=r1`},
+		{fmt.Errorf("look: %w", &armerror.Fault{Code: "NotRead", Err: azures}), `err="look: 409 Conflict" requestID=r1 correlationID=c1`},
+		{&armerror.Fault{Code: "Conflict", RequestID: "r1"}, `requestID=r1`},
 		{errors.New("no API server"), `err="no API server"`},
 	} {
 		var out bytes.Buffer

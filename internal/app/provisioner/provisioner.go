@@ -26,14 +26,15 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/kube/apiserver"
-	"weir.dev/weir/internal/kube/events"
-	"weir.dev/weir/internal/kube/leases"
-	"weir.dev/weir/internal/kube/provisions"
-	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/metrics"
-	"weir.dev/weir/internal/tracing"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/events"
+	"weir.dev/weir/internal/k8s/leases"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/leader"
+	"weir.dev/weir/internal/observe/metrics"
+	"weir.dev/weir/internal/observe/tracing"
+	"weir.dev/weir/internal/provisioning"
+	"weir.dev/weir/internal/provisioning/objects"
 )
 
 const programName = "weir-provisioner"
@@ -70,7 +71,7 @@ func runProvisioner(ctx context.Context, o process.Options, in dependencies) err
 	reach := apiserver.NewConnection(ctx, o.Log)
 	mgr, err := process.NewManager(ctx, process.Manager{
 		Options: o, LeaseName: leases.Provisioner, LeaseNamespace: o.LeaseNamespace(in.inCluster), API: process.WithReachability(reach, in.api, programName),
-		Scheme: view.Scheme(), Cache: view.ProvisionerCacheOptions(), Fence: fence,
+		Scheme: metadata.Scheme(), Cache: objects.ProvisionerCacheOptions(), Fence: fence,
 	})
 	if stopped.Err() != nil {
 		o.Log.Info("weir-provisioner has stopped before it began")
@@ -95,8 +96,8 @@ func runProvisioner(ctx context.Context, o process.Options, in dependencies) err
 }
 
 // newReconciler adds the Provision reconciler and the servers to the manager.
-func newReconciler(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *lead.Fence, spans trace.TracerProvider) (*provisions.Reconciler, error) {
-	if err := provisions.CheckInstalled(ctx, mgr.GetAPIReader()); err != nil {
+func newReconciler(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *leader.Fence, spans trace.TracerProvider) (*provisioning.Reconciler, error) {
+	if err := provisioning.CheckInstalled(ctx, mgr.GetAPIReader()); err != nil {
 		return nil, fmt.Errorf("cannot read what it works on: %w", err)
 	}
 	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -104,7 +105,7 @@ func newReconciler(ctx context.Context, o process.Options, mgr ctrl.Manager, fen
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
 	queue := events.NewQueue(mgr.GetScheme(), core.Events(""), o.Log)
-	room := provisions.New(provisions.Config{
+	room := provisioning.New(provisioning.Config{
 		API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Events: queue,
 		Fence: fence, Spans: spans, Log: o.Log,
 	})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	// registers Resource Manager in the SDK's clouds
 	_ "github.com/Azure/azure-sdk-for-go/sdk/azcore/arm/runtime"
 	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 
@@ -165,7 +164,7 @@ func (e Endpoint) CheckURL(u *url.URL) error {
 	host, armHost := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
 	region := u.Scheme == "https" && strings.HasSuffix(host, "."+armHost)
 	if u.Scheme != base.Scheme || urlPort(u) != urlPort(base) || host != armHost && !region {
-		return fmt.Errorf("refusing to send a token to %s, which an answer named: it is not on the resourceManagerEndpoint's host %s, nor on one below it", u.Host, base.Host)
+		return fmt.Errorf("refusing to send a token to %s, which a response named: it is not on the resourceManagerEndpoint's host %s, nor on one below it", u.Host, base.Host)
 	}
 	return nil
 }

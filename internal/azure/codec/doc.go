@@ -5,9 +5,12 @@
 // back.
 //
 //	document.go      documents and how they are edited
+//	object.go        editable objects; what is not touched remains text
+//	objecttext.go    the text of an edited object
+//	textfields.go    fields of a text, and the header of a resource
 //	loadbalancer_decode.go, loadbalancer_encode.go  load balancers
 //	split.go         separates the pools from a load balancer
-//	pool_decode.go, pool_encode.go  backend pools
+//	pool_decode.go, pool_scan.go, pool_encode.go  backend pools
 //	publicip.go       public IPs
 //	securitygroup.go  network security groups
 //	networkprofile.go  network interfaces, scale sets and instances: their pools

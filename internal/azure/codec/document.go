@@ -3,7 +3,6 @@
 package codec
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -31,80 +30,29 @@ func VersionOf(origin any) string {
 	return ""
 }
 
-type object = map[string]any
-
-// readOrigin returns a copy of an Origin, with numbers as written.
-func readOrigin(origin any) (object, error) {
+// parseOrigin returns an editable copy of an Origin, with numbers as written.
+func parseOrigin(origin any) (*jsonObject, error) {
 	document, ok := origin.(Document)
 	if !ok || document.Text == nil {
 		return nil, ErrNotRead
 	}
-	return document.decodeObject()
+	return new(objectParser).parseDocument(document.Text)
 }
 
-func (d Document) decodeObject() (object, error) {
-	var body object
-	dec := json.NewDecoder(bytes.NewReader(d.Text))
-	dec.UseNumber()
-	err := dec.Decode(&body)
-	return body, err
-}
-
-// childObject returns a nested object, or a detached empty one.
-func childObject(o object, key string) object {
-	if inner, ok := o[key].(object); ok {
-		return inner
-	}
-	return object{}
-}
-
-// ensureObject also creates a missing object.
-func ensureObject(o object, key string) object {
-	inner, ok := o[key].(object)
-	if !ok {
-		inner = object{}
-		o[key] = inner
-	}
-	return inner
-}
-
-// objectList replaces elements that are no objects by empty ones.
-func objectList(v any) []object {
-	array, _ := v.([]any)
-	all := make([]object, len(array))
-	for i, item := range array {
-		if all[i], _ = item.(object); all[i] == nil {
-			all[i] = object{}
-		}
-	}
-	return all
-}
-
-func stringValue(o object, key string) string {
-	text, _ := o[key].(string)
-	return text
-}
-
-func deleteKeys(o object, keys ...string) {
-	for _, key := range keys {
-		delete(o, key)
-	}
-}
-
-func stripItems(properties object, kind string, azures ...string) {
-	if properties[kind] == nil {
+func stripItems(properties *jsonObject, kind string, azures ...string) {
+	if !properties.has(kind) {
 		return
 	}
-	parts := objectList(properties[kind])
+	parts := objectList(properties, kind)
 	for _, part := range parts {
 		removeReadOnly(part, azures...)
 	}
-	properties[kind] = parts
+	properties.set(kind, parts)
 }
 
-func removeReadOnly(part object, azures ...string) object {
+func removeReadOnly(part *jsonObject, azures ...string) *jsonObject {
 	deleteKeys(part, "etag", "type")
-	properties := ensureObject(part, "properties")
+	properties := ensureObject(part, keyProperties)
 	deleteKeys(properties, "provisioningState")
 	deleteKeys(properties, azures...)
 	return properties
@@ -114,64 +62,64 @@ func removeReadOnly(part object, azures ...string) object {
 // defaults and spellings are otherwise retained.
 
 // setValue also sets zero values.
-func setValue[T comparable](fresh bool, o object, key string, was, want T) {
+func setValue[T comparable](fresh bool, o *jsonObject, key string, was, want T) {
 	if fresh || was != want {
-		o[key] = want
+		o.set(key, want)
 	}
 }
 
 // setString deletes an empty string.
-func setString[T ~string](fresh bool, o object, key string, was, want T) {
+func setString[T ~string](fresh bool, o *jsonObject, key string, was, want T) {
 	switch {
 	case !fresh && was == want:
 	case want == "":
-		delete(o, key)
+		deleteKeys(o, key)
 	default:
-		o[key] = string(want)
+		o.set(key, string(want))
 	}
 }
 
 // setReference deletes an empty reference.
-func setReference(o object, key, was, want string) {
+func setReference(o *jsonObject, key, was, want string) {
 	switch {
 	case strings.EqualFold(was, want):
 	case want == "":
-		delete(o, key)
+		deleteKeys(o, key)
 	default:
-		o[key] = object{"id": want}
+		o.set(key, newObject("id", want))
 	}
 }
 
 // setItems edits the parts of a kind into next. A new part is fresh and has only a name. No parts
 // become an empty array, because Azure keeps the parts if it is absent.
-func setItems[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, want T)) {
-	byName, known := map[string]object{}, map[string]T{}
-	for _, part := range objectList(properties[kind]) {
+func setItems[T any](properties *jsonObject, kind string, was, next []T, name func(T) string, edit func(part *jsonObject, fresh bool, was, want T)) {
+	parts := objectList(properties, kind)
+	byName, known := make(map[string]*jsonObject, len(parts)), make(map[string]T, len(was))
+	for _, part := range parts {
 		byName[strings.ToLower(stringValue(part, "name"))] = part
 	}
 	for _, part := range was {
 		known[strings.ToLower(name(part))] = part
 	}
-	all := make([]object, 0, len(next))
+	all := make([]*jsonObject, 0, len(next))
 	for _, want := range next {
 		key := strings.ToLower(name(want))
 		part, ok := byName[key]
 		if !ok {
-			part = object{"name": name(want)}
+			part = newObject("name", name(want))
 		}
 		delete(byName, key)
 		edit(part, !ok, known[key], want)
 		all = append(all, part)
 	}
-	properties[kind] = all
+	properties.set(kind, all)
 }
 
-func editTags(body object, tags map[string]string) {
-	all := object{}
-	for name, text := range tags {
-		all[name] = text
+func editTags(body *jsonObject, tags map[string]string) {
+	if tags == nil {
+		tags = map[string]string{}
 	}
-	body["tags"] = all
+	body.set("tags", tags)
 }
 
 type armReference struct {

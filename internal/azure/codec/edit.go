@@ -17,8 +17,8 @@ const (
 	keyPools      = "loadBalancerBackendAddressPools"
 )
 
-func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
-	interfaces := objectList(profile[keyInterfaces])
+func setAllPools(profile *jsonObject, next []lb.InterfaceConfiguration) error {
+	interfaces := objectList(profile, keyInterfaces)
 	if len(interfaces) != len(next) {
 		return ErrOtherShape
 	}
@@ -31,36 +31,37 @@ func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 }
 
 // setPools sets the pools of each IP configuration and retains unchanged references as they are.
-func setPools(configuration object, next lb.InterfaceConfiguration) error {
-	ips := objectList(childObject(configuration, "properties")["ipConfigurations"])
+func setPools(configuration *jsonObject, next lb.InterfaceConfiguration) error {
+	ips := objectList(childObject(configuration, keyProperties), "ipConfigurations")
 	if len(ips) != len(next.IPConfigurations) {
 		return ErrOtherShape
 	}
 	for i, ip := range ips {
-		if name, _ := ip["name"].(string); name != next.IPConfigurations[i].Name {
+		if stringValue(ip, "name") != next.IPConfigurations[i].Name {
 			return ErrOtherShape
 		}
-		properties := childObject(ip, "properties")
-		was := objectList(properties[keyPools])
+		properties := childObject(ip, keyProperties)
+		was := objectList(properties, keyPools)
 		ids := make([]string, len(was))
 		for j, pool := range was {
-			ids[j], _ = pool["id"].(string)
+			ids[j] = stringValue(pool, "id")
 		}
 		if slices.Equal(ids, next.IPConfigurations[i].Pools) {
 			continue
 		}
-		if ip["properties"] == nil {
+		if !ip.has(keyProperties) {
 			return ErrOtherShape
 		}
-		pools := make([]any, 0, len(next.IPConfigurations[i].Pools))
+		pools := make([]*jsonObject, 0, len(next.IPConfigurations[i].Pools))
 		for _, id := range next.IPConfigurations[i].Pools {
 			if j := slices.Index(ids, id); j >= 0 {
+				was[j].other = nil
 				pools = append(pools, was[j])
 			} else {
-				pools = append(pools, object{"id": id})
+				pools = append(pools, newObject("id", id))
 			}
 		}
-		properties[keyPools] = pools
+		properties.set(keyPools, pools)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -25,6 +26,7 @@ type armLoadBalancer struct {
 	Tags     map[string]string `json:"tags"`
 	SKU      struct {
 		Name lb.SKU `json:"name"`
+		Tier string `json:"tier"`
 	} `json:"sku"`
 	Extended struct {
 		Name string `json:"name"`
@@ -74,6 +76,7 @@ type armProbe struct {
 		Interval  int32            `json:"intervalInSeconds"`
 		Probes    int32            `json:"numberOfProbes"`
 		Threshold int32            `json:"probeThreshold"`
+		AllDown   string           `json:"noHealthyBackendsBehavior"`
 	} `json:"properties"`
 }
 
@@ -108,7 +111,14 @@ func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
+	b.Pools = slices.Grow(b.Pools, len(texts))
 	for _, text := range texts {
+		part := Document{doc.Version, text}
+		if pool, ok := scanPool(lb.PoolID{LoadBalancer: id}, part); ok {
+			origin.Pools[strings.ToLower(pool.ID.Name)] = part
+			b.Pools = append(b.Pools, pool)
+			continue
+		}
 		var pool *armPool
 		if err := json.Unmarshal(text, &pool); err != nil {
 			return lb.LoadBalancer{}, err
@@ -116,13 +126,14 @@ func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 		if pool == nil {
 			continue
 		}
-		part := Document{doc.Version, text}
 		origin.Pools[strings.ToLower(pool.Name)] = part
 		b.Pools = append(b.Pools, pool.toPool(lb.PoolID{LoadBalancer: id, Name: pool.Name}, part))
 	}
 	b.Origin = origin
 	return b, nil
 }
+
+func isGlobalTier(tier string) bool { return strings.EqualFold(tier, "Global") }
 
 func decodeWithoutPools(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
 	var resource armLoadBalancer
@@ -134,7 +145,7 @@ func decodeWithoutPools(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 		return lb.LoadBalancer{}, errUnexpectedPools
 	}
 	b := lb.LoadBalancer{
-		ID: id, Etag: etagOrAny(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), ExtendedLocation: resource.Extended.Name,
+		ID: id, Etag: etagOrAny(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Global: isGlobalTier(resource.SKU.Tier), ExtendedLocation: resource.Extended.Name,
 		Tags: decodeTags(resource.Tags), Provisioning: provisioningState(p.State), Pinned: map[string]bool{},
 	}
 	for _, f := range p.Frontends {
@@ -147,6 +158,7 @@ func decodeWithoutPools(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 			b.Probes = append(b.Probes, probe.toProbe())
 		}
 	}
+	b.AllUpProbes = p.findAllUpProbes()
 	for _, r := range p.Rules {
 		if r != nil {
 			b.Rules = append(b.Rules, r.toRule())
@@ -155,6 +167,18 @@ func decodeWithoutPools(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 	p.addPinned(b.Pinned)
 	b.NATRules = p.countNATRules()
 	return b, nil
+}
+
+func (p *armLoadBalancerProperties) findAllUpProbes() (names map[string]bool) {
+	for _, probe := range p.Probes {
+		if probe != nil && strings.EqualFold(probe.Properties.AllDown, "AllProbedUp") {
+			if names == nil {
+				names = map[string]bool{}
+			}
+			names[strings.ToLower(probe.Name)] = true
+		}
+	}
+	return names
 }
 
 func (p *armLoadBalancerProperties) countNATRules() map[string]int {

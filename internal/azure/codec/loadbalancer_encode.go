@@ -3,7 +3,7 @@
 package codec
 
 import (
-	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +13,8 @@ import (
 
 // EncodeLoadBalancer returns the body for b. Unchanged properties are sent back as read.
 func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
-	body, was := object{}, lb.LoadBalancer{}
+	parser := new(objectParser)
+	body, was := parser.addObject(jsonObject{}), lb.LoadBalancer{}
 	if doc, ok := b.Origin.(Document); ok { // read again, with the pools
 		decoded, err := DecodeLoadBalancer(b.ID, doc)
 		if err != nil {
@@ -24,7 +25,7 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	origin, known := b.Origin.(LoadBalancerDocument)
 	if known {
 		var err error
-		if body, err = origin.decodeObject(); err != nil {
+		if body, err = parser.parseDocument(origin.Text); err != nil {
 			return nil, err
 		}
 		if was, err = decodeWithoutPools(b.ID, origin.Document); err != nil {
@@ -34,7 +35,7 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	deleteKeys(body, "name")
 	setString(!known, body, "location", was.Location, b.Location)
 	if !known || was.SKU != b.SKU {
-		ensureObject(body, "sku")["name"] = b.SKU
+		ensureObject(body, "sku").set("name", b.SKU)
 	}
 	editExtendedLocation(body, was.ExtendedLocation, b.ExtendedLocation)
 	if !maps.Equal(was.Tags, b.Tags) {
@@ -46,38 +47,41 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	stripItems(p, "inboundNatPools")
 	setItems(p, "frontendIPConfigurations", was.Frontends, b.Frontends, func(f lb.Frontend) string { return f.Name }, editFrontend)
 	setItems(p, "probes", was.Probes, b.Probes, func(p lb.Probe) string { return p.Name }, editProbe)
-	setItems(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, want lb.Rule) {
-		editRule(b.ID.String(), part, fresh, was, want)
+	id := b.ID.String()
+	setItems(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part *jsonObject, fresh bool, was, want lb.Rule) {
+		editRule(id, part, fresh, was, want)
 	})
-	pools := make([]json.RawMessage, 0, len(b.Pools))
+	pools := make([]*jsonObject, 0, len(b.Pools))
 	for _, pool := range b.Pools {
-		text, err := encodePoolItem(pool, origin, network)
+		part, err := encodePoolItem(parser, pool, origin, network)
 		if err != nil {
 			return nil, err
 		}
-		pools = append(pools, text)
+		pools = append(pools, part)
 	}
-	p["backendAddressPools"] = pools
+	p.set("backendAddressPools", pools)
 	return body, nil
 }
 
-func editExtendedLocation(body object, was, want string) {
+func editExtendedLocation(body *jsonObject, was, want string) {
 	switch {
 	case was == want:
 	case want == "":
-		delete(body, "extendedLocation")
+		deleteKeys(body, "extendedLocation")
 	default:
-		body["extendedLocation"] = object{"name": want, "type": "EdgeZone"}
+		zone := newObject("name", want)
+		zone.set("type", "EdgeZone")
+		body.set("extendedLocation", zone)
 	}
 }
 
-func editFrontend(part object, fresh bool, was, f lb.Frontend) {
+func editFrontend(part *jsonObject, fresh bool, was, f lb.Frontend) {
 	p := removeReadOnly(part, "inboundNatPools", "inboundNatRules", "loadBalancingRules", "outboundRules")
 	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // an empty list requests no zones
-		part["zones"] = f.Zones
+		part.set("zones", f.Zones)
 	}
 	if !strings.EqualFold(was.PublicIP, f.PublicIP) {
-		delete(p, "publicIPPrefix") // address and prefix are mutually exclusive
+		deleteKeys(p, "publicIPPrefix") // address and prefix are mutually exclusive
 	}
 	setReference(p, "publicIPAddress", was.PublicIP, f.PublicIP)
 	setReference(p, "subnet", was.Subnet, f.Subnet)
@@ -85,10 +89,10 @@ func editFrontend(part object, fresh bool, was, f lb.Frontend) {
 	if moves || was.Static != f.Static || f.Static && was.PrivateIP != f.PrivateIP {
 		deleteKeys(p, "privateIPAddress", "privateIPAllocationMethod")
 		if f.Static {
-			p["privateIPAddress"] = f.PrivateIP.String()
+			p.set("privateIPAddress", f.PrivateIP.String())
 		}
 		if f.Static || f.Subnet != "" {
-			p["privateIPAllocationMethod"] = allocationMethod(f.Static)
+			p.set("privateIPAllocationMethod", allocationMethod(f.Static))
 		}
 	}
 	if f.Subnet != "" {
@@ -96,7 +100,7 @@ func editFrontend(part object, fresh bool, was, f lb.Frontend) {
 	}
 }
 
-func editProbe(part object, fresh bool, was, want lb.Probe) {
+func editProbe(part *jsonObject, fresh bool, was, want lb.Probe) {
 	p := removeReadOnly(part, "loadBalancingRules")
 	setString(fresh, p, "protocol", was.Protocol, want.Protocol)
 	setString(fresh, p, "requestPath", was.Path, want.Path)
@@ -106,19 +110,22 @@ func editProbe(part object, fresh bool, was, want lb.Probe) {
 	setValue(fresh, p, "numberOfProbes", was.Threshold, want.Threshold)
 }
 
-func editRule(id string, part object, fresh bool, was, want lb.Rule) {
+func editRule(id string, part *jsonObject, fresh bool, was, want lb.Rule) {
 	p := removeReadOnly(part)
-	to := func(collection, name string) string {
-		if name == "" {
-			return ""
+	refer := func(key, collection, was, want string) {
+		switch {
+		case strings.EqualFold(was, want):
+		case want == "":
+			deleteKeys(p, key)
+		default:
+			p.set(key, newObject("id", id+"/"+collection+"/"+want))
 		}
-		return id + "/" + collection + "/" + name
 	}
-	setReference(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", want.Frontend))
-	setReference(p, "probe", to("probes", was.Probe), to("probes", want.Probe))
-	setReference(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", want.Pool))
+	refer("frontendIPConfiguration", "frontendIPConfigurations", was.Frontend, want.Frontend)
+	refer("probe", "probes", was.Probe, want.Probe)
+	refer("backendAddressPool", "backendAddressPools", was.Pool, want.Pool)
 	if !strings.EqualFold(was.Pool, want.Pool) {
-		delete(p, "backendAddressPools") // Azure repeats the pool there
+		deleteKeys(p, "backendAddressPools") // Azure repeats the pool there
 	}
 	setString(fresh, p, "protocol", was.Transport, want.Transport)
 	setString(fresh, p, "loadDistribution", was.Distribution, want.Distribution)
@@ -128,7 +135,7 @@ func editRule(id string, part object, fresh bool, was, want lb.Rule) {
 	setValue(fresh, p, "enableFloatingIP", was.FloatingIP, want.FloatingIP)
 	setValue(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, want.DisableOutboundSNAT)
 	if want.TCPReset == nil {
-		delete(p, "enableTcpReset")
+		deleteKeys(p, "enableTcpReset")
 		return
 	}
 	setValue(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *want.TCPReset)
@@ -137,20 +144,33 @@ func editRule(id string, part object, fresh bool, was, want lb.Rule) {
 // encodePoolItem uses the latest read of the pool, or the load balancer's if the api-versions differ.
 // Entries of network interfaces retain the read-only interface, their only identity; that Azure
 // accepts this is assumed.
-func encodePoolItem(pool lb.Pool, origin LoadBalancerDocument, network string) (json.RawMessage, error) {
+func encodePoolItem(parser *objectParser, pool lb.Pool, origin LoadBalancerDocument, network string) (*jsonObject, error) {
 	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]
 	from, found := pool.Origin.(Document)
 	if known && (!found || from.Version != origin.Version) {
 		from, found = here, true
 	}
-	body := object{}
+	body := parser.addObject(jsonObject{})
 	if found {
 		var err error
-		if body, err = from.decodeObject(); err != nil {
+		if body, err = parser.parseDocument(from.Text); err != nil {
 			return nil, err
 		}
 	} else if pool.VirtualNetwork != "" {
-		body["properties"] = object{"virtualNetwork": object{"id": pool.VirtualNetwork}}
+		body.set(keyProperties, newObject(keyNetwork, newObject("id", pool.VirtualNetwork)))
+	}
+	part := body
+	if known && &from.Text[0] != &here.Text[0] {
+		var err error
+		if part, err = new(objectParser).parseDocument(here.Text); err != nil {
+			return nil, err
+		}
+	}
+	id, name := stringValue(part, "id"), stringValue(part, "name")
+	if known && id == "" && part.has("id") {
+		return nil, fmt.Errorf("the id of pool %s is not a string", name)
+	} else if !known {
+		id, name = "", pool.ID.Name
 	}
 	properties := stripPool(body)
 	if !pool.NIC {
@@ -158,15 +178,7 @@ func encodePoolItem(pool lb.Pool, origin LoadBalancerDocument, network string) (
 			return nil, err
 		}
 	}
-	delete(body, "id")
-	body["name"] = pool.ID.Name
-	if known {
-		var part armItem
-		if err := json.Unmarshal(here.Text, &part); err != nil {
-			return nil, err
-		}
-		setString(true, body, "id", "", part.ID)
-		body["name"] = part.Name
-	}
-	return json.Marshal(body)
+	setString(true, body, "id", "", id)
+	body.set("name", name)
+	return body, nil
 }

@@ -94,18 +94,18 @@ func DecodeInterface(place lb.ResourceID, doc Document) (lb.NetworkInterface, er
 
 // EncodeInterface returns the body that sets the pools of an interface.
 func EncodeInterface(next lb.NetworkInterface) (any, error) {
-	body, err := readOrigin(next.Origin)
+	body, err := parseOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
 	deleteKeys(body, "etag", "name", "type")
-	properties := childObject(body, "properties")
+	properties := childObject(body, keyProperties)
 	deleteKeys(properties, "defaultOutboundConnectivityEnabled", "dscpConfiguration", "hostedWorkloads", "macAddress",
 		"primary", "privateEndpoint", "provisioningState", "resourceGuid", "tapConfigurations", "virtualMachine", "vnetEncryptionSupported")
 	deleteKeys(childObject(properties, "dnsSettings"), "appliedDnsServers", "internalDomainNameSuffix", "internalFqdn")
-	for _, ip := range objectList(properties["ipConfigurations"]) {
+	for _, ip := range objectList(properties, "ipConfigurations") {
 		deleteKeys(ip, "etag", "type")
-		deleteKeys(childObject(ip, "properties"), "privateLinkConnectionProperties", "provisioningState")
+		deleteKeys(childObject(ip, keyProperties), "privateLinkConnectionProperties", "provisioningState")
 	}
 	return body, setPools(body, next.InterfaceConfiguration)
 }
@@ -142,14 +142,14 @@ var putOnlyKeys = []string{"ipTags", "publicIPAddressVersion"}
 
 // NeedsPut reports whether the model has properties that a PATCH of its interfaces would remove.
 func NeedsPut(s lb.ScaleSet) bool {
-	body, err := readOrigin(s.Origin)
+	body, err := parseOrigin(s.Origin)
 	if err != nil {
 		return false
 	}
-	for _, i := range objectList(modelOf(body)[keyInterfaces]) {
-		for _, ip := range objectList(childObject(i, "properties")["ipConfigurations"]) {
-			public := childObject(childObject(ip, "properties"), "publicIPAddressConfiguration")
-			if public["sku"] != nil || slices.ContainsFunc(putOnlyKeys, func(key string) bool { return childObject(public, "properties")[key] != nil }) {
+	for _, i := range objectList(modelOf(body), keyInterfaces) {
+		for _, ip := range objectList(childObject(i, keyProperties), "ipConfigurations") {
+			public := childObject(childObject(ip, keyProperties), "publicIPAddressConfiguration")
+			if public.has("sku") || slices.ContainsFunc(putOnlyKeys, childObject(public, keyProperties).has) {
 				return true
 			}
 		}
@@ -157,15 +157,15 @@ func NeedsPut(s lb.ScaleSet) bool {
 	return false
 }
 
-func modelOf(scaleSet object) object {
-	return childObject(childObject(childObject(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
+func modelOf(scaleSet *jsonObject) *jsonObject {
+	return childObject(childObject(childObject(scaleSet, keyProperties), "virtualMachineProfile"), "networkProfile")
 }
 
 // EncodeModel returns the body of a PATCH or PUT that sets the pools of a model. Absent properties
 // are retained, also by PUT (observed: cloud-provider-azure sends no more). Sending an image or
 // identity would require permission to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
-	scaleSet, err := readOrigin(next.Origin)
+	scaleSet, err := parseOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -173,10 +173,10 @@ func EncodeModel(next lb.ScaleSet) (any, error) {
 	if err := setAllPools(profile, next.Interfaces); err != nil {
 		return nil, err
 	}
-	network := object{keyInterfaces: profile[keyInterfaces]}
-	body := object{"properties": object{"virtualMachineProfile": object{"networkProfile": network}}}
+	network := newObject(keyInterfaces, profile.value(keyInterfaces))
+	body := newObject(keyProperties, newObject("virtualMachineProfile", newObject("networkProfile", network)))
 	if NeedsPut(next) {
-		body["location"] = scaleSet["location"]
+		body.set("location", scaleSet.value("location"))
 	}
 	return body, nil
 }
@@ -214,12 +214,12 @@ func DecodeInstance(scaleSet lb.ResourceID, doc Document) (lb.Instance, error) {
 // EncodeInstance returns the body that sets the pools of an instance. Sending the image would
 // require permission to read it.
 func EncodeInstance(next lb.Instance) (any, error) {
-	body, err := readOrigin(next.Origin)
+	body, err := parseOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
 	deleteKeys(body, "etag", "id", "instanceId", "name", "resources", "sku", "systemData", "type", "zones")
-	properties := childObject(body, "properties")
+	properties := childObject(body, keyProperties)
 	deleteKeys(properties, "instanceView", "latestModelApplied", "modelDefinitionApplied", "provisioningState", "timeCreated", "virtualMachineResourceId", "vmId")
 	deleteKeys(childObject(properties, "storageProfile"), "imageReference")
 	return body, setAllPools(childObject(properties, "networkProfileConfiguration"), next.Interfaces)

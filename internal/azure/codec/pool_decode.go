@@ -42,6 +42,10 @@ type armAddress struct {
 // DecodePool decodes a pool. A foreign entry without an IP address, e.g. a frontend of another load
 // balancer, gets a zero IP and is sent back unchanged.
 func DecodePool(id lb.PoolID, doc Document) (lb.Pool, error) {
+	if pool, ok := scanPool(id, doc); ok {
+		pool.ID = id
+		return pool, nil
+	}
 	var pool armPool
 	if err := json.Unmarshal(doc.Text, &pool); err != nil {
 		return lb.Pool{}, err

@@ -13,12 +13,15 @@ import (
 // ErrNoVirtualNetwork rejects a pool of addresses without a known virtual network.
 var ErrNoVirtualNetwork = errors.New("the pool has no virtual network and azure.json names none: set vnetName")
 
-const keyAddresses = "loadBalancerBackendAddresses"
+const (
+	keyAddresses = "loadBalancerBackendAddresses"
+	keyNetwork   = "virtualNetwork"
+)
 
 // EncodePool returns the body that sets the addresses of a pool. An existing entry changes only its
 // admin state.
 func EncodePool(pool lb.Pool, fallback string) (any, error) {
-	body, err := readOrigin(pool.Origin)
+	body, err := parseOrigin(pool.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -27,64 +30,66 @@ func EncodePool(pool lb.Pool, fallback string) (any, error) {
 }
 
 // stripPool keeps the read-only interfaces of entries.
-func stripPool(body object) object {
+func stripPool(body *jsonObject) *jsonObject {
 	properties := removeReadOnly(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
-	entries := objectList(properties[keyAddresses])
+	entries := objectList(properties, keyAddresses)
 	for _, entry := range entries {
 		deleteKeys(entry, "id") // an entry only has a name
 		removeReadOnly(entry, "inboundNatRulesPortMapping")
 	}
-	properties[keyAddresses] = entries
+	properties.set(keyAddresses, entries)
 	return properties
 }
 
 // editPool sets the addresses of a pool. No addresses become an empty array, because Azure keeps
 // them if it is absent.
-func editPool(properties object, addresses []lb.Address, fallback string) error {
-	entries, _ := properties[keyAddresses].([]object)
+func editPool(properties *jsonObject, addresses []lb.Address, fallback string) error {
+	entries := objectList(properties, keyAddresses)
 	network := entryNetwork(entries)
 	existing := newEntryIndex(entries)
-	all := make([]object, 0, len(addresses))
+	all := make([]*jsonObject, 0, len(addresses))
 	for _, address := range addresses {
 		entry := existing.takeEntry(address)
 		if entry == nil {
 			switch {
-			case stringValue(childObject(properties, "virtualNetwork"), "id") != "", network != "":
+			case referenceID(properties, keyNetwork) != "", network != "":
 			case fallback == "":
 				return ErrNoVirtualNetwork
 			default:
-				properties["virtualNetwork"] = object{"id": fallback}
+				properties.set(keyNetwork, newObject("id", fallback))
 			}
-			entry = object{"name": address.Name, "properties": object{"ipAddress": address.IP.String()}}
-			if stringValue(childObject(properties, "virtualNetwork"), "id") == "" {
-				childObject(entry, "properties")["virtualNetwork"] = object{"id": network}
+			added := newObject("ipAddress", address.IP.String())
+			if referenceID(properties, keyNetwork) == "" {
+				added.set(keyNetwork, newObject("id", network))
 			}
+			entry = newObject("name", address.Name)
+			entry.set(keyProperties, added)
 		}
 		editEntry(entry, address)
 		all = append(all, entry)
 	}
-	properties[keyAddresses] = all
+	properties.set(keyAddresses, all)
 	return nil
 }
 
 // editEntry removes the reference to an interface, because the name identifies the entry.
-func editEntry(entry object, a lb.Address) {
-	properties := ensureObject(entry, "properties")
+func editEntry(entry *jsonObject, a lb.Address) {
+	properties := ensureObject(entry, keyProperties)
 	deleteKeys(properties, "networkInterfaceIPConfiguration", "adminState")
 	if a.AdminState != "" {
-		properties["adminState"] = a.AdminState
+		properties.set("adminState", a.AdminState)
 	}
 }
 
 // entryNetwork returns the virtual network of the first entry that has one, since Azure allows one
 // per pool.
-func entryNetwork(entries []object) string {
+func entryNetwork(entries []*jsonObject) string {
 	for _, entry := range entries {
-		properties := childObject(entry, "properties")
-		if id := stringValue(childObject(properties, "virtualNetwork"), "id"); id != "" {
+		properties := childObject(entry, keyProperties)
+		if id := referenceID(properties, keyNetwork); id != "" {
 			return id
 		}
-		id := stringValue(childObject(properties, "subnet"), "id")
+		id := referenceID(properties, "subnet")
 		if at := strings.LastIndex(strings.ToLower(id), "/subnets/"); at > 0 {
 			return id[:at]
 		}
@@ -93,9 +98,9 @@ func entryNetwork(entries []object) string {
 }
 
 // entryIndex indexes entries by address; each is taken once.
-type entryIndex map[lb.Address][]object
+type entryIndex map[lb.Address][]*jsonObject
 
-func newEntryIndex(entries []object) entryIndex {
+func newEntryIndex(entries []*jsonObject) entryIndex {
 	s := make(entryIndex, len(entries))
 	for _, entry := range entries {
 		key := entryKey(entryAddress(entry))
@@ -104,17 +109,17 @@ func newEntryIndex(entries []object) entryIndex {
 	return s
 }
 
-func entryAddress(entry object) lb.Address {
-	properties := childObject(entry, "properties")
+func entryAddress(entry *jsonObject) lb.Address {
+	properties := childObject(entry, keyProperties)
 	a := lb.Address{Name: stringValue(entry, "name")}
 	a.IP, _ = netip.ParseAddr(stringValue(properties, "ipAddress"))
 	if !a.IP.IsValid() {
-		a.Interface = stringValue(childObject(properties, "networkInterfaceIPConfiguration"), "id")
+		a.Interface = referenceID(properties, "networkInterfaceIPConfiguration")
 	}
 	return a
 }
 
-func (s entryIndex) takeEntry(a lb.Address) object {
+func (s entryIndex) takeEntry(a lb.Address) *jsonObject {
 	key := entryKey(a)
 	entries := s[key]
 	if len(entries) == 0 {
@@ -134,11 +139,11 @@ func entryKey(a lb.Address) lb.Address {
 
 // SameInterfaces reports whether the pool has exactly the interfaces that were read.
 func SameInterfaces(pool lb.Pool) bool {
-	body, err := readOrigin(pool.Origin)
+	body, err := parseOrigin(pool.Origin)
 	if err != nil {
 		return false
 	}
-	entries := objectList(childObject(body, "properties")[keyAddresses])
+	entries := objectList(childObject(body, keyProperties), keyAddresses)
 	if len(entries) != len(pool.Addresses) {
 		return false
 	}

@@ -97,10 +97,11 @@ func (n armNATConfiguration) toNATAddress() lb.NATAddress {
 // EncodePrivateLinkService returns the body of a write. Unchanged and unknown properties are sent
 // back as read. Connections are omitted.
 func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
-	body, was := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
+	body, was := newObject("location", next.Location), lb.PrivateLinkService{}
+	body.set(keyProperties, &jsonObject{})
 	if next.Origin != nil {
 		var err error
-		if body, err = readOrigin(next.Origin); err != nil {
+		if body, err = parseOrigin(next.Origin); err != nil {
 			return nil, err
 		}
 		if was, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
@@ -108,30 +109,30 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 		}
 	}
 	deleteKeys(body, "etag", "id", "name", "type")
-	properties := childObject(body, "properties")
+	properties := childObject(body, keyProperties)
 	deleteKeys(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
-	body["tags"] = next.Tags
+	body.set("tags", next.Tags)
 	if !slices.Equal(was.Frontends, next.Frontends) {
-		properties["loadBalancerFrontendIpConfigurations"] = linkRefs(next.Frontends)
+		properties.set("loadBalancerFrontendIpConfigurations", linkRefs(next.Frontends))
 	}
-	properties["ipConfigurations"] = encodeNAT(objectList(properties["ipConfigurations"]), was.NAT, next.NAT)
-	properties["enableProxyProtocol"] = next.ProxyProtocol
-	properties["fqdns"] = append([]string{}, next.FQDNs...)
+	properties.set("ipConfigurations", encodeNAT(objectList(properties, "ipConfigurations"), was.NAT, next.NAT))
+	properties.set("enableProxyProtocol", next.ProxyProtocol)
+	properties.set("fqdns", append([]string{}, next.FQDNs...))
 	setSubscriptionList(properties, "visibility", was.Visibility, next.Visibility)
 	setSubscriptionList(properties, "autoApproval", was.AutoApproval, next.AutoApproval)
 	return body, nil
 }
 
-func linkRefs(ids []string) []object {
-	all := make([]object, len(ids))
+func linkRefs(ids []string) []*jsonObject {
+	all := make([]*jsonObject, len(ids))
 	for i, id := range ids {
-		all[i] = object{"id": id}
+		all[i] = newObject("id", id)
 	}
 	return all
 }
 
-func encodeNAT(configurations []object, was, next []lb.NATAddress) []object {
-	all := make([]object, 0, len(next))
+func encodeNAT(configurations []*jsonObject, was, next []lb.NATAddress) []*jsonObject {
+	all := make([]*jsonObject, 0, len(next))
 	for _, n := range next {
 		if i := slices.Index(was, n); i >= 0 {
 			if properties := removeReadOnly(configurations[i]); !n.Static {
@@ -140,19 +141,24 @@ func encodeNAT(configurations []object, was, next []lb.NATAddress) []object {
 			all = append(all, configurations[i])
 			continue
 		}
-		properties := object{"subnet": object{"id": n.Subnet}, "primary": n.Primary, "privateIPAddressVersion": "IPv4", "privateIPAllocationMethod": "Dynamic"}
+		properties := newObject("subnet", newObject("id", n.Subnet))
+		properties.set("primary", n.Primary)
+		properties.set("privateIPAddressVersion", "IPv4")
+		properties.set("privateIPAllocationMethod", allocationMethod(n.Static))
 		if n.Static {
-			properties["privateIPAllocationMethod"], properties["privateIPAddress"] = "Static", n.Address.String()
+			properties.set("privateIPAddress", n.Address.String())
 		}
-		all = append(all, object{"name": n.Name, "properties": properties})
+		part := newObject("name", n.Name)
+		part.set(keyProperties, properties)
+		all = append(all, part)
 	}
 	return all
 }
 
 // setSubscriptionList sets a changed list. Azure omits an empty list, and an empty list clears it.
-func setSubscriptionList(properties object, key string, was, next []string) {
+func setSubscriptionList(properties *jsonObject, key string, was, next []string) {
 	if !slices.Equal(was, next) {
-		properties[key] = object{"subscriptions": append([]string{}, next...)}
+		properties.set(key, newObject("subscriptions", append([]string{}, next...)))
 	}
 }
 
@@ -198,27 +204,27 @@ func DecodeSubnet(network lb.ResourceID, doc Document) (lb.Subnet, error) {
 
 // EncodeSubnet returns the body of a subnet.
 func EncodeSubnet(next lb.Subnet) (any, error) {
-	body, err := readOrigin(next.Origin)
+	body, err := parseOrigin(next.Origin)
 	if err != nil {
 		return nil, err
 	}
 	deleteKeys(body, "etag", "type")
-	properties := childObject(body, "properties")
+	properties := childObject(body, keyProperties)
 	deleteKeys(properties, "provisioningState", "ipConfigurations", "ipConfigurationProfiles", "interfaceEndpoints", "privateEndpoints",
 		"purpose", "resourceNavigationLinks", "serviceAssociationLinks")
 	stripItems(properties, "applicationGatewayIPConfigurations")
-	for _, d := range objectList(properties["delegations"]) { // their type is writable
+	for _, d := range objectList(properties, "delegations") { // their type is writable
 		deleteKeys(d, "etag")
-		deleteKeys(childObject(d, "properties"), "actions", "provisioningState")
+		deleteKeys(childObject(d, keyProperties), "actions", "provisioningState")
 	}
-	for _, e := range objectList(properties["serviceEndpoints"]) {
+	for _, e := range objectList(properties, "serviceEndpoints") {
 		deleteKeys(e, "provisioningState")
 	}
-	for _, a := range objectList(properties["ipamPoolPrefixAllocations"]) {
+	for _, a := range objectList(properties, "ipamPoolPrefixAllocations") {
 		deleteKeys(a, "allocatedAddressPrefixes")
 	}
 	if !next.LinkPolicies {
-		properties[linkPoliciesKey] = "Disabled"
+		properties.set(linkPoliciesKey, "Disabled")
 	}
 	return body, nil
 }

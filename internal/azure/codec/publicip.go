@@ -19,6 +19,7 @@ type armPublicIP struct {
 	Zones    []string          `json:"zones"`
 	SKU      struct {
 		Name lb.SKU `json:"name"`
+		Tier string `json:"tier"`
 	} `json:"sku"`
 	Properties struct {
 		State   string       `json:"provisioningState"`
@@ -46,7 +47,7 @@ func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
 	}
 	p := resource.Properties
 	ip := lb.PublicIP{
-		ID: id, Etag: etagOrAny(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
+		ID: id, Etag: etagOrAny(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Global: isGlobalTier(resource.SKU.Tier), Family: cmp.Or(p.Version, lb.IPv4),
 		Static: p.Method == staticMethod, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioningState(p.State),
 		Zones: resource.Zones, IPTags: map[string]string{}, Tags: decodeTags(resource.Tags), Origin: doc,
 	}
@@ -65,10 +66,10 @@ func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
 
 // EncodePublicIP returns the body for ip, like EncodeLoadBalancer.
 func EncodePublicIP(ip lb.PublicIP) (any, error) {
-	body, fresh, was := object{}, ip.Origin == nil, lb.PublicIP{}
+	body, fresh, was := &jsonObject{}, ip.Origin == nil, lb.PublicIP{}
 	if !fresh {
 		var err error
-		if body, err = readOrigin(ip.Origin); err != nil {
+		if body, err = parseOrigin(ip.Origin); err != nil {
 			return nil, err
 		}
 		if was, err = DecodePublicIP(ip.ID, ip.Origin.(Document)); err != nil {
@@ -79,25 +80,27 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	p := removeReadOnly(body, "ipConfiguration", "resourceGuid", "upgradedToV2")
 	setString(fresh, body, "location", was.Location, ip.Location)
 	if fresh || was.SKU != ip.SKU {
-		ensureObject(body, "sku")["name"] = ip.SKU
+		ensureObject(body, "sku").set("name", ip.SKU)
 	}
 	if !slices.Equal(was.Zones, ip.Zones) {
-		body["zones"] = append([]string{}, ip.Zones...)
+		body.set("zones", append([]string{}, ip.Zones...))
 	}
 	if !maps.Equal(was.Tags, ip.Tags) {
 		editTags(body, ip.Tags)
 	}
 	setString(fresh, p, "publicIPAddressVersion", was.Family, ip.Family)
 	if fresh || was.Static != ip.Static {
-		p["publicIPAllocationMethod"] = allocationMethod(ip.Static)
+		p.set("publicIPAllocationMethod", allocationMethod(ip.Static))
 	}
 	setReference(p, "publicIPPrefix", was.Prefix, ip.Prefix)
 	if !maps.Equal(was.IPTags, ip.IPTags) {
-		all := []object{}
+		all := []*jsonObject{}
 		for _, kind := range slices.Sorted(maps.Keys(ip.IPTags)) {
-			all = append(all, object{"ipTagType": kind, "tag": ip.IPTags[kind]})
+			tag := newObject("ipTagType", kind)
+			tag.set("tag", ip.IPTags[kind])
+			all = append(all, tag)
 		}
-		p["ipTags"] = all
+		p.set("ipTags", all)
 	}
 	if was.DNSLabel != ip.DNSLabel {
 		editLabel(p, ip.DNSLabel)
@@ -106,16 +109,16 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 }
 
 // editLabel leaves the FQDN to Azure.
-func editLabel(properties object, label string) {
+func editLabel(properties *jsonObject, label string) {
 	settings := ensureObject(properties, "dnsSettings")
 	deleteKeys(settings, "domainNameLabel", "fqdn")
 	if label != "" {
-		settings["domainNameLabel"] = label
+		settings.set("domainNameLabel", label)
 		return
 	}
 	deleteKeys(settings, "domainNameLabelScope") // belongs to the label
-	if len(settings) == 0 {
-		delete(properties, "dnsSettings")
+	if len(settings.members) == 0 {
+		deleteKeys(properties, "dnsSettings")
 	}
 }
 

@@ -79,7 +79,7 @@ func mergeValues(one string, many []string) []string {
 
 // EncodeSecurityGroup returns the body for g, like EncodeLoadBalancer.
 func EncodeSecurityGroup(g lb.SecurityGroup) (any, error) {
-	body, err := readOrigin(g.Origin)
+	body, err := parseOrigin(g.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func EncodeSecurityGroup(g lb.SecurityGroup) (any, error) {
 	return body, nil
 }
 
-func editSecurityRule(part object, fresh bool, was, want lb.SecurityRule) {
+func editSecurityRule(part *jsonObject, fresh bool, was, want lb.SecurityRule) {
 	p := removeReadOnly(part)
 	setValue(fresh, p, "priority", was.Priority, want.Priority)
 	setString(fresh, p, "direction", was.Direction, want.Direction)
@@ -106,14 +106,14 @@ func editSecurityRule(part object, fresh bool, was, want lb.SecurityRule) {
 }
 
 // setOneOrMany sets one of two fields: Azure rejects tags and "*" in the plural one.
-func setOneOrMany(p object, one, many string, was, want []string) {
+func setOneOrMany(p *jsonObject, one, many string, was, want []string) {
 	switch {
 	case slices.Equal(was, want):
 	case len(want) == 1:
-		delete(p, many)
-		p[one] = want[0]
+		deleteKeys(p, many)
+		p.set(one, want[0])
 	default:
-		delete(p, one)
-		p[many] = append([]string{}, want...)
+		deleteKeys(p, one)
+		p.set(many, append([]string{}, want...))
 	}
 }

@@ -15,16 +15,52 @@ func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err
 	if !ok || skipSpace(text, end) != len(text) {
 		return slices.Clone(text), nil, nil // decoding reports the error
 	}
+	size := len(text)
+	for _, c := range w.ranges {
+		size += len("[]") - (c.to - c.from)
+	}
+	rest = make(json.RawMessage, 0, size)
 	from := 0
 	for _, c := range w.ranges {
-		pools = nil // the last duplicate key counts, as in encoding/json
-		if err := json.Unmarshal(text[c.from:c.to], &pools); err != nil {
+		if pools, err = splitList(text[c.from:c.to]); err != nil { // the last duplicate key counts, as in encoding/json
 			return nil, nil, err
 		}
 		rest = append(append(rest, text[from:c.from]...), "[]"...)
 		from = c.to
 	}
-	return slices.Clip(append(rest, text[from:]...)), pools, nil
+	return append(rest, text[from:]...), pools, nil
+}
+
+// splitList copies the items of an array.
+func splitList(text []byte) ([]json.RawMessage, error) {
+	pools := []json.RawMessage{}
+	ok := scanItems(text, func(item []byte) { pools = append(pools, slices.Clone(item)) })
+	if !ok {
+		return nil, json.Unmarshal(text, &pools)
+	}
+	return pools, nil
+}
+
+// scanItems calls item with each item of an array.
+func scanItems(text []byte, item func(text []byte)) bool {
+	if len(text) == 0 || text[0] != '[' {
+		return false
+	}
+	at := skipSpace(text, 1)
+	if at+1 == len(text) && text[at] == ']' {
+		return true
+	}
+	for {
+		end, ok := skipValue(text, at)
+		if !ok {
+			return false
+		}
+		item(text[at:end])
+		if at = skipSpace(text, end); at >= len(text) || text[at] != ',' {
+			return at+1 == len(text) && text[at] == ']'
+		}
+		at = skipSpace(text, at+1)
+	}
 }
 
 type textRange struct{ from, to int }
@@ -37,8 +73,11 @@ type poolScanner struct {
 }
 
 func (w *poolScanner) scanRoot(at int) (int, bool) {
-	return w.scanMembers(at, func(key string, at int) (int, bool) {
-		if key == `"properties"` {
+	if at < len(w.text) && w.text[at] != '{' {
+		return skipValue(w.text, at)
+	}
+	return scanMembers(w.text, at, func(key []byte, at int) (int, bool) {
+		if string(key) == `"properties"` {
 			return w.scanProperties(at)
 		}
 		return skipValue(w.text, at)
@@ -46,37 +85,37 @@ func (w *poolScanner) scanRoot(at int) (int, bool) {
 }
 
 func (w *poolScanner) scanProperties(at int) (int, bool) {
-	return w.scanMembers(at, func(key string, from int) (int, bool) {
+	if at < len(w.text) && w.text[at] != '{' {
+		return skipValue(w.text, at)
+	}
+	return scanMembers(w.text, at, func(key []byte, from int) (int, bool) {
 		to, ok := skipValue(w.text, from)
-		if ok && key == `"backendAddressPools"` && w.text[from] == '[' {
+		if ok && string(key) == `"backendAddressPools"` && w.text[from] == '[' {
 			w.ranges = append(w.ranges, textRange{from, to})
 		}
 		return to, ok
 	})
 }
 
-// scanMembers calls value for each member of an object, and skips other values.
-func (w *poolScanner) scanMembers(at int, value func(key string, at int) (int, bool)) (int, bool) {
-	if at >= len(w.text) || w.text[at] != '{' {
-		return skipValue(w.text, at)
-	}
+// scanMembers calls value with the quoted key and the start of the value of each member of an object.
+func scanMembers(text []byte, at int, value func(key []byte, at int) (int, bool)) (int, bool) {
 	for {
-		if at = skipSpace(w.text, at+1); at < len(w.text) && w.text[at] == '}' {
+		if at = skipSpace(text, at+1); at < len(text) && text[at] == '}' {
 			return at + 1, true
 		}
-		end, ok := skipValue(w.text, at)
-		colon := skipSpace(w.text, end)
-		if !ok || colon >= len(w.text) || w.text[colon] != ':' {
+		end, ok := skipValue(text, at)
+		colon := skipSpace(text, end)
+		if !ok || colon >= len(text) || text[colon] != ':' {
 			return at, false
 		}
-		at, ok = value(string(w.text[at:end]), skipSpace(w.text, colon+1))
-		if at = skipSpace(w.text, at); !ok || at >= len(w.text) {
+		at, ok = value(text[at:end], skipSpace(text, colon+1))
+		if at = skipSpace(text, at); !ok || at >= len(text) {
 			return at, false
 		}
-		if w.text[at] == '}' {
+		if text[at] == '}' {
 			return at + 1, true
 		}
-		if w.text[at] != ',' {
+		if text[at] != ',' {
 			return at, false
 		}
 	}
@@ -94,12 +133,7 @@ func skipValue(text []byte, at int) (end int, ok bool) {
 	for ; at < len(text); at++ {
 		switch text[at] {
 		case '"':
-			for at++; at < len(text) && text[at] != '"'; at++ {
-				if text[at] == '\\' {
-					at++
-				}
-			}
-			if at >= len(text) {
+			if at, ok = skipString(text, at); !ok {
 				return at, false
 			}
 		case '{', '[':
@@ -119,4 +153,23 @@ func skipValue(text []byte, at int) (end int, ok bool) {
 		}
 	}
 	return at, false
+}
+
+// skipString returns the closing quote.
+func skipString(text []byte, at int) (end int, ok bool) {
+	for from := at + 1; ; {
+		n := bytes.IndexByte(text[from:], '"')
+		if n < 0 {
+			return len(text), false
+		}
+		end = from + n
+		escape := end
+		for escape > from && text[escape-1] == '\\' {
+			escape--
+		}
+		if (end-escape)%2 == 0 {
+			return end, true
+		}
+		from = end + 1
+	}
 }

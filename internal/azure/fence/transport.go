@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leader"
 )
 
 // Transport sends writes over connections that check the fence before every byte: a process may be
@@ -19,16 +19,16 @@ import (
 type Transport struct {
 	ReadTransport, WriteTransport *http.Transport
 
-	fence *lead.Fence
+	fence *leader.Fence
 }
 
 // NewTransport returns a Transport with default transports.
-func NewTransport(fence *lead.Fence) Transport {
+func NewTransport(fence *leader.Fence) Transport {
 	return New(newHTTPTransport(), newHTTPTransport(), fence)
 }
 
 // New returns a Transport and modifies the dialer of writes.
-func New(reads, writes *http.Transport, fence *lead.Fence) Transport {
+func New(reads, writes *http.Transport, fence *leader.Fence) Transport {
 	dial := writes.DialContext
 	writes.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
@@ -46,7 +46,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.ReadTransport.RoundTrip(req)
 	}
 	resp, err := t.WriteTransport.RoundTrip(req)
-	if err == nil || errors.Is(err, lead.ErrNotLeader) {
+	if err == nil || errors.Is(err, leader.ErrNotLeader) {
 		return resp, err
 	}
 	// A transport may report a closed connection instead of the fence's error.
@@ -61,7 +61,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 type conn struct {
 	net.Conn
 
-	fence *lead.Fence
+	fence *leader.Fence
 }
 
 // Write implements io.Writer.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leader"
 )
 
-// The error of a write that fails after leadership was lost includes lead.ErrNotLeader; the error
+// The error of a write that fails after leadership was lost includes leader.ErrNotLeader; the error
 // of a read does not.
 func TestAWriteThatFailsAfterTheLead(t *testing.T) {
 	lost := errors.New("use of closed network connection")
@@ -26,14 +26,14 @@ func TestAWriteThatFailsAfterTheLead(t *testing.T) {
 		{http.MethodPut, 0, false}, {http.MethodPut, 20 * time.Second, true},
 		{http.MethodDelete, 20 * time.Second, true}, {http.MethodGet, 20 * time.Second, false},
 	} {
-		leads := lead.NewFence(10*time.Second, func() time.Duration { return tt.now })
-		leads.RecordRenew(lead.Epoch{Lease: "weir-system/weir-controller"}, 0)
+		leads := leader.NewFence(10*time.Second, func() time.Duration { return tt.now })
+		leads.RecordRenew(leader.Epoch{Lease: "weir-system/weir-controller"}, 0)
 		req, err := http.NewRequestWithContext(t.Context(), tt.method, "http://127.0.0.1:1", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = New(&http.Transport{DialContext: dial}, &http.Transport{DialContext: dial}, leads).RoundTrip(req)
-		if !errors.Is(err, lost) || errors.Is(err, lead.ErrNotLeader) != tt.named {
+		if !errors.Is(err, lost) || errors.Is(err, leader.ErrNotLeader) != tt.named {
 			t.Errorf("%s after %s: %v", tt.method, tt.now, err)
 		}
 	}

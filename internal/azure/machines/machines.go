@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -176,7 +176,7 @@ func decodeDocument[T any](place lb.ResourceID, doc codec.Document, decode decod
 	value, err := decode(place, doc)
 	if err != nil {
 		var none T
-		return none, fault.Classify(fault.Failure{ResultUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))
+		return none, armerror.Classify(armerror.Failure{ResultUnknown: true}, fmt.Errorf("%s: unexpected format of the response: %w", place.Type, err))
 	}
 	return value, nil
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/machines"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nic"
 )
@@ -183,7 +183,7 @@ func TestOvertaken(t *testing.T) {
 	a.changeEtag(strings.ToLower(network + "networkInterfaces/n1"))
 	all[0].IPConfigurations[0].Pools = []string{poolID}
 	_, err = client.PutInterface(t.Context(), all[0])
-	if f := fault.FromError(err); !f.IsPreconditionFailed() || strings.Contains(a.text(network+"networkInterfaces/n1"), poolID) {
+	if f := armerror.FromError(err); !f.IsPreconditionFailed() || strings.Contains(a.text(network+"networkInterfaces/n1"), poolID) {
 		t.Errorf("got %v", err)
 	}
 	read, err := client.GetInterface(t.Context(), all[0].ID)
@@ -220,7 +220,7 @@ func TestRefused(t *testing.T) {
 		"an interface that was not read":    {"NotRead", func() error { _, err := client.PutInterface(t.Context(), lb.NetworkInterface{Etag: "e"}); return err }},
 		"an instance that was not read":     {"NotRead", func() error { _, err := client.PutInstance(t.Context(), lb.Instance{Etag: "e"}); return err }},
 		"an instance that is no number":     {"InvalidID", func() error { _, err := client.GetInstance(t.Context(), id, "../.."); return err }},
-		"an odd instance in a list":         {fault.CodeOutcomeUnknown, func() error { _, err := client.ListInstances(t.Context(), id); return err }},
+		"an odd instance in a list":         {armerror.CodeOutcomeUnknown, func() error { _, err := client.ListInstances(t.Context(), id); return err }},
 		"another number of interfaces": {"OtherShape", func() error {
 			next := sets[0]
 			next.Interfaces = make([]lb.InterfaceConfiguration, 1)
@@ -228,7 +228,7 @@ func TestRefused(t *testing.T) {
 			return err
 		}},
 	} {
-		if f := fault.FromError(tt.call()); f == nil || f.Code != tt.code {
+		if f := armerror.FromError(tt.call()); f == nil || f.Code != tt.code {
 			t.Errorf("%s: got %v", name, f)
 		}
 	}
@@ -254,14 +254,14 @@ func TestThePrimaryInterface(t *testing.T) {
 		{`[{"id":"` + other + `a","properties":{"primary":false}},{"id":"` + other + `b","properties":{"primary":true}}]`, "net/b", ""},
 		{`[{"id":"` + other + `a"},{"id":"` + other + `b"}]`, "/", ""},
 		{`[]`, "/", ""},
-		{`[{"id":"/subscriptions/s1/resourceGroups/net/providers/Microsoft.Network/loadBalancers/a"}]`, "/", fault.CodeOutcomeUnknown},
-		{`[{"id":"` + other + `..%2fa"}]`, "/", fault.CodeOutcomeUnknown},
-		{`{}`, "/", fault.CodeOutcomeUnknown},
+		{`[{"id":"/subscriptions/s1/resourceGroups/net/providers/Microsoft.Network/loadBalancers/a"}]`, "/", armerror.CodeOutcomeUnknown},
+		{`[{"id":"` + other + `..%2fa"}]`, "/", armerror.CodeOutcomeUnknown},
+		{`{}`, "/", armerror.CodeOutcomeUnknown},
 	} {
 		a.addResource(t, compute+"virtualMachines/n1", `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":`+tt.interfaces+`}}}`)
 		got, err := client.PrimaryInterface(t.Context(), id)
 		code := ""
-		if f := fault.FromError(err); f != nil {
+		if f := armerror.FromError(err); f != nil {
 			code = f.Code
 		}
 		if got.ResourceGroup+"/"+got.Name != tt.want || code != tt.code {

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/privatelinks"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
@@ -42,7 +42,7 @@ func newEmulator(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Clie
 }
 
 // runStep runs the next step and returns it; an Azure error is returned as its code.
-func runStep(t *testing.T, client *privatelinks.Client, sharers []privatelink.FrontendService, set privatelink.Settings) string {
+func runStep(t *testing.T, client *privatelinks.Client, sharers []desired.FrontendService, set desired.Settings) string {
 	t.Helper()
 	seen, err := client.List(t.Context(), "s1", "rg")
 	if err != nil {
@@ -52,18 +52,18 @@ func runStep(t *testing.T, client *privatelinks.Client, sharers []privatelink.Fr
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := privatelink.NextStep(frontend, privatelink.ResolveOwner(frontend, set, sharers, seen), seen, &subnet, set)
+	next := desired.NextStep(frontend, desired.ResolveOwner(frontend, set, sharers, seen), seen, &subnet, set)
 	switch next.Action {
-	case privatelink.ActionOpenSubnet:
+	case desired.ActionOpenSubnet:
 		_, err = client.OpenSubnet(t.Context(), next.Subnet)
-	case privatelink.ActionCreate, privatelink.ActionUpdate:
+	case desired.ActionCreate, desired.ActionUpdate:
 		_, err = client.Put(t.Context(), next.Service)
-	case privatelink.ActionDisconnect:
+	case desired.ActionDisconnect:
 		err = client.DeleteConnection(t.Context(), next.Service.ID, next.Connection)
-	case privatelink.ActionDelete:
+	case desired.ActionDelete:
 		err = client.Delete(t.Context(), next.Service)
 	}
-	if f := fault.FromError(err); f != nil {
+	if f := armerror.FromError(err); f != nil {
 		return string(next.Action) + ": " + f.Code
 	}
 	return string(next.Action)
@@ -77,7 +77,7 @@ func TestTheOrderHolds(t *testing.T) {
 		emu, arm := newEmulator(t, nil)
 		client := privatelinks.New(arm)
 		all := func(l *service.PrivateLink) { l.Visibility = []string{service.AllSubscriptions} }
-		play := func(sharers []privatelink.FrontendService) string {
+		play := func(sharers []desired.FrontendService) string {
 			var steps []string
 			for range 10 {
 				s := runStep(t, client, sharers, set)
@@ -89,7 +89,7 @@ func TestTheOrderHolds(t *testing.T) {
 			return strings.Join(steps, ", ")
 		}
 		early := lb.PrivateLinkService{ID: idOfMine, Location: "eastus", Frontends: []string{frontendA}, NAT: []lb.NATAddress{{Name: "n", Subnet: nodes, Primary: true}}}
-		if _, err := client.Put(t.Context(), early); fault.FromError(err) == nil || fault.FromError(err).Code != "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled" {
+		if _, err := client.Put(t.Context(), early); armerror.FromError(err) == nil || armerror.FromError(err).Code != "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled" {
 			t.Errorf("in a closed subnet: %v", err)
 		}
 		if got := play(newSharers(all)); got != "open the subnet, create, level" {
@@ -105,17 +105,17 @@ func TestTheOrderHolds(t *testing.T) {
 			t.Errorf("changed by %s", got)
 		}
 		read, err := client.Get(t.Context(), idOfMine)
-		if err != nil || privatelink.CountConnections(read).Pending != 2 || len(read.NAT) != 2 {
+		if err != nil || desired.CountConnections(read).Pending != 2 || len(read.NAT) != 2 {
 			t.Fatalf("%+v, %v", read, err)
 		}
 		balancer, err := arm.GetLoadBalancer(t.Context(), lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := arm.DeleteLoadBalancer(t.Context(), balancer); fault.FromError(err) == nil || fault.FromError(err).Code != "LoadBalancerInUseByPrivateLinkService" || privatelink.DescribePublishers(frontend, []lb.PrivateLinkService{read}) == "" {
+		if err := arm.DeleteLoadBalancer(t.Context(), balancer); armerror.FromError(err) == nil || armerror.FromError(err).Code != "LoadBalancerInUseByPrivateLinkService" || desired.DescribePublishers(frontend, []lb.PrivateLinkService{read}) == "" {
 			t.Errorf("before its service: %v", err)
 		}
-		if err := client.Delete(t.Context(), read); fault.FromError(err) == nil || fault.FromError(err).Code != "PrivateLinkServiceInUseByPrivateEndpoints" {
+		if err := client.Delete(t.Context(), read); armerror.FromError(err) == nil || armerror.FromError(err).Code != "PrivateLinkServiceInUseByPrivateEndpoints" {
 			t.Errorf("before its connections: %v", err)
 		}
 		if got := play(nil); got != "disconnect, disconnect, delete, level" {

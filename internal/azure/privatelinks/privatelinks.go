@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -121,7 +121,7 @@ func subnetResource(network lb.ResourceID, name string) azure.Resource {
 }
 
 func ignoreNotFound(err error) error {
-	if f := fault.FromError(err); f != nil && f.Class == fault.Stale {
+	if f := armerror.FromError(err); f != nil && f.Class == armerror.Stale {
 		return nil
 	}
 	return err
@@ -137,5 +137,5 @@ func decodeDocument[T any](place lb.ResourceID, doc codec.Document, decode func(
 }
 
 func unexpectedFormat(place lb.ResourceID, err error) error {
-	return fault.Classify(fault.Failure{ResultUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))
+	return armerror.Classify(armerror.Failure{ResultUnknown: true}, fmt.Errorf("%s: unexpected format of the response: %w", place.Type, err))
 }

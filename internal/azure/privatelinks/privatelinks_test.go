@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/internal/service"
 )
 
@@ -29,16 +29,16 @@ const (
 var (
 	idOfMine    = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: "mine"}
 	idOfNetwork = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeVirtualNetwork, Name: "v"}
-	set         = privatelink.Settings{ClusterName: "k8s", Group: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg"}, VirtualNetwork: network, CanOpenSubnets: true}
-	frontend    = privatelink.Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, LoadBalancer: privatelink.LoadBalancer{Location: "eastus", SKU: lb.Standard}}
+	set         = desired.Settings{ClusterName: "k8s", Group: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg"}, VirtualNetwork: network, CanOpenSubnets: true}
+	frontend    = desired.Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, LoadBalancer: desired.LoadBalancer{Location: "eastus", SKU: lb.Standard}}
 )
 
-func newSharers(changes ...func(*service.PrivateLink)) []privatelink.FrontendService {
+func newSharers(changes ...func(*service.PrivateLink)) []desired.FrontendService {
 	l := &service.PrivateLink{Name: "mine", Subnet: "nodes", Count: 1}
 	for _, change := range changes {
 		change(l)
 	}
-	return []privatelink.FrontendService{{Service: "shop/web", Link: l}}
+	return []desired.FrontendService{{Service: "shop/web", Link: l}}
 }
 
 // The life of a service: open the subnet, create, change, connect, delete; each step is one write,
@@ -51,7 +51,7 @@ func TestALife(t *testing.T) {
 func testALife(t *testing.T) {
 	a, client := serve(t)
 	a.addResource(t, nodes, `{"properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Enabled","future":7,"natGateway":{"id":"/nat"},"ipConfigurations":[{"id":"/x"}]}}`)
-	level := func(sharers []privatelink.FrontendService) string {
+	level := func(sharers []desired.FrontendService) string {
 		t.Helper()
 		a.takeRequests()
 		for range 10 {
@@ -59,17 +59,17 @@ func testALife(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := privatelink.ResolveOwner(frontend, set, sharers, seen)
+			v := desired.ResolveOwner(frontend, set, sharers, seen)
 			var subnet *lb.Subnet
-			if privatelink.RequiredSubnet(v, seen) != "" {
+			if desired.RequiredSubnet(v, seen) != "" {
 				s, err := client.GetSubnet(t.Context(), idOfNetwork, "nodes")
 				if err != nil {
 					t.Fatal(err)
 				}
 				subnet = &s
 			}
-			switch step := privatelink.NextStep(frontend, v, seen, subnet, set); step.Action {
-			case privatelink.ActionInSync:
+			switch step := desired.NextStep(frontend, v, seen, subnet, set); step.Action {
+			case desired.ActionInSync:
 				var writes []string
 				for call := range strings.SplitSeq(a.takeRequests(), "\n") {
 					if !strings.HasPrefix(call, "GET ") {
@@ -77,13 +77,13 @@ func testALife(t *testing.T) {
 					}
 				}
 				return strings.Join(writes, "\n")
-			case privatelink.ActionOpenSubnet:
+			case desired.ActionOpenSubnet:
 				_, err = client.OpenSubnet(t.Context(), step.Subnet)
-			case privatelink.ActionCreate, privatelink.ActionUpdate:
+			case desired.ActionCreate, desired.ActionUpdate:
 				_, err = client.Put(t.Context(), step.Service)
-			case privatelink.ActionDisconnect:
+			case desired.ActionDisconnect:
 				err = client.DeleteConnection(t.Context(), step.Service.ID, step.Connection)
-			case privatelink.ActionDelete:
+			case desired.ActionDelete:
 				err = client.Delete(t.Context(), step.Service)
 			default:
 				t.Fatalf("%s: %s", step.Action, step.Reason)
@@ -141,7 +141,7 @@ func testALife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := privatelink.CountConnections(read); c != (privatelink.Count{Pending: 1, Approved: 1}) || read.Alias == "" || read.Connections[1].Description != "Auto Approved" || read.Connections[1].Endpoint != "/pe2" {
+	if c := desired.CountConnections(read); c != (desired.Count{Pending: 1, Approved: 1}) || read.Alias == "" || read.Connections[1].Description != "Auto Approved" || read.Connections[1].Endpoint != "/pe2" {
 		t.Errorf("%+v", read)
 	}
 
@@ -186,7 +186,7 @@ func testOvertaken(t *testing.T) {
 			return err
 		},
 	} {
-		if f := fault.FromError(call()); !f.IsPreconditionFailed() {
+		if f := armerror.FromError(call()); !f.IsPreconditionFailed() {
 			t.Errorf("%s: %v", name, f)
 		}
 	}
@@ -204,7 +204,7 @@ func testOvertaken(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := client.Get(t.Context(), gone); fault.FromError(err) == nil || fault.FromError(err).Class != fault.Stale {
+	if _, err := client.Get(t.Context(), gone); armerror.FromError(err) == nil || armerror.FromError(err).Class != armerror.Stale {
 		t.Errorf("gone: %v", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 			return err
 		}},
 	} {
-		if f := fault.FromError(tt.call()); f == nil || f.Code != tt.code {
+		if f := armerror.FromError(tt.call()); f == nil || f.Code != tt.code {
 			t.Errorf("%s: got %v", name, f)
 		}
 	}
@@ -262,7 +262,7 @@ func TestAListOfSomethingElse(t *testing.T) {
 		t.Errorf("%+v", all[0])
 	}
 	a.of[strings.ToLower(mine)+"2"] = object{"id": group + "privateLinkServices/m2", "properties": object{"fqdns": "x"}}
-	if _, err := client.List(t.Context(), "s1", "rg"); fault.FromError(err) == nil || fault.FromError(err).Code != fault.CodeOutcomeUnknown {
+	if _, err := client.List(t.Context(), "s1", "rg"); armerror.FromError(err) == nil || armerror.FromError(err).Code != armerror.CodeOutcomeUnknown {
 		t.Errorf("got %v", err)
 	}
 }

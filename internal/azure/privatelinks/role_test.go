@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 
 	"weir.dev/weir/internal/azure/privatelinks"
-	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -37,7 +37,7 @@ func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 		both.Actions = slices.Concat(links.Actions, subnets.Actions)
 		emu, arm := newEmulator(t, &both)
 		client := privatelinks.New(arm)
-		play := func(sharers []privatelink.FrontendService) {
+		play := func(sharers []desired.FrontendService) {
 			t.Helper()
 			for range 10 {
 				switch s := runStep(t, client, sharers, set); {

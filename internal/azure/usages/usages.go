@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/migrate"
-	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/internal/azure/probe"
+	"weir.dev/weir/internal/skumigration/phase"
 )
 
 const (
@@ -38,7 +38,7 @@ type page struct {
 }
 
 // ListUsages returns the Microsoft.Network usages. It fails without read permission.
-func ListUsages(ctx context.Context, client *azure.Client, subscription, location string) ([]migrate.Usage, error) {
+func ListUsages(ctx context.Context, client *azure.Client, subscription, location string) ([]phase.Usage, error) {
 	region := strings.ToLower(strings.ReplaceAll(location, " ", ""))
 	if !regionRule.MatchString(region) {
 		return nil, fmt.Errorf("%q is no region", location)
@@ -49,20 +49,20 @@ func ListUsages(ctx context.Context, client *azure.Client, subscription, locatio
 	}
 	at := "/subscriptions/" + url.PathEscape(subscription) + "/providers/Microsoft.Network/locations/" + region + "/usages"
 	request := probe.Request{Method: http.MethodGet, Path: at, Version: version}
-	var all []migrate.Usage
+	var all []phase.Usage
 	for range maxPages {
 		p, err := fetchPage(ctx, raw, request)
 		if err != nil {
 			return nil, err
 		}
 		for _, u := range *p.Value {
-			all = append(all, migrate.Usage{Subscription: subscription, Name: u.Name.Value, Used: u.Used, Limit: u.Limit})
+			all = append(all, phase.Usage{Subscription: subscription, Name: u.Name.Value, Used: u.Used, Limit: u.Limit})
 		}
 		if p.NextLink == "" {
 			return all, nil
 		}
 		if next, err := url.Parse(p.NextLink); err != nil || !strings.HasPrefix(p.NextLink, strings.TrimRight(raw.Endpoint, "/")+"/") || !strings.EqualFold(next.Path, at) {
-			return nil, errors.New("its next page is at another address, which is not asked") // never send the token elsewhere
+			return nil, errors.New("its next page is at another address, which is not read") // never send the token elsewhere
 		}
 		request.Link = p.NextLink
 	}
@@ -82,7 +82,7 @@ func fetchPage(ctx context.Context, raw *azure.RawClient, request probe.Request)
 		return p, err
 	}
 	if p.Value == nil {
-		return p, errors.New("the answer is no list of usages")
+		return p, errors.New("the response is no list of usages")
 	}
 	return p, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/usages"
-	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/skumigration/phase"
 )
 
 // All pages of the same path are read; a missing permission or another response is an error.
@@ -64,7 +64,7 @@ func TestUsages(t *testing.T) {
 		var names []string
 		for _, u := range all {
 			names = append(names, u.Name)
-			if u != (migrate.Usage{Subscription: "s1", Name: u.Name, Used: 3, Limit: 10}) {
+			if u != (phase.Usage{Subscription: "s1", Name: u.Name, Used: 3, Limit: 10}) {
 				t.Errorf("%s: %+v", tt.about, u)
 			}
 		}

@@ -14,7 +14,7 @@ func LimitBody(body io.ReadCloser) io.ReadCloser {
 
 // NewSizeError returns the error for a response larger than MaxBytes.
 func NewSizeError() error {
-	return &LimitError{Reason: fmt.Sprintf("the answer is larger than %d MiB", MaxBytes>>20)}
+	return &LimitError{Reason: fmt.Sprintf("the response is larger than %d MiB", MaxBytes>>20)}
 }
 
 // limitedBody fails where io.LimitReader would return EOF.

@@ -69,11 +69,11 @@ func MeasureJSON(text []byte) Cost {
 func (l Cost) CheckLimits() error {
 	switch {
 	case l.depth > maxDepth:
-		return &LimitError{fmt.Sprintf("the answer is nested more than %d deep", maxDepth)}
+		return &LimitError{fmt.Sprintf("the response is nested more than %d levels deep", maxDepth)}
 	case l.Weight > maxWeight:
-		return &LimitError{fmt.Sprintf("the answer holds more than %d values", maxWeight/4)}
+		return &LimitError{fmt.Sprintf("the response has more than %d values", maxWeight/4)}
 	case l.copyBytes > maxCopyBytes:
-		return &LimitError{fmt.Sprintf("the answer takes more than %d MiB to decode", maxCopyBytes>>20)}
+		return &LimitError{fmt.Sprintf("the response needs more than %d MiB to decode", maxCopyBytes>>20)}
 	}
 	return nil
 }

@@ -47,6 +47,8 @@ func (v Violation) String() string {
 
 type schemaProperty struct {
 	name               string
+	path               string   // in the body, with [] for lists above it
+	names              []string // of the children, sorted
 	readOnly, required bool
 	values             []string
 	since              string
@@ -97,7 +99,12 @@ func (p *schemaProperty) childProperty(name string) *schemaProperty {
 		p.children = map[string]*schemaProperty{}
 	}
 	if p.children[name] == nil {
-		p.children[name] = &schemaProperty{name: name}
+		above := p.path
+		if p.list {
+			above += "[]"
+		}
+		p.children[name] = &schemaProperty{name: name, path: strings.TrimPrefix(above+"."+name, ".")}
+		p.names = slices.Sorted(maps.Keys(p.children))
 	}
 	return p.children[name]
 }
@@ -129,7 +136,7 @@ func Check(resourceType, version string, patch bool, body map[string]any) []Viol
 		return nil
 	}
 	if patch && !strings.HasPrefix(p.name, "Microsoft.Compute/") {
-		p = &schemaProperty{name: p.name, children: map[string]*schemaProperty{"tags": p.children["tags"]}}
+		p = &schemaProperty{name: p.name, names: []string{"tags"}, children: map[string]*schemaProperty{"tags": p.children["tags"]}}
 	}
 	c := bodyChecker{resourceType: p.name, version: version, patch: patch}
 	c.checkObject("", p, body)
@@ -189,7 +196,7 @@ func (p *schemaProperty) newerProperties(path, version string, all []versionedPr
 	if p.latest <= version {
 		return all
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.children)) {
+	for _, name := range p.names {
 		child := p.children[name]
 		at := strings.TrimPrefix(path+"."+name, ".")
 		if child.since > version {
@@ -369,12 +376,17 @@ func (c *bodyChecker) addViolation(path string, fault Fault, detail string) {
 }
 
 func (c *bodyChecker) checkObject(path string, p *schemaProperty, body map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(body)) {
-		at := strings.TrimPrefix(path+"."+name, ".")
+	var few [16]string // not on the heap
+	names := slices.AppendSeq(few[:0], maps.Keys(body))
+	slices.Sort(names)
+	for _, name := range names {
 		child := p.children[name]
+		if child == nil {
+			c.addViolation(strings.TrimPrefix(path+"."+name, "."), Unknown, "")
+			continue
+		}
+		at := child.path
 		switch {
-		case child == nil:
-			c.addViolation(at, Unknown, "")
 		case c.isMissingInPatch(at):
 			c.addViolation(at, Unknown, "in a PATCH")
 		case body[name] == nil: // equals absent
@@ -387,11 +399,11 @@ func (c *bodyChecker) checkObject(path string, p *schemaProperty, body map[strin
 			c.checkValue(at, child, body[name])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.children)) {
+	for _, name := range p.names {
 		child := p.children[name]
 		// The resource's own name is in the URL.
 		if child.required && !child.readOnly && !c.patch && body[name] == nil && (path != "" || name != "name") {
-			c.addViolation(strings.TrimPrefix(path+"."+name, "."), Required, "")
+			c.addViolation(child.path, Required, "")
 		}
 	}
 }

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package explain implements weir explain: the path of a Service, BackendPool or node to Azure, what is
-// missing, what happened and what is next.
-//
-//	read.go     reads the objects with the caller's permissions
-//	members.go  desired and observed members of a pool
-//	text.go     output
-package explain

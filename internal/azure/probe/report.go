@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/lb/behavior"
+)
+
+// Report is the result of a probe. It does not identify the subscription.
+type Report struct {
+	Behaviour behavior.Behavior `json:"behaviour"`
+	Version   string            `json:"version"`
+	When      time.Time         `json:"when"`
+	Cloud     string            `json:"cloud"`
+	Location  string            `json:"location"`
+	// Requests excludes polls.
+	Requests   int              `json:"requests"`
+	Properties []PropertyResult `json:"questions"`
+	Latencies  []Latency        `json:"latencies"`
+}
+
+// PropertyResult is a question with its observations.
+type PropertyResult struct {
+	Name        string          `json:"name"`
+	Description string          `json:"asks"`
+	Assumed     behavior.Result `json:"assumed"`
+	// Result is empty for an open question, Why otherwise.
+	Result behavior.Result `json:"answer,omitempty"`
+	Reason string          `json:"why,omitempty"`
+	Events []Event         `json:"seen,omitempty"`
+}
+
+// Event is one observation.
+type Event struct {
+	Action  string   `json:"did"`
+	Status  int      `json:"status"`
+	Codes   []string `json:"codes,omitempty"`
+	State   string   `json:"ended,omitempty"`
+	Details string   `json:"saw,omitempty"`
+}
+
+// CountOpen counts the questions without an answer.
+func (r Report) CountOpen() int {
+	n := 0
+	for _, f := range r.Properties {
+		if f.Result == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *run) newReport() Report {
+	result := Report{
+		Version: r.Version, When: r.startTime.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
+		Requests: int(r.calls.Load()), Latencies: summarizeLatency(r.samples),
+	}
+	for _, q := range behavior.AllProperties() {
+		f := *r.results[q.Name]
+		if f.Result == "" && f.Reason == "" {
+			f.Reason = "the run ended before"
+		}
+		f.Reason = r.redactLine(f.Reason)
+		f.Events = slices.Clone(f.Events)
+		for i := range f.Events {
+			f.Events[i].Details = r.redactLine(f.Events[i].Details)
+		}
+		if next, err := result.Behaviour.WithResult(f.Name, f.Result); err == nil {
+			result.Behaviour = next
+		}
+		result.Properties = append(result.Properties, f)
+	}
+	return result
+}
+
+func (r *run) redactLine(text string) string { return singleLine(Redact(text, r.allSecrets()...)) }
+
+// EncodeJSON encodes the report.
+func (r Report) EncodeJSON() ([]byte, error) {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// MaxReport limits a report that is read, in bytes.
+const MaxReport = 1 << 20
+
+// ParseReport decodes a report; only the behavior is required.
+func ParseReport(text []byte) (Report, error) {
+	var r Report
+	if len(text) > MaxReport {
+		return r, fmt.Errorf("larger than %d bytes, which no report is", MaxReport)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	var keys map[string]json.RawMessage
+	if err := dec.Decode(&keys); err != nil {
+		return r, fmt.Errorf("want a JSON object, as weir probe-azure --out writes it: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return r, errors.New("more follows after the JSON object")
+	}
+	fields := map[string]any{
+		"behaviour": &r.Behaviour, "version": &r.Version, "when": &r.When, "cloud": &r.Cloud, "location": &r.Location,
+		"requests": &r.Requests, "questions": &r.Properties, "latencies": &r.Latencies,
+	}
+	if keys["behaviour"] == nil {
+		return r, errors.New(`the key "behaviour" is missing`)
+	}
+	for key, value := range keys {
+		field, known := fields[key]
+		if !known {
+			return Report{}, fmt.Errorf("the key %q is unknown: use %s", singleLine(key), strings.Join(sortedKeys(fields), ", "))
+		}
+		dec := json.NewDecoder(bytes.NewReader(value))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(field); err != nil {
+			return Report{}, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return r, nil
+}
+
+func sortedKeys(fields map[string]any) []string {
+	var all []string
+	for key := range fields {
+		all = append(all, key)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package calls records the latest requests to Azure Resource Manager and their causes.
-//
-//	log.go     Call, and a Log with bounded memory
-//	cause.go   the causes of a request, in its context
-package calls

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+)
+
+// Kubernetes versions from docs/reference/support.md.
+const (
+	oldestVersion = "1.30"
+	newestVersion = "1.37"
+)
+
+const maxResponseBytes = 64 << 10
+
+func (d Doctor) checkAPIServer(ctx context.Context) (all []Check, answers bool) {
+	const server = "API server"
+	silent := func(err error) ([]Check, bool) {
+		all := noResponse(ctx, err)
+		all[0].Name, all[0].Why = server, d.REST.Host+": "+all[0].Why
+		all[0].Do = "see whether the kubeconfig names the right cluster, and the way to it: kubectl version"
+		return all, false
+	}
+	base, _, err := rest.DefaultServerUrlFor(d.REST)
+	if err != nil {
+		return silent(err)
+	}
+	hc, err := rest.HTTPClientFor(d.REST)
+	if err != nil {
+		return silent(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), http.NoBody)
+	if err != nil {
+		return silent(err)
+	}
+	sent := time.Now()
+	resp, err := hc.Do(req)
+	if err != nil {
+		return silent(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	took := time.Since(sent)
+	var is apiversion.Info
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
+	if err == nil && resp.StatusCode == http.StatusOK {
+		err = json.Unmarshal(body, &is)
+	}
+	switch {
+	case err != nil:
+		return silent(err)
+	case resp.StatusCode != http.StatusOK:
+		return silent(fmt.Errorf("its version request returned %s", resp.Status))
+	}
+	v := checkVersion(is.GitVersion)
+	v.Name = server
+	return []Check{v, compareClock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
+}
+
+func checkVersion(of string) Check {
+	is, err := version.ParseGeneric(of)
+	if err != nil {
+		return Check{Result: Unknown, Why: fmt.Sprintf("its version %q cannot be parsed", of)}
+	}
+	minor := version.MajorMinor(is.Major(), is.Minor())
+	switch {
+	case minor.LessThan(version.MustParseGeneric(oldestVersion)):
+		return Check{Result: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", is, oldestVersion), Do: "a newer cluster: see docs/reference/support.md"}
+	case version.MustParseGeneric(newestVersion).LessThan(minor):
+		return Check{Result: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", is, newestVersion), Do: "see whether there is a newer Weir"}
+	}
+	return Check{Result: OK, Why: fmt.Sprintf("Kubernetes %s", is)}
+}
+
+// Tolerated clock skew. A Date header has whole seconds; tokens are accepted five minutes before they become
+// valid.
+const (
+	warnSkew = 5 * time.Second
+	maxSkew  = 5 * time.Minute
+)
+
+func compareClock(name, date string, sent time.Time, took time.Duration) Check {
+	remote, err := http.ParseTime(date)
+	if err != nil {
+		return Check{Name: name, Result: Unknown, Why: "its response has no date"}
+	}
+	// The Date is truncated to a second and was set between request and response.
+	ahead := remote.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
+	direction, off := "behind", -ahead
+	if ahead > 0 {
+		direction, off = "ahead of", ahead
+	}
+	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), direction)
+	switch {
+	case off-took/2 >= maxSkew:
+		return Check{Name: name, Result: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}
+	case off-took/2 >= warnSkew:
+		return Check{Name: name, Result: Warn, Why: why, Do: "set one of the two right: see chronyc tracking, or timedatectl"}
+	}
+	return Check{Name: name, Result: OK, Why: "as that of this machine, to some seconds"}
+}

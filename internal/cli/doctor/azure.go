@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/machinerules"
+	"weir.dev/weir/internal/loadbalancer/plan"
+	"weir.dev/weir/internal/loadbalancer/publicip"
+	"weir.dev/weir/internal/service"
+)
+
+// Azure checks azure.json and what Azure returns for it.
+type Azure struct {
+	app.Azure
+	// Err is why azure.json cannot be used.
+	Err error
+	// loadBalancers and ips are nil until they were read.
+	loadBalancers []lb.LoadBalancer
+	ips           []lb.PublicIP
+	// backendPools are the kinds of members that BackendPools add to the pools of all nodes.
+	backendPools []service.MemberKind
+}
+
+// IsInvalid reports whether Err is set.
+func (a *Azure) IsInvalid() bool { return a.Err != nil }
+
+func (a *Azure) allChecks() []namedCheck {
+	all := []namedCheck{{"azure.json", func(context.Context) []Check { return a.checkFile() }}}
+	if a.IsInvalid() {
+		return all
+	}
+	all = append(all, namedCheck{"clock of Azure", a.checkClock},
+		namedCheck{"load balancers", a.readCheck("load balancers of resource group "+a.Config.BackendResourceGroup(), func(ctx context.Context) (n int, err error) {
+			a.loadBalancers, err = a.Client.ListLoadBalancers(ctx, a.Config.SubscriptionID, a.Config.BackendResourceGroup())
+			return len(a.loadBalancers), err
+		})},
+		namedCheck{"public IP addresses", a.readCheck("public IP addresses of resource group "+a.Config.ResourceGroup, func(ctx context.Context) (int, error) {
+			all, err := a.Client.ListPublicIPs(ctx, a.Config.SubscriptionID, a.Config.ResourceGroup)
+			if err == nil {
+				a.ips = append([]lb.PublicIP{}, all...) // none is known, too
+			}
+			return len(all), err
+		})})
+	all = append(all, namedCheck{"security group", a.checkSecurityGroup()}, namedCheck{"zones", a.checkZones})
+	return append(all, namedCheck{"limits", func(context.Context) []Check { return a.checkLimits() }}, namedCheck{"unused", func(context.Context) []Check { return a.unused() }})
+}
+
+func (a *Azure) checkFile() []Check {
+	switch {
+	case a.Err != nil:
+		return singleResult(Fail, a.Err.Error(), "docs/reference/azure-json.md has all keys")
+	case a.Warning != "":
+		return singleResult(Warn, a.Warning, "correct what is misspelt; docs/reference/azure-json.md has all keys")
+	}
+	return singleResult(OK, a.Config.String(), "")
+}
+
+// checkClock compares the clock of Resource Manager. It sends no credentials.
+func (a *Azure) checkClock(ctx context.Context) []Check {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.Endpoint, http.NoBody)
+	if err != nil {
+		return noResponse(ctx, err)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxResponseHeaderBytes, transport.DisableKeepAlives = 64<<10, true
+	hc := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	sent := time.Now()
+	resp, err := hc.Do(req)
+	if err != nil {
+		return noResponse(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only the header matters
+	return []Check{compareClock("", resp.Header.Get("Date"), sent, time.Since(sent))}
+}
+
+func (a *Azure) readCheck(what string, read func(context.Context) (int, error)) func(context.Context) []Check {
+	return func(ctx context.Context) []Check {
+		n, err := read(ctx)
+		if err == nil {
+			return singleResult(OK, fmt.Sprintf("%s: %d", what, n), "")
+		}
+		if ctx.Err() != nil {
+			return noResponse(ctx, err)
+		}
+		why := humanize.FormatError(err, time.Now())
+		switch armerror.FromError(err).Class {
+		case armerror.Stale:
+			return singleResult(Fail, why, "make it in Azure, or correct its name in azure.json")
+		case armerror.Terminal:
+			return singleResult(Fail, why, "see docs/reference/permissions.md for the permissions of Weir's identity")
+		}
+		return singleResult(Unknown, why, "check that Azure can be reached from here with the identity of azure.json: a managed identity belongs to the machine")
+	}
+}
+
+func (a *Azure) checkLimits() []Check {
+	if a.loadBalancers == nil {
+		return singleResult(Unknown, "the load balancers were not read", "")
+	}
+	var near []string
+	most := a.Config.MaxRules()
+	for _, b := range a.loadBalancers {
+		if len(b.Rules)*10 > most*9 { // same threshold as the alert WeirRulesNearLimit
+			near = append(near, fmt.Sprintf("%s has %d of %d rules", b.ID.Name, len(b.Rules), most))
+		}
+		if len(b.Frontends)*10 > lb.MaxFrontends*9 {
+			near = append(near, fmt.Sprintf("%s has %d of %d frontends", b.ID.Name, len(b.Frontends), lb.MaxFrontends))
+		}
+	}
+	if a.usesInterfaces() {
+		var book machinerules.Counter
+		for _, b := range a.loadBalancers {
+			book.RecordState(b)
+		}
+		for name, n := range book.MaxUsed() {
+			if n*10 > lb.MaxMachineRules*9 {
+				near = append(near, fmt.Sprintf("machines behind %s have %d of %d rules", name, n, lb.MaxMachineRules))
+			}
+		}
+	}
+	if slices.Sort(near); len(near) > 0 {
+		return singleResult(Warn, humanize.FormatList(near, 5), "docs/runbooks/WeirRulesNearLimit.md")
+	}
+	return singleResult(OK, fmt.Sprintf("no load balancer has nine tenths of %d rules or of %d frontends", most, lb.MaxFrontends), "")
+}
+
+// usesInterfaces reports whether nodes are members of pools by their network interfaces, as the controller decides it: as in
+// azure.json, otherwise as in the pools of the cluster's load balancers, then as its BackendPools are.
+func (a *Azure) usesInterfaces() bool {
+	var kinds, implied []service.MemberKind
+	for _, b := range a.loadBalancers {
+		if _, ok := service.ConfigurationOf(b.ID.Name, a.Settings.Configurations); ok {
+			kinds, implied = append(kinds, a.Settings.NodeMembers(b.Pools)), append(implied, a.Settings.ImpliedMembers(b))
+		}
+	}
+	return a.Settings.UsesInterfaces(slices.Concat(kinds, a.backendPools, implied)...)
+}
+
+// unused lists the public IPs that were made for Services and that nothing uses, and the frontends that stay only because
+// Azure requires them.
+func (a *Azure) unused() []Check {
+	if a.loadBalancers == nil || a.ips == nil {
+		return singleResult(Unknown, "the load balancers and public IP addresses were not read", "")
+	}
+	var found []string
+	for _, ip := range a.ips {
+		if ip.UsedBy == "" && publicip.ManagedOwner(ip, lb.TagValue(ip.Tags, service.TagCluster)) != "" {
+			of := "a Service that has left it"
+			if name := lb.TagValue(ip.Tags, service.TagService); name != "" {
+				of = "Service " + name
+			}
+			found = append(found, fmt.Sprintf("public IP %s (%s), made for %s", ip.ID.Name, ip.Address, of))
+		}
+	}
+	for _, b := range a.loadBalancers {
+		if name := lb.TagValue(b.Tags, plan.TagRetained); name != "" {
+			found = append(found, fmt.Sprintf("frontend %s of load balancer %s", name, b.ID.Name))
+		}
+	}
+	if slices.Sort(found); len(found) > 0 {
+		return singleResult(Warn, "not in use: "+humanize.FormatList(found, 5), `docs/guide/services.md, "Take it away", lists why each is retained, and how to delete it`)
+	}
+	return singleResult(OK, "no public IP of a Service is unused, and no frontend is retained only because Azure requires it", "")
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/app/installation"
+	"weir.dev/weir/internal/cli/status"
+)
+
+// installed is what the checks of the installation share. They run one after the other.
+type installed struct {
+	Doctor
+	installation installation.Installation
+	err          error
+	leader       status.Leader
+	// allLeases is false if only the Lease of the namespace was read.
+	allLeases bool
+}
+
+func (d Doctor) installationChecks() []namedCheck {
+	i := &installed{Doctor: d}
+	return []namedCheck{
+		{"secret", i.checkSecret}, // what causes the others is first
+		{"pods", i.checkPods},
+		{"deployment", i.checkDeployment},
+		{"lease", func(ctx context.Context) []Check { return i.checkLease(ctx, time.Now()) }},
+		{"version", func(context.Context) []Check { return i.checkVersion() }},
+	}
+}
+
+func checksOf(all ...installation.Finding) (checks []Check) {
+	for _, f := range all {
+		checks = append(checks, Check{Result: Result(f.Severity), Why: f.Why, Do: f.Do})
+	}
+	return checks
+}
+
+// read reads what the checks share.
+func (i *installed) read(ctx context.Context) {
+	if i.leader, i.allLeases, i.err = status.ReadLeaderOf(ctx, i.API, i.Namespace, time.Now()); i.err == nil {
+		i.installation, i.err = installation.Read(ctx, i.API, i.Namespace)
+	}
+}
+
+func (i *installed) checkDeployment(ctx context.Context) []Check {
+	if i.err != nil {
+		return noResponse(ctx, i.err)
+	}
+	return checksOf(i.installation.CheckDeployment(i.Namespace, i.leader.Holder))
+}
+
+func (i *installed) checkPods(ctx context.Context) []Check {
+	d := i.installation.Deployment
+	switch {
+	case i.err != nil:
+		return noResponse(ctx, i.err)
+	case d == nil:
+		return singleResult(Unknown, "no Deployment of Weir is seen in namespace "+i.Namespace, "")
+	case i.installation.PodsUnseen:
+		return singleResult(Unknown, "you may not list Pods of namespace "+i.Namespace, "run it with the rights of a cluster administrator")
+	}
+	if found := i.installation.CheckPods(); len(found) > 0 {
+		return checksOf(found...)
+	}
+	return singleResult(OK, "none has a problem", "")
+}
+
+func (i *installed) checkSecret(ctx context.Context) []Check {
+	if i.read(ctx); i.err != nil {
+		return noResponse(ctx, i.err)
+	}
+	return checksOf(i.installation.CheckSecret(ctx, i.API))
+}
+
+func (i *installed) checkLease(ctx context.Context, now time.Time) []Check {
+	if i.err != nil {
+		return noResponse(ctx, i.err)
+	}
+	l, age := i.leader, ""
+	if !l.Renewed.IsZero() {
+		age = duration.HumanDuration(max(0, now.Sub(l.Renewed)))
+	}
+	lease := "Lease " + l.Namespace + "/" + status.LeaseName
+	start := "see the checks deployment and pods; where Weir runs outside of the cluster, start it"
+	switch {
+	case !i.leader.Known:
+		return singleResult(Unknown, "you may not get Lease "+i.Namespace+"/"+status.LeaseName, "run it with the rights of a cluster administrator")
+	case len(l.Rivals) > 0:
+		return singleResult(Fail, status.TwoLeadersMessage(l), status.TwoLeadersRemedy(l))
+	case l.Holder != "" && !i.allLeases:
+		return singleResult(OK, fmt.Sprintf("%s leads by %s, renewed %s ago; you may not list the Leases of other namespaces", l.Holder, lease, age), "")
+	case l.Holder != "":
+		return singleResult(OK, fmt.Sprintf("%s leads by %s, renewed %s ago", l.Holder, lease, age), "")
+	case l.Namespace == "" && i.installation.Deployment != nil && !i.installation.ElectsLeader():
+		return singleResult(OK, "none is needed with --leader-elect=false", "")
+	case l.Namespace == "":
+		return singleResult(Fail, "there is no Lease "+status.LeaseName+" in any namespace: no process of Weir has led yet", start)
+	case l.Last == "":
+		return singleResult(Fail, fmt.Sprintf("no process of Weir leads: the last leader has released %s %s ago", lease, age), start)
+	}
+	return singleResult(Fail, fmt.Sprintf("no process of Weir leads: %s has not renewed %s for %s", l.Last, lease, age), start)
+}
+
+// checkVersion compares this program with the leader, because the other checks use what this program knows.
+func (i *installed) checkVersion() []Check {
+	is := i.leader.Version
+	switch {
+	case !i.leader.Known || i.leader.Holder == "":
+		return singleResult(Unknown, "no process leads, so the controller's version is unknown; this program is "+app.Version, "")
+	case is == "":
+		return singleResult(Unknown, fmt.Sprintf("the Lease does not show the version of the leader: it is older than this program, %s", app.Version), "upgrade Weir: docs/guide/upgrade.md")
+	case is != app.Version:
+		return singleResult(Warn, fmt.Sprintf("the leader is %s and this program %s, which checks for what it needs itself", is, app.Version), "use the program of release "+is+", or upgrade Weir: docs/guide/upgrade.md")
+	}
+	return singleResult(OK, "the leader and this program are "+is, "")
+}

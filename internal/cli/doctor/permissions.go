@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/config"
+	"weir.dev/weir/internal/cli/reach"
+	"weir.dev/weir/internal/humanize"
+)
+
+const installNamespace = "weir-system"
+
+type shippedRole struct {
+	rbacv1.Role        // a ClusterRole has no namespace
+	dir         string // below config/
+}
+
+// isRoleNeeded reports whether the role of a directory is needed, and the setting that decides it.
+func (d Doctor) isRoleNeeded(dir string) (needed bool, with string) {
+	switch dir {
+	case "metrics":
+		return false, "--metrics-secure"
+	case "readiness-gates":
+		return false, "--readiness-gates"
+	case "admin-state":
+		return d.Azure == nil || d.Azure.IsInvalid() || d.Azure.Config.SetsAdminState(), "enableNodeAdminState"
+	case "resource-lease":
+		return d.Azure != nil && d.Azure.Config.IsResourceLeaseEnabled(), "useResourceLease"
+	case "several-load-balancers":
+		return d.Azure != nil && len(d.Azure.Config.Configurations) > 0, "multipleStandardLoadBalancerConfigurations"
+	}
+	return true, ""
+}
+
+func (d Doctor) permissionChecks() []namedCheck {
+	roles, err := loadRoles()
+	if err != nil {
+		return []namedCheck{{"rights", func(context.Context) []Check { return singleResult(Unknown, err.Error(), "") }}}
+	}
+	var all []namedCheck
+	ask := d.newAccessChecker()
+	for _, r := range roles {
+		name := "rights " + r.Name
+		if r.Namespace == installNamespace {
+			r.Namespace = d.Namespace
+		}
+		if r.Namespace != "" {
+			name += " in " + r.Namespace
+		}
+		all = append(all, namedCheck{name, func(ctx context.Context) []Check { return d.checkRole(ctx, r, ask) }})
+	}
+	return all
+}
+
+func loadRoles() (all []shippedRole, err error) {
+	err = fs.WalkDir(config.Roles, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".yaml") {
+			return err
+		}
+		content, err := config.Roles.ReadFile(file)
+		for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
+			r := shippedRole{dir: path.Dir(file)}
+			err = errors.Join(err, yaml.Unmarshal(document, &r.Role))
+			if r.Kind == "Role" || r.Kind == "ClusterRole" {
+				all = append(all, r)
+			}
+		}
+		return err
+	})
+	return all, err
+}
+
+func (d Doctor) checkRole(ctx context.Context, r shippedRole, ask accessChecker) []Check {
+	needed, with := d.isRoleNeeded(r.dir)
+	checked, missing := 0, []string{}
+	for _, what := range requiredAccess(r) {
+		may, err := ask(ctx, what)
+		if err != nil {
+			if apierrors.IsForbidden(err) {
+				return singleResult(Unknown, fmt.Sprintf("you may not check the permissions of ServiceAccount %s/%s", d.Namespace, d.ServiceAccount),
+					"run it as a user who may create subjectaccessreviews, or impersonate one")
+			}
+			return noResponse(ctx, err)
+		}
+		if checked++; !may {
+			missing = append(missing, describeAccess(what))
+		}
+	}
+	apply := "kubectl apply --server-side -k config/" + r.dir + ", or with Helm: helm upgrade"
+	switch {
+	case len(missing) == 0:
+		return singleResult(OK, fmt.Sprintf("all of %s", humanize.FormatCount(checked, "right")), "")
+	case needed:
+		return singleResult(Fail, fmt.Sprintf("ServiceAccount %s/%s may not %s", d.Namespace, d.ServiceAccount, humanize.FormatList(missing, 5)), apply)
+	case len(missing) == checked:
+		return singleResult(OK, "not given, and needed with "+with+" alone", "")
+	}
+	return singleResult(Warn, "part of it is missing, which "+with+" needs: "+humanize.FormatList(missing, 5), apply)
+}
+
+func requiredAccess(r shippedRole) (all []authorizationv1.ResourceAttributes) {
+	for _, rule := range r.Rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, resource := range rule.Resources {
+			kind, sub, _ := strings.Cut(resource, "/")
+			for _, name := range names {
+				for _, verb := range rule.Verbs {
+					all = append(all, authorizationv1.ResourceAttributes{
+						Namespace: r.Namespace, Verb: verb, Group: rule.APIGroups[0], Resource: kind, Subresource: sub, Name: name,
+					})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// describeAccess formats an access, such as "get pods/log in default".
+func describeAccess(what authorizationv1.ResourceAttributes) string {
+	text := what.Verb + " " + what.Resource
+	if what.Subresource != "" {
+		text += "/" + what.Subresource
+	}
+	if what.Name != "" {
+		text += " " + what.Name
+	}
+	if what.Namespace != "" {
+		text += " in " + what.Namespace
+	}
+	return text
+}
+
+type accessChecker func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error)
+
+// newAccessChecker uses SubjectAccessReviews. If the caller may not create those, it uses SelfSubjectAccessReviews as
+// the controller's account.
+func (d Doctor) newAccessChecker() accessChecker {
+	user := "system:serviceaccount:" + d.Namespace + ":" + d.ServiceAccount
+	var as client.Client // nil while SubjectAccessReviews are allowed
+	return func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+		if as != nil {
+			return checkOwnAccess(ctx, as, what)
+		}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + d.Namespace, "system:authenticated"}, ResourceAttributes: &what,
+		}}
+		err := d.API.Create(ctx, review)
+		if err == nil || !apierrors.IsForbidden(err) {
+			return review.Status.Allowed, err
+		}
+		c, notAs := d.clientAs(ctx, user)
+		switch {
+		case notAs != nil:
+			return false, notAs
+		case c == nil:
+			return false, err
+		}
+		may, err := checkOwnAccess(ctx, c, what)
+		if err == nil {
+			as = c
+		}
+		return may, err
+	}
+}
+
+// clientAs returns a client for an account. It returns nil if the caller already impersonates another account,
+// because impersonation cannot be nested.
+func (d Doctor) clientAs(ctx context.Context, user string) (client.Client, error) {
+	who := &authenticationv1.SelfSubjectReview{}
+	if err := d.API.Create(ctx, who); err == nil && who.Status.UserInfo.Username == user {
+		return d.API, nil
+	}
+	if d.REST.Impersonate.UserName != "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	rc := rest.CopyConfig(d.REST)
+	rc.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return reach.NewClient(rc)
+}
+
+func checkOwnAccess(ctx context.Context, as client.Client, what authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	err := as.Create(ctx, review)
+	return review.Status.Allowed, err
+}

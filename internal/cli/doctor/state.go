@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/status"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/service/bound"
+)
+
+func (d Doctor) checkState(ctx context.Context) []Check {
+	seen, err := status.ReadSnapshot(ctx, d.API, "", time.Now())
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return singleResult(Unknown, "the API server does not serve BackendPools: see the check definition backendpools.weir.dev", "")
+	case apierrors.IsForbidden(err):
+		return singleResult(Unknown, "you may not list BackendPools and Services of all namespaces", "run it with the rights of a cluster administrator")
+	case err != nil:
+		return noResponse(ctx, err)
+	}
+	is := status.NewReport(seen)
+	if !is.InSync && is.Pools.Wrong+is.Services.Wrong == 0 {
+		return singleResult(Warn, "something is wrong: "+is.Causes[0].Name, "weir status -A")
+	}
+	if !is.InSync {
+		return singleResult(Warn, fmt.Sprintf("something is wrong with %d of %s and %d of %s: %s", is.Pools.Wrong, humanize.FormatCount(is.Pools.All, "BackendPool"),
+			is.Services.Wrong, humanize.FormatCount(is.Services.All, "Service"), is.Causes[0].Name), "weir status -A")
+	}
+	return singleResult(OK, fmt.Sprintf("%s and %s are in sync, in progress or paused", humanize.FormatCount(is.Pools.All, "BackendPool"), humanize.FormatCount(is.Services.All, "Service")), "")
+}
+
+func (d Doctor) checkProvisioner(ctx context.Context) []Check {
+	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
+	why := p.MissingReason()
+	switch {
+	case err != nil:
+		return noResponse(ctx, err)
+	case !p.Known:
+		return singleResult(Unknown, "you may not list Leases of all namespaces", "run it as an administrator of the cluster")
+	case why == "":
+		return singleResult(OK, p.Holder+" leads", "")
+	case p.Waiting > 0:
+		return singleResult(Warn, fmt.Sprintf("%s; in progress: %s", why, humanize.FormatCount(p.Waiting, "Provision")), status.RemedyFor(status.NoProvisioner))
+	}
+	return singleResult(OK, "no Provision is in progress; "+why, "")
+}
+
+func (d Doctor) checkBounds(ctx context.Context) []Check {
+	var all corev1.NamespaceList
+	switch err := d.API.List(ctx, &all); {
+	case apierrors.IsForbidden(err):
+		return singleResult(Unknown, "you may not list Namespaces", "run it with the rights of a cluster administrator")
+	case err != nil:
+		return noResponse(ctx, err)
+	}
+	var problems []string
+	set := 0
+	for _, ns := range all.Items {
+		b := bound.ParseSettings(ns.Name, ns.Annotations)
+		problems = append(problems, b.InvalidMessages()...)
+		if b.IsSet() {
+			set++
+		}
+	}
+	if len(problems) > 0 {
+		return singleResult(Warn, humanize.FormatList(problems, 5), "docs/reference/bounds.md")
+	}
+	return singleResult(OK, humanize.FormatCount(set, "Namespace")+" with bounds by annotation; the default applies to all others", "")
+}
+
+// sharedLease is the Lease that controllers acquire before they write to the cluster's load balancers.
+var sharedLease = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aks-managed-resource-locker"}
+
+func (d Doctor) checkOtherControllers(ctx context.Context) []Check {
+	var pools v1alpha1.BackendPoolList
+	if err := d.API.List(ctx, &pools); err == nil {
+		contested := 0
+		for _, p := range pools.Items {
+			if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionContested) {
+				contested++
+			}
+		}
+		if contested > 0 {
+			return singleResult(Warn, humanize.FormatCount(contested, "BackendPool")+": another client keeps reverting Weir's writes", "weir status -A; docs/runbooks/WeirContested.md describes how to find it")
+		}
+	}
+	var lease coordinationv1.Lease
+	err := d.API.Get(ctx, sharedLease, &lease)
+	takes := d.Azure != nil && d.Azure.Config.IsResourceLeaseEnabled()
+	switch {
+	case apierrors.IsForbidden(err):
+		return singleResult(Unknown, "you may not get Lease "+sharedLease.String(), "run it with the rights of a cluster administrator")
+	case client.IgnoreNotFound(err) != nil:
+		return noResponse(ctx, err)
+	case err == nil && d.Azure != nil && !takes:
+		return singleResult(Warn, "another controller uses Lease "+sharedLease.String()+" before it writes, and Weir does not", "useResourceLease: true in azure.json, if both have the same load balancers")
+	case err == nil && d.Azure == nil:
+		return singleResult(OK, "another controller uses Lease "+sharedLease.String()+": useResourceLease of azure.json has Weir take it, too", "")
+	}
+	return singleResult(OK, "none is known", "")
+}
+
+// leftPools lists the pools that Weir made, does not need, and keeps for what others have in them.
+func (d Doctor) leftPools(ctx context.Context) []Check {
+	all, err := store.ReleasedPools{Reader: d.API, Namespace: d.Namespace, Log: slog.New(slog.DiscardHandler)}.ReadPools(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		return singleResult(Unknown, "you may not get ConfigMap "+store.Name+" of namespace "+d.Namespace, "run it as an administrator of the cluster")
+	case err != nil:
+		return noResponse(ctx, err)
+	}
+	var left []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		id := strings.Split(string(key), "/")
+		left = append(left, fmt.Sprintf("backend pool %s of load balancer %s, made for Service %s", id[len(id)-1], id[len(id)-3], all[key]))
+	}
+	if len(left) > 0 {
+		return singleResult(Warn, humanize.FormatList(left, 5), `the owner of the members or rules there has to remove them; docs/guide/services.md, "Take it away"`)
+	}
+	return singleResult(OK, "none is on record", "")
+}

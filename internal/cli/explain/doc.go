@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain implements weir explain: the path of a Service, BackendPool or node to Azure, what is
+// missing, what happened and what is next.
+//
+//	read.go     reads the objects with the caller's permissions
+//	service.go  class, rules and next steps of a Service
+//	members.go  desired and observed members of a pool
+//	text.go     output
+package explain

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/status"
+	poolmembers "weir.dev/weir/internal/controllers/backendpools/members"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/pool/membership"
+)
+
+// Service is a Service with its path to Azure.
+type Service struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	Policy    string `json:"externalTrafficPolicy,omitempty"`
+	// Class is spec.loadBalancerClass, ServedClass the one that this Weir serves; empty means none. ServedKnown is false if
+	// ServedClass is only the default. Served is false if Weir is not responsible for the Service.
+	Class         string `json:"loadBalancerClass"`
+	ServedClass   string `json:"servedClass"`
+	ServedKnown   bool   `json:"servedClassKnown"`
+	Served        bool   `json:"served"`
+	servedText    string
+	Addresses     []string           `json:"addresses"`
+	LoadBalancers []string           `json:"loadBalancers"`
+	Ports         []Port             `json:"ports"`
+	Conditions    []metav1.Condition `json:"conditions"`
+	// Steps are what to do next, for each problem.
+	Steps []Step `json:"steps,omitempty"`
+}
+
+// Step is a problem of a Service, and the fix.
+type Step struct {
+	Cause string `json:"cause"`
+	Why   string `json:"why"`
+	Do    string `json:"do,omitempty"`
+}
+
+// Port is a Service port: one rule for each IP family on each of its load balancers.
+type Port struct {
+	Name     string `json:"name,omitempty"`
+	Protocol string `json:"protocol"`
+	Port     int32  `json:"port"`
+	NodePort int32  `json:"nodePort,omitempty"`
+	// Rules are the names that Weir gives to its rules.
+	Rules []string `json:"rules,omitempty"`
+	Error string   `json:"error,omitempty"`
+}
+
+// Node is a candidate for pools.
+type Node struct {
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses"`
+	Excluded  string   `json:"excluded,omitempty"`
+	// Duplicates name the node that counts for each address that several nodes have.
+	Duplicates []string `json:"duplicates,omitempty"`
+	Taints     []string `json:"taints,omitempty"`
+}
+
+// Pool is a BackendPool and its members.
+type Pool struct {
+	Namespace    string    `json:"namespace"`
+	Name         string    `json:"name"`
+	State        string    `json:"state"`
+	Since        time.Time `json:"since,omitzero"`
+	Why          string    `json:"why,omitempty"`
+	Pool         string    `json:"pool"`
+	LoadBalancer string    `json:"loadBalancer"`
+	Desired      *int32    `json:"desired,omitempty"`
+	Observed     *int32    `json:"observed,omitempty"`
+	Foreign      *int32    `json:"foreign,omitempty"`
+	Next         string    `json:"next,omitempty"`
+	// Cause is Azure's error code, else the state; the remedy depends on it.
+	Cause   string   `json:"cause"`
+	Members []Member `json:"members"`
+	// Pause is set if the pool is paused.
+	Pause *v1alpha1.Pause `json:"pause,omitempty"`
+	// Unnamed counts the members that are out of sync but not named in the status.
+	Unnamed int `json:"unnamed,omitempty"`
+}
+
+// Member is an actual or desired member of a pool.
+type Member struct {
+	Node    string `json:"node,omitempty"`
+	Address string `json:"address,omitempty"`
+	// Is is InPool, Down, Missing, Leaving, LeftOut or Foreign.
+	Is  string `json:"is"`
+	Why string `json:"why,omitempty"`
+}
+
+// Values of Member.Is.
+const (
+	InPool  = "InPool"
+	Down    = "Down"
+	Missing = "Missing" // desired, but not recorded, or absent at the last read
+	Leaving = "Leaving" // recorded, but not desired
+	LeftOut = "LeftOut" // hosts an endpoint, but cannot be a member
+	Foreign = "Foreign" // added by another controller or user
+)
+
+func newService(s *corev1.Service) Service {
+	out := Service{
+		Namespace: s.Namespace, Name: s.Name, Type: string(s.Spec.Type), Policy: string(s.Spec.ExternalTrafficPolicy),
+		Addresses: []string{}, LoadBalancers: []string{}, Ports: []Port{}, Conditions: s.Status.Conditions,
+	}
+	for _, p := range s.Spec.Ports {
+		out.Ports = append(out.Ports, Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, NodePort: p.NodePort, Error: portError(s, p)})
+	}
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		out.Addresses = append(out.Addresses, cmp.Or(in.IP, in.Hostname))
+	}
+	out.LoadBalancers = append(out.LoadBalancers, servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation])...)
+	return out
+}
+
+func portError(s *corev1.Service, p corev1.ServicePort) string {
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		for _, is := range in.Ports {
+			if is.Port == p.Port && is.Protocol == p.Protocol && is.Error != nil {
+				return *is.Error
+			}
+		}
+	}
+	return ""
+}
+
+func newNode(n *corev1.Node) Node {
+	out := Node{Name: n.Name, Addresses: []string{}, Excluded: membership.Excluded(n.Labels, true)}
+	for _, ip := range cache.InternalIPs(n) {
+		out.Addresses = append(out.Addresses, ip.String())
+	}
+	for _, t := range n.Spec.Taints {
+		out.Taints = append(out.Taints, t.ToString())
+	}
+	return out
+}
+
+// duplicatesOf says which node counts for each address of a node that other nodes have as well.
+func duplicatesOf(n *corev1.Node, nodes []corev1.Node, several bool) (texts []string) {
+	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
+		ip, ok := inputOf(n).Address(family)
+		var same []membership.Node
+		for i := range nodes {
+			if at, _ := inputOf(&nodes[i]).Address(family); ok && at == ip {
+				same = append(same, inputOf(&nodes[i]))
+			}
+		}
+		if len(same) < 2 {
+			continue
+		}
+		judged := slices.Clone(same)
+		for i := range judged {
+			if several {
+				judged[i] = membership.ResolveDuplicate(same[i], same, "its address")
+			}
+		}
+		names := make([]string, len(same))
+		for i, o := range same {
+			names[i] = o.Name
+		}
+		slices.Sort(names)
+		text := fmt.Sprintf("nodes %s have %s", strings.Join(names, ", "), ip)
+		if set := membership.OfNodes(slices.Values(judged), family); len(set.Addresses) > 0 {
+			counts := set.Addresses[0].Name
+			text += "; " + counts + " counts"
+			if at := slices.IndexFunc(same, func(o membership.Node) bool { return o.Name == counts }); several {
+				text += ", and the address is on load balancer " + cmp.Or(same[at].Place, "none")
+			}
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func newPool(p *v1alpha1.BackendPool) Pool {
+	out := Pool{
+		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, LoadBalancer: p.Spec.LoadBalancer.Name,
+		State: v1alpha1.ReasonPending, Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{}, Unnamed: countUnnamed(p.Status.Members),
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
+		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
+	}
+	if cause, since, why := status.InSyncProblem(p); cause != "" && out.State == v1alpha1.ReasonLevel {
+		out.State, out.Since, out.Why = cause, since, why
+	}
+	out.Cause = out.State
+	if last := p.Status.LastOutcome; last != nil && last.Code != "" && (out.State == v1alpha1.ReasonRetrying || out.State == v1alpha1.ReasonFailed) {
+		out.Cause = last.Code
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked); c != nil && c.Status == metav1.ConditionTrue {
+		out.Next = c.Message
+	}
+	if out.State == v1alpha1.ReasonPaused {
+		out.Pause = cmp.Or(p.Spec.Pause, &v1alpha1.Pause{})
+		out.Next = strings.TrimSuffix("changes are written when it resumes, "+formatPauseEnd(out.Pause)+"; "+out.Next, "; ")
+		return out
+	}
+	if n := p.Status.RetriesUsed; n != nil && *n > 0 {
+		out.Next = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d retries are used", out.Next, *n, ptr.Deref(p.Status.RetryBudget, 0)), "; ")
+	}
+	return out
+}
+
+func formatPauseEnd(is *v1alpha1.Pause) string {
+	if is.Until == nil {
+		return "when a user runs weir resume"
+	}
+	return "at " + humanize.FormatTime(is.Until.Time) + " by itself"
+}
+
+func memberStates(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node, now time.Time) []Member {
+	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
+	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
+	var selected []membership.Node
+	all := nodesIn(p, family, nodes)
+	for i, n := range all {
+		byName[n.Name] = n
+		for _, ip := range n.IPs {
+			names[ip] = n.Name
+		}
+		if p.Spec.Nodes != nil && matchesSelector(p.Spec.Nodes.Selector, nodes[i].Labels) {
+			selected = append(selected, n)
+		}
+	}
+	set := membership.OfNodes(slices.Values(selected), family)
+	if p.Spec.ServiceRef != nil {
+		of := make([]membership.Slice, len(slcs))
+		for i := range slcs {
+			of[i] = cache.SliceOf(&slcs[i])
+		}
+		set = membership.OfService(of, func(name string) (membership.Node, bool) { n, ok := byName[name]; return n, ok }, family)
+		set.EarlyJoin = membership.JoinUnknown // the rules are not read: what Weir wrote is right
+	}
+	set, _, _ = set.JoinEarly(nil, poolmembers.RecordOf(&p.Status), now)
+	set, _ = set.RetainLeaving(poolmembers.RecordOf(&p.Status), now)
+	return mergeMembers(p, set, names)
+}
+
+// nodesIn returns the nodes as input for the members of a pool, in their order.
+func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []membership.Node {
+	ofMachines := p.Spec.Membership == v1alpha1.MembershipNetworkInterface
+	record := poolmembers.RecordOf(&p.Status)
+	all, same := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
+	key := func(n membership.Node) (key, shared string) {
+		if ofMachines {
+			return n.Machine, "its machine"
+		}
+		ip, _ := n.Address(family)
+		return ip.String(), "its address " + ip.String()
+	}
+	for i := range nodes {
+		n := inputOf(&nodes[i])
+		if ofMachines {
+			n = cache.WithMachine(n, &nodes[i])
+		}
+		if ip, _ := n.Address(family); membership.ExcludedByLabel(nodes[i].Labels) {
+			n.ExcludedWhileServing = isExcluded(record.Down[ip].Reason)
+		}
+		all[i] = n
+		k, _ := key(n)
+		same[k] = append(same[k], n)
+	}
+	if !takesPlaced(p) {
+		return all
+	}
+	for i, n := range all {
+		k, shared := key(n)
+		all[i] = membership.ResolveDuplicate(n, same[k], shared)
+		if here := cache.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")); n.Place != "" && n.Place != here {
+			all[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
+		}
+	}
+	return all
+}
+
+// inputOf is what decides whether a node is a member of pools of addresses.
+func inputOf(n *corev1.Node) membership.Node {
+	return membership.Node{
+		Name: n.Name, IPs: cache.InternalIPs(n), Place: n.Labels[metadata.PlaceLabel], Excluded: membership.Excluded(n.Labels, true),
+		DrainReason: strings.Join(adminstate.Signals{}.NodeReasons(cache.TaintsOf(n.Spec.Taints...), n.DeletionTimestamp != nil), ", "),
+	}
+}
+
+// takesPlaced reports whether a pool takes the nodes of its load balancer alone, where Weir has several.
+func takesPlaced(p *v1alpha1.BackendPool) bool {
+	return p.Status.MadeFor == v1alpha1.MadeForNodes || p.Status.MadeFor != "" && p.Spec.Membership == v1alpha1.MembershipNetworkInterface
+}
+
+// selectsPlaced reports whether a pool selects the nodes that were placed on its load balancer: there are several.
+func selectsPlaced(p v1alpha1.BackendPool) bool {
+	return p.Status.MadeFor == v1alpha1.MadeForNodes && p.Spec.Nodes != nil && p.Spec.Nodes.Selector.MatchLabels[metadata.PlaceLabel] != ""
+}
+
+// isExcluded reports whether a member is Down because a label excludes its node.
+func isExcluded(why string) bool {
+	return slices.Contains(strings.Split(why, ", "), membership.ReasonExcluded)
+}
+
+func mergeMembers(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
+	record, wanted, unusable := recordedByAddress(p), map[string]bool{}, map[string]string{}
+	for _, n := range p.Status.Unusable {
+		unusable[n.Address] = n.Reason
+	}
+	out := []Member{}
+	for _, a := range set.Addresses {
+		m := Member{Node: a.Name, Address: a.IP.String(), Is: Missing}
+		wanted[m.Address] = true
+		if is, known := record[m.Address]; known {
+			m.Is, m.Why = is.Is, is.Why
+		}
+		if why := unusable[m.Address]; why != "" {
+			m.Is, m.Why = LeftOut, why
+		}
+		out = append(out, m)
+	}
+	for _, address := range p.Status.WrittenAddresses {
+		if wanted[address] {
+			continue
+		}
+		ip, _ := netip.ParseAddr(address)
+		out = append(out, Member{Node: names[ip], Address: address, Is: Leaving})
+	}
+	for _, f := range foreignMembers(p) {
+		if !wanted[f.Address] {
+			out = append(out, f)
+		}
+	}
+	for _, a := range set.NonMembers {
+		out = append(out, Member{Node: a.Node, Is: LeftOut, Why: a.Reason})
+	}
+	slices.SortStableFunc(out, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Address, b.Address)) })
+	return out
+}
+
+// recordedByAddress returns the recorded members of a pool by address.
+func recordedByAddress(p *v1alpha1.BackendPool) map[string]Member {
+	of := map[string]Member{}
+	for _, address := range p.Status.WrittenAddresses {
+		of[address] = Member{Address: address, Is: InPool}
+	}
+	for _, d := range p.Status.Down {
+		m := Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
+		if isExcluded(d.Reason) {
+			m.Why += "; it leaves when nothing serves on the node, at " + humanize.FormatTime(d.Since.Add(membership.LeavingTimeout)) + " at the latest"
+		}
+		of[d.Address] = m
+	}
+	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
+	if is := p.Status.Members; is != nil && is.Missing != nil {
+		for _, m := range is.Missing.Named {
+			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
+		}
+	}
+	return of
+}
+
+func countUnnamed(is *v1alpha1.OutOfSyncMembers) (n int) {
+	if is == nil {
+		return 0
+	}
+	for _, some := range []*v1alpha1.MemberSample{is.Missing, is.Surplus, is.Foreign} {
+		if some != nil {
+			n += int(some.Count) - len(some.Named)
+		}
+	}
+	return n
+}
+
+func foreignMembers(p *v1alpha1.BackendPool) (out []Member) {
+	if is := p.Status.Members; is != nil && is.Foreign != nil {
+		for _, m := range is.Foreign.Named {
+			out = append(out, Member{Node: m.Node, Address: m.Address, Is: Foreign})
+		}
+	}
+	return out
+}
+
+func recordedMembers(p *v1alpha1.BackendPool) []Member {
+	out, record := []Member{}, recordedByAddress(p)
+	for _, address := range p.Status.WrittenAddresses {
+		out = append(out, record[address])
+	}
+	return append(out, foreignMembers(p)...)
+}
+
+func findMember(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
+	record := recordedByAddress(p)
+	for _, ip := range cache.InternalIPs(n) {
+		if m, is := record[ip.String()]; is {
+			m.Node = n.Name
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+func matchesSelector(selector metav1.LabelSelector, of map[string]string) bool {
+	s, err := metav1.LabelSelectorAsSelector(&selector)
+	return err == nil && s.Matches(labels.Set(of))
+}

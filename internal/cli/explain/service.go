@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/installation"
+	"weir.dev/weir/internal/cli/status"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// addServing adds which class the Service has, which one Weir serves, its rules, and what to do.
+func (r Reader) addServing(ctx context.Context, s *corev1.Service, pools []v1alpha1.BackendPool, out *Service) error {
+	leader, err := status.ReadLeader(ctx, r.API, r.Now)
+	if err != nil {
+		return err
+	}
+	is, err := installation.Read(ctx, r.API, "")
+	if err != nil {
+		return err
+	}
+	seen := status.Snapshot{At: r.Now, Leader: leader, Installation: is, Pools: pools, Services: []corev1.Service{*s}}
+	out.Class = ptr.Deref(s.Spec.LoadBalancerClass, "")
+	out.ServedClass, out.ServedKnown = status.ServedClass(leader, is)
+	out.servedText = status.ServedText(leader, is)
+	serving := cache.Serving{LoadBalancers: true, Class: out.ServedClass}
+	if out.Served = serving.IsResponsible(s); out.Served {
+		out.addRules(s)
+	}
+	for _, c := range status.NewReport(seen).Causes {
+		for _, p := range c.Of {
+			if p.Kind == "Service" || p.Kind == "Lease" && (out.Served || len(pools) > 0) {
+				out.Steps = append(out.Steps, Step{Cause: c.Name, Why: p.Why, Do: status.RemedyOf(c.Name, p)})
+			}
+		}
+	}
+	return nil
+}
+
+// addRules adds the rules of a valid Service. Their names and ports do not depend on azure.json.
+func (v *Service) addRules(s *corev1.Service) {
+	spec, problems := service.BuildSpec(cache.ServiceOf(s), service.Settings{VirtualNetwork: "any", Subnet: "any"})
+	if len(problems) > 0 { // a condition reports them
+		return
+	}
+	for i := range v.Ports {
+		p := &v.Ports[i]
+		for _, r := range spec.Rules {
+			if r.Transport == lb.All || r.FrontendPort == p.Port && strings.EqualFold(string(r.Transport), p.Protocol) {
+				p.Rules = append(p.Rules, r.Name)
+			}
+		}
+	}
+}
+
+func (v *Service) isLoadBalancer() bool { return v.Type == string(corev1.ServiceTypeLoadBalancer) }
+
+// classLine describes which class the Service has, and what Weir serves.
+func (v *Service) classLine() string {
+	class := v.Class
+	if class == "" {
+		class = "none"
+	}
+	switch {
+	case v.Class == v.ServedClass && v.ServedKnown:
+		return class + ", which this Weir serves"
+	case v.Served && v.Class != v.ServedClass:
+		return class + ", and Weir still has resources of it. " + v.servedText
+	}
+	return class + ". " + v.servedText
+}
+
+// nextSteps returns the steps without those that say the same.
+func (v *Service) nextSteps() []Step {
+	var all []Step
+	for _, s := range v.Steps {
+		if !slices.ContainsFunc(all, func(o Step) bool { return o.Do == s.Do && o.Why == s.Why }) {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/cli/explain"
+)
+
+// maxNodesPerStep limits the nodes of each state in a chain; the table below has all of them.
+const maxNodesPerStep = 8
+
+// chainStep is a frontend, rule, pool, or group of nodes.
+type chainStep struct {
+	What string
+	Is   string // worst state of its items
+	Of   []chainItem
+}
+
+type chainItem struct {
+	Name, Note string
+	// Is is its state, used as CSS class and text.
+	Is   string
+	Link string
+}
+
+func newChain(s *detailPage, t poolDetails) []chainStep {
+	var way []chainStep
+	if v := s.Service; v != nil {
+		way = append(way, frontendStep(v), ruleStep(v))
+	}
+	way = append(way, chainStep{What: "Pool", Is: t.Is, Of: []chainItem{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: objectURL("BackendPool", t.Namespace, t.Name)}}})
+	return append(way, nodeStep(t))
+}
+
+func frontendStep(v *explain.Service) chainStep {
+	s := chainStep{What: "Frontend", Is: stateInSync}
+	for _, a := range v.Addresses {
+		s.Of = append(s.Of, chainItem{Name: a, Is: stateInSync})
+	}
+	if len(s.Of) == 0 {
+		return chainStep{What: s.What, Is: stateUpdating, Of: []chainItem{{Name: "no address yet", Is: stateUpdating}}}
+	}
+	return s
+}
+
+func ruleStep(v *explain.Service) chainStep {
+	s := chainStep{What: "Rules", Is: stateInSync}
+	for _, p := range v.Ports {
+		one := chainItem{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: stateInSync}
+		if p.Error != "" {
+			one.Is, one.Note, s.Is = stateFailed, p.Error, stateFailed
+		}
+		s.Of = append(s.Of, one)
+	}
+	return s
+}
+
+func nodeStep(t poolDetails) chainStep {
+	s := chainStep{What: "Nodes", Is: stateInSync}
+	by := map[string][]explain.Member{}
+	for _, m := range t.Members {
+		by[m.Is] = append(by[m.Is], m)
+	}
+	for _, is := range []string{explain.InPool, explain.Down, explain.Missing, explain.Leaving, explain.LeftOut, explain.Foreign} {
+		of := by[is]
+		if len(of) == 0 {
+			continue
+		}
+		if is != explain.InPool {
+			s.Is = stateFailed
+		}
+		for _, m := range of[:min(len(of), maxNodesPerStep)] {
+			one := chainItem{Name: m.Node, Is: strings.ToLower(is)}
+			if one.Link = objectURL("Node", "", m.Node); m.Node == "" {
+				one.Name, one.Link = m.Address, ""
+			}
+			if is != explain.InPool {
+				one.Note = is
+			}
+			s.Of = append(s.Of, one)
+		}
+		if more := len(of) - maxNodesPerStep; more > 0 {
+			s.Of = append(s.Of, chainItem{Name: fmt.Sprintf("%d more", more), Note: is, Is: strings.ToLower(is)})
+		}
+	}
+	if len(s.Of) == 0 {
+		s.Of = []chainItem{{Name: "none", Is: stateUpdating}}
+	}
+	return s
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/explain"
+	"weir.dev/weir/internal/cli/status"
+)
+
+type detailPage struct {
+	explain.Explanation
+
+	Kind, Namespace, Name string
+	Told                  []poolDetails
+	MorePools             int
+}
+
+type poolDetails struct {
+	explain.Pool
+
+	Is    string
+	Level memberCounts
+	Do    string
+	Shown []explain.Member
+}
+
+// Limits of a story; a node may be in every pool.
+const (
+	maxMembers = 200 // per pool
+	maxPools   = 100
+)
+
+func (t poolDetails) More() int { return len(t.Members) - len(t.Shown) }
+
+func newDetailPage(s explain.Explanation, kind, namespace, name string) *detailPage {
+	out := &detailPage{Explanation: s, Kind: kind, Namespace: namespace, Name: name}
+	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return stateOrder(stateOf(a.State)) - stateOrder(stateOf(b.State)) })
+	out.MorePools = max(0, len(s.Pools)-maxPools)
+	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
+		t := poolDetails{Pool: p, Is: stateOf(p.State), Level: countMembers(&p), Do: status.RemedyOf(p.Cause, status.Problem{Namespace: p.Namespace, Name: p.Name})}
+		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(memberOrder(a.Is), memberOrder(b.Is)) })
+		t.Shown = p.Members[:min(len(p.Members), maxMembers)]
+		out.Told = append(out.Told, t)
+	}
+	out.Pools = nil            // replaced by Told; do not cache twice
+	slices.Reverse(out.Events) // newest first
+	return out
+}
+
+func stateOf(state string) string {
+	switch state {
+	case v1alpha1.ReasonLevel:
+		return stateInSync
+	case v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonLeaving:
+		return stateUpdating
+	}
+	return stateFailed
+}
+
+func memberOrder(is string) int {
+	return slices.Index([]string{explain.Missing, explain.Foreign, explain.LeftOut, explain.Down, explain.Leaving, explain.InPool}, is)
+}
+
+// Ready reports whether a condition of a Service has its healthy status.
+func (s *detailPage) Ready(kind, is string) bool {
+	return (is == "True") != (kind == "weir.dev/Contested")
+}
+
+func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain.Reader, string, string) (explain.Explanation, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		namespace, name := r.PathValue("namespace"), r.PathValue("name")
+		if s.Namespace != "" && namespace != "" && namespace != s.Namespace {
+			s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
+			return
+		}
+		details, err := getCached(r.Context(), s.cache, s.Namespace+" "+kind+" "+namespace+"/"+name, func(ctx context.Context) (*detailPage, error) {
+			details, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now()}, namespace, name)
+			if err != nil {
+				return nil, err
+			}
+			return newDetailPage(details, kind, namespace, name), nil
+		})
+		if err != nil {
+			s.serveError(w, err)
+			return
+		}
+		s.renderPage(w, http.StatusOK, "story", pageData{Title: name, At: details.At, Brief: details.summaryText(), Body: details})
+	}
+}
+
+func (s *detailPage) summaryText() string {
+	for _, t := range s.Told {
+		if t.Is != stateInSync {
+			return t.Name + " is " + t.State + ": " + t.Level.Words()
+		}
+	}
+	return s.Name + " is level"
+}

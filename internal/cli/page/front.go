@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/status"
+)
+
+// Limits of what the front page shows.
+const (
+	maxDelays          = 20
+	maxObjectsPerCause = 10 // objects per cause, as in weir status
+	maxLoadBalancers   = 40 // the others are behind links
+	maxPoolsPerChart   = 60 // pools per load balancer
+	maxCauses          = 20
+	maxUpdatingPools   = 10 // pools in progress per load balancer
+	maxPausedPools     = 20
+)
+
+// States of a pool or Service, most urgent first.
+const (
+	stateFailed   = "wrong"
+	stateUpdating = "underway"
+	statePaused   = "paused"
+	stateInSync   = "level"
+	// stateUnknown is the state of a Weir that the user cannot see.
+	stateUnknown = "unknown"
+)
+
+type poolRow struct {
+	Namespace, Name, Service, Pool, Balancer string
+	Is, State                                string
+	Since                                    time.Time
+	// Next is the earliest time of the next attempt; zero if nothing waits.
+	Next time.Time
+	// Gate is the reason: RetryAfter, or GateClosed if another pool received it.
+	Gate  string
+	Level memberCounts
+}
+
+type loadBalancer struct {
+	Name                       string
+	All, Level, UnderWay, Away int // Away counts pools with a problem
+	Paused                     int
+	// Pools is a sample, failed ones first, proportional to the number in each state.
+	Pools []poolRow
+	// Busy is a sample of the pools in progress; failed ones are listed by cause.
+	Busy []poolRow
+}
+
+func (b loadBalancer) More() int { return b.All - len(b.Pools) }
+
+type problemCause struct {
+	Name, Why, Do string
+	All           []problemObject
+}
+
+func (c problemCause) Shown() []problemObject { return c.All[:min(len(c.All), maxObjectsPerCause)] }
+
+func (c problemCause) More() int { return len(c.All) - len(c.Shown()) }
+
+type problemObject struct {
+	status.Problem
+
+	Is    string
+	Next  time.Time
+	Level memberCounts
+}
+
+// frontPage summarizes a cluster. It is small enough to cache.
+type frontPage struct {
+	At      time.Time
+	Verdict string
+	Is      string
+	// Running describes whether Weir runs, and RunningIs is its state.
+	Running, RunningIs string
+
+	Mends         string
+	Causes, Notes []problemCause
+	Paused        []status.Paused
+	Balancers     []loadBalancer
+	MoreBalancers int
+	Gates         []delay
+	pools         []poolRow
+	services      []serviceRow
+}
+
+func (f *frontPage) ShownCauses() []problemCause { return f.Causes[:min(len(f.Causes), maxCauses)] }
+
+func (f *frontPage) MoreCauses() int { return len(f.Causes) - len(f.ShownCauses()) }
+
+func (f *frontPage) ShownPaused() []status.Paused {
+	return f.Paused[:min(len(f.Paused), maxPausedPools)]
+}
+
+func (f *frontPage) MorePaused() int { return len(f.Paused) - len(f.ShownPaused()) }
+
+func newFrontPage(seen status.Snapshot) *frontPage {
+	r := status.NewReport(seen)
+	f := &frontPage{At: seen.At, Verdict: r.ObjectsText(), Is: stateInSync, Paused: r.Paused, services: newServiceRows(seen, r)}
+	f.Running, f.RunningIs = runningState(r)
+	wrong := map[string]bool{} // namespace/name
+	for _, c := range r.Causes {
+		for _, o := range c.Of {
+			if o.Kind == "BackendPool" {
+				wrong[o.Namespace+"/"+o.Name] = true
+			}
+		}
+	}
+	switch {
+	case !r.InSync:
+		f.Is = stateFailed
+	case r.Pools.UnderWay+r.Services.UnderWay > 0:
+		f.Is = stateUpdating
+	}
+	if c, found := r.MainCause(); found {
+		f.Mends = c.Do
+	}
+	for i := range seen.Pools {
+		f.pools = append(f.pools, newPoolRow(&seen.Pools[i], wrong, seen.At))
+	}
+	slices.SortFunc(f.pools, func(a, b poolRow) int {
+		return cmp.Or(stateOrder(a.Is)-stateOrder(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	byName := map[string]*poolRow{}
+	for i := range f.pools {
+		byName[f.pools[i].Namespace+"/"+f.pools[i].Name] = &f.pools[i]
+	}
+	f.Causes, f.Notes = newCauses(r.Causes, stateFailed, byName), newCauses(r.Notes, stateInSync, byName)
+	f.Gates = groupDelays(f.pools)
+	f.Balancers = groupByLoadBalancer(f.pools)
+	f.MoreBalancers = max(0, len(f.Balancers)-maxLoadBalancers)
+	f.Balancers = slices.Clip(f.Balancers[:len(f.Balancers)-f.MoreBalancers])
+	return f
+}
+
+func runningState(r status.Report) (text, is string) {
+	switch {
+	case r.HasNoLeader():
+		return "Weir does not run: " + r.LeaderText(), stateFailed
+	case len(r.Leader.Rivals) > 0:
+		return status.TwoLeadersMessage(r.Leader) + ".", stateFailed
+	case r.Leader.Known && r.Leader.Holder != "":
+		return "Weir runs: " + r.LeaderText(), stateInSync
+	}
+	return r.LeaderText(), stateUnknown
+}
+
+func stateOrder(is string) int {
+	return slices.Index([]string{stateFailed, stateUpdating, statePaused, stateInSync, stateUnknown}, is)
+}
+
+func newPoolRow(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) poolRow {
+	row := poolRow{
+		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, Balancer: p.Spec.LoadBalancer.Name,
+		Is: stateUpdating, State: v1alpha1.ReasonPending, Level: newMemberCounts(&p.Status),
+	}
+	if g := p.Spec.LoadBalancer.ResourceGroup; g != "" {
+		row.Balancer = g + "/" + row.Balancer
+	}
+	if p.Spec.ServiceRef != nil {
+		row.Service = p.Spec.ServiceRef.Name
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
+		row.State, row.Since = c.Reason, c.LastTransitionTime.Time
+	}
+	switch {
+	case wrong[p.Namespace+"/"+p.Name]:
+		row.Is = stateFailed
+	case row.State == v1alpha1.ReasonLevel:
+		row.Is = stateInSync
+	case row.State == v1alpha1.ReasonPaused:
+		row.Is = statePaused
+	}
+	parked := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked)
+	if at := p.Status.NextEligibleAt; at != nil && at.After(now) && parked != nil && parked.Status == metav1.ConditionTrue {
+		row.Next, row.Gate = at.Time, parked.Reason
+	}
+	return row
+}
+
+func newCauses(all []status.Cause, is string, pools map[string]*poolRow) []problemCause {
+	out := make([]problemCause, len(all))
+	for i, c := range all {
+		out[i] = problemCause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
+		for _, o := range c.Of {
+			of := problemObject{Problem: o, Is: is}
+			if p := pools[o.Namespace+"/"+o.Name]; p != nil && o.Kind == "BackendPool" {
+				of.Next, of.Level = p.Next, p.Level
+			}
+			out[i].All = append(out[i].All, of)
+		}
+	}
+	return out
+}
+
+// groupByLoadBalancer sorts load balancers by number of problems. Pools keep their order.
+func groupByLoadBalancer(pools []poolRow) []loadBalancer {
+	of := map[string][]*poolRow{}
+	for i := range pools {
+		name := strings.ToLower(pools[i].Balancer) // Azure names are case-insensitive
+		of[name] = append(of[name], &pools[i])
+	}
+	all := make([]loadBalancer, 0, len(of))
+	for _, its := range of {
+		b := loadBalancer{Name: its[0].Balancer, All: len(its)}
+		for _, p := range its {
+			b.countPool(p)
+		}
+		for i := range min(len(its), maxPoolsPerChart) {
+			b.Pools = append(b.Pools, *its[i*len(its)/min(len(its), maxPoolsPerChart)])
+		}
+		all = append(all, b)
+	}
+	slices.SortFunc(all, func(a, b loadBalancer) int {
+		return cmp.Or(b.Away-a.Away, b.UnderWay-a.UnderWay, cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func (b *loadBalancer) countPool(p *poolRow) {
+	switch p.Is {
+	case stateFailed:
+		b.Away++
+	case stateUpdating:
+		b.UnderWay++
+		if len(b.Busy) < maxUpdatingPools {
+			b.Busy = append(b.Busy, *p)
+		}
+	case statePaused:
+		b.Paused++
+	default:
+		b.Level++
+	}
+}
+
+func (b loadBalancer) Worst() string {
+	switch {
+	case b.Away > 0:
+		return stateFailed
+	case b.UnderWay > 0:
+		return stateUpdating
+	}
+	return stateInSync
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/status"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/metadata"
+)
+
+// many returns n pools, a quarter of them failed.
+func many(n int) status.Snapshot {
+	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
+	for i := range n {
+		state, why := v1alpha1.ReasonLevel, "level with 3 nodes"
+		if i%4 == 0 {
+			state, why = v1alpha1.ReasonRetrying, fmt.Sprintf("the last attempt failed: write pool %d: 429 TooManyRequests", i)
+		}
+		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), state, why, 3, 2)
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 4000))}}
+		p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+		if i%4 == 0 {
+			parked(p, "TooManyRequests", time.Minute)
+		}
+		seen.Pools = append(seen.Pools, *p)
+	}
+	return seen
+}
+
+// The cached front page of ten thousand pools is below 8 MiB.
+func TestWhatIsKept(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	f := newFrontPage(many(10_000))
+	kept := heap() - before
+	if kept > 8<<20 || kept < 1<<20 {
+		t.Errorf("%d bytes", kept)
+	}
+	t.Logf("%d KiB", kept>>10)
+	runtime.KeepAlive(f)
+}
+
+// A problem that only the Service's owner can fix is a note.
+func TestANoteIsNotWrong(t *testing.T) {
+	f := newFrontPage(status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Services: []corev1.Service{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{metadata.ServiceFinalizer}},
+		Status: corev1.ServiceStatus{
+			LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}},
+			Conditions:   []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNoEndpoints}},
+		},
+	}}})
+	if f.Is != stateInSync || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Is != stateInSync {
+		t.Errorf("%s, %+v, %+v", f.Is, f.Causes, f.Notes)
+	}
+}
+
+// Paused pools are listed separately, with end and reason.
+func TestWhatIsPausedIsShownApart(t *testing.T) {
+	p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonPaused, "paused", 3, 2)
+	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
+	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
+	f := newFrontPage(seen)
+	if f.Is != stateInSync || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].Level != 0 {
+		t.Errorf("%s, %+v, %+v", f.Is, f.Paused, f.Balancers)
+	}
+	var out strings.Builder
+	if err := templates["front"].Execute(&out, pageData{At: seen.At, Body: f}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`<h2 id="paused">`, "in 59", "jane", "the &lt;b&gt;database", "1 pool, 1 paused"} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("no %q in %s", part, out.String())
+		}
+	}
+}
+
+// Whether Weir runs is a state of its own, whatever the state of the pools.
+func TestWhetherWeirRuns(t *testing.T) {
+	renewed := time.Now().Add(-time.Hour)
+	for name, tt := range map[string]struct {
+		leader   status.Leader
+		is, text string
+	}{
+		"a leader":    {status.Leader{Known: true, Holder: "weir-0"}, stateInSync, "Weir runs: weir-0 leads."},
+		"no leader":   {status.Leader{Known: true, Namespace: "weir-system", Last: "weir-0", Renewed: renewed}, stateFailed, "Weir does not run: No process of Weir leads."},
+		"no right":    {status.Leader{}, stateUnknown, "The leader is unknown: you may not list Leases."},
+		"no Lease":    {status.Leader{Known: true}, stateUnknown, "Whether Weir runs is not known"},
+		"two leaders": {status.Leader{Known: true, Holder: "weir-0", Rivals: []status.Leader{{Known: true, Holder: "other"}}}, stateFailed, "two Weirs write at once"},
+	} {
+		p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonLevel, "level with 2 nodes", 2, 2)
+		f := newFrontPage(status.Snapshot{At: time.Now(), Leader: tt.leader, Pools: []v1alpha1.BackendPool{*p}})
+		if f.RunningIs != tt.is || !strings.HasPrefix(f.Running, tt.text) || strings.Contains(f.Verdict, "leads") {
+			t.Errorf("%s: %s, %q; %q", name, f.RunningIs, f.Running, f.Verdict)
+		}
+	}
+}
+
+// A Service has the state of its conditions; one of another controller has none.
+func TestStatesOfServices(t *testing.T) {
+	condition := func(kind, reason string, status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: kind, Reason: reason, Status: status}
+	}
+	for _, tt := range []struct {
+		is, state  string
+		conditions []metav1.Condition
+	}{
+		{stateUnknown, "no condition of Weir", nil},
+		{stateInSync, "Programmed", []metav1.Condition{condition(servicelb.TypeAccepted, "Accepted", metav1.ConditionTrue), condition(servicelb.TypeProgrammed, "Programmed", metav1.ConditionTrue)}},
+		{stateUpdating, "RetryAfter", []metav1.Condition{condition(servicelb.TypeProgrammed, "RetryAfter", metav1.ConditionFalse), condition(servicelb.TypeAccepted, "Accepted", metav1.ConditionTrue)}},
+		{stateUpdating, "Invalid", []metav1.Condition{condition(servicelb.TypeAccepted, "Invalid", metav1.ConditionFalse), condition(servicelb.TypeProgrammed, "Programmed", metav1.ConditionTrue)}},
+	} {
+		row := newServiceRow(&corev1.Service{Status: corev1.ServiceStatus{Conditions: tt.conditions}}, nil, false)
+		if row.Is != tt.is || row.State != tt.state {
+			t.Errorf("%+v, want %s, %s", row, tt.is, tt.state)
+		}
+	}
+}
+
+// A Provision that failed is listed, without a link: it has no page.
+func TestAFailedProvisionIsListed(t *testing.T) {
+	seen := status.Snapshot{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
+	seen.Provisioner.Failed = []v1alpha1.Provision{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store-17"}}}
+	var out strings.Builder
+	if err := templates["front"].Execute(&out, pageData{Root: "/", At: seen.At, Body: newFrontPage(seen)}); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "</span> shop/store-17</th>") {
+		t.Errorf("%s", text)
+	}
+}
+
+// BenchmarkFront judges and sorts ten thousand pools.
+func BenchmarkFront(b *testing.B) {
+	seen := many(10_000)
+	for b.Loop() {
+		newFrontPage(seen)
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/explain"
+)
+
+// memberCounts counts the desired and actual members of a pool.
+type memberCounts struct {
+	// Known is false before the first read of the pool.
+	Known  bool
+	Wanted int
+	// In and Down are desired and present; Missing are desired and absent.
+	In, Down, Missing int
+	// Surplus and Foreign are present but not desired; Foreign belong to other owners.
+	Surplus, Foreign int
+}
+
+func newMemberCounts(s *v1alpha1.BackendPoolStatus) memberCounts {
+	if s.Desired == nil || s.Observed == nil {
+		return memberCounts{}
+	}
+	l := memberCounts{Known: true, Wanted: int(*s.Desired), Down: int(ptr.Deref(s.DownCount, 0)), Foreign: int(ptr.Deref(s.Foreign, 0))}
+	own := int(*s.Observed) - l.Foreign
+	l.Missing, l.Surplus = max(0, l.Wanted-own), max(0, own-l.Wanted)
+	if m := s.Members; m != nil { // as many may be missing as are surplus
+		l.Missing, l.Surplus = memberCount(m.Missing), memberCount(m.Surplus)
+	}
+	l.In = max(0, l.Wanted-l.Missing-l.Down)
+	return l
+}
+
+func countMembers(p *explain.Pool) memberCounts {
+	if p.Desired == nil || p.Observed == nil {
+		return memberCounts{}
+	}
+	l := memberCounts{Known: true, Wanted: int(*p.Desired)}
+	for _, m := range p.Members {
+		switch m.Is {
+		case explain.InPool:
+			l.In++
+		case explain.Down:
+			l.Down++
+		case explain.Missing:
+			l.Missing++
+		case explain.Leaving:
+			l.Surplus++
+		}
+	}
+	l.Foreign = int(ptr.Deref(p.Foreign, 0))
+	l.Missing = max(l.Missing, l.Wanted-l.In-l.Down) // the status names only some of them
+	return l
+}
+
+func memberCount(some *v1alpha1.MemberSample) int {
+	if some == nil {
+		return 0
+	}
+	return int(some.Count)
+}
+
+func (l memberCounts) Words() string {
+	if !l.Known {
+		return "not known yet"
+	}
+	parts := []string{fmt.Sprintf("%d of %d", l.In+l.Down, l.Wanted)}
+	for _, s := range []struct {
+		n    int
+		what string
+	}{{l.Down, "Down"}, {l.Missing, "missing"}, {l.Surplus, "surplus"}, {l.Foreign, "foreign"}} {
+		if s.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// PercentPresent is the share of desired members that are present; 100 if none is desired.
+func (l memberCounts) PercentPresent() int {
+	switch {
+	case !l.Known:
+		return 0
+	case l.Wanted == 0:
+		return 100
+	}
+	return min(100, (l.In+l.Down)*100/l.Wanted)
+}
+
+// Over is the kind of undesired members shown above the bar.
+func (l memberCounts) Over() string {
+	switch {
+	case l.Foreign > 0:
+		return "foreign"
+	case l.Surplus > 0:
+		return "surplus"
+	}
+	return ""
+}
+
+// barSegment is a segment of a bar, in percent.
+type barSegment struct {
+	Is       string
+	At, Wide float64
+}
+
+// Parts puts undesired members last.
+func (l memberCounts) Parts() []barSegment {
+	all := l.Wanted + l.Surplus + l.Foreign
+	if !l.Known {
+		return nil
+	}
+	if all == 0 {
+		return []barSegment{{"in", 0, 100}}
+	}
+	var parts []barSegment
+	at := 0.0
+	for _, p := range []struct {
+		is string
+		n  int
+	}{{"in", l.In}, {"down", l.Down}, {"missing", l.Missing}, {"surplus", l.Surplus}, {"foreign", l.Foreign}} {
+		if p.n > 0 {
+			wide := float64(p.n) * 100 / float64(all)
+			parts = append(parts, barSegment{p.is, at, wide})
+			at += wide
+		}
+	}
+	return parts
+}

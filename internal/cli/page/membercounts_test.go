@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"math"
+	"testing"
+
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/explain"
+)
+
+func TestLevels(t *testing.T) {
+	is := func(wanted, shown, foreign, down int32, members *v1alpha1.OutOfSyncMembers) v1alpha1.BackendPoolStatus {
+		return v1alpha1.BackendPoolStatus{Desired: &wanted, Observed: &shown, Foreign: &foreign, DownCount: ptr.To(down), Members: members}
+	}
+	some := func(n int32) *v1alpha1.MemberSample { return &v1alpha1.MemberSample{Count: n} }
+	for _, tt := range []struct {
+		name    string
+		of      v1alpha1.BackendPoolStatus
+		words   string
+		percent int
+		over    string
+	}{
+		{"not read yet", v1alpha1.BackendPoolStatus{}, "not known yet", 0, ""},
+		{"wanted, and not read yet", v1alpha1.BackendPoolStatus{Desired: ptr.To(int32(3))}, "not known yet", 0, ""},
+		{"level", is(3, 3, 0, 0, nil), "3 of 3", 100, ""},
+		{"nothing is wanted", is(0, 0, 0, 0, nil), "0 of 0", 100, ""},
+		{"with somebody else's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
+		{"one is missing, by the counts", is(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
+		{"one is surplus, by the counts", is(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100, "surplus"},
+		{"as many are missing as surplus", is(3, 3, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},
+		{"one is Down", is(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
+		{"none is there", is(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
+	} {
+		l := newMemberCounts(&tt.of)
+		if l.Words() != tt.words || l.PercentPresent() != tt.percent || l.Over() != tt.over {
+			t.Errorf("%s: %q, %d, %q; want %q, %d, %q", tt.name, l.Words(), l.PercentPresent(), l.Over(), tt.words, tt.percent, tt.over)
+		}
+	}
+	p := explain.Pool{Desired: ptr.To(int32(9)), Observed: ptr.To(int32(5)), Foreign: ptr.To(int32(1)), Members: []explain.Member{
+		{Is: explain.InPool}, {Is: explain.Down}, {Is: explain.Missing}, {Is: explain.Leaving}, {Is: explain.LeftOut}, {Is: explain.Foreign},
+	}}
+	if got := countMembers(&p).Words(); got != "2 of 9, 1 Down, 7 missing, 1 surplus, 1 foreign" {
+		t.Error(got)
+	}
+}
+
+// The segments of a bar cover its full width.
+func TestLawOfBars(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 5000)
+		l := memberCounts{Known: true, In: n.Draw(t, "in"), Down: n.Draw(t, "down"), Missing: n.Draw(t, "missing"), Surplus: n.Draw(t, "surplus"), Foreign: n.Draw(t, "foreign")}
+		l.Wanted = l.In + l.Down + l.Missing
+		end := 0.0
+		for _, p := range l.Parts() {
+			if math.Abs(p.At-end) > 1e-6 || p.Wide <= 0 {
+				t.Fatalf("%+v after %v", p, end)
+			}
+			end = p.At + p.Wide
+		}
+		if math.Abs(end-100) > 1e-6 || l.PercentPresent() < 0 || l.PercentPresent() > 100 {
+			t.Fatalf("it ends at %v, and is full to %d", end, l.PercentPresent())
+		}
+	})
+}
+
+// The chart samples pools in proportion to their states, and always shows a failed one.
+func TestAPictureIsFair(t *testing.T) {
+	pools := make([]poolRow, 10_000)
+	for i := range pools {
+		pools[i] = poolRow{Balancer: "kubernetes", Is: stateInSync}
+		switch {
+		case i < 1:
+			pools[i].Is = stateFailed
+		case i < 2500:
+			pools[i].Is = stateUpdating
+		}
+	}
+	b := groupByLoadBalancer(pools)[0]
+	drawn := map[string]int{}
+	for _, p := range b.Pools {
+		drawn[p.Is]++
+	}
+	if b.Words() != "10000 pools, 7500 level, 2499 on their way, 1 wrong" || b.More() != 9940 || drawn[stateFailed] != 1 || drawn[stateUpdating] != 14 || drawn[stateInSync] != 45 {
+		t.Errorf("%s, %v", b.Words(), drawn)
+	}
+	if b := groupByLoadBalancer(pools[:3])[0]; len(b.Pools) != 3 || len(b.Busy) != 2 {
+		t.Errorf("%+v", b)
+	}
+}

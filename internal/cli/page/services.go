@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/cli/status"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/humanize"
+)
+
+// serviceRow is a Service of type LoadBalancer.
+type serviceRow struct {
+	Namespace, Name      string
+	Addresses, Balancers string
+	Is, State            string
+	Since                time.Time
+}
+
+// newServiceRows returns the Services of type LoadBalancer, those with a problem first.
+func newServiceRows(seen status.Snapshot, r status.Report) []serviceRow {
+	wrong := map[string]bool{}
+	for _, c := range r.Causes {
+		for _, o := range c.Of {
+			if o.Kind == "Service" {
+				wrong[o.Namespace+"/"+o.Name] = true
+			}
+		}
+	}
+	balancers := map[string][]string{}
+	for i := range seen.Pools {
+		if p := &seen.Pools[i]; p.Spec.ServiceRef != nil {
+			key := p.Namespace + "/" + p.Spec.ServiceRef.Name
+			balancers[key] = append(balancers[key], p.Spec.LoadBalancer.Name)
+		}
+	}
+	var rows []serviceRow
+	for i := range seen.Services {
+		if s := &seen.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			key := s.Namespace + "/" + s.Name
+			slices.Sort(balancers[key])
+			rows = append(rows, newServiceRow(s, slices.Compact(balancers[key]), wrong[key]))
+		}
+	}
+	slices.SortFunc(rows, func(a, b serviceRow) int {
+		return cmp.Or(stateOrder(a.Is)-stateOrder(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rows
+}
+
+func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceRow {
+	row := serviceRow{Namespace: s.Namespace, Name: s.Name, Balancers: strings.Join(balancers, ", "), Is: stateUnknown, State: "no condition of Weir"}
+	var addresses []string
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		addresses = append(addresses, cmp.Or(in.IP, in.Hostname))
+	}
+	row.Addresses = strings.Join(addresses, ", ")
+	// A Service that is not accepted has no other state.
+	for _, kind := range []string{servicelb.TypeProgrammed, servicelb.TypeAccepted} {
+		c := meta.FindStatusCondition(s.Status.Conditions, kind)
+		switch {
+		case c == nil, kind == servicelb.TypeAccepted && c.Status == metav1.ConditionTrue:
+			continue
+		case c.Status == metav1.ConditionTrue:
+			row.Is = stateInSync
+		default:
+			row.Is = stateUpdating
+		}
+		row.State, row.Since = c.Reason, c.LastTransitionTime.Time
+	}
+	if isWrong {
+		row.Is = stateFailed
+	}
+	return row
+}
+
+func (r serviceRow) matches(find string) bool {
+	return strings.Contains(strings.ToLower(r.Namespace+"/"+r.Name+" "+r.Addresses+" "+r.Balancers), strings.ToLower(find))
+}
+
+func (s *pageServer) serveServices(w http.ResponseWriter, r *http.Request) {
+	f, err := s.getFrontPage(r.Context())
+	if err != nil {
+		s.serveError(w, err)
+		return
+	}
+	find := strings.TrimSpace(r.URL.Query().Get("find"))
+	rows := slices.DeleteFunc(slices.Clone(f.services), func(row serviceRow) bool { return !row.matches(find) })
+	list := newListPage(rows, r.URL.Query(), "services?"+url.Values{"find": {find}}.Encode())
+	s.renderPage(w, http.StatusOK, "services", pageData{
+		Title: "Services", Here: "services", At: f.At, Find: find, Brief: humanize.FormatCount(list.All, "Service"),
+		Body: struct {
+			Find string
+			Rows listPage[serviceRow]
+		}{find, list},
+	})
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status implements weir status: what is out of sync, since when, which Services are affected, and
+// the fix.
+//
+//	read.go         reads the objects with the caller's permissions
+//	report.go       finds problems and groups them by cause
+//	running.go      what keeps Weir from running, or from serving a Service
+//	provisioner.go  whether a provisioner runs where Provisions wait
+//	paused.go       paused pools
+//	remedies.go     fixes, by state and Azure error code
+//	text.go         output
+//	watch.go        the command
+package status

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s/leases"
+)
+
+// NoProvisioner is the cause if Provisions wait and no provisioner runs.
+const NoProvisioner = "NoProvisioner"
+
+// Provisioner is the state of weir-provisioner.
+type Provisioner struct {
+	Leader
+	// Waiting counts the Provisions that are not Succeeded, Failed or Cancelled.
+	Waiting int
+	// All counts all Provisions; Failed are those that have used up their attempts.
+	All    int
+	Failed []v1alpha1.Provision
+}
+
+// ReadProvisioner reads the leader and the Provisions of a namespace; empty means all. Waiting is 0 if the
+// caller lacks permission or the CRD is missing.
+func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, now time.Time) (Provisioner, error) {
+	var p Provisioner
+	var all v1alpha1.ProvisionList
+	err := api.List(ctx, &all, client.InNamespace(namespace))
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+	case err != nil:
+		return p, fmt.Errorf("reading Provisions: %w", err)
+	}
+	for i := range all.Items {
+		p.All++
+		switch all.Items[i].Status.State {
+		case v1alpha1.ProvisionFailed:
+			p.Failed = append(p.Failed, all.Items[i])
+		case v1alpha1.ProvisionSucceeded, v1alpha1.ProvisionCancelled:
+		default:
+			p.Waiting++
+		}
+	}
+	p.Leader, err = readLeader(ctx, api, leases.Provisioner, now)
+	return p, err
+}
+
+// MissingReason returns why no attempt of a Provision begins, or "" if a provisioner leads or the caller may not
+// list Leases.
+func (p Provisioner) MissingReason() string {
+	switch {
+	case !p.Known, p.Holder != "":
+		return ""
+	case p.Namespace == "":
+		return "there is no Lease " + leases.Provisioner + ": weir-provisioner is not installed, or it runs with --leader-elect=false"
+	}
+	text := "no process of weir-provisioner leads"
+	if !p.Renewed.IsZero() {
+		text = "no process of weir-provisioner has led since " + humanize.FormatTime(p.Renewed)
+	}
+	if p.Last != "" {
+		text += "; before, " + p.Last + " did"
+	}
+	return text + ": no attempt of a Provision begins or continues. Load balancers are not affected"
+}
+
+func (p Provisioner) checkProvisioner() (wrong, noted []Problem) {
+	why := p.MissingReason()
+	if why == "" || p.Waiting == 0 {
+		return nil, nil
+	}
+	w := Problem{
+		Kind: "Lease", Namespace: p.Namespace, Name: leases.Provisioner, State: NoProvisioner, cause: NoProvisioner, Since: p.Renewed,
+		Why: fmt.Sprintf("%s; %s", humanize.FormatCount(p.Waiting, "Provision")+" in progress", why),
+	}
+	if p.Namespace == "" { // one may run without a Lease
+		return nil, []Problem{w}
+	}
+	return []Problem{w}, nil
+}

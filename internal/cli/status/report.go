@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s/metadata"
+)
+
+// maxPendingAge is the time after which an object in progress counts as a problem: longer than any interval, and
+// longer than a write to Azure takes.
+const maxPendingAge = 10 * time.Minute
+
+// Report lists problems and objects in progress.
+type Report struct {
+	At time.Time `json:"at"`
+	// InSync is true if there is no problem; objects may be in progress.
+	InSync bool   `json:"level"`
+	Leader Leader `json:"leader"`
+	// Namespace is the one that was read; empty means all.
+	Namespace string `json:"namespace,omitempty"`
+	// Class is the spec.loadBalancerClass that Weir serves, by default if it is not seen; empty means Services without one.
+	Class string `json:"loadBalancerClass"`
+	// Pools and Services count all BackendPools and all Services that Weir serves or that no controller serves.
+	Pools    Count `json:"backendPools"`
+	Services Count `json:"services"`
+	// Provisions counts all Provisions.
+	Provisions Count `json:"provisions"`
+	// Causes are the problems by cause, most objects first.
+	Causes []Cause `json:"causes"`
+	// Waiting are objects in progress that need no action, oldest first.
+	Waiting []Problem `json:"waiting,omitempty"`
+	// Paused are paused BackendPools, earliest end first.
+	Paused []Paused `json:"paused,omitempty"`
+	// Notes are hints about objects that are in sync.
+	Notes []Cause `json:"notes,omitempty"`
+
+	isColored bool // text only
+}
+
+// Leader identifies the leader. Known is false if the caller may not read Leases.
+type Leader struct {
+	Known  bool   `json:"known"`
+	Holder string `json:"holder,omitempty"`
+	// Last is the previous holder; Renewed is the last renewal.
+	Last    string    `json:"last,omitempty"`
+	Renewed time.Time `json:"renewed,omitzero"`
+	// Namespace of the Lease; empty if there is none.
+	Namespace string `json:"namespace,omitempty"`
+	// Version and Class are those of the leader, or of the previous one.
+	Version string  `json:"version,omitempty"`
+	Class   *string `json:"loadBalancerClass,omitempty"`
+	// Rivals are the leaders by Leases of other namespaces.
+	Rivals []Leader `json:"rivals,omitempty"`
+}
+
+// hasNoHolder reports whether the Lease exists without a holder. Weir may run without a Lease.
+func (l Leader) hasNoHolder() bool { return l.Known && l.Holder == "" && l.Namespace != "" }
+
+// noLeaderMessage describes since when there is no leader, and the effect.
+func (l Leader) noLeaderMessage() string {
+	text := "no process of Weir leads"
+	if !l.Renewed.IsZero() {
+		text += " since " + humanize.FormatTime(l.Renewed)
+	}
+	if l.Last != "" {
+		text += "; before, " + l.Last + " did"
+	}
+	return text + ": nothing is written for any Service, and Azure keeps what it has"
+}
+
+// Count counts objects.
+type Count struct {
+	All      int `json:"all"`
+	UnderWay int `json:"underWay"`
+	Wrong    int `json:"wrong"`
+}
+
+// Cause groups problems with the same cause.
+type Cause struct {
+	// Name is Azure's error code, else the state.
+	Name string `json:"name"`
+	Do   string `json:"do,omitempty"`
+	// Of are the objects, oldest problem first.
+	Of []Problem `json:"of"`
+}
+
+// Problem is an object with a problem, or in progress.
+type Problem struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	// Since is the start of the state. If only a lower bound is known, NotBefore has it.
+	Since     time.Time `json:"since,omitzero"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	Why       string    `json:"why,omitempty"`
+	// Service is the Service of the pool, if any.
+	Service string `json:"service,omitempty"`
+	cause   string
+	do      string // in place of the remedy for the cause
+}
+
+// NewReport finds the problems in a snapshot.
+func NewReport(s Snapshot) Report {
+	r := Report{At: s.At, Leader: s.Leader, Namespace: s.Namespace, Causes: []Cause{}}
+	r.Class, _ = ServedClass(s.Leader, s.Installation)
+	wrong, noted := s.runningProblems(), []Problem(nil)
+	ofProvisioner, notedOfProvisioner := s.Provisioner.checkProvisioner()
+	wrong, noted = append(wrong, ofProvisioner...), append(noted, notedOfProvisioner...)
+	for i := range s.Pools {
+		found, waits := checkPool(&s.Pools[i], s.At)
+		if len(found) == 0 && syncedCondition(&s.Pools[i]).Reason == v1alpha1.ReasonPaused {
+			r.Paused = append(r.Paused, newPaused(&s.Pools[i]))
+		}
+		r.Pools.addObject(found, len(waits) > 0)
+		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
+	}
+	r.Provisions.All = s.Provisioner.All
+	for i := range s.Provisioner.Failed {
+		r.Provisions.Wrong++
+		wrong = append(wrong, failedProvision(&s.Provisioner.Failed[i]))
+	}
+	for i := range s.Services {
+		found, waits, counts := s.checkService(&s.Services[i])
+		if !counts {
+			continue
+		}
+		r.Services.addObject(found, len(waits) > 0)
+		wrong, noted = append(wrong, found...), append(noted, serviceHints(&s.Services[i])...)
+		r.Waiting = append(r.Waiting, waits...)
+	}
+	sortByEnd(r.Paused)
+	slices.SortFunc(r.Waiting, compareAge)
+	r.Notes = groupByCause(noted)
+	r.Causes, r.InSync = groupByCause(wrong), len(wrong) == 0
+	return r
+}
+
+func (c *Count) addObject(found []Problem, underWay bool) {
+	c.All++
+	switch {
+	case len(found) > 0:
+		c.Wrong++
+	case underWay:
+		c.UnderWay++
+	}
+}
+
+func groupByCause(wrong []Problem) []Cause {
+	of := map[string][]Problem{}
+	for _, w := range wrong {
+		of[w.cause] = append(of[w.cause], w)
+	}
+	all := make([]Cause, 0, len(of))
+	for name, those := range of {
+		slices.SortFunc(those, compareAge)
+		c := Cause{Name: name, Do: cmp.Or(those[0].do, RemedyFor(name)), Of: those}
+		if len(those) == 1 {
+			c.Do = RemedyOf(name, those[0])
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Cause) int {
+		first := func(c Cause) int {
+			if c.Name == NoLeader || c.Name == TwoLeaders { // nothing else recovers first
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(first(a)-first(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func compareAge(a, b Problem) int {
+	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// isPending reports whether a pool is in progress and needs no action.
+func isPending(p *v1alpha1.BackendPool) bool {
+	synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
+	return synced == nil ||
+		slices.Contains([]string{v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonLeaving}, synced.Reason)
+}
+
+// syncedCondition returns the Synced condition, or a placeholder before there is one.
+func syncedCondition(p *v1alpha1.BackendPool) metav1.Condition {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
+		return *c
+	}
+	return metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has not reported on it yet", LastTransitionTime: p.CreationTimestamp}
+}
+
+func checkPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Problem) {
+	w := Problem{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name}
+	if p.Spec.ServiceRef != nil {
+		w.Service = p.Spec.ServiceRef.Name
+	}
+	synced := syncedCondition(p)
+	w.State, w.Since, w.Why = synced.Reason, synced.LastTransitionTime.Time, synced.Message
+	w.cause = w.State
+	switch {
+	case w.State == v1alpha1.ReasonLevel:
+		if w.cause, w.Since, w.Why = InSyncProblem(p); w.cause == "" {
+			return nil, nil
+		}
+		w.State = w.cause
+	case isPending(p) && now.Sub(w.Since) < maxPendingAge:
+		return nil, []Problem{w}
+	case w.State == v1alpha1.ReasonPaused:
+		return checkOverdue(p, w, now), nil
+	case w.State == v1alpha1.ReasonRetrying || w.State == v1alpha1.ReasonFailed:
+		if last := p.Status.LastOutcome; last != nil && last.Code != "" {
+			w.cause, w.Since = last.Code, last.Since.Time
+			if RemedyFor(w.cause) == "" {
+				w.cause = causeOf(w.cause, w.Why)
+			}
+		}
+	}
+	return []Problem{w}, nil
+}
+
+// Parts of the message of an in-sync pool: nodes left out despite being needed, nodes kept out by labels, and
+// no nodes at all. Nodes kept out are a problem only if no others remain.
+const (
+	leftOutPart = "; left out: "
+	keptOutPart = "; kept out: "
+	noNodesPart = "level with no nodes"
+)
+
+// Causes for in-sync pools that lack some or all nodes.
+const (
+	NodesLeftOut = "NodesLeftOut"
+	NoNodeLeft   = "NoNodeLeft"
+)
+
+// InSyncProblem returns the problem of an in-sync pool; cause is empty if there is none.
+func InSyncProblem(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Type, c.LastTransitionTime.Time, c.Message
+	}
+	is := syncedCondition(p)
+	without, misses := strings.HasPrefix(is.Message, noNodesPart), strings.Contains(is.Message, leftOutPart)
+	switch {
+	case without && (misses || strings.Contains(is.Message, keptOutPart)):
+		cause = NoNodeLeft
+	case misses:
+		cause = NodesLeftOut
+	default:
+		return "", time.Time{}, ""
+	}
+	return cause, is.LastTransitionTime.Time, is.Message
+}
+
+// isManaged reports whether Weir manages the Service, did so before, or has set a condition on it.
+func isManaged(s *corev1.Service) bool {
+	return slices.Contains(s.Finalizers, metadata.ServiceFinalizer) || slices.ContainsFunc(s.Status.Conditions, func(c metav1.Condition) bool {
+		return strings.HasPrefix(c.Type, "weir.dev/")
+	})
+}
+
+// Reasons that resolve by themselves, and reasons that another condition reports.
+var (
+	transientReasons = []string{servicelb.ConditionReasonUpdating, servicelb.ConditionReasonRetryAfter, servicelb.ConditionReasonPoolFilling, servicelb.ConditionReasonLeaving, servicelb.ConditionReasonMigrating}
+	duplicateReasons = []string{servicelb.ConditionReasonNotAccepted, servicelb.ConditionReasonConflict}
+)
+
+// problemReasons are reasons of True conditions that are problems: access that should be restricted, or missing parts.
+var problemReasons = []string{servicelb.ConditionReasonOpen, servicelb.ConditionReasonNotEnforced, servicelb.ConditionReasonPartial}
+
+func serviceHints(s *corev1.Service) (noted []Problem) {
+	for _, c := range s.Status.Conditions {
+		if strings.HasPrefix(c.Type, "weir.dev/") && c.Reason == servicelb.ConditionReasonNoEndpoints {
+			noted = append(noted, Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message})
+		}
+	}
+	return noted
+}
+
+// checkService returns the problems of a Service. counts is false if another controller is responsible for it.
+func (s Snapshot) checkService(svc *corev1.Service) (found, waits []Problem, counts bool) {
+	if p, unserved := s.UnservedProblem(svc); unserved {
+		return []Problem{p}, nil, true
+	}
+	if !isManaged(svc) {
+		return nil, nil, false
+	}
+	found, waits = checkConditions(svc, s.At)
+	return found, waits, true
+}
+
+func checkConditions(s *corev1.Service, now time.Time) (found, waits []Problem) {
+	for _, c := range s.Status.Conditions {
+		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
+		bad, since, notBefore := c.Status == metav1.ConditionFalse, c.LastTransitionTime.Time, time.Time{}
+		switch {
+		case c.Type == metadata.ConditionConflict:
+			bad = c.Status == metav1.ConditionTrue
+		case slices.Contains(problemReasons, c.Reason): // the condition may have been True for another reason before
+			bad, since, notBefore = true, time.Time{}, since
+		}
+		w := Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason, Since: since, NotBefore: notBefore, Why: c.Message}
+		if c.Status == metav1.ConditionFalse {
+			w.State = "not " + w.State
+		}
+		switch {
+		case !ours || !bad || slices.Contains(duplicateReasons, c.Reason):
+		case slices.Contains(transientReasons, c.Reason) && now.Sub(since) < maxPendingAge:
+			waits = append(waits, w)
+		default:
+			switch c.Reason {
+			case servicelb.ConditionReasonInvalid: // other fix than for a BackendPool
+				w.cause = servicelb.ConditionReasonNotAccepted
+			case servicelb.ConditionReasonFailed, servicelb.ConditionReasonRejected:
+				w.cause = causeOf(c.Reason, c.Message)
+			}
+			found = append(found, w)
+		}
+	}
+	if len(found) == 0 && len(waits) == 0 && len(s.Status.LoadBalancer.Ingress) == 0 {
+		w := Problem{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: v1alpha1.ReasonPending, cause: NoAddress, Since: s.CreationTimestamp.Time, Why: "it has no address yet"}
+		if now.Sub(w.Since) >= maxPendingAge {
+			return []Problem{w}, nil
+		}
+		waits = append(waits, w)
+	}
+	return found, waits
+}

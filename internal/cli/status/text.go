@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"weir.dev/weir/internal/humanize"
+)
+
+// maxObjects limits the printed objects per cause; -o json has all.
+const maxObjects = 10
+
+// WriteJSON writes the report as JSON.
+func (r Report) WriteJSON(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+// WriteColored is WriteText for a terminal with colors.
+func (r Report) WriteColored(out io.Writer) error {
+	r.isColored = true
+	return r.WriteText(out)
+}
+
+func (r Report) paint(s humanize.Style, text string) string {
+	return humanize.PaintText(r.isColored, s, text)
+}
+
+// summaryStyle is the style of the summary: what is wrong, or needs time, is seen first.
+func (r Report) summaryStyle() humanize.Style {
+	switch {
+	case !r.InSync:
+		return humanize.Bad
+	case len(r.Waiting) > 0 || len(r.Paused) > 0:
+		return humanize.Warn
+	}
+	return humanize.Good
+}
+
+// WriteText writes the summary, then the problems.
+func (r Report) WriteText(out io.Writer) error {
+	var b strings.Builder
+	b.WriteString(r.paint(r.summaryStyle(), r.Summary()))
+	if !r.InSync || len(r.Waiting) > 0 || len(r.Paused) > 0 { // messages contain times
+		b.WriteString(" It is " + r.At.UTC().Format(time.RFC3339) + ".")
+	}
+	b.WriteString("\n")
+	if c, found := r.MainCause(); found {
+		fmt.Fprintf(&b, "%s %s (%d of %d).\n", r.paint(humanize.Title, "Fix first:"), sanitizeText(c.Name), len(c.Of), r.countProblems())
+	}
+	for _, c := range r.Causes {
+		r.writeCause(&b, c, humanize.Bad)
+	}
+	r.writeWaiting(&b)
+	r.writePaused(&b)
+	if len(r.Notes) > 0 {
+		b.WriteString("\nTo note, and no fault of Weir's:\n")
+	}
+	for _, c := range r.Notes {
+		r.writeCause(&b, c, humanize.Title)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// MainCause returns the cause with a fix that affects the most objects, if there are several causes.
+func (r Report) MainCause() (c Cause, found bool) {
+	if len(r.Causes) < 2 {
+		return Cause{}, false
+	}
+	for _, c := range r.Causes {
+		if c.Do != "" && !strings.HasPrefix(c.Do, "nothing") { // the others resolve by themselves
+			return c, true
+		}
+	}
+	return Cause{}, false
+}
+
+func (r Report) countProblems() (n int) {
+	for _, c := range r.Causes {
+		n += len(c.Of)
+	}
+	return n
+}
+
+// Summary summarizes the report and the leader in a few sentences.
+func (r Report) Summary() string { return r.ObjectsText() + " " + r.LeaderText() }
+
+// ObjectsText summarizes the state of all objects.
+func (r Report) ObjectsText() string {
+	all := humanize.FormatCount(r.Pools.All, "BackendPool") + ", " + humanize.FormatCount(r.Services.All, "Service")
+	if r.Provisions.All > 0 {
+		all += ", " + humanize.FormatCount(r.Provisions.All, "Provision")
+	}
+	if r.Namespace != "" {
+		all += " in namespace " + sanitizeText(r.Namespace)
+	}
+	text := "In sync: " + all + "."
+	switch {
+	case !r.InSync:
+		text = "Something is wrong" + r.problemText() + "."
+	case len(r.Waiting) > 0 || len(r.Paused) > 0:
+		text = "Nothing is wrong: " + all + "."
+	}
+	if on := r.pendingText(); on != "" {
+		text += " " + on + "."
+	}
+	if n := len(r.Paused); n > 0 {
+		text += fmt.Sprintf(" Paused: %d.", n)
+	}
+	return text
+}
+
+// LeaderText describes which process leads.
+func (r Report) LeaderText() string {
+	switch {
+	case !r.Leader.Known:
+		return "The leader is unknown: you may not list Leases."
+	case r.HasNoLeader():
+		return "No process of Weir leads."
+	case r.Leader.Holder == "":
+		return fmt.Sprintf("Whether Weir runs is not known: there is no Lease %s, as where it is not installed, or with --leader-elect=false.", LeaseName)
+	}
+	return sanitizeText(r.Leader.Holder) + " leads."
+}
+
+// HasNoLeader reports whether no process of Weir leads.
+func (r Report) HasNoLeader() bool {
+	return r.Leader.Known && (r.Leader.hasNoHolder() || r.hasCause(NoLeader))
+}
+
+func (r Report) hasCause(name string) bool {
+	return slices.ContainsFunc(r.Causes, func(c Cause) bool { return c.Name == name })
+}
+
+func (r Report) pendingText() string {
+	var of []string
+	if n := r.Pools.UnderWay; n > 0 {
+		of = append(of, humanize.FormatCount(n, "BackendPool"))
+	}
+	if n := r.Services.UnderWay; n > 0 {
+		of = append(of, humanize.FormatCount(n, "Service"))
+	}
+	switch text := strings.Join(of, " and "); {
+	case text == "":
+		return ""
+	case r.Leader.hasNoHolder():
+		return "Waiting for a leader: " + text
+	default:
+		return "On the way: " + text
+	}
+}
+
+func (r Report) problemText() string {
+	var of []string
+	for _, c := range []struct {
+		Count
+		kind string
+	}{{r.Pools, "BackendPool"}, {r.Services, "Service"}, {r.Provisions, "Provision"}} {
+		if c.Wrong > 0 {
+			of = append(of, fmt.Sprintf("%d of %s", c.Wrong, humanize.FormatCount(c.All, c.kind)))
+		}
+	}
+	in := ""
+	if r.Namespace != "" {
+		in = " in namespace " + sanitizeText(r.Namespace)
+	}
+	if len(of) == 0 {
+		return in
+	}
+	return " with " + strings.Join(of, " and ") + in
+}
+
+func (r Report) writeCause(b *strings.Builder, c Cause, style humanize.Style) {
+	fmt.Fprintf(b, "\n%s %s\n", r.paint(style, sanitizeText(c.Name)+":"), sanitizeText(c.Of[0].Why))
+	if c.Do != "" {
+		fmt.Fprintf(b, "  %s %s\n", r.paint(humanize.Title, "What to do:"), c.Do)
+	}
+	if c.Name == NoLeader || c.Name == TwoLeaders || c.Name == NoProvisioner { // the Lease itself adds nothing
+		return
+	}
+	r.writeObjects(b, c.Of, false)
+}
+
+// writeWaiting prints objects in progress, unless they only wait for a leader.
+func (r Report) writeWaiting(b *strings.Builder) {
+	if len(r.Waiting) == 0 || r.Leader.hasNoHolder() {
+		return
+	}
+	b.WriteString("\n" + r.paint(humanize.Warn, "In progress, no action needed:") + "\n")
+	r.writeObjects(b, r.Waiting, true)
+}
+
+func (r Report) writeObjects(b *strings.Builder, of []Problem, why bool) {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
+	for _, o := range of[:min(len(of), maxObjects)] {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s", o.objectName(), sanitizeText(o.State), r.formatAge(o), o.serviceText())
+		if why {
+			fmt.Fprintf(w, "\t%s", sanitizeText(o.Why))
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	for line := range strings.Lines(table.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	if n := len(of) - maxObjects; n > 0 {
+		fmt.Fprintf(b, "  and %d more; -o json has all\n", n)
+	}
+}
+
+func (w Problem) objectName() string {
+	return fmt.Sprintf("%s %s/%s", strings.ToLower(w.Kind), w.Namespace, sanitizeText(w.Name))
+}
+
+func (w Problem) serviceText() string {
+	if w.Service == "" {
+		return ""
+	}
+	return "Service " + sanitizeText(w.Service)
+}
+
+// formatAge formats how long, or how long at most, an object has had its state.
+func (r Report) formatAge(w Problem) string {
+	if !w.NotBefore.IsZero() {
+		return "for up to " + duration.HumanDuration(max(0, r.At.Sub(w.NotBefore)))
+	}
+	return r.formatSince(w.Since)
+}
+
+func (r Report) formatSince(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return "for " + duration.HumanDuration(max(0, r.At.Sub(t)))
+}
+
+// sanitizeText removes control characters, which could steer the terminal.
+func sanitizeText(text string) string { return humanize.FormatMessage(text, humanize.MaxMessage) }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/ratelimit/sleep"
+)
+
+const watchInterval = 2 * time.Second
+
+// Command implements weir status with the user's permissions.
+type Command struct {
+	API       client.Reader
+	Namespace string // empty means all
+	Out       io.Writer
+	JSON      bool
+	Color     bool // Out is a terminal with colors
+}
+
+// PrintReport prints the report and returns whether there is no problem.
+func (d Command) PrintReport(ctx context.Context) (level bool, err error) {
+	if err := CheckNamespace(ctx, d.API, d.Namespace); err != nil {
+		return false, err
+	}
+	seen, err := ReadSnapshot(ctx, d.API, d.Namespace, time.Now())
+	if err != nil {
+		return false, err
+	}
+	r := NewReport(seen)
+	if d.JSON {
+		return r.InSync, r.WriteJSON(d.Out)
+	}
+	return r.InSync, d.writeText(r)
+}
+
+// WatchReport prints the report, and again on every change, until ctx ends.
+func (d Command) WatchReport(ctx context.Context) error {
+	if err := CheckNamespace(ctx, d.API, d.Namespace); err != nil {
+		return err
+	}
+	last := ""
+	for {
+		seen, err := ReadSnapshot(ctx, d.API, d.Namespace, time.Now())
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		r := NewReport(seen)
+		if is := r.comparableText(); is != last {
+			last = is
+			if err := d.writeReport(r); err != nil {
+				return err
+			}
+		}
+		if sleep.For(ctx, watchInterval) != nil {
+			return nil
+		}
+	}
+}
+
+func (d Command) writeReport(r Report) error {
+	if d.JSON {
+		return json.NewEncoder(d.Out).Encode(r)
+	}
+	if _, err := fmt.Fprintf(d.Out, "--- %s\n", r.At.UTC().Format(time.RFC3339)); err != nil {
+		return err
+	}
+	return d.writeText(r)
+}
+
+func (d Command) writeText(r Report) error {
+	if d.Color {
+		return r.WriteColored(d.Out)
+	}
+	return r.WriteText(d.Out)
+}
+
+func (r Report) comparableText() string {
+	r.At = time.Time{}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

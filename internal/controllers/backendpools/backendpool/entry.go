@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/members"
+	"weir.dev/weir/internal/controllers/backendpools/pausing"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+)
+
+// Entry is the in-memory state of one BackendPool. One struct holds all of it so that it is dropped with the
+// BackendPool.
+type Entry struct {
+	ref schedule.Ref
+
+	// writeSlot is a one-slot semaphore that serializes writes. Its holder owns version, the resource version
+	// of the last read or write, and own.
+	writeSlot chan struct{}
+	version   string
+	written   writtenStatuses
+	// finalizerSeen (guarded by mu) is true once the status was read from an object with Weir's finalizer, or this
+	// process has set it. Before that, another process may have recorded more.
+	finalizerSeen bool
+
+	mu     sync.Mutex // guards the fields below; held briefly
+	status v1alpha1.BackendPoolStatus
+	// otherRecord is what another process recorded and no attempt has read yet; nil if nothing.
+	otherRecord *v1alpha1.BackendPoolStatus
+	// revision counts changes of status; saved is the revision that the API server has.
+	revision, savedRevision int
+	// writeDeadline is the deadline for writing unsaved changes; zero means immediately.
+	writeDeadline time.Time
+	// isAbandoned rejects further writes: the finalizer is about to be removed.
+	isAbandoned bool
+
+	// set is the last result of Desired. It is nil after an attempt that brought the pool in sync, because it
+	// is large.
+	set *membership.Set
+	// observedDown are the draining members when this process last saw the pool in sync; nil before that.
+	observedDown map[netip.Addr]struct{}
+	// shown are the members that the last read showed up, sorted, without those that a write since then may have changed.
+	// Only with Config.MembersShown.
+	shown []netip.Addr
+	// unusableNodes are the nodes that could not join, by the last attempt that brought the pool in sync.
+	// Replaced, never modified.
+	unusableNodes []diff.Unusable
+	// retainsEvicted is true while members are kept up although their eviction is announced.
+	retainsEvicted bool
+
+	// pool is the last known target.
+	pool lb.PoolID
+	// lastInput is the situation of the last queued operation, or of the last attempt that read the cluster.
+	lastInput operationInput
+	// reportedAt is when the last reported attempt ended.
+	reportedAt time.Time
+	// poolMissing is true from an attempt that found no pool to write until one that did.
+	poolMissing bool
+	// hadUnnamedNotFound is true after a first 404 without a resource name.
+	hadUnnamedNotFound bool
+	// notBefore is a Retry-After received by an earlier process.
+	notBefore time.Time
+	// nextCheckAt is when to queue an operation without a change; zero for never.
+	nextCheckAt time.Time
+	// isReleased is true once the pool contains none of Weir's addresses.
+	isReleased bool
+	// deletedByController is true once this process deleted the BackendPool because its Service no longer needs it.
+	deletedByController bool
+	// lastProblem is the problem of the last event on the BackendPool. lastEvent is the reason of the last
+	// attempt event, for pools of nodes only.
+	lastProblem, lastEvent string
+}
+
+func newEntry(ref schedule.Ref, p *v1alpha1.BackendPool) *Entry {
+	last := lastEvent(&p.Status)
+	return &Entry{
+		ref: ref, writeSlot: make(chan struct{}, 1), version: p.ResourceVersion, written: writtenStatuses{}.withStatus(&p.Status), finalizerSeen: hasFinalizer(p),
+		status: p.Status, unusableNodes: members.ParseUnusable(p.Status.Unusable), lastProblem: last.Problem, lastEvent: last.Word,
+	}
+}
+
+// changeStatus changes the status in memory. The caller holds e.mu.
+func (e *Entry) changeStatus(change func(*v1alpha1.BackendPoolStatus)) {
+	next := e.status.DeepCopy()
+	change(next)
+	if e.otherRecord != nil {
+		members.MergeRecord(next, e.otherRecord)
+	}
+	if !equality.Semantic.DeepEqual(next, &e.status) {
+		e.status = *next
+		e.revision++
+	}
+}
+
+func hasUnsavedStatus(e *Entry) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.revision != e.savedRevision
+}
+
+// IsPoolMissing reports whether the last attempt found no pool to write.
+func (e *Entry) IsPoolMissing() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.poolMissing
+}
+
+// hasMembers reports whether the pool may contain addresses of Weir, or an interface that Weir set Down.
+func (e *Entry) hasMembers() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.status.WrittenAddresses)+len(e.status.Down) > 0
+}
+
+// IsReleased reports whether the pool contains none of Weir's addresses.
+func (e *Entry) IsReleased() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.isReleased
+}
+
+// MarkPoolDeleted records that the pool was deleted in Azure.
+func (e *Entry) MarkPoolDeleted() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.isReleased = true
+}
+
+// MarkDeletedByController records that Weir deleted the BackendPool because its Service no longer needs it.
+func (e *Entry) MarkDeletedByController() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deletedByController = true
+}
+
+// needsServiceCheck reports whether the Service may have been deleted while no process was watching.
+func needsServiceCheck(e *Entry) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.isReleased && !e.deletedByController
+}
+
+func (e *Entry) currentReason() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return syncedReason(e.status.Conditions)
+}
+
+func isPaused(e *Entry) metav1.ConditionStatus {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return pausing.PausedStatus(&e.status)
+}
+
+// recordInput stores the members and the situation of an attempt. If the situation differs at the next
+// reconciliation, an operation is queued.
+func (e *Entry) recordInput(set membership.Set, now operationInput) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.set, e.lastInput = &set, now
+}
+
+// attemptMembers returns the members of the last attempt; nil if it brought the pool in sync.
+func (e *Entry) attemptMembers() *membership.Set {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.set
+}
+
+// UnusableNodes returns the nodes that could not join when the pool was last in sync. e may be nil.
+func UnusableNodes(e *Entry) []diff.Unusable {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unusableNodes
+}
+
+// setRetainsEvicted sets spares and reports whether it became true.
+func (e *Entry) setRetainsEvicted(spares bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	begins := spares && !e.retainsEvicted
+	e.retainsEvicted = spares
+	return begins
+}

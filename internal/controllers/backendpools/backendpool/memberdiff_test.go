@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"encoding/json"
+	"net/netip"
+	"testing"
+
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/updater"
+)
+
+// The status lists the differing members until the pool is in sync. An attempt that reads nothing keeps them,
+// and an unchanged list is not written again.
+func TestAStatusNamesTheMembersThatDiffer(t *testing.T) {
+	d := newFixture(t)
+	d.world.nodes["n7"] = netip.MustParseAddr("10.0.0.7")
+	differs := func(r *updater.Report) {
+		r.Observed, r.Foreign = 61, 60
+		r.Diff = &diff.Difference{
+			Missing:  diff.MemberList{Count: 1, Listed: []netip.Addr{netip.MustParseAddr("10.0.0.7")}},
+			Unwanted: diff.MemberList{Count: 1, Listed: []netip.Addr{netip.MustParseAddr("10.0.0.8")}},
+			Foreign:  diff.MemberList{Count: 60},
+		}
+	}
+	const named = `{"missing":{"count":1,"named":[{"node":"n7","address":"10.0.0.7"}]},"surplus":{"count":1,"named":[{"address":"10.0.0.8"}]},"foreign":{"count":60}}`
+	level := func(r *updater.Report) { r.Diff = nil }
+	for _, tt := range []struct {
+		about   string
+		outcome diff.Outcome
+		edit    func(*updater.Report)
+		want    string
+		writes  int
+	}{
+		{"it is not level", diff.Terminal, differs, named, 1},
+		{"and is not, again", diff.Terminal, differs, named, 0},
+		{"then nothing is read", diff.Terminal, level, named, 0},
+		{"it is level", diff.Written, level, "null", 1},
+		{"it is not level again", diff.Terminal, differs, named, 1},
+		{"it is gone", diff.Stale, level, "null", 1},
+		{"it is not level, and back", diff.Terminal, differs, named, 1},
+		{"it holds interfaces", diff.Rejected, level, "null", 1},
+	} {
+		before := len(d.api.writes)
+		d.reportAttempt(tt.outcome, tt.edit)
+		got, err := json.Marshal(d.poolStatus().Members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written := len(d.api.writes) - before; string(got) != tt.want || written != tt.writes {
+			t.Errorf("%s: %s, written %d times; want %s, %d times", tt.about, got, written, tt.want, tt.writes)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/members"
+)
+
+// writtenStatuses are hashes of the statuses that this process may have written. If the API server has another one,
+// another process has written it.
+type writtenStatuses []uint64
+
+// maxWrittenStatuses limits own. An older status counts as another process's and costs a read.
+const maxWrittenStatuses = 4
+
+func (o writtenStatuses) contains(s *v1alpha1.BackendPoolStatus) bool {
+	return slices.Contains(o, statusHash(s))
+}
+
+func (o writtenStatuses) withStatus(s *v1alpha1.BackendPoolStatus) writtenStatuses {
+	o = append(slices.Clone(o), statusHash(s))
+	return o[max(0, len(o)-maxWrittenStatuses):]
+}
+
+var statusHashSeed = maphash.MakeSeed()
+
+// statusHash returns a hash of the status as stored; the status itself would be too large.
+func statusHash(s *v1alpha1.BackendPoolStatus) uint64 {
+	text, err := json.Marshal(s)
+	if err != nil {
+		text = fmt.Append(nil, "no text: ", err) // never matches
+	}
+	return maphash.Bytes(statusHashSeed, text)
+}
+
+// mergeOtherRecord retains the record of another process until an attempt has read it. The caller holds e.mu.
+func (e *Entry) mergeOtherRecord(other *v1alpha1.BackendPoolStatus) {
+	if e.otherRecord == nil {
+		e.otherRecord = &v1alpha1.BackendPoolStatus{}
+	}
+	members.MergeRecord(e.otherRecord, other)
+	e.changeStatus(func(*v1alpha1.BackendPoolStatus) {})
+}

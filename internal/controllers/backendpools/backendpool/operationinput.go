@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/updater"
+)
+
+// operationInput is the input of an operation. While it is unchanged, reconciling queues nothing, so status writes
+// and timers cause no Azure calls. The zero value equals no real situation.
+type operationInput struct {
+	state      State
+	deleting   bool
+	generation int64
+	serviceUID types.UID
+	// members is the fingerprint of a pool of nodes. The Service reconciler handles the others.
+	members uint64
+	// retry is the value of the retry annotation.
+	retry string
+}
+
+func newOperationInput(p *v1alpha1.BackendPool, is Binding, set membership.Set) operationInput {
+	now := operationInput{state: is.State, deleting: is.Deleting, generation: p.Generation, serviceUID: is.ServiceUID, retry: p.Annotations[v1alpha1.RetryNowAnnotation]}
+	if p.Spec.Nodes != nil && !is.RemovesMembers() {
+		now.members = set.Fingerprint()
+	}
+	return now
+}
+
+// needsOperation reports whether to queue an operation: the situation changed, or nextCheckAt has passed.
+func (e *Entry) needsOperation(s operationInput, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s == e.lastInput && (e.nextCheckAt.IsZero() || now.Before(e.nextCheckAt)) {
+		return false
+	}
+	e.lastInput, e.nextCheckAt = s, time.Time{}
+	return true
+}
+
+// hasChanged reports whether the situation is known to have changed; false if an earlier process handled the
+// pool.
+func (e *Entry) hasChanged(s operationInput) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return s != e.lastInput && (e.lastInput != operationInput{} || e.status.PoolID == "" && e.status.LastOutcome == nil)
+}
+
+// isRetryRequested reports whether the user requested a retry since the last operation. After a start everything is
+// tried anyway.
+func isRetryRequested(e *Entry, s operationInput) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lastInput != operationInput{} && s.retry != e.lastInput.retry && s.retry != ""
+}
+
+// setIdleInput records a situation that needs no operation.
+func (e *Entry) setIdleInput(s operationInput) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lastInput, e.nextCheckAt = s, time.Time{}
+}
+
+func (e *Entry) scheduleCheck(at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.nextCheckAt.IsZero() || at.Before(e.nextCheckAt) {
+		e.nextCheckAt = at
+	}
+}
+
+// timeToNextCheck returns the time until the next recheck, status write or end of a Retry-After; 0 for never.
+func (e *Entry) timeToNextCheck(now time.Time) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	next := idleUntil(&e.status)
+	if !e.nextCheckAt.IsZero() && (next.IsZero() || e.nextCheckAt.Before(next)) {
+		next = e.nextCheckAt
+	}
+	if e.revision != e.savedRevision && !e.writeDeadline.IsZero() && (next.IsZero() || e.writeDeadline.Before(next)) {
+		next = e.writeDeadline
+	}
+	if next.IsZero() {
+		return 0
+	}
+	return max(next.Sub(now), time.Millisecond)
+}
+
+// scheduleAfterAttempt sets when to recheck without a change.
+func (e *Entry) scheduleAfterAttempt(is Binding, r updater.Report, c Config) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	missing := r.Outcome == diff.Stale || r.Outcome == diff.Rejected
+	if e.reportedAt = r.At; r.InSync {
+		e.set, e.unusableNodes = nil, r.Unusable
+	}
+	e.poolMissing = (missing || e.poolMissing && !r.InSync) && !r.StatesInSync
+	if r.Outcome == diff.Stale && r.Fault != nil && r.Fault.Code == armerror.CodeNotFound && !e.hadUnnamedNotFound {
+		// A proxy may have returned a 404 that names no resource: require a second one before giving up
+		// Weir's addresses.
+		e.hadUnnamedNotFound, missing = true, missing && !is.RemovesMembers()
+	} else {
+		e.hadUnnamedNotFound = false
+	}
+	switch {
+	// A pool that was deleted, or recreated for network interfaces, contains no address of Weir. If the
+	// attempt still had members for its interfaces, it may have set an admin state.
+	case is.RemovesMembers() && (missing && is.Deleting && (!r.StatesInSync || r.Desired == 0) || r.InSync && len(r.Written) == 0):
+		e.isReleased, e.nextCheckAt = is.Deleting, time.Time{}
+	case is.RemovesMembers() && !missing:
+		e.nextCheckAt = r.At.Add(c.ReleaseRetryInterval)
+	case e.poolMissing: // also if Azure failed the second read
+		e.nextCheckAt = r.At.Add(c.RecheckInterval)
+	default:
+		e.nextCheckAt = time.Time{}
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/members"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/updater"
+)
+
+// Report implements updater.Reporter. It writes the status before the events, so that the next process
+// knows which were sent. The work queue retries a failed status write.
+func (c *Controller) Report(ctx context.Context, r updater.Report) {
+	defer c.recordServiceEvents(r)
+	e, p := c.lookupEntry(r.Ref)
+	if p == nil || r.Outcome == diff.Shutdown {
+		return
+	}
+	is := c.ResolveBinding(p, time.Now())
+	if r.Outcome == diff.Postponed && !r.StatesInSync {
+		c.recordPostponed(ctx, p, e, is, r)
+		return
+	}
+	event := ""
+	if p.Spec.Nodes != nil && is.AllowsUpdates() && !is.RemovesMembers() {
+		event = e.nextEventReason(eventReason(r))
+	}
+	c.Owner.HandleAttempt(p, r)
+	set := c.membersOfAttempt(p, e)
+	turned := e.adminChanges(r, set)
+	if r.InSync || r.StatesInSync {
+		e.recordDown(set)
+	}
+	c.Events.AdminStates(p, is, r, turned)
+	if c.MembersShown != nil {
+		e.recordShown(r)
+		defer c.MembersShown(r.Ref)
+	}
+	e.scheduleAfterAttempt(is, r, c.Config)
+	began := len(r.Conflicting) > 0 && !hasConflict(e)
+	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		recordAttempt(s, set, r)
+		members.SetMemberDiff(s, r, c.Cluster.NodeAt)
+		recordLastEvent(s, p, event, r)
+		setConflictCondition(s, r, p.Generation)
+		setAttemptConditions(s, is, set, r, p.Generation)
+	})
+	c.recordNodePoolEvent(p, event, r)
+	if began && !isDeleted(err) {
+		c.recordWarning(p, EventPoolConflict, conflictMessage(r.Conflicting))
+	}
+	if !isDeleted(err) {
+		c.retained.forgetRecord(r)
+	}
+	if err != nil && !isDeleted(err) && ctx.Err() == nil {
+		c.Log.WarnContext(ctx, "status not written, trying again", "backendPool", objectKey(p.Namespace, p.Name), "err", err)
+	}
+	// The work queue retries the write and schedules the next check.
+	c.Queue(r.Ref)
+}
+
+// membersOfAttempt returns the members of the ending attempt, or the current ones if it failed before it read them.
+func (c *Controller) membersOfAttempt(p *v1alpha1.BackendPool, e *Entry) membership.Set {
+	if set := e.attemptMembers(); set != nil {
+		return *set
+	}
+	set, _ := membersOf(c, p, e) // empty if the selector is invalid
+	return set
+}
+
+// recordPostponed records why an attempt was postponed without using a retry. A failed write is only logged: the
+// pool is then waiting for the API server.
+func (c *Controller) recordPostponed(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Binding, r updater.Report) {
+	if !is.AllowsUpdates() {
+		return
+	}
+	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		clearParked(s, p.Generation)
+		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, r.Fault.Error())
+	})
+	if err != nil && !isDeleted(err) {
+		c.Log.DebugContext(ctx, "status not written", "backendPool", objectKey(p.Namespace, p.Name), "err", err)
+	}
+}
+
+// RecordPlan records what would change in Azure without dry run.
+func (c *Controller) RecordPlan(ctx context.Context, p *v1alpha1.BackendPool, text string) error {
+	e := c.statuses.GetEntry(RefOf(p))
+	if e == nil {
+		return nil
+	}
+	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) { setPlanned(s, p.Generation, text) })
+	if isDeleted(err) {
+		return nil
+	}
+	return err
+}
+
+// updatePoolStatus updates the status, and records an event if it became or stopped being a problem.
+func (c *Controller) updatePoolStatus(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, fn func(*v1alpha1.BackendPoolStatus)) error {
+	err := c.statuses.updateStatus(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
+		fn(s)
+		recordLastProblem(s)
+	})
+	if isDeleted(err) {
+		return err
+	}
+	over := e.takeRecovery()
+	reason, why, turned := e.takeNewProblem()
+	switch {
+	case over != "" && (p.Spec.Nodes != nil || c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, over)): // see recordNodePoolEvent, and the case below
+	case over != "":
+		c.Events.OnPool(p, Event{Normal, EventUpdated, updatedMessage + ", after " + over})
+	case !turned:
+	case c.Owner.IsManaged(p) && slices.Contains(missingPoolReasons, reason):
+		c.Owner.HandleMissing(p) // not a user error: it was deleted with its rules, or is being recreated
+	default:
+		c.recordWarning(p, reason, why)
+	}
+	return err
+}
+
+var missingPoolReasons = []string{v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonLoadBalancerNotFound}
+
+// takeRecovery returns the problem that had an event if the pool is in sync now; else "".
+func (e *Entry) takeRecovery() (problem string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
+		problem, e.lastProblem = e.lastProblem, ""
+	}
+	return problem
+}
+
+// takeNewProblem returns a problem that has no event yet.
+func (e *Entry) takeNewProblem() (reason, why string, turned bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	reason = syncedReason(e.status.Conditions)
+	if slices.Contains(recoveredReasons, reason) {
+		e.lastProblem = ""
+	}
+	if problemReason(e.status.Conditions) == "" || reason == e.lastProblem {
+		return "", "", false
+	}
+	e.lastProblem = reason
+	return reason, meta.FindStatusCondition(e.status.Conditions, v1alpha1.ConditionSynced).Message, true
+}

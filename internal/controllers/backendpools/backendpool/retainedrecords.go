@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/updater"
+)
+
+// retainedRecords retains the records of released BackendPools until the next BackendPool records its pool. A
+// missing pool is unknown, not empty.
+type retainedRecords struct {
+	mu     sync.Mutex // held briefly
+	byPool map[lb.PoolKey][]netip.Addr
+}
+
+func (u *retainedRecords) setRecord(pool lb.PoolKey, ips []netip.Addr) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.byPool == nil {
+		u.byPool = map[lb.PoolKey][]netip.Addr{}
+	}
+	u.byPool[pool] = ips
+}
+
+func (u *retainedRecords) getRecord(pool lb.PoolKey) (ips []netip.Addr, known bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	ips, known = u.byPool[pool]
+	return ips, known
+}
+
+// forgetRecord drops a pool that has a new record, or no longer exists.
+func (u *retainedRecords) forgetRecord(r updater.Report) {
+	if !r.InSync && r.Outcome != diff.Stale {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.byPool, r.Pool.Key())
+}
+
+func (c *Controller) retainRecord(p *v1alpha1.BackendPool, e *Entry, is Binding) {
+	if is.HasRecord && c.Owner.IsManaged(p) {
+		c.retained.setRecord(is.Pool.Key(), e.MemberRecord().Written)
+	}
+}
+
+// ManagedAddresses returns which addresses are Weir's when a pool is first taken. In a pool that Weir created it is all
+// of them, unless this process has a record, or Weir left the pool to others. In any case it includes the
+// nodes of this cluster.
+func (c *Controller) ManagedAddresses(p *v1alpha1.BackendPool) func(netip.Addr) bool {
+	pool, err := c.Cluster.Target(p)
+	if err != nil || !c.Owner.IsManaged(p) {
+		return c.Cluster.IsNodeAddress
+	}
+	ours, known := c.retained.getRecord(pool.Key())
+	known = known || c.Owner.IsLeftForeign(pool.Key())
+	return func(ip netip.Addr) bool { return !known || slices.Contains(ours, ip) || c.Cluster.IsNodeAddress(ip) }
+}

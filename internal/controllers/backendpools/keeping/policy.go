@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package keeping decides which recorded members remain in a pool although the cluster no longer wants them:
+// a label excludes their node while it still serves endpoints, or the cluster cache may be stale.
+package keeping
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+)
+
+// Policy decides which members remain, and tracks the pools retained because of a stale cache. It is safe for
+// concurrent use.
+type Policy struct {
+	// Stale reports whether the cluster cache may be stale; nil means never.
+	Stale func(now time.Time) bool
+	// NodeAt returns the node with an address; false if unknown.
+	NodeAt func(ip netip.Addr) (membership.Node, bool)
+
+	mu         sync.Mutex
+	heldCounts map[schedule.Ref]int
+	// starts are the nodes without a ready endpoint. A restart forgets them, which costs each one join.
+	starts map[schedule.Ref]map[netip.Addr]membership.StartRecord
+}
+
+// RetainMembers returns set plus the retained members, and when the next of them expires; zero if none does. record
+// returns the recorded members of the pool.
+func (k *Policy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+	stale := k.Stale != nil && k.Stale(now)
+	early, startsEnd := k.joinEarly(ref, set, record, now)
+	if kept = early; stale || len(set.ServingExcluded) > 0 {
+		has := record()
+		kept, again = early.RetainLeaving(has, now)
+		if stale {
+			kept = kept.RetainRemoved(has, k.NodeAt)
+		}
+	}
+	if again.IsZero() || !startsEnd.IsZero() && startsEnd.Before(again) {
+		again = startsEnd
+	}
+	if stale {
+		k.recordHeld(ref, kept.RetainedStale)
+	}
+	return kept, again
+}
+
+func (k *Policy) joinEarly(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (joined membership.Set, again time.Time) {
+	var has membership.MemberRecord
+	if set.EarlyJoin == membership.JoinUnknown && len(set.Starting) > 0 {
+		has = record()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	joined, next, again := set.JoinEarly(k.starts[ref], has, now)
+	switch {
+	case len(next) == 0:
+		delete(k.starts, ref)
+	case k.starts == nil:
+		k.starts = map[schedule.Ref]map[netip.Addr]membership.StartRecord{ref: next}
+	default:
+		k.starts[ref] = next
+	}
+	return joined, again
+}
+
+// Forget drops what is known of a deleted BackendPool.
+func (k *Policy) Forget(ref schedule.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.starts, ref)
+}
+
+// recordHeld records the number of held members. Only a release clears the entry: once the cache is fresh, a caller
+// may request the members and write nothing.
+func (k *Policy) recordHeld(ref schedule.Ref, held int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, isNoted := k.heldCounts[ref]; held == 0 && !isNoted {
+		return
+	}
+	if k.heldCounts == nil {
+		k.heldCounts = map[schedule.Ref]int{}
+	}
+	k.heldCounts[ref] = held
+}
+
+// CountHeld returns the number of members retained because of a stale cache.
+func (k *Policy) CountHeld() (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, held := range k.heldCounts {
+		n += held
+	}
+	return n
+}
+
+// ReleaseHeld returns and clears the pools with held members. The caller must reconcile each: nothing else
+// removes these members.
+func (k *Policy) ReleaseHeld() (refs []schedule.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for ref := range k.heldCounts {
+		refs = append(refs, ref)
+	}
+	k.heldCounts = nil
+	return refs
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/adminstate"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+)
+
+// SliceOf converts a slice.
+func SliceOf(s *discoveryv1.EndpointSlice) membership.Slice {
+	out := membership.Slice{Endpoints: endpointsOf(s)}
+	switch s.AddressType {
+	case discoveryv1.AddressTypeIPv4:
+		out.Family = lb.IPv4
+	case discoveryv1.AddressTypeIPv6:
+		out.Family = lb.IPv6
+	}
+	return out
+}
+
+// ServiceOfSlice returns the Service of a slice; an empty name if none.
+func ServiceOfSlice(s *discoveryv1.EndpointSlice) schedule.ServiceName {
+	return schedule.ServiceName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+}
+
+// nodeOf converts a node, without taints and machine.
+func nodeOf(n *corev1.Node, controlPlaneToo bool) membership.Node {
+	return membership.Node{
+		Name: n.Name, UID: string(n.UID), IPs: InternalIPs(n), Place: n.Labels[metadata.PlaceLabel], Excluded: membership.Excluded(n.Labels, controlPlaneToo),
+	}
+}
+
+// InternalIPs returns the InternalIP addresses of a node in order. It skips addresses that are not global
+// unicast or have a zone: a load balancer cannot reach them, and Azure rejects a pool that contains one.
+func InternalIPs(n *corev1.Node) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range n.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" && ip.IsGlobalUnicast() {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+// Placement resolves the pool of a BackendPool.
+type Placement struct {
+	SubscriptionID, ResourceGroup string
+}
+
+// PoolOf returns the pool of a BackendPool. A pool that was taken remains, even if the default resource group
+// changes: its addresses are in that pool.
+func (d Placement) PoolOf(p *v1alpha1.BackendPool) (lb.PoolID, error) {
+	where := p.Spec.LoadBalancer
+	id := lb.PoolID{Name: p.Spec.PoolName, LoadBalancer: lb.LoadBalancerID{
+		SubscriptionID: cmp.Or(where.SubscriptionID, d.SubscriptionID),
+		ResourceGroup:  cmp.Or(where.ResourceGroup, d.ResourceGroup),
+		Name:           where.Name,
+	}}
+	if took, ok := parsePoolID(p.Status.PoolID); ok && isTargetOf(took, p.Spec) {
+		return took, nil // a parsed ID is valid
+	}
+	return id, id.Validate()
+}
+
+// isTargetOf reports whether the spec, apart from fields left open, refers to the pool.
+func isTargetOf(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
+	same := strings.EqualFold
+	open := func(named, is string) bool { return named == "" || same(named, is) }
+	return same(spec.PoolName, id.Name) && same(spec.LoadBalancer.Name, id.LoadBalancer.Name) &&
+		open(spec.LoadBalancer.ResourceGroup, id.LoadBalancer.ResourceGroup) &&
+		open(spec.LoadBalancer.SubscriptionID, id.LoadBalancer.SubscriptionID)
+}
+
+// parsePoolID parses the ARM ID of a backend address pool, as formatted by lb.PoolID.
+func parsePoolID(s string) (lb.PoolID, bool) {
+	part := strings.Split(s, "/")
+	if len(part) != 11 {
+		return lb.PoolID{}, false
+	}
+	id := lb.PoolID{Name: part[10], LoadBalancer: lb.LoadBalancerID{SubscriptionID: part[2], ResourceGroup: part[4], Name: part[8]}}
+	return id, strings.EqualFold(id.String(), s) && id.Validate() == nil
+}
+
+// TaintsOf converts taints.
+func TaintsOf(taints ...corev1.Taint) []adminstate.Taint {
+	all := make([]adminstate.Taint, len(taints))
+	for i, t := range taints {
+		all[i] = adminstate.Taint{Key: t.Key, Value: t.Value}
+	}
+	return all
+}
+
+// ConditionOf converts a node condition.
+func ConditionOf(c corev1.NodeCondition) adminstate.Condition {
+	return adminstate.Condition{Type: string(c.Type), Status: string(c.Status), Message: c.Message}
+}
+
+// ContainsFold reports whether names contains name, ignoring case like Azure.
+func ContainsFold(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}

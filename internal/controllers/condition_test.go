@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/controllers/nodes"
+)
+
+// setNodeCondition sets a condition of the n-th node, as an agent with rights to nodes/status does.
+func (s *testEnv) setNodeCondition(n int, c corev1.NodeCondition) {
+	s.Helper()
+	node := get[corev1.Node](s, "", s.node(n))
+	kept := node.Status.Conditions[:0:0]
+	for _, other := range node.Status.Conditions {
+		if other.Type != c.Type {
+			kept = append(kept, other)
+		}
+	}
+	kept = append(kept, c)
+	node.Status.Conditions = kept
+	if err := api.Status().Update(s.Context(), node); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// A node condition that announces an eviction taints the node once per transition to True.
+func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
+	t.Parallel()
+	s := newTestEnv(t)
+	s.createNode(1)
+	s.createNode(2)
+	preempted := func(at time.Time, status corev1.ConditionStatus) corev1.NodeCondition {
+		return corev1.NodeCondition{
+			Type: "PreemptionScheduled", Status: status, Reason: "SpotEvictionIncoming",
+			Message:            "Preempt Scheduled: Sat, 01 Aug 2026 05:41:02 GMT.",
+			LastTransitionTime: metav1.NewTime(at), LastHeartbeatTime: metav1.Now(),
+		}
+	}
+	now := time.Now()
+	s.setNodeCondition(1, preempted(now, corev1.ConditionFalse))
+	s.setNodeCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Freeze Scheduled: soon", LastTransitionTime: metav1.Now()})
+	s.waitForEvents()
+	s.waitForTaints(1, "")
+	s.waitForTaints(2, "")
+
+	s.setNodeCondition(1, preempted(now, corev1.ConditionTrue))
+	s.waitForTaints(1, spotTaint)
+	s.waitForRecord(1, "condition PreemptionScheduled")
+	s.waitForDraining(1, "spot-eviction")
+	s.waitForNodeEvent(1, nodes.EventTainted, 1)
+	s.setNodeCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Preempt Scheduled: soon", LastTransitionTime: metav1.Now()})
+	s.waitForTaints(2, spotTaint)
+
+	// Neither the still true condition nor an event of that eviction restores a removed taint.
+	s.setTaints(1)
+	s.waitForDraining(1, "")
+	s.setNodeCondition(1, preempted(now, corev1.ConditionTrue))
+	s.waitForEvents()
+	s.waitForTaints(1, "")
+	s.setNodeCondition(1, preempted(now.Add(time.Minute), corev1.ConditionTrue))
+	s.waitForTaints(1, spotTaint)
+	s.waitForNodeEvent(1, nodes.EventTainted, 2)
+}

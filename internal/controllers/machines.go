@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+	"weir.dev/weir/internal/service"
+)
+
+// Machines implements nicupdate.Cluster.
+func (r *Controllers) Machines() []nic.Node {
+	on := r.configurationOf()
+	var all []nic.Node
+	for _, n := range cache.All[corev1.Node](r.View.Nodes) {
+		if machine, err := nic.ParseMachine(n.Spec.ProviderID); err == nil && (len(r.Ownership.Configurations) == 0 || !r.View.IsDuplicate(n, on)) {
+			all = append(all, nic.Node{Machine: machine, Configuration: on(n)})
+		}
+	}
+	slices.SortFunc(all, func(a, b nic.Node) int {
+		return cmp.Or(cmp.Compare(a.Machine.Key(), b.Machine.Key()), cmp.Compare(a.Configuration, b.Configuration))
+	})
+	return all
+}
+
+// configurationOf returns the load balancer configuration of a node: by label, or the single one
+// once it has pools of all nodes.
+func (r *Controllers) configurationOf() func(*corev1.Node) string {
+	if len(r.Ownership.Configurations) > 0 {
+		names := cache.PlaceNames(r.Ownership.Configurations)
+		return func(n *corev1.Node) string { return names[n.Labels[metadata.PlaceLabel]] }
+	}
+	only := ""
+	for _, id := range r.InterfacePools() {
+		if r.Ownership.ManagesLoadBalancer(id.LoadBalancer) {
+			only = service.ConfigurationName(id.LoadBalancer.Name, nil)
+		}
+	}
+	return func(*corev1.Node) string { return only }
+}
+
+// exclusionReason returns why a node is excluded: Azure allows a network interface in the pools of one
+// load balancer only.
+func (r *Controllers) exclusionReason(p *v1alpha1.BackendPool) func(*corev1.Node) string {
+	if len(r.Ownership.Configurations) == 0 || !r.Ownership.UsesInterfaces(p) {
+		return nil
+	}
+	names, here := cache.PlaceNames(r.Ownership.Configurations), service.ConfigurationName(p.Spec.LoadBalancer.Name, r.Ownership.Configurations)
+	return func(n *corev1.Node) string {
+		if on := names[n.Labels[metadata.PlaceLabel]]; on != "" && on != here {
+			return "its network interface is in the pools of load balancer " + on
+		}
+		return ""
+	}
+}
+
+// places says on which load balancer nodes are, of a pool that takes the nodes of its load balancer alone.
+func (r *Controllers) places(p *v1alpha1.BackendPool) func(*corev1.Node) string {
+	_, placed := service.ConfigurationOf(p.Spec.LoadBalancer.Name, r.Ownership.Configurations)
+	if !placed || !r.Ownership.UsesInterfaces(p) && (p.Spec.Nodes == nil || !r.Ownership.IsManaged(p)) {
+		return nil
+	}
+	return r.configurationOf()
+}
+
+// InterfacePools implements nicupdate.Cluster.
+func (r *Controllers) InterfacePools() []lb.PoolID {
+	var all []lb.PoolID
+	for _, p := range cache.All[v1alpha1.BackendPool](r.View.Pools) {
+		if !r.Ownership.UsesInterfaces(p) {
+			continue
+		}
+		is := r.Pools.ResolveBinding(p, time.Now())
+		if is.AllowsUpdates() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == is.Pool.Key() }) {
+			all = append(all, is.Pool)
+		}
+	}
+	slices.SortFunc(all, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })
+	return all
+}

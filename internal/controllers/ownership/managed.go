@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/service"
+)
+
+// HasSameSpec reports whether two BackendPools have the same spec. An unset membership matches Weir's
+// choice.
+func HasSameSpec(is, desired *v1alpha1.BackendPool) bool {
+	a, b := is.Spec, desired.Spec
+	return is.Namespace == desired.Namespace && is.Name == desired.Name && hasSameOwner(is, desired) &&
+		strings.EqualFold(a.LoadBalancer.Name, b.LoadBalancer.Name) && strings.EqualFold(a.PoolName, b.PoolName) && a.IPFamily == b.IPFamily &&
+		sameMembership(a.Membership, b.Membership) && (a.Nodes == nil) == (b.Nodes == nil) && ptr.Deref(a.ServiceRef, v1alpha1.ServiceReference{}) == ptr.Deref(b.ServiceRef, v1alpha1.ServiceReference{})
+}
+
+func sameMembership(is, desired string) bool {
+	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(desired, v1alpha1.MembershipAddress)
+}
+
+func hasSameOwner(is, desired *v1alpha1.BackendPool) bool {
+	if len(desired.OwnerReferences) == 0 {
+		return true
+	}
+	return HasOwner(is, desired.OwnerReferences[0].UID)
+}
+
+// HasOwner reports whether p has an owner reference with this UID.
+func HasOwner(p *v1alpha1.BackendPool, uid types.UID) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
+}
+
+// IsManaged reports whether Weir provably created a BackendPool: by its status, which only Weir writes,
+// or because it equals what Weir would create.
+func (o *Pools) IsManaged(p *v1alpha1.BackendPool) bool {
+	at, err := o.View.Target(p)
+	if err != nil || !o.ManagesLoadBalancer(at.LoadBalancer) {
+		return false
+	}
+	record := o.RecordedPurpose(p)
+	if p.Spec.Nodes != nil {
+		return p.Namespace == o.Namespace && (record == v1alpha1.MadeForNodes || o.isNodePool(p, at))
+	}
+	if record != "" { // serviceRef can be edited
+		return p.Spec.ServiceRef != nil && p.Name == cache.PoolObjectName(p.Spec.ServiceRef.Name, at.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
+	}
+	s := o.managedService(p)
+	return s != nil && o.isServicePool(s, p, at) && HasSameSpec(p, o.NewBackendPool(s, at.LoadBalancer, service.Pool{Name: at.Name, Family: lb.Family(p.Spec.IPFamily)}))
+}
+
+// RecordedPurpose returns the recorded value of ManagedFor.
+func (o *Pools) RecordedPurpose(p *v1alpha1.BackendPool) string { return o.Statuses.ManagedFor(p) }
+
+// IsLeftForeign reports whether Weir left the pool because of foreign members.
+func (o *Pools) IsLeftForeign(pool lb.PoolKey) bool {
+	return o.LoadBalancers != nil && o.LoadBalancers.LeftToOthers(pool)
+}
+
+// ManagedFor returns the value to record; empty if Weir did not create the BackendPool.
+func (o *Pools) ManagedFor(p *v1alpha1.BackendPool) string {
+	if !o.IsManaged(p) {
+		return ""
+	}
+	if p.Spec.ServiceRef == nil {
+		return v1alpha1.MadeForNodes
+	}
+	s := o.managedService(p)
+	if s == nil { // just deleted
+		return ""
+	}
+	return string(s.UID)
+}
+
+// ManagesLoadBalancer reports whether Weir manages a load balancer for Services.
+func (o *Pools) ManagesLoadBalancer(id lb.LoadBalancerID) bool {
+	return o.LoadBalancers != nil && slices.ContainsFunc(o.LoadBalancers.Names(), func(name string) bool {
+		return strings.EqualFold(name, id.Name) && o.LoadBalancers.ID(name).Key() == id.Key() // compare names first: keys allocate
+	})
+}
+
+func (o *Pools) isNodePool(p *v1alpha1.BackendPool, at lb.PoolID) bool {
+	families := []lb.Family{lb.IPv4, lb.IPv6}
+	for i, name := range o.Settings.NodePools() {
+		pool := service.Pool{Name: name, Family: families[i%len(families)], Shared: true, Interfaces: o.Settings.Interfaces}
+		for range 2 { // either kind: from before a conversion, or as Weir found it
+			if HasSameSpec(p, o.NewBackendPool(nil, at.LoadBalancer, pool)) {
+				return true
+			}
+			pool.Interfaces = !pool.Interfaces
+		}
+	}
+	return false
+}
+
+// managedService returns the Service of a BackendPool if Weir manages it.
+func (o *Pools) managedService(p *v1alpha1.BackendPool) *corev1.Service {
+	if p.Spec.ServiceRef == nil {
+		return nil
+	}
+	s := o.View.Service(schedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name})
+	if s == nil || !o.View.Serving.IsManaged(s) && !o.View.Serving.NeedsCleanup(s) {
+		return nil
+	}
+	return s
+}
+
+// isServicePool reports whether Azure confirmed a pool as the Service's own. A BackendPool created before
+// cannot take over an existing pool.
+func (o *Pools) isServicePool(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID) bool {
+	if !cache.ContainsFold(cache.DedicatedPools(s), at.Name) {
+		return false
+	}
+	return o.ObservedState(metadata.Key(s.Namespace, s.Name), string(s.UID)).HasPool(at) || o.Statuses.HasRecord(p)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// NewBackendPool returns the BackendPool for a pool that a Service needs.
+func (o *Pools) NewBackendPool(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
+	p := &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{metadata.ManagedBy: apiserver.FieldOwner}},
+		Spec: v1alpha1.BackendPoolSpec{
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: on.Name},
+			PoolName:     pool.Name, IPFamily: string(pool.Family),
+		},
+	}
+	if pool.Interfaces {
+		p.Spec.Membership = v1alpha1.MembershipNetworkInterface
+	}
+	if pool.Shared {
+		p.Namespace, p.Name = o.Namespace, cache.PoolObjectName("nodes", on.Name, pool.Family)
+		if cache.ContainsFold(o.Settings.TemporaryPools(), pool.Name) {
+			p.Name = cache.PoolObjectName("interim", on.Name, pool.Family)
+		}
+		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: cache.NodesOn(on.Name, o.Configurations)}
+		return p
+	}
+	p.Namespace, p.Name = s.Namespace, cache.PoolObjectName(s.Name, on.Name, pool.Family)
+	p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: s.Name}
+	p.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Service", Name: s.Name, UID: s.UID, Controller: new(true),
+	}}
+	return p
+}
+
+// HasSameTarget reports whether two BackendPools have the same Service and pool.
+func (o *Pools) HasSameTarget(is, desired *v1alpha1.BackendPool) bool {
+	at, err1 := o.View.Target(is)
+	want, err2 := o.View.Target(desired)
+	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == desired.Spec.IPFamily &&
+		is.Spec.ServiceRef != nil && desired.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == desired.Spec.ServiceRef.Name
+}
+
+// IsInUse reports whether a Service still uses the pool. Its members then remain for the next
+// BackendPool.
+func (o *Pools) IsInUse(p *v1alpha1.BackendPool) bool {
+	at, err := o.View.Target(p)
+	if has, _ := o.Permission(p, at); err != nil || has < backendpool.Managed {
+		return false
+	}
+	if ref := p.Spec.ServiceRef; ref != nil {
+		s := cache.Get[corev1.Service](o.View.Services, metadata.Key(p.Namespace, ref.Name))
+		if s != nil && cache.HasFinalizer(s) && cache.DryRun(s) {
+			return true
+		}
+		return s != nil && o.IsOnLoadBalancer(s, p.Spec.LoadBalancer.Name) && o.hasOwnPools(s)
+	}
+	return len(o.ServicesOn(p.Spec.LoadBalancer.Name)) > 0 && !cache.SelectsNoNodes(p)
+}
+
+// IsOnLoadBalancer reports whether a Service is on this load balancer.
+func (o *Pools) IsOnLoadBalancer(s *corev1.Service, balancer string) bool {
+	places := servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation])
+	return (o.View.Serving.IsManaged(s) || o.View.Serving.RetainsResources(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
+}
+
+// ServicesOn returns the Services on a load balancer.
+func (o *Pools) ServicesOn(balancer string) []*corev1.Service {
+	return slices.DeleteFunc(cache.List[corev1.Service](o.View.Services, cache.ServicesBalanced, ""), func(s *corev1.Service) bool {
+		return !o.IsOnLoadBalancer(s, balancer)
+	})
+}
+
+// RecordedPools returns a Service's own pools with members recorded as this cluster's; a BackendPool alone,
+// which any tenant may create, proves nothing. made are those with a BackendPool of Weir.
+func (o *Pools) RecordedPools(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+	for _, balancer := range on {
+		for _, name := range names {
+			at := lb.PoolID{LoadBalancer: balancer, Name: name}
+			all := o.View.PoolsAt(at.Key())
+			its := func(p *v1alpha1.BackendPool) bool {
+				return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+			}
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
+				taken := o.Statuses.HasRecord(p)
+				return its(p) && (taken || o.IsManaged(p)) || taken && o.Statuses.HasNoForeign(p)
+			}) {
+				held = append(held, at)
+			}
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && o.IsManaged(p) }) {
+				made = append(made, at)
+			}
+		}
+	}
+	return held, made
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service/grant"
+)
+
+// Permission returns a BackendPool's claim to its pool, or why it has none.
+func (o *Pools) Permission(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Permission, backendpool.Rejection) {
+	if o.IsManaged(p) {
+		return backendpool.Managed, backendpool.Rejection{}
+	}
+	own := o.ManagesLoadBalancer(at.LoadBalancer)
+	s := o.managedService(p)
+	its := own && s != nil && cache.ContainsFold(cache.DedicatedPools(s), at.Name)
+	if its && o.isServicePool(s, p, at) {
+		return backendpool.Managed, backendpool.Rejection{}
+	}
+	allowed, known := o.isAllowed(p.Namespace, at.LoadBalancer)
+	switch {
+	case !known:
+		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonPending, Message: "whether its namespace may bind the pool is not known: Namespace " + p.Namespace + " has not been seen yet"}
+	case !allowed && its:
+		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonPending, Message: fmt.Sprintf("Service %s has no rules on load balancer %s yet", metadata.Key(s.Namespace, s.Name), at.LoadBalancer.Name)}
+	case !allowed:
+		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonNotAllowed, Message: forbiddenMessage(p.Namespace, at)}
+	}
+	if !own && p.Spec.Membership == v1alpha1.MembershipNetworkInterface {
+		return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonNotAllowed, Message: interfaceMessage(at)}
+	}
+	// A deleted BackendPool still removes its addresses while no other has a stronger claim.
+	if own && p.DeletionTimestamp == nil {
+		if whose := o.otherUser(p, at); whose != "" {
+			return backendpool.NoPermission, backendpool.Rejection{Reason: v1alpha1.ReasonDuplicate, Message: fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", backendpool.DescribePool(at), whose)}
+		}
+	}
+	return backendpool.Granted, backendpool.Rejection{}
+}
+
+// UsesInterfaces reports whether a pool's members are network interfaces.
+func (o *Pools) UsesInterfaces(p *v1alpha1.BackendPool) bool {
+	switch p.Spec.Membership {
+	case v1alpha1.MembershipNetworkInterface:
+		return true
+	case v1alpha1.MembershipAuto:
+		return o.Settings.Interfaces && o.Settings.ConvertsPools && o.IsManaged(p)
+	}
+	return false
+}
+
+// Azure allows an interface in one public and one internal load balancer.
+func interfaceMessage(at lb.PoolID) string {
+	return fmt.Sprintf("load balancer %s is none of the cluster's own, and a network interface can be in the pools of one load balancer alone: set membership to Address, and name a pool of IP addresses",
+		at.LoadBalancer.Name)
+}
+
+func forbiddenMessage(namespace string, at lb.PoolID) string {
+	return fmt.Sprintf("namespace %s may not bind pools of load balancer %s: nothing is read or written for this BackendPool, and the pool keeps its members. "+
+		"A cluster administrator can allow it with annotation %s of the Namespace, with %s/%s/%s in its list",
+		namespace, at.LoadBalancer.Name, grant.LoadBalancersAnnotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
+}
+
+func (o *Pools) isAllowed(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
+	if namespace == o.Namespace {
+		return true, true
+	}
+	ns := cache.Get[corev1.Namespace](o.View.Namespaces, namespace)
+	if ns == nil {
+		return o.AllowUnknown, o.AllowUnknown
+	}
+	home := lb.LoadBalancerID{SubscriptionID: o.View.Placement.SubscriptionID, ResourceGroup: o.View.Placement.ResourceGroup}
+	return grant.IsAllowed(ns.Annotations[grant.LoadBalancersAnnotation], home, balancer), true
+}
+
+// AllowedPublicIPs returns the annotation grant.PublicIPAnnotation of a Namespace.
+func (o *Pools) AllowedPublicIPs(namespace string) string {
+	if ns := cache.Get[corev1.Namespace](o.View.Namespaces, namespace); ns != nil {
+		return ns.Annotations[grant.PublicIPAnnotation]
+	}
+	if o.AllowUnknown {
+		return "*"
+	}
+	return ""
+}
+
+// otherUser returns the other user of a managed pool, if any.
+func (o *Pools) otherUser(p *v1alpha1.BackendPool, at lb.PoolID) string {
+	if p.Namespace != o.Namespace && cache.ContainsFold(o.Settings.NodePools(), at.Name) {
+		return "all nodes"
+	}
+	for _, s := range cache.List[corev1.Service](o.View.Services, cache.ServicesByPool, strings.ToLower(at.Name)) {
+		its := p.Spec.ServiceRef != nil && s.Namespace == p.Namespace && s.Name == p.Spec.ServiceRef.Name
+		if o.View.Serving.IsManaged(s) && !its && o.hasOwnPools(s) && cache.ContainsFold(o.serviceWithPools(s).DedicatedPools(), at.Name) {
+			return "Service " + metadata.Key(s.Namespace, s.Name)
+		}
+	}
+	return ""
+}
+
+// PoolsForService returns all BackendPools at the pools a Service may own.
+func (o *Pools) PoolsForService(s *corev1.Service) []*v1alpha1.BackendPool {
+	var all []*v1alpha1.BackendPool
+	if o.LoadBalancers == nil {
+		return nil
+	}
+	for _, balancer := range o.LoadBalancers.Names() {
+		for _, name := range cache.DedicatedPools(s) {
+			all = append(all, o.View.PoolsAt(lb.PoolID{LoadBalancer: o.LoadBalancers.ID(balancer), Name: name}.Key())...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/membership"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/service/readiness"
+)
+
+// Pools are the BackendPools; see backendpool.Controller.
+type Pools interface {
+	ResolveBinding(p *v1alpha1.BackendPool, now time.Time) backendpool.Binding
+	PoolOwner(pool lb.PoolID) *v1alpha1.BackendPool
+	IsShown(p *v1alpha1.BackendPool, ip netip.Addr) bool
+	IsContested(p *v1alpha1.BackendPool) bool
+}
+
+// Rules are the rules of Services; see ownership.Pools.
+type Rules interface {
+	RulePools(s *corev1.Service) (pools []lb.PoolID, known bool)
+	HasServingProbes(s *corev1.Service) (has, valid bool)
+}
+
+// inputs collects the inputs of decisions.
+type inputs struct {
+	view  *cache.Snapshot
+	pools Pools
+	rules Rules
+}
+
+// services returns the Services of Weir that select a pod, and the BackendPools of their pools.
+func (in inputs) services(pod *corev1.Pod, now time.Time) (all []readiness.Service, refs []schedule.Ref) {
+	for _, s := range in.view.ServicesSelecting(pod.Namespace, pod.Labels) {
+		bound := in.view.PoolsOf(schedule.ServiceName{Namespace: s.Namespace, Name: s.Name})
+		managed := in.view.Serving.IsManaged(s)
+		if s.DeletionTimestamp != nil || !managed && len(bound) == 0 {
+			continue
+		}
+		one := readiness.Service{Name: s.Name, IsLocal: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
+		if managed {
+			in.addRules(&one, s, &bound)
+		} else { // the rules are another controller's, and the probes unknown
+			one.HasAddress, one.IsKnown = true, true
+		}
+		for _, p := range bound {
+			if p.DeletionTimestamp == nil {
+				one.Pools, refs = append(one.Pools, in.pool(p, pod.Spec.NodeName, now)), append(refs, backendpool.RefOf(p))
+			}
+		}
+		all = append(all, one)
+	}
+	return all, refs
+}
+
+// addRules adds what is known of the rules of a Service, and the owners of their pools to bound.
+func (in inputs) addRules(one *readiness.Service, s *corev1.Service, bound *[]*v1alpha1.BackendPool) {
+	var valid bool
+	one.HasProbes, valid = in.rules.HasServingProbes(s)
+	one.HasAddress = len(s.Status.LoadBalancer.Ingress) > 0
+	switch {
+	case cache.DryRun(s):
+		one.Blocked = readiness.DryRun
+	case !valid || meta.IsStatusConditionFalse(s.Status.Conditions, cache.ConditionAccepted):
+		one.Blocked = readiness.Rejected
+	case meta.IsStatusConditionTrue(s.Status.Conditions, metadata.ConditionConflict):
+		one.Blocked = readiness.Contested
+	}
+	var pools []lb.PoolID
+	pools, one.IsKnown = in.rules.RulePools(s)
+	for _, at := range pools {
+		owner := in.pools.PoolOwner(at)
+		if owner == nil {
+			one.Pools = append(one.Pools, readiness.Pool{Name: at.Name, Blocked: readiness.Foreign})
+		} else if !slices.Contains(*bound, owner) {
+			*bound = append(*bound, owner)
+		}
+	}
+}
+
+// pool returns what is known of a node in a pool.
+func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) readiness.Pool {
+	is := readiness.Pool{Name: p.Spec.PoolName}
+	binding := in.pools.ResolveBinding(p, now)
+	switch {
+	case binding.State == backendpool.Paused:
+		is.Blocked = readiness.Paused
+	case binding.State == backendpool.DryRun:
+		is.Blocked = readiness.DryRun
+	case !binding.AllowsUpdates() || binding.RemovesMembers():
+		is.Blocked = readiness.Foreign
+	case in.pools.IsContested(p):
+		is.Blocked = readiness.Contested
+	}
+	set, err := in.view.MemberOn(p, node)
+	is.JoinsEarly = err == nil && set.EarlyJoin != membership.JoinReady
+	members := set.Addresses
+	if is.JoinsEarly {
+		members = slices.Concat(members, set.Starting)
+	}
+	at := slices.IndexFunc(members, func(a lb.Address) bool { return a.Name == node })
+	if err != nil {
+		return is
+	}
+	if at < 0 {
+		alone, known := in.view.MemberAlone(p, node)
+		is.JoinsEarly = is.JoinsEarly && (!known || alone.IP.IsValid())
+		is.IsDown = alone.AdminState == lb.Down
+		return is
+	}
+	member := members[at]
+	is.IsDesired, is.IsDown = true, member.AdminState == lb.Down
+	is.IsMember = in.pools.IsShown(p, member.IP)
+	return is
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// serviceCluster implements servicelb.Cluster.
+type serviceCluster struct{ *Reconciler }
+
+// Service implements servicelb.Cluster.
+func (v serviceCluster) Service(name string) (servicelb.Service, bool) {
+	s := cache.Get[corev1.Service](v.view.Services, name)
+	if s == nil {
+		return servicelb.Service{}, false
+	}
+	return cache.ServiceLB(s), true
+}
+
+// NamespaceLabels implements servicelb.Cluster.
+func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	ns := &corev1.Namespace{}
+	if err := v.cfg.API.Cached.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
+		return nil, fmt.Errorf("labels of namespace %s: %w", name, err)
+	}
+	return ns.Labels, nil
+}
+
+// PoolNames implements servicelb.Cluster.
+func (v serviceCluster) PoolNames(s servicelb.Service) []string {
+	return v.ownership.PoolNames(v.view.ServiceObject(s))
+}
+
+// RecordedPools implements servicelb.Cluster.
+func (v serviceCluster) RecordedPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+	return v.ownership.RecordedPools(v.view.ServiceObject(s), names, on)
+}
+
+// ProxyProtocolNeighbor implements servicelb.Cluster.
+func (v serviceCluster) ProxyProtocolNeighbor(s servicelb.Service) string {
+	for _, other := range cache.List[corev1.Service](v.view.Services, cache.ServicesProxied, "") {
+		is := cache.ServiceLB(other)
+		if is.Name != s.Name && len(is.Record.LoadBalancers) > 0 && len(s.Record.LoadBalancers) > 0 && strings.EqualFold(is.Record.LoadBalancers[0], s.Record.LoadBalancers[0]) {
+			return is.Name
+		}
+	}
+	return ""
+}
+
+// SharesAddress implements servicelb.Cluster.
+func (v serviceCluster) SharesAddress(s servicelb.Service) bool {
+	return v.view.SharesAddress(v.view.ServiceObject(s))
+}
+
+// HasEndpoints implements servicelb.Cluster.
+func (v serviceCluster) HasEndpoints(name string) bool { return v.view.HasEndpoints(name) }
+
+// EmptyPool implements servicelb.Cluster.
+func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
+	for _, pool := range pools {
+		holder := v.pools.PoolOwner(lb.PoolID{LoadBalancer: on, Name: pool.Name})
+		if holder == nil || holder.Status.Desired == nil || holder.Status.Observed == nil {
+			continue
+		}
+		if *holder.Status.Desired > 0 && *holder.Status.Observed == 0 {
+			return pool.Name
+		}
+	}
+	return ""
+}
+
+// ServicesWithAddress implements servicelb.Cluster.
+func (v serviceCluster) ServicesWithAddress() []string {
+	var names []string
+	for _, s := range cache.List[corev1.Service](v.view.Services, cache.ServicesBalanced, "") {
+		if len(s.Status.LoadBalancer.Ingress) > 0 {
+			names = append(names, metadata.Key(s.Namespace, s.Name))
+		}
+	}
+	return names
+}

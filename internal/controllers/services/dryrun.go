@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer"
+	planview "weir.dev/weir/internal/loadbalancer/dryrun/report"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/service"
+)
+
+// serviceDryRun implements servicelb.DryRunner.
+type serviceDryRun struct{ r *Reconciler }
+
+// DryRun implements servicelb.DryRunner.
+func (v serviceDryRun) DryRun(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (loadbalancer.Request, bool, error)) (string, error) {
+	r := v.r.options.NewDryRun()
+	req, holds, err := request(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if !holds {
+		return planview.Plan{}.FormatBrief(), nil
+	}
+	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (diff.Desired, error) {
+		return v.desiredOf(v.r.view.ServiceObject(s), req.On, pool)
+	}, v.r.view.Draining != nil)
+	switch {
+	case err != nil:
+		return "", err
+	case refused != nil:
+		return "dry run: the Service would be refused: " + humanize.FormatError(refused, time.Now()), nil
+	}
+	p := planview.NewPlan(r.ListChanges(), nil)
+	p.AddConversions(r.ListConversions())
+	return p.FormatBrief(), nil
+}
+
+// desiredOf returns the desired members of a Service's pool, which may not have a BackendPool yet.
+func (v serviceDryRun) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (diff.Desired, error) {
+	p := v.r.ownership.NewBackendPool(s, on, pool)
+	desired := diff.Desired{}
+	if is := v.r.view.Pool(p.Namespace, p.Name); is != nil {
+		p = is
+		if e := v.r.ownership.Statuses.GetEntry(backendpool.RefOf(is)); e != nil {
+			desired.Record = e.MemberRecord()
+		}
+	}
+	set, err := v.r.view.Members(p)
+	if err != nil {
+		return desired, err
+	}
+	desired.Addresses, desired.IsManaged, desired.IsExclusive = set.Addresses, v.r.pools.ManagedAddresses(p), v.r.ownership.IsManaged(p)
+	desired.AddressOf = func(machine string) (netip.Addr, bool) { return v.r.view.AddressOf(machine, pool.Family) }
+	return desired, nil
+}
+
+// RecordPlan implements servicelb.Store.
+func (r serviceStatusStore) RecordPlan(ctx context.Context, s servicelb.Service, text string) error {
+	for _, p := range cache.List[v1alpha1.BackendPool](r.view.Pools, cache.PoolsByService, s.Name) {
+		if !r.ownership.IsManaged(p) {
+			continue
+		}
+		if err := r.pools.RecordPlan(ctx, p, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

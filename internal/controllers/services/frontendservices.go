@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
+	"weir.dev/weir/internal/service"
+)
+
+// sharers returns the demands for Private Link Services.
+type sharers struct{ reconciler *Reconciler }
+
+// FrontendServices implements loadbalancer.Cluster. A dry run, another class or invalid annotations freeze the Service's
+// Private Link Service.
+func (h sharers) FrontendServices(owners map[string]bool) map[string]desired.FrontendService {
+	all := map[string]desired.FrontendService{}
+	for _, obj := range h.reconciler.view.Services.List() {
+		s, ok := obj.(*corev1.Service)
+		if !ok {
+			continue
+		}
+		owner := strings.ToLower(service.OwnerNameOf(string(s.UID)))
+		if owners[owner] && s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			all[owner] = h.newSharer(s)
+		}
+	}
+	return all
+}
+
+func (h sharers) newSharer(s *corev1.Service) desired.FrontendService {
+	is := cache.ServiceLB(s)
+	is.Object.PoolNames = serviceCluster{h.reconciler}.PoolNames(is)
+	spec, problems := service.BuildSpec(is.Object, h.reconciler.options.Settings)
+	sharer := desired.NewFrontendService(is.Name, s.CreationTimestamp.Time, spec, append(is.Problems, problems...))
+	sharer.Local, sharer.IsRecordedOwner = is.Object.Local, cache.OwnsLink(s)
+	sharer.ResourceGroups = is.Record.LinkGroups
+	sharer.Frozen = is.DryRun || !h.reconciler.view.Serving.IsManaged(s)
+	return sharer
+}
+
+// CountConnections returns the number of private endpoint connections by state.
+func (h sharers) CountConnections() map[string]int {
+	n := h.reconciler.decisions.States.CountConnections()
+	return map[string]int{"pending": n.Pending, "approved": n.Approved, "rejected": n.Rejected, "other": n.Other}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/k8s/workqueue"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/pool/updater"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/grant"
+)
+
+// Reconcile reconciles the load balancer of a Service and reports the progress.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	again, err := r.decisions.Reconcile(ctx, req.String(), time.Now())
+	if errors.Is(err, servicelb.ErrServiceGone) {
+		return reconcile.Result{}, nil
+	}
+	return workqueue.ReconcileResult(ctx, err, again)
+}
+
+// HandleResult handles the result of a request. It is safe for concurrent use.
+func (r *Reconciler) HandleResult(result loadbalancer.Result) {
+	if r.decisions.States.AddResult(result) {
+		r.queue.Add(cache.NamespacedName(result.Service))
+	}
+}
+
+// HandleLoadBalancerCreated requeues the Services of a recreated load balancer, because their parts are gone. It is
+// safe for concurrent use.
+func HandleLoadBalancerCreated(r *Reconciler, id lb.LoadBalancerID) {
+	for _, s := range r.ownership.ServicesOn(id.Name) {
+		name := client.ObjectKeyFromObject(s)
+		if r.decisions.States.AddLostPool(name.String(), servicelb.LostPool{LoadBalancer: id.Name}) {
+			r.queue.Add(name)
+		}
+	}
+}
+
+// balancedService maps a Service to itself, if it has or had a load balancer of Weir, and to SCTP Services
+// that share its private address.
+func (r *Reconciler) balancedService(_ context.Context, obj client.Object) []reconcile.Request {
+	name := client.ObjectKeyFromObject(obj)
+	s, ok := obj.(*corev1.Service)
+	_, known := r.decisions.States.KnownUID(name.String())
+	if !ok || !r.view.Serving.IsManaged(s) && !r.view.Serving.NeedsCleanup(s) && !known {
+		return nil
+	}
+	requests := []reconcile.Request{{NamespacedName: name}}
+	for _, beside := range r.view.ServicesSharingAddress(s) {
+		if slices.ContainsFunc(beside.Spec.Ports, func(p corev1.ServicePort) bool { return p.Protocol == corev1.ProtocolSCTP }) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(beside)})
+		}
+	}
+	return requests
+}
+
+// servicesOfPool maps a BackendPool to its Service, and one of nodes to all Services on its load balancer.
+func (r *Reconciler) servicesOfPool(_ context.Context, obj client.Object) []reconcile.Request {
+	p, ok := obj.(*v1alpha1.BackendPool)
+	if !ok {
+		return nil
+	}
+	if p.Spec.ServiceRef == nil {
+		if !r.ownership.IsManaged(p) { // a tenant's BackendPool must not requeue the Services of others
+			return nil
+		}
+		requests := recordLostPool(r.decisions.States, p, r.ownership.ServicesOn(p.Spec.LoadBalancer.Name))
+		for _, name := range r.decisions.States.AddDrainedPool(p.Spec.LoadBalancer.Name) {
+			requests = append(requests, reconcile.Request{NamespacedName: cache.NamespacedName(name)})
+		}
+		return requests
+	}
+	name := client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
+	r.decisions.States.AddLostPool(name.String(), newLostPool(p))
+	return []reconcile.Request{{NamespacedName: name}}
+}
+
+// recordLostPool records the loss of a pool for the Services and returns the known ones.
+func recordLostPool(states *servicelb.States, p *v1alpha1.BackendPool, services []*corev1.Service) (known []reconcile.Request) {
+	for _, s := range services {
+		name := client.ObjectKeyFromObject(s)
+		if states.AddLostPool(name.String(), newLostPool(p)) {
+			known = append(known, reconcile.Request{NamespacedName: name})
+		}
+	}
+	return known
+}
+
+func newLostPool(p *v1alpha1.BackendPool) servicelb.LostPool {
+	return servicelb.LostPool{LoadBalancer: p.Spec.LoadBalancer.Name, Pool: p.Spec.PoolName}
+}
+
+func poolDeleted() predicate.Predicate {
+	none := func(event.CreateEvent) bool { return false }
+	return predicate.Funcs{CreateFunc: none, UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// balancedChanged drops updates that change neither desired state nor status.
+func balancedChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
+		before, ok1 := u.ObjectOld.(*corev1.Service)
+		after, ok2 := u.ObjectNew.(*corev1.Service)
+		if !ok1 || !ok2 {
+			return false
+		}
+		return before.UID != after.UID || !reflect.DeepEqual(cache.ServiceOf(before), cache.ServiceOf(after)) ||
+			!reflect.DeepEqual(before.Status.LoadBalancer, after.Status.LoadBalancer) || before.Spec.Type != after.Spec.Type ||
+			ptr.Deref(before.Spec.LoadBalancerClass, "") != ptr.Deref(after.Spec.LoadBalancerClass, "") ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			before.Annotations[metadata.DryRunAnnotation] != after.Annotations[metadata.DryRunAnnotation] || cache.HasFinalizer(before) != cache.HasFinalizer(after) ||
+			cache.AllowsRemoval(before) != cache.AllowsRemoval(after) ||
+			before.Annotations[metadata.WriteAgainAnnotation] != after.Annotations[metadata.WriteAgainAnnotation]
+	}}
+}
+
+// watchNamespaces reconciles the Services of a namespace when its limits or grants change, or its labels if
+// these place Services.
+func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
+	byLabels := (servicelb.Settings{Configurations: r.options.Configurations}).ByNamespace()
+	return to.Watches(&corev1.Namespace{}, workqueue.MapHandler(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
+}
+
+// namespaceChanged passes updates of limits and grants, and of labels if byLabels is set. Services of a new
+// namespace have their own events. It reports invalid limits.
+func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(c event.CreateEvent) bool {
+			r.reportBounds(c.Object)
+			return false
+		},
+		UpdateFunc: func(u event.UpdateEvent) bool {
+			changed := byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
+				u.ObjectOld.GetAnnotations()[grant.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[grant.PublicIPAnnotation]
+			if !reflect.DeepEqual(limitsOf(u.ObjectOld), limitsOf(u.ObjectNew)) {
+				r.reportBounds(u.ObjectNew)
+				changed = true
+			}
+			return changed
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+func limitsOf(ns client.Object) bound.Settings {
+	return bound.ParseSettings(ns.GetName(), ns.GetAnnotations())
+}
+
+func (r *Reconciler) reportBounds(ns client.Object) {
+	for _, text := range limitsOf(ns).InvalidMessages() {
+		r.cfg.Log.Warn(text)
+		r.cfg.Events.Add(ns, corev1.EventTypeWarning, EventInvalidBound, humanize.FormatMessage(text, humanize.MaxMessage))
+	}
+}
+
+func (r *Reconciler) servicesIn(_ context.Context, obj client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, s := range cache.List[corev1.Service](r.view.Services, cache.ServicesBalanced, "") {
+		if s.Namespace == obj.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+		}
+	}
+	return requests
+}
+
+// HandleAttempt requeues the Services that wait for a pool.
+func (r *Reconciler) HandleAttempt(p *v1alpha1.BackendPool, report updater.Report) {
+	if r.deployer == nil || !report.InSync {
+		return
+	}
+	for _, s := range r.ownership.ServicesOn(p.Spec.LoadBalancer.Name) {
+		name := client.ObjectKeyFromObject(s)
+		if r.decisions.States.AddFilledPool(name.String(), report.Pool) {
+			r.queue.Add(name)
+		}
+	}
+}
+
+// recheckPool rechecks a pool that was missing: its load balancer now exists.
+func (r serviceStatusStore) recheckPool(p *v1alpha1.BackendPool) {
+	r.pools.RecheckMissing(p, time.Now())
+}
+
+// HandleDeletion cleans up the Service of a deleted BackendPool if the Service was deleted while no process was
+// watching. The status, which only Weir writes, identifies the Service.
+func (r *Reconciler) HandleDeletion(p *v1alpha1.BackendPool) {
+	uid := types.UID(r.ownership.RecordedPurpose(p))
+	if r.deployer == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !r.ownership.IsManaged(p) {
+		return
+	}
+	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
+	if cache.Get[corev1.Service](r.view.Services, name.String()) != nil ||
+		slices.ContainsFunc(r.ExposedServices(), func(r loadbalancer.ExposedService) bool { return r.Owner == service.OwnerNameOf(string(uid)) }) {
+		return // it exists, or another Service has its name
+	}
+	if r.decisions.States.AddGone(name.String(), string(uid), p.Spec.LoadBalancer.Name) {
+		r.queue.Add(name)
+	}
+}

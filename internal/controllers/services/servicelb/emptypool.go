@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"fmt"
+	"time"
+)
+
+// EmptyPoolState tracks whether a backend pool is empty in Azure but should have members.
+type EmptyPoolState struct {
+	// pool is its name; empty for none. is is set once the status must report it; since is when this process
+	// first saw it empty.
+	pool  string
+	is    bool
+	since time.Time
+}
+
+// recordEmptyPool records which pool is empty; reason is that of the condition. A filled pool is reported at once.
+func (u *EmptyPoolState) recordEmptyPool(pool, reason string, now time.Time) {
+	if pool == "" {
+		*u = EmptyPoolState{}
+		return
+	}
+	if u.pool = pool; u.since.IsZero() {
+		u.since = now
+	}
+	u.is = u.is || reason == ConditionReasonPoolEmpty || !now.Before(u.since.Add(noEndpointsDelay))
+}
+
+// nextCheck returns when to check the pool again; 0 for never.
+func (u *EmptyPoolState) nextCheck(now time.Time) time.Duration {
+	switch {
+	case u.pool == "":
+		return 0
+	case u.is:
+		return noEndpointsDelay
+	}
+	return max(u.since.Add(noEndpointsDelay).Sub(now), time.Millisecond)
+}
+
+func (u *EmptyPoolState) messageText() string {
+	return fmt.Sprintf("Backend pool %s has no members in Azure, although nodes should be in it: no flow is served. The status of its BackendPool has the reason", u.pool)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/loadbalancer/privatelink"
+	"weir.dev/weir/internal/loadbalancer/privatelink/desired"
+	"weir.dev/weir/internal/service"
+)
+
+// linkResync is the resync period of a load balancer with a published frontend: consumers connect without an
+// event in the cluster.
+const linkResync = 5 * time.Minute
+
+func (o Settings) linkGroups(w *service.Spec) []string {
+	if w == nil || w.Link == nil {
+		return nil
+	}
+	return []string{cmp.Or(w.Link.ResourceGroup, o.Service.PrivateLinks.ResourceGroup)}
+}
+
+// reportLink reports the result for a Private Link Service, each event once, and updates its condition.
+func (r *Reconciler) reportLink(ctx context.Context, s Service, e *entry, res loadbalancer.Result) error {
+	link := res.Link
+	r.events.reportLinkChanges(s, &e.Events, link)
+	if e.Pending.Result != nil { // reported, even if later steps must be repeated
+		e.Pending.Result.Link.Events = nil
+	}
+	if wantsLink := res.Desired != nil && res.Desired.Link != nil; wantsLink && link.State == nil {
+		return nil // not reached yet
+	}
+	r.States.publishLink(e, link.State)
+	if e.Placement.isGone || s.Deleting && link.State == nil {
+		return nil
+	}
+	is := StatusCondition{Type: typeLink}
+	if link.State != nil {
+		is.Reason, is.Text = link.State.Reason, link.State.Text
+	}
+	if err := r.cfg.Store.UpdateLink(ctx, s, link.State, e.Events.recordCondition(is)); err != nil {
+		return err
+	}
+	e.Events.lastConditions[typeLink] = is
+	return nil
+}
+
+func (r eventRecorder) reportLinkChanges(s Service, t *EventState, link privatelink.Result) {
+	for _, e := range link.Events {
+		r.recorder.RecordEvent(s, Event{Reason: e.Reason, Text: e.Text})
+	}
+	if link.Err != nil {
+		return
+	}
+	reported := map[string]bool{}
+	for _, e := range link.Warnings {
+		if reported[e.Text] = true; !t.links[e.Text] {
+			r.recorder.RecordEvent(s, Event{Reason: e.Reason, Warning: true, Text: e.Text})
+		}
+	}
+	t.links = reported
+}
+
+func (r *Reconciler) linkError(ctx context.Context, s Service, st *State, err error) error {
+	st.Sync.markStale()
+	r.events.warnOnce(s, &st.Events, conditionOf(err), "private link service: ", err)
+	r.events.logWarning(ctx, &st.Events, "private link service not as the Service wants it", s.Name, err)
+	return &retryError{error: err}
+}
+
+func (all *States) publishLink(e *entry, link *privatelink.State) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e.view.link = link
+}
+
+// CountConnections counts the connections to the Private Link Services of the cluster.
+func (all *States) CountConnections() (n desired.Count) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, e := range all.byName {
+		if l := e.view.link; l != nil && l.Reason == privatelink.ReasonPublished {
+			n = n.Add(l.Connections)
+		}
+	}
+	return n
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"reflect"
+	"time"
+
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/service"
+)
+
+// AllowRemovalAnnotation on a Service allows its addresses to be removed, however many other Services would
+// lose theirs.
+const AllowRemovalAnnotation = service.AllowRemoval
+
+// blockedRetry is the retry period of a blocked removal: the cause may be fixed.
+const blockedRetry = time.Minute
+
+// Removal tracks the addresses that a Service would lose.
+type Removal struct {
+	addresses []netip.Addr
+	// spec would lose them; the request is repeated at the given time.
+	spec    *service.Spec
+	retryAt time.Time
+}
+
+func (rm *Removal) startBlock(w *service.Spec, addresses []netip.Addr, now time.Time) {
+	if addresses == nil {
+		addresses = []netip.Addr{}
+	}
+	*rm = Removal{addresses: addresses, spec: w, retryAt: now.Add(blockedRetry)}
+}
+
+func (rm *Removal) clearBlock() { *rm = Removal{} }
+
+func asRemovalError(err error) (*loadbalancer.AddressLossError, bool) {
+	return errors.AsType[*loadbalancer.AddressLossError](err)
+}
+
+// mustKeepAddresses reports whether a request must not remove addresses because the user did not ask for it. Deleting a
+// Service or changing its type or class is asking for it.
+func (o Settings) mustKeepAddresses(s Service, p Placement, w *service.Spec) bool {
+	switch {
+	case o.AllowRemoval, s.AllowRemoval:
+		return false
+	case w == nil:
+		return p.isGone && !p.deleting // it was deleted without an event
+	}
+	return true
+}
+
+// checkRemoval reports whether the request must spare addresses, and whether it must wait.
+func (r *Reconciler) checkRemoval(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (protect, pending bool) {
+	if !r.cfg.Settings.mustKeepAddresses(s, st.Placement, w) {
+		r.clearBlocked(s, st)
+		return false, false
+	}
+	rm := &st.Removal
+	if rm.addresses == nil && w == nil {
+		r.recordBlocked(s, st, nil, s.StatusAddresses, now)
+	}
+	if rm.addresses == nil {
+		return true, false
+	}
+	services := r.cfg.Cluster.ServicesWithAddress()
+	all := r.States.countAddressed(services)
+	v := r.removals.CheckService(s.Name, all, r.States.allResolved(services), now)
+	switch {
+	case v.Allowed:
+		return false, false
+	case !v.RetryAt.IsZero():
+		rm.retryAt = v.RetryAt
+		return true, true
+	}
+	r.events.reportBlocked(ctx, s, st, v.PendingCount, all)
+	if w == nil { // only recreating the Service helps
+		rm.retryAt = now.Add(blockedRetry)
+	}
+	return true, now.Before(rm.retryAt) && reflect.DeepEqual(w, rm.spec)
+}
+
+func (r *Reconciler) recordBlocked(s Service, st *State, w *service.Spec, addresses []netip.Addr, now time.Time) {
+	st.Removal.startBlock(w, addresses, now)
+	r.removals.AddService(s.Name, now)
+}
+
+func (r *Reconciler) clearBlocked(s Service, st *State) {
+	if st.Events.failure == ConditionBlocked {
+		st.Events.failure, st.Events.lastWarning = "", ""
+	}
+	st.Removal.clearBlock()
+	r.removals.RemoveService(s.Name)
+}

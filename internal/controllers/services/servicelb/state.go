@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"errors"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/service"
+)
+
+// State is the state of one Service's load balancer. Each part is changed only by its own methods.
+type State struct {
+	Placement Placement
+	Pending   Pending
+	Sync      SyncState
+	Closing   AccessClosing
+	Waiting   Waiting
+	Events    EventState
+	Removal   Removal
+	Fill      FillState
+	Drain     DrainState
+	DryRun    DryRunState
+	Endpoints Endpoints
+	EmptyPool EmptyPoolState
+}
+
+// newState returns the state of a Service that this process sees for the first time.
+func newState(s Service) State {
+	// No repeated event for a Service that was served before.
+	had := len(s.StatusAddresses) > 0
+	return State{Placement: Placement{Record: s.Record}, Events: EventState{hadLoadBalancer: had, isAnnounced: !s.Finalizer || !had}}
+}
+
+// goneState returns the state of a Service that was deleted unobserved and has parts on a load balancer.
+func goneState(place string) State {
+	return State{Placement: Placement{Record: Record{LoadBalancers: []string{place}}}, Events: EventState{hadLoadBalancer: true, isAnnounced: true}}
+}
+
+func (st *State) recordLostPool(p LostPool) {
+	if st.Sync.hasPool(p) {
+		st.Sync.markStale()
+	}
+	st.Fill.cancelFor(p)
+}
+
+// nextDelay returns the delay until the next reconcile; 0 for never, or not yet.
+func (st *State) nextDelay(now time.Time) time.Duration {
+	var until time.Time
+	switch {
+	case !st.DryRun.until.IsZero():
+		until = st.DryRun.until
+	case st.Pending.Running:
+	case st.Fill.request != nil:
+		until = st.Fill.until
+	case st.Drain.request != nil:
+		until = st.Drain.until
+	case st.Removal.addresses != nil:
+		until = st.Removal.retryAt
+	case st.Sync.request != nil:
+		until = st.Sync.resyncAt
+	}
+	if !until.After(now) { // it waits for a change by the user
+		return 0
+	}
+	return max(until.Sub(now), time.Millisecond)
+}
+
+// Placement is where parts of a Service may be. It may be newer than the informer cache.
+type Placement struct {
+	Record
+	// bound is set once the informer cache has shown Weir's finalizer.
+	bound bool
+	// free is set once nothing is left of the Service; the informer cache may still show the finalizer.
+	free bool
+	// isGone is set for a deleted Service: nothing more can be persisted on it. deleting is set once a deletion
+	// timestamp was seen.
+	isGone, deleting bool
+}
+
+func (p *Placement) recordFinalizer(finalizer bool) { p.bound = p.bound || finalizer }
+
+// hasLostFinalizer reports whether another client removed the finalizer, so that it is added again. The informer
+// cache may be outdated.
+func (p *Placement) hasLostFinalizer(s Service) bool { return p.bound && !s.Finalizer }
+
+func (p *Placement) nextRecord(s Service, to Record, class string) Record {
+	r := Record{LoadBalancers: slices.Clone(to.LoadBalancers), Groups: slices.Clone(to.Groups), LinkGroups: slices.Clone(to.LinkGroups), Class: p.Class}
+	switch {
+	case len(to.LoadBalancers) == 0:
+		r.Class = nil
+	case s.IsManaged(class):
+		r.Class = &class
+	}
+	return r
+}
+
+func (p *Placement) isRecorded(s Service, r Record, class string) bool {
+	retained := s.Finalizer
+	if len(r.LoadBalancers) == 0 || s.Deleting { // a deleted Service cannot get a finalizer
+		retained = s.MayHaveResources(class)
+	}
+	return slices.Equal(p.LoadBalancers, r.LoadBalancers) && slices.Equal(p.Groups, r.Groups) && slices.Equal(p.LinkGroups, r.LinkGroups) &&
+		retained == (len(r.LoadBalancers) > 0) && reflect.DeepEqual(p.Class, r.Class)
+}
+
+func (p *Placement) setRecord(r Record) { p.Record, p.free = r, false }
+
+func (p *Placement) hasParts() bool { return len(p.LoadBalancers) > 0 && !p.free }
+
+// Pending is the last request of a Service.
+type Pending struct {
+	request *loadbalancer.Request
+	// Running is set until the result arrives. Result is kept until it is persisted.
+	Running bool
+	Result  *loadbalancer.Result
+	// Inputs of the request.
+	selectorResult string
+	nodes          []netip.Addr
+}
+
+func (p *Pending) startRequest(req loadbalancer.Request, selection string, nodes []netip.Addr) {
+	*p = Pending{request: &req, Running: true, selectorResult: selection, nodes: nodes}
+}
+
+func (p *Pending) setResult(r *loadbalancer.Result) {
+	if r != nil {
+		p.Running, p.Result = false, r
+	}
+}
+
+func (p *Pending) clearResult() { p.Result = nil }
+
+func (p *Pending) isSame(req loadbalancer.Request) bool {
+	return p.request != nil && p.request.On == req.On && reflect.DeepEqual(p.request.Desired, req.Desired)
+}
+
+// minThrottleWait is the minimum wait after a throttled request without Retry-After: how long the throttle gate is
+// then closed.
+const minThrottleWait = 10 * time.Second
+
+// Waiting is the backoff of a Service. It replaces the work queue's backoff, which counts a queued request as a
+// success.
+type Waiting struct {
+	notBefore time.Time
+	failures  int
+}
+
+func (w *Waiting) recordFailure(err error, pace backoff.Exponential, now time.Time) time.Duration {
+	f, _ := errors.AsType[*armerror.Fault](err)
+	if f != nil && f.RetryAt.After(now) { // whatever the outcome
+		w.notBefore = f.RetryAt
+		return f.RetryAt.Sub(now)
+	}
+	w.failures++
+	if f.IsThrottled() {
+		return max(pace.DelayAfter(w.failures), minThrottleWait)
+	}
+	return pace.DelayAfter(w.failures)
+}
+
+func (w *Waiting) resetFailures() { w.failures = 0 }
+
+// retryAfter returns the remaining Retry-After; 0 or less for none.
+func (w *Waiting) retryAfter(now time.Time) time.Duration { return w.notBefore.Sub(now) }
+
+// fillRetryInterval is the retry period for a Service that waits for its pools to fill, without a notification.
+const fillRetryInterval = 30 * time.Second
+
+// FillState tracks pools that must be filled before a request can continue.
+type FillState struct {
+	// request is the request that must be repeated at until, or once one of the pools is filled; nil if there is
+	// none.
+	request  *loadbalancer.Request
+	until    time.Time
+	pools    []lb.PoolID
+	notified bool
+}
+
+func (f *FillState) startWait(r loadbalancer.Result, now time.Time) {
+	f.request, f.until, f.pools = &r.Request, now.Add(fillRetryInterval), r.FillingPools
+}
+
+func (f *FillState) recordFilled(is bool) { f.notified = f.notified || is && f.request != nil }
+
+func (f *FillState) mustWait(w *service.Spec, again string, now time.Time) bool {
+	return f.request != nil && !f.notified && now.Before(f.until) && f.request.RetryToken == again && reflect.DeepEqual(f.request.Desired, w)
+}
+
+// cancelFor ends the wait for a pool without BackendPool: it must be created again before it can be filled.
+func (f *FillState) cancelFor(lost LostPool) {
+	if slices.ContainsFunc(f.pools, func(id lb.PoolID) bool {
+		return strings.EqualFold(id.LoadBalancer.Name, lost.LoadBalancer) && strings.EqualFold(id.Name, lost.Pool)
+	}) {
+		f.stopWait()
+	}
+}
+
+func (f *FillState) stopWait() { *f = FillState{} }

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/loadbalancer/privatelink"
+	"weir.dev/weir/internal/service"
+)
+
+// States holds the state of all Services' load balancers, with notifications and a read-only view. Its methods
+// are safe for concurrent use.
+type States struct {
+	mu     sync.Mutex // held briefly
+	byName map[string]*entry
+}
+
+// entry is the state of one Service; a recreated Service gets a new entry.
+type entry struct {
+	uid, owner string
+	// lock is a lock, held by the reconcile of the Service across API server calls.
+	lock chan struct{}
+	// State is guarded by turn.
+	State
+
+	// The fields below are guarded by States.mu.
+	inbox inbox
+	view  view
+}
+
+// inbox holds notifications received between two reconciles.
+type inbox struct {
+	result     *loadbalancer.Result
+	lostPools  []LostPool
+	poolFilled bool
+	// poolDrained is set once an awaited BackendPool was deleted.
+	poolDrained bool
+}
+
+type view struct {
+	// condition is counted by the metric; empty before the first reconcile.
+	condition Condition
+	// hasAddress is set while the Service has a load balancer, looked once its next step is known.
+	hasAddress, isResolved bool
+	link                   *privatelink.State
+	// observed is what Azure holds for it; nil if nothing or unknown.
+	observed              *ObservedPools
+	fillingPools          []lb.PoolID
+	drainingLoadBalancers []string
+}
+
+// LostPool is the pool of a deleted BackendPool; without a name, all pools of the load balancer.
+type LostPool struct{ LoadBalancer, Pool string }
+
+// ObservedPools is what Azure is known to hold for a Service. The BackendPools of these pools are Weir's, or for the
+// same Service.
+type ObservedPools struct {
+	On    lb.LoadBalancerID
+	Pools []service.Pool
+}
+
+// HasPool reports whether a pool is among the observed ones.
+func (s *ObservedPools) HasPool(at lb.PoolID) bool {
+	return s != nil && s.On.Key() == at.LoadBalancer.Key() &&
+		slices.ContainsFunc(s.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, at.Name) })
+}
+
+func (s *ObservedPools) isSame(other *ObservedPools) bool {
+	return s != nil && other != nil && s.On.Key() == other.On.Key() && slices.Equal(s.Pools, other.Pools)
+}
+
+func newEntry(uid string, st State) *entry {
+	return &entry{uid: uid, owner: service.OwnerNameOf(uid), lock: make(chan struct{}, 1), State: st}
+}
+
+// goneService returns a substitute for a Service that was deleted without its finalizer while Azure may hold parts
+// of it. It is handled like one being deleted; what this process recorded for it is Weir's.
+func (e *entry) goneService(name string) Service {
+	namespace, short, _ := strings.Cut(name, "/")
+	return Service{
+		Name: name, UID: e.uid, StatusAddresses: e.Sync.addresses,
+		Ownership: Ownership{LoadBalancer: true, Deleting: true, Finalizer: true},
+		Object:    service.Service{Namespace: namespace, Name: short, UID: e.uid, Families: []lb.Family{lb.IPv4}},
+	}
+}
+
+func (all *States) entryOf(s Service) *entry {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[s.Name]
+	if e == nil || e.uid != s.UID {
+		e = newEntry(s.UID, newState(s))
+		all.byName[s.Name] = e
+	}
+	return e
+}
+
+func (all *States) knownEntry(name string) *entry {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.byName[name]
+}
+
+func (all *States) forgetService(name string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.byName, name)
+}
+
+// KnownUID returns the UID of a known Service.
+func (all *States) KnownUID(name string) (uid string, ok bool) {
+	if e := all.knownEntry(name); e != nil {
+		return e.uid, true
+	}
+	return "", false
+}
+
+// AddGone starts the removal of a deleted Service from a load balancer, unless a Service of that name is known.
+// It reports whether to reconcile it.
+func (all *States) AddGone(name, uid, balancer string) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.byName[name] != nil {
+		return false
+	}
+	all.byName[name] = newEntry(uid, goneState(balancer))
+	return true
+}
+
+// AddResult delivers the result of a request and reports whether to reconcile its Service.
+func (all *States) AddResult(res loadbalancer.Result) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[res.Service]
+	if e != nil && e.owner == res.Owner {
+		e.inbox.result = &res
+	}
+	return e != nil
+}
+
+// AddLostPool delivers that a BackendPool or its pool was deleted and reports whether the Service is known.
+func (all *States) AddLostPool(name string, p LostPool) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[name]
+	if e != nil && !slices.Contains(e.inbox.lostPools, p) {
+		e.inbox.lostPools = append(e.inbox.lostPools, p)
+	}
+	return e != nil
+}
+
+// AddFilledPool delivers that a pool is filled and reports whether the Service waits for it.
+func (all *States) AddFilledPool(name string, pool lb.PoolID) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[name]
+	if e == nil || !slices.ContainsFunc(e.view.fillingPools, func(id lb.PoolID) bool { return id.Key() == pool.Key() }) {
+		return false
+	}
+	e.inbox.poolFilled = true
+	return true
+}
+
+func (all *States) drainInbox(e *entry) {
+	all.mu.Lock()
+	b := e.inbox
+	e.inbox = inbox{}
+	all.mu.Unlock()
+	e.Pending.setResult(b.result)
+	e.Fill.recordFilled(b.poolFilled)
+	e.Drain.recordDrained(b.poolDrained)
+	for _, p := range b.lostPools {
+		e.recordLostPool(p)
+	}
+	all.publishFilling(e)
+}
+
+func (all *States) publishView(e *entry, managed bool, now time.Time) {
+	condition := e.currentCondition(managed, now)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e.view.condition, e.view.hasAddress = condition, len(e.Placement.LoadBalancers) > 0 && e.Events.hadLoadBalancer
+	e.view.isResolved = e.view.isResolved || !e.Pending.Running
+}
+
+func (all *States) publishFilling(e *entry) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e.view.fillingPools = e.Fill.pools
+}
+
+func (all *States) publishDraining(e *entry) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e.view.drainingLoadBalancers = e.Drain.loadBalancerNames()
+}
+
+// AddDrainedPool delivers that a node BackendPool of a load balancer was deleted and returns the Services that wait
+// for it.
+func (all *States) AddDrainedPool(balancer string) (names []string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for name, e := range all.byName {
+		if slices.ContainsFunc(e.view.drainingLoadBalancers, func(name string) bool { return strings.EqualFold(name, balancer) }) {
+			e.inbox.poolDrained = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// SetObserved records what Azure holds for a Service and reports whether it changed.
+func (all *States) SetObserved(s Service, now *ObservedPools) bool {
+	e := all.entryOf(s)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	before := e.view.observed
+	e.view.observed = now
+	return !before.isSame(now)
+}
+
+// ObservedFor returns what Azure holds for the Service with this UID; nil if nothing or unknown.
+func (all *States) ObservedFor(name, uid string) *ObservedPools {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if e := all.byName[name]; e != nil && e.uid == uid {
+		return e.view.observed
+	}
+	return nil
+}
+
+// CountConditions counts Weir's Services by condition.
+func (all *States) CountConditions() map[Condition]int {
+	count := map[Condition]int{}
+	for _, is := range AllConditions() {
+		count[is] = 0
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, e := range all.byName {
+		if e.view.condition != "" {
+			count[e.view.condition]++
+		}
+	}
+	return count
+}
+
+// countAddressed counts Services with an address of Weir's, including deleted ones not yet removed, and the given
+// ones.
+func (all *States) countAddressed(services []string) int {
+	names := map[string]bool{}
+	for _, name := range services {
+		names[name] = true
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for name, e := range all.byName {
+		if e.view.hasAddress {
+			names[name] = true
+		}
+	}
+	return len(names)
+}
+
+// allResolved reports whether the next step of all the Services is known.
+func (all *States) allResolved(services []string) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return !slices.ContainsFunc(services, func(name string) bool {
+		e := all.byName[name]
+		return e == nil || !e.view.isResolved
+	})
+}

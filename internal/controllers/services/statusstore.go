@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/services/servicelb"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/k8s/apiserver"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/loadbalancer/privatelink"
+	"weir.dev/weir/internal/pool/schedule"
+)
+
+// serviceStatusStore implements servicelb.Store; its BackendPool methods are in backendpools.go.
+type serviceStatusStore struct{ *Reconciler }
+
+// PersistRecord implements servicelb.Store.
+func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Service, r servicelb.Record) error {
+	seen := l.cachedService(s)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		fresh := seen
+		if seen = nil; fresh == nil { // missing or outdated
+			fresh = &corev1.Service{}
+			if err := l.cfg.API.Reader.Get(ctx, cache.NamespacedName(s.Name), fresh); err != nil {
+				return err
+			}
+		}
+		if string(fresh.UID) != s.UID || len(r.LoadBalancers) > 0 && fresh.DeletionTimestamp != nil && !l.view.Serving.NeedsCleanup(fresh) {
+			return servicelb.ErrServiceGone // too late: it must not get resources in Azure
+		}
+		before := fresh.DeepCopy()
+		if len(r.LoadBalancers) > 0 && fresh.DeletionTimestamp == nil {
+			controllerutil.AddFinalizer(fresh, metadata.ServiceFinalizer)
+		}
+		if len(r.LoadBalancers) == 0 {
+			l.removeFinalizers(fresh)
+		}
+		setAnnotation(fresh, metadata.PlaceAnnotation, joinRecord(r.LoadBalancers))
+		setAnnotation(fresh, metadata.GroupsAnnotation, joinRecord(r.Groups))
+		setAnnotation(fresh, metadata.LinkGroupsAnnotation, joinRecord(r.LinkGroups))
+		setAnnotation(fresh, metadata.ClassAnnotation, r.Class)
+		return l.cfg.API.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
+	})
+	if apierrors.IsNotFound(err) {
+		return servicelb.ErrServiceGone
+	}
+	if err != nil {
+		return fmt.Errorf("finalizer of Service %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// cachedService returns the cached copy for an optimistic patch of that version. It returns nil if the cache does not
+// have all finalizers and records of the Service.
+func (l serviceStatusStore) cachedService(v servicelb.Service) *corev1.Service {
+	s := l.view.ServiceObject(v)
+	if s.ResourceVersion == "" || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !cache.HasFinalizer(s) {
+		return nil
+	}
+	return s.DeepCopy()
+}
+
+// removeFinalizers removes the finalizers that keep a Service until its load balancer is deleted.
+func (l serviceStatusStore) removeFinalizers(s *corev1.Service) {
+	controllerutil.RemoveFinalizer(s, metadata.ServiceFinalizer)
+	if cache.OwnershipOf(s).HasAllFinalizers(l.options.Class) {
+		controllerutil.RemoveFinalizer(s, metadata.CleanupFinalizer)
+	}
+}
+
+// setAnnotation sets an annotation, or deletes it if record is nil.
+func setAnnotation(s *corev1.Service, annotation string, record *string) {
+	if record == nil {
+		delete(s.Annotations, annotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, *record)
+}
+
+// joinRecord joins names; nil if there are none.
+func joinRecord(names []string) *string {
+	if len(names) == 0 {
+		return nil
+	}
+	return new(strings.Join(names, ","))
+}
+
+// PublishAddresses implements servicelb.Store.
+func (l serviceStatusStore) PublishAddresses(ctx context.Context, v servicelb.Service, addresses []netip.Addr) error {
+	return l.UpdateConditions(ctx, v, servicelb.StatusUpdate{HasAddresses: true, Addresses: addresses})
+}
+
+// ingressOf returns the ingress list for addresses, and whether the status differs.
+func ingressOf(s *corev1.Service, addresses []netip.Addr) (ingress []corev1.LoadBalancerIngress, news bool) {
+	for _, ip := range addresses {
+		ingress = append(ingress, corev1.LoadBalancerIngress{IP: ip.String()})
+	}
+	return ingress, !slices.EqualFunc(s.Status.LoadBalancer.Ingress, ingress, sameIngress)
+}
+
+func sameIngress(a, b corev1.LoadBalancerIngress) bool {
+	return a.IP == b.IP && a.Hostname == b.Hostname
+}
+
+func (l serviceStatusStore) patchStatus(ctx context.Context, what string, s *corev1.Service, patch client.Patch) error {
+	err := l.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(apiserver.FieldOwner))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
+	}
+	return nil
+}
+
+// UpdateConflicts implements servicelb.Store.
+func (l serviceStatusStore) UpdateConflicts(ctx context.Context, v servicelb.Service, contests []loadbalancer.Conflict, anew bool) error {
+	s := l.view.ServiceObject(v)
+	var texts []string
+	for _, one := range contests {
+		texts = append(texts, conflictMessage(one, humanize.MaxMessage/len(contests)))
+	}
+	return l.setServiceCondition(ctx, s, metadata.ConditionConflict, metav1.ConditionTrue, EventConflict, strings.Join(texts, ". "), anew)
+}
+
+// UpdateLink implements servicelb.Store.
+func (l serviceStatusStore) UpdateLink(ctx context.Context, v servicelb.Service, state *privatelink.State, anew bool) error {
+	s := l.view.ServiceObject(v)
+	if state == nil {
+		return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, "", "", "", anew)
+	}
+	is := metav1.ConditionFalse
+	if state.IsPublished() {
+		is = metav1.ConditionTrue
+	}
+	return l.setServiceCondition(ctx, s, metadata.ConditionPrivateLink, is, state.Reason, state.Text, anew)
+}
+
+// UpdateConditions implements servicelb.Store.
+func (l serviceStatusStore) UpdateConditions(ctx context.Context, v servicelb.Service, c servicelb.StatusUpdate) error {
+	s := l.view.ServiceObject(v)
+	status := map[string]any{}
+	if ingress, news := ingressOf(s, c.Addresses); c.HasAddresses && news {
+		status["loadBalancer"] = map[string]any{"ingress": ingress}
+	}
+	var parts []any
+	for _, one := range c.Conditions {
+		is := metav1.ConditionFalse
+		if one.IsTrue() {
+			is = metav1.ConditionTrue
+		}
+		if part := conditionPatch(s, metav1.Condition{Type: one.Type, Status: is, Reason: one.Reason, Message: one.Text, ObservedGeneration: v.Generation}, c.Changed); part != nil {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) > 0 {
+		status["conditions"] = parts
+	}
+	return l.patchFields(ctx, s, "status", status)
+}
+
+func (l serviceStatusStore) setServiceCondition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string, anew bool) error {
+	if part := conditionPatch(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}, anew); part != nil {
+		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
+	}
+	return nil
+}
+
+// conditionPatch returns the patch entry for a condition, or nil if the cached copy is equal. An empty message
+// deletes the condition. Messages that differ only in an Azure request ID are equal. The anew flag forces the write.
+func conditionPatch(s *corev1.Service, want metav1.Condition, anew bool) any {
+	conditions := cache.FilterConditions(s.Status.Conditions, want.Type)
+	if want.Message == "" {
+		if conditions == nil && !anew {
+			return nil
+		}
+		return map[string]string{"$patch": "delete", "type": want.Type}
+	}
+	want.Message = humanize.FormatMessage(want.Message, humanize.MaxMessage)
+	if is := meta.FindStatusCondition(conditions, want.Type); is != nil && humanize.EqualMessages(is.Message, want.Message) {
+		want.Message = is.Message
+	}
+	if !meta.SetStatusCondition(&conditions, want) && !anew {
+		return nil
+	}
+	return conditions[0]
+}
+
+// patchFields patches status fields. The patch lists only Weir's conditions, because the cache has no others.
+func (l serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, what string, fields map[string]any) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"status": fields})
+	if err != nil {
+		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
+	}
+	return l.patchStatus(ctx, what, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
+}
+
+// RequeuePools implements servicelb.Store.
+func (l serviceStatusStore) RequeuePools(s servicelb.Service) {
+	name := cache.NamespacedName(s.Name)
+	for _, p := range l.view.PoolsOf(schedule.ServiceName{Namespace: name.Namespace, Name: name.Name}) {
+		l.pools.RequeuePool(client.ObjectKeyFromObject(p))
+	}
+}
+
+// IsTransient implements servicelb.Store.
+func (l serviceStatusStore) IsTransient(err error) bool { return apiserver.IsTransient(err) }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing/iotest"
+	"time"
+
+	"weir.dev/weir/internal/azure"
+)
+
+// injectedResult is the injected result of a request; the zero value passes it.
+type injectedResult struct {
+	status     int
+	code       string // of the body; empty means no body
+	retryAfter string // seconds
+	truncated  bool   // truncate the body
+}
+
+var (
+	refused   = injectedResult{status: http.StatusBadRequest, code: "InvalidRequestFormat"}
+	throttled = injectedResult{status: http.StatusTooManyRequests, code: "SomeThrottle", retryAfter: "4"}
+	locked    = injectedResult{status: http.StatusTooManyRequests, code: "RetryableErrorDueToAnotherOperation", retryAfter: "6"}
+	nameless  = injectedResult{status: http.StatusNotFound}
+	torn      = injectedResult{status: http.StatusNotFound, code: "ResourceNotFound", truncated: true}
+)
+
+type injectingTransport struct{ to azure.Transport }
+
+var injectedResults = struct {
+	sync.Mutex
+	of   map[string][]injectedResult // by method and pool ID, in order
+	sent map[string][]time.Time      // by pool ID: the time of each request
+}{of: map[string][]injectedResult{}, sent: map[string][]time.Time{}}
+
+func (s *testEnv) wireID(pool string) string {
+	return strings.ToLower(s.lbID() + "/backendAddressPools/" + pool)
+}
+
+func (s *testEnv) setWriteResults(pool string, of ...injectedResult) {
+	injectedResults.Lock()
+	defer injectedResults.Unlock()
+	injectedResults.of[http.MethodPut+s.wireID(pool)] = of
+}
+
+func (s *testEnv) setReadResults(pool string, of ...injectedResult) {
+	injectedResults.Lock()
+	defer injectedResults.Unlock()
+	injectedResults.of[http.MethodGet+s.wireID(pool)] = of
+}
+
+func (s *testEnv) remainingResults(pool string) int {
+	injectedResults.Lock()
+	defer injectedResults.Unlock()
+	return len(injectedResults.of[http.MethodPut+s.wireID(pool)])
+}
+
+func (s *testEnv) requestTimes(pool string) []time.Time {
+	injectedResults.Lock()
+	defer injectedResults.Unlock()
+	return slices.Clone(injectedResults.sent[s.wireID(pool)])
+}
+
+// countReads counts the requests that may have read a pool, including those for its load balancer.
+func (s *testEnv) countReads(pool string) int {
+	injectedResults.Lock()
+	defer injectedResults.Unlock()
+	return len(injectedResults.sent[s.wireID(pool)]) + len(injectedResults.sent[strings.ToLower(s.lbID())])
+}
+
+func nextResult(req *http.Request) injectedResult {
+	id := strings.ToLower(req.URL.Path)
+	injectedResults.Lock()
+	defer injectedResults.Unlock()
+	injectedResults.sent[id] = append(injectedResults.sent[id], time.Now())
+	of := injectedResults.of[req.Method+id]
+	if len(of) == 0 {
+		return injectedResult{}
+	}
+	injectedResults.of[req.Method+id] = of[1:]
+	return of[0]
+}
+
+var duringPut atomic.Pointer[func()]
+
+// Do implements azure.Transport.
+func (w *injectingTransport) Do(req *http.Request) (*http.Response, error) {
+	if during := duringPut.Load(); during != nil && req.Method == http.MethodPut {
+		(*during)()
+	}
+	v := nextResult(req)
+	if v.status == 0 {
+		return w.to.Do(req)
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if v.retryAfter != "" {
+		header.Set("Retry-After", v.retryAfter)
+	}
+	text := ""
+	if v.code != "" {
+		text = fmt.Sprintf(`{"error":{"code":%q,"message":"Not\nnow."}}`, v.code)
+	}
+	var body io.Reader = strings.NewReader(text)
+	if v.truncated {
+		body = io.MultiReader(strings.NewReader(text[:len(text)/2]), iotest.ErrReader(io.ErrUnexpectedEOF))
+	}
+	return &http.Response{
+		StatusCode: v.status, Status: http.StatusText(v.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(body), ContentLength: int64(len(text)), Request: req,
+	}, nil
+}

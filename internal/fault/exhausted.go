@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-package fault
-
-// HasExhaustedRetries reports whether the SDK has used up its retries. Bisecting the request is useless then.
-func (f *Fault) HasExhaustedRetries() bool {
-	return f.Reason == "sdk_exhausted" || f.Reason == "unreachable"
-}

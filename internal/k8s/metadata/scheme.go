@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metadata
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/k8s/intern"
+	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/grant"
+)
+
+// Scheme returns the scheme of the types that Weir uses.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(s))
+	utilruntime.Must(discoveryv1.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	return s
+}
+
+// Strip adapts a function of one type to informers, which also pass tombstones.
+func Strip[T any](fn func(*T)) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(*T); ok {
+			fn(o)
+		}
+		return obj, nil
+	}
+}
+
+// Identity keeps the identifying metadata and these labels.
+func Identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: intern.String(m.Namespace), Name: m.Name, UID: m.UID,
+		ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		Labels: labels,
+	}
+}
+
+// StripNamespace keeps labels, grants and limits.
+func StripNamespace(n *corev1.Namespace) {
+	var annotations map[string]string
+	keep := func(name, value string) {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[name] = value
+	}
+	for _, name := range []string{grant.LoadBalancersAnnotation, grant.PublicIPAnnotation} {
+		if granted, is := n.Annotations[name]; is {
+			keep(name, granted)
+		}
+	}
+	for _, name := range bound.Annotations {
+		if value, is := n.Annotations[name]; is {
+			keep(name, bound.TruncateValue(value))
+		}
+	}
+	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}
+	n.Annotations = annotations
+}

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package kube sets up the Kubernetes side of Weir: informers, controllers and their connections.
-//
-// Reconcilers never wait for a pool update, and call Azure only to find the place of a Service or node.
-// They read from the informers' stores without copying, so the results must not be modified.
-package kube

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package pools contains the controllers for BackendPools. It watches everything that affects pool
-// members; package backendpool decides what to do.
-package pools

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbalancer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/machinerules"
+	"weir.dev/weir/internal/service"
+)
+
+// stateCache caches the last observed state of the cluster's load balancers and where Services were placed
+// since.
+type stateCache struct {
+	listLock chan struct{}
+
+	mu        sync.Mutex // guards the fields below
+	read      bool
+	observed  map[string]lb.LoadBalancer // by lower-case name
+	byIP      map[string]bool            // those with addresses in a pool, by lower-case name
+	byService map[string]placement
+	nodes     map[string]string // configuration of each node at startup
+
+	machines machinerules.Counter // has its own lock
+	members  memberKinds          // has its own lock
+	settings service.Settings
+
+	// healthPorts has lb.LoadBalancer.HealthPorts of each pool by lower-case name of the load balancer.
+	healthPorts map[string]map[lb.PoolKey]int32
+	// onHealthPorts is called with the pools of changed health ports. It must neither block nor call the cache.
+	onHealthPorts func([]lb.PoolID)
+}
+
+// memberKinds has the kinds of members of each load balancer, as last observed. Its methods are safe for concurrent use.
+type memberKinds struct {
+	mu     sync.Mutex
+	byName map[string]observedKinds // in lower case
+}
+
+// observedKinds are the kind of members in the pools of all nodes, and the one that the pools of Services imply for them.
+type observedKinds struct{ nodes, implied service.MemberKind }
+
+func (k *memberKinds) recordState(set service.Settings, balancer lb.LoadBalancer) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byName == nil {
+		k.byName = map[string]observedKinds{}
+	}
+	name := strings.ToLower(balancer.ID.Name)
+	if delete(k.byName, name); balancer.Etag != "" {
+		k.byName[name] = observedKinds{set.NodeMembers(balancer.Pools), set.ImpliedMembers(balancer)}
+	}
+}
+
+// list returns the kinds of a load balancer, then those of the others by name: their pools of all nodes first.
+func (k *memberKinds) list(name string) (here observedKinds, others []service.MemberKind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	here = k.byName[strings.ToLower(name)]
+	names := slices.Sorted(maps.Keys(k.byName))
+	for _, other := range names {
+		others = append(others, k.byName[other].nodes)
+	}
+	for _, other := range names {
+		others = append(others, k.byName[other].implied)
+	}
+	return here, others
+}
+
+// placement is where a Service is, by lower-case name, and how many rules and frontends it has at the first of
+// these.
+type placement struct {
+	at               []string
+	owner            string
+	rules, frontends int
+}
+
+func (p *stateCache) recordState(balancer lb.LoadBalancer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recordStateLocked(balancer)
+}
+
+func (p *stateCache) recordStateLocked(balancer lb.LoadBalancer) {
+	if p.observed == nil {
+		p.observed, p.byIP = map[string]lb.LoadBalancer{}, map[string]bool{}
+	}
+	p.machines.RecordState(balancer)
+	p.members.recordState(p.settings, balancer)
+	p.recordHealthPortsLocked(balancer)
+	name := strings.ToLower(balancer.ID.Name)
+	if balancer.Etag == "" {
+		delete(p.observed, name)
+		return
+	}
+	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
+	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
+	p.observed[name] = balancer
+}
+
+func (p *stateCache) recordHealthPortsLocked(balancer lb.LoadBalancer) {
+	if p.healthPorts == nil {
+		p.healthPorts = map[string]map[lb.PoolKey]int32{}
+	}
+	name := strings.ToLower(balancer.ID.Name)
+	before, known := p.healthPorts[name]
+	now, ports := make(map[lb.PoolKey]int32, len(before)), balancer.HealthPorts()
+	var changed []lb.PoolID
+	for _, pool := range balancer.Pools {
+		key := pool.ID.Key()
+		now[key] = ports[strings.ToLower(pool.ID.Name)]
+		if was, had := before[key]; !known || !had || was != now[key] {
+			changed = append(changed, pool.ID)
+		}
+	}
+	if p.healthPorts[name] = now; len(changed) > 0 && p.onHealthPorts != nil {
+		p.onHealthPorts(changed)
+	}
+}
+
+// HealthPort returns the port that the probes of all rules of a pool request by HTTP, as last observed, or 0. known is
+// false before the load balancer was read.
+func (b *LoadBalancers) HealthPort(pool lb.PoolID) (port int32, known bool) {
+	name := strings.ToLower(pool.LoadBalancer.Name)
+	if !containsFold(b.cfg.loadBalancerNames(), name) || pool.LoadBalancer.Key() != b.ID(name).Key() {
+		return 0, true
+	}
+	b.cache.mu.Lock()
+	defer b.cache.mu.Unlock()
+	ports, known := b.cache.healthPorts[name]
+	return ports[pool.Key()], known || b.cache.read
+}
+
+// observedLocked returns the last observed load balancer; false if unknown. A load balancer that does not exist
+// has no etag.
+func (p *stateCache) observedLocked(name string) (observed lb.LoadBalancer, known bool) {
+	observed, exists := p.observed[strings.ToLower(name)]
+	if observed.ID.Name == "" {
+		observed.ID.Name = name
+	}
+	return observed, exists || p.read
+}
+
+func (p *stateCache) latestState(name string) (observed lb.LoadBalancer, byAddress bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name = strings.ToLower(name)
+	return p.observed[name], p.byIP[name]
+}
+
+// usesInterfaces reports whether nodes are members of a load balancer's pools by their network interfaces: as last
+// observed, then as its BackendPools add them, then as on the cluster's other load balancers.
+func (b *LoadBalancers) usesInterfaces(name string) bool {
+	here, others := b.cache.members.list(name)
+	kinds := append([]service.MemberKind{here.nodes}, b.backendPoolKinds(name)...)
+	return b.cfg.UsesInterfaces(append(append(kinds, here.implied), others...)...)
+}
+
+// backendPoolKinds returns the kinds of members that the BackendPools of a load balancer add to the pools of all nodes.
+func (b *LoadBalancers) backendPoolKinds(name string) (kinds []service.MemberKind) {
+	for _, pool := range b.cfg.SharedPools() {
+		kinds = append(kinds, b.cfg.Cluster.MemberKind(lb.PoolID{LoadBalancer: b.ID(name), Name: pool}))
+	}
+	return kinds
+}
+
+// RuleCounts returns the rule count of each of the cluster's load balancers, as last observed.
+func (b *LoadBalancers) RuleCounts() map[string]int {
+	b.cache.mu.Lock()
+	defer b.cache.mu.Unlock()
+	count := make(map[string]int, len(b.cache.observed))
+	for _, observed := range b.cache.observed {
+		count[observed.ID.Name] = len(observed.Rules)
+	}
+	return count
+}
+
+// MachineRuleCounts returns the highest rule count per machine, by public load balancer.
+func (b *LoadBalancers) MachineRuleCounts() map[string]int {
+	used := b.cache.machines.MaxUsed()
+	maps.DeleteFunc(used, func(name string, _ int) bool { return !b.usesInterfaces(name) })
+	return used
+}
+
+func (p *stateCache) setPlacement(key string, s placement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.putLocked(key, s)
+}
+
+func (p *stateCache) putLocked(key string, s placement) {
+	if p.byService == nil {
+		p.byService = map[string]placement{}
+	}
+	p.byService[key] = s
+}
+
+func lowerCase(names []string) []string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = strings.ToLower(name)
+	}
+	return all
+}
+
+func (p *stateCache) removePlacement(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byService, key)
+}
+
+func (p *stateCache) ownersElsewhere(name string) map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	owners := map[string]bool{}
+	for _, s := range p.byService {
+		if !containsFold(s.at, name) {
+			owners[s.owner] = true
+		}
+	}
+	return owners
+}
+
+func (p *stateCache) ownersAt(name string) map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	owners := map[string]bool{}
+	for _, s := range p.byService {
+		if containsFold(s.at, name) {
+			owners[s.owner] = true
+		}
+	}
+	return owners
+}
+
+func (p *stateCache) loadBalancersOf(owner string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for _, balancer := range p.observed {
+		has := slices.ContainsFunc(balancer.Frontends, func(f lb.Frontend) bool { return hasPrefixFold(f.Name, owner) }) ||
+			slices.ContainsFunc(balancer.Rules, func(r lb.Rule) bool { return hasPrefixFold(r.Name, owner) })
+		if has {
+			names = append(names, balancer.ID.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// countPartsLocked counts an owner's parts of a load balancer. The caller holds the lock.
+func (p *stateCache) countPartsLocked(name, owner string) (rules, frontends int) {
+	observed := p.observed[strings.ToLower(name)]
+	for _, r := range observed.Rules {
+		if hasPrefixFold(r.Name, owner) {
+			rules++
+		}
+	}
+	for _, f := range observed.Frontends {
+		if hasPrefixFold(f.Name, owner) {
+			frontends++
+		}
+	}
+	return rules, frontends
+}
+
+// partsOf returns an owner's rules on all load balancers, and its frontends including shared ones of other
+// Services.
+func (p *stateCache) partsOf(owner string) (frontends []lb.Frontend, rules []lb.Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.observed)) {
+		balancer, used := p.observed[name], map[string]bool{}
+		for _, r := range balancer.Rules {
+			if hasPrefixFold(r.Name, owner) {
+				rules, used[strings.ToLower(r.Frontend)] = append(rules, r), true
+			}
+		}
+		for _, f := range balancer.Frontends {
+			if hasPrefixFold(f.Name, owner) || used[strings.ToLower(f.Name)] {
+				frontends = append(frontends, f)
+			}
+		}
+	}
+	return frontends, rules
+}
+
+func (p *stateCache) findAddress(publicIP, subnet string, ip netip.Addr) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, balancer := range p.observed {
+		for _, f := range balancer.Frontends {
+			if publicIP != "" && strings.EqualFold(f.PublicIP, publicIP) || ip.IsValid() && f.PrivateIP == ip && strings.EqualFold(f.Subnet, subnet) {
+				return balancer.ID.Name
+			}
+		}
+	}
+	return ""
+}
+
+func (p *stateCache) rulesAt(ip lb.PublicIP) []lb.Rule {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, balancer := range p.observed {
+		for _, f := range balancer.Frontends {
+			if strings.EqualFold(f.PublicIP, ip.ID.String()) {
+				return slices.DeleteFunc(slices.Clone(balancer.Rules), func(r lb.Rule) bool { return !strings.EqualFold(r.Frontend, f.Name) })
+			}
+		}
+	}
+	return nil
+}
+
+// Azure names are case-insensitive.
+
+func containsFold(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(item string) bool { return strings.EqualFold(item, name) })
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
+// NodeConfigurations returns the configuration of each node at startup, from the shared pools. Keys are addresses, or
+// lb.MachineKey for pools of network interfaces. It reads Azure once; callers must not modify the map.
+func (b *LoadBalancers) NodeConfigurations(ctx context.Context) (map[string]string, error) {
+	if err := b.readAll(ctx); err != nil {
+		return nil, err
+	}
+	b.cache.mu.Lock()
+	defer b.cache.mu.Unlock()
+	return b.cache.nodes, nil
+}
+
+// nodeConfigurations reads the shared pools. A node in several configurations counts for the first.
+func (s Settings) nodeConfigurations(ctx context.Context, azure Azure, all []lb.LoadBalancer) (map[string]string, error) {
+	places := map[string]string{}
+	for _, c := range s.Configurations {
+		for _, balancer := range all {
+			if of, ok := service.ConfigurationOf(balancer.ID.Name, s.Configurations); !ok || of.Name != c.Name {
+				continue
+			}
+			nodes, err := s.poolNodes(ctx, azure, balancer)
+			if err != nil {
+				return nil, err
+			}
+			for _, node := range nodes {
+				if places[node] == "" {
+					places[node] = c.Name
+				}
+			}
+		}
+	}
+	return places, nil
+}
+
+func (s Settings) poolNodes(ctx context.Context, azure Azure, balancer lb.LoadBalancer) (nodes []string, err error) {
+	for _, pool := range balancer.Pools {
+		if !containsFold(s.NodePools(), pool.ID.Name) {
+			continue
+		}
+		if pool.NIC && len(s.Configurations) > 1 { // with one configuration the machines do not matter
+			if pool, err = azure.ResolveMachines(ctx, pool); err != nil {
+				return nil, fmt.Errorf("machines of pool %s of load balancer %s: %w", pool.ID.Name, balancer.ID.Name, err)
+			}
+		}
+		for _, a := range pool.Addresses {
+			switch {
+			case a.Machine != "":
+				nodes = append(nodes, a.Machine)
+			case a.IP.IsValid():
+				nodes = append(nodes, a.IP.String())
+			}
+		}
+	}
+	return nodes, nil
+}

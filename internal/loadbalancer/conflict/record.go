@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conflict
+
+import (
+	"reflect"
+	"time"
+)
+
+// Contested parts are left for a pause, which doubles each time, and then written again.
+const (
+	minBackoff = 30 * time.Minute
+	maxBackoff = 24 * time.Hour
+	// revertTTL is the age from which a revert does not count once the Service is in sync.
+	revertTTL = time.Hour
+	// How long and how often a read right after a write has to differ to count as a revert: a
+	// policy may change writes, but reads may also be stale.
+	minMismatchTime = 5 * time.Minute
+	minMismatches   = 5
+)
+
+// record is a Service in a resource.
+type record struct {
+	desired DesiredKey
+	// isConfirmed is true once Azure has shown all parts as written.
+	isConfirmed bool
+	// mismatches counts consecutive writes that Azure did not show.
+	mismatches struct {
+		first, last time.Time
+		times       int
+	}
+	// reverted maps reverted parts to the last detection.
+	reverted     map[string]time.Time
+	backoffCount int
+	conflict     *Conflict // nil if none
+}
+
+func (a DesiredKey) isEqual(b DesiredKey) bool {
+	return a.LoadBalancer == b.LoadBalancer && a.RetryToken == b.RetryToken && reflect.DeepEqual(a.Desired, b.Desired)
+}
+
+// processRead processes a read in which the changed parts are out of sync.
+func (r *record) processRead(name string, changed []RevertedPart, now time.Time) (leave bool) {
+	switch {
+	case !r.isConfirmed && (r.mismatches.times < minMismatches || r.mismatches.last.Sub(r.mismatches.first) < minMismatchTime):
+		return false // Weir's own write is pending or its result unknown
+	case len(changed) == 0:
+		r.setInSync(now)
+		return false
+	}
+	return r.processReverts(name, changed, now)
+}
+
+func (r *record) addMismatch(now time.Time) {
+	if r.mismatches.times == 0 {
+		r.mismatches.first = now
+	}
+	r.mismatches.last = now
+	r.mismatches.times++
+}
+
+// confirmMatch processes a read or write that shows everything as written.
+func (r *record) confirmMatch() *Conflict {
+	r.isConfirmed = true
+	if r.conflict == nil {
+		r.mismatches.times = 0
+		return nil
+	}
+	c := *r.conflict
+	return &c
+}
+
+func (r *record) setInSync(now time.Time) {
+	r.conflict, r.mismatches.times = nil, 0
+	for part, at := range r.reverted {
+		if now.Sub(at) >= revertTTL {
+			delete(r.reverted, part)
+		}
+	}
+	if len(r.reverted) == 0 {
+		r.backoffCount = 0
+	}
+}
+
+// processReverts processes reverted parts. The first revert, which may be a manual edit, is written again.
+func (r *record) processReverts(name string, changed []RevertedPart, now time.Time) (leave bool) {
+	repeated := !r.isConfirmed // reverted right after each write
+	var texts []string
+	for _, u := range changed {
+		_, before := r.reverted[u.Part]
+		repeated = repeated || before
+		r.reverted[u.Part] = now
+		texts = append(texts, u.Text)
+	}
+	if r.conflict == nil && !repeated {
+		r.isConfirmed = false
+		return false
+	}
+	if r.conflict == nil {
+		r.conflict = &Conflict{Resource: name, Since: now}
+	}
+	c := r.conflict
+	c.Reverted = texts
+	switch {
+	case now.Before(c.Until):
+		return true
+	case !c.Until.IsZero(): // the pause is over
+		c.Until, r.isConfirmed = time.Time{}, false
+		return false
+	}
+	c.Until = now.Add(min(minBackoff<<min(r.backoffCount, 10), maxBackoff))
+	r.backoffCount++
+	return true
+}

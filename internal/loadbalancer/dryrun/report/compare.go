@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/loadbalancer/dryrun"
+	"weir.dev/weir/internal/loadbalancer/plan"
+	"weir.dev/weir/internal/service/nsg"
+)
+
+// resourceAction is empty if nothing changes.
+func resourceAction(before, after, differs bool) change.Action {
+	switch {
+	case !before && !after, before && after && !differs:
+		return ""
+	case !before:
+		return change.Add
+	case !after:
+		return change.Remove
+	}
+	return change.Modify
+}
+
+func (v formatter) loadBalancerChange(c dryrun.ResourceChange[lb.LoadBalancer]) Resource {
+	id := cmp.Or(c.After.ID, c.Before.ID)
+	before, after := c.Before, c.After
+	if after.Etag == "" {
+		after = lb.LoadBalancer{}
+	}
+	r := Resource{Kind: LoadBalancer, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	r.Fields = diffFields(loadBalancerFields(before, before.Provisioning), loadBalancerFields(after, before.Provisioning))
+	for _, ch := range plan.Diff(before, after) {
+		p := v.partChange(ch)
+		if ch.Kind == change.Pool {
+			w, _ := ch.Was.(lb.Pool)
+			i, _ := ch.Is.(lb.Pool)
+			p.Members = diffMembers(w, i)
+		}
+		r.Parts = append(r.Parts, p)
+	}
+	for _, i := range after.Pools {
+		at := slices.IndexFunc(before.Pools, func(w lb.Pool) bool { return strings.EqualFold(w.ID.Name, i.ID.Name) })
+		if at < 0 {
+			continue
+		}
+		if m := diffMembers(before.Pools[at], i); len(m) > 0 {
+			r.Parts = append(r.Parts, Part{Kind: string(change.Pool), Name: i.ID.Name, Action: change.Modify, Members: m})
+		}
+	}
+	r.Action = resourceAction(before.Etag != "", after.Etag != "", len(r.Fields)+len(r.Parts) > 0)
+	return r
+}
+
+func (v formatter) partChange(c change.Change) Part {
+	p := Part{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
+	if c.Kind == nsg.Kind {
+		p.Kind = "securityRule"
+	}
+	p.Fields = diffFields(v.partFields(c.Was), v.partFields(c.Is))
+	return p
+}
+
+func (v formatter) partFields(part any) []fieldValue {
+	switch p := part.(type) {
+	case lb.Frontend:
+		return v.frontendFields(p)
+	case lb.Probe:
+		return probeFields(p)
+	case lb.Rule:
+		return ruleFields(p)
+	case lb.SecurityRule:
+		return v.securityRuleFields(p)
+	}
+	return nil
+}
+
+func diffFields(before, is []fieldValue) []Field {
+	var fields []Field
+	names := map[string]bool{}
+	for _, w := range before {
+		names[w.name] = true
+		fields = append(fields, newField(w, findValue(is, w.name)))
+	}
+	for _, i := range is {
+		if !names[i.name] {
+			fields = append(fields, newField(fieldValue{name: i.name}, i))
+		}
+	}
+	return slices.DeleteFunc(fields, func(f Field) bool {
+		same := f.Was == nil && f.Is == nil || f.Was != nil && f.Is != nil && *f.Was == *f.Is
+		return same && len(f.Added)+len(f.Removed) == 0
+	})
+}
+
+func findValue(all []fieldValue, name string) fieldValue {
+	for _, v := range all {
+		if v.name == name {
+			return v
+		}
+	}
+	return fieldValue{}
+}
+
+func newField(before, after fieldValue) Field {
+	return Field{Name: before.name, Was: before.textOrNil(), Is: after.textOrNil(), Added: subtractSorted(after.list, before.list), Removed: subtractSorted(before.list, after.list)}
+}
+
+// subtractSorted sorts, because load balancers become ready in any order.
+func subtractSorted(all, those []string) []string {
+	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+	slices.Sort(left)
+	return left
+}
+
+// diffMembers returns a pool's changed entries. Those without an address are compared by name.
+func diffMembers(was, is lb.Pool) []Member {
+	var all []Member
+	for _, i := range is.Addresses {
+		at := slices.IndexFunc(was.Addresses, func(w lb.Address) bool { return isSameEntry(w, i) })
+		if at < 0 {
+			all = append(all, newMember(change.Add, i, i.AdminState))
+			continue
+		}
+		before, after := cmp.Or(was.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
+		if before != after {
+			m := newMember(change.Modify, i, after)
+			m.WasAdminState = before
+			all = append(all, m)
+		}
+	}
+	for n, w := range was.Addresses {
+		left := slices.ContainsFunc(is.Addresses, func(i lb.Address) bool { return isSameEntry(w, i) })
+		twice := slices.ContainsFunc(was.Addresses[:n], func(o lb.Address) bool { return isSameEntry(w, o) })
+		if !left || twice {
+			all = append(all, newMember(change.Remove, w, ""))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func isSameEntry(a, b lb.Address) bool {
+	if !a.IP.IsValid() && !b.IP.IsValid() {
+		return strings.EqualFold(a.Name, b.Name)
+	}
+	return a.IP == b.IP
+}
+
+func newMember(of change.Action, a lb.Address, state string) Member {
+	m := Member{Action: of, Name: a.Name, AdminState: state}
+	if a.IP.IsValid() {
+		m.Address = a.IP.String()
+	}
+	return m
+}
+
+func (v formatter) publicIPChange(c dryrun.ResourceChange[lb.PublicIP]) Resource {
+	id := cmp.Or(c.After.ID, c.Before.ID)
+	r := Resource{Kind: PublicIP, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	r.Fields = diffFields(v.publicIPFields(c.Before, c.Before.Provisioning), v.publicIPFields(c.After, c.Before.Provisioning))
+	r.Action = resourceAction(c.Before.Etag != "", c.After.Etag != "", len(r.Fields) > 0)
+	if cluster, owner, ok := splitLast(strings.TrimSuffix(id.Name, "-IPv6")); ok && cluster != "" {
+		r.Service = v.serviceOf(owner)
+	}
+	return r
+}
+
+func splitLast(name string) (before, after string, ok bool) {
+	at := strings.LastIndex(name, "-")
+	if at < 0 {
+		return "", "", false
+	}
+	return name[:at], name[at+1:], true
+}
+
+func (v formatter) securityGroupChange(c dryrun.ResourceChange[lb.SecurityGroup]) Resource {
+	id := c.After.ID
+	r := Resource{Kind: SecurityGroup, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	for _, ch := range nsg.DiffRules(c.Before.Rules, c.After.Rules) {
+		r.Parts = append(r.Parts, v.partChange(ch))
+	}
+	r.Action = resourceAction(true, true, len(r.Parts) > 0)
+	return r
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbalancer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/conflict"
+	"weir.dev/weir/internal/loadbalancer/leftpool"
+	"weir.dev/weir/internal/loadbalancer/privateip"
+	"weir.dev/weir/internal/loadbalancer/privatelink"
+	"weir.dev/weir/internal/loadbalancer/publicip"
+	"weir.dev/weir/internal/loadbalancer/securitygroup"
+	"weir.dev/weir/internal/ratelimit"
+)
+
+// LoadBalancers reconciles load balancers with requests. Its methods are safe for concurrent use.
+type LoadBalancers struct {
+	cfg             Config
+	cache           stateCache
+	publicIPManager *publicip.Manager
+	privateIPs      *privateip.Manager
+	leftPools       *leftpool.Tracker
+	links           *privatelink.Reconciler // nil without one
+	group           *securitygroup.Group    // nil without one
+	conflicts       conflict.Conflicts
+	inProgress      conflict.InProgress
+	cleanup         cleanupState
+	// rejections counts what Azure rejected, per Service and namespace.
+	rejections ratelimit.Rejections
+	// formerAddresses holds addresses that the security group may still allow; nil without a group.
+	formerAddresses *securitygroup.FormerAddresses
+
+	mu     sync.Mutex        // guards the fields below
+	queues map[string]*queue // by step key
+	// start runs a queue in the background; nil outside Run.
+	start func(*queue)
+}
+
+// New returns a reconciler that accepts requests at once and processes them during Run.
+func New(cfg Config) *LoadBalancers {
+	b := &LoadBalancers{cfg: cfg, queues: map[string]*queue{}}
+	b.cache.listLock, b.cache.settings, b.cache.onHealthPorts = make(chan struct{}, 1), cfg.Settings.Settings, cfg.OnHealthPorts
+	b.leftPools = leftpool.New(cfg.LeftPools)
+	b.publicIPManager = publicip.New(publicip.Config{
+		Azure: cfg.Azure, Lease: cfg.Lease, Conflicts: &b.conflicts, InProgress: &b.inProgress, Log: cfg.Log,
+		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, Zones: cfg.Zones, DefaultZones: cfg.DefaultZones, LoadBalancers: cfg.loadBalancerIDs(),
+		Owners: cfg.Owners, Groups: cfg.PublicIPGroups, GrantsOf: func(namespace string) string { return cfg.Cluster.AllowedPublicIPs(namespace) },
+		Services: func() func(string) string { return serviceOf(cfg.Cluster) }, RulesAt: b.cache.rulesAt, ReadRules: b.ensureState,
+	})
+	b.privateIPs = newPrivateIPs(cfg)
+	b.links = b.newLinks()
+	if cfg.SecurityGroup.Name != "" {
+		b.group = securitygroup.New(securitygroup.Config{
+			ID: cfg.SecurityGroup, Azure: cfg.Azure, Cluster: cfg.Cluster, Lease: cfg.Lease, Conflicts: &b.conflicts,
+			InProgress: &b.inProgress, OnConflict: b.conflictCounter(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
+		})
+		b.formerAddresses = &securitygroup.FormerAddresses{}
+		b.queues[step{securityGroup: true}.queueKey()] = newQueue(b, &securityGroup{b})
+	}
+	return b
+}
+
+// Run processes jobs until ctx is done and returns when no work is in progress. Jobs still waiting are dropped
+// without a result.
+func (b *LoadBalancers) Run(ctx context.Context) {
+	if b.group != nil {
+		b.group.RecordInitialNodes()
+	}
+	var running sync.WaitGroup
+	b.mu.Lock()
+	b.start = func(q *queue) { running.Go(func() { q.run(ctx) }) }
+	for _, q := range b.queues {
+		b.start(q)
+	}
+	b.mu.Unlock()
+
+	<-ctx.Done()
+	b.mu.Lock()
+	b.start = nil
+	b.mu.Unlock()
+	running.Wait()
+}
+
+// EnsureLoadBalancer queues a request and returns at once. A Service has one request at a time.
+func (b *LoadBalancers) EnsureLoadBalancer(req Request) {
+	j := newJob(req, b.group != nil)
+	if b.links != nil && !req.CloseOnly {
+		j.steps = append(j.steps, j.privateLinkSteps()...)
+	}
+	b.enqueueNext(j)
+}
+
+func (b *LoadBalancers) enqueueNext(j *job) {
+	if len(j.steps) == 0 {
+		b.reportResult(j, nil)
+	} else {
+		b.queueFor(j.steps[0]).addJob(j)
+	}
+}
+
+func (b *LoadBalancers) queueFor(at step) *queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[at.queueKey()]
+	if q == nil {
+		var of resource = &loadBalancer{LoadBalancers: b, id: at.on}
+		if at.isPrivateLink() {
+			of = &privateLinks{b, at.on}
+		}
+		q = newQueue(b, of)
+		b.queues[at.queueKey()] = q
+		if b.start != nil {
+			b.start(q)
+		}
+	}
+	return q
+}
+
+func (b *LoadBalancers) failUnready(ctx context.Context, jobs []*job, check func(*job) error) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
+		err := check(j)
+		if err != nil && ctx.Err() == nil { // jobs interrupted by shutdown get no result
+			b.reportResult(j, err)
+		}
+		return err != nil
+	})
+}
+
+func (b *LoadBalancers) reportResult(j *job, err error) {
+	if err == nil && j.link.Err == nil {
+		b.rejections.ClearRejection(j.rejectionKey())
+	}
+	if j.Desired == nil && err == nil {
+		b.cache.removePlacement(j.Service)
+		b.conflicts.RemoveService(j.Service, conflict.LoadBalancer, conflict.PublicIPs, conflict.SecurityGroup, conflict.PrivateLinks)
+	}
+	b.cfg.OnResult(j.buildResult(err))
+}
+
+// Resources that a round writes; values of a metric label.
+const (
+	// ResourceLoadBalancer is the load balancer itself.
+	ResourceLoadBalancer  = "load balancer"
+	resourcePublicIP      = "public IP"
+	resourceSecurityGroup = "security group"
+	resourcePrivateLink   = "private link service"
+)
+
+// conflictCounter returns a function that counts writes of a resource that needed a second attempt.
+func (b *LoadBalancers) conflictCounter(resource string) func(settled bool) {
+	return func(settled bool) {
+		if b.cfg.OnConflict != nil {
+			b.cfg.OnConflict(resource, settled)
+		}
+	}
+}
+
+const (
+	// batchWindow is how long a queue waits for more Services before a round, so that they share a write.
+	batchWindow = 250 * time.Millisecond
+	// maxBatch limits the Services per round: the first of a thousand must not wait for the public IPs of
+	// all.
+	maxBatch = 100
+)
+
+// resource processes steps: a load balancer, its Private Link Services or the security group.
+type resource interface {
+	runRound(ctx context.Context, jobs []*job)
+}
+
+// LeftToOthers reports whether Weir made the pool for a Service and left it because it holds foreign addresses.
+func (b *LoadBalancers) LeftToOthers(pool lb.PoolKey) bool { return b.leftPools.HasPool(pool) }

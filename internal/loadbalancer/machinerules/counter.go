@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machinerules counts the rules that Azure counts per network interface: load balancing and inbound NAT
+// rules of all its pools, on a public load balancer and its internal twin.
+package machinerules
+
+import (
+	"strings"
+	"sync"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/plan"
+)
+
+// Counter holds the counts of a cluster's load balancers. The zero value is empty. Its methods are safe for
+// concurrent use.
+type Counter struct {
+	mu            sync.Mutex
+	observed      map[string]plan.Counts // by lower-case load balancer name
+	pendingWrites map[string]plan.Counts
+}
+
+// peerKey returns the same key for a public load balancer and its internal twin.
+func peerKey(name string) string { return strings.TrimSuffix(strings.ToLower(name), "-internal") }
+
+// RecordState records the observed load balancer, or drops it if it has no etag.
+func (b *Counter) RecordState(balancer lb.LoadBalancer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.observed == nil {
+		b.observed = map[string]plan.Counts{}
+	}
+	name := strings.ToLower(balancer.ID.Name)
+	delete(b.pendingWrites, name)
+	if b.observed[name] = plan.CountRules(balancer); balancer.Etag == "" {
+		delete(b.observed, name)
+	}
+}
+
+// PeerCounts returns the rules of the twin, writes in progress included.
+func (b *Counter) PeerCounts(name string) plan.Counts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.peerCountsLocked(name)
+}
+
+func (b *Counter) peerCountsLocked(name string) plan.Counts {
+	peer := plan.Counts{}
+	for _, all := range []map[string]plan.Counts{b.observed, b.pendingWrites} {
+		for other, counts := range all {
+			if other == strings.ToLower(name) || peerKey(other) != peerKey(name) {
+				continue
+			}
+			for pool, n := range counts {
+				peer[pool] = max(peer[pool], n)
+			}
+		}
+	}
+	return peer
+}
+
+// ClaimRules records a write before it is sent. It returns false and records nothing if the twin has since gained
+// rules and a machine would exceed the limit.
+func (b *Counter) ClaimRules(was, next lb.LoadBalancer) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	had, peer := plan.CountRules(was), b.peerCountsLocked(next.ID.Name)
+	for pool, n := range plan.CountRules(next) {
+		if n > had[pool] && n+peer[pool] > lb.MaxMachineRules {
+			return false
+		}
+	}
+	if b.pendingWrites == nil {
+		b.pendingWrites = map[string]plan.Counts{}
+	}
+	b.pendingWrites[strings.ToLower(next.ID.Name)] = plan.CountRules(next)
+	return true
+}
+
+// MaxUsed returns the highest rule count per machine, by public load balancer.
+func (b *Counter) MaxUsed() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	used := map[string]int{}
+	for name, counts := range b.observed {
+		peer := b.peerCountsLocked(name)
+		for pool, n := range counts {
+			used[peerKey(name)] = max(used[peerKey(name)], n+peer[pool])
+		}
+	}
+	return used
+}

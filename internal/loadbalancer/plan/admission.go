@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// rejectShares returns the rejected Services, by owner, with the reason. All Services in the plan release their rules
+// first, so that they can swap ports; a rejected one retains its rules, which may conflict with others. So a
+// Service never loses a port it has, and the first Service that wants a free port gets it. Services over the
+// bound of their namespace are rejected first and never cause a rejection in another namespace.
+func rejectShares(in Input) map[string]error {
+	d, exceeding, turn := newAdmission(in), OverLimit(in), map[string]int{}
+	rejected := maps.Clone(exceeding)
+	for again := true; again; {
+		again = d.checkShares(rejected, func(owner string, err error) (restart bool) {
+			rejected[owner], turn[owner] = err, len(turn)
+			return d.ruleCount[owner] > 0
+		})
+	}
+	for range maxRetries { // some may fit by now
+		freed := false
+		for i, s := range in.Shares {
+			reason := rejected[s.Owner]
+			if reason == nil || exceeding[s.Owner] != nil || !freed && !d.hasNewRoom(i, turn) {
+				continue
+			}
+			delete(rejected, s.Owner)
+			fits := true
+			d.checkShares(rejected, func(string, error) bool { fits = false; return true })
+			if !fits {
+				rejected[s.Owner] = reason
+				continue
+			}
+			freed = true
+		}
+		if !freed {
+			break
+		}
+		d.isRetried = true
+	}
+	return rejected
+}
+
+// maxRetries limits the retries for rejected Services. Any that would fit later are accepted in the next plan.
+const maxRetries = 8
+
+type placedRule struct {
+	lb.Rule
+	place string
+}
+
+type admission struct {
+	Input
+	places        map[string]string
+	owners        []string
+	ruleCount     map[string]int
+	poolErrors    map[string]error
+	observedRules map[string][]placedRule
+	frontends     map[string][]string
+	usage         *usageTable
+	machinePools  map[string][]string
+	isRetried     bool
+}
+
+func newAdmission(in Input) *admission {
+	d := &admission{Input: in, places: map[string]string{}, ruleCount: map[string]int{}, poolErrors: map[string]error{}, observedRules: map[string][]placedRule{}, frontends: map[string][]string{}, machinePools: machinePools(in.Observed.Pools)}
+	for _, f := range in.Observed.Frontends {
+		at := placeOf(f)
+		d.places[strings.ToLower(f.Name)] = at
+		d.frontends[at] = append(d.frontends[at], f.Name)
+	}
+	shares := indexShares(in.Shares)
+	for _, r := range in.Observed.Rules {
+		owner := shares.ownerOf(r.Name)
+		d.owners = append(d.owners, owner)
+		if owner != "" {
+			d.ruleCount[owner]++
+		}
+		at := d.places[strings.ToLower(r.Frontend)]
+		d.observedRules[at] = append(d.observedRules[at], placedRule{r, at})
+	}
+	for _, s := range in.Shares {
+		if err := in.checkForeignPool(s); err != nil {
+			d.poolErrors[s.Owner] = err
+		}
+	}
+	return d
+}
+
+// hasNewRoom reports whether a Service of higher precedence was rejected, so that this one may fit now.
+func (d *admission) hasNewRoom(i int, turn map[string]int) bool {
+	return d.isRetried || slices.ContainsFunc(d.Shares[:i], func(s Share) bool {
+		at, rejected := turn[s.Owner]
+		return rejected && at > turn[d.Shares[i].Owner]
+	})
+}
+
+// checkShares calls unfit for each Service that does not fit, in order, until unfit returns true; rejected Services
+// count with their observed rules. It reports whether unfit stopped it.
+func (d *admission) checkShares(rejected map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
+	accepted := newRuleIndex()
+	accepted.machinePools = d.machinePools
+	for i, r := range d.Observed.Rules {
+		if owner := d.owners[i]; owner == "" || rejected[owner] != nil {
+			accepted.addRule(placedRule{r, d.places[strings.ToLower(r.Frontend)]})
+		}
+	}
+	reserved := 0
+	for _, s := range d.Shares {
+		if rejected[s.Owner] == nil {
+			reserved += min(len(s.Rules), d.ruleCount[s.Owner])
+		}
+	}
+	for _, s := range d.Shares {
+		if rejected[s.Owner] != nil {
+			continue
+		}
+		reserved -= min(len(s.Rules), d.ruleCount[s.Owner])
+		if err := d.checkShare(s, accepted, reserved); err != nil {
+			if unfit(s.Owner, err) {
+				return true
+			}
+			continue
+		}
+		for _, r := range s.placedRules() {
+			accepted.addRule(r)
+		}
+		for _, f := range s.Frontends {
+			at := placeOf(f)
+			accepted.frontends[at] = append(accepted.frontends[at], f.Name)
+		}
+	}
+	return false
+}
+
+// checkShare returns why a Service does not fit with the accepted rules and those reserved for later Services, or
+// nil.
+func (d *admission) checkShare(s Share, accepted *ruleIndex, reserved int) error {
+	if err := d.checkPoolName(s, accepted); err != nil {
+		return err
+	}
+	if err := d.poolErrors[s.Owner]; err != nil {
+		return err
+	}
+	if err := d.checkNamespace(s, accepted); err != nil {
+		return err
+	}
+	desired := s.placedRules()
+	if n := len(accepted.all) + reserved + len(desired); d.MaxRules > 0 && n > d.MaxRules && len(s.Rules) > d.ruleCount[s.Owner] {
+		return fmt.Errorf("load balancer %s would have %d rules, and may have %d%s", d.Observed.ID.Name, n, d.MaxRules, d.largestHolder(s))
+	}
+	for _, r := range desired {
+		if err := d.checkPortConflict(accepted, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// largestHolder returns the namespace with the most rules; empty if it is the Service's own.
+func (d *admission) largestHolder(s Share) string {
+	if d.usage == nil {
+		d.usage = newUsageTable(d.Input)
+	}
+	return d.usage.largestNamespace(d.limitKinds()[0], d.usage.byOwner[s.Owner])
+}
+
+func (s Share) placedRules() []placedRule {
+	all := make([]placedRule, 0, len(s.Rules))
+	for _, f := range s.Frontends {
+		at := placeOf(f)
+		for _, r := range s.Rules {
+			if r.Frontend == f.Name {
+				all = append(all, placedRule{r, at})
+			}
+		}
+	}
+	return all
+}
+
+// isOwnPool reports whether a pool is a dedicated one of the Service. The pool of all nodes may have the same name: the
+// Service then uses that.
+func (in Input) isOwnPool(s Share, name string) bool {
+	return containsName(s.DedicatedPools, name) && !containsName(in.SharedPools, name)
+}
+
+// checkPoolName rejects an own pool if another Service has one of the same name: their members would mix.
+func (in Input) checkPoolName(s Share, accepted *ruleIndex) error {
+	for _, p := range s.Pools {
+		if !in.isOwnPool(s, p.ID.Name) {
+			continue
+		}
+		for _, at := range accepted.byPool[strings.ToLower(p.ID.Name)] {
+			other := accepted.all[at]
+			switch {
+			case hasOwner(s.Owner, other.Name):
+			case in.ServiceOf != nil && in.ServiceOf(other.Name) == "":
+				return fmt.Errorf("%w: rule %s sends flows to pool %s, and belongs to no Service of this cluster. Delete that rule if its Service no longer exists, "+
+					"or rename the Service or its namespace", ErrPoolForeign, other.Name, p.ID.Name)
+			default:
+				return fmt.Errorf("%w: pool %s is that of %s", ErrPoolTaken, p.ID.Name, in.ruleText(other))
+			}
+		}
+	}
+	return nil
+}
+
+// checkForeignPool rejects an own pool if a pool of that name has addresses, no rules and no recorded owner. Service
+// pools are created with their rules, so it is foreign and would lose its members.
+func (in Input) checkForeignPool(s Share) error {
+	for _, p := range s.Pools {
+		if !in.isOwnPool(s, p.ID.Name) || containsName(s.RecordedPools, p.ID.Name) || containsName(s.LeftPools, p.ID.Name) {
+			continue
+		}
+		at := slices.IndexFunc(in.Observed.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, p.ID.Name) })
+		if at < 0 {
+			continue
+		}
+		is := in.Observed.Pools[at]
+		used := slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, is.ID.Name) })
+		if !used && (len(is.Addresses) > 0 || is.NIC) {
+			return fmt.Errorf("%w: load balancer %s has a pool %s with addresses, and no rule of a Service sends flows to it. "+
+				"Delete or empty that pool, make a BackendPool of it that names the Service, or rename the Service or its namespace",
+				ErrPoolForeign, in.Observed.ID.Name, is.ID.Name)
+		}
+	}
+	return nil
+}
+
+// ErrPoolForeign means a foreign pool has the name of the Service's own pool.
+var ErrPoolForeign = errors.New("the pool with the Service's name belongs to another owner")
+
+// ErrPoolTaken means another Service's pool has the same name.
+var ErrPoolTaken = errors.New("the names of two Services make the same pool: rename one of them, or its namespace")
+
+// ErrPortTaken means another rule uses the port of the address.
+var ErrPortTaken = errors.New("the address is shared, and the port is taken")
+
+// checkPortConflict returns an error for the first rule that Azure rejects together with r: same frontend port, or same
+// backend port of the nodes.
+func (in Input) checkPortConflict(accepted *ruleIndex, r placedRule) error {
+	front, back := findPort(accepted.byPort, r.place, r.Transport, r.FrontendPort), -1
+	if !r.FloatingIP {
+		back = findPort(accepted.byBackendPort, strings.ToLower(r.Pool), r.Transport, r.BackendPort)
+		if back < 0 {
+			back = accepted.findMachinePort(r)
+		}
+	}
+	switch {
+	case front < 0 && back < 0:
+		return nil
+	case front >= 0 && (back < 0 || front <= back):
+		other := accepted.all[front]
+		return fmt.Errorf("%w: by %s, %s", ErrPortTaken, in.ruleText(other), in.portOf(other))
+	}
+	other := accepted.all[back]
+	if !strings.EqualFold(other.Pool, r.Pool) {
+		return fmt.Errorf("%s already sends %s flows to port %d of machines that are in pool %s, too, by pool %s, and without floating IP no two rules may. "+
+			"Change that rule, take the machines out of pool %s, or enable floating IP for the Service",
+			in.ruleText(other), other.Transport, other.BackendPort, r.Pool, other.Pool, other.Pool)
+	}
+	return fmt.Errorf("%s already sends %s flows to port %d of pool %s, and without floating IP no two rules may",
+		in.ruleText(other), other.Transport, other.BackendPort, r.Pool)
+}
+
+func (in Input) ruleText(s placedRule) string {
+	if in.ServiceOf != nil {
+		if of := in.ServiceOf(s.Name); of != "" {
+			return "rule " + s.Name + " of Service " + of
+		}
+	}
+	return "rule " + s.Name
+}
+
+func (in Input) portOf(s placedRule) string {
+	text := fmt.Sprintf("%s port %d", s.Transport, s.FrontendPort)
+	if s.Transport == lb.All {
+		text = "all ports"
+	}
+	if in.AddressAt != nil {
+		if at := in.AddressAt(s.place); at != "" {
+			text += " of " + at
+		}
+	}
+	return text
+}

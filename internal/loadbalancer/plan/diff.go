@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/change"
+)
+
+// Diff returns the differences of two load balancers except pool members: additions and changes in dependency
+// order, then removals in reverse.
+func Diff(before, after lb.LoadBalancer) []change.Change {
+	var forward, reverse []change.Change
+	diffParts(before.Pools, after.Pools, change.Pool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
+	diffParts(before.Probes, after.Probes, change.Probe, probeName, sameProbe, &forward, &reverse)
+	diffParts(before.Frontends, after.Frontends, change.Frontend, frontendName, sameFrontend, &forward, &reverse)
+	diffParts(before.Rules, after.Rules, change.Rule, ruleName, sameRule, &forward, &reverse)
+	slices.Reverse(reverse)
+	return append(forward, reverse...)
+}
+
+func diffParts[T any](before, after []T, kind change.Kind, name func(T) string, same func(current, want T) bool, forward, reverse *[]change.Change) {
+	atBefore, atAfter := byName(before, name), byName(after, name)
+	for _, current := range after {
+		switch at, exists := atBefore[strings.ToLower(name(current))]; {
+		case !exists:
+			*forward = append(*forward, change.Change{Action: change.Add, Kind: kind, Name: name(current), Is: current})
+		case !same(before[at], current):
+			*forward = append(*forward, change.Change{Action: change.Modify, Kind: kind, Name: name(current), Was: before[at], Is: current})
+		}
+	}
+	for _, previous := range before {
+		if _, exists := atAfter[strings.ToLower(name(previous))]; !exists {
+			*reverse = append(*reverse, change.Change{Action: change.Remove, Kind: kind, Name: name(previous), Was: previous})
+		}
+	}
+}
+
+// sameFrontend reports whether a frontend matches the desired one. Any address matches a dynamic one; zones are
+// ignored if none are requested.
+func sameFrontend(current, want lb.Frontend) bool {
+	return strings.EqualFold(current.Name, want.Name) && strings.EqualFold(current.PublicIP, want.PublicIP) &&
+		strings.EqualFold(current.Subnet, want.Subnet) && current.Static == want.Static &&
+		(!want.Static || current.PrivateIP == want.PrivateIP) &&
+		(len(want.Zones) == 0 || slices.Equal(current.Zones, want.Zones))
+}
+
+func sameProbe(current, want lb.Probe) bool {
+	current.Name, want.Name = strings.ToLower(current.Name), strings.ToLower(want.Name)
+	return current == want
+}
+
+// sameRule reports whether a rule matches the desired one. TCP reset is ignored for other protocols.
+func sameRule(current, want lb.Rule) bool {
+	reset := want.TCPReset == nil || current.TCPReset != nil && *current.TCPReset == *want.TCPReset ||
+		current.TCPReset == nil && !*want.TCPReset
+	for _, r := range []*lb.Rule{&current, &want} {
+		r.TCPReset = nil
+		r.Name, r.Frontend, r.Pool, r.Probe = strings.ToLower(r.Name), strings.ToLower(r.Frontend), strings.ToLower(r.Pool), strings.ToLower(r.Probe)
+	}
+	return reset && current == want
+}

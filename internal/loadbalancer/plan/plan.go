@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan compares a load balancer with what Services want and computes its next state. It is pure. Parts
+// that no Service of the plan owns are foreign and unchanged.
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/service/bound"
+)
+
+// Share is what one Service wants of a load balancer. An empty share removes the Service.
+type Share struct {
+	// Owner is the prefix of the names of the Service's frontends, rules and probes.
+	Owner string
+	// Namespace is the Service's namespace; if empty, ServiceOf is used.
+	Namespace string
+	// Frontends are complete: public IPs have IDs.
+	Frontends      []lb.Frontend
+	Probes         []lb.Probe
+	Rules          []lb.Rule
+	Pools          []lb.Pool
+	DedicatedPools []string
+	RecordedPools  []string
+	// ManagedPools are the RecordedPools that Weir made and fills. They are deleted with their Service, even before a
+	// rule refers to them.
+	ManagedPools []string
+	// NeedsAddress reports whether a leaving Service needs the address of a frontend elsewhere; nil means no.
+	NeedsAddress func(lb.Frontend) bool
+	// Unresolved are more frontends, with unknown addresses, for the limit check only.
+	Unresolved []lb.Frontend
+	// LeftPools are the DedicatedPools that Weir made and left because they hold foreign addresses.
+	LeftPools []string
+}
+
+// Input is the input of a plan.
+type Input struct {
+	// Observed is the load balancer; without an etag it does not exist and is the template to create it from.
+	Observed lb.LoadBalancer
+	// Shares are the Services to plan, in order of precedence.
+	Shares []Share
+	Others []string
+	// MaxRules limits the rules of the load balancer; 0 means no limit. RulesBy names the setting behind it;
+	// empty means Azure's limit. MaxFrontends limits the frontends; 0 means no limit.
+	MaxRules     int
+	RulesBy      string
+	MaxFrontends int
+	// PeerRules counts the rules of other load balancers per machine, by lower-case pool name; nil for pools of
+	// addresses.
+	PeerRules Counts
+	// NamespaceBounds returns the bounds of a namespace; nil means none. It needs ServiceOf.
+	NamespaceBounds func(namespace string) bound.Settings
+	// SharedPools are pools deleted only with the load balancer. SharedProbes are probes deleted when no rule
+	// refers to them.
+	SharedPools, SharedProbes []string
+	// ReplacedPools are shared pools to delete once no rule refers to them, because another pool replaced them.
+	ReplacedPools []string
+	// LeftPools are pools that Weir made and left for foreign members, without a BackendPool: deleted once empty and
+	// unreferenced.
+	LeftPools []string
+	// ForeignMembers describes the members of Service pools that Weir did not add, by lower-case pool name.
+	ForeignMembers map[string][]string
+	// RemainingInterfaces counts the network interfaces that Weir removes from each shared pool before the load balancer
+	// can be deleted, by lower-case name. Nil means unknown: a pool of network interfaces then retains the load
+	// balancer.
+	RemainingInterfaces map[string]int
+	// FamilyOf returns the family of a public frontend; empty if unknown. The second function reports whether
+	// Weir made the address of a frontend. Both may be nil.
+	FamilyOf  func(lb.Frontend) lb.Family
+	IsManaged func(lb.Frontend) bool
+	// IsAbandoned reports whether the Service of a frontend left it; nil if other Services may use it.
+	IsAbandoned func(lb.Frontend) bool
+	// ServiceOf returns the Service of a rule, AddressAt the address of a place for messages; empty if unknown.
+	// Both may be nil.
+	ServiceOf, AddressAt func(string) string
+}
+
+// Plan is the desired state of a load balancer, and the changes that lead to it.
+type Plan struct {
+	// Next is the desired load balancer; equal to the observed one if there is no change. Pools have their
+	// observed members.
+	Next lb.LoadBalancer
+	// Delete is set if the load balancer has no parts left.
+	Delete bool
+	// Changes are the differences: additions in dependency order, removals last in reverse.
+	Changes       []change.Change
+	RetainedParts []RetainedPart
+	// DrainingPools are the pools that block the deletion of the load balancer until their network interfaces have
+	// left.
+	DrainingPools    []DrainingPool
+	RetainedFrontend *lb.Frontend
+	// Rejected are the rejected Services by owner, with the reason. Their parts are unchanged.
+	Rejected map[string]error
+}
+
+// Make returns a plan. It is idempotent: a plan of the result is empty.
+func Make(in Input) Plan {
+	in.Shares = keepZones(in.Observed, nameFrontends(in))
+	p := Plan{Next: cloneLoadBalancer(in.Observed), Rejected: rejectShares(in)}
+	accepted := p.acceptedShares(in.Shares)
+	lack := in
+	lack.Shares = accepted
+	maps.Copy(p.Rejected, MissingIPv4(lack))
+	accepted = p.acceptedShares(accepted)
+	p.Next.Frontends = resolveFrontends(in, accepted)
+	for _, s := range accepted {
+		p.removePools(in, s, applyShare(&p.Next, s))
+	}
+	p.retainPinned(accepted)
+	removeUnusedProbes(&p.Next, in)
+	p.removeReplaced(in)
+	p.Changes = Diff(in.Observed, p.Next)
+	p.Delete = in.Observed.Etag != "" && hasOnlySharedPools(p.Next, in) && (len(p.Changes) > 0 || isManaged(in.Observed, in)) && !p.mustRetain(in)
+	if p.Delete {
+		p.Changes = Diff(in.Observed, lb.LoadBalancer{})
+		return p
+	}
+	if stranded := p.retainFrontend(in, accepted); stranded != nil {
+		return stranded.planWithout(in, p)
+	}
+	p.Changes = Diff(in.Observed, p.Next)
+	return p
+}
+
+func (p Plan) acceptedShares(shares []Share) []Share {
+	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return p.Rejected[s.Owner] != nil })
+}
+
+// IsEmpty reports whether there is nothing to do.
+func (p Plan) IsEmpty() bool { return len(p.Changes) == 0 && !p.Delete }
+
+// applyShare replaces a Service's parts by its share and returns the pools its rules referred to. The frontends must
+// be final.
+func applyShare(next *lb.LoadBalancer, s Share) (had []string) {
+	rules := slices.Clone(s.Rules)
+	seat := map[string]string{}
+	for i, r := range rules {
+		if _, known := seat[r.Frontend]; !known {
+			seat[r.Frontend] = frontendAt(*next, s, r.Frontend)
+		}
+		rules[i].Frontend = seat[r.Frontend]
+	}
+	had = poolsOf(next.Rules, s.Owner)
+	next.Rules = mergeParts(next.Rules, rules, ownedBy(s.Owner, ruleName), ruleName, sameRule)
+	next.Probes = mergeParts(next.Probes, s.Probes, ownedBy(s.Owner, probeName), probeName, sameProbe)
+	for _, w := range s.Pools {
+		if !containsName(poolNames(next.Pools), w.ID.Name) {
+			next.Pools = append(next.Pools, w)
+		}
+	}
+	return had
+}
+
+// poolsOf returns the pools that an owner's rules refer to. Only rules prove the owner of a pool: any user can
+// create a Service with a matching name.
+func poolsOf(rules []lb.Rule, owner string) []string {
+	var pools []string
+	for _, r := range rules {
+		if hasOwner(owner, r.Name) {
+			pools = append(pools, r.Pool)
+		}
+	}
+	return pools
+}
+
+// removeUnusedProbes removes unused shared probes. Shared pools remain as long as the load balancer: outbound rules need the
+// nodes too.
+func removeUnusedProbes(next *lb.LoadBalancer, in Input) {
+	used := map[string]bool{}
+	for _, r := range next.Rules {
+		used[strings.ToLower(r.Probe)] = true
+	}
+	next.Probes = slices.DeleteFunc(next.Probes, func(p lb.Probe) bool {
+		return containsName(in.SharedProbes, p.Name) && !used[strings.ToLower(p.Name)]
+	})
+}
+
+// isManaged reports whether Services made an empty load balancer: it has a shared pool, or the plan removes
+// something. Otherwise it is foreign.
+func isManaged(observed lb.LoadBalancer, in Input) bool {
+	return slices.ContainsFunc(observed.Pools, func(p lb.Pool) bool { return containsName(in.SharedPools, p.ID.Name) })
+}
+
+func hasOnlySharedPools(next lb.LoadBalancer, in Input) bool {
+	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned) == 0 &&
+		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool {
+			return !containsName(in.SharedPools, p.ID.Name) || p.NIC && in.RemainingInterfaces == nil
+		})
+}
+
+func cloneLoadBalancer(b lb.LoadBalancer) lb.LoadBalancer {
+	b.Frontends, b.Pools = slices.Clone(b.Frontends), slices.Clone(b.Pools)
+	b.Probes, b.Rules = slices.Clone(b.Probes), slices.Clone(b.Rules)
+	b.Tags, b.Pinned = maps.Clone(b.Tags), maps.Clone(b.Pinned)
+	return b
+}

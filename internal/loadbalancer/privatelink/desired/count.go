@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Count is the number of connections by state. Other counts states unknown to this package.
+type Count struct{ Pending, Approved, Rejected, Other int }
+
+// CountConnections counts the connections of a Private Link Service.
+func CountConnections(p lb.PrivateLinkService) Count {
+	var c Count
+	for _, one := range p.Connections {
+		switch one.Status {
+		case lb.ConnectionPending:
+			c.Pending++
+		case lb.ConnectionApproved:
+			c.Approved++
+		case lb.ConnectionRejected:
+			c.Rejected++
+		default:
+			c.Other++
+		}
+	}
+	return c
+}
+
+// Add returns the sum of two counts.
+func (c Count) Add(o Count) Count {
+	return Count{c.Pending + o.Pending, c.Approved + o.Approved, c.Rejected + o.Rejected, c.Other + o.Other}
+}
+
+// String formats the counts, as in "2 approved, 1 pending".
+func (c Count) String() string {
+	var texts []string
+	for _, one := range []struct {
+		n    int
+		what string
+	}{{c.Approved, "approved"}, {c.Pending, "pending"}, {c.Rejected, "rejected"}, {c.Other, "in other states"}} {
+		if one.n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	if len(texts) == 0 {
+		return "no connections"
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package securitygroup
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service/nsg"
+)
+
+// A promise holds until the rules are written: each attempt is checked again, and the load balancer may be
+// written already.
+func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
+	claim := func(tags ...string) nsg.Claim {
+		var all []nsg.AccessRule
+		for _, tag := range tags {
+			all = append(all, nsg.AccessRule{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{tag}, Ports: []string{"80"},
+				Destinations: []netip.Addr{netip.MustParseAddr("192.0.2.1")}})
+		}
+		return nsg.NewClaim("shop", all)
+	}
+	exceeded := errors.New("exceeded")
+	usage := nsg.ObservedUsage(nsg.Input{})
+	l := usageTracker{usage: usage}
+	admits := func(c nsg.Claim, answer error) error {
+		return l.reserveClaim("a", c, func(*nsg.Usage, map[string]nsg.Claim) error { return answer })
+	}
+	for _, step := range []struct {
+		about  string
+		claim  nsg.Claim
+		answer error
+		want   error
+	}{
+		{"within the bound", claim("a", "b"), nil, nil},
+		{"the bound fell", claim("a", "b"), exceeded, nil},
+		{"fewer", claim("a"), exceeded, nil},
+		{"more again", claim("a", "b"), exceeded, exceeded},
+		{"no promise is left", claim("a"), exceeded, exceeded},
+		{"within the bound again", claim("a"), nil, nil},
+	} {
+		if err := admits(step.claim, step.answer); !errors.Is(err, step.want) {
+			t.Errorf("%s: %v, want %v", step.about, err, step.want)
+		}
+	}
+	requests := []*Request{{Demand: Demand{Owner: "a"}}}
+	l.recordPlan(requests, nsg.Plan{Before: usage, After: usage}, false)
+	if err := admits(claim("a"), exceeded); err != nil {
+		t.Errorf("after a write that failed: %v", err)
+	}
+	l.recordPlan(requests, nsg.Plan{Before: usage, After: usage}, true)
+	if err := admits(claim("a"), exceeded); !errors.Is(err, exceeded) {
+		t.Errorf("after the write: %v", err)
+	}
+}

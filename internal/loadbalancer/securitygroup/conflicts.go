@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package securitygroup
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/loadbalancer/conflict"
+	"weir.dev/weir/internal/service/nsg"
+)
+
+// findConflicts returns the owners of rules that another controller keeps changing after Weir's writes. Each write
+// includes all served Services, so all of them are checked.
+func (g *Group) findConflicts(due []*Request, s planInput, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
+	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c change.Change) bool { return !g.isExternallyChanged(c, observed) })
+	stay := map[string]bool{}
+	all := g.knownDemands(due)
+	for _, owner := range slices.Sorted(maps.Keys(all)) {
+		of := all[owner]
+		if p.Rejected[owner] != nil {
+			continue
+		}
+		at := s.allAddresses(of)
+		for _, a := range g.accessRules(s.owners.filterDemand(of)) {
+			at = append(at, a.Destinations...)
+		}
+		stay[owner] = g.cfg.Conflicts.ShouldSkip(conflict.SecurityGroup, of.Service, of.desiredKey(), g.displayName(), changesAt(at, touched), time.Now())
+	}
+	maps.DeleteFunc(stay, func(_ string, stays bool) bool { return !stays })
+	return stay
+}
+
+// isExternallyChanged reports whether a rule that must change was modified since the last write; node changes also modify
+// rules.
+func (g *Group) isExternallyChanged(c change.Change, observed []lb.SecurityRule) bool {
+	if g.lastRules == nil {
+		return false
+	}
+	find := func(rules []lb.SecurityRule) int {
+		return slices.IndexFunc(rules, func(r lb.SecurityRule) bool { return strings.EqualFold(r.Name, c.Name) })
+	}
+	was, is := find(g.lastRules), find(observed)
+	return (was < 0) != (is < 0) || was >= 0 && !g.lastRules[was].Equal(observed[is])
+}
+
+// changesAt returns the changes that affect these addresses.
+func changesAt(at []netip.Addr, changes []change.Change) []conflict.RevertedPart {
+	var all []conflict.RevertedPart
+	for _, c := range changes {
+		if affectsAddresses(c, at) {
+			all = append(all, conflict.NewRevertedPart(c))
+		}
+	}
+	return all
+}
+
+// recordConflicts records that the group has the desired rules, and sets the conflicts of the due requests.
+func (g *Group) recordConflicts(due []*Request, p nsg.Plan) {
+	for owner, of := range g.knownDemands(nil) {
+		if p.Rejected[owner] == nil {
+			g.cfg.Conflicts.RecordMatch(conflict.SecurityGroup, of.Service)
+		}
+	}
+	for _, r := range due {
+		r.Conflict = g.cfg.Conflicts.RecordMatch(conflict.SecurityGroup, r.Service)
+	}
+}

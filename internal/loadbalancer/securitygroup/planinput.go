@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package securitygroup
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service/bound"
+	"weir.dev/weir/internal/service/nsg"
+)
+
+// backendNodes are the nodes behind a load balancer or anywhere, if known.
+type backendNodes struct {
+	nodes []netip.Addr
+	known bool
+}
+
+type nodeSetKey struct {
+	on       lb.LoadBalancerKey
+	anywhere bool
+}
+
+// backendNodesOf returns the nodes of a load balancer, cached because thousands of Services share them.
+func (s *planInput) backendNodesOf(g *Group, d Demand) backendNodes {
+	key := nodeSetKey{d.On.Key(), d.needsAnyNode()}
+	b, done := s.nodeCache[key]
+	if !done {
+		b.nodes, b.known = g.cfg.Cluster.NodesOf(d.On, key.anywhere)
+		s.nodeCache[key] = b
+	}
+	return b
+}
+
+// planInput is the input of a plan, except for the group.
+type planInput struct {
+	shares []nsg.Share
+	// nodes are the current nodes; former are deleted ones that rules may still contain.
+	nodes, formerNodes []netip.Addr
+	// destinations are the destinations of known Services, current and former.
+	destinations map[netip.Addr]bool
+	nodeCache    map[nodeSetKey]backendNodes
+	// owners determines the owners of additional addresses.
+	owners addressOwners
+	limits func(namespace string) bound.Settings
+	// claims are the claims with reserved capacity.
+	claims map[string]nsg.Claim
+}
+
+// collectInput collects the demands of all Services: due ones, and those served since the start. All others, which
+// may be of another controller or not reconciled since the start, only keep their places unchanged; so do
+// those in stay, which have a conflict.
+func (g *Group) collectInput(due []*Request, stay map[string]bool) planInput {
+	s := planInput{nodes: g.cfg.Cluster.NodeAddresses(), destinations: maps.Clone(g.previousHosts), nodeCache: map[nodeSetKey]backendNodes{}, limits: g.cfg.Cluster.NamespaceBounds, claims: g.usage.copyClaims()}
+	s.formerNodes = subtractAddresses(g.nodes, s.nodes)
+	there, isDue := map[string]ExposedService{}, map[string]bool{}
+	for _, r := range g.cfg.Cluster.ExposedServices() {
+		there[r.Owner] = r
+	}
+	for _, r := range due {
+		isDue[r.Owner] = true
+	}
+	s.owners = newAddressOwners(s.nodes, slices.Collect(maps.Values(there)), g.knownDemands(due), g.firstNamed)
+	for _, owner := range slices.Sorted(maps.Keys(g.known)) {
+		is, ok := there[owner]
+		switch known := g.known[owner]; {
+		case !ok: // deleted, or its finalizer was removed
+			delete(g.known, owner)
+		case isDue[owner]:
+		case known.Desired == nil:
+			// Its rules are removed. Later, another controller may serve it.
+			if !sameAddresses(known.Published, is.Addresses) {
+				delete(g.known, owner)
+			}
+		default:
+			s.addDemand(g, owner, known, stay[owner])
+		}
+	}
+	atNodes := map[int32]bool{} // of all fixed shares: one per Service and node would be too many
+	for _, owner := range slices.Sorted(maps.Keys(there)) {
+		if _, known := g.known[owner]; !known && !isDue[owner] {
+			s.shares = append(s.shares, fixedShare(there[owner]))
+			for _, port := range there[owner].NodePorts {
+				atNodes[port] = true
+			}
+		}
+	}
+	if len(atNodes) > 0 {
+		s.shares = append(s.shares, nsg.Share{Fixed: true, Places: s.newPlaces(nil, slices.Sorted(maps.Keys(atNodes)))})
+	}
+	for _, r := range due {
+		s.addDemand(g, r.Owner, r.Demand, stay[r.Owner])
+	}
+	return s
+}
+
+// fixedShare returns the share of a Service with an unknown demand.
+func fixedShare(r ExposedService) nsg.Share {
+	return nsg.Share{
+		Service: r.Owner, Namespace: namespaceOf(r.Service), Fixed: true, Places: []nsg.Place{{Addresses: r.Addresses}}, NodePorts: r.NodePorts,
+	}
+}
+
+func namespaceOf(service string) string {
+	namespace, _, _ := strings.Cut(service, "/")
+	return namespace
+}
+
+// sameAddresses reports whether both lists have the same addresses and are not empty.
+func sameAddresses(a, b []netip.Addr) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.SortFunc(a, netip.Addr.Compare)
+	slices.SortFunc(b, netip.Addr.Compare)
+	return len(a) > 0 && slices.Equal(a, b)
+}
+
+// addDemand adds the demand of a Service. It is fixed if its nodes are unknown.
+func (s *planInput) addDemand(g *Group, owner string, of Demand, stays bool) {
+	of = s.owners.filterDemand(of)
+	for _, a := range s.allAddresses(of) {
+		s.destinations[a] = true
+	}
+	if of.Desired == nil {
+		return
+	}
+	if of.ClosesOnly {
+		s.shares = append(s.shares, s.limitedShare(owner, of, stays))
+		return
+	}
+	at := s.backendNodesOf(g, of)
+	share := nsg.Share{
+		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, AccessRules: of.Desired.AccessRules(of.Addresses, at.nodes),
+		Retained: of.Desired.RetainedRules(at.nodes),
+		Places:   s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
+	}
+	if !at.known && len(of.Desired.NodePorts()) > 0 {
+		share.Fixed = true
+	}
+	for _, a := range share.AccessRules {
+		for _, d := range a.Destinations {
+			s.destinations[d] = true
+		}
+	}
+	s.shares = append(s.shares, share)
+}
+
+// limitedShare returns the share of a closing demand.
+func (s *planInput) limitedShare(owner string, of Demand, stays bool) nsg.Share {
+	return nsg.Share{
+		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Limit: of.Desired.ClientLimit(of.Addresses, slices.Concat(s.nodes, s.formerNodes)),
+		AccessRules: of.Desired.DenyRules(of.Addresses, s.nodes), Places: s.newPlaces(s.allAddresses(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
+	}
+}
+
+// allAddresses returns all addresses of a Service, including former and additional ones.
+func (s *planInput) allAddresses(of Demand) []netip.Addr {
+	all := slices.Concat(of.Addresses, of.Published, of.Former)
+	if of.Desired != nil {
+		all = append(all, s.owners.filterDemand(of).Desired.Access.Additional...)
+	}
+	return all
+}
+
+// newPlaces returns the addresses, and the ports on all nodes.
+func (s *planInput) newPlaces(addresses []netip.Addr, ports []int32) []nsg.Place {
+	places := []nsg.Place{{Addresses: addresses}}
+	if len(ports) > 0 {
+		places = append(places, nsg.Place{Addresses: slices.Concat(s.nodes, s.formerNodes), Ports: ports})
+	}
+	return places
+}
+
+func (s *planInput) mergeInput(observed []lb.SecurityRule) nsg.Input {
+	in := nsg.Input{Observed: observed, Shares: s.shares, Managed: maps.Clone(s.destinations), Limits: s.limits, Claims: s.claims}
+	for _, n := range slices.Concat(s.nodes, s.formerNodes) {
+		in.Managed[n] = true
+	}
+	return in
+}
+
+// activeDestinations returns the destinations of these Services. Closed ones are left out, because another cluster may use
+// them later.
+func (s *planInput) activeDestinations(known map[string]Demand) map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	for _, of := range known {
+		for _, a := range s.allAddresses(Demand{Service: of.Service, Desired: of.Desired, Addresses: of.Addresses}) {
+			all[a] = true
+		}
+	}
+	for _, share := range s.shares {
+		for _, a := range share.AccessRules {
+			for _, d := range a.Destinations {
+				all[d] = true
+			}
+		}
+	}
+	return all
+}
+
+// recordNodes records the current nodes and retains former ones that rules still contain.
+func (g *Group) recordNodes(nodes []netip.Addr, rules []lb.SecurityRule) {
+	former := subtractAddresses(g.nodes, nodes)
+	named := map[netip.Addr]bool{}
+	if len(former) > 0 {
+		named = nsg.ManagedHosts(rules)
+	}
+	g.nodes = map[netip.Addr]bool{}
+	for _, n := range nodes {
+		g.nodes[n] = true
+	}
+	for _, n := range former {
+		if named[n] {
+			g.nodes[n] = true
+		}
+	}
+}
+
+// subtractAddresses returns the set minus the list.
+func subtractAddresses(set map[netip.Addr]bool, list []netip.Addr) []netip.Addr {
+	rest := maps.Clone(set)
+	for _, a := range list {
+		delete(rest, a)
+	}
+	return slices.Collect(maps.Keys(rest))
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package securitygroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/change"
+	"weir.dev/weir/internal/loadbalancer/conflict"
+	"weir.dev/weir/internal/service/nsg"
+)
+
+// WriteRules writes the rules of these Services at once. The error applies to all requests without an Err of their
+// own. Earlier requests take precedence.
+func (g *Group) WriteRules(ctx context.Context, requests []*Request, log *slog.Logger) error {
+	for _, r := range requests {
+		r.Demand = g.completeClosing(r.Demand)
+	}
+	return conflict.RunWrite(ctx, g.cfg.Lease, g.displayName(), g.cfg.OnConflict, func(ctx context.Context, valid func() bool) error {
+		return g.writeOnce(ctx, requests, valid, log)
+	})
+}
+
+// writeOnce reads, plans, writes, verifies and records the result.
+func (g *Group) writeOnce(ctx context.Context, requests []*Request, valid func() bool, log *slog.Logger) error {
+	observed, there, err := g.readGroup(ctx, requests)
+	if !there || err != nil {
+		return err
+	}
+	s, p, left := g.buildPlan(requests, observed)
+	if !p.IsEmpty() && !valid() {
+		return conflict.ErrLeaseExpired
+	}
+	if !p.IsEmpty() {
+		err = g.writeGroup(ctx, observed, s, p)
+		if g.withoutUnknownTags(ctx, requests, observed, err, valid, log) && requests[0].ClosesOnly {
+			return nil // the write of all its rules reports the tag
+		}
+	}
+	g.setRejections(requests, p)
+	g.usage.recordPlan(requests, p, err == nil)
+	if err == nil {
+		g.lastRules = left
+		logWritten(ctx, log, p)
+		g.recordResults(requests, s, p, observed)
+	}
+	return err
+}
+
+func (g *Group) readGroup(ctx context.Context, requests []*Request) (observed lb.SecurityGroup, there bool, err error) {
+	for _, r := range requests {
+		r.Err = nil
+	}
+	observed, err = g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
+	switch f := armerror.FromError(err); {
+	case f != nil && f.Class == armerror.Stale:
+		g.handleMissing(requests)
+		return observed, false, nil
+	case err != nil:
+		return observed, false, err
+	case observed.Provisioning == lb.Updating:
+		return observed, true, g.cfg.InProgress.RecordUpdating(g.displayName(), time.Now())
+	}
+	g.cfg.InProgress.RecordIdle(g.displayName())
+	return observed, true, nil
+}
+
+// buildPlan computes a plan that keeps contested Services unchanged. left are the rules as written without
+// conflicts.
+func (g *Group) buildPlan(requests []*Request, observed lb.SecurityGroup) (s planInput, p nsg.Plan, left []lb.SecurityRule) {
+	s = g.collectInput(requests, nil)
+	p = nsg.BuildPlan(s.mergeInput(observed.Rules))
+	left = p.Next
+	if stay := g.findConflicts(requests, s, p, observed.Rules); len(stay) > 0 {
+		s = g.collectInput(requests, stay)
+		p = nsg.BuildPlan(s.mergeInput(observed.Rules))
+	}
+	return s, p, left
+}
+
+// recordResults records the written demands and the results of the requests.
+func (g *Group) recordResults(requests []*Request, s planInput, p nsg.Plan, observed lb.SecurityGroup) {
+	for _, r := range requests {
+		if r.Err != nil {
+			continue
+		}
+		here := s.allAddresses(r.Demand)
+		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c change.Change) bool { return affectsAddresses(c, here) })
+		known := r.Demand
+		if !r.ClosesOnly {
+			known.Former = nil // closed by now
+		}
+		g.known[r.Owner] = known
+		if r.Desired != nil && !r.ClosesOnly && len(g.accessRules(r.Demand)) > 0 {
+			r.Warning = joinNotes(g.attachmentWarning(observed), s.owners.withheldMessage(r.Demand))
+		}
+	}
+	g.previousHosts = s.activeDestinations(g.known)
+	g.recordNodes(s.nodes, p.Next)
+	g.firstNamed = s.owners.ownersByAddress(g.known)
+	g.recordConflicts(requests, p)
+}
+
+// attachmentWarning returns a warning if the group does not protect all nodes. A group of a network interface does not
+// apply to new nodes.
+func (g *Group) attachmentWarning(shown lb.SecurityGroup) string {
+	switch {
+	case shown.Subnets > 0:
+		return ""
+	case shown.Interfaces > 0:
+		return fmt.Sprintf("%s is on %d network interfaces and on no subnet: its rules do not count for nodes whose interfaces do not have it", g.displayName(), shown.Interfaces)
+	}
+	return g.displayName() + " is on no subnet and on no network interface: its rules have no effect"
+}
+
+// writeGroup writes the group and verifies the response.
+func (g *Group) writeGroup(ctx context.Context, observed lb.SecurityGroup, s planInput, p nsg.Plan) error {
+	observed.Rules = p.Next
+	shown, err := g.cfg.Azure.PutSecurityGroup(ctx, observed)
+	if err == nil {
+		err = g.verifyWrite(nsg.BuildPlan(s.mergeInput(shown.Rules)))
+	}
+	return err
+}
+
+// verifyWrite returns an error if a plan for the response is not empty.
+func (g *Group) verifyWrite(again nsg.Plan) error {
+	if again.IsEmpty() {
+		return nil
+	}
+	c := again.Changes[0]
+	return &armerror.Fault{
+		Class: armerror.Retriable, Code: armerror.CodeOutcomeUnknown, Reason: "outcome_unknown",
+		Err: fmt.Errorf("%s: Azure reported success, and shows %d rules otherwise than written: %s %s %s", g.displayName(), len(again.Changes), c.Action, c.Kind, c.Name),
+	}
+}
+
+// handleMissing handles a group that does not exist: removals succeed. If the group reappears, the next write
+// removes their rules.
+func (g *Group) handleMissing(requests []*Request) {
+	for _, r := range requests {
+		if _, known := g.known[r.Owner]; known && r.Desired == nil {
+			g.known[r.Owner] = r.Demand
+		}
+		if r.Desired != nil && !r.ClosesOnly && len(g.accessRules(r.Demand)) > 0 {
+			r.Err = fmt.Errorf("%s: resource group %s has none of that name: create it and give it to the nodes' subnet, or correct securityGroupName and securityGroupResourceGroup in azure.json",
+				g.displayName(), g.cfg.ID.ResourceGroup)
+		}
+	}
+}
+
+func (g *Group) setRejections(requests []*Request, p nsg.Plan) {
+	for _, r := range requests {
+		if why := p.Rejected[r.Owner]; why != nil {
+			r.Err = fmt.Errorf("%s: %w", g.displayName(), why)
+		} else if r.Desired != nil && !r.ClosesOnly && r.Desired.NodePorts() != nil {
+			if _, ok := g.cfg.Cluster.NodesOf(r.On, r.needsAnyNode()); !ok {
+				r.Err = errors.New(g.displayName() + ": the nodes behind load balancer " + r.On.Name + " are not known yet")
+			}
+		}
+	}
+}
+
+func affectsAddresses(c change.Change, at []netip.Addr) bool {
+	was, _ := c.Was.(lb.SecurityRule)
+	is, _ := c.Is.(lb.SecurityRule)
+	return slices.ContainsFunc(at, func(a netip.Addr) bool {
+		return slices.Contains(was.Destinations, a.String()) != slices.Contains(is.Destinations, a.String())
+	})
+}
+
+func logWritten(ctx context.Context, log *slog.Logger, p nsg.Plan) {
+	if p.IsEmpty() {
+		log.DebugContext(ctx, "security group in sync")
+		return
+	}
+	log.InfoContext(ctx, "security group written", "changes", len(p.Changes))
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nicupdate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+)
+
+func (w *world) EnterResource(id lb.ResourceID) (time.Time, string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gate(id)
+}
+
+// call records a call, takes its time, and returns the configured failure.
+func (w *world) call(ctx context.Context, what string, lasts time.Duration) error {
+	w.mu.Lock()
+	w.calls = append(w.calls, w.stamp(what))
+	err, onCall := w.fail(what), w.onCall
+	w.mu.Unlock()
+	onCall(what)
+	if ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(lasts):
+		}
+	}
+	if ctx.Err() != nil {
+		return armerror.Classify(armerror.Failure{ResultUnknown: true}, ctx.Err())
+	}
+	return err
+}
+
+// write is call for a write. It reports an error if another write to the resource is running.
+func (w *world) write(ctx context.Context, what, lane string) error {
+	w.mu.Lock()
+	if w.writing[lane] {
+		w.t.Errorf("%s while another write is under way", what)
+	}
+	w.writing[lane] = true
+	w.most = max(w.most, len(w.writing))
+	lasts := w.written
+	w.mu.Unlock()
+	err := w.call(ctx, what, lasts)
+	w.mu.Lock()
+	delete(w.writing, lane)
+	w.mu.Unlock()
+	return err
+}
+
+const readLasts = 100 * time.Millisecond
+
+var errOvertaken = armerror.Classify(armerror.Failure{Status: 412}, errors.New("overtaken"))
+
+func guarded(was, now string) error {
+	switch {
+	case was == "":
+		return errors.New("a write without an etag")
+	case was != now:
+		return errOvertaken
+	}
+	return nil
+}
+
+func (w *world) ListInterfaces(ctx context.Context, _, group string) ([]lb.NetworkInterface, error) {
+	if err := w.call(ctx, "LIST", readLasts); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []lb.NetworkInterface
+	for _, i := range w.nics {
+		if i.ID.ResourceGroup != group {
+			continue
+		}
+		one := *i
+		if w.bare {
+			one.Etag = ""
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (w *world) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
+	name := strings.TrimPrefix(id.Name, "nic-")
+	if err := w.call(ctx, "GET "+name, readLasts); err != nil {
+		return lb.NetworkInterface{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.nics[name] == nil {
+		return lb.NetworkInterface{}, errGone
+	}
+	return *w.nics[name], nil
+}
+
+func (w *world) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
+	if err := w.call(ctx, "VM "+vm.Name, readLasts); err != nil {
+		return lb.ResourceID{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.nics[vm.Name] == nil {
+		return lb.ResourceID{}, nil
+	}
+	return w.nics[vm.Name].ID, nil
+}
+
+func (w *world) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
+	name := strings.TrimPrefix(next.ID.Name, "nic-")
+	if err := w.write(ctx, "PUT "+name, next.ID.Key()); err != nil {
+		return lb.NetworkInterface{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := w.nics[name]
+	if is == nil {
+		return lb.NetworkInterface{}, errGone
+	}
+	if err := guarded(next.Etag, is.Etag); err != nil {
+		return lb.NetworkInterface{}, err
+	}
+	was := *is
+	w.keeps(name, is.InterfaceConfiguration, next.InterfaceConfiguration)
+	is.Etag, is.Provisioning, is.InterfaceConfiguration = w.etag(), lb.Succeeded, next.InterfaceConfiguration
+	if w.ignores {
+		*is = was
+	}
+	return *is, w.answer("PUT " + name)
+}
+
+// ListScaleSets implements Azure. It is counted separately, because pools cause it, not machines.
+func (w *world) ListScaleSets(context.Context, string, string) ([]lb.ScaleSet, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.setLists++
+	if err := w.fail("SETS"); err != nil {
+		return nil, err
+	}
+	var all []lb.ScaleSet
+	for _, name := range slices.Sorted(maps.Keys(w.sets)) {
+		all = append(all, *w.sets[name])
+	}
+	return all, nil
+}
+
+func (w *world) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
+	if err := w.call(ctx, "SET "+id.Name, readLasts); err != nil {
+		return lb.ScaleSet{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sets[id.Name] == nil {
+		return lb.ScaleSet{}, errGone
+	}
+	return *w.sets[id.Name], nil
+}
+
+func (w *world) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
+	name := next.ID.Name
+	if err := w.write(ctx, "PATCH "+name, next.ID.Key()); err != nil {
+		return lb.ScaleSet{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := w.sets[name]
+	if err := guarded(next.Etag, is.Etag); err != nil {
+		return lb.ScaleSet{}, err
+	}
+	w.keeps(name, is.Interfaces[0], next.Interfaces[0])
+	if !w.ignores {
+		w.models(name, next.Interfaces)
+	}
+	return *is, w.answer("PATCH " + name)
+}
+
+// answer returns the response to a write that took effect. The caller holds w.mu.
+func (w *world) answer(what string) error {
+	if w.lose(what) {
+		return armerror.Classify(armerror.Failure{ResultUnknown: true}, errors.New("no answer"))
+	}
+	return nil
+}
+
+// keeps reports an error if a write adds or removes a foreign pool: one of a load balancer whose
+// name starts with x. The caller holds w.mu.
+func (w *world) keeps(name string, was, next lb.InterfaceConfiguration) {
+	if was, next := foreign(saidOf(was)), foreign(saidOf(next)); was != next {
+		w.t.Errorf("the foreign pools of %s were %q and become %q", name, was, next)
+	}
+}
+
+func foreign(said string) string { return only(said, func(pool string) bool { return pool[0] == 'x' }) }
+
+func only(said string, keep func(string) bool) string {
+	var families []string
+	for family := range strings.SplitSeq(said, "|") {
+		families = append(families, strings.Join(slices.DeleteFunc(strings.Fields(family), func(p string) bool { return !keep(p) }), " "))
+	}
+	return strings.TrimRight(strings.Join(families, "|"), "|")
+}
+
+// models changes a model. The caller holds w.mu.
+func (w *world) models(name string, interfaces []lb.InterfaceConfiguration) {
+	w.changed[name] = true
+	w.sets[name].Etag, w.sets[name].Interfaces = w.etag(), interfaces
+	for key, i := range w.insts {
+		if strings.HasPrefix(key, name+"/") {
+			i.LatestModel = false
+		}
+	}
+}
+
+func (w *world) ListInstances(ctx context.Context, set lb.ResourceID) ([]lb.Instance, error) {
+	if err := w.call(ctx, "INSTANCES "+set.Name, readLasts); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []lb.Instance
+	for key, i := range w.insts {
+		if strings.HasPrefix(key, set.Name+"/") {
+			one := *i
+			if w.bare {
+				one.Etag = ""
+			}
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+func (w *world) GetInstance(ctx context.Context, set lb.ResourceID, id string) (lb.Instance, error) {
+	name := set.Name + "/" + id
+	if err := w.call(ctx, "GET "+name, readLasts); err != nil {
+		return lb.Instance{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.insts[name] == nil {
+		return lb.Instance{}, errGone
+	}
+	return *w.insts[name], nil
+}
+
+func (w *world) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error) {
+	name := next.ScaleSet.Name + "/" + next.ID
+	if err := w.write(ctx, "PUT "+name, next.ScaleSet.Key()); err != nil {
+		return lb.Instance{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := w.insts[name]
+	if is == nil {
+		return lb.Instance{}, errGone
+	}
+	if err := guarded(next.Etag, is.Etag); err != nil {
+		return lb.Instance{}, err
+	}
+	w.keeps(name, is.Interfaces[0], next.Interfaces[0])
+	if w.ignores {
+		return *is, nil
+	}
+	is.Etag, is.Provisioning, is.Interfaces, is.LatestModel = w.etag(), lb.Succeeded, next.Interfaces, false
+	return *is, w.answer("PUT " + name)
+}
+
+func (w *world) UpgradeInstances(ctx context.Context, set lb.ResourceID, instances []string) error {
+	if err := w.write(ctx, "UPGRADE "+set.Name+" "+strings.Join(instances, " "), set.Key()); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.upgrades(set.Name, instances...)
+	return w.answer("UPGRADE " + set.Name)
+}
+
+// upgrades brings instances to their model. The caller holds w.mu.
+func (w *world) upgrades(set string, instances ...string) {
+	for name, i := range w.insts {
+		if strings.HasPrefix(name, set+"/") && slices.Contains(instances, i.ID) {
+			i.Etag, i.LatestModel, i.Interfaces, i.Provisioning = w.etag(), true, w.sets[set].Interfaces, lb.Succeeded
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"weir.dev/weir/internal/observe/metrics"
+)
+
+func TestLeftoversAreCountedWhenSomebodyLooks(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	n := 3
+	metrics.RegisterLeftovers(reg, func() int { return n })
+	for _, want := range []float64{3, 0} {
+		n = int(want)
+		all, err := reg.Gather()
+		if err != nil || len(all) != 1 || all[0].GetName() != "weir_leftovers" || all[0].GetMetric()[0].GetGauge().GetValue() != want {
+			t.Errorf("%v %v, want %v", all, err, want)
+		}
+	}
+	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v %v", problems, err)
+	}
+}

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package pace decides how soon a busy pool may be written again. It is pure: time is an argument.
-//
-// Azure limits the writes of a subscription across all clients. Weir spends at most a share, where
-// it reduces waiting most: rarely changing pools are written at once, and busy pools divide the
-// rest. No pool waits longer than the interval for that. Namespaces have fair shares, and rejected
-// writes are retried after growing pauses.
-package pace

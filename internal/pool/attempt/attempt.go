@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/requestlog"
+)
+
+var (
+	// ErrLeaseLost applies to all writes of a pass.
+	ErrLeaseLost = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", diff.ErrNotReady)
+	errNotNeeded = fmt.Errorf("%w: no Service needs it any longer", diff.ErrNotReady)
+)
+
+// Target is the target and the conditions of an attempt.
+type Target struct {
+	Ref  schedule.Ref
+	Pool lb.PoolID
+	// Whether a write may start, and whether it is still needed.
+	IsValid, IsNeeded func() bool
+}
+
+// CheckWrite checks both right before a write, because reads and records take time.
+func (t Target) CheckWrite() error {
+	switch {
+	case !t.IsValid():
+		return ErrLeaseLost
+	case !t.IsNeeded():
+		return errNotNeeded
+	}
+	return nil
+}
+
+// NewCause attributes calls to a BackendPool.
+func NewCause(ref schedule.Ref) requestlog.Cause {
+	return requestlog.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// UpdatePool reads a pool, computes the desired pool from the newest membership, records the write and
+// writes. h is the pool's history.
+func (c *Config) UpdatePool(ctx context.Context, t Target, h schedule.History) diff.Result {
+	within, cancel := context.WithTimeout(requestlog.WithCauses(ctx, NewCause(t.Ref)), diff.AttemptDeadline)
+	defer cancel()
+	r := c.NewResult(h)
+	err := c.syncPool(within, t, &r)
+	return r.FinishAttempt(err, ctx.Err() != nil, within.Err() != nil)
+}
+
+func (c *Config) syncPool(ctx context.Context, t Target, r *diff.Result) error {
+	before := *r
+	observed, err := c.Azure.GetPool(ctx, t.Pool)
+	if err != nil {
+		return err
+	}
+	if err = c.writeIfNeeded(ctx, t, observed, r); err != nil {
+		err = c.retryOnce(ctx, t, before, r, err)
+	}
+	return cmp.Or(err, c.setMachineTarget(t, r)) // independent of the result of the pool write
+}
+
+// NewResult returns an empty result.
+func (c *Config) NewResult(h schedule.History) diff.Result {
+	return diff.NewResult(h.Writes, c.Behaviour.PoolIfMatch == behavior.Ignored)
+}
+
+func (c *Config) writeIfNeeded(ctx context.Context, t Target, observed lb.Pool, r *diff.Result) error {
+	write, err := c.PrepareWrite(ctx, t.Ref, observed, c.AdminState, r)
+	switch {
+	case errors.Is(err, ErrMachineMembers):
+		return c.syncMembers(ctx, t, observed, r)
+	case err != nil || !write:
+		return err
+	}
+	return c.writePool(ctx, t, r)
+}
+
+func (c *Config) writePool(ctx context.Context, t Target, r *diff.Result) error {
+	if err := t.CheckWrite(); err != nil {
+		return err
+	}
+	r.RecordWrite()
+	shown, err := c.Azure.PutPool(ctx, r.Change.Next)
+	if err != nil {
+		return err
+	}
+	return r.VerifyWrite(shown)
+}
+
+// PrepareWrite computes and records a write. states includes the admin states of network interfaces. It
+// returns ErrMachineMembers if network interfaces are wanted.
+func (c *Config) PrepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, states bool, r *diff.Result) (write bool, err error) {
+	want, err := c.DesiredPool(ref)
+	if err == nil && want.Machines != nil {
+		return false, ErrMachineMembers
+	}
+	if not := r.RecordRead(observed, states); not != nil {
+		return false, not
+	}
+	if err != nil {
+		return false, err
+	}
+	var intent *diff.Intent
+	switch {
+	case !observed.NIC:
+		write, intent, err = r.PrepareAddresses(observed, want, c.AdminState)
+	case r.HasRemovedNodes(want):
+		if observed, err = c.Azure.ResolveMachines(ctx, observed); err != nil {
+			return false, err
+		}
+		write, intent, err = r.PrepareStates(observed, want)
+	}
+	if err == nil {
+		err = c.recordIntent(ctx, ref, intent)
+	}
+	return write && err == nil, err
+}
+
+func (c *Config) recordIntent(ctx context.Context, ref schedule.Ref, intent *diff.Intent) error {
+	if intent == nil {
+		return nil
+	}
+	if err := c.StatusStore.Record(ctx, ref, *intent); err != nil {
+		become := "ours"
+		if intent.OnlyStates {
+			become = "Down"
+		}
+		return fmt.Errorf("%w: cannot record which addresses are about to be %s: %w", diff.ErrNotReady, become, err)
+	}
+	return nil
+}
+
+// DesiredPool returns a pool's desired state. If it is unknown, no retry is consumed.
+func (c *Config) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
+	want, err := c.Cluster.DesiredPool(ref)
+	if err != nil {
+		return diff.Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", diff.ErrNotReady, err)
+	}
+	return want, nil
+}

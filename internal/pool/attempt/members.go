@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/diff"
+)
+
+// ErrMachineMembers excludes pools from batched updates: their members are written machine by machine.
+var ErrMachineMembers = fmt.Errorf("%w: the members of the pool are network interfaces", diff.ErrNotReady)
+
+// errNoMembers means that Weir does not write machines.
+var errNoMembers = errors.New("its members are to be network interfaces, and Weir writes addresses alone here")
+
+// syncMembers records and writes the admin states of a pool of network interfaces. Its members are
+// handed over once per attempt, at the end, because a handover returns new failures.
+func (c *Config) syncMembers(ctx context.Context, t Target, observed lb.Pool, r *diff.Result) error {
+	want, err := c.DesiredPool(t.Ref)
+	if err == nil && want.Machines == nil { // changed since Prepare
+		err = ErrMachineMembers
+	}
+	if err != nil {
+		return err
+	}
+	write, intent, err := c.PrepareMembers(ctx, observed, want, r)
+	if err == nil {
+		err = c.recordIntent(ctx, t.Ref, intent)
+	}
+	if err != nil {
+		r.MachineTarget = nil // never hand over what is not recorded
+		return err
+	}
+	if write {
+		return c.writePool(ctx, t, r)
+	}
+	return nil
+}
+
+// PrepareMembers computes the writes of a pool of network interfaces.
+func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want diff.Desired, r *diff.Result) (write bool, intent *diff.Intent, err error) {
+	r.Observed = len(observed.Addresses)
+	if c.Members == nil {
+		r.Outcome = diff.Rejected
+		return false, nil, errNoMembers
+	}
+	if observed.NIC {
+		if observed, err = c.Azure.ResolveMachines(ctx, observed); err != nil {
+			return false, nil, err
+		}
+	}
+	return r.PrepareMembers(observed, want, c.AdminState)
+}
+
+// setMachineTarget passes the desired machines to the machine updater, even if the pool is in sync: other
+// writes of these machines must keep them in it.
+func (c *Config) setMachineTarget(t Target, r *diff.Result) error {
+	if r.MachineTarget == nil {
+		return nil
+	}
+	if err := t.CheckWrite(); err != nil && !r.MachineTarget.IsInSync() {
+		return err
+	} else if err != nil {
+		return nil //nolint:nilerr // it is handed over with the next attempt
+	}
+	r.RecordMachines(c.Members.SetTarget(r.MachineTarget.Target))
+	r.TargetSet = true
+	return nil
+}

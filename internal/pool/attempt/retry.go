@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit/sleep"
+)
+
+// CodeInterfaceMember is Azure's code for a write of addresses to a pool of network interfaces.
+const CodeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
+
+// MaxOwnWriteIntervals is how many intervals an attempt waits for a write that may be Weir's own.
+const MaxOwnWriteIntervals = 3
+
+// retryOnce reads and writes again after a conflicting write, a joined interface or a Failed load
+// balancer: once, and not before Retry-After. before is the result before the first try.
+func (c *Config) retryOnce(ctx context.Context, t Target, before diff.Result, r *diff.Result, met error) error {
+	f := armerror.FromError(met)
+	named := !f.RetryAt.IsZero()
+	switch {
+	case f.Code == CodeInterfaceMember && !r.HoldsInterfaces && named:
+		return newInterfaceFault(t.Pool, met)
+	case named:
+		return met
+	case f.IsPreconditionFailed():
+		return c.readAndWrite(ctx, t, before, r, met)
+	case f.Code == CodeInterfaceMember && !r.HoldsInterfaces:
+		return c.readAsInterfaces(ctx, t, before, r, met)
+	case f.Code == armerror.CodeParentFailed && c.LoadBalancers != nil:
+		if err := c.repairLoadBalancer(ctx, t); err != nil {
+			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.Pool.LoadBalancer.Name, "err", err)
+			return met
+		}
+		return c.readAndWrite(ctx, t, before, r, met)
+	}
+	return met
+}
+
+// readAndWrite reads and writes once more. The rejected write may have landed: if the SDK sent it
+// twice, the second request conflicted with the first.
+func (c *Config) readAndWrite(ctx context.Context, t Target, before diff.Result, r *diff.Result, met error) error {
+	f, patience := armerror.FromError(met), c.Interval
+	landed, members := f.IsPreconditionFailed() && f.MayBeApplied, r.ChangesMembers
+	if landed { // Weir's own write may be in progress
+		patience = MaxOwnWriteIntervals * c.Interval
+	}
+	*r = r.ForSecondTry(before, f)
+	observed, err := c.readIdle(ctx, t.Pool, patience)
+	if err != nil {
+		return err
+	}
+	if !t.IsNeeded() { // it has waited since
+		return met
+	}
+	err = c.writeIfNeeded(ctx, t, observed, r)
+	if landed && r.Outcome == diff.Unchanged {
+		r.Outcome, r.ChangesMembers = diff.Written, members
+	}
+	return err
+}
+
+// readIdle waits for a running write, because its completion changes the etag again: an earlier
+// write would fail with 412, or overwrite it. Up to an interval this is cheaper than a retry.
+func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
+	end, apart := time.Now().Add(patience), backoff.Exponential{Initial: time.Second, Max: 10 * time.Second}
+	for n := 1; ; n++ {
+		observed, err := c.Azure.GetPool(ctx, pool)
+		wait := apart.DelayAfter(n)
+		if err != nil || observed.Provisioning != lb.Updating || time.Now().Add(wait).After(end) {
+			return observed, err
+		}
+		if err := sleep.For(ctx, wait); err != nil {
+			return lb.Pool{}, err
+		}
+	}
+}
+
+// readAsInterfaces reads a pool that has network interfaces, according to Azure. If none are shown
+// yet, the next attempt will see them.
+func (c *Config) readAsInterfaces(ctx context.Context, t Target, before diff.Result, r *diff.Result, met error) error {
+	*r = r.ForSecondTry(before, armerror.FromError(met))
+	observed, err := c.Azure.GetPool(ctx, t.Pool)
+	switch {
+	case err != nil:
+		return err
+	case !observed.NIC:
+		return newInterfaceFault(t.Pool, met)
+	}
+	return c.writeIfNeeded(ctx, t, observed, r)
+}
+
+func newInterfaceFault(pool lb.PoolID, met error) error {
+	return &armerror.Fault{
+		Class: armerror.Retriable, Code: CodeInterfaceMember, Reason: "interface_member", RetryAt: armerror.FromError(met).RetryAt, MayBeApplied: armerror.FromError(met).MayBeApplied,
+		Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, met),
+	}
+}
+
+// repairLoadBalancer rewrites a Failed load balancer unchanged.
+func (c *Config) repairLoadBalancer(ctx context.Context, t Target) error {
+	b, err := c.LoadBalancers.GetLoadBalancer(ctx, t.Pool.LoadBalancer)
+	if err != nil || b.Provisioning != lb.Failed {
+		return err
+	}
+	if err = t.CheckWrite(); err != nil {
+		return err
+	}
+	_, err = c.LoadBalancers.PutLoadBalancer(ctx, b)
+	return err
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Change is the difference to write.
+type Change struct {
+	// Next is the desired pool.
+	Next lb.Pool
+	// Numbers of addresses; the last one is of changed admin states.
+	addCount, removeCount, updateCount int
+	ForeignCount                       int
+	// managedStates are the admin states that Weir manages in Next; empty is reset.
+	managedStates map[netip.Addr]string
+	// managedDown are Weir's Down addresses, followed by those that become Down and those that are reset.
+	managedDown, MarkedDown, markedUp []netip.Addr
+	// Addresses that are missing, surplus, or foreign.
+	addedIPs, removedIPs, foreignIPs []netip.Addr
+	// isCompared is false if the pool was not compared.
+	isCompared bool
+	// recordHasMore is true for a pool in sync with additional records: a write may be in flight.
+	recordHasMore bool
+	// statesOnly is true if machines' own writes change the members, and a pool write only sets admin
+	// states.
+	statesOnly bool
+}
+
+func (c Change) isEmpty() bool { return c.addCount == 0 && c.removeCount == 0 && c.updateCount == 0 }
+
+// computeChange computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
+// their name, position and unmanaged admin state, to keep the write minimal.
+func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets) Change {
+	want := make(map[netip.Addr]string, len(wanted))
+	for _, a := range wanted {
+		want[a.IP] = a.AdminState
+	}
+	c := Change{Next: observed, isCompared: true}
+	next := make([]lb.Address, 0, len(observed.Addresses)+len(wanted))
+	present := make(map[netip.Addr]struct{}, len(observed.Addresses))
+	names := make(map[string]struct{}, len(observed.Addresses))
+	for _, a := range observed.Addresses {
+		state, wantedHere := want[a.IP]
+		_, isManaged := managed.written[a.IP]
+		_, duplicate := present[a.IP]
+		switch {
+		case isManaged && !wantedHere, wantedHere && duplicate:
+			c.removeCount++
+			c.removedIPs = append(c.removedIPs, a.IP)
+			continue
+		case !wantedHere:
+			c.ForeignCount++
+			c.foreignIPs = append(c.foreignIPs, a.IP)
+		case managed.down != nil:
+			a.AdminState = c.setAdminState(a, state, managed.down)
+		}
+		present[a.IP] = struct{}{}
+		names[strings.ToLower(a.Name)] = struct{}{}
+		next = append(next, a)
+	}
+	kept := len(next)
+	for _, a := range wanted {
+		if _, ok := present[a.IP]; ok {
+			continue
+		}
+		present[a.IP] = struct{}{}
+		joins := lb.Address{Name: uniqueName(names, a), IP: a.IP}
+		if managed.down != nil && a.AdminState == lb.Down {
+			joins.AdminState = lb.Down
+			c.markDown(a.IP)
+		}
+		next = append(next, joins)
+		c.addCount++
+		c.addedIPs = append(c.addedIPs, a.IP)
+	}
+	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
+	if !c.isEmpty() {
+		c.Next.Addresses = next
+		return c
+	}
+	c.recordHasMore = exceedsPool(managed, want)
+	return c
+}
+
+// setAdminState returns the admin state of a remaining address. It never resets a Down that Weir did not
+// set.
+func (c *Change) setAdminState(a lb.Address, state string, down map[netip.Addr]struct{}) string {
+	_, byWeir := down[a.IP]
+	isDown, wantDown := a.AdminState == lb.Down, state == lb.Down
+	switch {
+	case wantDown && !isDown:
+		c.updateCount++
+		c.markDown(a.IP)
+		return lb.Down
+	case wantDown && byWeir:
+		c.managedDown = append(c.managedDown, a.IP)
+		c.recordState(a.IP, lb.Down)
+	case isDown && byWeir && !wantDown:
+		c.updateCount++
+		c.markedUp = append(c.markedUp, a.IP)
+		c.recordState(a.IP, "")
+		return lb.None
+	}
+	return a.AdminState
+}
+
+func (c *Change) markDown(ip netip.Addr) {
+	c.managedDown, c.MarkedDown = append(c.managedDown, ip), append(c.MarkedDown, ip)
+	c.recordState(ip, lb.Down)
+}
+
+func (c *Change) recordState(ip netip.Addr, state string) {
+	if c.managedStates == nil {
+		c.managedStates = map[netip.Addr]string{}
+	}
+	c.managedStates[ip] = state
+}
+
+// exceedsPool reports whether the record has more than a pool in sync.
+func exceedsPool(managed managedSets, want map[netip.Addr]string) bool {
+	for ip := range managed.written {
+		if _, wanted := want[ip]; !wanted {
+			return true
+		}
+	}
+	for ip := range managed.down {
+		if want[ip] != lb.Down {
+			return true
+		}
+	}
+	return false
+}
+
+// uniqueName returns the address's name, or derives an unused one: Azure rejects duplicates
+// (DuplicateResourceName), ignoring case.
+func uniqueName(taken map[string]struct{}, a lb.Address) string {
+	name := a.Name
+	for i := 0; ; i++ {
+		if _, ok := taken[strings.ToLower(name)]; !ok {
+			taken[strings.ToLower(name)] = struct{}{}
+			return name
+		}
+		name = a.Name + "-" + strings.NewReplacer(".", "-", ":", "-").Replace(a.IP.String())
+		if i > 0 {
+			name += "-" + strconv.Itoa(i)
+		}
+	}
+}
+
+// IsAppliedIn reports whether got has what was written. Azure has been seen to report success and leave
+// a pool empty.
+func (c Change) IsAppliedIn(got lb.Pool) bool {
+	for _, a := range got.Addresses {
+		if state, isManaged := c.managedStates[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {
+			return false
+		}
+	}
+	return c.statesOnly || slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
+}
+
+func sortedIPs(addresses []lb.Address) []netip.Addr {
+	ips := make([]netip.Addr, len(addresses))
+	for i, a := range addresses {
+		ips[i] = a.IP
+	}
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return ips
+}
+
+func sortIPs(ips []netip.Addr) []netip.Addr {
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return slices.Compact(ips)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+)
+
+// A write of a pool of network interfaces only sets admin states; see members.go for its members.
+
+// CodeNICPool means that a pool holds network interfaces instead of addresses.
+const CodeNICPool = "NICPool"
+
+func errInterfaces(pool lb.PoolID) error {
+	return fmt.Errorf("pool %s holds network interfaces, and its members are to be IP addresses, so nodes neither join nor leave it: name another, or, if it is the cluster's, write loadBalancerBackendPoolConfigurationType into azure.json", pool.Name)
+}
+
+func rejectionFault(err error) *armerror.Fault {
+	if f, ok := errors.AsType[*armerror.Fault](err); ok {
+		return f
+	}
+	return &armerror.Fault{Class: armerror.Terminal, Code: CodeNICPool, Reason: "nic_pool", Err: err}
+}
+
+func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
+
+// computeStates computes the admin states of nodes' interfaces. A node may be deleted, or not report its
+// machine yet, so a recorded Down is kept while an unidentified interface is Down.
+func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
+	states, byWeir, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
+	for _, a := range want.Addresses {
+		states[a.IP] = a.AdminState
+	}
+	for _, ip := range down {
+		byWeir[ip] = struct{}{}
+	}
+	c, unidentified := Change{Next: observed}, false
+	c.Next.Addresses = slices.Clone(observed.Addresses)
+	for i := range c.Next.Addresses {
+		a := &c.Next.Addresses[i]
+		ip, ok := want.AddressOf(a.Machine)
+		if !ok {
+			unidentified = unidentified || isDown(*a)
+			continue
+		}
+		a.IP, found[ip] = ip, true
+		a.AdminState = c.setAdminState(*a, states[ip], byWeir)
+	}
+	for _, ip := range down {
+		if unidentified && !found[ip] {
+			c.managedDown = append(c.managedDown, ip)
+			continue
+		}
+		c.recordHasMore = c.recordHasMore || c.isEmpty() && states[ip] != lb.Down // a write may still be in flight
+	}
+	return c
+}
+
+// copyAddresses copies the addresses of interfaces from written to shown.
+func copyAddresses(shown, written lb.Pool) lb.Pool {
+	if !written.NIC {
+		return shown
+	}
+	ips := map[string]netip.Addr{}
+	for _, a := range written.Addresses {
+		ips[strings.ToLower(a.Interface)] = a.IP
+	}
+	shown.Addresses = slices.Clone(shown.Addresses)
+	for i, a := range shown.Addresses {
+		shown.Addresses[i].IP = ips[strings.ToLower(a.Interface)]
+	}
+	return shown
+}

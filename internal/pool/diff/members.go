@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// CodeAddressPool means that a pool holds addresses instead of network interfaces.
+const CodeAddressPool = "AddressPool"
+
+// CodeOutboundPool means that a pool has outbound rules, and Weir did not make it.
+const CodeOutboundPool = "OutboundPool"
+
+// Machines maps nodes to the machines of a pool of network interfaces.
+type Machines struct {
+	Family lb.Family
+	// See nic.Pool.
+	Configuration string
+	Every         bool
+	// Lookup returns a node's machine, or why it is unknown.
+	Lookup func(node string) (nic.Machine, error)
+}
+
+// MachineTarget is a pool's desired machines, for the machine updater.
+type MachineTarget struct {
+	Target nic.Target
+	// addresses are wanted addresses without a machine in the pool.
+	addresses []memberAddress
+	// waitReasons are why nodes have no machine yet.
+	waitReasons []string
+}
+
+// memberAddress is an address with its machines: several if several nodes claim it.
+type memberAddress struct {
+	ip       netip.Addr
+	nodes    []string
+	machines []nic.Machine
+}
+
+// Unusable is a node of the pool with a machine that cannot join.
+type Unusable struct {
+	Node   string
+	IP     netip.Addr
+	Reason string
+}
+
+// IsInSync reports whether the pool has exactly its machines.
+func (h *MachineTarget) IsInSync() bool {
+	return len(h.addresses)+len(h.Target.ToRemove)+len(h.waitReasons) == 0
+}
+
+func (h *MachineTarget) removeUnusable(unusable []nic.WaitingMachine) (nodes []Unusable) {
+	reason := make(map[string]string, len(unusable))
+	for _, w := range unusable {
+		reason[w.Machine.Key()] = w.Reason
+	}
+	h.addresses = slices.DeleteFunc(h.addresses, func(j memberAddress) bool {
+		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return reason[m.Key()] == "" }) {
+			return false
+		}
+		for i, m := range j.machines {
+			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Reason: reason[m.Key()]})
+		}
+		return true
+	})
+	return nodes
+}
+
+// Fingerprint is equal for equal targets, and never zero.
+func (h *MachineTarget) Fingerprint() uint64 {
+	sum := fnv.New64a()
+	add := func(text string) {
+		var length [4]byte
+		binary.LittleEndian.PutUint32(length[:], uint32(len(text))) //nolint:gosec // ids are short
+		_, _ = sum.Write(length[:])                                 // hash.Hash never returns an error
+		_, _ = sum.Write([]byte(text))
+	}
+	add(fmt.Sprint(h.Target.Configuration, h.Target.AllNodes))
+	for _, all := range [][]nic.Machine{h.Target.Members, h.Target.ToRemove} {
+		for _, m := range all {
+			add(m.Key())
+		}
+		add("")
+	}
+	return max(sum.Sum64(), 1)
+}
+
+// PrepareMembers computes the machines that have to join and leave a pool, and its admin states;
+// write is true if these have to be written. observed must have the machine of each interface.
+// Machines that are neither recorded nor nodes of this cluster are kept: their scale set may have
+// added them.
+func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
+	present := findNodes(observed, want)
+	want = want.limitRetained(present)
+	recorded := want.Record
+	r.Addresses = want.Addresses
+	r.setRecord(recorded)
+	if err := checkPoolKind(observed, want); err != nil {
+		r.Outcome = Rejected
+		return false, nil, err
+	}
+	managed := findManaged(lb.Pool{Addresses: present}, want, adminState)
+	machines, unknown := findMachines(want)
+	leaving := findRemoved(present, want, machines, unknown, managed)
+	r.MachineTarget = newMachineTarget(observed.ID, want, present, leaving, machines, unknown)
+	r.written, r.instances = nextRecord(present, want, machines, unknown, managed)
+	r.sharedAddresses, r.unresolvedIPs, r.interfaceHash = want.SharedAddresses, want.UnresolvedIPs, hashInterfaces(observed)
+	if adminState {
+		states := want
+		states.Addresses = slices.Concat(want.Addresses, filterManagedDown(leaving, managed))
+		r.Change = computeStates(observed, states, slices.Collect(maps.Keys(managed.down)))
+		r.down = sortIPs(r.Change.managedDown)
+	} else { // resets nothing; Down stays recorded
+		r.Change = Change{Next: observed}
+		r.down = filterDown(recorded.Down, want.Addresses, lb.Pool{Addresses: present})
+	}
+	r.Change.statesOnly, r.Change.isCompared = true, true
+	r.Change.addedIPs, r.Change.removedIPs = missingIPs(want.Addresses, present), sortedIPs(leaving)
+	r.Change.ForeignCount = len(observed.Addresses) - len(present)
+	r.ChangesMembers = len(r.MachineTarget.addresses)+len(r.MachineTarget.Target.ToRemove) > 0
+	write, err = r.needsWrite(observed)
+	if !r.MachineTarget.IsInSync() && err != nil { // a machine is joining or leaving
+		write, err = false, nil
+	}
+	if err != nil || !write && r.MachineTarget.IsInSync() {
+		return false, nil, err
+	}
+	if intent = r.newIntent(recorded, managed); intent != nil {
+		intent.Add, intent.Remove = len(r.MachineTarget.addresses), len(r.MachineTarget.Target.ToRemove)
+	}
+	return write, intent, nil
+}
+
+// findNodes returns the interfaces of nodes, present or recorded, with their addresses.
+func findNodes(observed lb.Pool, want Desired) (present []lb.Address) {
+	for _, a := range observed.Addresses {
+		if ip, ok := want.nodeAddress(a); ok {
+			a.IP, a.Machine = ip, lb.MachineKey(a.Machine)
+			present = append(present, a)
+		}
+	}
+	return present
+}
+
+// hashInterfaces hashes the pool's network interfaces.
+func hashInterfaces(observed lb.Pool) uint64 {
+	names := make([]string, len(observed.Addresses))
+	for i, a := range observed.Addresses {
+		names[i] = strings.ToLower(a.Interface)
+	}
+	slices.Sort(names)
+	sum := fnv.New64a()
+	for _, name := range names {
+		_, _ = sum.Write([]byte(name + "\n")) // hash.Hash never returns an error
+	}
+	return max(sum.Sum64(), 1)
+}
+
+// nodeAddress returns the address of an interface's node, present or recorded.
+func (d Desired) nodeAddress(a lb.Address) (netip.Addr, bool) {
+	if ip, ok := d.AddressOf(a.Machine); ok {
+		return ip, true
+	}
+	if ip, ok := d.Record.Instances[lb.MachineKey(a.Machine)]; ok {
+		return ip, true
+	}
+	return a.IP, a.Machine != "" && slices.Contains(d.Record.Written, a.IP)
+}
+
+// memberMachine is the machine of a wanted node, or why it is unknown.
+type memberMachine struct {
+	node string
+	ip   netip.Addr
+	nic.Machine
+	err error
+}
+
+// findMachines returns the wanted machines. unknown are addresses of nodes with an unknown machine;
+// members with one of them stay.
+func findMachines(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
+	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.SharedAddresses)), map[netip.Addr]bool{}
+	for _, ip := range want.UnresolvedIPs {
+		unknown[ip] = true
+	}
+	for _, a := range slices.Concat(want.Addresses, want.SharedAddresses) {
+		m, err := want.Machines.Lookup(a.Name)
+		if all = append(all, memberMachine{a.Name, a.IP, m, err}); err != nil {
+			unknown[a.IP] = true
+		}
+	}
+	return all, unknown
+}
+
+// findRemoved returns managed interfaces that are not wanted.
+func findRemoved(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (leaving []lb.Address) {
+	wanted := make(map[string]bool, len(machines))
+	for _, m := range machines {
+		if m.err == nil {
+			wanted[m.Key()] = true
+		}
+	}
+	for _, a := range present {
+		if _, isManaged := managed.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (isManaged || want.IsManaged(a.IP)) {
+			leaving = append(leaving, a)
+		}
+	}
+	return leaving
+}
+
+// nextRecord returns the record of a pool in sync, including members with an unknown machine.
+func nextRecord(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed managedSets) (written []netip.Addr, instances map[string]netip.Addr) {
+	written = sortedIPs(want.Addresses)
+	keep := func(machine string, ip netip.Addr) {
+		if instances == nil {
+			instances = map[string]netip.Addr{}
+		}
+		instances[machine] = ip
+	}
+	for _, m := range machines {
+		if m.err == nil && m.IsUniform() {
+			keep(m.Key(), m.ip)
+		}
+	}
+	for _, a := range present {
+		if _, isManaged := managed.written[a.IP]; isManaged && unknown[a.IP] {
+			written = append(written, a.IP)
+			if _, ok := want.Record.Instances[a.Machine]; ok {
+				keep(a.Machine, a.IP)
+			}
+		}
+	}
+	return sortIPs(written), instances
+}
+
+// filterManagedDown returns leaving interfaces that Weir set Down: they stay Down until they have left.
+func filterManagedDown(leaving []lb.Address, managed managedSets) []lb.Address {
+	return slices.DeleteFunc(slices.Clone(leaving), func(a lb.Address) bool {
+		_, byWeir := managed.down[a.IP]
+		return !byWeir || !isDown(a)
+	})
+}
+
+// newMachineTarget builds the machine updater's target. present are the nodes' interfaces in the pool, and
+// leaving those that have to go.
+func newMachineTarget(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *MachineTarget {
+	by := want.Machines
+	h := &MachineTarget{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, AllNodes: by.Every}}}
+	there, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
+	for _, a := range present {
+		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
+	}
+	for _, m := range machines {
+		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
+	}
+	at := map[netip.Addr]int{} // index in joins
+	for _, m := range machines {
+		switch {
+		case m.err != nil && !shown[m.ip]:
+			h.waitReasons = append(h.waitReasons, fmt.Sprintf("node %s: %s", m.node, m.err))
+		case m.err != nil:
+		default:
+			h.Target.Members = append(h.Target.Members, m.Machine)
+		}
+		if m.err != nil || shown[m.ip] {
+			continue
+		}
+		i, known := at[m.ip]
+		if !known {
+			i, at[m.ip] = len(h.addresses), len(h.addresses)
+			h.addresses = append(h.addresses, memberAddress{ip: m.ip})
+		}
+		h.addresses[i].nodes, h.addresses[i].machines = append(h.addresses[i].nodes, m.node), append(h.addresses[i].machines, m.Machine)
+		h.Target.Missing = append(h.Target.Missing, m.Machine)
+	}
+	h.addUnknown(present, unknown)
+	for _, a := range leaving {
+		m, err := nic.ParseMachine("azure://" + a.Machine)
+		if err != nil {
+			h.waitReasons = append(h.waitReasons, fmt.Sprintf("%s, which leaves: %s", a.IP, err))
+			continue
+		}
+		h.Target.ToRemove = append(h.Target.ToRemove, m)
+	}
+	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.ToRemove, &h.Target.Missing} {
+		slices.SortFunc(*all, func(a, b nic.Machine) int { return cmp.Compare(a.Key(), b.Key()) })
+		*all = slices.CompactFunc(*all, func(a, b nic.Machine) bool { return a.Key() == b.Key() })
+	}
+	return h
+}
+
+func (h *MachineTarget) addUnknown(present []lb.Address, unknown map[netip.Addr]bool) {
+	for _, a := range present {
+		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
+			h.Target.Members = append(h.Target.Members, m)
+		}
+	}
+}
+
+// checkPoolKind returns why machines cannot join or leave the pool.
+func checkPoolKind(observed lb.Pool, want Desired) error {
+	switch {
+	case !observed.NIC && len(observed.Addresses) > 0:
+		return errAddresses(observed.ID)
+	case observed.Outbound && !want.IsExclusive:
+		return errOutbound(observed.ID)
+	}
+	return nil
+}
+
+func errAddresses(pool lb.PoolID) error {
+	return &armerror.Fault{
+		Class: armerror.Terminal, Code: CodeAddressPool, Reason: "address_pool",
+		Err: fmt.Errorf("pool %s holds IP addresses, and its members are to be network interfaces: Azure does not mix them", pool.Name),
+	}
+}
+
+func errOutbound(pool lb.PoolID) error {
+	return &armerror.Fault{
+		Class: armerror.Terminal, Code: CodeOutboundPool, Reason: "outbound_pool",
+		Err: fmt.Errorf("pool %s has outbound rules: a machine that leaves it loses its outbound connectivity", pool.Name),
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// PrepareAddresses computes the write of a pool of IP addresses. intent is what to record first, or nil.
+// Without adminState, admin states are not managed.
+func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
+	want = want.limitRetained(observed.Addresses)
+	recorded := want.Record
+	r.Addresses = want.Addresses
+	r.setRecord(recorded)
+	managed := findManaged(observed, want, adminState)
+	todo := computeChange(observed, want.Addresses, managed)
+	r.written, r.down = sortedIPs(want.Addresses), sortIPs(todo.managedDown)
+	if !adminState { // Down states are not reset, and stay recorded
+		r.down = filterDown(recorded.Down, want.Addresses, observed)
+		todo.recordHasMore = todo.recordHasMore || len(r.down) < len(recorded.Down)
+	}
+	r.Change, r.ChangesMembers = todo, todo.addCount+todo.removeCount > 0
+	if write, err = r.needsWrite(observed); !write || err != nil {
+		return false, nil, err
+	}
+	return true, r.newIntent(recorded, managed), nil
+}
+
+// PrepareStates computes the admin states of a pool of network interfaces. observed must have the
+// machine of each.
+func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, intent *Intent, err error) {
+	recorded := want.Record
+	r.Change = computeStates(observed, want, recorded.Down)
+	r.down = sortIPs(r.Change.managedDown)
+	if write, err = r.needsWrite(observed); !write || err != nil {
+		return false, nil, err
+	}
+	down := sortIPs(slices.Concat(recorded.Down, r.Change.MarkedDown))
+	r.writtenRecord.Down = down
+	if len(down) == len(recorded.Down) {
+		return true, nil, nil
+	}
+	members := len(observed.Addresses)
+	return true, &Intent{Written: recorded.Written, Down: down, Instances: recorded.Instances, Desired: members, Observed: members, Update: r.Change.updateCount, OnlyStates: true}, nil
+}
+
+// RecordRead processes a pool that was read. A pool of network interfaces is refused unless states, their
+// admin states, are managed.
+func (r *Result) RecordRead(pool lb.Pool, states bool) error {
+	r.Observed = len(pool.Addresses)
+	switch {
+	case pool.NIC && !states:
+		r.Outcome = Rejected
+		return errInterfaces(pool.ID)
+	case pool.NIC:
+		r.HoldsInterfaces, r.Outcome = true, Unchanged
+	}
+	return nil
+}
+
+// HasRemovedNodes reports whether nodes of a pool of network interfaces leave or have left. Only then are
+// machines read.
+func (r *Result) HasRemovedNodes(want Desired) bool {
+	r.setRecord(want.Record)
+	r.Addresses = want.Addresses
+	return len(want.Record.Down) > 0 || slices.ContainsFunc(want.Addresses, isDown)
+}
+
+// needsWrite reports whether the pool is out of sync, or a lost write has to be invalidated.
+func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
+	if r.Change.isEmpty() {
+		r.Outcome = Unchanged
+		return r.needsRewrite(observed, r.Change.recordHasMore)
+	}
+	r.Outcome, r.mayHavePending = Written, r.ignoresEtag && r.pendingEtag != ""
+	return true, nil
+}
+
+// newIntent returns what to record before the write, or nil. A takeover is always recorded: which
+// addresses are managed may be unknown once a node was deleted. The report trims the record.
+func (r *Result) newIntent(recorded Record, managed managedSets) *Intent {
+	before := len(managed.written)
+	for _, a := range r.Addresses {
+		managed.written[a.IP] = struct{}{}
+	}
+	instances := maps.Clone(recorded.Instances)
+	for machine, ip := range r.instances {
+		if instances == nil {
+			instances = map[string]netip.Addr{}
+		}
+		instances[machine] = ip
+	}
+	down := sortIPs(slices.AppendSeq(slices.Concat(recorded.Down, r.Change.MarkedDown), maps.Keys(managed.down)))
+	r.writtenRecord = Record{Written: slices.SortedFunc(maps.Keys(managed.written), netip.Addr.Compare), Down: down, Instances: instances}
+	if recorded.Managed && len(managed.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
+		return nil
+	}
+	return &Intent{
+		Written: r.writtenRecord.Written, Down: down, Instances: instances,
+		Desired: len(r.Addresses), Observed: r.Observed, Add: r.Change.addCount, Remove: r.Change.removeCount, Update: r.Change.updateCount,
+	}
+}
+
+// DryRun returns the pool that an attempt would write, or observed.
+func DryRun(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
+	switch {
+	case want.Machines != nil:
+		return observed, fmt.Errorf("pool %s: its members are network interfaces, and which of these join or leave is not rehearsed", observed.ID.Name)
+	case observed.NIC:
+		return observed, errInterfaces(observed.ID)
+	}
+	want = want.limitRetained(observed.Addresses)
+	return computeChange(observed, want.Addresses, findManaged(observed, want, adminState)).Next, nil
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/membership"
+)
+
+// AttemptDeadline is an attempt's timeout. The next read resolves what it leaves open.
+const AttemptDeadline = 10 * time.Minute
+
+// Result is what an attempt knows.
+type Result struct {
+	Outcome   Outcome
+	Fault     *armerror.Fault
+	Addresses []lb.Address
+	// Observed includes foreign addresses; -1 if not read.
+	Observed int
+	// Change is what to write.
+	Change Change
+	// What to record once in sync.
+	written, down []netip.Addr
+	instances     map[string]netip.Addr
+	// interfaceHash identifies the network interfaces.
+	interfaceHash   uint64
+	sharedAddresses []lb.Address
+	unresolvedIPs   []netip.Addr
+	// ChangesMembers is true if addresses change.
+	ChangesMembers bool
+	// firstRecord is the record as first read, or nil.
+	firstRecord *Record
+	// HadConflict is true after a conflicting write.
+	HadConflict bool
+	// HoldsInterfaces is true for network interfaces where addresses are wanted: Outcome is about admin
+	// states, and the membership is rejected.
+	HoldsInterfaces bool
+	// MachineTarget is set for a pool of network interfaces. The next field is set while its members are
+	// pending or failed, and Outcome is then about admin states only.
+	MachineTarget  *MachineTarget
+	MemberProgress *MemberProgress
+	// Unusable nodes cannot join.
+	Unusable []Unusable
+	// TargetSet is true after the handover.
+	TargetSet bool
+	pendingWrites
+}
+
+// NewResult returns an empty result. unguarded is true if Azure ignores If-Match on pools.
+func NewResult(m Memory, unguarded bool) Result {
+	return Result{Observed: -1, pendingWrites: pendingWrites{pendingEtag: m.PendingEtag, previousEtag: m.PendingEtag, unchangedEtag: m.unchangedEtag, mayRevert: m.MayRevert, ignoresEtag: unguarded}}
+}
+
+// IsInSync reports whether the pool is in sync.
+func (r Result) IsInSync() bool { return r.StatesInSync() && r.MemberOutcome() == "" }
+
+// MemberOutcome is the membership's outcome if Outcome is about admin states only, or empty.
+func (r Result) MemberOutcome() Outcome {
+	switch {
+	case r.HoldsInterfaces:
+		return Rejected
+	case r.MemberProgress != nil:
+		return r.MemberProgress.Outcome
+	}
+	return ""
+}
+
+// DesiredCount counts the wanted addresses with machines that can join.
+func (r Result) DesiredCount() int {
+	without := map[netip.Addr]bool{}
+	for _, u := range r.Unusable {
+		without[u.IP] = true
+	}
+	return len(r.Addresses) - len(without)
+}
+
+// InterfaceHash identifies the network interfaces that were read; zero for addresses.
+func (r Result) InterfaceHash() uint64 { return r.interfaceHash }
+
+// StatesInSync reports whether the admin states are in sync.
+func (r Result) StatesInSync() bool { return r.Outcome == Written || r.Outcome == Unchanged }
+
+// SyncedFingerprint returns the fingerprint of the known membership, or nil.
+func (r Result) SyncedFingerprint() *uint64 {
+	if !r.IsInSync() || r.HasPending {
+		return nil
+	}
+	return new(membership.Fingerprint(r.Addresses, r.sharedAddresses, membership.UnnamedAddresses(r.unresolvedIPs)))
+}
+
+// RecordWrite records that a write is being sent.
+func (r *Result) RecordWrite() { r.pendingEtag, r.hasWritten = r.Change.Next.Etag, true }
+
+// VerifyWrite returns an error if Azure does not show what was written.
+func (r *Result) VerifyWrite(pool lb.Pool) error {
+	r.Observed = len(pool.Addresses)
+	if !r.Change.IsAppliedIn(copyAddresses(pool, r.Change.Next)) {
+		return newRetriableBackendPoolUpdateError(
+			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written, or other admin states",
+				r.Change.Next.ID.Name, len(pool.Addresses), len(r.Change.Next.Addresses)))
+	}
+	r.CheckEtag(pool.Etag)
+	return nil
+}
+
+// ForSecondTry returns the result before a second try, with what the first has read, and written if that
+// may land.
+func (r Result) ForSecondTry(before Result, met *armerror.Fault) Result {
+	before.Observed, before.Addresses, before.firstRecord, before.HadConflict = r.Observed, r.Addresses, r.firstRecord, met.IsPreconditionFailed()
+	if met.MayBeApplied {
+		before.pendingEtag, before.previousEtag, before.hasWritten = r.pendingEtag, r.pendingEtag, true
+	}
+	return before
+}
+
+// ForRetry returns the result before a second read, after a conflicting write. landed is true if the
+// rejected write may have landed.
+func (r Result) ForRetry(initial Result, landed bool) Result {
+	initial.firstRecord, initial.HadConflict, initial.ChangesMembers = r.firstRecord, true, r.ChangesMembers
+	if landed {
+		initial.pendingEtag, initial.previousEtag, initial.hasWritten = r.pendingEtag, r.pendingEtag, true
+	}
+	return initial
+}
+
+// FinishAttempt returns the result for err. stopping is true on shutdown, late after the deadline.
+func (r Result) FinishAttempt(err error, stopping, late bool) Result {
+	decided := !r.HasPending
+	if err != nil {
+		decided = r.pendingEtag != r.previousEtag && !armerror.FromError(err).MayBeApplied && !late
+	}
+	if decided {
+		r.pendingEtag = "" // it has landed, or never will
+	}
+	switch {
+	case err == nil:
+		return r
+	case stopping:
+		r.Fault = armerror.Classify(armerror.Failure{IsShutdown: true}, err)
+	case errors.Is(err, ErrNotReady):
+		r.Outcome, r.Fault = Postponed, &armerror.Fault{Class: armerror.Retriable, Code: "NotReady", Reason: "not_ready", Err: err}
+		return r
+	case r.Observed < 0 && !r.HadConflict && armerror.FromError(err).Code == armerror.CodeRetryAfter: // no request was sent
+		r.Outcome, r.Fault = Postponed, armerror.FromError(err)
+		return r
+	case late:
+		r.Fault = classifyError(newRetriableBackendPoolUpdateError(fmt.Errorf("no end within %s: %w", AttemptDeadline, err)))
+	case r.Outcome == Rejected:
+		r.Fault = rejectionFault(err)
+		return r
+	default:
+		r.Fault = classifyError(err)
+	}
+	r.Outcome = newOutcome(r.Fault)
+	return r
+}
+
+// ReportedOutcome returns the outcome to report: for network interfaces that of the members.
+func (r Result) ReportedOutcome(pool lb.PoolID) (Outcome, *armerror.Fault) {
+	switch {
+	case !r.StatesInSync():
+	case r.HoldsInterfaces:
+		return Rejected, rejectionFault(errInterfaces(pool))
+	case r.MemberProgress != nil:
+		return r.MemberProgress.Outcome, r.MemberProgress.Fault
+	}
+	return r.Outcome, r.Fault
+}
+
+// FinalError returns the error for which a change without further retries is given up, or empty.
+func FinalError(outcome Outcome, f *armerror.Fault) string {
+	if outcome == Retriable || outcome == Terminal {
+		return ErrorName(f)
+	}
+	return ""
+}

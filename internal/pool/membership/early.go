@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// StartTimeout is how long a node without a ready endpoint is a member because its endpoints start.
+const StartTimeout = 10 * time.Minute
+
+// EarlyJoin is whether nodes join a pool before an endpoint on them is ready. They may only where the probe of every
+// rule reports whether this Service serves on the node.
+type EarlyJoin int
+
+const (
+	// JoinReady is for pools without such probes.
+	JoinReady EarlyJoin = iota
+	// JoinStarting is for pools with such probes.
+	JoinStarting
+	// JoinUnknown is for pools before their rules are read: recorded members stay, and no node joins early.
+	JoinUnknown
+)
+
+// StartRecord is since when a node has endpoints of a Service and none of them was ready, and since when it has
+// none at all; zero while it has.
+type StartRecord struct{ Since, GoneAt time.Time }
+
+// JoinEarly returns the set plus the nodes that start, until StartTimeout after the first endpoint there. A node that
+// timed out joins once an endpoint is ready. starts are the records of the pool, next replaces them. again is when
+// the next node times out; zero if none does.
+func (s Set) JoinEarly(starts map[netip.Addr]StartRecord, has MemberRecord, now time.Time) (joined Set, next map[netip.Addr]StartRecord, again time.Time) {
+	next = s.nextStarts(starts, now)
+	if joined = s; s.EarlyJoin == JoinReady {
+		return joined, next, again
+	}
+	written := make(map[netip.Addr]struct{}, len(has.Written))
+	for _, ip := range has.Written {
+		written[ip] = struct{}{}
+	}
+	var early []lb.Address
+	for _, a := range s.Starting {
+		until := next[a.IP].Since.Add(StartTimeout)
+		_, isMember := written[a.IP]
+		if !now.Before(until) || s.EarlyJoin == JoinUnknown && !isMember {
+			continue
+		}
+		if early = append(early, a); again.IsZero() || until.Before(again) {
+			again = until
+		}
+	}
+	if len(early) == 0 {
+		return joined, next, again
+	}
+	joined.Addresses = slices.Concat(joined.Addresses, early)
+	return joined.sortByName(), next, again
+}
+
+// nextStarts adds the nodes that start and drops those with an endpoint that serves, and those that have had no
+// endpoint for StartTimeout: a recreated pod does not restart the time.
+func (s Set) nextStarts(starts map[netip.Addr]StartRecord, now time.Time) map[netip.Addr]StartRecord {
+	if len(starts)+len(s.Starting) == 0 {
+		return nil
+	}
+	next := maps.Clone(starts)
+	if next == nil {
+		next = make(map[netip.Addr]StartRecord, len(s.Starting))
+	}
+	for _, a := range s.Addresses {
+		delete(next, a.IP)
+	}
+	for ip, record := range next {
+		if record.GoneAt.IsZero() {
+			record.GoneAt = now
+		}
+		if next[ip] = record; !now.Before(record.GoneAt.Add(StartTimeout)) {
+			delete(next, ip)
+		}
+	}
+	for _, a := range s.Starting {
+		record, known := next[a.IP]
+		if !known {
+			record.Since = now
+		}
+		record.GoneAt = time.Time{}
+		next[a.IP] = record
+	}
+	return next
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit/fair"
+)
+
+// SelectWrites returns the pools to write together, in turn order, up to one that is overdue and has to be
+// written separately. A selection that is too large takes some pools of each namespace.
+func SelectWrites(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	var due []Group
+	for _, g := range groups {
+		if g.isDue(now, interval) {
+			g.ready = g.ReadyAt(interval)
+			due = append(due, g)
+		}
+	}
+	slices.SortFunc(due, func(a, b Group) int {
+		if a.isBefore(b, now, interval) {
+			return -1
+		}
+		return 1
+	})
+	due, _ = fair.SelectFair(due, func(g Group) string { return g.Namespace }, maxOverlap)
+	for _, g := range groups {
+		g.ready = g.ReadyAt(interval)
+		if g.isCheck() || g.isDue(now, interval) || now.Sub(g.ready) < interval {
+			continue
+		}
+		if at := slices.IndexFunc(due, func(other Group) bool { return g.isBefore(other, now, interval) }); at >= 0 {
+			due = due[:at]
+		}
+	}
+	return poolKeys(due)
+}
+
+func poolKeys(groups []Group) []lb.PoolKey {
+	keys := make([]lb.PoolKey, len(groups))
+	for i, g := range groups {
+		keys[i] = g.pool
+	}
+	return keys
+}
+
+// isDue reports whether a group has a change that is due or debounced.
+func (g Group) isDue(now time.Time, interval time.Duration) bool {
+	return !g.isResync() && !g.history.ExcludedFromBatch && (!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
+}
+
+// minSharedChecks is the minimum of due checks for a shared read.
+const minSharedChecks = 3
+
+// SelectChecks returns the pools to check by one read, due or debounced; none if there are too
+// few.
+func SelectChecks(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	var due []lb.PoolKey
+	for _, g := range groups {
+		ready := !g.ReadyAt(interval).After(now)
+		if g.isCheck() && !g.history.ExcludedFromBatch && !g.history.NeedsRead && g.history.Writes.PendingEtag == "" && (ready || g.isDebouncing(now, interval)) {
+			due = append(due, g.pool)
+		}
+	}
+	if len(due) < minSharedChecks {
+		return nil
+	}
+	slices.Sort(due)
+	return due
+}
+
+// SelectUrgent returns the pools with new admin states that are due.
+func SelectUrgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	var due []lb.PoolKey
+	for _, g := range groups {
+		if g.isUrgent(now, interval) {
+			due = append(due, g.pool)
+		}
+	}
+	return due
+}
+
+// SelectAdminSince selects the pools with admin states that are due, were queued after start and have not failed.
+func SelectAdminSince(start time.Time) func([]Group, time.Time, time.Duration) []lb.PoolKey {
+	return func(groups []Group, now time.Time, _ time.Duration) []lb.PoolKey {
+		var due []lb.PoolKey
+		for _, g := range groups {
+			if g.Admin != nil && g.Admin.FailedAttempts == 0 && g.Admin.QueuedAt.After(start) && !g.adminReadyAt().After(now) {
+				due = append(due, g.pool)
+			}
+		}
+		return due
+	}
+}
+
+// SelectWaiting returns the due pools except checks.
+func SelectWaiting(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	var due []lb.PoolKey
+	for _, g := range groups {
+		if !g.isCheck() && !g.ReadyAt(interval).After(now) {
+			due = append(due, g.pool)
+		}
+	}
+	return due
+}
+
+func (g Group) isDebouncing(now time.Time, interval time.Duration) bool {
+	return g.hasNew && !g.Retry && !backoff.MaxTime(g.NotBefore(), g.history.WaitUntil).After(now) &&
+		!g.poolReadyAt(interval).After(now.Add(debounceTime)) && !g.deferredUntil().After(now)
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/ratelimit/backoff"
+)
+
+// debounceTime is counted from the first change and never extended.
+const debounceTime = 250 * time.Millisecond
+
+// Group is a pool's operations as scheduled. If it has none it is a resync, due since firstQueued.
+type Group struct {
+	pool      lb.PoolKey
+	Namespace string
+	// Order orders namespaces.
+	Order uint64
+	// InNextRound is true if the namespace had its turn in this round.
+	InNextRound bool
+	hasNew      bool
+	Retry       bool
+	// HoldFor is how long the changes of a busy pool wait for further ones.
+	HoldFor time.Duration
+	// Deferred is when the namespace's share allows the change, zero if it does, followed by the
+	// reason.
+	Deferred    time.Time
+	DeferReason string
+	exempt      bool
+	changeCount int
+	impact      Impact
+	// needsFill is true for a newly created pool.
+	needsFill bool
+	// onlyChecks is true if no operation has a known change.
+	onlyChecks  bool
+	firstQueued time.Time
+	ParkedUntil time.Time
+	// Admin is the admin operation, or nil.
+	Admin          *Operation
+	history        History
+	DebouncedUntil time.Time
+	ready          time.Time
+}
+
+// ChangeCount returns the number of membership changes that have not failed.
+func (g Group) ChangeCount() int { return g.changeCount }
+
+// CanGather reports whether the changes only add members, so that no flow is lost while they wait for further ones.
+func (g Group) CanGather() bool {
+	lost, _ := g.impact.lossRatio()
+	return lost == 0 && g.impact.Starting > 0 && g.impact.Stopping == 0
+}
+
+// Pool returns the group's pool.
+func (g Group) Pool() lb.PoolKey { return g.pool }
+
+// NewGroup returns the group of a pool's operations. A new operation never makes a parked one due
+// earlier.
+func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
+	g := Group{pool: pool, history: h, onlyChecks: true}
+	for i := range ops {
+		op := &ops[i]
+		g.Namespace = op.Ref.Namespace
+		g.onlyChecks = g.onlyChecks && op.IsCheck() && !op.OutOfSync
+		g.exempt = g.exempt || op.Exempt
+		switch {
+		case op.Resync:
+			continue
+		case op.Admin:
+			admin := *op // the queue's copy may change
+			g.Admin = &admin
+			continue
+		case op.isNew():
+			g.changeCount += 1 + op.mergeCount
+			g.hasNew, g.needsFill = true, g.needsFill || op.New && h.FinalError == "" && !h.ExcludedFromBatch // a failing pool keeps its pace
+		default:
+			g.Retry = true
+		}
+		if op.Impact.compareImpact(g.impact) < 0 {
+			g.impact = op.Impact
+		}
+		if g.firstQueued.IsZero() || op.QueuedAt.Before(g.firstQueued) {
+			g.firstQueued = op.QueuedAt
+		}
+		g.ParkedUntil = backoff.MaxTime(g.ParkedUntil, op.NextEligibleAt)
+	}
+	return g
+}
+
+// NewCheckGroup returns the group of a resync.
+func NewCheckGroup(pool lb.PoolKey, namespace string, since time.Time, h History) Group {
+	return Group{pool: pool, Namespace: namespace, onlyChecks: true, firstQueued: since, history: h}
+}
+
+// ReadyAt returns when the membership or the admin states may be attempted, whichever is earlier.
+func (g Group) ReadyAt(interval time.Duration) time.Time {
+	switch {
+	case g.Admin == nil:
+		return g.memberReadyAt(interval)
+	case !g.hasMemberChange():
+		return g.adminReadyAt()
+	}
+	return backoff.MinTime(g.memberReadyAt(interval), g.adminReadyAt())
+}
+
+// DueKinds returns which of them may be attempted now.
+func (g Group) DueKinds(now time.Time, interval time.Duration) (member, admin bool) {
+	return (g.hasMemberChange() || g.Admin == nil) && !g.memberReadyAt(interval).After(now), g.Admin != nil && !g.adminReadyAt().After(now)
+}
+
+func (g Group) hasMemberChange() bool { return g.hasNew || g.Retry }
+
+func (g Group) isResync() bool { return !g.hasMemberChange() && g.Admin == nil }
+
+func (g Group) isCheck() bool { return g.isResync() || g.onlyChecks && !g.Retry && g.Admin == nil }
+
+// OldestQueued returns when the oldest operation was queued.
+func (g Group) OldestQueued() time.Time {
+	if g.Admin == nil {
+		return g.firstQueued
+	}
+	return backoff.MinTime(g.firstQueued, g.Admin.QueuedAt)
+}
+
+// adminReadyAt ignores debouncing and pace.
+func (g Group) adminReadyAt() time.Time {
+	return backoff.MaxTime(backoff.MaxTime(g.NotBefore(), g.history.WaitUntil), backoff.MaxTime(g.Admin.QueuedAt, g.Admin.retryAt))
+}
+
+// isUrgent reports whether the admin operation ranks first. A failed one does not, nor one within an
+// interval of the last: a flapping taint must not starve other pools.
+func (g Group) isUrgent(now time.Time, interval time.Duration) bool {
+	return g.Admin != nil && g.Admin.FailedAttempts == 0 && !g.adminReadyAt().After(now) && !g.history.lastAdmin.After(now.Add(-interval))
+}
+
+func (g Group) memberReadyAt(interval time.Duration) time.Time {
+	return backoff.MaxTime(g.poolReadyAt(interval), g.deferredUntil())
+}
+
+// MaxDeferral bounds the wait for the namespace's share. With the maximum of pools per namespace
+// and load balancer, it causes at most a third of Weir's writes.
+const MaxDeferral = 10 * time.Minute
+
+// deferredUntil is zero if the change does not wait for the namespace's share.
+func (g Group) deferredUntil() time.Time {
+	if g.Deferred.IsZero() {
+		return time.Time{}
+	}
+	return backoff.MinTime(g.Deferred, g.firstQueued.Add(MaxDeferral))
+}
+
+// IsDeferred reports whether the group waits for the namespace's share.
+func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
+	until := g.deferredUntil()
+	return until.After(now) && until.Equal(g.ReadyAt(interval))
+}
+
+// NeedsShare reports whether only the namespace's share may delay the change. These groups are
+// ordered by age.
+func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
+	return g.hasMemberChange() && !g.exempt && !g.isCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
+}
+
+// QueuedSince returns when the first membership change was queued.
+func (g Group) QueuedSince() time.Time { return g.firstQueued }
+
+// poolReadyAt ignores the namespace's share. Retry-After only ever delays.
+func (g Group) poolReadyAt(interval time.Duration) time.Time {
+	t := backoff.MaxTime(g.NotBefore(), g.history.WaitUntil)
+	switch {
+	case g.Retry:
+		return backoff.MaxTime(t, g.history.LastAttempt.Add(interval))
+	case g.needsFill:
+		return backoff.MaxTime(t, g.firstQueued)
+	case g.hasNew:
+		t = backoff.MaxTime(t, g.firstQueued.Add(debounceTime))
+		if g.onlyChecks {
+			t = backoff.MaxTime(t, g.DebouncedUntil)
+		}
+		return backoff.MaxTime(t, g.pacedUntil(interval))
+	}
+	return backoff.MaxTime(t, g.firstQueued)
+}
+
+// pacedUntil returns when the pool's pace allows a write, within an interval of the last; zero is
+// any time.
+func (g Group) pacedUntil(interval time.Duration) time.Time {
+	if g.history.LastChange.IsZero() {
+		return time.Time{}
+	}
+	return backoff.MinTime(g.history.LastChange.Add(interval), g.firstQueued.Add(g.HoldFor))
+}
+
+// NeedsPace reports whether the pool has a change that its pace may delay.
+func (g Group) NeedsPace(now time.Time, interval time.Duration) bool {
+	return g.hasNew && !g.Retry && !g.needsFill && g.history.LastChange.Add(interval).After(now)
+}
+
+// NotBefore is the pool's Retry-After.
+func (g Group) NotBefore() time.Time { return backoff.MaxTime(g.ParkedUntil, g.history.NotBefore) }
+
+// EligibleAt is the Retry-After if it has not passed, or zero.
+func (g Group) EligibleAt(now time.Time) time.Time {
+	if at := g.NotBefore(); at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// RetryAt returns when the membership may be retried, or zero without membership operations.
+func (g Group) RetryAt(interval time.Duration) time.Time {
+	if !g.hasMemberChange() {
+		return time.Time{}
+	}
+	return g.memberReadyAt(interval)
+}
+
+// AdminRetryAt returns when the admin operation may be retried, or zero without one.
+func (g Group) AdminRetryAt() time.Time {
+	if g.Admin == nil {
+		return time.Time{}
+	}
+	return g.adminReadyAt()
+}
+
+// IsPaced reports whether the group only waits for its pace.
+func (g Group) IsPaced(now time.Time, interval time.Duration) bool {
+	return g.NeedsPace(now, interval) && g.pacedUntil(interval).Equal(g.ReadyAt(interval))
+}

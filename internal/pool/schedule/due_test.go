@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const interval = 30 * time.Second
+
+var start = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+
+func seconds(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+
+func TestReadyAt(t *testing.T) {
+	tests := []struct {
+		name string
+		ops  []Operation
+		h    History
+		want time.Time
+	}{
+		{"a fresh change waits for company, once",
+			[]Operation{{QueuedAt: seconds(0)}, {QueuedAt: seconds(0.2)}}, History{}, seconds(0.25)},
+		{"one of a busy pool waits for its pace",
+			[]Operation{{QueuedAt: seconds(1)}}, History{LastChange: seconds(0)}, seconds(13)},
+		{"from the first of those that wait",
+			[]Operation{{QueuedAt: seconds(20)}, {QueuedAt: seconds(10)}}, History{LastChange: seconds(0)}, seconds(22)},
+		{"until an interval is over",
+			[]Operation{{QueuedAt: seconds(25)}}, History{LastChange: seconds(0)}, seconds(30)},
+		{"and no longer",
+			[]Operation{{QueuedAt: seconds(40)}}, History{LastChange: seconds(0)}, seconds(40.25)},
+		{"a retry waits one interval from the attempt before it",
+			[]Operation{{QueuedAt: seconds(0), RetryCount: 1}}, History{LastAttempt: seconds(4)}, seconds(34)},
+		{"Retry-After delays it further",
+			[]Operation{{QueuedAt: seconds(0), RetryCount: 1, NextEligibleAt: seconds(90)}}, History{LastAttempt: seconds(4)}, seconds(90)},
+		{"but never brings it forward",
+			[]Operation{{QueuedAt: seconds(0), RetryCount: 1, NextEligibleAt: seconds(5)}}, History{LastAttempt: seconds(4)}, seconds(34)},
+		{"a fresh operation never takes a parked one along early",
+			[]Operation{{QueuedAt: seconds(1), RetryCount: 1, NextEligibleAt: seconds(90)}, {QueuedAt: seconds(2)}}, History{LastAttempt: seconds(4)}, seconds(90)},
+		{"nor one that waits for its interval",
+			[]Operation{{QueuedAt: seconds(1), RetryCount: 1}, {QueuedAt: seconds(2)}}, History{LastAttempt: seconds(4)}, seconds(34)},
+		{"what is held waits, fresh or not",
+			[]Operation{{QueuedAt: seconds(0)}}, History{WaitUntil: seconds(8)}, seconds(8)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewGroup("p", tt.ops, tt.h)
+			g.HoldFor = 12 * time.Second
+			if got := g.ReadyAt(interval); !got.Equal(tt.want) {
+				t.Errorf("got +%s, want +%s", got.Sub(start), tt.want.Sub(start))
+			}
+		})
+	}
+}
+
+// Whatever its hold, a pool waits no longer than an interval.
+func TestAPaceIsBoundedByTheInterval(t *testing.T) {
+	g := Group{hasNew: true, firstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
+	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
+		t.Errorf("it may be written at +%s", got.Sub(start))
+	}
+	if !g.IsPaced(seconds(1), interval) || g.IsPaced(seconds(30), interval) {
+		t.Error("until then it is paced, and not from then on")
+	}
+}
+
+// A change beyond its namespace's share waits for room, up to the bound. Draining nodes, removals
+// and checks do not.
+func TestDeferredByItsShare(t *testing.T) {
+	deferred := func(until float64, ops ...Operation) Group {
+		g := NewGroup("p", ops, History{})
+		if g.NeedsShare(seconds(1), interval) {
+			g.Deferred = seconds(until)
+		}
+		return g
+	}
+	change := Operation{QueuedAt: start, ChangedAt: start}
+	fills, fails, exempt, admin, look := change, change, change, change, change
+	fills.New, fails.RetryCount, exempt.Exempt, admin.Admin, look.ChangedAt = true, 1, true, true, time.Time{}
+	for _, tt := range []struct {
+		about string
+		g     Group
+		want  float64
+	}{
+		{"an isolated change", deferred(90, change), 90},
+		{"for long", deferred(1e6, change), MaxDeferral.Seconds()},
+		{"a new pool", deferred(90, fills), 90},
+		{"one that failed", deferred(90, fails), 90},
+		{"one without a node", deferred(90, exempt), 0.25},
+		{"and with another change", deferred(90, MergeOperations([]Operation{change}, exempt)...), 0.25},
+		{"admin states", deferred(90, admin), 0},
+		{"admin states beside a change", deferred(90, admin, change), 0},
+		{"a look", deferred(90, look), 0.25},
+	} {
+		if got := tt.g.ReadyAt(interval); !got.Equal(seconds(tt.want)) {
+			t.Errorf("%s: at +%s, want +%vs", tt.about, got.Sub(start), tt.want)
+		}
+	}
+	if member, admin := deferred(90, admin, change).DueKinds(seconds(1), interval); member || !admin {
+		t.Errorf("members are due %t, admin states %t", member, admin)
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	retry := Group{pool: "retry", Retry: true, firstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
+	fresh := Group{pool: "fresh", hasNew: true, firstQueued: seconds(30)}
+	older := Group{pool: "older", hasNew: true, firstQueued: seconds(29)}
+	waits := Group{pool: "waits", hasNew: true, firstQueued: seconds(39.9)}
+	tests := []struct {
+		name   string
+		groups []Group
+		pick   lb.PoolKey
+		askAt  time.Time
+	}{
+		{"nothing to do, nothing to wait for", nil, "", time.Time{}},
+		{"fresh work goes before retries", []Group{retry, fresh}, "fresh", time.Time{}},
+		{"the oldest fresh work goes first", []Group{fresh, retry, older}, "older", time.Time{}},
+		{"one that waits holds up nobody", []Group{waits, retry}, "retry", seconds(40.15)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pick, ok, askAt := AdmitPool(tt.groups, seconds(40), interval)
+			if pick != tt.pick || ok != (tt.pick != "") || !askAt.Equal(tt.askAt) {
+				t.Errorf("admit = %q, %v, +%s", pick, ok, askAt.Sub(start))
+			}
+		})
+	}
+}
+
+// Debouncing does not cut Retry-After short.
+func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
+	at := seconds(1000)
+	g := Group{hasNew: true, firstQueued: at.Add(-100 * time.Millisecond)}
+	if !g.isDebouncing(at, interval) {
+		t.Error("it waits for company alone")
+	}
+	g.ParkedUntil = at.Add(50 * time.Millisecond)
+	if g.isDebouncing(at, interval) {
+		t.Error("it is parked")
+	}
+}
+
+// A newly created pool ignores debouncing and pace, but not Retry-After.
+func TestANewPoolIsNotKeptWaiting(t *testing.T) {
+	fills := Operation{New: true, QueuedAt: seconds(1)}
+	for _, row := range []struct {
+		name string
+		ops  []Operation
+		h    History
+		want time.Time
+	}{
+		{"for company", []Operation{fills}, History{}, seconds(1)},
+		{"for pace", []Operation{fills}, History{LastChange: seconds(0)}, seconds(1)},
+		{"with a change that waits for company", []Operation{{QueuedAt: seconds(0.9)}, fills}, History{}, seconds(0.9)},
+		{"but for a Retry-After", []Operation{fills}, History{NotBefore: seconds(60)}, seconds(60)},
+		{"but for what is ours and not ready", []Operation{fills}, History{WaitUntil: seconds(8)}, seconds(8)},
+		{"but for a retry, which has met something", []Operation{{RetryCount: 1}, fills}, History{LastAttempt: seconds(0)}, seconds(30)},
+		{"once it has failed it is one like any other", []Operation{{New: true, RetryCount: 1}}, History{LastAttempt: seconds(0)}, seconds(30)},
+	} {
+		if got := NewGroup("p", row.ops, row.h).ReadyAt(interval); !got.Equal(row.want) {
+			t.Errorf("%s: ready at %s, want %s", row.name, got.Sub(start), row.want.Sub(start))
+		}
+	}
+	empty, busy := NewGroup("z", []Operation{fills}, History{}), NewGroup("a", []Operation{{QueuedAt: seconds(0)}}, History{})
+	empty.ready, busy.ready = seconds(1), seconds(0.25)
+	if !empty.isBefore(busy, seconds(2), interval) {
+		t.Error("of one namespace, the pool that serves nobody goes first")
+	}
+}
+
+// A new pool that cannot be filled keeps the normal pace.
+func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
+	for about, h := range map[string]History{"given up": {FinalError: "Terminal Poison"}, "refused": {ExcludedFromBatch: true}} {
+		if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.needsFill || !g.hasNew {
+			t.Errorf("%s: it waits for no pace", about)
+		}
+	}
+	if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, History{}); !g.needsFill {
+		t.Error("a new pool is kept waiting")
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/ratelimit/backoff"
+)
+
+// History is what is known of a pool between attempts.
+type History struct {
+	LastAttempt time.Time
+	// LastChange is the start of the last attempt with a membership change; the pool is paced from
+	// then on.
+	LastChange time.Time
+	// WaitUntil is set while one of Weir's own dependencies is not ready.
+	WaitUntil  time.Time
+	DelayCount int
+	// TargetSetAt is when members were handed over to the machine updater, zero if not pending.
+	// Completed machines or a change then end WaitUntil early.
+	TargetSetAt time.Time
+	// TargetHash is the fingerprint of the last handover, or zero.
+	TargetHash uint64
+	// HasUnusable is true if machines cannot join a pool that is otherwise in sync.
+	HasUnusable bool
+	Writes      diff.Memory
+	// ErrorSince is since when the pool is out of sync, or may become so, with nothing queued; zero if
+	// not.
+	ErrorSince time.Time
+	// NotBefore is the latest Retry-After. It outlives the operation.
+	NotBefore time.Time
+	// FinalError is the error for which the last change was given up, or empty.
+	FinalError string
+	// ExcludedFromBatch excludes the pool from batched updates after a rejection.
+	ExcludedFromBatch bool
+	// NeedsRead is true if the pool needs a read of its own.
+	NeedsRead bool
+	// UncountedWrite is true after an uncounted write that may have landed: if the pool is then in sync, its
+	// Service has to be notified.
+	UncountedWrite bool
+	// UncountedHash is what a pool of network interfaces showed before that write.
+	UncountedHash uint64
+	lastAdmin     time.Time
+}
+
+// AfterAttempt returns the history after an attempt.
+func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cause, start, now time.Time, interval time.Duration) History {
+	if outcome == diff.Postponed {
+		h.DelayCount++
+		h.WaitUntil = now.Add(backoff.Exponential{Initial: time.Second, Max: interval}.DelayAfter(h.DelayCount))
+		return h
+	}
+	switch outcome {
+	case diff.Written, diff.Unchanged:
+		h.ExcludedFromBatch = false
+	case diff.Terminal, diff.Rejected:
+		if f != nil && f.HasExhaustedRetries() {
+			break // not caused by the pool
+		}
+		h.ExcludedFromBatch = true
+	}
+	h.DelayCount, h.WaitUntil, h.TargetSetAt, h.NeedsRead = 0, time.Time{}, time.Time{}, false
+	if cause.Member {
+		h.LastAttempt = start
+	}
+	if cause.Admin {
+		h.lastAdmin = start
+	}
+	if cause.hasChange {
+		h.LastChange = start
+	}
+	return h
+}
+
+// AfterAdminWrite records a write of admin states that is no attempt: for an interval, the pool's admin states rank with
+// its other changes.
+func (h History) AfterAdminWrite(now time.Time) History {
+	h.lastAdmin = now
+	return h
+}
+
+// AfterMachineWrite records whether an attempt completed a delegated write: an attempt that finds a pool in sync
+// after it was not counts as the write.
+func (h History) AfterMachineWrite(r *diff.Result) History {
+	done := r.StatesInSync() && r.MemberProgress == nil
+	if h.UncountedWrite && done && (r.MachineTarget == nil || r.InterfaceHash() != h.UncountedHash) {
+		r.Outcome, r.ChangesMembers = diff.Written, true
+	}
+	if !h.UncountedWrite {
+		h.UncountedHash = r.InterfaceHash()
+	}
+	h.UncountedWrite = (h.UncountedWrite || r.TargetSet && r.ChangesMembers) && !done
+	return h
+}
+
+// AfterTarget records what was handed over for a pool.
+func (h History) AfterTarget(r diff.Result, now time.Time) History {
+	if r.TargetSet {
+		h.TargetHash, h.HasUnusable = r.MachineTarget.Fingerprint(), len(r.Unusable) > 0
+	}
+	if r.MemberProgress == nil {
+		return h
+	}
+	return h.WaitForMachines(now, r.MemberProgress.WaitFor)
+}
+
+// minMachineWait is the shortest time between a handover and the next attempt, so that machines that
+// finish one by one share an attempt.
+const minMachineWait = time.Second
+
+// WaitForMachines delays the pool while its machines are written. wait is zero if no completion will be
+// signaled.
+func (h History) WaitForMachines(now time.Time, wait time.Duration) History {
+	if wait > 0 {
+		h.DelayCount, h.WaitUntil, h.TargetSetAt = 0, now.Add(wait), now
+	}
+	return h
+}
+
+// EndMachineWait ends such a wait, and reports whether there was one.
+func (h History) EndMachineWait() (next History, woken bool) {
+	at := h.TargetSetAt.Add(minMachineWait)
+	if h.TargetSetAt.IsZero() || !h.WaitUntil.After(at) {
+		return h, false
+	}
+	h.WaitUntil = at
+	return h, true
+}
+
+// NotBeforeNow returns at, but not before now, for display: an attempt longer than the interval is
+// followed by the next one at once. Zero is never.
+func NotBeforeNow(at, now time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return backoff.MaxTime(at, now)
+}

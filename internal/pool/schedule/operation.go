@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/ratelimit/backoff"
+)
+
+// Ref identifies a BackendPool object.
+type Ref struct {
+	Namespace, Name, UID string
+}
+
+// ServiceName is zero for none.
+type ServiceName struct {
+	Namespace, Name string
+}
+
+// Operation requests that a pool get in sync: its membership, or its admin states if Admin. Either
+// applies both. The fields after New belong to the worker.
+type Operation struct {
+	Ref  Ref
+	Pool lb.PoolID
+	// Service is notified of the outcome; zero for pools of nodes and for cleanups.
+	Service ServiceName
+	// ChangedAt is when the change was seen; zero for a check.
+	ChangedAt time.Time
+	// NotBefore is a Retry-After from an earlier process, or zero.
+	NotBefore time.Time
+	// LastNotification is the last notification by an earlier process.
+	LastNotification LastNotification
+	// Admin operations go first, are retried without limit, and emit no pool events.
+	Admin bool
+	// Impact orders pools by what they lose while waiting.
+	Impact Impact
+	// OutOfSync is true if the record differs although no change was seen: it happened while Weir was
+	// not running.
+	OutOfSync bool
+	// Exempt changes ignore the namespace's share.
+	Exempt bool
+	// New pools are empty: they are filled without debouncing or pace.
+	New bool
+
+	// Resync marks a resync. It consumes no retries.
+	Resync bool
+	// RetryCount counts consumed retries.
+	RetryCount int
+	// NextEligibleAt is a Retry-After.
+	NextEligibleAt time.Time
+	// FailedAttempts counts failures of an admin operation.
+	FailedAttempts int
+	retryAt        time.Time
+	// Extra is true if an attempt included the operation before it was due.
+	Extra bool
+	// mergeCount counts coalesced changes.
+	mergeCount int
+	// QueuedAt is that of the oldest coalesced operation.
+	QueuedAt time.Time
+}
+
+func (o Operation) isNew() bool { return !o.Resync && !o.Admin && o.RetryCount == 0 }
+
+// IsMember reports whether it is for the membership.
+func (o Operation) IsMember() bool { return !o.Admin }
+
+// IsCheck reports whether no change is known.
+func (o Operation) IsCheck() bool { return o.Resync || o.ChangedAt.IsZero() }
+
+// Subject is the target of operations.
+type Subject struct {
+	Ref     Ref
+	Pool    lb.PoolID
+	Service ServiceName
+}
+
+// Subject returns the target.
+func (o Operation) Subject() Subject { return Subject{o.Ref, o.Pool, o.Service} }
+
+// NewResync returns a resync.
+func (s Subject) NewResync(now time.Time) Operation {
+	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, Resync: true, QueuedAt: now}
+}
+
+// isEquivalent reports whether p adds nothing to o. Operations with consumed retries keep their own
+// counter.
+func (o Operation) isEquivalent(p Operation) bool {
+	return o.isNew() && p.isNew() && o.Ref == p.Ref && o.Service == p.Service
+}
+
+// mergeInto merges an older admin operation, and keeps its backoff: a flapping taint must not bypass
+// it.
+func (o Operation) mergeInto(older Operation) Operation {
+	if o.Ref == older.Ref {
+		o.QueuedAt, o.ChangedAt = older.QueuedAt, backoff.MinTime(older.ChangedAt, o.ChangedAt)
+		o.FailedAttempts, o.retryAt = older.FailedAttempts, older.retryAt
+	}
+	return o
+}
+
+// LastNotification is a pool's last notification, as far as it affects the next one. Zero is none, or success.
+type LastNotification struct {
+	// IsFailure is true after Retrying or Failed.
+	IsFailure bool
+	// FailureReason is the error for which the last change was given up, or empty.
+	FailureReason string
+}
+
+// ResetRetries removes Weir's own delays and restores all retries. It keeps Retry-After, and an admin
+// operation's backoff.
+func (o Operation) ResetRetries() Operation {
+	o.RetryCount, o.retryAt = 0, time.Time{}
+	return o
+}
+
+// NewFill returns the operation that fills a recreated pool.
+func (s Subject) NewFill(now time.Time) Operation {
+	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, ChangedAt: now, New: true, QueuedAt: now}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import "weir.dev/weir/internal/lb/behavior"
+
+// Overlap adapts how many writes of a load balancer's pools are sent before the first has to complete. It
+// starts without a limit, because a discarded write is sent again and so costs one more. A rejected or
+// discarded write lowers the limit to one; writes that succeed raise it by one at a time. The zero
+// value has no limit.
+type Overlap struct {
+	// limit is zero for none, apart from maxOverlap.
+	limit int
+	// serial is true if the limit never changes.
+	serial bool
+	// failures is the number of rejected or discarded writes since the last that was kept.
+	failures int
+	// writes counts those that succeeded since the limit is one.
+	writes int
+	// keptGroups counts consecutive groups of which all overtaken writes kept their effect.
+	keptGroups int
+}
+
+const (
+	// maxOverlap bounds a group, so that no change waits long behind others.
+	maxOverlap = 100
+	// minRecovery is the number of writes before two overlap again; it doubles with each failure.
+	minRecovery    = 8
+	maxRecoveryLog = 7
+	// minKeptGroups is how many groups have to keep their effect before the completions of overtaken
+	// writes are not awaited (design 0039).
+	minKeptGroups = 3
+)
+
+// NewOverlap returns the state at start. hint is what an earlier process or weir probe-azure has seen.
+func NewOverlap(serial bool, hint behavior.Result) Overlap {
+	switch {
+	case serial:
+		return Overlap{limit: 1, serial: true}
+	case hint == "", hint == behavior.Supersede, hint == behavior.Mixed:
+		return Overlap{}
+	}
+	return Overlap{}.AfterFailure()
+}
+
+// Limit returns how many writes may be in progress.
+func (o Overlap) Limit() int {
+	if o.limit == 0 {
+		return maxOverlap
+	}
+	return o.limit
+}
+
+// AwaitsEach reports whether the completion of overtaken writes has to be awaited: it might roll them
+// back.
+func (o Overlap) AwaitsEach() bool { return o.keptGroups < minKeptGroups }
+
+// AfterSuccess returns the state after writes that succeeded, of which overtaken were in progress when the
+// next was accepted.
+func (o Overlap) AfterSuccess(writes, overtaken int) Overlap {
+	if overtaken > 0 {
+		o.keptGroups, o.failures = min(o.keptGroups+1, minKeptGroups), 0
+	}
+	switch {
+	case o.serial, o.limit == 0:
+	case o.limit > 1 && overtaken > 0:
+		o.limit = min(o.limit+1, maxOverlap)
+	case o.limit == 1:
+		if o.writes += writes; o.writes >= minRecovery<<min(max(o.failures-1, 0), maxRecoveryLog) {
+			o.limit, o.writes = 2, 0
+		}
+	}
+	return o
+}
+
+// AfterFailure returns the state after a write that was rejected because of the one before, or discarded by
+// the next.
+func (o Overlap) AfterFailure() Overlap {
+	return Overlap{limit: 1, serial: o.serial, failures: o.failures + 1}
+}
+
+// IsLimited reports whether writes do not overlap now.
+func (o Overlap) IsLimited() bool { return o.limit == 1 }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/ratelimit/backoff"
+)
+
+// Notification is a notification of a Service.
+type Notification string
+
+// The notifications.
+const (
+	notifyNone     Notification = ""
+	NotifyUpdated  Notification = "Updated"
+	NotifyRetrying Notification = "Retrying"
+	NotifyFailed   Notification = "Failed"
+)
+
+type resultAction struct {
+	requeue      bool // requeue
+	consumeRetry bool // consume a retry
+	backOff      bool // delay by the operation's own backoff
+	notify       Notification
+}
+
+// actionSet has the dispositions of operations with retries left, with none left, without a change after
+// giving up, for admin states, and carried ones.
+type actionSet struct{ retriesLeft, noRetries, givenUp, admin, extra resultAction }
+
+// actionTable alone decides what happens to operations.
+var actionTable = map[diff.Outcome]actionSet{
+	diff.Written: {
+		retriesLeft: resultAction{notify: NotifyUpdated}, noRetries: resultAction{notify: NotifyUpdated}, givenUp: resultAction{notify: NotifyUpdated},
+		extra: resultAction{notify: NotifyUpdated},
+	},
+	diff.Unchanged: {},
+	diff.Stale:     {},
+	diff.Retriable: {
+		retriesLeft: resultAction{requeue: true, consumeRetry: true, notify: NotifyRetrying}, noRetries: resultAction{notify: NotifyFailed}, givenUp: resultAction{notify: NotifyFailed},
+		admin: resultAction{requeue: true, backOff: true}, extra: resultAction{requeue: true},
+	},
+	diff.Terminal: {
+		retriesLeft: resultAction{notify: NotifyFailed}, noRetries: resultAction{notify: NotifyFailed}, givenUp: resultAction{notify: NotifyFailed},
+		admin: resultAction{requeue: true, backOff: true}, extra: resultAction{requeue: true},
+	},
+	diff.Rejected: {},
+	diff.Postponed: {
+		retriesLeft: resultAction{requeue: true}, noRetries: resultAction{requeue: true}, givenUp: resultAction{requeue: true},
+		admin: resultAction{requeue: true}, extra: resultAction{requeue: true},
+	},
+	diff.Shutdown: {},
+}
+
+// PoolStatus is the state of a pool before an attempt is settled.
+type PoolStatus struct {
+	// LastNotifications are the last notifications.
+	LastNotifications map[ServiceName]Notification
+	// Whether the last change was given up, and whether for the same error.
+	HasFinalError, SameError bool
+	OnlyAdminStates          bool          // only admin states were written
+	Now                      time.Time     // end of the attempt
+	MaxBackoff               time.Duration // maximum backoff
+}
+
+// Result is the result for a pool's operations.
+type Result struct {
+	Requeue       []Operation
+	Notifications map[Notification][]ServiceName
+	// RetriesUsed is the maximum, including this attempt.
+	RetriesUsed int
+	// AdminFailed and AdminDone are set once per admin state change, which was seen at AdminSince.
+	AdminFailed, AdminDone bool
+	AdminSince             time.Time
+}
+
+// ResolveOperations applies the table to a pool's operations and decides the notifications. Only after
+// Retrying or Failed do these notify: an unchanged pool (a lost write had landed), an admin
+// operation, and a process's first check if only admin states were written. A resync does not
+// repeat the error for which a change was given up.
+//
+// ofMembers is the membership's outcome if outcome is about admin states only, otherwise empty.
+func ResolveOperations(outcome, ofMembers diff.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past PoolStatus) Result {
+	v := Result{Notifications: map[Notification][]ServiceName{}}
+	var gaveUp []ServiceName // by checks
+	for _, op := range ops {
+		outcome := outcome
+		if ofMembers != "" && !op.Admin && outcome != diff.Postponed {
+			outcome = ofMembers
+		}
+		d, looks := past.findAction(outcome, op, maxRetries), op.IsCheck() && !op.Admin
+		if op.Admin {
+			v.resolveAdmin(outcome, d, &op, past)
+		}
+		if d.consumeRetry {
+			op.Resync = false
+			op.RetryCount++
+			op.NextEligibleAt = retryAt
+		}
+		v.RetriesUsed = max(v.RetriesUsed, op.RetryCount)
+		if d.requeue {
+			op.Extra = false
+			v.Requeue = append(v.Requeue, op)
+		}
+		if looks && d.notify == NotifyFailed {
+			gaveUp = append(gaveUp, op.Service)
+			continue
+		}
+		v.addNotification(d.notify, op.Service)
+	}
+	for _, s := range gaveUp {
+		if !slices.ContainsFunc(v.Requeue, Operation.IsMember) { // a check gives up nothing while a change is retried
+			v.addNotification(NotifyFailed, s)
+		}
+	}
+	v.preferRetrying()
+	return v
+}
+
+// preferRetrying notifies Retrying instead of Failed if another change of the Service is retried.
+func (v *Result) preferRetrying() {
+	for _, op := range v.Requeue {
+		if at := slices.Index(v.Notifications[NotifyFailed], op.Service); at >= 0 && op.IsMember() {
+			v.Notifications[NotifyFailed] = slices.Delete(v.Notifications[NotifyFailed], at, at+1)
+			v.addNotification(NotifyRetrying, op.Service)
+		}
+	}
+}
+
+func (p PoolStatus) findAction(outcome diff.Outcome, op Operation, maxRetries int) resultAction {
+	row := actionTable[outcome]
+	d := row.retriesLeft
+	switch {
+	case op.Extra:
+		d = row.extra
+	case op.Admin:
+		d = row.admin
+	case op.IsCheck() && p.HasFinalError:
+		d = row.givenUp
+		if p.SameError && d.notify == NotifyFailed {
+			d.notify = notifyNone
+		}
+	case op.RetryCount >= maxRetries:
+		d = row.noRetries
+	}
+	if op.Admin || op.IsCheck() && !op.Resync && p.OnlyAdminStates && outcome == diff.Written {
+		d.notify = notifyNone
+	}
+	last := p.LastNotifications[op.Service]
+	if hasFailed := last == NotifyRetrying || last == NotifyFailed; hasFailed && (outcome == diff.Unchanged || outcome == diff.Written) {
+		d.notify = NotifyUpdated
+	}
+	return d
+}
+
+// resolveAdmin reports the first failure, or the success, of admin states.
+func (v *Result) resolveAdmin(outcome diff.Outcome, d resultAction, op *Operation, past PoolStatus) {
+	v.AdminSince = op.ChangedAt
+	v.AdminDone = outcome == diff.Written || outcome == diff.Unchanged
+	if d.backOff {
+		op.FailedAttempts++
+		op.retryAt = past.Now.Add(backoff.Exponential{Initial: time.Second, Max: past.MaxBackoff}.DelayAfter(op.FailedAttempts))
+		v.AdminFailed = op.FailedAttempts == 1
+	}
+}
+
+func (v *Result) addNotification(w Notification, to ServiceName) {
+	if w != notifyNone && to != (ServiceName{}) && !slices.Contains(v.Notifications[w], to) {
+		v.Notifications[w] = append(v.Notifications[w], to)
+	}
+}

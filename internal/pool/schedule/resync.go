@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"hash/fnv"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/ratelimit/backoff"
+)
+
+// NextResync returns the first resync after now. All pools of a load balancer are read at the same
+// phase of the period, derived from its name: one read serves them, and restarts do not matter. A
+// period of 0 is never.
+func NextResync(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+	if period <= 0 {
+		return time.Time{}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(pool.LoadBalancer())) // never fails
+	phase := time.Duration(h.Sum64() % uint64(period))
+	begin := now.Truncate(period).Add(phase)
+	if !begin.After(now) {
+		begin = begin.Add(period)
+	}
+	// Relative to now, so that a clock set back delays no check.
+	return now.Add(begin.Sub(now))
+}
+
+// firstCheckDelay is the first delay of a pool in trouble.
+const firstCheckDelay = time.Minute
+
+// nextCheck returns the next check. A pool in trouble is also checked after one, two, four minutes
+// and so on, below the period. A period of 0 is never.
+func nextCheck(pool lb.PoolKey, now time.Time, period time.Duration, failing time.Time) time.Time {
+	own := NextResync(pool, now, period)
+	if failing.IsZero() {
+		return own
+	}
+	for wait, at := firstCheckDelay, failing; wait < period; wait *= 2 {
+		if at = at.Add(wait); at.After(now) {
+			return backoff.MinTime(own, at)
+		}
+	}
+	return own
+}
+
+// NextCheckAt returns the next check. Even without a period, a pool with a lost write is checked once
+// that can no longer land.
+func (h History) NextCheckAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+	last := h.Writes.PendingSince.Add(diff.PendingWriteTTL)
+	if period <= 0 && !h.Writes.PendingSince.IsZero() && last.After(now) {
+		return last
+	}
+	return nextCheck(pool, now, period, h.ErrorSince)
+}
+
+// UpdateErrorSince returns since when a pool's change is given up or a lost write may land. Giving up
+// again restarts it; a postponed attempt does not count.
+func UpdateErrorSince(before time.Time, outcome diff.Outcome, failing, look bool, now time.Time) time.Time {
+	switch {
+	case outcome == diff.Postponed, failing && look && !before.IsZero():
+		return before
+	case !failing:
+		return time.Time{}
+	}
+	return now
+}

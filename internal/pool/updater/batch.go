@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit/backoff"
+)
+
+// poolBatch is one pool taken from the queue.
+type poolBatch struct {
+	pool     lb.PoolKey
+	entry    *poolEntry // nil if the pool was forgotten
+	ops      []schedule.Operation
+	history  schedule.History
+	notified map[schedule.ServiceName]schedule.Notification
+	// resyncDue is true if a check was due.
+	resyncDue bool
+	// namespace is the one that used its turn, if any.
+	namespace string
+}
+
+// takeBatch takes a pool's operations for an attempt.
+func (q *queue) takeBatch(pool lb.PoolKey, now time.Time, interval time.Duration) poolBatch {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.pools[pool]
+	if w == nil {
+		return poolBatch{}
+	}
+	g := q.groupAt(pool, w, now)
+	member, admin := g.DueKinds(now, interval)
+	q.rotation.MoveToEnd(g.Namespace)
+	t := q.takeBatchLocked(pool, w, now)
+	if q.turn != nil && !g.IsCheck() {
+		t.namespace = g.Namespace
+		q.turn.AddAttempt(t.namespace)
+	}
+	for i := range t.ops {
+		if t.ops[i].Admin {
+			t.ops[i].Extra = member && !admin
+		} else {
+			t.ops[i].Extra = admin && !member
+		}
+	}
+	return t
+}
+
+// takeBatchLocked takes a pool that exists. The caller holds q.mu.
+func (q *queue) takeBatchLocked(pool lb.PoolKey, w *poolEntry, now time.Time) poolBatch {
+	t := poolBatch{pool: pool, entry: w, ops: w.ops, history: w.history, notified: w.notified.toMap(), resyncDue: w.resyncDue}
+	if len(t.ops) == 0 && w.resyncDue {
+		t.ops = []schedule.Operation{w.subject.NewResync(now)}
+	}
+	w.resyncDue = false
+	q.setOps(pool, w, nil)
+	w.wakePending = false
+	w.inFlight, w.oldestQueuedAt, w.reportedWait = true, schedule.NewGroup(pool, t.ops, w.history).OldestQueued(), nil
+	return t
+}
+
+// finishBatch ends an attempt: retries rank before newer operations. A pool forgotten since is ignored,
+// even if it was added again.
+func (q *queue) finishBatch(t poolBatch, requeue []schedule.Operation, h schedule.History, level *uint64, notified map[schedule.Notification][]schedule.ServiceName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := t.entry
+	if q.turn != nil && t.namespace != "" {
+		q.turn.MarkDone(t.namespace)
+	}
+	if w == nil || q.pools[t.pool] != w {
+		return
+	}
+	// A postponed check is not a waiting operation.
+	w.resyncDue = w.resyncDue || slices.ContainsFunc(requeue, func(op schedule.Operation) bool { return op.Resync })
+	requeue = slices.DeleteFunc(requeue, func(op schedule.Operation) bool { return op.Resync })
+	w.storeHistory(h)
+	q.setOps(t.pool, w, schedule.MergeOperations(requeue, w.ops...))
+	w.inFlight, w.syncedFingerprint = false, level
+	q.scheduleCheck(t.pool, w, time.Now())
+	for _, notification := range []schedule.Notification{schedule.NotifyUpdated, schedule.NotifyRetrying, schedule.NotifyFailed} {
+		for _, s := range notified[notification] {
+			w.notified = w.notified.withService(s, notification)
+		}
+	}
+}
+
+// requeueBatch requeues operations without an attempt, before newer ones.
+func (q *queue) requeueBatch(t poolBatch, ops []schedule.Operation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := t.entry
+	if q.pools[t.pool] != w {
+		return
+	}
+	w.storeHistory(w.history)
+	w.inFlight, w.resyncDue = false, w.resyncDue || t.resyncDue
+	ops = slices.DeleteFunc(ops, func(op schedule.Operation) bool { return op.Resync }) // a check is not a waiting operation
+	for i := range ops {
+		ops[i].Extra = false
+	}
+	q.setOps(t.pool, w, schedule.MergeOperations(ops, w.ops...))
+	q.wakeWorker()
+}
+
+// setPendingWrite records that a write guarded by etag may still land, so that the pool's content is
+// unknown.
+func (q *queue) setPendingWrite(t poolBatch, etag string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.entry.history.Writes.PendingEtag, t.entry.history.Writes.PendingSince, t.entry.syncedFingerprint = etag, time.Time{}, nil
+}
+
+// excludePool excludes the pool from batched updates if apart is true. owed is true if an uncounted write
+// may have landed.
+func (q *queue) excludePool(t poolBatch, apart, owed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.entry.history.ExcludedFromBatch, t.entry.history.UncountedWrite = t.entry.history.ExcludedFromBatch || apart, t.entry.history.UncountedWrite || owed
+}
+
+// requireWrite has the pool written even if it is in sync. Without newer operations it ranks after the pools that have
+// some.
+func (q *queue) requireWrite(t poolBatch, hasNewer bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.entry.history.Writes.MayRevert = true
+	if !hasNewer {
+		t.entry.history = t.entry.history.AfterAdminWrite(time.Now())
+	}
+}
+
+// hasNewer reports whether operations were queued for a pool during its attempt.
+func (q *queue) hasNewer(t poolBatch) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(t.entry.ops) > 0
+}
+
+// delayPool delays a pool for a Retry-After, or for another client's write; zero is neither.
+func (q *queue) delayPool(t poolBatch, until, others time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.entry.history.NotBefore, t.entry.history.WaitUntil = backoff.MaxTime(t.entry.history.NotBefore, until), backoff.MaxTime(t.entry.history.WaitUntil, others)
+}
+
+func (q *queue) selectPools(now time.Time, pick func([]schedule.Group) []lb.PoolKey) []lb.PoolKey {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	groups := q.waitingGroups(now)
+	for i, g := range groups {
+		groups[i].Order, groups[i].InNextRound = q.rotation.OrderOf(g.Namespace), q.rotation.InNextRound(g.Namespace)
+	}
+	return pick(groups)
+}
+
+func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {
+	return slices.DeleteFunc(ops, func(op schedule.Operation) bool { return !c.Cluster.IsNeeded(op) })
+}
+
+func (c *Config) hasNeeded(ops []schedule.Operation) bool {
+	return slices.ContainsFunc(ops, c.Cluster.IsNeeded)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit/backoff"
+)
+
+// sharedReadTimeout is the timeout of a read for several pools: a little more than a slow Azure's
+// minute. After it each pool is read separately.
+const sharedReadTimeout = 75 * time.Second
+
+// sharedReadTTL limits how long the results of one read are used while other work is due, because each
+// new status is an API server request.
+const sharedReadTTL = time.Second
+
+// checkPools checks all due pools by one read of the load balancer. Those out of sync get their
+// own attempts. The caller holds the worker's lock and the lease.
+func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
+	updates := l.takeUpdates(due)
+	l.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
+	timeoutCtx, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
+	defer cancel()
+	b, err := l.readLoadBalancer(timeoutCtx)
+	if err != nil {
+		b = lb.LoadBalancer{} // no pool was read
+	}
+	index, read := l.indexPools(b), time.Now()
+	for i, p := range updates {
+		if time.Since(read) > sharedReadTTL && len(l.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
+			for _, p := range updates[i:] {
+				l.queue.requeueBatch(p.batch, p.ops)
+			}
+			return
+		}
+		if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
+			l.queue.delayPool(p.batch, f.RetryAt, time.Time{})
+		}
+		if at, found := index[p.batch.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
+			l.finishUpdate(ctx, timeoutCtx, p, nil)
+		} else {
+			l.queue.requeueAsChange(p.batch, p.ops)
+		}
+	}
+}
+
+// readLoadBalancer reads the load balancer for several pools. A Retry-After also delays overlapping updates,
+// which end with this read.
+func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) {
+	timeoutCtx, cancel := context.WithTimeout(ctx, sharedReadTimeout)
+	defer cancel()
+	b, err := l.cfg.LoadBalancers.GetLoadBalancer(timeoutCtx, l.id)
+	if f := armerror.FromError(err); f != nil {
+		l.overlapAfter = backoff.MaxTime(l.overlapAfter, f.RetryAt)
+	}
+	return b, err
+}
+
+// isInSync reports whether a pool needs neither a write nor a record.
+func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
+	want, err := l.cfg.attemptConfig().DesiredPool(p.ops[0].Ref)
+	if err == nil && want.Machines != nil {
+		return l.membersInSync(ctx, p, observed, want)
+	}
+	if err != nil || observed.NIC || p.result.RecordRead(observed, false) != nil {
+		return false
+	}
+	write, _, err := p.result.PrepareAddresses(observed, want, l.cfg.AdminState)
+	return !write && err == nil
+}
+
+// requeueAsChange requeues a pool to be attempted like a change.
+func (q *queue) requeueAsChange(t poolBatch, ops []schedule.Operation) {
+	for i := range ops {
+		ops[i].OutOfSync = true
+	}
+	q.mu.Lock()
+	t.entry.history.NeedsRead = true // a resync has no operation to carry the flag
+	q.mu.Unlock()
+	q.requeueBatch(t, ops)
+}
+
+// scheduleCheck schedules a resync. The caller holds q.mu.
+func (q *queue) scheduleCheck(key lb.PoolKey, w *poolEntry, now time.Time) {
+	w.resyncAt = w.history.NextCheckAt(key, now, q.resyncPeriod)
+	q.nextResync = backoff.MinTime(q.nextResync, w.resyncAt)
+}
+
+// markDueChecks marks pools that are due for a resync, in O(pools) per due time. The caller holds q.mu.
+func (q *queue) markDueChecks(now time.Time) {
+	if q.nextResync.IsZero() || q.nextResync.After(now) {
+		return
+	}
+	q.nextResync = time.Time{}
+	for key, w := range q.pools {
+		if !w.resyncAt.IsZero() && !w.resyncAt.After(now) {
+			w.resyncDue = !w.inFlight
+			w.resyncDueSince = now
+			q.setOps(key, w, w.ops)
+			w.resyncAt = schedule.NextResync(key, now, q.resyncPeriod)
+		}
+		q.nextResync = backoff.MinTime(q.nextResync, w.resyncAt)
+	}
+}
+
+// checkOthers schedules checks of the pools not in written: if an accepted write of the load
+// balancer fails in the end, they lose their effect, too.
+func (q *queue) checkOthers(written []lb.PoolKey, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, w := range q.pools {
+		if !w.resyncDue && !slices.Contains(written, key) {
+			w.resyncDue, w.resyncDueSince = true, now
+			q.setOps(key, w, w.ops)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"context"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+)
+
+// membersInSync is isInSync for network interfaces. It also requires that the membership was handed
+// over.
+func (l *worker) membersInSync(ctx context.Context, p *poolUpdate, observed lb.Pool, want diff.Desired) bool {
+	write, _, err := l.cfg.attemptConfig().PrepareMembers(ctx, observed, want, &p.result)
+	return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.batch.history.TargetHash
+}
+
+// NotifyMachinesDone ends a pool's wait for its machines. A pool in sync without some of them is checked: they
+// may have joined.
+func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
+	ls.mu.Lock()
+	l := ls.workers[pool.LoadBalancer.Key()]
+	ls.mu.Unlock()
+	if l != nil {
+		endMachineWait(l.queue, pool.Key())
+	}
+}
+
+// endMachineWait ends the wait in one queue. During an attempt it takes effect at the end, because
+// the attempt may have missed it.
+func endMachineWait(q *queue, pool lb.PoolKey) {
+	q.mu.Lock()
+	w := q.pools[pool]
+	woken := w != nil && w.endWait()
+	if w != nil && !w.inFlight && w.history.HasUnusable {
+		woken = true
+		w.requestCheck(time.Now())
+		q.setOps(pool, w, w.ops)
+	}
+	q.mu.Unlock()
+	if woken {
+		q.wakeWorker()
+	}
+}
+
+// endWait ends the wait for machines, also of a running attempt. The caller holds q.mu.
+func (w *poolEntry) endWait() (woken bool) {
+	if w.wakePending = w.inFlight; !w.inFlight {
+		w.history, woken = w.history.EndMachineWait()
+	}
+	return woken
+}
+
+// storeHistory stores an attempt's history. The caller holds q.mu.
+func (w *poolEntry) storeHistory(h schedule.History) {
+	w.history = h
+	if !w.wakePending {
+		return
+	}
+	if w.history, _ = h.EndMachineWait(); h.HasUnusable {
+		w.requestCheck(time.Now())
+	}
+}
+
+// requestCheck requests a check. The caller holds q.mu.
+func (w *poolEntry) requestCheck(now time.Time) {
+	if !w.resyncDue {
+		w.resyncDue, w.resyncDueSince = true, now
+	}
+}
+
+// releasePools clears and returns the handed-over pools of a BackendPool.
+func releasePools(q *queue, ref schedule.Ref) (pools []lb.PoolID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.pools {
+		if w.history.TargetHash != 0 && w.subject.Ref == ref {
+			w.history.TargetHash = 0
+			pools = append(pools, w.subject.Pool)
+		}
+	}
+	return pools
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/pool/attempt"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/requestlog"
+)
+
+// sendTimeout leaves time to await earlier writes if one is not answered.
+const sendTimeout = diff.AttemptDeadline / 2
+
+// updatePipelined sends each pool's write as soon as Azure has accepted the previous one, awaits completion, and
+// settles all pools by one read of the load balancer. The caller holds the worker's lock and the lease.
+func (l *worker) updatePipelined(ctx context.Context, due []lb.PoolKey, valid func() bool) {
+	all, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
+	timeoutCtx, sent := context.WithTimeout(all, sendTimeout)
+	defer sent()
+	p := pipelinedUpdate{worker: l, ctx: ctx, attemptCtx: all, sendCtx: timeoutCtx, valid: valid, awaitsEach: l.overlap.AwaitsEach()}
+	defer func() { cancel(); p.pending.Wait() }()
+	p.sendAll(due)
+	l.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
+	p.sendCtx = all
+	p.waitAndResolve()
+}
+
+// pipelinedUpdate updates several pools by overlapping writes.
+type pipelinedUpdate struct {
+	worker                   *worker
+	ctx, attemptCtx, sendCtx context.Context //nolint:containedctx // it lives as long as the attempt
+	valid                    func() bool
+	sentWrites               []sentWrite
+	// awaitsEach is true until this process has seen Azure keep overtaken writes: each completion might
+	// roll a write back.
+	awaitsEach bool
+	// isCutShort is true if admin states became due during that wait.
+	isCutShort bool
+	// startedAt is when the first write was prepared.
+	startedAt time.Time
+	pending   sync.WaitGroup
+}
+
+type sentWrite struct {
+	poolUpdate
+	accepted   AcceptedWrite
+	waitForEnd func() (lb.Pool, error) // waits for completion
+	// wasOvertaken is true if the write was running when Azure accepted the next, which was guarded by
+	// an etag that completion changes.
+	wasOvertaken bool
+}
+
+// sendAll sends writes in turn for up to an interval, which bounds the wait of urgent changes. Newly
+// due pools are included.
+func (p *pipelinedUpdate) sendAll(due []lb.PoolKey) {
+	l, attempted := p.worker, map[lb.PoolKey]bool{}
+	p.startedAt = time.Now()
+	end := p.startedAt.Add(l.cfg.Interval)
+	for len(due) > 0 && len(p.sentWrites) < l.overlap.Limit() {
+		if len(attempted) > 0 {
+			if blocked := l.checkGate(); time.Now().After(end) || !p.valid() || !blocked.retryAt.IsZero() {
+				return
+			}
+		}
+		key := due[0]
+		attempted[key] = true
+		for _, update := range l.takeUpdates([]lb.PoolKey{key}) {
+			if !p.sendOne(update) {
+				return
+			}
+		}
+		due = p.nextDue(attempted)
+	}
+}
+
+// nextDue returns the due pools not tried yet, in turn; while a node leaves, only affected ones.
+func (p *pipelinedUpdate) nextDue(attempted map[lb.PoolKey]bool) []lb.PoolKey {
+	now := time.Now()
+	urgent := p.worker.selectPools(schedule.SelectUrgent, now)
+	return slices.DeleteFunc(p.worker.selectPools(schedule.SelectWrites, now), func(key lb.PoolKey) bool {
+		return attempted[key] || len(urgent) > 0 && !slices.Contains(urgent, key)
+	})
+}
+
+// sendOne sends one write and reports whether the next may follow. After a 412 it reads again once,
+// because the previous write's completion changes the etag.
+func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
+	err := p.sendWrite(&update)
+	if f := armerror.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() && update.needsWrite {
+		wrote := update.result.Outcome == diff.Written
+		update = update.forRetry(p.worker.cfg, f.MayBeApplied)
+		members := update.result.ChangesMembers
+		switch err = p.sendWrite(&update); { // if it landed: by the write that seemed rejected
+		case !update.mayHaveLanded:
+		case err == nil && !update.needsWrite:
+			update.result.Outcome, update.result.ChangesMembers = diff.Written, members
+		case isNotReady(err): // that write may be the one running
+			update.batch.history.UncountedWrite = update.batch.history.UncountedWrite || wrote
+		}
+	}
+	if err == nil && update.needsWrite {
+		return true
+	}
+	return p.handleUnsent(update, err)
+}
+
+func (p *pipelinedUpdate) sendWrite(update *poolUpdate) error {
+	cfg := p.worker.cfg
+	observed, err := cfg.Azure.GetPool(p.sendCtx, update.ops[0].Pool)
+	if err != nil {
+		return err
+	}
+	update.observed, update.hasRead = observed, true
+	if observed.NIC {
+		return nil
+	}
+	if update.needsWrite, err = cfg.attemptConfig().PrepareWrite(p.sendCtx, update.ops[0].Ref, observed, cfg.AdminState, &update.result); err != nil || !update.needsWrite {
+		return err
+	}
+	ops := update.ops
+	if err = (attempt.Target{IsValid: p.valid, IsNeeded: func() bool { return cfg.hasNeeded(ops) }}).CheckWrite(); err != nil {
+		return err
+	}
+	update.result.RecordWrite()
+	accepted, err := cfg.Pipeline.Begin(requestlog.WithCauses(p.sendCtx, attempt.NewCause(update.ops[0].Ref)), update.result.Change.Next)
+	if err != nil {
+		return err
+	}
+	// A write without changes overtakes nothing, and ignored etags guard no order.
+	if p.wasRunning(observed) && !accepted.Completed && cfg.Behaviour.PoolIfMatch != behavior.Ignored {
+		p.sentWrites[len(p.sentWrites)-1].wasOvertaken = true
+	}
+	if n := len(p.sentWrites); n > 0 {
+		p.sentWrites[n-1].waitForEnd = p.newWaiter(p.sentWrites[n-1].accepted)
+	}
+	p.sentWrites = append(p.sentWrites, sentWrite{poolUpdate: *update, accepted: accepted, waitForEnd: sync.OnceValues(func() (lb.Pool, error) { return accepted.Wait(p.attemptCtx, true) })})
+	return nil
+}
+
+// wasRunning reports whether the last write was running when a pool was read.
+func (p *pipelinedUpdate) wasRunning(observed lb.Pool) bool {
+	if len(p.sentWrites) == 0 {
+		return false
+	}
+	last := p.sentWrites[len(p.sentWrites)-1].accepted
+	return !last.Completed && last.Etag != "" && last.Etag == observed.Etag
+}
+
+// newWaiter returns a function that waits for the completion of an overtaken write. If each is awaited, waiting
+// starts now, and only the write's own operation proves completion.
+func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, error) {
+	if !p.awaitsEach {
+		return func() (lb.Pool, error) { return accepted.Wait(p.attemptCtx, true) }
+	}
+	var shown lb.Pool
+	var err error
+	over := make(chan struct{})
+	p.pending.Go(func() { shown, err = accepted.Wait(p.attemptCtx, false); close(over) })
+	return func() (lb.Pool, error) { <-over; return shown, err }
+}
+
+// handleUnsent settles a pool without an accepted write, and reports whether the next may be sent. A
+// rejection because of Weir's previous write counts as no attempt. Failures that a retry may fix
+// are left to a separate write.
+func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool) {
+	l, f := p.worker, armerror.FromError(err)
+	switch {
+	case errors.Is(err, attempt.ErrMachineMembers), update.hasRead && update.observed.NIC && err == nil:
+		l.updateSeparately(update, false)
+		return true
+	case diff.ClassifyRejection(f) != "" && update.needsWrite && p.wasRunning(update.observed): // a rejected read proves nothing
+		l.setOverlap(p.ctx, l.overlap.AfterFailure())
+		l.queue.delayPool(update.batch, f.RetryAt, time.Time{})
+		l.queue.excludePool(update.batch, false, f.MayBeApplied && update.result.Outcome == diff.Written)
+		l.requeueUpdate(update, f.MayBeApplied)
+		return false
+	case f != nil && (f.Code == armerror.CodeParentFailed || f.Code == attempt.CodeInterfaceMember) && f.RetryAt.IsZero():
+		l.updateSeparately(update, f.MayBeApplied)
+		return false
+	}
+	l.finishUpdate(p.ctx, p.ctx, update, err)
+	return err == nil || f.Class == armerror.Stale || update.result.Outcome == diff.Rejected || isNotReady(err)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"errors"
+	"time"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit/sleep"
+)
+
+// waitAndResolve waits for the last write, and for all if overtaken writes may be rolled back. Only the
+// read that follows counts: superseded writes are no failure, and earlier successes prove nothing.
+func (p *pipelinedUpdate) waitAndResolve() {
+	l := p.worker
+	if len(p.sentWrites) == 0 {
+		return
+	}
+	n := len(p.sentWrites) - 1
+	last := p.sentWrites[n]
+	shown, err := last.waitForEnd()
+	if n == 0 { // it was a single attempt
+		if err == nil {
+			err = last.result.VerifyWrite(shown)
+		}
+		if err == nil {
+			l.setOverlap(p.ctx, l.overlap.AfterSuccess(1, 0))
+		}
+		l.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
+		return
+	}
+	f := armerror.FromError(err)
+	if f != nil && !f.OperationFailed { // its result is unknown
+		l.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
+		p.sentWrites = p.sentWrites[:n]
+	}
+	trusted := (f == nil || f.IsSuperseded()) && p.waitForEnds()
+	if p.ctx.Err() != nil {
+		return // stop silently; the next process reads the records
+	}
+	p.resolveAll(trusted)
+}
+
+// endPollInterval is how often a wait for completions looks for admin states that are due.
+const endPollInterval = 250 * time.Millisecond
+
+// waitForEnds waits for all completions unless admin states have become due since the start, and reports whether each
+// succeeded or was superseded.
+func (p *pipelinedUpdate) waitForEnds() bool {
+	if !p.awaitsEach {
+		return true
+	}
+	all := make(chan struct{})
+	go func() { p.pending.Wait(); close(all) }()
+	for {
+		select {
+		case <-all:
+			for _, w := range p.sentWrites {
+				if _, err := w.waitForEnd(); err != nil && !armerror.FromError(err).IsSuperseded() {
+					return false
+				}
+			}
+			return true
+		case <-time.After(endPollInterval):
+			if len(p.worker.selectPools(schedule.SelectAdminSince(p.startedAt), time.Now())) > 0 {
+				p.isCutShort = true
+				return false
+			}
+		}
+	}
+}
+
+func (p *pipelinedUpdate) hasUrgent() bool {
+	return len(p.worker.selectPools(schedule.SelectUrgent, time.Now())) > 0
+}
+
+// resolveAll settles each pool by one read. trusted is false if a write failed without detail or its
+// result is unknown: then no write counts, and all pools of the load balancer are checked.
+func (p *pipelinedUpdate) resolveAll(trusted bool) {
+	l := p.worker
+	b, err := p.readIdle()
+	if p.ctx.Err() != nil {
+		return
+	}
+	trusted = trusted && b.Provisioning != lb.Failed
+	atRest, index := err == nil && !isUpdating(b), l.indexPools(b)
+	if !trusted && !p.isCutShort || trusted && atRest && p.recordObserved(b, index) {
+		l.queue.checkOthers(p.poolKeys(), time.Now())
+	}
+	for _, w := range p.sentWrites {
+		at, found := index[w.batch.pool]
+		if trusted && atRest && found && w.isAppliedIn(b.Pools[at]) {
+			w.recordApplied(b.Pools[at])
+			l.finishUpdate(p.ctx, p.ctx, w.poolUpdate, nil)
+			continue
+		}
+		if p.isCutShort {
+			hasNewer := l.queue.hasNewer(w.batch)
+			l.queue.requireWrite(w.batch, hasNewer)
+			if hasNewer { // the next write covers this one
+				l.queue.excludePool(w.batch, false, w.result.Outcome == diff.Written)
+				l.requeueUpdate(w.poolUpdate, false)
+				continue
+			}
+		}
+		if err == nil && !atRest && !p.hasUrgent() {
+			l.queue.delayPool(w.batch, time.Time{}, time.Now().Add(l.cfg.Interval))
+		}
+		p.requeueWrite(w, armerror.FromError(err))
+	}
+}
+
+// requeueWrite requeues a pool not shown as done, for a separate write unless the read was throttled. Its
+// etag proves nothing, so a pool that shows less than the record is rewritten.
+func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault) {
+	l := p.worker
+	named := readFault != nil && !readFault.RetryAt.IsZero()
+	if named {
+		l.queue.delayPool(w.batch, readFault.RetryAt, time.Time{})
+	}
+	l.queue.excludePool(w.batch, !named, w.result.Outcome == diff.Written)
+	l.requeueUpdate(w.poolUpdate, false)
+}
+
+func (p *pipelinedUpdate) poolKeys() []lb.PoolKey {
+	all := make([]lb.PoolKey, len(p.sentWrites))
+	for i, w := range p.sentWrites {
+		all[i] = w.batch.pool
+	}
+	return all
+}
+
+// readIdle repeats the read while another client's write is in progress, for up to an interval or until
+// something is urgent.
+func (p *pipelinedUpdate) readIdle() (lb.LoadBalancer, error) {
+	end, delays := time.Now().Add(p.worker.cfg.Interval), backoff.Exponential{Initial: time.Second, Max: 10 * time.Second}
+	for n := 1; ; n++ {
+		b, err := p.worker.readLoadBalancer(p.sendCtx)
+		if wait := delays.DelayAfter(n); err != nil || !isUpdating(b) || time.Now().Add(wait).After(end) || !p.sleepUnlessUrgent(wait) {
+			return b, err
+		}
+	}
+}
+
+// sleepUnlessUrgent waits, and reports whether nothing became urgent.
+func (p *pipelinedUpdate) sleepUnlessUrgent(d time.Duration) bool {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if p.hasUrgent() || sleep.For(p.sendCtx, time.Second) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// recordObserved learns from what became of overtaken writes, and reports whether Azure has discarded any.
+func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey]int) bool {
+	l := p.worker
+	kept, lost := 0, 0
+	for _, w := range p.sentWrites {
+		at, found := index[w.batch.pool]
+		if !found || !w.wasOvertaken {
+			continue
+		}
+		one, none := diff.CountKept([]diff.Change{w.result.Change}, []lb.Pool{b.Pools[at]})
+		lost += none
+		if p.hasProof(w) {
+			kept += one
+		}
+	}
+	if lost > 0 {
+		l.setOverlap(p.ctx, l.overlap.AfterFailure())
+	} else if kept > 0 {
+		l.setOverlap(p.ctx, l.overlap.AfterSuccess(len(p.sentWrites), kept))
+	}
+	return lost > 0
+}
+
+// hasProof reports whether a write was certainly running when the next was accepted: its operation ended as superseded,
+// or Azure is known to heed etags. Otherwise it may have ended while the next was on its way.
+func (p *pipelinedUpdate) hasProof(w sentWrite) bool {
+	if !p.awaitsEach || p.worker.cfg.Behaviour.PoolIfMatch == behavior.Enforced {
+		return true
+	}
+	_, err := w.waitForEnd()
+	return armerror.FromError(err).IsSuperseded()
+}
+
+func isNotReady(err error) bool { return errors.Is(err, diff.ErrNotReady) }

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit/fair"
+)
+
+// queue holds the operations and state of one load balancer's pools. Its lock is never held across
+// a call.
+type queue struct {
+	resyncPeriod time.Duration
+	interval     time.Duration
+	// setHolds sets how long changes of busy pools wait; nil is not at all.
+	setHolds func(groups []*schedule.Group, now time.Time)
+	// deferChanges returns the deferrals of a namespace's newest changes, of due ones; nil is none.
+	deferChanges func(namespace string, due int, now time.Time) []ratelimit.Deferral
+
+	mu    sync.Mutex
+	pools map[lb.PoolKey]*poolEntry
+	// withOps are the pools with operations: the others cost nothing.
+	withOps  map[lb.PoolKey]*poolEntry
+	depth    int
+	rotation fair.Rotation
+	// turn is nil while another writer holds the worker.
+	turn *schedule.Turn
+	// nextResync is the next resync of any pool; zero is never.
+	nextResync time.Time
+	// debouncer debounces checks.
+	debouncer schedule.Debouncer
+	// wakeup has capacity one.
+	wakeup chan struct{}
+}
+
+type poolEntry struct {
+	ops     []schedule.Operation
+	history schedule.History
+	// inFlight is true during an attempt.
+	inFlight bool
+	// oldestQueuedAt is the queue time of the oldest operation in flight.
+	oldestQueuedAt time.Time
+	// syncedFingerprint is the fingerprint of the known membership, or nil.
+	syncedFingerprint *uint64
+	// notified is each Service's last notification.
+	notified notificationList
+	// subject is the newest operation's target, used for resyncs.
+	subject schedule.Subject
+	// resyncAt is the next resync; the other two fields are set once it is due.
+	resyncAt       time.Time
+	resyncDue      bool
+	resyncDueSince time.Time
+	reportedWait   *Waiting
+	// wakePending records, during an attempt, a change or completed machines.
+	wakePending bool
+	// retriedAt is the last retry requested by the user.
+	retriedAt time.Time
+}
+
+func newQueue(driftPeriod, interval time.Duration) *queue {
+	return &queue{resyncPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*poolEntry{}, withOps: map[lb.PoolKey]*poolEntry{}, wakeup: make(chan struct{}, 1)}
+}
+
+// enqueue queues operations and counts those not coalesced. sooner is true if a waiting pool became due
+// earlier. The caller signals the worker.
+func (q *queue) enqueue(now time.Time, ops ...schedule.Operation) (queued int, sooner bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := q.depth
+	for _, op := range ops {
+		op.QueuedAt = now
+		key := op.Pool.Key()
+		w, known := q.pools[key]
+		if !known {
+			w = &poolEntry{}
+			q.pools[key] = w
+			q.scheduleCheck(key, w, now)
+		}
+		w.restoreState(op, !known)
+		if !op.Admin || w.subject.Ref != op.Ref {
+			w.subject = op.Subject()
+		}
+		w.history.NotBefore = backoff.MaxTime(w.history.NotBefore, op.NotBefore)
+		if op.IsCheck() && !op.OutOfSync && !op.Admin {
+			q.debouncer.AddCheck(now)
+		}
+		due, wasWaiting := q.dueAt(key, w, now)
+		w.endWait()
+		q.setOps(key, w, schedule.MergeOperations(w.ops, op))
+		if wasWaiting {
+			is, _ := q.dueAt(key, w, now)
+			sooner = sooner || is.Before(due)
+		}
+	}
+	return q.depth - before, sooner
+}
+
+// dueAt returns when a waiting pool is due. The caller holds q.mu.
+func (q *queue) dueAt(key lb.PoolKey, w *poolEntry, now time.Time) (at time.Time, waits bool) {
+	if len(w.ops) == 0 || w.inFlight {
+		return at, false
+	}
+	return q.groupAt(key, w, now).ReadyAt(q.interval), true
+}
+
+// restoreState restores the notifications of an earlier process.
+func (w *poolEntry) restoreState(op schedule.Operation, isNew bool) {
+	if isNew {
+		w.history.FinalError = op.LastNotification.FailureReason
+	}
+	if w.notified.hasService(op.Service) || !op.LastNotification.IsFailure {
+		return
+	}
+	word := schedule.NotifyRetrying
+	if op.LastNotification.FailureReason != "" {
+		word = schedule.NotifyFailed
+	}
+	w.notified = w.notified.withService(op.Service, word)
+}
+
+// setOps replaces a pool's operations. The caller holds q.mu.
+func (q *queue) setOps(key lb.PoolKey, w *poolEntry, ops []schedule.Operation) {
+	q.depth += len(ops) - len(w.ops)
+	w.ops = ops
+	if len(ops) > 0 || w.resyncDue {
+		q.withOps[key] = w
+	} else {
+		delete(q.withOps, key)
+	}
+	if len(ops) == 0 {
+		w.reportedWait = nil // later operations are reported again
+	}
+}
+
+// removeMatching removes matching operations, parked ones included, and returns their number.
+func (q *queue) removeMatching(match func(schedule.Operation) bool) int {
+	q.mu.Lock()
+	before := q.depth
+	for key, w := range q.withOps {
+		q.setOps(key, w, slices.DeleteFunc(w.ops, match))
+	}
+	removed := before - q.depth
+	q.mu.Unlock()
+	q.wakeWorker()
+	return removed
+}
+
+// resetRetries makes a BackendPool's operations due as if they had not failed, except for Retry-After;
+// once per interval and pool, because tenants request it and admin states have no pace.
+func resetRetries(q *queue, ref schedule.Ref, now time.Time) {
+	q.mu.Lock()
+	for _, w := range q.withOps {
+		matches := func(op schedule.Operation) bool { return op.Ref == ref }
+		if !slices.ContainsFunc(w.ops, matches) || now.Before(w.retriedAt.Add(q.interval)) {
+			continue
+		}
+		w.retriedAt, w.history.WaitUntil, w.history.DelayCount = now, time.Time{}, 0
+		for at, op := range w.ops {
+			if matches(op) {
+				w.ops[at] = op.ResetRetries()
+			}
+		}
+	}
+	q.mu.Unlock()
+	q.wakeWorker()
+}
+
+// removePool drops a pool, also during an attempt.
+func (q *queue) removePool(pool lb.PoolKey) {
+	q.mu.Lock()
+	if w := q.pools[pool]; w != nil {
+		w.resyncDue = false
+		q.setOps(pool, w, nil)
+		delete(q.pools, pool)
+	}
+	q.mu.Unlock()
+	q.wakeWorker()
+}
+
+func (q *queue) isEmpty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.pools) == 0
+}
+
+// releaseHeld ends the waits for Weir's own dependencies.
+func (q *queue) releaseHeld() {
+	q.mu.Lock()
+	for _, w := range q.withOps {
+		w.history.WaitUntil, w.history.DelayCount = time.Time{}, 0
+	}
+	q.mu.Unlock()
+	q.wakeWorker()
+}
+
+// nextPool returns the pool to attempt, or when to call again.
+func (q *queue) nextPool(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
+	q.mu.Lock()
+	q.markDueChecks(now)
+	groups := q.waitingGroups(now)
+	q.updateOrder(groups, now)
+	drift := q.nextResync
+	if q.turn != nil {
+		groups = q.turn.FilterRemaining(groups, now, interval)
+	}
+	q.mu.Unlock()
+	pick, ok, retryAt := schedule.AdmitPool(groups, now, interval)
+	if slices.ContainsFunc(groups, func(g schedule.Group) bool { return g.IsPaced(now, interval) || g.IsDeferred(now, interval) }) {
+		retryAt = backoff.MinTime(retryAt, now.Add(pacePollInterval))
+	}
+	return pick, ok, backoff.MinTime(retryAt, drift)
+}
+
+// pacePollInterval is how often a pace is polled: quotas recover continuously.
+const pacePollInterval = time.Second
+
+func setTurn(q *queue, t *schedule.Turn) {
+	q.mu.Lock()
+	q.turn = t
+	q.mu.Unlock()
+}
+
+// nextInTurn returns the pool to attempt in this turn, and counts the attempt.
+func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
+	pool, ok, _ := q.nextPool(now, interval)
+	if ok {
+		q.mu.Lock()
+		q.turn.StartAttempt()
+		q.mu.Unlock()
+	}
+	return pool, ok
+}
+
+// updateOrder sets the groups' turns. The caller holds q.mu.
+func (q *queue) updateOrder(groups []schedule.Group, now time.Time) {
+	waiting := map[string]bool{}
+	for _, g := range groups {
+		waiting[g.Namespace] = true
+	}
+	q.rotation.SetNamespaces(slices.Sorted(maps.Keys(waiting)))
+	q.rotation.UpdateRound(schedule.ReadyNamespaces(groups, now, q.interval))
+	for i, g := range groups {
+		groups[i].Order, groups[i].InNextRound = q.rotation.OrderOf(g.Namespace), q.rotation.InNextRound(g.Namespace)
+	}
+}
+
+// waitingGroups returns the waiting pools. The caller holds q.mu.
+func (q *queue) waitingGroups(now time.Time) []schedule.Group {
+	groups := make([]schedule.Group, 0, len(q.withOps))
+	for key, w := range q.withOps {
+		groups = append(groups, w.newGroup(key, q.debouncer))
+	}
+	q.setPace(groups, now)
+	return groups
+}
+
+// setPace sets the groups' pace. The caller holds q.mu.
+func (q *queue) setPace(groups []schedule.Group, now time.Time) {
+	var contend []*schedule.Group
+	for i, g := range groups {
+		if g.NeedsPace(now, q.interval) {
+			contend = append(contend, &groups[i])
+		}
+	}
+	if q.setHolds != nil && len(contend) > 0 {
+		q.setHolds(contend, now)
+	}
+	deferExcess(q, groups, now)
+}
+
+// deferExcess defers a namespace's newest changes beyond its share. The caller holds q.mu.
+func deferExcess(q *queue, groups []schedule.Group, now time.Time) {
+	if q.deferChanges == nil {
+		return
+	}
+	due := map[string][]*schedule.Group{}
+	for i, g := range groups {
+		if g.NeedsShare(now, q.interval) {
+			due[g.Namespace] = append(due[g.Namespace], &groups[i])
+		}
+	}
+	for namespace, deferrable := range due {
+		deferrals := q.deferChanges(namespace, len(deferrable), now)
+		if len(deferrals) == 0 {
+			continue
+		}
+		slices.SortFunc(deferrable, func(a, b *schedule.Group) int {
+			return cmp.Or(a.QueuedSince().Compare(b.QueuedSince()), cmp.Compare(a.Pool(), b.Pool()))
+		})
+		for i, d := range deferrals {
+			g := deferrable[len(deferrable)-len(deferrals)+i]
+			g.Deferred, g.DeferReason = d.Until, d.String()
+		}
+	}
+}
+
+// groupAt returns a pool's group with its pace. The caller holds q.mu.
+func (q *queue) groupAt(key lb.PoolKey, w *poolEntry, now time.Time) schedule.Group {
+	one := []schedule.Group{w.newGroup(key, q.debouncer)}
+	q.setPace(one, now)
+	return one[0]
+}
+
+func (w *poolEntry) newGroup(key lb.PoolKey, c schedule.Debouncer) schedule.Group {
+	g := schedule.NewGroup(key, w.ops, w.history)
+	if len(w.ops) == 0 {
+		g = schedule.NewCheckGroup(key, w.subject.Ref.Namespace, w.resyncDueSince, w.history)
+	}
+	g.DebouncedUntil = c.ReadyAt()
+	return g
+}
+
+// isInSync is the exported method for one queue.
+func (q *queue) isInSync(pool lb.PoolKey, fingerprint uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.pools[pool]
+	return w != nil && !w.inFlight && len(w.ops) == 0 && w.syncedFingerprint != nil && *w.syncedFingerprint == fingerprint
+}
+
+func (q *queue) wakeWorker() {
+	select {
+	case q.wakeup <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/schedule"
+)
+
+// Waiting is a pool that waits for an attempt.
+type Waiting struct {
+	Ref   schedule.Ref
+	Pool  lb.PoolID
+	Cause Cause
+	// CheckOnly is true if no change is known; the pool's status stands.
+	CheckOnly bool
+	// Admin is true if admin states wait.
+	Admin bool
+	// Since is when the wait was seen; later reports supersede it.
+	Since time.Time
+	// Until is when an attempt is possible; zero if unknown.
+	Until time.Time
+	// Message names what is closed, or the lease holder; empty for other causes.
+	Message string
+}
+
+// Cause is what a change waits for.
+type Cause string
+
+// The causes.
+const (
+	CauseGate       Cause = "Gate"       // Azure accepts no requests for the subscription or the load balancer
+	CauseRetryAfter Cause = "RetryAfter" // Azure sent a Retry-After for this pool
+	CauseLease      Cause = "Lease"      // another controller holds the lease
+	CausePace       Cause = "Pace"       // the pool is busy, or a quota recovers gradually
+	CauseShare      Cause = "Share"      // the namespace has used up its share of writes
+	CauseBehind     Cause = "Behind"     // another write on the load balancer comes first
+)
+
+func (c Cause) isRoutine() bool { return c == CausePace || c == CauseBehind }
+
+// blocker blocks a worker.
+type blocker struct {
+	retryAt time.Time // zero if nothing blocks
+	// until is zero if unknown.
+	until   time.Time
+	cause   Cause
+	message string
+}
+
+// minReportedWait is the shortest wait that is reported.
+const minReportedWait = time.Second
+
+// changedWaits returns new or changed waits of pools without a failed attempt. blocked applies to the worker.
+func (q *queue) changedWaits(blocked blocker, now time.Time, interval time.Duration) []Waiting {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var all []Waiting
+	for _, g := range q.waitingGroups(now) {
+		w := q.withOps[g.Pool()]
+		if wait, waits := w.currentWait(g, blocked, now, interval); waits && w.isNewWait(wait, interval) {
+			w.reportedWait = &wait
+			all = append(all, wait)
+		}
+	}
+	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	return all
+}
+
+// behindWait returns the wait of a pool with a busy worker.
+func (q *queue) behindWait(key lb.PoolKey) (Waiting, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now() // not before the end of the last attempt, whose report would supersede it
+	w := q.pools[key]
+	if w == nil || w.inFlight || w.reportedWait != nil || !w.reportsBehind() {
+		return Waiting{}, false
+	}
+	w.reportedWait = &Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
+	return *w.reportedWait, true
+}
+
+// reportsBehind reports whether waiting for another write is worth reporting: not for retries and
+// checks.
+func (w *poolEntry) reportsBehind() bool {
+	g := w.newGroup("", schedule.Debouncer{})
+	return w.hasChange() && !g.Retry && (g.Admin == nil || g.Admin.FailedAttempts == 0)
+}
+
+func (w *poolEntry) hasChange() bool {
+	return slices.ContainsFunc(w.ops, func(op schedule.Operation) bool { return !op.IsCheck() })
+}
+
+// currentWait returns what a pool waits for, if worth reporting. Waits after a failure were in that
+// attempt's report.
+func (w *poolEntry) currentWait(g schedule.Group, blocked blocker, now time.Time, interval time.Duration) (Waiting, bool) {
+	if len(w.ops) == 0 || w.inFlight {
+		return Waiting{}, false // a resync is no change
+	}
+	ready := g.ReadyAt(interval)
+	wait := Waiting{
+		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, CheckOnly: !w.hasChange(), Admin: g.Admin != nil, Since: now,
+		Cause: blocked.cause, Until: blocked.until, Message: blocked.message,
+	}
+	switch {
+	case blocked.until.After(ready):
+	case blocked.cause == CauseBehind && !w.reportsBehind():
+		return Waiting{}, false
+	case blocked.cause != "" && blocked.until.IsZero() && ready.Sub(now) < minReportedWait:
+		return wait, true
+	case g.IsDeferred(now, interval):
+		wait.Cause, wait.Until, wait.Message = CauseShare, ready, g.DeferReason
+	case g.Retry, g.Admin != nil && g.Admin.FailedAttempts > 0:
+		return Waiting{}, false
+	case g.NotBefore().Equal(ready):
+		wait.Cause, wait.Until, wait.Message = CauseRetryAfter, ready, ""
+	case g.IsPaced(now, interval):
+		wait.Cause, wait.Until, wait.Message = CausePace, ready, ""
+	default:
+		return Waiting{}, false
+	}
+	return wait, wait.Until.Sub(now) >= minReportedWait
+}
+
+// isNewWait compares wait with the last report. Pace and Behind are reported once, because their times
+// keep moving.
+func (w *poolEntry) isNewWait(wait Waiting, interval time.Duration) bool {
+	var before Waiting
+	if w.reportedWait != nil {
+		before = *w.reportedWait
+	}
+	moved := wait.Until.Sub(before.Until)
+	if wait.Cause == CauseShare && before.Cause == CauseShare {
+		return moved >= interval // its text contains figures that always change
+	}
+	if wait.Cause.isRoutine() && before.Cause.isRoutine() {
+		return moved >= interval && !before.Until.IsZero()
+	}
+	return wait.Cause != before.Cause || wait.CheckOnly != before.CheckOnly || wait.Until.IsZero() && wait.Message != before.Message || moved >= minReportedWait
+}

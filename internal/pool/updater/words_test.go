@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// addresses parses "n1=10.0.0.1 n2=10.0.0.2/Down".
+func addresses(text string) []lb.Address {
+	var all []lb.Address
+	for field := range strings.FieldsSeq(text) {
+		name, ip, _ := strings.Cut(field, "=")
+		ip, state, _ := strings.Cut(ip, "/")
+		all = append(all, lb.Address{Name: name, IP: netip.MustParseAddr(ip), AdminState: state})
+	}
+	return all
+}
+
+func spell(all []lb.Address) string {
+	var fields []string
+	for _, a := range all {
+		state := ""
+		if a.AdminState != "" {
+			state = "/" + a.AdminState
+		}
+		fields = append(fields, a.Name+"="+a.IP.String()+state)
+	}
+	return strings.Join(fields, " ")
+}
+
+func sortedIPs(all []lb.Address) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range all {
+		ips = append(ips, a.IP)
+	}
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return ips
+}
+
+const (
+	interval = 30 * time.Second
+	// debounce and mostTogether are those of package schedule.
+	debounce     = 250 * time.Millisecond
+	mostTogether = 100
+)
+
+var start = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+
+func seconds(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/attempt"
+	"weir.dev/weir/internal/pool/diff"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit"
+)
+
+// worker serializes the writes of a load balancer's pools: one goroutine, and a lock for other
+// writers of the load balancer.
+type worker struct {
+	id    lb.LoadBalancerID
+	cfg   *Config
+	queue *queue
+	// slot is the worker's lock: a channel, because it is held for seconds while Azure works.
+	slot chan struct{}
+	// stopped is closed when the worker is removed.
+	stopped      chan struct{}
+	removeIfIdle func()
+
+	// overlapAfter is the earliest next overlapping update: its final read is throttled before. Guarded
+	// by slot.
+	overlapAfter time.Time
+	// overlap adapts how many writes overlap. Guarded by slot; isSerial is for other readers.
+	overlap  schedule.Overlap
+	isSerial atomic.Bool
+}
+
+func (c *Config) attemptConfig() *attempt.Config {
+	return &attempt.Config{
+		Interval: c.Interval, AdminState: c.AdminState, Behaviour: c.Behaviour, Azure: c.Azure, LoadBalancers: c.LoadBalancers,
+		Cluster: c.Cluster, StatusStore: c.StatusStore, Members: c.Members, Log: c.Log,
+	}
+}
+
+var errWorkerStopped = errors.New("the worker has stopped")
+
+func newWorker(id lb.LoadBalancerID, cfg *Config) *worker {
+	l := &worker{id: id, cfg: cfg, overlap: schedule.NewOverlap(cfg.Serial || cfg.Pipeline == nil, cfg.Behaviour.Overlap), queue: newQueue(cfg.ResyncPeriod, cfg.Interval), slot: make(chan struct{}, 1), stopped: make(chan struct{})}
+	l.isSerial.Store(l.overlap.IsLimited())
+	l.queue.setHolds = func(groups []*schedule.Group, now time.Time) { setHolds(l, groups, now) }
+	l.queue.deferChanges = func(namespace string, due int, now time.Time) []ratelimit.Deferral {
+		return cfg.Writes.DeferPools(id.SubscriptionID, namespace, due, now)
+	}
+	return l
+}
+
+// setHolds sets how long changes wait for further ones.
+func setHolds(l *worker, groups []*schedule.Group, now time.Time) {
+	keys := make([]lb.PoolKey, len(groups))
+	for i, g := range groups {
+		keys[i] = g.Pool()
+	}
+	spacings := l.cfg.Writes.SchedulesFor(l.id.SubscriptionID, keys, now)
+	for _, g := range groups {
+		g.HoldFor = spacings[g.Pool()].HoldFor(g.ChangeCount())
+		if g.CanGather() {
+			g.HoldFor = max(g.HoldFor, spacings[g.Pool()].GatherFor())
+		}
+	}
+}
+
+// lock returns errWorkerStopped or ctx's error. It fails if ctx is done, even if the lock is free.
+func (l *worker) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case l.slot <- struct{}{}:
+		return nil
+	case <-l.stopped:
+		return errWorkerStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *worker) unlock() { <-l.slot }
+
+func (l *worker) isLocked() bool { return len(l.slot) > 0 }
+
+func (l *worker) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := time.Now()
+		_, ok, retryAt := l.queue.nextPool(now, l.cfg.Interval)
+		var blocked blocker
+		if ok {
+			blocked = l.runTurn(ctx)
+			l.removeIfIdle() // the pool may have been forgotten since
+			if blocked.retryAt.IsZero() || ctx.Err() != nil {
+				continue
+			}
+			retryAt, now = blocked.retryAt, time.Now()
+		}
+		l.reportWaits(blocked, now)
+		if !l.waitForWork(ctx, timer, retryAt) {
+			return
+		}
+	}
+}
+
+// waitForWork waits for operations or until a nonzero time. It returns false once the worker has ended.
+func (l *worker) waitForWork(ctx context.Context, timer *time.Timer, until time.Time) bool {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer.Reset(time.Until(until))
+		due = timer.C
+	}
+	select {
+	case <-l.stopped:
+		return false
+	case <-ctx.Done():
+	case <-l.queue.wakeup:
+	case <-due:
+	}
+	return true
+}
+
+func (l *worker) reportWaits(blocked blocker, now time.Time) {
+	for _, w := range l.queue.changedWaits(blocked, now, l.cfg.Interval) {
+		l.cfg.Reporter.ReportWait(w)
+	}
+}
+
+// permitTTL limits the age of a gate's permission: a gate that closed during a wait for the lease
+// would cost a retry.
+const permitTTL = time.Second
+
+func (l *worker) checkGate() blocker {
+	until, reason := l.cfg.Azure.Enter(l.id)
+	switch {
+	case until.IsZero():
+		return blocker{}
+	case reason == "":
+		return blocker{retryAt: until, until: until, cause: CausePace}
+	}
+	return blocker{retryAt: until, until: until, cause: CauseGate, message: reason}
+}
+
+// runTurn takes a turn: it attempts what is due before a waiting write of the load balancer. If it is
+// blocked, nothing was taken from the queue.
+func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
+	if l.isLocked() { // another writer of the load balancer
+		l.reportWaits(blocker{cause: CauseBehind}, time.Now())
+	}
+	if l.lock(ctx) != nil {
+		return blocker{}
+	}
+	defer l.unlock()
+	setTurn(l.queue, schedule.NewTurn(time.Now()))
+	defer setTurn(l.queue, nil)
+	for ctx.Err() == nil && blocked.retryAt.IsZero() {
+		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have updated some pools
+		if !ok {
+			break
+		}
+		blocked = updateDue(ctx, l, pool)
+	}
+	return blocked
+}
+
+// updateDue attempts a pool, and others with it. The caller holds the worker's lock.
+func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker) {
+	checkedAt := time.Now()
+	if blocked = l.checkGate(); !blocked.retryAt.IsZero() {
+		return blocked
+	}
+	valid := func() bool { return true }
+	if l.cfg.Lease != nil {
+		held, leave, err := l.cfg.Lease.Enter(ctx)
+		if err != nil {
+			return blocker{retryAt: time.Now().Add(l.cfg.Interval), cause: CauseLease, message: err.Error()}
+		}
+		defer leave()
+		valid = held
+	}
+	if time.Since(checkedAt) > permitTTL {
+		if blocked = l.checkGate(); !blocked.retryAt.IsZero() {
+			return blocked
+		}
+	}
+	if due := l.selectChecks(time.Now()); slices.Contains(due, pool) {
+		l.checkPools(ctx, due)
+	} else if due := l.selectWrites(time.Now(), pool); len(due) > 0 {
+		l.updatePipelined(ctx, due, valid)
+	} else {
+		l.updatePool(ctx, pool, valid)
+	}
+	return blocker{}
+}
+
+// updatePool attempts one pool. The caller holds the worker's lock and the lease.
+func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() bool) {
+	start := time.Now()
+	t := l.queue.takeBatch(pool, start, l.cfg.Interval)
+	l.reportWaits(blocker{cause: CauseBehind}, start) // those not in the batch
+	ops := l.cfg.filterNeeded(t.ops)
+	if len(ops) == 0 {
+		l.queue.finishBatch(t, nil, t.history, nil, nil)
+		return
+	}
+	if schedule.HasOnlyExtra(ops) {
+		l.queue.requeueBatch(t, ops)
+		return
+	}
+	needed := func() bool { return l.cfg.hasNeeded(ops) }
+	r := l.cfg.attemptConfig().UpdatePool(ctx, attempt.Target{Ref: ops[0].Ref, Pool: ops[0].Pool, IsValid: valid, IsNeeded: needed}, t.history)
+	if r.Outcome != diff.Shutdown {
+		l.finishAttempt(ctx, t, ops, r, start)
+	}
+	if r.Outcome == diff.Written {
+		l.setOverlap(ctx, l.overlap.AfterSuccess(1, 0))
+	}
+}
+
+// setOverlap replaces the state and logs whether writes overlap from now on. The caller holds the worker's
+// lock.
+func (l *worker) setOverlap(ctx context.Context, next schedule.Overlap) {
+	before := l.overlap.IsLimited()
+	l.overlap = next
+	switch is := next.IsLimited(); {
+	case is == before:
+	case is:
+		l.cfg.Log.InfoContext(ctx, "Azure rejected or discarded a pool write while another of its load balancer ran: each write waits for the one before until several have succeeded",
+			"loadBalancer", l.id.Name)
+	default:
+		l.cfg.Log.InfoContext(ctx, "pool writes overlap again", "loadBalancer", l.id.Name)
+	}
+	l.isSerial.Store(next.IsLimited())
+}

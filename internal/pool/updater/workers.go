@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updater
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/internal/pool/attempt"
+	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/ratelimit"
+)
+
+// Config configures the workers. Lease and the fields for overlapping writes are optional.
+type Config struct {
+	// Interval is the time between retries, and the longest wait of a busy pool.
+	Interval time.Duration
+	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client that
+	// sends writes counts them there.
+	Writes *ratelimit.Budgets
+	// MaxRetries is per operation; 0 disables retries.
+	MaxRetries int
+	// ResyncPeriod is how often each pool is read without a change; 0 is never.
+	ResyncPeriod time.Duration
+	// AdminState enables management of admin states.
+	AdminState bool
+	Azure      Azure
+	// Behaviour is what is known of Azure.
+	Behaviour behavior.Behavior
+	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed ones; nil is never.
+	LoadBalancers attempt.LoadBalancers
+	// Pipeline starts pool writes without waiting for completion; nil is never. It also requires
+	// LoadBalancers.
+	Pipeline Pipeline
+	// Serial makes each write wait for the one before.
+	Serial      bool
+	Cluster     Cluster
+	StatusStore attempt.StatusStore
+	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
+	Members Members
+	// Lease excludes other controllers; nil is none.
+	Lease    Lease
+	Reporter Reporter
+	Log      *slog.Logger
+}
+
+// Workers are the workers of all load balancers. Safe for concurrent use.
+type Workers struct {
+	cfg Config
+
+	coalescedCount, knownCount atomic.Uint64
+
+	mu      sync.Mutex
+	workers map[lb.LoadBalancerKey]*worker
+	// startWorker runs a worker; nil unless Run is active.
+	startWorker func(*worker)
+}
+
+// New returns workers that accept operations at once; Run processes them.
+func New(cfg Config) *Workers {
+	if cfg.Writes == nil {
+		cfg.Writes = ratelimit.New(ratelimit.DefaultShare, cfg.Interval)
+	}
+	return &Workers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}}
+}
+
+// Run processes operations until ctx is done, and returns after the last attempt. Queued operations
+// are dropped.
+func (ls *Workers) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	ls.mu.Lock()
+	ls.startWorker = func(l *worker) { running.Go(func() { l.run(ctx) }) }
+	for _, l := range ls.workers {
+		ls.startWorker(l)
+	}
+	ls.mu.Unlock()
+
+	<-ctx.Done()
+	ls.mu.Lock()
+	ls.startWorker = nil
+	ls.mu.Unlock()
+	running.Wait()
+}
+
+// Add queues operations without blocking. A worker sees all of its operations at once.
+func (ls *Workers) Add(ops ...schedule.Operation) {
+	now, byWorker := time.Now(), map[*worker][]schedule.Operation{}
+	var behind []lb.PoolID // their workers are busy
+	ls.mu.Lock()           // held throughout, so that no worker ends in between
+	for _, op := range ops {
+		l := ls.getWorker(op.Pool.LoadBalancer)
+		byWorker[l] = append(byWorker[l], op)
+		if !op.Exempt {
+			ls.cfg.Writes.RecordNamespace(l.id.SubscriptionID, op.Ref.Namespace, now)
+		}
+		if !op.Admin && !op.IsCheck() {
+			ls.cfg.Writes.CountChange(op.Pool, op.Ref.Namespace, now)
+		}
+		if l.isLocked() {
+			behind = append(behind, op.Pool)
+		}
+	}
+	for l, its := range byWorker {
+		queued, sooner := l.queue.enqueue(now, its...)
+		ls.coalescedCount.Add(uint64(len(its) - queued))
+		if queued > 0 || sooner {
+			l.queue.wakeWorker()
+		}
+	}
+	ls.mu.Unlock()
+	for _, pool := range behind {
+		ls.reportBehind(pool)
+	}
+}
+
+func (ls *Workers) reportBehind(pool lb.PoolID) {
+	ls.mu.Lock()
+	l := ls.workers[pool.LoadBalancer.Key()]
+	ls.mu.Unlock()
+	if l == nil {
+		return
+	}
+	if w, tell := l.queue.behindWait(pool.Key()); tell {
+		ls.cfg.Reporter.ReportWait(w)
+	}
+}
+
+// RemoveService removes a Service's operations, parked ones included, and returns their number.
+func (ls *Workers) RemoveService(name schedule.ServiceName) int {
+	n := 0
+	for _, l := range ls.listWorkers() {
+		n += l.queue.removeMatching(func(op schedule.Operation) bool { return op.Service == name })
+	}
+	return n
+}
+
+// Resume ends the waits for Weir's own dependencies once they are ready.
+func (ls *Workers) Resume() {
+	for _, l := range ls.listWorkers() {
+		l.queue.releaseHeld()
+	}
+}
+
+// Retry makes a BackendPool's operations due with all retries left, at most once per interval.
+// Retry-After and pace still apply.
+func (ls *Workers) Retry(ref schedule.Ref) {
+	for _, l := range ls.listWorkers() {
+		resetRetries(l.queue, ref, time.Now())
+	}
+}
+
+// Drop removes a BackendPool's operations and stops its machine writes. Retry-After is kept.
+func (ls *Workers) Drop(ref schedule.Ref) {
+	for _, l := range ls.listWorkers() {
+		l.queue.removeMatching(func(op schedule.Operation) bool { return op.Ref == ref })
+		for _, pool := range releasePools(l.queue, ref) {
+			ls.cfg.Members.Forget(pool)
+		}
+	}
+}
+
+// Forget drops a pool with its history, and stops a worker without pools once it is idle.
+func (ls *Workers) Forget(pool lb.PoolID) {
+	ls.mu.Lock()
+	l := ls.workers[pool.LoadBalancer.Key()]
+	ls.mu.Unlock()
+	ls.cfg.Writes.RemovePool(pool)
+	if ls.cfg.Members != nil {
+		ls.cfg.Members.Forget(pool)
+	}
+	if l != nil {
+		l.queue.removePool(pool.Key())
+		ls.removeIfIdle(l)
+	}
+}
+
+// removeIfIdle stops an idle worker without pools.
+func (ls *Workers) removeIfIdle(l *worker) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.workers[l.id.Key()] != l || !l.queue.isEmpty() {
+		return
+	}
+	select {
+	case l.slot <- struct{}{}: // never released, so nobody else acquires it
+		delete(ls.workers, l.id.Key())
+		close(l.stopped)
+	default:
+	}
+}
+
+// IsInSync reports whether a pool is known to hold the membership with this fingerprint, and nothing
+// pending could change it.
+func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
+	ls.mu.Lock()
+	l := ls.workers[pool.LoadBalancer.Key()]
+	ls.mu.Unlock()
+	if l == nil || !l.queue.isInSync(pool.Key(), fingerprint) {
+		return false
+	}
+	ls.knownCount.Add(1)
+	return true
+}
+
+// Lock excludes pool writes of a load balancer until unlock is called. The holder passes pools to
+// StagePools.
+func (ls *Workers) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
+	for {
+		ls.mu.Lock()
+		l := ls.getWorker(id)
+		ls.mu.Unlock()
+		switch err := l.lock(ctx); {
+		case err == nil:
+			return func() { l.unlock(); ls.removeIfIdle(l) }, nil
+		case !errors.Is(err, errWorkerStopped):
+			return nil, err
+		}
+	}
+}
+
+// Backlog returns what waits now, in O(pools).
+func (ls *Workers) Backlog() Backlog {
+	var b Backlog
+	now := time.Now()
+	for _, l := range ls.listWorkers() {
+		b = l.queue.addBacklog(b, now)
+	}
+	return b
+}
+
+// CountAvoided counts operations that cost nothing: coalesced ones, and those for pools known to be in
+// sync.
+func (ls *Workers) CountAvoided() (coalesced, known uint64) {
+	return ls.coalescedCount.Load(), ls.knownCount.Load()
+}
+
+// CountSerial counts the load balancers where pool writes do not overlap now.
+func (ls *Workers) CountSerial() (n int) {
+	for _, l := range ls.listWorkers() {
+		if l.isSerial.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// getWorker returns the worker of a load balancer, started if new. The caller holds ls.mu.
+func (ls *Workers) getWorker(id lb.LoadBalancerID) *worker {
+	l := ls.workers[id.Key()]
+	if l == nil {
+		l = newWorker(id, &ls.cfg)
+		l.removeIfIdle = func() { ls.removeIfIdle(l) }
+		ls.workers[id.Key()] = l
+		if ls.startWorker != nil {
+			ls.startWorker(l)
+		}
+	}
+	return l
+}
+
+func (ls *Workers) listWorkers() []*worker {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	all := make([]*worker, 0, len(ls.workers))
+	for _, l := range ls.workers {
+		all = append(all, l)
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provisioning/charts"
+)
+
+// applyChart applies the objects of a chart. The step's input includes their names but not their content,
+// which may be random.
+func (a *run) applyChart(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	return a.applyStep(ctx, step.Name, step.Helm.Prune, func(ctx context.Context) (*loadedStep, error) {
+		var request charts.Request
+		version, apis, err := charts.ReadCapabilities(ctx, a.target.discovery)
+		if err != nil {
+			return nil, err
+		}
+		l, err := a.loadObjects(ctx, func(ctx context.Context) ([]text, error) {
+			var secret bool
+			var err error
+			if request, secret, err = a.readChart(ctx, step.Helm); err != nil {
+				return nil, err
+			}
+			request.KubeVersion, request.APIVersions = version, apis
+			return renderChart(ctx, a, request, secret)
+		})
+		if err != nil {
+			return nil, err
+		}
+		names := make([]string, len(l.objects))
+		for i, o := range l.objects {
+			l.objects[i].defaultNamespace = request.Namespace
+			names[i] = o.gvk.GroupVersion().String() + " " + o.String()
+		}
+		l.input = a.inputDigest(step, request.Chart, request.Values, request.KubeVersion, names)
+		return l, nil
+	})
+}
+
+func (a *run) readChart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Request, bool, error) {
+	r := charts.Request{ReleaseName: step.ReleaseName, Namespace: cmp.Or(step.Namespace, a.target.namespace)}
+	var err error
+	if r.Chart, err = readKey(ctx, a, step.Chart); err != nil {
+		return r, false, fmt.Errorf("chart: %w", err)
+	}
+	secret, size := step.Chart.Secret != "", len(r.Chart)
+	for _, from := range step.ValuesFrom {
+		values, err := readKey(ctx, a, from)
+		if err != nil {
+			return r, false, fmt.Errorf("values: %w", err)
+		}
+		r.Values = append(r.Values, values)
+		secret, size = secret || from.Secret != "", size+len(values)
+	}
+	if step.Values != nil {
+		r.Values = append(r.Values, step.Values.Raw)
+	}
+	if size > 2*maxSourceBytes {
+		return r, false, newInvalidError("the chart and its values have more than %d MiB", 2*maxSourceBytes>>20)
+	}
+	return r, secret, nil
+}
+
+func readKey(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
+	source := v1alpha1.ManifestSource{ConfigMap: k.ConfigMap, Secret: k.Secret}
+	all, err := a.readSource(ctx, source)
+	if value, ok := all[k.Key]; ok || err != nil {
+		return value, err
+	}
+	return nil, fmt.Errorf("%s has no key %s", sourceName(source), k.Key)
+}
+
+// renderChart omits Helm's error message if secret is set, because it may quote a Secret.
+func renderChart(ctx context.Context, a *run, request charts.Request, secret bool) ([]text, error) {
+	began := time.Now()
+	documents, err := charts.RenderChart(ctx, request)
+	a.reconciler.chargeWork(time.Since(began))
+	if is, wrong := errors.AsType[charts.Error](err); wrong && secret {
+		return nil, newInvalidError("the chart cannot be rendered, and the message may quote a Secret")
+	} else if wrong {
+		return nil, newInvalidError("chart: %w", is)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("chart: %w", err)
+	}
+	texts := make([]text, len(documents))
+	size := 0
+	for i, d := range documents {
+		if size += len(d.Text); size > maxSourceBytes {
+			return nil, newInvalidError("what the chart becomes has more than %d MiB", maxSourceBytes>>20)
+		}
+		texts[i] = text{[]byte(d.Text), d.Name, secret, true}
+	}
+	return texts, nil
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/ratelimit/sleep"
+)
+
+const fieldManager = "weir-provision"
+
+func (a *run) applyManifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	return a.applyStep(ctx, step.Name, step.Manifests.Prune, func(ctx context.Context) (*loadedStep, error) {
+		l, err := a.loadObjects(ctx, func(ctx context.Context) ([]text, error) { return a.readTexts(ctx, step.Manifests) })
+		if err == nil {
+			l.input = a.inputDigest(step, objectBodies(l.objects))
+		}
+		return l, err
+	})
+}
+
+// applyStep applies the objects of a step, except those applied by earlier attempts, so that attempts
+// over a slow link make progress.
+func (a *run) applyStep(ctx context.Context, step string, prune bool, read func(context.Context) (*loadedStep, error)) error {
+	l, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { l.memory.Release() }()
+	l.reload = read
+	objects, is := l.objects, a.stepStatus(step)
+	if err := a.recordObjects(step, objects); err != nil {
+		return err
+	}
+	if is.Input == l.input && is.DoneAt != nil {
+		a.logf("nothing has changed since it was done")
+		return nil
+	}
+	if is.Input != l.input {
+		is.Input, is.DoneAt, is.Applied = l.input, nil, 0
+	}
+	turn, end := l.withTurn(ctx)
+	err = a.setNamespaces(turn, objects)
+	if errors.Is(context.Cause(turn), errPreempt) {
+		l.releaseMemory()
+		err = a.setNamespaces(ctx, objects)
+	}
+	end()
+	if err != nil {
+		return err
+	}
+	is.Inventory = mergeIDs(is.Inventory, objectIDs(objects))
+	if err := a.recordStep(ctx, is); err != nil { // before the first object exists
+		return err
+	}
+	if err := a.applyObjects(ctx, l, &is); err != nil {
+		return a.recordProgress(ctx, is, err)
+	}
+	if !prune { // pruning steps are trimmed once all steps are done
+		is.Inventory = objectIDs(objects) // every namespace is resolved now
+	}
+	return a.completeStep(ctx, is)
+}
+
+// recordProgress records the progress of a failed step. ctx may already be done.
+func (a *run) recordProgress(ctx context.Context, is v1alpha1.StepStatus, failed error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := a.recordStep(ctx, is); err != nil {
+		a.logf("how far the step has come is not recorded: %v", err)
+		if errors.Is(err, errDeleted) {
+			return err
+		}
+	}
+	return failed
+}
+
+func (a *run) setNamespaces(ctx context.Context, objects []object) error {
+	defer a.target.kinds.useContext(ctx)()
+	a.target.kinds.setDesired(objects)
+	missing := map[schema.GroupVersionKind]bool{}
+	for i := range objects {
+		o := &objects[i]
+		if missing[o.gvk] {
+			continue
+		}
+		namespaced, err := apiutil.IsGVKNamespaced(o.gvk, a.target.RESTMapper())
+		switch {
+		case meta.IsNoMatchError(err): // its CRD may be among the objects
+			missing[o.gvk] = true
+		case err != nil:
+			return fmt.Errorf("%s: %w", o, a.maskError(*o, err))
+		case !namespaced:
+			o.namespace = ""
+		case o.namespace == "":
+			o.namespace = cmp.Or(o.defaultNamespace, a.target.namespace)
+		}
+	}
+	return nil
+}
+
+// applyObjects applies the remaining objects and waits until they are ready, Namespaces and CRDs first.
+func (a *run) applyObjects(ctx context.Context, l *loadedStep, is *v1alpha1.StepStatus) error {
+	objects := l.objects
+	first := slices.IndexFunc(objects, func(o object) bool { return !o.isPrerequisite() })
+	if first < 0 {
+		first = len(objects)
+	}
+	for int(is.Applied) < len(objects) {
+		if int(is.Applied) == first && first > 0 {
+			l.releaseMemory()
+			if err := a.waitUntilReady(ctx, objects[:first], is); err != nil {
+				return err
+			}
+			if err := a.setNamespaces(ctx, objects[first:]); err != nil {
+				return err
+			}
+		}
+		if err := l.ensureLoaded(ctx); err != nil {
+			return err
+		}
+		o := objects[is.Applied]
+		turn, end := l.withTurn(ctx)
+		err := a.applyObject(turn, o)
+		isRecalled := errors.Is(context.Cause(turn), errPreempt)
+		end()
+		if err != nil && isRecalled {
+			a.logf("%s is sent again later: %v", o, errPreempt)
+			l.releaseMemory()
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", o, a.maskError(o, err))
+		}
+		a.logf("applied %s", o)
+		is.Applied++
+	}
+	l.releaseMemory()
+	return a.waitUntilReady(ctx, objects, is)
+}
+
+func (a *run) applyObject(ctx context.Context, o object) error {
+	fields := decodeFields(o.body)
+	metadata := decodeFields(fields["metadata"])
+	namespace, err := json.Marshal(o.namespace)
+	if err != nil {
+		return err
+	}
+	if metadata["namespace"] = namespace; o.namespace == "" {
+		delete(metadata, "namespace")
+	}
+	if fields["metadata"], err = json.Marshal(metadata); err != nil {
+		return err
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return a.target.Patch(ctx, o.newUnstructured(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
+}
+
+type maskedError struct {
+	reason metav1.StatusReason
+	err    error
+}
+
+func (e maskedError) Error() string {
+	return fmt.Sprintf("the API server rejects it (%s), and its message may quote a Secret", e.reason)
+}
+
+func (e maskedError) Unwrap() error { return e.err }
+
+// maskError returns err without text that may quote a Secret.
+func (a *run) maskError(o object, err error) error {
+	if reason := apierrors.ReasonForError(err); o.secret && reason != metav1.StatusReasonUnknown {
+		return maskedError{reason, err}
+	}
+	return err
+}
+
+func (a *run) waitUntilReady(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
+	waiting, reported := slices.Clone(objects), ""
+	for n := 1; ; n++ {
+		var why []string
+		var still []object
+		for _, o := range waiting {
+			now := o.newUnstructured()
+			err := a.target.Get(ctx, client.ObjectKeyFromObject(now), now)
+			if apierrors.IsNotFound(err) {
+				is.Applied = 0 // it was deleted: apply all again
+			}
+			if err != nil {
+				return errors.Join(notReadyError(why), fmt.Errorf("%s: %w", o, a.maskError(o, err)))
+			}
+			ready, message, err := checkReadiness(now, o.secret, false)
+			if err != nil {
+				return fmt.Errorf("%s: %w", o, err)
+			}
+			if !ready {
+				still, why = append(still, o), append(why, o.String()+": "+message)
+			}
+		}
+		if waiting = still; len(waiting) == 0 {
+			return nil
+		}
+		if now := humanize.FormatList(why, 5); now != reported {
+			reported = now
+			a.logf("not ready yet: %s", now)
+		}
+		if err := sleep.For(ctx, pollInterval.DelayAfter(n)); err != nil {
+			return errors.Join(notReadyError(why), err)
+		}
+	}
+}
+
+func notReadyError(why []string) error {
+	if len(why) == 0 {
+		return nil
+	}
+	return errors.New("not ready: " + humanize.FormatList(why, 5))
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// objectID identifies an object without version and namespace.
+type objectID struct {
+	kind schema.GroupKind
+	name string
+}
+
+type objectSet map[objectID][]string
+
+func (h objectSet) contains(kind schema.GroupKind, key client.ObjectKey) bool {
+	return slices.Contains(h[objectID{kind, key.Name}], key.Namespace)
+}
+
+func (a *run) recordObjects(step string, objects []object) error {
+	if a.objectsByStep == nil {
+		a.objectsByStep, a.fromSecret = map[string]objectSet{}, map[objectID]bool{}
+	}
+	all := objectSet{}
+	for _, o := range objects {
+		is := objectID{o.gvk.GroupKind(), o.name}
+		// The namespace is empty if the kind is unknown so far, or cluster-scoped.
+		all[is] = append(all[is], "", cmp.Or(o.namespace, o.defaultNamespace, a.target.namespace))
+		a.fromSecret[is] = a.fromSecret[is] || o.secret
+	}
+	if a.objectCount += len(objects); a.objectCount > maxProvisionObjects {
+		return newInvalidError("with it the steps have %d objects, and at most %d: make several Provisions of it", a.objectCount, maxProvisionObjects)
+	}
+	a.objectsByStep[step] = all
+	return nil
+}
+
+func (a *run) isDesired(kind schema.GroupKind, key client.ObjectKey) bool {
+	for _, of := range a.objectsByStep {
+		if of.contains(kind, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func canPrune(step *v1alpha1.ProvisionStep) bool {
+	return step.Manifests != nil && step.Manifests.Prune || step.Helm != nil && step.Helm.Prune
+}
+
+// pruneObjects deletes objects that no step contains anymore and Weir still manages. It runs last, because
+// an object may have moved between steps.
+func (a *run) pruneObjects(ctx context.Context) (string, error) {
+	for i := range a.p.Spec.Steps {
+		step := &a.p.Spec.Steps[i]
+		if !canPrune(step) {
+			continue
+		}
+		for _, id := range a.stepStatus(step.Name).Inventory {
+			kind, key, err := parseID(id)
+			if err == nil && !a.isDesired(kind, key) {
+				err = a.pruneObject(ctx, id, kind, key)
+			}
+			if err != nil {
+				return step.Name, fmt.Errorf("%s: %w", id, err)
+			}
+		}
+	}
+	return "", nil
+}
+
+func (a *run) trimInventory(s *v1alpha1.ProvisionStatus) {
+	for i := range s.Steps {
+		for _, step := range a.p.Spec.Steps {
+			if step.Name != s.Steps[i].Name || !canPrune(&step) {
+				continue
+			}
+			s.Steps[i].Inventory = slices.DeleteFunc(s.Steps[i].Inventory, func(id string) bool {
+				kind, key, err := parseID(id)
+				return err == nil && !a.objectsByStep[step.Name].contains(kind, key)
+			})
+		}
+	}
+}
+
+func (a *run) pruneObject(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
+	mapping, err := a.target.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (key.Namespace != "") {
+		return nil // recorded before its scope was known, so it was never applied
+	}
+	is := &unstructured.Unstructured{}
+	is.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := a.target.Get(ctx, key, is); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !slices.ContainsFunc(is.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
+		a.logf("%s remains: it has another owner now", id)
+		return nil
+	}
+	uid, version := is.GetUID(), is.GetResourceVersion()
+	err = a.target.Delete(ctx, is, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	a.logf("deleted %s, which is not wanted any more", id)
+	return nil
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/ratelimit/backoff"
+	"weir.dev/weir/internal/ratelimit/sleep"
+)
+
+var pollInterval = backoff.Exponential{Initial: time.Second, Max: 15 * time.Second}
+
+const maxStatusMessage = 1 << 10
+
+// checkReadiness reports whether an object is ready, and why not. An error means it never will be. With
+// waited, claims must be bound and load balancers must have an address; otherwise a later step may
+// provide them. With secret, status messages, which may quote a Secret, are omitted.
+func checkReadiness(u *unstructured.Unstructured, secret, waited bool) (bool, string, error) {
+	result, err := status.Compute(u)
+	switch {
+	case err != nil && secret:
+		return false, "", errors.New("its status cannot be read")
+	case err != nil:
+		return false, "", err
+	case secret:
+		result.Message = "not ready"
+	}
+	result.Message = humanize.FormatMessage(result.Message, maxStatusMessage) // kept while the object is polled
+	lacks, failed := checkKind(u, waited)
+	switch {
+	case failed != "":
+		return false, "", errors.New(failed)
+	case result.Status == status.FailedStatus:
+		return false, "", errors.New(result.Message)
+	case u.GroupVersionKind().GroupKind() == claimKind && result.Status == status.InProgressStatus:
+		return lacks == "", lacks, nil
+	case result.Status == status.CurrentStatus && lacks == "":
+		return true, "", nil
+	case result.Status == status.CurrentStatus:
+		return false, lacks, nil
+	}
+	return false, result.Message, nil
+}
+
+func (a *run) runWait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, is := a.inputDigest(step), a.stepStatus(step.Name)
+	if is.Input == input && is.DoneAt != nil {
+		a.logf("nothing has changed since it was done")
+		return nil
+	}
+	reported := ""
+	for n := 1; ; n++ {
+		ready, why, err := a.checkWait(ctx, step.Wait)
+		if err != nil {
+			return err
+		}
+		if ready {
+			is.Input = input
+			return a.completeStep(ctx, is)
+		}
+		if why != reported {
+			reported = why
+			a.logf("%s", why)
+		}
+		if err := sleep.For(ctx, pollInterval.DelayAfter(n)); err != nil {
+			return fmt.Errorf("%s: %w", why, err)
+		}
+	}
+}
+
+func (a *run) checkWait(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(w.APIVersion)
+	u.SetKind(w.Kind)
+	what := w.Kind + " " + w.Name
+	namespaced, err := a.target.IsObjectNamespaced(u)
+	if meta.IsNoMatchError(err) {
+		return false, "the target knows no " + w.Kind + " of " + w.APIVersion, nil
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("%s: %w", what, err)
+	}
+	key := client.ObjectKey{Name: w.Name}
+	if namespaced {
+		key.Namespace = cmp.Or(w.Namespace, a.target.namespace)
+	}
+	err = a.target.Get(ctx, key, u)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("%s: %w", what, err)
+	}
+	if err != nil {
+		return false, what + " is not there", nil
+	}
+	if w.Condition == "" {
+		ready, why, err := checkReadiness(u, a.fromSecret[objectID{u.GroupVersionKind().GroupKind(), w.Name}], true)
+		if err != nil {
+			return false, "", fmt.Errorf("%s: %w", what, err)
+		}
+		return ready, what + " is not ready: " + why, nil
+	}
+	if why := checkGeneration(u); why != "" {
+		return false, what + ": " + why, nil
+	}
+	if conditionOf(u, w.Condition) == "True" {
+		return true, "", nil
+	}
+	return false, what + " has no condition " + w.Condition + " that is True", nil
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provisioning/policy"
+)
+
+// newRunning returns a Provision with an attempt of an earlier process.
+func newRunning(began time.Time) *v1alpha1.Provision {
+	_, p := newProvision("shop", "edge")
+	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionRunning, Job: desiredDigest(p), Attempts: 1, AttemptNumber: 7, StartedAt: microTime(began)}
+	return p
+}
+
+// An attempt that times out while no process runs is recorded like any other.
+func TestAnAttemptThatLapsed(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	p := newRunning(now.Add(-time.Hour))
+	d, err := (&Reconciler{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).nextDecision(t.Context(), p, attemptState{}, now)
+	if last := p.Status.LastAttempt; err != nil || last == nil || last.Number != 7 || last.Result != "Failed" || !last.EndedAt.Time.Equal(now) || !strings.Contains(last.Message, "interrupted") {
+		t.Errorf("got %+v, %v", last, err)
+	}
+	if d.decision.TimeoutReason == "" || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.NextAttemptAt == nil {
+		t.Errorf("got %+v in %+v", d.decision, p.Status)
+	}
+}
+
+// A reset clears finished steps and requests to the target, but not the inventory.
+func TestWhatAResetForgets(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	_, p := newProvision("shop", "edge")
+	p.Annotations = map[string]string{v1alpha1.ResetAnnotation: "1"}
+	done := metav1.NewTime(now)
+	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionFailed, Job: desiredDigest(p), Attempts: 6, AttemptNumber: 6, Steps: []v1alpha1.StepStatus{
+		{Name: "migrate", Input: "x", DoneAt: &done, Applied: 1, Asked: "edge/migrate/1", Inventory: []string{"/ConfigMap/far/a"}},
+	}}
+	d, err := (&Reconciler{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).nextDecision(t.Context(), p, attemptState{}, now)
+	if is := p.Status.Steps[0]; err != nil || d.decision.Action != policy.StartAttempt || is.Input+is.Asked != "" || is.DoneAt != nil || is.Applied != 0 || len(is.Inventory) != 1 {
+		t.Errorf("%v, %+v, %+v", err, d.decision, is)
+	}
+}
+
+// A missing Partner blocks new attempts, and running ones get the built-in timeout.
+func TestAPartnerThatIsNotThere(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.PartnerLabel: "retail"}}}
+	api := fakeAPI(t, interceptor.Funcs{}, shop)
+	r := &Reconciler{Config: Config{Cached: api}}
+	_, p := newProvision("shop", "edge")
+	d, err := r.nextDecision(t.Context(), p, attemptState{}, now)
+	accepted := p.Status.Conditions[0]
+	if err != nil || d.startsAttempt() || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, `no Partner "retail"`) {
+		t.Errorf("got %+v, %+v, %v", d.decision, accepted, err)
+	}
+	p = newRunning(now.Add(-20 * time.Minute))
+	if d, err = r.nextDecision(t.Context(), p, attemptState{}, now); err != nil || d.startsAttempt() || d.after != 10*time.Minute || p.Status.State != v1alpha1.ProvisionRunning {
+		t.Errorf("with ten minutes left: %+v, %v", d, err)
+	}
+	if _, err = r.nextDecision(t.Context(), p, attemptState{running: true}, now.Add(time.Hour)); err != nil || p.Status.State != v1alpha1.ProvisionRunning {
+		t.Errorf("one at work has its own timeout: %s, %v", p.Status.State, err)
+	}
+	if _, err = r.nextDecision(t.Context(), p, attemptState{}, now.Add(10*time.Minute)); err != nil || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.LastAttempt == nil {
+		t.Errorf("then: %+v, %v", p.Status, err)
+	}
+	if err := api.Create(t.Context(), &v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "retail"}}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = r.nextDecision(t.Context(), p, attemptState{}, now.Add(time.Hour)); err != nil || d.decision.Action != policy.StartAttempt {
+		t.Errorf("once it is there: %+v, %v", d.decision, err)
+	}
+}
+
+// The log of an attempt interrupted by shutdown is saved.
+func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
+	_, p := newProvision("shop", "edge")
+	p.Spec.Target.KubeconfigSecret = &v1alpha1.KubeconfigSecret{Name: "edge", Key: "kubeconfig"}
+	ctx, stop := context.WithCancel(t.Context())
+	api := fakeAPI(t, interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+		stop()
+		return ctx.Err()
+	}, Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return c.Patch(ctx, o, patch, opts...)
+	}}, p)
+	r := New(Config{Live: api, Writer: api, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if end := r.runAttempt(ctx, reconcilePlan{p: p, decision: policy.Decision{At: time.Now().Add(time.Minute)}}); end != nil {
+		t.Errorf("it has come to an end: %+v", end)
+	}
+	var logs corev1.ConfigMapList
+	if err := api.List(t.Context(), &logs); err != nil || len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Data["log"], "begins") {
+		t.Errorf("got %+v, %v", logs.Items, err)
+	}
+}

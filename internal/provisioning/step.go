@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provisioning/objects"
+	"weir.dev/weir/internal/provisioning/policy"
+)
+
+func stepOrder(p *v1alpha1.Provision) (policy.Order, error) {
+	return policy.OrderSteps(objects.StepsOf(p))
+}
+
+// inputDigest returns a digest of a step's input, without dependencies: they affect when the step runs,
+// not what it does.
+func (a *run) inputDigest(step *v1alpha1.ProvisionStep, more ...any) string {
+	is := *step
+	is.DependsOn = nil
+	return policy.Digest(append([]any{is, a.target.name}, more...)...)
+}
+
+// runInOrder returns the first step that failed. Independent steps still run, so that the next
+// attempt has less to do.
+func (a *run) runInOrder(ctx context.Context) (string, error) {
+	order, err := stepOrder(a.p)
+	if err != nil {
+		return "", newInvalidError("%w", err)
+	}
+	f := failures{steps: a.p.Spec.Steps, done: make([]bool, len(a.p.Spec.Steps))}
+	for _, i := range order.Steps {
+		step := &a.p.Spec.Steps[i]
+		if on := order.UnfinishedDependency(i, f.done); on >= 0 {
+			a.logf("step %s is not begun: step %s, which it depends on, is not done", step.Name, f.steps[on].Name)
+			f.skipped = append(f.skipped, step.Name)
+			continue
+		}
+		a.logf("step %s", step.Name)
+		if err := a.traceStep(ctx, step.Name, func(ctx context.Context) error { return a.runStep(ctx, step) }); err != nil {
+			if f.addFailure(step.Name, err); a.isFatal(ctx, err) {
+				return f.first, f.toError()
+			}
+			a.logf("step %s has failed: %v", step.Name, err)
+			continue
+		}
+		f.done[i] = true
+		a.logf("step %s is done", step.Name)
+		if i != order.Steps[len(order.Steps)-1] {
+			a.saveLog(ctx, a.log)
+		}
+	}
+	if len(f.errs) > 0 {
+		return f.first, f.toError()
+	}
+	if step, err := a.pruneObjects(ctx); err != nil {
+		return step, err
+	}
+	return "", a.reconciler.updateStatus(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
+		s.Steps = filterSteps(s.Steps, a.p.Spec.Steps)
+		a.trimInventory(s)
+	})
+}
+
+// isFatal reports whether err ends the attempt, including a Retry-After.
+func (a *run) isFatal(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, errDeleted) || !a.retryAfter(err, time.Now()).IsZero()
+}
+
+type failures struct {
+	steps   []v1alpha1.ProvisionStep
+	done    []bool
+	first   string
+	errs    []error
+	skipped []string
+}
+
+func (f *failures) addFailure(step string, err error) {
+	if f.first == "" {
+		f.first = step
+	} else {
+		err = fmt.Errorf("step %s: %w", step, err)
+	}
+	f.errs = append(f.errs, err)
+}
+
+func (f *failures) toError() error {
+	if len(f.errs) == 1 && len(f.skipped) == 0 {
+		return f.errs[0]
+	}
+	return stepError{f}
+}
+
+type stepError struct{ *failures }
+
+func (e stepError) Error() string {
+	var all []string
+	for _, err := range e.errs {
+		all = append(all, err.Error())
+	}
+	if len(e.skipped) > 0 {
+		all = append(all, "not begun for it: "+strings.Join(e.skipped, ", "))
+	}
+	return strings.Join(all, "; ")
+}
+
+// Unwrap returns the last error first: only that one can carry a Retry-After.
+func (e stepError) Unwrap() []error {
+	all := slices.Clone(e.errs)
+	slices.Reverse(all)
+	return all
+}
+
+func (a *run) runStep(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	switch {
+	case step.Manifests != nil:
+		return a.applyManifests(ctx, step)
+	case step.Helm != nil:
+		return a.applyChart(ctx, step)
+	case step.Wait != nil:
+		return a.runWait(ctx, step)
+	case step.Job != nil:
+		return a.runJob(ctx, step)
+	case step.Migration != nil:
+		return a.runMigration(ctx, step)
+	}
+	return newInvalidError("it is of a kind that this program does not know")
+}
+
+func filterSteps(all []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
+	var kept []v1alpha1.StepStatus
+	for _, step := range wanted {
+		for _, s := range all {
+			if s.Name == step.Name {
+				kept = append(kept, s)
+			}
+		}
+	}
+	return kept
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimit
+
+import (
+	"maps"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// spendFactor is how fast busy pools spend what is free, relative to lasting for a window. With gain g
+// they end up with g/(1+g) of it: more wastes less, but leaves less to others.
+const spendFactor = 9
+
+// Budget is what remains of a subscription's writes. Not safe for concurrent use.
+type Budget struct {
+	share    float64
+	interval time.Duration
+
+	window window
+	// Weir's part of the caller's bucket by its own count, and both buckets as reported by Azure.
+	ownBucket, callerBucket, subscriptionBucket bucket
+	pools                                       map[lb.PoolKey]changeRate
+	// prunedAt is when inactive pools were last dropped.
+	prunedAt   time.Time
+	namespaces map[string]*namespaceUsage
+	reserved   float64
+	// prunedSlot is the slot in which idle namespaces were last dropped.
+	prunedSlot int64
+	// lastSeen are the last two namespaces with a Service or a pool, newest first.
+	lastSeen [2]namespaceSeen
+}
+
+// NewBudget returns an unused Budget. Weir may spend share, from 0 to 1, and no pool waits longer
+// than interval.
+func NewBudget(share float64, interval time.Duration) *Budget {
+	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
+	return &Budget{
+		share: share, interval: interval, pools: map[lb.PoolKey]changeRate{}, namespaces: map[string]*namespaceUsage{},
+		ownBucket:          bucket{size: share * bucketSize, perSecond: share * refillPerSecond, tokens: share * bucketSize},
+		callerBucket:       bucket{size: bucketSize, perSecond: share * refillPerSecond},
+		subscriptionBucket: bucket{size: bucketSize * subscriptionFactor, perSecond: share * refillPerSecond * subscriptionFactor},
+	}
+}
+
+// Remaining is what Azure reports of Resource Manager's write buckets; negative if absent.
+type Remaining struct{ Caller, Subscription int }
+
+// CountWrite counts a write or deletion that is being sent.
+func (b *Budget) CountWrite(now time.Time) {
+	b.window.addWrite(now)
+	b.ownBucket.takeToken(now)
+	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
+		if !reported.at.IsZero() {
+			reported.takeToken(now)
+		}
+	}
+}
+
+// SetRemaining records what Azure reports as left.
+func (b *Budget) SetRemaining(left Remaining, now time.Time) {
+	for _, reported := range []struct {
+		left int
+		of   *bucket
+	}{{left.Caller, &b.callerBucket}, {left.Subscription, &b.subscriptionBucket}} {
+		if reported.left >= 0 {
+			reported.of.tokens, reported.of.at = float64(reported.left), now
+			reported.of.size = max(reported.of.size, reported.of.tokens)
+		}
+	}
+}
+
+// CountChange counts a change of a namespace's pool.
+func (b *Budget) CountChange(pool lb.PoolKey, namespace string, now time.Time) {
+	b.pruneInactive(now)
+	b.usageOf(namespace).markWaiting(now)
+	a := b.pools[pool].addChange(now, b.interval)
+	a.namespace = namespace
+	b.pools[pool] = a
+}
+
+// RemovePool drops a pool.
+func (b *Budget) RemovePool(pool lb.PoolKey) { delete(b.pools, pool) }
+
+// pruneInactive drops inactive pools once per interval.
+func (b *Budget) pruneInactive(now time.Time) {
+	if now.Sub(b.prunedAt) > b.interval {
+		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a changeRate) bool { return a.decayTo(now, b.interval).windowCount < minActive })
+		b.prunedAt = now
+	}
+}
+
+// Pace is how pools divide the remaining writes.
+type Pace struct {
+	budget *Budget
+	now    time.Time
+	// rate is writes per second beyond one per interval, for each unit of namespace weight.
+	rate float64
+	// Factors from pool to namespace weights, and limits of early writes per second and unit of
+	// weight by the namespace's share.
+	poolWeights, maxRates map[string]float64
+}
+
+// PaceAt returns the current pace, in O(active pools).
+func (b *Budget) PaceAt(now time.Time) Pace {
+	p := Pace{budget: b, now: now}
+	b.pruneInactive(now)
+	weights := 0.0
+	type sum struct{ most, all, owed float64 }
+	namespaces := map[string]sum{}
+	for _, a := range b.pools {
+		a = a.decayTo(now, b.interval)
+		of := namespaces[a.namespace]
+		of.owed += a.reservedRate(b.interval)
+		if a.recentCount >= minActive {
+			weights += a.shareWeight()
+			of.most, of.all = max(of.most, a.shareWeight()), of.all+a.shareWeight()
+		}
+		namespaces[a.namespace] = of
+	}
+	// A namespace weighs as much as its busiest pool.
+	total, owed := 0.0, 0.0
+	p.poolWeights, p.maxRates = make(map[string]float64, len(namespaces)), map[string]float64{}
+	for name, of := range namespaces {
+		free, left, bounded := b.freePoolWrites(name, of.owed, now)
+		if bounded {
+			of.owed = min(of.owed, left/windowLength.Seconds())
+		}
+		owed += of.owed
+		if of.all == 0 {
+			continue
+		}
+		total += of.most
+		p.poolWeights[name] = of.most / of.all
+		if bounded {
+			p.maxRates[name] = spendFactor * max(free, 0) / windowLength.Seconds() / of.all
+		}
+	}
+	if p.rate = b.availableRate(now, owed); weights > 0 {
+		p.rate *= min(weights, 1) / total
+	}
+	return p
+}
+
+// availableRate returns the writes per second for pools that were written within the interval. owed is
+// reserved for others.
+func (b *Budget) availableRate(now time.Time, owed float64) float64 {
+	part := func(free float64, lasts time.Duration) float64 {
+		if free < 1 {
+			return 0
+		}
+		return spendFactor * free / lasts.Seconds()
+	}
+	spare := part(b.window.freeWrites(now, b.share*windowWrites, owed), windowLength)
+	spare = min(spare, part(b.ownBucket.tokensAt(now), bucketFillTime))
+	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
+		if !reported.at.IsZero() {
+			spare = min(spare, part(b.share*reported.tokensAt(now), bucketFillTime))
+		}
+	}
+	return spare
+}
+
+// Schedule is when a busy pool is written.
+type Schedule struct {
+	// Average times between its writes, and between its changes.
+	writeInterval, changeInterval time.Duration
+	// lastInterval is the latter at the last change.
+	lastInterval time.Duration
+}
+
+// HoldFor returns how long the first waiting change waits, counted from its arrival: the time of the
+// changes expected between two writes, less those waiting. A fixed time after the last write would
+// batch fewer of them, because random changes are only predictable by how many wait.
+func (s Schedule) HoldFor(changes int) time.Duration {
+	return max(0, s.writeInterval-time.Duration(changes)*s.changeInterval)
+}
+
+// gatherTime is how long a change may wait for others. With a write of two seconds and as much behind another, it is
+// in force within six.
+const gatherTime = 2 * time.Second
+
+// GatherFor returns how long the first waiting change of a busy pool waits for further ones even if the quota
+// allows a write: writes count, too. If none is expected in time, it does not wait. It is not for changes by which
+// flows are lost during the wait.
+func (s Schedule) GatherFor() time.Duration {
+	if s.lastInterval > gatherTime {
+		return 0
+	}
+	return gatherTime
+}
+
+// ScheduleFor returns a pool's schedule: at most the interval apart, and exactly that once nothing is
+// left.
+func (p Pace) ScheduleFor(pool lb.PoolKey) Schedule {
+	b := p.budget
+	last := b.pools[pool].changeInterval(b.interval)
+	if p.rate <= 0 {
+		return Schedule{writeInterval: b.interval, lastInterval: last}
+	}
+	a := b.pools[pool].decayTo(p.now, b.interval)
+	early := p.rate * p.weightOf(a.namespace)
+	if most, bounded := p.maxRates[a.namespace]; bounded {
+		early = min(early, most)
+	}
+	rate := 1/b.interval.Seconds() + early*a.shareWeight()
+	return Schedule{writeInterval: min(b.interval, time.Duration(float64(time.Second)/rate)), changeInterval: a.changeInterval(b.interval), lastInterval: last}
+}
+
+// weightOf converts a pool's weight; 1 before a namespace's first change.
+func (p Pace) weightOf(namespace string) float64 {
+	if part, known := p.poolWeights[namespace]; known {
+		return part
+	}
+	return 1
+}
+
+// UsageAt returns the writes of the last five minutes, Weir's share in five minutes, and what is left
+// of it.
+func (b *Budget) UsageAt(now time.Time) (spent, share, left float64) {
+	spent, share = b.window.countWrites(now), b.share*windowWrites
+	left = min(share-spent, b.ownBucket.tokensAt(now))
+	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
+		if !reported.at.IsZero() {
+			left = min(left, b.share*reported.tokensAt(now))
+		}
+	}
+	return spent, share, max(0, left)
+}

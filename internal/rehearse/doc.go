@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package rehearse computes what the controller would change: the load balancer code runs against a
-// Shadow, which reads Azure and keeps writes in memory. Plan covers a cluster, DryRun one Service.
-// Package view formats the result.
-package rehearse

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package servicelb decides the next step for the load balancer of one Service: when to send a request, what to
-// persist before and after, and which events and conditions to report. Package balancer updates Azure; package
-// kube accesses the API server.
-//
-// Reconciler.Reconcile is the entry point; State holds what is known of one Service.
-package servicelb

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package phase
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// openClaims includes earlier migrations.
+func (j Journal) openClaims() []LoadBalancer {
+	var all []LoadBalancer
+	for _, b := range append(slices.Clone(j.LoadBalancers), j.Claims...) {
+		b.Addresses = slices.DeleteFunc(slices.Clone(b.Addresses), func(a Address) bool { return !a.IsClaim })
+		if len(b.Addresses) > 0 {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// FilterClaims returns the given addresses that are claims.
+func (j Journal) FilterClaims(names []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(names), func(ip netip.Addr) bool {
+		return !slices.ContainsFunc(j.openClaims(), func(b LoadBalancer) bool {
+			return slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.IP == ip })
+		})
+	})
+}
+
+// ClaimFor returns the private address claimed for a frontend that leaves the choice to Azure.
+func (j Journal) ClaimFor(f lb.Frontend, requests UserRequests) (netip.Addr, bool) {
+	for _, b := range j.openClaims() {
+		for _, a := range b.Addresses {
+			if a.PublicIP == "" && strings.EqualFold(a.Frontend, f.Name) && strings.EqualFold(a.Subnet, f.Subnet) && requests.FindRelease(a) == nil {
+				return a.IP, true
+			}
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// HasClaims reports whether there is a claim that no user has given up.
+func (j Journal) HasClaims(requests UserRequests) bool {
+	return slices.ContainsFunc(j.openClaims(), func(b LoadBalancer) bool {
+		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return requests.FindRelease(a) == nil })
+	})
+}
+
+// AddressRelease is a user's consent to lose an address.
+type AddressRelease struct {
+	Address  netip.Addr `json:"address"`
+	Frontend string     `json:"frontend"`
+	UserRequest
+}
+
+// ReleaseAddress fails if the migration has the address, may still get it, or doesn't know it.
+func (a UserRequests) ReleaseAddress(j Journal, ip netip.Addr, request UserRequest) (UserRequests, error) {
+	isClaim := false
+	for _, b := range j.openClaims() {
+		for _, has := range b.Addresses {
+			if has.IP != ip {
+				continue
+			}
+			if isClaim = true; a.FindRelease(has) == nil {
+				a.Releases = append(slices.Clone(a.Releases), AddressRelease{ip, has.Frontend, request})
+			}
+		}
+	}
+	if isClaim {
+		return a, nil
+	}
+	for _, b := range j.LoadBalancers {
+		for _, has := range b.Addresses {
+			switch {
+			case has.IP != ip:
+			case has.RejectReason != "" && j.IsOpen():
+				return a, fmt.Errorf("%s cannot be given up: the migration waits until Azure has released it. weir migrate status shows what holds it", ip)
+			default:
+				return a, fmt.Errorf("%s cannot be given up: Azure has not refused it", ip)
+			}
+		}
+	}
+	return a, fmt.Errorf("%s cannot be given up: no migration has it on record. weir migrate status lists the addresses", ip)
+}
+
+// FindRelease returns nil if the address was not given up.
+func (a UserRequests) FindRelease(of Address) *UserRequest {
+	for i, g := range a.Releases {
+		if g.Address == of.IP && g.Frontend == of.Frontend {
+			return &a.Releases[i].UserRequest
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package phase
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The progress record is bounded in size and survives a round trip.
+func TestWhatIsToldIsBounded(t *testing.T) {
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = strings.Repeat("x", 10_000)
+	}
+	for _, told := range []Progress{NewProgress(ProgressRejected, many...), NewStepProgress(Steps{Phase: PhaseDetach, StopReasons: many, WaitReasons: many}, 1, 6)} {
+		text := FormatProgress(told)
+		again, ok := ParseProgress(text)
+		if !ok || !reflect.DeepEqual(again, told) || len(text) > 12<<10 {
+			t.Errorf("%d bytes come back %t", len(text), ok)
+		}
+		if all := slices.Concat(told.Reasons, told.WaitReasons); !strings.HasPrefix(all[len(all)-1], "and ") {
+			t.Errorf("the last is %.40s", all[len(all)-1])
+		}
+	}
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// This file models new flows to Local Services, one per second and Service: Azure's probe requests kube-proxy's health
+// check of each member every five seconds, and kube-proxy forwards to ready endpoints of the node, or to those
+// that terminate and still serve if none is ready.
+
+const (
+	probeInterval = 5 // seconds
+	podStartup    = 10 * time.Second
+)
+
+// podSim is a pod of a Service. It starts when it is created, and serves until the end of its preStop time.
+type podSim struct {
+	node                 int
+	readyAt              time.Time
+	terminatedAt, goneAt time.Time // zero before the eviction
+}
+
+func (p podSim) isTerminating(now time.Time) bool {
+	return !p.terminatedAt.IsZero() && !now.Before(p.terminatedAt)
+}
+func (p podSim) isGone(now time.Time) bool { return !p.goneAt.IsZero() && !now.Before(p.goneAt) }
+func (p podSim) isReady(now time.Time) bool {
+	return !now.Before(p.readyAt) && !p.isTerminating(now)
+}
+
+// acceptsFlows reports whether the process in the pod accepts connections.
+func (p podSim) acceptsFlows(now time.Time, preStop time.Duration) bool {
+	return !now.Before(p.readyAt) && (!p.isTerminating(now) || now.Before(p.terminatedAt.Add(preStop)))
+}
+
+// probeReading is how Azure's page about probes is read.
+type probeReading struct {
+	downAfter, upAfter int // answers in a row
+}
+
+var (
+	mildReading   = probeReading{downAfter: 2, upAfter: 1}
+	strictReading = probeReading{downAfter: 1, upAfter: 2}
+)
+
+// probeState is what a probe knows of a member.
+type probeState struct {
+	isUp      bool
+	good, bad int
+}
+
+func (p *probeState) addAnswer(ok bool, r probeReading) {
+	if ok {
+		p.good, p.bad = p.good+1, 0
+	} else {
+		p.good, p.bad = 0, p.bad+1
+	}
+	p.isUp = p.isUp && p.bad < r.downAfter || p.good >= r.upAfter
+}
+
+// poolMember is a member of a Service's pool.
+type poolMember struct {
+	node  int
+	down  bool // its admin state
+	reads [2]probeState
+}
+
+// serviceSim is a Service, its pods and the members of its pool.
+type serviceSim struct {
+	key     string
+	pods    []podSim
+	members map[int]*poolMember
+}
+
+func (s *serviceSim) onNode(node int) (pods []podSim) {
+	for _, p := range s.pods {
+		if p.node == node {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+func (s *serviceSim) countReady(now time.Time) (n int) {
+	for _, p := range s.pods {
+		if p.isReady(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// flowModel counts what the changes of a cluster cost its clients.
+type flowModel struct {
+	*Stage
+	preStop  time.Duration
+	services []*serviceSim
+	etag     string
+	second   int
+	cordoned map[int]bool
+	total    flowCounts
+}
+
+// flowCounts are what the clients lost, by the reading of the probe: mild, then strict.
+type flowCounts struct {
+	flows, cut, writes int
+	lost               [2]float64
+}
+
+func (c flowCounts) String() string {
+	return fmt.Sprintf("%.1f of %d new flows lost (strict reading %.1f), %d serving members cut, %d writes", c.lost[0], c.flows, c.lost[1], c.cut, c.writes)
+}
+
+// newFlowModel starts a cluster with Local Services of two replicas.
+func newFlowModel(s *Stage, nodes, services int, preStop time.Duration) *flowModel {
+	m := &flowModel{Stage: s, preStop: preStop, cordoned: map[int]bool{}}
+	for n := range nodes {
+		failOn(s.AddNode(n))
+	}
+	s.Start()
+	for i := range services {
+		v := &serviceSim{key: fmt.Sprintf("shop/s%d", i), members: map[int]*poolMember{}}
+		failOn(s.AddService(v.key, func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+		for r := range 2 {
+			v.pods = append(v.pods, podSim{node: (i + r*(1+i%7)) % nodes, readyAt: time.Now()})
+		}
+		m.services = append(m.services, v)
+		m.writeEndpoints(v)
+	}
+	failOn(s.WaitInSync(30 * time.Minute))
+	m.restartServices(m.services, services, m.allNodes(nodes)) // Weir learns whether Azure takes overlapping writes
+	m.finish()
+	s.emulator.ClearCalls()
+	m.total = flowCounts{}
+	return m
+}
+
+// allNodes returns the numbers of the first nodes.
+func (m *flowModel) allNodes(count int) []int {
+	all := make([]int, count)
+	for n := range all {
+		all[n] = n
+	}
+	return all
+}
+
+// writeEndpoints writes the EndpointSlice as the endpoints controller does.
+func (m *flowModel) writeEndpoints(v *serviceSim) {
+	now, at := time.Now(), parseKey(v.key)
+	v.pods = slices.DeleteFunc(v.pods, func(p podSim) bool { return p.isGone(now) })
+	slice := &discoveryv1.EndpointSlice{}
+	failOn(m.editObject(slice, client.ObjectKey{Namespace: at.Namespace, Name: sliceName(at.Name, discoveryv1.AddressTypeIPv4)}, func() {
+		slice.Endpoints = nil
+		for i, p := range v.pods {
+			serving := !now.Before(p.readyAt)
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{fmt.Sprintf("10.244.%d.%d", p.node, i+9)}, NodeName: new(nodeName(p.node)),
+				Conditions: discoveryv1.EndpointConditions{Ready: new(p.isReady(now)), Serving: new(serving), Terminating: new(p.isTerminating(now))},
+			})
+		}
+	}))
+}
+
+// passSecond waits for a second, and writes the endpoints that changed in it.
+func (m *flowModel) passSecond() {
+	before := time.Now()
+	m.Sleep(time.Second)
+	now := time.Now()
+	isDue := func(at time.Time) bool { return at.After(before) && !at.After(now) }
+	for _, v := range m.services {
+		if slices.ContainsFunc(v.pods, func(p podSim) bool { return isDue(p.readyAt) || isDue(p.goneAt) }) {
+			m.writeEndpoints(v)
+		}
+	}
+	m.Sleep(0)
+	m.readPools(now)
+	for i, v := range m.services {
+		m.sendFlow(i, v, now)
+	}
+	m.second++
+}
+
+// finish waits until the last changes are written, and returns the counts.
+func (m *flowModel) finish() flowCounts {
+	for range 300 {
+		m.passSecond()
+	}
+	m.total.writes = len(m.emulator.Calls(func(c armemu.Call) bool {
+		return c.Method != http.MethodGet && strings.Contains(strings.ToLower(c.Resource), "/loadbalancers/")
+	}))
+	return m.total
+}
+
+// readPools reads the members from Azure. It counts serving members that left.
+func (m *flowModel) readPools(now time.Time) {
+	body, _ := m.emulator.Get(network + "loadBalancers/" + clusterName)
+	var version struct{ Etag string }
+	failOn(json.Unmarshal(body, &version))
+	if version.Etag == m.etag {
+		return
+	}
+	m.etag = version.Etag
+	var b loadBalancer
+	failOn(json.Unmarshal(body, &b))
+	byName := map[string]pool{}
+	for _, p := range b.Properties.Pools {
+		byName[p.Name] = p
+	}
+	for _, v := range m.services {
+		at, shown := parseKey(v.key), map[int]bool{}
+		for _, a := range byName[at.Namespace+"-"+at.Name].Properties.Addresses {
+			var node int
+			_, err := fmt.Sscanf(a.Properties.IP, "10.0.1.%d", &node)
+			failOn(err)
+			node -= 4
+			shown[node] = true
+			if v.members[node] == nil {
+				v.members[node] = &poolMember{node: node}
+			}
+			v.members[node].down = a.Properties.Admin == "Down"
+		}
+		for node := range v.members {
+			if shown[node] {
+				continue
+			}
+			delete(v.members, node)
+			if slices.ContainsFunc(v.onNode(node), func(p podSim) bool { return p.acceptsFlows(now, m.preStop) }) {
+				m.total.cut++
+			}
+		}
+	}
+}
+
+// sendFlow probes the members of a Service and sends a flow to each that accepts new ones, as a share.
+func (m *flowModel) sendFlow(index int, v *serviceSim, now time.Time) {
+	m.total.flows++
+	var takers, failing [2]int
+	for _, member := range v.members {
+		local := v.onNode(member.node)
+		hasReady := slices.ContainsFunc(local, func(p podSim) bool { return p.isReady(now) })
+		serves := slices.ContainsFunc(local, func(p podSim) bool {
+			return p.acceptsFlows(now, m.preStop) && (p.isReady(now) || !hasReady)
+		})
+		for i, reading := range []probeReading{mildReading, strictReading} {
+			if (m.second+index+member.node*3)%probeInterval == 0 {
+				member.reads[i].addAnswer(hasReady, reading)
+			}
+			if !member.down && member.reads[i].isUp {
+				takers[i]++
+				if !serves {
+					failing[i]++
+				}
+			}
+		}
+	}
+	for i := range takers {
+		if takers[i] == 0 {
+			m.total.lost[i]++
+		} else {
+			m.total.lost[i] += float64(failing[i]) / float64(takers[i])
+		}
+	}
+}
+
+// freeNode returns a node that has no pod of the Service, and takes new ones.
+func (m *flowModel) freeNode(v *serviceSim, nodes []int, seed int) int {
+	for i := range nodes {
+		n := nodes[(seed+i)%len(nodes)]
+		if !m.cordoned[n] && len(v.onNode(n)) == 0 {
+			return n
+		}
+	}
+	panic("no node is free")
+}
+
+// terminate deletes a pod.
+func (m *flowModel) terminate(v *serviceSim, i int) {
+	now := time.Now()
+	v.pods[i].terminatedAt, v.pods[i].goneAt = now, now.Add(max(m.preStop, time.Second))
+}
+
+// restart is a rolling restart of a Service with one pod more.
+type restart struct {
+	of  *serviceSim
+	old []podSim
+	// started is the pod that starts.
+	started *podSim
+}
+
+// advance takes the next step, and reports whether all pods are new and the old ones end.
+func (r *restart) advance(m *flowModel, nodes []int, seed int) bool {
+	now := time.Now()
+	if r.started != nil {
+		if !r.started.isReady(now) {
+			return false
+		}
+		at := slices.IndexFunc(r.of.pods, func(p podSim) bool { return p == r.old[0] })
+		m.terminate(r.of, at)
+		r.old, r.started = r.old[1:], nil
+	}
+	if len(r.old) > 0 {
+		p := podSim{node: m.freeNode(r.of, nodes, seed), readyAt: now.Add(podStartup)}
+		r.of.pods = append(r.of.pods, p)
+		r.started = &p
+	}
+	m.writeEndpoints(r.of)
+	return len(r.old) == 0
+}
+
+// restartServices restarts the Services, so many at a time.
+func (m *flowModel) restartServices(services []*serviceSim, parallel int, nodes []int) {
+	var running []*restart
+	for next := 0; next < len(services) || len(running) > 0; {
+		for len(running) < parallel && next < len(services) {
+			running = append(running, &restart{of: services[next], old: slices.Clone(services[next].pods)})
+			next++
+		}
+		running = slices.DeleteFunc(running, func(r *restart) bool { return r.advance(m, nodes, m.second) })
+		m.passSecond()
+	}
+}
+
+// evictPods evicts the pods of a node as disruption budgets allow: one pod of a Service at a time. A new pod starts
+// at once.
+func (m *flowModel) evictPods(node int, nodes []int) (left int) {
+	now := time.Now()
+	for _, v := range m.services {
+		for i, p := range v.pods {
+			if p.node != node {
+				continue
+			}
+			left++
+			if p.isTerminating(now) || v.countReady(now) < 2 {
+				continue
+			}
+			m.terminate(v, i)
+			v.pods = append(v.pods, podSim{node: m.freeNode(v, nodes, m.second+i), readyAt: now.Add(podStartup)})
+			m.writeEndpoints(v)
+			break
+		}
+	}
+	return left
+}
+
+// replaceNodes replaces nodes one by one: the new one is added, the old one drained and deleted.
+func (m *flowModel) replaceNodes(count int, announce func(*corev1.Node)) {
+	nodes := m.allNodes(count)
+	for n := range count {
+		failOn(m.AddNode(count + n))
+		nodes = append(nodes, count+n)
+		m.cordoned[n] = true
+		failOn(m.ChangeNode(n, func(node *corev1.Node) {
+			node.Spec.Unschedulable = true
+			if announce != nil {
+				announce(node)
+			}
+		}))
+		m.passSecond()
+		for m.evictPods(n, nodes) > 0 {
+			m.passSecond()
+		}
+		failOn(m.DeleteNode(n))
+		m.passSecond()
+	}
+}
