@@ -56,7 +56,8 @@ busyday: ## A day in virtual time with others at the same load balancer; prints 
 	@$(GO) test ./lab/scenario -run '^TestBusyDay$$' -v -busy-day 24h
 
 # Linters and quick tests first. Then three groups run in parallel: tests of built programs and of what ships
-# beside them, tests that mostly wait, and tests that compute, at a lower priority.
+# beside them, tests that mostly wait, and tests that compute, at a lower priority. The first two run one package
+# at a time: each starts a control plane, and the third group takes longer anyway.
 .PHONY: test
 test: check generated pure kubelab build ## Everything that CI runs
 	@begun=$$(date +%s); $(MAKE) --no-print-directory -k -j3 group-built group-waiting group-computing && \
@@ -152,11 +153,11 @@ pure: ## Tests of rules of the code and of packages that decide, a minute
 
 unit-built:
 	@echo "weir: tests of the built programs"
-	@KUBEBUILDER_ASSETS=$(BIN) $(TEST) -p 2 $(BUILT)
+	@KUBEBUILDER_ASSETS=$(BIN) $(TEST) -p 1 $(BUILT)
 
 unit-waiting:
 	@echo "weir: tests that wait, with the race detector"
-	@KUBEBUILDER_ASSETS=$(BIN) CGO_ENABLED=1 $(TEST) -race -p 2 $$($(GO) list $(WAITING) | grep -vxFf <($(GO) list $(BUILT)))
+	@KUBEBUILDER_ASSETS=$(BIN) CGO_ENABLED=1 $(TEST) -race -p 1 $$($(GO) list $(WAITING) | grep -vxFf <($(GO) list $(BUILT)))
 
 unit-long:
 	@echo "weir: tests that take long"

@@ -182,7 +182,7 @@ func TestTheRolesOfTheLease(t *testing.T) {
 		t.Errorf("without the roles: %v", err)
 	}
 	l.applyRoles("../../config/resource-lease/role.yaml")
-	until := time.Now().Add(20 * time.Second)
+	until := time.Now().Add(2 * time.Minute)
 	for weir.Acquire(t.Context()) != nil && time.Now().Before(until) { // roles take effect with a delay
 		time.Sleep(20 * time.Millisecond)
 	}

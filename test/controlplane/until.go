@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// WaitUntil polls every 20 ms until ask returns "" and fails the test with the last answer after 40 s.
+// WaitUntil polls until ask returns "" and fails the test with the last answer after three minutes.
 func WaitUntil(t testing.TB, ask func() (missing string)) {
 	t.Helper()
-	Eventually(t, "it", 40*time.Second, func() error {
+	Eventually(t, "it", 3*time.Minute, func() error {
 		if missing := ask(); missing != "" {
 			return errors.New(missing)
 		}
@@ -19,23 +19,19 @@ func WaitUntil(t testing.TB, ask func() (missing string)) {
 	})
 }
 
-// Eventually polls every 20 ms until ask returns nil and fails the test with the last error after
-// the timeout.
+// Eventually polls until ask returns nil and fails the test with the last error after the timeout.
+// The pause grows from 20 ms to 250 ms: polls of parallel tests would otherwise keep the API server busy.
 func Eventually(t testing.TB, what string, limit time.Duration, ask func() error) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	for {
+	begun := time.Now()
+	for pause := 20 * time.Millisecond; ; pause = min(pause*5/4, 250*time.Millisecond) {
 		err := ask()
 		if err == nil {
 			return
 		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
+		if time.Since(begun) > limit {
 			t.Fatalf("%s, still after %s: %v", what, limit, err)
 		}
+		time.Sleep(pause)
 	}
 }

@@ -81,7 +81,7 @@ func TestReadinessGatesWithAndWithoutALeader(t *testing.T) {
 	l.becomes(l.namespace+"-web", "10.0.0.1")
 	writes := l.writes(l.namespace + "-web")
 	l.servingPod("web-1", node)
-	l.expectGate("web-1", "InPool", time.Minute)
+	l.expectGate("web-1", "InPool", 2*time.Minute)
 	l.expectMetric(leader, `weir_readiness_gates_opened_total{reason="InPool"} 1`)
 	if after := l.writes(l.namespace + "-web"); after != writes {
 		t.Errorf("%d writes", after-writes)
@@ -91,7 +91,7 @@ func TestReadinessGatesWithAndWithoutALeader(t *testing.T) {
 	starting := l.node("n2", "10.0.0.2")
 	l.servingPod("web-0", starting)
 	l.startEndpoint("web", starting)
-	l.expectGate("web-0", "InPool", time.Minute)
+	l.expectGate("web-0", "InPool", 2*time.Minute)
 	l.becomes(l.namespace+"-web", "10.0.0.1", "10.0.0.2")
 
 	standby := l.controller(flags...)

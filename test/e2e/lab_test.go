@@ -291,7 +291,7 @@ func (l *lab) controller(flags ...string) *program {
 // eventually polls until ask returns nil, and fails with the last error otherwise.
 func (l *lab) eventually(what string, ask func() error) {
 	l.t.Helper()
-	controlplane.Eventually(l.t, what, time.Minute, ask)
+	controlplane.Eventually(l.t, what, 3*time.Minute, ask)
 }
 
 func (l *lab) becomes(pool string, want ...string) {

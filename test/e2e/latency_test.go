@@ -62,7 +62,7 @@ func (l *lab) toggleTaint(name string, leaves bool) time.Duration {
 	}
 	before, began := len(writes()), time.Now()
 	l.must(l.cluster.Update(l.t.Context(), &node))
-	deadline := began.Add(10 * time.Second)
+	deadline := began.Add(time.Minute)
 	for {
 		if all := writes(); len(all) > before {
 			time.Sleep(idleDelay)

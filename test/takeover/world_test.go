@@ -231,7 +231,7 @@ func (w *world) plan() (string, int) {
 // eventually polls until ask returns nil, and fails with the last error otherwise.
 func (w *world) eventually(what string, ask func() error) {
 	w.Helper()
-	controlplane.Eventually(w.T, what, 20*time.Second, ask)
+	controlplane.Eventually(w.T, what, 2*time.Minute, ask)
 }
 
 // kubectl runs kubectl as an administrator and returns its output.
