@@ -50,7 +50,7 @@ and you the rights of weir calls.`,
 				if err != nil {
 					return err
 				}
-				reader.Health = explain.ReadHealth(leader)
+				reader.Health = reach.NewHealthReader(leader)
 			}
 			story, err := explainObject(cmd.Context(), reader, args[0], namespace, args[1])
 			if err != nil {

@@ -32,7 +32,7 @@ var healthReasons = []string{
 	"Down_Probe_HttpNoResponse", "Down_Platform", "NA",
 }
 
-// healthKey identifies what a probe asks: a port of an address.
+// healthKey identifies the target of a probe: a port of an address.
 type healthKey struct {
 	ip   netip.Addr
 	port int

@@ -56,7 +56,9 @@ func TestHealthOfARule(t *testing.T) {
 		want("at first", "2 up, 1 down: 10.0.0.1 Up Up_Probe_Success;"+rest)
 		emu.SetAlive(netip.MustParseAddr("10.0.0.1"), false)
 		want("a node died", "1 up, 2 down: 10.0.0.1 Down Down_Probe_HttpEndpointUnreachable;"+rest)
-		emu.ReportHealth(func(p armemu.ForwardingProbe, ip netip.Addr) (up, known bool) { return false, p.Port == 31000 && ip.String() == "10.0.0.1" })
+		emu.ReportHealth(func(p armemu.ForwardingProbe, ip netip.Addr) (up, known bool) {
+			return false, p.Port == 31000 && ip.String() == "10.0.0.1"
+		})
 		want("with a data plane", "1 up, 2 down: 10.0.0.1 Down Down_Probe_HttpStatusCodeError;"+rest)
 		if w := sendAdmin(emu, http.MethodPost, "/_emu/health", `{"ip":"10.0.0.1","port":31000,"reason":"Down_Platform"}`); w.Code != http.StatusNoContent {
 			t.Fatal(w.Body)

@@ -3,14 +3,9 @@
 package explain
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-
-	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/lb"
 )
 
 // maxHealthPools limits the reads of health for one explanation: Azure counts each as a write.
@@ -28,7 +23,7 @@ func (r Reader) addHealth(ctx context.Context, story *Explanation) {
 			return
 		}
 		reported, err := r.Health(ctx, p.Namespace, p.Name)
-		if err != nil { // that of the other pools fails for the same reason, or is read with its own command
+		if err != nil { // that of the other pools fails for the same reason
 			story.HealthError = strings.Join(strings.Fields(err.Error()), " ")
 			return
 		}
@@ -37,35 +32,4 @@ func (r Reader) addHealth(ctx context.Context, story *Explanation) {
 			p.Members[j].Health = reported[p.Members[j].Address]
 		}
 	}
-}
-
-// ReadHealth returns a Reader.Health that asks the leader.
-func ReadHealth(leader app.Connection) func(ctx context.Context, namespace, pool string) (map[string]string, error) {
-	return func(ctx context.Context, namespace, pool string) (map[string]string, error) {
-		rules, err := app.FetchHealth(ctx, leader, namespace, pool)
-		if err != nil {
-			return nil, err
-		}
-		return summarizeHealth(rules), nil
-	}
-}
-
-// summarizeHealth returns a text for each address. Where the probes differ, each is named by a rule.
-func summarizeHealth(rules []app.RuleHealth) map[string]string {
-	of := map[string][]string{}
-	for _, rule := range rules {
-		members := slices.SortedFunc(slices.Values(rule.Members), func(a, b lb.MemberHealth) int { return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Reason, b.Reason)) })
-		for _, m := range members {
-			text := m.Text()
-			if len(rules) > 1 {
-				text = "rule " + rule.Rule + ": " + text
-			}
-			of[m.IP.String()] = append(of[m.IP.String()], text)
-		}
-	}
-	texts := make(map[string]string, len(of))
-	for ip, all := range of {
-		texts[ip] = strings.Join(slices.Compact(all), "; ")
-	}
-	return texts
 }

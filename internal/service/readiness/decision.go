@@ -141,7 +141,7 @@ func Decide(pod Pod, services []Service, leader Leader, now time.Time) Decision 
 	return Decision{Message: wait, RecheckAfter: min(left, pod.recheckDelay(now))}
 }
 
-// recheckDelay grows for a pod whose containers are not ready: an event of the pod precedes its need for an open gate.
+// recheckDelay grows while the containers of the pod are not ready: an event of the pod precedes its need for an open gate.
 func (p Pod) recheckDelay(now time.Time) time.Duration {
 	if !p.WaitingSince.IsZero() || p.SeenSince.IsZero() {
 		return recheckInterval
