@@ -17,13 +17,20 @@ import (
 func newExplain() *cobra.Command {
 	connection := reach.NewFlags()
 	var output outputFormat
+	var health bool
+	var url, weirNamespace string
 	cmd := &cobra.Command{
 		Use:   "explain (service|pool|node) NAME",
 		Short: "Explain a Service, a BackendPool or a node: its path through Azure, what is missing, what happened",
 		Long: `Shows the path of a Service from its class, addresses and rules to its nodes, the members of a BackendPool, or
 the pools of a node: what is missing, what happened, what happens next, and how to fix it. It reads from the API
-server with your own rights.`,
+server with your own rights.
+
+With --health it also shows what Azure's health probe reports of each node, and why. The leader reads that from Azure, which
+counts it as a write and can take ten seconds. Weir's identity needs the role config/azure-role-health.json for it,
+and you the rights of weir calls.`,
 		Example: `  weir explain service web -n shop
+  weir explain service web -n shop --health
   weir explain pool web.kubernetes -n shop
   weir explain node aks-nodepool1-12345678-vmss000000`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -37,7 +44,15 @@ server with your own rights.`,
 			if err != nil {
 				return err
 			}
-			story, err := explainObject(cmd.Context(), explain.Reader{API: api, Now: time.Now()}, args[0], namespace, args[1])
+			reader := explain.Reader{API: api, Now: time.Now()}
+			if health {
+				leader, err := connection.NewConnection(url, weirNamespace)
+				if err != nil {
+					return err
+				}
+				reader.Health = reach.NewHealthReader(leader)
+			}
+			story, err := explainObject(cmd.Context(), reader, args[0], namespace, args[1])
 			if err != nil {
 				return err
 			}
@@ -52,6 +67,9 @@ server with your own rights.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
+	f.BoolVar(&health, "health", false, "read from Azure what its health probes report of each node")
+	f.StringVar(&url, "operator-url", "", "for --health: where a controller's --operator-bind-address is reached; empty: the leader, through the API server")
+	f.StringVar(&weirNamespace, "weir-namespace", "weir-system", "for --health: where Weir runs")
 	addOutputFlag(cmd, f, &output, "text, or json")
 	addConnectionFlags(cmd, f, connection, "")
 	cmd.ValidArgsFunction = completeExplained(connection)

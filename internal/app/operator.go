@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,11 +30,14 @@ func newObserver(reg prometheus.Registerer, callLog *requestlog.Log) func(reques
 }
 
 // addOperatorServer serves on every replica, leader or not.
-func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *requestlog.Log) error {
+func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *requestlog.Log, health http.Handler) error {
 	if !o.hasOperatorServer() {
 		return nil
 	}
-	if err := monitoring.AddServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: endpoint.NewHandler(callLog), WriteTimeout: time.Minute}); err != nil {
+	mux := http.NewServeMux()
+	mux.Handle("/", endpoint.NewHandler(callLog))
+	mux.Handle("GET "+healthPath, health)
+	if err := monitoring.AddServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: mux, WriteTimeout: time.Minute}); err != nil {
 		return fmt.Errorf("--operator-bind-address: %w", err)
 	}
 	return nil

@@ -120,10 +120,14 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	if err != nil {
 		return err
 	}
-	if err := addOperatorServer(ctx, o, mgr, callLog); err != nil {
+	var cluster *controllers.Cluster
+	health := &healthReader{
+		getLoadBalancer: client.GetLoadBalancer, readHealth: client.ReadHealth, writes: writes,
+		target: func(namespace, name string) (lb.PoolID, error) { return poolTarget(cluster, namespace, name) }, // the server starts with the manager
+	}
+	if err := addOperatorServer(ctx, o, mgr, callLog, health); err != nil {
 		return err
 	}
-	var cluster *controllers.Cluster
 	if err := monitoring.AddServers(ctx, mgr, monitoring.Options{
 		HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure,
 		ReadyName: "caches", Ready: func(r *http.Request) error { return cluster.Synced(r) }, // the servers start with the manager

@@ -14,6 +14,7 @@
 //	securitygroups.go      network security groups
 //	machines.go    the availability set of a virtual machine
 //	plain.go       documents that packages machines and privatelinks decode
+//	health.go      health of the members of a rule
 //	raw.go         prebuilt requests
 //	read.go        get and list
 //	target.go      the resource of a request

@@ -96,7 +96,7 @@ func (e *callError) Error() string { return e.text }
 // Unwrap returns the SDK's error.
 func (e *callError) Unwrap() error { return e.err }
 
-var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opPatch: "write", opPost: "upgrade instances of", opDelete: "delete"}
+var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opPatch: "write", opPost: "upgrade instances of", opDelete: "delete", opHealth: "read the health of"}
 
 func formatError(c *call, a armerror.Failure, err error) string {
 	verb, taken := verbs[cmp.Or(c.startedAs, c.op)], "write"

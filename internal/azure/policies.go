@@ -30,6 +30,7 @@ const (
 	opPut    = "put"
 	opPatch  = "patch"
 	opPost   = "post"
+	opHealth = "health" // a POST that changes nothing, and counts as a write
 	opDelete = "delete"
 	opPoll   = "poll"
 	opResult = "result"

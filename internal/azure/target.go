@@ -52,7 +52,7 @@ var typeNames = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
 	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
 	lb.TypeScaleSet: "scale set", typeResourceGroup: "resource group", lb.TypeVirtualNetwork: "virtual network",
-	lb.TypePrivateLinkService: "private link service", instancesChild: "instance", "subnets": "subnet", "privateEndpointConnections": "connection",
+	lb.TypePrivateLinkService: "private link service", rulesChild: "rule", instancesChild: "instance", "subnets": "subnet", "privateEndpointConnections": "connection",
 }
 
 // String is used in messages.

@@ -106,7 +106,7 @@ func (d *documentClient) sendWrite(ctx context.Context, r request, version strin
 	// The header is for this request only; polls with the same context would send it too.
 	a := acceptedWrite{call: r.call, version: version}
 	started := policy.WithCaptureResponse(withCall(ctx, r.call), &a.firstResponse)
-	if guard := d.conditionHeader(r.etag); guard != nil && r.call.op != opPost { // an action has nothing to guard
+	if guard := d.conditionHeader(r.etag); guard != nil && r.call.op != opPost && r.call.op != opHealth { // an action has nothing to guard
 		started = policy.WithHTTPHeader(started, guard)
 	}
 	resp, err := d.sendRequest(started, r.method, r.path, version, body) //nolint:bodyclose // the pipeline has read the body to its end

@@ -146,6 +146,14 @@ func (bs *Budgets) SchedulesFor(subscription string, pools []lb.PoolKey, now tim
 	return spacings
 }
 
+// HasReserve reports whether at least a tenth of Weir's share of writes is left: requests that can wait need it.
+func (bs *Budgets) HasReserve(subscription string, now time.Time) bool {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	_, share, left := bs.getBudget(subscription).UsageAt(now)
+	return left >= share/10
+}
+
 // Usage are the metrics of a subscription.
 type Usage struct {
 	Subscription string // lower case

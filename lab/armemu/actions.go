@@ -44,6 +44,9 @@ func actionOn(kind *rootKind, name string) *action {
 }
 
 func (e *Emulator) acceptAction(x *exchange) *Problem {
+	if x.route.action == ruleHealth {
+		return e.acceptHealth(x)
+	}
 	agg := e.aggregates[x.route.id.rootKey()]
 	body := fields{}
 	if len(x.payload) > 0 {

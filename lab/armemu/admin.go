@@ -42,6 +42,7 @@ func (e *Emulator) Admin() http.Handler {
 		e.ResetFlows()
 		w.WriteHeader(http.StatusNoContent)
 	})
+	mux.HandleFunc("POST /_emu/health", handleReplace(e.reportHealth))
 	mux.HandleFunc("GET /_emu/forwarding", func(w http.ResponseWriter, _ *http.Request) {
 		replyOK(w, fields{"rules": e.ForwardingRules()})
 	})

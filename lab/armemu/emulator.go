@@ -5,6 +5,7 @@ package armemu
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,6 +77,8 @@ type Emulator struct {
 	restoring    bool            // restoring a snapshot: keep its etags
 	lastPublicIP publicIPCursor  // public addresses allocated last
 	flows        *flowHistory    // nil until a node dies
+	health       map[healthKey]string
+	probed       func(probe ForwardingProbe, member netip.Addr) (up, known bool) // nil without a data plane
 }
 
 // New returns an empty cloud.

@@ -43,6 +43,8 @@ type operation struct {
 	// query is what every poll must send back.
 	query     url.Values
 	pollAfter time.Duration
+	// isHealth: it reads the health of the rule target, and ends at deadline without being in running.
+	isHealth bool
 }
 
 // startOperation makes p.root the stored body (after the operation for a DELETE).
@@ -217,6 +219,9 @@ func (e *Emulator) pollOperation(x *exchange) *Problem {
 	if op.pollFault != nil && op.pollFault.Times > 0 {
 		op.pollFault.Times--
 		return op.pollFault.toProblem()
+	}
+	if op.isHealth {
+		return e.pollHealth(x, op)
 	}
 	x.status = http.StatusOK
 	if op.status == opInProgress {

@@ -161,6 +161,9 @@ func (r *route) parseProviderPath(method string, seg []string) {
 		r.id = r.id.withChild(child, seg[3])
 		r.setKind(method, KindGet, KindPut, KindDelete)
 	case 5, 6:
+		if r.parseHealthPath(method, seg) {
+			return
+		}
 		below := rootByCollection(r.namespace, r.id.root, seg[2])
 		if below != nil && (len(seg) == 5 && actionOn(below, seg[4]) != nil || strings.EqualFold(seg[4], interfacesSegment)) {
 			r.parseNestedPath(method, below, seg[3:])
@@ -170,6 +173,17 @@ func (r *route) parseProviderPath(method string, seg []string) {
 	default:
 		r.problem = r.unknownType(strings.Join(seg, "/"))
 	}
+}
+
+// parseHealthPath parses loadBalancers/NAME/loadBalancingRules/RULE/health.
+func (r *route) parseHealthPath(method string, seg []string) bool {
+	if r.id.root != loadBalancerKind || len(seg) != 5 || !strings.EqualFold(seg[2], lbRules) || !strings.EqualFold(seg[4], ruleHealth.name) {
+		return false
+	}
+	r.id = r.id.withChild(r.id.root.findChild(lbRules), seg[3])
+	r.action = ruleHealth
+	r.setKind(method, KindAction)
+	return true
 }
 
 func (r *route) parseNestedPath(method string, kind *rootKind, rest []string) {

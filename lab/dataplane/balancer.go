@@ -301,6 +301,15 @@ func (b *Balancer) isUp(probe *armemu.ForwardingProbe, m armemu.ForwardingMember
 	return p != nil && p.isUp.Load()
 }
 
+// ProbeState returns whether a member's probe is up; known is false if the member is not probed. An emulator reports it as the
+// health of rules, see armemu.Emulator.ReportHealth.
+func (b *Balancer) ProbeState(probe armemu.ForwardingProbe, member netip.Addr) (up, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.probers[probeKey{probe, member}]
+	return p != nil && p.isUp.Load(), p != nil
+}
+
 // protocolsOf returns nothing for HA ports, which the data plane does not forward.
 func protocolsOf(r *armemu.ForwardingRule) []Protocol {
 	switch {

@@ -270,3 +270,18 @@ func TestAPortInUse(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// Azure's health of a rule is what the probes found.
+func TestHealthFollowsProbes(t *testing.T) {
+	l := newLab(t, httpProbe, BalancerOptions{})
+	l.emulator.ReportHealth(l.balancer.ProbeState)
+	l.setEndpoints("n1", "n2=terminating", "n3")
+	l.probeRounds(2)
+	for _, r := range l.emulator.ForwardingRules() {
+		for _, m := range r.Members {
+			if up, known := l.balancer.ProbeState(*r.Probe, m.IP); !known || up != (m.IP != nodeIP("n2")) {
+				t.Errorf("%s: %s up %t, known %t", r.Rule, m.IP, up, known)
+			}
+		}
+	}
+}

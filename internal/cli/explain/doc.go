@@ -6,5 +6,6 @@
 //	read.go     reads the objects with the caller's permissions
 //	service.go  class, rules and next steps of a Service
 //	members.go  desired and observed members of a pool
+//	health.go   what Azure's probes report of members
 //	text.go     output
 package explain

@@ -96,6 +96,8 @@ type Pool struct {
 	Members []Member `json:"members"`
 	// Pause is set if the pool is paused.
 	Pause *v1alpha1.Pause `json:"pause,omitempty"`
+	// HasHealth is true if Azure's health of the members was read.
+	HasHealth bool `json:"healthRead,omitempty"`
 	// Unnamed counts the members that are out of sync but not named in the status.
 	Unnamed int `json:"unnamed,omitempty"`
 }
@@ -107,6 +109,8 @@ type Member struct {
 	// Is is InPool, Down, Missing, Leaving, LeftOut or Foreign.
 	Is  string `json:"is"`
 	Why string `json:"why,omitempty"`
+	// Health is what Azure's probe reports, and why.
+	Health string `json:"health,omitempty"`
 }
 
 // Values of Member.Is.

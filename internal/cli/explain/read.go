@@ -29,6 +29,8 @@ type Explanation struct {
 	Pools   []Pool   `json:"backendPools"`
 	// NodesUnseen is set if the caller may not list Nodes; then only recorded members are known.
 	NodesUnseen bool `json:"nodesUnseen,omitempty"`
+	// HealthError is why Azure's health of members was not read, or not of all pools; empty if it was not requested.
+	HealthError string `json:"healthError,omitempty"`
 	// Events are the latest, oldest first.
 	Events []Event `json:"events"`
 
@@ -52,6 +54,8 @@ const maxEvents = 20
 type Reader struct {
 	API client.Reader
 	Now time.Time
+	// Health returns what Azure's probes report of the members of a BackendPool, by address; nil does not read it.
+	Health func(ctx context.Context, namespace, pool string) (map[string]string, error)
 }
 
 // ExplainService describes a Service.
@@ -119,6 +123,7 @@ func (r Reader) ExplainNode(ctx context.Context, name string) (Explanation, erro
 			story.Pools = append(story.Pools, p)
 		}
 	}
+	r.addHealth(ctx, &story)
 	return story, r.addEvents(ctx, &story)
 }
 
@@ -160,6 +165,7 @@ func (r Reader) newExplanation(ctx context.Context, s *corev1.Service, pools []v
 		}
 		story.Pools = append(story.Pools, p)
 	}
+	r.addHealth(ctx, &story)
 	return story, r.addEvents(ctx, &story)
 }
 

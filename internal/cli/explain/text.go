@@ -52,6 +52,9 @@ func (s Explanation) WriteText(out io.Writer) error {
 	if s.NodesUnseen {
 		b.WriteString("\nYou may not list Nodes: only recorded members are shown.\n")
 	}
+	if s.HealthError != "" {
+		b.WriteString("\nAzure's probes: " + sanitizeText(s.HealthError) + "\n")
+	}
 	s.writeEvents(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -157,11 +160,18 @@ func (s Explanation) writePool(b *strings.Builder, p Pool) {
 		return
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(w, "  NODE\tADDRESS\tIS\n")
+	health := ""
+	if p.HasHealth {
+		health = "\tAZURE'S PROBE"
+	}
+	fmt.Fprintf(w, "  NODE\tADDRESS\tIS%s\n", health)
 	for _, m := range p.Members {
 		is := s.paint(m.style(), m.Is)
 		if m.Why != "" {
 			is += ": " + sanitizeText(m.Why)
+		}
+		if p.HasHealth {
+			is += "\t" + valueOrDash(sanitizeText(m.Health))
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", valueOrDash(m.Node), valueOrDash(m.Address), is)
 	}

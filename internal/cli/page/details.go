@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/explain"
+	"weir.dev/weir/internal/cli/reach"
 	"weir.dev/weir/internal/cli/status"
 )
 
@@ -80,8 +81,12 @@ func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain
 			s.serveErrorPage(w, http.StatusNotFound, errorPage{Is: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
 			return
 		}
-		details, err := getCached(r.Context(), s.cache, s.Namespace+" "+kind+" "+namespace+"/"+name, func(ctx context.Context) (*detailPage, error) {
-			details, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now()}, namespace, name)
+		key, health := s.Namespace+" "+kind+" "+namespace+"/"+name, s.healthReader(r)
+		if health != nil {
+			key += " health"
+		}
+		details, err := getCached(r.Context(), s.cache, key, func(ctx context.Context) (*detailPage, error) {
+			details, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now(), Health: health}, namespace, name)
 			if err != nil {
 				return nil, err
 			}
@@ -92,6 +97,22 @@ func (s *pageServer) serveDetails(kind string, ask func(context.Context, explain
 			return
 		}
 		s.renderPage(w, http.StatusOK, "story", pageData{Title: name, At: details.At, Brief: details.summaryText(), Body: details})
+	}
+}
+
+// maxHealthWait leaves time for the rest of a page.
+const maxHealthWait = 20 * time.Second
+
+// healthReader returns nil unless the request is for Azure's health: the leader reads it from Azure, at most every ten seconds.
+func (s *pageServer) healthReader(r *http.Request) func(ctx context.Context, namespace, pool string) (map[string]string, error) {
+	if r.URL.Query().Get("health") != "true" {
+		return nil
+	}
+	read := reach.NewHealthReader(s.Connection)
+	return func(ctx context.Context, namespace, pool string) (map[string]string, error) {
+		ctx, cancel := context.WithTimeout(ctx, maxHealthWait)
+		defer cancel()
+		return read(ctx, namespace, pool)
 	}
 }
 

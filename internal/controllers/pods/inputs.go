@@ -26,6 +26,7 @@ type Pools interface {
 	PoolOwner(pool lb.PoolID) *v1alpha1.BackendPool
 	IsShown(p *v1alpha1.BackendPool, ip netip.Addr) bool
 	IsContested(p *v1alpha1.BackendPool) bool
+	HasStartTimedOut(p *v1alpha1.BackendPool, ip netip.Addr, now time.Time) bool
 }
 
 // Rules are the rules of Services; see ownership.Pools.
@@ -121,6 +122,10 @@ func (in inputs) pool(p *v1alpha1.BackendPool, node string, now time.Time) readi
 		return is
 	}
 	member := members[at]
+	if at >= len(set.Addresses) && in.pools.HasStartTimedOut(p, member.IP, now) {
+		is.JoinsEarly = false
+		return is
+	}
 	is.IsDesired, is.IsDown = true, member.AdminState == lb.Down
 	is.IsMember = in.pools.IsShown(p, member.IP)
 	return is

@@ -66,6 +66,8 @@ type Reconciler struct {
 // waitingGate is a gate that is not open yet.
 type waitingGate struct {
 	uid types.UID
+	// seenSince is when this process first saw the gate.
+	seenSince time.Time
 	// readySince is when this process first saw the containers ready; zero if they are not.
 	readySince time.Time
 	// pools are the BackendPools on which the decision depends.
@@ -157,19 +159,20 @@ func (r *Reconciler) decide(pod *corev1.Pod, now time.Time) readiness.Decision {
 	if leads {
 		services, refs = r.inputs.services(pod, now)
 	}
-	is := readiness.Pod{Node: pod.Spec.NodeName, WaitingSince: r.recordWaiting(pod, refs, now)}
+	seen, waiting := r.recordWaiting(pod, refs, now)
+	is := readiness.Pod{Node: pod.Spec.NodeName, SeenSince: seen, WaitingSince: waiting}
 	return readiness.Decide(is, services, leader, now)
 }
 
-// recordWaiting records a gate that is not open yet, and returns since when only the gate keeps the pod from being ready.
+// recordWaiting records a gate that is not open yet, and returns since when it is known, and since when only the gate keeps the pod from being ready.
 // The clock of the node may differ from this one's, so the earlier of both times counts.
-func (r *Reconciler) recordWaiting(pod *corev1.Pod, refs []schedule.Ref, now time.Time) time.Time {
+func (r *Reconciler) recordWaiting(pod *corev1.Pod, refs []schedule.Ref, now time.Time) (seen, waiting time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := client.ObjectKeyFromObject(pod)
 	gate := r.waiting[name]
 	if gate.uid != pod.UID {
-		gate = waitingGate{uid: pod.UID}
+		gate = waitingGate{uid: pod.UID, seenSince: now}
 	}
 	gate.pools = refs
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -183,12 +186,12 @@ func (r *Reconciler) recordWaiting(pod *corev1.Pod, refs []schedule.Ref, now tim
 	}
 	r.waiting[name] = gate
 	if at < 0 {
-		return time.Time{}
+		return gate.seenSince, time.Time{}
 	}
 	if shown := pod.Status.Conditions[at].LastTransitionTime.Time; !shown.IsZero() && shown.Before(gate.readySince) {
-		return shown
+		return gate.seenSince, shown
 	}
-	return gate.readySince
+	return gate.seenSince, gate.readySince
 }
 
 func (r *Reconciler) forget(name types.NamespacedName) {

@@ -49,7 +49,7 @@ func TestWaitingSince(t *testing.T) {
 		{pod("a", &ahead), 3 * time.Minute, now.Add(3 * time.Minute)},
 		{pod("b", &ahead), 4 * time.Minute, now.Add(4 * time.Minute)}, // recreated
 	} {
-		if got := r.recordWaiting(tt.pod, nil, now.Add(tt.at)); !got.Equal(tt.want) {
+		if _, got := r.recordWaiting(tt.pod, nil, now.Add(tt.at)); !got.Equal(tt.want) {
 			t.Errorf("%d: since %s, want %s", i, got, tt.want)
 		}
 	}

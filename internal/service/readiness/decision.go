@@ -13,8 +13,8 @@ const (
 	OpenTimeout = 2 * time.Minute
 	// LeaderTimeout is how long the leader's Lease is not renewed before standbys open gates.
 	LeaderTimeout = time.Minute
-	// recheckInterval is the maximum delay until a waiting gate is decided again: Services and BackendPools may
-	// change without an event of the pod.
+	// recheckInterval is the maximum delay until a waiting gate of a pod with ready containers is decided again: Services
+	// and BackendPools may change without an event of the pod.
 	recheckInterval = 5 * time.Second
 )
 
@@ -59,6 +59,8 @@ type Pod struct {
 	Node string
 	// IsOpen is true once the gate's condition is true.
 	IsOpen bool
+	// SeenSince is when the gate was first seen.
+	SeenSince time.Time
 	// WaitingSince is when everything but the gate was first seen ready; zero if it is not.
 	WaitingSince time.Time
 }
@@ -116,7 +118,7 @@ func Decide(pod Pod, services []Service, leader Leader, now time.Time) Decision 
 	case pod.IsOpen, pod.Node == "":
 		return Decision{} // an event of the pod follows
 	case !leader.Leads:
-		return decideStandby(leader, now)
+		return decideStandby(leader, pod.recheckDelay(now), now)
 	}
 	open, wait := Decision{Opens: true, Reason: NoService, Message: "no Service of Weir selects the pod"}, ""
 	for _, s := range services {
@@ -136,7 +138,15 @@ func Decide(pod Pod, services []Service, leader Leader, now time.Time) Decision 
 	if left <= 0 {
 		return Decision{Opens: true, Reason: Timeout, Message: fmt.Sprintf("after %s: %s", OpenTimeout, wait)}
 	}
-	return Decision{Message: wait, RecheckAfter: min(left, recheckInterval)}
+	return Decision{Message: wait, RecheckAfter: min(left, pod.recheckDelay(now))}
+}
+
+// recheckDelay grows while the containers of the pod are not ready: an event of the pod precedes its need for an open gate.
+func (p Pod) recheckDelay(now time.Time) time.Duration {
+	if !p.WaitingSince.IsZero() || p.SeenSince.IsZero() {
+		return recheckInterval
+	}
+	return min(max(now.Sub(p.SeenSince)/2, recheckInterval), OpenTimeout)
 }
 
 // precedes reports whether a reason replaces another one in the condition: what explains a missing node first.
@@ -163,10 +173,10 @@ func (p Pod) timeLeft(now time.Time) time.Duration {
 	return p.WaitingSince.Add(OpenTimeout).Sub(now)
 }
 
-func decideStandby(leader Leader, now time.Time) Decision {
+func decideStandby(leader Leader, delay time.Duration, now time.Time) Decision {
 	left := leader.RenewedAt.Add(LeaderTimeout).Sub(now)
 	if left > 0 {
-		return Decision{Message: "the leader decides", RecheckAfter: min(left, recheckInterval)} // this process may lead before
+		return Decision{Message: "the leader decides", RecheckAfter: min(left, delay)} // this process may lead before
 	}
 	return Decision{Opens: true, Reason: LeaderAway, Message: fmt.Sprintf("no leader of Weir has renewed its Lease for %s", LeaderTimeout)}
 }

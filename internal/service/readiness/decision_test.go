@@ -109,6 +109,23 @@ func TestNothingIsDecidedBeforeAPodHasANode(t *testing.T) {
 	}
 }
 
+// A pod that is never ready is decided ever more rarely, until it is ready.
+func TestRechecksOfPodsThatAreNotReady(t *testing.T) {
+	for _, leader := range []Leader{{Leads: true}, {RenewedAt: start.Add(time.Hour)}} {
+		for after, want := range map[time.Duration]time.Duration{0: recheckInterval, 10 * time.Second: recheckInterval, time.Minute: 30 * time.Second, time.Hour: OpenTimeout} {
+			pod := Pod{Node: "n1", SeenSince: start}
+			leader.RenewedAt = start.Add(2 * time.Hour)
+			if d := Decide(pod, []Service{local(joining)}, leader, start.Add(after)); d.RecheckAfter != want {
+				t.Errorf("after %s: %s, want %s", after, d.RecheckAfter, want)
+			}
+			pod.WaitingSince = start.Add(after)
+			if d := Decide(pod, []Service{local(joining)}, leader, start.Add(after)); d.RecheckAfter != recheckInterval {
+				t.Errorf("ready after %s: %s", after, d.RecheckAfter)
+			}
+		}
+	}
+}
+
 func TestFailsOpen(t *testing.T) {
 	proven := map[Reason]bool{InPool: true, NoService: true, NoAddress: true, AnyNode: true}
 	for _, r := range Reasons() {
@@ -149,6 +166,7 @@ func TestGatesOpenInTimeAndStayOpen(t *testing.T) {
 			if leads || rapid.Bool().Draw(t, "another leads") {
 				renewedAt = now
 			}
+			pod.SeenSince = start
 			d := Decide(pod, rapid.SliceOfN(rapid.Custom(drawService), 0, 3).Draw(t, "services"), Leader{leads, renewedAt}, now)
 			switch {
 			case pod.IsOpen && d != (Decision{}):
@@ -159,12 +177,16 @@ func TestGatesOpenInTimeAndStayOpen(t *testing.T) {
 				}
 				pod.IsOpen = true
 			case pod.IsOpen:
-			case d.RecheckAfter <= 0 || d.RecheckAfter > recheckInterval:
+			case d.RecheckAfter <= 0 || d.RecheckAfter > recheckInterval && (leads && !now.Before(readyAt) || d.RecheckAfter > OpenTimeout):
 				t.Fatalf("it is never decided again: %+v", d)
 			case leads && !now.Before(readyAt.Add(OpenTimeout)), now.Sub(renewedAt) >= LeaderTimeout:
 				t.Fatalf("closed %s after the pod was ready: %+v", now.Sub(readyAt), d)
 			}
-			now = now.Add(max(d.RecheckAfter, time.Second))
+			next := now.Add(max(d.RecheckAfter, time.Second))
+			if now.Before(readyAt) && next.After(readyAt) {
+				next = readyAt // an event of the pod
+			}
+			now = next
 		}
 	})
 }

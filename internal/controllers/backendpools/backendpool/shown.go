@@ -5,6 +5,7 @@ package backendpool
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
@@ -60,6 +61,11 @@ func (c *Controller) IsShown(p *v1alpha1.BackendPool, ip netip.Addr) bool {
 	defer e.mu.Unlock()
 	_, found := slices.BinarySearchFunc(e.shown, ip, netip.Addr.Compare)
 	return found
+}
+
+// HasStartTimedOut reports whether a node is no member because no endpoint there was ready for membership.StartTimeout.
+func (c *Controller) HasStartTimedOut(p *v1alpha1.BackendPool, ip netip.Addr, now time.Time) bool {
+	return c.Retention.HasStartTimedOut(RefOf(p), ip, now)
 }
 
 // IsContested reports whether another controller keeps undoing Weir's writes to the pool.

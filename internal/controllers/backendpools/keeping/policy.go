@@ -67,6 +67,15 @@ func (k *Policy) joinEarly(ref schedule.Ref, set membership.Set, record func() m
 	return joined, again
 }
 
+// HasStartTimedOut reports whether an address left the pool, or did not join it, because no endpoint there was ready for
+// membership.StartTimeout.
+func (k *Policy) HasStartTimedOut(ref schedule.Ref, ip netip.Addr, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	record, known := k.starts[ref][ip]
+	return known && !now.Before(record.Since.Add(membership.StartTimeout))
+}
+
 // Forget drops what is known of a deleted BackendPool.
 func (k *Policy) Forget(ref schedule.Ref) {
 	k.mu.Lock()

@@ -66,6 +66,9 @@ func TestStartsOfPools(t *testing.T) {
 	if members(web, starts, 10*time.Minute) != 0 || members(api, starts, 10*time.Minute) != 1 {
 		t.Error("the time of one pool is that of another, or has no end")
 	}
+	if at := starts.Starting[0].IP; !k.HasStartTimedOut(web, at, noon.Add(10*time.Minute)) || k.HasStartTimedOut(web, at, noon.Add(10*time.Minute-1)) || k.HasStartTimedOut(api, at, noon.Add(10*time.Minute)) {
+		t.Error("the timeout of a node is not that of its pool")
+	}
 	kept, again := k.RetainMembers(api, starts, nil, noon.Add(11*time.Minute))
 	if len(kept.Addresses) != 1 || !again.Equal(noon.Add(19*time.Minute)) {
 		t.Errorf("looked at again at %s", again)
