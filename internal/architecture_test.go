@@ -117,7 +117,7 @@ func TestCodeReferences(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || references < 200 {
+	if err != nil || references < 40 {
 		t.Errorf("%d references: are they still found? %v", references, err)
 	}
 }

@@ -60,6 +60,8 @@ type step struct {
 	check func(*stage, context.Context) error
 	// resultText describes the result where numbers do not.
 	resultText string
+	// compared is the cost of such a change elsewhere, if it was measured.
+	compared *comparison
 }
 
 // runSteps runs the steps. After each, the cluster must be idle and the pools in sync.
@@ -70,6 +72,9 @@ func (s *stage) runSteps(ctx context.Context, story []step) error {
 		s.print.printPlain("")
 		if step.title != "" {
 			s.print.printVerbatim(boldText, step.title, "")
+		}
+		if step.compared != nil {
+			s.print.printDetail(step.compared.String())
 		}
 		if err := step.run(s, ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)

@@ -32,17 +32,17 @@ func allSteps(full bool) []step {
 
 func firstActs() []step {
 	return []step{
-		{title: "First act: pods and nodes move.", name: "deploy", usual: 5, run: (*stage).createWorkloads, check: (*stage).printAddresses},
+		{title: "First act: pods and nodes move.", name: "deploy", compared: &isolatedChanges, usual: 5, run: (*stage).createWorkloads, check: (*stage).printAddresses},
 		{name: "nodes join", usual: 1, run: (*stage).addNodes},
 		{name: "scale up", usual: 4, run: (*stage).scaleOut},
 		{name: "rolling restart", usual: 3, run: (*stage).restartWorkload},
-		{name: "node lost", usual: 5, run: (*stage).failNode},
-		{name: "node drained", usual: 3, run: (*stage).drainNode},
+		{name: "node lost", compared: &rollingNodes, usual: 5, run: (*stage).failNode},
+		{name: "node drained", compared: &poolsDrained, usual: 3, run: (*stage).drainNode},
 		{name: "controller killed", usual: 15, run: (*stage).killController},
 		{name: "calm before the storm", usual: 6, run: (*stage).waitIdle},
 		{name: "storm", usual: 18, run: (*stage).runStorm, check: (*stage).checkStormEvents},
 		{name: "service gone", usual: 3, run: (*stage).removeService, resultText: "its frontend, rule, probe, pool and public IP are gone"},
-		{title: "Second act: Services come and go.", name: "services appear", usual: 7, run: (*stage).createServices},
+		{title: "Second act: Services come and go.", name: "services appear", compared: &manyServices, usual: 7, run: (*stage).createServices},
 		{name: "annotation changes", usual: 2, run: (*stage).changeAnnotation},
 		{name: "annotation wrong", usual: 1, run: (*stage).setInvalidAnnotation, check: (*stage).checkInvalidAnnotation},
 		{name: "services go", usual: 5, run: (*stage).deleteServices},

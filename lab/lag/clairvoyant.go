@@ -4,28 +4,15 @@ package lag
 
 import "time"
 
-// BestResult is the best result with knowledge of the future.
-type BestResult struct {
-	// Best has the least mean lag.
-	Best Stats
-	// P50 and P99 are each the least of any schedule.
-	P50, P99 time.Duration
-	// NoForesight is the best without knowledge of the future, but with constants fitted to the
-	// trace.
-	NoForesight Stats
-}
+// BestResult is the result with the least mean lag.
+type BestResult struct{ Best Stats }
 
-type planResults []planResult
-
-type planResult struct {
-	Stats
-	needsFuture bool
-}
+type planResults []Stats
 
 func (t Trace) runPlans(cost Cost) planResults {
 	var all planResults
 	for _, p := range candidatePlans() {
-		all = append(all, planResult{t.ComputeStats(p.runTrace(t, cost)), p.needsFuture()})
+		all = append(all, t.ComputeStats(p.runTrace(t, cost)))
 	}
 	return all
 }
@@ -38,16 +25,9 @@ func (all planResults) FindBest(budget int) BestResult {
 		if f.MaxPerWindow > budget && f.Early > 0 {
 			continue
 		}
-		if found.Best.Writes == 0 {
-			found = BestResult{Best: f.Stats, P50: f.P50, P99: f.P99}
+		if found.Best.Writes == 0 || f.Average < found.Best.Average {
+			found.Best = f
 		}
-		if f.Average < found.Best.Average {
-			found.Best = f.Stats
-		}
-		if !f.needsFuture && (found.NoForesight.Writes == 0 || f.Average < found.NoForesight.Average) {
-			found.NoForesight = f.Stats
-		}
-		found.P50, found.P99 = min(found.P50, f.P50), min(found.P99, f.P99)
 	}
 	return found
 }

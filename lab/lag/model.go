@@ -41,8 +41,6 @@ type writePlan struct {
 	interval time.Duration
 }
 
-func (p writePlan) needsFuture() bool { return p.lookahead > 0 || p.order == latestChange }
-
 type poolOrder int
 
 const (

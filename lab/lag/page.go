@@ -94,36 +94,25 @@ func RenderPage(rows []ReportRow) map[string]string {
 
 func (r ReportRow) formatRow() string {
 	s := func(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
-	best, blind := r.Found.Best, r.Found.NoForesight
-	return fmt.Sprintf("| %s | %s / %s / %s | %s / %s / %s | **%.2f** / **%.2f** / %.2f | %s / %s / %s | %.2f / %.2f / %.2f | %s / %s | %s | %s / %s | %.0f + %.0f | %.0f + %.0f | %d, %d |\n",
-		r.Trace, s(r.Weir.P50), s(r.Weir.P99), s(r.Weir.Average), s(best.P50), s(best.P99), s(best.Average),
-		durationRatio(r.Weir.P50, best.P50), durationRatio(r.Weir.P99, best.P99), durationRatio(r.Weir.Average, best.Average),
-		s(blind.P50), s(blind.P99), s(blind.Average), durationRatio(r.Weir.P50, blind.P50), durationRatio(r.Weir.P99, blind.P99), durationRatio(r.Weir.Average, blind.Average), s(r.Found.P50), s(r.Found.P99), s(r.LowerBound),
-		s(r.Baseline.P50), s(r.Baseline.P99), r.Weir.Missing, r.Weir.Unwanted, best.Missing, best.Unwanted, r.Weir.Writes, r.Weir.MaxPerWindow)
+	best := r.Found.Best
+	return fmt.Sprintf("| %s | %s / %s / %s | %s / %s / %s | %s | %s / %s | %d, %d |\n",
+		r.Trace, s(r.Weir.P50), s(r.Weir.P99), s(r.Weir.Average), s(best.P50), s(best.P99), s(best.Average), s(r.LowerBound),
+		s(r.Baseline.P50), s(r.Baseline.P99), r.Weir.Writes, r.Weir.MaxPerWindow)
 }
 
 const pageHeader = `# How long changes take
 
-` + "`make bench`" + ` writes this page (` + "`lab/lag`" + `). The lanes and the Azure client that ship play
-traces against the emulator, in virtual time, each operation taking the median of the latency
-profile. Lag is from a change of what a pool wants until Azure acts on it, or until it is taken back.
+` + "`make bench`" + ` writes this page (` + "`lab/lag`" + `). The lanes and the Azure client that ship play traces against the emulator, in virtual
+time; each operation takes the median of the latency profile. Lag is the time from a change of what a pool wants until Azure acts
+on it, or until the change is reverted. Weir is compared with
 
-Each trace is played with writes that overlap, in an Azure that accepts them, and with
-` + "`loadBalancerWriteStrategy: serial`" + `. Beside Weir stand
-
-- **clairvoyant**: one schedule, the one of the least mean lag that was found for who knows the future, of
-  the same strategy, and bound to what Weir is: no more than its share in any five minutes, unless no pool
-  has more than one write an interval. On small traces, where every schedule of a strategy can be
-  tried, it is never better than the best, and on average within a twentieth of it.
-- **no foresight**: of the schedules that were tried those that do not know the future, with their constants
-  fitted to this very trace, which nobody can do before it is over: the one of the least mean lag.
-- **least**: the least median, and the least p99, of all such schedules, each whatever the other is. Some
-  have half of the changes in Azure soon by starving the other half.
-- **bound**: a mean lag that no schedule of the strategy goes below, whatever it knows.
+- **clairvoyant**: the schedule with the least mean lag that was found, of the same strategy, which knows the future. It has the
+  same share of the quota. On small traces it is on average within a twentieth of the best schedule.
+- **bound**: a mean lag that no schedule of the strategy goes below.
 - **tick**: every 30 s what waits is written, one pool after the other, each followed by polls every ten seconds.
 
-The end of a write is seen by what was written, two and five seconds after its acceptance, and by its operation
-every ten ([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.md)).
+Weir sees the end of a write in what was written, two and five seconds after its acceptance, and by its operation every ten
+([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.md)).
 
 | trace | |
 |---|---|
@@ -132,11 +121,10 @@ every ten ([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.
 var costDescriptions = map[Strategy]string{
 	Serial: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
 	Overlapping: `Azure accepts a write after a second, and the next of its group follows. A row is in force 1.5 or 27 s after
-the last of it was accepted, and the next row begins after 2 or 30 s: Weir, and the clairvoyant, begin
-none before one read has shown what became of the one before.
+the last of it was accepted, and the next row begins after 2 or 30 s, once a read has shown the result of the one before.
 `,
 }
 
-const tableHeader = `| trace | Weir: median / p99 / mean in s | clairvoyant | ratio | no foresight | ratio | least | bound | tick | member-seconds missing + wrong | of the clairvoyant | writes, most in 5 min |
-|---|---|---|---|---|---|---|---|---|---|---|---|
+const tableHeader = `| trace | Weir: median / p99 / mean in s | clairvoyant | bound | tick | writes, most in 5 min |
+|---|---|---|---|---|---|
 `

@@ -18,7 +18,7 @@ func TestReferenceNamesTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	adminState, err := os.ReadFile("../../../docs/reference/admin-state.md")
+	adminState, err := os.ReadFile("../../../docs/reference/admin-state-rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}
