@@ -33,7 +33,7 @@ func loadBalancerSettings(cfg config.Config, cluster string) (loadbalancer.Setti
 			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 			VirtualNetwork: cfg.VirtualNetworkID(), Subnet: cfg.SubnetName,
 			Interfaces: cfg.HasInterfaceMembers(), ConvertsPools: cfg.ShouldConvertPools(),
-			LocalPools: service.LocalPools(cfg.LocalServicePools), SeveralLoadBalancers: len(cfg.Configurations) > 0, DisableOutboundSNAT: cfg.DisableOutboundSNAT, Tags: cfg.ResourceTags(),
+			LocalPools: service.LocalPools(cfg.LocalServicePools), SeveralLoadBalancers: len(cfg.Configurations) > 0, DisableOutboundSNAT: cfg.DisableOutboundSNAT, RetainAddresses: cfg.RetainAddresses, Tags: cfg.ResourceTags(),
 		},
 		Place:    lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
 		Location: cfg.Location, DefaultZones: cfg.ZoneChoice(),

@@ -83,6 +83,8 @@ type LoadBalancers struct {
 	MaximumRules *int `json:"maximumLoadBalancerRuleCount,omitempty"`
 	// DisableOutboundSNAT prevents outbound connections through frontends.
 	DisableOutboundSNAT bool `json:"disableOutboundSNAT,omitempty"`
+	// RetainAddresses is the default of the annotation weir.dev/retain-address.
+	RetainAddresses bool `json:"retainAddresses,omitempty"`
 	// ProbeMode is case-insensitive.
 	ProbeMode       ProbeMode `json:"clusterServiceLoadBalancerHealthProbeMode,omitempty"`
 	SharedProbePort *int      `json:"clusterServiceSharedLoadBalancerHealthProbePort,omitempty"`

@@ -245,6 +245,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	}
 	req := loadbalancer.Request{Service: name, Owner: spec.OwnerName(), DedicatedPools: spec.DedicatedPools(), Desired: desired, StatusAddresses: r.status, RetryToken: r.again, ProtectAddresses: s.spares, LoadBalancers: places}
 	req.DeleteUnused = spec.Annotations[service.AllowRemoval] == "true"
+	req.Retain = spec.RetainsAddress(s.settings.Settings)
 	req.RecordedPools = s.held(name)
 	req.ManagedPools = req.RecordedPools
 	if on != "" {

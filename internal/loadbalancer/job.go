@@ -63,7 +63,7 @@ func newJob(req Request, guarded bool) *job {
 	}
 	j.ipRequest = &publicip.Request{
 		Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: wanted, DesiredKey: j.desiredKey(), Groups: req.Groups,
-		DeleteUnused: req.DeleteUnused && !req.CloseOnly,
+		DeleteUnused: req.DeleteUnused && !req.CloseOnly, Retain: req.Retain,
 	}
 	j.link = &privatelink.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, DesiredKey: j.desiredKey(), ResourceGroups: req.LinkGroups}
 	return j

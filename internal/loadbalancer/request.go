@@ -46,6 +46,8 @@ type Request struct {
 	// Groups are additional resource groups that may hold public IPs made for the Service.
 	Groups       []string
 	DeleteUnused bool
+	// Retain keeps the public IPs made for the Service when it leaves them.
+	Retain bool
 	// LinkGroups are the resource groups that may hold a Private Link Service of the Service.
 	LinkGroups []string
 }

@@ -61,6 +61,8 @@ func specOf(fields map[string]string) service.Service {
 			spec.LoadBalancerIP = value
 		case "allow-removal":
 			spec.Annotations[service.AllowRemoval] = value
+		case "retain-address":
+			spec.Annotations[service.RetainAddress] = value
 		case "label":
 			name, text, _ := strings.Cut(value, "=")
 			spec.Labels[name] = text

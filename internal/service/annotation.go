@@ -53,6 +53,16 @@ const Zones = "weir.dev/zones"
 // AllowRemoval is the Weir annotation by which the user allows removing the Service's addresses.
 const AllowRemoval = "weir.dev/allow-removal"
 
+// RetainAddress is the Weir annotation that keeps the Service's public IPs in Azure when it leaves them.
+const RetainAddress = "weir.dev/retain-address"
+
+// RetainsAddress reports whether the Service's public IPs stay when it leaves them. An invalid value keeps them, because a
+// deleted address cannot be restored.
+func (s Service) RetainsAddress(set Settings) bool {
+	value := strings.TrimSpace(s.Annotations[RetainAddress])
+	return value == "" && set.RetainAddresses || value != "" && !strings.EqualFold(value, "false")
+}
+
 // ofPort returns a per-port annotation such as port_80_no_lb_rule.
 func ofPort(port int32, what string) string {
 	return fmt.Sprintf("%sport_%d_%s", prefix, port, what)

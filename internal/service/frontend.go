@@ -121,6 +121,8 @@ const (
 	TagService  = "k8s-azure-service"
 	TagCluster  = "k8s-azure-cluster-name"
 	TagDNSLabel = "k8s-azure-dns-label-service"
+	// TagRetained is the time since when a public IP is retained.
+	TagRetained = "weir-retained-since"
 )
 
 // PublicIP is the public IP of a frontend: an existing one by name or address, or one to create.
@@ -235,15 +237,19 @@ func (r *reader) buildTags(s Service, set Settings, label string) map[string]str
 		return tags
 	}
 	lb.SetTags(tags, wanted)
-	for _, ours := range []string{TagService, TagCluster, TagDNSLabel, grant.NamespacesTag} {
+	for _, ours := range []string{TagService, TagCluster, TagDNSLabel, TagRetained, grant.NamespacesTag} {
 		lb.UnsetTag(tags, ours)
 	}
 	tags[TagService], tags[TagCluster] = s.Key(), set.ClusterName
 	if label != "" {
 		tags[TagDNSLabel] = s.Key()
 	}
-	if len(tags) > lb.MaxTags {
-		r.addProblem(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure allows %d", len(tags), lb.MaxTags))
+	mostTags := lb.MaxTags
+	if s.RetainsAddress(set) {
+		mostTags-- // for TagRetained
+	}
+	if len(tags) > mostTags {
+		r.addProblem(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure allows %d", len(tags), mostTags))
 	}
 	return tags
 }

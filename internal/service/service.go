@@ -70,6 +70,8 @@ type Settings struct {
 	SharedProbe *lb.Probe
 	// DisableOutboundSNAT keeps members from using frontends for outbound flows.
 	DisableOutboundSNAT bool
+	// RetainAddresses is the default of the annotation RetainAddress.
+	RetainAddresses bool
 	// Tags are added to all created resources.
 	Tags map[string]string
 }

@@ -46,6 +46,7 @@ type Pool struct {
 func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	r := &reader{annotations: s.Annotations, probes: map[lb.Probe]bool{}}
 	spec := Spec{Owner: s.OwnerName(), Internal: r.readBool(Internal), Configurations: r.parseConfigurations()}
+	r.readBool(RetainAddress)
 	spec.Frontends = r.buildFrontends(s, set, spec.Internal)
 	for _, f := range s.Families {
 		spec.addPool(s, set, f)

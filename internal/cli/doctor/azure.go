@@ -52,7 +52,8 @@ func (a *Azure) allChecks() []namedCheck {
 			return len(all), err
 		})})
 	all = append(all, namedCheck{"security group", a.checkSecurityGroup()}, namedCheck{"zones", a.checkZones})
-	return append(all, namedCheck{"limits", func(context.Context) []Check { return a.checkLimits() }}, namedCheck{"unused", func(context.Context) []Check { return a.unused() }})
+	return append(all, namedCheck{"limits", func(context.Context) []Check { return a.checkLimits() }}, namedCheck{"unused", func(context.Context) []Check { return a.unused() }},
+		namedCheck{"retained addresses", func(context.Context) []Check { return a.retainedAddresses() }})
 }
 
 func (a *Azure) checkFile() []Check {
@@ -171,4 +172,20 @@ func (a *Azure) unused() []Check {
 		return singleResult(Warn, "not in use: "+humanize.FormatList(found, 5), `docs/guide/services.md, "Take it away", lists why each is retained, and how to delete it`)
 	}
 	return singleResult(OK, "no public IP of a Service is unused, and no frontend is retained only because Azure requires it", "")
+}
+
+// retainedAddresses lists the public IPs that weir.dev/retain-address keeps.
+func (a *Azure) retainedAddresses() []Check {
+	if a.ips == nil {
+		return singleResult(Unknown, "the public IP addresses were not read", "")
+	}
+	all := publicip.ListRetained(a.ips, "")
+	texts := make([]string, len(all))
+	for i, r := range all {
+		texts[i] = r.String()
+	}
+	if len(all) == 0 {
+		return singleResult(OK, "no public IP is retained", "")
+	}
+	return singleResult(OK, fmt.Sprintf("public IPs retained: %d; weir address release deletes one: %s", len(all), humanize.FormatList(texts, 5)), "")
 }

@@ -23,4 +23,4 @@ const AllowRemovalAnnotation = servicelb.AllowRemovalAnnotation
 const azureAnnotations = "service.beta.kubernetes.io/"
 
 // weirAnnotations are Weir's annotations kept in the cache.
-var weirAnnotations = []string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation, AllowRemovalAnnotation, metadata.DryRunAnnotation, metadata.WriteAgainAnnotation, service.Zones}
+var weirAnnotations = []string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation, AllowRemovalAnnotation, metadata.DryRunAnnotation, metadata.WriteAgainAnnotation, service.Zones, service.RetainAddress}

@@ -43,7 +43,7 @@ func choosePublicIP(want service.PublicIP, known map[string]lb.PublicIP, req *Re
 	if err := checkReserved(ip, want, req.Service); err != nil {
 		return ip, false, err
 	}
-	if isUserProvided(want) {
+	if isUserProvided(want) || isRetained(ip) {
 		if err := check(ip); err != nil {
 			return ip, false, err
 		}

@@ -179,7 +179,7 @@ func namespaceOf(service string) string {
 
 func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	key := ip.ID.Key()
-	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: r.owners[key], ownerErr: r.ownersErr}
+	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: retainedOwner(ip, r.owners[key]), ownerErr: r.ownersErr}
 	if hasPrefixFold(r.cfg.frontendOf(ip), req.Owner) {
 		u.user = u.namespace
 	}
@@ -215,7 +215,7 @@ func (k *Manager) ownersNow(ctx context.Context) (map[string]Owner, error) {
 // ownerText describes a public IP that a Service may not name as an additional address because another
 // namespace owns it; empty if it may.
 func (c *Config) ownerText(ip lb.PublicIP, key string, spec *service.Spec, owned map[string]Owner) string {
-	owner, namespace := owned[ip.ID.Key()].Namespace, namespaceOf(key)
+	owner, namespace := retainedOwner(ip, owned[ip.ID.Key()]).Namespace, namespaceOf(key)
 	if owner == "" || owner == namespace || MayUse(spec, ip) {
 		return ""
 	}
@@ -247,7 +247,7 @@ func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	o.slot <- struct{}{}
 	defer func() { <-o.slot }()
 	users := r.usersByKey()
-	if names := slices.ContainsFunc(requests, (*Request).namesPublicIP); names || len(users) > 0 {
+	if names := slices.ContainsFunc(requests, (*Request).namesPublicIP); names || len(users) > 0 || r.hasRetained() {
 		first := o.record.Owners == nil
 		r.ownersErr = o.loadRecord(ctx, r.cfg.Owners)
 		if first && r.ownersErr == nil && r.cfg.Owners != nil && o.record.Version == "" {

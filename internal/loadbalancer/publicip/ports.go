@@ -102,6 +102,8 @@ type Request struct {
 	LostGroups          []lb.ResourceID
 	// DeleteUnused deletes unused public IPs that were made for the Service.
 	DeleteUnused bool
+	// Retain keeps the public IPs made for the Service when it leaves them.
+	Retain bool
 
 	Changed bool
 	Err     error

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -74,6 +75,8 @@ func (r *Round) planRemoval(requests []*Request, ip lb.PublicIP) (*write, bool) 
 		return &write{next: ip, isDelete: true}, r.cfg.isOrphan(ip) && ip.UsedBy == "" && !wanted
 	case req.IsMoving && !req.IsLeaving:
 		return nil, false // its user may still be the Service itself, and UsedBy may be incomplete
+	case req.Retain && !req.IsMoving && strings.EqualFold(ManagedOwner(ip, r.cfg.ClusterName), req.Owner):
+		return &write{next: retainAddress(ip, req, time.Now()), by: []*Request{req}}, true
 	case (strings.EqualFold(ManagedOwner(ip, r.cfg.ClusterName), req.Owner) || r.cfg.isOrphan(ip)) && ip.UsedBy == "":
 		return &write{next: ip, isDelete: true, by: []*Request{req}}, true
 	case req.IsMoving:

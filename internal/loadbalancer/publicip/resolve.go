@@ -36,9 +36,9 @@ func managedNames(want service.PublicIP) []string {
 var managedNamePattern = regexp.MustCompile(`(?i)^(a[0-9a-f]{1,31})(-IPv[46](-[2-9])?)?$`)
 
 // ManagedOwner returns the owner that a public IP was made for; empty if neither Weir nor cloud-provider-azure made
-// it.
+// it, or if it is retained: then it belongs to a namespace, as those that users make.
 func ManagedOwner(ip lb.PublicIP, cluster string) (owner string) {
-	if !strings.EqualFold(lb.TagValue(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
+	if isRetained(ip) || !strings.EqualFold(lb.TagValue(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
 		return ""
 	}
 	match := managedNamePattern.FindStringSubmatch(ip.ID.Name[len(cluster)+1:])
@@ -136,7 +136,8 @@ func (r *Round) mustRetain(req *Request, ip lb.PublicIP) bool {
 }
 
 func (r *Round) resolveName(want service.PublicIP, req *Request) service.PublicIP {
-	return resolveName(want, r.known, func(ip lb.PublicIP) addressState { return r.stateOf(ip, want.Family, req) })
+	want = resolveName(want, r.known, func(ip lb.PublicIP) addressState { return r.stateOf(ip, want.Family, req) })
+	return r.resolveRetained(want, req)
 }
 
 func (r *Round) stateOf(ip lb.PublicIP, family lb.Family, req *Request) addressState {
@@ -206,7 +207,7 @@ func frontendMayUse(want service.PublicIP, ip lb.PublicIP) bool {
 	if want.UserNamed && !want.AnyFamily || ip.Family != want.Family {
 		return false
 	}
-	return slices.ContainsFunc(managedNames(want), func(name string) bool {
+	return want.ID.Key() == ip.ID.Key() || slices.ContainsFunc(managedNames(want), func(name string) bool {
 		want.ID.Name = name
 		return want.ID.Key() == ip.ID.Key()
 	})

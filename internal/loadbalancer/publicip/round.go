@@ -264,6 +264,9 @@ func (r *Round) NeedsAddress(spec *service.Spec, f lb.Frontend) bool {
 		case w.PublicIP.Address.IsValid():
 			return public && w.PublicIP.Address == ip.Address
 		}
+		if public && !w.PublicIP.UserNamed && ip.Family == w.PublicIP.Family && isRetainedFor(ip, r.cfg.ClusterName, w.PublicIP.Tags[service.TagService]) {
+			return true
+		}
 		return public && w.PublicIP.ID.Key() == ip.ID.Key()
 	})
 }

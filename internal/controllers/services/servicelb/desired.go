@@ -171,6 +171,7 @@ func (r *Reconciler) newRequest(ctx context.Context, by Locator, s Service, reco
 		Service: s.Name, Owner: service.OwnerNameOf(s.UID), Created: s.Created, DedicatedPools: d.DedicatedPools, Desired: d.Spec,
 		StatusAddresses: s.StatusAddresses, Groups: mergeNames(mergeNames(recorded.Groups, d.Groups), d.InheritedGroups), RetryToken: s.RetryToken,
 		LinkGroups: mergeNames(recorded.LinkGroups, d.LinkGroups), DeleteUnused: s.AllowRemoval,
+		Retain: s.Object.RetainsAddress(r.cfg.Settings.Service),
 	}
 	places := removeFrom
 	if on != "" {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/cli/address"
+	"weir.dev/weir/internal/config"
+)
+
+func newAddress() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "address",
+		Short: "List and release public IPs that outlive their Services",
+		Long: `Works on the public IPs that weir.dev/retain-address keeps, with the identity of azure.json.
+
+Exit codes: 0 done, 1 failed or refused, 2 a flag or a file is wrong.`,
+		Example: `  # All retained public IPs
+  weir address list --config azure.json
+
+  # Delete one for good
+  weir address release --config azure.json kubernetes-a1b2`,
+		Args: rejectArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var output outputFormat
+	list := newAddressCommand(&output, func(ctx context.Context, c address.Command, args []string) error {
+		if len(args) > 0 {
+			return &app.UsageError{Err: errors.New("weir address list has no arguments")}
+		}
+		return c.List(ctx)
+	})
+	list.Use, list.Short, list.Example = "list", "List retained public IPs", "  weir address list --config azure.json -o json"
+	addOutputFlag(list, list.Flags(), &output, "text, or json")
+	release := newAddressCommand(new(outputFormat), func(ctx context.Context, c address.Command, args []string) error {
+		if len(args) == 0 {
+			return &app.UsageError{Err: errors.New("want names of public IPs: weir address list has them")}
+		}
+		return c.Release(ctx, args)
+	})
+	release.Use, release.Short, release.Example = "release NAME...", "Delete retained public IPs that are not in use", "  weir address release --config azure.json kubernetes-a1b2"
+	cmd.AddCommand(list, release)
+	return cmd
+}
+
+func newAddressCommand(output *outputFormat, run func(context.Context, address.Command, []string) error) *cobra.Command {
+	var opts app.Options
+	var group string
+	cmd := &cobra.Command{RunE: func(cmd *cobra.Command, args []string) error {
+		opts.Log = slog.New(slog.DiscardHandler)
+		azure, err := app.OpenAzure(opts)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), address.Command{
+			Azure: azure.Client, SubscriptionID: azure.Config.SubscriptionID, ResourceGroup: cmp.Or(group, azure.Config.ResourceGroup),
+			ClusterName: opts.ClusterName, Out: cmd.OutOrStdout(), JSON: output.isJSON(),
+		}, args)
+	}}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json")
+	f.StringVar(&group, "resource-group", "", "resource group of the public IPs; empty: that of azure.json")
+	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "as the controller's")
+	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "as the controller's: an emulator on this machine instead of Azure")
+	return cmd
+}
