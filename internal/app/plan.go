@@ -131,6 +131,11 @@ func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
 	}
 	shown := report.NewClusterPlan(outcome)
 	shown.Notes, shown.Stops = p.listHints(outcome), p.listBlockers(outcome)
+	if ips, err := p.client.ListPublicIPs(ctx, p.cfg.SubscriptionID, p.cfg.ResourceGroup); err == nil { // a failure is that of the plan
+		if n := len(publicip.ListRetained(ips, p.ClusterName)); n > 0 {
+			shown.Notes = append(shown.Notes, fmt.Sprintf("%s retained for former Services: weir address list shows them", formatCount(n, "public IP")))
+		}
+	}
 	return shown, outcome.CheckComplete()
 }
 
