@@ -4,4 +4,4 @@
 
 package simulate
 
-const defaultSeeds = 800
+const defaultSeeds = 400
