@@ -4,20 +4,38 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+)
+
+// Ports below the range from which Linux takes those of outgoing connections: a port that is free now is not taken by
+// one of these before the program listens.
+const (
+	firstPort, ports = 12_000, 20_000
+	maxTries         = 1000
 )
 
 // FreeAddresses returns n different free loopback addresses.
 func FreeAddresses(ctx context.Context, n int) ([]string, error) {
-	all := make([]string, n)
-	for i := range all {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	all := make([]string, 0, n)
+	var last error
+	for range maxTries {
+		if len(all) == n {
+			return all, nil
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports)) //nolint:gosec // no secret
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
+			last = err
+			continue
 		}
 		defer func() { _ = listener.Close() }() // no connections
-		all[i] = listener.Addr().String()
+		all = append(all, address)
 	}
-	return all, nil
+	if len(all) == n {
+		return all, nil
+	}
+	return nil, errors.Join(errors.New("no free port was found"), last)
 }
