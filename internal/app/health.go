@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/controllers"
 	"weir.dev/weir/internal/controllers/backendpools/backendpool"
 	"weir.dev/weir/internal/controllers/cache"
@@ -66,6 +67,13 @@ type healthRecord struct {
 	err     error
 }
 
+func newHealthReader(client *azure.Client, writes *ratelimit.Budgets, cluster func() *controllers.Cluster) *healthReader {
+	return &healthReader{
+		getLoadBalancer: client.GetLoadBalancer, readHealth: client.ReadHealth, writes: writes,
+		target: func(namespace, name string) (lb.PoolID, error) { return poolTarget(cluster(), namespace, name) },
+	}
+}
+
 // ReadPool reads the health of a BackendPool's members, once for each probe.
 func (r *healthReader) ReadPool(ctx context.Context, namespace, name string) ([]RuleHealth, error) {
 	pool, err := r.target(namespace, name)
@@ -102,7 +110,7 @@ func (r *healthReader) readRule(ctx context.Context, id lb.LoadBalancerID, rule 
 		return is.members, is.err
 	}
 	if !r.writes.HasReserve(id.SubscriptionID, now) {
-		return nil, errors.New("not read: Azure counts it as a write, and less than a tenth of Weir's share of writes is left")
+		return nil, errors.New("not read: Azure counts it as a write, and Weir's other writes need the rest of its share: try again in five minutes")
 	}
 	members, err := r.readHealth(ctx, id, rule)
 	if ctx.Err() == nil {

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/ratelimit"
 )
 
-func newHealthReader(reads *[]string, fails *error) *healthReader {
+func newTestHealthReader(reads *[]string, fails *error) *healthReader {
 	balancer := lb.LoadBalancer{Rules: []lb.Rule{
 		{Name: "a", Pool: "web", Probe: "p"}, {Name: "b", Pool: "web", Probe: "p"}, {Name: "c", Pool: "WEB", Probe: "q"},
 		{Name: "d", Pool: "web"}, {Name: "e", Pool: "other", Probe: "p"},
@@ -42,7 +42,7 @@ func TestHealthIsReadOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads []string
 		var fails error
-		r := newHealthReader(&reads, &fails)
+		r := newTestHealthReader(&reads, &fails)
 		read := func(want string, failed bool) {
 			t.Helper()
 			_, err := r.ReadPool(t.Context(), "shop", "web")
@@ -61,24 +61,30 @@ func TestHealthIsReadOnDemand(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(healthAge)
-		for range 500 {
-			r.writes.CountWrite("s", time.Now())
+		for range 5 { // half of 500 in five minutes
+			time.Sleep(50 * time.Second)
+			for range 50 {
+				r.writes.CountWrite("s", time.Now())
+			}
 		}
+		time.Sleep(30 * time.Second)
 		read("aca", true)
+		time.Sleep(2 * time.Minute)
+		read("acaa", true)
 	})
 }
 
 func TestHealthOverHTTP(t *testing.T) {
 	var reads []string
 	var fails error
-	server := httptest.NewServer(newHealthReader(&reads, &fails))
+	server := httptest.NewServer(newTestHealthReader(&reads, &fails))
 	defer server.Close()
 	all, err := FetchHealth(t.Context(), Connection{Server: server.URL}, "shop", "web")
 	if err != nil || len(all) != 2 || all[0].Rule != "a" || len(all[0].Members) != 1 || all[0].Members[0].Reason != "Down_Admin" {
 		t.Errorf("%+v, %v", all, err)
 	}
 	fails = errors.New("403 AuthorizationFailed: The client 'x' does not have authorization to perform action 'Microsoft.Network/loadBalancers/loadBalancingRules/health/action' over scope '/s'")
-	refused := httptest.NewServer(newHealthReader(&reads, &fails))
+	refused := httptest.NewServer(newTestHealthReader(&reads, &fails))
 	defer refused.Close()
 	const want = "Weir's identity lacks the action Microsoft.Network/loadBalancers/loadBalancingRules/health/action: assign it the role config/azure-role-health.json"
 	if _, err := FetchHealth(t.Context(), Connection{Server: refused.URL}, "shop", "web"); err == nil || err.Error() != want {

@@ -121,10 +121,7 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 		return err
 	}
 	var cluster *controllers.Cluster
-	health := &healthReader{
-		getLoadBalancer: client.GetLoadBalancer, readHealth: client.ReadHealth, writes: writes,
-		target: func(namespace, name string) (lb.PoolID, error) { return poolTarget(cluster, namespace, name) }, // the server starts with the manager
-	}
+	health := newHealthReader(client, writes, func() *controllers.Cluster { return cluster }) // the server starts with the manager
 	if err := addOperatorServer(ctx, o, mgr, callLog, health); err != nil {
 		return err
 	}

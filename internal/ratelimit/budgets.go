@@ -146,12 +146,13 @@ func (bs *Budgets) SchedulesFor(subscription string, pools []lb.PoolKey, now tim
 	return spacings
 }
 
-// HasReserve reports whether at least a tenth of Weir's share of writes is left: requests that can wait need it.
+// HasReserve reports whether less than half of Weir's share of writes is spent, and at least a tenth can be sent now: what only
+// users look at must not delay updates.
 func (bs *Budgets) HasReserve(subscription string, now time.Time) bool {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	_, share, left := bs.getBudget(subscription).UsageAt(now)
-	return left >= share/10
+	spent, share, left := bs.getBudget(subscription).UsageAt(now)
+	return spent < share/2 && left >= share/10
 }
 
 // Usage are the metrics of a subscription.
