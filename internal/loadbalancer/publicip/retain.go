@@ -14,6 +14,10 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
+// maxRetained is how many unused retained public IPs a namespace may have and still get a new public IP: otherwise Services that
+// come and go would use up the quota of the subscription.
+const maxRetained = 20
+
 // Retained is a public IP that Weir kept for a Service that left it.
 type Retained struct {
 	lb.PublicIP
@@ -118,6 +122,21 @@ func (r *Round) canTakeRetained(ip lb.PublicIP, want service.PublicIP, req *Requ
 	}
 	_, err := u.checkUse()
 	return err == nil || u.ownerErr != nil
+}
+
+// checkNew returns an error if the namespace of a Service has too many unused retained public IPs to get a new one.
+func (r *Round) checkNew(req *Request) error {
+	unused, namespace := 0, namespaceOf(req.Service)
+	for _, ip := range ListRetained(slices.Collect(maps.Values(r.known)), r.cfg.ClusterName) {
+		if ip.UsedBy == "" && namespaceOf(ip.Service) == namespace {
+			unused++
+		}
+	}
+	if unused < maxRetained {
+		return nil
+	}
+	return fmt.Errorf("namespace %s has %d retained public IPs that no Service uses, and gets no new one while it has %d or more: "+
+		"name one of them, or have an administrator release some with weir address release", namespace, unused, maxRetained)
 }
 
 func (r *Round) hasRetained() bool {

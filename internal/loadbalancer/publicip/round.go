@@ -161,6 +161,9 @@ func (r *Round) chooseAvailable(ctx context.Context, want service.PublicIP, req 
 		claims, err = u.checkUse()
 		return err
 	}, func(want service.PublicIP) ([]string, error) { return r.cfg.pickZones(ctx, want) })
+	if _, exists := r.known[next.ID.Key()]; err == nil && !exists {
+		err = r.checkNew(req)
+	}
 	if err != nil {
 		return next, false, false, err
 	}
