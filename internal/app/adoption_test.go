@@ -224,7 +224,7 @@ func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 			at(t, body, "properties")["loadBalancingRules"] = append(properties(body, "loadBalancingRules"), more)
 			return true
 		}},
-		{"a probe of somebody else", lbOf, func(body map[string]any) bool {
+		{"a probe of another owner", lbOf, func(body map[string]any) bool {
 			at(t, body, "properties")["probes"] = append(properties(body, "probes"), map[string]any{
 				"name": "somebodys", "properties": map[string]any{"protocol": "Tcp", "port": 22, "intervalInSeconds": 5, "probeThreshold": 2},
 			})
@@ -242,7 +242,7 @@ func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 			return true
 		}},
 		{"a security rule does not let the Service in", group, set("securityRules", "k8s-azure-lb_allow_IPv4_d39272f7f57ed937951650d93992ad77", "destinationAddressPrefixes", []any{"20.0.0.7"})},
-		{"a security rule of somebody else", group, func(body map[string]any) bool {
+		{"a security rule of another owner", group, func(body map[string]any) bool {
 			at(t, body, "properties")["securityRules"] = append(properties(body, "securityRules"), map[string]any{
 				"name": "ssh", "properties": map[string]any{
 					"priority": 100, "direction": "Inbound", "access": "Deny", "protocol": "Tcp", "sourceAddressPrefix": "*",

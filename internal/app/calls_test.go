@@ -82,7 +82,7 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	if err := PrintCalls(t.Context(), CallsOptions{Connection: Connection{Server: other.URL}}); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "is it a Weir's") {
-		t.Errorf("somebody else answers: %v", err)
+		t.Errorf("another client answers: %v", err)
 	}
 }
 

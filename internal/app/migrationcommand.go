@@ -162,11 +162,11 @@ func (d MigrationCommand) updateRequest(ctx context.Context, why string, change 
 	if err != nil {
 		return err
 	}
-	who := &authenticationv1.SelfSubjectReview{}
-	if err := api.Create(ctx, who); err != nil {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := api.Create(ctx, review); err != nil {
 		return fmt.Errorf("requesting user: %w", err)
 	}
-	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Reason: why}
+	request := phase.UserRequest{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Reason: why}
 	return store.UpdateRequests(ctx, api, d.recordNamespace(), func(r store.Record) (phase.UserRequests, error) {
 		asked := r.MigrationRequests()
 		return asked, change(r, &asked, request)

@@ -81,8 +81,8 @@ spec: {serviceRef: {name: web}, loadBalancer: {name: terraform}, poolName: web, 
 		{"one Service of two", shop + "\n---" + fmt.Sprintf(someService, "other", ", uid: aaaaaaaa"), named("shop", "web"), nil},
 		{"a Service of another namespace", shop, named("other", ""), nil},
 		{"a public IP that is not there", fmt.Sprintf(someService, "pinned", ", annotations: {service.beta.kubernetes.io/azure-pip-name: mine}"), everything, nil},
-		{"a pool of a load balancer that somebody else made", strings.ReplaceAll(bound, "loadBalancerClass: weir.dev/azure", "loadBalancerClass: other"), everything, terraformed},
-		{"such a pool, taken before: what somebody else put there stays, node or not", strings.ReplaceAll(bound, "loadBalancerClass: weir.dev/azure", "loadBalancerClass: other") +
+		{"a pool of a load balancer that another client made", strings.ReplaceAll(bound, "loadBalancerClass: weir.dev/azure", "loadBalancerClass: other"), everything, terraformed},
+		{"such a pool, taken before: what another client put there stays, node or not", strings.ReplaceAll(bound, "loadBalancerClass: weir.dev/azure", "loadBalancerClass: other") +
 			`status: {poolID: "` + planNetwork + `/loadBalancers/terraform/backendAddressPools/web", writtenAddresses: [10.0.9.9]}`, everything, terraformed},
 		{"such a pool beside a Service that is named", strings.ReplaceAll(bound, "{serviceRef: {name: web}", "{serviceRef: {name: other}") + "\n---\n" +
 			fmt.Sprintf(strings.ReplaceAll(someService, "LoadBalancer\n  loadBalancerClass: weir.dev/azure", "NodePort"), "other", ", uid: bbbbbbbb"), named("shop", "web"), terraformed},

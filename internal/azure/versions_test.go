@@ -102,7 +102,7 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 		"the provider lacks it":    {olderBody("2031-01-01"), lacking, got, "PUT 2025-05-01, GET 2031-01-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
 		"the provider is busy":     {olderBody("2031-01-01"), reply{status: 429, body: subBody}, got, "PUT 2025-05-01, GET 2031-01-01", armerror.Retriable, "SubscriptionRequestsThrottled", false},
 		"the resource is gone":     {olderBody("2031-01-01"), reply{status: 404, body: errorBody("NotFound", "gone")}, got, "PUT 2025-05-01, GET 2031-01-01", armerror.Stale, "NotFound", false},
-		"somebody else has it":     {olderBody("2031-01-01"), got, reply{status: 412, body: errorBody("PreconditionFailed", "no")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", armerror.Retriable, "PreconditionFailed", false},
+		"another client has it":    {olderBody("2031-01-01"), got, reply{status: 412, body: errorBody("PreconditionFailed", "no")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", armerror.Retriable, "PreconditionFailed", false},
 		"a still newer one":        {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2032-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
 		"it is rejected as before": {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2031-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", armerror.Terminal, armerror.CodeOldAPIVersion, true},
 	} {

@@ -62,7 +62,7 @@ func TestWhatTheLeaseCosts(t *testing.T) {
 
 	l.requireNoError(l.upstreamAcquire())
 	l.requireHeld(weir.Acquire(t.Context()), upstream)
-	weir.checkRequests(t, "finding out that somebody else took it: a write that conflicts and a read", 2)
+	weir.checkRequests(t, "finding out that another client took it: a write that conflicts and a read", 2)
 	l.requireHeld(weir.Acquire(t.Context()), upstream)
 	weir.checkRequests(t, "a refusal", 1)
 	l.requireNoError(weir.Release(t.Context()))

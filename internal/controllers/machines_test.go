@@ -173,7 +173,7 @@ func TestPoolsOfNetworkInterfaces(t *testing.T) {
 		{"one from before the pools were converted", true, objects.ManagedNodePool(made), ""},
 		{"one that leaves it open, where pools hold addresses", false, objects.ManagedNodePool(made), ""},
 		{"somebody's that leaves it to Weir", true, objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(v1alpha1.MembershipAuto)), ""},
-		{"somebody's on a load balancer of somebody else's", true, objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(as)), ""},
+		{"somebody's on a load balancer of another owner's", true, objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(as)), ""},
 		{"one of addresses", true, objects.ManagedNodePool(objects.WithName("mine"), objects.OnLoadBalancer("apps", ""), joinAs(v1alpha1.MembershipAddress)), ""},
 		{"paused", true, objects.ManagedNodePool(made, joinAs(as), paused), ""},
 	} {

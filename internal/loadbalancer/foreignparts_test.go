@@ -85,7 +85,7 @@ func (s *stage) check() error {
 	for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Seq > w.seen }) {
 		w.seen = c.Seq
 		if w.balancers[c.Resource] != nil {
-			errs = append(errs, fmt.Errorf("%s %s: that is somebody else's", c.Method, c.Resource))
+			errs = append(errs, fmt.Errorf("%s %s: that is another owner's", c.Method, c.Resource))
 		}
 	}
 	return errors.Join(errs...)

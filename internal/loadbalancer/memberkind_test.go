@@ -59,7 +59,7 @@ func TestTheKindOfMembersIsThatOfWhatExists(t *testing.T) {
 		{"it has interfaces", false, false, service.AddressMembers, balancer("k", true, 2), nil, true, 1},
 		{"it is new, and its BackendPool has addresses", true, false, service.AddressMembers, balancer("k", false, 0), []lb.LoadBalancer{balancer("k-internal", true, 2)}, false, 0},
 		{"it is new, and another has addresses", true, false, 0, balancer("k", false, 0), []lb.LoadBalancer{balancer("k-internal", false, 2)}, false, 1},
-		{"it is new, and somebody else's has addresses", true, false, 0, balancer("k", false, 0), []lb.LoadBalancer{balancer("other", false, 2)}, true, 1},
+		{"it is new, and another owner's has addresses", true, false, 0, balancer("k", false, 0), []lb.LoadBalancer{balancer("other", false, 2)}, true, 1},
 		{"it has no members yet, and another has addresses", true, false, 0, lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "k"}, Etag: "1"}, []lb.LoadBalancer{balancer("k-internal", false, 2)}, false, 1},
 		{"it has no members yet, with several load balancers", false, false, 0, lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "k"}, Etag: "1"}, nil, false, 0},
 		{"it has only pools of Services", true, false, 0, ofService, nil, false, 0},

@@ -106,7 +106,7 @@ func (s *stage) owned() error {
 		errs = append(errs, fmt.Errorf("%s: it is not there", short(key)))
 	}
 	for key := range theirs {
-		errs = append(errs, fmt.Errorf("%s: somebody else put it there, and it is gone", short(key)))
+		errs = append(errs, fmt.Errorf("%s: another client put it there, and it is gone", short(key)))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)

@@ -109,8 +109,8 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 		"a Service's own":                  {pool("Shop-Web", full), true},
 		"a Service's own without any":      {pool("shop-web", nil), false},
 		"a shared one of interfaces":       {lb.Pool{ID: lb.PoolID{Name: "kubernetes"}, NIC: true, Addresses: full}, false},
-		"somebody else's":                  {pool("bastion", full), false},
-		"somebody else's, without any too": {pool("bastion", nil), false},
+		"another owner's":                  {pool("bastion", full), false},
+		"another owner's, without any too": {pool("bastion", nil), false},
 	} {
 		cluster := &pools{others: theirs}
 		l, _ := rounds(&shows{}, cluster, nil)

@@ -35,7 +35,7 @@ func (p *simulation) apply(t *rapid.T, s nic.ScaleSetPlan) {
 	for _, id := range s.Upgrade {
 		i := p.instanceByID(id)
 		if i.Protected || p.foreign[id] {
-			t.Fatalf("instance %s is upgraded, protected %v, somebody else's change %v", id, i.Protected, p.foreign[id])
+			t.Fatalf("instance %s is upgraded, protected %v, another owner's change %v", id, i.Protected, p.foreign[id])
 		}
 		i.Interfaces, i.LatestModel = p.set.Interfaces, true
 		p.was[id] = foreign(p.set.Interfaces)

@@ -62,7 +62,7 @@ func TestScaleSet(t *testing.T) {
 	}{
 		{name: "the model goes first", model: "o/x", instances: all(latest("0", "o/x"), latest("1", "o/x")), members: "0 1", want: "model: o/x kubernetes/k8s"},
 		{name: "what only Weir has changed is upgraded in one batch", model: k8s, instances: all(behind("0", ""), behind("1", "")), members: "0 1", known: nic.ScaleSetState{UpToDate: yes}, want: "upgrade 0,1"},
-		{name: "what somebody else has changed, too, is written by itself", model: k8s, instances: all(behind("0", ""), behind("1", "o/x")), members: "0 1", known: nic.ScaleSetState{UpToDate: map[string]bool{"0": true}}, want: "upgrade 0; write 1: o/x kubernetes/k8s"},
+		{name: "what another client has changed, too, is written by itself", model: k8s, instances: all(behind("0", ""), behind("1", "o/x")), members: "0 1", known: nic.ScaleSetState{UpToDate: map[string]bool{"0": true}}, want: "upgrade 0; write 1: o/x kubernetes/k8s"},
 		{name: "an excluded node leaves by its own write", model: k8s, instances: all(latest("0", k8s), latest("1", k8s)), members: "0", nodes: "1", known: nic.ScaleSetState{UpToDate: yes}, want: "write 1: "},
 		{name: "also where an upgrade could follow", model: k8s, instances: all(latest("0", k8s), behind("1", k8s)), members: "0", nodes: "1", known: nic.ScaleSetState{UpToDate: yes}, want: "write 1: "},
 		{name: "an excluded node that never was in is left alone", model: k8s, instances: all(latest("0", k8s), behind("1", "o/x")), members: "0", nodes: "1", want: ""},

@@ -237,8 +237,8 @@ func (r *reader) buildTags(s Service, set Settings, label string) map[string]str
 		return tags
 	}
 	lb.SetTags(tags, wanted)
-	for _, ours := range []string{TagService, TagCluster, TagDNSLabel, TagRetained, grant.NamespacesTag} {
-		lb.UnsetTag(tags, ours)
+	for _, name := range []string{TagService, TagCluster, TagDNSLabel, TagRetained, grant.NamespacesTag} {
+		lb.UnsetTag(tags, name)
 	}
 	tags[TagService], tags[TagCluster] = s.Key(), set.ClusterName
 	if label != "" {

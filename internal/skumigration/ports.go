@@ -75,7 +75,7 @@ type Config struct {
 	// UpdateStatus writes the progress to a Service's status.
 	UpdateStatus func(ctx context.Context, service, text string) error
 	// SaveProgress saves the progress for readers without Azure access.
-	SaveProgress func(ctx context.Context, told phase.Progress) error
+	SaveProgress func(ctx context.Context, progress phase.Progress) error
 	Claims       *AddressClaims
 	// Lease excludes other controllers during writes.
 	Lease conflict.Lease

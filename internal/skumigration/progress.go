@@ -12,7 +12,7 @@ import (
 )
 
 type progressWriter struct {
-	save     func(ctx context.Context, told phase.Progress) error // optional
+	save     func(ctx context.Context, progress phase.Progress) error // optional
 	log      *slog.Logger
 	lastText string // last saved text
 }
@@ -31,11 +31,11 @@ func (t *progressWriter) publish(ctx context.Context, progress phase.Progress) {
 }
 
 // publishIdle is for a state without reading Azure, because no migration is requested.
-func (t *progressWriter) publishIdle(ctx context.Context, stored phase.Journal, hears bool) {
+func (t *progressWriter) publishIdle(ctx context.Context, stored phase.Journal, acceptsRequests bool) {
 	switch {
 	case stored.Done:
 		t.publish(ctx, phase.NewProgress(phase.ProgressDone))
-	case !hears:
+	case !acceptsRequests:
 		t.publish(ctx, phase.NewProgress(phase.ProgressNoSKU))
 	default:
 		t.publish(ctx, phase.NewProgress(phase.ProgressIdle))

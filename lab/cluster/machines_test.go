@@ -49,7 +49,7 @@ func TestWhatWritesOfMachinesMeet(t *testing.T) {
 		times                 = 3
 	)
 	for name, rules := range map[string][]string{
-		"somebody else was faster": {metFaults(nics, "put", times, "{bumpEtag: true}"), metFaults(sets, "patch", times, "{bumpEtag: true}"), metFaults(instances, "put", times, "{bumpEtag: true}")},
+		"another client was faster": {metFaults(nics, "put", times, "{bumpEtag: true}"), metFaults(sets, "patch", times, "{bumpEtag: true}"), metFaults(instances, "put", times, "{bumpEtag: true}")},
 		"Compute has had enough": {
 			metFaults(sets, "patch", 1, "{status: 429, code: OperationNotAllowed, message: busy, headers: {Retry-After: '120'}}"),
 			metFaults(instances, "put", 1, "{status: 429, code: OperationNotAllowed, message: busy, headers: {Retry-After: '60'}}"),

@@ -100,7 +100,7 @@ func (c azureState) checkOutbound() []error {
 	var all []error
 	for _, id := range *c.firstConfigIDs {
 		if in[id] == "" {
-			all = append(all, fmt.Errorf("%s has no way out: somebody else's pool is lost", id))
+			all = append(all, fmt.Errorf("%s has no way out: another owner's pool is lost", id))
 		}
 	}
 	return all

@@ -71,7 +71,7 @@ func TestTheObserverComparesBothSides(t *testing.T) {
 	}
 	for i, want := range []string{
 		"pool shop-web lacks 10.0.0.1 (node-1); still holds 10.0.0.9 (node-9)", "",
-		"pool shop-db lost somebody else's 10.225.0.10 (somebody-elses)",
+		"pool shop-db lost foreign 10.225.0.10 (somebody-elses)",
 	} {
 		if got := o.describeDiff(pools[i]); want != "" && (pools[i].isInSync || got != want) {
 			t.Errorf("level %v: %s, want %s", pools[i].isInSync, got, want)
@@ -86,7 +86,7 @@ func TestTheObserverComparesBothSides(t *testing.T) {
 		t.Errorf("a call was counted twice: %v", again)
 	}
 	total, of, _ := o.newSummaries(time.Now())
-	if wrong := (Summary{Total: total}).failureText(); wrong != "1 address lost, 1 address that should not be there, 1 address of somebody else's lost" || of[0].Writes != 1 {
+	if wrong := (Summary{Total: total}).failureText(); wrong != "1 address lost, 1 address that should not be there, 1 foreign address lost" || of[0].Writes != 1 {
 		t.Errorf("%q %+v", wrong, of)
 	}
 }

@@ -109,7 +109,7 @@ func TestAPoolThatIsGoneIsEmpty(t *testing.T) {
 		t.Error(got)
 	}
 	total, _, _ := o.newSummaries(time.Now())
-	if wrong := (Summary{Total: total}).failureText(); wrong != "1 address lost, 1 address of somebody else's lost" {
+	if wrong := (Summary{Total: total}).failureText(); wrong != "1 address lost, 1 foreign address lost" {
 		t.Errorf("%q", wrong)
 	}
 }

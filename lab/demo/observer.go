@@ -197,7 +197,7 @@ func (o *observer) describeDiff(p poolState) string {
 	}{
 		{"lacks", p.difference.missing, h.desired},
 		{"still holds", p.difference.extra, h.actual},
-		{"lost somebody else's", p.difference.foreignMissing, h.foreign},
+		{"lost foreign", p.difference.foreignMissing, h.foreign},
 	} {
 		if len(part.ips) == 0 {
 			continue

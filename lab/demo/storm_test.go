@@ -126,7 +126,7 @@ func TestTheSecondWriter(t *testing.T) {
 	}
 	o.mustLook(t)
 	total, _, _ := o.newSummaries(time.Now())
-	if wrong := (Summary{Total: total}).failureText(); !strings.Contains(wrong, "1 address of somebody else's lost") || len(o.foreignNames("api")) != 0 {
+	if wrong := (Summary{Total: total}).failureText(); !strings.Contains(wrong, "1 foreign address lost") || len(o.foreignNames("api")) != 0 {
 		t.Errorf("%q", wrong)
 	}
 }

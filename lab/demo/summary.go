@@ -132,7 +132,7 @@ func (s Summary) failureText() string {
 	}{
 		{p.Lost, "1 address lost", "%d addresses lost"},
 		{p.Surplus, "1 address that should not be there", "%d addresses that should not be there"},
-		{p.ForeignLost, "1 address of somebody else's lost", "%d addresses of somebody else's lost"},
+		{p.ForeignLost, "1 foreign address lost", "%d foreign addresses lost"},
 		{p.Failed, "1 Failed event", "%d Failed events"},
 		{refused, "1 event that a load balancer cannot be had", "%d events that a load balancer cannot be had"},
 		{early, "1 call before the time that Azure had asked for", "%d calls before the time that Azure had asked for"},

@@ -151,7 +151,7 @@ func (s *Stage) putByOthers(id string, body []byte) error {
 		return err
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("somebody else's PUT %s: %s", id, resp.Status)
+		return fmt.Errorf("another owner's PUT %s: %s", id, resp.Status)
 	}
 	return resp.Body.Close()
 }

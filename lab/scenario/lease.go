@@ -240,7 +240,7 @@ func (p *process) sharedAccessReason(c call) string {
 	case p.isStopping:
 		return "the process is not the leader any more"
 	case s.lockedBy[c.pool.LoadBalancer.Key()] != nil:
-		return "somebody else has the lane"
+		return "another holder has the lane"
 	case e == nil:
 	case e.workers == 0:
 		return "no lane is in the lease"

@@ -151,7 +151,7 @@ func (s *Stage) wrongAdminStates(k *pool, held []lb.Address) string {
 		toBe, managed := want[a.IP]
 		is := a.AdminState == lb.Down
 		if k.foreignDown[a.IP] && !is {
-			failures = append(failures, fmt.Sprintf("%s was set Down by somebody else, and is not any more", a.IP))
+			failures = append(failures, fmt.Sprintf("%s was set Down by another client, and is not any more", a.IP))
 		}
 		switch byWeir := s.readSnapshot(k).downByWeir[a.IP]; {
 		case byWeir && !toBe && !k.orphaned.down[a.IP]:

@@ -115,7 +115,7 @@ var ofAttempts = []tampering{
 }
 
 var ofLocks = []tampering{
-	{"alone", "a pool is read while somebody else has its lane", func(t *testing.T, s *Stage) {
+	{"alone", "a pool is read while another client has its lane", func(t *testing.T, s *Stage) {
 		runStep(t, s, "lock kubernetes for=1m", "clock 1s")
 		_, _ = s.process.GetPool(t.Context(), s.poolByName("web").id)
 	}},

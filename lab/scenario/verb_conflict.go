@@ -76,7 +76,7 @@ func (s *Stage) otherWriter(a *argReader) error {
 			k.recordDrift()
 		}
 	}
-	s.addLine(k.id.Name, "written by somebody else")
+	s.addLine(k.id.Name, "written by another client")
 	return s.overwritePool(k, held)
 }
 

@@ -54,7 +54,7 @@ func (s *Stage) deletePool(k *pool) error {
 	if err != nil {
 		return err
 	}
-	s.addLine(k.id.Name, "deleted by somebody else")
+	s.addLine(k.id.Name, "deleted by another client")
 	k.deleted, k.foreign = true, nil
 	s.invalidateSnapshots()
 	return s.emulator.Put(id, rest)
@@ -96,7 +96,7 @@ func (s *Stage) deleteResource(name, id string, hit func(*pool) bool) error {
 	}
 	s.mu.Lock()
 	s.invalidateSnapshots()
-	s.addLine(name, "deleted by somebody else")
+	s.addLine(name, "deleted by another client")
 	for _, k := range s.pools {
 		if hit(k) {
 			k.deleted, k.foreign = true, nil

@@ -35,7 +35,7 @@ func doLease(s *Stage, a *argReader) (string, error) {
 	case "release":
 		if l.holder == otherHolder {
 			l.holder = ""
-			s.addLine("lease", "given back by somebody else")
+			s.addLine("lease", "given back by another client")
 		}
 	case "fail":
 		l.failureMode, l.failuresLeft, l.failUntil = "lost", times, time.Time{}
@@ -62,9 +62,9 @@ func doLease(s *Stage, a *argReader) (string, error) {
 func (s *Stage) setLeaseHolder(duration time.Duration) {
 	l, now := &s.lease, time.Now()
 	if l.currentHolder(now) != "" && l.holder != otherHolder {
-		s.addLine("lease", "taken away by somebody else")
+		s.addLine("lease", "taken away by another client")
 	} else {
-		s.addLine("lease", "taken by somebody else")
+		s.addLine("lease", "taken by another client")
 	}
 	l.holder, l.until, l.since = otherHolder, now.Add(duration), now
 }

@@ -42,7 +42,7 @@ var operatorFaults = []struct {
 	{name: "a probe that is none", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-health-probe-interval", "often")
 	}, code: 3, says: []string{"/shop", "health-probe-interval", `"often"`}},
-	{name: "somebody else writes there", occurs: func(f *faulty) { f.fightMembers("web") },
+	{name: "another client writes there", occurs: func(f *faulty) { f.fightMembers("web") },
 		code: 3, says: []string{"Contested", "find the other client that writes", "/web"}},
 	{name: "a node has no address", occurs: func(f *faulty) {
 		bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-bare"}}

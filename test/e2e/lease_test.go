@@ -49,7 +49,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	l.expectStatusText("web", `is held by "cloud-controller-manager"`)
 	l.expectStatus(0, "On the way: 1 BackendPool", `is held by "cloud-controller-manager"`, "Service web")
 	if got := l.members("web"); !slices.Equal(got, []string{"10.0.0.1", "10.9.9.9"}) {
-		t.Errorf("written while somebody else held the lease: %v", got)
+		t.Errorf("written while another client held the lease: %v", got)
 	}
 	l.eventually("metrics", func() error {
 		body, err := get(weir.metrics, "/metrics")

@@ -31,7 +31,7 @@ var dashboardRows = []row{
 			[]query{{`max(weir_backendpools_not_level_oldest_seconds)`, ""}}},
 		{"Services without their load balancer", "Refused ones have to be mended; failed ones are tried again.", statPanel, unitNumber,
 			[]query{{`sum(weir_services{state=~"refused|failed|deferred"})`, ""}}},
-		{"Contested", "What somebody else keeps undoing in Azure.", statPanel, unitNumber,
+		{"Contested", "What another client keeps undoing in Azure.", statPanel, unitNumber,
 			[]query{{`sum(weir_contested)`, ""}}},
 		{"Late changes, 30 days", "Of all changes of endpoints, those that took more than two minutes to reach their pool; the objective is 1 %.", statPanel, unitFraction,
 			[]query{{`weir:endpoint_to_pool_late:ratio30d`, ""}}},

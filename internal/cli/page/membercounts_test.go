@@ -29,7 +29,7 @@ func TestLevels(t *testing.T) {
 		{"wanted, and not read yet", v1alpha1.BackendPoolStatus{Desired: ptr.To(int32(3))}, "not known yet", 0, ""},
 		{"level", is(3, 3, 0, 0, nil), "3 of 3", 100, ""},
 		{"nothing is wanted", is(0, 0, 0, 0, nil), "0 of 0", 100, ""},
-		{"with somebody else's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
+		{"with another owner's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
 		{"one is missing, by the counts", is(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
 		{"one is surplus, by the counts", is(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100, "surplus"},
 		{"as many are missing as surplus", is(3, 3, 0, 0, &v1alpha1.OutOfSyncMembers{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},

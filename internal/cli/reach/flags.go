@@ -87,11 +87,11 @@ func (f Flags) OwnAccount(ctx context.Context, api client.Client) (namespace, na
 	if !isPod() {
 		return "", ""
 	}
-	who := &authenticationv1.SelfSubjectReview{}
-	if err := api.Create(ctx, who); err != nil {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := api.Create(ctx, review); err != nil {
 		return "", ""
 	}
-	return parseAccount(who.Status.UserInfo.Username)
+	return parseAccount(review.Status.UserInfo.Username)
 }
 
 func parseAccount(user string) (namespace, name string) {

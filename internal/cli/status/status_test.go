@@ -133,7 +133,7 @@ func TestWhatIsWrong(t *testing.T) {
 			pool("a", v1alpha1.ReasonLevel, "level with no nodes; kept out: node cp: it is a control-plane node", time.Hour),
 		}}, "NoNodeLeft[a]", 0},
 		{"Weir has said nothing", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
-		{"a Service of somebody else's", Snapshot{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
+		{"a Service of another owner's", Snapshot{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
 		{"a Service that is contested", Snapshot{Leader: leads, Services: []corev1.Service{
 			service("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: metadata.ConditionConflict, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested"}),
 		}}, "LoadBalancerContested[web]", 0},

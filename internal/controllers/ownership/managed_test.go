@@ -90,7 +90,7 @@ func TestWhatWeirMade(t *testing.T) {
 		{"of the same Service, for another pool", objects.ManagedPool(objects.WithName("mine"), objects.OfPool("shop-db")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
 		{"a copy in another namespace", objects.ManagedPool(objects.InNamespace("team")), true, false, backendpool.NoPermission, v1alpha1.ReasonDuplicate},
 		{"a copy in a namespace that nobody knows", objects.ManagedPool(objects.InNamespace("new")), true, false, backendpool.NoPermission, v1alpha1.ReasonPending},
-		{"on a load balancer of somebody else", objects.ManagedPool(objects.OnLoadBalancer("terraform", "")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
+		{"on a load balancer of another owner", objects.ManagedPool(objects.OnLoadBalancer("terraform", "")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
 		{"on one of the same name in another resource group", objects.ManagedPool(objects.OnLoadBalancer("kubernetes", "other")), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
 		{"a record there", objects.ManagedPool(objects.OnLoadBalancer("kubernetes", "other"), objects.RecordedAs(objects.WebUID)), true, false, backendpool.NoPermission, v1alpha1.ReasonNotAllowed},
 		{"allowed, of a pool that nobody needs", objects.ManagedPool(objects.InNamespace("team"), objects.OfPool("team-db")), true, false, backendpool.Granted, ""},
@@ -137,9 +137,9 @@ func TestHeldPools(t *testing.T) {
 		{"recorded", objects.ManagedPool(objects.RecordedAs(objects.WebUID)), true, true},
 		{"filled", objects.ManagedPool(objects.WithAzurePool), true, true},
 		{"only written", objects.ManagedPool(), false, false},
-		{"somebody else's, with what he put there alone", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool, noneForeign), true, false},
-		{"somebody else's, and others'", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool, someForeign), false, false},
-		{"somebody else's, never seen", objects.ManagedPool(objects.InNamespace("team"), noneForeign), false, false},
+		{"another owner's, with what he put there alone", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool, noneForeign), true, false},
+		{"another owner's, and others'", objects.ManagedPool(objects.InNamespace("team"), objects.WithAzurePool, someForeign), false, false},
+		{"another owner's, never seen", objects.ManagedPool(objects.InNamespace("team"), noneForeign), false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newPools(t, tt.pool)

@@ -64,7 +64,7 @@ func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if has, not := o.Permission(theirs, at); (has == backendpool.Granted) != interfaces {
-			t.Errorf("interfaces %v: somebody else's has right %d, %+v", interfaces, has, not)
+			t.Errorf("interfaces %v: another owner's has right %d, %+v", interfaces, has, not)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 		{"owned by a Service that never was, and labelled", lost(objects.OwnedBy(objects.DeletedUID), labelled), false},
 		{"owned by one of another name", lost(objects.OwnedBy(objects.WebUID)), false},
 		{"recorded for one that is there, and edited", lost(objects.RecordedAs(objects.WebUID), objects.WithName("web.kubernetes")), false},
-		{"recorded, on a load balancer of somebody else", lost(objects.RecordedAs(objects.DeletedUID), objects.OnLoadBalancer("kubernetes", "other")), false},
+		{"recorded, on a load balancer of another owner", lost(objects.RecordedAs(objects.DeletedUID), objects.OnLoadBalancer("kubernetes", "other")), false},
 		{"recorded, and another has its name now", objects.ManagedPool(objects.WithDeletion, objects.RecordedAs(objects.DeletedUID)), false},
 		{"recorded, of nodes", objects.ManagedNodePool(objects.WithDeletion, objects.RecordedAs(v1alpha1.MadeForNodes)), false},
 	} {

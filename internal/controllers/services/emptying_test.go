@@ -40,7 +40,7 @@ func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 		{"another Service needs it", objects.ManagedNodePool(home, made, inRG), true, "stays"},
 		{"about to take it", objects.ManagedNodePool(home, made), false, "stays"},
 		{"on its way", objects.ManagedNodePool(home, made, inRG, objects.WithDeletion), false, "goes"},
-		{"somebody else's", objects.ManagedNodePool(home, objects.WithName("mine"), inRG), false, "made"},
+		{"another owner's", objects.ManagedNodePool(home, objects.WithName("mine"), inRG), false, "made"},
 		{"none, and another controller has made them members", nil, false, "made"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {

@@ -84,7 +84,7 @@ func TestWhetherWeirFillsAPool(t *testing.T) {
 		want bool
 	}{
 		"Weir's": {objects.ManagedNodePool(made), true}, "one that goes": {objects.ManagedNodePool(made, objects.WithDeletion), true},
-		"of another pool": {objects.ManagedNodePool(made, objects.OfPool("other")), false}, "somebody else's": {objects.ManagedNodePool(objects.WithName("mine")), false},
+		"of another pool": {objects.ManagedNodePool(made, objects.OfPool("other")), false}, "another owner's": {objects.ManagedNodePool(objects.WithName("mine")), false},
 	} {
 		r := newHoldingCluster(t, tt.pool)
 		r.Ownership.Statuses.AdoptPool(tt.pool)

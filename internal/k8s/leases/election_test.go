@@ -260,7 +260,7 @@ func TestWhoLeads(t *testing.T) {
 		{"held", lease("weir", "weir-0", time.Second), LeaderStatus{Holder: "weir-0", Namespace: "weir-system", RenewTime: now.Add(-time.Second)}},
 		{"run out", lease("weir", "weir-0", 15*time.Second), LeaderStatus{PreviousHolder: "weir-0", Namespace: "weir-system", RenewTime: now.Add(-15 * time.Second)}},
 		{"given back", lease("weir", "", time.Second), LeaderStatus{Namespace: "weir-system", RenewTime: now.Add(-time.Second)}},
-		{"of somebody else", lease("other", "other-0", time.Second), LeaderStatus{}},
+		{"of another owner", lease("other", "other-0", time.Second), LeaderStatus{}},
 	} {
 		api := fake.NewClientBuilder().WithObjects(tt.has).Build()
 		is, err := FindLeader(t.Context(), api, "weir", now)

@@ -189,8 +189,8 @@ func (l *Resource) withHolder(current *coordinationv1.Lease, now time.Time) *coo
 // of the same election. Replicas without leader election exclude each other.
 func (l *Resource) isFormerLeader(current *coordinationv1.Lease) bool {
 	in, leads := l.fence.Epoch()
-	before, told := leader.ParseEpoch(current.Annotations[epochAnnotation])
-	return leads && told && strings.HasPrefix(holderOf(current), holderPrefix+"_") && before.Before(in)
+	before, known := leader.ParseEpoch(current.Annotations[epochAnnotation])
+	return leads && known && strings.HasPrefix(holderOf(current), holderPrefix+"_") && before.Before(in)
 }
 
 func holderOf(current *coordinationv1.Lease) string {

@@ -40,7 +40,7 @@ func TestWhichReplicaSucceedsAnother(t *testing.T) {
 		{"one without an election", "weir-controller_a", election + " 3", nil, false},
 		{"from one without an election", "weir-controller_a", "", leads(leader.Epoch{Lease: election, TransitionCount: 4}), false},
 		{"from one whose epoch nobody can read", "weir-controller_a", election + " three", leads(leader.Epoch{Lease: election, TransitionCount: 4}), false},
-		{"from somebody else, whose note of us is old", "cloud-controller-manager", election + " 3", leads(leader.Epoch{Lease: election, TransitionCount: 4}), false},
+		{"from another client, whose note of us is old", "cloud-controller-manager", election + " 3", leads(leader.Epoch{Lease: election, TransitionCount: 4}), false},
 		{"itself", "weir-controller_b", "", nil, true},
 	} {
 		now := time.Now()

@@ -20,7 +20,7 @@ func TestWhoIsBelieved(t *testing.T) {
 		{"a detector of one's own", "node-problem-detector", "soon", adminstate.DefaultReporters(), true},
 		{"a setting replaces those", aks, "soon", []string{"example.com/agent"}, false},
 		{"one that a setting names", "example.com/agent", "soon", []string{"example.com/agent"}, true},
-		{"somebody else", "kubectl", "soon", adminstate.DefaultReporters(), false},
+		{"another client", "kubectl", "soon", adminstate.DefaultReporters(), false},
 		{"nobody", "", "soon", adminstate.DefaultReporters(), false},
 		{"other capitals are another name", "Node-Problem-Detector", "soon", adminstate.DefaultReporters(), false},
 		{"a part of a name is another name", aks + "-2", "soon", adminstate.DefaultReporters(), false},

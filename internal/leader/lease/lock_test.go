@@ -87,7 +87,7 @@ func TestWhatSomebodyElseTookIsLostAtOnce(t *testing.T) {
 		time.Sleep(term / 3)
 		synctest.Wait()
 		if l.valid() || s.weir.IsHolder() {
-			s.Error("somebody else holds it, and a write may start")
+			s.Error("another client holds it, and a write may start")
 		}
 		s.logs(`no resource lease: backend pools wait" err="the lease the-lease is held by \"other\"`)
 		s.isRefused(s.weir, "other") // at once, not after the running pass

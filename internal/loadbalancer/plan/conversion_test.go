@@ -18,7 +18,7 @@ func TestAPoolInWhosePlaceAnotherIsGoes(t *testing.T) {
 	}{
 		"no rule names it":                 {func(*Input) {}, "OLD", false},
 		"it has no successor":              {func(*Input) {}, "", true},
-		"a rule of somebody else names it": {func(in *Input) { in.Observed.Rules = []lb.Rule{{Name: "theirs", Pool: "old"}} }, "old", true},
+		"a rule of another owner names it": {func(in *Input) { in.Observed.Rules = []lb.Rule{{Name: "theirs", Pool: "old"}} }, "old", true},
 		"others have put something there":  {func(in *Input) { in.ForeignMembers = map[string][]string{"old": {"10.0.0.9"}} }, "old", true},
 		"interfaces are in it":             {func(in *Input) { in.Observed.Pools[0].NIC = true }, "old", true},
 		"an outbound rule refers to it":    {func(in *Input) { in.Observed.Pinned = map[string]bool{"old": true} }, "old", true},
@@ -41,7 +41,7 @@ func TestAPoolInWhosePlaceAnotherIsGoes(t *testing.T) {
 func TestWhatIsSaidOfAPoolOfTheOtherKind(t *testing.T) {
 	id := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "nodes"}
 	for text, want := range map[string]string{
-		RetainedPart{Pool: id, IsConversion: true, Members: []string{"10.0.0.9", "10.0.0.10"}}.String(): "remains unchanged: 10.0.0.9, 10.0.0.10 in it belong to another owner, who has to remove it",
+		RetainedPart{Pool: id, IsConversion: true, Members: []string{"10.0.0.9", "10.0.0.10"}}.String(): "remains unchanged: 10.0.0.9, 10.0.0.10 in it belong to another owner, which has to remove it",
 		RetainedPart{Pool: id, IsConversion: true, Reason: "it is pinned"}.String():                     "remains unchanged: it is pinned",
 		DrainingPool{Pool: id, Interim: "i", Interfaces: 3}.String():                                    "changes from network interfaces to addresses; until it is filled again, flows use backend pool i",
 		DrainingPool{Pool: id, Interim: "i", ToInterfaces: true}.String():                               "changes from addresses to network interfaces",

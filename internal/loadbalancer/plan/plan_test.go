@@ -335,8 +335,8 @@ func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 		{about: "they leave as soon as somebody waits for that", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, emptying: emptying(), deleted: true},
 		{about: "they have left", pools: []lb.Pool{nic("kubernetes")}, share: gone("aa"), deleted: true},
 		{about: "those of others have not", pools: []lb.Pool{nic("kubernetes", "theirs")}, share: gone("aa"), emptying: emptying(), foreign: map[string][]string{"kubernetes": {"network interface theirs"}}, stay: "kubernetes",
-			said: "load balancer kubernetes with its backend pool kubernetes is no longer needed and is retained: network interface theirs in it belongs to another owner, who has to remove it, or delete the pool"},
-		{about: "a rule of somebody else's", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("ab"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes"},
+			said: "load balancer kubernetes with its backend pool kubernetes is no longer needed and is retained: network interface theirs in it belongs to another owner, which has to remove it, or delete the pool"},
+		{about: "a rule of another owner's", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("ab"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes"},
 		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: Share{Owner: "aa", DedicatedPools: []string{"shop-web"}, ManagedPools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
 		{about: "nobody has looked", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, stay: "kubernetes"},
 		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: Share{Owner: "aa", DedicatedPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
@@ -370,7 +370,7 @@ func TestWhatIsSaidOfAPoolThatStays(t *testing.T) {
 	for i := range byte(7) {
 		k.Members = append(k.Members, netip.AddrFrom4([4]byte{10, 0, 0, i}).String())
 	}
-	want := "backend pool shop-web of load balancer kubernetes is no longer needed and is retained: 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 2 more in it belong to another owner, who has to remove it, or delete the pool"
+	want := "backend pool shop-web of load balancer kubernetes is no longer needed and is retained: 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 2 more in it belong to another owner, which has to remove it, or delete the pool"
 	if got := k.String(); got != want {
 		t.Error(got)
 	}

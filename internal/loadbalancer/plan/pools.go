@@ -88,7 +88,7 @@ func (k RetainedPart) String() string {
 		if k.Reason != "" {
 			return what + k.Reason
 		}
-		return what + text + " in it " + verb + " to another owner, who has to remove it"
+		return what + text + " in it " + verb + " to another owner, which has to remove it"
 	}
 	if k.Reason != "" {
 		return what + " is no longer needed and is retained: " + k.Reason + ". Its owner has to delete it"
@@ -97,7 +97,7 @@ func (k RetainedPart) String() string {
 		what = "load balancer " + k.Pool.LoadBalancer.Name + " with its backend pool " + k.Pool.Name
 	}
 	return what + " is no longer needed and is retained: " + text + " in it " + verb +
-		" to another owner, who has to remove it, or delete the pool"
+		" to another owner, which has to remove it, or delete the pool"
 }
 
 // removePools deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of

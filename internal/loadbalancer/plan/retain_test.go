@@ -180,7 +180,7 @@ func TestWhatRulesOfOthersReferToIsTold(t *testing.T) {
 		"a NAT rule at the frontend of a family": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{{Owner: "a1", Frontends: six.Frontends, Pools: local.Pools}},
 			"frontend a1 with public IP a1 of load balancer kubernetes"},
 		"a NAT rule at a frontend that it has": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{local}, ""},
-		"of somebody else's":                   {func(b *lb.LoadBalancer) { b.Pinned["appliance"] = true }, []Share{gone("a1", "shop-web")}, ""},
+		"of another owner's":                   {func(b *lb.LoadBalancer) { b.Pinned["appliance"] = true }, []Share{gone("a1", "shop-web")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := Make(Input{Observed: foreign(), Shares: []Share{local}}).Next

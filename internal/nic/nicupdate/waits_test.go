@@ -106,7 +106,7 @@ func (l *lease) Enter(context.Context) (valid func() bool, leave func(), err err
 	defer l.mu.Unlock()
 	l.asked++
 	if time.Now().Before(l.from) {
-		return nil, nil, errors.New("held by somebody else")
+		return nil, nil, errors.New("held by another client")
 	}
 	l.inside++
 	return l.valid, l.leave, nil
@@ -141,7 +141,7 @@ func TestTheLeaseIsHeld(t *testing.T) {
 		w.has("n2", "")
 		w.bring("a/k8s", "n1 n2", "")
 		w.wait(10 * time.Second)
-		w.expect("bring", w.bring("a/k8s", "n1 n2", ""), "waits n1: held by somebody else; waits n2: held by somebody else")
+		w.expect("bring", w.bring("a/k8s", "n1 n2", ""), "waits n1: held by another client; waits n2: held by another client")
 		w.wait(time.Minute)
 		w.expectCalls("+21s LIST", "+21.1s PUT n1", "+23.1s PUT n2")
 		if held.inside != 0 || held.asked != 4 {

@@ -106,7 +106,7 @@ func TestWhatAnAttemptAsks(t *testing.T) {
 		"the ledger does not answer":       {set: fails("RECORD", armerror.Failure{Status: 409}), asks: "GET RECORD", outcome: diff.Postponed},
 		"the lease ends":                   {leaseEnds: true, asks: "GET RECORD", outcome: diff.Postponed},
 		"nobody is left to write it for":   {nobody: true, asks: "GET RECORD", outcome: diff.Postponed},
-		"somebody else wrote":              {set: fails("PUT", overtaken), asks: "GET RECORD PUT GET RECORD PUT", outcome: diff.Written, overtaken: true},
+		"another client wrote":             {set: fails("PUT", overtaken), asks: "GET RECORD PUT GET RECORD PUT", outcome: diff.Written, overtaken: true},
 		"Azure names a time":               {set: fails("PUT", wait), asks: "GET RECORD PUT", outcome: diff.Retriable},
 		"an interface joins":               {set: fails("PUT", ofInterface), asks: "GET RECORD PUT GET", outcome: diff.Retriable},
 		"the load balancer is Failed": {set: func(o *outside) { o.state = lb.Failed; fails("PUT", failed)(o) },

@@ -58,7 +58,7 @@ func TestMembersAreHandedOverOnce(t *testing.T) {
 		failed bool
 	}{
 		"admin states are written":   {asks: "GET MACHINES RECORD PUT BRING", failed: true},
-		"somebody else wrote":        {set: fails("PUT", armerror.Failure{Status: 412}), asks: "GET MACHINES RECORD PUT GET MACHINES RECORD PUT BRING", failed: true},
+		"another client wrote":       {set: fails("PUT", armerror.Failure{Status: 412}), asks: "GET MACHINES RECORD PUT GET MACHINES RECORD PUT BRING", failed: true},
 		"Azure refuses them":         {set: fails("PUT", armerror.Failure{Status: 400}), asks: "GET MACHINES RECORD PUT BRING", failed: true},
 		"the ledger does not answer": {set: fails("RECORD", armerror.Failure{Status: 409}), asks: "GET MACHINES RECORD"},
 		"the machines are not known": {set: fails("MACHINES", armerror.Failure{Status: 409}), asks: "GET MACHINES"},

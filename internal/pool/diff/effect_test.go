@@ -21,7 +21,7 @@ func TestWhatAnOvertakenWriteShows(t *testing.T) {
 		"all are there":         {[][3]string{{one, both, both}, {two, one, one}}, 2, 0},
 		"it was taken back":     {[][3]string{{one, both, one}}, 0, 1},
 		"one was, one was not":  {[][3]string{{one, both, one}, {two, both, both}}, 1, 1},
-		"somebody else came":    {[][3]string{{one, both, other}, {two, both, both}}, 1, 1},
+		"another client came":   {[][3]string{{one, both, other}, {two, both, both}}, 1, 1},
 		"a state was taken":     {[][3]string{{one, one + "/Down", one + "/Down"}}, 1, 0},
 		"a state was not":       {[][3]string{{one, one + "/Down", one}}, 0, 1},
 		"it changed nothing":    {[][3]string{{one, one, one}}, 0, 0},

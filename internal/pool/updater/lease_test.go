@@ -167,7 +167,7 @@ func TestTheLaneComesBeforeTheLeaseAndTheLeaseBeforeTheQueue(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 		defer cancel()
 		if _, err := w.lanes.Lock(ctx, web.LoadBalancer); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("somebody else got the lane meanwhile: %v", err)
+			t.Errorf("another client got the lane meanwhile: %v", err)
 		}
 		if got := w.lanes.Backlog().Operations; got != 1 {
 			t.Errorf("%d operations wait, want the one: nothing is drained before the lease is there", got)

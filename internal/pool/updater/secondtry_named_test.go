@@ -16,7 +16,7 @@ import (
 // A second try waits for Retry-After: no call before it.
 func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 	for name, refused := range map[string]armerror.Failure{
-		"somebody else was faster":    {Status: 412},
+		"another client was faster":   {Status: 412},
 		"an interface joins":          {Status: 400, Codes: []string{attempt.CodeInterfaceMember}},
 		"the load balancer is Failed": {Status: 400, Codes: []string{armerror.CodeParentFailed}},
 	} {

@@ -29,7 +29,7 @@ func TestCallsAreServed(t *testing.T) {
 		{"since", "GET", "[::1]:8082", "since=10m", 200, 1},
 		{"a Service", "GET", "127.0.0.1", "cause=Service/shop/%3Cweb%3E", 200, 1},
 		{"none", "GET", "127.0.0.1", "cause=Service/other/web&failed=true", 200, 0},
-		{"a page of somebody else's", "GET", "weir.example:8082", "", 403, 0},
+		{"a page of another owner's", "GET", "weir.example:8082", "", 403, 0},
 		{"a write", "POST", "127.0.0.1", "", 405, 0},
 		{"no duration", "GET", "127.0.0.1", "since=yesterday", 400, 0},
 		{"no cause", "GET", "127.0.0.1", "cause=web", 400, 0},

@@ -90,7 +90,7 @@ func TestMerge(t *testing.T) {
 		{"and at no others", []lb.SecurityRule{node}, []Share{unknown(Place{Ports: []int32{30101}})}, addressSet(1), ""},
 		{"what its neighbours want is added", []lb.SecurityRule{newManagedRule("allow_IPv4_x", 500, "20.0.0.1")}, []Share{unknown(Place{}), ranges}, addressSet(1), "500 Allow Tcp Internet to 20.0.0.1:80\n501 Allow Tcp 192.0.2.7/32 to 20.0.0.1:80"},
 		{"priorities of the other direction are free", []lb.SecurityRule{out}, []Share{newShare("a", 1)}, addressSet(1), "500 Allow Tcp Internet to 20.0.0.9:80\n500 Allow Tcp Internet to 20.0.0.1:80"},
-		{"a rule that says more is somebody else's", []lb.SecurityRule{odd}, []Share{newShare("a", 1)}, addressSet(1), "500 Allow Tcp Internet to 20.0.0.1:80\n501 Allow Tcp Internet to 20.0.0.1:80"},
+		{"a rule that says more is another owner's", []lb.SecurityRule{odd}, []Share{newShare("a", 1)}, addressSet(1), "500 Allow Tcp Internet to 20.0.0.1:80\n501 Allow Tcp Internet to 20.0.0.1:80"},
 		{"application security groups are nobody's address", []lb.SecurityRule{grouped}, nil, addressSet(1), "500 Allow Tcp Internet to 20.0.0.1:80"},
 	}
 	for _, tt := range tests {

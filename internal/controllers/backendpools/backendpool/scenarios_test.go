@@ -403,7 +403,7 @@ func TestLifeWithoutRight(t *testing.T) {
 		delete(l.pools, "shop/a")
 		l.version, l.lastShown = 0, map[string]string{}
 		l.reconcilePool()
-		l.BeginChapter("What somebody else holds is not forgotten.")
+		l.BeginChapter("What another client holds is not forgotten.")
 		for _, refusal := range []string{v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed} {
 			l.permissions["c"], l.rejection.Reason = NoPermission, refusal
 			l.p = bp("c", 0, deleting)
