@@ -39,7 +39,7 @@ func LinkedChecks() []LinkedCheck {
 	list := []LinkedCheck{
 		{ScopeLoadBalancer, frontends + "/publicIPAddress", joinPublicIP, Observed, "an answer in Microsoft Q&A, question 49223"},
 		{ScopeLoadBalancer, frontends + "/publicIPPrefix", joinPrefix, Documented, "AKS service principal page, on outbound addresses"},
-		{ScopeLoadBalancer, frontends + "/subnet", joinSubnet, Observed, "error bodies in public notes"},
+		{ScopeLoadBalancer, frontends + "/subnet", joinSubnet, Observed, "public notes"},
 		{ScopeLoadBalancer, frontends + "/gatewayLoadBalancer", joinFrontend, Observed, "Azure/azure-cli#28705"},
 		{ScopePublicIP, "publicIPPrefix", joinPrefix, Observed, "kubernetes-sigs/cloud-provider-azure#7500"},
 		{ScopePublicIP, "ddosSettings/ddosProtectionPlan", joinPlan, Assumed, "by analogy with virtual networks"},
@@ -85,7 +85,7 @@ func backendLinkedChecks() []LinkedCheck {
 func poolLinkedChecks() []LinkedCheck {
 	var list []LinkedCheck
 	for _, j := range []LinkedCheck{
-		{Property: "virtualNetwork", Action: poolNetwork, Certainty: Observed, Source: "error bodies in public notes; AKS identity page"},
+		{Property: "virtualNetwork", Action: poolNetwork, Certainty: Observed, Source: "public notes; AKS identity page"},
 		{Property: addresses + "/virtualNetwork", Action: poolNetwork, Certainty: Assumed, Source: "by analogy with the pool's network"},
 		{Property: addresses + "/subnet", Action: poolSubnet, Certainty: Assumed, Source: "the action's description"},
 		{Property: addresses + "/loadBalancerFrontendIPConfiguration", Action: joinFrontend, Certainty: Assumed, Source: "the action's description"},
@@ -202,7 +202,7 @@ func LinkedChecksMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| PUT of | that names | requires | Is | Source |\n|---|---|---|---|---|\n")
 	for _, j := range LinkedChecks() {
-		fmt.Fprintf(&b, "| %s | `%s` | `%s` | %s | %s |\n", j.Scope, j.Property, j.Action, j.Certainty, j.Source)
+		fmt.Fprintf(&b, "| %s | `%s` | `%s` | %s | %s |\n", j.Scope.markdown(), j.Property, j.Action, j.Certainty, j.Source)
 	}
 	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-const recordedSource = "recordings of Azure/azure-xplat-cli"
+const recordedSource = "azure-xplat-cli recordings"
 
 // Certainty is how certain a statement about Azure is.
 type Certainty string
@@ -184,12 +184,34 @@ func RulesMarkdown() string {
 	b.WriteString("| Rule | On | Requires | Rule is | Error code | Code is | Source |\n")
 	b.WriteString("|---|---|---|---|---|---|---|\n")
 	for _, r := range Rules() {
+		on := ""
+		if r.On == KindDelete {
+			on = "DELETE "
+		}
 		var scopes []string
 		for _, s := range r.Scopes {
-			scopes = append(scopes, string(s))
+			scopes = append(scopes, s.markdown())
 		}
-		fmt.Fprintf(&b, "| `%s` | %s of %s | %s | %s | `%s` | %s | %s |\n", r.Name,
-			strings.ToUpper(string(r.On)), strings.Join(scopes, ", "), r.Requires, r.Certainty, r.Code, r.CodeCertainty, r.Source)
+		fmt.Fprintf(&b, "| `%s` | %s%s | %s | %s | `%s` | %s | %s |\n", r.Name,
+			on, strings.Join(scopes, ", "), r.Requires, r.Certainty, r.Code, r.CodeCertainty, r.Source)
 	}
 	return b.String()
+}
+
+// markdown returns the scope as Azure's resource type, without its provider.
+func (s Scope) markdown() string {
+	for _, k := range roots {
+		if k.scope == s && k.parent != nil {
+			return "`" + k.parent.collection + "/" + k.collection + "`"
+		}
+		if k.scope == s {
+			return "`" + k.collection + "`"
+		}
+		for _, child := range k.children {
+			if child.scope == s {
+				return "`" + child.collection + "`"
+			}
+		}
+	}
+	return string(s)
 }

@@ -57,7 +57,7 @@ func balancingRules() []Rule {
 			Code:          "LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule",
 			CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A load balancing rule with a frontend that an outbound rule uses sets `disableOutboundSnat`.",
-			Source:   "error bodies in public test suites", check: snatDisabled,
+			Source:   "public test suites", check: snatDisabled,
 		},
 	}
 }

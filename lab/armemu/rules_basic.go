@@ -14,7 +14,7 @@ func basicRules() []Rule {
 		{
 			Name: "basic-one-set", On: KindPut, Scopes: memberScopes, Code: "NetworkInterfaceAndLoadBalancerAreInDifferentAvailabilitySets", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "The machines behind a Basic load balancer are those of one availability set or of one scale set; one in neither is a set of its own.",
-			Source:   "common load balancer deployment errors page; body from kubernetes/kubernetes#58600", check: checkBasicSet,
+			Source:   "load balancer deployment errors page; body from kubernetes/kubernetes#58600", check: checkBasicSet,
 		},
 		{
 			Name: "availability-set-sku", On: KindPut, Scopes: []Scope{ScopeNetworkInterface}, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeCertainty: Observed, Certainty: Observed,

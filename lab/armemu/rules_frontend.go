@@ -30,7 +30,7 @@ func frontendRules() []Rule {
 		{
 			Name: "frontend-zones-public", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A frontend with a public IP address has no zones of its own.",
-			Source:   "error bodies in public issues", check: checkFrontendZones,
+			Source:   "public issues", check: checkFrontendZones,
 		},
 		{
 			Name: "frontend-ipv4", On: KindPut, Scopes: loadBalancerScopes, Code: "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration", CodeCertainty: Observed, Certainty: Observed,
@@ -50,17 +50,17 @@ func frontendRules() []Rule {
 		{
 			Name: "public-ip-free", On: KindPut, Scopes: ipConfigScopes, Code: "PublicIPAddressInUse", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No other resource uses the public IP address.",
-			Source:   "recorded answers of the service in public test fixtures", check: checkPublicIPFree,
+			Source:   "public test fixtures", check: checkPublicIPFree,
 		},
 		{
 			Name: "public-ip-sku", On: KindPut, Scopes: loadBalancerScopes, Code: "PublicIPAndLBSkuDoNotMatch", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "A public IP address has the SKU of the load balancer, and Standard for one of SKU Service (assumed); no SKU means Basic.",
-			Source:   "common load balancer deployment errors; code from denniszielke/container_demos#2", check: publicIPSku,
+			Source:   "load balancer deployment errors page; code from denniszielke/container_demos#2", check: publicIPSku,
 		},
 		{
 			Name: "frontend-zones-fixed", On: KindPut, Scopes: loadBalancerScopes, Code: "ResourceAvailabilityZonesCannotBeModified", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The zones of a frontend stay what they are.",
-			Source:   "recordings of Azure/azure-cli", check: checkFrontendZonesChange,
+			Source:   "azure-cli recordings", check: checkFrontendZonesChange,
 		},
 	}
 }

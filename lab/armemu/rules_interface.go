@@ -26,18 +26,18 @@ func networkInterfaceRules() []Rule {
 		{
 			Name: "scale-set-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeScaleSet}, Code: "VMScaleSetCannotUseMultipleLoadBalancersOfSameType", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "The same of an interface in the model of a scale set.",
-			Source:   "error bodies in public issues", check: checkLoadBalancerType,
+			Source:   "public issues", check: checkLoadBalancerType,
 		},
 		{
 			Name: "nic-sku", On: KindPut, Scopes: only, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "The load balancers and public IP addresses of a network interface have one SKU.",
-			Source:   "common load balancer deployment errors page; microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: checkSKU,
+			Source:   "load balancer deployment errors page; microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: checkSKU,
 		},
 		{
 			Name: "scale-set-sku", On: KindPut, Scopes: []Scope{ScopeScaleSet, ScopeScaleSetVM},
 			Code: "DifferentSkuLoadBalancerAndPublicIPAddressNotAllowedInVMSS", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "The load balancers of an interface of a scale set have one SKU.",
-			Source:   "common load balancer deployment errors page", check: checkSKU,
+			Source:   "load balancer deployment errors page", check: checkSKU,
 		},
 		{
 			Name: "nic-location", On: KindPut, Scopes: memberScopes, Code: "InvalidResourceReference", CodeCertainty: Observed, Certainty: Observed,
@@ -47,7 +47,7 @@ func networkInterfaceRules() []Rule {
 		{
 			Name: "nic-not-in-use", On: KindDelete, Scopes: only, Code: "NicInUse", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No virtual machine has the network interface.",
-			Source:   "recordings of Azure/azure-cli", check: checkNICInUse,
+			Source:   "azure-cli recordings", check: checkNICInUse,
 		},
 	}
 }

@@ -39,7 +39,7 @@ func nameRules() []Rule {
 		},
 		{
 			Name: "location", On: KindPut, Scopes: rootScopes, Code: "LocationRequired", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "`location` is present.", Source: "error bodies in public issues", check: hasLocation,
+			Requires: "`location` is present.", Source: "public issues", check: hasLocation,
 		},
 		{
 			Name: "child-names", On: KindPut, Scopes: parentScopes, Code: "InvalidRequestFormat", CodeCertainty: Assumed, Certainty: Assumed,
@@ -68,7 +68,7 @@ func loadBalancerRules() []Rule {
 		{
 			Name: "children-need-frontend", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerWithoutFrontendIPCantHaveChildResources", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "A load balancer without frontends has no pools, rules or probes. A PUT of a pool alone is not checked.",
-			Source:   "common load balancer deployment errors page; hashicorp/terraform-provider-azurerm#774", check: requireFrontend,
+			Source:   "load balancer deployment errors page; hashicorp/terraform-provider-azurerm#774", check: requireFrontend,
 		},
 		{
 			Name: "rule-limit", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerRuleLimitReached", CodeCertainty: Assumed, Certainty: Documented,
@@ -118,12 +118,12 @@ func deleteRules() []Rule {
 		{
 			Name: "subnet-not-in-use", On: KindDelete, Scopes: []Scope{ScopeSubnet}, Code: "InUseSubnetCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No pool, no frontend and no network interface refers to the subnet.",
-			Source:   "recordings of Azure/azure-cli", check: checkNetworkInUse,
+			Source:   "azure-cli recordings", check: checkNetworkInUse,
 		},
 		{
 			Name: "network-not-in-use", On: KindDelete, Scopes: []Scope{ScopeVirtualNetwork}, Code: "InUseSubnetCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No frontend, no network interface and (assumed) no pool refers to the virtual network or one of its subnets.",
-			Source:   "recordings of Azure/azure-cli", check: checkNetworkInUse,
+			Source:   "azure-cli recordings", check: checkNetworkInUse,
 		},
 	}
 }

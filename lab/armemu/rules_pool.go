@@ -18,7 +18,7 @@ func poolRules() []Rule {
 		{
 			Name: "address-names-unique", On: KindPut, Scopes: poolScopes, Code: "DuplicateResourceName", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No two addresses of a pool have the same name; case does not matter.",
-			Source:   "error bodies in public issues", check: uniqueAddressNames,
+			Source:   "public issues", check: uniqueAddressNames,
 		},
 		{
 			Name: "pool-size", On: KindPut, Scopes: poolScopes, Code: "BackendAddressPoolSizeLimitExceeded", CodeCertainty: Assumed, Certainty: Observed,

@@ -11,7 +11,7 @@ import (
 
 var privateLinkScopes = []Scope{ScopePrivateLinkService}
 
-const linkCodes = "public code and notes that quote the answer"
+const linkCodes = "public code and notes"
 
 const limitsPage = "subscription and service limits page"
 

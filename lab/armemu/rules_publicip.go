@@ -38,7 +38,7 @@ func publicIPRules() []Rule {
 		{
 			Name: "global-needs-standard", On: KindPut, Scopes: publicIPScopes, Code: "GlobalPublicIPAddressNotSupportedForBasicPublicIpAddress", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A public IP address with a SKU of tier Global is Standard.",
-			Source:   "recordings of Azure/azure-cli", check: checkGlobalTier,
+			Source:   "azure-cli recordings", check: checkGlobalTier,
 		},
 		{
 			Name: "domain-name-free", On: KindPut, Scopes: publicIPScopes, Code: "DnsRecordInUse", CodeCertainty: Documented, Certainty: Documented,
@@ -73,7 +73,7 @@ func publicIPRules() []Rule {
 		{
 			Name: "public-ip-not-in-use", On: KindDelete, Scopes: publicIPScopes, Code: "PublicIPAddressCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "No frontend and no network interface uses the public IP address.",
-			Source:   "recordings of Azure/azure-cli; hashicorp/terraform-provider-azurerm#2566", check: checkPublicIPInUse,
+			Source:   "azure-cli recordings; hashicorp/terraform-provider-azurerm#2566", check: checkPublicIPInUse,
 		},
 	}
 }
@@ -207,7 +207,7 @@ func publicIPChangeRules() []Rule {
 		{
 			Name: "public-ip-stays-static", On: KindPut, Scopes: publicIPScopes, Code: "PublicIPAddressInUseCannotUpdateToDynamic", CodeCertainty: Observed, Certainty: Observed,
 			Requires: "A Static public IP address that is in use does not become Dynamic.",
-			Source:   "error bodies in public notes", check: checkAllocationChange,
+			Source:   "public notes", check: checkAllocationChange,
 		},
 		{
 			Name: "public-ip-family-fixed", On: KindPut, Scopes: publicIPScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Documented,
