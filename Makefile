@@ -36,7 +36,7 @@ kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3
 	@tools/kubelab/build.sh
 
 .PHONY: demo
-demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of 90 s (FULL=1: all of it; STAY=1 keeps it)
+demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir (FULL=1: all four acts; STAY=1 keeps it)
 	@$(BIN)/weirlab demo $(if $(FULL),--full) $(if $(STAY),--stay)
 
 .PHONY: remote
