@@ -107,12 +107,9 @@ time; each operation takes the median of the latency profile. Lag is the time fr
 on it, or until the change is reverted. Weir is compared with
 
 - **clairvoyant**: the schedule with the least mean lag that was found, of the same strategy, which knows the future. It has the
-  same share of the quota. On small traces it is on average within a twentieth of the best schedule.
+  same share of the quota.
 - **bound**: a mean lag that no schedule of the strategy goes below.
 - **tick**: every 30 s what waits is written, one pool after the other, each followed by polls every ten seconds.
-
-Weir sees the end of a write in what was written, two and five seconds after its acceptance, and by its operation every ten
-([0054](../design/0054-the-end-of-a-write-is-seen-in-what-was-written.md)).
 
 | trace | |
 |---|---|
