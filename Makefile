@@ -35,6 +35,10 @@ kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3
 	  ln -sf "$$KUBEBUILDER_ASSETS/kubelab" "$$KUBEBUILDER_ASSETS/.kubelab.sha256" $(BIN)/; fi
 	@tools/kubelab/build.sh
 
+.PHONY: kubelab-oldest
+kubelab-oldest: ## Build the oldest supported Kubernetes into bin/oldest (once, about 4 minutes)
+	@tools/kubelab/build.sh oldest
+
 .PHONY: demo
 demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir (FULL=1: all four acts; STAY=1 keeps it)
 	@$(BIN)/weirlab demo $(if $(FULL),--full) $(if $(STAY),--stay)

@@ -243,6 +243,40 @@ func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	}
 }
 
+// testModules are the modules of go.mod that no shipped program links. armnetwork is the SDK's view of Azure, which
+// tests compare with the codec and the emulator.
+var testModules = []string{
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9", "github.com/cockroachdb/datadriven",
+	"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid",
+}
+
+// TestGoModListsWhatShips keeps libraries of lab/ and tools/ that no shipped program links out of go.mod.
+func TestGoModListsWhatShips(t *testing.T) {
+	linked := listModules(t, "-deps", "-f", "{{if not .Standard}}{{with .Module}}{{.Path}}{{end}}{{end}}", module+"cmd/weir", module+"cmd/weir-provisioner")
+	required := listModules(t, "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}{{end}}", "all")
+	for _, m := range required {
+		if ships, tests := slices.Contains(linked, m), slices.Contains(testModules, m); ships == tests {
+			t.Errorf("go.mod requires %s: linked by a shipped program: %t; in testModules: %t", m, ships, tests)
+		}
+	}
+	for _, m := range testModules {
+		if !slices.Contains(required, m) {
+			t.Errorf("testModules has %s, which go.mod does not require", m)
+		}
+	}
+}
+
+func listModules(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	modules := strings.Fields(string(out))
+	slices.Sort(modules)
+	return slices.Compact(modules)
+}
+
 func isForbidden(r rule, path string) bool {
 	if slices.ContainsFunc(r.except, func(e string) bool { return isUnder(path, e) }) {
 		return false

@@ -3,7 +3,8 @@
 #
 # Builds bin/kubelab and the links bin/etcd, bin/kube-apiserver and bin/kubectl. Does nothing if the
 # hash of the sources matches the one saved at the last build; timestamps are useless in a fresh clone.
-# "build.sh test" runs kubelab's tests with the same flags, to reuse the build cache.
+# "build.sh test" runs kubelab's tests with the same flags, to reuse the build cache. "build.sh oldest" builds the
+# oldest supported version of Kubernetes into bin/oldest, from oldest.mod.
 set -eu
 cd "$(dirname "$0")"
 
@@ -28,12 +29,18 @@ if [ "${1:-}" = test ]; then
 	exit
 fi
 bin=../../bin
+mod=go
+if [ "${1:-}" = oldest ]; then
+	bin=../../bin/oldest
+	mod=oldest
+	export GOFLAGS='-modfile=oldest.mod -tags=oldest'
+fi
 stamp=$bin/.kubelab.sha256
 
 # The version to report is that of the Kubernetes module.
-version=$(sed -n 's/^[[:space:]]*k8s\.io\/kubernetes \(v[0-9.]*\)$/\1/p' go.mod)
+version=$(sed -n 's/^[[:space:]]*k8s\.io\/kubernetes \(v[0-9.]*\)$/\1/p' $mod.mod)
 if [ -z "$version" ]; then
-	echo "kubelab: go.mod requires no k8s.io/kubernetes vX.Y.Z; nothing to build" >&2
+	echo "kubelab: $mod.mod requires no k8s.io/kubernetes vX.Y.Z; nothing to build" >&2
 	exit 1
 fi
 
@@ -42,7 +49,7 @@ sha256() {
 }
 sources() {
 	go version
-	for f in *.go go.mod go.sum build.sh; do
+	for f in *.go $mod.mod $mod.sum build.sh; do
 		case $f in *_test.go) continue ;; esac
 		echo "$f"
 		cat "$f"

@@ -19,7 +19,6 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
-	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 )
@@ -49,7 +48,7 @@ func startControllers(ctx, starting context.Context, config *rest.Config, dualSt
 		return err
 	}
 	replicaSets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, burstReplicas)
-	jobs, err := job.NewController(ctx, client, core.Pods(), shared.Batch().V1().Jobs(), nil, nil) // only the feature gate WorkloadWithJob needs these
+	jobs, err := newJobController(ctx, client, shared)
 	if err != nil {
 		return fmt.Errorf("Job controller: %w", err)
 	}

@@ -11,9 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 )
 
 const (
@@ -153,8 +151,7 @@ func toleratesTaints(node *corev1.Node, pod *corev1.Pod) bool {
 		return false
 	}
 	repels := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
-	_, repelled := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, repels, true)
-	return !repelled
+	return !hasUntoleratedTaint(node.Spec.Taints, pod.Spec.Tolerations, repels)
 }
 
 func nodeReady(node *corev1.Node) corev1.ConditionStatus {

@@ -53,7 +53,7 @@ func main() {
 
 func runKubectl() int {
 	// kubectl logs while it builds its commands, so set the verbosity before parsing flags.
-	if _, err := logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)); err != nil {
+	if _, err := logs.GlogSetter(kubectlVerbosity(os.Args)); err != nil {
 		fmt.Fprintln(os.Stderr, "kubectl:", err)
 		return 1
 	}
