@@ -185,6 +185,11 @@ nightly: ## Random search beyond the budgets of make test: hours (SEEDS=20000)
 	@$(TEST) -timeout 12h -run '^TestAttemptsTakeNoMemory$$' ./internal/provisioning -args -fail-for 8760h
 	@$(TEST) -timeout 12h -run '^TestBusyDay$$' ./lab/scenario -args -busy-day 24h
 
+# The policy that adds readiness gates needs Kubernetes 1.36.
+.PHONY: oldest
+oldest: kubelab-oldest build ## The built programs against the oldest supported Kubernetes, 10 minutes
+	@KUBEBUILDER_ASSETS=$(BIN)/oldest $(TEST) -p 1 -skip '^TestReadinessGates' ./test/e2e ./test/takeover ./test/apifault
+
 # Separate modules, so that Weir depends on neither Prometheus nor Helm. They test files outside the
 # module, whose changes do not invalidate Go's test cache: -count=1.
 .PHONY: shipped
