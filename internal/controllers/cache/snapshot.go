@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/nic"
+	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -225,6 +227,14 @@ func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) {
 		nodes = append(nodes, s.NodeOf(n))
 	}
 	return membership.PreferredNode(nodes)
+}
+
+// ClusterMark identifies the cluster in pools that several clusters share; "" without a kube-system namespace.
+func (s *Snapshot) ClusterMark() string {
+	if n := Get[corev1.Namespace](s.Namespaces, metav1.NamespaceSystem); n != nil {
+		return diff.ClusterMark(string(n.UID))
+	}
+	return ""
 }
 
 // NodeAt returns the first node by name with an address; "" if none.
