@@ -3,11 +3,14 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/service/grant"
@@ -226,5 +230,59 @@ func TestClustersWithOverlappingNodesShareNoPool(t *testing.T) {
 	other.expectStatusText("web", `holds addresses of this cluster's nodes that another cluster has written: 10.0.0.2. Nothing was written: `)
 	if got := l.members("web"); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("members %v", got)
+	}
+}
+
+// A Service is deleted, and created in another cluster with the same address, and back. The other cluster gets it only
+// after the claim.
+func TestAServiceMovesToAnotherClusterWithItsAddress(t *testing.T) {
+	runParallel(t)
+	blue := newLab(t, armemu.Options{})
+	green := &lab{t: t, cluster: controlPlanes.takeCluster(t), namespace: blue.namespace, dir: t.TempDir(), emulator: blue.emulator, url: blue.url}
+	t.Cleanup(green.deleteServices)
+	green.must(green.cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: green.namespace}}))
+	green.must(client.IgnoreNotFound(green.cluster.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}})))
+	for _, l := range []*lab{blue, green} {
+		l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","localServicePools":"own","retainAddresses":true}`)
+	}
+	names := map[*lab]string{blue: blue.namespace, green: blue.namespace + "-green"}
+	claim := func(l *lab, name string, flags ...string) (int, string) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), append([]string{"address", "claim", "--config", filepath.Join(l.dir, "azure.json"),
+			"--azure-endpoint", l.url, "--cluster-name", names[l], name}, flags...)...)
+		out, err := cmd.CombinedOutput()
+		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	for _, l := range []*lab{blue, green} {
+		l.node(names[l], "10.0.0.1")
+		l.controller("--leader-elect=false", "--cluster-name", names[l])
+	}
+	blue.createLoadBalancerService("web", nil)
+	ip, name := blue.ingress("web", 1)[0], blue.namespace+"-"+blue.owner("web")
+	if code, out := claim(green, name); code != 1 || !strings.Contains(out, "is not retained") {
+		t.Errorf("in use: %d %s", code, out)
+	}
+	for i, to := range []*lab{green, blue} {
+		from := []*lab{blue, green}[i]
+		from.must(from.cluster.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: from.namespace, Name: "web"}}))
+		from.must(from.cluster.Delete(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: from.namespace, Name: "web-1"}}))
+		to.eventually("the claim", func() error {
+			if code, out := claim(to, name); code != 0 {
+				return errors.New(out)
+			}
+			return nil
+		})
+		if code, out := claim(to, name); code != 0 || !strings.Contains(out, "is claimed already for Service "+to.namespace+"/web of cluster "+names[to]) {
+			t.Errorf("again: %d %s", code, out)
+		}
+		to.createLoadBalancerService("web", nil)
+		if got := to.ingress("web", 1)[0]; got != ip {
+			t.Errorf("address %s, want %s", got, ip)
+		}
+		if code, out := claim(from, name); code != 1 || !strings.Contains(out, "is in use by") {
+			t.Errorf("back while it is in use: %d %s", code, out)
+		}
 	}
 }
