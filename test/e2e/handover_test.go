@@ -158,7 +158,7 @@ func TestHandOverBetweenClusters(t *testing.T) {
 	stop := func() { count = load.Stop() }
 	t.Cleanup(func() { stop() })
 
-	// The new cluster joins. Its controller is killed once it has begun, and its API server goes away.
+	// The new cluster joins. Its controller is killed once it has begun, and its API server is unreachable.
 	green.deploy(g1, g2)
 	green.start()
 	green.eventually("the BackendPool has a finalizer", func() error {
@@ -176,7 +176,7 @@ func TestHandOverBetweenClusters(t *testing.T) {
 	blue.restart()
 	green.takers(b1, b2, g1, g2)
 
-	// The old cluster's nodes go Down. Its controller is killed, and its API server goes away.
+	// The old cluster's nodes go Down. Its controller is killed, and its API server is unreachable.
 	for _, ip := range []string{b1, b2} {
 		if out, err := blue.cluster.kubectl(t.Context(), "taint", "node", blue.nodes[ip], retiredTaint+"=:PreferNoSchedule"); err != nil {
 			t.Fatal(out)
@@ -210,7 +210,7 @@ func TestHandOverBetweenClusters(t *testing.T) {
 	}
 }
 
-// A cluster whose node addresses another cluster has written to the pool changes nothing.
+// A cluster changes nothing in a pool where another cluster has written addresses of its nodes.
 func TestClustersWithOverlappingNodesShareNoPool(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.1})

@@ -47,7 +47,7 @@ func (v cluster) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 
 func (v cluster) IsNodeAddress(ip netip.Addr) bool { return v.snapshot.IsNodeAddress(ip) }
 
-func (v cluster) Mark() string { return v.snapshot.ClusterMark() }
+func (v cluster) UID() string { return v.snapshot.ClusterUID() }
 
 func (v cluster) NodeAt(ip netip.Addr) string { return v.snapshot.NodeAt(ip) }
 

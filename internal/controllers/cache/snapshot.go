@@ -24,7 +24,6 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/adminstate"
 	"weir.dev/weir/internal/nic"
-	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -229,10 +228,10 @@ func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) {
 	return membership.PreferredNode(nodes)
 }
 
-// ClusterMark identifies the cluster in pools that several clusters share; "" without a kube-system namespace.
-func (s *Snapshot) ClusterMark() string {
+// ClusterUID returns the UID of the namespace kube-system; "" if it does not exist.
+func (s *Snapshot) ClusterUID() string {
 	if n := Get[corev1.Namespace](s.Namespaces, metav1.NamespaceSystem); n != nil {
-		return diff.ClusterMark(string(n.UID))
+		return string(n.UID)
 	}
 	return ""
 }

@@ -59,7 +59,7 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 		}
 	}
 	if want.Machines == nil && !c.Owner.IsManaged(p) { // other clusters may share the pool
-		want.ClusterMark = c.Cluster.Mark()
+		want.ClusterMark = diff.ClusterMark(c.Cluster.UID())
 	}
 	is := c.ResolveBinding(p, time.Now())
 	switch {

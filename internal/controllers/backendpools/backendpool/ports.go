@@ -33,8 +33,8 @@ type Cluster interface {
 	Members(p *v1alpha1.BackendPool) (membership.Set, error)
 	// IsNodeAddress reports whether a node has the address, including excluded nodes.
 	IsNodeAddress(ip netip.Addr) bool
-	// Mark identifies the cluster; see diff.ClusterMark.
-	Mark() string
+	// UID is that of the namespace kube-system; "" if it does not exist.
+	UID() string
 	// NodeAt returns the name of the node with an address; "" if none.
 	NodeAt(ip netip.Addr) string
 	// AddressOf returns the node address of a family for a machine.
