@@ -91,7 +91,7 @@ func (r Result) StatesInSync() bool { return r.Outcome == Written || r.Outcome =
 
 // SyncedFingerprint returns the fingerprint of the known membership, or nil.
 func (r Result) SyncedFingerprint() *uint64 {
-	if !r.IsInSync() || r.HasPending {
+	if !r.IsInSync() || r.HasPending || len(r.Overlapping) > 0 { // overlapping nodes join once the other cluster has left
 		return nil
 	}
 	return new(membership.Fingerprint(r.Addresses, r.sharedAddresses, membership.UnnamedAddresses(r.unresolvedIPs)))

@@ -61,12 +61,12 @@ func TestAPoolOfOverlappingClusters(t *testing.T) {
 	for range 2 {
 		d.reportAttempt(diff.Written, func(r *updater.Report) { withManagedAddress(r); overlap(r) })
 	}
-	d.reportAttempt(diff.Retriable) // it was not compared
+	d.reportAttempt(diff.Terminal) // it was not compared
 	c = meta.FindStatusCondition(d.poolStatus().Conditions, v1alpha1.ConditionContested)
 	if c == nil || c.Reason != v1alpha1.ReasonOverlappingNodes || !strings.Contains(c.Message, "10.0.0.4. Weir keeps") {
 		t.Errorf("condition: %+v", c)
 	}
-	if got := d.takeReasons(); got != "BackendPool LoadBalancerBackendPoolUpdated, BackendPool BackendPoolContested" {
+	if got := d.takeReasons(); got != "BackendPool LoadBalancerBackendPoolUpdated, BackendPool BackendPoolContested, BackendPool Failed" {
 		t.Errorf("events: %s", got)
 	}
 	d.reportAttempt(diff.Unchanged, withManagedAddress)
