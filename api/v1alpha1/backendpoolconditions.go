@@ -50,6 +50,8 @@ const (
 	ReasonNICPool = "NICPool"
 	// ReasonAddressPool: the pool contains addresses, but membership is NetworkInterface.
 	ReasonAddressPool = "AddressPool"
+	// ReasonOverlappingNodes: another cluster has written addresses of this cluster's nodes to the pool.
+	ReasonOverlappingNodes = "OverlappingNodes"
 	// ReasonDuplicate: an older BackendPool manages the same pool, or a Service managed by Weir needs it.
 	ReasonDuplicate = "Duplicate"
 	// ReasonNotAllowed: the namespace is not permitted to use pools of the load balancer.
@@ -76,7 +78,7 @@ const (
 // SyncedReasons lists all reasons of the Synced condition.
 var SyncedReasons = []string{
 	ReasonLevel, ReasonPending, ReasonUpdating, ReasonPace, ReasonDeferred, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
-	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonAddressPool, ReasonDuplicate, ReasonNotAllowed,
+	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonAddressPool, ReasonOverlappingNodes, ReasonDuplicate, ReasonNotAllowed,
 	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }
 

@@ -6,9 +6,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/cli/address"
@@ -18,7 +21,7 @@ import (
 func newAddress() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "address",
-		Short: "List and release public IPs that outlive their Services",
+		Short: "List, release and claim public IPs that outlive their Services",
 		Long: `Works on the public IPs that weir.dev/retain-address keeps, with the identity of azure.json.
 
 Exit codes: 0 done, 1 failed or refused, 2 a flag or a file is wrong.`,
@@ -26,7 +29,10 @@ Exit codes: 0 done, 1 failed or refused, 2 a flag or a file is wrong.`,
   weir address list --config azure.json
 
   # Delete one for good
-  weir address release --config azure.json kubernetes-a1b2`,
+  weir address release --config azure.json kubernetes-a1b2
+
+  # Give one of another cluster to the Service of the same name in this one
+  weir address claim --config azure.json --cluster-name green blue-a1b2`,
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -46,7 +52,39 @@ Exit codes: 0 done, 1 failed or refused, 2 a flag or a file is wrong.`,
 		return c.Release(ctx, args)
 	})
 	release.Use, release.Short, release.Example = "release NAME...", "Delete retained public IPs that are not in use", "  weir address release --config azure.json kubernetes-a1b2"
-	cmd.AddCommand(list, release)
+	cmd.AddCommand(list, release, newClaim())
+	return cmd
+}
+
+func newClaim() *cobra.Command {
+	var output outputFormat
+	var key string
+	var dryRun bool
+	cmd := newAddressCommand(&output, func(ctx context.Context, c address.Command, args []string) error {
+		if len(args) != 1 {
+			return &app.UsageError{Err: errors.New("want the name of one public IP: weir address list with the --cluster-name of its cluster has it")}
+		}
+		namespace, name, found := strings.Cut(key, "/")
+		if key != "" && (!found || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Label(name)) > 0) {
+			return &app.UsageError{Err: fmt.Errorf("--service %q: want namespace/name", key)}
+		}
+		c.DryRun = dryRun
+		return c.Claim(ctx, args[0], key)
+	})
+	cmd.Use, cmd.Short = "claim NAME", "Give a retained public IP to a Service of this cluster"
+	cmd.Long = `Tags a retained public IP for a Service of the cluster --cluster-name, which then gets it when it is created there.
+The public IP must be released first: weir.dev/retain-address on its Service in the former cluster, then delete that
+Service. A claim for another namespace requires the tag weir-allowed-namespaces. It can be repeated.
+
+Exit codes: 0 claimed, 1 failed or refused, 2 a flag or a file is wrong.`
+	cmd.Example = `  # For the Service of the same namespace and name
+  weir address claim --config azure.json --cluster-name green blue-a1b2
+
+  # For another Service; only print what would be written
+  weir address claim --config azure.json --cluster-name green blue-a1b2 --service shop/web --dry-run`
+	cmd.Flags().StringVar(&key, "service", "", "namespace/name; empty: those of its last Service")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be claimed, and write nothing")
+	addOutputFlag(cmd, cmd.Flags(), &output, "text, or json")
 	return cmd
 }
 

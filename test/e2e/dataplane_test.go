@@ -36,20 +36,26 @@ const probeScale = 0.01
 func newTraffic(l *lab) *traffic {
 	l.t.Helper()
 	tr := &traffic{lab: l, network: dataplane.NewNetwork(), nodes: map[string]string{}, pods: map[string]*dataplane.Pod{}}
-	cluster := dataplane.StartCluster(tr.network, dataplane.ClusterOptions{
-		IsDead: func(n *corev1.Node) bool { return n.Annotations["machine"] == "dead" },
-	})
-	l.t.Cleanup(cluster.Close)
-	stop, err := dataplane.WatchCluster(l.t.Context(), l.cluster.rest, func(state *dataplane.ClusterState) {
-		if err := cluster.Apply(state); err != nil {
-			l.t.Error(err)
-		}
-	})
-	l.must(err)
-	l.t.Cleanup(stop)
+	tr.startNodes()
 	tr.balancer = dataplane.StartBalancer(tr.network, dataplane.BalancerOptions{Source: dataplane.EmulatorSource(l.emulator), TimeScale: probeScale})
 	l.t.Cleanup(tr.balancer.Close)
 	return tr
+}
+
+// startNodes starts the machines of the cluster's nodes.
+func (tr *traffic) startNodes() {
+	tr.t.Helper()
+	nodes := dataplane.StartCluster(tr.network, dataplane.ClusterOptions{
+		IsDead: func(n *corev1.Node) bool { return n.Annotations["machine"] == "dead" },
+	})
+	tr.t.Cleanup(nodes.Close)
+	stop, err := dataplane.WatchCluster(tr.t.Context(), tr.cluster.rest, func(state *dataplane.ClusterState) {
+		if err := nodes.Apply(state); err != nil {
+			tr.t.Error(err)
+		}
+	})
+	tr.must(err)
+	tr.t.Cleanup(stop)
 }
 
 // startPod starts a pod on a node and waits until it listens.

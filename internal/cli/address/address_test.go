@@ -12,10 +12,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// fakeAzure has public IPs, and the names of those that were deleted.
+// fakeAzure has public IPs, and the names of those that were deleted and written.
 type fakeAzure struct {
 	ips     []lb.PublicIP
 	deleted []string
+	written []string
+}
+
+func (f *fakeAzure) PutPublicIP(_ context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
+	f.written = append(f.written, ip.ID.Name)
+	return ip, nil
 }
 
 func (f *fakeAzure) ListPublicIPs(context.Context, string, string) ([]lb.PublicIP, error) {
@@ -61,6 +67,29 @@ func TestList(t *testing.T) {
 		}
 		if text := out.String(); !strings.Contains(text, "free") || !strings.Contains(text, "shop/web") || strings.Contains(text, "other") {
 			t.Errorf("%s", text)
+		}
+	}
+}
+
+func TestClaim(t *testing.T) {
+	for _, c := range []struct {
+		name, service string
+		dryRun, json  bool
+		written, out  string
+		err           string
+	}{
+		{name: "OTHER", written: "other", out: "public IP other (198.18.0.1) claimed for Service shop/web of cluster c; it was of Service shop/web of cluster d\n"},
+		{name: "other", service: "shop/api", dryRun: true, out: "public IP other (198.18.0.1) would be claimed for Service shop/api of cluster c; it was of Service shop/web of cluster d\n"},
+		{name: "own", out: "public IP own (198.18.0.1) is claimed already for Service shop/web of cluster c; it was of Service shop/web of cluster c\n"},
+		{name: "other", json: true, written: "other", out: `{"name":"other","resourceGroup":"rg","address":"198.18.0.1","cluster":"c","service":"shop/web","since":"2026-11-28T04:00:00Z","formerCluster":"d","formerService":"shop/web","changed":true,"dryRun":false}` + "\n"},
+		{name: "used", err: "is in use"},
+		{name: "none", err: "no public IP none"},
+	} {
+		azure := &fakeAzure{ips: []lb.PublicIP{retained("own", "c", ""), retained("used", "d", "/x"), retained("other", "d", "")}}
+		var out strings.Builder
+		err := Command{Azure: azure, ResourceGroup: "rg", ClusterName: "c", Out: &out, DryRun: c.dryRun, JSON: c.json}.Claim(t.Context(), c.name, c.service)
+		if strings.Join(azure.written, " ") != c.written || out.String() != c.out || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v: written %v, %v\n%s", c, azure.written, err, out.String())
 		}
 	}
 }

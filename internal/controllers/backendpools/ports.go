@@ -47,6 +47,8 @@ func (v cluster) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 
 func (v cluster) IsNodeAddress(ip netip.Addr) bool { return v.snapshot.IsNodeAddress(ip) }
 
+func (v cluster) UID() string { return v.snapshot.ClusterUID() }
+
 func (v cluster) NodeAt(ip netip.Addr) string { return v.snapshot.NodeAt(ip) }
 
 func (v cluster) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {

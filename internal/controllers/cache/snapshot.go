@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -225,6 +226,14 @@ func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) {
 		nodes = append(nodes, s.NodeOf(n))
 	}
 	return membership.PreferredNode(nodes)
+}
+
+// ClusterUID returns the UID of the namespace kube-system; "" if it does not exist.
+func (s *Snapshot) ClusterUID() string {
+	if n := Get[corev1.Namespace](s.Namespaces, metav1.NamespaceSystem); n != nil {
+		return string(n.UID)
+	}
+	return ""
 }
 
 // NodeAt returns the first node by name with an address; "" if none.

@@ -38,7 +38,7 @@ func (c Change) isEmpty() bool { return c.addCount == 0 && c.removeCount == 0 &&
 
 // computeChange computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
 // their name, position and unmanaged admin state, to keep the write minimal.
-func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets) Change {
+func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, mark string) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
 		want[a.IP] = a.AdminState
@@ -72,7 +72,7 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets) C
 			continue
 		}
 		present[a.IP] = struct{}{}
-		joins := lb.Address{Name: uniqueName(names, a), IP: a.IP}
+		joins := lb.Address{Name: uniqueName(names, a, mark), IP: a.IP}
 		if managed.down != nil && a.AdminState == lb.Down {
 			joins.AdminState = lb.Down
 			c.markDown(a.IP)
@@ -141,16 +141,20 @@ func exceedsPool(managed managedSets, want map[netip.Addr]string) bool {
 
 // uniqueName returns the address's name, or derives an unused one: Azure rejects duplicates
 // (DuplicateResourceName), ignoring case.
-func uniqueName(taken map[string]struct{}, a lb.Address) string {
-	name := a.Name
+func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
+	name := markName(a.Name, mark)
 	for i := 0; ; i++ {
 		if _, ok := taken[strings.ToLower(name)]; !ok {
 			taken[strings.ToLower(name)] = struct{}{}
 			return name
 		}
-		name = a.Name + "-" + strings.NewReplacer(".", "-", ":", "-").Replace(a.IP.String())
+		suffix := "-" + strings.NewReplacer(".", "-", ":", "-").Replace(a.IP.String())
 		if i > 0 {
-			name += "-" + strconv.Itoa(i)
+			suffix += "-" + strconv.Itoa(i)
+		}
+		name = a.Name + suffix
+		if mark != "" {
+			name = markName(a.Name[:min(len(a.Name), maxAddressName/2)]+suffix, mark)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestApplyAdminStates(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
 			has := managedSets{written: ipSet(tt.down), down: ipSet(tt.down)}
-			got := computeChange(observed, addresses(tt.wanted), has)
+			got := computeChange(observed, addresses(tt.wanted), has, "")
 			if spell(got.Next.Addresses) != tt.next || got.isEmpty() != (tt.observed == tt.next) {
 				t.Errorf("got  %q, none() %v\nwant %q", spell(got.Next.Addresses), got.isEmpty(), tt.next)
 			}
@@ -47,7 +47,7 @@ func TestApplyAdminStates(t *testing.T) {
 			if !got.IsAppliedIn(got.Next) {
 				t.Error("the pool as it was written does not show the write")
 			}
-			off := computeChange(observed, addresses(tt.wanted), managedSets{written: ipSet(tt.down)})
+			off := computeChange(observed, addresses(tt.wanted), managedSets{written: ipSet(tt.down)}, "")
 			if off.updateCount > 0 || len(off.managedDown) > 0 || off.recordHasMore {
 				t.Errorf("without admin states: %+v", off)
 			}
@@ -62,7 +62,7 @@ func TestApplyAdminStates(t *testing.T) {
 func TestAnAnswerHasToShowOurAdminStates(t *testing.T) {
 	has := managedSets{down: ipSet("10.0.0.2")}
 	c := computeChange(lb.Pool{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down")},
-		addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3"), has)
+		addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3"), has, "")
 	for shown, want := range map[string]bool{
 		"n1=10.0.0.1/Down n2=10.0.0.2/None n3=10.0.0.3 vm=10.0.0.9/Down": true,
 		"n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3/Down vm=10.0.0.9":      true, // n3 and vm are foreign
@@ -99,7 +99,7 @@ func TestLawAdminStates(t *testing.T) {
 				down[a.IP] = struct{}{}
 			}
 		}
-		got := computeChange(observed, wanted, managedSets{written: maps.Clone(down), down: maps.Clone(down)})
+		got := computeChange(observed, wanted, managedSets{written: maps.Clone(down), down: maps.Clone(down)}, "")
 		was := map[netip.Addr]string{}
 		for _, a := range observed.Addresses {
 			was[a.IP] = a.AdminState
@@ -120,7 +120,7 @@ func TestLawAdminStates(t *testing.T) {
 		for _, ip := range got.managedDown {
 			after[ip] = struct{}{}
 		}
-		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}); !again.isEmpty() || again.recordHasMore || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
+		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}, ""); !again.isEmpty() || again.recordHasMore || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
 			t.Fatalf("applied twice: %+v", again)
 		}
 	})

@@ -40,7 +40,7 @@ func TestApply(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
-			got := computeChange(observed, addresses(tt.wanted), managedSets{written: ipSet(tt.written)})
+			got := computeChange(observed, addresses(tt.wanted), managedSets{written: ipSet(tt.written)}, "")
 			if spell(got.Next.Addresses) != tt.next {
 				t.Errorf("got  %q\nwant %q", spell(got.Next.Addresses), tt.next)
 			}
@@ -77,7 +77,7 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range pool(t, "written") {
 			written[a.IP] = struct{}{}
 		}
-		got := computeChange(observed, wanted, managedSets{written: written})
+		got := computeChange(observed, wanted, managedSets{written: written}, "")
 
 		want := sortedIPs(wanted)
 		for _, a := range observed.Addresses {
@@ -99,7 +99,7 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range wanted {
 			written[a.IP] = struct{}{}
 		}
-		if again := computeChange(got.Next, wanted, managedSets{written: written}); !again.isEmpty() {
+		if again := computeChange(got.Next, wanted, managedSets{written: written}, ""); !again.isEmpty() {
 			t.Fatalf("applied twice: +%d -%d", again.addCount, again.removeCount)
 		}
 	})
@@ -120,7 +120,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if c := computeChange(observed, wanted, managedSets{written: written}); c.addCount != 10 || c.removeCount != 10 {
+		if c := computeChange(observed, wanted, managedSets{written: written}, ""); c.addCount != 10 || c.removeCount != 10 {
 			b.Fatalf("+%d -%d", c.addCount, c.removeCount)
 		}
 	}

@@ -23,6 +23,8 @@ type Desired struct {
 	IsManaged func(netip.Addr) bool
 	// IsExclusive is true if no other client sets nodes Down: Weir made the pool.
 	IsExclusive bool
+	// ClusterMark marks the members that this cluster writes; "" if no other cluster writes the pool.
+	ClusterMark string
 	// AddressOf returns the recorded address of a machine's node; false if it is not the cluster's.
 	AddressOf func(machine string) (netip.Addr, bool)
 	Machines  *Machines

@@ -34,7 +34,7 @@ func TestWhatAnOvertakenWriteShows(t *testing.T) {
 			for _, a := range addresses(p[0]) {
 				mine.written[a.IP] = struct{}{}
 			}
-			changes = append(changes, computeChange(lb.Pool{Addresses: addresses(p[0])}, addresses(p[1]), mine))
+			changes = append(changes, computeChange(lb.Pool{Addresses: addresses(p[0])}, addresses(p[1]), mine, ""))
 			shown = append(shown, lb.Pool{Addresses: addresses(p[2])})
 		}
 		if kept, lost := CountKept(changes, shown); kept != tt.kept || lost != tt.lost {

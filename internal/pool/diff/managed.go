@@ -16,7 +16,8 @@ type managedSets struct {
 }
 
 // findManaged returns the record, or on takeover the addresses found. Down ones count as Weir's only if
-// the node leaves and no other client writes the pool: a deleted BackendPool had recorded them.
+// the node leaves and no other client writes the pool: a deleted BackendPool had recorded them. What another
+// cluster has written is never Weir's.
 func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
 	recorded := want.Record
 	managed := managedSets{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
@@ -31,12 +32,18 @@ func findManaged(observed lb.Pool, want Desired, adminState bool) managedSets {
 	}
 	if !recorded.Managed {
 		for _, a := range observed.Addresses {
-			if want.IsManaged(a.IP) {
+			if want.IsManaged(a.IP) || want.isOwn(a) {
 				managed.written[a.IP] = struct{}{}
 			}
 			if adminState && want.IsExclusive && isDown(a) && slices.ContainsFunc(want.Addresses, func(w lb.Address) bool { return w.IP == a.IP && isDown(w) }) {
 				managed.down[a.IP] = struct{}{}
 			}
+		}
+	}
+	for _, a := range observed.Addresses {
+		if want.isOfOtherCluster(a) {
+			delete(managed.written, a.IP)
+			delete(managed.down, a.IP)
 		}
 	}
 	return managed

@@ -18,9 +18,14 @@ func (r *Result) PrepareAddresses(observed lb.Pool, want Desired, adminState boo
 	recorded := want.Record
 	r.Addresses = want.Addresses
 	r.setRecord(recorded)
+	if r.Overlapping = want.findOverlap(observed); len(r.Overlapping) > 0 && !recorded.Managed {
+		r.Outcome = Rejected
+		return false, nil, errOverlap(observed.ID, r.Overlapping)
+	}
 	managed := findManaged(observed, want, adminState)
-	todo := computeChange(observed, want.Addresses, managed)
-	r.written, r.down = sortedIPs(want.Addresses), sortIPs(todo.managedDown)
+	wanted := withoutOverlap(want.Addresses, r.Overlapping)
+	todo := computeChange(observed, wanted, managed, want.ClusterMark)
+	r.written, r.down = sortedIPs(wanted), sortIPs(todo.managedDown)
 	if !adminState { // Down states are not reset, and stay recorded
 		r.down = filterDown(recorded.Down, want.Addresses, observed)
 		todo.recordHasMore = todo.recordHasMore || len(r.down) < len(recorded.Down)
@@ -86,7 +91,7 @@ func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
 // addresses are managed may be unknown once a node was deleted. The report trims the record.
 func (r *Result) newIntent(recorded Record, managed managedSets) *Intent {
 	before := len(managed.written)
-	for _, a := range r.Addresses {
+	for _, a := range withoutOverlap(r.Addresses, r.Overlapping) {
 		managed.written[a.IP] = struct{}{}
 	}
 	instances := maps.Clone(recorded.Instances)
@@ -116,5 +121,9 @@ func DryRun(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 		return observed, errInterfaces(observed.ID)
 	}
 	want = want.limitRetained(observed.Addresses)
-	return computeChange(observed, want.Addresses, findManaged(observed, want, adminState)).Next, nil
+	overlap := want.findOverlap(observed)
+	if len(overlap) > 0 && !want.Record.Managed {
+		return observed, errOverlap(observed.ID, overlap)
+	}
+	return computeChange(observed, withoutOverlap(want.Addresses, overlap), findManaged(observed, want, adminState), want.ClusterMark).Next, nil
 }

@@ -32,6 +32,9 @@ type Result struct {
 	interfaceHash   uint64
 	sharedAddresses []lb.Address
 	unresolvedIPs   []netip.Addr
+	// Overlapping are addresses of this cluster's nodes that another cluster has written: Weir neither removes
+	// them nor changes their admin state.
+	Overlapping []netip.Addr
 	// ChangesMembers is true if addresses change.
 	ChangesMembers bool
 	// firstRecord is the record as first read, or nil.
@@ -77,7 +80,7 @@ func (r Result) DesiredCount() int {
 	for _, u := range r.Unusable {
 		without[u.IP] = true
 	}
-	return len(r.Addresses) - len(without)
+	return len(r.Addresses) - len(without) - len(r.Overlapping)
 }
 
 // InterfaceHash identifies the network interfaces that were read; zero for addresses.
@@ -88,7 +91,7 @@ func (r Result) StatesInSync() bool { return r.Outcome == Written || r.Outcome =
 
 // SyncedFingerprint returns the fingerprint of the known membership, or nil.
 func (r Result) SyncedFingerprint() *uint64 {
-	if !r.IsInSync() || r.HasPending {
+	if !r.IsInSync() || r.HasPending || len(r.Overlapping) > 0 { // overlapping nodes join once the other cluster has left
 		return nil
 	}
 	return new(membership.Fingerprint(r.Addresses, r.sharedAddresses, membership.UnnamedAddresses(r.unresolvedIPs)))

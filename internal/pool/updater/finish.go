@@ -66,7 +66,7 @@ func (l *worker) finishAttempt(ctx context.Context, t poolBatch, ops []schedule.
 		Ref: ref, Pool: id, Outcome: outcome, Fault: reportedFault, StatesInSync: r.StatesInSync() && !r.IsInSync(),
 		Retrying: v.Notifications[schedule.NotifyRetrying], Failed: v.Notifications[schedule.NotifyFailed], Updated: v.Notifications[schedule.NotifyUpdated], FailureReason: h.FinalError,
 		Admin: cause.Admin && !cause.Member, AdminAttempted: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
-		AdminRetryAt: schedule.NotBeforeNow(next.AdminRetryAt(), now), MarkedDown: downed, MarkedUp: restored, Conflicting: h.Writes.ConflictingIPs(),
+		AdminRetryAt: schedule.NotBeforeNow(next.AdminRetryAt(), now), MarkedDown: downed, MarkedUp: restored, Conflicting: h.Writes.ConflictingIPs(), Overlapping: r.Overlapping,
 		Written: record.Written, Down: record.Down, Instances: record.Instances, Unusable: r.Unusable, HasPendingWrite: r.HasPending, InSync: r.IsInSync(), WillRetry: requeued, HadConflict: r.HadConflict,
 		Desired: r.DesiredCount(), Observed: r.Observed, Foreign: r.Change.ForeignCount, Diff: differs,
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,

@@ -98,6 +98,8 @@ type Report struct {
 	MarkedDown, MarkedUp []netip.Addr
 	// Conflicting addresses are written although another client keeps reverting them.
 	Conflicting []netip.Addr
+	// Overlapping are addresses of this cluster's nodes that another cluster has written.
+	Overlapping []netip.Addr
 	// Written are the addresses that Weir manages, Down those of them that it set Down. Store both
 	// if the pool is in sync.
 	Written, Down []netip.Addr

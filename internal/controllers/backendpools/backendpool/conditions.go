@@ -118,7 +118,7 @@ func syncedReason(conditions []metav1.Condition) string {
 // problemReasons are the reasons that require user action.
 var problemReasons = []string{
 	v1alpha1.ReasonFailed, v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound,
-	v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
+	v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool, v1alpha1.ReasonOverlappingNodes, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
 	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
 }
 
@@ -135,7 +135,7 @@ func problemReason(conditions []metav1.Condition) string {
 // attemptReasons are the reasons set by attempts. They remain until the next attempt.
 var attemptReasons = []string{
 	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
-	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool,
+	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool, v1alpha1.ReasonOverlappingNodes,
 }
 
 // failureReasons are the attempted reasons that mean failure.

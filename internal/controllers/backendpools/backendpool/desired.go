@@ -58,6 +58,9 @@ func (c *Controller) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
 			Family: lb.Family(p.Spec.IPFamily), Configuration: c.Cluster.ConfigurationOf(p), Every: p.Spec.Nodes != nil, Lookup: c.Cluster.MachineOf,
 		}
 	}
+	if want.Machines == nil && !c.Owner.IsManaged(p) { // other clusters may share the pool
+		want.ClusterMark = diff.ClusterMark(c.Cluster.UID())
+	}
 	is := c.ResolveBinding(p, time.Now())
 	switch {
 	case !is.AllowsUpdates():

@@ -92,6 +92,9 @@ func wrongMembersMessage(r updater.Report) (reason, why string) {
 	if r.Fault != nil && r.Fault.Code == diff.CodeOutboundPool {
 		return v1alpha1.ReasonNICPool, DescribePool(r.Pool) + " has outbound rules, and is the way out of the machines in it: name another pool"
 	}
+	if r.Fault != nil && r.Fault.Code == diff.CodeOverlappingNodes {
+		return v1alpha1.ReasonOverlappingNodes, overlapMessage(r) + ". Nothing was written: " + overlapRemedy
+	}
 	why = DescribePool(r.Pool) + " holds network interfaces, which Weir does not write where members are to be addresses: name a pool of IP addresses, or, if it is the cluster's, write the key loadBalancerBackendPoolConfigurationType into azure.json, and restart Weir: with nodeIPConfiguration its network interfaces are kept up, with nodeIP it becomes a pool of addresses"
 	if r.StatesInSync {
 		why += ". Nodes that leave are Down in it all the same"

@@ -117,6 +117,8 @@ func (e *Entry) scheduleAfterAttempt(is Binding, r updater.Report, c Config) {
 		e.isReleased, e.nextCheckAt = is.Deleting, time.Time{}
 	case is.RemovesMembers() && !missing:
 		e.nextCheckAt = r.At.Add(c.ReleaseRetryInterval)
+	case len(r.Overlapping) > 0: // the other cluster may be about to remove them
+		e.nextCheckAt = r.At.Add(c.ReleaseRetryInterval)
 	case e.poolMissing: // also if Azure failed the second read
 		e.nextCheckAt = r.At.Add(c.RecheckInterval)
 	default:

@@ -33,6 +33,8 @@ type Cluster interface {
 	Members(p *v1alpha1.BackendPool) (membership.Set, error)
 	// IsNodeAddress reports whether a node has the address, including excluded nodes.
 	IsNodeAddress(ip netip.Addr) bool
+	// UID is that of the namespace kube-system; "" if it does not exist.
+	UID() string
 	// NodeAt returns the name of the node with an address; "" if none.
 	NodeAt(ip netip.Addr) string
 	// AddressOf returns the node address of a family for a machine.

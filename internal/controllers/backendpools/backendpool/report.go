@@ -46,7 +46,8 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 		defer c.MembersShown(r.Ref)
 	}
 	e.scheduleAfterAttempt(is, r, c.Config)
-	began := len(r.Conflicting) > 0 && !hasConflict(e)
+	contested, why := contention(r)
+	began := contested != "" && !hasConflict(e)
 	err := c.updatePoolStatus(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		recordAttempt(s, set, r)
 		members.SetMemberDiff(s, r, c.Cluster.NodeAt)
@@ -56,7 +57,7 @@ func (c *Controller) Report(ctx context.Context, r updater.Report) {
 	})
 	c.recordNodePoolEvent(p, event, r)
 	if began && !isDeleted(err) {
-		c.recordWarning(p, EventPoolConflict, conflictMessage(r.Conflicting))
+		c.recordWarning(p, EventPoolConflict, why)
 	}
 	if !isDeleted(err) {
 		c.retained.forgetRecord(r)

@@ -92,6 +92,8 @@ func (w *world) IsNodeAddress(ip netip.Addr) bool {
 	return slices.Contains(slices.Collect(maps.Values(w.nodes)), ip)
 }
 
+func (w *world) UID() string { return "" }
+
 func (w *world) NodeAt(ip netip.Addr) string {
 	for name, is := range w.nodes {
 		if is == ip {

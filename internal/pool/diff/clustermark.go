@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/armerror"
+	"weir.dev/weir/internal/lb"
+)
+
+// CodeOverlappingNodes means that another cluster has written addresses of this cluster's nodes.
+const CodeOverlappingNodes = "OverlappingNodes"
+
+const (
+	markPrefix = ".weir-"
+	markLength = 8
+	// maxAddressName is the longest name that Azure accepts.
+	maxAddressName = 80
+)
+
+// ClusterMark returns what identifies a cluster in the names of members, given the UID of its kube-system
+// namespace; "" if the UID is unknown.
+func ClusterMark(uid string) string {
+	if uid == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(uid))
+	return hex.EncodeToString(sum[:])[:markLength]
+}
+
+// markName appends the mark of a cluster to the name of a node.
+func markName(name, mark string) string {
+	if mark == "" {
+		return name
+	}
+	suffix := markPrefix + mark
+	return name[:min(len(name), maxAddressName-len(suffix))] + suffix
+}
+
+// markOf returns the mark in a member's name, or "".
+func markOf(name string) string {
+	i := strings.LastIndex(strings.ToLower(name), markPrefix)
+	if i < 0 || len(name) != i+len(markPrefix)+markLength {
+		return ""
+	}
+	return strings.ToLower(name[i+len(markPrefix):])
+}
+
+// isOwn reports whether this cluster provably wrote the member.
+func (d Desired) isOwn(a lb.Address) bool {
+	return d.ClusterMark != "" && markOf(a.Name) == d.ClusterMark
+}
+
+// isOfOtherCluster reports whether another cluster provably wrote the member.
+func (d Desired) isOfOtherCluster(a lb.Address) bool {
+	mark := markOf(a.Name)
+	return d.ClusterMark != "" && mark != "" && mark != d.ClusterMark
+}
+
+// findOverlap returns the addresses of this cluster's nodes that another cluster has written: those wanted,
+// and on takeover those of all nodes.
+func (d Desired) findOverlap(observed lb.Pool) (ips []netip.Addr) {
+	for _, a := range observed.Addresses {
+		isNode := slices.ContainsFunc(d.Addresses, func(w lb.Address) bool { return w.IP == a.IP }) || !d.Record.Managed && d.IsManaged(a.IP)
+		if isNode && d.isOfOtherCluster(a) {
+			ips = append(ips, a.IP)
+		}
+	}
+	return sortIPs(ips)
+}
+
+// withoutOverlap returns the addresses that no other cluster has written.
+func withoutOverlap(wanted []lb.Address, overlap []netip.Addr) []lb.Address {
+	if len(overlap) == 0 {
+		return wanted
+	}
+	return slices.DeleteFunc(slices.Clone(wanted), func(a lb.Address) bool { return slices.Contains(overlap, a.IP) })
+}
+
+func errOverlap(pool lb.PoolID, ips []netip.Addr) error {
+	return &armerror.Fault{
+		Class: armerror.Terminal, Code: CodeOverlappingNodes, Reason: "overlapping_nodes",
+		Err: fmt.Errorf("pool %s holds addresses of this cluster's nodes that another cluster has written: %v", pool.Name, ips),
+	}
+}
