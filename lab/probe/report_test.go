@@ -25,7 +25,7 @@ const progressOf = "The client 'someone-canary' of tenant tenant-canary-1 (canar
 	"may not do that over /subscriptions/sub-canary-1/x, correlation DEADBEEF-DEAD-BEEF-DEAD-BEEFDEADBEEF deadbeefdeadbeefdeadbeefdeadbeef, Bearer canary-token-8b1f"
 
 // Secrets in any response never appear in the report, in progress lines or in errors.
-func TestNothingTellsWhoseAzureItWas(t *testing.T) {
+func TestReportLeaksNoIdentity(t *testing.T) {
 	for _, at := range []string{
 		`kind: put, path: "loadBalancers/**"`, `kind: put, path: "**/backendAddressPools/*"`, `kind: get, path: "loadBalancers/**"`, `kind: poll`,
 		`kind: put, path: "virtualMachines/*"`, `kind: put, path: "resourceGroups/*"`, `kind: delete`, `method: GET, path: "resourceGroups/*"`,
