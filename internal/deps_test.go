@@ -222,7 +222,7 @@ func hasOwnRule(from, pkg string) bool {
 // cannot call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
-		"cmd/weir":             {"helm.sh/", module + "internal/provisioning/charts", module + "internal/provisioning/jobs", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/"},
+		"cmd/weir":             {module + "lab/", "helm.sh/", module + "internal/provisioning/charts", module + "internal/provisioning/jobs", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/"},
 		"cmd/weir-provisioner": {"github.com/Azure/", module + "internal/azure", module + "internal/config", module + "internal/controllers/services"},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+program).Output()

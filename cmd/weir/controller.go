@@ -57,7 +57,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.BoolVar(&opts.AllowRemoval, "allow-removal", false, "remove addresses from any number of Services without their annotation; remove this flag when that is done")
 	f.BoolVar(&opts.ReadinessGates, "readiness-gates", false, "open the readiness gates that config/readiness-gates adds to pods")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
-	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weir probe-azure: what Azure does, in place of what is assumed of it")
+	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weirlab probe-azure: what Azure does, in place of what is assumed of it")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
 	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the leader's lease and of the record of the cluster's name; empty: the pod's own, outside a cluster kube-system")
 	election := leases.DefaultElection()

@@ -19,9 +19,9 @@ func allCommands(of *cobra.Command) []*cobra.Command {
 }
 
 // Each command with -o accepts text and json, and each that reads a cluster has kubectl's connection flags. The controller
-// and the probe of Azure are no clients of kubectl's kind, and weir address reads Azure alone.
+// is no client of kubectl's kind, and weir address reads Azure alone.
 func TestFlagsOfAllCommands(t *testing.T) {
-	without := map[string]bool{"weir": true, "weir controller": true, "weir probe-azure": true, "weir backoff-table": true, "weir migrate": true, "weir address": true, "weir address list": true, "weir address release": true, "weir address claim": true}
+	without := map[string]bool{"weir": true, "weir controller": true, "weir backoff-table": true, "weir migrate": true, "weir address": true, "weir address list": true, "weir address release": true, "weir address claim": true}
 	outputs, connections := 0, 0
 	for _, cmd := range allCommands(newRoot()) {
 		if f := cmd.Flag("output"); f != nil {

@@ -56,8 +56,7 @@ Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools sho
 why a pool is out of sync.
 
 Exit codes: 0 done, 1 failed, 2 a flag or a file is wrong. weir plan, weir migrate plan,
-run and status, weir probe-azure, weir status and weir doctor document theirs in their
-help.`,
+run and status, weir status and weir doctor document theirs in their help.`,
 		Version:       app.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -77,7 +76,7 @@ help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: flagError(cmd, err)}
 	})
-	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newAddress(), newCalls(), newProvision(), newBackoffTable(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newAddress(), newCalls(), newProvision(), newBackoffTable(), newVersion())
 	useHelpTemplate(root)
 	return root
 }

@@ -87,7 +87,7 @@ not be made, or is not complete.`,
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
-	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weir probe-azure: what Azure does, in place of what is assumed of it; as for weir controller")
+	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weirlab probe-azure: what Azure does, in place of what is assumed of it; as for weir controller")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 	addConnectionFlags(cmd, f, connection, "plan the Services of this namespace alone; where a Service is named, empty is default")
 	cmd.ValidArgsFunction = completeServiceArg(connection)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command weirlab contains tools that need no Azure.
+// Command weirlab contains tools that need no Azure, and the probe of a real one.
 package main
 
 import (
@@ -41,9 +41,9 @@ func exitCode(err error) int {
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weirlab",
-		Short: "Try Weir without Azure",
-		Long: `Tools that need no Azure: a demo, an emulated Azure Resource Manager, and what is
-built on it.
+		Short: "Try Weir without Azure, and check what it assumes of Azure",
+		Long: `A demo, an emulated Azure Resource Manager, and what is built on it. Only probe-azure
+calls a real Azure.
 
 Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 		Example:       "  weirlab demo\n  weirlab remote\n  weirlab emulator --latency-scale 0.1\n  weirlab simulate --for 1m",
@@ -58,7 +58,7 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand(), newScaleCommand(), newRemoteCommand(), newProfiledCommand())
+	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand(), newScaleCommand(), newRemoteCommand(), newProbeCommand(), newProfiledCommand())
 	return root
 }
 

@@ -178,7 +178,7 @@ func TestWhichAzure(t *testing.T) {
 			t.Setenv(config.EnvironmentVariable, tt.environment)
 			o := valid()
 			o.AzureEndpoint = tt.emulator
-			_, err := newAzure(o, tt.cfg)
+			_, err := NewClient(o, tt.cfg)
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}

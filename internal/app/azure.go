@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/requestlog"
 )
 
-// newAzure returns an unobserved client. It sends no request.
-func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
+// NewClient returns an unobserved client. It sends no request.
+func NewClient(o Options, cfg config.Config) (*azure.Client, error) {
 	opts, err := azureOptions(o, cfg)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/lb/behavior"
 )
 
@@ -28,7 +27,7 @@ func TestBehaviourOfAReport(t *testing.T) {
 		{"an emulator, for Azure", `{"behaviour": {}, "cloud": "emulator"}`, "", behavior.Behavior{}, `: cloud "emulator": that is no Azure`},
 		{"no answer", `{"behaviour": {"overlap": "never"}}`, "", behavior.Behavior{}, `: behaviour: overlap: "never" is invalid`},
 		{"no JSON", `behaviour: {}`, "", behavior.Behavior{}, `: want a JSON object`},
-		{"too large", strings.Repeat(" ", probe.MaxReport+1), "", behavior.Behavior{}, `: larger than 1048576 bytes`},
+		{"too large", strings.Repeat(" ", behavior.MaxReport+1), "", behavior.Behavior{}, `: larger than 1048576 bytes`},
 	} {
 		var out bytes.Buffer
 		o := valid()

@@ -84,7 +84,7 @@ func newPlanner(o PlanOptions) (*planner, error) {
 	if err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
-	client, err := newAzure(o.Options, cfg)
+	client, err := NewClient(o.Options, cfg)
 	if err != nil {
 		return nil, err
 	}

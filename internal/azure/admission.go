@@ -39,10 +39,10 @@ func (g *gates) reserveAttempt(subscription, caller string, now time.Time, more 
 		t := g.limiters[key]
 		switch {
 		case t == nil:
-		case t.IsRefilled(now):
+		case t.isRefilled(now):
 			delete(g.limiters, key)
 		default:
-			if at := t.ReserveAttempt(caller, now); at.After(turn) {
+			if at := t.reserveAttempt(caller, now); at.After(turn) {
 				turn = at
 			}
 		}
@@ -52,7 +52,7 @@ func (g *gates) reserveAttempt(subscription, caller string, now time.Time, more 
 	}
 	for _, key := range quotas {
 		if t := g.limiters[key]; t != nil {
-			t.UseReservation(caller)
+			t.useReservation(caller)
 		}
 	}
 	return time.Time{}, ""

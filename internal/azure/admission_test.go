@@ -123,7 +123,7 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 }
 
 // Unused turns expire and do not cause a burst.
-func TestATurnThatNobodyTakesIsLost(t *testing.T) {
+func TestUnusedTurnExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, ids := newGates(), newLoadBalancerIDs(150)
 		g.closeGate(gateKey{"writes", "s1"}, closedGate{time.Now().Add(time.Second), "SubscriptionRequestsThrottled"})
@@ -223,7 +223,7 @@ func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 }
 
 // Enter limits only the start of attempts.
-func TestEnterSaysWhatIsClosed(t *testing.T) {
+func TestEnterReportsClosedGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := ""
 		client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply { return slower(reply{status: 429, body: subBody}, "60") }}, func(o *Options) {

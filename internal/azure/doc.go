@@ -25,7 +25,8 @@
 //	policies.go    retries, observation, and the pinning of requests to Resource Manager
 //	gate.go        gates that a 429 closes
 //	writes.go      counts writes and reads the remaining quota
-//	admission.go       order of callers after a gate opens; see package quota
+//	admission.go   order of callers after a gate opens
+//	quota.go       when each of them may start
 //	retry_after.go       Retry-After per resource
 //	leader.go      no write without leadership; see package fence
 //	limits.go      response limits; see package weight
@@ -33,6 +34,7 @@
 //	message.go     error → one-line message
 //	credential.go  identities of azure.json → token credential
 //	tracing.go     span attributes
+//	spans.go       the SDK's tracing → OpenTelemetry
 //
 // The SDK retries 408, 500, 502, 503 and 504, and connections lost during a read. A 429, 409, 412
 // or a lost response to a write is returned after one request; the pool worker retries it.

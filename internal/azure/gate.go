@@ -14,7 +14,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
-	"weir.dev/weir/internal/azure/quota"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/ratelimit/backoff"
 )
@@ -49,12 +48,12 @@ type gates struct {
 	mu     sync.Mutex // guards the maps; not held during requests
 	closed map[gateKey]closedGate
 	// limiters limits attempts until an exhausted quota has refilled.
-	limiters map[gateKey]*quota.Limiter
+	limiters map[gateKey]*quotaLimiter
 	onClose  func(why string, until time.Time)
 }
 
 func newGates() *gates {
-	return &gates{closed: map[gateKey]closedGate{}, limiters: map[gateKey]*quota.Limiter{}}
+	return &gates{closed: map[gateKey]closedGate{}, limiters: map[gateKey]*quotaLimiter{}}
 }
 
 // quotaGate treats deletions as writes: Microsoft.Network charges them the same.
@@ -156,7 +155,7 @@ func (g *gates) extendGate(key gateKey, gate closedGate) (changed bool) {
 	}
 	g.closed[key] = gate
 	if key.kind == "reads" || key.kind == "writes" { // turns apply to load balancers, which need these quotas
-		g.limiters[key] = quota.NewLimiter(gate.until, key.kind == "writes")
+		g.limiters[key] = newQuotaLimiter(gate.until, key.kind == "writes")
 	}
 	return true
 }
@@ -167,7 +166,7 @@ const maxGates = 1024
 // trimGates needs g.mu.
 func (g *gates) trimGates(now time.Time) {
 	maps.DeleteFunc(g.closed, func(_ gateKey, gate closedGate) bool { return !gate.until.After(now) })
-	maps.DeleteFunc(g.limiters, func(_ gateKey, t *quota.Limiter) bool { return t.IsRefilled(now) })
+	maps.DeleteFunc(g.limiters, func(_ gateKey, t *quotaLimiter) bool { return t.isRefilled(now) })
 	for len(g.closed) >= maxGates { // the gate that opens first
 		first := slices.MinFunc(slices.Collect(maps.Keys(g.closed)), func(a, b gateKey) int { return g.closed[a].until.Compare(g.closed[b].until) })
 		delete(g.closed, first)

@@ -59,7 +59,7 @@ func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
 
 // Leadership is lost between two tries of the SDK: the second is not sent, and the first may
 // succeed.
-func TestAnotherTryOfAWriteAsksAgain(t *testing.T) {
+func TestRepeatedWriteChecksRelevanceAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, now := newLeader()
 		arm := &fakeARM{}

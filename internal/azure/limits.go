@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"weir.dev/weir/internal/azure/spans"
 	"weir.dev/weir/internal/azure/weight"
 )
 
@@ -83,7 +82,7 @@ type limitedTransport struct{ Transport }
 func (s limitedTransport) Do(req *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.Do(req)
 	_, correlation := requestIDs(resp)
-	spans.SetCorrelationID(req.Context(), correlation) // the request's span starts after all policies
+	setCorrelationID(req.Context(), correlation) // the request's span starts after all policies
 	if err == nil && resp.Body != nil {
 		resp.Body = weight.LimitBody(resp.Body)
 	}

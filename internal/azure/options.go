@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/fence"
 	"weir.dev/weir/internal/azure/look"
-	"weir.dev/weir/internal/azure/spans"
 	"weir.dev/weir/internal/leader"
 	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/requestlog"
@@ -104,7 +103,7 @@ func New(opts Options) (*Client, error) {
 			InsecureAllowCredentialWithHTTP: opts.Endpoint.IsPlainHTTP(),
 			Retry:                           retryOptions(opts.Retry),
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
-			TracingProvider:                 spans.NewProvider(opts.TracerProvider, targetAttributes),
+			TracingProvider:                 newTracingProvider(opts.TracerProvider, targetAttributes),
 			PerCallPolicies:                 []policy.Policy{endpointPolicy{opts.Endpoint}, c.gates},
 			PerRetryPolicies:                []policy.Policy{retryGates{c.gates}, c.retryAfters, leaderPolicy{opts.Fence}, observePolicy{onRequest: opts.OnRequest, writes: opts.Writes}, responseLimitPolicy{}},
 		},

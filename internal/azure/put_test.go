@@ -123,7 +123,7 @@ func TestIfMatchTravelsWithTheWriteAlone(t *testing.T) {
 	}
 }
 
-func TestEveryRequestSaysWhoAsks(t *testing.T) {
+func TestEveryRequestNamesItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := readPool(t)
 		var observed []string

@@ -17,20 +17,60 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/ratelimit/backoff"
 	"weir.dev/weir/internal/ratelimit/sleep"
 )
 
-// RawClient sends prebuilt requests through the Client's pipeline. It implements probe.Azure.
+// RawObject is a JSON object.
+type RawObject = map[string]any
+
+// RawRequest is one request.
+type RawRequest struct {
+	Method  string
+	Path    string
+	Version string
+	Filter  string
+	// Link is the next page of a list and replaces Path, Version and Filter.
+	Link                 string
+	IfMatch, IfNoneMatch string
+	Body                 RawObject
+}
+
+// RawResponse is a response.
+type RawResponse struct {
+	Status int
+	// Codes are outermost first.
+	Codes    []string
+	Message  string
+	Body     RawObject
+	Sent, At time.Time
+	// Wait is Retry-After, or zero.
+	Wait time.Duration
+	// Operation is the operation to Follow, or nil.
+	Operation any
+}
+
+// IsAccepted reports whether the status is a success.
+func (a RawResponse) IsAccepted() bool { return a.Status >= 200 && a.Status < 300 }
+
+// RawResult is the result of an operation.
+type RawResult struct {
+	State   string
+	Codes   []string
+	Message string
+	// RunningAt is when it was last in progress, the other one when it was finished.
+	RunningAt, FinishedAt time.Time
+}
+
+// RawClient sends prebuilt requests through the Client's pipeline.
 type RawClient struct {
 	Endpoint string // Resource Manager
 	pipe     runtime.Pipeline
 }
 
-// NewRawClient returns a Raw.
+// NewRawClient returns a RawClient.
 func (c *Client) NewRawClient() (*RawClient, error) {
 	return &RawClient{Endpoint: c.armClient.Endpoint(), pipe: c.armClient.Pipeline()}, nil
 }
@@ -41,8 +81,8 @@ type rawWrite struct {
 	firstResponse *http.Response
 }
 
-// Send implements probe.Azure. It waits for closed gates and for Retry-After.
-func (r *RawClient) Send(ctx context.Context, q probe.Request) (probe.Response, error) {
+// Send sends a request and returns the response, whatever its status. It waits for closed gates and for Retry-After.
+func (r *RawClient) Send(ctx context.Context, q RawRequest) (RawResponse, error) {
 	for {
 		c := &call{op: rawOpByMethod[q.Method], target: parseTarget(q.Path)}
 		answer, err := r.sendOnce(withCall(ctx, c), c, q)
@@ -51,20 +91,20 @@ func (r *RawClient) Send(ctx context.Context, q probe.Request) (probe.Response, 
 		}
 		until, waits := retryTime(err)
 		if !waits {
-			return probe.Response{}, newFault(ctx, c, err)
+			return RawResponse{}, newFault(ctx, c, err)
 		}
 		if err := sleep.For(ctx, time.Until(until)); err != nil {
-			return probe.Response{}, newFault(ctx, c, err)
+			return RawResponse{}, newFault(ctx, c, err)
 		}
 	}
 }
 
 var rawOpByMethod = map[string]string{http.MethodGet: opGet, http.MethodPut: opPut, http.MethodDelete: opDelete}
 
-func (r *RawClient) sendOnce(ctx context.Context, c *call, q probe.Request) (probe.Response, error) {
-	var none probe.Response
+func (r *RawClient) sendOnce(ctx context.Context, c *call, q RawRequest) (RawResponse, error) {
+	var none RawResponse
 	if c.op == "" {
-		return none, &nonRetriableError{fmt.Errorf("method %q is not one that a probe sends", q.Method)}
+		return none, &nonRetriableError{fmt.Errorf("method %q is not supported", q.Method)}
 	}
 	req, err := r.newRequest(ctx, q)
 	if err != nil {
@@ -80,7 +120,7 @@ func (r *RawClient) sendOnce(ctx context.Context, c *call, q probe.Request) (pro
 	if err != nil {
 		return none, err
 	}
-	answer := probe.Response{Status: resp.StatusCode, Body: decodeObject(body), Sent: sent, At: time.Now()}
+	answer := RawResponse{Status: resp.StatusCode, Body: decodeObject(body), Sent: sent, At: time.Now()}
 	if until, named := backoff.RetryAfter(resp.Header, answer.At); named {
 		answer.Wait = until.Sub(answer.At)
 	}
@@ -99,7 +139,7 @@ func (r *RawClient) sendOnce(ctx context.Context, c *call, q probe.Request) (pro
 	return answer, nil
 }
 
-func (r *RawClient) newRequest(ctx context.Context, q probe.Request) (*policy.Request, error) {
+func (r *RawClient) newRequest(ctx context.Context, q RawRequest) (*policy.Request, error) {
 	at := runtime.JoinPaths(r.Endpoint, q.Path)
 	if q.Link != "" {
 		at = q.Link
@@ -129,22 +169,22 @@ func (r *RawClient) newRequest(ctx context.Context, q probe.Request) (*policy.Re
 	return req, nil
 }
 
-// Follow implements probe.Azure.
-func (r *RawClient) Follow(ctx context.Context, a probe.Response) (probe.Result, error) {
+// Follow polls an operation. An error means that its outcome is unknown.
+func (r *RawClient) Follow(ctx context.Context, a RawResponse) (RawResult, error) {
 	b, ok := a.Operation.(*rawWrite)
 	if !ok {
-		return probe.Result{}, errors.New("the response started no operation")
+		return RawResult{}, errors.New("the response started no operation")
 	}
 	follow := b.call.newPoll()
 	follow.finishedAt = a.At // if the operation is already finished
 	_, err := waitForWrite(withCall(ctx, follow), follow, b.poller, b.firstResponse, nil)
-	end := probe.Result{State: "Succeeded", RunningAt: follow.runningAt, FinishedAt: follow.finishedAt}
+	end := RawResult{State: "Succeeded", RunningAt: follow.runningAt, FinishedAt: follow.finishedAt}
 	if err == nil {
 		return end, nil
 	}
 	failure := describeFailure(ctx, follow, err, time.Now())
 	if !failure.OperationFailed {
-		return probe.Result{}, newFault(ctx, follow, err)
+		return RawResult{}, newFault(ctx, follow, err)
 	}
 	end.State, end.Codes = "Failed", failure.Codes
 	if slices.Contains(failure.Codes, armerror.CodeCanceled) {
@@ -187,8 +227,8 @@ func parseTarget(path string) target {
 const typeResourceGroup = "Microsoft.Resources/resourceGroups"
 
 // decodeObject keeps numbers as written; nil if body is not an object.
-func decodeObject(body []byte) probe.Object {
-	var o probe.Object
+func decodeObject(body []byte) RawObject {
+	var o RawObject
 	dec := json.NewDecoder(strings.NewReader(string(body)))
 	dec.UseNumber()
 	if dec.Decode(&o) != nil {

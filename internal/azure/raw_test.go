@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	asks "weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -25,8 +24,8 @@ func newRaw(t *testing.T, c *fakeARM) *RawClient {
 	return raw
 }
 
-func rawPut() asks.Request {
-	return asks.Request{Method: http.MethodPut, Path: rawPool, Version: "2025-05-01", IfMatch: "e1", Body: asks.Object{"properties": asks.Object{}}}
+func rawPut() RawRequest {
+	return RawRequest{Method: http.MethodPut, Path: rawPool, Version: "2025-05-01", IfMatch: "e1", Body: RawObject{"properties": RawObject{}}}
 }
 
 // A request is sent as given and the response returned as is; an HTTP error is no error.
@@ -43,10 +42,10 @@ func TestRawSendsWhatItIsGiven(t *testing.T) {
 	if sent.path != rawPool || sent.header.Get("If-Match") != "e1" || sent.header.Get("If-None-Match") != "" || sent.body != `{"properties":{}}` || sent.op != opPut {
 		t.Errorf("sent %+v", sent)
 	}
-	if _, err := newRaw(t, c).Send(t.Context(), asks.Request{Method: http.MethodPost, Path: rawPool}); err == nil || c.count("") != 1 {
+	if _, err := newRaw(t, c).Send(t.Context(), RawRequest{Method: http.MethodPost, Path: rawPool}); err == nil || c.count("") != 1 {
 		t.Errorf("a POST: %v, %d calls", err, c.count(""))
 	}
-	link := asks.Request{Method: http.MethodGet, Path: "/subscriptions/s1/resourceGroups", Link: "https://example.org/next"}
+	link := RawRequest{Method: http.MethodGet, Path: "/subscriptions/s1/resourceGroups", Link: "https://example.org/next"}
 	if _, err := newRaw(t, c).Send(t.Context(), link); err == nil || !strings.Contains(err.Error(), "refusing to send a token to example.org") || c.count("") != 1 {
 		t.Errorf("a link to somewhere else: %v, %d calls", err, c.count(""))
 	}
@@ -63,7 +62,7 @@ func TestRawWaitsWhereItIsAsked(t *testing.T) {
 			t.Fatalf("got %+v, %v", a, err)
 		}
 		balancer, _, _ := strings.Cut(rawPool, "/backendAddressPools")
-		if a, err = raw.Send(t.Context(), asks.Request{Method: http.MethodGet, Path: balancer, Version: "2025-05-01"}); err != nil || a.Status != 200 {
+		if a, err = raw.Send(t.Context(), RawRequest{Method: http.MethodGet, Path: balancer, Version: "2025-05-01"}); err != nil || a.Status != 200 {
 			t.Fatalf("got %+v, %v", a, err)
 		}
 		if waited := time.Since(began); waited < 11*time.Second || waited > 12*time.Second {
@@ -111,7 +110,7 @@ func TestRawFollows(t *testing.T) {
 		if end, err := raw.Follow(t.Context(), a); err == nil {
 			t.Errorf("a poll that is never answered: %+v", end)
 		}
-		if _, err := raw.Follow(t.Context(), asks.Response{}); err == nil {
+		if _, err := raw.Follow(t.Context(), RawResponse{}); err == nil {
 			t.Error("nothing was begun, and it ended")
 		}
 	})

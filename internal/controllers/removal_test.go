@@ -58,7 +58,7 @@ func TestWhichMissingPoolIsBelieved(t *testing.T) {
 }
 
 // Repeated failures of a removal are one event.
-func TestARemovalThatKeepsFailingSaysSoOnce(t *testing.T) {
+func TestFailingRemovalIsReportedOnce(t *testing.T) {
 	s := newSyncedEnv(t)
 	s.setWriteResults("web", slices.Repeat([]injectedResult{refused}, 100)...)
 	s.delete(&corev1.Service{}, "web")

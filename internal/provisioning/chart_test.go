@@ -120,7 +120,7 @@ func TestHelmStep(t *testing.T) {
 }
 
 // A chart error does not quote a Secret.
-func TestHelmTellsNoSecret(t *testing.T) {
+func TestHelmLeaksNoSecret(t *testing.T) {
 	if testing.Short() {
 		t.Skip("what renders has a limit of memory, and the race detector takes more")
 	}

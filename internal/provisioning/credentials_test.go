@@ -146,7 +146,7 @@ func TestRefusalsOfTargets(t *testing.T) {
 }
 
 // The cause is in the attempt's error.
-func TestAnAttemptTellsWhyItIsRefused(t *testing.T) {
+func TestAttemptReportsReasonOfRejection(t *testing.T) {
 	err := (&run{target: &target{credentials: credentials{kind: "the token"}}, reconciler: &Reconciler{}, log: &policy.Log{}}).traceStep(t.Context(), "first", func(context.Context) error {
 		return apierrors.NewUnauthorized("Unauthorized")
 	})

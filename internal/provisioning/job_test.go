@@ -235,7 +235,7 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 }
 
 // A deleted Job is not recreated within the attempt.
-func TestAJobThatSomebodyDeletes(t *testing.T) {
+func TestDeletedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{}, podRun{takes: time.Minute})
 		s.runWhile(func() {

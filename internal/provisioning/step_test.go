@@ -103,7 +103,7 @@ func TestPruningKnowsAllSteps(t *testing.T) {
 }
 
 // A status message of an object from a Secret is not quoted.
-func TestReadinessTellsNoSecret(t *testing.T) {
+func TestReadinessLeaksNoSecret(t *testing.T) {
 	for condition, fails := range map[string]bool{"Reconciling": false, "Stalled": true} {
 		is := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"},

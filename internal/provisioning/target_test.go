@@ -151,7 +151,7 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 }
 
 // A target's response ends with the attempt, is bounded, and redirects are not followed.
-func TestATargetHoldsNobodyUp(t *testing.T) {
+func TestTargetBlocksNoOther(t *testing.T) {
 	elsewhere := false
 	mux := http.NewServeMux()
 	mux.HandleFunc("/slow", func(w http.ResponseWriter, req *http.Request) { <-req.Context().Done() })

@@ -65,7 +65,7 @@ func TestAReadThatFailsAfterARestart(t *testing.T) {
 }
 
 // A started migration completes although it was disabled; another one does not start.
-func TestAMigrationThatNobodyWantsAnyMore(t *testing.T) {
+func TestMigrationThatIsNoLongerRequested(t *testing.T) {
 	w := internal(9)
 	w.manual = true
 	if !w.run(t) || w.privates() != "10.0.0.9 " {
@@ -186,7 +186,7 @@ func TestARefusalThatIsNotAboutAddresses(t *testing.T) {
 
 // An address known only from a status is given up alone: the others of its load balancer are
 // created.
-func TestOneToldAddressThatAzureRefuses(t *testing.T) {
+func TestOneReportedAddressThatAzureRejects(t *testing.T) {
 	w := internal(9, 10)
 	w.kept.LoadBalancers[0].Addresses[1].StatusOnly = true
 	w.taken(false, "10.0.0.10")
@@ -218,7 +218,7 @@ func TestARequestThatHangs(t *testing.T) {
 }
 
 // An invalid journal blocks nothing if nothing is Basic; otherwise it may hold addresses.
-func TestAJournalThatNobodyCanRead(t *testing.T) {
+func TestUnreadableJournal(t *testing.T) {
 	w := newWorld()
 	if w.broken = true; w.run(t) || len(w.writes()) > 0 || !strings.Contains(w.said.String(), "delete the key") {
 		t.Errorf("%q\n%s", w.calls, w.said.String())

@@ -210,7 +210,7 @@ func TestAnAnswerThatIsNotWritten(t *testing.T) {
 }
 
 // Without an explicit SKU, requests are ignored.
-func TestAMigrationThatNobodyMayAskFor(t *testing.T) {
+func TestForbiddenMigration(t *testing.T) {
 	w := newWorld()
 	w.manual, w.hears, w.asked.Run = true, false, wish("")
 	w.listens(t, true)

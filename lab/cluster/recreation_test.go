@@ -18,7 +18,7 @@ func disableDrift(c *config.Config) {
 }
 
 // A deleted BackendPool is recreated at once, for all nodes and for a Service.
-func TestABackendPoolThatSomebodyDeletesIsMadeAgain(t *testing.T) {
+func TestDeletedBackendPoolIsRecreated(t *testing.T) {
 	for about, pools := range map[string][]string{
 		"of all nodes":             {"weir-system/nodes.kubernetes"},
 		"a Service's own":          {"shop/api.kubernetes"},

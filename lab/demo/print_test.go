@@ -73,7 +73,7 @@ func (c *closedPipe) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestThePrinterTellsOnceThatNobodyReads(t *testing.T) {
+func TestPrinterReportsClosedOutputOnce(t *testing.T) {
 	var told []error
 	p := newPrinter(&closedPipe{left: 1})
 	p.onWriteError = func(err error) { told = append(told, err) }

@@ -62,7 +62,7 @@ func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said str
 		}
 		meanwhile(is)
 	}
-	of, err := process.RunToEnd(ctx, started, filepath.Join(bin, "weir"), append([]string{
+	of, err := process.RunToEnd(ctx, started, filepath.Join(bin, "weirlab"), append([]string{
 		"probe-azure", "--config", filepath.Join(p.dir, "azure.json"), "--azure-endpoint", p.url}, args...)...)
 	if err != nil {
 		p.t.Fatal(err)

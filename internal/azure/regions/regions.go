@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/zones"
 )
 
@@ -36,7 +35,7 @@ func ListZones(ctx context.Context, client *azure.Client, subscription string) (
 	if err != nil {
 		return nil, err
 	}
-	answer, err := raw.Send(ctx, probe.Request{Method: http.MethodGet, Path: "/subscriptions/" + url.PathEscape(subscription) + "/locations", Version: version})
+	answer, err := raw.Send(ctx, azure.RawRequest{Method: http.MethodGet, Path: "/subscriptions/" + url.PathEscape(subscription) + "/locations", Version: version})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/probe"
 )
 
 // permissionsVersion is the api-version of the list of permissions; maxPages limits its pages.
@@ -50,7 +49,7 @@ func listPermissions(ctx context.Context, client *azure.Client, scope string) ([
 		return nil, err
 	}
 	at := scope + "/providers/Microsoft.Authorization/permissions"
-	ask := probe.Request{Method: http.MethodGet, Path: at, Version: permissionsVersion}
+	ask := azure.RawRequest{Method: http.MethodGet, Path: at, Version: permissionsVersion}
 	var all []permission
 	for range maxPages {
 		answer, err := raw.Send(ctx, ask)
@@ -77,7 +76,7 @@ func listPermissions(ctx context.Context, client *azure.Client, scope string) ([
 		if !isSamePath(raw.Endpoint, at, page.NextLink) {
 			return nil, errors.New("its next page is at another address, which is not read")
 		}
-		ask = probe.Request{Method: http.MethodGet, Path: at, Link: page.NextLink}
+		ask = azure.RawRequest{Method: http.MethodGet, Path: at, Link: page.NextLink}
 	}
 	return nil, fmt.Errorf("there are more than %d pages", maxPages)
 }

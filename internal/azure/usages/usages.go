@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/skumigration/phase"
 )
 
@@ -48,7 +47,7 @@ func ListUsages(ctx context.Context, client *azure.Client, subscription, locatio
 		return nil, err
 	}
 	at := "/subscriptions/" + url.PathEscape(subscription) + "/providers/Microsoft.Network/locations/" + region + "/usages"
-	request := probe.Request{Method: http.MethodGet, Path: at, Version: version}
+	request := azure.RawRequest{Method: http.MethodGet, Path: at, Version: version}
 	var all []phase.Usage
 	for range maxPages {
 		p, err := fetchPage(ctx, raw, request)
@@ -69,7 +68,7 @@ func ListUsages(ctx context.Context, client *azure.Client, subscription, locatio
 	return nil, fmt.Errorf("there are more than %d pages", maxPages)
 }
 
-func fetchPage(ctx context.Context, raw *azure.RawClient, request probe.Request) (p page, err error) {
+func fetchPage(ctx context.Context, raw *azure.RawClient, request azure.RawRequest) (p page, err error) {
 	answer, err := raw.Send(ctx, request)
 	if err != nil {
 		return p, err

@@ -87,7 +87,7 @@ func TestServe(t *testing.T) {
 }
 
 // Without viewers there are no goroutines except the listener, and no requests to the API server.
-func TestNothingRunsWhileNobodyLooks(t *testing.T) {
+func TestNoGoroutineWithoutViewer(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out, ended := make(said, 1), make(chan error)
 	go func() {

@@ -193,7 +193,7 @@ const (
 )
 
 // Each Service and node gets one event once a change applies to all its pools.
-func TestAdminStatesAreToldWhereTheyAreThrough(t *testing.T) {
+func TestAdminStatesAreReportedWhenComplete(t *testing.T) {
 	d := newAdminFixture(t, 3)
 	d.assertEvents()
 	d.setTaints(1, spot)
@@ -267,7 +267,7 @@ func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 }
 
 // Pools that are paused, deleted or missing in Azure do not delay events.
-func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
+func TestIdlePoolDelaysNoReport(t *testing.T) {
 	for name, goes := range map[string]func(d *adminFixture){
 		"paused": func(d *adminFixture) {
 			p := d.View.Pool("shop", "web-2").DeepCopy()
@@ -309,7 +309,7 @@ func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 
 // A failure gets one event, and so does its end: on the Services and the affected nodes, including later
 // ones.
-func TestAdminStatesThatFailAreToldOnce(t *testing.T) {
+func TestFailedAdminStatesAreReportedOnce(t *testing.T) {
 	d := newAdminFixture(t, 3)
 	d.setTaints(1, out)
 	d.reportFailure("web")

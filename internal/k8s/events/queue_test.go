@@ -214,7 +214,7 @@ func TestAnEventWaitsForTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsRefusedHoldsUpNobody(t *testing.T) {
+func TestRejectedEventBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{fail: func(try int) error {
 			if try == 1 {
@@ -234,7 +234,7 @@ func TestAnEventThatIsRefusedHoldsUpNobody(t *testing.T) {
 }
 
 // Failing events delay no others and are dropped after an hour.
-func TestEventsThatKeepFailingHoldUpNobody(t *testing.T) {
+func TestFailingEventsBlockNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, poison := &apiEvents{}, true
 		api.refuse = func(event *corev1.Event) bool { return poison && strings.HasPrefix(event.Message, "poison") }

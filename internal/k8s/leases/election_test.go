@@ -73,7 +73,7 @@ func (l *leaderLock) releases() error {
 }
 
 // A renewal counts from the time before its request.
-func TestTheFenceHearsOfRenewals(t *testing.T) {
+func TestFenceReceivesRenewals(t *testing.T) {
 	l, api := candidate()
 	if l.fence.CheckWrite() == nil {
 		t.Error("it writes before it leads")

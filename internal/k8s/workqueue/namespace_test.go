@@ -58,7 +58,7 @@ func TestACrowdHoldsANeighboursRequestUpByOneTurn(t *testing.T) {
 }
 
 // A request re-added while in process does not block its namespace.
-func TestARequestThatIsWorkedOnHoldsUpNobody(t *testing.T) {
+func TestRunningRequestBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := NewNamespaceQueue("worked-test", DefaultBackoff().NewRateLimiter())
 		defer queue.ShutDown()

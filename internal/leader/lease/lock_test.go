@@ -80,7 +80,7 @@ func TestATermThatRanOutIsNeverValidAgain(t *testing.T) {
 	})
 }
 
-func TestWhatSomebodyElseTookIsLostAtOnce(t *testing.T) {
+func TestLeaseTakenByAnotherIsLostAtOnce(t *testing.T) {
 	tell(t, func(s *story) {
 		l := s.enters(s.weir)
 		s.api.set(func() { s.api.holder, s.api.end = "other", time.Now().Add(8*time.Minute) })

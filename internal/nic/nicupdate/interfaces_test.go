@@ -229,7 +229,7 @@ func TestALeaverIsLookedAt(t *testing.T) {
 }
 
 // A failure is reported to each pool once. The notified pool decides when to retry.
-func TestAFailureIsToldOnce(t *testing.T) {
+func TestFailureIsReportedOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
 		w.has("n2", "")

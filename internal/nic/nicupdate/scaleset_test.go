@@ -93,7 +93,7 @@ func TestAScaleSetAfterARestart(t *testing.T) {
 }
 
 // Another writer changes the model after Weir: no instance is upgraded to it.
-func TestSomebodyElseChangesTheModel(t *testing.T) {
+func TestForeignChangeOfModel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "")
 		w.has("blue/0", "")

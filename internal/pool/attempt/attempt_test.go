@@ -86,7 +86,7 @@ func (o *outside) Record(context.Context, schedule.Ref, diff.Intent) error {
 }
 
 // The calls of an attempt, in order, and its result.
-func TestWhatAnAttemptAsks(t *testing.T) {
+func TestRequestsOfAttempt(t *testing.T) {
 	node := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}
 	overtaken := armerror.Failure{Status: 412}
 	ofInterface := armerror.Failure{Status: 400, Codes: []string{CodeInterfaceMember}}

@@ -22,7 +22,7 @@ func TestStatesThatAzureForgets(t *testing.T) {
 }
 
 // A machine outside the cluster does not hide those after it.
-func TestAnInterfaceOfNobodyHidesNoneBehindIt(t *testing.T) {
+func TestUnattachedInterfaceHidesNoOther(t *testing.T) {
 	ours := netip.MustParseAddr("10.0.0.1")
 	c := computeStates(lb.Pool{Addresses: []lb.Address{{Machine: "somebody-elses"}, {Machine: "ours"}}}, Desired{
 		Addresses: []lb.Address{{IP: ours, AdminState: lb.Down}},

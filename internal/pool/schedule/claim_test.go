@@ -80,7 +80,7 @@ type pass struct {
 }
 
 // An overdue claim waits for no more rounds than before promises, whatever is added.
-func TestLawNobodyStarves(t *testing.T) {
+func TestLawNoCallerStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line fair.Rotation
 		now, of := start, map[lb.PoolKey]*pass{}

@@ -32,7 +32,7 @@ const (
 	minKeptGroups = 3
 )
 
-// NewOverlap returns the state at start. hint is what an earlier process or weir probe-azure has seen.
+// NewOverlap returns the state at start. hint is what an earlier process or weirlab probe-azure has seen.
 func NewOverlap(serial bool, hint behavior.Result) Overlap {
 	switch {
 	case serial:

@@ -337,7 +337,7 @@ func TestOneAdminOperationAPool(t *testing.T) {
 
 // A write that failed but had landed is reported once a read shows it. The work of an earlier
 // process is not reported again.
-func TestWhatBecameDownIsToldOnce(t *testing.T) {
+func TestDownIsReportedOnce(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
 		w.set(func() {

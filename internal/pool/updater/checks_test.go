@@ -82,7 +82,7 @@ func TestLooksThatKeepComingWaitNoLonger(t *testing.T) {
 }
 
 // A check finds two pools that another client has changed: only these are written, separately.
-func TestALookHasWhatSomebodyChangedWritten(t *testing.T) {
+func TestResyncRepairsForeignChange(t *testing.T) {
 	inLookedAtWorld(t, 20, func(w *whole, pools []lb.PoolID) {
 		w.set(func() {
 			w.pool(pools[3], "vm=10.9.9.9")

@@ -105,7 +105,7 @@ func TestWhatAnEarlierProcessWasAskedHoldsForThisOne(t *testing.T) {
 }
 
 // A change on a busy load balancer reports that at once.
-func TestAChangeBehindOthersSaysSo(t *testing.T) {
+func TestWaitingChangeReportsWhatIsAhead(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.writeTime = 20 * time.Second
 		w.pool(web, "")
@@ -202,7 +202,7 @@ func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
 }
 
 // A pause removes waiting operations. Later ones report their wait again.
-func TestWhatWaitsAfterAPauseSaysSoAgain(t *testing.T) {
+func TestWaitingAfterPauseIsReportedAgain(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.set(func() { w.gates = w.start.Add(time.Minute) })

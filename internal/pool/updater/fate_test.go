@@ -50,7 +50,7 @@ func TestAPoolWhoseLastWriteFailedIsWrittenOnceMore(t *testing.T) {
 
 // An address that was sent but not seen may still arrive. It remains in the record until a write
 // has invalidated the lost one.
-func TestALostWriteCannotLandLaterAsSomebodyElses(t *testing.T) {
+func TestLostWriteIsNotTakenForForeignWrite(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
 		w.change(web, "n1=10.0.0.1")

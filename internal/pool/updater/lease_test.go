@@ -107,7 +107,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 }
 
 // All pools of the worker report the wait, once per wait.
-func TestEveryPoolSaysThatItWaitsForTheLease(t *testing.T) {
+func TestEveryPoolReportsWaitingForLease(t *testing.T) {
 	inLeasedWorld(t, func(w *world, l *oneLease) {
 		w.pool(web, "")
 		w.pool(api, "")

@@ -293,7 +293,7 @@ func TestWhatOvertakesNothingProvesNothing(t *testing.T) {
 
 // A write that fails at completion may have failed because of another's content: no pool is charged
 // before its own attempt, and all pools of the load balancer are checked.
-func TestAFailureAtTheEndIsNobodys(t *testing.T) {
+func TestFailureOfFinalReadHasNoService(t *testing.T) {
 	inPipedWorld(t, 4, always, func(w *piped, pools []lb.PoolID) {
 		w.all(pools[3:], "n9=10.0.0.9")
 		w.reports = nil
@@ -312,7 +312,7 @@ func (w *piped) moves(id lb.PoolID, state lb.Provisioning) { w.pools[id.Key()].P
 
 // While another client's write does not end, pools are not attempted separately for another
 // interval, unless a node drains.
-func TestAPipelineWaitsForSomebodyElsesWrite(t *testing.T) {
+func TestPipelineWaitsForForeignWrite(t *testing.T) {
 	for _, drains := range []bool{false, true} {
 		inPipedWorld(t, 5, always, func(w *piped, pools []lb.PoolID) {
 			w.pool(pools[3], "n9=10.0.0.9 n8=10.0.0.8")
@@ -483,7 +483,7 @@ func TestAnotherClientsWriteBeforeTheReadIsKept(t *testing.T) {
 
 // A 412 may be caused by Weir's own write that is still running at the second read: a pool then
 // found in sync was written, and its Service is notified.
-func TestAnEchoThatRunsIsTold(t *testing.T) {
+func TestRunningEchoIsReported(t *testing.T) {
 	inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
 		w.set(func() {
 			w.begins = func(id lb.PoolID) error {

@@ -90,7 +90,7 @@ func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 	})
 }
 
-func TestAnOperationThatAnotherStandsForWakesNobody(t *testing.T) {
+func TestMergedOperationWakesNoWorker(t *testing.T) {
 	lanes := New(Config{})
 	for i, want := range []int{1, 0, 0} {
 		lanes.Add(schedule.Operation{Ref: schedule.Ref{Name: "web"}, Pool: web})

@@ -22,7 +22,7 @@ func (w *world) level(id lb.PoolID) {
 	w.set(func() { w.calls, w.reports = nil, nil })
 }
 
-func TestAPoolThatSomebodyChangedIsLevelAfterOnePeriod(t *testing.T) {
+func TestForeignChangeIsRepairedWithinPeriod(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)
 		w.set(func() { w.pool(web, "vm=10.9.9.9") })
@@ -32,7 +32,7 @@ func TestAPoolThatSomebodyChangedIsLevelAfterOnePeriod(t *testing.T) {
 	})
 }
 
-func TestAQuietPoolIsReadOnceAPeriodAndNobodyIsTold(t *testing.T) {
+func TestQuietPoolIsReadOncePerPeriodWithoutEvent(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)
 		w.wait(5 * period)
@@ -144,7 +144,7 @@ func TestALookWaitsForRetryAfter(t *testing.T) {
 }
 
 // An irrelevant pool is not checked.
-func TestNobodyLooksAtAPausedPool(t *testing.T) {
+func TestPausedPoolIsNotRead(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)
 		w.set(func() { w.gone["web"] = true })
@@ -168,7 +168,7 @@ func TestALookThatIsPostponedIsNotLost(t *testing.T) {
 
 // An operation without a change is reported like a check: an error for which a change was given up
 // is not repeated.
-func TestAPoolThatIsOnlyLookedAtTellsNothingTwice(t *testing.T) {
+func TestResyncedPoolReportsNothingTwice(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.failing("GET", 3, armerror.Failure{Status: 403})

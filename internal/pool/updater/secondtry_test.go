@@ -150,7 +150,7 @@ func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, str
 }
 
 // If another client wrote exactly the desired state, the second write is skipped silently.
-func TestAPoolThatSomebodyElseMadeLevelIsNotWrittenAgain(t *testing.T) {
+func TestPoolInSyncByForeignWriteIsNotWritten(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.beforePut(w.somebodyWrites(web, "n1=10.0.0.1", 0))
@@ -176,7 +176,7 @@ func TestALeaseThatEndsMeanwhileMeansNoSecondWrite(t *testing.T) {
 }
 
 // A pool that is no longer needed during the wait is not written.
-func TestNobodyIsWrittenForWhoHasGoneMeanwhile(t *testing.T) {
+func TestNoWriteForServiceThatWasRemoved(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.beforePut(w.somebodyWrites(web, "vm=10.9.9.9", 10*time.Second))

@@ -40,7 +40,7 @@ func (w *world) failing(call string, n int, a armerror.Failure) {
 
 // An attempt longer than the interval is followed by the next one at once: the reported time is not
 // in the past.
-func TestTheNextAttemptIsNeverToldForThePast(t *testing.T) {
+func TestNextAttemptIsNeverInThePast(t *testing.T) {
 	for _, answer := range []armerror.Failure{{Status: 409}, {ResultUnknown: true}} {
 		inWorld(t, 3, func(w *world) {
 			w.pool(web, "")
@@ -59,7 +59,7 @@ func TestTheNextAttemptIsNeverToldForThePast(t *testing.T) {
 	}
 }
 
-func TestAClosedGatePostponesAndSaysSoOnce(t *testing.T) {
+func TestClosedGatePostponesWithOneReport(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.pool(api, "")
@@ -80,7 +80,7 @@ func TestAClosedGatePostponesAndSaysSoOnce(t *testing.T) {
 }
 
 // A waiting check is reported as such: the pool's status stands.
-func TestALookThatWaitsIsToldApart(t *testing.T) {
+func TestWaitingResyncIsReportedSeparately(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
 		w.set(func() { w.gates = w.start.Add(time.Minute) })
@@ -112,7 +112,7 @@ func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 	})
 }
 
-func TestAGateThatStaysClosedLongerSaysSoAgain(t *testing.T) {
+func TestLongerClosedGateIsReportedAgain(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.failing("GET", 1, armerror.Failure{Status: 429, RetryAt: w.start.Add(40 * time.Second)})
@@ -131,7 +131,7 @@ func TestAGateThatStaysClosedLongerSaysSoAgain(t *testing.T) {
 	})
 }
 
-func TestABusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
+func TestBusyPoolReportsPacing(t *testing.T) {
 	inWorldOf(t, Config{MaxRetries: 3, Writes: ratelimit.New(0, interval)}, func(w *world) {
 		w.pool(web, "")
 		for i := range 5 {

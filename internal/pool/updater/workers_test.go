@@ -49,7 +49,7 @@ func TestChangesWithinTheDebounceAreOneWriteOfTheNewestMembership(t *testing.T) 
 	})
 }
 
-func TestAnUnchangedPoolIsNotWrittenAndNobodyIsTold(t *testing.T) {
+func TestUnchangedPoolCausesNoWriteAndNoEvent(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
 		w.change(web, "n1=10.0.0.1")
@@ -300,7 +300,7 @@ func TestAnAttemptWithoutEndIsLeftAfterTenMinutes(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyCaresForAnyMoreIsDroppedQuietly(t *testing.T) {
+func TestIrrelevantOperationsAreDroppedSilently(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")

@@ -53,7 +53,7 @@ func TestLawNobodyWaitsForMoreThanOneTurnOfEach(t *testing.T) {
 }
 
 // In any order within rounds, a namespace waits for at most two turns of each other.
-func TestLawNobodyWaitsForMoreThanTwoRounds(t *testing.T) {
+func TestLawNoRequestWaitsLongerThanTwoRounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line Rotation
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})

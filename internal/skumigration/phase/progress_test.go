@@ -10,7 +10,7 @@ import (
 )
 
 // The progress record is bounded in size and survives a round trip.
-func TestWhatIsToldIsBounded(t *testing.T) {
+func TestReportsAreBounded(t *testing.T) {
 	many := make([]string, 1000)
 	for i := range many {
 		many[i] = strings.Repeat("x", 10_000)

@@ -322,7 +322,7 @@ func TestHowManyMembersAreKept(t *testing.T) {
 }
 
 // The journal becomes part of requests: references to other load balancers are rejected.
-func TestMembersThatNobodyMayWrite(t *testing.T) {
+func TestForbiddenMembers(t *testing.T) {
 	j, _ := began(t)
 	good := phase.FormatJournal(j)
 	if _, err := phase.ParseJournal(good); err != nil || j.Members == nil {

@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
+func TestPacedPoolReportsPacing(t *testing.T) {
 	var s v1alpha1.BackendPoolStatus
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	setWaitConditions(&s, 1, updater.Waiting{Cause: updater.CausePace, Until: until}, 7, until.Add(-time.Minute))

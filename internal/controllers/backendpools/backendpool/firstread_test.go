@@ -252,7 +252,7 @@ func TestALookThatFindsNothingWritesNothing(t *testing.T) {
 }
 
 // An endpoint change found at a start is not delayed like a check; a pool that matches its record is.
-func TestWhatChangedWhileNobodyLookedWaitsForNoCompany(t *testing.T) {
+func TestMissedChangeIsNotBatched(t *testing.T) {
 	for name, differs := range map[string]bool{"n1": false, "n2": true} {
 		api := newCountingAPI(1, func(p *v1alpha1.BackendPool) {
 			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}

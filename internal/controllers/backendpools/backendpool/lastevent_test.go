@@ -109,7 +109,7 @@ func TestTheLastWordIsThatOfItsService(t *testing.T) {
 }
 
 // A warning on the BackendPool is not repeated by the next process.
-func TestAProblemIsToldOnceByWhicheverProcess(t *testing.T) {
+func TestProblemIsReportedOnceAcrossProcesses(t *testing.T) {
 	d := newFixture(t)
 	d.reportAttempt(diff.Terminal)
 	if got := d.takeReasons(); got != "BackendPool Failed" {

@@ -113,7 +113,7 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 }
 
 // With a Service, the Service gets the events; a removal has none.
-func TestWhoElseSaysNothingOfAttempts(t *testing.T) {
+func TestForeignReportsNameNoAttempts(t *testing.T) {
 	d := newFixture(t)
 	d.reportAttempt(diff.Written)
 	d.reportAttempt(diff.Terminal)

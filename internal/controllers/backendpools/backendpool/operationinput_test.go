@@ -131,7 +131,7 @@ func TestWhenToLookAgain(t *testing.T) {
 }
 
 // A pool that was read before keeps that while it is queued again; a deleted one never reports in sync.
-func TestWhatAQueuedPoolSays(t *testing.T) {
+func TestReportsOfQueuedPool(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		before func(*v1alpha1.BackendPool)

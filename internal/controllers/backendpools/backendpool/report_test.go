@@ -91,7 +91,7 @@ func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 }
 
 // A problem that remains after a pause gets a new event.
-func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
+func TestProblemAfterPauseIsReportedAgain(t *testing.T) {
 	d := newFixture(t)
 	d.reportAttempt(diff.Terminal)
 	d.reportAttempt(diff.Terminal)
@@ -108,7 +108,7 @@ func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLeftToBeTold(t *testing.T) {
+func TestNoServiceLeftToReportTo(t *testing.T) {
 	d := newFixture(t)
 	d.deleteService()
 	names := []schedule.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "other"}}
@@ -143,7 +143,7 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 }
 
 // A recovery gets one event on the BackendPool, after an event for the problem, also from the next process.
-func TestARecoveryIsToldOnce(t *testing.T) {
+func TestRecoveryIsReportedOnce(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		d := newFixture(t)
 		d.reportAttempt(diff.Written, withManagedAddress)

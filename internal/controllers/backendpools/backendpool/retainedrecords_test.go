@@ -38,7 +38,7 @@ func (c *cluster) managedNames(t *testing.T, p *v1alpha1.BackendPool, names ...s
 // A user deletes the BackendPool of a live Service. The pool contains n1, n2, which is removed from the
 // cluster, and the foreign n7. After Weir recreates the BackendPool, n1 and n2 are Weir's and n7 remains. A
 // new process considers all of them Weir's, as after a takeover.
-func TestTheNextBackendPoolLeavesAloneWhatSomebodyElseHasPutThere(t *testing.T) {
+func TestNextBackendPoolKeepsForeignMembers(t *testing.T) {
 	for _, about := range []struct {
 		process string
 		dies    bool

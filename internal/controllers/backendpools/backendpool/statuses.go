@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/controllers/backendpools/making"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -29,7 +28,7 @@ type Statuses struct {
 	byRef map[schedule.Ref]*Entry // loaded entries
 	// named are the same entries by object name; a recreated object has several.
 	named    map[objectName][]*Entry
-	creating making.Names
+	creating pendingCreates
 }
 
 type objectName struct{ namespace, name string }
@@ -55,7 +54,7 @@ func (s *Statuses) GetEntry(ref schedule.Ref) *Entry {
 // finalizer.
 func (s *Statuses) LoadEntry(ctx context.Context, p *v1alpha1.BackendPool, now time.Time) (*Entry, error) {
 	ref, guarded := RefOf(p), hasFinalizer(p)
-	if err := s.creating.WaitCreated(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
+	if err := s.creating.waitCreated(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
 		return nil, err
 	}
 	if e := s.GetEntry(ref); e != nil && (!guarded || hasSeenFinalizer(e)) {
@@ -75,7 +74,7 @@ func (s *Statuses) LoadEntry(ctx context.Context, p *v1alpha1.BackendPool, now t
 
 // CreatePool creates a BackendPool with Weir's finalizer and adopts the response, which has no record yet.
 func (s *Statuses) CreatePool(p *v1alpha1.BackendPool, create func() error) error {
-	defer s.creating.BeginCreate(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})()
+	defer s.creating.beginCreate(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})()
 	p.Finalizers = append(p.Finalizers, v1alpha1.Finalizer)
 	err := create()
 	if err == nil {

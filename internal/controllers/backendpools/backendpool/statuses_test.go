@@ -115,7 +115,7 @@ func TestNoAnswerIsNotAnEmptySet(t *testing.T) {
 }
 
 // The Down addresses, reasons and times survive an unrelated write.
-func TestTheStatusSaysWhatIsDown(t *testing.T) {
+func TestStatusListsDownAddresses(t *testing.T) {
 	c, api, p := newRecordedPool(t)
 	ref, e := RefOf(p), c.statuses.GetEntry(RefOf(p))
 	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")

@@ -55,7 +55,7 @@ type run struct {
 	// groupCreated is set once the group may exist; the other flag, if that is unknown.
 	groupCreated, groupUncertain bool
 	calls                        atomic.Int64
-	results                      map[string]*PropertyResult
+	results                      map[string]*behavior.PropertyResult
 	samples                      []sample
 	freeIPs                      int
 	// cached caches the load balancer with the IP pool until the next write.
@@ -65,14 +65,14 @@ type run struct {
 
 // Run always cleans up, even if ctx is done. Open questions are no error. The error may wrap a
 // *OrphanError.
-func (p Probe) Run(ctx context.Context) (Report, error) {
+func (p Probe) Run(ctx context.Context) (behavior.Report, error) {
 	now := time.Now()
 	r := &run{
 		Probe: p, place: place{p.Subscription, p.GroupName()}, tags: p.newTags(now), startTime: now,
-		results: map[string]*PropertyResult{},
+		results: map[string]*behavior.PropertyResult{},
 	}
 	for _, q := range behavior.AllProperties() {
-		r.results[q.Name] = &PropertyResult{Name: q.Name, Description: q.Description, Assumed: q.Results[0]}
+		r.results[q.Name] = &behavior.PropertyResult{Name: q.Name, Description: q.Description, Assumed: q.Results[0]}
 	}
 	err := r.createAll(ctx)
 	if err == nil {
@@ -168,7 +168,7 @@ func (r *run) readResource(ctx context.Context, id string) (Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path.Base(id), err)
 	}
-	if !a.isAccepted() {
+	if !a.IsAccepted() {
 		return nil, fmt.Errorf("read %s: %s: %s", path.Base(id), formatResponse(a), a.Message)
 	}
 	return a.Body, nil
@@ -179,10 +179,10 @@ type writeResult struct {
 	Result
 }
 
-func (w writeResult) isSucceeded() bool { return w.isAccepted() && w.State == succeeded }
+func (w writeResult) isSucceeded() bool { return w.IsAccepted() && w.State == succeeded }
 
 func (w writeResult) String() string {
-	if w.isAccepted() {
+	if w.IsAccepted() {
 		return strings.TrimSpace(fmt.Sprintf("%d, then %s %s", w.Status, w.State, strings.Join(w.Result.Codes, " ")))
 	}
 	return formatResponse(w.Response)
@@ -199,7 +199,7 @@ func (r *run) writeAndWait(ctx context.Context, kind string, q Request) (writeRe
 		return writeResult{}, fmt.Errorf("write %s: %w", path.Base(q.Path), err)
 	}
 	w := writeResult{Response: a}
-	if !a.isAccepted() {
+	if !a.IsAccepted() {
 		return w, nil
 	}
 	var seen Result
@@ -227,7 +227,7 @@ func (r *run) watchWrite(ctx context.Context, id string, a Response) Result {
 	seen, latest := Result{FinishedAt: a.At}, a
 	for {
 		switch {
-		case !latest.isAccepted():
+		case !latest.IsAccepted():
 			return Result{}
 		case stringValue(propertiesOf(latest.Body), "provisioningState") != updating:
 			return seen
@@ -245,7 +245,7 @@ func (r *run) watchWrite(ctx context.Context, id string, a Response) Result {
 }
 
 func (r *run) recordEvent(did string, w writeResult, saw string, questions ...string) {
-	s := Event{Action: did, Status: w.Status, Codes: slices.Concat(w.Response.Codes, w.Result.Codes), State: w.State, Details: saw}
+	s := behavior.Event{Action: did, Status: w.Status, Codes: slices.Concat(w.Response.Codes, w.Result.Codes), State: w.State, Details: saw}
 	for _, q := range questions {
 		r.results[q].Events = append(r.results[q].Events, s)
 	}
@@ -255,7 +255,7 @@ func (r *run) recordResult(question string, a behavior.Result, reason string) {
 	f := r.results[question]
 	f.Result, f.Reason = a, reason
 	if a == "" {
-		r.Log("  " + question + " stays open: " + Redact(reason, r.allSecrets()...))
+		r.Log("  " + question + " remains open: " + Redact(reason, r.allSecrets()...))
 		return
 	}
 	r.Log(fmt.Sprintf("  %s: %s", question, a))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package main
 
 import (
 	"bufio"
@@ -14,14 +14,16 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/azure"
 	azurecloud "weir.dev/weir/internal/azure/cloud"
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/lab/probe"
 )
 
-// ProbeOptions are the flags of weir probe-azure.
-type ProbeOptions struct {
+// probeOptions are what a probe needs to know.
+type probeOptions struct {
 	// ConfigFile is azure.json; AzureEndpoint is an emulator's URL, empty means Azure.
 	ConfigFile, AzureEndpoint string
 	// Subscription and Location default to those of azure.json.
@@ -38,26 +40,26 @@ type ProbeOptions struct {
 	Log *slog.Logger
 }
 
-// ProbeAzure creates a resource group, probes Azure's behavior and deletes the group. With an error, the
+// probeAzure creates a resource group, probes Azure's behavior and deletes the group. With an error, the
 // report is partial.
-func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
-	none := probe.Report{}
+func (o probeOptions) probeAzure(ctx context.Context) (behavior.Report, error) {
+	none := behavior.Report{}
 	cfg, raw, err := o.connectAzure()
 	if err != nil {
 		return none, err
 	}
 	if o.Timeout <= 0 {
-		return none, &UsageError{Err: fmt.Errorf("--timeout %s: want more than 0", o.Timeout)}
+		return none, usageError{fmt.Errorf("--timeout %s: want more than 0", o.Timeout)}
 	}
 	s := probe.Settings{
 		Subscription: cmp.Or(o.Subscription, cfg.SubscriptionID), Location: cmp.Or(o.Location, cfg.Location),
 		VMSize: o.VMSize, Image: o.Image, Suffix: strings.ToLower(rand.Text()[:10]),
-		Version: Version, Cloud: o.cloudName(cfg), Secrets: listSecrets(cfg),
+		Version: app.Version, Cloud: o.cloudName(cfg), Secrets: listSecrets(cfg),
 	}
 	if s, err = s.Normalize(); err != nil {
-		return none, &UsageError{Err: err}
+		return none, usageError{err}
 	}
-	if s.Key, err = newDiscardedKey(); err != nil {
+	if s.Key, err = probe.NewDiscardedKey(); err != nil {
 		return none, err
 	}
 	o.Say(s.FormatOffer())
@@ -67,21 +69,21 @@ func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the questions took longer than --timeout %s", o.Timeout))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		o.Say("stopping: what was made is deleted first. If you stop it once more, " + s.GroupName() + " remains; weir probe-azure --clean deletes it")
+		o.Say("stopping: what was made is deleted first. If you stop it once more, " + s.GroupName() + " remains; weirlab probe-azure --clean deletes it")
 	})()
 	report, err := probe.Probe{Azure: raw, Settings: s, Log: o.Say}.Run(limited)
 	return report, addCleanupHint(err, s.Subscription)
 }
 
-// CleanProbes deletes the resource groups of earlier probes.
-func CleanProbes(ctx context.Context, o ProbeOptions) error {
+// cleanProbes deletes the resource groups of earlier probes.
+func (o probeOptions) cleanProbes(ctx context.Context) error {
 	cfg, raw, err := o.connectAzure()
 	if err != nil {
 		return err
 	}
 	subscription := cmp.Or(o.Subscription, cfg.SubscriptionID)
 	if err := probe.CheckSubscription(subscription); err != nil {
-		return &UsageError{Err: err}
+		return usageError{err}
 	}
 	found, err := probe.FindGroups(ctx, raw, subscription)
 	if err != nil {
@@ -94,21 +96,24 @@ func CleanProbes(ctx context.Context, o ProbeOptions) error {
 	for _, l := range found {
 		o.Say(fmt.Sprintf("resource group %s in %s, made %s", l.Name, l.Location, l.Created))
 	}
-	if err := o.requestConfirmation(ctx, fmt.Sprintf("Delete %s, with all they hold?", formatCount(len(found), "resource group"))); err != nil {
+	if err := o.requestConfirmation(ctx, fmt.Sprintf("Delete these resource groups (%d), with all they hold?", len(found))); err != nil {
 		return err
 	}
 	return addCleanupHint(probe.RemoveGroups(ctx, raw, subscription, found, o.Say), subscription)
 }
 
-func (o ProbeOptions) connectAzure() (config.Config, *azure.RawClient, error) {
+func (o probeOptions) connectAzure() (config.Config, *azure.RawClient, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
-		return cfg, nil, &UsageError{Err: fmt.Errorf("--config: %w", err)}
+		return cfg, nil, usageError{fmt.Errorf("--config: %w", err)}
 	}
 	if warning := ignored.WarningText(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	client, err := newAzure(Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg)
+	client, err := app.NewClient(app.Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg)
+	if invalid, ok := errors.AsType[*app.UsageError](err); ok {
+		return cfg, nil, usageError{invalid}
+	}
 	if err != nil {
 		return cfg, nil, err
 	}
@@ -116,9 +121,9 @@ func (o ProbeOptions) connectAzure() (config.Config, *azure.RawClient, error) {
 	return cfg, raw, err
 }
 
-func (o ProbeOptions) cloudName(cfg config.Config) string {
+func (o probeOptions) cloudName(cfg config.Config) string {
 	if o.AzureEndpoint != "" {
-		return probe.EmulatorCloud
+		return behavior.EmulatorCloud
 	}
 	return azurecloud.CanonicalName(cfg.Name)
 }
@@ -131,7 +136,7 @@ func listSecrets(cfg config.Config) []string {
 	}
 }
 
-func (o ProbeOptions) requestConfirmation(ctx context.Context, question string) error {
+func (o probeOptions) requestConfirmation(ctx context.Context, question string) error {
 	if o.SkipConfirmation {
 		return nil
 	}
@@ -162,5 +167,5 @@ func addCleanupHint(err error, subscription string) error {
 	if left.Uncertain {
 		what = "It would be empty and cost nothing."
 	}
-	return fmt.Errorf("%w\n%s Delete it: az group delete --subscription %s --name %s\nor: weir probe-azure --clean --subscription %[3]s", err, what, subscription, left.Group)
+	return fmt.Errorf("%w\n%s Delete it: az group delete --subscription %s --name %s\nor: weirlab probe-azure --clean --subscription %[3]s", err, what, subscription, left.Group)
 }

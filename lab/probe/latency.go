@@ -7,42 +7,28 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"weir.dev/weir/internal/lb/behavior"
 )
-
-// Span is a duration with bounds, because polls observe it.
-type Span struct {
-	AtLeastSeconds float64 `json:"atLeastSeconds"`
-	AtMostSeconds  float64 `json:"atMostSeconds"`
-}
-
-// Latency summarizes one kind of write, from the request to the end of its operation.
-type Latency struct {
-	Write string `json:"write"`
-	Count int    `json:"count"`
-	// Immediate counts writes that had finished with the first response.
-	Immediate int  `json:"atOnce"`
-	Median    Span `json:"median"`
-	Longest   Span `json:"longest"`
-}
 
 type sample struct {
 	write     string
-	span      Span
+	span      behavior.Span
 	immediate bool
 }
 
-func writeSpan(a Response, end Result) Span {
+func writeSpan(a Response, end Result) behavior.Span {
 	from := a.At
 	if end.RunningAt.After(from) {
 		from = end.RunningAt
 	}
-	return Span{toSeconds(from.Sub(a.Sent)), toSeconds(end.FinishedAt.Sub(a.Sent))}
+	return behavior.Span{AtLeastSeconds: toSeconds(from.Sub(a.Sent)), AtMostSeconds: toSeconds(end.FinishedAt.Sub(a.Sent))}
 }
 
 func toSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
 
 // summarizeLatency keeps the order of first appearance.
-func summarizeLatency(all []sample) []Latency {
+func summarizeLatency(all []sample) []behavior.Latency {
 	kinds := map[string][]sample{}
 	var order []string
 	for _, s := range all {
@@ -51,12 +37,12 @@ func summarizeLatency(all []sample) []Latency {
 		}
 		kinds[s.write] = append(kinds[s.write], s)
 	}
-	list := make([]Latency, 0, len(order))
+	list := make([]behavior.Latency, 0, len(order))
 	for _, kind := range order {
 		ordered := slices.SortedStableFunc(slices.Values(kinds[kind]), func(a, b sample) int {
 			return cmp.Or(cmp.Compare(a.span.AtMostSeconds, b.span.AtMostSeconds), cmp.Compare(a.span.AtLeastSeconds, b.span.AtLeastSeconds))
 		})
-		l := Latency{Write: kind, Count: len(ordered), Median: ordered[(len(ordered)-1)/2].span, Longest: ordered[len(ordered)-1].span}
+		l := behavior.Latency{Write: kind, Count: len(ordered), Median: ordered[(len(ordered)-1)/2].span, Longest: ordered[len(ordered)-1].span}
 		for _, s := range ordered {
 			if s.immediate {
 				l.Immediate++

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package making makes readers of an object wait until its create request has returned.
-package making
+package backendpool
 
 import (
 	"context"
@@ -10,14 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Names tracks objects that are being created. It is safe for concurrent use.
-type Names struct {
+// pendingCreates makes readers of an object wait until its create request has returned. It is safe for
+// concurrent use.
+type pendingCreates struct {
 	mu      sync.Mutex
 	pending map[types.NamespacedName]chan struct{} // closed when the request returns
 }
 
-// BeginCreate adds a name. The caller must call end when the result is known.
-func (n *Names) BeginCreate(name types.NamespacedName) (end func()) {
+// beginCreate adds a name. The caller must call end when the result is known.
+func (n *pendingCreates) beginCreate(name types.NamespacedName) (end func()) {
 	done := make(chan struct{})
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,8 +35,8 @@ func (n *Names) BeginCreate(name types.NamespacedName) (end func()) {
 	}
 }
 
-// WaitCreated blocks until no object of that name is being created.
-func (n *Names) WaitCreated(ctx context.Context, name types.NamespacedName) error {
+// waitCreated blocks until no object of that name is being created.
+func (n *pendingCreates) waitCreated(ctx context.Context, name types.NamespacedName) error {
 	n.mu.Lock()
 	done := n.pending[name]
 	n.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package probe
 
 import (
 	"crypto/rand"
@@ -11,9 +11,9 @@ import (
 	"math/big"
 )
 
-// newDiscardedKey returns an OpenSSH public key and discards the private one: Azure creates no VM without a
+// NewDiscardedKey returns an OpenSSH public key and discards the private one: Azure creates no VM without a
 // login.
-func newDiscardedKey() (string, error) {
+func NewDiscardedKey() (string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return "", fmt.Errorf("make a key: %w", err)

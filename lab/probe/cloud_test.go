@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/probe"
+	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/probe"
 	"weir.dev/weir/test/patient"
 )
 
@@ -23,8 +24,8 @@ type cloud struct {
 	emu  *armemu.Emulator
 	mu   sync.Mutex
 	said []string
-	// heard is called for each line; may be nil.
-	heard func(line string)
+	// onLine is called for each line; may be nil.
+	onLine func(line string)
 }
 
 func newCloud(t testing.TB, opts armemu.Options) *cloud {
@@ -61,7 +62,7 @@ func (c *cloud) settings() probe.Settings {
 	c.t.Helper()
 	s, err := probe.Settings{
 		Subscription: "sub-canary-1", Location: "West Europe", Key: "ssh-rsa AAAA", Suffix: "abc123",
-		Version: "test", Cloud: probe.EmulatorCloud, Secrets: []string{"tenant-canary-1"},
+		Version: "test", Cloud: behavior.EmulatorCloud, Secrets: []string{"tenant-canary-1"},
 	}.Normalize()
 	if err != nil {
 		c.t.Fatal(err)
@@ -73,12 +74,12 @@ func (c *cloud) say(line string) {
 	c.mu.Lock()
 	c.said = append(c.said, line)
 	c.mu.Unlock()
-	if c.heard != nil {
-		c.heard(line)
+	if c.onLine != nil {
+		c.onLine(line)
 	}
 }
 
-func (c *cloud) run(ctx context.Context, transport azure.Transport) (probe.Report, error) {
+func (c *cloud) run(ctx context.Context, transport azure.Transport) (behavior.Report, error) {
 	return probe.Probe{Azure: c.client(transport), Settings: c.settings(), Log: c.say}.Run(ctx)
 }
 
@@ -102,7 +103,7 @@ func TestProbe(t *testing.T) {
 		began := time.Now()
 		report, err := c.run(t.Context(), nil)
 		t.Log(strings.Join(c.said, "\n"))
-		t.Log(report.FormatText())
+		t.Log(probe.FormatReport(report))
 		t.Log(time.Since(began))
 		if err != nil {
 			t.Fatal(err)

@@ -86,9 +86,9 @@ func (r *run) machineBody(kind string) Object {
 			},
 		},
 		"osProfile": Object{
-			"computerName": name, "adminUsername": "nobody-logs-in",
+			"computerName": name, "adminUsername": "weirprobe",
 			"linuxConfiguration": Object{"disablePasswordAuthentication": true, "ssh": Object{
-				"publicKeys": []any{Object{"path": "/home/nobody-logs-in/.ssh/authorized_keys", "keyData": r.Key}},
+				"publicKeys": []any{Object{"path": "/home/weirprobe/.ssh/authorized_keys", "keyData": r.Key}},
 			}},
 		},
 		"networkProfile": Object{"networkInterfaces": []any{

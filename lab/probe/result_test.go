@@ -197,25 +197,29 @@ func hasDiscards(told []behavior.Result) bool {
 func TestLatencies(t *testing.T) {
 	start := time.Unix(0, 0)
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	span := func(answered, running, over int) Span {
+	span := func(answered, running, over int) behavior.Span {
 		e := Result{FinishedAt: after(over)}
 		if running > 0 {
 			e.RunningAt = after(running)
 		}
 		return writeSpan(Response{Sent: start, At: after(answered)}, e)
 	}
-	if got := span(2, 0, 2); got != (Span{2, 2}) {
+	if got := span(2, 0, 2); got != (seconds(2, 2)) {
 		t.Errorf("at once: %v", got)
 	}
-	if got := span(2, 8, 10); got != (Span{8, 10}) {
+	if got := span(2, 8, 10); got != (seconds(8, 10)) {
 		t.Errorf("later: %v", got)
 	}
-	got := summarizeLatency([]sample{{"a", Span{1, 3}, false}, {"b", Span{2, 2}, true}, {"a", Span{30, 40}, false}, {"a", Span{5, 6}, false}})
-	want := []Latency{
-		{Write: "a", Count: 3, Median: Span{5, 6}, Longest: Span{30, 40}},
-		{Write: "b", Count: 1, Immediate: 1, Median: Span{2, 2}, Longest: Span{2, 2}},
+	got := summarizeLatency([]sample{{"a", seconds(1, 3), false}, {"b", seconds(2, 2), true}, {"a", seconds(30, 40), false}, {"a", seconds(5, 6), false}})
+	want := []behavior.Latency{
+		{Write: "a", Count: 3, Median: seconds(5, 6), Longest: seconds(30, 40)},
+		{Write: "b", Count: 1, Immediate: 1, Median: seconds(2, 2), Longest: seconds(2, 2)},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
+}
+
+func seconds(atLeast, atMost float64) behavior.Span {
+	return behavior.Span{AtLeastSeconds: atLeast, AtMostSeconds: atMost}
 }

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package main
 
 import (
 	"context"
-	"crypto/rsa"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -18,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/probe"
 	"weir.dev/weir/test/patient"
 )
 
-// asking simulates a user who types and reads.
+// asking simulates the input and output of a user.
 type asking struct {
-	ProbeOptions
+	probeOptions
 	emu  *armemu.Emulator
 	mu   sync.Mutex
 	said strings.Builder
@@ -41,7 +37,7 @@ func newAsking(t *testing.T, types string) *asking {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a.ProbeOptions = ProbeOptions{
+	a.probeOptions = probeOptions{
 		ConfigFile: file, AzureEndpoint: server.URL, Timeout: time.Minute, In: strings.NewReader(types), Log: slog.New(slog.DiscardHandler),
 		Say: func(text string) {
 			a.mu.Lock()
@@ -59,10 +55,10 @@ func (a *asking) saw() string {
 }
 
 // Nothing is created before the user confirms.
-func TestAProbeAsksFirst(t *testing.T) {
+func TestProbeRequiresConfirmation(t *testing.T) {
 	for _, types := range []string{"", "\n", "no\n", "yes please\n"} {
 		a := newAsking(t, types)
-		_, err := ProbeAzure(t.Context(), a.ProbeOptions)
+		_, err := a.probeAzure(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "not confirmed, nothing was done") || len(a.emu.Calls()) > 0 {
 			t.Errorf("%q: %v, %d calls", types, err, len(a.emu.Calls()))
 		}
@@ -72,44 +68,44 @@ func TestAProbeAsksFirst(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := ProbeAzure(ctx, newAsking(t, "").ProbeOptions); err == nil {
+	if _, err := newAsking(t, "").probeAzure(ctx); err == nil {
 		t.Error("stopped while it asks: no error")
 	}
 }
 
-func TestWhatAProbeRefuses(t *testing.T) {
-	for says, change := range map[string]func(*ProbeOptions){
-		"--config: open /nonexistent":     func(o *ProbeOptions) { o.ConfigFile = "/nonexistent" },
-		"--timeout 0s: want more than 0":  func(o *ProbeOptions) { o.Timeout = 0 },
-		`--location "a/b": want a region`: func(o *ProbeOptions) { o.Location = "a/b" },
-		"--azure-endpoint: ":              func(o *ProbeOptions) { o.AzureEndpoint = "http://example.org:80" },
+func TestInvalidProbeFlags(t *testing.T) {
+	for says, change := range map[string]func(*probeOptions){
+		"--config: open /nonexistent":     func(o *probeOptions) { o.ConfigFile = "/nonexistent" },
+		"--timeout 0s: want more than 0":  func(o *probeOptions) { o.Timeout = 0 },
+		`--location "a/b": want a region`: func(o *probeOptions) { o.Location = "a/b" },
+		"--azure-endpoint: ":              func(o *probeOptions) { o.AzureEndpoint = "http://example.org:80" },
 	} {
 		a := newAsking(t, "yes\n")
-		change(&a.ProbeOptions)
-		_, err := ProbeAzure(t.Context(), a.ProbeOptions)
-		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.HasPrefix(err.Error(), says) {
+		change(&a.probeOptions)
+		_, err := a.probeAzure(t.Context())
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.HasPrefix(err.Error(), says) {
 			t.Errorf("got %v, want %s", err, says)
 		}
 	}
 }
 
-// A timeout cleans up; for a remaining group the output has the delete command, and --clean asks for
+// A timeout cleans up; for a remaining group the output has the delete command, and --clean requires
 // confirmation.
-func TestAGroupThatStaysIsNamed(t *testing.T) {
+func TestRemainingGroupIsNamed(t *testing.T) {
 	a := newAsking(t, "yes\n")
 	a.Timeout = 2 * time.Second
 	faults := `rules: [{match: {method: DELETE, path: "resourceGroups/*"}, action: {status: 409, code: ScopeLocked, message: "The scope is locked."}}]`
 	if err := a.emu.SetFaults(faults); err != nil {
 		t.Fatal(err)
 	}
-	_, err := ProbeAzure(t.Context(), a.ProbeOptions)
+	_, err := a.probeAzure(t.Context())
 	left, ok := errors.AsType[*probe.OrphanError](err)
 	if !ok {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"stopped: the questions took longer than --timeout 2s", "409 ScopeLocked: The scope is locked.",
-		"az group delete --subscription sub-1 --name " + left.Group, "weir probe-azure --clean --subscription sub-1",
+		"az group delete --subscription sub-1 --name " + left.Group, "weirlab probe-azure --clean --subscription sub-1",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
@@ -119,15 +115,15 @@ func TestAGroupThatStaysIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.In = strings.NewReader("no\n")
-	if err := CleanProbes(t.Context(), a.ProbeOptions); err == nil || !strings.Contains(a.saw(), "Delete 1 resource group, with all they hold? (yes/no)") {
+	if err := a.cleanProbes(t.Context()); err == nil || !strings.Contains(a.saw(), "Delete these resource groups (1), with all they hold? (yes/no)") {
 		t.Errorf("%v: %s", err, a.saw())
 	}
 	if !strings.Contains(string(a.emu.Snapshot()), left.Group) {
-		t.Fatal("it is deleted though nobody said yes")
+		t.Fatal("it is deleted without confirmation")
 	}
 	a.SkipConfirmation = true
 	for _, says := range []string{"deleted " + left.Group, "has no resource group that a probe has left behind"} {
-		if err := CleanProbes(t.Context(), a.ProbeOptions); err != nil || !strings.Contains(a.saw(), says) {
+		if err := a.cleanProbes(t.Context()); err != nil || !strings.Contains(a.saw(), says) {
 			t.Errorf("%v: %s", err, a.saw())
 		}
 	}
@@ -136,33 +132,8 @@ func TestAGroupThatStaysIsNamed(t *testing.T) {
 	}
 }
 
-// Each key is new and valid for OpenSSH.
-func TestForgottenKey(t *testing.T) {
-	text, err := newDiscardedKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind, encoded, _ := strings.Cut(text, " ")
-	wire, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || kind != "ssh-rsa" {
-		t.Fatal(text, err)
-	}
-	var parts [][]byte
-	for len(wire) > 0 {
-		n := binary.BigEndian.Uint32(wire)
-		parts, wire = append(parts, wire[4:4+n]), wire[4+n:]
-	}
-	key := rsa.PublicKey{N: new(big.Int).SetBytes(parts[2]), E: int(new(big.Int).SetBytes(parts[1]).Int64())}
-	if string(parts[0]) != "ssh-rsa" || key.E != 65537 || key.N.BitLen() != 2048 || parts[2][0] != 0 {
-		t.Errorf("it is %q, %d, %d bits", parts[0], key.E, key.N.BitLen())
-	}
-	if again, _ := newDiscardedKey(); again == text {
-		t.Error("the same key again")
-	}
-}
-
 // Stopping while the group is being created prints what may remain and how to delete it.
-func TestAGroupThatMayCome(t *testing.T) {
+func TestCleanupHint(t *testing.T) {
 	for _, row := range []struct {
 		left probe.OrphanError
 		says string
@@ -170,7 +141,7 @@ func TestAGroupThatMayCome(t *testing.T) {
 		{probe.OrphanError{Group: "weir-probe-a", Uncertain: true, Err: errors.New("no answer")}, "resource group weir-probe-a may come to be there yet: no answer\nIt would be empty and cost nothing. Delete it: "},
 		{probe.OrphanError{Group: "weir-probe-a", Err: errors.New("409")}, "resource group weir-probe-a could not be deleted: 409\nIt may still cost money. Delete it: "},
 	} {
-		want := row.says + "az group delete --subscription sub-1 --name weir-probe-a\nor: weir probe-azure --clean --subscription sub-1"
+		want := row.says + "az group delete --subscription sub-1 --name weir-probe-a\nor: weirlab probe-azure --clean --subscription sub-1"
 		if got := addCleanupHint(&row.left, "sub-1").Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
 )
@@ -24,10 +23,10 @@ const failingConfig = `rules:
 `
 
 // runProbe returns the results of a probe in a world. With fails, all questions can be answered.
-func runProbe(t testing.TB, opts armemu.Options, fails bool) (probe.Report, *cloud) {
+func runProbe(t testing.TB, opts armemu.Options, fails bool) (behavior.Report, *cloud) {
 	t.Helper()
 	c := newCloud(t, opts)
-	c.heard = func(line string) {
+	c.onLine = func(line string) {
 		if fails && strings.Contains(line, "10 of 10") {
 			if err := c.emu.SetFaults(failingConfig); err != nil {
 				t.Error(err)
@@ -97,7 +96,7 @@ func TestAnyWorldIsFoundOut(t *testing.T) {
 }
 
 // checkResults fails unless the report has these answers.
-func checkResults(t rapid.TB, r probe.Report, want behavior.Behavior) {
+func checkResults(t rapid.TB, r behavior.Report, want behavior.Behavior) {
 	for i, q := range behavior.AllProperties() {
 		if got, want := r.Behaviour.GetResult(i), want.GetResult(i); got != want {
 			t.Errorf("%s: found out %q, it is %q: %v", q.Name, got, want, seen(r, q.Name))
@@ -105,7 +104,7 @@ func checkResults(t rapid.TB, r probe.Report, want behavior.Behavior) {
 	}
 }
 
-func seen(r probe.Report, question string) []probe.Event {
+func seen(r behavior.Report, question string) []behavior.Event {
 	for _, f := range r.Properties {
 		if f.Name == question {
 			return f.Events

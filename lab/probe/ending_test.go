@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/azure/probe"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/probe"
 )
 
 // runCleanup runs the cleanup of --clean.

@@ -60,7 +60,7 @@ func guardResult(a Response) (verdict behavior.Result, reason string) {
 	switch {
 	case a.Status == statusPreconditionFailed:
 		return behavior.Enforced, ""
-	case a.isAccepted():
+	case a.IsAccepted():
 		return behavior.Ignored, ""
 	}
 	return "", "the write was refused for another reason: " + formatResponse(a)
@@ -71,8 +71,8 @@ func rejectionResult(a Response, end Result, taken func() (behavior.Result, stri
 	switch {
 	case a.Status == statusBadRequest:
 		return behavior.Rejected, ""
-	case !a.isAccepted():
-		return "", "the write was refused, though not for what it says: " + formatResponse(a)
+	case !a.IsAccepted():
+		return "", "the write was refused, though not for its content: " + formatResponse(a)
 	case end.State != succeeded:
 		return "", "the write was accepted and then ended " + end.State
 	}
@@ -84,7 +84,7 @@ func labelResult(w writeResult, sent, after string) (a behavior.Result, reason s
 	switch {
 	case w.Status == statusBadRequest && slices.Contains(w.Response.Codes, "DnsRecordInUse"):
 		return behavior.Rejected, ""
-	case !w.isAccepted():
+	case !w.IsAccepted():
 		return "", "the write was refused for another reason: " + formatResponse(w.Response)
 	case slices.Contains(w.Result.Codes, "DnsRecordInUse"):
 		return behavior.Rejected, ""
@@ -98,7 +98,7 @@ func labelResult(w writeResult, sent, after string) (a behavior.Result, reason s
 
 func failedParentResult(a Response) (verdict behavior.Result, reason string) {
 	switch {
-	case a.isAccepted():
+	case a.IsAccepted():
 		return behavior.Accepted, ""
 	case a.Status == statusBadRequest && slices.Contains(a.Codes, "ParentResourceIsInFailedState"):
 		return behavior.Rejected, ""

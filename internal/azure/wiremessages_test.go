@@ -15,7 +15,7 @@ import (
 
 // The table again through a real worker: the event of each response, and whether and when the
 // worker retries.
-func TestWhatAServiceIsTold(t *testing.T) {
+func TestReportsToService(t *testing.T) {
 	for _, section := range wireTable() {
 		for _, row := range section.rows {
 			for _, c := range requestKinds {

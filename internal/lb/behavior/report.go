@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package behavior
 
 import (
 	"bytes"
@@ -8,20 +8,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"weir.dev/weir/internal/lb/behavior"
 )
+
+// EmulatorCloud is the Cloud of an emulator.
+const EmulatorCloud = "emulator"
 
 // Report is the result of a probe. It does not identify the subscription.
 type Report struct {
-	Behaviour behavior.Behavior `json:"behaviour"`
-	Version   string            `json:"version"`
-	When      time.Time         `json:"when"`
-	Cloud     string            `json:"cloud"`
-	Location  string            `json:"location"`
+	Behaviour Behavior  `json:"behaviour"`
+	Version   string    `json:"version"`
+	When      time.Time `json:"when"`
+	Cloud     string    `json:"cloud"`
+	Location  string    `json:"location"`
 	// Requests excludes polls.
 	Requests   int              `json:"requests"`
 	Properties []PropertyResult `json:"questions"`
@@ -30,13 +32,13 @@ type Report struct {
 
 // PropertyResult is a question with its observations.
 type PropertyResult struct {
-	Name        string          `json:"name"`
-	Description string          `json:"asks"`
-	Assumed     behavior.Result `json:"assumed"`
+	Name        string `json:"name"`
+	Description string `json:"asks"`
+	Assumed     Result `json:"assumed"`
 	// Result is empty for an open question, Why otherwise.
-	Result behavior.Result `json:"answer,omitempty"`
-	Reason string          `json:"why,omitempty"`
-	Events []Event         `json:"seen,omitempty"`
+	Result Result  `json:"answer,omitempty"`
+	Reason string  `json:"why,omitempty"`
+	Events []Event `json:"seen,omitempty"`
 }
 
 // Event is one observation.
@@ -59,30 +61,21 @@ func (r Report) CountOpen() int {
 	return n
 }
 
-func (r *run) newReport() Report {
-	result := Report{
-		Version: r.Version, When: r.startTime.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
-		Requests: int(r.calls.Load()), Latencies: summarizeLatency(r.samples),
-	}
-	for _, q := range behavior.AllProperties() {
-		f := *r.results[q.Name]
-		if f.Result == "" && f.Reason == "" {
-			f.Reason = "the run ended before"
-		}
-		f.Reason = r.redactLine(f.Reason)
-		f.Events = slices.Clone(f.Events)
-		for i := range f.Events {
-			f.Events[i].Details = r.redactLine(f.Events[i].Details)
-		}
-		if next, err := result.Behaviour.WithResult(f.Name, f.Result); err == nil {
-			result.Behaviour = next
-		}
-		result.Properties = append(result.Properties, f)
-	}
-	return result
+// Span is a duration with bounds, because polls observe it.
+type Span struct {
+	AtLeastSeconds float64 `json:"atLeastSeconds"`
+	AtMostSeconds  float64 `json:"atMostSeconds"`
 }
 
-func (r *run) redactLine(text string) string { return singleLine(Redact(text, r.allSecrets()...)) }
+// Latency summarizes one kind of write, from the request to the end of its operation.
+type Latency struct {
+	Write string `json:"write"`
+	Count int    `json:"count"`
+	// Immediate counts writes that had finished with the first response.
+	Immediate int  `json:"atOnce"`
+	Median    Span `json:"median"`
+	Longest   Span `json:"longest"`
+}
 
 // EncodeJSON encodes the report.
 func (r Report) EncodeJSON() ([]byte, error) {
@@ -105,7 +98,7 @@ func ParseReport(text []byte) (Report, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	var keys map[string]json.RawMessage
 	if err := dec.Decode(&keys); err != nil {
-		return r, fmt.Errorf("want a JSON object, as weir probe-azure --out writes it: %w", err)
+		return r, fmt.Errorf("want a JSON object, as weirlab probe-azure --out writes it: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return r, errors.New("more follows after the JSON object")
@@ -120,7 +113,7 @@ func ParseReport(text []byte) (Report, error) {
 	for key, value := range keys {
 		field, known := fields[key]
 		if !known {
-			return Report{}, fmt.Errorf("the key %q is unknown: use %s", singleLine(key), strings.Join(sortedKeys(fields), ", "))
+			return Report{}, fmt.Errorf("the key %.100q is unknown: use %s", key, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		dec := json.NewDecoder(bytes.NewReader(value))
 		dec.DisallowUnknownFields()
@@ -129,13 +122,4 @@ func ParseReport(text []byte) (Report, error) {
 		}
 	}
 	return r, nil
-}
-
-func sortedKeys(fields map[string]any) []string {
-	var all []string
-	for key := range fields {
-		all = append(all, key)
-	}
-	slices.Sort(all)
-	return all
 }

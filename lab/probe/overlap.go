@@ -34,7 +34,7 @@ func (r round) result() (a behavior.Result, reason string) {
 		end Result
 	}{{r.second, r.firstEnd}, {r.first, r.secondEnd}} {
 		switch {
-		case one.of.isAccepted():
+		case one.of.IsAccepted():
 		case one.end.State != succeeded:
 			return "", fmt.Sprintf("one write was refused with %s, and the other ended %s", formatResponse(one.of), one.end.State)
 		case one.of.Status == statusTooManyRequests && slices.Contains(one.of.Codes, "RetryableErrorDueToAnotherOperation"):

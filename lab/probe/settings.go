@@ -29,9 +29,6 @@ const DefaultVMSize = "Standard_B1s"
 // DefaultImage is a small image that listens on port 22.
 const DefaultImage = "Canonical:ubuntu-24_04-lts:server:latest"
 
-// EmulatorCloud is the Cloud of an emulator.
-const EmulatorCloud = "emulator"
-
 // Both identify a group of a probe.
 const (
 	// Prefix is the name prefix of the resource groups.
@@ -91,7 +88,7 @@ func (s Settings) GroupName() string { return Prefix + s.Suffix }
 
 // FormatOffer describes the resources of a probe, their price and its purpose.
 func (s Settings) FormatOffer() string {
-	return fmt.Sprintf(`weir probe-azure makes one resource group, sends Azure some 60 requests, and deletes the group again:
+	return fmt.Sprintf(`weirlab probe-azure makes one resource group, sends Azure some 60 requests, and deletes the group again:
 
   subscription    %s
   resource group  %s, in %s
@@ -111,7 +108,7 @@ It finds out how this Azure treats:
 func (s Settings) newTags(now time.Time) Object {
 	return Object{
 		Tag:       s.GroupName(),
-		"purpose": "weir probe-azure: disposable, may be deleted at any time",
+		"purpose": "weirlab probe-azure: disposable, may be deleted at any time",
 		"created": now.UTC().Format(time.RFC3339),
 	}
 }

@@ -5,7 +5,8 @@ package probe
 import (
 	"context"
 	"slices"
-	"time"
+
+	"weir.dev/weir/internal/azure"
 )
 
 // Azure sends requests to Azure Resource Manager and polls operations. It retries only what no
@@ -19,48 +20,20 @@ type Azure interface {
 }
 
 // Object is a JSON object.
-type Object = map[string]any
+type Object = azure.RawObject
 
-// Request is one request.
-type Request struct {
-	Method  string
-	Path    string
-	Version string
-	Filter  string
-	// Link is the next page of a list and replaces Path, Version and Filter.
-	Link                 string
-	IfMatch, IfNoneMatch string
-	Body                 Object
-}
+// Request is a request of the Azure client.
+type Request = azure.RawRequest
 
-// Response is a response.
-type Response struct {
-	Status int
-	// Codes are outermost first.
-	Codes    []string
-	Message  string
-	Body     Object
-	Sent, At time.Time
-	// Wait is Retry-After, or zero.
-	Wait time.Duration
-	// Operation is the operation to Follow, or nil.
-	Operation any
-}
-
-func (a Response) isAccepted() bool { return a.Status >= 200 && a.Status < 300 }
-
-// isGroupMissing ignores other 404s, which may not be Azure's.
-func (a Response) isGroupMissing() bool {
-	return a.Status == statusNotFound && slices.Contains(a.Codes, "ResourceGroupNotFound")
-}
+// Response is the response to a Request.
+type Response = azure.RawResponse
 
 // Result is the result of an operation.
-type Result struct {
-	State   string
-	Codes   []string
-	Message string
-	// RunningAt is when it was last in progress, the other one when it was finished.
-	RunningAt, FinishedAt time.Time
+type Result = azure.RawResult
+
+// isGroupMissing ignores other 404s, which may not be Azure's.
+func isGroupMissing(a Response) bool {
+	return a.Status == statusNotFound && slices.Contains(a.Codes, "ResourceGroupNotFound")
 }
 
 // States of operations, and of a resource during one.

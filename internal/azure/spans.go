@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spans adapts the SDK's tracing to OpenTelemetry: one span per request on the wire.
-package spans
+package azure
 
 import (
 	"context"
@@ -15,9 +14,9 @@ import (
 	"weir.dev/weir/internal/azure/redact"
 )
 
-// NewProvider adapts provider, which may be nil. It creates only client spans: the SDK's other spans
-// would duplicate them, with whole error bodies as status.
-func NewProvider(provider trace.TracerProvider, attributesOf func(context.Context) []attribute.KeyValue) tracing.Provider {
+// newTracingProvider adapts provider, which may be nil, to the SDK: one span per request on the wire. The SDK's
+// other spans would duplicate them, with whole error bodies as status.
+func newTracingProvider(provider trace.TracerProvider, attributesOf func(context.Context) []attribute.KeyValue) tracing.Provider {
 	if provider == nil {
 		return tracing.Provider{}
 	}
@@ -34,9 +33,9 @@ func NewProvider(provider trace.TracerProvider, attributesOf func(context.Contex
 	}, nil)
 }
 
-// SetCorrelationID sets Azure's correlation ID on the span of a request. The SDK sets only the request
+// setCorrelationID sets Azure's correlation ID on the span of a request. The SDK sets only the request
 // ID.
-func SetCorrelationID(ctx context.Context, id string) {
+func setCorrelationID(ctx context.Context, id string) {
 	if id != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String("az.correlation_request_id", id))
 	}

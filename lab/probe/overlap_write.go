@@ -34,7 +34,7 @@ func (r *run) checkOverlap(ctx context.Context) error {
 }
 
 func (r round) describeContent() string {
-	if !r.first.isAccepted() || !r.second.isAccepted() {
+	if !r.first.IsAccepted() || !r.second.IsAccepted() {
 		return ""
 	}
 	return fmt.Sprintf("what the first put is there: %t, what this put: %t; so ", r.firstPresent, r.secondPresent)
@@ -49,7 +49,7 @@ func (r *run) runOverlap(ctx context.Context, together bool) (round, error) {
 	if err != nil {
 		return round{}, err
 	}
-	if one.first.isAccepted() && one.second.isAccepted() {
+	if one.first.IsAccepted() && one.second.IsAccepted() {
 		balancer, pool, err := r.readLoadBalancer(ctx)
 		if err != nil {
 			return round{}, err
@@ -61,14 +61,14 @@ func (r *run) runOverlap(ctx context.Context, together bool) (round, error) {
 		of  Response
 		end *Result
 	}{{one.first, &one.firstEnd}, {one.second, &one.secondEnd}} {
-		if !w.of.isAccepted() {
+		if !w.of.IsAccepted() {
 			continue
 		}
 		if *w.end, err = r.Azure.Follow(ctx, w.of); err != nil {
 			return round{}, fmt.Errorf("the end of a write is not known: %w", err)
 		}
 	}
-	if !one.first.isAccepted() || !one.second.isAccepted() {
+	if !one.first.IsAccepted() || !one.second.IsAccepted() {
 		return one, nil // the rejection is the result
 	}
 	balancer, pool, err := r.readLoadBalancer(ctx)

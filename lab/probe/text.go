@@ -7,18 +7,20 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"weir.dev/weir/internal/lb/behavior"
 )
 
-// FormatText formats the report.
-func (r Report) FormatText() string {
+// FormatReport formats a report as text.
+func FormatReport(r behavior.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %s, by weir %s with %d requests\n\n",
 		cmp.Or(r.Cloud, "Azure"), r.Location, r.When.Format(time.RFC3339), r.Version, r.Requests)
 	for _, f := range r.Properties {
-		fmt.Fprintf(&b, "%-22s %s\n", f.Name, f.formatResult())
+		fmt.Fprintf(&b, "%-22s %s\n", f.Name, formatResult(f))
 		fmt.Fprintf(&b, "    %s\n", f.Description)
 		for _, s := range f.Events {
-			fmt.Fprintf(&b, "    - %s\n", s)
+			fmt.Fprintf(&b, "    - %s\n", formatEvent(s))
 		}
 	}
 	if len(r.Latencies) > 0 {
@@ -30,7 +32,7 @@ func (r Report) FormatText() string {
 				fmt.Fprintf(&b, "  %s\n", part)
 				continue
 			}
-			fmt.Fprintf(&b, "  %-52s %7d %8d %9s %9s\n", part, l.Count, l.Immediate, l.Median, l.Longest)
+			fmt.Fprintf(&b, "  %-52s %7d %8d %9s %9s\n", part, l.Count, l.Immediate, formatSpan(l.Median), formatSpan(l.Longest))
 		}
 	}
 	fmt.Fprintf(&b, "\n%d of %d questions are answered. As JSON, for --azure-behaviour: --out FILE, or -o json.\n",
@@ -38,7 +40,7 @@ func (r Report) FormatText() string {
 	return b.String()
 }
 
-func (f PropertyResult) formatResult() string {
+func formatResult(f behavior.PropertyResult) string {
 	switch f.Result {
 	case "":
 		return "open: " + f.Reason
@@ -48,8 +50,7 @@ func (f PropertyResult) formatResult() string {
 	return fmt.Sprintf("%s; assumed is %s", f.Result, f.Assumed)
 }
 
-// String formats the observation in one line.
-func (s Event) String() string {
+func formatEvent(s behavior.Event) string {
 	text := s.Action + ": "
 	if s.Status > 0 {
 		text += fmt.Sprint(s.Status)
@@ -66,8 +67,8 @@ func (s Event) String() string {
 	return text
 }
 
-// String formats the duration or its bounds.
-func (s Span) String() string {
+// formatSpan formats the duration or its bounds.
+func formatSpan(s behavior.Span) string {
 	if s.AtLeastSeconds == s.AtMostSeconds {
 		return fmt.Sprintf("%.1f", s.AtMostSeconds)
 	}

@@ -63,7 +63,7 @@ func (r *run) checkFailedParent(ctx context.Context) error {
 		return err
 	}
 	w := writeResult{Response: running}
-	if running.isAccepted() {
+	if running.IsAccepted() {
 		if w.Result, err = r.Azure.Follow(ctx, running); err != nil {
 			return err
 		}
@@ -74,8 +74,8 @@ func (r *run) checkFailedParent(ctx context.Context) error {
 	state := stringValue(propertiesOf(balancer), "provisioningState")
 	r.recordEvent("PUT of a load balancer while its machine is deleted", w, fmt.Sprintf("the response to the deletion is %s, then the load balancer is %s", formatResponse(gone), state), failedParent)
 	if state != failed {
-		reason := "not found out: no load balancer could be brought to Failed"
-		if !gone.isAccepted() {
+		reason := "not found out: no load balancer became Failed"
+		if !gone.IsAccepted() {
 			reason += ", for its machine could not be deleted: " + formatResponse(gone)
 		}
 		r.recordResult(failedParent, "", reason)
@@ -85,7 +85,7 @@ func (r *run) checkFailedParent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.recordEvent("PUT of a pool whose load balancer is Failed", w, "", failedParent)
+	r.recordEvent("PUT of a pool of a Failed load balancer", w, "", failedParent)
 	a, reason := failedParentResult(w.Response)
 	r.recordResult(failedParent, a, reason)
 	return nil

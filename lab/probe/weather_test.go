@@ -15,6 +15,7 @@ import (
 
 	"weir.dev/weir/internal/lb/behavior"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/probe"
 )
 
 // Under any throttling of Azure, the results are the same.
@@ -56,7 +57,7 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// Under any faults, an answer is correct or the question stays open; leftovers are reported and
+// Under any faults, an answer is correct or the question remains open; leftovers are reported and
 // deleted by --clean.
 func TestNoAnswerIsWrong(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -110,7 +111,7 @@ func TestNoAnswerIsWrong(t *testing.T) {
 }
 
 const (
-	roleFile = "../../../config/probe-azure-role.json"
+	roleFile = "../../config/probe-azure-role.json"
 	lacks    = "AuthorizationFailed"
 )
 
@@ -133,7 +134,7 @@ func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 		c := newCloud(t, armemu.Options{Seed: 1, Behavior: behavior.AssumedBehavior()})
 		report, err := c.run(t.Context(), nil)
 		if err != nil || report.CountOpen() != 1 {
-			t.Errorf("%v\n%s", err, report.FormatText())
+			t.Errorf("%v\n%s", err, probe.FormatReport(report))
 		}
 		if err := c.runCleanup(t.Context()); err != nil {
 			t.Error(err)

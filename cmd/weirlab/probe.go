@@ -16,21 +16,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/azure/probe"
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/lb/behavior"
+	"weir.dev/weir/lab/probe"
 )
 
-// exitIncomplete is the exit code of a probe with unanswered questions.
-const exitIncomplete exitCode = 3
+// openQuestionsError reports a probe with unanswered questions.
+type openQuestionsError struct{ open, all int }
+
+func (e openQuestionsError) Error() string {
+	return fmt.Sprintf("%d of %d questions are open", e.open, e.all)
+}
+func (openQuestionsError) ExitCode() int { return 3 }
 
 type probeFlags struct {
-	app.ProbeOptions
+	probeOptions
 	clean  bool
 	out    string
-	output outputFormat
+	output string
 }
 
-func newProbe() *cobra.Command {
+func newProbeCommand() *cobra.Command {
 	var p probeFlags
 	cmd := &cobra.Command{
 		Use:   "probe-azure",
@@ -47,20 +54,21 @@ It shows what it would create before it creates anything. After Ctrl-C it delete
 Exit codes: 0 every question is answered, 3 some are open, and the report shows why,
 1 failed, 2 a flag or a file is wrong.`,
 		Example: `  # With the identity, subscription and location of azure.json:
-  weir probe-azure --config azure.json --out report.json
+  weirlab probe-azure --config azure.json --out report.json
 
   # Somewhere else, without a question:
-  weir probe-azure --config azure.json --location northeurope --vm-size Standard_B2ats_v2 --yes
+  weirlab probe-azure --config azure.json --location northeurope --vm-size Standard_B2ats_v2 --yes
 
   # After a crash:
-  weir probe-azure --config azure.json --clean
+  weirlab probe-azure --config azure.json --clean
 
   # Tried out on an emulator:
   weirlab emulator --latency-scale 0.1 &
-  weir probe-azure --config azure.json --azure-endpoint http://127.0.0.1:8900 --yes`,
+  weirlab probe-azure --config azure.json --azure-endpoint http://127.0.0.1:8900 --yes`,
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.runProbe(cmd) },
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&p.ConfigFile, "config", config.DefaultPath, "azure.json: the cloud and the identity; all other keys are ignored")
@@ -71,49 +79,53 @@ Exit codes: 0 every question is answered, 3 some are open, and the report shows 
 	f.BoolVar(&p.SkipConfirmation, "yes", false, "skip the confirmation")
 	f.BoolVar(&p.clean, "clean", false, "delete the resource groups that earlier runs have left behind, and probe nothing")
 	f.StringVar(&p.out, "out", "", "write the report as JSON to this file")
-	addOutputFlag(cmd, f, &p.output, "how to print the report: text or json")
+	f.StringVarP(&p.output, "output", "o", "text", "how to print the report: text or json")
 	f.DurationVar(&p.Timeout, "timeout", 2*time.Hour, "stop asking after so long, and clean up")
 	f.StringVar(&p.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:8900; only loopback is accepted")
 	return cmd
 }
 
 func (p probeFlags) runProbe(cmd *cobra.Command) error {
+	if p.output != "text" && p.output != "json" {
+		return usageError{fmt.Errorf("--output %q: use text or json", p.output)}
+	}
 	log, err := app.NewLog(os.Stderr, "auto", 0)
 	if err != nil {
 		return err
 	}
 	p.Log, p.In = log, cmd.InOrStdin()
-	p.Say = func(text string) { fmt.Fprintln(os.Stderr, sanitizeText(text)) }
-	// A second signal ends the process.
-	defer context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	p.Say = func(text string) { fmt.Fprintln(os.Stderr, process.SanitizeText(text)) }
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the process
 	if p.clean {
-		return app.CleanProbes(cmd.Context(), p.ProbeOptions)
+		return p.cleanProbes(ctx)
 	}
 	file, err := reserveFile(p.out)
 	if err != nil {
-		return &app.UsageError{Err: fmt.Errorf("--out: %w", err)}
+		return usageError{fmt.Errorf("--out: %w", err)}
 	}
 	defer file.removeTemporary()
-	report, failed := app.ProbeAzure(cmd.Context(), p.ProbeOptions)
+	report, failed := p.probeAzure(ctx)
 	if failed != nil && report.CountOpen() == len(report.Properties) {
 		return failed
 	}
 	if err := errors.Join(p.printReport(cmd, file, report), failed); err != nil {
 		return err
 	}
-	if report.CountOpen() > 0 {
-		return exitIncomplete
+	if open := report.CountOpen(); open > 0 {
+		return openQuestionsError{open, len(report.Properties)}
 	}
 	return nil
 }
 
-func (p probeFlags) printReport(cmd *cobra.Command, file *reservedFile, report probe.Report) error {
+func (p probeFlags) printReport(cmd *cobra.Command, file *reservedFile, report behavior.Report) error {
 	json, err := report.EncodeJSON()
 	if err != nil {
 		return err
 	}
-	text := []byte(report.FormatText())
-	if p.output.isJSON() {
+	text := []byte(probe.FormatReport(report))
+	if p.output == "json" {
 		text = json
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {

@@ -18,7 +18,7 @@ func (r *run) createAll(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("read resource group %s: %w", r.group, err)
-	case !existing.isGroupMissing():
+	case !isGroupMissing(existing):
 		return fmt.Errorf("resource group %s must not exist: %s: %s", r.group, formatResponse(existing), existing.Message)
 	}
 	if err := r.createGroup(ctx); err != nil {
@@ -56,7 +56,7 @@ func (r *run) createGroup(ctx context.Context) error {
 	r.groupCreated = true // it may exist from here on, whatever the response
 	const what = "resource group"
 	w, err := r.writeAndWait(ctx, "", newWrite(r.groupPath(), r.groupBody()))
-	r.groupUncertain = !w.isAccepted() && (err != nil && armerror.FromError(err).MayBeApplied || isUncertain(w.Status))
+	r.groupUncertain = !w.IsAccepted() && (err != nil && armerror.FromError(err).MayBeApplied || isUncertain(w.Status))
 	return creationError(what, r.groupPath(), w, err)
 }
 
@@ -78,7 +78,7 @@ func creationError(what, id string, w writeResult, err error) error {
 		return nil
 	}
 	message := w.Response.Message
-	if w.isAccepted() {
+	if w.IsAccepted() {
 		message = w.Result.Message
 	}
 	return fmt.Errorf("%s %s could not be made: %s: %s", what, path.Base(id), w, message)
@@ -95,7 +95,7 @@ func (r *run) createLoadBalancers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if !w.isAccepted() {
+	if !w.IsAccepted() {
 		r.recordEvent("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "", newPools, ifNoneMatch)
 		r.first = placedResult{"in a new load balancer", "", "the write was refused: " + formatResponse(w.Response)}
 		w, err = r.writeAndWait(ctx, "", newWrite(id, r.loadBalancerBody(byAddress, r.poolProperties(nil))))
@@ -128,7 +128,7 @@ func (r *run) createMachines(ctx context.Context) error {
 	var started [2]Response
 	for i, kind := range []string{byAddress, byInterface} {
 		a, err := r.sendRequest(ctx, newWrite(r.machinePath(kind), r.machineBody(kind)))
-		if err != nil || !a.isAccepted() {
+		if err != nil || !a.IsAccepted() {
 			return creationError(what, r.machinePath(kind), writeResult{Response: a}, err)
 		}
 		started[i] = a

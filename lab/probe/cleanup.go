@@ -35,7 +35,7 @@ func FindGroups(ctx context.Context, azure Azure, subscription string) ([]Orphan
 		if err != nil {
 			return nil, fmt.Errorf("list resource groups: %w", err)
 		}
-		if !page.isAccepted() {
+		if !page.IsAccepted() {
 			return nil, fmt.Errorf("list resource groups: %s: %s", formatResponse(page), page.Message)
 		}
 		for _, g := range objectList(page.Body, "value") {
@@ -73,9 +73,9 @@ func removeGroup(ctx context.Context, azure Azure, at place) error {
 	switch {
 	case err != nil:
 		return err
-	case answer.isGroupMissing():
+	case isGroupMissing(answer):
 		return nil
-	case !answer.isAccepted():
+	case !answer.IsAccepted():
 		return fmt.Errorf("%s: %s", formatResponse(answer), answer.Message)
 	case !isProbeGroup(at.group, childObject(answer.Body, "tags")):
 		return fmt.Errorf("its tag %s does not say that a probe made it", Tag)
@@ -84,9 +84,9 @@ func removeGroup(ctx context.Context, azure Azure, at place) error {
 	switch {
 	case err != nil:
 		return err
-	case gone.isGroupMissing():
+	case isGroupMissing(gone):
 		return nil
-	case !gone.isAccepted():
+	case !gone.IsAccepted():
 		return fmt.Errorf("%s: %s", formatResponse(gone), gone.Message)
 	}
 	end, err := azure.Follow(ctx, gone)
@@ -97,7 +97,7 @@ func removeGroup(ctx context.Context, azure Azure, at place) error {
 		return fmt.Errorf("its deletion ended %s: %s %s", end.State, strings.Join(end.Codes, " "), end.Message)
 	}
 	answer, err = sendWithRetry(ctx, azure, Request{Method: methodGet, Path: at.groupPath(), Version: groupVersion})
-	if err == nil && !answer.isGroupMissing() {
+	if err == nil && !isGroupMissing(answer) {
 		return fmt.Errorf("its deletion ended, and it is still there: %s", formatResponse(answer))
 	}
 	return err
@@ -113,7 +113,7 @@ const (
 func waitForGroup(ctx context.Context, azure Azure, at place) (bool, error) {
 	for until := time.Now().Add(createTimeout); ; {
 		answer, err := sendWithRetry(ctx, azure, Request{Method: methodGet, Path: at.groupPath(), Version: groupVersion})
-		if err != nil || !answer.isGroupMissing() {
+		if err != nil || !isGroupMissing(answer) {
 			return err == nil, err
 		}
 		if time.Now().After(until) {
