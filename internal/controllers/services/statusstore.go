@@ -111,13 +111,14 @@ func (l serviceStatusStore) PublishAddresses(ctx context.Context, v servicelb.Se
 // ingressOf returns the ingress list for addresses, and whether the status differs.
 func ingressOf(s *corev1.Service, addresses []netip.Addr) (ingress []corev1.LoadBalancerIngress, news bool) {
 	for _, ip := range addresses {
-		ingress = append(ingress, corev1.LoadBalancerIngress{IP: ip.String()})
+		ingress = append(ingress, corev1.LoadBalancerIngress{IP: ip.String(), IPMode: new(corev1.LoadBalancerIPModeVIP)})
 	}
 	return ingress, !slices.EqualFunc(s.Status.LoadBalancer.Ingress, ingress, sameIngress)
 }
 
+// sameIngress compares two entries. A missing mode equals any: API servers before Kubernetes 1.29 drop it.
 func sameIngress(a, b corev1.LoadBalancerIngress) bool {
-	return a.IP == b.IP && a.Hostname == b.Hostname
+	return a.IP == b.IP && a.Hostname == b.Hostname && (a.IPMode == nil || b.IPMode == nil || *a.IPMode == *b.IPMode)
 }
 
 func (l serviceStatusStore) patchStatus(ctx context.Context, what string, s *corev1.Service, patch client.Patch) error {
