@@ -14,6 +14,8 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
@@ -35,13 +37,21 @@ type Health struct {
 	rules map[client.ObjectKey][]app.RuleHealth
 }
 
+func (h Health) text() string {
+	text := "those of " + humanize.FormatCount(h.Read, "BackendPool") + " were read"
+	if h.Error != "" {
+		text += "; " + h.Error
+	}
+	return text
+}
+
 // ReadHealth adds the health of pools with members, until the first failure that concerns more than one pool.
 func (s *Snapshot) ReadHealth(ctx context.Context, read HealthReader) {
 	s.Health = &Health{rules: map[client.ObjectKey][]app.RuleHealth{}}
 	asked := 0
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		if len(p.Status.Addresses) == 0 {
+		if len(p.Status.WrittenAddresses) == 0 {
 			continue
 		}
 		if asked++; asked > maxHealthPools {
@@ -77,7 +87,7 @@ func (s Snapshot) downProblems(p *v1alpha1.BackendPool) (found []Problem) {
 	return found
 }
 
-func isUp(m app.MemberHealth) bool { return m.Up }
+func isUp(m lb.MemberHealth) bool { return m.Up }
 
 // serviceOfRule returns the Service of a rule, with its namespace where it is not the pool's; empty if unknown.
 func (s Snapshot) serviceOfRule(p *v1alpha1.BackendPool, rule string) string {
@@ -91,3 +101,6 @@ func (s Snapshot) serviceOfRule(p *v1alpha1.BackendPool, rule string) string {
 	}
 	return ""
 }
+
+// Text names the object and its Service.
+func (w Problem) Text() string { return strings.TrimSpace(w.objectName() + " " + w.serviceText()) }
