@@ -30,7 +30,7 @@ wrong. Updates in progress are counted, and count as wrong after ten minutes. It
 own rights to list BackendPools and Services. With the rights to list Leases and Deployments of all namespaces it also
 shows whether Weir runs.
 
-With --health it also names Services whose members are all down according to Azure's health probes. The leader reads up to 20
+With --health it also names Services without a member that is up according to Azure's health probes. The leader reads up to 20
 pools, one after the other; each read counts as a write in Azure and can take ten seconds. It needs what weir explain --health needs.
 
 Exit codes: 0 nothing is wrong, 1 the API server cannot be reached or the namespace does not exist, 2 a flag is wrong,

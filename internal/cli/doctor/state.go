@@ -46,7 +46,7 @@ func (d Doctor) checkState(ctx context.Context) []Check {
 	return singleResult(OK, fmt.Sprintf("%s and %s are in sync, in progress or paused", humanize.FormatCount(is.Pools.All, "BackendPool"), humanize.FormatCount(is.Services.All, "Service")), "")
 }
 
-// checkHealth names Services whose members are all down according to Azure's probes.
+// checkHealth names Services without a member that is up according to Azure's probes.
 func (d Doctor) checkHealth(ctx context.Context) Check {
 	c := Check{Name: "health of members", Result: Unknown}
 	seen, err := status.ReadSnapshot(ctx, d.API, "", time.Now())

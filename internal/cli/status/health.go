@@ -22,7 +22,7 @@ import (
 // maxHealthPools limits the reads of health for one report: Azure counts each as a write.
 const maxHealthPools = 20
 
-// AllDown is the cause for a rule whose probe reports no member that is up.
+// AllDown is the cause for a rule without a member that is up according to its probe.
 const AllDown = "AllDown"
 
 // HealthReader reads what Azure's probes report of the members of a BackendPool.

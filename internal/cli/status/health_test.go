@@ -25,7 +25,7 @@ func withMember(p v1alpha1.BackendPool) v1alpha1.BackendPool {
 	return p
 }
 
-// A Service whose members are all down is a problem, also in the pool of all nodes. A pool without probes is skipped,
+// A Service without a member that is up is a problem, also in the pool of all nodes. A pool without probes is skipped,
 // and any other failure ends the reads.
 func TestServicesThatAreDown(t *testing.T) {
 	up, down := lb.MemberHealth{Up: true, Reason: "Up_Probe_Success"}, lb.MemberHealth{Reason: "Down_Probe_HttpNoResponse"}
