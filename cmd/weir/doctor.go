@@ -17,6 +17,7 @@ import (
 func newDoctor() *cobra.Command {
 	var opts app.Options
 	var account string
+	var health healthFlags
 	connection := reach.NewFlags()
 	connection.Namespace = nil
 	var output outputFormat
@@ -27,7 +28,7 @@ func newDoctor() *cobra.Command {
 of the controller's ServiceAccount, and what runs: the Deployment and its pods, the Secret with azure.json (its keys,
 never its content), the Lease of the leader, the leader's version, and the admission policies. With --config it also checks azure.json, the resources that the controller
 reads in Azure, Azure's clock, and the permissions of the identity. It is read-only, and each check times out
-after 5 seconds. It reports UNKNOWN where you lack the rights to know.
+after 5 seconds, except --health, which is that of weir status. It reports UNKNOWN where you lack the rights to know.
 
 Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wrong, 3 a check fails.`,
 		Example: `  # The cluster, before and after it is installed
@@ -61,6 +62,9 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 				}
 			}
 			d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name}
+			if d.Health, err = health.newReader(connection); err != nil {
+				return err
+			}
 			if opts.ConfigFile != "" {
 				opts.Log = slog.New(slog.DiscardHandler) // the checks report warnings
 				azure, err := app.OpenAzure(opts)
@@ -75,6 +79,7 @@ Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wr
 	f.StringVar(&account, "service-account", "weir-system/weir", "NAMESPACE/NAME of the controller's ServiceAccount; in a pod its own by default")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "as the controller's")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "as the controller's: an emulator on this machine instead of Azure")
+	health.addTo(f, "read from Azure whether the members of a Service are all down")
 	addOutputFlag(cmd, f, &output, "text, or json")
 	addConnectionFlags(cmd, f, connection, "")
 	completeFlag(cmd, "service-account", completeNamespaced(connection, newServiceAccountList))

@@ -17,8 +17,7 @@ import (
 func newExplain() *cobra.Command {
 	connection := reach.NewFlags()
 	var output outputFormat
-	var health bool
-	var url, weirNamespace string
+	var health healthFlags
 	cmd := &cobra.Command{
 		Use:   "explain (service|pool|node) NAME",
 		Short: "Explain a Service, a BackendPool or a node: its path through Azure, what is missing, what happened",
@@ -45,8 +44,8 @@ and you the rights of weir calls.`,
 				return err
 			}
 			reader := explain.Reader{API: api, Now: time.Now()}
-			if health {
-				leader, err := connection.NewConnection(url, weirNamespace)
+			if health.enabled {
+				leader, err := connection.NewConnection(health.url, health.weirNamespace)
 				if err != nil {
 					return err
 				}
@@ -67,9 +66,7 @@ and you the rights of weir calls.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&health, "health", false, "read from Azure what its health probes report of each node")
-	f.StringVar(&url, "operator-url", "", "for --health: where a controller's --operator-bind-address is reached; empty: the leader, through the API server")
-	f.StringVar(&weirNamespace, "weir-namespace", "weir-system", "for --health: where Weir runs")
+	health.addTo(f, "read from Azure what its health probes report of each node")
 	addOutputFlag(cmd, f, &output, "text, or json")
 	addConnectionFlags(cmd, f, connection, "")
 	cmd.ValidArgsFunction = completeExplained(connection)

@@ -49,7 +49,7 @@ func TestFlagsOfAllCommands(t *testing.T) {
 
 // Help describes -n, --context and --kubeconfig, and lists the other connection flags by name.
 func TestHelpOfConnectionFlags(t *testing.T) {
-	for _, command := range [][]string{{"status"}, {"provision", "list"}} {
+	for _, command := range [][]string{{"pause"}, {"provision", "list"}} {
 		var out bytes.Buffer
 		root := newRoot()
 		root.SetArgs(append(command, "--help"))

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ func newStatus() *cobra.Command {
 	connection := reach.NewFlags()
 	var output outputFormat
 	var all, watch bool
+	var health healthFlags
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what is out of sync, since when, which objects are affected, and how to fix it",
@@ -27,6 +29,9 @@ when, and how to fix it. A Service of type LoadBalancer that no controller has b
 wrong. Updates in progress are counted, and count as wrong after ten minutes. It reads from the API server with your
 own rights to list BackendPools and Services. With the rights to list Leases and Deployments of all namespaces it also
 shows whether Weir runs.
+
+With --health it also names Services without a member that is up according to Azure's health probes. The leader reads up to 20
+pools, one after the other; each read counts as a write in Azure and can take ten seconds. It needs what weir explain --health needs.
 
 Exit codes: 0 nothing is wrong, 1 the API server cannot be reached or the namespace does not exist, 2 a flag is wrong,
 3 something is wrong.`,
@@ -51,6 +56,12 @@ Exit codes: 0 nothing is wrong, 1 the API server cannot be reached or the namesp
 			if all {
 				d.Namespace = ""
 			}
+			if watch && health.enabled {
+				return &app.UsageError{Err: errors.New("--watch and --health: want one of them, because each read of the health counts as a write")}
+			}
+			if d.Health, err = health.newReader(connection); err != nil {
+				return err
+			}
 			if watch {
 				return d.WatchReport(cmd.Context())
 			}
@@ -65,6 +76,7 @@ Exit codes: 0 nothing is wrong, 1 the API server cannot be reached or the namesp
 	f.SortFlags = false
 	f.BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
 	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes")
+	health.addTo(f, "read from Azure whether the members of a Service are all down")
 	addOutputFlag(cmd, f, &output, "text, or json")
 	addConnectionFlags(cmd, f, connection, "")
 	return cmd

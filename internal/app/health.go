@@ -48,6 +48,11 @@ type RuleHealth struct {
 	Members []lb.MemberHealth `json:"members"`
 }
 
+// PoolHealthError is why the health of one pool cannot be read, whatever Azure responds.
+type PoolHealthError struct{ Message string }
+
+func (e *PoolHealthError) Error() string { return e.Message }
+
 // healthReader reads the health of rules from Azure, on demand.
 type healthReader struct {
 	getLoadBalancer func(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
@@ -78,7 +83,7 @@ func newHealthReader(client *azure.Client, writes *ratelimit.Budgets, cluster fu
 func (r *healthReader) ReadPool(ctx context.Context, namespace, name string) ([]RuleHealth, error) {
 	pool, err := r.target(namespace, name)
 	if err != nil {
-		return nil, err
+		return nil, &PoolHealthError{err.Error()}
 	}
 	ctx = requestlog.WithCauses(ctx, requestlog.Cause{Kind: "BackendPool", Namespace: namespace, Name: name})
 	r.mu.Lock()
@@ -89,7 +94,7 @@ func (r *healthReader) ReadPool(ctx context.Context, namespace, name string) ([]
 	}
 	rules := balancer.ProbedRules(pool.Name)
 	if len(rules) == 0 {
-		return nil, fmt.Errorf("no rule of pool %s has a probe", pool.Name)
+		return nil, &PoolHealthError{fmt.Sprintf("no rule of pool %s has a probe", pool.Name)}
 	}
 	var all []RuleHealth
 	for _, rule := range rules[:min(len(rules), maxProbes)] {
@@ -134,7 +139,11 @@ func (r *healthReader) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
-		http.Error(w, describeHealthError(err), http.StatusBadGateway)
+		code := http.StatusBadGateway
+		if _, alone := errors.AsType[*PoolHealthError](err); alone {
+			code = http.StatusUnprocessableEntity
+		}
+		http.Error(w, describeHealthError(err), code)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -185,7 +194,11 @@ func FetchHealth(ctx context.Context, w Connection, namespace, pool string) ([]R
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // a partial body is good enough
-		return nil, errors.New(strings.TrimSpace(string(body)))
+		text := strings.TrimSpace(string(body))
+		if resp.StatusCode == http.StatusUnprocessableEntity {
+			return nil, &PoolHealthError{text}
+		}
+		return nil, errors.New(text)
 	}
 	var all []RuleHealth
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxHealthBytes)).Decode(&all); err != nil {

@@ -28,6 +28,13 @@ var AzureRoles = sync.OnceValue(func() *armemu.Role {
 	return &all
 })
 
+// HealthRoles combines Weir's Azure role and the one for the health of members.
+var HealthRoles = sync.OnceValue(func() *armemu.Role {
+	all := *AzureRole()
+	all.Actions = slices.Concat(all.Actions, readRole("../../config/azure-role-health.json").Actions)
+	return &all
+})
+
 // MigrationRole is the additional role for the migration from Basic to Standard load balancers;
 // MigrationRoles includes AzureRole.
 var (

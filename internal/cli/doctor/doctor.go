@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/service"
 )
 
@@ -26,6 +27,8 @@ type Doctor struct {
 	Namespace, ServiceAccount string
 	// Azure is nil to check only the cluster.
 	Azure *Azure
+	// Health is nil unless the health of members is to be read.
+	Health status.HealthReader
 }
 
 // RunChecks runs all checks in order.
@@ -48,6 +51,9 @@ func (d Doctor) RunChecks(ctx context.Context) Report {
 		}
 		r.runCheck(ctx, "admission policies", d.checkAdmission)
 		r.runCheck(ctx, "state", d.checkState)
+		if d.Health != nil { // it takes longer than other checks
+			r.Checks = append(r.Checks, d.checkHealth(ctx))
+		}
 		r.runCheck(ctx, "provisioner", d.checkProvisioner)
 		r.runCheck(ctx, "bounds", d.checkBounds)
 		r.runCheck(ctx, "other controllers", d.checkOtherControllers)

@@ -46,6 +46,34 @@ func (d Doctor) checkState(ctx context.Context) []Check {
 	return singleResult(OK, fmt.Sprintf("%s and %s are in sync, in progress or paused", humanize.FormatCount(is.Pools.All, "BackendPool"), humanize.FormatCount(is.Services.All, "Service")), "")
 }
 
+// checkHealth names Services without a member that is up according to Azure's probes.
+func (d Doctor) checkHealth(ctx context.Context) Check {
+	c := Check{Name: "health of members", Result: Unknown}
+	seen, err := status.ReadSnapshot(ctx, d.API, "", time.Now())
+	if err != nil {
+		c.Why = err.Error()
+		return c
+	}
+	seen.ReadHealth(ctx, d.Health)
+	var down []string
+	for _, cause := range status.NewReport(seen).Causes {
+		for _, p := range cause.Of {
+			if cause.Name == status.AllDown {
+				down = append(down, p.Text())
+			}
+		}
+	}
+	switch {
+	case len(down) > 0:
+		c.Result, c.Why, c.Do = Warn, "Azure's probes report no member up: "+humanize.FormatList(down, 5), "weir explain pool NAME -n NAMESPACE --health shows the reason for each node"
+	case seen.Health.Error != "":
+		c.Why = seen.Health.Error
+	default:
+		c.Result, c.Why = OK, humanize.FormatCount(seen.Health.Read, "BackendPool")+" read; each rule with a probe has a member that is up"
+	}
+	return c
+}
+
 func (d Doctor) checkProvisioner(ctx context.Context) []Check {
 	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
 	why := p.MissingReason()

@@ -8,6 +8,7 @@
 //	running.go      what keeps Weir from running, or from serving a Service
 //	provisioner.go  whether a provisioner runs where Provisions wait
 //	paused.go       paused pools
+//	health.go       rules without a member that is up
 //	remedies.go     fixes, by state and Azure error code
 //	text.go         output
 //	watch.go        the command

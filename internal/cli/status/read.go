@@ -32,6 +32,8 @@ type Snapshot struct {
 	Installation installation.Installation
 	// Namespace is the one that was read; empty means all.
 	Namespace string
+	// Health is nil unless it was read; see ReadHealth.
+	Health *Health
 }
 
 // ReadSnapshot takes a snapshot of a namespace; empty means all. The leader is unknown if the caller may not list

@@ -57,6 +57,7 @@ var remedies = map[string]string{
 	servicelb.ConditionReasonRejected:       "the message names what Azure or the load balancer rejects: change that, or the Service",
 	"LoadBalancerContested":                 "find the other client that writes (the activity log of the load balancer), and stop one of the two",
 	NodesLeftOut:                            "give each node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE",
+	AllDown:                                 "weir explain pool NAME -n NAMESPACE --health shows each node, and the reason that Azure gives: pods that are not ready, a security rule, or a wrong probe. Until then Azure sends no new flows",
 	NoNodeLeft:                              "give a node what it lacks according to the message, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE. Until then no backend answers",
 }
 

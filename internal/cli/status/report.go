@@ -45,6 +45,8 @@ type Report struct {
 	Paused []Paused `json:"paused,omitempty"`
 	// Notes are hints about objects that are in sync.
 	Notes []Cause `json:"notes,omitempty"`
+	// Health is nil unless it was read.
+	Health *Health `json:"health,omitempty"`
 
 	isColored bool // text only
 }
@@ -114,7 +116,7 @@ type Problem struct {
 
 // NewReport finds the problems in a snapshot.
 func NewReport(s Snapshot) Report {
-	r := Report{At: s.At, Leader: s.Leader, Namespace: s.Namespace, Causes: []Cause{}}
+	r := Report{At: s.At, Leader: s.Leader, Namespace: s.Namespace, Causes: []Cause{}, Health: s.Health}
 	r.Class, _ = ServedClass(s.Leader, s.Installation)
 	wrong, noted := s.runningProblems(), []Problem(nil)
 	ofProvisioner, notedOfProvisioner := s.Provisioner.checkProvisioner()
@@ -124,6 +126,7 @@ func NewReport(s Snapshot) Report {
 		if len(found) == 0 && syncedCondition(&s.Pools[i]).Reason == v1alpha1.ReasonPaused {
 			r.Paused = append(r.Paused, newPaused(&s.Pools[i]))
 		}
+		found = append(found, s.downProblems(&s.Pools[i])...)
 		r.Pools.addObject(found, len(waits) > 0)
 		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
 	}

@@ -185,7 +185,7 @@ func TestCausesInMessages(t *testing.T) {
 		{"write load balancer kubernetes: 400 SomethingNew: no", "Failed"},
 		{"forbidden", "Failed"},
 	} {
-		s := service("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: cache.ConditionProgrammed, Status: metav1.ConditionFalse, Reason: "Failed", Message: tt.message})
+		s := newService("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: cache.ConditionProgrammed, Status: metav1.ConditionFalse, Reason: "Failed", Message: tt.message})
 		if got := causeNames(NewReport(Snapshot{At: noon, Leader: leads, Services: []corev1.Service{s}})); got != tt.want+"[web]" {
 			t.Errorf("%s: %s, want %s", tt.message, got, tt.want)
 		}

@@ -87,7 +87,7 @@ func contested(name string) v1alpha1.BackendPool {
 	return p
 }
 
-func service(name string, finalizers []string, conditions ...metav1.Condition) corev1.Service {
+func newService(name string, finalizers []string, conditions ...metav1.Condition) corev1.Service {
 	return corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Finalizers: finalizers},
 		Status:     corev1.ServiceStatus{Conditions: conditions, LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}}},
@@ -133,23 +133,23 @@ func TestWhatIsWrong(t *testing.T) {
 			pool("a", v1alpha1.ReasonLevel, "level with no nodes; kept out: node cp: it is a control-plane node", time.Hour),
 		}}, "NoNodeLeft[a]", 0},
 		{"Weir has said nothing", Snapshot{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
-		{"a Service of another owner's", Snapshot{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
+		{"a Service of another owner's", Snapshot{Leader: leads, Services: []corev1.Service{newService("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
 		{"a Service that is contested", Snapshot{Leader: leads, Services: []corev1.Service{
-			service("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: metadata.ConditionConflict, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested"}),
+			newService("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: metadata.ConditionConflict, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested"}),
 		}}, "LoadBalancerContested[web]", 0},
 		{"a Service that was refused", Snapshot{Leader: leads, Services: []corev1.Service{
-			service("web", nil,
+			newService("web", nil,
 				metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonInvalid},
 				metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonNotAccepted}),
 		}}, "NotAccepted[web]", 0},
 		{"a Service that Azure is asked for", Snapshot{Leader: leads, Services: []corev1.Service{
-			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, LastTransitionTime: ago(time.Minute)}),
+			newService("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, LastTransitionTime: ago(time.Minute)}),
 		}}, "", 1},
 		{"and for too long", Snapshot{Leader: leads, Services: []corev1.Service{
-			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, LastTransitionTime: ago(time.Hour)}),
+			newService("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, LastTransitionTime: ago(time.Hour)}),
 		}}, "Updating[web]", 0},
 		{"a Service as it should be", Snapshot{Leader: leads, Services: []corev1.Service{
-			service("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
+			newService("web", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
 		}}, "", 0},
 	} {
 		tt.seen.At = noon
@@ -172,7 +172,7 @@ func TestWhatIsWrong(t *testing.T) {
 func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
 	silent := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonNoEndpoints, Message: "no endpoint is ready"}
 	r := NewReport(Snapshot{At: noon, Leader: leads, Services: []corev1.Service{
-		service("web", []string{metadata.ServiceFinalizer}, silent), service("ok", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
+		newService("web", []string{metadata.ServiceFinalizer}, silent), newService("ok", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
 	}})
 	var text, program bytes.Buffer
 	if err := errors.Join(r.WriteText(&text), r.WriteJSON(&program)); err != nil {
@@ -195,7 +195,7 @@ NoEndpoints: no endpoint is ready
 func TestWhatLooksWellAndIsNot(t *testing.T) {
 	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonOpen, Message: "restrictions without effect"}
 	r := NewReport(Snapshot{
-		At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{metadata.ServiceFinalizer}, open)},
+		At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer}, open)},
 		Pools: []v1alpha1.BackendPool{
 			pool("bare", v1alpha1.ReasonLevel, "level with no nodes; left out: node n1: it has no InternalIP", time.Minute),
 			pool("some", v1alpha1.ReasonLevel, "level with 2 nodes; left out: node n1: it has no InternalIP", time.Minute),
@@ -219,7 +219,7 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 
 // Text output, with control characters removed.
 func TestWhatPeopleSee(t *testing.T) {
-	seen := Snapshot{At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{metadata.ServiceFinalizer})}}
+	seen := Snapshot{At: noon, Leader: leads, Services: []corev1.Service{newService("web", []string{metadata.ServiceFinalizer})}}
 	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
 	for i := range 12 {
 		seen.Pools = append(seen.Pools, failed(fmt.Sprintf("web-%02d", i), "AuthorizationFailed", time.Duration(20-i)*time.Minute))
@@ -228,8 +228,8 @@ func TestWhatPeopleSee(t *testing.T) {
 		pool("far", v1alpha1.ReasonPending, "adding 1 node; waits for the lease kube-system/aks-managed-resource-locker, which is held by \"other\"", 3*time.Minute),
 		pool("near", v1alpha1.ReasonUpdating, "adding 1 node\x1b[2J", time.Second))
 	seen.Services = append(seen.Services,
-		service("new", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, Message: "made", LastTransitionTime: ago(time.Minute)}),
-		service("open", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonOpen, Message: "restrictions without effect", LastTransitionTime: ago(time.Minute)}))
+		newService("new", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.ConditionReasonUpdating, Message: "made", LastTransitionTime: ago(time.Minute)}),
+		newService("open", []string{metadata.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.ConditionReasonOpen, Message: "restrictions without effect", LastTransitionTime: ago(time.Minute)}))
 	var out bytes.Buffer
 	if err := NewReport(seen).WriteText(&out); err != nil {
 		t.Fatal(err)

@@ -69,6 +69,9 @@ func (r Report) WriteText(out io.Writer) error {
 	for _, c := range r.Notes {
 		r.writeCause(&b, c, humanize.Title)
 	}
+	if r.Health != nil {
+		b.WriteString("\nAzure's probes: " + sanitizeText(r.Health.text()) + "\n")
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

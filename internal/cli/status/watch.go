@@ -23,6 +23,8 @@ type Command struct {
 	Out       io.Writer
 	JSON      bool
 	Color     bool // Out is a terminal with colors
+	// Health is nil unless the health of members is to be read.
+	Health HealthReader
 }
 
 // PrintReport prints the report and returns whether there is no problem.
@@ -33,6 +35,9 @@ func (d Command) PrintReport(ctx context.Context) (level bool, err error) {
 	seen, err := ReadSnapshot(ctx, d.API, d.Namespace, time.Now())
 	if err != nil {
 		return false, err
+	}
+	if d.Health != nil {
+		seen.ReadHealth(ctx, d.Health)
 	}
 	r := NewReport(seen)
 	if d.JSON {

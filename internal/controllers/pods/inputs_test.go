@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/controllers/backendpools/backendpool"
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service/readiness"
+)
+
+// startingPool is a pool that the controller updates, and that no node has joined.
+type startingPool struct{ timedOut netip.Addr }
+
+func (startingPool) ResolveBinding(*v1alpha1.BackendPool, time.Time) backendpool.Binding {
+	return backendpool.Binding{State: backendpool.Active}
+}
+func (startingPool) PoolOwner(lb.PoolID) *v1alpha1.BackendPool      { return nil }
+func (startingPool) IsShown(*v1alpha1.BackendPool, netip.Addr) bool { return false }
+func (startingPool) IsContested(*v1alpha1.BackendPool) bool         { return false }
+func (p startingPool) HasStartTimedOut(_ *v1alpha1.BackendPool, ip netip.Addr, _ time.Time) bool {
+	return ip == p.timedOut
+}
+
+// A gate waits for a node that joins before its pod is ready. Once that has timed out, only a ready pod makes the node a
+// member, so the gate must not wait; a node with a ready pod is a member all the same.
+func TestPoolOfAStartingNode(t *testing.T) {
+	view := &cache.Snapshot{HealthPort: func(lb.PoolID) (int32, bool) { return 31000, true }}
+	view.InMemory()
+	endpoint := func(node string, ready bool) discoveryv1.Endpoint {
+		return discoveryv1.Endpoint{Addresses: []string{"10.244.0.1"}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready}}
+	}
+	p := &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, PoolName: "shop-web", IPFamily: "IPv4",
+			LoadBalancer: v1alpha1.LoadBalancerReference{SubscriptionID: "s", ResourceGroup: "rg", Name: "lb"},
+		},
+	}
+	node := func(name, ip string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}}}
+	}
+	if err := view.Add(p, node("starts", "10.0.0.1"), node("serves", "10.0.0.2"), node("empty", "10.0.0.3"),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: 31000,
+		}},
+		&discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{endpoint("starts", false), endpoint("serves", true)},
+		}); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		node, timedOut string
+		want           readiness.Pool
+	}{
+		"starts":               {"starts", "10.0.0.9", readiness.Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
+		"timed out":            {"starts", "10.0.0.1", readiness.Pool{Name: "shop-web"}},
+		"timed out, and ready": {"serves", "10.0.0.2", readiness.Pool{Name: "shop-web", IsDesired: true, JoinsEarly: true}},
+		"no endpoint yet":      {"empty", "10.0.0.9", readiness.Pool{Name: "shop-web", JoinsEarly: true}},
+	} {
+		in := inputs{view: view, pools: startingPool{netip.MustParseAddr(tt.timedOut)}}
+		if got := in.pool(p, tt.node, time.Now()); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
