@@ -76,7 +76,7 @@ run and status, weir status and weir doctor document theirs in their help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: flagError(cmd, err)}
 	})
-	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newAddress(), newCalls(), newProvision(), newBackoffTable(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newAddress(), newCalls(), newBudget(), newProvision(), newBackoffTable(), newVersion())
 	useHelpTemplate(root)
 	return root
 }

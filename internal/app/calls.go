@@ -58,11 +58,16 @@ func PrintCalls(ctx context.Context, o CallsOptions) error {
 // FetchCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
 // within responseTimeout.
 func FetchCalls(ctx context.Context, w Connection, f requestlog.Filter, since time.Duration) (io.ReadCloser, error) {
+	return w.fetch(ctx, endpoint.CallsPath, endpoint.EncodeQuery(f, since))
+}
+
+// fetch returns the body of a response of the operator server.
+func (w Connection) fetch(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	at, err := url.Parse(w.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
 		return nil, &UsageError{Err: fmt.Errorf("--operator-url %q: want a URL such as %s", w.Server, LeaderServer)}
 	}
-	at.Path, at.RawQuery = endpoint.CallsPath, endpoint.EncodeQuery(f, since).Encode()
+	at.Path, at.RawQuery = path, query.Encode()
 	ctx, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(responseTimeout, func() { end(errNoResponse) })
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)

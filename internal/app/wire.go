@@ -122,7 +122,7 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	}
 	var cluster *controllers.Cluster
 	health := newHealthReader(client, writes, func() *controllers.Cluster { return cluster }) // the server starts with the manager
-	if err := addOperatorServer(ctx, o, mgr, callLog, health); err != nil {
+	if err := addOperatorServer(ctx, o, mgr, callLog, writes, health); err != nil {
 		return err
 	}
 	if err := monitoring.AddServers(ctx, mgr, monitoring.Options{

@@ -122,6 +122,7 @@ func (w observePolicy) Do(req *policy.Request) (*http.Response, error) {
 	w.countWrite(req.Raw().Context(), c)
 	resp, err := req.Next()
 	w.recordRemaining(c, resp)
+	w.recordThrottle(c, resp, time.Now())
 	status := 0
 	if resp != nil {
 		status = resp.StatusCode

@@ -5,10 +5,12 @@ package azure
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"weir.dev/weir/internal/ratelimit"
+	"weir.dev/weir/internal/ratelimit/backoff"
 	"weir.dev/weir/internal/requestlog"
 )
 
@@ -39,6 +41,26 @@ func (w observePolicy) recordRemaining(c *call, resp *http.Response) {
 }
 
 // parseRemaining returns -1 for a missing or invalid header.
+// networkQuotaCode is the code of a 429 for Microsoft.Network's quota. With a resource's lock the code is another one.
+const networkQuotaCode = "TooManyRequests"
+
+// recordThrottle records a 429 to a write for a used-up quota.
+func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Time) {
+	if w.writes == nil || c == nil || resp == nil || resp.StatusCode != http.StatusTooManyRequests || !c.isWrite() || c.isCompute() {
+		return
+	}
+	codes := parseCodes(resp)
+	network := slices.Contains(codes, networkQuotaCode) || slices.Contains(codes, "ResourceRequestsThrottled")
+	if !network && !slices.ContainsFunc(codes, func(code string) bool { return slices.Contains(quotaCodes, code) }) {
+		return
+	}
+	until, named := backoff.RetryAfter(resp.Header, now)
+	if !named {
+		until = now.Add(closedWithoutRetryAfter)
+	}
+	w.writes.RecordThrottle(c.id.SubscriptionID, ratelimit.Throttle{Until: until, Network: network}, now)
+}
+
 func parseRemaining(h http.Header, name string) int {
 	n, err := strconv.ParseUint(h.Get(name), 10, 31)
 	if err != nil {

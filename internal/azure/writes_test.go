@@ -22,8 +22,8 @@ func TestWritesAreCounted(t *testing.T) {
 	}{
 		{"one that is refused, and tells nothing", nil, 400, 1, 99},
 		{"one that the SDK tries again", nil, 503, 4, 96},
-		{"the caller's writes are as good as used up", map[string]string{headerIdentityWrites: "10"}, 400, 1, 5},
-		{"everybody's are", map[string]string{headerIdentityWrites: "180", headerAllWrites: "4"}, 400, 1, 2},
+		{"the caller's writes are as good as used up", map[string]string{headerIdentityWrites: "10"}, 400, 1, 2},
+		{"everybody's are", map[string]string{headerIdentityWrites: "180", headerAllWrites: "4"}, 400, 1, 1},
 		{"what is no number says nothing", map[string]string{headerIdentityWrites: "-1", headerAllWrites: "many"}, 400, 1, 99},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
@@ -39,6 +39,40 @@ func TestWritesAreCounted(t *testing.T) {
 					t.Errorf("got %+v, want %v spent and %v left", figures, tt.wantSpent, tt.wantLeft)
 				}
 			})
+		})
+	}
+}
+
+// A 429 to a write for a used-up quota lowers the share; one for a lock or to a read does not.
+func TestThrottledWritesLowerTheShare(t *testing.T) {
+	for _, tt := range []struct {
+		code    string
+		write   bool
+		lowered bool
+		network bool
+	}{
+		{"TooManyRequests", true, true, true},
+		{"ResourceRequestsThrottled", true, true, true},
+		{"SubscriptionRequestsThrottled", true, true, false},
+		{"SubscriptionRequestsThrottled", false, false, false},
+		{"RetryableError", true, false, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			writes := ratelimit.New(0.5, 30*time.Second)
+			body := readPool(t)
+			client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply {
+				return reply{status: 429, header: map[string]string{"Retry-After": "60"}, body: `{"error":{"code":"` + tt.code + `","message":"wait"}}`}
+			}}, func(o *Options) { o.Writes = writes })
+			if tt.write {
+				_, _ = client.PutPool(t.Context(), body)
+			} else {
+				_, _ = client.GetPool(t.Context(), webPool)
+				writes.CountWrite(webPool.LoadBalancer.SubscriptionID, time.Now())
+			}
+			u := writes.ListUsage(time.Now())[0]
+			if lowered := u.Share < 500; lowered != tt.lowered || (u.Fleet.Others != nil) != tt.network || tt.lowered && time.Until(*u.Fleet.ClosedUntil) != time.Minute {
+				t.Errorf("%s, write %t: share %v, %+v", tt.code, tt.write, u.Share, u.Fleet)
+			}
 		})
 	}
 }

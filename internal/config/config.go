@@ -87,6 +87,8 @@ type PoolUpdate struct {
 	IntervalSeconds *int `json:"loadBalancerBackendPoolUpdateIntervalInSeconds,omitempty"`
 	// WriteSharePercent is the share of the write quota that Weir may use; unset means 50.
 	WriteSharePercent *int `json:"loadBalancerBackendPoolUpdateWriteSharePercent,omitempty"`
+	// ClustersInSubscription divides WriteSharePercent; unset means 1.
+	ClustersInSubscription *int `json:"clustersInSubscription,omitempty"`
 	// ParallelMachines limits concurrent machine writes; unset means 20.
 	ParallelMachines *int `json:"loadBalancerBackendPoolUpdateParallelMachines,omitempty"`
 	// MaxRetries excludes the first attempt; unset means 3, 0 none.
@@ -134,12 +136,24 @@ func (a Auth) WorkloadIdentity() bool {
 // ManagedIdentity reports whether managed identity is enabled.
 func (a Auth) ManagedIdentity() bool { return a.UseManagedIdentity != nil && *a.UseManagedIdentity }
 
-// WriteShare returns WriteSharePercent as a fraction, 0 to 1.
+// WriteShare returns the share of one cluster as a fraction, 0 to 1.
 func (p PoolUpdate) WriteShare() float64 {
+	return p.totalWriteShare() / float64(p.clusterCount())
+}
+
+// totalWriteShare is WriteSharePercent as a fraction.
+func (p PoolUpdate) totalWriteShare() float64 {
 	if p.WriteSharePercent == nil {
 		return ratelimit.DefaultShare
 	}
 	return float64(*p.WriteSharePercent) / 100
+}
+
+func (p PoolUpdate) clusterCount() int {
+	if p.ClustersInSubscription == nil {
+		return 1
+	}
+	return *p.ClustersInSubscription
 }
 
 // UpdateInterval returns the update interval of a pool.

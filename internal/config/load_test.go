@@ -60,7 +60,7 @@ const whole = `{
 		"serviceNamespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]},
 		"nodeSelector": {}
 	}],
-	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0, "loadBalancerBackendPoolUpdateWriteSharePercent": 20, "loadBalancerBackendPoolUpdateParallelMachines": 7,
+	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0, "loadBalancerBackendPoolUpdateWriteSharePercent": 20, "clustersInSubscription": 4, "loadBalancerBackendPoolUpdateParallelMachines": 7,
 	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "loadBalancerWriteStrategy": "Serial",
 	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"],
 	"nodeAdminStateReporters": ["example.com/agent"], "nodeAdminStateMinAvailablePercent": 75
@@ -89,7 +89,7 @@ func wholeConfig() Config {
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
 		PrivateLinks: PrivateLinks{PrivateLinkServiceResourceGroup: "plsrg", MaximumPrivateLinkServices: new(20), DisableSubnetPolicies: true, PodSubnetNames: []string{"pods"}},
-		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), WriteStrategy: SerialStrategy},
+		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ClustersInSubscription: new(4), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), WriteStrategy: SerialStrategy},
 		AdminState: AdminState{
 			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
 			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
@@ -272,6 +272,9 @@ func TestMalformedFiles(t *testing.T) {
 		{"two YAML documents", "subscriptionId: s\nresourceGroup: rg\n---\nvnetName: x\n", []string{"line 3", "second YAML document"}},
 		{"an endless drift period", base + "loadBalancerBackendPoolDriftRepairIntervalInSeconds: 86401", []string{"is 86401: want at most 86400"}},
 		{"more than there is", base + "loadBalancerBackendPoolUpdateWriteSharePercent: 101", []string{`key "loadBalancerBackendPoolUpdateWriteSharePercent" is 101: want 0 to 100`}},
+		{"no cluster", base + "clustersInSubscription: 0", []string{`key "clustersInSubscription" is 0: want 1 to 1000`}},
+		{"fewer than none", base + "clustersInSubscription: -2", []string{`key "clustersInSubscription" is -2: want 1 to 1000`}},
+		{"too many clusters", base + "clustersInSubscription: 1001", []string{`key "clustersInSubscription" is 1001: want 1 to 1000`}},
 		{"less than nothing", base + "loadBalancerBackendPoolUpdateWriteSharePercent: -1", []string{`key "loadBalancerBackendPoolUpdateWriteSharePercent" is -1: want 0 to 100`}},
 		{"more machines than Azure takes", base + "loadBalancerBackendPoolUpdateParallelMachines: 101", []string{`key "loadBalancerBackendPoolUpdateParallelMachines" is 101: want 1 to 100`}},
 		{"no machine at all", base + "loadBalancerBackendPoolUpdateParallelMachines: 0", []string{`key "loadBalancerBackendPoolUpdateParallelMachines" is 0: want 1 to 100`}},

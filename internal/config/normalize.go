@@ -21,6 +21,9 @@ const maxRetries = math.MaxInt32
 // maxMachines limits ParallelMachines; more would use the subscription's five-minute write quota at once.
 const maxMachines = 100
 
+// maxClusters leaves each cluster one write of the quota in five minutes; more are a mistake.
+const maxClusters = 1000
+
 // maxValues has the largest values of numeric keys, by lower-case key.
 var maxValues = map[string]int{
 	"loadbalancerbackendpoolupdateintervalinseconds":      maxInterval,
@@ -28,6 +31,7 @@ var maxValues = map[string]int{
 	"loadbalancerbackendpoolupdatemaxretries":             maxRetries,
 	"loadbalancerbackendpoolupdatewritesharepercent":      100,
 	"loadbalancerbackendpoolupdateparallelmachines":       maxMachines,
+	"clustersinsubscription":                              maxClusters,
 	"maximumloadbalancerrulecount":                        maxRules,
 	"clusterservicesharedloadbalancerhealthprobeport":     maxPort,
 	"nodeadminstateminavailablepercent":                   100,
@@ -51,7 +55,8 @@ func (c *Config) Normalize() error {
 	c.WriteStrategy = c.UpdateStrategy()
 	c.NodeAdminStateMinAvailablePercent = new(c.minAvailablePercent())
 	c.UseResourceLease, c.EnableNodeAdminState = new(c.IsResourceLeaseEnabled()), new(c.SetsAdminState())
-	c.WriteSharePercent = new(int(math.Round(100 * c.WriteShare())))
+	c.WriteSharePercent = new(int(math.Round(100 * c.totalWriteShare())))
+	c.ClustersInSubscription = new(c.clusterCount())
 	c.ParallelMachines = new(c.MaxParallelMachines())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
 	c.normalizeLoadBalancers()
@@ -73,6 +78,8 @@ func (c *Config) validateConfig() error {
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
 	case c.WriteSharePercent != nil && (*c.WriteSharePercent < 0 || *c.WriteSharePercent > 100):
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateWriteSharePercent" is %d: want 0 to 100`, *c.WriteSharePercent)
+	case c.ClustersInSubscription != nil && (*c.ClustersInSubscription < 1 || *c.ClustersInSubscription > maxClusters):
+		return fmt.Errorf(`key "clustersInSubscription" is %d: want 1 to %d, the number of clusters with Weir in the subscription and region`, *c.ClustersInSubscription, maxClusters)
 	case c.ParallelMachines != nil && (*c.ParallelMachines < 1 || *c.ParallelMachines > maxMachines):
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateParallelMachines" is %d: want 1 to %d`, *c.ParallelMachines, maxMachines)
 	case !c.UpdateStrategy().IsValid():

@@ -15,13 +15,16 @@ const spendFactor = 9
 
 // Budget is what remains of a subscription's writes. Not safe for concurrent use.
 type Budget struct {
-	share    float64
 	interval time.Duration
+	fleet    fleetShare
 
 	window window
 	// Weir's part of the caller's bucket by its own count, and both buckets as reported by Azure.
 	ownBucket, callerBucket, subscriptionBucket bucket
-	pools                                       map[lb.PoolKey]changeRate
+	// The latter two as if Weir were alone, and the last reports.
+	aloneCaller, aloneSubscription bucket
+	reports                        [2]BucketState
+	pools                          map[lb.PoolKey]changeRate
 	// prunedAt is when inactive pools were last dropped.
 	prunedAt   time.Time
 	namespaces map[string]*namespaceUsage
@@ -32,12 +35,12 @@ type Budget struct {
 	lastSeen [2]namespaceSeen
 }
 
-// NewBudget returns an unused Budget. Weir may spend share, from 0 to 1, and no pool waits longer
-// than interval.
+// NewBudget returns an unused Budget. Weir may spend at most share, from 0 to 1, and no pool waits longer than interval
+// unless the share is lowered.
 func NewBudget(share float64, interval time.Duration) *Budget {
 	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
 	return &Budget{
-		share: share, interval: interval, pools: map[lb.PoolKey]changeRate{}, namespaces: map[string]*namespaceUsage{},
+		fleet: fleetShare{configured: share, current: share}, interval: interval, pools: map[lb.PoolKey]changeRate{}, namespaces: map[string]*namespaceUsage{},
 		ownBucket:          bucket{size: share * bucketSize, perSecond: share * refillPerSecond, tokens: share * bucketSize},
 		callerBucket:       bucket{size: bucketSize, perSecond: share * refillPerSecond},
 		subscriptionBucket: bucket{size: bucketSize * subscriptionFactor, perSecond: share * refillPerSecond * subscriptionFactor},
@@ -50,8 +53,9 @@ type Remaining struct{ Caller, Subscription int }
 // CountWrite counts a write or deletion that is being sent.
 func (b *Budget) CountWrite(now time.Time) {
 	b.window.addWrite(now)
+	b.fleet.raise(b.window.countWrites(now), now)
 	b.ownBucket.takeToken(now)
-	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
+	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket, &b.aloneCaller, &b.aloneSubscription} {
 		if !reported.at.IsZero() {
 			reported.takeToken(now)
 		}
@@ -60,13 +64,15 @@ func (b *Budget) CountWrite(now time.Time) {
 
 // SetRemaining records what Azure reports as left.
 func (b *Budget) SetRemaining(left Remaining, now time.Time) {
-	for _, reported := range []struct {
-		left int
-		of   *bucket
-	}{{left.Caller, &b.callerBucket}, {left.Subscription, &b.subscriptionBucket}} {
+	for i, reported := range []struct {
+		left      int
+		name      string
+		of, alone *bucket
+	}{{left.Caller, "caller", &b.callerBucket, &b.aloneCaller}, {left.Subscription, "subscription", &b.subscriptionBucket, &b.aloneSubscription}} {
 		if reported.left >= 0 {
 			reported.of.tokens, reported.of.at = float64(reported.left), now
 			reported.of.size = max(reported.of.size, reported.of.tokens)
+			b.reports[i] = b.recordBucket(reported.name, reported.of, reported.alone, now)
 		}
 	}
 }
@@ -100,12 +106,15 @@ type Pace struct {
 	// Factors from pool to namespace weights, and limits of early writes per second and unit of
 	// weight by the namespace's share.
 	poolWeights, maxRates map[string]float64
+	// longest is how long a busy pool waits at most.
+	longest time.Duration
 }
 
 // PaceAt returns the current pace, in O(active pools).
 func (b *Budget) PaceAt(now time.Time) Pace {
 	p := Pace{budget: b, now: now}
 	b.pruneInactive(now)
+	b.fleet.raise(b.window.countWrites(now), now)
 	weights := 0.0
 	type sum struct{ most, all, owed float64 }
 	namespaces := map[string]sum{}
@@ -137,6 +146,10 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 			p.maxRates[name] = spendFactor * max(free, 0) / windowLength.Seconds() / of.all
 		}
 	}
+	p.longest = b.longestWait(owed)
+	if p.longest > b.interval {
+		owed *= float64(b.interval) / float64(p.longest)
+	}
 	if p.rate = b.availableRate(now, owed); weights > 0 {
 		p.rate *= min(weights, 1) / total
 	}
@@ -146,17 +159,20 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 // availableRate returns the writes per second for pools that were written within the interval. owed is
 // reserved for others.
 func (b *Budget) availableRate(now time.Time, owed float64) float64 {
+	if b.fleet.closedUntil.After(now) {
+		return 0
+	}
 	part := func(free float64, lasts time.Duration) float64 {
 		if free < 1 {
 			return 0
 		}
 		return spendFactor * free / lasts.Seconds()
 	}
-	spare := part(b.window.freeWrites(now, b.share*windowWrites, owed), windowLength)
+	spare := part(b.window.freeWrites(now, b.fleet.current*windowWrites, owed), windowLength)
 	spare = min(spare, part(b.ownBucket.tokensAt(now), bucketFillTime))
 	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
 		if !reported.at.IsZero() {
-			spare = min(spare, part(b.share*reported.tokensAt(now), bucketFillTime))
+			spare = min(spare, part(b.fleet.current*reported.tokensAt(now), bucketFillTime))
 		}
 	}
 	return spare
@@ -168,6 +184,10 @@ type Schedule struct {
 	writeInterval, changeInterval time.Duration
 	// lastInterval is the latter at the last change.
 	lastInterval time.Duration
+	// Longest is how long it waits at most after its last write: an interval, or longer while the share is lowered.
+	Longest time.Duration
+	// NotBefore is when a used-up quota is available again.
+	NotBefore time.Time
 }
 
 // HoldFor returns how long the first waiting change waits, counted from its arrival: the time of the
@@ -196,16 +216,18 @@ func (s Schedule) GatherFor() time.Duration {
 func (p Pace) ScheduleFor(pool lb.PoolKey) Schedule {
 	b := p.budget
 	last := b.pools[pool].changeInterval(b.interval)
+	s := Schedule{writeInterval: p.longest, lastInterval: last, Longest: p.longest, NotBefore: b.fleet.closedUntil}
 	if p.rate <= 0 {
-		return Schedule{writeInterval: b.interval, lastInterval: last}
+		return s
 	}
 	a := b.pools[pool].decayTo(p.now, b.interval)
 	early := p.rate * p.weightOf(a.namespace)
 	if most, bounded := p.maxRates[a.namespace]; bounded {
 		early = min(early, most)
 	}
-	rate := 1/b.interval.Seconds() + early*a.shareWeight()
-	return Schedule{writeInterval: min(b.interval, time.Duration(float64(time.Second)/rate)), changeInterval: a.changeInterval(b.interval), lastInterval: last}
+	rate := 1/p.longest.Seconds() + early*a.shareWeight()
+	s.writeInterval, s.changeInterval = min(p.longest, time.Duration(float64(time.Second)/rate)), a.changeInterval(b.interval)
+	return s
 }
 
 // weightOf converts a pool's weight; 1 before a namespace's first change.
@@ -219,11 +241,12 @@ func (p Pace) weightOf(namespace string) float64 {
 // UsageAt returns the writes of the last five minutes, Weir's share in five minutes, and what is left
 // of it.
 func (b *Budget) UsageAt(now time.Time) (spent, share, left float64) {
-	spent, share = b.window.countWrites(now), b.share*windowWrites
+	b.fleet.raise(b.window.countWrites(now), now)
+	spent, share = b.window.countWrites(now), b.fleet.current*windowWrites
 	left = min(share-spent, b.ownBucket.tokensAt(now))
 	for _, reported := range []*bucket{&b.callerBucket, &b.subscriptionBucket} {
 		if !reported.at.IsZero() {
-			left = min(left, b.share*reported.tokensAt(now))
+			left = min(left, b.fleet.current*reported.tokensAt(now))
 		}
 	}
 	return spent, share, max(0, left)

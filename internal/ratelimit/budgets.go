@@ -115,6 +115,13 @@ func (bs *Budgets) SetRemaining(subscription string, left Remaining, now time.Ti
 	bs.getBudget(subscription).SetRemaining(left, now)
 }
 
+// RecordThrottle calls [Budget.RecordThrottle].
+func (bs *Budgets) RecordThrottle(subscription string, t Throttle, now time.Time) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.getBudget(subscription).RecordThrottle(t, now)
+}
+
 // CountChange calls [Budget.CountChange].
 func (bs *Budgets) CountChange(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
@@ -162,6 +169,7 @@ type Usage struct {
 	Used, Share, Remaining float64
 	// Deferred counts namespaces that have used up their share.
 	Deferred int
+	Fleet    Fleet
 }
 
 // ListUsage is sorted by subscription.
@@ -172,7 +180,7 @@ func (bs *Budgets) ListUsage(now time.Time) []Usage {
 	for _, name := range slices.Sorted(maps.Keys(bs.budgets)) {
 		f := Usage{Subscription: name}
 		f.Used, f.Share, f.Remaining = bs.budgets[name].UsageAt(now)
-		f.Deferred = bs.budgets[name].CountDeferred(now)
+		f.Deferred, f.Fleet = bs.budgets[name].CountDeferred(now), bs.budgets[name].FleetAt(now)
 		all = append(all, f)
 	}
 	return all

@@ -94,7 +94,7 @@ func (b *Budget) usageOf(namespace string) *namespaceUsage {
 }
 
 // maxServiceWrites is Weir's writes for Services in five minutes.
-func (b *Budget) maxServiceWrites() float64 { return max(b.share*windowWrites, minWrites) }
+func (b *Budget) maxServiceWrites() float64 { return max(b.fleet.current*windowWrites, minWrites) }
 
 // CountServiceWrite counts a write for Services, divided among their namespaces.
 func (b *Budget) CountServiceWrite(namespaces []string, now time.Time) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/ratelimit"
 	"weir.dev/weir/internal/ratelimit/backoff"
 )
 
@@ -24,6 +25,10 @@ type Group struct {
 	Retry       bool
 	// HoldFor is how long the changes of a busy pool wait for further ones.
 	HoldFor time.Duration
+	// LongestHold ends the wait after the last write, if it is more than an interval. The wait for a used-up quota ends at
+	// QuotaNotBefore.
+	LongestHold    time.Duration
+	QuotaNotBefore time.Time
 	// Deferred is when the namespace's share allows the change, zero if it does, followed by the
 	// reason.
 	Deferred    time.Time
@@ -190,12 +195,22 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 	if g.history.LastChange.IsZero() {
 		return time.Time{}
 	}
-	return backoff.MinTime(g.history.LastChange.Add(interval), g.firstQueued.Add(g.HoldFor))
+	if g.exempt {
+		return backoff.MinTime(g.history.LastChange.Add(interval), g.firstQueued.Add(g.HoldFor))
+	}
+	return backoff.MaxTime(g.QuotaNotBefore, backoff.MinTime(g.history.LastChange.Add(max(interval, g.LongestHold)), g.firstQueued.Add(g.HoldFor)))
+}
+
+// MayNeedPace reports whether the pool has a change that its pace may delay, before LongestHold and QuotaNotBefore are
+// known.
+func (g Group) MayNeedPace(now time.Time, interval time.Duration) bool {
+	return g.hasNew && !g.Retry && !g.needsFill && g.history.LastChange.Add(ratelimit.MaxStretch*interval).After(now)
 }
 
 // NeedsPace reports whether the pool has a change that its pace may delay.
 func (g Group) NeedsPace(now time.Time, interval time.Duration) bool {
-	return g.hasNew && !g.Retry && !g.needsFill && g.history.LastChange.Add(interval).After(now)
+	paced := g.history.LastChange.Add(max(interval, g.LongestHold)).After(now) || g.QuotaNotBefore.After(now)
+	return paced && g.MayNeedPace(now, interval)
 }
 
 // NotBefore is the pool's Retry-After.

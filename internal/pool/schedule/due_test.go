@@ -56,7 +56,7 @@ func TestReadyAt(t *testing.T) {
 	}
 }
 
-// Whatever its hold, a pool waits no longer than an interval.
+// Whatever its hold, a pool waits no longer than an interval, unless the share of writes is lowered or the quota used up.
 func TestAPaceIsBoundedByTheInterval(t *testing.T) {
 	g := Group{hasNew: true, firstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
 	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
@@ -64,6 +64,18 @@ func TestAPaceIsBoundedByTheInterval(t *testing.T) {
 	}
 	if !g.IsPaced(seconds(1), interval) || g.IsPaced(seconds(30), interval) {
 		t.Error("until then it is paced, and not from then on")
+	}
+	g.LongestHold = 2 * time.Minute
+	if got := g.ReadyAt(interval); !got.Equal(seconds(120)) || !g.IsPaced(seconds(119), interval) {
+		t.Errorf("with a lowered share it may be written at +%s", got.Sub(start))
+	}
+	g.QuotaNotBefore = seconds(200)
+	if got := g.ReadyAt(interval); !got.Equal(seconds(200)) {
+		t.Errorf("with a used-up quota it may be written at +%s", got.Sub(start))
+	}
+	g.exempt = true
+	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
+		t.Errorf("removals and draining nodes wait until +%s", got.Sub(start))
 	}
 }
 

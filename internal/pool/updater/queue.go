@@ -267,7 +267,7 @@ func (q *queue) waitingGroups(now time.Time) []schedule.Group {
 func (q *queue) setPace(groups []schedule.Group, now time.Time) {
 	var contend []*schedule.Group
 	for i, g := range groups {
-		if g.NeedsPace(now, q.interval) {
+		if g.MayNeedPace(now, q.interval) {
 			contend = append(contend, &groups[i])
 		}
 	}

@@ -63,9 +63,10 @@ func setHolds(l *worker, groups []*schedule.Group, now time.Time) {
 	}
 	spacings := l.cfg.Writes.SchedulesFor(l.id.SubscriptionID, keys, now)
 	for _, g := range groups {
-		g.HoldFor = spacings[g.Pool()].HoldFor(g.ChangeCount())
+		s := spacings[g.Pool()]
+		g.HoldFor, g.LongestHold, g.QuotaNotBefore = s.HoldFor(g.ChangeCount()), s.Longest, s.NotBefore
 		if g.CanGather() {
-			g.HoldFor = max(g.HoldFor, spacings[g.Pool()].GatherFor())
+			g.HoldFor = max(g.HoldFor, s.GatherFor())
 		}
 	}
 }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimit
+
+import "time"
+
+// The share of a subscription's writes adapts to other clients, which Weir does not know: it rises slowly, and a
+// used-up quota lowers it to a part of what Weir has just spent. Clients that do the same
+// converge to equal shares, because those with more lose more.
+const (
+	// raiseWrites is added to a lowered share in five minutes, and half of it beyond quietShare: equal steps alone let a
+	// client with a large share keep it for long.
+	raiseWrites = 10
+	// lowerFactor is the part of it that is left after a cut. A cut counts at least half of the share as spent: a client
+	// that was quiet must not start at nothing.
+	lowerFactor = 0.6
+	// quietShare is what the share of a quiet client rises to.
+	quietShare = 0.1
+	// limitingPart of the share is spent if it limits Weir.
+	limitingPart = 0.5
+	// minAdaptiveShare bounds cuts: the shares of a hundred clusters together are the quota.
+	minAdaptiveShare = 0.01
+)
+
+// MaxStretch is how many intervals a busy pool waits at most while the share is lowered.
+const MaxStretch = 20
+
+// Throttle is a 429 for a used-up write quota.
+type Throttle struct {
+	// Until is Azure's Retry-After.
+	Until time.Time
+	// Network is true for the quota of Microsoft.Network, and false for a bucket of Resource Manager.
+	Network bool
+}
+
+// fleetShare is the current share of one subscription.
+type fleetShare struct {
+	configured, current float64
+	// No cut follows the last one before cutUntil: it has the same cause.
+	cutUntil time.Time
+	// raisedAt is the time of the last raise, or when the next one may begin.
+	raisedAt time.Time
+	// closedUntil is when the used-up quota is available again.
+	closedUntil time.Time
+	throttles   int
+	// loweredAt and reason are those of the last cut.
+	loweredAt time.Time
+	reason    string
+	// others is how many writes other clients had sent when the quota of Microsoft.Network was last used up.
+	others   float64
+	othersAt time.Time
+}
+
+func (s *fleetShare) floor() float64 { return min(minAdaptiveShare, s.configured/2) }
+
+// isLowered reports whether the share is below the configured one.
+func (s *fleetShare) isLowered() bool { return s.current < s.configured }
+
+// lower cuts the share after spent writes in five minutes.
+func (s *fleetShare) lower(spent float64, reason string, until, now time.Time) {
+	if now.Before(s.cutUntil) {
+		return
+	}
+	s.cutUntil = later(now.Add(bucketFillTime), until)
+	used := min(s.current, max(spent/windowWrites, s.current/2))
+	s.current = max(s.floor(), lowerFactor*used)
+	s.loweredAt, s.raisedAt, s.reason = now, s.cutUntil, reason
+}
+
+// raise adds what is due since the last call; beyond quietShare only if the share limits Weir, or many clients that are
+// quiet for long would spend too much at once.
+func (s *fleetShare) raise(spent float64, now time.Time) {
+	passed := now.Sub(s.raisedAt)
+	if passed <= 0 {
+		return
+	}
+	s.raisedAt = now
+	raised := s.current + raiseWrites/float64(windowWrites)*passed.Seconds()/windowLength.Seconds()
+	switch {
+	case spent < limitingPart*s.current*windowWrites:
+		raised = min(raised, quietShare)
+	case raised > quietShare:
+		raised -= (raised - max(s.current, quietShare)) / 2
+	}
+	raised = min(raised, s.configured)
+	s.current = max(s.current, raised)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// RecordThrottle lowers the share after a 429 for a used-up quota, once until the quota is available again. Until then
+// pools that were written within the interval wait.
+func (b *Budget) RecordThrottle(t Throttle, now time.Time) {
+	if last := now.Add(windowLength); t.Until.After(last) {
+		t.Until = last
+	}
+	spent, reason := b.window.countWrites(now), "429 for a write bucket of Resource Manager"
+	b.fleet.throttles++
+	if t.Network {
+		reason = "429 for the quota of Microsoft.Network"
+		if !now.Before(b.fleet.cutUntil) {
+			b.fleet.others, b.fleet.othersAt = max(0, windowWrites-spent), now
+		}
+	}
+	b.fleet.closedUntil = later(b.fleet.closedUntil, t.Until)
+	b.fleet.lower(spent, reason, t.Until, now)
+}
+
+// recordBucket records what Azure reports of a bucket, and lowers the share if other clients have taken more than half of
+// it. own is the bucket as if Weir were alone.
+func (b *Budget) recordBucket(name string, reported, own *bucket, now time.Time) BucketState {
+	own.size, own.perSecond = reported.size, reported.size/bucketFillTime.Seconds()
+	if own.at.IsZero() {
+		own.tokens, own.at = own.size, now
+	}
+	left := own.tokensAt(now)
+	state := BucketState{Name: name, At: now, Size: own.size, Left: reported.tokens, Own: own.size - left, Others: max(0, left-reported.tokens)}
+	if state.Others > own.size/2 {
+		b.fleet.lower(b.window.countWrites(now), "other clients use the "+name+"'s bucket of Resource Manager", time.Time{}, now)
+	}
+	return state
+}
+
+// longestWait returns how long a busy pool waits at most if all are owed that many writes a second: an interval. If
+// the quota of Microsoft.Network was used up and the share is still lowered, it is as much longer as the share requires:
+// otherwise Azure rejects these writes, and urgent ones of all clients.
+func (b *Budget) longestWait(owed float64) time.Duration {
+	if !b.fleet.isLowered() || b.fleet.othersAt.IsZero() {
+		return b.interval
+	}
+	stretch := owed * windowLength.Seconds() / max(b.fleet.current*windowWrites, 1)
+	return time.Duration(float64(b.interval) * min(max(stretch, 1), MaxStretch))
+}
+
+// Fleet is the state of the share of a subscription.
+type Fleet struct {
+	// Configured is the share in five minutes that Weir may use at most.
+	Configured float64 `json:"configuredShare"`
+	// Reason is why the share is lower, or empty; LoweredAt is the time of the last cut.
+	Reason    string     `json:"reason,omitempty"`
+	LoweredAt *time.Time `json:"loweredAt,omitempty"`
+	// ClosedUntil is when a used-up quota is available again.
+	ClosedUntil *time.Time `json:"closedUntil,omitempty"`
+	// Throttles counts 429s for write quotas since the start.
+	Throttles int `json:"throttles"`
+	// Others estimates the writes of other clients in the five minutes before OthersAt, when the quota of
+	// Microsoft.Network was last used up: the quota less Weir's own.
+	Others   *float64   `json:"others,omitempty"`
+	OthersAt *time.Time `json:"othersAt,omitempty"`
+	// Buckets are those of Resource Manager as last reported.
+	Buckets []BucketState `json:"buckets,omitempty"`
+}
+
+// BucketState is a write bucket as last reported.
+type BucketState struct {
+	// Name is caller or subscription.
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+	Size float64   `json:"size"`
+	// Left is what Azure reported. Own and Others are the parts that Weir and other clients had taken.
+	Left   float64 `json:"left"`
+	Own    float64 `json:"own"`
+	Others float64 `json:"others"`
+}
+
+// FleetAt returns the state of the share.
+func (b *Budget) FleetAt(now time.Time) Fleet {
+	s := b.fleet
+	f := Fleet{Configured: s.configured * windowWrites, Throttles: s.throttles}
+	if s.isLowered() {
+		f.Reason, f.LoweredAt = s.reason, &s.loweredAt
+	}
+	if s.closedUntil.After(now) {
+		f.ClosedUntil = &s.closedUntil
+	}
+	if !s.othersAt.IsZero() {
+		f.Others, f.OthersAt = &s.others, &s.othersAt
+	}
+	for _, r := range b.reports {
+		if !r.At.IsZero() {
+			f.Buckets = append(f.Buckets, r)
+		}
+	}
+	return f
+}
