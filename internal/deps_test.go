@@ -25,7 +25,7 @@ type layer struct {
 }
 
 const (
-	kubernetes = "k8s.io/ sigs.k8s.io/controller-runtime sigs.k8s.io/yaml "
+	kubernetes = "k8s.io/ sigs.k8s.io/controller-runtime sigs.k8s.io/gateway-api/apis/v1 sigs.k8s.io/yaml "
 	telemetry  = "go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/propagation "
 )
 
@@ -109,7 +109,7 @@ func folderBelowInternal(pkg string) (folder string, inside bool) {
 
 // decisions are the packages that decide: no I/O, no context, no locks, no log; time is an argument.
 var decisions = []string{
-	"internal/armerror", "internal/humanize", "internal/lb", "internal/loadbalancer/dryrun/report", "internal/loadbalancer/plan",
+	"internal/armerror", "internal/controllers/gateways/routing", "internal/humanize", "internal/lb", "internal/loadbalancer/dryrun/report", "internal/loadbalancer/plan",
 	"internal/loadbalancer/privatelink/desired", "internal/nic", "internal/pool/diff", "internal/pool/membership",
 	"internal/pool/schedule", "internal/provisioning/policy", "internal/ratelimit/backoff", "internal/ratelimit/fair",
 	"internal/service/bound", "internal/service/grant", "internal/service/nsg", "internal/skumigration/phase",

@@ -54,6 +54,9 @@ type Options struct {
 	// ReadinessGates opens the readiness gates of pods.
 	ReadinessGates bool
 
+	// GatewayAPI serves Gateways.
+	GatewayAPI bool
+
 	Requeue workqueue.Backoff
 
 	Log *slog.Logger

@@ -43,6 +43,8 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	switch proxied := UsesProxyProtocol(r.annotations); {
 	case s.Local && !own && !proxied:
 		return r.withTiming(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
+	case p.HealthCheckNodePort != 0 && !own && !proxied:
+		return r.withTiming(p, lb.Probe{Name: name, Protocol: lb.ProbeHTTP, Port: p.HealthCheckNodePort, Path: localPath}, false)
 	case !own && shared != nil && !proxied:
 		return shared
 	case !own && p.Protocol != "TCP":

@@ -46,6 +46,8 @@ type Port struct {
 	AppProtocol string
 	Port        int32
 	NodePort    int32 // 0 if not allocated
+	// HealthCheckNodePort is that of a Local backend of a Gateway; 0 for none.
+	HealthCheckNodePort int32
 }
 
 // Settings are the cluster settings.

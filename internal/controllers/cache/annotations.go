@@ -3,6 +3,8 @@
 package cache
 
 import (
+	"slices"
+
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/service"
@@ -24,3 +26,5 @@ const azureAnnotations = "service.beta.kubernetes.io/"
 
 // weirAnnotations are Weir's annotations kept in the cache.
 var weirAnnotations = []string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation, AllowRemovalAnnotation, metadata.DryRunAnnotation, metadata.WriteAgainAnnotation, service.Zones, service.RetainAddress}
+
+func isWeirAnnotation(name string) bool { return slices.Contains(weirAnnotations, name) }

@@ -131,7 +131,7 @@ var sharedFinalizers = []string{v1alpha1.Finalizer}
 func stripBalanced(s *corev1.Service) {
 	annotations := map[string]string{}
 	for name, value := range s.Annotations {
-		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(weirAnnotations, name) {
+		if IsKept(name) {
 			annotations[name] = value
 		}
 	}

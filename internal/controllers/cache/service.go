@@ -43,6 +43,7 @@ func ServiceOf(s *corev1.Service) service.Service {
 	for _, p := range s.Spec.Ports {
 		out.Ports = append(out.Ports, service.Port{
 			Name: p.Name, Protocol: string(p.Protocol), AppProtocol: ptr.Deref(p.AppProtocol, ""), Port: p.Port, NodePort: p.NodePort,
+			HealthCheckNodePort: healthCheckNodePort(s, p),
 		})
 	}
 	return out

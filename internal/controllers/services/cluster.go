@@ -65,7 +65,9 @@ func (v serviceCluster) SharesAddress(s servicelb.Service) bool {
 }
 
 // HasEndpoints implements servicelb.Cluster.
-func (v serviceCluster) HasEndpoints(name string) bool { return v.view.HasEndpoints(name) }
+func (v serviceCluster) HasEndpoints(name string) bool {
+	return cache.IsGatewayKey(name) || v.view.HasEndpoints(name)
+}
 
 // EmptyPool implements servicelb.Cluster.
 func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/k8s/metadata"
@@ -55,7 +57,11 @@ func (e serviceEvents) RecordEvent(s servicelb.Service, event servicelb.Event) {
 	if event.Conflict != nil {
 		text = conflictMessage(*event.Conflict, humanize.MaxMessage/event.Of)
 	}
-	e.r.cfg.Events.Add(e.r.view.ServiceObject(s), kind, event.Reason, humanize.FormatMessage(text, humanize.MaxMessage))
+	var about runtime.Object = e.r.view.ServiceObject(s)
+	if cache.IsGatewayKey(s.Name) {
+		about = e.r.gateways.EventObject(s)
+	}
+	e.r.cfg.Events.Add(about, kind, event.Reason, humanize.FormatMessage(text, humanize.MaxMessage))
 }
 
 // conflictMessage describes the undone changes and Weir's reaction, in at most limit bytes.

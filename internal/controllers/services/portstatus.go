@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/service"
 )
@@ -19,6 +20,9 @@ import (
 // RejectPorts implements servicelb.Store.
 func (l serviceStatusStore) RejectPorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
 	s := l.view.ServiceObject(v)
+	if _, is := cache.GatewayOf(s.Name); is {
+		return nil // its status has no ports
+	}
 	statuses := portStatuses(s.Spec.Ports, ports)
 	ours := func(in corev1.LoadBalancerIngress) bool { return slices.ContainsFunc(in.Ports, isWeirError) }
 	if statuses == nil && !slices.ContainsFunc(s.Status.LoadBalancer.Ingress, ours) {

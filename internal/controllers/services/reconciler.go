@@ -82,6 +82,7 @@ type Reconciler struct {
 	deployer Balancers
 	options  Options
 	orphans  orphanSet
+	gateways Gateways // nil without Gateway API
 }
 
 // New returns a Reconciler that ignores all Services.

@@ -34,6 +34,9 @@ type serviceStatusStore struct{ *Reconciler }
 
 // PersistRecord implements servicelb.Store.
 func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Service, r servicelb.Record) error {
+	if cache.IsGatewayKey(s.Name) {
+		return l.gateways.PersistRecord(ctx, s, r)
+	}
 	seen := l.cachedService(s)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		fresh := seen
@@ -53,10 +56,7 @@ func (l serviceStatusStore) PersistRecord(ctx context.Context, s servicelb.Servi
 		if len(r.LoadBalancers) == 0 {
 			l.removeFinalizers(fresh)
 		}
-		setAnnotation(fresh, metadata.PlaceAnnotation, joinRecord(r.LoadBalancers))
-		setAnnotation(fresh, metadata.GroupsAnnotation, joinRecord(r.Groups))
-		setAnnotation(fresh, metadata.LinkGroupsAnnotation, joinRecord(r.LinkGroups))
-		setAnnotation(fresh, metadata.ClassAnnotation, r.Class)
+		SetRecord(&fresh.ObjectMeta, r)
 		return l.cfg.API.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
 	})
 	if apierrors.IsNotFound(err) {
@@ -86,13 +86,21 @@ func (l serviceStatusStore) removeFinalizers(s *corev1.Service) {
 	}
 }
 
+// SetRecord sets the annotations of a record.
+func SetRecord(m *metav1.ObjectMeta, r servicelb.Record) {
+	setAnnotation(m, metadata.PlaceAnnotation, joinRecord(r.LoadBalancers))
+	setAnnotation(m, metadata.GroupsAnnotation, joinRecord(r.Groups))
+	setAnnotation(m, metadata.LinkGroupsAnnotation, joinRecord(r.LinkGroups))
+	setAnnotation(m, metadata.ClassAnnotation, r.Class)
+}
+
 // setAnnotation sets an annotation, or deletes it if record is nil.
-func setAnnotation(s *corev1.Service, annotation string, record *string) {
+func setAnnotation(m *metav1.ObjectMeta, annotation string, record *string) {
 	if record == nil {
-		delete(s.Annotations, annotation)
+		delete(m.Annotations, annotation)
 		return
 	}
-	metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, *record)
+	metav1.SetMetaDataAnnotation(m, annotation, *record)
 }
 
 // joinRecord joins names; nil if there are none.
@@ -210,6 +218,9 @@ func (l serviceStatusStore) patchFields(ctx context.Context, s *corev1.Service, 
 	body, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {
 		return fmt.Errorf("%s of Service %s: %w", what, metadata.Key(s.Namespace, s.Name), err)
+	}
+	if _, is := cache.GatewayOf(s.Name); is {
+		return l.gateways.PatchStatus(s, body)
 	}
 	return l.patchStatus(ctx, what, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/k8s/intern"
@@ -21,6 +22,7 @@ func Scheme() *runtime.Scheme {
 	utilruntime.Must(corev1.AddToScheme(s))
 	utilruntime.Must(discoveryv1.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
+	utilruntime.Must(gatewayv1.Install(s))
 	return s
 }
 

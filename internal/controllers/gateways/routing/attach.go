@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package routing
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// ControllerName is the controllerName of Weir's GatewayClasses.
+const ControllerName gatewayv1.GatewayController = "weir.dev/gateway-controller"
+
+// Rule forwards a port of a Gateway to a node port.
+type Rule struct {
+	Listener gatewayv1.SectionName
+	Port     int32
+	Backend
+}
+
+// Attachment is a Gateway with its routes.
+type Attachment struct {
+	gateway   *gatewayv1.Gateway
+	cluster   Cluster
+	listeners []*listenerState
+	// Parents are the statuses of the routes for this Gateway, by route.
+	Parents map[client.Object][]gatewayv1.RouteParentStatus
+}
+
+// Attach attaches routes, the oldest first, to the listeners of a Gateway.
+func Attach(gw *gatewayv1.Gateway, routes []Route, c Cluster) *Attachment {
+	a := &Attachment{gateway: gw, cluster: c, listeners: newListeners(gw), Parents: map[client.Object][]gatewayv1.RouteParentStatus{}}
+	routes = slices.Clone(routes)
+	slices.SortFunc(routes, func(x, y Route) int { return ComparePrecedence(x.Object, y.Object) })
+	for _, r := range routes {
+		a.attachRoute(r)
+	}
+	return a
+}
+
+func (a *Attachment) attachRoute(r Route) {
+	res := r.resolve(a.cluster)
+	attached := map[*listenerState]bool{}
+	for _, p := range r.Parents {
+		name, is := r.GatewayOf(p)
+		if !is || name != client.ObjectKeyFromObject(a.gateway) {
+			continue
+		}
+		reason, text := gatewayv1.RouteReasonNoMatchingParent, "the Gateway has no listener with this sectionName or port"
+		isFirst := false
+		for _, l := range a.listeners {
+			if p.SectionName != nil && *p.SectionName != l.Name || p.Port != nil && *p.Port != l.Port {
+				continue
+			}
+			if !l.allows(a.gateway, r, a.cluster) {
+				if reason == gatewayv1.RouteReasonNoMatchingParent {
+					reason, text = gatewayv1.RouteReasonNotAllowedByListeners, fmt.Sprintf("no listener that matches allows a %s of namespace %s", r.Kind, r.Object.GetNamespace())
+				}
+				continue
+			}
+			reason, text = gatewayv1.RouteReasonAccepted, ""
+			if !attached[l] {
+				attached[l] = true
+				l.attached++
+				if l.first == nil {
+					l.first = &attachedRoute{r, res}
+				}
+			}
+			isFirst = isFirst || l.first.Object == r.Object
+		}
+		a.addStatus(r, p, reason, text, isFirst, res)
+	}
+}
+
+func (a *Attachment) addStatus(r Route, p gatewayv1.ParentReference, reason gatewayv1.RouteConditionReason, text string, isFirst bool, res resolution) {
+	generation := r.Object.GetGeneration()
+	accepted := reason == gatewayv1.RouteReasonAccepted
+	switch {
+	case accepted && !isFirst:
+		text = "older routes of its listeners receive all connections"
+	case accepted && res.ignored > 0:
+		text = fmt.Sprintf("Azure Load Balancer has no weights: Service %s, which has the greatest weight, receives all connections", res.serving.Service)
+	}
+	resolved := newCondition(string(gatewayv1.RouteConditionResolvedRefs), true, string(gatewayv1.RouteReasonResolvedRefs), "", generation)
+	if res.failed != nil {
+		resolved = newCondition(string(gatewayv1.RouteConditionResolvedRefs), false, string(res.failed.reason), res.failed.text, generation)
+	}
+	a.Parents[r.Object] = append(a.Parents[r.Object], gatewayv1.RouteParentStatus{
+		ParentRef: p, ControllerName: ControllerName,
+		Conditions: []metav1.Condition{newCondition(string(gatewayv1.RouteConditionAccepted), accepted, string(reason), text, generation), resolved},
+	})
+}
+
+// Rules returns the wanted rules in the order of the listeners.
+func (a *Attachment) Rules() []Rule {
+	var rules []Rule
+	for _, l := range a.listeners {
+		if l.isValid() && l.first != nil && l.first.serving != nil && l.notProgrammed == "" {
+			rules = append(rules, Rule{Listener: l.Name, Port: l.Port, Backend: *l.first.serving})
+		}
+	}
+	return rules
+}
+
+// ExcludeUsedPorts removes rules to node ports that another frontend already forwards to, because Azure rejects a
+// second one. heldBy returns what uses a node port, or "".
+func (a *Attachment) ExcludeUsedPorts(heldBy func(Backend) string) {
+	type nodePort struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	used := map[nodePort]gatewayv1.SectionName{}
+	for _, rule := range a.Rules() {
+		l := a.listeners[slices.IndexFunc(a.listeners, func(l *listenerState) bool { return l.Name == rule.Listener })]
+		at := nodePort{rule.Protocol, rule.NodePort}
+		holder := heldBy(rule.Backend)
+		if other, is := used[at]; is {
+			holder = "listener " + string(other)
+		}
+		if holder != "" {
+			l.notProgrammed = fmt.Sprintf("%s already forwards to node port %d of Service %s, and Azure allows one: use another Service with the same selector", holder, rule.NodePort, rule.Service)
+			continue
+		}
+		used[at] = rule.Listener
+	}
+}
+
+// Listeners returns the statuses of the listeners. programmed is the state of the load balancer.
+func (a *Attachment) Listeners(programmed metav1.Condition) []gatewayv1.ListenerStatus {
+	var all []gatewayv1.ListenerStatus
+	for _, l := range a.listeners {
+		all = append(all, l.status(a.gateway.Generation, programmed))
+	}
+	return all
+}
+
+// AcceptedCondition returns the condition Accepted of the Gateway.
+func (a *Attachment) AcceptedCondition() metav1.Condition {
+	valid := 0
+	for _, l := range a.listeners {
+		if l.isValid() {
+			valid++
+		}
+	}
+	condition := func(is bool, reason gatewayv1.GatewayConditionReason, text string) metav1.Condition {
+		return newCondition(string(gatewayv1.GatewayConditionAccepted), is, string(reason), text, a.gateway.Generation)
+	}
+	if _, err := RequestedAddresses(a.gateway); err != nil {
+		return condition(false, gatewayv1.GatewayReasonUnsupportedAddress, err.Error())
+	}
+	switch {
+	case valid == 0:
+		return condition(false, gatewayv1.GatewayReasonListenersNotValid, "no listener is valid")
+	case valid < len(a.listeners):
+		return condition(true, gatewayv1.GatewayReasonListenersNotValid, "some listeners are not valid")
+	}
+	return condition(true, gatewayv1.GatewayReasonAccepted, "")
+}
+
+// RequestedAddresses returns the requested addresses, at most one per family.
+func RequestedAddresses(gw *gatewayv1.Gateway) ([]netip.Addr, error) {
+	var all []netip.Addr
+	for _, address := range gw.Spec.Addresses {
+		if kind := ptr.Deref(address.Type, gatewayv1.IPAddressType); kind != gatewayv1.IPAddressType {
+			return nil, fmt.Errorf("addresses of type %s are not supported: use IPAddress, or an annotation with the name of a public IP", kind)
+		}
+		if address.Value == "" { // any
+			continue
+		}
+		ip, err := netip.ParseAddr(address.Value)
+		if err != nil {
+			return nil, fmt.Errorf("address %q is not an IP address", address.Value)
+		}
+		if slices.ContainsFunc(all, func(other netip.Addr) bool { return other.Is4() == ip.Is4() }) {
+			return nil, errors.New("a Gateway has at most one address per IP family")
+		}
+		all = append(all, ip)
+	}
+	return all, nil
+}
+
+// IsAccepted reports whether the Gateway can be served.
+func (a *Attachment) IsAccepted() bool {
+	return a.AcceptedCondition().Status == metav1.ConditionTrue
+}

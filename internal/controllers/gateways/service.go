@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/gateways/routing"
+	"weir.dev/weir/internal/k8s/metadata"
+	"weir.dev/weir/internal/service"
+)
+
+// newService returns a Gateway as a Service with the rules as ports. If the Gateway is not managed, the load balancer
+// is released.
+func newService(gw *gatewayv1.Gateway, managed bool, class string, rules []routing.Rule) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: metadata.Identity(gw.ObjectMeta, gw.Labels), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}}
+	s.Name, s.ResourceVersion = cache.GatewayServiceName(gw.Name), ""
+	if controllerutil.ContainsFinalizer(gw, metadata.ServiceFinalizer) {
+		s.Finalizers = []string{metadata.ServiceFinalizer}
+	}
+	s.Annotations = annotationsOf(gw)
+	if managed {
+		s.Spec.Type = corev1.ServiceTypeLoadBalancer
+		if class != "" {
+			s.Spec.LoadBalancerClass = &class
+		}
+	}
+	setFamilies(s, gw)
+	for _, rule := range rules {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+			Name: string(rule.Listener), Protocol: rule.Protocol, Port: rule.Port, TargetPort: intstr.FromInt32(rule.NodePort), NodePort: rule.NodePort,
+		})
+		if rule.HealthCheckNodePort != 0 {
+			s.Annotations[cache.HealthCheckAnnotation(rule.Protocol, rule.Port)] = strconv.Itoa(int(rule.HealthCheckNodePort))
+		}
+	}
+	for _, address := range gw.Status.Addresses {
+		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: address.Value})
+	}
+	return s
+}
+
+// unsupported are annotations of Services without a meaning for Gateways.
+var unsupported = []string{service.HAPorts, service.AdditionalIPs, service.PLSCreate}
+
+// annotationsOf returns the annotations of Weir and Azure. Nodes accept connections at node ports only without floating
+// IP.
+func annotationsOf(gw *gatewayv1.Gateway) map[string]string {
+	all := map[string]string{}
+	for name, value := range gw.Annotations {
+		if cache.IsKept(name) {
+			all[name] = value
+		}
+	}
+	if gw.Spec.Infrastructure != nil {
+		for name, value := range gw.Spec.Infrastructure.Annotations {
+			if cache.IsKept(string(name)) && strings.HasPrefix(string(name), "service.beta.kubernetes.io/") {
+				all[string(name)] = string(value)
+			}
+		}
+	}
+	for _, name := range unsupported {
+		delete(all, name)
+	}
+	all[service.DisableFloatingIP] = "true"
+	return all
+}
+
+// setFamilies requests the addresses of a Gateway, and otherwise an IPv4 address.
+func setFamilies(s *corev1.Service, gw *gatewayv1.Gateway) {
+	requested, err := routing.RequestedAddresses(gw)
+	if err != nil {
+		requested = nil
+	}
+	for _, ip := range requested {
+		if ip.Is4() {
+			s.Annotations[service.IPv4] = ip.String()
+			s.Spec.IPFamilies = append(s.Spec.IPFamilies, corev1.IPv4Protocol)
+		} else {
+			s.Annotations[service.IPv6] = ip.String()
+			s.Spec.IPFamilies = append(s.Spec.IPFamilies, corev1.IPv6Protocol)
+		}
+	}
+	if len(s.Spec.IPFamilies) == 0 {
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+}
+
+// isInternal reports whether the Gateway has private addresses.
+func isInternal(gw *gatewayv1.Gateway) bool { return annotationsOf(gw)[service.Internal] == "true" }
+
+// usesNodePorts reports whether the load balancer of a Service itself forwards to its node ports.
+func usesNodePorts(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Annotations[service.DisableFloatingIP] == "true"
+}
+
+func hasSamePorts(a, b *corev1.Service) bool {
+	return a != nil && b != nil && slices.EqualFunc(a.Spec.Ports, b.Spec.Ports, func(x, y corev1.ServicePort) bool {
+		return x.NodePort == y.NodePort && x.Protocol == y.Protocol
+	})
+}
