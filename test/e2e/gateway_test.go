@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// installGatewayAPI installs the standard CRDs of the module.
+func (l *lab) installGatewayAPI() {
+	l.t.Helper()
+	dir, err := exec.CommandContext(l.t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	l.must(err)
+	crds := filepath.Join(strings.TrimSpace(string(dir)), "config/crd/standard")
+	for _, name := range []string{"gatewayclasses", "gateways", "tcproutes", "udproutes", "referencegrants"} {
+		l.kubectl("apply", "--server-side", "-f", filepath.Join(crds, "gateway.networking.k8s.io_"+name+".yaml"))
+	}
+	l.kubectl("apply", "--server-side", "-k", "../../config/gateway-api")
+	l.must(gatewayv1.Install(l.cluster.Scheme()))
+}
+
+// backend creates a NodePort Service.
+func (l *lab) backend(namespace, name string, protocol corev1.Protocol, edit func(*corev1.Service)) (nodePort int32) {
+	l.t.Helper()
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, Protocol: protocol}}},
+	}
+	if edit != nil {
+		edit(s)
+	}
+	l.must(l.cluster.Create(l.t.Context(), s))
+	return s.Spec.Ports[0].NodePort
+}
+
+func (l *lab) newGateway(name string, listeners ...gatewayv1.Listener) *gatewayv1.Gateway {
+	return &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name},
+		Spec:       gatewayv1.GatewaySpec{GatewayClassName: gatewayv1.ObjectName(l.namespace), Listeners: listeners},
+	}
+}
+
+func (l *lab) tcpRoute(name, gateway string, backends ...gatewayv1.BackendRef) {
+	l.t.Helper()
+	l.must(l.cluster.Create(l.t.Context(), &gatewayv1.TCPRoute{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name},
+		Spec: gatewayv1.TCPRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(gateway)}}},
+			Rules:           []gatewayv1.TCPRouteRule{{BackendRefs: backends}},
+		},
+	}))
+}
+
+func backendRef(namespace, name string) gatewayv1.BackendRef {
+	return gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{
+		Name: gatewayv1.ObjectName(name), Namespace: new(gatewayv1.Namespace(namespace)), Port: new(gatewayv1.PortNumber(80)),
+	}}
+}
+
+// programmed waits until a Gateway is in sync, and returns its address.
+func (l *lab) programmed(name string) (address string) {
+	l.t.Helper()
+	l.eventually("Gateway "+name, func() error {
+		var gw gatewayv1.Gateway
+		if err := l.cluster.Get(l.t.Context(), key(l.namespace, name), &gw); err != nil {
+			return err
+		}
+		for _, kind := range []string{"Accepted", "Programmed"} {
+			if c := meta.FindStatusCondition(gw.Status.Conditions, kind); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != gw.Generation {
+				return fmt.Errorf("conditions %+v", gw.Status.Conditions)
+			}
+		}
+		if len(gw.Status.Addresses) != 1 {
+			return fmt.Errorf("addresses %v", gw.Status.Addresses)
+		}
+		address = gw.Status.Addresses[0].Value
+		return nil
+	})
+	return address
+}
+
+// expectRoute waits for a condition of a route with one parent.
+func (l *lab) expectRoute(name, kind, reason string) {
+	l.t.Helper()
+	l.eventually("route "+name, func() error {
+		var route gatewayv1.TCPRoute
+		if err := l.cluster.Get(l.t.Context(), key(l.namespace, name), &route); err != nil {
+			return err
+		}
+		if len(route.Status.Parents) != 1 {
+			return fmt.Errorf("parents %+v", route.Status.Parents)
+		}
+		if c := meta.FindStatusCondition(route.Status.Parents[0].Conditions, kind); c == nil || c.Reason != reason {
+			return fmt.Errorf("conditions %+v, want %s", route.Status.Parents[0].Conditions, reason)
+		}
+		return nil
+	})
+}
+
+// ports returns the rules of the load balancer, as "protocol port node port", sorted.
+func (l *lab) ports() []string {
+	l.t.Helper()
+	body, ok := l.emulator.Get(l.loadBalancer())
+	if !ok {
+		return nil
+	}
+	var is struct {
+		Properties struct {
+			LoadBalancingRules []struct {
+				Properties struct {
+					Protocol                  string
+					FrontendPort, BackendPort int
+				}
+			}
+		}
+	}
+	l.must(json.Unmarshal(body, &is))
+	ports := []string{}
+	for _, r := range is.Properties.LoadBalancingRules {
+		ports = append(ports, fmt.Sprintf("%s %d %d", strings.ToLower(r.Properties.Protocol), r.Properties.FrontendPort, r.Properties.BackendPort))
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+func (l *lab) expectPorts(want ...string) {
+	l.t.Helper()
+	l.eventually("rules", func() error {
+		if got := l.ports(); !slices.Equal(got, want) {
+			return fmt.Errorf("has %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// A Gateway has its address before it has a route. A route of its namespace is served; a backend of another one needs a
+// grant; a deleted Gateway leaves nothing.
+func TestGateway(t *testing.T) {
+	runParallel(t)
+	l := newLab(t, armemu.Options{})
+	l.installGatewayAPI()
+	controller := gatewayv1.GatewayController("weir.dev/gateway-controller")
+	gatewayClass := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: controller}}
+	l.must(l.cluster.Create(t.Context(), gatewayClass))
+	l.controller("--cluster-name", l.namespace, "--gateway-api")
+	l.node("n1", "10.0.0.1")
+	gw := l.newGateway("edge", gatewayv1.Listener{Name: "web", Port: 443, Protocol: gatewayv1.TCPProtocolType})
+	l.must(l.cluster.Create(t.Context(), gw))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(l.t.Context())
+		_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = l.cluster.Delete(ctx, gw)
+	})
+	address := l.programmed("edge")
+
+	port := l.backend(l.namespace, "web", corev1.ProtocolTCP, nil)
+	l.tcpRoute("web", "edge", backendRef(l.namespace, "web"))
+	l.expectRoute("web", "ResolvedRefs", "ResolvedRefs")
+	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))
+	l.becomes(l.namespace, "10.0.0.1")
+
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-other-"}}
+	l.must(l.cluster.Create(t.Context(), other))
+	shared := l.backend(other.Name, "shared", corev1.ProtocolTCP, nil)
+	var route gatewayv1.TCPRoute
+	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &route))
+	l.must(l.cluster.Delete(t.Context(), &route))
+	l.tcpRoute("shared", "edge", backendRef(other.Name, "shared"))
+	l.expectRoute("shared", "ResolvedRefs", "RefNotPermitted")
+	l.expectPorts()
+	l.must(l.cluster.Create(t.Context(), &gatewayv1.ReferenceGrant{
+		ObjectMeta: metav1.ObjectMeta{Namespace: other.Name, Name: "edge"},
+		Spec: gatewayv1.ReferenceGrantSpec{
+			From: []gatewayv1.ReferenceGrantFrom{{Group: gatewayv1.GroupName, Kind: "TCPRoute", Namespace: gatewayv1.Namespace(l.namespace)}},
+			To:   []gatewayv1.ReferenceGrantTo{{Kind: "Service"}},
+		},
+	}))
+	l.expectRoute("shared", "ResolvedRefs", "ResolvedRefs")
+	l.expectPorts(fmt.Sprintf("tcp 443 %d", shared))
+	if now := l.programmed("edge"); now != address {
+		t.Errorf("address %s became %s", address, now)
+	}
+
+	l.must(l.cluster.Delete(t.Context(), gw))
+	l.eventually("Gateway is deleted", func() error {
+		if err := l.cluster.Get(t.Context(), key(l.namespace, "edge"), &gatewayv1.Gateway{}); client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("exists: %w", err)
+		}
+		return nil
+	})
+	if _, exists := l.emulator.Get(l.loadBalancer()); exists {
+		t.Error("the load balancer is left")
+	}
+}
