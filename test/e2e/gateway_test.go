@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -206,4 +207,107 @@ func TestGateway(t *testing.T) {
 	if _, exists := l.emulator.Get(l.loadBalancer()); exists {
 		t.Error("the load balancer is left")
 	}
+}
+
+// A node port serves one frontend: that of the oldest Gateway, across restarts. When that is deleted, the next one gets
+// it. A Service shares the load balancer, and statuses of other controllers remain.
+func TestGatewaysThatShareABackend(t *testing.T) {
+	runParallel(t)
+	l := newLab(t, armemu.Options{})
+	first := l.controller("--cluster-name", l.namespace, "--gateway-api") // the CRDs come later
+	l.installGatewayAPI()
+	first.Kill() // the next process need not wait for the next look at the types
+	l.deleteLease()
+	l.must(l.cluster.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"},
+	}))
+	node := l.node("n1", "10.0.0.1")
+	udp := gatewayv1.Listener{Name: "dns", Port: 53, Protocol: gatewayv1.UDPProtocolType}
+	port := l.backend(l.namespace, "dns", corev1.ProtocolUDP, func(s *corev1.Service) {
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	})
+	for _, name := range []string{"a-old", "b-new"} {
+		gw := l.newGateway(name, udp)
+		l.must(l.cluster.Create(t.Context(), gw))
+		t.Cleanup(func() {
+			ctx := context.WithoutCancel(l.t.Context())
+			_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+			_ = l.cluster.Delete(ctx, gw)
+		})
+	}
+	route := &gatewayv1.UDPRoute{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "dns"},
+		Spec: gatewayv1.UDPRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "a-old"}, {Name: "b-new"}, {Name: "theirs"}}},
+			Rules:           []gatewayv1.UDPRouteRule{{BackendRefs: []gatewayv1.BackendRef{backendRef(l.namespace, "dns")}}},
+		},
+	}
+	l.must(l.cluster.Create(t.Context(), route))
+	theirs := gatewayv1.RouteParentStatus{
+		ParentRef: gatewayv1.ParentReference{Name: "theirs"}, ControllerName: "example.com/controller",
+		Conditions: []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", LastTransitionTime: metav1.Now()}},
+	}
+	route.Status.Parents = []gatewayv1.RouteParentStatus{theirs}
+	l.must(l.cluster.Status().Update(t.Context(), route))
+	l.createLoadBalancerService("web", func(s *corev1.Service) {
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}, node)
+
+	second := l.controller("--cluster-name", l.namespace, "--gateway-api")
+	old := l.programmed("a-old")
+	if address := l.programmed("b-new"); address == old {
+		t.Errorf("both Gateways have address %s", address)
+	}
+	l.ingress("web", 1)
+	l.expectPorts("tcp 80 80", fmt.Sprintf("udp 53 %d", port))
+	l.expectListener("a-old", "Programmed")
+	l.expectListener("b-new", "Invalid")
+	l.eventually("statuses of the route", func() error {
+		var is gatewayv1.UDPRoute
+		if err := l.cluster.Get(t.Context(), key(l.namespace, "dns"), &is); err != nil {
+			return err
+		}
+		if len(is.Status.Parents) != 3 || is.Status.Parents[0].ControllerName != theirs.ControllerName {
+			return fmt.Errorf("parents %+v", is.Status.Parents)
+		}
+		return nil
+	})
+
+	second.Kill()
+	l.deleteLease()
+	l.must(l.cluster.Delete(t.Context(), l.newGateway("a-old")))
+	l.controller("--cluster-name", l.namespace, "--gateway-api")
+	l.expectListener("b-new", "Programmed")
+	l.expectPorts("tcp 80 80", fmt.Sprintf("udp 53 %d", port))
+	l.eventually("Gateway is deleted", func() error {
+		if err := l.cluster.Get(t.Context(), key(l.namespace, "a-old"), &gatewayv1.Gateway{}); client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("exists: %w", err)
+		}
+		return nil
+	})
+}
+
+// deleteLease lets the next process lead at once.
+func (l *lab) deleteLease() {
+	l.t.Helper()
+	lead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}
+	l.must(client.IgnoreNotFound(l.cluster.Delete(l.t.Context(), lead)))
+}
+
+// expectListener waits for the reason of Programmed of the only listener.
+func (l *lab) expectListener(name, reason string) {
+	l.t.Helper()
+	l.eventually("listener of Gateway "+name, func() error {
+		var gw gatewayv1.Gateway
+		if err := l.cluster.Get(l.t.Context(), key(l.namespace, name), &gw); err != nil {
+			return err
+		}
+		if len(gw.Status.Listeners) != 1 {
+			return fmt.Errorf("listeners %+v", gw.Status.Listeners)
+		}
+		if c := meta.FindStatusCondition(gw.Status.Listeners[0].Conditions, "Programmed"); c == nil || c.Reason != reason {
+			return fmt.Errorf("conditions %+v, want %s", gw.Status.Listeners[0].Conditions, reason)
+		}
+		return nil
+	})
 }
