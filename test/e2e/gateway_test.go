@@ -287,7 +287,7 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 	})
 }
 
-// deleteLease lets the next process lead at once.
+// deleteLease makes the next process lead at once.
 func (l *lab) deleteLease() {
 	l.t.Helper()
 	lead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}

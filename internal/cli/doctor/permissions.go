@@ -36,6 +36,8 @@ func (d Doctor) isRoleNeeded(dir string) (needed bool, with string) {
 	switch dir {
 	case "metrics":
 		return false, "--metrics-secure"
+	case "gateway-api":
+		return false, "--gateway-api"
 	case "readiness-gates":
 		return false, "--readiness-gates"
 	case "admin-state":

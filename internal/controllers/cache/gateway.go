@@ -57,7 +57,7 @@ func (s servicesAndGateways) GetByKey(key string) (item any, exists bool, err er
 func (s servicesAndGateways) ByIndex(index, key string) ([]any, error) {
 	services, err := s.Indexer.ByIndex(index, key)
 	if err != nil {
-		return nil, fmt.Errorf("Services: %w", err)
+		return nil, fmt.Errorf("index of Services: %w", err)
 	}
 	gateways, err := s.gateways.ByIndex(index, key)
 	return append(services, gateways...), err

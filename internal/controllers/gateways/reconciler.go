@@ -89,7 +89,7 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 		if err != nil {
 			return err
 		}
-		if !exists && hasFinalizer(gw) { // a class that is deleted by mistake must not delete addresses
+		if !exists && hasFinalizer(gw) && gw.DeletionTimestamp == nil { // a class that is deleted by mistake must not delete addresses
 			return nil
 		}
 		managed = is

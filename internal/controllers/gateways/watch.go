@@ -74,7 +74,7 @@ func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache)
 	}
 	c, err := controller.New("gateway", mgr, controller.Options{
 		Reconciler: r.queue.WrapReconciler(r.Reconcile), RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue,
-		MaxConcurrentReconciles: 1, CacheSyncTimeout: math.MaxInt64, // without a permission, the rest of Weir goes on
+		MaxConcurrentReconciles: 1, CacheSyncTimeout: math.MaxInt64, // the rest of Weir works without the permissions
 	})
 	if err != nil {
 		return fmt.Errorf("controller of Gateways: %w", err)
