@@ -222,3 +222,31 @@ func TestAcceptedCondition(t *testing.T) {
 		}
 	}
 }
+
+func TestIsGranted(t *testing.T) {
+	t.Parallel()
+	route := tcp("shop", "r")
+	service := types.NamespacedName{Namespace: "other", Name: "c"}
+	for _, c := range []struct {
+		name string
+		edit func(*gatewayv1.ReferenceGrant)
+		want bool
+	}{
+		{"all Services", func(*gatewayv1.ReferenceGrant) {}, true},
+		{"this Service", func(g *gatewayv1.ReferenceGrant) { g.Spec.To[0].Name = new(gatewayv1.ObjectName("c")) }, true},
+		{"another Service", func(g *gatewayv1.ReferenceGrant) { g.Spec.To[0].Name = new(gatewayv1.ObjectName("d")) }, false},
+		{"another kind of route", func(g *gatewayv1.ReferenceGrant) { g.Spec.From[0].Kind = KindUDPRoute }, false},
+		{"a kind of another group", func(g *gatewayv1.ReferenceGrant) { g.Spec.From[0].Group = "example.com" }, false},
+		{"another namespace of routes", func(g *gatewayv1.ReferenceGrant) { g.Spec.From[0].Namespace = "foreign" }, false},
+		{"Secrets", func(g *gatewayv1.ReferenceGrant) { g.Spec.To[0].Kind = "Secret" }, false},
+		{"a grant in the namespace of the route", func(g *gatewayv1.ReferenceGrant) { g.Namespace = "shop" }, false},
+	} {
+		g := &gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}, Spec: gatewayv1.ReferenceGrantSpec{
+			From: []gatewayv1.ReferenceGrantFrom{{Group: gatewayv1.GroupName, Kind: KindTCPRoute, Namespace: "shop"}}, To: []gatewayv1.ReferenceGrantTo{{Kind: KindService}},
+		}}
+		c.edit(g)
+		if got := IsGranted(g, route, service); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"weir.dev/weir/internal/controllers/cache"
+	"weir.dev/weir/internal/controllers/gateways/routing"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// The spec of a Gateway is that of a Service without floating IP, with a probe for each Local backend. Annotations
+// that a Gateway must not have are dropped, and so are those that Weir sets on its Service.
+func TestSpecOfAGateway(t *testing.T) {
+	t.Parallel()
+	gw := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "0001-0002", Annotations: map[string]string{
+		service.PLSCreate: "true", service.HAPorts: "true", service.AdditionalIPs: "192.0.2.9", service.DisableFloatingIP: "false",
+		cache.HealthCheckAnnotation(corev1.ProtocolTCP, 80): "22", service.IdleTimeout: "10",
+	}}}
+	gw.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "20.0.0.1"}}
+	gw.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{
+		"weir.dev/load-balancer": "other", service.DisableTCPReset: "true",
+	}}
+	s := newService(gw, true, "weir.dev/azure", []routing.Rule{
+		{Listener: "web", Port: 80, Backend: routing.Backend{Protocol: corev1.ProtocolTCP, NodePort: 30001}},
+		{Listener: "dns", Port: 53, Backend: routing.Backend{Protocol: corev1.ProtocolUDP, NodePort: 30002, HealthCheckNodePort: 31002}},
+	})
+	want := []string{service.DisableFloatingIP, service.DisableTCPReset, service.IPv4, service.IdleTimeout, cache.HealthCheckAnnotation(corev1.ProtocolUDP, 53)}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(s.Annotations)); !slices.Equal(got, want) {
+		t.Errorf("annotations %v, want %v", got, want)
+	}
+	spec, problems := service.BuildSpec(cache.ServiceOf(s), service.Settings{ClusterName: "prod", SharedProbe: service.SharedProbeOf(10256, "/healthz")})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	probes := map[string]lb.Probe{}
+	for _, p := range spec.Probes {
+		probes[p.Name] = p
+	}
+	for i, c := range []struct{ front, back, probe int32 }{{80, 30001, 10256}, {53, 30002, 31002}} {
+		rule := spec.Rules[i]
+		if rule.FloatingIP || rule.FrontendPort != c.front || rule.BackendPort != c.back || probes[rule.Probe].Port != c.probe || rule.Pool != "prod" {
+			t.Errorf("rule %+v with probe %+v, want %+v", rule, probes[rule.Probe], c)
+		}
+	}
+}
+
+// A Gateway is no Service: neither key finds the other, and lists have both.
+func TestGatewaysAndServicesHaveDifferentKeys(t *testing.T) {
+	t.Parallel()
+	view := &cache.Snapshot{Serving: cache.Serving{LoadBalancers: true}}
+	view.InMemory()
+	gateways := view.AddGateways()
+	own := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "1"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	gw := newService(&gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "2"}}, true, "", nil)
+	if err := view.Add(own); err != nil {
+		t.Fatal(err)
+	}
+	if err := gateways.Add(gw); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]*corev1.Service{"shop/edge": own, "shop/gateway:edge": gw} {
+		if got := cache.Get[corev1.Service](view.Services, key); got != want {
+			t.Errorf("%s: got %v", key, got)
+		}
+	}
+	if all := cache.List[corev1.Service](view.Services, cache.ServicesBalanced, ""); len(all) != 2 {
+		t.Errorf("got %v", all)
+	}
+}
+
+// Several Gateways write the statuses of one route in turn without changing its order.
+func TestMergeParents(t *testing.T) {
+	t.Parallel()
+	status := func(gateway string, by gatewayv1.GatewayController) gatewayv1.RouteParentStatus {
+		return gatewayv1.RouteParentStatus{ParentRef: gatewayv1.ParentReference{Name: gatewayv1.ObjectName(gateway)}, ControllerName: by}
+	}
+	obj := &gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r"}}
+	obj.Status.Parents = []gatewayv1.RouteParentStatus{status("a", routing.ControllerName), status("theirs", "example.com/c"), status("b", routing.ControllerName), status("a", "example.com/c")}
+	route, _ := routing.RouteOf(obj)
+	name := cache.NamespacedName("shop/a")
+	if got := mergeParents(route, name, []gatewayv1.RouteParentStatus{status("a", routing.ControllerName)}); !slices.EqualFunc(got, obj.Status.Parents, isSameParent) {
+		t.Errorf("got %+v", got)
+	}
+	if got := mergeParents(route, name, nil); !slices.EqualFunc(got, obj.Status.Parents[1:], isSameParent) {
+		t.Errorf("without parents: got %+v", got)
+	}
+}
+
+func isSameParent(a, b gatewayv1.RouteParentStatus) bool {
+	return a.ParentRef.Name == b.ParentRef.Name && a.ControllerName == b.ControllerName
+}
