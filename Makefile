@@ -139,7 +139,7 @@ WAITING := ./internal/controllers/... ./lab/demo ./lab/process ./test/...
 PURE    := ./internal ./internal/armerror ./internal/humanize ./internal/lb ./internal/loadbalancer/dryrun/report ./internal/nic ./internal/pool/diff ./internal/pool/membership ./internal/pool/schedule ./internal/provisioning/policy ./internal/ratelimit/backoff ./internal/ratelimit/fair ./internal/service/bound ./internal/service/grant ./internal/skumigration/phase ./tools/house
 # Packages with tests that -short skips or cuts: these tests run again without -short and without the race
 # detector, which would slow them down tenfold. The longest packages are first.
-LONG    := ./lab/cluster ./lab/simulate ./internal/provisioning ./lab/scenario ./internal/loadbalancer ./lab/lag ./lab/payload ./internal/azure ./lab/probe
+LONG    := ./lab/cluster ./lab/simulate ./internal/provisioning ./lab/scenario ./internal/loadbalancer ./lab/lag ./lab/payload ./internal/azure ./lab/probe ./lab/fleet
 # internal/provisioning mostly waits, so three run in parallel. go vet is a linter of make check.
 TEST    := $(GO) test -vet=off -timeout 40m
 
