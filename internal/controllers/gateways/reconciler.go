@@ -90,6 +90,7 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 			return err
 		}
 		if !exists && hasFinalizer(gw) && gw.DeletionTimestamp == nil { // a class that is deleted by mistake must not delete addresses
+			r.keepService(gw)
 			return nil
 		}
 		managed = is
@@ -119,7 +120,8 @@ func hasFinalizer(gw *gatewayv1.Gateway) bool {
 	return controllerutil.ContainsFinalizer(gw, metadata.ServiceFinalizer)
 }
 
-// updateService stores the Gateway as a Service and returns that. An invalid Gateway keeps its rules.
+// updateService stores the Gateway as a Service and returns that. An invalid Gateway keeps its address, and the rules
+// that its routes may still have.
 func (r *Reconciler) updateService(ctx context.Context, gw *gatewayv1.Gateway, managed bool, a *routing.Attachment, routes []routing.Route) *corev1.Service {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,10 +130,11 @@ func (r *Reconciler) updateService(ctx context.Context, gw *gatewayv1.Gateway, m
 	next := newService(gw, managed, r.cfg.View.Serving.Class, a.Rules())
 	isSame := before != nil && before.UID == next.UID
 	if managed && gw.DeletionTimestamp == nil && !a.IsAccepted() {
-		if !isSame {
-			return nil
+		if isSame {
+			keepSpec(next, before)
+		} else {
+			rejectSpec(next)
 		}
-		next.Spec, next.Annotations = before.Spec, before.Annotations
 	}
 	if isSame {
 		next.Status = before.Status
@@ -145,6 +148,18 @@ func (r *Reconciler) updateService(ctx context.Context, gw *gatewayv1.Gateway, m
 		r.requeueNeighbors(ctx, client.ObjectKeyFromObject(gw), routes)
 	}
 	return next
+}
+
+// keepService stores a Gateway whose class is missing, unless it is stored, so that its resources are not taken for
+// those of a deleted Gateway.
+func (r *Reconciler) keepService(gw *gatewayv1.Gateway) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, exists, _ := r.cfg.Gateways.GetByKey(metadata.Key(gw.Namespace, cache.GatewayServiceName(gw.Name))); !exists {
+		s := newService(gw, true, r.cfg.View.Serving.Class, nil)
+		rejectSpec(s)
+		_ = r.cfg.Gateways.Update(s)
+	}
 }
 
 // removeService removes a deleted Gateway, or one of another controller.

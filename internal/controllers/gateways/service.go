@@ -48,6 +48,21 @@ func newService(gw *gatewayv1.Gateway, managed bool, class string, rules []routi
 	return s
 }
 
+// keepSpec gives an invalid Gateway the spec before, without ports that its routes no longer have.
+func keepSpec(s, before *corev1.Service) {
+	wanted := s.Spec.Ports
+	s.Annotations, s.Spec = before.Annotations, *before.Spec.DeepCopy()
+	s.Spec.Ports = slices.DeleteFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
+		return !slices.ContainsFunc(wanted, func(w corev1.ServicePort) bool {
+			return w.Protocol == p.Protocol && w.Port == p.Port && w.NodePort == p.NodePort
+		})
+	})
+}
+
+// rejectSpec makes the spec of an invalid Gateway invalid for load balancers, too, so that what it has in Azure does
+// not change: after a restart its former spec is unknown.
+func rejectSpec(s *corev1.Service) { s.Annotations[service.IPv4] = "the Gateway is not accepted" }
+
 // unsupported are annotations of Services without a meaning for Gateways.
 var unsupported = []string{service.HAPorts, service.AdditionalIPs, service.PLSCreate}
 

@@ -54,6 +54,28 @@ func TestSpecOfAGateway(t *testing.T) {
 	}
 }
 
+// An invalid Gateway keeps its address and loses the rules that its routes no longer have. After a restart nothing
+// of it is written.
+func TestSpecOfAnInvalidGateway(t *testing.T) {
+	t.Parallel()
+	web := routing.Rule{Listener: "web", Port: 80, Backend: routing.Backend{Protocol: corev1.ProtocolTCP, NodePort: 30001}}
+	shared := routing.Rule{Listener: "shared", Port: 81, Backend: routing.Backend{Protocol: corev1.ProtocolTCP, NodePort: 30002}}
+	gw := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "1"}}
+	gw.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "20.0.0.1"}}
+	before := newService(gw, true, "", []routing.Rule{web, shared})
+	gw.Spec.Addresses[0].Value = "example.com"
+	revoked := newService(gw, true, "", []routing.Rule{web})
+	keepSpec(revoked, before)
+	if len(before.Spec.Ports) != 2 || len(revoked.Spec.Ports) != 1 || revoked.Spec.Ports[0].NodePort != 30001 || revoked.Annotations[service.IPv4] != "20.0.0.1" {
+		t.Errorf("got ports %v and address %s", revoked.Spec.Ports, revoked.Annotations[service.IPv4])
+	}
+	restarted := newService(gw, true, "", []routing.Rule{web})
+	rejectSpec(restarted)
+	if _, problems := service.BuildSpec(cache.ServiceOf(restarted), service.Settings{ClusterName: "prod"}); len(problems) == 0 {
+		t.Error("the spec of an invalid Gateway is accepted")
+	}
+}
+
 // A Gateway is no Service: neither key finds the other, and lists have both.
 func TestGatewaysAndServicesHaveDifferentKeys(t *testing.T) {
 	t.Parallel()
