@@ -150,7 +150,7 @@ func (r *Reconciler) updateService(ctx context.Context, gw *gatewayv1.Gateway, m
 	return next
 }
 
-// keepService stores a Gateway whose class is missing, unless it is stored, so that its resources are not taken for
+// keepService stores a Gateway without its class, unless it is stored, so that its resources are not taken for
 // those of a deleted Gateway.
 func (r *Reconciler) keepService(gw *gatewayv1.Gateway) {
 	r.mu.Lock()
