@@ -44,6 +44,8 @@ func NewBudget(share float64, interval time.Duration) *Budget {
 		ownBucket:          bucket{size: share * bucketSize, perSecond: share * refillPerSecond, tokens: share * bucketSize},
 		callerBucket:       bucket{size: bucketSize, perSecond: share * refillPerSecond},
 		subscriptionBucket: bucket{size: bucketSize * subscriptionFactor, perSecond: share * refillPerSecond * subscriptionFactor},
+		aloneCaller:        bucket{size: bucketSize, perSecond: refillPerSecond},
+		aloneSubscription:  bucket{size: bucketSize * subscriptionFactor, perSecond: refillPerSecond * subscriptionFactor},
 	}
 }
 

@@ -111,3 +111,18 @@ func TestReportsOfBuckets(t *testing.T) {
 		}
 	}
 }
+
+// Reports come from several buckets: one of a larger bucket does not make the others look used up by other clients.
+func TestOneReportOfALargerBucket(t *testing.T) {
+	b, now := NewBudget(0.5, 30*time.Second), start
+	b.SetRemaining(Remaining{11_999, -1}, now)
+	for range 20 {
+		now = now.Add(bucketFillTime + time.Second)
+		b.CountWrite(now)
+		b.SetRemaining(Remaining{199, -1}, now)
+	}
+	if f := b.FleetAt(now); f.Reason != "" {
+		_, share, _ := b.UsageAt(now)
+		t.Errorf("the share is %v: %s", share, f.Reason)
+	}
+}
