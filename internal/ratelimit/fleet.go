@@ -126,6 +126,15 @@ func (b *Budget) recordBucket(name string, reported, own *bucket, now time.Time)
 	return state
 }
 
+// limitCrowd limits what one of several namespaces adds to the writes for which all pools wait: its changes may never be
+// written, so that its share does not limit them.
+func (b *Budget) limitCrowd(namespace string, owed float64, now time.Time) float64 {
+	if b.isOnlyNamespace(namespace, now) {
+		return owed
+	}
+	return min(owed, b.fleet.current*windowWrites*(1-reservedShare)/windowLength.Seconds())
+}
+
 // longestWait returns how long a busy pool waits at most if all are owed that many writes a second: an interval. If
 // the quota of Microsoft.Network was used up and the share is still lowered, it is as much longer as the share requires:
 // otherwise Azure rejects these writes, and urgent ones of all clients.

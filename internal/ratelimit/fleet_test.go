@@ -126,3 +126,25 @@ func TestOneReportOfALargerBucket(t *testing.T) {
 		t.Errorf("the share is %v: %s", share, f.Reason)
 	}
 }
+
+// The changes of one namespace, of which none is written, do not make the pools of others wait for many intervals.
+func TestOneNamespaceDoesNotStretchTheWaitOfOthers(t *testing.T) {
+	b, now := NewBudget(0.5, 30*time.Second), start
+	for range 5 {
+		b.RecordThrottle(Throttle{Until: now.Add(time.Minute), Network: true}, now)
+		now = now.Add(2 * time.Minute)
+	}
+	b.recordNamespace("quiet", now)
+	b.recordNamespace("greedy", now)
+	for range 60 {
+		now = now.Add(time.Second)
+		for n := range 100 {
+			b.CountChange(aPool(n), "greedy", now)
+		}
+	}
+	b.CountChange(aPool(1000), "quiet", now)
+	_, share, _ := b.UsageAt(now)
+	if s := b.PaceAt(now).ScheduleFor(aPool(1000)); !b.fleet.isLowered() || s.Longest > 2*30*time.Second {
+		t.Errorf("with a share of %.0f writes the pool of a quiet namespace waits up to %s", share, s.Longest)
+	}
+}
