@@ -40,7 +40,6 @@ func (w observePolicy) recordRemaining(c *call, resp *http.Response) {
 	}
 }
 
-// parseRemaining returns -1 for a missing or invalid header.
 // networkQuotaCode is the code of a 429 for Microsoft.Network's quota. With a resource's lock the code is another one.
 const networkQuotaCode = "TooManyRequests"
 
@@ -61,6 +60,7 @@ func (w observePolicy) recordThrottle(c *call, resp *http.Response, now time.Tim
 	w.writes.RecordThrottle(c.id.SubscriptionID, ratelimit.Throttle{Until: until, Network: network}, now)
 }
 
+// parseRemaining returns -1 for a missing or invalid header.
 func parseRemaining(h http.Header, name string) int {
 	n, err := strconv.ParseUint(h.Get(name), 10, 31)
 	if err != nil {

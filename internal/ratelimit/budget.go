@@ -44,6 +44,8 @@ func NewBudget(share float64, interval time.Duration) *Budget {
 		ownBucket:          bucket{size: share * bucketSize, perSecond: share * refillPerSecond, tokens: share * bucketSize},
 		callerBucket:       bucket{size: bucketSize, perSecond: share * refillPerSecond},
 		subscriptionBucket: bucket{size: bucketSize * subscriptionFactor, perSecond: share * refillPerSecond * subscriptionFactor},
+		aloneCaller:        bucket{size: bucketSize, perSecond: refillPerSecond},
+		aloneSubscription:  bucket{size: bucketSize * subscriptionFactor, perSecond: refillPerSecond * subscriptionFactor},
 	}
 }
 
@@ -129,7 +131,7 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 		namespaces[a.namespace] = of
 	}
 	// A namespace weighs as much as its busiest pool.
-	total, owed := 0.0, 0.0
+	total, owed, crowd := 0.0, 0.0, 0.0
 	p.poolWeights, p.maxRates = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
 		free, left, bounded := b.freePoolWrites(name, of.owed, now)
@@ -137,6 +139,7 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 			of.owed = min(of.owed, left/windowLength.Seconds())
 		}
 		owed += of.owed
+		crowd += b.limitCrowd(name, of.owed, now)
 		if of.all == 0 {
 			continue
 		}
@@ -146,7 +149,7 @@ func (b *Budget) PaceAt(now time.Time) Pace {
 			p.maxRates[name] = spendFactor * max(free, 0) / windowLength.Seconds() / of.all
 		}
 	}
-	p.longest = b.longestWait(owed)
+	p.longest = b.longestWait(crowd)
 	if p.longest > b.interval {
 		owed *= float64(b.interval) / float64(p.longest)
 	}

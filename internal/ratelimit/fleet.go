@@ -112,18 +112,27 @@ func (b *Budget) RecordThrottle(t Throttle, now time.Time) {
 }
 
 // recordBucket records what Azure reports of a bucket, and lowers the share if other clients have taken more than half of
-// it. own is the bucket as if Weir were alone.
+// it. own is the bucket as if Weir were alone, of the documented size: one report of more must not make all others look
+// used up.
 func (b *Budget) recordBucket(name string, reported, own *bucket, now time.Time) BucketState {
-	own.size, own.perSecond = reported.size, reported.size/bucketFillTime.Seconds()
 	if own.at.IsZero() {
 		own.tokens, own.at = own.size, now
 	}
 	left := own.tokensAt(now)
-	state := BucketState{Name: name, At: now, Size: own.size, Left: reported.tokens, Own: own.size - left, Others: max(0, left-reported.tokens)}
+	state := BucketState{Name: name, At: now, Size: reported.size, Left: reported.tokens, Own: own.size - left, Others: max(0, left-reported.tokens)}
 	if state.Others > own.size/2 {
 		b.fleet.lower(b.window.countWrites(now), "other clients use the "+name+"'s bucket of Resource Manager", time.Time{}, now)
 	}
 	return state
+}
+
+// limitCrowd limits what one of several namespaces adds to the writes for which all pools wait: its changes may never be
+// written, so that its share does not limit them.
+func (b *Budget) limitCrowd(namespace string, owed float64, now time.Time) float64 {
+	if b.isOnlyNamespace(namespace, now) {
+		return owed
+	}
+	return min(owed, b.fleet.current*windowWrites*(1-reservedShare)/windowLength.Seconds())
 }
 
 // longestWait returns how long a busy pool waits at most if all are owed that many writes a second: an interval. If

@@ -111,3 +111,40 @@ func TestReportsOfBuckets(t *testing.T) {
 		}
 	}
 }
+
+// Reports come from several buckets: one of a larger bucket does not make the others look used up by other clients.
+func TestOneReportOfALargerBucket(t *testing.T) {
+	b, now := NewBudget(0.5, 30*time.Second), start
+	b.SetRemaining(Remaining{11_999, -1}, now)
+	for range 20 {
+		now = now.Add(bucketFillTime + time.Second)
+		b.CountWrite(now)
+		b.SetRemaining(Remaining{199, -1}, now)
+	}
+	if f := b.FleetAt(now); f.Reason != "" {
+		_, share, _ := b.UsageAt(now)
+		t.Errorf("the share is %v: %s", share, f.Reason)
+	}
+}
+
+// The changes of one namespace, of which none is written, do not make the pools of others wait for many intervals.
+func TestOneNamespaceDoesNotStretchTheWaitOfOthers(t *testing.T) {
+	b, now := NewBudget(0.5, 30*time.Second), start
+	for range 5 {
+		b.RecordThrottle(Throttle{Until: now.Add(time.Minute), Network: true}, now)
+		now = now.Add(2 * time.Minute)
+	}
+	b.recordNamespace("quiet", now)
+	b.recordNamespace("greedy", now)
+	for range 60 {
+		now = now.Add(time.Second)
+		for n := range 100 {
+			b.CountChange(aPool(n), "greedy", now)
+		}
+	}
+	b.CountChange(aPool(1000), "quiet", now)
+	_, share, _ := b.UsageAt(now)
+	if s := b.PaceAt(now).ScheduleFor(aPool(1000)); !b.fleet.isLowered() || s.Longest > 2*30*time.Second {
+		t.Errorf("with a share of %.0f writes the pool of a quiet namespace waits up to %s", share, s.Longest)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -356,6 +357,24 @@ func TestASilentAPIServer(t *testing.T) {
 	if len(r.Checks) != 1 || r.Checks[0].Result != Unknown || !strings.Contains(r.Checks[0].Why, "no answer within") || r.HasResponse() {
 		t.Errorf("%+v", r)
 	}
+}
+
+// The API server stops answering before the health of members is read: the check ends all the same.
+func TestHealthWithASilentAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := interceptor.Funcs{List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		api := fake.NewClientBuilder().WithScheme(metadata.Scheme()).WithInterceptorFuncs(hang).Build()
+		d := Doctor{API: api, Health: func(context.Context, string, string) ([]app.RuleHealth, error) { return nil, nil }}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		if c := d.checkHealth(ctx); c.Result != Unknown || !strings.Contains(c.Why, "no answer within") || time.Since(began) > CheckTimeout {
+			t.Errorf("after %s: %+v", time.Since(began), c)
+		}
+	})
 }
 
 func TestWhatPeopleSee(t *testing.T) {

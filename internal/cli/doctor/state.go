@@ -49,9 +49,12 @@ func (d Doctor) checkState(ctx context.Context) []Check {
 // checkHealth names Services without a member that is up according to Azure's probes.
 func (d Doctor) checkHealth(ctx context.Context) Check {
 	c := Check{Name: "health of members", Result: Unknown}
-	seen, err := status.ReadSnapshot(ctx, d.API, "", time.Now())
+	reading, cancel := context.WithTimeout(ctx, CheckTimeout)
+	defer cancel()
+	seen, err := status.ReadSnapshot(reading, d.API, "", time.Now())
 	if err != nil {
-		c.Why = err.Error()
+		no := noResponse(reading, err)[0]
+		c.Why, c.Do = no.Why, no.Do
 		return c
 	}
 	seen.ReadHealth(ctx, d.Health)

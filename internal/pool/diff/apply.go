@@ -154,7 +154,8 @@ func uniqueName(taken map[string]struct{}, a lb.Address, mark string) string {
 		}
 		name = a.Name + suffix
 		if mark != "" {
-			name = markName(a.Name[:min(len(a.Name), maxAddressName/2)]+suffix, mark)
+			room := maxAddressName - len(markPrefix) - markLength - len(suffix)
+			name = markName(a.Name[:min(len(a.Name), room)]+suffix, mark)
 		}
 	}
 }

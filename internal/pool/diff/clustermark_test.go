@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,4 +107,21 @@ func TestLawMarkedNames(t *testing.T) {
 			t.Errorf("%v", taken)
 		}
 	})
+}
+
+// Of a long name only the start is kept. Names stay unique, because the whole address follows.
+func TestNamesOfLongNodesAreUnique(t *testing.T) {
+	var wanted []lb.Address
+	for n := range 4 {
+		wanted = append(wanted, lb.Address{Name: strings.Repeat("n", 70) + strconv.Itoa(n), IP: netip.MustParseAddr(fmt.Sprintf("2001:db8:1234:5678:9abc:def0:1234:567%d", n))})
+	}
+	names := map[string]bool{}
+	for _, a := range computeChange(lb.Pool{}, wanted, managedSets{}, green).Next.Addresses {
+		if names[a.Name] = true; len(a.Name) > maxAddressName || markOf(a.Name) != green {
+			t.Errorf("name %s", a.Name)
+		}
+	}
+	if len(names) != len(wanted) {
+		t.Errorf("%d names of %d nodes", len(names), len(wanted))
+	}
 }
