@@ -137,7 +137,7 @@ func timeouts() config.TimeoutConfig {
 	fields := reflect.ValueOf(&all).Elem()
 	for i := range fields.NumField() {
 		if d, ok := fields.Field(i).Interface().(time.Duration); ok && d >= 10*time.Second {
-			fields.Field(i).SetInt(int64(10 * time.Minute))
+			fields.Field(i).SetInt(int64(max(d, 5*time.Minute)))
 		}
 	}
 	return all
