@@ -102,7 +102,7 @@ quick: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## In a minute, without kub
 	  fi; \
 	  set -o pipefail; $(GO) test -short -p 4 -vet=off $$($(GO) list ./... | grep -vxFf <($(GO) list $$compiled)) | sed -e '/no test files/d' -e '/(cached)/d' || exit 1; \
 	  $(GO) vet $$compiled || exit 1; \
-	  folders=$$(for f in $$changed; do dirname "./$$f"; done | grep -v -e /testdata -e '^./tools/kubelab' -e '^./tools/alerts' -e '^./tools/chart' -e '^./tools/page' | sort -u); \
+	  folders=$$(for f in $$changed; do dirname "./$$f"; done | grep -v -e /testdata -e '^./tools/kubelab' -e '^./tools/alerts' -e '^./tools/chart' -e '^./tools/page' -e '^./test/conformance' | sort -u); \
 	  if [ -n "$$folders" ]; then echo "weir: lint of" $$folders; $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run --new-from-rev=$(BASE) $$folders || exit 1; fi; \
 	  echo "weir: quick took $$(( $$(date +%s) - begun )) s"
 
@@ -202,6 +202,11 @@ alerts:
 chart:
 	@echo "weir: tests of the chart, with Helm's library"
 	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN) $(GO) test -count=1 .
+
+.PHONY: conformance
+conformance: kubelab build ## The conformance suite of Gateway API, on a real kube-apiserver and the emulated Azure (REWRITE=1 writes the report)
+	@echo "weir: the conformance suite of Gateway API"
+	@cd test/conformance && KUBEBUILDER_ASSETS=$(BIN) $(TEST) -count=1 . $(if $(REWRITE),-args -rewrite)
 
 # Installs Chromium on Debian; elsewhere install it yourself.
 .PHONY: chromium

@@ -46,6 +46,8 @@ type Options struct {
 	// Zones are the availability zones of every region. Nil is none, and zones in requests are not checked; an empty
 	// list is none, and they are.
 	Zones []string
+	// PublicIPv4Range of public IPs outside prefixes; unset is 198.18.0.0/16.
+	PublicIPv4Range netip.Prefix
 	// MaxStandardIPs per IP family, subscription and region; 0 is 1,000.
 	MaxStandardIPs int
 	// OlderVersionPolicy defaults to RejectOlderVersion.

@@ -18,6 +18,14 @@ var (
 
 type publicIPCursor struct{ single, prefix [2]netip.Addr }
 
+// singleRange is the range of public IPs outside prefixes.
+func (e *Emulator) singleRange(family int) netip.Prefix {
+	if family == 0 && e.opts.PublicIPv4Range.IsValid() {
+		return e.opts.PublicIPv4Range
+	}
+	return singleRanges[family]
+}
+
 // ipFamily is 1 for IPv6, else 0.
 func ipFamily(version string) int {
 	if strings.EqualFold(version, "IPv6") {
@@ -70,7 +78,7 @@ func (e *Emulator) markAllocated(id resourceID, root fields) {
 	v := ipFamily(stringField(props, "publicIPAddressVersion"))
 	switch id.root {
 	case publicIPKind:
-		if addr, err := netip.ParseAddr(stringField(props, "ipAddress")); err == nil && singleRanges[v].Contains(addr) && e.lastPublicIP.single[v].Less(addr) {
+		if addr, err := netip.ParseAddr(stringField(props, "ipAddress")); err == nil && e.singleRange(v).Contains(addr) && e.lastPublicIP.single[v].Less(addr) {
 			e.lastPublicIP.single[v] = addr
 		}
 	case publicIPPrefixKind:
@@ -90,7 +98,7 @@ func (e *Emulator) publicAddress(id resourceID, props fields) netip.Addr {
 		return firstFree(e.publicPrefix(key), taken)
 	}
 	v := ipFamily(stringField(props, "publicIPAddressVersion"))
-	return nextFree(singleRanges[v], e.lastPublicIP.single[v], taken)
+	return nextFree(e.singleRange(v), e.lastPublicIP.single[v], taken)
 }
 
 func (e *Emulator) usedPublicIPs() map[netip.Addr]bool {

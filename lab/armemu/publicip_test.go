@@ -283,3 +283,13 @@ func TestSeededPublicIPGetsAnAddress(t *testing.T) {
 		t.Errorf("the seeded one has %q", ip)
 	}
 }
+
+func TestPublicIPsOfAnotherRange(t *testing.T) {
+	emu := newCloud(t, armemu.Options{PublicIPv4Range: netip.MustParsePrefix("127.64.0.0/16")})
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+	expectAccepted(t, sendRequest(t, emu, http.MethodDelete, pips+"a", ""))
+	expectAccepted(t, sendRequest(t, emu, http.MethodPut, pips+"b", lb("Standard", static)))
+	if ip := readProperty(t, emu, pips+"b", "ipAddress"); ip != "127.64.0.2" {
+		t.Errorf("%q; addresses are not reused", ip)
+	}
+}

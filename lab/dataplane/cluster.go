@@ -27,6 +27,8 @@ type ClusterOptions struct {
 	IsDead func(*corev1.Node) bool
 	// PreStop is how long a pod serves after its deletion, if it has no preStop hook with sleep.
 	PreStop time.Duration
+	// Server returns what a pod runs; nil is the default for all.
+	Server func(*corev1.Pod) Server
 }
 
 // Cluster is the nodes of a cluster, with kube-proxy, and its pods.
@@ -100,7 +102,11 @@ func (c *Cluster) applyPods(state *ClusterState, alive map[string]bool) (errs []
 		desired[pod.UID] = true
 		p := c.pods[pod.UID]
 		if p == nil {
-			p = &runningPod{Pod: StartPod(c.network, PodOptions{Name: pod.Name, Node: pod.Spec.NodeName, IP: ip, Ports: podPorts(state, pod)})}
+			opts := PodOptions{Name: pod.Name, Node: pod.Spec.NodeName, IP: ip, Ports: podPorts(state, pod)}
+			if c.opts.Server != nil {
+				opts.Server = c.opts.Server(pod)
+			}
+			p = &runningPod{Pod: StartPod(c.network, opts)}
 			c.pods[pod.UID] = p
 			errs = append(errs, p.WaitReady(context.Background())) // without startup time it does not wait
 		}

@@ -29,9 +29,18 @@ type PodOptions struct {
 	Ports      []PodPort
 	// Startup is the time until it listens.
 	Startup time.Duration
+	Server
 }
 
-// Pod answers HTTP requests on its TCP ports and echoes datagrams, with its name and node.
+// Server is what a pod runs. A nil function is the default: HTTP answers, echoed datagrams.
+type Server struct {
+	// TCP serves a connection to a port; the caller closes it.
+	TCP func(ctx context.Context, port uint16, conn net.Conn)
+	// UDP answers a datagram; datagrams to a port arrive one after the other.
+	UDP func(port uint16, datagram []byte, reply func([]byte))
+}
+
+// Pod answers HTTP requests on its TCP ports and echoes datagrams, with its name and node, or runs a Server.
 type Pod struct {
 	opts    PodOptions
 	network *Network
@@ -100,6 +109,10 @@ func (p *Pod) listen(ports []PodPort) error {
 		at := DestinationOf(port.Protocol, netip.AddrPortFrom(p.opts.IP, port.Port))
 		if port.Protocol == UDP {
 			s, err := p.network.listenUDP(at, func(_ netip.AddrPort, datagram []byte, reply func([]byte)) {
+				if p.opts.UDP != nil {
+					p.opts.UDP(port.Port, datagram, reply)
+					return
+				}
 				reply(append([]byte(p.greeting()), datagram...))
 			})
 			if err != nil {
@@ -108,7 +121,11 @@ func (p *Pod) listen(ports []PodPort) error {
 			p.udp = append(p.udp, s)
 			continue
 		}
-		s, err := p.network.listenTCP(at, p.serveHTTP)
+		serve := p.serveHTTP
+		if p.opts.TCP != nil {
+			serve = func(ctx context.Context, conn net.Conn) { p.opts.TCP(ctx, port.Port, conn) }
+		}
+		s, err := p.network.listenTCP(at, serve)
 		if err != nil {
 			return err
 		}

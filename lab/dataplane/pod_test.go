@@ -3,8 +3,11 @@
 package dataplane
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -133,4 +136,50 @@ func TestPodObjects(t *testing.T) {
 		_, ok := network.Resolve(at)
 		return !ok
 	})
+}
+
+// A pod with a Server runs it on its ports.
+func TestAPodRunsItsServer(t *testing.T) {
+	network := NewNetwork()
+	cluster := StartCluster(network, ClusterOptions{Server: func(pod *corev1.Pod) Server {
+		answer := func(port uint16) []byte { return fmt.Appendf(nil, "%s:%d", pod.Name, port) }
+		return Server{
+			TCP: func(_ context.Context, port uint16, conn net.Conn) { _, _ = conn.Write(answer(port)) },
+			UDP: func(port uint16, datagram []byte, reply func([]byte)) { reply(append(answer(port), datagram...)) },
+		}
+	}})
+	defer cluster.Close()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: types.UID("1")},
+		Spec: corev1.PodSpec{NodeName: "n5", Containers: []corev1.Container{{Ports: []corev1.ContainerPort{
+			{ContainerPort: 3000, Protocol: corev1.ProtocolTCP}, {ContainerPort: 8080, Protocol: corev1.ProtocolUDP},
+		}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: podIP("n5").String()},
+	}
+	if err := cluster.Apply(&ClusterState{Nodes: []*corev1.Node{newNode("n5")}, Pods: []*corev1.Pod{pod}}); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[Destination]string{
+		DestinationOf(TCP, netip.AddrPortFrom(podIP("n5"), 3000)): "a:3000",
+		DestinationOf(UDP, netip.AddrPortFrom(podIP("n5"), 8080)): "a:8080?",
+	} {
+		conn, err := network.dial(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if at.Protocol == UDP {
+			if _, err := conn.Write([]byte("?")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 100)
+		n, err := conn.Read(got)
+		if err != nil || string(got[:n]) != want {
+			t.Errorf("%s: %q, %v; want %q", at, got[:n], err, want)
+		}
+	}
 }
