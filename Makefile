@@ -73,7 +73,7 @@ group = failed=; for part in $(1); do $(MAKE) --no-print-directory $$part || fai
 group-built:
 	@$(call group,unit-built chart alerts kubelab-tests)
 group-waiting:
-	@$(call group,unit-waiting page)
+	@$(call group,unit-waiting page conformance)
 group-computing:
 	@$(call group,unit-long unit-race)
 

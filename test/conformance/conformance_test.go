@@ -38,7 +38,7 @@ var (
 
 const reportFile = "../../docs/reference/gateway-conformance.yaml"
 
-// skipped are tests of core features.
+// skipped are tests of core features. docs/reference/gateway-conformance.md lists them.
 var skipped = slices.Concat(
 	// Every listener of their valid Gateways uses HTTP or HTTPS: UnsupportedProtocol.
 	[]string{
@@ -48,6 +48,8 @@ var skipped = slices.Concat(
 	},
 	// Support for the field weight varies based on the context where it is used.
 	[]string{"TCPRouteWeightedRouting", "UDPRouteWeightedRouting"},
+	// Several listeners forward to one node port, which Azure rejects (RulesUseSameBackendPortProtocolAndPool).
+	[]string{"TCPRouteParentRefAttachAll", "UDPRouteParentRefAttachAllListeners"},
 )
 
 func TestConformance(t *testing.T) {

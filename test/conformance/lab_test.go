@@ -84,6 +84,7 @@ func (l *lab) install() {
 	l.kubectl("apply", "--server-side", "-f", filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "standard"))
 	l.kubectl("create", "namespace", weirNamespace)
 	l.kubectl("apply", "--server-side", "-k", "../../config")
+	l.kubectl("apply", "--server-side", "-k", "../../config/gateway-api")
 	l.kubectl("wait", "--for=condition=Established", "--timeout=5m", "crd", "--all")
 	l.kubectl("apply", "-f", "testdata")
 	l.awaitNodePorts()
@@ -151,7 +152,7 @@ func (l *lab) startController() {
 		Args: []string{
 			"controller", "--kubeconfig", kubeconfig, "--config", azure, "--azure-endpoint", server.URL, "--cluster-name", "conformance",
 			"--metrics-bind-address", free[0], "--operator-bind-address", free[1], "--health-probe-bind-address", free[2],
-			"--leader-elect=false", "--leader-elect-namespace", weirNamespace,
+			"--gateway-api", "--leader-elect=false", "--leader-elect-namespace", weirNamespace,
 		},
 	})
 	if errors.Is(err, os.ErrNotExist) {
