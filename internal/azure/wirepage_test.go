@@ -26,6 +26,7 @@ func TestReferenceShowsWireCalls(t *testing.T) {
 
 func (s wireSection) render(t *testing.T, page *strings.Builder) {
 	fmt.Fprintf(page, "\n## %s\n\n| answer | code | GET | PUT | poll | result |\n|---|---|---|---|---|---|\n", s.title)
+	var rows referencepage.Rows
 	for _, row := range s.rows {
 		cells, code := map[requestKind]string{}, ""
 		for _, c := range requestKinds {
@@ -48,8 +49,9 @@ func (s wireSection) render(t *testing.T, page *strings.Builder) {
 		case poll != cells[toSelf] && cells[toSelf] != "":
 			poll += "; of the pool: " + cells[toSelf]
 		}
-		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", row.title(), code, dash(cells[toGet]), dash(cells[toPut]), dash(poll), dash(cells[toResult]))
+		rows.Add(row.title(), strings.Join([]string{code, dash(cells[toGet]), dash(cells[toPut]), dash(poll), dash(cells[toResult])}, " | "))
 	}
+	page.WriteString(rows.String())
 }
 
 // title returns the row's name and status.

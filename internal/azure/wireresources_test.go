@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/referencepage"
 )
 
 // resourceType is a resource type that is read and written as a whole.
@@ -253,12 +254,13 @@ func renderWholes(t *testing.T, page *strings.Builder) {
 		page.WriteString(" " + c.title + " |")
 	}
 	page.WriteString("\n|---" + strings.Repeat("|---", len(resourceRequestKinds)) + "|\n")
+	var rows referencepage.Rows
 	for _, row := range resourceTable() {
 		title := row.name
 		if s := fmt.Sprint(row.answer.status); row.answer.status != 0 && !strings.Contains(title, s) && row.get != notDriven {
 			title = s + " " + title
 		}
-		fmt.Fprintf(page, "| %s |", title)
+		var cells []string
 		for _, c := range resourceRequestKinds {
 			cell := ""
 			for _, w := range kinds {
@@ -271,10 +273,11 @@ func renderWholes(t *testing.T, page *strings.Builder) {
 				}
 				cell = measured
 			}
-			fmt.Fprintf(page, " %s |", dash(cell))
+			cells = append(cells, dash(cell))
 		}
-		page.WriteByte('\n')
+		rows.Add(title, strings.Join(cells, " | "))
 	}
+	page.WriteString(rows.String())
 }
 
 func (r resourceRow) measure(t *testing.T, w resourceType, c resourceRequestKind) (cell string) {

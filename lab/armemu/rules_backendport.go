@@ -12,7 +12,7 @@ import (
 
 const (
 	backendPortCode   = "RulesOfSameLoadBalancerTypeUseSameBackendPortProtocolAndIPConfig"
-	backendPortSource = "load balancer deployment errors page; hashicorp/terraform#15923, Azure/azure-powershell#2042"
+	backendPortSource = "load balancer errors page; hashicorp/terraform#15923, Azure/azure-powershell#2042"
 )
 
 func backendPortRules() []Rule {
@@ -26,12 +26,12 @@ func backendPortRules() []Rule {
 			Name: "scale-set-backend-port-once", On: KindPut, Scopes: []Scope{ScopeScaleSet, ScopeScaleSetVM},
 			Code: "RulesOfSameLoadBalancerTypeUseSameBackendPortProtocolAndVmssIPConfig", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "The same of an IP configuration of a scale set.",
-			Source:   "load balancer deployment errors page", check: checkMemberBackendPorts,
+			Source:   "load balancer errors page", check: checkMemberBackendPorts,
 		},
 		{
 			Name: "balancer-backend-port-once", On: KindPut, Scopes: loadBalancerScopes, Code: backendPortCode, CodeCertainty: Documented, Certainty: Documented,
 			Requires: "A PUT of a load balancer gives no IP configuration in its pools two such rules.",
-			Source:   "load balancer deployment errors page", check: checkBalancerBackendPorts,
+			Source:   "load balancer errors page", check: checkBalancerBackendPorts,
 		},
 	}
 }

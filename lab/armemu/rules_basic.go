@@ -14,11 +14,11 @@ func basicRules() []Rule {
 		{
 			Name: "basic-one-set", On: KindPut, Scopes: memberScopes, Code: "NetworkInterfaceAndLoadBalancerAreInDifferentAvailabilitySets", CodeCertainty: Observed, Certainty: Documented,
 			Requires: "The machines behind a Basic load balancer are those of one availability set or of one scale set; one in neither is a set of its own.",
-			Source:   "load balancer deployment errors page; body from kubernetes/kubernetes#58600", check: checkBasicSet,
+			Source:   "load balancer errors page; body from kubernetes/kubernetes#58600", check: checkBasicSet,
 		},
 		{
 			Name: "availability-set-sku", On: KindPut, Scopes: []Scope{ScopeNetworkInterface}, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "The load balancers and public IP addresses of all machines of an availability set have one SKU.",
+			Requires: "The load balancers and public IPs of all machines of an availability set have one SKU.",
 			Source:   "microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: checkSetSKU,
 		},
 		{
@@ -28,7 +28,7 @@ func basicRules() []Rule {
 		},
 		{
 			Name: "zones-need-standard", On: KindPut, Scopes: []Scope{ScopeLoadBalancer, ScopePublicIP}, Code: "SkuDoesNotSupportAvailabilityZones", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "A Basic public IP address, and a frontend of a Basic load balancer, has no zones.",
+			Requires: "A Basic public IP, and a frontend of a Basic load balancer, has no zones.",
 			Source:   "load balancer SKUs page; public IP addresses page", check: requireStandardZones,
 		},
 	}

@@ -19,17 +19,17 @@ func frontendRules() []Rule {
 	return []Rule{
 		{
 			Name: "frontend-has-address", On: KindPut, Scopes: loadBalancerScopes, Code: "FrontendIPConfigHasNoSubnetOrPublicIP", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A frontend that is new has a public IP address, a public IP prefix or a subnet.",
+			Requires: "A frontend that is new has a public IP, a public IP prefix or a subnet.",
 			Source:   "ernestio/ernest#480", check: frontendHasAddress,
 		},
 		{
 			Name: "frontend-not-both", On: KindPut, Scopes: loadBalancerScopes, Code: "FrontendIPConfigHasBothSubnetAndPublicIP", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A frontend has a subnet or a public IP address, not both.",
+			Requires: "A frontend has a subnet or a public IP, not both.",
 			Source:   "hashicorp/terraform-provider-azurerm#1622", check: checkFrontendSource,
 		},
 		{
 			Name: "frontend-zones-public", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A frontend with a public IP address has no zones of its own.",
+			Requires: "A frontend with a public IP has no zones of its own.",
 			Source:   "public issues", check: checkFrontendZones,
 		},
 		{
@@ -39,27 +39,27 @@ func frontendRules() []Rule {
 		},
 		{
 			Name: "ip-configuration-references-exist", On: KindPut, Scopes: allIPConfigScopes, Code: "InvalidResourceReference", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "The public IP addresses, public IP prefixes, subnets and pools that IP configurations name exist.",
+			Requires: "The public IPs, public IP prefixes, subnets and pools that IP configurations name exist.",
 			Source:   "common deployment errors page", check: configReferencesExist,
 		},
 		{
 			Name: "public-ip-once", On: KindPut, Scopes: ipConfigScopes, Code: "PublicIPReferencedByMultipleIPConfigs", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "No two IP configurations of a resource have the same public IP address.",
+			Requires: "No two IP configurations of a resource have the same public IP.",
 			Source:   "kubernetes-sigs/cloud-provider-azure#4243", check: publicIPOnce,
 		},
 		{
 			Name: "public-ip-free", On: KindPut, Scopes: ipConfigScopes, Code: "PublicIPAddressInUse", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "No other resource uses the public IP address.",
+			Requires: "No other resource uses the public IP.",
 			Source:   "public test fixtures", check: checkPublicIPFree,
 		},
 		{
 			Name: "public-ip-sku", On: KindPut, Scopes: loadBalancerScopes, Code: "PublicIPAndLBSkuDoNotMatch", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "A public IP address has the SKU of the load balancer, and Standard for one of SKU Service (assumed); no SKU means Basic.",
-			Source:   "load balancer deployment errors page; code from denniszielke/container_demos#2", check: publicIPSku,
+			Requires: "A public IP has the SKU of the load balancer, and Standard for one of SKU Service (assumed); no SKU means Basic.",
+			Source:   "load balancer errors page; code from denniszielke/container_demos#2", check: publicIPSku,
 		},
 		{
 			Name: "frontend-zones-fixed", On: KindPut, Scopes: loadBalancerScopes, Code: "ResourceAvailabilityZonesCannotBeModified", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "The zones of a frontend stay what they are.",
+			Requires: "The zones of a frontend are fixed.",
 			Source:   "azure-cli recordings", check: checkFrontendZonesChange,
 		},
 	}

@@ -13,7 +13,7 @@ func globalRules() []Rule {
 	return []Rule{
 		{
 			Name: "tier-fixed", On: KindPut, Scopes: []Scope{ScopeLoadBalancer, ScopePublicIP}, Code: "SkuCannotBeChangedOnUpdate", CodeCertainty: Assumed, Certainty: Assumed,
-			Requires: "The tier (Regional, Global) of an existing load balancer or public IP address does not change.",
+			Requires: "The tier (Regional, Global) of an existing load balancer or public IP does not change.",
 			Source:   "by analogy with the name of the SKU", check: checkTierChange,
 		},
 		{
@@ -33,7 +33,7 @@ func globalRules() []Rule {
 		},
 		{
 			Name: "global-no-interfaces", On: KindPut, Scopes: memberScopes, Code: "GlobalLoadBalancerBackendAddressInvalid", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "A network interface is in no pool of a Global load balancer.",
+			Requires: "A NIC is in no pool of a Global load balancer.",
 			Source:   globalPage, check: checkGlobalInterfaces,
 		},
 		{

@@ -12,7 +12,7 @@ func healthProbeRules() []Rule {
 		{
 			Name: "scale-set-health-probe", On: KindPut, Scopes: []Scope{ScopeScaleSet}, Code: "CannotUseInactiveHealthProbe", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "The probe that a scale set names as its health probe is used by a load balancing rule.",
-			Source:   "load balancer deployment errors page", check: checkHealthProbe,
+			Source:   "load balancer errors page", check: checkHealthProbe,
 		},
 		{
 			Name: "health-probe-keeps-rule", On: KindPut, Scopes: loadBalancerScopes, Code: "CannotRemoveRuleUsedByProbeUsedByVMSS", CodeCertainty: Observed, Certainty: Observed,

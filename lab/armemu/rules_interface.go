@@ -20,7 +20,7 @@ func networkInterfaceRules() []Rule {
 		},
 		{
 			Name: "nic-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeNetworkInterface, ScopeScaleSetVM}, Code: "NetworkInterfaceUsesMultipleLoadBalancersOfSameType", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A network interface is in pools of one public load balancer and of one internal one at most; one without frontends is neither (assumed).",
+			Requires: "A NIC is in pools of one public load balancer and of one internal one at most; one without frontends is neither (assumed).",
 			Source:   "seanknox/aztack#3", check: checkLoadBalancerType,
 		},
 		{
@@ -30,23 +30,23 @@ func networkInterfaceRules() []Rule {
 		},
 		{
 			Name: "nic-sku", On: KindPut, Scopes: only, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeCertainty: Documented, Certainty: Documented,
-			Requires: "The load balancers and public IP addresses of a network interface have one SKU.",
-			Source:   "load balancer deployment errors page; microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: checkSKU,
+			Requires: "The load balancers and public IPs of a NIC have one SKU.",
+			Source:   "load balancer errors page; microsoft/MCW-SAP-NetWeaver-on-Azure#15", check: checkSKU,
 		},
 		{
 			Name: "scale-set-sku", On: KindPut, Scopes: []Scope{ScopeScaleSet, ScopeScaleSetVM},
 			Code: "DifferentSkuLoadBalancerAndPublicIPAddressNotAllowedInVMSS", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "The load balancers of an interface of a scale set have one SKU.",
-			Source:   "load balancer deployment errors page", check: checkSKU,
+			Source:   "load balancer errors page", check: checkSKU,
 		},
 		{
 			Name: "nic-location", On: KindPut, Scopes: memberScopes, Code: "InvalidResourceReference", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "The load balancers of a network interface are in its location.",
+			Requires: "The load balancers of a NIC are in its location.",
 			Source:   "Azure/azure-service-operator, the words of the answer to a dangling reference", check: checkLocation,
 		},
 		{
 			Name: "nic-not-in-use", On: KindDelete, Scopes: only, Code: "NicInUse", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "No virtual machine has the network interface.",
+			Requires: "No virtual machine has the NIC.",
 			Source:   "azure-cli recordings", check: checkNICInUse,
 		},
 	}

@@ -68,7 +68,7 @@ func loadBalancerRules() []Rule {
 		{
 			Name: "children-need-frontend", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerWithoutFrontendIPCantHaveChildResources", CodeCertainty: Documented, Certainty: Documented,
 			Requires: "A load balancer without frontends has no pools, rules or probes. A PUT of a pool alone is not checked.",
-			Source:   "load balancer deployment errors page; hashicorp/terraform-provider-azurerm#774", check: requireFrontend,
+			Source:   "load balancer errors page; hashicorp/terraform-provider-azurerm#774", check: requireFrontend,
 		},
 		{
 			Name: "rule-limit", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerRuleLimitReached", CodeCertainty: Assumed, Certainty: Documented,
@@ -97,12 +97,12 @@ func deleteRules() []Rule {
 	return []Rule{
 		{
 			Name: "pool-not-in-use", On: KindDelete, Scopes: poolScopes, Code: "InUseBackendAddressPoolCannotBeDeleted", CodeCertainty: Assumed, Certainty: Assumed,
-			Requires: "No rule of the load balancer uses the pool, no network interface is in it, and no scale set names it.",
+			Requires: "No rule of the load balancer uses the pool, no NIC is in it, and no scale set names it.",
 			Source:   "by analogy with subnets", check: checkPoolInUse,
 		},
 		{
 			Name: "nic-pools-stay", On: KindPut, Scopes: loadBalancerScopes, Code: "InUseBackendAddressPoolCannotBeDeleted", CodeCertainty: Assumed, Certainty: Assumed,
-			Requires: "A PUT leaves out no pool that a network interface is in, or that a scale set names.",
+			Requires: "A PUT leaves out no pool that a NIC is in, or that a scale set names.",
 			Source:   "by analogy with subnets", check: checkRemovedPools,
 		},
 		{
@@ -117,12 +117,12 @@ func deleteRules() []Rule {
 		},
 		{
 			Name: "subnet-not-in-use", On: KindDelete, Scopes: []Scope{ScopeSubnet}, Code: "InUseSubnetCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "No pool, no frontend and no network interface refers to the subnet.",
+			Requires: "No pool, no frontend and no NIC refers to the subnet.",
 			Source:   "azure-cli recordings", check: checkNetworkInUse,
 		},
 		{
 			Name: "network-not-in-use", On: KindDelete, Scopes: []Scope{ScopeVirtualNetwork}, Code: "InUseSubnetCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "No frontend, no network interface and (assumed) no pool refers to the virtual network or one of its subnets.",
+			Requires: "No frontend, no NIC and (assumed) no pool refers to the virtual network or one of its subnets.",
 			Source:   "azure-cli recordings", check: checkNetworkInUse,
 		},
 	}

@@ -16,7 +16,7 @@ func memberRules() []Rule {
 		{
 			Name: "interfaces-join-by-themselves", On: KindPut, Scopes: poolScopes,
 			Code: "ModificationOfNICIpConfigBackendPoolNotSupported", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A PUT of a pool adds, renames and leaves out no IP configuration of a network interface; one without addresses leaves them alone.",
+			Requires: "A PUT of a pool adds, renames and leaves out no IP configuration of a NIC; one without addresses leaves them alone.",
 			Source:   "hashicorp/terraform-provider-azurerm#10496, Azure/bicep-registry-modules#2512", check: checkInterfacesUnchanged,
 		},
 		{
@@ -28,7 +28,7 @@ func memberRules() []Rule {
 		{
 			Name: "interface-admin-state", On: KindPut, Scopes: poolScopes,
 			Code: "ModificationOfNICIpConfigBackendPoolNotSupported", CodeCertainty: Assumed, Certainty: Assumed,
-			Requires: "With `interfaceAdminState` refused, no write changes the admin state of a network interface's address.",
+			Requires: "With `interfaceAdminState` refused, no write changes the admin state of a NIC's address.",
 			Source:   "none found", check: checkInterfaceStates,
 		},
 		{

@@ -14,7 +14,7 @@ const maxRulesPerConfig = 299
 
 const (
 	ruleCountCode   = "LoadBalancerRuleCountLimitReachedForNic"
-	ruleCountSource = "load balancer deployment errors page; MicrosoftDocs/azure-docs#47423"
+	ruleCountSource = "load balancer errors page; MicrosoftDocs/azure-docs#47423"
 )
 
 func nicLimitRules() []Rule {

@@ -54,7 +54,7 @@ func poolRules() []Rule {
 		},
 		{
 			Name: "ip-pool-needs-standard", On: KindPut, Scopes: poolScopes, Code: "IPBasedBackendPoolNotSupportedForBasicSku", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "A pool of IP addresses belongs to a Standard load balancer.",
+			Requires: "A pool of IP addresses needs a Standard load balancer.",
 			Source:   "backend pool management page", check: requireStandardForIPs,
 		},
 		{

@@ -13,12 +13,12 @@ func publicIPPrefixRules() []Rule {
 		},
 		{
 			Name: "prefix-length-fixed", On: KindPut, Scopes: prefixScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "Length and family of a prefix stay what they are.",
+			Requires: "Length and family of a prefix are fixed.",
 			Source:   "public IP prefix page", check: checkPrefixLengthChange,
 		},
 		{
 			Name: "prefix-not-in-use", On: KindDelete, Scopes: prefixScopes, Code: "InUsePublicIpPrefixCannotBeDeleted", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "No public IP address and no frontend is from the prefix.",
+			Requires: "No public IP and no frontend is from the prefix.",
 			Source:   "public IP prefix page; code from public sources that handle it", check: checkPrefixInUse,
 		},
 	}

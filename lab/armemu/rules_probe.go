@@ -41,7 +41,7 @@ func probeRules() []Rule {
 		},
 		{
 			Name: "https-probe-needs-standard", On: KindPut, Scopes: loadBalancerScopes, Code: "LoadBalancerProbeProtocolNotSupported", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "A probe with protocol Https belongs to a Standard load balancer.",
+			Requires: "A probe with protocol Https needs a Standard load balancer.",
 			Source:   "health probes page", check: httpsProbe,
 		},
 	}

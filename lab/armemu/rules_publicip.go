@@ -22,12 +22,12 @@ func publicIPRules() []Rule {
 	return []Rule{
 		{
 			Name: "public-ip-static", On: KindPut, Scopes: publicIPScopes, Code: "StandardSkuPublicIPAddressesMustBeStatic", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "A Standard public IP address has allocation method Static; no SKU means Basic, no method Dynamic.",
+			Requires: "A Standard public IP has the allocation method Static; no SKU means Basic, no method Dynamic.",
 			Source:   "public IP addresses page; code from MicrosoftDocs/azure-docs#42889", check: checkStaticAllocation,
 		},
 		{
 			Name: "public-ip-idle-timeout", On: KindPut, Scopes: publicIPScopes, Code: "PublicIPIdleTimeoutIsOutOfRange", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "The idle timeout of a public IP address is 4 to 30 minutes.",
+			Requires: "The idle timeout of a public IP is 4 to 30 minutes.",
 			Source:   recordedSource, check: publicIPIdleTimeout,
 		},
 		{
@@ -37,22 +37,22 @@ func publicIPRules() []Rule {
 		},
 		{
 			Name: "global-needs-standard", On: KindPut, Scopes: publicIPScopes, Code: "GlobalPublicIPAddressNotSupportedForBasicPublicIpAddress", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A public IP address with a SKU of tier Global is Standard.",
+			Requires: "A public IP with a SKU of tier Global is Standard.",
 			Source:   "azure-cli recordings", check: checkGlobalTier,
 		},
 		{
 			Name: "domain-name-free", On: KindPut, Scopes: publicIPScopes, Code: "DnsRecordInUse", CodeCertainty: Documented, Certainty: Documented,
-			Requires: "No other public IP address of the location, in any subscription, has the domain name label; with `dnsLabelBothFamilies` taken, one of the other family in the resource group may.",
+			Requires: "No other public IP of the location, in any subscription, has the domain name label; with `dnsLabelBothFamilies` taken, one of the other family in the resource group may.",
 			Source:   "common deployment errors page; body from Azure/azure-quickstart-templates#4978", check: checkDNSLabelInUse,
 		},
 		{
 			Name: "prefix-exists", On: KindPut, Scopes: publicIPScopes, Code: "InvalidResourceReference", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "The public IP prefix that a public IP address names exists.",
+			Requires: "The public IP prefix that a public IP names exists.",
 			Source:   "common deployment errors page", check: prefixExists,
 		},
 		{
 			Name: "prefix-fits", On: KindPut, Scopes: publicIPScopes, Code: "PublicIPAddressAndPrefixDoNotMatch", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "A public IP address from a prefix is Standard, and of the prefix's family.",
+			Requires: "A public IP from a prefix is Standard, and of the prefix's family.",
 			Source:   "public IP prefix page", check: checkPrefixMatch,
 		},
 		{
@@ -62,17 +62,17 @@ func publicIPRules() []Rule {
 		},
 		{
 			Name: "public-ip-limit", On: KindPut, Scopes: publicIPScopes, Code: "PublicIPCountLimitReached", CodeCertainty: Documented, Certainty: Assumed,
-			Requires: fmt.Sprintf("A subscription has at most %d public IP addresses in a region; the real number depends on the subscription.", maxPublicIPs),
+			Requires: fmt.Sprintf("A subscription has at most %d public IPs in a region; the real number depends on the subscription.", maxPublicIPs),
 			Source:   "AKS troubleshooting pages", check: publicIPLimit,
 		},
 		{
 			Name: "standard-public-ip-limit", On: KindPut, Scopes: publicIPScopes, Code: "IPv4StandardSkuPublicIpCountLimitReached", CodeCertainty: Observed, Certainty: Assumed,
-			Requires: "A subscription has at most so many Standard public IP addresses of IPv4 in a region as its usages say; one that becomes Standard counts.",
+			Requires: "A subscription has at most so many Standard public IPs of IPv4 in a region as its usages say; one that becomes Standard counts.",
 			Source:   "public logs of deployments", check: standardIPLimit,
 		},
 		{
 			Name: "public-ip-not-in-use", On: KindDelete, Scopes: publicIPScopes, Code: "PublicIPAddressCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "No frontend and no network interface uses the public IP address.",
+			Requires: "No frontend and no NIC uses the public IP.",
 			Source:   "azure-cli recordings; hashicorp/terraform-provider-azurerm#2566", check: checkPublicIPInUse,
 		},
 	}
@@ -201,32 +201,32 @@ func publicIPChangeRules() []Rule {
 	return []Rule{
 		{
 			Name: "public-ip-sku-fixed", On: KindPut, Scopes: publicIPScopes, Code: "SkuCannotBeChangedOnUpdate", CodeCertainty: Observed, Certainty: Documented,
-			Requires: "The SKU of a public IP address changes from Basic to Standard only, and only while it is Static and nothing uses it.",
+			Requires: "The SKU of a public IP changes from Basic to Standard only, and only while it is Static and nothing uses it.",
 			Source:   "public IP upgrade page; code from Azure/azure-cli#27806, #6743", check: checkPublicIPSKUChange,
 		},
 		{
 			Name: "public-ip-stays-static", On: KindPut, Scopes: publicIPScopes, Code: "PublicIPAddressInUseCannotUpdateToDynamic", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A Static public IP address that is in use does not become Dynamic.",
+			Requires: "A Static public IP that is in use does not become Dynamic.",
 			Source:   "public notes", check: checkAllocationChange,
 		},
 		{
 			Name: "public-ip-family-fixed", On: KindPut, Scopes: publicIPScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Documented,
-			Requires: "The family (`publicIPAddressVersion`) of a public IP address does not change.",
+			Requires: "The family (`publicIPAddressVersion`) of a public IP does not change.",
 			Source:   "API description; the code is the documented one for changes of fixed properties", check: checkFamilyChange,
 		},
 		{
 			Name: "public-ip-tags-fixed", On: KindPut, Scopes: publicIPScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Observed,
-			Requires: "The IP tags of a public IP address stay what they are.",
+			Requires: "The IP tags of a public IP are fixed.",
 			Source:   "Azure/terraform-azurerm-avm-ptn-alz-connectivity-hub-and-spoke-vnet#150", check: checkIPTagsChange,
 		},
 		{
 			Name: "public-ip-prefix-fixed", On: KindPut, Scopes: publicIPScopes, Code: "PropertyChangeNotAllowed", CodeCertainty: Assumed, Certainty: Observed,
-			Requires: "The prefix of a public IP address does not change.",
+			Requires: "The prefix of a public IP does not change.",
 			Source:   "AviatrixSystems/terraform-provider-aviatrix#1918", check: checkPrefixChange,
 		},
 		{
 			Name: "zones-fixed", On: KindPut, Scopes: []Scope{ScopePublicIP, ScopePublicIPPrefix}, Code: "ResourceAvailabilityZonesCannotBeModified", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "The zones of a public IP address or prefix stay what they are.",
+			Requires: "The zones of a public IP or prefix are fixed.",
 			Source:   "Azure/azure-cli#17975", check: checkZonesChange,
 		},
 	}

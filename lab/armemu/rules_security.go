@@ -87,7 +87,7 @@ func securityGroupRules() []Rule {
 		},
 		{
 			Name: "security-group-not-in-use", On: KindDelete, Scopes: securityGroupScopes, Code: "InUseNetworkSecurityGroupCannotBeDeleted", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "No subnet and no network interface has the group.", Source: "azure-cli recordings", check: checkSecurityGroupInUse,
+			Requires: "No subnet and no NIC has the group.", Source: "azure-cli recordings", check: checkSecurityGroupInUse,
 		},
 	}
 }

@@ -16,12 +16,12 @@ func availabilitySetRules() []Rule {
 		{
 			Name: "availability-set-limit", On: KindPut, Scopes: memberScopes, Code: "MaxAvailabilitySetsInLoadBalancerReached", CodeCertainty: Documented, Certainty: Documented,
 			Requires: fmt.Sprintf("The machines of a pool are of at most %d availability sets; a machine in none is a set of its own (that scale sets do not count is assumed).", maxSetsPerPool),
-			Source:   "load balancer deployment errors page", check: checkSetLimit,
+			Source:   "load balancer errors page", check: checkSetLimit,
 		},
 		{
 			Name: "availability-set-one-internal", On: KindPut, Scopes: []Scope{ScopeNetworkInterface}, Code: "AnotherInternalLoadBalancerExists", CodeCertainty: Documented, Certainty: Observed,
 			Requires: "The machines of an availability set are behind one internal load balancer at most.",
-			Source:   "MicrosoftDocs/azure-docs#62981; code from the load balancer deployment errors page", check: checkOneInternal,
+			Source:   "MicrosoftDocs/azure-docs#62981; code from the load balancer errors page", check: checkOneInternal,
 		},
 	}
 }

@@ -46,12 +46,12 @@ func zoneRules() []Rule {
 	return []Rule{
 		{
 			Name: "region-has-zones", On: KindPut, Scopes: publicIPs, Code: noZones, CodeCertainty: Observed, Certainty: Observed,
-			Requires: "A public IP address or prefix with zones is in a region that has zones.",
+			Requires: "A public IP or prefix with zones is in a region that has zones.",
 			Source:   source, check: checkRegionHasZones,
 		},
 		{
 			Name: "zones-of-region", On: KindPut, Scopes: publicIPs, Code: "InvalidAvailabilityZone", CodeCertainty: Observed, Certainty: Observed,
-			Requires: "The zones of a public IP address or prefix are zones of its region.",
+			Requires: "The zones of a public IP or prefix are zones of its region.",
 			Source:   "hashicorp/terraform-provider-azurerm#6296", check: checkZonesOfRegion,
 		},
 		{

@@ -50,9 +50,11 @@ func measureAll(t *testing.T) string {
 		fmt.Fprintf(&page, " %s |", d.name)
 	}
 	page.WriteString("\n|---|" + strings.Repeat("---|", len(requestKinds)) + "\n")
+	var rows referencepage.Rows
 	for i, r := range faultRows {
-		fmt.Fprintf(&page, "| %s | %s |\n", r.name, strings.Join(cells[i], " | "))
+		rows.Add(r.name, strings.Join(cells[i], " | "))
 	}
+	page.WriteString(rows.String())
 	page.WriteByte('\n')
 	return page.String()
 }
