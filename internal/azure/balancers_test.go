@@ -85,18 +85,18 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 		},
 		Pools: []lb.Pool{web, nics, pool("second"), pool("Out"), pool("natted")},
 		Probes: []lb.Probe{
-			{Name: "p", Protocol: lb.ProbeHTTP, Port: 8080, Path: "/ok", IntervalSeconds: 5, Threshold: 2},
+			{Name: "p", Protocol: lb.ProbeHTTP, Port: 8080, Path: "/ok", IntervalSeconds: 5, Threshold: 2, NoHealthyBackends: lb.AllProbedUp},
 			{Name: "old", Protocol: lb.ProbeTCP, Port: 22, IntervalSeconds: 15, Threshold: 4},
 		},
 		Rules: []lb.Rule{
 			{
 				Name: "web-80", Transport: lb.TCP, Frontend: "Web", Pool: "web", Probe: "p", FrontendPort: 80, BackendPort: 80,
-				FloatingIP: true, IdleMinutes: 9, TCPReset: new(true), Distribution: lb.SourceIP, DisableOutboundSNAT: true,
+				FloatingIP: true, IdleMinutes: 9, TCPReset: new(true), Distribution: lb.SourceIP, DisableOutboundSNAT: true, ConnectionTracking: new(true),
 			},
 			{Name: "gateway", Transport: lb.All, Frontend: "inner", Pool: "web", IdleMinutes: 4, Distribution: lb.Spread},
 		},
 		Pinned:   map[string]bool{"egress": true, "out": true, "ssh": true, "natted": true, "dynamic": true, "second": true},
-		NATRules: map[string]int{"natted": 1}, AllUpProbes: map[string]bool{"p": true},
+		NATRules: map[string]int{"natted": 1},
 	}
 	got := readBalancer(t)
 	if got.Origin == nil || got.Pools[0].Origin == nil {
@@ -191,6 +191,14 @@ func TestAChangeChangesNothingElse(t *testing.T) {
 		{"zones", func(b *lb.LoadBalancer) { b.Frontends[0].Zones = []string{"3"} }, map[string]string{"frontendIPConfigurations.0.zones": `["3"]`}},
 		{"probe", func(b *lb.LoadBalancer) { b.Probes[0].Protocol, b.Probes[0].Path = lb.ProbeTCP, "" }, map[string]string{probe + "protocol": `"Tcp"`, probe + "requestPath": ""}},
 		{"threshold", func(b *lb.LoadBalancer) { b.Probes[0].Threshold = 3 }, map[string]string{probe + "probeThreshold": "3", probe + "numberOfProbes": "3"}},
+		{"behavior without healthy backends", func(b *lb.LoadBalancer) {
+			b.Probes[0].NoHealthyBackends, b.Probes[1].NoHealthyBackends = lb.AllProbedDown, lb.AllProbedUp
+		}, map[string]string{probe + "noHealthyBackendsBehavior": `"AllProbedDown"`, "probes.1.properties.noHealthyBackendsBehavior": `"AllProbedUp"`}},
+		{"no behavior set", func(b *lb.LoadBalancer) { b.Probes[0].NoHealthyBackends = "" }, nil},
+		{"connection tracking", func(b *lb.LoadBalancer) {
+			b.Rules[0].ConnectionTracking, b.Rules[1].ConnectionTracking = new(false), new(true)
+		}, map[string]string{rule + "enableConnectionTracking": "false", gw + "enableConnectionTracking": "true"}},
+		{"no connection tracking set", func(b *lb.LoadBalancer) { b.Rules[0].ConnectionTracking = nil }, nil},
 		{"rule's pool", func(b *lb.LoadBalancer) { b.Rules[0].Pool = "second" }, map[string]string{rule + "backendAddressPool": ref("backendAddressPools", "second"), rule + "backendAddressPools": ""}},
 		{"rule's frontend", func(b *lb.LoadBalancer) { b.Rules[1].Frontend = "web" }, map[string]string{gw + "frontendIPConfiguration": ref("frontendIPConfigurations", "web")}},
 		{"no probe", func(b *lb.LoadBalancer) { b.Rules[0].Probe = "" }, map[string]string{rule + "probe": ""}},

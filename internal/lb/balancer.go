@@ -55,8 +55,6 @@ type LoadBalancer struct {
 	// NATRules counts inbound NAT rules by lower-case pool name. The entry "" is the maximum for
 	// one network interface.
 	NATRules map[string]int
-	// AllUpProbes are lower-case names of probes that count every member as up while none is.
-	AllUpProbes map[string]bool
 
 	// Origin is the document that was read, from which a write retains unmodeled properties.
 	Origin any
@@ -79,7 +77,7 @@ func (b LoadBalancer) CountRules(pool string) int {
 func (b LoadBalancer) HealthPorts() map[string]int32 {
 	probes := make(map[string]int32, len(b.Probes))
 	for _, p := range b.Probes {
-		if name := strings.ToLower(p.Name); p.Protocol == ProbeHTTP && !b.AllUpProbes[name] {
+		if name := strings.ToLower(p.Name); p.Protocol == ProbeHTTP && p.NoHealthyBackends != AllProbedUp {
 			probes[name] = p.Port
 		}
 	}
@@ -117,6 +115,15 @@ const (
 	ProbeHTTPS ProbeProtocol = "Https"
 )
 
+// NoHealthyBackends is the noHealthyBackendsBehavior of a probe.
+type NoHealthyBackends string
+
+// The behaviors if no member is up. AllProbedDown is Azure's default.
+const (
+	AllProbedDown NoHealthyBackends = "AllProbedDown" // no member gets new flows
+	AllProbedUp   NoHealthyBackends = "AllProbedUp"   // all members do
+)
+
 // Probe is a health probe.
 type Probe struct {
 	Name            string
@@ -126,6 +133,8 @@ type Probe struct {
 	IntervalSeconds int32
 	// Threshold is the number of consecutive results that change a member's state.
 	Threshold int32
+	// NoHealthyBackends is empty if Azure shows none, or if the desired probe keeps the observed one.
+	NoHealthyBackends NoHealthyBackends
 }
 
 // Transport is the transport protocol of a rule.
@@ -162,7 +171,12 @@ type Rule struct {
 	TCPReset            *bool
 	Distribution        Distribution
 	DisableOutboundSNAT bool
+	// ConnectionTracking is nil if Azure shows none, or if the desired rule keeps the observed one.
+	ConnectionTracking *bool
 }
+
+// TracksConnections reports whether connection tracking is enabled.
+func (r Rule) TracksConnections() bool { return r.ConnectionTracking != nil && *r.ConnectionTracking }
 
 // PublicIP is a public IP address, observed or desired.
 type PublicIP struct {

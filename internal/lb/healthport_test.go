@@ -21,7 +21,7 @@ func TestHealthPorts(t *testing.T) {
 		{"its probe is missing", func(b *lb.LoadBalancer) { b.Rules[1].Probe = "gone" }, 0},
 		{"its probe connects only", func(b *lb.LoadBalancer) { b.Probes[0].Protocol = lb.ProbeTCP }, 0},
 		{"another probe has another port", func(b *lb.LoadBalancer) { b.Rules[1].Probe = "other" }, 0},
-		{"all count as up while none is", func(b *lb.LoadBalancer) { b.AllUpProbes = map[string]bool{"health": true} }, 0},
+		{"all count as up while none is", func(b *lb.LoadBalancer) { b.Probes[0].NoHealthyBackends = lb.AllProbedUp }, 0},
 		{"others use the pool", func(b *lb.LoadBalancer) { b.Pinned = map[string]bool{"web": true} }, 0},
 		{"no rule", func(b *lb.LoadBalancer) { b.Rules = nil }, 0},
 	} {

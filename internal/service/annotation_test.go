@@ -145,6 +145,8 @@ func TestBadValues(t *testing.T) {
 		field   string
 		says    string
 	}{
+		{newService(withAnnotation(NoHealthyBackends, "Up")), NoHealthyBackends, `is "Up": want "AllProbedDown" or "AllProbedUp"`},
+		{newService(withAnnotation(ConnectionTracking, "yes")), ConnectionTracking, `is "yes": want "true" or "false"`},
 		{newService(withAnnotation(Internal, "yes")), Internal, `is "yes": want "true" or "false"`},
 		{newService(asInternal, withAnnotation(InternalSubnet, "../x")), InternalSubnet, "the name of a subnet"},
 		{newService(asInternal, withAnnotation(InternalSubnet, strings.Repeat("s", 60))), InternalSubnet, "at most 80"},

@@ -46,7 +46,7 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	case p.HealthCheckNodePort != 0 && !own && !proxied:
 		return r.withTiming(p, lb.Probe{Name: name, Protocol: lb.ProbeHTTP, Port: p.HealthCheckNodePort, Path: localPath}, false)
 	case !own && shared != nil && !proxied:
-		return shared
+		return r.sharedProbeOf(name, *shared)
 	case !own && p.Protocol != "TCP":
 		return nil // UDP and SCTP ports cannot be probed
 	}
@@ -55,6 +55,15 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 		probe.Path = r.probePath(p)
 	}
 	return r.withTiming(p, probe, true)
+}
+
+// sharedProbeOf returns the shared probe, or a copy of it under another name if the Service sets its behavior, which
+// must not apply to other Services.
+func (r *reader) sharedProbeOf(name string, shared lb.Probe) *lb.Probe {
+	if _, ok := r.readText(NoHealthyBackends); ok {
+		shared.Name, shared.NoHealthyBackends = name, r.noHealthyBackends()
+	}
+	return &shared
 }
 
 // UsesProxyProtocol reports whether a Private Link Service sends PROXY protocol headers to the Service. Probes then
@@ -77,6 +86,7 @@ func (r *reader) withTiming(p Port, probe lb.Probe, own bool) *lb.Probe {
 		interval = r.firstSet(ofPort(p.Port, portProbeInterval), interval)
 		threshold = r.firstSet(ofPort(p.Port, portProbeThreshold), threshold)
 	}
+	probe.NoHealthyBackends = r.noHealthyBackends()
 	probe.IntervalSeconds = r.readNumber(interval, " of seconds", standardInterval, probeSpan-1, standardInterval)
 	probe.Threshold = r.readNumber(threshold, "", standardThreshold, probeSpan-1, standardThreshold)
 	if span := probe.IntervalSeconds * probe.Threshold; span >= probeSpan {
@@ -168,14 +178,15 @@ func (r *reader) probePath(p Port) string {
 
 // HasServingProbes reports whether each rule of a Service has a probe that shows whether the Service serves on a
 // node: for a Local Service, HTTP at the healthCheckNodePort, where kube-proxy counts the ready endpoints of the node.
-// kube-proxy answers any path there; a TCP probe of the port succeeds without endpoints.
+// kube-proxy answers any path there; a TCP probe of the port succeeds without endpoints. With AllProbedUp, a node without
+// endpoints gets flows.
 func (spec *Spec) HasServingProbes(s Service) bool {
 	if !s.Local || s.HealthCheckNodePort == 0 || len(spec.Rules) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(spec.Rules, func(r lb.Rule) bool {
 		return !slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool {
-			return p.Name == r.Probe && p.Protocol == lb.ProbeHTTP && p.Port == s.HealthCheckNodePort
+			return p.Name == r.Probe && p.Protocol == lb.ProbeHTTP && p.Port == s.HealthCheckNodePort && p.NoHealthyBackends != lb.AllProbedUp
 		})
 	})
 }

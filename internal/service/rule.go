@@ -21,12 +21,14 @@ type ruleStyle struct {
 	floatingIP, reset, haPorts bool
 	idleMinutes                int32
 	distribution               lb.Distribution
+	connectionTracking         *bool
 }
 
 func (r *reader) buildStyle(s Service, internal bool) ruleStyle {
 	st := ruleStyle{
 		floatingIP: !r.readBool(DisableFloatingIP), reset: !r.readBool(DisableTCPReset), haPorts: r.readBool(HAPorts) || internal && needsAllPorts(r, s),
 		idleMinutes: r.readNumber(IdleTimeout, " of minutes", minIdleMinutes, maxIdleMinutes, minIdleMinutes), distribution: lb.Spread,
+		connectionTracking: r.connectionTracking(),
 	}
 	if s.ClientIP {
 		st.distribution = lb.SourceIP
@@ -83,7 +85,7 @@ func (r *reader) addRules(spec *Spec, s Service, set Settings, f Frontend, st ru
 		rule := lb.Rule{
 			Name: name, Transport: transport, Frontend: f.Frontend.Name, Pool: spec.poolName(f.Frontend.Family),
 			FrontendPort: p.Port, BackendPort: p.Port, FloatingIP: st.floatingIP, IdleMinutes: st.idleMinutes,
-			Distribution: st.distribution, DisableOutboundSNAT: set.DisableOutboundSNAT,
+			Distribution: st.distribution, DisableOutboundSNAT: set.DisableOutboundSNAT, ConnectionTracking: st.connectionTracking,
 		}
 		if !st.floatingIP {
 			rule.BackendPort = r.nodePort(p)

@@ -28,6 +28,8 @@ func TestHasServingProbes(t *testing.T) {
 		{"one of two ports without a probe", map[string]string{prefix + "port_81_no_probe_rule": "true"}, func(s *Service) { s.Ports = append(s.Ports, Port{Protocol: "TCP", Port: 81, NodePort: 30081}) }, false},
 		{"the TCP probe of the port", map[string]string{prefix + "port_80_health-probe_protocol": "tcp"}, nil, false},
 		{"another port", map[string]string{prefix + "port_80_health-probe_port": "8080", prefix + "port_80_health-probe_protocol": "http"}, nil, false},
+		{"AllProbedUp", map[string]string{NoHealthyBackends: "AllProbedUp"}, nil, false},
+		{"AllProbedDown", map[string]string{NoHealthyBackends: "AllProbedDown"}, nil, true},
 		{"PROXY protocol", map[string]string{prefix + "azure-pls-create": "true", prefix + "azure-pls-proxy-protocol": "true"}, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

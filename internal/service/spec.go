@@ -31,6 +31,8 @@ type Spec struct {
 	Flaws []Flaw
 	// Link is the requested Private Link Service, or nil.
 	Link *PrivateLink
+	// RequestedProperties are the annotations to record in WrittenProperties, without prefix.
+	RequestedProperties []string
 }
 
 // Pool is a pool that a Service needs.
@@ -47,6 +49,7 @@ func BuildSpec(s Service, set Settings) (Spec, []Problem) {
 	r := &reader{annotations: s.Annotations, probes: map[lb.Probe]bool{}}
 	spec := Spec{Owner: s.OwnerName(), Internal: r.readBool(Internal), Configurations: r.parseConfigurations()}
 	r.readBool(RetainAddress)
+	spec.RequestedProperties = r.requestedProperties()
 	spec.Frontends = r.buildFrontends(s, set, spec.Internal)
 	for _, f := range s.Families {
 		spec.addPool(s, set, f)

@@ -70,13 +70,13 @@ type armFrontend struct {
 type armProbe struct {
 	Name       string `json:"name"`
 	Properties struct {
-		Protocol  lb.ProbeProtocol `json:"protocol"`
-		Port      int32            `json:"port"`
-		Path      string           `json:"requestPath"`
-		Interval  int32            `json:"intervalInSeconds"`
-		Probes    int32            `json:"numberOfProbes"`
-		Threshold int32            `json:"probeThreshold"`
-		AllDown   string           `json:"noHealthyBackendsBehavior"`
+		Protocol  lb.ProbeProtocol     `json:"protocol"`
+		Port      int32                `json:"port"`
+		Path      string               `json:"requestPath"`
+		Interval  int32                `json:"intervalInSeconds"`
+		Probes    int32                `json:"numberOfProbes"`
+		Threshold int32                `json:"probeThreshold"`
+		AllDown   lb.NoHealthyBackends `json:"noHealthyBackendsBehavior"`
 	} `json:"properties"`
 }
 
@@ -95,6 +95,7 @@ type armRule struct {
 		IdleMinutes         int32           `json:"idleTimeoutInMinutes"`
 		Distribution        lb.Distribution `json:"loadDistribution"`
 		TCPReset            *bool           `json:"enableTcpReset"`
+		ConnectionTracking  *bool           `json:"enableConnectionTracking"`
 	} `json:"properties"`
 }
 
@@ -158,7 +159,6 @@ func decodeWithoutPools(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 			b.Probes = append(b.Probes, probe.toProbe())
 		}
 	}
-	b.AllUpProbes = p.findAllUpProbes()
 	for _, r := range p.Rules {
 		if r != nil {
 			b.Rules = append(b.Rules, r.toRule())
@@ -167,18 +167,6 @@ func decodeWithoutPools(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 	p.addPinned(b.Pinned)
 	b.NATRules = p.countNATRules()
 	return b, nil
-}
-
-func (p *armLoadBalancerProperties) findAllUpProbes() (names map[string]bool) {
-	for _, probe := range p.Probes {
-		if probe != nil && strings.EqualFold(probe.Properties.AllDown, "AllProbedUp") {
-			if names == nil {
-				names = map[string]bool{}
-			}
-			names[strings.ToLower(probe.Name)] = true
-		}
-	}
-	return names
 }
 
 func (p *armLoadBalancerProperties) countNATRules() map[string]int {
@@ -239,10 +227,13 @@ func (s armFrontend) toFrontend() lb.Frontend {
 
 func (s armProbe) toProbe() lb.Probe {
 	p := s.Properties
+	if strings.EqualFold(string(p.AllDown), string(lb.AllProbedUp)) {
+		p.AllDown = lb.AllProbedUp
+	}
 	return lb.Probe{
 		Name: s.Name, Protocol: p.Protocol, Port: p.Port, Path: p.Path, IntervalSeconds: p.Interval,
 		// Azure uses the threshold (documented); older clients set numberOfProbes.
-		Threshold: cmp.Or(p.Threshold, p.Probes),
+		Threshold: cmp.Or(p.Threshold, p.Probes), NoHealthyBackends: p.AllDown,
 	}
 }
 
@@ -258,6 +249,6 @@ func (s armRule) toRule() lb.Rule {
 	return lb.Rule{
 		Name: s.Name, Transport: p.Protocol, Frontend: p.Frontend.lastSegment(), Pool: s.poolName(), Probe: p.Probe.lastSegment(),
 		FrontendPort: p.FrontendPort, BackendPort: p.BackendPort, FloatingIP: p.FloatingIP, DisableOutboundSNAT: p.DisableOutboundSNAT,
-		IdleMinutes: cmp.Or(p.IdleMinutes, 4), Distribution: cmp.Or(p.Distribution, lb.Spread), TCPReset: p.TCPReset,
+		IdleMinutes: cmp.Or(p.IdleMinutes, 4), Distribution: cmp.Or(p.Distribution, lb.Spread), TCPReset: p.TCPReset, ConnectionTracking: p.ConnectionTracking,
 	}
 }

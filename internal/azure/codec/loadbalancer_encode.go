@@ -108,6 +108,9 @@ func editProbe(part *jsonObject, fresh bool, was, want lb.Probe) {
 	setValue(fresh, p, "intervalInSeconds", was.IntervalSeconds, want.IntervalSeconds)
 	setValue(fresh, p, "probeThreshold", was.Threshold, want.Threshold)
 	setValue(fresh, p, "numberOfProbes", was.Threshold, want.Threshold)
+	if want.NoHealthyBackends != "" {
+		setString(fresh, p, "noHealthyBackendsBehavior", was.NoHealthyBackends, want.NoHealthyBackends)
+	}
 }
 
 func editRule(id string, part *jsonObject, fresh bool, was, want lb.Rule) {
@@ -134,6 +137,9 @@ func editRule(id string, part *jsonObject, fresh bool, was, want lb.Rule) {
 	setValue(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, want.IdleMinutes)
 	setValue(fresh, p, "enableFloatingIP", was.FloatingIP, want.FloatingIP)
 	setValue(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, want.DisableOutboundSNAT)
+	if want.ConnectionTracking != nil {
+		setValue(fresh, p, "enableConnectionTracking", was.TracksConnections(), *want.ConnectionTracking)
+	}
 	if want.TCPReset == nil {
 		deleteKeys(p, "enableTcpReset")
 		return

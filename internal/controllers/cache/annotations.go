@@ -25,6 +25,6 @@ const AllowRemovalAnnotation = servicelb.AllowRemovalAnnotation
 const azureAnnotations = "service.beta.kubernetes.io/"
 
 // weirAnnotations are Weir's annotations kept in the cache.
-var weirAnnotations = []string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation, AllowRemovalAnnotation, metadata.DryRunAnnotation, metadata.WriteAgainAnnotation, service.Zones, service.RetainAddress}
+var weirAnnotations = append([]string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation, AllowRemovalAnnotation, metadata.DryRunAnnotation, metadata.WriteAgainAnnotation}, service.WeirAnnotations...)
 
 func isWeirAnnotation(name string) bool { return slices.Contains(weirAnnotations, name) }

@@ -3,6 +3,7 @@
 package cache
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ func ServiceOf(s *corev1.Service) service.Service {
 		SourceRanges:        s.Spec.LoadBalancerSourceRanges,
 	}
 	for name, value := range s.Annotations {
-		if strings.HasPrefix(name, azureAnnotations) || name == service.Zones {
+		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(service.WeirAnnotations, name) {
 			out.Annotations[name] = value
 		}
 	}
@@ -49,6 +50,10 @@ func ServiceOf(s *corev1.Service) service.Service {
 	return out
 }
 
+func writtenProperties(s *corev1.Service) []string {
+	return slices.DeleteFunc(servicelb.ParseNames(s.Annotations[service.WrittenProperties]), func(name string) bool { return !service.IsProperty(name) })
+}
+
 // ServiceLB converts a Service for package servicelb.
 func ServiceLB(s *corev1.Service) servicelb.Service {
 	return servicelb.Service{
@@ -56,6 +61,7 @@ func ServiceLB(s *corev1.Service) servicelb.Service {
 		Record: servicelb.Record{
 			LoadBalancers: servicelb.ParseNames(s.Annotations[metadata.PlaceAnnotation]), Groups: servicelb.ParseGroups(s.Annotations[metadata.GroupsAnnotation]),
 			LinkGroups: servicelb.ParseGroups(s.Annotations[metadata.LinkGroupsAnnotation]), Class: RecordedClass(s),
+			Properties: writtenProperties(s),
 		},
 		StatusAddresses: IngressAddresses(s), ProgrammedReason: programmedReason(s), Object: ServiceOf(s),
 		DryRun: DryRun(s), Problems: DryRunProblems(s), AllowRemoval: AllowsRemoval(s), RetryToken: s.Annotations[metadata.WriteAgainAnnotation],

@@ -27,6 +27,7 @@ import (
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/pool/schedule"
+	"weir.dev/weir/internal/service"
 )
 
 // serviceStatusStore implements servicelb.Store; its BackendPool methods are in backendpools.go.
@@ -91,6 +92,7 @@ func SetRecord(m *metav1.ObjectMeta, r servicelb.Record) {
 	setAnnotation(m, metadata.PlaceAnnotation, joinRecord(r.LoadBalancers))
 	setAnnotation(m, metadata.GroupsAnnotation, joinRecord(r.Groups))
 	setAnnotation(m, metadata.LinkGroupsAnnotation, joinRecord(r.LinkGroups))
+	setAnnotation(m, service.WrittenProperties, joinRecord(r.Properties))
 	setAnnotation(m, metadata.ClassAnnotation, r.Class)
 }
 

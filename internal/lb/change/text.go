@@ -3,6 +3,7 @@
 package change
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,12 +52,13 @@ func partFields(part any) []field {
 			{"frontendPort", fmt.Sprint(p.FrontendPort)}, {"backendPort", fmt.Sprint(p.BackendPort)},
 			{"enableFloatingIP", fmt.Sprint(p.FloatingIP)}, {"idleTimeoutInMinutes", fmt.Sprint(p.IdleMinutes)},
 			{"enableTcpReset", fmt.Sprint(reset)}, {"loadDistribution", string(p.Distribution)},
-			{"disableOutboundSnat", fmt.Sprint(p.DisableOutboundSNAT)},
+			{"disableOutboundSnat", fmt.Sprint(p.DisableOutboundSNAT)}, {"enableConnectionTracking", fmt.Sprint(p.TracksConnections())},
 		}
 	case lb.Probe:
 		return []field{
 			{"protocol", string(p.Protocol)}, {"port", fmt.Sprint(p.Port)}, {"requestPath", p.Path},
 			{"intervalInSeconds", fmt.Sprint(p.IntervalSeconds)}, {"probeThreshold", fmt.Sprint(p.Threshold)},
+			{"noHealthyBackendsBehavior", string(cmp.Or(p.NoHealthyBackends, lb.AllProbedDown))},
 		}
 	case lb.Frontend:
 		address := ""

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -49,6 +50,8 @@ func sameFrontend(current, want lb.Frontend) bool {
 }
 
 func sameProbe(current, want lb.Probe) bool {
+	current.NoHealthyBackends = cmp.Or(current.NoHealthyBackends, lb.AllProbedDown)
+	want.NoHealthyBackends = cmp.Or(want.NoHealthyBackends, lb.AllProbedDown)
 	current.Name, want.Name = strings.ToLower(current.Name), strings.ToLower(want.Name)
 	return current == want
 }
@@ -57,9 +60,22 @@ func sameProbe(current, want lb.Probe) bool {
 func sameRule(current, want lb.Rule) bool {
 	reset := want.TCPReset == nil || current.TCPReset != nil && *current.TCPReset == *want.TCPReset ||
 		current.TCPReset == nil && !*want.TCPReset
+	tracking := current.TracksConnections() == want.TracksConnections()
 	for _, r := range []*lb.Rule{&current, &want} {
-		r.TCPReset = nil
+		r.TCPReset, r.ConnectionTracking = nil, nil
 		r.Name, r.Frontend, r.Pool, r.Probe = strings.ToLower(r.Name), strings.ToLower(r.Frontend), strings.ToLower(r.Pool), strings.ToLower(r.Probe)
 	}
-	return reset && current == want
+	return reset && tracking && current == want
+}
+
+// keepBehavior returns the desired probe with the observed behavior, unless the Service sets one.
+func keepBehavior(current, want lb.Probe) lb.Probe {
+	want.NoHealthyBackends = cmp.Or(want.NoHealthyBackends, current.NoHealthyBackends)
+	return want
+}
+
+// keepTracking returns the desired rule with the observed connection tracking, unless the Service sets it.
+func keepTracking(current, want lb.Rule) lb.Rule {
+	want.ConnectionTracking = cmp.Or(want.ConnectionTracking, current.ConnectionTracking)
+	return want
 }

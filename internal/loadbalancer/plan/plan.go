@@ -146,8 +146,8 @@ func applyShare(next *lb.LoadBalancer, s Share) (had []string) {
 		rules[i].Frontend = seat[r.Frontend]
 	}
 	had = poolsOf(next.Rules, s.Owner)
-	next.Rules = mergeParts(next.Rules, rules, ownedBy(s.Owner, ruleName), ruleName, sameRule)
-	next.Probes = mergeParts(next.Probes, s.Probes, ownedBy(s.Owner, probeName), probeName, sameProbe)
+	next.Rules = mergeParts(next.Rules, rules, ownedBy(s.Owner, ruleName), ruleName, sameRule, keepTracking)
+	next.Probes = mergeParts(next.Probes, s.Probes, ownedBy(s.Owner, probeName), probeName, sameProbe, keepBehavior)
 	for _, w := range s.Pools {
 		if !containsName(poolNames(next.Pools), w.ID.Name) {
 			next.Pools = append(next.Pools, w)

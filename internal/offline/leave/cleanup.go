@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/offline"
+	"weir.dev/weir/internal/service"
 )
 
 // Cleanup removes what Weir wrote for Services without a class. Azure is not changed. Weir must not
@@ -96,7 +97,7 @@ func (l *Cleanup) releaseService(ctx context.Context, s *corev1.Service) error {
 	}
 	before := s.DeepCopy()
 	controllerutil.RemoveFinalizer(s, metadata.ServiceFinalizer)
-	for _, record := range []string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation} {
+	for _, record := range []string{metadata.PlaceAnnotation, metadata.GroupsAnnotation, metadata.LinkGroupsAnnotation, metadata.ClassAnnotation, service.WrittenProperties} {
 		delete(s.Annotations, record)
 	}
 	l.Services++

@@ -129,6 +129,13 @@ func (o Settings) selectorResult(labels, namespace map[string]string) string {
 	return string(said)
 }
 
+func (d Desired) properties() []string {
+	if d.Spec == nil {
+		return nil
+	}
+	return d.Spec.RequestedProperties
+}
+
 // groupsOf returns the resource groups of the wanted public IPs, except the default one.
 func (o Settings) groupsOf(w *service.Spec) []string {
 	var groups []string

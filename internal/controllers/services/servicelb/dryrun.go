@@ -101,7 +101,7 @@ func (r *Reconciler) PersistResult(ctx context.Context, res loadbalancer.Result)
 	case res.Desired == nil:
 		return r.cfg.Store.DropPools(ctx, s, nil, res.MissingPools)
 	}
-	if err := r.persistRecord(ctx, s, &r.States.entryOf(s).State, Record{LoadBalancers: []string{res.On.Name}, Groups: res.Groups, LinkGroups: res.LinkGroups}); err != nil {
+	if err := r.persistRecord(ctx, s, &r.States.entryOf(s).State, Record{LoadBalancers: []string{res.On.Name}, Groups: res.Groups, LinkGroups: res.LinkGroups, Properties: res.Desired.RequestedProperties}); err != nil {
 		return err
 	}
 	return r.MakePools(ctx, s, res)

@@ -216,7 +216,7 @@ func (r *Reconciler) sendRequest(ctx context.Context, s Service, e *entry, d Des
 	req.OnlyRestricts = narrows
 	req.ProtectAddresses, req.LoadBalancers = protect, addFormer(places, st.Placement.LoadBalancers)
 	st.Closing.resetIfWider(d.Spec)
-	err = r.persistRecord(ctx, s, st, Record{LoadBalancers: req.LoadBalancers, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before Azure can hold any part of it
+	err = r.persistRecord(ctx, s, st, Record{LoadBalancers: req.LoadBalancers, Groups: req.Groups, LinkGroups: req.LinkGroups, Properties: mergeNames(st.Placement.Properties, d.properties())}) // before Azure can hold any part of it
 	if err == nil {
 		r.events.announceStart(s, st, req)
 		st.Pending.startRequest(req, d.SelectorResult, r.nodesAt(d.Spec, req.On))
@@ -232,7 +232,7 @@ func (r *Reconciler) persistRecord(ctx context.Context, s Service, st *State, to
 		return nil
 	}
 	if st.Placement.isGone {
-		st.Placement.LoadBalancers, st.Placement.Groups, st.Placement.LinkGroups = next.LoadBalancers, next.Groups, next.LinkGroups
+		st.Placement.LoadBalancers, st.Placement.Groups, st.Placement.LinkGroups, st.Placement.Properties = next.LoadBalancers, next.Groups, next.LinkGroups, next.Properties
 		return nil
 	}
 	if err := r.cfg.Store.PersistRecord(ctx, s, next); err != nil {

@@ -139,7 +139,7 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 		if err := r.drainPools(ctx, s, e, res, now); err != nil {
 			return err
 		}
-		has := Record{LoadBalancers: mergeNames([]string{res.On.Name}, e.Drain.loadBalancerNames()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired)}
+		has := Record{LoadBalancers: mergeNames([]string{res.On.Name}, e.Drain.loadBalancerNames()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired), Properties: res.Desired.RequestedProperties}
 		if len(res.DrainingPools) > 0 { // a public IP remains with the load balancer
 			has.Groups = mergeNames(has.Groups, res.Groups)
 		}

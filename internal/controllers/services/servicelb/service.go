@@ -39,6 +39,8 @@ type Record struct {
 	LoadBalancers, Groups []string
 	// LinkGroups are the resource groups that may hold its Private Link Service.
 	LinkGroups []string
+	// Properties are the annotations of properties that Weir may have written.
+	Properties []string
 	// Class is the class it is served under; nil if not recorded.
 	Class *string
 }

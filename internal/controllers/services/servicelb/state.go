@@ -93,7 +93,7 @@ func (p *Placement) recordFinalizer(finalizer bool) { p.bound = p.bound || final
 func (p *Placement) hasLostFinalizer(s Service) bool { return p.bound && !s.Finalizer }
 
 func (p *Placement) nextRecord(s Service, to Record, class string) Record {
-	r := Record{LoadBalancers: slices.Clone(to.LoadBalancers), Groups: slices.Clone(to.Groups), LinkGroups: slices.Clone(to.LinkGroups), Class: p.Class}
+	r := Record{LoadBalancers: slices.Clone(to.LoadBalancers), Groups: slices.Clone(to.Groups), LinkGroups: slices.Clone(to.LinkGroups), Properties: slices.Clone(to.Properties), Class: p.Class}
 	switch {
 	case len(to.LoadBalancers) == 0:
 		r.Class = nil
@@ -108,7 +108,7 @@ func (p *Placement) isRecorded(s Service, r Record, class string) bool {
 	if len(r.LoadBalancers) == 0 || s.Deleting { // a deleted Service cannot get a finalizer
 		retained = s.MayHaveResources(class)
 	}
-	return slices.Equal(p.LoadBalancers, r.LoadBalancers) && slices.Equal(p.Groups, r.Groups) && slices.Equal(p.LinkGroups, r.LinkGroups) &&
+	return slices.Equal(p.LoadBalancers, r.LoadBalancers) && slices.Equal(p.Groups, r.Groups) && slices.Equal(p.LinkGroups, r.LinkGroups) && slices.Equal(p.Properties, r.Properties) &&
 		retained == (len(r.LoadBalancers) > 0) && reflect.DeepEqual(p.Class, r.Class)
 }
 

@@ -91,6 +91,7 @@ func probeFields(p lb.Probe) []fieldValue {
 	return []fieldValue{
 		{name: "protocol", text: string(p.Protocol)}, {name: "port", text: formatNumber(p.Port)}, {name: "path", text: p.Path},
 		{name: "intervalSeconds", text: formatNumber(p.IntervalSeconds)}, {name: "threshold", text: formatNumber(p.Threshold)},
+		{name: "noHealthyBackends", text: string(p.NoHealthyBackends)},
 	}
 }
 
@@ -106,6 +107,7 @@ func ruleFields(r lb.Rule) []fieldValue {
 		{name: "floatingIP", text: strconv.FormatBool(r.FloatingIP)}, {name: "idleMinutes", text: formatNumber(r.IdleMinutes)},
 		{name: "tcpReset", text: reset}, {name: "distribution", text: string(r.Distribution)},
 		{name: "disableOutboundSNAT", text: formatTrue(r.DisableOutboundSNAT)},
+		{name: "connectionTracking", text: formatTrue(r.TracksConnections())},
 	}
 }
 

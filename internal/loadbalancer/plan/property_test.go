@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// A value that no Service sets is kept, also with other changes; a default equals no value.
+func TestPropertiesStayUnlessSet(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		has, wants lb.NoHealthyBackends
+		next       lb.NoHealthyBackends
+		changes    int
+	}{
+		{"nothing set", "", "", "", 0},
+		{"another client's", lb.AllProbedUp, "", lb.AllProbedUp, 0},
+		{"an unknown one", "Other", "", "Other", 0},
+		{"set", lb.AllProbedDown, lb.AllProbedUp, lb.AllProbedUp, 1},
+		{"in sync", lb.AllProbedUp, lb.AllProbedUp, lb.AllProbedUp, 0},
+		{"default", lb.AllProbedUp, lb.AllProbedDown, lb.AllProbedDown, 1},
+		{"default of Azure", "", lb.AllProbedDown, "", 0},
+	} {
+		for _, port := range []int32{80, 81} {
+			has, want := lb.Probe{Name: "a1-TCP-80", Port: 80, NoHealthyBackends: tt.has}, lb.Probe{Name: "A1-TCP-80", Port: port, NoHealthyBackends: tt.wants}
+			next := mergeParts([]lb.Probe{has}, []lb.Probe{want}, ownedBy("a1", probeName), probeName, sameProbe, keepBehavior)
+			changes := Diff(lb.LoadBalancer{Probes: []lb.Probe{has}}, lb.LoadBalancer{Probes: next})
+			if port == 80 && (next[0].NoHealthyBackends != tt.next || len(changes) != tt.changes) ||
+				port == 81 && (len(changes) != 1 || tt.next != "" && next[0].NoHealthyBackends != tt.next) {
+				t.Errorf("%s, port %d: %+v after %d changes", tt.name, port, next, len(changes))
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name        string
+		has, wants  *bool
+		next, write bool
+	}{
+		{"nothing set", nil, nil, false, false},
+		{"another client's", new(true), nil, true, false},
+		{"set", nil, new(true), true, true},
+		{"in sync", new(true), new(true), true, false},
+		{"default", new(true), new(false), false, true},
+		{"default of Azure", nil, new(false), false, false},
+	} {
+		for _, port := range []int32{80, 81} {
+			has, want := lb.Rule{Name: "a1-TCP-80", BackendPort: 80, ConnectionTracking: tt.has}, lb.Rule{Name: "a1-TCP-80", BackendPort: port, ConnectionTracking: tt.wants}
+			next := mergeParts([]lb.Rule{has}, []lb.Rule{want}, ownedBy("a1", ruleName), ruleName, sameRule, keepTracking)
+			changes := Diff(lb.LoadBalancer{Rules: []lb.Rule{has}}, lb.LoadBalancer{Rules: next})
+			if next[0].TracksConnections() != tt.next || (len(changes) > 0) != (tt.write || port == 81) {
+				t.Errorf("%s, port %d: %+v after %d changes", tt.name, port, next, len(changes))
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/service"
+)
+
+// A Service sets Azure properties by annotations. Removing them restores Azure's defaults, which a value of another
+// client survives. No node joins early with AllProbedUp.
+func TestPropertiesByAnnotation(t *testing.T) {
+	runStage(t, Options{}, func(s *Stage) {
+		expect := func(when string, up, tracks bool) {
+			t.Helper()
+			body, _ := s.emulator.Get(network + "loadBalancers/" + clusterName)
+			is := strings.ReplaceAll(string(body), " ", "")
+			if strings.Contains(is, `"AllProbedUp"`) != up || strings.Contains(is, `"enableConnectionTracking":true`) != tracks {
+				failOn(fmt.Errorf("%s: %s", when, is))
+			}
+		}
+		annotate := func(behavior, tracking string) {
+			failOn(s.ChangeService("shop/web", func(svc *corev1.Service) {
+				setAnnotation(svc, service.NoHealthyBackends, behavior)
+				setAnnotation(svc, service.ConnectionTracking, tracking)
+			}))
+			s.Sleep(2 * time.Minute)
+		}
+		newLocalService(s)
+		annotate("AllProbedUp", "true")
+		expect("set", true, true)
+		failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: false}))
+		s.Sleep(time.Minute)
+		s.expectMembers("with AllProbedUp", "0")
+		annotate("up", "true")
+		expect("an invalid value changes nothing", true, true)
+		s.KillProcess(0)
+		annotate("", "")
+		expect("removed", false, false)
+		s.Sleep(time.Minute)
+		s.expectMembers("with AllProbedDown", "0 1")
+
+		id := network + "loadBalancers/" + clusterName
+		body, _ := s.emulator.Get(id)
+		text := strings.ReplaceAll(string(body), `"noHealthyBackendsBehavior":"AllProbedDown"`, `"noHealthyBackendsBehavior":"AllProbedUp"`)
+		failOn(s.emulator.Put(id, []byte(strings.ReplaceAll(text, `"enableConnectionTracking":false`, `"enableConnectionTracking":true`))))
+		failOn(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-tcp-idle-timeout", "7") }))
+		s.Sleep(2 * time.Minute)
+		expect("set by another client", true, true)
+	})
+}
