@@ -109,7 +109,7 @@ func folderBelowInternal(pkg string) (folder string, inside bool) {
 
 // decisions are the packages that decide: no I/O, no context, no locks, no log; time is an argument.
 var decisions = []string{
-	"internal/armerror", "internal/controllers/gateways/routing", "internal/humanize", "internal/lb", "internal/loadbalancer/dryrun/report", "internal/loadbalancer/plan",
+	"internal/armerror", "internal/controllers/gateways/routing", "internal/humanize", "internal/lb", "internal/loadbalancer/dryrun/report", "internal/loadbalancer/limit", "internal/loadbalancer/plan",
 	"internal/loadbalancer/privatelink/desired", "internal/nic", "internal/pool/diff", "internal/pool/membership",
 	"internal/pool/schedule", "internal/provisioning/policy", "internal/ratelimit/backoff", "internal/ratelimit/fair",
 	"internal/service/bound", "internal/service/grant", "internal/service/nsg", "internal/skumigration/phase",

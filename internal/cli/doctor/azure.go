@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/machinerules"
 	"weir.dev/weir/internal/loadbalancer/plan"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 	"weir.dev/weir/internal/service"
@@ -24,9 +23,10 @@ type Azure struct {
 	app.Azure
 	// Err is why azure.json cannot be used.
 	Err error
-	// loadBalancers and ips are nil until they were read.
+	// loadBalancers and ips are nil, and group has no etag, until they were read.
 	loadBalancers []lb.LoadBalancer
 	ips           []lb.PublicIP
+	group         lb.SecurityGroup
 	// backendPools are the kinds of members that BackendPools add to the pools of all nodes.
 	backendPools []service.MemberKind
 }
@@ -102,37 +102,6 @@ func (a *Azure) readCheck(what string, read func(context.Context) (int, error)) 
 		}
 		return singleResult(Unknown, why, "check that Azure can be reached from here with the identity of azure.json: a managed identity belongs to the machine")
 	}
-}
-
-func (a *Azure) checkLimits() []Check {
-	if a.loadBalancers == nil {
-		return singleResult(Unknown, "the load balancers were not read", "")
-	}
-	var near []string
-	most := a.Config.MaxRules()
-	for _, b := range a.loadBalancers {
-		if len(b.Rules)*10 > most*9 { // same threshold as the alert WeirRulesNearLimit
-			near = append(near, fmt.Sprintf("%s has %d of %d rules", b.ID.Name, len(b.Rules), most))
-		}
-		if len(b.Frontends)*10 > lb.MaxFrontends*9 {
-			near = append(near, fmt.Sprintf("%s has %d of %d frontends", b.ID.Name, len(b.Frontends), lb.MaxFrontends))
-		}
-	}
-	if a.usesInterfaces() {
-		var book machinerules.Counter
-		for _, b := range a.loadBalancers {
-			book.RecordState(b)
-		}
-		for name, n := range book.MaxUsed() {
-			if n*10 > lb.MaxMachineRules*9 {
-				near = append(near, fmt.Sprintf("machines behind %s have %d of %d rules", name, n, lb.MaxMachineRules))
-			}
-		}
-	}
-	if slices.Sort(near); len(near) > 0 {
-		return singleResult(Warn, humanize.FormatList(near, 5), "docs/runbooks/WeirRulesNearLimit.md")
-	}
-	return singleResult(OK, fmt.Sprintf("no load balancer has nine tenths of %d rules or of %d frontends", most, lb.MaxFrontends), "")
 }
 
 // usesInterfaces reports whether nodes are members of pools by their network interfaces, as the controller decides it: as in

@@ -12,7 +12,8 @@
 //	admission.go    admission policies
 //	state.go        the result of weir status, and other controllers of the load balancers
 //	versions.go     writes that Azure rejects because of their api-version
-//	azure.go        azure.json, reads from Azure, its clock, limits close to exhaustion, unused resources
+//	azure.go        azure.json, reads from Azure, its clock, unused resources
+//	limits.go       limits of load balancers and the security group
 //	zones.go        zones of frontends and public IPs, and the security group
 //	actions.go      actions of the identity in Azure
 package doctor

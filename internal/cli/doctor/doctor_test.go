@@ -284,20 +284,6 @@ func TestWhereActionsAreNeeded(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
-	a := &Azure{}
-	a.Config.MaximumRules, a.Config.BackendPoolType = new(1500), "nodeIP"
-	if got := a.checkLimits(); got[0].Result != Unknown {
-		t.Errorf("%+v", got)
-	}
-	for rules, want := range map[int]Result{0: OK, 1350: OK, 1351: Warn} {
-		a.loadBalancers = []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Rules: make([]lb.Rule, rules)}}
-		if got := a.checkLimits(); got[0].Result != want || want == Warn && got[0].Why != "kubernetes has 1351 of 1500 rules" {
-			t.Errorf("%d rules: %+v", rules, got)
-		}
-	}
-}
-
 func TestUnused(t *testing.T) {
 	a := &Azure{}
 	if got := a.unused(); got[0].Result != Unknown {

@@ -25,8 +25,8 @@ func (a *Azure) checkSecurityGroup() func(context.Context) []Check {
 				"set securityGroupName to the group of the nodes' subnet, or allow the ports of public Services there yourself")
 		}
 	}
-	return a.readCheck("security group "+group.Name, func(ctx context.Context) (int, error) {
-		_, err := a.Client.GetSecurityGroup(ctx, group)
+	return a.readCheck("security group "+group.Name, func(ctx context.Context) (_ int, err error) {
+		a.group, err = a.Client.GetSecurityGroup(ctx, group)
 		return 1, err
 	})
 }

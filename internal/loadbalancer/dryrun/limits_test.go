@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/limit"
 )
 
 func TestLimitsOf(t *testing.T) {
@@ -40,16 +41,16 @@ func TestLimitsOf(t *testing.T) {
 		},
 		Groups: []ResourceChange[lb.SecurityGroup]{{group([]string{"Internet"}), group([]string{"Internet"}, []string{"10.0.0.0/8", "192.0.2.7"})}},
 	}
-	want := []Limit{
-		{"Kubernetes", LimitRules, 100, 180, 1500},
-		{"Kubernetes", LimitFrontends, 2, 3, 600},
-		{"Kubernetes", LimitMachineRules, 190, 290, 299},
-		{"Kubernetes-internal", LimitRules, 90, 110, 1500},
-		{"Kubernetes-internal", LimitFrontends, 1, 1, 600},
-		{"Kubernetes-internal", LimitLinks, 0, 1, 8},
-		{"nsg", LimitSecurityRules, 1, 2, 1000},
-		{"nsg", LimitSecuritySources, 0, 2, 4000},
-		{"nsg", LimitSecurityDestinations, 2, 4, 4000},
+	want := []limit.Usage{
+		{Resource: "Kubernetes", Name: limit.Rules, Was: 100, Used: 180, Max: 1500},
+		{Resource: "Kubernetes", Name: limit.Frontends, Was: 2, Used: 3, Max: 600},
+		{Resource: "Kubernetes", Name: limit.MachineRules, Was: 190, Used: 290, Max: 299},
+		{Resource: "Kubernetes-internal", Name: limit.Rules, Was: 90, Used: 110, Max: 1500},
+		{Resource: "Kubernetes-internal", Name: limit.Frontends, Was: 1, Used: 1, Max: 600},
+		{Resource: "Kubernetes-internal", Name: limit.PrivateLinkServices, Was: 0, Used: 1, Max: 8},
+		{Resource: "nsg", Name: limit.SecurityRules, Was: 1, Used: 2, Max: 1000},
+		{Resource: "nsg", Name: limit.SecuritySources, Was: 0, Used: 2, Max: 4000},
+		{Resource: "nsg", Name: limit.SecurityDestinations, Was: 2, Used: 4, Max: 4000},
 	}
 	if got := LimitsOf(d, 1500, 8, true); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -64,10 +65,10 @@ func TestLimitsOf(t *testing.T) {
 		return b
 	}
 	sets := Changes{LoadBalancers: []ResourceChange[lb.LoadBalancer]{{machines(1), machines(136)}}}
-	if got := LimitsOf(sets, 1500, 8, true); !slices.Contains(got, Limit{"Kubernetes", LimitAvailabilitySets, 1, 136, 150}) || !got[len(got)-1].IsNear() {
+	if got := LimitsOf(sets, 1500, 8, true); !slices.Contains(got, limit.Usage{Resource: "Kubernetes", Name: limit.AvailabilitySets, Was: 1, Used: 136, Max: 150}) || !got[0].IsNear() {
 		t.Errorf("%+v", got)
 	}
-	if got := LimitsOf(sets, 1500, 8, false); len(got) != 2 {
+	if got := LimitsOf(sets, 1500, 8, false); len(got) != 1 || got[0].Name != limit.PoolMembers {
 		t.Errorf("availability sets of addresses: %+v", got)
 	}
 	for _, l := range want {
@@ -79,7 +80,7 @@ func TestLimitsOf(t *testing.T) {
 		t.Errorf("%d limits are nearly used up, want the machines' alone", near)
 	}
 	for _, l := range LimitsOf(d, 1500, 8, false) {
-		if l.Name == LimitMachineRules {
+		if l.Name == limit.MachineRules {
 			t.Errorf("pools of addresses have no rules of machines: %+v", l)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/loadbalancer/limit"
 	"weir.dev/weir/internal/loadbalancer/privatelink"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 )
@@ -27,7 +28,7 @@ type PlanResult struct {
 	// SkippedPools are pools left unchanged, sorted by BackendPool.
 	SkippedPools []SkippedPool
 	// Limits are how much of Azure's limits the load balancers and security groups use.
-	Limits []Limit
+	Limits []limit.Usage
 }
 
 // SkippedService is a Service that is rejected, held or kept.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"weir.dev/weir/internal/loadbalancer/dryrun"
+	"weir.dev/weir/internal/loadbalancer/limit"
 )
 
 // limits writes how much of Azure's limits is used: in one line what the plan changes, and a line each for
@@ -16,7 +16,7 @@ func (w *textWriter) limits(p Plan) {
 	resource := ""
 	for _, l := range p.Limits {
 		switch text := fmt.Sprintf("%d/%d %s", l.Used, l.Max, l.Name); {
-		case !l.Changes():
+		case !l.IsChanged() || l.CountsMembers():
 		case l.Resource == resource:
 			changed[len(changed)-1] += ", " + text
 		default:
@@ -29,7 +29,7 @@ func (w *textWriter) limits(p Plan) {
 	for _, l := range p.Limits {
 		switch {
 		case !l.IsNear():
-		case l.Name == dryrun.LimitAvailabilitySets:
+		case l.Name == limit.AvailabilitySets:
 			w.writeLine(0, "!", fmt.Sprintf("%s would have machines of up to %d of %d %s; a machine in none counts as one. Beyond the limit, Azure rejects further machines in the pool: "+
 				"create machines in availability sets or scale sets, or set loadBalancerBackendPoolConfigurationType to nodeIP.", l.Resource, l.Used, l.Max, l.Name))
 		default:

@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/lb/change"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
+	"weir.dev/weir/internal/loadbalancer/limit"
 )
 
 // Plan is what would change in Azure.
@@ -30,8 +31,8 @@ type Plan struct {
 	// Notes state what the plan does not know.
 	Notes []string `json:"notes,omitempty"`
 	// Limits show the use of Azure's limits before and after.
-	Limits []dryrun.Limit `json:"limits,omitempty"`
-	Losses []Loss         `json:"losses,omitempty"`
+	Limits []limit.Usage `json:"limits,omitempty"`
+	Losses []Loss        `json:"losses,omitempty"`
 	// Stops are why the controller would not start, or not do all of this.
 	Stops []string `json:"stops,omitempty"`
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limit compares the usage of load balancers and security groups with Azure's limits.
+package limit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/plan"
+	"weir.dev/weir/internal/service/nsg"
+)
+
+// nearPercent is the share of a limit from which it is near.
+const nearPercent = 80
+
+// Usage is how much of a limit a resource uses, before and after a planned change.
+type Usage struct {
+	// Resource is the name of the load balancer or security group.
+	Resource string `json:"resource"`
+	// Name is what Azure counts.
+	Name string `json:"name"`
+	Was  int    `json:"was"`
+	Used int    `json:"used"`
+	Max  int    `json:"max"`
+}
+
+// IsNear reports whether at least 80 % are used.
+func (u Usage) IsNear() bool { return u.Used > 0 && u.Used*100 >= u.Max*nearPercent }
+
+// IsReached reports whether nothing is left.
+func (u Usage) IsReached() bool { return u.Used > 0 && u.Used >= u.Max }
+
+// IsChanged reports whether the plan changes the usage.
+func (u Usage) IsChanged() bool { return u.Was != u.Used }
+
+// CountsMembers reports whether nodes change the usage more than Services do.
+func (u Usage) CountsMembers() bool {
+	return u.Name == PoolMembers || u.Name == FrontendMembers || u.Name == Members
+}
+
+// Names of limits.
+const (
+	Rules            = "rules"
+	Frontends        = "frontends"
+	MachineRules     = "rules of a machine"
+	AvailabilitySets = "availability sets of a pool"
+	PoolMembers      = "members of a pool"
+	// Azure counts a member once per rule of its pool.
+	FrontendMembers      = "backend IP configurations of a frontend"
+	Members              = "backend IP configurations of all frontends"
+	PrivateLinkServices  = "Private Link Services"
+	SecurityRules        = "security rules"
+	SecuritySources      = "sources"
+	SecurityDestinations = "destinations"
+)
+
+// Limit is one of Azure's limits.
+type Limit struct {
+	Name string
+	Max  int
+	// Source documents the limit.
+	Source string
+	// count counts the usage of a load balancer or security group. The other one is nil.
+	count      func(State, lb.LoadBalancer) int
+	countGroup func(nsg.Use) int
+}
+
+const (
+	loadBalancerLimits = "https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer"
+	networkLimits      = "https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-resource-manager-virtual-networking-limits"
+	deploymentErrors   = "https://learn.microsoft.com/azure/load-balancer/load-balancer-common-deployment-errors"
+)
+
+// Table lists the limits. State may set lower or higher ones.
+var Table = []Limit{
+	{Name: Rules, Max: 1500, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return len(b.Rules) }},
+	{Name: Frontends, Max: lb.MaxFrontends, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return len(b.Frontends) }},
+	{Name: MachineRules, Max: lb.MaxMachineRules, Source: deploymentErrors, count: countMachineRules},
+	{Name: AvailabilitySets, Max: lb.MaxAvailabilitySets, Source: deploymentErrors, count: countSingleMachines},
+	{Name: PoolMembers, Max: 5000, Source: loadBalancerLimits, count: countPoolMembers},
+	{Name: FrontendMembers, Max: 10_000, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return countMembers(b).frontend }},
+	{Name: Members, Max: 500_000, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return countMembers(b).all }},
+	{Name: PrivateLinkServices, Max: lb.MaxPrivateLinkServices, Source: networkLimits, count: countLinks},
+	{Name: SecurityRules, Max: lb.MaxSecurityRules, Source: networkLimits, countGroup: func(u nsg.Use) int { return u.Rules }},
+	{Name: SecuritySources, Max: lb.MaxSecurityPrefixes, Source: networkLimits, countGroup: func(u nsg.Use) int { return u.Sources }},
+	{Name: SecurityDestinations, Max: lb.MaxSecurityPrefixes, Source: networkLimits, countGroup: func(u nsg.Use) int { return u.Destinations }},
+}
+
+// State is what uses the limits.
+type State struct {
+	LoadBalancers []lb.LoadBalancer
+	Links         []lb.PrivateLinkService
+	Groups        []lb.SecurityGroup
+	// Interfaces is set if nodes are members by their network interfaces: rules of machines and availability
+	// sets count then.
+	Interfaces bool
+	// MaxRules and MaxLinks are those of azure.json; 0 for the table's.
+	MaxRules, MaxLinks int
+}
+
+func (s State) maxOf(l Limit) int {
+	switch l.Name {
+	case Rules:
+		return cmp.Or(s.MaxRules, l.Max)
+	case PrivateLinkServices:
+		return cmp.Or(s.MaxLinks, l.Max)
+	}
+	return l.Max
+}
+
+// ListUsages returns the usage of each limit, by load balancer, then by security group.
+func ListUsages(s State) []Usage {
+	var all []Usage
+	add := func(resource string, l Limit, used int) {
+		all = append(all, Usage{Resource: resource, Name: l.Name, Was: used, Used: used, Max: s.maxOf(l)})
+	}
+	for _, b := range s.LoadBalancers {
+		for _, l := range Table {
+			if l.count != nil {
+				add(b.ID.Name, l, l.count(s, b))
+			}
+		}
+	}
+	for _, g := range s.Groups {
+		use := nsg.UseOf(g.Rules)
+		for _, l := range Table {
+			if l.countGroup != nil {
+				add(g.ID.Name, l, l.countGroup(use))
+			}
+		}
+	}
+	return all
+}
+
+// peerKey returns the same key for a public load balancer and its internal twin.
+func peerKey(name string) string { return strings.TrimSuffix(strings.ToLower(name), "-internal") }
+
+// countMachineRules counts the rules of a machine behind a load balancer and its twin. The count is the public one's, or
+// the internal one's without a twin.
+func countMachineRules(s State, b lb.LoadBalancer) int {
+	if !s.Interfaces {
+		return 0
+	}
+	used := plan.Counts{}
+	for _, other := range s.LoadBalancers {
+		if peerKey(other.ID.Name) != peerKey(b.ID.Name) {
+			continue
+		}
+		if len(other.ID.Name) < len(b.ID.Name) {
+			return 0
+		}
+		for pool, n := range plan.CountRules(other) {
+			used[pool] += n
+		}
+	}
+	most := 0
+	for _, n := range used {
+		most = max(most, n)
+	}
+	return most
+}
+
+// countSingleMachines returns the most machines of a pool of network interfaces that are in no scale set. They are of
+// as many availability sets at most.
+func countSingleMachines(s State, b lb.LoadBalancer) int {
+	most := 0
+	for _, p := range b.Pools {
+		machines := map[string]bool{}
+		for _, a := range p.Addresses {
+			if m := strings.ToLower(a.Machine); s.Interfaces && m != "" && !strings.Contains(m, "/virtualmachinescalesets/") {
+				machines[m] = true
+			}
+		}
+		most = max(most, len(machines))
+	}
+	return most
+}
+
+func countPoolMembers(_ State, b lb.LoadBalancer) int {
+	most := 0
+	for _, p := range b.Pools {
+		most = max(most, len(p.Addresses))
+	}
+	return most
+}
+
+// memberCounts counts a member once per rule of its pool: for the frontend with the most, and for all.
+type memberCounts struct{ frontend, all int }
+
+func countMembers(b lb.LoadBalancer) (n memberCounts) {
+	pools, frontends := map[string]int{}, map[string]int{}
+	for _, p := range b.Pools {
+		pools[strings.ToLower(p.ID.Name)] = len(p.Addresses)
+	}
+	for _, r := range b.Rules {
+		name, members := strings.ToLower(r.Frontend), pools[strings.ToLower(r.Pool)]
+		frontends[name] += members
+		n.frontend, n.all = max(n.frontend, frontends[name]), n.all+members
+	}
+	return n
+}
+
+func countLinks(s State, b lb.LoadBalancer) (n int) {
+	prefix := strings.ToLower(b.ID.String()) + "/"
+	for _, p := range s.Links {
+		if slices.ContainsFunc(p.Frontends, func(id string) bool { return strings.HasPrefix(strings.ToLower(id), prefix) }) {
+			n++
+		}
+	}
+	return n
+}
