@@ -47,7 +47,8 @@ func (s *testEnv) waitForDown(pool string, want ...string) {
 		var down []string
 		for _, a := range body.Properties.LoadBalancerBackendAddresses {
 			if a.Properties.AdminState == "Down" {
-				down = append(down, a.Name)
+				node, _, _ := strings.Cut(a.Name, ".weir-") // the mark of the cluster
+				down = append(down, node)
 			}
 		}
 		if fmt.Sprint(down) != fmt.Sprint(want) {
