@@ -25,6 +25,7 @@ import (
 	"weir.dev/weir/lab/dataplane"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
+	"weir.dev/weir/test/patient"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -116,7 +117,7 @@ func (l *lab) startDataPlane() {
 	l.t.Helper()
 	// Another run on this machine takes another range.
 	public := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(128)), 0, 0}), 16) //nolint:gosec // not a secret
-	l.emulator = armemu.New(armemu.Options{Role: shipped.AzureRole(), LatencyScale: 0.1, PublicIPv4Range: public})
+	l.emulator = patient.Watch(l.t, armemu.New(armemu.Options{Role: shipped.AzureRole(), LatencyScale: 0.1, PublicIPv4Range: public}))
 	l.must(l.emulator.Put("/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/vnet",
 		[]byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)))
 	network := dataplane.NewNetwork()
