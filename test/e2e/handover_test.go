@@ -27,21 +27,18 @@ import (
 	"weir.dev/weir/lab/dataplane"
 )
 
-const (
-	sharedNodePort   = 30080
-	sharedHealthPort = 30081
-	retiredTaint     = "example.com/retired"
-)
+const retiredTaint = "example.com/retired"
 
 // side is one of two clusters that share a pool.
 type side struct {
 	*traffic
-	link *badlink.Link // to its API server
-	weir *program
+	nodePort int32         // of the Service; the next port is its health check's
+	link     *badlink.Link // to its API server
+	weir     *program
 }
 
 // newSide connects the controller of a lab to its API server over a link that can fail.
-func newSide(tr *traffic) *side {
+func newSide(tr *traffic, nodePort int32) *side {
 	tr.t.Helper()
 	server, err := url.Parse(tr.cluster.rest.Host)
 	tr.must(err)
@@ -59,7 +56,7 @@ func newSide(tr *traffic) *side {
 	tr.cluster = &behind
 	tr.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"nodeAdminStateTaints":["`+retiredTaint+`"]}`)
-	return &side{traffic: tr, link: link}
+	return &side{traffic: tr, nodePort: nodePort, link: link}
 }
 
 // join returns a lab in another cluster with the same namespace, load balancer and data plane.
@@ -96,8 +93,8 @@ func (s *side) deploy(nodes ...string) {
 	s.must(s.cluster.Create(s.t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: s.namespace},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: sharedHealthPort,
-			Ports: []corev1.ServicePort{{Name: "http", Port: 80, NodePort: sharedNodePort}},
+			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: s.nodePort + 1,
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80, NodePort: s.nodePort}},
 		},
 	}))
 	s.must(s.cluster.Create(s.t.Context(), &discoveryv1.EndpointSlice{
@@ -119,7 +116,7 @@ func (s *side) deploy(nodes ...string) {
 }
 
 // createSharedLoadBalancer creates what Terraform would: an address, a probe, and a rule with an empty pool.
-func (l *lab) createSharedLoadBalancer() (front netip.AddrPort) {
+func (l *lab) createSharedLoadBalancer(nodePort int32) (front netip.AddrPort) {
 	l.t.Helper()
 	ip := network + "/publicIPAddresses/" + l.namespace
 	l.must(l.emulator.Put(ip, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)))
@@ -130,7 +127,7 @@ func (l *lab) createSharedLoadBalancer() (front netip.AddrPort) {
 		"probes":[{"name":"web","properties":{"protocol":"Http","port":%d,"requestPath":"/healthz","intervalInSeconds":5}}],
 		"loadBalancingRules":[{"name":"web","properties":{"protocol":"Tcp","frontendPort":80,"backendPort":%d,"disableOutboundSnat":true,
 			"frontendIPConfiguration":{"id":"%[5]s/frontendIPConfigurations/web"},"backendAddressPool":{"id":"%[5]s/backendAddressPools/web"},"probe":{"id":"%[5]s/probes/web"}}}]}}`,
-		ip, vnet, sharedHealthPort, sharedNodePort, id)))
+		ip, vnet, nodePort+1, nodePort, id)))
 	rules := l.emulator.ForwardingRules()
 	if len(rules) != 1 {
 		l.t.Fatalf("rules %v", rules)
@@ -143,9 +140,10 @@ func (l *lab) createSharedLoadBalancer() (front netip.AddrPort) {
 func TestHandOverBetweenClusters(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.1})
-	blue := newSide(newTraffic(l))
-	blue.front = l.createSharedLoadBalancer()
-	green := newSide(blue.join(controlPlanes.takeCluster(t)))
+	const nodePort = 30070 // Kubernetes allocates none below 30086 itself
+	blue := newSide(newTraffic(l), nodePort)
+	blue.front = l.createSharedLoadBalancer(nodePort)
+	green := newSide(blue.join(controlPlanes.takeCluster(t)), nodePort)
 	const b1, b2, g1, g2 = "10.0.0.1", "10.0.0.2", "10.0.0.11", "10.0.0.12"
 	blue.deploy(b1, b2)
 	blue.start()
@@ -214,8 +212,9 @@ func TestHandOverBetweenClusters(t *testing.T) {
 func TestClustersWithOverlappingNodesShareNoPool(t *testing.T) {
 	runParallel(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.1})
-	blue := newSide(newTraffic(l))
-	blue.front = l.createSharedLoadBalancer()
+	const nodePort = 30072
+	blue := newSide(newTraffic(l), nodePort)
+	blue.front = l.createSharedLoadBalancer(nodePort)
 	blue.deploy("10.0.0.1", "10.0.0.2")
 	blue.start()
 	blue.becomes("web", "10.0.0.1", "10.0.0.2")
