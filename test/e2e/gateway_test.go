@@ -276,6 +276,7 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 	second.Kill()
 	l.deleteLease()
 	l.must(l.cluster.Delete(t.Context(), l.newGateway("a-old")))
+	l.env = []string{noStreams}
 	l.controller("--cluster-name", l.namespace, "--gateway-api")
 	l.expectListener("b-new", "Programmed")
 	l.expectPorts("tcp 80 80", fmt.Sprintf("udp 53 %d", port))
