@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -224,6 +225,7 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 	node := l.node("n1", "10.0.0.1")
 	udp := gatewayv1.Listener{Name: "dns", Port: 53, Protocol: gatewayv1.UDPProtocolType}
 	port := l.backend(l.namespace, "dns", corev1.ProtocolUDP, func(s *corev1.Service) {
+		s.Spec.Type, s.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, ptr.To("example.com/none") // a NodePort Service has no healthCheckNodePort
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	})
 	for _, name := range []string{"a-old", "b-new"} {

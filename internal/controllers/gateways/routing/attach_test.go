@@ -44,6 +44,7 @@ func newWorld() world {
 	}
 	return world{services: map[string]*corev1.Service{
 		"shop/a": service(30001, nil), "shop/b": service(30002, nil), "other/c": service(30003, nil), "shop/clusterip": service(0, nil),
+		"shop/unprobed": service(30005, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }),
 		"shop/local": service(30004, func(s *corev1.Service) {
 			s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 31000
 		}),
@@ -161,6 +162,7 @@ func TestAttach(t *testing.T) {
 		{"no route", gateway(web), nil, nil, "web has 0"},
 		{"one route", gateway(web), []Route{tcp("shop", "r", "a")}, nil, "web 443>30001; web has 1; r Accepted ResolvedRefs"},
 		{"the oldest of two routes is served", gateway(web), []Route{tcp("shop", "old", "a"), tcp("shop", "new", "b")}, nil, "web 443>30001; web has 2; old Accepted ResolvedRefs; new Accepted ResolvedRefs"},
+		{"Local without a probe", gateway(web), []Route{tcp("shop", "r", "unprobed")}, nil, "web has 1; r Accepted UnsupportedValue"},
 		{"Local has a probe of its own", gateway(web), []Route{tcp("shop", "r", "local")}, nil, "web 443>30004 health 31000; web has 1; r Accepted ResolvedRefs"},
 		{"the greatest weight is served", gateway(web), []Route{tcp("shop", "r", "a:30", "b:70")}, nil, "web 443>30002; web has 1; r Accepted ResolvedRefs"},
 		{"weight 0 is not served", gateway(web), []Route{tcp("shop", "r", "a:0")}, nil, "web has 1; r Accepted ResolvedRefs"},

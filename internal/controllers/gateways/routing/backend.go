@@ -65,6 +65,9 @@ func (r Route) resolveBackend(c Cluster, ref gatewayv1.BackendRef) (Backend, *re
 		}
 		b := Backend{Service: name, Protocol: p.Protocol, NodePort: p.NodePort}
 		if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+			if s.Spec.HealthCheckNodePort == 0 { // nodes without endpoints would get connections, and drop them
+				return Backend{}, &refError{gatewayv1.RouteReasonUnsupportedValue, fmt.Sprintf("Service %s has externalTrafficPolicy Local and no healthCheckNodePort, so no probe finds its nodes: use externalTrafficPolicy Cluster, or type LoadBalancer", name)}
+			}
 			b.HealthCheckNodePort = s.Spec.HealthCheckNodePort
 		}
 		return b, nil
