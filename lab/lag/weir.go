@@ -276,7 +276,7 @@ func (c *traceCluster) wantedAddresses(p int) []lb.Address {
 	return all
 }
 
-// Record implements attempt.StatusStore.
+// Record implements updater.StatusStore.
 func (c *traceCluster) Record(_ context.Context, ref schedule.Ref, intent diff.Intent) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,9 +61,12 @@ func (s *Stage) checkRate(k *pool, added int, exempt bool) {
 	}
 }
 
-// hasSpareQuota reports whether no pool must wait long: half of the share exceeds what all pools may need.
-// The caller holds s.mu.
+// hasSpareQuota reports whether no pool must wait long: half of the share exceeds what all pools may need, and no 429
+// for the quota of writes has lowered the share, which takes hours to rise again. The caller holds s.mu.
 func (s *Stage) hasSpareQuota(k *pool) bool {
+	if s.throttleGates["writes of "+strings.ToLower(k.id.LoadBalancer.SubscriptionID)] != nil {
+		return false
+	}
 	needed := len(s.pools) * int(quotaTime/s.opts.Interval)
 	return s.countWrites(k)+needed <= s.writeShare()/2
 }

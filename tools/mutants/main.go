@@ -23,7 +23,7 @@ import (
 
 // defaultPackages lists the default packages: those that decide what is written to Azure.
 func defaultPackages() []string {
-	return []string{"./internal/pool/attempt", "./internal/pool/updater", "./internal/pool/schedule", "./internal/pool/diff", "./internal/controllers/backendpools/backendpool", "./internal/pool/membership", "./internal/loadbalancer", "./internal/controllers/services/servicelb"}
+	return []string{"./internal/pool/updater", "./internal/pool/schedule", "./internal/pool/diff", "./internal/controllers/backendpools/backendpool", "./internal/pool/membership", "./internal/loadbalancer", "./internal/controllers/services/servicelb"}
 }
 
 type options struct {

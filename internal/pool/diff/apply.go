@@ -34,7 +34,8 @@ type Change struct {
 	statesOnly bool
 }
 
-func (c Change) isEmpty() bool { return c.addCount == 0 && c.removeCount == 0 && c.updateCount == 0 }
+// IsEmpty reports whether nothing changes.
+func (c Change) IsEmpty() bool { return c.addCount == 0 && c.removeCount == 0 && c.updateCount == 0 }
 
 // computeChange computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
 // their name, position and unmanaged admin state, to keep the write minimal.
@@ -82,7 +83,7 @@ func computeChange(observed lb.Pool, wanted []lb.Address, managed managedSets, m
 		c.addedIPs = append(c.addedIPs, a.IP)
 	}
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
-	if !c.isEmpty() {
+	if !c.IsEmpty() {
 		c.Next.Addresses = next
 		return c
 	}

@@ -38,8 +38,8 @@ func TestApplyAdminStates(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
 			has := managedSets{written: ipSet(tt.down), down: ipSet(tt.down)}
 			got := computeChange(observed, addresses(tt.wanted), has, "")
-			if spell(got.Next.Addresses) != tt.next || got.isEmpty() != (tt.observed == tt.next) {
-				t.Errorf("got  %q, none() %v\nwant %q", spell(got.Next.Addresses), got.isEmpty(), tt.next)
+			if spell(got.Next.Addresses) != tt.next || got.IsEmpty() != (tt.observed == tt.next) {
+				t.Errorf("got  %q, none() %v\nwant %q", spell(got.Next.Addresses), got.IsEmpty(), tt.next)
 			}
 			if fmt.Sprint(got.managedDown) != "["+tt.downNow+"]" || got.recordHasMore != tt.unseen {
 				t.Errorf("%v are Down by us, unseen %v; want [%s], %v", got.managedDown, got.recordHasMore, tt.downNow, tt.unseen)
@@ -120,7 +120,7 @@ func TestLawAdminStates(t *testing.T) {
 		for _, ip := range got.managedDown {
 			after[ip] = struct{}{}
 		}
-		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}, ""); !again.isEmpty() || again.recordHasMore || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
+		if again := computeChange(got.Next, wanted, managedSets{written: after, down: after}, ""); !again.IsEmpty() || again.recordHasMore || !slices.Equal(sortIPs(again.managedDown), sortIPs(got.managedDown)) {
 			t.Fatalf("applied twice: %+v", again)
 		}
 	})

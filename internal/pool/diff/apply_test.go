@@ -44,8 +44,8 @@ func TestApply(t *testing.T) {
 			if spell(got.Next.Addresses) != tt.next {
 				t.Errorf("got  %q\nwant %q", spell(got.Next.Addresses), tt.next)
 			}
-			if got.isEmpty() != (tt.observed == tt.next) {
-				t.Errorf("none() = %v for %q → %q", got.isEmpty(), tt.observed, tt.next)
+			if got.IsEmpty() != (tt.observed == tt.next) {
+				t.Errorf("none() = %v for %q → %q", got.IsEmpty(), tt.observed, tt.next)
 			}
 			if spell(observed.Addresses) != tt.observed {
 				t.Error("the observed pool was changed")
@@ -99,7 +99,7 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range wanted {
 			written[a.IP] = struct{}{}
 		}
-		if again := computeChange(got.Next, wanted, managedSets{written: written}, ""); !again.isEmpty() {
+		if again := computeChange(got.Next, wanted, managedSets{written: written}, ""); !again.IsEmpty() {
 			t.Fatalf("applied twice: +%d -%d", again.addCount, again.removeCount)
 		}
 	})

@@ -58,7 +58,7 @@ func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
 			c.managedDown = append(c.managedDown, ip)
 			continue
 		}
-		c.recordHasMore = c.recordHasMore || c.isEmpty() && states[ip] != lb.Down // a write may still be in flight
+		c.recordHasMore = c.recordHasMore || c.IsEmpty() && states[ip] != lb.Down // a write may still be in flight
 	}
 	return c
 }

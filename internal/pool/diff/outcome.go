@@ -39,30 +39,11 @@ func newOutcome(f *armerror.Fault) Outcome {
 // no retry.
 var ErrNotReady = errors.New("waiting")
 
-// retriableError marks an error outside Azure that leaves a write's result unknown. Unmarked ones
-// are terminal.
-type retriableError struct{ error }
-
-func (e *retriableError) Unwrap() error { return e.error }
-
-func newRetriableBackendPoolUpdateError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &retriableError{err}
-}
-
-func isRetriableBackendPoolUpdateError(err error) bool {
-	_, ok := errors.AsType[*retriableError](err)
-	return ok
-}
-
-// classifyError classifies an attempt's error. The mark takes precedence over a wrapped fault.
-func classifyError(err error) *armerror.Fault {
-	if isRetriableBackendPoolUpdateError(err) {
-		return armerror.Classify(armerror.Failure{ResultUnknown: true}, err)
-	}
-	return armerror.FromError(err)
+// newRetriableFault returns a failure outside Azure that is retried; others are terminal.
+func newRetriableFault(err error) *armerror.Fault {
+	f := armerror.Classify(armerror.Failure{ResultUnknown: true}, err)
+	f.MayBeApplied = false // the write has ended
+	return f
 }
 
 // ErrorName identifies failures that are reported once.
@@ -71,4 +52,9 @@ func ErrorName(f *armerror.Fault) string {
 		return ""
 	}
 	return string(f.Class) + " " + f.Code
+}
+
+// IsOverlapRejection reports whether Azure rejected a request because another write is running.
+func IsOverlapRejection(f *armerror.Fault) bool {
+	return f != nil && !f.OperationFailed && (f.Code == "RetryableErrorDueToAnotherOperation" || f.Code == "AnotherOperationInProgress")
 }

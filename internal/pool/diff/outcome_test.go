@@ -13,25 +13,18 @@ import (
 )
 
 func TestOnlyAMarkedErrorIsRetried(t *testing.T) {
-	if newRetriableBackendPoolUpdateError(nil) != nil {
-		t.Error("no error is no error")
+	for want, err := range map[Outcome]error{
+		Retriable: fmt.Errorf("attempt: %w", newRetriableFault(armerror.Classify(armerror.Failure{Status: 400}, io.ErrUnexpectedEOF))),
+		Terminal:  io.ErrUnexpectedEOF,
+	} {
+		r := Result{Outcome: Written}.FinishAttempt(err, false, false)
+		if r.Outcome != want || !errors.Is(r.Fault, io.ErrUnexpectedEOF) {
+			t.Errorf("%v: got %s, %v, want %s", err, r.Outcome, r.Fault, want)
+		}
 	}
-	marked := fmt.Errorf("attempt: %w", newRetriableBackendPoolUpdateError(io.ErrUnexpectedEOF))
-	if !isRetriableBackendPoolUpdateError(marked) || isRetriableBackendPoolUpdateError(io.ErrUnexpectedEOF) {
-		t.Error("the mark is not found in the chain, or where there is none")
-	}
-	if !errors.Is(marked, io.ErrUnexpectedEOF) {
-		t.Error("the mark hides its cause")
-	}
-	if f := classifyError(marked); f.Class != armerror.Retriable || f.Code != armerror.CodeOutcomeUnknown {
-		t.Errorf("a marked error is %s %s", f.Class, f.Code)
-	}
-	if f := classifyError(io.ErrUnexpectedEOF); f.Class != armerror.Terminal {
-		t.Errorf("an error that nobody knows is %s", f.Class)
-	}
-	conflict := armerror.Classify(armerror.Failure{Status: 400}, io.EOF)
-	if f := classifyError(newRetriableBackendPoolUpdateError(conflict)); f.Class != armerror.Retriable {
-		t.Errorf("the mark counts before the fault that it wraps: got %s", f.Class)
+	r := Result{pendingWrites: pendingWrites{pendingEtag: "2", previousEtag: "1"}}.FinishAttempt(newRetriableFault(io.EOF), false, false)
+	if r.Fault.Code != armerror.CodeOutcomeUnknown || r.pendingEtag != "" {
+		t.Errorf("got %s, and a write that may still land: %q", r.Fault.Code, r.pendingEtag)
 	}
 }
 

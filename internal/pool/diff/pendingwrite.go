@@ -74,7 +74,7 @@ func (r *Result) CheckEtag(etag string) {
 	case r.ignoresEtag && r.mayHavePending:
 		r.unchangedEtag, r.HasPending = etag, true
 	case etag == r.Change.Next.Etag:
-		r.unchangedEtag, r.HasPending = etag, r.mayHavePending || !r.Change.isEmpty()
+		r.unchangedEtag, r.HasPending = etag, r.mayHavePending || !r.Change.IsEmpty()
 	}
 }
 

@@ -79,7 +79,7 @@ func (r *Result) HasRemovedNodes(want Desired) bool {
 
 // needsWrite reports whether the pool is out of sync, or a lost write has to be invalidated.
 func (r *Result) needsWrite(observed lb.Pool) (bool, error) {
-	if r.Change.isEmpty() {
+	if r.Change.IsEmpty() {
 		r.Outcome = Unchanged
 		return r.needsRewrite(observed, r.Change.recordHasMore)
 	}

@@ -104,7 +104,7 @@ func (r *Result) RecordWrite() { r.pendingEtag, r.hasWritten = r.Change.Next.Eta
 func (r *Result) VerifyWrite(pool lb.Pool) error {
 	r.Observed = len(pool.Addresses)
 	if !r.Change.IsAppliedIn(copyAddresses(pool, r.Change.Next)) {
-		return newRetriableBackendPoolUpdateError(
+		return newRetriableFault(
 			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written, or other admin states",
 				r.Change.Next.ID.Name, len(pool.Addresses), len(r.Change.Next.Addresses)))
 	}
@@ -120,16 +120,6 @@ func (r Result) ForSecondTry(before Result, met *armerror.Fault) Result {
 		before.pendingEtag, before.previousEtag, before.hasWritten = r.pendingEtag, r.pendingEtag, true
 	}
 	return before
-}
-
-// ForRetry returns the result before a second read, after a conflicting write. landed is true if the
-// rejected write may have landed.
-func (r Result) ForRetry(initial Result, landed bool) Result {
-	initial.firstRecord, initial.HadConflict, initial.ChangesMembers = r.firstRecord, true, r.ChangesMembers
-	if landed {
-		initial.pendingEtag, initial.previousEtag, initial.hasWritten = r.pendingEtag, r.pendingEtag, true
-	}
-	return initial
 }
 
 // FinishAttempt returns the result for err. stopping is true on shutdown, late after the deadline.
@@ -153,12 +143,12 @@ func (r Result) FinishAttempt(err error, stopping, late bool) Result {
 		r.Outcome, r.Fault = Postponed, armerror.FromError(err)
 		return r
 	case late:
-		r.Fault = classifyError(newRetriableBackendPoolUpdateError(fmt.Errorf("no end within %s: %w", AttemptDeadline, err)))
+		r.Fault = newRetriableFault(fmt.Errorf("no end within %s: %w", AttemptDeadline, err))
 	case r.Outcome == Rejected:
 		r.Fault = rejectionFault(err)
 		return r
 	default:
-		r.Fault = classifyError(err)
+		r.Fault = armerror.FromError(err)
 	}
 	r.Outcome = newOutcome(r.Fault)
 	return r

@@ -30,20 +30,22 @@ func SelectWrites(groups []Group, now time.Time, interval time.Duration) []lb.Po
 	due, _ = fair.SelectFair(due, func(g Group) string { return g.Namespace }, maxOverlap)
 	for _, g := range groups {
 		g.ready = g.ReadyAt(interval)
-		if g.isCheck() || g.isDue(now, interval) || now.Sub(g.ready) < interval {
+		if g.IsCheck() || g.isDue(now, interval) || now.Sub(g.ready) < interval {
 			continue
 		}
 		if at := slices.IndexFunc(due, func(other Group) bool { return g.isBefore(other, now, interval) }); at >= 0 {
 			due = due[:at]
 		}
 	}
-	return poolKeys(due)
+	return selectKeys(due, func(Group) bool { return true })
 }
 
-func poolKeys(groups []Group) []lb.PoolKey {
-	keys := make([]lb.PoolKey, len(groups))
-	for i, g := range groups {
-		keys[i] = g.pool
+// selectKeys returns the pools for which match holds.
+func selectKeys(groups []Group, match func(Group) bool) (keys []lb.PoolKey) {
+	for _, g := range groups {
+		if match(g) {
+			keys = append(keys, g.pool)
+		}
 	}
 	return keys
 }
@@ -59,13 +61,10 @@ const minSharedChecks = 3
 // SelectChecks returns the pools to check by one read, due or debounced; none if there are too
 // few.
 func SelectChecks(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
-	var due []lb.PoolKey
-	for _, g := range groups {
-		ready := !g.ReadyAt(interval).After(now)
-		if g.isCheck() && !g.history.ExcludedFromBatch && !g.history.NeedsRead && g.history.Writes.PendingEtag == "" && (ready || g.isDebouncing(now, interval)) {
-			due = append(due, g.pool)
-		}
-	}
+	due := selectKeys(groups, func(g Group) bool {
+		return g.IsCheck() && !g.history.ExcludedFromBatch && !g.history.NeedsRead && g.history.Writes.PendingEtag == "" &&
+			(!g.ReadyAt(interval).After(now) || g.isDebouncing(now, interval))
+	})
 	if len(due) < minSharedChecks {
 		return nil
 	}
@@ -75,37 +74,21 @@ func SelectChecks(groups []Group, now time.Time, interval time.Duration) []lb.Po
 
 // SelectUrgent returns the pools with new admin states that are due.
 func SelectUrgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
-	var due []lb.PoolKey
-	for _, g := range groups {
-		if g.isUrgent(now, interval) {
-			due = append(due, g.pool)
-		}
-	}
-	return due
+	return selectKeys(groups, func(g Group) bool { return g.isUrgent(now, interval) })
 }
 
 // SelectAdminSince selects the pools with admin states that are due, were queued after start and have not failed.
 func SelectAdminSince(start time.Time) func([]Group, time.Time, time.Duration) []lb.PoolKey {
 	return func(groups []Group, now time.Time, _ time.Duration) []lb.PoolKey {
-		var due []lb.PoolKey
-		for _, g := range groups {
-			if g.Admin != nil && g.Admin.FailedAttempts == 0 && g.Admin.QueuedAt.After(start) && !g.adminReadyAt().After(now) {
-				due = append(due, g.pool)
-			}
-		}
-		return due
+		return selectKeys(groups, func(g Group) bool {
+			return g.Admin != nil && g.Admin.FailedAttempts == 0 && g.Admin.QueuedAt.After(start) && !g.adminReadyAt().After(now)
+		})
 	}
 }
 
 // SelectWaiting returns the due pools except checks.
 func SelectWaiting(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
-	var due []lb.PoolKey
-	for _, g := range groups {
-		if !g.isCheck() && !g.ReadyAt(interval).After(now) {
-			due = append(due, g.pool)
-		}
-	}
-	return due
+	return selectKeys(groups, func(g Group) bool { return !g.IsCheck() && !g.ReadyAt(interval).After(now) })
 }
 
 func (g Group) isDebouncing(now time.Time, interval time.Duration) bool {

@@ -119,7 +119,8 @@ func (g Group) hasMemberChange() bool { return g.hasNew || g.Retry }
 
 func (g Group) isResync() bool { return !g.hasMemberChange() && g.Admin == nil }
 
-func (g Group) isCheck() bool { return g.isResync() || g.onlyChecks && !g.Retry && g.Admin == nil }
+// IsCheck reports whether no change is known.
+func (g Group) IsCheck() bool { return g.isResync() || g.onlyChecks && !g.Retry && g.Admin == nil }
 
 // OldestQueued returns when the oldest operation was queued.
 func (g Group) OldestQueued() time.Time {
@@ -137,7 +138,7 @@ func (g Group) adminReadyAt() time.Time {
 // isUrgent reports whether the admin operation ranks first. A failed one does not, nor one within an
 // interval of the last: a flapping taint must not starve other pools.
 func (g Group) isUrgent(now time.Time, interval time.Duration) bool {
-	return g.Admin != nil && g.Admin.FailedAttempts == 0 && !g.adminReadyAt().After(now) && !g.history.lastAdmin.After(now.Add(-interval))
+	return g.Admin != nil && g.Admin.FailedAttempts == 0 && !g.adminReadyAt().After(now) && !g.history.LastAdmin.After(now.Add(-interval))
 }
 
 func (g Group) memberReadyAt(interval time.Duration) time.Time {
@@ -165,7 +166,7 @@ func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
 // NeedsShare reports whether only the namespace's share may delay the change. These groups are
 // ordered by age.
 func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
-	return g.hasMemberChange() && !g.exempt && !g.isCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
+	return g.hasMemberChange() && !g.exempt && !g.IsCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
 }
 
 // QueuedSince returns when the first membership change was queued.

@@ -43,7 +43,9 @@ type History struct {
 	UncountedWrite bool
 	// UncountedHash is what a pool of network interfaces showed before that write.
 	UncountedHash uint64
-	lastAdmin     time.Time
+	// LastAdmin is the start of the last attempt with admin states, or of a write of them that is no attempt: for an
+	// interval, the pool's admin states then rank with its other changes.
+	LastAdmin time.Time
 }
 
 // AfterAttempt returns the history after an attempt.
@@ -67,18 +69,11 @@ func (h History) AfterAttempt(outcome diff.Outcome, f *armerror.Fault, cause Cau
 		h.LastAttempt = start
 	}
 	if cause.Admin {
-		h.lastAdmin = start
+		h.LastAdmin = start
 	}
 	if cause.hasChange {
 		h.LastChange = start
 	}
-	return h
-}
-
-// AfterAdminWrite records a write of admin states that is no attempt: for an interval, the pool's admin states rank with
-// its other changes.
-func (h History) AfterAdminWrite(now time.Time) History {
-	h.lastAdmin = now
 	return h
 }
 

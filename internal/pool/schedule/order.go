@@ -109,7 +109,7 @@ func (g Group) newClaim(now time.Time, interval time.Duration) claim {
 	switch {
 	case g.isUrgent(now, interval):
 		c.kind, c.impact = kindAdminStates, g.Admin.Impact
-	case g.isCheck():
+	case g.IsCheck():
 		c.kind = kindChecks
 	case g.Admin == nil && g.NeedsPace(now, interval):
 		c.kind = kindRepeatedChanges

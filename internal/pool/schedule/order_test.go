@@ -24,7 +24,7 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 		"one":      {Admin: admin(1, 0)},
 		"overdue":  {hasNew: true, firstQueued: at.Add(-time.Hour)},
 		"failed":   {Admin: admin(9, 1)},
-		"flapping": {Admin: admin(9, 0), history: History{lastAdmin: at.Add(-interval / 2)}},
+		"flapping": {Admin: admin(9, 0), history: History{LastAdmin: at.Add(-interval / 2)}},
 		"fresh":    {hasNew: true, firstQueued: at.Add(-time.Second)},
 		"retry":    {Retry: true, history: History{LastAttempt: at.Add(-interval)}},
 	}

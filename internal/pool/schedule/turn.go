@@ -56,12 +56,9 @@ func (t *Turn) FilterRemaining(groups []Group, now time.Time, interval time.Dura
 	var left []Group
 	for _, g := range groups {
 		s := t.shares[g.Namespace]
-		if now.Before(t.deadline) && !g.isCheck() && (!s.done && s.attempts < maxTurnAttempts || g.isUrgent(now, interval)) {
+		if now.Before(t.deadline) && !g.IsCheck() && (!s.done && s.attempts < maxTurnAttempts || g.isUrgent(now, interval)) {
 			left = append(left, g)
 		}
 	}
 	return left
 }
-
-// IsCheck reports whether the group is only a check.
-func (g Group) IsCheck() bool { return g.isCheck() }

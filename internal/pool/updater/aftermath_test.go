@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/pool/attempt"
 )
 
 // A write that Azure rejected as one of interfaces, after a gateway had lost it, may still land.
@@ -16,7 +15,7 @@ func TestALostWriteOfAnInterfaceMemberStaysOpen(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
 		w.beforePut(func() error {
-			return armerror.Classify(armerror.Failure{Status: 400, Codes: []string{attempt.CodeInterfaceMember}, MayBeApplied: true}, errors.New("x"))
+			return armerror.Classify(armerror.Failure{Status: 400, Codes: []string{codeInterfaceMember}, MayBeApplied: true}, errors.New("x"))
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce + 5*time.Second)
@@ -50,7 +49,7 @@ func TestALostWriteOfAnInterfaceMemberThatLandsIsMended(t *testing.T) {
 		w.wait(10 * time.Second)
 		etag := w.pools[web.Key()].Etag
 		w.beforePut(func() error {
-			return armerror.Classify(armerror.Failure{Status: 400, Codes: []string{attempt.CodeInterfaceMember}, MayBeApplied: true}, errors.New("x"))
+			return armerror.Classify(armerror.Failure{Status: 400, Codes: []string{codeInterfaceMember}, MayBeApplied: true}, errors.New("x"))
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(5 * time.Second)

@@ -25,7 +25,7 @@ type poolBatch struct {
 }
 
 // takeBatch takes a pool's operations for an attempt.
-func (q *queue) takeBatch(pool lb.PoolKey, now time.Time, interval time.Duration) poolBatch {
+func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.pools[pool]
@@ -33,7 +33,7 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time, interval time.Duration
 		return poolBatch{}
 	}
 	g := q.groupAt(pool, w, now)
-	member, admin := g.DueKinds(now, interval)
+	member, admin := g.DueKinds(now, q.interval)
 	q.rotation.MoveToEnd(g.Namespace)
 	t := q.takeBatchLocked(pool, w, now)
 	if q.turn != nil && !g.IsCheck() {
@@ -107,61 +107,13 @@ func (q *queue) requeueBatch(t poolBatch, ops []schedule.Operation) {
 	q.wakeWorker()
 }
 
-// setPendingWrite records that a write guarded by etag may still land, so that the pool's content is
-// unknown.
-func (q *queue) setPendingWrite(t poolBatch, etag string) {
+// delayPool delays a pool for a Retry-After.
+func (q *queue) delayPool(t poolBatch, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.entry.history.Writes.PendingEtag, t.entry.history.Writes.PendingSince, t.entry.syncedFingerprint = etag, time.Time{}, nil
-}
-
-// excludePool excludes the pool from batched updates if apart is true. owed is true if an uncounted write
-// may have landed.
-func (q *queue) excludePool(t poolBatch, apart, owed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.entry.history.ExcludedFromBatch, t.entry.history.UncountedWrite = t.entry.history.ExcludedFromBatch || apart, t.entry.history.UncountedWrite || owed
-}
-
-// requireWrite has the pool written even if it is in sync. Without newer operations it ranks after the pools that have
-// some.
-func (q *queue) requireWrite(t poolBatch, hasNewer bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.entry.history.Writes.MayRevert = true
-	if !hasNewer {
-		t.entry.history = t.entry.history.AfterAdminWrite(time.Now())
-	}
-}
-
-// hasNewer reports whether operations were queued for a pool during its attempt.
-func (q *queue) hasNewer(t poolBatch) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(t.entry.ops) > 0
-}
-
-// delayPool delays a pool for a Retry-After, or for another client's write; zero is neither.
-func (q *queue) delayPool(t poolBatch, until, others time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.entry.history.NotBefore, t.entry.history.WaitUntil = backoff.MaxTime(t.entry.history.NotBefore, until), backoff.MaxTime(t.entry.history.WaitUntil, others)
-}
-
-func (q *queue) selectPools(now time.Time, pick func([]schedule.Group) []lb.PoolKey) []lb.PoolKey {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	groups := q.waitingGroups(now)
-	for i, g := range groups {
-		groups[i].Order, groups[i].InNextRound = q.rotation.OrderOf(g.Namespace), q.rotation.InNextRound(g.Namespace)
-	}
-	return pick(groups)
+	t.entry.history.NotBefore = backoff.MaxTime(t.entry.history.NotBefore, until)
 }
 
 func (c *Config) filterNeeded(ops []schedule.Operation) []schedule.Operation {
 	return slices.DeleteFunc(ops, func(op schedule.Operation) bool { return !c.Cluster.IsNeeded(op) })
-}
-
-func (c *Config) hasNeeded(ops []schedule.Operation) bool {
-	return slices.ContainsFunc(ops, c.Cluster.IsNeeded)
 }

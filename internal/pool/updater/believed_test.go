@@ -9,7 +9,6 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pool/attempt"
 )
 
 // A pool that another client keeps Updating, possibly after Weir's own write, blocks its worker for
@@ -30,7 +29,7 @@ func TestAnEchoKeepsTheLaneForSomeIntervalsAtMost(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(2 * time.Second)
 		w.change(api, "n1=10.0.0.1")
-		w.wait((attempt.MaxOwnWriteIntervals + 1) * w.lanes.cfg.Interval)
+		w.wait((maxOwnWriteIntervals + 1) * w.lanes.cfg.Interval)
 		if n := len(w.pools[api.Key()].Addresses); n != 2 {
 			t.Errorf("the other pool still has %d addresses", n)
 		}

@@ -25,7 +25,12 @@ const sharedReadTTL = time.Second
 // checkPools checks all due pools by one read of the load balancer. Those out of sync get their
 // own attempts. The caller holds the worker's lock and the lease.
 func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
-	updates := l.takeUpdates(due)
+	var updates []poolUpdate
+	for _, key := range due {
+		if p, ok := l.takeUpdate(key); ok {
+			updates = append(updates, p)
+		}
+	}
 	l.reportWaits(blocker{cause: CauseBehind}, time.Now()) // those not in the batch
 	timeoutCtx, cancel := context.WithTimeout(ctx, diff.AttemptDeadline)
 	defer cancel()
@@ -35,14 +40,14 @@ func (l *worker) checkPools(ctx context.Context, due []lb.PoolKey) {
 	}
 	index, read := l.indexPools(b), time.Now()
 	for i, p := range updates {
-		if time.Since(read) > sharedReadTTL && len(l.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
+		if time.Since(read) > sharedReadTTL && len(l.queue.selectPools(schedule.SelectWaiting, time.Now())) > 0 {
 			for _, p := range updates[i:] {
 				l.queue.requeueBatch(p.batch, p.ops)
 			}
 			return
 		}
 		if f := armerror.FromError(err); f != nil && f.Code != armerror.CodeRetryAfter { // its pools may not be throttled
-			l.queue.delayPool(p.batch, f.RetryAt, time.Time{})
+			l.queue.delayPool(p.batch, f.RetryAt)
 		}
 		if at, found := index[p.batch.pool]; found && l.isInSync(timeoutCtx, &p, b.Pools[at]) {
 			l.finishUpdate(ctx, timeoutCtx, p, nil)
@@ -66,7 +71,7 @@ func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) 
 
 // isInSync reports whether a pool needs neither a write nor a record.
 func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
-	want, err := l.cfg.attemptConfig().DesiredPool(p.ops[0].Ref)
+	want, err := l.cfg.desiredPool(p.ops[0].Ref)
 	if err == nil && want.Machines != nil {
 		return l.membersInSync(ctx, p, observed, want)
 	}

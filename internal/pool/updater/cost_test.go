@@ -52,17 +52,16 @@ func asksAbout(t *testing.T, pools int) time.Duration {
 		id := poolID("kubernetes", fmt.Sprint("web-", i))
 		l.queue.enqueue(now, schedule.Operation{Ref: schedule.Ref{Name: id.Name}, Pool: id, ChangedAt: now})
 		if i > 0 {
-			took := l.queue.takeBatch(id.Key(), now, interval)
+			took := l.queue.takeBatch(id.Key(), now)
 			l.queue.finishBatch(took, nil, took.history, new(uint64), nil)
 		}
 	}
 	now = now.Add(time.Second)
-	next := poolID("kubernetes", "web-0").Key()
 	best := time.Hour
 	for range 5 {
 		begun := time.Now()
 		for range 100 {
-			if due := l.selectWrites(now, next); len(due) > 0 {
+			if _, due := l.selectBatches(now); len(due) > 1 {
 				t.Fatalf("%q are written together", due)
 			}
 		}
@@ -100,7 +99,7 @@ func TestWhatIsRememberedOfALevelPoolIsSmall(t *testing.T) {
 		service := schedule.ServiceName{Name: id.Name}
 		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Name: id.Name}, Pool: id, Service: service, ChangedAt: now})
 		q.behindWait(id.Key()) // reports that it waits
-		took := q.takeBatch(id.Key(), now, interval)
+		took := q.takeBatch(id.Key(), now)
 		q.finishBatch(took, nil, took.history, new(uint64), map[schedule.Notification][]schedule.ServiceName{schedule.NotifyUpdated: {service}})
 	}
 	each := (inUse() - before) / pools

@@ -17,7 +17,8 @@ import (
 
 // finishAttempt settles an attempt's operations, reports the result and requeues retries. The caller
 // holds the worker's lock.
-func (l *worker) finishAttempt(ctx context.Context, t poolBatch, ops []schedule.Operation, r diff.Result, start time.Time) {
+func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
+	t, ops, r, start := p.batch, p.ops, p.result, p.startedAt
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Resync
 	h.Writes.StorePending(&r, now)

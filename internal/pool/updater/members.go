@@ -14,7 +14,7 @@ import (
 // membersInSync is isInSync for network interfaces. It also requires that the membership was handed
 // over.
 func (l *worker) membersInSync(ctx context.Context, p *poolUpdate, observed lb.Pool, want diff.Desired) bool {
-	write, _, err := l.cfg.attemptConfig().PrepareMembers(ctx, observed, want, &p.result)
+	write, _, err := l.cfg.prepareMembers(ctx, observed, want, &p.result)
 	return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.batch.history.TargetHash
 }
 

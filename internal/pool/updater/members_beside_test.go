@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/behavior"
-	"weir.dev/weir/internal/pool/attempt"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 )
@@ -61,7 +60,7 @@ func TestAnInterfaceJoinsBesideAWriteOfStates(t *testing.T) {
 						return nil
 					}
 					p.Etag = nextEtag(p.Etag)
-					return armerror.Classify(armerror.Failure{Status: 400, Codes: []string{attempt.CodeInterfaceMember}}, fmt.Errorf("an interface joined"))
+					return armerror.Classify(armerror.Failure{Status: 400, Codes: []string{codeInterfaceMember}}, fmt.Errorf("an interface joined"))
 				}
 				w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 				w.wait(5 * time.Second)

@@ -74,14 +74,14 @@ func TestLawNeighbours(t *testing.T) {
 		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now})
 		now = now.Add(debounce)
 		for turn := range len(spaces) + 1 {
-			pick, ok, _ := q.nextPool(now, interval)
+			pick, ok, _ := q.nextPool(now)
 			if !ok {
 				t.Fatal("nothing is ready")
 			}
 			if pick == mine.Key() {
 				return
 			}
-			q.finishBatch(q.takeBatch(pick, now, interval), nil, schedule.History{}, nil, nil)
+			q.finishBatch(q.takeBatch(pick, now), nil, schedule.History{}, nil, nil)
 			for i := range rapid.IntRange(0, 3).Draw(t, "more") {
 				add(rapid.SampledFrom(spaces).Draw(t, "namespace"), 100*turn+100+i)
 			}
@@ -105,9 +105,7 @@ func TestAGroupIsShared(t *testing.T) {
 		q.enqueue(now, schedule.Operation{Ref: schedule.Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	together := map[lb.PoolKey]bool{}
-	for _, key := range q.selectPools(now, func(groups []schedule.Group) []lb.PoolKey {
-		return schedule.SelectWrites(groups, now.Add(debounce), interval)
-	}) {
+	for _, key := range q.selectPools(schedule.SelectWrites, now.Add(debounce)) {
 		together[key] = true
 	}
 	for _, key := range mine {

@@ -12,10 +12,9 @@ import (
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/behavior"
-	"weir.dev/weir/internal/pool/attempt"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
-	"weir.dev/weir/internal/requestlog"
+	"weir.dev/weir/internal/ratelimit/backoff"
 )
 
 // sendTimeout leaves time to await earlier writes if one is not answered.
@@ -44,8 +43,6 @@ type pipelinedUpdate struct {
 	// awaitsEach is true until this process has seen Azure keep overtaken writes: each completion might
 	// roll a write back.
 	awaitsEach bool
-	// isCutShort is true if admin states became due during that wait.
-	isCutShort bool
 	// startedAt is when the first write was prepared.
 	startedAt time.Time
 	pending   sync.WaitGroup
@@ -74,10 +71,8 @@ func (p *pipelinedUpdate) sendAll(due []lb.PoolKey) {
 		}
 		key := due[0]
 		attempted[key] = true
-		for _, update := range l.takeUpdates([]lb.PoolKey{key}) {
-			if !p.sendOne(update) {
-				return
-			}
+		if update, ok := l.takeUpdate(key); ok && !p.sendOne(update) {
+			return
 		}
 		due = p.nextDue(attempted)
 	}
@@ -86,8 +81,8 @@ func (p *pipelinedUpdate) sendAll(due []lb.PoolKey) {
 // nextDue returns the due pools not tried yet, in turn; while a node leaves, only affected ones.
 func (p *pipelinedUpdate) nextDue(attempted map[lb.PoolKey]bool) []lb.PoolKey {
 	now := time.Now()
-	urgent := p.worker.selectPools(schedule.SelectUrgent, now)
-	return slices.DeleteFunc(p.worker.selectPools(schedule.SelectWrites, now), func(key lb.PoolKey) bool {
+	urgent := p.worker.queue.selectPools(schedule.SelectUrgent, now)
+	return slices.DeleteFunc(p.worker.queue.selectPools(schedule.SelectWrites, now), func(key lb.PoolKey) bool {
 		return attempted[key] || len(urgent) > 0 && !slices.Contains(urgent, key)
 	})
 }
@@ -97,9 +92,8 @@ func (p *pipelinedUpdate) nextDue(attempted map[lb.PoolKey]bool) []lb.PoolKey {
 func (p *pipelinedUpdate) sendOne(update poolUpdate) (next bool) {
 	err := p.sendWrite(&update)
 	if f := armerror.FromError(err); f.IsPreconditionFailed() && f.RetryAt.IsZero() && update.needsWrite {
-		wrote := update.result.Outcome == diff.Written
-		update = update.forRetry(p.worker.cfg, f.MayBeApplied)
-		members := update.result.ChangesMembers
+		wrote, members := update.result.Outcome == diff.Written, update.result.ChangesMembers
+		update = update.forRetry(p.worker.cfg, f)
 		switch err = p.sendWrite(&update); { // if it landed: by the write that seemed rejected
 		case !update.mayHaveLanded:
 		case err == nil && !update.needsWrite:
@@ -124,15 +118,14 @@ func (p *pipelinedUpdate) sendWrite(update *poolUpdate) error {
 	if observed.NIC {
 		return nil
 	}
-	if update.needsWrite, err = cfg.attemptConfig().PrepareWrite(p.sendCtx, update.ops[0].Ref, observed, cfg.AdminState, &update.result); err != nil || !update.needsWrite {
+	if update.needsWrite, err = cfg.prepareWrite(p.sendCtx, update.ops[0].Ref, observed, &update.result); err != nil || !update.needsWrite {
 		return err
 	}
-	ops := update.ops
-	if err = (attempt.Target{IsValid: p.valid, IsNeeded: func() bool { return cfg.hasNeeded(ops) }}).CheckWrite(); err != nil {
+	if err = update.target(cfg, p.valid).checkWrite(); err != nil {
 		return err
 	}
 	update.result.RecordWrite()
-	accepted, err := cfg.Pipeline.Begin(requestlog.WithCauses(p.sendCtx, attempt.NewCause(update.ops[0].Ref)), update.result.Change.Next)
+	accepted, err := cfg.Pipeline.Begin(withCause(p.sendCtx, update.ops[0].Ref), update.result.Change.Next)
 	if err != nil {
 		return err
 	}
@@ -175,16 +168,14 @@ func (p *pipelinedUpdate) newWaiter(accepted AcceptedWrite) func() (lb.Pool, err
 func (p *pipelinedUpdate) handleUnsent(update poolUpdate, err error) (next bool) {
 	l, f := p.worker, armerror.FromError(err)
 	switch {
-	case errors.Is(err, attempt.ErrMachineMembers), update.hasRead && update.observed.NIC && err == nil:
+	case errors.Is(err, errMachineMembers), update.hasRead && update.observed.NIC && err == nil:
 		l.updateSeparately(update, false)
 		return true
-	case diff.ClassifyRejection(f) != "" && update.needsWrite && p.wasRunning(update.observed): // a rejected read proves nothing
+	case diff.IsOverlapRejection(f) && update.needsWrite && p.wasRunning(update.observed): // a rejected read proves nothing
 		l.setOverlap(p.ctx, l.overlap.AfterFailure())
-		l.queue.delayPool(update.batch, f.RetryAt, time.Time{})
-		l.queue.excludePool(update.batch, false, f.MayBeApplied && update.result.Outcome == diff.Written)
-		l.requeueUpdate(update, f.MayBeApplied)
+		l.requeueUpdate(update, f.MayBeApplied, func(h *schedule.History) { h.NotBefore = backoff.MaxTime(h.NotBefore, f.RetryAt) })
 		return false
-	case f != nil && (f.Code == armerror.CodeParentFailed || f.Code == attempt.CodeInterfaceMember) && f.RetryAt.IsZero():
+	case f != nil && (f.Code == armerror.CodeParentFailed || f.Code == codeInterfaceMember) && f.RetryAt.IsZero():
 		l.updateSeparately(update, f.MayBeApplied)
 		return false
 	}

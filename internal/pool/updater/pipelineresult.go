@@ -4,6 +4,7 @@ package updater
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
@@ -40,44 +41,60 @@ func (p *pipelinedUpdate) waitAndResolve() {
 		l.finishUpdate(p.ctx, p.ctx, last.poolUpdate, err)
 		p.sentWrites = p.sentWrites[:n]
 	}
-	trusted := (f == nil || f.IsSuperseded()) && p.waitForEnds()
-	if p.ctx.Err() != nil {
-		return // stop silently; the next process reads the records
+	trusted, isCutShort := false, false
+	if f == nil || f.IsSuperseded() {
+		trusted, isCutShort = p.waitForEnds()
 	}
-	p.resolveAll(trusted)
+	switch {
+	case p.ctx.Err() != nil: // stop silently; the next process reads the records
+	case isCutShort:
+		p.requeueAll()
+	default:
+		p.resolveAll(trusted)
+	}
 }
 
 // endPollInterval is how often a wait for completions looks for admin states that are due.
 const endPollInterval = 250 * time.Millisecond
 
-// waitForEnds waits for all completions unless admin states have become due since the start, and reports whether each
-// succeeded or was superseded.
-func (p *pipelinedUpdate) waitForEnds() bool {
+// waitForEnds waits for all completions, and reports whether each succeeded or was superseded. Admin states that have
+// become due since the start cut the wait short.
+func (p *pipelinedUpdate) waitForEnds() (trusted, isCutShort bool) {
 	if !p.awaitsEach {
-		return true
+		return true, false
 	}
 	all := make(chan struct{})
 	go func() { p.pending.Wait(); close(all) }()
 	for {
 		select {
 		case <-all:
-			for _, w := range p.sentWrites {
-				if _, err := w.waitForEnd(); err != nil && !armerror.FromError(err).IsSuperseded() {
-					return false
-				}
-			}
-			return true
+			return !slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool {
+				_, err := w.waitForEnd()
+				return err != nil && !armerror.FromError(err).IsSuperseded()
+			}), false
 		case <-time.After(endPollInterval):
-			if len(p.worker.selectPools(schedule.SelectAdminSince(p.startedAt), time.Now())) > 0 {
-				p.isCutShort = true
-				return false
+			if len(p.worker.queue.selectPools(schedule.SelectAdminSince(p.startedAt), time.Now())) > 0 {
+				return false, true
 			}
 		}
 	}
 }
 
+// requeueAll has each pool written again even if it is in sync, because Azure may still roll back its write. The write
+// of newer operations covers that; without them, a pool is written separately, after those that have some.
+func (p *pipelinedUpdate) requeueAll() {
+	for _, w := range p.sentWrites {
+		p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
+			h.Writes.MayRevert, h.UncountedWrite = true, h.UncountedWrite || w.result.Outcome == diff.Written
+			if len(w.batch.entry.ops) == 0 {
+				h.ExcludedFromBatch, h.LastAdmin = true, time.Now()
+			}
+		})
+	}
+}
+
 func (p *pipelinedUpdate) hasUrgent() bool {
-	return len(p.worker.selectPools(schedule.SelectUrgent, time.Now())) > 0
+	return len(p.worker.queue.selectPools(schedule.SelectUrgent, time.Now())) > 0
 }
 
 // resolveAll settles each pool by one read. trusted is false if a write failed without detail or its
@@ -90,7 +107,7 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	}
 	trusted = trusted && b.Provisioning != lb.Failed
 	atRest, index := err == nil && !isUpdating(b), l.indexPools(b)
-	if !trusted && !p.isCutShort || trusted && atRest && p.recordObserved(b, index) {
+	if !trusted || atRest && p.recordObserved(b, index) {
 		l.queue.checkOthers(p.poolKeys(), time.Now())
 	}
 	for _, w := range p.sentWrites {
@@ -100,32 +117,25 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 			l.finishUpdate(p.ctx, p.ctx, w.poolUpdate, nil)
 			continue
 		}
-		if p.isCutShort {
-			hasNewer := l.queue.hasNewer(w.batch)
-			l.queue.requireWrite(w.batch, hasNewer)
-			if hasNewer { // the next write covers this one
-				l.queue.excludePool(w.batch, false, w.result.Outcome == diff.Written)
-				l.requeueUpdate(w.poolUpdate, false)
-				continue
-			}
-		}
-		if err == nil && !atRest && !p.hasUrgent() {
-			l.queue.delayPool(w.batch, time.Time{}, time.Now().Add(l.cfg.Interval))
-		}
-		p.requeueWrite(w, armerror.FromError(err))
+		p.requeueWrite(w, armerror.FromError(err), err == nil && !atRest && !p.hasUrgent())
 	}
 }
 
 // requeueWrite requeues a pool not shown as done, for a separate write unless the read was throttled. Its
-// etag proves nothing, so a pool that shows less than the record is rewritten.
-func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault) {
-	l := p.worker
-	named := readFault != nil && !readFault.RetryAt.IsZero()
-	if named {
-		l.queue.delayPool(w.batch, readFault.RetryAt, time.Time{})
-	}
-	l.queue.excludePool(w.batch, !named, w.result.Outcome == diff.Written)
-	l.requeueUpdate(w.poolUpdate, false)
+// etag proves nothing, so a pool that shows less than the record is rewritten. isForeign is true if another client's
+// write does not end.
+func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, isForeign bool) {
+	p.worker.requeueUpdate(w.poolUpdate, false, func(h *schedule.History) {
+		h.UncountedWrite = h.UncountedWrite || w.result.Outcome == diff.Written
+		if isForeign {
+			h.WaitUntil = backoff.MaxTime(h.WaitUntil, time.Now().Add(p.worker.cfg.Interval))
+		}
+		if readFault != nil && !readFault.RetryAt.IsZero() {
+			h.NotBefore = backoff.MaxTime(h.NotBefore, readFault.RetryAt)
+		} else {
+			h.ExcludedFromBatch = true
+		}
+	})
 }
 
 func (p *pipelinedUpdate) poolKeys() []lb.PoolKey {
@@ -167,10 +177,12 @@ func (p *pipelinedUpdate) recordObserved(b lb.LoadBalancer, index map[lb.PoolKey
 		if !found || !w.wasOvertaken {
 			continue
 		}
-		one, none := diff.CountKept([]diff.Change{w.result.Change}, []lb.Pool{b.Pools[at]})
-		lost += none
-		if p.hasProof(w) {
-			kept += one
+		switch c := w.result.Change; {
+		case c.IsEmpty():
+		case !c.IsAppliedIn(b.Pools[at]):
+			lost++
+		case p.hasProof(w):
+			kept++
 		}
 	}
 	if lost > 0 {

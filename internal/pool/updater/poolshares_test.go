@@ -43,10 +43,10 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 			l.queue.enqueue(time.Now(), change("shop", fmt.Sprint("s", n)))
 			time.Sleep(time.Second)
 		}
-		if pool, ok, askAt := l.queue.nextPool(time.Now(), interval); ok || !askAt.Equal(time.Now().Add(pacePollInterval)) {
+		if pool, ok, askAt := l.queue.nextPool(time.Now()); ok || !askAt.Equal(time.Now().Add(pacePollInterval)) {
 			t.Fatalf("%s is attempted; asks at %s", pool, askAt)
 		}
-		told := l.queue.changedWaits(blocker{}, time.Now(), interval)
+		told := l.queue.changedWaits(blocker{}, time.Now())
 		if len(told) != 3 {
 			t.Fatalf("%d waits are reported: %+v", len(told), told)
 		}
@@ -55,7 +55,7 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 				t.Errorf("%+v", w)
 			}
 		}
-		if again := l.queue.changedWaits(blocker{}, time.Now(), interval); len(again) > 0 {
+		if again := l.queue.changedWaits(blocker{}, time.Now()); len(again) > 0 {
 			t.Errorf("reported again: %+v", again)
 		}
 		admin, gone := change("shop", "s1"), change("shop", "s2")
@@ -63,12 +63,12 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 		next := func(want string) {
 			t.Helper()
 			time.Sleep(time.Second)
-			pool, ok, _ := l.queue.nextPool(time.Now(), interval)
+			pool, ok, _ := l.queue.nextPool(time.Now())
 			if !ok || pool != change("", want).Pool.Key() {
 				t.Errorf("next is %q, want %s", pool, want)
 				return
 			}
-			taken := l.queue.takeBatch(pool, time.Now(), interval)
+			taken := l.queue.takeBatch(pool, time.Now())
 			l.queue.finishBatch(taken, nil, taken.history, nil, nil)
 		}
 		l.queue.enqueue(time.Now(), blog)
@@ -99,7 +99,7 @@ func TestTheOldestChangeHasTheRoom(t *testing.T) {
 			l.queue.enqueue(time.Now(), change("shop", pool))
 			time.Sleep(time.Second)
 		}
-		if pool, _, _ := l.queue.nextPool(time.Now(), interval); pool != change("", "c").Pool.Key() {
+		if pool, _, _ := l.queue.nextPool(time.Now()); pool != change("", "c").Pool.Key() {
 			t.Errorf("%s has the room", pool)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
@@ -27,30 +28,29 @@ type poolUpdate struct {
 	mayHaveLanded bool
 }
 
-// takeUpdates takes pools from the queue, except those that need no attempt.
-func (l *worker) takeUpdates(due []lb.PoolKey) []poolUpdate {
-	var all []poolUpdate
-	for _, key := range due {
-		start := time.Now()
-		t := l.queue.takeBatch(key, start, l.cfg.Interval)
-		ops := l.cfg.filterNeeded(t.ops)
-		if len(ops) == 0 {
-			l.queue.finishBatch(t, nil, t.history, nil, nil)
-			continue
-		}
-		if schedule.HasOnlyExtra(ops) {
-			l.queue.requeueBatch(t, ops)
-			continue
-		}
-		all = append(all, poolUpdate{batch: t, ops: ops, startedAt: start, result: l.cfg.attemptConfig().NewResult(t.history)})
+// takeUpdate takes a pool from the queue; false if it needs no attempt.
+func (l *worker) takeUpdate(key lb.PoolKey) (poolUpdate, bool) {
+	start := time.Now()
+	t := l.queue.takeBatch(key, start)
+	ops := l.cfg.filterNeeded(t.ops)
+	switch {
+	case len(ops) == 0:
+		l.queue.finishBatch(t, nil, t.history, nil, nil)
+	case schedule.HasOnlyExtra(ops):
+		l.queue.requeueBatch(t, ops)
+	default:
+		return poolUpdate{batch: t, ops: ops, startedAt: start, result: l.cfg.newResult(t.history)}, true
 	}
-	return all
+	return poolUpdate{}, false
 }
 
-// forRetry returns the pool for another read. landed is true if the rejected write may have been
-// sent twice, and have landed.
-func (p poolUpdate) forRetry(cfg *Config, landed bool) poolUpdate {
-	return poolUpdate{batch: p.batch, ops: p.ops, startedAt: p.startedAt, mayHaveLanded: landed, result: p.result.ForRetry(cfg.attemptConfig().NewResult(p.batch.history), landed)}
+func (p poolUpdate) target(cfg *Config, valid func() bool) target {
+	return target{ref: p.ops[0].Ref, pool: p.ops[0].Pool, isValid: valid, isNeeded: func() bool { return slices.ContainsFunc(p.ops, cfg.Cluster.IsNeeded) }}
+}
+
+// forRetry returns the pool for another read.
+func (p poolUpdate) forRetry(cfg *Config, met *armerror.Fault) poolUpdate {
+	return poolUpdate{batch: p.batch, ops: p.ops, startedAt: p.startedAt, mayHaveLanded: met.MayBeApplied, result: p.result.ForSecondTry(cfg.newResult(p.batch.history), met)}
 }
 
 // isAppliedIn reports whether shown proves that the pool is in sync. A write must also change the etag,
@@ -68,30 +68,34 @@ func (p *poolUpdate) recordApplied(shown lb.Pool) {
 
 // finishUpdate finishes a pool like an attempt of its own.
 func (l *worker) finishUpdate(ctx, timeoutCtx context.Context, p poolUpdate, err error) {
-	r := p.result.FinishAttempt(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
-	if r.Outcome != diff.Shutdown {
-		l.finishAttempt(ctx, p.batch, p.ops, r, p.startedAt)
+	p.result = p.result.FinishAttempt(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
+	if p.result.Outcome != diff.Shutdown {
+		l.finishAttempt(ctx, p)
 	}
 }
 
-// updateSeparately requeues a pool for separate updates until it is in sync.
-func (l *worker) updateSeparately(p poolUpdate, mayLand bool) {
-	l.queue.excludePool(p.batch, true, mayLand && p.result.Outcome == diff.Written)
-	l.requeueUpdate(p, mayLand)
-}
-
-// requeueUpdate requeues what is still needed.
+// requeueUpdate requeues what is still needed. change updates the pool's history.
 //
 // If the write may land, the pool may get addresses that are no longer wanted. Its etag is kept as
 // that of a lost write: while the pool has it, the pool is written even if it seems in sync, which
 // changes the load balancer's etag and so invalidates the lost write. Unchanged and new pools need
 // no such write.
-func (l *worker) requeueUpdate(p poolUpdate, mayLand bool) {
+func (l *worker) requeueUpdate(p poolUpdate, mayLand bool, change func(h *schedule.History)) {
 	ops := l.cfg.filterNeeded(p.ops)
+	l.queue.mu.Lock()
+	entry := p.batch.entry
+	change(&entry.history)
 	if mayLand && p.result.Outcome == diff.Written {
-		l.queue.setPendingWrite(p.batch, p.result.Change.Next.Etag)
+		entry.history.UncountedWrite = true
+		entry.history.Writes.PendingEtag, entry.history.Writes.PendingSince, entry.syncedFingerprint = p.result.Change.Next.Etag, time.Time{}, nil
 	}
+	l.queue.mu.Unlock()
 	l.queue.requeueBatch(p.batch, ops)
+}
+
+// updateSeparately requeues a pool for separate updates until it is in sync.
+func (l *worker) updateSeparately(p poolUpdate, mayLand bool) {
+	l.requeueUpdate(p, mayLand, func(h *schedule.History) { h.ExcludedFromBatch = true })
 }
 
 func (l *worker) poolKey(p lb.Pool) lb.PoolKey {

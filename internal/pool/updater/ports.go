@@ -9,18 +9,31 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pool/attempt"
+	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 )
 
-// Azure reads and writes pools. Safe for concurrent use.
+// Azure reads and writes backend pools. Its errors carry a *armerror.Fault. Safe for concurrent use.
 type Azure interface {
-	attempt.Azure
 	// Enter requests permission for one attempt on the load balancer; the zero time grants it.
 	// Otherwise until, in the future, is when to try again, and why is a message about what is
 	// closed, empty if only the load balancer's turn has not come.
 	Enter(id lb.LoadBalancerID) (until time.Time, why string)
+	GetPool(ctx context.Context, id lb.PoolID) (lb.Pool, error)
+	// PutPool writes a pool that was read, with other Addresses, or admin states of network interfaces,
+	// guarded by its Etag, and returns it as shown on completion.
+	PutPool(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	// ResolveMachines returns a pool of network interfaces with the Machine of each.
+	ResolveMachines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+}
+
+// LoadBalancers reads and writes load balancers. Its errors carry a *armerror.Fault. Safe for concurrent
+// use.
+type LoadBalancers interface {
+	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
+	// PutLoadBalancer writes a load balancer from GetLoadBalancer unchanged, guarded by its Etag.
+	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
 }
 
 // Pipeline starts pool writes. Its errors carry a *armerror.Fault. Safe for concurrent use.
@@ -43,15 +56,27 @@ type AcceptedWrite struct {
 
 // Cluster reads the newest snapshot and never blocks.
 type Cluster interface {
-	attempt.Cluster
+	// DesiredPool returns the desired state of a BackendPool's pool, or an error if it is not known
+	// yet.
+	DesiredPool(ref schedule.Ref) (diff.Desired, error)
 	// IsNeeded reports whether an operation is still needed: the BackendPool is the same object,
 	// not paused and holds the pool, and the Service exists.
 	IsNeeded(op schedule.Operation) bool
 }
 
-// Members writes the machines of pools of network interfaces.
+// StatusStore durably records which addresses Weir wrote, and which it set Down, so that a crash orphans
+// none. It is called under the worker's lock.
+type StatusStore interface {
+	// Record replaces a pool's record before a write.
+	Record(ctx context.Context, ref schedule.Ref, intent diff.Intent) error
+}
+
+// Members writes the machines of pools of network interfaces, with one worker per machine. It does not
+// block.
 type Members interface {
-	attempt.Members
+	// SetTarget replaces a pool's desired machines and returns their state. A failure is returned once,
+	// and retried with the next call.
+	SetTarget(pool nic.Target) nic.State
 	// Forget stops machine writes for a pool.
 	Forget(pool lb.PoolID)
 }

@@ -203,18 +203,18 @@ func (q *queue) releaseHeld() {
 }
 
 // nextPool returns the pool to attempt, or when to call again.
-func (q *queue) nextPool(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
+func (q *queue) nextPool(now time.Time) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	q.markDueChecks(now)
 	groups := q.waitingGroups(now)
 	q.updateOrder(groups, now)
 	drift := q.nextResync
 	if q.turn != nil {
-		groups = q.turn.FilterRemaining(groups, now, interval)
+		groups = q.turn.FilterRemaining(groups, now, q.interval)
 	}
 	q.mu.Unlock()
-	pick, ok, retryAt := schedule.AdmitPool(groups, now, interval)
-	if slices.ContainsFunc(groups, func(g schedule.Group) bool { return g.IsPaced(now, interval) || g.IsDeferred(now, interval) }) {
+	pick, ok, retryAt := schedule.AdmitPool(groups, now, q.interval)
+	if slices.ContainsFunc(groups, func(g schedule.Group) bool { return g.IsPaced(now, q.interval) || g.IsDeferred(now, q.interval) }) {
 		retryAt = backoff.MinTime(retryAt, now.Add(pacePollInterval))
 	}
 	return pick, ok, backoff.MinTime(retryAt, drift)
@@ -230,8 +230,8 @@ func setTurn(q *queue, t *schedule.Turn) {
 }
 
 // nextInTurn returns the pool to attempt in this turn, and counts the attempt.
-func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
-	pool, ok, _ := q.nextPool(now, interval)
+func nextInTurn(q *queue, now time.Time) (lb.PoolKey, bool) {
+	pool, ok, _ := q.nextPool(now)
 	if ok {
 		q.mu.Lock()
 		q.turn.StartAttempt()
@@ -248,6 +248,19 @@ func (q *queue) updateOrder(groups []schedule.Group, now time.Time) {
 	}
 	q.rotation.SetNamespaces(slices.Sorted(maps.Keys(waiting)))
 	q.rotation.UpdateRound(schedule.ReadyNamespaces(groups, now, q.interval))
+	q.setTurns(groups)
+}
+
+// selectPools applies a selection to the waiting pools, with their turns.
+func (q *queue) selectPools(selection func([]schedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	groups := q.waitingGroups(now)
+	q.setTurns(groups)
+	return selection(groups, now, q.interval)
+}
+
+func (q *queue) setTurns(groups []schedule.Group) {
 	for i, g := range groups {
 		groups[i].Order, groups[i].InNextRound = q.rotation.OrderOf(g.Namespace), q.rotation.InNextRound(g.Namespace)
 	}

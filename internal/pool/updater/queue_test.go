@@ -62,8 +62,8 @@ func TestForgettingLeavesNothingToPick(t *testing.T) {
 		t.Fatalf("%d pools with %d operations", len(q.withOps), q.depth)
 	}
 	q.removePool(web.Key())
-	q.takeBatch(api.Key(), start, interval)
-	if pick, ok, _ := q.nextPool(start.Add(period), interval); ok || q.depth != 0 || len(q.withOps) != 0 {
+	q.takeBatch(api.Key(), start)
+	if pick, ok, _ := q.nextPool(start.Add(period)); ok || q.depth != 0 || len(q.withOps) != 0 {
 		t.Errorf("%q is picked; %d pools with %d operations are left", pick, len(q.withOps), q.depth)
 	}
 	if b := q.addBacklog(Backlog{}, start); b.Operations != 0 {

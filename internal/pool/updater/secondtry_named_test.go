@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armerror"
-	"weir.dev/weir/internal/pool/attempt"
 )
 
 // A second try waits for Retry-After: no call before it.
 func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 	for name, refused := range map[string]armerror.Failure{
 		"another client was faster":   {Status: 412},
-		"an interface joins":          {Status: 400, Codes: []string{attempt.CodeInterfaceMember}},
+		"an interface joins":          {Status: 400, Codes: []string{codeInterfaceMember}},
 		"the load balancer is Failed": {Status: 400, Codes: []string{armerror.CodeParentFailed}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +39,7 @@ func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 // A pool that turns out to hold interfaces is reported as such: nothing computed for its addresses
 // remains, and the rejected write is not a lost one.
 func TestOfAPoolThatBecameOneOfInterfacesNothingIsLeft(t *testing.T) {
-	refused := armerror.Classify(armerror.Failure{Status: 400, Codes: []string{attempt.CodeInterfaceMember}}, errors.New("refused"))
+	refused := armerror.Classify(armerror.Failure{Status: 400, Codes: []string{codeInterfaceMember}}, errors.New("refused"))
 	t.Run("no node leaves any more", func(t *testing.T) {
 		inAdminWorld(t, func(w *world) {
 			w.pool(web, "n1=10.0.0.1 vm=10.9.9.9")

@@ -11,7 +11,6 @@ import (
 
 	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pool/attempt"
 )
 
 // beforePut runs the next function right before each write of a pool reaches Azure.
@@ -192,7 +191,7 @@ func TestNoWriteForServiceThatWasRemoved(t *testing.T) {
 // Azure rejects addresses in a pool with a network interface. The pool is read again at once: a
 // pool of interfaces is left unchanged without a failure.
 func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {
-	refused := armerror.Failure{Status: 400, Codes: []string{attempt.CodeInterfaceMember}}
+	refused := armerror.Failure{Status: 400, Codes: []string{codeInterfaceMember}}
 	t.Run("a pool of interfaces by now", func(t *testing.T) {
 		inWorld(t, 3, func(w *world) {
 			w.pool(web, "")
@@ -263,9 +262,9 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 // the first write.
 func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
 	again := armerror.Failure{Status: 400, Codes: []string{"NotNow"}}
-	for _, code := range []string{armerror.CodeParentFailed, attempt.CodeInterfaceMember} {
+	for _, code := range []string{armerror.CodeParentFailed, codeInterfaceMember} {
 		for _, second := range []string{"GET", "READ LEDGER", "PUT"} {
-			if code == attempt.CodeInterfaceMember && second != "GET" {
+			if code == codeInterfaceMember && second != "GET" {
 				continue // a pool without interfaces is not written again
 			}
 			t.Run(code+", "+second, func(t *testing.T) {

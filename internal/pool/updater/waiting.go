@@ -56,13 +56,13 @@ type blocker struct {
 const minReportedWait = time.Second
 
 // changedWaits returns new or changed waits of pools without a failed attempt. blocked applies to the worker.
-func (q *queue) changedWaits(blocked blocker, now time.Time, interval time.Duration) []Waiting {
+func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var all []Waiting
 	for _, g := range q.waitingGroups(now) {
 		w := q.withOps[g.Pool()]
-		if wait, waits := w.currentWait(g, blocked, now, interval); waits && w.isNewWait(wait, interval) {
+		if wait, waits := w.currentWait(g, blocked, now, q.interval); waits && w.isNewWait(wait, q.interval) {
 			w.reportedWait = &wait
 			all = append(all, wait)
 		}

@@ -101,7 +101,7 @@ func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 		q := newQueue(0, interval)
 		op := schedule.Operation{Ref: schedule.Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
 		q.enqueue(time.Now(), op)
-		attempt := q.takeBatch(web.Key(), time.Now(), interval)
+		attempt := q.takeBatch(web.Key(), time.Now())
 		q.enqueue(time.Now(), op)
 		time.Sleep(time.Second)
 		ended := time.Now()

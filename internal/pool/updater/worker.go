@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pool/attempt"
 	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/ratelimit"
@@ -34,13 +33,6 @@ type worker struct {
 	// overlap adapts how many writes overlap. Guarded by slot; isSerial is for other readers.
 	overlap  schedule.Overlap
 	isSerial atomic.Bool
-}
-
-func (c *Config) attemptConfig() *attempt.Config {
-	return &attempt.Config{
-		Interval: c.Interval, AdminState: c.AdminState, Behaviour: c.Behaviour, Azure: c.Azure, LoadBalancers: c.LoadBalancers,
-		Cluster: c.Cluster, StatusStore: c.StatusStore, Members: c.Members, Log: c.Log,
-	}
 }
 
 var errWorkerStopped = errors.New("the worker has stopped")
@@ -95,7 +87,7 @@ func (l *worker) run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		_, ok, retryAt := l.queue.nextPool(now, l.cfg.Interval)
+		_, ok, retryAt := l.queue.nextPool(now)
 		var blocked blocker
 		if ok {
 			blocked = l.runTurn(ctx)
@@ -130,7 +122,7 @@ func (l *worker) waitForWork(ctx context.Context, timer *time.Timer, until time.
 }
 
 func (l *worker) reportWaits(blocked blocker, now time.Time) {
-	for _, w := range l.queue.changedWaits(blocked, now, l.cfg.Interval) {
+	for _, w := range l.queue.changedWaits(blocked, now) {
 		l.cfg.Reporter.ReportWait(w)
 	}
 }
@@ -163,7 +155,7 @@ func (l *worker) runTurn(ctx context.Context) (blocked blocker) {
 	setTurn(l.queue, schedule.NewTurn(time.Now()))
 	defer setTurn(l.queue, nil)
 	for ctx.Err() == nil && blocked.retryAt.IsZero() {
-		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have updated some pools
+		pool, ok := nextInTurn(l.queue, time.Now()) // the previous holder may have updated some pools
 		if !ok {
 			break
 		}
@@ -192,36 +184,42 @@ func updateDue(ctx context.Context, l *worker, pool lb.PoolKey) (blocked blocker
 			return blocked
 		}
 	}
-	if due := l.selectChecks(time.Now()); slices.Contains(due, pool) {
-		l.checkPools(ctx, due)
-	} else if due := l.selectWrites(time.Now(), pool); len(due) > 0 {
-		l.updatePipelined(ctx, due, valid)
-	} else {
+	checks, writes := l.selectBatches(time.Now())
+	switch {
+	case slices.Contains(checks, pool):
+		l.checkPools(ctx, checks)
+	case len(writes) > 1 && slices.Contains(writes, pool):
+		l.updatePipelined(ctx, writes, valid)
+	default:
 		l.updatePool(ctx, pool, valid)
 	}
 	return blocker{}
 }
 
+// selectBatches returns the pools to check by one read, and those to write together, in order.
+func (l *worker) selectBatches(now time.Time) (checks, writes []lb.PoolKey) {
+	if l.cfg.LoadBalancers == nil {
+		return nil, nil
+	}
+	checks = l.queue.selectPools(schedule.SelectChecks, now)
+	if l.cfg.Pipeline != nil && !l.overlapAfter.After(now) && l.overlap.Limit() > 1 {
+		writes = l.queue.selectPools(schedule.SelectWrites, now)
+	}
+	return checks, writes
+}
+
 // updatePool attempts one pool. The caller holds the worker's lock and the lease.
 func (l *worker) updatePool(ctx context.Context, pool lb.PoolKey, valid func() bool) {
-	start := time.Now()
-	t := l.queue.takeBatch(pool, start, l.cfg.Interval)
-	l.reportWaits(blocker{cause: CauseBehind}, start) // those not in the batch
-	ops := l.cfg.filterNeeded(t.ops)
-	if len(ops) == 0 {
-		l.queue.finishBatch(t, nil, t.history, nil, nil)
+	p, ok := l.takeUpdate(pool)
+	if !ok {
 		return
 	}
-	if schedule.HasOnlyExtra(ops) {
-		l.queue.requeueBatch(t, ops)
-		return
+	l.reportWaits(blocker{cause: CauseBehind}, p.startedAt) // those not in the batch
+	p.result = l.cfg.updatePool(ctx, p.target(l.cfg, valid), p.batch.history)
+	if p.result.Outcome != diff.Shutdown {
+		l.finishAttempt(ctx, p)
 	}
-	needed := func() bool { return l.cfg.hasNeeded(ops) }
-	r := l.cfg.attemptConfig().UpdatePool(ctx, attempt.Target{Ref: ops[0].Ref, Pool: ops[0].Pool, IsValid: valid, IsNeeded: needed}, t.history)
-	if r.Outcome != diff.Shutdown {
-		l.finishAttempt(ctx, t, ops, r, start)
-	}
-	if r.Outcome == diff.Written {
+	if p.result.Outcome == diff.Written {
 		l.setOverlap(ctx, l.overlap.AfterSuccess(1, 0))
 	}
 }

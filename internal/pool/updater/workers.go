@@ -12,7 +12,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/behavior"
-	"weir.dev/weir/internal/pool/attempt"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/ratelimit"
 )
@@ -34,14 +33,14 @@ type Config struct {
 	// Behaviour is what is known of Azure.
 	Behaviour behavior.Behavior
 	// LoadBalancers reads all pools of a load balancer at once, and rewrites Failed ones; nil is never.
-	LoadBalancers attempt.LoadBalancers
+	LoadBalancers LoadBalancers
 	// Pipeline starts pool writes without waiting for completion; nil is never. It also requires
 	// LoadBalancers.
 	Pipeline Pipeline
 	// Serial makes each write wait for the one before.
 	Serial      bool
 	Cluster     Cluster
-	StatusStore attempt.StatusStore
+	StatusStore StatusStore
 	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
 	Members Members
 	// Lease excludes other controllers; nil is none.

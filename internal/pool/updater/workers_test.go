@@ -392,7 +392,7 @@ func BenchmarkAdd(b *testing.B) {
 		for i := 0; pb.Next(); i++ {
 			lanes.Add(ops[i%len(ops)])
 			if i%100 == 0 {
-				lanes.listWorkers()[0].queue.takeBatch(ops[i%len(ops)].Pool.Key(), time.Now(), interval)
+				lanes.listWorkers()[0].queue.takeBatch(ops[i%len(ops)].Pool.Key(), time.Now())
 			}
 		}
 	})

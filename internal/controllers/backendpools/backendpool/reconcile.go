@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/controllers/backendpools/keeping"
 	"weir.dev/weir/internal/controllers/backendpools/pausing"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pool/attempt"
 	"weir.dev/weir/internal/pool/membership"
 	"weir.dev/weir/internal/pool/schedule"
 	"weir.dev/weir/internal/pool/updater"
@@ -52,7 +51,7 @@ type Controller struct {
 
 var (
 	_ updater.Cluster     = (*Controller)(nil)
-	_ attempt.StatusStore = (*Controller)(nil)
+	_ updater.StatusStore = (*Controller)(nil)
 	_ updater.Reporter    = (*Controller)(nil)
 )
 

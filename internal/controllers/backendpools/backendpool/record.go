@@ -39,7 +39,7 @@ func (e *Entry) MemberRecord() diff.Record {
 	}
 }
 
-// Record implements attempt.StatusStore. After an error the next attempt assumes that nothing was recorded; if
+// Record implements updater.StatusStore. After an error the next attempt assumes that nothing was recorded; if
 // the API server did accept it, the next status write replaces it.
 func (c *Controller) Record(ctx context.Context, ref schedule.Ref, intent diff.Intent) error {
 	e, p := c.lookupEntry(ref)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attempt
+package updater
 
 import (
 	"context"
@@ -14,29 +14,29 @@ import (
 	"weir.dev/weir/internal/ratelimit/sleep"
 )
 
-// CodeInterfaceMember is Azure's code for a write of addresses to a pool of network interfaces.
-const CodeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
+// codeInterfaceMember is Azure's code for a write of addresses to a pool of network interfaces.
+const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 
-// MaxOwnWriteIntervals is how many intervals an attempt waits for a write that may be Weir's own.
-const MaxOwnWriteIntervals = 3
+// maxOwnWriteIntervals is how many intervals an attempt waits for a write that may be Weir's own.
+const maxOwnWriteIntervals = 3
 
 // retryOnce reads and writes again after a conflicting write, a joined interface or a Failed load
 // balancer: once, and not before Retry-After. before is the result before the first try.
-func (c *Config) retryOnce(ctx context.Context, t Target, before diff.Result, r *diff.Result, met error) error {
+func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f := armerror.FromError(met)
 	named := !f.RetryAt.IsZero()
 	switch {
-	case f.Code == CodeInterfaceMember && !r.HoldsInterfaces && named:
-		return newInterfaceFault(t.Pool, met)
+	case f.Code == codeInterfaceMember && !r.HoldsInterfaces && named:
+		return newInterfaceFault(t.pool, met)
 	case named:
 		return met
 	case f.IsPreconditionFailed():
 		return c.readAndWrite(ctx, t, before, r, met)
-	case f.Code == CodeInterfaceMember && !r.HoldsInterfaces:
+	case f.Code == codeInterfaceMember && !r.HoldsInterfaces:
 		return c.readAsInterfaces(ctx, t, before, r, met)
 	case f.Code == armerror.CodeParentFailed && c.LoadBalancers != nil:
 		if err := c.repairLoadBalancer(ctx, t); err != nil {
-			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.Pool.LoadBalancer.Name, "err", err)
+			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
 			return met
 		}
 		return c.readAndWrite(ctx, t, before, r, met)
@@ -46,18 +46,18 @@ func (c *Config) retryOnce(ctx context.Context, t Target, before diff.Result, r 
 
 // readAndWrite reads and writes once more. The rejected write may have landed: if the SDK sent it
 // twice, the second request conflicted with the first.
-func (c *Config) readAndWrite(ctx context.Context, t Target, before diff.Result, r *diff.Result, met error) error {
+func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f, patience := armerror.FromError(met), c.Interval
 	landed, members := f.IsPreconditionFailed() && f.MayBeApplied, r.ChangesMembers
 	if landed { // Weir's own write may be in progress
-		patience = MaxOwnWriteIntervals * c.Interval
+		patience = maxOwnWriteIntervals * c.Interval
 	}
 	*r = r.ForSecondTry(before, f)
-	observed, err := c.readIdle(ctx, t.Pool, patience)
+	observed, err := c.readIdle(ctx, t.pool, patience)
 	if err != nil {
 		return err
 	}
-	if !t.IsNeeded() { // it has waited since
+	if !t.isNeeded() { // it has waited since
 		return met
 	}
 	err = c.writeIfNeeded(ctx, t, observed, r)
@@ -85,32 +85,32 @@ func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Dur
 
 // readAsInterfaces reads a pool that has network interfaces, according to Azure. If none are shown
 // yet, the next attempt will see them.
-func (c *Config) readAsInterfaces(ctx context.Context, t Target, before diff.Result, r *diff.Result, met error) error {
+func (c *Config) readAsInterfaces(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	*r = r.ForSecondTry(before, armerror.FromError(met))
-	observed, err := c.Azure.GetPool(ctx, t.Pool)
+	observed, err := c.Azure.GetPool(ctx, t.pool)
 	switch {
 	case err != nil:
 		return err
 	case !observed.NIC:
-		return newInterfaceFault(t.Pool, met)
+		return newInterfaceFault(t.pool, met)
 	}
 	return c.writeIfNeeded(ctx, t, observed, r)
 }
 
 func newInterfaceFault(pool lb.PoolID, met error) error {
 	return &armerror.Fault{
-		Class: armerror.Retriable, Code: CodeInterfaceMember, Reason: "interface_member", RetryAt: armerror.FromError(met).RetryAt, MayBeApplied: armerror.FromError(met).MayBeApplied,
+		Class: armerror.Retriable, Code: codeInterfaceMember, Reason: "interface_member", RetryAt: armerror.FromError(met).RetryAt, MayBeApplied: armerror.FromError(met).MayBeApplied,
 		Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, met),
 	}
 }
 
 // repairLoadBalancer rewrites a Failed load balancer unchanged.
-func (c *Config) repairLoadBalancer(ctx context.Context, t Target) error {
-	b, err := c.LoadBalancers.GetLoadBalancer(ctx, t.Pool.LoadBalancer)
+func (c *Config) repairLoadBalancer(ctx context.Context, t target) error {
+	b, err := c.LoadBalancers.GetLoadBalancer(ctx, t.pool.LoadBalancer)
 	if err != nil || b.Provisioning != lb.Failed {
 		return err
 	}
-	if err = t.CheckWrite(); err != nil {
+	if err = t.checkWrite(); err != nil {
 		return err
 	}
 	_, err = c.LoadBalancers.PutLoadBalancer(ctx, b)

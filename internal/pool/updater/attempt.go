@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attempt
+package updater
 
 import (
 	"cmp"
@@ -16,48 +16,47 @@ import (
 )
 
 var (
-	// ErrLeaseLost applies to all writes of a pass.
-	ErrLeaseLost = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", diff.ErrNotReady)
+	errLeaseLost = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", diff.ErrNotReady)
 	errNotNeeded = fmt.Errorf("%w: no Service needs it any longer", diff.ErrNotReady)
 )
 
-// Target is the target and the conditions of an attempt.
-type Target struct {
-	Ref  schedule.Ref
-	Pool lb.PoolID
+// target is the target and the conditions of an attempt.
+type target struct {
+	ref  schedule.Ref
+	pool lb.PoolID
 	// Whether a write may start, and whether it is still needed.
-	IsValid, IsNeeded func() bool
+	isValid, isNeeded func() bool
 }
 
-// CheckWrite checks both right before a write, because reads and records take time.
-func (t Target) CheckWrite() error {
+// checkWrite checks both right before a write, because reads and records take time.
+func (t target) checkWrite() error {
 	switch {
-	case !t.IsValid():
-		return ErrLeaseLost
-	case !t.IsNeeded():
+	case !t.isValid():
+		return errLeaseLost
+	case !t.isNeeded():
 		return errNotNeeded
 	}
 	return nil
 }
 
-// NewCause attributes calls to a BackendPool.
-func NewCause(ref schedule.Ref) requestlog.Cause {
-	return requestlog.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name}
+// withCause attributes calls to a BackendPool.
+func withCause(ctx context.Context, ref schedule.Ref) context.Context {
+	return requestlog.WithCauses(ctx, requestlog.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name})
 }
 
-// UpdatePool reads a pool, computes the desired pool from the newest membership, records the write and
+// updatePool reads a pool, computes the desired pool from the newest membership, records the write and
 // writes. h is the pool's history.
-func (c *Config) UpdatePool(ctx context.Context, t Target, h schedule.History) diff.Result {
-	within, cancel := context.WithTimeout(requestlog.WithCauses(ctx, NewCause(t.Ref)), diff.AttemptDeadline)
+func (c *Config) updatePool(ctx context.Context, t target, h schedule.History) diff.Result {
+	within, cancel := context.WithTimeout(withCause(ctx, t.ref), diff.AttemptDeadline)
 	defer cancel()
-	r := c.NewResult(h)
+	r := c.newResult(h)
 	err := c.syncPool(within, t, &r)
 	return r.FinishAttempt(err, ctx.Err() != nil, within.Err() != nil)
 }
 
-func (c *Config) syncPool(ctx context.Context, t Target, r *diff.Result) error {
+func (c *Config) syncPool(ctx context.Context, t target, r *diff.Result) error {
 	before := *r
-	observed, err := c.Azure.GetPool(ctx, t.Pool)
+	observed, err := c.Azure.GetPool(ctx, t.pool)
 	if err != nil {
 		return err
 	}
@@ -67,15 +66,14 @@ func (c *Config) syncPool(ctx context.Context, t Target, r *diff.Result) error {
 	return cmp.Or(err, c.setMachineTarget(t, r)) // independent of the result of the pool write
 }
 
-// NewResult returns an empty result.
-func (c *Config) NewResult(h schedule.History) diff.Result {
+func (c *Config) newResult(h schedule.History) diff.Result {
 	return diff.NewResult(h.Writes, c.Behaviour.PoolIfMatch == behavior.Ignored)
 }
 
-func (c *Config) writeIfNeeded(ctx context.Context, t Target, observed lb.Pool, r *diff.Result) error {
-	write, err := c.PrepareWrite(ctx, t.Ref, observed, c.AdminState, r)
+func (c *Config) writeIfNeeded(ctx context.Context, t target, observed lb.Pool, r *diff.Result) error {
+	write, err := c.prepareWrite(ctx, t.ref, observed, r)
 	switch {
-	case errors.Is(err, ErrMachineMembers):
+	case errors.Is(err, errMachineMembers):
 		return c.syncMembers(ctx, t, observed, r)
 	case err != nil || !write:
 		return err
@@ -83,8 +81,8 @@ func (c *Config) writeIfNeeded(ctx context.Context, t Target, observed lb.Pool, 
 	return c.writePool(ctx, t, r)
 }
 
-func (c *Config) writePool(ctx context.Context, t Target, r *diff.Result) error {
-	if err := t.CheckWrite(); err != nil {
+func (c *Config) writePool(ctx context.Context, t target, r *diff.Result) error {
+	if err := t.checkWrite(); err != nil {
 		return err
 	}
 	r.RecordWrite()
@@ -95,14 +93,13 @@ func (c *Config) writePool(ctx context.Context, t Target, r *diff.Result) error 
 	return r.VerifyWrite(shown)
 }
 
-// PrepareWrite computes and records a write. states includes the admin states of network interfaces. It
-// returns ErrMachineMembers if network interfaces are wanted.
-func (c *Config) PrepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, states bool, r *diff.Result) (write bool, err error) {
-	want, err := c.DesiredPool(ref)
+// prepareWrite computes and records a write. It returns errMachineMembers if network interfaces are wanted.
+func (c *Config) prepareWrite(ctx context.Context, ref schedule.Ref, observed lb.Pool, r *diff.Result) (write bool, err error) {
+	want, err := c.desiredPool(ref)
 	if err == nil && want.Machines != nil {
-		return false, ErrMachineMembers
+		return false, errMachineMembers
 	}
-	if not := r.RecordRead(observed, states); not != nil {
+	if not := r.RecordRead(observed, c.AdminState); not != nil {
 		return false, not
 	}
 	if err != nil {
@@ -138,8 +135,8 @@ func (c *Config) recordIntent(ctx context.Context, ref schedule.Ref, intent *dif
 	return nil
 }
 
-// DesiredPool returns a pool's desired state. If it is unknown, no retry is consumed.
-func (c *Config) DesiredPool(ref schedule.Ref) (diff.Desired, error) {
+// desiredPool returns a pool's desired state. If it is unknown, no retry is consumed.
+func (c *Config) desiredPool(ref schedule.Ref) (diff.Desired, error) {
 	want, err := c.Cluster.DesiredPool(ref)
 	if err != nil {
 		return diff.Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", diff.ErrNotReady, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attempt
+package updater
 
 import (
 	"context"
@@ -11,25 +11,25 @@ import (
 	"weir.dev/weir/internal/pool/diff"
 )
 
-// ErrMachineMembers excludes pools from batched updates: their members are written machine by machine.
-var ErrMachineMembers = fmt.Errorf("%w: the members of the pool are network interfaces", diff.ErrNotReady)
+// errMachineMembers excludes pools from batched updates: their members are written machine by machine.
+var errMachineMembers = fmt.Errorf("%w: the members of the pool are network interfaces", diff.ErrNotReady)
 
 // errNoMembers means that Weir does not write machines.
 var errNoMembers = errors.New("its members are to be network interfaces, and Weir writes addresses alone here")
 
 // syncMembers records and writes the admin states of a pool of network interfaces. Its members are
 // handed over once per attempt, at the end, because a handover returns new failures.
-func (c *Config) syncMembers(ctx context.Context, t Target, observed lb.Pool, r *diff.Result) error {
-	want, err := c.DesiredPool(t.Ref)
+func (c *Config) syncMembers(ctx context.Context, t target, observed lb.Pool, r *diff.Result) error {
+	want, err := c.desiredPool(t.ref)
 	if err == nil && want.Machines == nil { // changed since Prepare
-		err = ErrMachineMembers
+		err = errMachineMembers
 	}
 	if err != nil {
 		return err
 	}
-	write, intent, err := c.PrepareMembers(ctx, observed, want, r)
+	write, intent, err := c.prepareMembers(ctx, observed, want, r)
 	if err == nil {
-		err = c.recordIntent(ctx, t.Ref, intent)
+		err = c.recordIntent(ctx, t.ref, intent)
 	}
 	if err != nil {
 		r.MachineTarget = nil // never hand over what is not recorded
@@ -41,8 +41,8 @@ func (c *Config) syncMembers(ctx context.Context, t Target, observed lb.Pool, r 
 	return nil
 }
 
-// PrepareMembers computes the writes of a pool of network interfaces.
-func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want diff.Desired, r *diff.Result) (write bool, intent *diff.Intent, err error) {
+// prepareMembers computes the writes of a pool of network interfaces.
+func (c *Config) prepareMembers(ctx context.Context, observed lb.Pool, want diff.Desired, r *diff.Result) (write bool, intent *diff.Intent, err error) {
 	r.Observed = len(observed.Addresses)
 	if c.Members == nil {
 		r.Outcome = diff.Rejected
@@ -58,11 +58,11 @@ func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want diff
 
 // setMachineTarget passes the desired machines to the machine updater, even if the pool is in sync: other
 // writes of these machines must keep them in it.
-func (c *Config) setMachineTarget(t Target, r *diff.Result) error {
+func (c *Config) setMachineTarget(t target, r *diff.Result) error {
 	if r.MachineTarget == nil {
 		return nil
 	}
-	if err := t.CheckWrite(); err != nil && !r.MachineTarget.IsInSync() {
+	if err := t.checkWrite(); err != nil && !r.MachineTarget.IsInSync() {
 		return err
 	} else if err != nil {
 		return nil //nolint:nilerr // it is handed over with the next attempt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attempt
+package updater
 
 import (
 	"context"
@@ -22,6 +22,8 @@ import (
 // outside is one pool with its load balancer and desired state. Calls in fails fail once with the
 // given response.
 type outside struct {
+	Azure
+	Cluster
 	pool  lb.Pool
 	state lb.Provisioning // of the load balancer
 	wants []lb.Address
@@ -89,7 +91,7 @@ func (o *outside) Record(context.Context, schedule.Ref, diff.Intent) error {
 func TestRequestsOfAttempt(t *testing.T) {
 	node := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}
 	overtaken := armerror.Failure{Status: 412}
-	ofInterface := armerror.Failure{Status: 400, Codes: []string{CodeInterfaceMember}}
+	ofInterface := armerror.Failure{Status: 400, Codes: []string{codeInterfaceMember}}
 	failed := armerror.Failure{Status: 400, Codes: []string{armerror.CodeParentFailed}}
 	wait := armerror.Failure{Status: 412, RetryAt: time.Now().Add(time.Hour)}
 	for name, tt := range map[string]struct {
@@ -124,7 +126,7 @@ func TestRequestsOfAttempt(t *testing.T) {
 			if tt.nowhole {
 				c.LoadBalancers = nil
 			}
-			r := c.UpdatePool(t.Context(), o.try(!tt.leaseEnds, !tt.nobody), schedule.History{})
+			r := c.updatePool(t.Context(), o.try(!tt.leaseEnds, !tt.nobody), schedule.History{})
 			if got := strings.Join(o.calls, " "); got != tt.asks || r.Outcome != tt.outcome || r.HadConflict != tt.overtaken {
 				t.Errorf("%s: %s, overtaken %t: %v", got, r.Outcome, r.HadConflict, r.Fault)
 			}
@@ -153,15 +155,15 @@ func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 
 // The reasons for not writing consume no retry.
 func TestWhyAWriteIsNotMade(t *testing.T) {
-	for _, err := range []error{ErrLeaseLost, errNotNeeded, ErrMachineMembers} {
+	for _, err := range []error{errLeaseLost, errNotNeeded, errMachineMembers} {
 		if !errors.Is(err, diff.ErrNotReady) {
 			t.Errorf("%v costs a retry", err)
 		}
 	}
 }
 
-func (o *outside) try(valid, needed bool) Target {
-	return Target{IsValid: func() bool { return valid }, IsNeeded: func() bool { return needed }}
+func (o *outside) try(valid, needed bool) target {
+	return target{isValid: func() bool { return valid }, isNeeded: func() bool { return needed }}
 }
 
 func fails(call string, with armerror.Failure) func(o *outside) {

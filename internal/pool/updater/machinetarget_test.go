@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attempt
+package updater
 
 import (
 	"errors"
@@ -22,6 +22,7 @@ const machineIDs = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Com
 // machines is a pool of network interfaces: n1 has to join, n2 is a member and has to be Down. The
 // last write of n1 failed, which is reported once.
 type machines struct {
+	Members
 	*outside
 	said bool
 }
@@ -73,7 +74,7 @@ func TestMembersAreHandedOverOnce(t *testing.T) {
 			}
 			m := &machines{outside: o}
 			c := Config{Interval: time.Minute, AdminState: true, Azure: o, Cluster: m, StatusStore: o, Members: m, Log: slog.New(slog.DiscardHandler)}
-			r := c.UpdatePool(t.Context(), o.try(true, true), schedule.History{})
+			r := c.updatePool(t.Context(), o.try(true, true), schedule.History{})
 			if got := strings.Join(o.calls, " "); got != tt.asks {
 				t.Errorf("%s: %v", got, r.Fault)
 			}
