@@ -5,7 +5,6 @@ package diff
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -83,9 +82,6 @@ func withoutOverlap(wanted []lb.Address, overlap []netip.Addr) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(wanted), func(a lb.Address) bool { return slices.Contains(overlap, a.IP) })
 }
 
-func errOverlap(pool lb.PoolID, ips []netip.Addr) error {
-	return &armerror.Fault{
-		Class: armerror.Terminal, Code: CodeOverlappingNodes, Reason: "overlapping_nodes",
-		Err: fmt.Errorf("pool %s holds addresses of this cluster's nodes that another cluster has written: %v", pool.Name, ips),
-	}
+func errOverlap(pool lb.PoolID, ips []netip.Addr) *armerror.Fault {
+	return newRejection(CodeOverlappingNodes, "overlapping_nodes", "pool %s holds addresses of this cluster's nodes that another cluster has written: %v", pool.Name, ips)
 }

@@ -3,7 +3,6 @@
 package diff
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -18,15 +17,13 @@ import (
 // CodeNICPool means that a pool holds network interfaces instead of addresses.
 const CodeNICPool = "NICPool"
 
-func errInterfaces(pool lb.PoolID) error {
-	return fmt.Errorf("pool %s holds network interfaces, and its members are to be IP addresses, so nodes neither join nor leave it: name another, or, if it is the cluster's, write loadBalancerBackendPoolConfigurationType into azure.json", pool.Name)
+func errInterfaces(pool lb.PoolID) *armerror.Fault {
+	return newRejection(CodeNICPool, "nic_pool", "pool %s holds network interfaces, and its members are to be IP addresses, so nodes neither join nor leave it: name another, or, if it is the cluster's, write loadBalancerBackendPoolConfigurationType into azure.json", pool.Name)
 }
 
-func rejectionFault(err error) *armerror.Fault {
-	if f, ok := errors.AsType[*armerror.Fault](err); ok {
-		return f
-	}
-	return &armerror.Fault{Class: armerror.Terminal, Code: CodeNICPool, Reason: "nic_pool", Err: err}
+// newRejection returns why Weir does not write a pool.
+func newRejection(code, reason, format string, args ...any) *armerror.Fault {
+	return &armerror.Fault{Class: armerror.Terminal, Code: code, Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }

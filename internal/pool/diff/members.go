@@ -319,16 +319,10 @@ func checkPoolKind(observed lb.Pool, want Desired) error {
 	return nil
 }
 
-func errAddresses(pool lb.PoolID) error {
-	return &armerror.Fault{
-		Class: armerror.Terminal, Code: CodeAddressPool, Reason: "address_pool",
-		Err: fmt.Errorf("pool %s holds IP addresses, and its members are to be network interfaces: Azure does not mix them", pool.Name),
-	}
+func errAddresses(pool lb.PoolID) *armerror.Fault {
+	return newRejection(CodeAddressPool, "address_pool", "pool %s holds IP addresses, and its members are to be network interfaces: Azure does not mix them", pool.Name)
 }
 
-func errOutbound(pool lb.PoolID) error {
-	return &armerror.Fault{
-		Class: armerror.Terminal, Code: CodeOutboundPool, Reason: "outbound_pool",
-		Err: fmt.Errorf("pool %s has outbound rules: a machine that leaves it loses its outbound connectivity", pool.Name),
-	}
+func errOutbound(pool lb.PoolID) *armerror.Fault {
+	return newRejection(CodeOutboundPool, "outbound_pool", "pool %s has outbound rules: a machine that leaves it loses its outbound connectivity", pool.Name)
 }

@@ -145,7 +145,7 @@ func (r Result) FinishAttempt(err error, stopping, late bool) Result {
 	case late:
 		r.Fault = newRetriableFault(fmt.Errorf("no end within %s: %w", AttemptDeadline, err))
 	case r.Outcome == Rejected:
-		r.Fault = rejectionFault(err)
+		r.Fault = armerror.FromError(err)
 		return r
 	default:
 		r.Fault = armerror.FromError(err)
@@ -159,7 +159,7 @@ func (r Result) ReportedOutcome(pool lb.PoolID) (Outcome, *armerror.Fault) {
 	switch {
 	case !r.StatesInSync():
 	case r.HoldsInterfaces:
-		return Rejected, rejectionFault(errInterfaces(pool))
+		return Rejected, errInterfaces(pool)
 	case r.MemberProgress != nil:
 		return r.MemberProgress.Outcome, r.MemberProgress.Fault
 	}

@@ -44,7 +44,7 @@ func SelectWrites(groups []Group, now time.Time, interval time.Duration) []lb.Po
 func selectKeys(groups []Group, match func(Group) bool) (keys []lb.PoolKey) {
 	for _, g := range groups {
 		if match(g) {
-			keys = append(keys, g.pool)
+			keys = append(keys, g.Pool)
 		}
 	}
 	return keys

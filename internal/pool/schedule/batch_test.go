@@ -15,18 +15,18 @@ import (
 func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 	at := seconds(1000)
 	change := func(name string, since time.Duration) Group {
-		return Group{pool: lb.PoolKey(name), Namespace: "a", hasNew: true, firstQueued: at.Add(-since)}
+		return Group{Pool: lb.PoolKey(name), Namespace: "a", hasNew: true, FirstQueued: at.Add(-since)}
 	}
 	apart := func(g Group) Group { g.history.ExcludedFromBatch = true; return g }
 	parked := func(g Group) Group { g.ParkedUntil = at.Add(time.Minute); return g }
-	drains := Group{pool: "drains", Namespace: "a", Admin: &Operation{Admin: true, Impact: Impact{Stopping: 1}, QueuedAt: at}}
+	drains := Group{Pool: "drains", Namespace: "a", Admin: &Operation{Admin: true, Impact: Impact{Stopping: 1}, QueuedAt: at}}
 	for _, tt := range []struct {
 		about  string
 		groups []Group
 		want   string
 	}{
 		{"in turn", []Group{change("new", 0), change("old", time.Hour), change("older", 2*time.Hour), drains}, "[drains older old new]"},
-		{"a look is none", []Group{change("old", time.Hour), {pool: "look", firstQueued: at.Add(-time.Hour)}}, "[old]"},
+		{"a look is none", []Group{change("old", time.Hour), {Pool: "look", FirstQueued: at.Add(-time.Hour)}}, "[old]"},
 		{"what Azure wants no call for is none", []Group{change("old", time.Hour), parked(change("parked", 2*time.Hour))}, "[old]"},
 		{"not before one that goes by itself", []Group{change("old", time.Hour), apart(change("older", 2*time.Hour)), change("oldest", 3*time.Hour)}, "[oldest]"},
 		{"it has not waited for long", []Group{change("old", time.Hour), apart(change("new", time.Second))}, "[old]"},
@@ -40,8 +40,8 @@ func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 // A pool that waits for its pace is not written with others: it would cost a write.
 func TestWhatWaitsForItsPaceWaits(t *testing.T) {
 	at := seconds(1000)
-	due := Group{pool: "due", hasNew: true, firstQueued: at.Add(-time.Minute)}
-	paced := Group{pool: "paced", hasNew: true, firstQueued: at.Add(-time.Second), HoldFor: 20 * time.Second, history: History{LastChange: at.Add(-5 * time.Second)}}
+	due := Group{Pool: "due", hasNew: true, FirstQueued: at.Add(-time.Minute)}
+	paced := Group{Pool: "paced", hasNew: true, FirstQueued: at.Add(-time.Second), HoldFor: 20 * time.Second, history: History{LastChange: at.Add(-5 * time.Second)}}
 	if got := fmt.Sprint(SelectWrites([]Group{paced, due}, at, interval)); got != "[due]" {
 		t.Errorf("got %s", got)
 	}

@@ -41,7 +41,7 @@ func TestChangesAreCounted(t *testing.T) {
 	one, other := nobodys, nobodys
 	one.Service, other.Service = ServiceName{Name: "web"}, ServiceName{Name: "other"}
 	all := MergeOperations(nil, nobodys, nobodys, one, one, other)
-	if g := NewGroup("p", all, History{}); len(all) != 2 || g.ChangeCount() != 5 {
-		t.Errorf("%d operations stand for %d changes", len(all), g.ChangeCount())
+	if g := NewGroup("p", all, History{}); len(all) != 2 || g.ChangeCount != 5 {
+		t.Errorf("%d operations stand for %d changes", len(all), g.ChangeCount)
 	}
 }

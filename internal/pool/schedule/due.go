@@ -13,9 +13,9 @@ import (
 // debounceTime is counted from the first change and never extended.
 const debounceTime = 250 * time.Millisecond
 
-// Group is a pool's operations as scheduled. If it has none it is a resync, due since firstQueued.
+// Group is a pool's operations as scheduled. If it has none it is a resync, due since FirstQueued.
 type Group struct {
-	pool      lb.PoolKey
+	Pool      lb.PoolKey
 	Namespace string
 	// Order orders namespaces.
 	Order uint64
@@ -34,13 +34,15 @@ type Group struct {
 	Deferred    time.Time
 	DeferReason string
 	exempt      bool
-	changeCount int
+	// ChangeCount is the number of membership changes that have not failed.
+	ChangeCount int
 	impact      Impact
 	// needsFill is true for a newly created pool.
 	needsFill bool
 	// onlyChecks is true if no operation has a known change.
-	onlyChecks  bool
-	firstQueued time.Time
+	onlyChecks bool
+	// FirstQueued is when the first membership change was queued.
+	FirstQueued time.Time
 	ParkedUntil time.Time
 	// Admin is the admin operation, or nil.
 	Admin          *Operation
@@ -49,22 +51,16 @@ type Group struct {
 	ready          time.Time
 }
 
-// ChangeCount returns the number of membership changes that have not failed.
-func (g Group) ChangeCount() int { return g.changeCount }
-
 // CanGather reports whether the changes only add members, so that no flow is lost while they wait for further ones.
 func (g Group) CanGather() bool {
 	lost, _ := g.impact.lossRatio()
 	return lost == 0 && g.impact.Starting > 0 && g.impact.Stopping == 0
 }
 
-// Pool returns the group's pool.
-func (g Group) Pool() lb.PoolKey { return g.pool }
-
 // NewGroup returns the group of a pool's operations. A new operation never makes a parked one due
 // earlier.
 func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
-	g := Group{pool: pool, history: h, onlyChecks: true}
+	g := Group{Pool: pool, history: h, onlyChecks: true}
 	for i := range ops {
 		op := &ops[i]
 		g.Namespace = op.Ref.Namespace
@@ -78,7 +74,7 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 			g.Admin = &admin
 			continue
 		case op.isNew():
-			g.changeCount += 1 + op.mergeCount
+			g.ChangeCount += 1 + op.mergeCount
 			g.hasNew, g.needsFill = true, g.needsFill || op.New && h.FinalError == "" && !h.ExcludedFromBatch // a failing pool keeps its pace
 		default:
 			g.Retry = true
@@ -86,8 +82,8 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 		if op.Impact.compareImpact(g.impact) < 0 {
 			g.impact = op.Impact
 		}
-		if g.firstQueued.IsZero() || op.QueuedAt.Before(g.firstQueued) {
-			g.firstQueued = op.QueuedAt
+		if g.FirstQueued.IsZero() || op.QueuedAt.Before(g.FirstQueued) {
+			g.FirstQueued = op.QueuedAt
 		}
 		g.ParkedUntil = backoff.MaxTime(g.ParkedUntil, op.NextEligibleAt)
 	}
@@ -96,7 +92,7 @@ func NewGroup(pool lb.PoolKey, ops []Operation, h History) Group {
 
 // NewCheckGroup returns the group of a resync.
 func NewCheckGroup(pool lb.PoolKey, namespace string, since time.Time, h History) Group {
-	return Group{pool: pool, Namespace: namespace, onlyChecks: true, firstQueued: since, history: h}
+	return Group{Pool: pool, Namespace: namespace, onlyChecks: true, FirstQueued: since, history: h}
 }
 
 // ReadyAt returns when the membership or the admin states may be attempted, whichever is earlier.
@@ -125,9 +121,9 @@ func (g Group) IsCheck() bool { return g.isResync() || g.onlyChecks && !g.Retry 
 // OldestQueued returns when the oldest operation was queued.
 func (g Group) OldestQueued() time.Time {
 	if g.Admin == nil {
-		return g.firstQueued
+		return g.FirstQueued
 	}
-	return backoff.MinTime(g.firstQueued, g.Admin.QueuedAt)
+	return backoff.MinTime(g.FirstQueued, g.Admin.QueuedAt)
 }
 
 // adminReadyAt ignores debouncing and pace.
@@ -154,7 +150,7 @@ func (g Group) deferredUntil() time.Time {
 	if g.Deferred.IsZero() {
 		return time.Time{}
 	}
-	return backoff.MinTime(g.Deferred, g.firstQueued.Add(MaxDeferral))
+	return backoff.MinTime(g.Deferred, g.FirstQueued.Add(MaxDeferral))
 }
 
 // IsDeferred reports whether the group waits for the namespace's share.
@@ -169,9 +165,6 @@ func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 	return g.hasMemberChange() && !g.exempt && !g.IsCheck() && !g.poolReadyAt(interval).After(now.Add(debounceTime))
 }
 
-// QueuedSince returns when the first membership change was queued.
-func (g Group) QueuedSince() time.Time { return g.firstQueued }
-
 // poolReadyAt ignores the namespace's share. Retry-After only ever delays.
 func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	t := backoff.MaxTime(g.NotBefore(), g.history.WaitUntil)
@@ -179,15 +172,15 @@ func (g Group) poolReadyAt(interval time.Duration) time.Time {
 	case g.Retry:
 		return backoff.MaxTime(t, g.history.LastAttempt.Add(interval))
 	case g.needsFill:
-		return backoff.MaxTime(t, g.firstQueued)
+		return backoff.MaxTime(t, g.FirstQueued)
 	case g.hasNew:
-		t = backoff.MaxTime(t, g.firstQueued.Add(debounceTime))
+		t = backoff.MaxTime(t, g.FirstQueued.Add(debounceTime))
 		if g.onlyChecks {
 			t = backoff.MaxTime(t, g.DebouncedUntil)
 		}
 		return backoff.MaxTime(t, g.pacedUntil(interval))
 	}
-	return backoff.MaxTime(t, g.firstQueued)
+	return backoff.MaxTime(t, g.FirstQueued)
 }
 
 // pacedUntil returns when the pool's pace allows a write, within an interval of the last; zero is
@@ -197,9 +190,9 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 		return time.Time{}
 	}
 	if g.exempt {
-		return backoff.MinTime(g.history.LastChange.Add(interval), g.firstQueued.Add(g.HoldFor))
+		return backoff.MinTime(g.history.LastChange.Add(interval), g.FirstQueued.Add(g.HoldFor))
 	}
-	return backoff.MaxTime(g.QuotaNotBefore, backoff.MinTime(g.history.LastChange.Add(max(interval, g.LongestHold)), g.firstQueued.Add(g.HoldFor)))
+	return backoff.MaxTime(g.QuotaNotBefore, backoff.MinTime(g.history.LastChange.Add(max(interval, g.LongestHold)), g.FirstQueued.Add(g.HoldFor)))
 }
 
 // MayNeedPace reports whether the pool has a change that its pace may delay, before LongestHold and QuotaNotBefore are

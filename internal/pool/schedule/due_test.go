@@ -58,7 +58,7 @@ func TestReadyAt(t *testing.T) {
 
 // Whatever its hold, a pool waits no longer than an interval, unless the share of writes is lowered or the quota used up.
 func TestAPaceIsBoundedByTheInterval(t *testing.T) {
-	g := Group{hasNew: true, firstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
+	g := Group{hasNew: true, FirstQueued: seconds(1), HoldFor: time.Hour, history: History{LastChange: seconds(0)}}
 	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
 		t.Errorf("it may be written at +%s", got.Sub(start))
 	}
@@ -117,10 +117,10 @@ func TestDeferredByItsShare(t *testing.T) {
 }
 
 func TestAdmit(t *testing.T) {
-	retry := Group{pool: "retry", Retry: true, firstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
-	fresh := Group{pool: "fresh", hasNew: true, firstQueued: seconds(30)}
-	older := Group{pool: "older", hasNew: true, firstQueued: seconds(29)}
-	waits := Group{pool: "waits", hasNew: true, firstQueued: seconds(39.9)}
+	retry := Group{Pool: "retry", Retry: true, FirstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
+	fresh := Group{Pool: "fresh", hasNew: true, FirstQueued: seconds(30)}
+	older := Group{Pool: "older", hasNew: true, FirstQueued: seconds(29)}
+	waits := Group{Pool: "waits", hasNew: true, FirstQueued: seconds(39.9)}
 	tests := []struct {
 		name   string
 		groups []Group
@@ -145,7 +145,7 @@ func TestAdmit(t *testing.T) {
 // Debouncing does not cut Retry-After short.
 func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	at := seconds(1000)
-	g := Group{hasNew: true, firstQueued: at.Add(-100 * time.Millisecond)}
+	g := Group{hasNew: true, FirstQueued: at.Add(-100 * time.Millisecond)}
 	if !g.isDebouncing(at, interval) {
 		t.Error("it waits for company alone")
 	}

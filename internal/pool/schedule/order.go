@@ -105,7 +105,7 @@ func compareBool(a, b bool) int {
 }
 
 func (g Group) newClaim(now time.Time, interval time.Duration) claim {
-	c := claim{pool: g.pool, kind: kindChanges, inNextRound: g.InNextRound, order: g.Order, retry: g.Retry && g.Admin == nil, impact: g.impact, ready: g.ready}
+	c := claim{pool: g.Pool, kind: kindChanges, inNextRound: g.InNextRound, order: g.Order, retry: g.Retry && g.Admin == nil, impact: g.impact, ready: g.ready}
 	switch {
 	case g.isUrgent(now, interval):
 		c.kind, c.impact = kindAdminStates, g.Admin.Impact
@@ -148,5 +148,5 @@ func AdmitPool(groups []Group, now time.Time, interval time.Duration) (pick lb.P
 			best, ok = g, true
 		}
 	}
-	return best.pool, ok, retryAt
+	return best.Pool, ok, retryAt
 }

@@ -22,10 +22,10 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 	groups := map[string]Group{
 		"most":     {Admin: admin(3, 0)},
 		"one":      {Admin: admin(1, 0)},
-		"overdue":  {hasNew: true, firstQueued: at.Add(-time.Hour)},
+		"overdue":  {hasNew: true, FirstQueued: at.Add(-time.Hour)},
 		"failed":   {Admin: admin(9, 1)},
 		"flapping": {Admin: admin(9, 0), history: History{LastAdmin: at.Add(-interval / 2)}},
-		"fresh":    {hasNew: true, firstQueued: at.Add(-time.Second)},
+		"fresh":    {hasNew: true, FirstQueued: at.Add(-time.Second)},
 		"retry":    {Retry: true, history: History{LastAttempt: at.Add(-interval)}},
 	}
 	var order []string
@@ -33,7 +33,7 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 		var all []Group
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(groups))) { // so that the last name comes first
 			g := groups[name]
-			g.pool = lb.PoolKey(name)
+			g.Pool = lb.PoolKey(name)
 			all = append(all, g)
 		}
 		pick, ok, _ := AdmitPool(all, at, interval)
@@ -50,9 +50,9 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 
 // A check ranks last, uses no turn, and is not a waiting operation.
 func TestALookStandsBackBehindChanges(t *testing.T) {
-	fresh := Group{pool: "fresh", hasNew: true, firstQueued: seconds(30)}
-	retry := Group{pool: "retry", Retry: true, history: History{LastAttempt: seconds(0)}}
-	look := Group{pool: "a look", firstQueued: seconds(25)}
+	fresh := Group{Pool: "fresh", hasNew: true, FirstQueued: seconds(30)}
+	retry := Group{Pool: "retry", Retry: true, history: History{LastAttempt: seconds(0)}}
+	look := Group{Pool: "a look", FirstQueued: seconds(25)}
 	if pick, _, _ := AdmitPool([]Group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {
 		t.Errorf("%s goes first", pick)
 	}

@@ -21,7 +21,7 @@ func ofNamespace(namespace, pool string) Group {
 func namesOf(groups []Group) []string {
 	var all []string
 	for _, g := range groups {
-		all = append(all, string(g.Pool()))
+		all = append(all, string(g.Pool))
 	}
 	return all
 }

@@ -35,23 +35,6 @@ func (q *queue) takeBatch(pool lb.PoolKey, now time.Time) poolBatch {
 	g := q.groupAt(pool, w, now)
 	member, admin := g.DueKinds(now, q.interval)
 	q.rotation.MoveToEnd(g.Namespace)
-	t := q.takeBatchLocked(pool, w, now)
-	if q.turn != nil && !g.IsCheck() {
-		t.namespace = g.Namespace
-		q.turn.AddAttempt(t.namespace)
-	}
-	for i := range t.ops {
-		if t.ops[i].Admin {
-			t.ops[i].Extra = member && !admin
-		} else {
-			t.ops[i].Extra = admin && !member
-		}
-	}
-	return t
-}
-
-// takeBatchLocked takes a pool that exists. The caller holds q.mu.
-func (q *queue) takeBatchLocked(pool lb.PoolKey, w *poolEntry, now time.Time) poolBatch {
 	t := poolBatch{pool: pool, entry: w, ops: w.ops, history: w.history, notified: w.notified.toMap(), resyncDue: w.resyncDue}
 	if len(t.ops) == 0 && w.resyncDue {
 		t.ops = []schedule.Operation{w.subject.NewResync(now)}
@@ -60,6 +43,13 @@ func (q *queue) takeBatchLocked(pool lb.PoolKey, w *poolEntry, now time.Time) po
 	q.setOps(pool, w, nil)
 	w.wakePending = false
 	w.inFlight, w.oldestQueuedAt, w.reportedWait = true, schedule.NewGroup(pool, t.ops, w.history).OldestQueued(), nil
+	if q.turn != nil && !g.IsCheck() {
+		t.namespace = g.Namespace
+		q.turn.AddAttempt(t.namespace)
+	}
+	for i := range t.ops {
+		t.ops[i].Extra = t.ops[i].Admin && member && !admin || t.ops[i].IsMember() && admin && !member
+	}
 	return t
 }
 

@@ -4,7 +4,6 @@ package updater
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"weir.dev/weir/internal/armerror"
@@ -72,8 +71,9 @@ func (l *worker) readLoadBalancer(ctx context.Context) (lb.LoadBalancer, error) 
 // isInSync reports whether a pool needs neither a write nor a record.
 func (l *worker) isInSync(ctx context.Context, p *poolUpdate, observed lb.Pool) bool {
 	want, err := l.cfg.desiredPool(p.ops[0].Ref)
-	if err == nil && want.Machines != nil {
-		return l.membersInSync(ctx, p, observed, want)
+	if err == nil && want.Machines != nil { // the membership has to be handed over, too
+		write, _, err := l.cfg.prepareMembers(ctx, observed, want, &p.result)
+		return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.batch.history.TargetHash
 	}
 	if err != nil || observed.NIC || p.result.RecordRead(observed, false) != nil {
 		return false
@@ -116,14 +116,14 @@ func (q *queue) markDueChecks(now time.Time) {
 	}
 }
 
-// checkOthers schedules checks of the pools not in written: if an accepted write of the load
+// checkOthers schedules checks of the pools that were not written: if an accepted write of the load
 // balancer fails in the end, they lose their effect, too.
-func (q *queue) checkOthers(written []lb.PoolKey, now time.Time) {
+func (q *queue) checkOthers(isWritten func(lb.PoolKey) bool, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for key, w := range q.pools {
-		if !w.resyncDue && !slices.Contains(written, key) {
-			w.resyncDue, w.resyncDueSince = true, now
+		if !isWritten(key) {
+			w.requestCheck(now)
 			q.setOps(key, w, w.ops)
 		}
 	}

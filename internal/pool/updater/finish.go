@@ -58,7 +58,10 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 	h.ErrorSince = schedule.UpdateErrorSince(h.ErrorSince, outcome, h.FinalError != "" || r.HasPending, drift, now)
 	downed, restored := h.Writes.RecordResult(r, drift)
 	next, record := schedule.NewGroup(t.pool, v.Requeue, h), r.CurrentRecord()
-	differs := r.Difference()
+	differs, nextCheckAt := r.Difference(), h.NextCheckAt(t.pool, now, l.cfg.ResyncPeriod)
+	if !nextCheckAt.IsZero() {
+		nextCheckAt = backoff.MaxTime(nextCheckAt, h.NotBefore)
+	}
 	if r.IsInSync() {
 		differs = nil
 	}
@@ -72,18 +75,9 @@ func (l *worker) finishAttempt(ctx context.Context, p poolUpdate) {
 		Desired: r.DesiredCount(), Observed: r.Observed, Foreign: r.Change.ForeignCount, Diff: differs,
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.EligibleAt(now), RetryAt: schedule.NotBeforeNow(next.RetryAt(l.cfg.Interval), now),
-		NextCheckAt: l.nextCheckAt(t.pool, h, now), Resync: drift, ChangedAt: changedAt, At: now, Duration: now.Sub(start),
+		NextCheckAt: nextCheckAt, Resync: drift, ChangedAt: changedAt, At: now, Duration: now.Sub(start),
 	})
 	l.queue.finishBatch(t, v.Requeue, h, r.SyncedFingerprint(), v.Notifications)
-}
-
-// nextCheckAt returns the next check without a change; zero is never.
-func (l *worker) nextCheckAt(pool lb.PoolKey, h schedule.History, now time.Time) time.Time {
-	at := h.NextCheckAt(pool, now, l.cfg.ResyncPeriod)
-	if at.IsZero() {
-		return at
-	}
-	return backoff.MaxTime(at, h.NotBefore)
 }
 
 // logResult logs the result. again is true if the previous attempt waited for machines, too.

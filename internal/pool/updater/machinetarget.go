@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pool/diff"
 )
@@ -15,7 +16,7 @@ import (
 var errMachineMembers = fmt.Errorf("%w: the members of the pool are network interfaces", diff.ErrNotReady)
 
 // errNoMembers means that Weir does not write machines.
-var errNoMembers = errors.New("its members are to be network interfaces, and Weir writes addresses alone here")
+var errNoMembers = &armerror.Fault{Class: armerror.Terminal, Code: diff.CodeNICPool, Reason: "nic_pool", Err: errors.New("its members are to be network interfaces, and Weir writes addresses alone here")}
 
 // syncMembers records and writes the admin states of a pool of network interfaces. Its members are
 // handed over once per attempt, at the end, because a handover returns new failures.

@@ -3,28 +3,16 @@
 package updater
 
 import (
-	"context"
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/pool/diff"
 	"weir.dev/weir/internal/pool/schedule"
 )
-
-// membersInSync is isInSync for network interfaces. It also requires that the membership was handed
-// over.
-func (l *worker) membersInSync(ctx context.Context, p *poolUpdate, observed lb.Pool, want diff.Desired) bool {
-	write, _, err := l.cfg.prepareMembers(ctx, observed, want, &p.result)
-	return err == nil && !write && p.result.MachineTarget.IsInSync() && p.result.MachineTarget.Fingerprint() == p.batch.history.TargetHash
-}
 
 // NotifyMachinesDone ends a pool's wait for its machines. A pool in sync without some of them is checked: they
 // may have joined.
 func (ls *Workers) NotifyMachinesDone(pool lb.PoolID) {
-	ls.mu.Lock()
-	l := ls.workers[pool.LoadBalancer.Key()]
-	ls.mu.Unlock()
-	if l != nil {
+	if l := ls.findWorker(pool); l != nil {
 		endMachineWait(l.queue, pool.Key())
 	}
 }

@@ -108,7 +108,9 @@ func (p *pipelinedUpdate) resolveAll(trusted bool) {
 	trusted = trusted && b.Provisioning != lb.Failed
 	atRest, index := err == nil && !isUpdating(b), l.indexPools(b)
 	if !trusted || atRest && p.recordObserved(b, index) {
-		l.queue.checkOthers(p.poolKeys(), time.Now())
+		l.queue.checkOthers(func(key lb.PoolKey) bool {
+			return slices.ContainsFunc(p.sentWrites, func(w sentWrite) bool { return w.batch.pool == key })
+		}, time.Now())
 	}
 	for _, w := range p.sentWrites {
 		at, found := index[w.batch.pool]
@@ -136,14 +138,6 @@ func (p *pipelinedUpdate) requeueWrite(w sentWrite, readFault *armerror.Fault, i
 			h.ExcludedFromBatch = true
 		}
 	})
-}
-
-func (p *pipelinedUpdate) poolKeys() []lb.PoolKey {
-	all := make([]lb.PoolKey, len(p.sentWrites))
-	for i, w := range p.sentWrites {
-		all[i] = w.batch.pool
-	}
-	return all
 }
 
 // readIdle repeats the read while another client's write is in progress, for up to an interval or until

@@ -307,7 +307,7 @@ func deferExcess(q *queue, groups []schedule.Group, now time.Time) {
 			continue
 		}
 		slices.SortFunc(deferrable, func(a, b *schedule.Group) int {
-			return cmp.Or(a.QueuedSince().Compare(b.QueuedSince()), cmp.Compare(a.Pool(), b.Pool()))
+			return cmp.Or(a.FirstQueued.Compare(b.FirstQueued), cmp.Compare(a.Pool, b.Pool))
 		})
 		for i, d := range deferrals {
 			g := deferrable[len(deferrable)-len(deferrals)+i]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pool/schedule"
 )
 
 // StagePools returns the pools for a write of the whole load balancer: existing ones unchanged, new ones
@@ -31,21 +32,29 @@ func (ls *Workers) StagePools(id lb.LoadBalancerID, pools []lb.Pool) (next []lb.
 	return next, func(shown []lb.Pool, mayLand bool) {
 		switch {
 		case shown != nil:
-			l.fillShown(created, shown)
-		case mayLand:
-			l.queue.fillUnknown(created, time.Now())
+			var empty []lb.PoolKey
+			for _, p := range shown {
+				if len(p.Addresses) == 0 {
+					empty = append(empty, l.poolKey(p))
+				}
+			}
+			l.queue.fillPools(empty, func(w *poolEntry) bool { return w.syncedFingerprint == nil && len(w.ops) == 0 && !w.inFlight }) // a lost write has created it
+			l.queue.fillPools(created, func(*poolEntry) bool { return true })
+		case mayLand: // pools known to be missing are handled elsewhere
+			l.queue.fillPools(created, func(w *poolEntry) bool { return w.syncedFingerprint != nil })
 		}
 	}
 }
 
-// fillShown fills the pools that a write has created, and those that are unexpectedly empty.
-func (l *worker) fillShown(created []lb.PoolKey, shown []lb.Pool) {
-	now := time.Now()
-	for _, p := range shown {
-		if len(p.Addresses) == 0 {
-			l.queue.fillIfEmpty(l.poolKey(p), now)
+// fillPools fills pools that a load balancer write has created empty. Nothing else reveals that a pool was recreated.
+func (q *queue) fillPools(created []lb.PoolKey, match func(*poolEntry) bool) {
+	q.mu.Lock()
+	for _, key := range created {
+		if w := q.pools[key]; w != nil && match(w) {
+			w.syncedFingerprint = nil
+			q.setOps(key, w, schedule.MergeOperations(w.ops, w.subject.NewFill(time.Now())))
 		}
 	}
-	l.queue.fillCreated(created, now)
-	l.queue.wakeWorker() // operations may have been added since
+	q.mu.Unlock()
+	q.wakeWorker()
 }

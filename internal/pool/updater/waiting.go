@@ -61,7 +61,7 @@ func (q *queue) changedWaits(blocked blocker, now time.Time) []Waiting {
 	defer q.mu.Unlock()
 	var all []Waiting
 	for _, g := range q.waitingGroups(now) {
-		w := q.withOps[g.Pool()]
+		w := q.withOps[g.Pool]
 		if wait, waits := w.currentWait(g, blocked, now, q.interval); waits && w.isNewWait(wait, q.interval) {
 			w.reportedWait = &wait
 			all = append(all, wait)

@@ -51,12 +51,12 @@ func newWorker(id lb.LoadBalancerID, cfg *Config) *worker {
 func setHolds(l *worker, groups []*schedule.Group, now time.Time) {
 	keys := make([]lb.PoolKey, len(groups))
 	for i, g := range groups {
-		keys[i] = g.Pool()
+		keys[i] = g.Pool
 	}
 	spacings := l.cfg.Writes.SchedulesFor(l.id.SubscriptionID, keys, now)
 	for _, g := range groups {
-		s := spacings[g.Pool()]
-		g.HoldFor, g.LongestHold, g.QuotaNotBefore = s.HoldFor(g.ChangeCount()), s.Longest, s.NotBefore
+		s := spacings[g.Pool]
+		g.HoldFor, g.LongestHold, g.QuotaNotBefore = s.HoldFor(g.ChangeCount), s.Longest, s.NotBefore
 		if g.CanGather() {
 			g.HoldFor = max(g.HoldFor, s.GatherFor())
 		}

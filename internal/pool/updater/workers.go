@@ -119,15 +119,18 @@ func (ls *Workers) Add(ops ...schedule.Operation) {
 }
 
 func (ls *Workers) reportBehind(pool lb.PoolID) {
+	if l := ls.findWorker(pool); l != nil {
+		if w, isNew := l.queue.behindWait(pool.Key()); isNew {
+			ls.cfg.Reporter.ReportWait(w)
+		}
+	}
+}
+
+// findWorker returns the worker of a pool, or nil.
+func (ls *Workers) findWorker(pool lb.PoolID) *worker {
 	ls.mu.Lock()
-	l := ls.workers[pool.LoadBalancer.Key()]
-	ls.mu.Unlock()
-	if l == nil {
-		return
-	}
-	if w, tell := l.queue.behindWait(pool.Key()); tell {
-		ls.cfg.Reporter.ReportWait(w)
-	}
+	defer ls.mu.Unlock()
+	return ls.workers[pool.LoadBalancer.Key()]
 }
 
 // RemoveService removes a Service's operations, parked ones included, and returns their number.
@@ -166,14 +169,11 @@ func (ls *Workers) Drop(ref schedule.Ref) {
 
 // Forget drops a pool with its history, and stops a worker without pools once it is idle.
 func (ls *Workers) Forget(pool lb.PoolID) {
-	ls.mu.Lock()
-	l := ls.workers[pool.LoadBalancer.Key()]
-	ls.mu.Unlock()
 	ls.cfg.Writes.RemovePool(pool)
 	if ls.cfg.Members != nil {
 		ls.cfg.Members.Forget(pool)
 	}
-	if l != nil {
+	if l := ls.findWorker(pool); l != nil {
 		l.queue.removePool(pool.Key())
 		ls.removeIfIdle(l)
 	}
@@ -197,9 +197,7 @@ func (ls *Workers) removeIfIdle(l *worker) {
 // IsInSync reports whether a pool is known to hold the membership with this fingerprint, and nothing
 // pending could change it.
 func (ls *Workers) IsInSync(pool lb.PoolID, fingerprint uint64) bool {
-	ls.mu.Lock()
-	l := ls.workers[pool.LoadBalancer.Key()]
-	ls.mu.Unlock()
+	l := ls.findWorker(pool)
 	if l == nil || !l.queue.isInSync(pool.Key(), fingerprint) {
 		return false
 	}
