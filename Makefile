@@ -201,7 +201,7 @@ alerts:
 	@cd tools/alerts && $(GO) test -count=1 .
 chart:
 	@echo "weir: tests of the chart, with Helm's library"
-	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN) $(GO) test -count=1 .
+	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN) $(GO) test -count=1 ./...
 
 .PHONY: conformance
 conformance: kubelab build ## The conformance suite of Gateway API, on a real kube-apiserver and the emulated Azure (REWRITE=1 writes the report)
@@ -230,6 +230,13 @@ PLATFORMS := linux/amd64 linux/arm64
 # Programs that run in a cluster, with one image each.
 PROGRAMS := weir weir-provisioner
 
+.PHONY: release
+release: ## All of a release into bin/release/: programs, images by digest, SBOMs, chart, plugin (VERSION=v1.2.3 IMAGE=registry/weir FROM=https://…)
+	@rm -rf $(BIN)/release
+	@$(MAKE) --no-print-directory release-check plugin
+	@$(MAKE) --no-print-directory image IMAGE=
+	@cd tools/chart && $(GO) run ./pack -chart ../../charts/weir -dir $(BIN)/release -version '$(VERSION)' -image '$(IMAGE)'
+
 .PHONY: release-check
 release-check: ## Compile what a release has, for each platform, with its digest and its modules, into bin/release/
 	@for platform in $(PLATFORMS); do \
@@ -250,10 +257,10 @@ plugin: ## Build kubectl weir for each platform into bin/release/, with archives
 	@$(GO) run ./tools/plugin -dir $(BIN)/release -version $(VERSION) -from $(FROM)
 
 .PHONY: image
-image: $(BIN)/ko-$(KO_VERSION) ## Build the images for all platforms without a daemon, with SBOMs in bin/image-sbom (IMAGE=registry/weir pushes them and registry/weir-provisioner; else bin/image)
+image: $(BIN)/ko-$(KO_VERSION) ## Build the images for all platforms without a daemon, with SBOMs (IMAGE=registry/weir pushes them and registry/weir-provisioner)
 	@for program in $(PROGRAMS); do \
 	  VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir)$${program#weir} $< build ./cmd/$$program --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
-	    --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs-$$program $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image/$$program) || exit 1; \
+	    --sbom-dir=$(BIN)/release/sbom --tags=$(VERSION) --image-refs=$(BIN)/release/image-refs-$$program $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/release/image/$$program) || exit 1; \
 	done
 
 # Targets for the job that publishes a release. They run no code of the repository and no tools but these two.
@@ -262,28 +269,28 @@ publish-tools: $(BIN)/crane-$(CRANE_VERSION) $(BIN)/cosign-$(COSIGN_VERSION)
 
 .PHONY: release-digest
 release-digest:
-	@set -o pipefail; cd $(BIN) && find image image-sbom release -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -d' ' -f1
+	@set -o pipefail; cd $(BIN) && find release -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -d' ' -f1
 
 .PHONY: registry-login
 registry-login: $(BIN)/crane-$(CRANE_VERSION)
 	@printf %s "$$TOKEN" | $< auth login $(firstword $(subst /, ,$(IMAGE))) --username "$$ACTOR" --password-stdin
 
 .PHONY: publish
-publish: $(BIN)/crane-$(CRANE_VERSION) ## Push the images of make image, as they are in bin/image (IMAGE=registry/weir VERSION=v1.2.3)
+publish: $(BIN)/crane-$(CRANE_VERSION) ## Push the images of make image, as make image left them in bin/release (IMAGE=registry/weir VERSION=v1.2.3)
 	@for program in $(PROGRAMS); do \
-	  $< push $(BIN)/image/$$program $(IMAGE)$${program#weir}:$(VERSION) --image-refs $(BIN)/image-refs-$$program || exit 1; \
+	  $< push $(BIN)/release/image/$$program $(IMAGE)$${program#weir}:$(VERSION) --image-refs $(BIN)/release/image-refs-$$program || exit 1; \
 	done
 
 .PHONY: sign
 sign: publish-tools
 	@crane=$(BIN)/crane-$(CRANE_VERSION); cosign=$(BIN)/cosign-$(COSIGN_VERSION); \
 	for program in $(PROGRAMS); do \
-	  ref=$$(head -n 1 $(BIN)/image-refs-$$program) && \
+	  ref=$$(head -n 1 $(BIN)/release/image-refs-$$program) && \
 	  $$cosign sign --yes --recursive "$$ref" && \
-	  $$cosign attest --yes --type spdxjson --predicate $(BIN)/image-sbom/$$program-index.spdx.json "$$ref" || exit 1; \
+	  $$cosign attest --yes --type spdxjson --predicate $(BIN)/release/sbom/$$program-index.spdx.json "$$ref" || exit 1; \
 	  for platform in $(PLATFORMS); do \
 	    of=$$($$crane digest --full-ref --platform "$$platform" "$$ref") && \
-	    $$cosign attest --yes --type spdxjson --predicate "$(BIN)/image-sbom/$$program-$${platform//\//-}.spdx.json" "$$of" || exit 1; \
+	    $$cosign attest --yes --type spdxjson --predicate "$(BIN)/release/sbom/$$program-$${platform//\//-}.spdx.json" "$$of" || exit 1; \
 	  done; \
 	done
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -184,6 +186,35 @@ func TestExampleOfAnOverlay(t *testing.T) {
 	}
 }
 
+// The example of a Gateway, with a class of this controller alone.
+func TestExampleOfAGateway(t *testing.T) {
+	runParallel(t)
+	l := newLab(t, armemu.Options{})
+	l.installGatewayAPI()
+	l.must(l.cluster.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"},
+	}))
+	l.controller("--cluster-name", l.namespace, "--gateway-api")
+	l.node("n1", "10.0.0.1")
+	manifests, err := os.ReadFile(examples + "gateway.yaml")
+	l.must(err)
+	const class = "gatewayClassName: weir\n"
+	if !strings.Contains(string(manifests), class) {
+		t.Fatalf("no %q", class)
+	}
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	l.must(os.WriteFile(file, []byte(strings.Replace(string(manifests), class, "gatewayClassName: "+l.namespace+"\n", 1)), 0o600))
+	t.Cleanup(func() { l.deleteGateway("edge") })
+	l.kubectl("-n", l.namespace, "apply", "--server-side", "-f", file)
+
+	l.programmed("edge")
+	l.expectRoute("web", "ResolvedRefs", "ResolvedRefs")
+	var backend corev1.Service
+	l.must(l.cluster.Get(t.Context(), key(l.namespace, "edge-web"), &backend))
+	l.expectPorts(fmt.Sprintf("tcp 443 %d", backend.Spec.Ports[0].NodePort))
+	l.becomes(l.namespace, "10.0.0.1")
+}
+
 // Each example is applied by a test of this file, or of tools/chart, and listed in the README.
 func TestEachExampleIsApplied(t *testing.T) {
 	runParallel(t)
@@ -204,7 +235,7 @@ func TestEachExampleIsApplied(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"backendpool-terraform.yaml", "dual-stack.yaml", "internal.yaml", "local.yaml", "overlay", "pod-monitor.yaml", "private-link.yaml", "provision.yaml", "source-ranges.yaml", "static-ip.yaml"}
+	want := []string{"backendpool-terraform.yaml", "dual-stack.yaml", "gateway.yaml", "internal.yaml", "local.yaml", "overlay", "pod-monitor.yaml", "private-link.yaml", "provision.yaml", "source-ranges.yaml", "static-ip.yaml"}
 	if !slices.Equal(names, want) {
 		t.Errorf("examples/ has %v; tests apply %v", names, want)
 	}

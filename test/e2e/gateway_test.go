@@ -74,6 +74,13 @@ func backendRef(namespace, name string) gatewayv1.BackendRef {
 	}}
 }
 
+// deleteGateway deletes a Gateway at the end of a test, also without a controller.
+func (l *lab) deleteGateway(name string) {
+	ctx, gw := context.WithoutCancel(l.t.Context()), l.newGateway(name)
+	_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	_ = l.cluster.Delete(ctx, gw)
+}
+
 // programmed waits until a Gateway is in sync, and returns its address.
 func (l *lab) programmed(name string) (address string) {
 	l.t.Helper()
@@ -163,11 +170,7 @@ func TestGateway(t *testing.T) {
 	l.node("n1", "10.0.0.1")
 	gw := l.newGateway("edge", gatewayv1.Listener{Name: "web", Port: 443, Protocol: gatewayv1.TCPProtocolType})
 	l.must(l.cluster.Create(t.Context(), gw))
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(l.t.Context())
-		_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
-		_ = l.cluster.Delete(ctx, gw)
-	})
+	t.Cleanup(func() { l.deleteGateway("edge") })
 	address := l.programmed("edge")
 
 	port := l.backend(l.namespace, "web", corev1.ProtocolTCP, nil)
@@ -231,11 +234,7 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 	for _, name := range []string{"a-old", "b-new"} {
 		gw := l.newGateway(name, udp)
 		l.must(l.cluster.Create(t.Context(), gw))
-		t.Cleanup(func() {
-			ctx := context.WithoutCancel(l.t.Context())
-			_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
-			_ = l.cluster.Delete(ctx, gw)
-		})
+		t.Cleanup(func() { l.deleteGateway(name) })
 	}
 	route := &gatewayv1.UDPRoute{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "dns"},
