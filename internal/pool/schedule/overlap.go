@@ -28,7 +28,7 @@ const (
 	minRecovery    = 8
 	maxRecoveryLog = 7
 	// minKeptGroups is how many groups have to keep their effect before the completions of overtaken
-	// writes are not awaited (design 0039).
+	// writes are not awaited (design 0083).
 	minKeptGroups = 3
 )
 
