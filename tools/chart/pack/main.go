@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pack packages charts/weir for a release: its version, and the images by digest.
+// Command pack packages charts/weir for a release: its version, and its images by digest.
 package main
 
 import (
@@ -25,7 +25,7 @@ type release struct {
 
 func main() {
 	charts := flag.String("chart", "charts/weir", "the folder of the chart")
-	dir := flag.String("dir", "bin/release", "where image-refs-weir and image-refs-weir-provisioner are, and where the archive goes")
+	dir := flag.String("dir", "bin/release", "the folder of image-refs-weir and image-refs-weir-provisioner, and of the archive")
 	var r release
 	flag.StringVar(&r.Version, "version", "", "the release, v1.2.3")
 	flag.StringVar(&r.Repository, "image", "", "the repository of the controller's image, registry/weir")
