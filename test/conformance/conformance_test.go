@@ -49,8 +49,6 @@ var skipped = slices.Concat(
 	},
 	// Support for the field weight varies based on the context where it is used.
 	[]string{"TCPRouteWeightedRouting", "UDPRouteWeightedRouting"},
-	// Several listeners forward to one node port, which Azure rejects (RulesUseSameBackendPortProtocolAndPool).
-	[]string{"TCPRouteParentRefAttachAll", "UDPRouteParentRefAttachAllListeners"},
 )
 
 func TestConformance(t *testing.T) {

@@ -39,15 +39,19 @@ func (l *lab) installGatewayAPI() {
 // backend creates a NodePort Service.
 func (l *lab) backend(namespace, name string, protocol corev1.Protocol, edit func(*corev1.Service)) (nodePort int32) {
 	l.t.Helper()
-	s := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, Protocol: protocol}}},
-	}
+	s := l.backendObject(namespace, name, protocol)
 	if edit != nil {
 		edit(s)
 	}
 	l.must(l.cluster.Create(l.t.Context(), s))
 	return s.Spec.Ports[0].NodePort
+}
+
+func (l *lab) backendObject(namespace, name string, protocol corev1.Protocol) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, Protocol: protocol}}},
+	}
 }
 
 func (l *lab) newGateway(name string, listeners ...gatewayv1.Listener) *gatewayv1.Gateway {
@@ -287,6 +291,128 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A backend of several listeners and Gateways: each further one gets a copy of the Service with a node port of its own. A
+// copy follows its Service in place, and goes when the Gateway no longer uses it, also if Weir was down. Weir leaves a
+// changed copy alone.
+func TestGatewaysWithCopies(t *testing.T) {
+	runParallel(t)
+	l := newLab(t, armemu.Options{})
+	l.installGatewayAPI()
+	l.must(l.cluster.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"},
+	}))
+	l.node("n1", "10.0.0.1")
+	backends := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-backends-"}}
+	l.must(l.cluster.Create(t.Context(), backends))
+	l.must(l.cluster.Create(t.Context(), &gatewayv1.ReferenceGrant{
+		ObjectMeta: metav1.ObjectMeta{Namespace: backends.Name, Name: "edge"},
+		Spec: gatewayv1.ReferenceGrantSpec{
+			From: []gatewayv1.ReferenceGrantFrom{{Group: gatewayv1.GroupName, Kind: "TCPRoute", Namespace: gatewayv1.Namespace(l.namespace)}},
+			To:   []gatewayv1.ReferenceGrantTo{{Kind: "Service"}},
+		},
+	}))
+	port := l.backend(backends.Name, "web", corev1.ProtocolTCP, func(s *corev1.Service) {
+		s.Spec.Selector = map[string]string{"app": "blue"}
+		s.Spec.Type, s.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, ptr.To("example.com/none")
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	})
+	listeners := []gatewayv1.Listener{{Name: "web", Port: 443, Protocol: gatewayv1.TCPProtocolType}, {Name: "alt", Port: 444, Protocol: gatewayv1.TCPProtocolType}}
+	for i, name := range []string{"first", "second"} {
+		gw := l.newGateway(name, listeners[:2-i]...)
+		l.must(l.cluster.Create(t.Context(), gw))
+		t.Cleanup(func() {
+			ctx := context.WithoutCancel(l.t.Context())
+			_ = l.cluster.Patch(ctx, gw, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+			_ = l.cluster.Delete(ctx, gw)
+		})
+		l.tcpRoute(name, name, backendRef(backends.Name, "web"))
+	}
+	weir := l.controller("--cluster-name", l.namespace, "--gateway-api")
+	l.programmed("first")
+	l.programmed("second")
+	copies := func(want int) (all []corev1.Service) {
+		t.Helper()
+		l.eventually("copies", func() error {
+			var list corev1.ServiceList
+			if err := l.cluster.List(t.Context(), &list, client.InNamespace(backends.Name), client.MatchingLabels{"app.kubernetes.io/managed-by": "weir"}); err != nil {
+				return err
+			}
+			if all = list.Items; len(all) != want {
+				return fmt.Errorf("%d, want %d", len(all), want)
+			}
+			return nil
+		})
+		return all
+	}
+	expectCopies := func(all []corev1.Service) {
+		t.Helper()
+		want := []string{fmt.Sprintf("tcp 443 %d", port)}
+		for _, c := range all {
+			front := 444
+			if c.Annotations["gateway.weir.dev/listener"] == l.namespace+"/second/web" {
+				front = 443
+			}
+			want = append(want, fmt.Sprintf("tcp %d %d", front, c.Spec.Ports[0].NodePort))
+		}
+		slices.Sort(want)
+		l.expectPorts(want...)
+	}
+	all := copies(2)
+	expectCopies(all)
+	if all[0].Spec.HealthCheckNodePort == 0 || all[0].Spec.HealthCheckNodePort == all[1].Spec.HealthCheckNodePort {
+		t.Errorf("health checks %d and %d", all[0].Spec.HealthCheckNodePort, all[1].Spec.HealthCheckNodePort)
+	}
+
+	var web corev1.Service
+	l.must(l.cluster.Get(t.Context(), key(backends.Name, "web"), &web))
+	web.Spec.Selector["app"] = "green"
+	l.must(l.cluster.Update(t.Context(), &web))
+	l.eventually("copies follow", func() error {
+		for _, c := range copies(2) {
+			if c.Spec.Selector["app"] != "green" {
+				return fmt.Errorf("selector %v", c.Spec.Selector)
+			}
+		}
+		return nil
+	})
+	expectCopies(all)
+
+	weir.Kill() // one Gateway and the backend of the other listener go while it is down
+	l.deleteLease()
+	l.must(l.cluster.Delete(t.Context(), l.newGateway("second")))
+	precious := l.backendObject(backends.Name, "precious", corev1.ProtocolTCP)
+	precious.Labels, precious.Annotations = all[0].Labels, all[0].Annotations // it looks like a copy
+	l.must(l.cluster.Create(t.Context(), precious))
+	l.controller("--cluster-name", l.namespace, "--gateway-api")
+	left := copies(2)
+	left = slices.DeleteFunc(left, func(s corev1.Service) bool { return s.Name == "precious" })
+	if len(left) != 1 || left[0].Annotations["gateway.weir.dev/listener"] != l.namespace+"/first/alt" {
+		t.Fatalf("left are %v", left)
+	}
+	expectCopies(left)
+
+	changed := left[0].DeepCopy()
+	changed.Spec.Selector["app"] = "mine"
+	l.must(l.cluster.Update(t.Context(), changed))
+	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))
+	l.must(l.cluster.Delete(t.Context(), changed))
+	l.eventually("a deleted copy comes back", func() error {
+		for _, c := range copies(2) {
+			if c.Name == changed.Name && c.Spec.Selector["app"] == "green" {
+				left[0] = c
+				return nil
+			}
+		}
+		return fmt.Errorf("no Service %s", changed.Name)
+	})
+	expectCopies(left)
+
+	l.must(l.cluster.Delete(t.Context(), l.newGateway("first")))
+	if kept := copies(1); kept[0].Name != "precious" {
+		t.Errorf("left is %s", kept[0].Name)
+	}
 }
 
 // deleteLease makes the next process lead at once.

@@ -25,7 +25,7 @@ import (
 
 // Index names of the cache and their keys.
 const (
-	byGateway   = "gateway"   // namespace/name of the Gateways of a route, in its spec and status
+	byGateway   = "gateway"   // namespace/name of the Gateways of a route, in its spec and status, or that of a copy
 	byService   = "service"   // namespace/name of the backends of a route
 	byNamespace = "namespace" // namespaces of the backends of a route in other namespaces
 	byClass     = "class"     // name of the class of a Gateway
@@ -44,16 +44,16 @@ func newCacheOptions(scheme *runtime.Scheme) ctrlcache.Options {
 	}
 }
 
-// stripService keeps what a backend needs.
+// stripService keeps what a backend and a copy need.
 func stripService(s *corev1.Service) {
-	floating, is := s.Annotations[service.DisableFloatingIP]
+	annotations := map[string]string{}
+	for _, name := range append([]string{service.DisableFloatingIP}, routing.CopyAnnotations...) {
+		if value, is := s.Annotations[name]; is {
+			annotations[name] = value
+		}
+	}
 	s.ObjectMeta = metadata.Identity(s.ObjectMeta, nil)
-	if is {
-		s.Annotations = map[string]string{service.DisableFloatingIP: floating}
-	}
-	s.Spec = corev1.ServiceSpec{
-		Type: s.Spec.Type, Ports: s.Spec.Ports, ExternalTrafficPolicy: s.Spec.ExternalTrafficPolicy, HealthCheckNodePort: s.Spec.HealthCheckNodePort,
-	}
+	s.Annotations = annotations
 	s.Status = corev1.ServiceStatus{}
 }
 
@@ -72,6 +72,9 @@ func addIndexes(ctx context.Context, to ctrlcache.Cache) error {
 				return fmt.Errorf("index of %T: %w", kind, err)
 			}
 		}
+	}
+	if err := to.IndexField(ctx, &corev1.Service{}, byGateway, copyKeys); err != nil {
+		return fmt.Errorf("index of Services: %w", err)
 	}
 	for field, keys := range map[string]func(*gatewayv1.Gateway) []string{
 		byClass: func(gw *gatewayv1.Gateway) []string { return []string{string(gw.Spec.GatewayClassName)} }, bySelector: selectorKeys,
@@ -93,6 +96,15 @@ func selectorKeys(gw *gatewayv1.Gateway) []string {
 	for _, l := range gw.Spec.Listeners {
 		if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && l.AllowedRoutes.Namespaces.Selector != nil {
 			return []string{"all"}
+		}
+	}
+	return nil
+}
+
+func copyKeys(obj client.Object) []string {
+	if s, ok := obj.(*corev1.Service); ok {
+		if source, is := routing.CopySourceOf(s); is {
+			return []string{source.Gateway.String()}
 		}
 	}
 	return nil

@@ -4,10 +4,9 @@ package gateways
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -51,11 +50,14 @@ type Reconciler struct {
 	cfg     Config
 	objects objects
 	queue   workqueue.Queue
-	mu      sync.Mutex // guards changes of cfg.Gateways
+	nodePorts
+	mu sync.Mutex // guards changes of cfg.Gateways, and inSync
+	// inSync are the Gateways of which Azure has exactly what cfg.Gateways has.
+	inSync map[types.UID]bool
 }
 
 // New returns a Reconciler that is idle until Watch finds Gateway API.
-func New(c Config) *Reconciler { return &Reconciler{cfg: c} }
+func New(c Config) *Reconciler { return &Reconciler{cfg: c, inSync: map[types.UID]bool{}} }
 
 // RetryFailed requeues requests that failed because of the API server.
 func (r *Reconciler) RetryFailed(now time.Time) { r.queue.RetryFailed(now) }
@@ -63,66 +65,69 @@ func (r *Reconciler) RetryFailed(now time.Time) { r.queue.RetryFailed(now) }
 // Reconcile reconciles a Gateway, or a GatewayClass if the request has no namespace.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var err error
+	var again time.Duration
 	if req.Namespace == "" {
 		err = r.reconcileClass(ctx, req.Name)
 	} else {
-		err = r.reconcileGateway(ctx, req.NamespacedName)
+		again, err = r.reconcileGateway(ctx, req.NamespacedName)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the cache is older than the object: its event follows
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return workqueue.ReconcileResult(ctx, err, 0)
+	return workqueue.ReconcileResult(ctx, err, again)
 }
 
-func (r *Reconciler) reconcileGateway(ctx context.Context, name types.NamespacedName) error {
+func (r *Reconciler) reconcileGateway(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
 	gw, err := r.objects.gateway(ctx, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	routes, err := r.objects.routes(ctx, byGateway, name.String())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	managed := false
 	if gw != nil {
 		is, exists, err := r.objects.hasClass(ctx, gw)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if !exists && hasFinalizer(gw) && gw.DeletionTimestamp == nil { // a class that is deleted by mistake must not delete addresses
 			r.keepService(gw)
-			return nil
+			return 0, nil
 		}
 		managed = is
 	}
 	if gw == nil || !managed && !hasFinalizer(gw) {
-		r.removeService(ctx, name, routes)
-		return r.writeRoutes(ctx, name, routes, nil)
+		r.removeService(name)
+		return 0, errors.Join(r.deleteCopies(ctx, name, nil), r.writeRoutes(ctx, name, routes, nil))
 	}
 	refs := &references{objects: r.objects, ctx: ctx}
 	a := routing.Attach(gw, routes, refs)
-	held := r.findHolders(refs, gw, a.Rules())
-	a.ExcludeUsedPorts(func(b routing.Backend) string { return held[b] })
+	used, again, failed := r.assignNodePorts(ctx, refs, gw, a)
 	if refs.err != nil {
-		return refs.err
+		return 0, refs.err
 	}
-	s := r.updateService(ctx, gw, managed, a, routes)
+	s, isInSync := r.updateService(gw, managed, a)
+	if isInSync || gw.DeletionTimestamp != nil && !hasFinalizer(gw) { // else Azure may still forward to others
+		failed = errors.Join(failed, r.deleteCopies(ctx, name, used))
+	}
 	if !managed || gw.DeletionTimestamp != nil {
-		return nil
+		return again, failed
 	}
 	if err := r.writeStatus(ctx, gw, a, s); err != nil {
-		return err
+		return 0, err
 	}
-	return r.writeRoutes(ctx, name, routes, a.Parents)
+	return again, errors.Join(failed, r.writeRoutes(ctx, name, routes, a.Parents))
 }
 
 func hasFinalizer(gw *gatewayv1.Gateway) bool {
 	return controllerutil.ContainsFinalizer(gw, metadata.ServiceFinalizer)
 }
 
-// updateService stores the Gateway as a Service and returns that. An invalid Gateway keeps its address, and the rules
-// that its routes may still have.
-func (r *Reconciler) updateService(ctx context.Context, gw *gatewayv1.Gateway, managed bool, a *routing.Attachment, routes []routing.Route) *corev1.Service {
+// updateService stores the Gateway as a Service, returns that, and reports whether Azure has exactly the same. An invalid
+// Gateway keeps its address, and the rules that its routes may still have.
+func (r *Reconciler) updateService(gw *gatewayv1.Gateway, managed bool, a *routing.Attachment) (s *corev1.Service, isInSync bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := metadata.Key(gw.Namespace, cache.GatewayServiceName(gw.Name))
@@ -140,14 +145,14 @@ func (r *Reconciler) updateService(ctx context.Context, gw *gatewayv1.Gateway, m
 		next.Status = before.Status
 	}
 	if isSame && reflect.DeepEqual(before, next) {
-		return next
+		return next, r.inSync[gw.UID]
+	}
+	if before != nil {
+		delete(r.inSync, before.UID)
 	}
 	_ = r.cfg.Gateways.Update(next) // a store in memory returns no error
 	r.cfg.Services.RequeueService(key)
-	if !hasSamePorts(before, next) {
-		r.requeueNeighbors(ctx, client.ObjectKeyFromObject(gw), routes)
-	}
-	return next
+	return next, false
 }
 
 // keepService stores a Gateway without its class, unless it is stored, so that its resources are not taken for
@@ -163,78 +168,17 @@ func (r *Reconciler) keepService(gw *gatewayv1.Gateway) {
 }
 
 // removeService removes a deleted Gateway, or one of another controller.
-func (r *Reconciler) removeService(ctx context.Context, name types.NamespacedName, routes []routing.Route) {
+func (r *Reconciler) removeService(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := metadata.Key(name.Namespace, cache.GatewayServiceName(name.Name))
-	if s := cache.Get[corev1.Service](r.cfg.Gateways, key); s != nil {
-		_ = r.cfg.Gateways.Delete(s)
-		r.cfg.Services.RequeueService(key)
-		r.requeueNeighbors(ctx, name, routes)
-	}
-}
-
-// requeueNeighbors requeues the other Gateways with a backend of these routes: a node port may be free for them.
-func (r *Reconciler) requeueNeighbors(ctx context.Context, name types.NamespacedName, routes []routing.Route) {
-	for _, other := range r.neighborsOf(ctx, name, routes) {
+	r.setCopies(name, 0)
+	for _, other := range r.claims.Remove(name) {
 		r.queue.Add(other)
 	}
-}
-
-func (r *Reconciler) neighborsOf(ctx context.Context, name types.NamespacedName, routes []routing.Route) (all []types.NamespacedName) {
-	for _, route := range routes {
-		for _, service := range serviceKeys(route) {
-			others, err := r.objects.routes(ctx, byService, service)
-			if err != nil {
-				continue
-			}
-			for _, other := range others {
-				for _, key := range gatewayKeys(other) {
-					if gateway := cache.NamespacedName(key); gateway != name && !slices.Contains(all, gateway) {
-						all = append(all, gateway)
-					}
-				}
-			}
-		}
+	key := metadata.Key(name.Namespace, cache.GatewayServiceName(name.Name))
+	if s := cache.Get[corev1.Service](r.cfg.Gateways, key); s != nil {
+		delete(r.inSync, s.UID)
+		_ = r.cfg.Gateways.Delete(s)
+		r.cfg.Services.RequeueService(key)
 	}
-	return all
-}
-
-// findHolders returns what else forwards to the node ports of rules: the Service itself, or an older Gateway.
-func (r *Reconciler) findHolders(refs *references, gw *gatewayv1.Gateway, rules []routing.Rule) map[routing.Backend]string {
-	held := map[routing.Backend]string{}
-	var routes []routing.Route
-	for _, rule := range rules {
-		if s := refs.Service(rule.Service); s != nil && usesNodePorts(s) {
-			held[rule.Backend] = "the load balancer of Service " + rule.Service.String()
-		}
-		using, err := r.objects.routes(refs.ctx, byService, rule.Service.String())
-		refs.keep(err)
-		routes = append(routes, using...)
-	}
-	checked := map[types.NamespacedName]bool{client.ObjectKeyFromObject(gw): true}
-	for _, route := range routes {
-		for _, key := range gatewayKeys(route) {
-			name := cache.NamespacedName(key)
-			if checked[name] {
-				continue
-			}
-			checked[name] = true
-			older, err := r.objects.gateway(refs.ctx, name)
-			refs.keep(err)
-			if older == nil || routing.ComparePrecedence(older, gw) > 0 || isInternal(older) != isInternal(gw) {
-				continue
-			}
-			if is, _, err := r.objects.hasClass(refs.ctx, older); err != nil || !is {
-				refs.keep(err)
-				continue
-			}
-			its, err := r.objects.routes(refs.ctx, byGateway, key)
-			refs.keep(err)
-			for _, rule := range routing.Attach(older, its, refs).Rules() {
-				held[rule.Backend] = fmt.Sprintf("Gateway %s", name)
-			}
-		}
-	}
-	return held
 }

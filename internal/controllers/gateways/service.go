@@ -116,9 +116,3 @@ func isInternal(gw *gatewayv1.Gateway) bool { return annotationsOf(gw)[service.I
 func usesNodePorts(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Annotations[service.DisableFloatingIP] == "true"
 }
-
-func hasSamePorts(a, b *corev1.Service) bool {
-	return a != nil && b != nil && slices.EqualFunc(a.Spec.Ports, b.Spec.Ports, func(x, y corev1.ServicePort) bool {
-		return x.NodePort == y.NodePort && x.Protocol == y.Protocol
-	})
-}

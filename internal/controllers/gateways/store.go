@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,6 +92,19 @@ func (r *Reconciler) PatchStatus(s *corev1.Service, patch []byte) error {
 	}
 	r.queue.Add(gatewayName(key))
 	return nil
+}
+
+// HandleInSync implements services.Gateways. A copy that is not used any more can then be deleted.
+func (r *Reconciler) HandleInSync(s *corev1.Service) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := metadata.Key(s.Namespace, s.Name)
+	is := cache.Get[corev1.Service](r.cfg.Gateways, key)
+	if is == nil || is.UID != s.UID || r.inSync[s.UID] || !reflect.DeepEqual(is.Spec, s.Spec) {
+		return
+	}
+	r.inSync[s.UID] = true
+	r.queue.Add(gatewayName(key))
 }
 
 // EventObject implements services.Gateways.

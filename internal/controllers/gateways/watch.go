@@ -132,7 +132,11 @@ func (r *Reconciler) requestsOfRoute(_ context.Context, obj client.Object) (requ
 }
 
 func (r *Reconciler) requestsOfService(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.requestsOfRoutes(ctx, byService, client.ObjectKeyFromObject(obj).String())
+	requests := r.requestsOfRoutes(ctx, byService, client.ObjectKeyFromObject(obj).String())
+	for _, key := range copyKeys(obj) {
+		requests = append(requests, reconcile.Request{NamespacedName: cache.NamespacedName(key)})
+	}
+	return requests
 }
 
 func (r *Reconciler) requestsOfGrant(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -19,6 +19,8 @@ type Gateways interface {
 	// PatchStatus applies a strategic merge patch to the status of a Gateway's Service.
 	PatchStatus(s *corev1.Service, patch []byte) error
 	EventObject(s servicelb.Service) runtime.Object
+	// HandleInSync handles that Azure has what a Gateway's Service wants, and no request is running.
+	HandleInSync(s *corev1.Service)
 }
 
 // SetGateways enables Gateways. Call it before Setup.

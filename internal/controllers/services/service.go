@@ -35,7 +35,14 @@ import (
 
 // Reconcile reconciles the load balancer of a Service and reports the progress.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var gateway *corev1.Service
+	if cache.IsGatewayKey(req.String()) {
+		gateway = cache.Get[corev1.Service](r.view.Services, req.String())
+	}
 	again, err := r.decisions.Reconcile(ctx, req.String(), time.Now())
+	if gateway != nil && err == nil && r.decisions.States.IsInSync(req.String()) {
+		r.gateways.HandleInSync(gateway)
+	}
 	if errors.Is(err, servicelb.ErrServiceGone) {
 		return reconcile.Result{}, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,33 +101,21 @@ func (a *Attachment) addStatus(r Route, p gatewayv1.ParentReference, reason gate
 func (a *Attachment) Rules() []Rule {
 	var rules []Rule
 	for _, l := range a.listeners {
-		if l.isValid() && l.first != nil && l.first.serving != nil && l.notProgrammed == "" {
-			rules = append(rules, Rule{Listener: l.Name, Port: l.Port, Backend: *l.first.serving})
+		if rule, is := l.rule(); is {
+			rules = append(rules, rule)
 		}
 	}
 	return rules
 }
 
-// ExcludeUsedPorts removes rules to node ports that another frontend already forwards to, because Azure rejects a
-// second one. heldBy returns what uses a node port, or "".
-func (a *Attachment) ExcludeUsedPorts(heldBy func(Backend) string) {
-	type nodePort struct {
-		protocol corev1.Protocol
-		port     int32
-	}
-	used := map[nodePort]gatewayv1.SectionName{}
-	for _, rule := range a.Rules() {
-		l := a.listeners[slices.IndexFunc(a.listeners, func(l *listenerState) bool { return l.Name == rule.Listener })]
-		at := nodePort{rule.Protocol, rule.NodePort}
-		holder := heldBy(rule.Backend)
-		if other, is := used[at]; is {
-			holder = "listener " + string(other)
+// ReplaceBackends replaces the backends of rules, in the order of the listeners. replace returns the backend to use, or why
+// there is none.
+func (a *Attachment) ReplaceBackends(replace func(Rule) (b Backend, problem string)) {
+	for _, l := range a.listeners {
+		if rule, is := l.rule(); is {
+			b, problem := replace(rule)
+			l.replaced, l.notProgrammed = &b, problem
 		}
-		if holder != "" {
-			l.notProgrammed = fmt.Sprintf("%s already forwards to node port %d of Service %s, and Azure allows one: use another Service with the same selector", holder, rule.NodePort, rule.Service)
-			continue
-		}
-		used[at] = rule.Listener
 	}
 }
 

@@ -175,8 +175,8 @@ func TestAttach(t *testing.T) {
 		{"selected namespaces", gateway(listener("web", 443, gatewayv1.TCPProtocolType, from(gatewayv1.NamespacesFromSelector))), []Route{tcp("other", "r", "c")}, nil, "web has 0; r NotAllowedByListeners ResolvedRefs"},
 		{"another protocol", gateway(listener("dns", 53, gatewayv1.UDPProtocolType)), []Route{tcp("shop", "r", "a")}, nil, "dns has 0; r NotAllowedByListeners ResolvedRefs"},
 		{"no such listener", gateway(web), []Route{at(tcp("shop", "r", "a"), "none", 0)}, nil, "web has 0; r NoMatchingParent ResolvedRefs"},
-		{"by port", gateway(web, listener("alt", 444, gatewayv1.TCPProtocolType)), []Route{at(tcp("shop", "r", "a"), "", 444)}, nil, "alt 444>30001; web has 0; alt has 1; r Accepted ResolvedRefs"},
-		{"a node port is forwarded to once", gateway(web, listener("alt", 444, gatewayv1.TCPProtocolType)), []Route{tcp("shop", "r", "a")}, nil, "web 443>30001; web has 1; alt has 1 Programmed=Invalid; r Accepted ResolvedRefs"},
+		{"by port", gateway(web, listener("alt", 444, gatewayv1.TCPProtocolType)), []Route{at(tcp("shop", "r", "a"), "", 444)}, nil, "alt 444>30002; web has 0; alt has 1; r Accepted ResolvedRefs"},
+		{"a replaced node port", gateway(web, listener("alt", 444, gatewayv1.TCPProtocolType), listener("used", 445, gatewayv1.TCPProtocolType)), []Route{tcp("shop", "r", "a")}, nil, "web 443>30001; alt 444>30002; web has 1; alt has 1; used has 1 Programmed=Invalid; r Accepted ResolvedRefs"},
 		{"conflict of protocols", gateway(web, listener("tls", 443, gatewayv1.TLSProtocolType, func(l *gatewayv1.Listener) {
 			l.TLS = &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)}
 		})), []Route{tcp("shop", "r", "a")}, nil, "web has 0 Accepted=ProtocolConflict Conflicted=ProtocolConflict Programmed=Invalid; tls has 0 Accepted=ProtocolConflict Conflicted=ProtocolConflict Programmed=Invalid; r NotAllowedByListeners ResolvedRefs"},
@@ -191,7 +191,16 @@ func TestAttach(t *testing.T) {
 			w := newWorld()
 			w.grants = c.grants
 			a := Attach(c.on, c.routes, w)
-			a.ExcludeUsedPorts(func(Backend) string { return "" })
+			a.ReplaceBackends(func(r Rule) (Backend, string) {
+				b, problem := r.Backend, ""
+				if r.Listener == "alt" {
+					b.NodePort++
+				}
+				if r.Listener == "used" {
+					problem = "in use"
+				}
+				return b, problem
+			})
 			if got := summary(a, c.routes); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -27,7 +27,9 @@ type listenerState struct {
 	attached int32
 	// first is the route that receives connections.
 	first *attachedRoute
-	// notProgrammed is why the backend of first cannot be used; empty if it can.
+	// replaced is used instead of the backend of first; nil for the same.
+	replaced *Backend
+	// notProgrammed is why no backend can be used; empty if one can.
 	notProgrammed string
 }
 
@@ -37,6 +39,17 @@ type attachedRoute struct {
 }
 
 func (l *listenerState) isValid() bool { return l.invalid == "" }
+
+// rule returns the rule of the listener; false if it has none.
+func (l *listenerState) rule() (Rule, bool) {
+	if !l.isValid() || l.first == nil || l.first.serving == nil || l.notProgrammed != "" {
+		return Rule{}, false
+	}
+	if l.replaced != nil {
+		return Rule{l.Name, l.Port, *l.replaced}, true
+	}
+	return Rule{l.Name, l.Port, *l.first.serving}, true
+}
 
 func (l *listenerState) transport() corev1.Protocol {
 	if l.Protocol == gatewayv1.UDPProtocolType {

@@ -28,7 +28,9 @@ type SyncState struct {
 	selectorResult string
 	nodes          []netip.Addr
 	unused         bool
-	conflicts      []conflict.Conflict
+	// isPublished is set by a reconcile that finds Azure in sync.
+	isPublished bool
+	conflicts   []conflict.Conflict
 }
 
 // blockedResync is the resync period of a load balancer with a blocked pool conversion; there is no event when

@@ -70,6 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	defer unlock()
 	st := &e.State
 	st.Events.writtenConditions = nil
+	st.Sync.isPublished = false
 	r.States.drainInbox(e)
 	defer func() { r.States.publishView(e, s.IsManaged(r.cfg.Settings.Class), now) }()
 
@@ -174,6 +175,7 @@ func (r *Reconciler) runStep(ctx context.Context, s Service, e *entry, now time.
 		st.DryRun.resetPlan()
 		r.events.warnOnce(s, &st.Events, ConditionRejected, d.problemText(), nil)
 	case StepPublish:
+		st.Sync.isPublished = true
 		if st.Events.writtenConditions == nil {
 			err = r.cfg.Store.PublishAddresses(ctx, s, st.Sync.addresses)
 		}

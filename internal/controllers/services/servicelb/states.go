@@ -48,7 +48,9 @@ type view struct {
 	condition Condition
 	// hasAddress is set while the Service has a load balancer, looked once its next step is known.
 	hasAddress, isResolved bool
-	link                   *privatelink.State
+	// isInSync is set if the last reconcile found Azure in sync.
+	isInSync bool
+	link     *privatelink.State
 	// observed is what Azure holds for it; nil if nothing or unknown.
 	observed              *ObservedPools
 	fillingPools          []lb.PoolID
@@ -187,6 +189,7 @@ func (all *States) publishView(e *entry, managed bool, now time.Time) {
 	defer all.mu.Unlock()
 	e.view.condition, e.view.hasAddress = condition, len(e.Placement.LoadBalancers) > 0 && e.Events.hadLoadBalancer
 	e.view.isResolved = e.view.isResolved || !e.Pending.Running
+	e.view.isInSync = e.Sync.isPublished
 }
 
 func (all *States) publishFilling(e *entry) {
@@ -233,6 +236,14 @@ func (all *States) ObservedFor(name, uid string) *ObservedPools {
 		return e.view.observed
 	}
 	return nil
+}
+
+// IsInSync reports whether the last reconcile of a Service found Azure in sync, without a request running.
+func (all *States) IsInSync(name string) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[name]
+	return e != nil && e.view.isInSync
 }
 
 // CountConditions counts Weir's Services by condition.
