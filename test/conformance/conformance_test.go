@@ -108,7 +108,7 @@ func (l *lab) options() suite.ConformanceOptions {
 			GatewayClassName: "weir", CleanupTestResources: true, SkipTests: skipped, TimeoutConfig: timeouts(),
 			ConformanceProfiles: []suite.ConformanceProfileName{suite.GatewayTCPConformanceProfileName, suite.GatewayUDPConformanceProfileName},
 			Implementation: conformancev1.Implementation{
-				Organization: "weir", Project: "weir", URL: "https://weir.dev", Version: "main", Contact: []string{"https://weir.dev"},
+				Organization: "weir.dev", Project: "weir", URL: "https://weir.dev/weir", Version: "main", Contact: []string{"https://weir.dev/weir"},
 			},
 		},
 	}

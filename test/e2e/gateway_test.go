@@ -294,7 +294,7 @@ func TestGatewaysThatShareABackend(t *testing.T) {
 }
 
 // A backend of several listeners and Gateways: each further one gets a copy of the Service with a node port of its own. A
-// copy follows its Service in place, and goes when the Gateway no longer uses it, also if Weir was down. Weir leaves a
+// copy follows its Service in place, and is deleted when the Gateway no longer uses it, also if Weir was down. Weir leaves a
 // changed copy alone.
 func TestGatewaysWithCopies(t *testing.T) {
 	runParallel(t)

@@ -29,7 +29,7 @@ const (
 // boundDelay is the delay until copies are counted again.
 const boundDelay = time.Minute
 
-// nodePorts are the node ports of all Gateways. A rule whose node port is in use gets that of a copy of the Service.
+// nodePorts are the node ports of all Gateways. A rule to a node port in use gets that of a copy of the Service.
 // Only the worker uses it.
 type nodePorts struct {
 	claims routing.Claims
@@ -57,14 +57,14 @@ func (r *Reconciler) chooseNodePorts(refs *references, gw *gatewayv1.Gateway, a 
 	copies := 0
 	for _, rule := range a.Rules() {
 		s := refs.Service(rule.Service)
-		if s == nil { // it was deleted meanwhile
+		if s == nil { // it was deleted since Attach
 			continue
 		}
 		c := choice{rule: rule, port: routing.NodePort{Protocol: rule.Protocol, Port: rule.NodePort, Internal: isInternal(gw)}, wanted: routing.NewCopy(gw, rule, s)}
 		if c.wanted != nil {
 			c.existing = refs.Service(client.ObjectKeyFromObject(c.wanted))
 		}
-		first, isHeld := r.nodePorts.claims.Holder(c.port)
+		first, isHeld := r.ports.claims.Holder(c.port)
 		switch listener, is := listeners[c.port]; {
 		case usesNodePorts(s):
 			c.holder = "the load balancer of Service " + rule.Service.String()
@@ -82,8 +82,8 @@ func (r *Reconciler) chooseNodePorts(refs *references, gw *gatewayv1.Gateway, a 
 		}
 		choices = append(choices, c)
 	}
-	r.nodePorts.setCopies(name, copies)
-	return choices, r.nodePorts.claims.Set(gw, claimed)
+	r.ports.setCopies(name, copies)
+	return choices, r.ports.claims.Set(gw, claimed)
 }
 
 // assignNodePorts replaces the node ports of rules that are in use, and creates the copies. It returns these copies.
@@ -106,7 +106,7 @@ func (r *Reconciler) assignNodePorts(ctx context.Context, refs *references, gw *
 		}
 		c := choices[at]
 		if c.existing == nil && c.holder == "" {
-			first, _ := r.nodePorts.claims.Holder(c.port)
+			first, _ := r.ports.claims.Holder(c.port)
 			if first == client.ObjectKeyFromObject(gw) {
 				return rule.Backend, ""
 			}
@@ -115,7 +115,7 @@ func (r *Reconciler) assignNodePorts(ctx context.Context, refs *references, gw *
 		if c.wanted == nil {
 			return rule.Backend, fmt.Sprintf("%s already forwards to node port %d of Service %s, Azure allows one, and Weir does not copy a Service without a selector: use another Service", c.holder, rule.NodePort, rule.Service)
 		}
-		if c.existing == nil && gw.DeletionTimestamp == nil && r.nodePorts.isFull(client.ObjectKeyFromObject(gw)) {
+		if c.existing == nil && gw.DeletionTimestamp == nil && r.ports.isFull(client.ObjectKeyFromObject(gw)) {
 			delay = boundDelay
 			return rule.Backend, fmt.Sprintf("%s already forwards to node port %d of Service %s, and Azure allows one. Weir makes at most %d copies of Services for a Gateway, and %d for the Gateways of a namespace: use another Service with the same selector",
 				c.holder, rule.NodePort, rule.Service, maxCopiesOfGateway, maxCopiesOfNamespace)
@@ -132,7 +132,7 @@ func (r *Reconciler) assignNodePorts(ctx context.Context, refs *references, gw *
 		b.NodePort, b.HealthCheckNodePort = is.Spec.Ports[0].NodePort, is.Spec.HealthCheckNodePort
 		return b, ""
 	})
-	r.nodePorts.setCopies(client.ObjectKeyFromObject(gw), len(used))
+	r.ports.setCopies(client.ObjectKeyFromObject(gw), len(used))
 	return used, delay, errors.Join(failed...)
 }
 
@@ -153,7 +153,7 @@ func (r *Reconciler) ensureCopy(ctx context.Context, gw *gatewayv1.Gateway, c ch
 		if err != nil {
 			return nil, fmt.Sprintf("Service %s, a copy of Service %s with another node port, cannot be created: %v", name, c.rule.Service, err), fmt.Errorf("copy of Service %s for Gateway %s: %w", c.rule.Service, client.ObjectKeyFromObject(gw), err)
 		}
-		r.nodePorts.setCopies(client.ObjectKeyFromObject(gw), r.nodePorts.copies[gw.Namespace][gw.Name]+1)
+		r.ports.setCopies(client.ObjectKeyFromObject(gw), r.ports.copies[gw.Namespace][gw.Name]+1)
 	}
 	if _, isCopy := routing.CopySourceOf(is); !isCopy || is.Spec.Ports[0].NodePort == 0 {
 		return nil, fmt.Sprintf("Service %s is not as Weir created it: delete it, and Weir creates it again as a copy of Service %s", name, c.rule.Service), nil
@@ -189,12 +189,12 @@ func (r *Reconciler) deleteCopies(ctx context.Context, gateway types.NamespacedN
 
 // readGateways claims the node ports of all Gateways, the oldest first, before the first decision.
 func (r *Reconciler) readGateways(refs *references) error {
-	if r.nodePorts.isComplete {
+	if r.ports.isComplete {
 		return nil
 	}
 	var list gatewayv1.GatewayList
 	if err := r.objects.cached.List(refs.ctx, &list); err != nil {
-		return fmt.Errorf("Gateways: %w", err)
+		return fmt.Errorf("list of Gateways: %w", err)
 	}
 	all := make([]*gatewayv1.Gateway, 0, len(list.Items))
 	for i := range list.Items {
@@ -210,7 +210,7 @@ func (r *Reconciler) readGateways(refs *references) error {
 		refs.keep(err)
 		r.chooseNodePorts(refs, gw, routing.Attach(gw, routes, refs))
 	}
-	r.nodePorts.isComplete = refs.err == nil
+	r.ports.isComplete = refs.err == nil
 	return refs.err
 }
 

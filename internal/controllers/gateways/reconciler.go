@@ -50,8 +50,8 @@ type Reconciler struct {
 	cfg     Config
 	objects objects
 	queue   workqueue.Queue
-	nodePorts
-	mu sync.Mutex // guards changes of cfg.Gateways, and inSync
+	ports   nodePorts
+	mu      sync.Mutex // guards changes of cfg.Gateways, and inSync
 	// inSync are the Gateways of which Azure has exactly what cfg.Gateways has.
 	inSync map[types.UID]bool
 }
@@ -171,8 +171,8 @@ func (r *Reconciler) keepService(gw *gatewayv1.Gateway) {
 func (r *Reconciler) removeService(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.setCopies(name, 0)
-	for _, other := range r.claims.Remove(name) {
+	r.ports.setCopies(name, 0)
+	for _, other := range r.ports.claims.Remove(name) {
 		r.queue.Add(other)
 	}
 	key := metadata.Key(name.Namespace, cache.GatewayServiceName(name.Name))

@@ -15,7 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// The oldest Gateway that claims a node port holds it, and exactly those whose ports change are returned.
+// The oldest Gateway that claims a node port holds it, and exactly those with a change are returned.
 func TestTheOldestGatewayHoldsANodePort(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -69,8 +69,9 @@ func NewCopy(gw *gatewayv1.Gateway, rule Rule, s *corev1.Service) *corev1.Servic
 			Spec: spec,
 		}
 		if gw.Namespace == c.Namespace {
-			c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(gw, gatewayv1.SchemeGroupVersion.WithKind(string(KindGateway)))}
-			c.OwnerReferences[0].BlockOwnerDeletion = nil
+			c.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: gatewayv1.GroupVersion.String(), Kind: string(KindGateway), Name: gw.Name, UID: gw.UID, Controller: new(true),
+			}}
 		}
 		return c
 	}
