@@ -72,11 +72,11 @@ func loadBalancerSettings(cfg config.Config, cluster string) (loadbalancer.Setti
 	return s, nil
 }
 
-func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, lanes *updater.Workers, locker updater.Lease, overtaken func(resource string, settled bool), writes *ratelimit.Budgets, record recordStore) error {
+func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster *controllers.Cluster, lanes *updater.Workers, locker updater.Lease, overtaken func(resource string, settled bool), writes *ratelimit.Budgets, record recordStore) (*loadbalancer.LoadBalancers, error) {
 	cfg := in.Config
 	settings, err := loadBalancerSettings(cfg, o.ClusterName)
 	if err != nil {
-		return &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := loadbalancer.Config{
 		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Workers: lanes, Cluster: cluster.Services, Owners: record.publicIPOwnerStore(), PublicIPGroups: record.publicIPGroupStore(), PrivateIPs: record.privateIPStore(), LeftPools: record.leftPoolStore(o.Log), ReservedAddress: record.owedAddresses.Address,
@@ -92,12 +92,8 @@ func addLoadBalancers(o Options, in Dependencies, client *azure.Client, cluster 
 	balancing.NewDryRun = dryrun.NewSimulatorFactory(ensuring).NewSimulator
 	ensuring.Writes, ensuring.OnDeferred, ensuring.OnHealthPorts = writes, metrics.CountDeferrals(in.Metrics), cluster.Pools.RequeueMembers
 	balancers := loadbalancer.New(ensuring)
-	metrics.RegisterRules(in.Metrics, balancers.RuleCounts, cfg.MaxRules())
-	if settings.MayHaveInterfaces() {
-		metrics.RegisterMachineRules(in.Metrics, balancers.MachineRuleCounts, lb.MaxMachineRules)
-	}
 	cluster.EnableLoadBalancers(balancers, balancing)
-	return nil
+	return balancers, nil
 }
 
 // serviceOptions selects the Services that Weir manages.

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"weir.dev/weir/internal/app/monitoring"
+	"weir.dev/weir/internal/loadbalancer/limit"
 	"weir.dev/weir/internal/observe/httpserver"
 	"weir.dev/weir/internal/observe/metrics"
 	"weir.dev/weir/internal/ratelimit"
@@ -31,13 +32,14 @@ func newObserver(reg prometheus.Registerer, callLog *requestlog.Log) func(reques
 }
 
 // addOperatorServer serves on every replica, leader or not.
-func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *requestlog.Log, writes *ratelimit.Budgets, health http.Handler) error {
+func addOperatorServer(ctx context.Context, o Options, mgr ctrl.Manager, callLog *requestlog.Log, writes *ratelimit.Budgets, health http.Handler, limits func() []limit.Usage) error {
 	if !o.hasOperatorServer() {
 		return nil
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", endpoint.NewHandler(callLog))
 	mux.Handle("GET "+healthPath, health)
+	mux.Handle("GET "+limitsPath, serveLimits(limits))
 	mux.Handle("GET "+budgetPath, serveBudget(callLog, writes))
 	if err := monitoring.AddServer(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: mux, WriteTimeout: time.Minute}); err != nil {
 		return fmt.Errorf("--operator-bind-address: %w", err)

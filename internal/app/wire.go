@@ -26,6 +26,7 @@ import (
 	"weir.dev/weir/internal/leader"
 	"weir.dev/weir/internal/leader/lease"
 	"weir.dev/weir/internal/loadbalancer"
+	"weir.dev/weir/internal/loadbalancer/limit"
 	"weir.dev/weir/internal/nic/nicupdate"
 	"weir.dev/weir/internal/observe/metrics"
 	"weir.dev/weir/internal/observe/tracing"
@@ -122,7 +123,9 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 	}
 	var cluster *controllers.Cluster
 	health := newHealthReader(client, writes, func() *controllers.Cluster { return cluster }) // the server starts with the manager
-	if err := addOperatorServer(ctx, o, mgr, callLog, writes, health); err != nil {
+	var balancers *loadbalancer.LoadBalancers
+	limits := func() []limit.Usage { return balancers.ListUsages() }
+	if err := addOperatorServer(ctx, o, mgr, callLog, writes, health, limits); err != nil {
 		return err
 	}
 	if err := monitoring.AddServers(ctx, mgr, monitoring.Options{
@@ -143,9 +146,11 @@ func RunWith(ctx context.Context, o Options, in Dependencies) error {
 		return err
 	}
 	lanes, members, updates := newUpdaters(o, in, client, cluster, locker, writes, record)
-	if err := addLoadBalancers(o, in, client, cluster, lanes, locker, countConflicts(updates, members.PauseWrites), writes, record); err != nil {
+	balancers, err = addLoadBalancers(o, in, client, cluster, lanes, locker, countConflicts(updates, members.PauseWrites), writes, record)
+	if err != nil {
 		return err
 	}
+	metrics.RegisterLimits(in.Metrics, limitRatios(limits))
 	if err := addReadinessGates(o, in, rc, cluster, mgr, fence); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/limit"
 	"weir.dev/weir/internal/loadbalancer/machinerules"
 	"weir.dev/weir/internal/service"
 )
@@ -26,7 +27,9 @@ type stateCache struct {
 	observed  map[string]lb.LoadBalancer // by lower-case name
 	byIP      map[string]bool            // those with addresses in a pool, by lower-case name
 	byService map[string]placement
-	nodes     map[string]string // configuration of each node at startup
+	// memberUsages are the usages that depend on members, by lower-case name.
+	memberUsages map[string][]limit.Usage
+	nodes        map[string]string // configuration of each node at startup
 
 	machines machinerules.Counter // has its own lock
 	members  memberKinds          // has its own lock
@@ -90,7 +93,7 @@ func (p *stateCache) recordState(balancer lb.LoadBalancer) {
 
 func (p *stateCache) recordStateLocked(balancer lb.LoadBalancer) {
 	if p.observed == nil {
-		p.observed, p.byIP = map[string]lb.LoadBalancer{}, map[string]bool{}
+		p.observed, p.byIP, p.memberUsages = map[string]lb.LoadBalancer{}, map[string]bool{}, map[string][]limit.Usage{}
 	}
 	p.machines.RecordState(balancer)
 	p.members.recordState(p.settings, balancer)
@@ -98,8 +101,10 @@ func (p *stateCache) recordStateLocked(balancer lb.LoadBalancer) {
 	name := strings.ToLower(balancer.ID.Name)
 	if balancer.Etag == "" {
 		delete(p.observed, name)
+		delete(p.memberUsages, name)
 		return
 	}
+	p.memberUsages[name] = limit.ListMemberUsages(balancer)
 	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
 	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
 	p.observed[name] = balancer
@@ -169,24 +174,6 @@ func (b *LoadBalancers) backendPoolKinds(name string) (kinds []service.MemberKin
 		kinds = append(kinds, b.cfg.Cluster.MemberKind(lb.PoolID{LoadBalancer: b.ID(name), Name: pool}))
 	}
 	return kinds
-}
-
-// RuleCounts returns the rule count of each of the cluster's load balancers, as last observed.
-func (b *LoadBalancers) RuleCounts() map[string]int {
-	b.cache.mu.Lock()
-	defer b.cache.mu.Unlock()
-	count := make(map[string]int, len(b.cache.observed))
-	for _, observed := range b.cache.observed {
-		count[observed.ID.Name] = len(observed.Rules)
-	}
-	return count
-}
-
-// MachineRuleCounts returns the highest rule count per machine, by public load balancer.
-func (b *LoadBalancers) MachineRuleCounts() map[string]int {
-	used := b.cache.machines.MaxUsed()
-	maps.DeleteFunc(used, func(name string, _ int) bool { return !b.usesInterfaces(name) })
-	return used
 }
 
 func (p *stateCache) setPlacement(key string, s placement) {

@@ -32,10 +32,7 @@ var healthy = map[string]func(minute int) float64{
 	`weir_resource_lease_refusals_total`:                           constant(4),
 	`weir_machines{state="failed"}`:                                constant(0),
 	`weir_leftovers`:                                               constant(0),
-	`weir_load_balancer_rules{load_balancer="kubernetes"}`:         constant(199),
-	`weir_load_balancer_rules_limit`:                               constant(250),
-	`weir_machine_rules{load_balancer="kubernetes"}`:               constant(239),
-	`weir_machine_rules_limit`:                                     constant(299),
+	`weir_limit_usage_ratio{resource="kubernetes",limit="rules"}`:  constant(0.79),
 	`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`:             increasing(100),
 	`weir_endpoint_to_pool_seconds_count`:                          increasing(100),
 }
@@ -142,8 +139,7 @@ func TestAlertsFire(t *testing.T) {
 		{one(`weir_arm_calls_total{operation="get",status="503"}`, increasing(80)), "WeirAzureUnreachable", 11, false},
 		{one(`weir_resource_lease_refusals_total`, increasing(2)), "WeirResourceLeaseRefused", 16, false},
 		{one(`weir_machines{state="failed"}`, constant(2)), "WeirMachinesFailed", 15, false},
-		{one(`weir_load_balancer_rules{load_balancer="kubernetes"}`, constant(200)), "WeirRulesNearLimit", 15, false},
-		{one(`weir_machine_rules{load_balancer="kubernetes"}`, constant(240)), "WeirRulesNearLimit", 15, false},
+		{one(`weir_limit_usage_ratio{resource="kubernetes",limit="rules"}`, constant(0.8)), "WeirLimitNear", 15, false},
 		{one(`weir_leftovers`, constant(1)), "WeirLeftovers", 60, false},
 		{late(8), "WeirEndpointToPoolSlow", 16, true},
 		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow alert fires too

@@ -71,10 +71,8 @@ var dashboardRows = []row{
 			[]query{{`max by (subscription, of) (weir_write_budget)`, "{{of}} {{subscription}}"}}},
 	}},
 	{"Load balancers", []panel{
-		{"Rules", "Beside how many Weir gives one at most.", timeSeriesPanel, unitNumber, []query{
-			{`max by (load_balancer) (weir_load_balancer_rules)`, "{{load_balancer}}"},
-			{`max(weir_load_balancer_rules_limit)`, "limit"},
-		}},
+		{"Limits of Azure", "The ten of which most is used.", timeSeriesPanel, unitFraction,
+			[]query{{`topk(10, max by (resource, limit) (weir_limit_usage_ratio))`, "{{resource}}: {{limit}}"}}},
 		{"Failed attempts", "Those that are followed by another, by what failed.", timeSeriesPanel, unitRate,
 			[]query{{`sum by (reason) (rate(weir_pool_retries_total[$__rate_interval])) > 0`, "{{reason}}"}}},
 		{"Nodes that drain", "By reason.", timeSeriesPanel, unitNumber,

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-const limitsPage = "docs/runbooks/WeirRulesNearLimit.md"
+const limitsPage = "docs/runbooks/WeirLimitNear.md"
 
 // checkLimits compares what the load balancers and the security group use. The rule limit of azure.json applies to the
 // load balancers that Weir manages.

@@ -33,21 +33,21 @@ OK        limits   19 limits, of which less than 80 % is used
 
 WARN      limits
           kubernetes has 80 of 100 rules, kubernetes has 480 of 600 frontends, nsg has 800 of 1000 security rules
-          What helps: docs/runbooks/WeirRulesNearLimit.md
+          What helps: docs/runbooks/WeirLimitNear.md
 
 `},
 		{99, 3, 3, `1 check: 0 fail, 1 warn, 0 not known.
 
 WARN      limits
           kubernetes has 99 of 100 rules
-          What helps: docs/runbooks/WeirRulesNearLimit.md
+          What helps: docs/runbooks/WeirLimitNear.md
 
 `},
 		{80, 3, 1000, `1 check: 1 fail, 0 warn, 0 not known.
 
 FAIL      limits
           nsg has 1000 of 1000 security rules, kubernetes has 80 of 100 rules
-          What helps: docs/runbooks/WeirRulesNearLimit.md
+          What helps: docs/runbooks/WeirLimitNear.md
 
 `},
 	} {

@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/cli/status"
+	"weir.dev/weir/internal/loadbalancer/limit"
 )
 
 // Limits of what the front page shows.
@@ -24,6 +25,7 @@ const (
 	maxCauses          = 20
 	maxUpdatingPools   = 10 // pools in progress per load balancer
 	maxPausedPools     = 20
+	maxLimits          = 20
 )
 
 // States of a pool or Service, most urgent first.
@@ -90,9 +92,25 @@ type frontPage struct {
 	Balancers     []loadBalancer
 	MoreBalancers int
 	Gates         []delay
+	// Limits are those of Azure that are near or reached, the fullest first; LimitsUnknown is why they are not known.
+	Limits        []limit.Usage
+	LimitsUnknown string
 	pools         []poolRow
 	services      []serviceRow
 }
+
+// setLimits keeps the limits that are near or reached.
+func (f *frontPage) setLimits(all []limit.Usage, err error) {
+	if err != nil {
+		f.LimitsUnknown = err.Error()
+	}
+	f.Limits = slices.DeleteFunc(all, func(u limit.Usage) bool { return !u.IsNear() })
+	slices.SortStableFunc(f.Limits, func(a, b limit.Usage) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
+}
+
+func (f *frontPage) ShownLimits() []limit.Usage { return f.Limits[:min(len(f.Limits), maxLimits)] }
+
+func (f *frontPage) MoreLimits() int { return len(f.Limits) - len(f.ShownLimits()) }
 
 func (f *frontPage) ShownCauses() []problemCause { return f.Causes[:min(len(f.Causes), maxCauses)] }
 

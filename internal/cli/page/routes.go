@@ -9,13 +9,16 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/cli/explain"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/humanize"
+	"weir.dev/weir/internal/loadbalancer/limit"
 )
 
 type pageServer struct {
@@ -24,6 +27,9 @@ type pageServer struct {
 	root  string
 	cache *pageCache
 }
+
+// limitsTimeout bounds how long the front page waits for the leader.
+const limitsTimeout = 2 * time.Second
 
 var staticFiles = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
 
@@ -66,11 +72,22 @@ func serveStatic(name, kind string) http.HandlerFunc {
 
 func (s *pageServer) getFrontPage(ctx context.Context) (*frontPage, error) {
 	return getCached(ctx, s.cache, s.Namespace+" front", func(ctx context.Context) (*frontPage, error) {
+		var usages []limit.Usage
+		var limitsErr error
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, limitsTimeout)
+			defer cancel()
+			usages, limitsErr = app.FetchLimits(ctx, s.Connection)
+		})
 		seen, err := status.ReadSnapshot(ctx, s.API, s.Namespace, time.Now())
+		reading.Wait()
 		if err != nil {
 			return nil, err
 		}
-		return newFrontPage(seen), nil
+		f := newFrontPage(seen)
+		f.setLimits(usages, limitsErr)
+		return f, nil
 	})
 }
 

@@ -36,10 +36,16 @@ func (u Usage) IsReached() bool { return u.Used > 0 && u.Used >= u.Max }
 // IsChanged reports whether the plan changes the usage.
 func (u Usage) IsChanged() bool { return u.Was != u.Used }
 
+// Ratio returns the share that is used; 1 if the limit is reached.
+func (u Usage) Ratio() float64 { return float64(u.Used) / float64(max(u.Max, 1)) }
+
 // CountsMembers reports whether nodes change the usage more than Services do.
 func (u Usage) CountsMembers() bool {
 	return u.Name == PoolMembers || u.Name == FrontendMembers || u.Name == Members
 }
+
+// NeedsMembers reports whether the usage depends on the members of pools.
+func (u Usage) NeedsMembers() bool { return u.CountsMembers() || u.Name == AvailabilitySets }
 
 // Names of limits.
 const (
@@ -63,6 +69,8 @@ type Limit struct {
 	Max  int
 	// Source documents the limit.
 	Source string
+	// Fix is how to use less.
+	Fix string
 	// count counts the usage of a load balancer or security group. The other one is nil.
 	count      func(State, lb.LoadBalancer) int
 	countGroup func(nsg.Use) int
@@ -74,19 +82,25 @@ const (
 	deploymentErrors   = "https://learn.microsoft.com/azure/load-balancer/load-balancer-common-deployment-errors"
 )
 
+const (
+	splitServices = "distribute the Services over several load balancers"
+	useFewerPorts = "use fewer ports per Service: each member takes one per rule"
+	useWiderRules = "use fewer source ranges or Services with rules of their own"
+)
+
 // Table lists the limits. State may set lower or higher ones.
 var Table = []Limit{
-	{Name: Rules, Max: 1500, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return len(b.Rules) }},
-	{Name: Frontends, Max: lb.MaxFrontends, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return len(b.Frontends) }},
-	{Name: MachineRules, Max: lb.MaxMachineRules, Source: deploymentErrors, count: countMachineRules},
-	{Name: AvailabilitySets, Max: lb.MaxAvailabilitySets, Source: deploymentErrors, count: countSingleMachines},
-	{Name: PoolMembers, Max: 5000, Source: loadBalancerLimits, count: countPoolMembers},
-	{Name: FrontendMembers, Max: 10_000, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return countMembers(b).frontend }},
-	{Name: Members, Max: 500_000, Source: loadBalancerLimits, count: func(_ State, b lb.LoadBalancer) int { return countMembers(b).all }},
-	{Name: PrivateLinkServices, Max: lb.MaxPrivateLinkServices, Source: networkLimits, count: countLinks},
-	{Name: SecurityRules, Max: lb.MaxSecurityRules, Source: networkLimits, countGroup: func(u nsg.Use) int { return u.Rules }},
-	{Name: SecuritySources, Max: lb.MaxSecurityPrefixes, Source: networkLimits, countGroup: func(u nsg.Use) int { return u.Sources }},
-	{Name: SecurityDestinations, Max: lb.MaxSecurityPrefixes, Source: networkLimits, countGroup: func(u nsg.Use) int { return u.Destinations }},
+	{Name: Rules, Max: 1500, Source: loadBalancerLimits, Fix: "each port takes a rule for each IP family: " + splitServices, count: func(_ State, b lb.LoadBalancer) int { return len(b.Rules) }},
+	{Name: Frontends, Max: lb.MaxFrontends, Source: loadBalancerLimits, Fix: splitServices + ", or let them share addresses", count: func(_ State, b lb.LoadBalancer) int { return len(b.Frontends) }},
+	{Name: MachineRules, Max: lb.MaxMachineRules, Source: deploymentErrors, Fix: "a public load balancer and its internal twin count together: " + splitServices, count: countMachineRules},
+	{Name: AvailabilitySets, Max: lb.MaxAvailabilitySets, Source: deploymentErrors, Fix: "create machines in availability sets or scale sets", count: countSingleMachines},
+	{Name: PoolMembers, Max: 5000, Source: loadBalancerLimits, Fix: "distribute the nodes over several load balancers", count: countPoolMembers},
+	{Name: FrontendMembers, Max: 10_000, Source: loadBalancerLimits, Fix: useFewerPorts, count: func(_ State, b lb.LoadBalancer) int { return countMembers(b).frontend }},
+	{Name: Members, Max: 500_000, Source: loadBalancerLimits, Fix: useFewerPorts, count: func(_ State, b lb.LoadBalancer) int { return countMembers(b).all }},
+	{Name: PrivateLinkServices, Max: lb.MaxPrivateLinkServices, Source: networkLimits, Fix: splitServices, count: countLinks},
+	{Name: SecurityRules, Max: lb.MaxSecurityRules, Source: networkLimits, Fix: useWiderRules, countGroup: func(u nsg.Use) int { return u.Rules }},
+	{Name: SecuritySources, Max: lb.MaxSecurityPrefixes, Source: networkLimits, Fix: useWiderRules, countGroup: func(u nsg.Use) int { return u.Sources }},
+	{Name: SecurityDestinations, Max: lb.MaxSecurityPrefixes, Source: networkLimits, Fix: useWiderRules, countGroup: func(u nsg.Use) int { return u.Destinations }},
 }
 
 // State is what uses the limits.
@@ -133,6 +147,12 @@ func ListUsages(s State) []Usage {
 		}
 	}
 	return all
+}
+
+// ListMemberUsages returns the usages of a load balancer that depend on the members of its pools.
+func ListMemberUsages(b lb.LoadBalancer) []Usage {
+	all := ListUsages(State{LoadBalancers: []lb.LoadBalancer{b}, Interfaces: true})
+	return slices.DeleteFunc(all, func(u Usage) bool { return !u.NeedsMembers() })
 }
 
 // peerKey returns the same key for a public load balancer and its internal twin.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/referencepage"
 )
 
 var id = lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}
@@ -109,6 +110,16 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The runbook lists the limits.
+func TestRunbook(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| limit | most | what helps |\n|---|---|---|\n")
+	for _, l := range Table {
+		fmt.Fprintf(&b, "| %s | [%d](%s) | %s |\n", l.Name, l.Max, l.Source, l.Fix)
+	}
+	referencepage.ExpectSection(t, "../../../docs/runbooks/WeirLimitNear.md", "limits", b.String())
 }
 
 // azure.json sets the limits of rules and Private Link Services. Without interfaces, machines do not count.

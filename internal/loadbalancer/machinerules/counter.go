@@ -76,17 +76,3 @@ func (b *Counter) ClaimRules(was, next lb.LoadBalancer) bool {
 	b.pendingWrites[strings.ToLower(next.ID.Name)] = plan.CountRules(next)
 	return true
 }
-
-// MaxUsed returns the highest rule count per machine, by public load balancer.
-func (b *Counter) MaxUsed() map[string]int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	used := map[string]int{}
-	for name, counts := range b.observed {
-		peer := b.peerCountsLocked(name)
-		for pool, n := range counts {
-			used[peerKey(name)] = max(used[peerKey(name)], n+peer[pool])
-		}
-	}
-	return used
-}

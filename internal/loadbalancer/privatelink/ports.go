@@ -49,10 +49,17 @@ type Config struct {
 }
 
 // Reconciler reconciles the Private Link Services of a cluster. It is safe for concurrent use.
-type Reconciler struct{ cfg Config }
+type Reconciler struct {
+	cfg      Config
+	observed *observedLinks
+}
 
 // New returns a [Reconciler].
-func New(cfg Config) *Reconciler { return &Reconciler{cfg} }
+func New(cfg Config) *Reconciler {
+	observed := &observedLinks{Azure: cfg.Azure, byID: map[string]lb.PrivateLinkService{}}
+	cfg.Azure = observed
+	return &Reconciler{cfg, observed}
+}
 
 // Request is the request of a Service, and its outcome over several rounds. It is not safe for
 // concurrent use.

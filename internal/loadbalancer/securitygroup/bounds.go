@@ -23,14 +23,20 @@ type usageTracker struct {
 	mu sync.Mutex // guards the fields below
 	// usage is that of the last plan; nil before the first.
 	usage *nsg.Usage
+	// observed is the group as last read or written; without an etag before.
+	observed lb.SecurityGroup
 	// claims are the claims of admitted Services that are not written yet, by owner.
 	claims map[string]nsg.Claim
 }
 
 // recordPlan records a plan, and clears the claims of its Services if it was written.
-func (l *usageTracker) recordPlan(requests []*Request, p nsg.Plan, written bool) {
+func (l *usageTracker) recordPlan(requests []*Request, observed lb.SecurityGroup, p nsg.Plan, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if written {
+		observed.Rules = p.Next
+	}
+	l.observed = observed
 	if l.usage = p.Before; !written {
 		return
 	}
@@ -38,6 +44,22 @@ func (l *usageTracker) recordPlan(requests []*Request, p nsg.Plan, written bool)
 	for _, r := range requests {
 		delete(l.claims, r.Owner)
 	}
+}
+
+func (l *usageTracker) forgetObserved() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.observed = lb.SecurityGroup{}
+}
+
+// ListObserved returns the group as last read or written; nothing before.
+func (g *Group) ListObserved() []lb.SecurityGroup {
+	g.usage.mu.Lock()
+	defer g.usage.mu.Unlock()
+	if g.usage.observed.Etag == "" {
+		return nil
+	}
+	return []lb.SecurityGroup{g.usage.observed}
 }
 
 func (l *usageTracker) copyClaims() map[string]nsg.Claim {

@@ -46,11 +46,11 @@ func TestAPromiseHoldsUntilItIsWritten(t *testing.T) {
 		}
 	}
 	requests := []*Request{{Demand: Demand{Owner: "a"}}}
-	l.recordPlan(requests, nsg.Plan{Before: usage, After: usage}, false)
+	l.recordPlan(requests, lb.SecurityGroup{}, nsg.Plan{Before: usage, After: usage}, false)
 	if err := admits(claim("a"), exceeded); err != nil {
 		t.Errorf("after a write that failed: %v", err)
 	}
-	l.recordPlan(requests, nsg.Plan{Before: usage, After: usage}, true)
+	l.recordPlan(requests, lb.SecurityGroup{}, nsg.Plan{Before: usage, After: usage}, true)
 	if err := admits(claim("a"), exceeded); !errors.Is(err, exceeded) {
 		t.Errorf("after the write: %v", err)
 	}

@@ -46,7 +46,7 @@ func (g *Group) writeOnce(ctx context.Context, requests []*Request, valid func()
 		}
 	}
 	g.setRejections(requests, p)
-	g.usage.recordPlan(requests, p, err == nil)
+	g.usage.recordPlan(requests, observed, p, err == nil)
 	if err == nil {
 		g.lastRules = left
 		logWritten(ctx, log, p)
@@ -62,6 +62,7 @@ func (g *Group) readGroup(ctx context.Context, requests []*Request) (observed lb
 	observed, err = g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
 	switch f := armerror.FromError(err); {
 	case f != nil && f.Class == armerror.Stale:
+		g.usage.forgetObserved()
 		g.handleMissing(requests)
 		return observed, false, nil
 	case err != nil:

@@ -33,7 +33,7 @@ func (w *textWriter) limits(p Plan) {
 			w.writeLine(0, "!", fmt.Sprintf("%s would have machines of up to %d of %d %s; a machine in none counts as one. Beyond the limit, Azure rejects further machines in the pool: "+
 				"create machines in availability sets or scale sets, or set loadBalancerBackendPoolConfigurationType to nodeIP.", l.Resource, l.Used, l.Max, l.Name))
 		default:
-			w.writeLine(0, "!", fmt.Sprintf("%s would have %d of %d %s. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirRulesNearLimit.md).", l.Resource, l.Used, l.Max, l.Name))
+			w.writeLine(0, "!", fmt.Sprintf("%s would have %d of %d %s. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirLimitNear.md).", l.Resource, l.Used, l.Max, l.Name))
 		}
 	}
 }

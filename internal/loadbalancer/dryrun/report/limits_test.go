@@ -19,7 +19,7 @@ func TestLimitsInText(t *testing.T) {
 	}}.FormatText(false)
 	const want = `No changes (0 Services).
 Limits: kubernetes 3/600 frontends, 280/299 rules of a machine; nsg 6/1000 security rules.
-! kubernetes would have 280 of 299 rules of a machine. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirRulesNearLimit.md).
+! kubernetes would have 280 of 299 rules of a machine. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirLimitNear.md).
 ! kubernetes would have machines of up to 140 of 150 availability sets of a pool; a machine in none counts as one. Beyond the limit, Azure rejects further machines in the pool: create machines in availability sets or scale sets, or set loadBalancerBackendPoolConfigurationType to nodeIP.
 `
 	if text != want {

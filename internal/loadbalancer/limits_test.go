@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbalancer
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/limit"
+	"weir.dev/weir/internal/loadbalancer/privatelink"
+	"weir.dev/weir/internal/service"
+)
+
+// addressed is a Cluster whose BackendPools add addresses.
+type addressed struct{ reaching }
+
+func (addressed) MemberKind(lb.PoolID) service.MemberKind { return service.AddressMembers }
+
+type listedLinks struct {
+	privatelink.Azure
+	all []lb.PrivateLinkService
+}
+
+func (l listedLinks) List(context.Context, string, string) ([]lb.PrivateLinkService, error) {
+	return l.all, nil
+}
+
+// The usage is that of the last observed state, members included, although the cache drops them.
+func TestListUsages(t *testing.T) {
+	b := listed(&lists{})
+	b.cfg.Cluster, b.cfg.MaxRules, b.cfg.MaxPrivateLinks = addressed{}, 250, 4
+	id := lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "Kubernetes"}
+	link := lb.PrivateLinkService{ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Name: "pls"}, Frontends: []string{id.String() + "/frontendIPConfigurations/f"}}
+	b.links = privatelink.New(privatelink.Config{Azure: listedLinks{all: []lb.PrivateLinkService{link}}})
+	if err := b.links.CheckReadable(t.Context(), "rg"); err != nil {
+		t.Fatal(err)
+	}
+	pool := lb.Pool{ID: lb.PoolID{LoadBalancer: id, Name: "kubernetes"}, Addresses: make([]lb.Address, 4100)}
+	b.cache.recordState(lb.LoadBalancer{ID: id, Etag: "1", Pools: []lb.Pool{pool}, Rules: []lb.Rule{{Pool: "kubernetes", Frontend: "f"}, {Pool: "kubernetes", Frontend: "f"}}})
+	got := b.ListUsages()
+	for name, want := range map[string][2]int{
+		limit.Rules: {2, 250}, limit.PoolMembers: {4100, 5000}, limit.FrontendMembers: {8200, 10_000}, limit.PrivateLinkServices: {1, 4},
+		limit.MachineRules: {0, 299}, // of addresses
+	} {
+		if u := (limit.Usage{Resource: "Kubernetes", Name: name, Was: want[0], Used: want[0], Max: want[1]}); !slices.Contains(got, u) {
+			t.Errorf("no %+v in %+v", u, got)
+		}
+	}
+}
