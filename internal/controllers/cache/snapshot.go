@@ -288,6 +288,7 @@ func (s *Snapshot) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
 func (s *Snapshot) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 	set, err := s.membersOf(p)
 	if err != nil || s.Draining == nil {
+		set.DeletedMayServe = false
 		return set, err
 	}
 	return set.KeepMinAvailable(s.Draining.MinAvailablePercent), nil
