@@ -16,6 +16,8 @@ type AdminState struct {
 	EnableNodeAdminState *bool `json:"enableNodeAdminState,omitempty"`
 	// NodeAdminStateTaints are additional taints of leaving nodes: "key" or "key=value".
 	NodeAdminStateTaints []string `json:"nodeAdminStateTaints,omitempty"`
+	// NodeAdminStateConditions are types of Node conditions that mark a leaving node while they are True.
+	NodeAdminStateConditions []string `json:"nodeAdminStateConditions,omitempty"`
 	// NodeAdminStateReporters are trusted sources of eviction events; empty means none, unset those of AKS and
 	// node-problem-detector.
 	NodeAdminStateReporters []string `json:"nodeAdminStateReporters,omitempty"`
@@ -34,7 +36,9 @@ func (a AdminState) Signals() *adminstate.Signals {
 	if !a.SetsAdminState() {
 		return nil
 	}
-	signals := &adminstate.Signals{Reporters: a.trustedReporters(), MinAvailablePercent: a.minAvailablePercent()}
+	signals := &adminstate.Signals{
+		ExtraConditions: a.NodeAdminStateConditions, Reporters: a.trustedReporters(), MinAvailablePercent: a.minAvailablePercent(),
+	}
 	for _, text := range a.NodeAdminStateTaints {
 		if p, err := adminstate.ParsePattern(text); err == nil { // already validated
 			signals.ExtraPatterns = append(signals.ExtraPatterns, p)
@@ -72,6 +76,16 @@ func (a AdminState) validateAdminState() error {
 		}
 		if checkLabel(key, p.Key) != nil || checkLabelValue(key, p.Value) != nil {
 			return fmt.Errorf(`key %q is %q: want the key of a taint or "key=value", without an effect`, key, text)
+		}
+	}
+	for i, text := range a.NodeAdminStateConditions {
+		key := fmt.Sprintf("nodeAdminStateConditions[%d]", i)
+		name, err := adminstate.ParseConditionType(text)
+		if err != nil {
+			return fmt.Errorf("key %q: %w", key, err)
+		}
+		if checkLabel(key, name) != nil {
+			return fmt.Errorf(`key %q is %q: want the type of a Node condition, such as DrainInProgress`, key, text)
 		}
 	}
 	return nil

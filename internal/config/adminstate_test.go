@@ -14,10 +14,11 @@ func TestAdminStatesAreSetUnlessTheFileSaysNo(t *testing.T) {
 		"enableNodeAdminState: null": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
 		"enableNodeAdminState: true": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
 		"nodeAdminStateTaints: []":   "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
-		"nodeAdminStateTaints: [b.example/x, a=1]":               "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b.example/x a=1",
-		"nodeAdminStateTaints: [x=]":                             "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted x=",
-		"enableNodeAdminState: false":                            "off",
-		"enableNodeAdminState: false\nnodeAdminStateTaints: [x]": "off",
+		"nodeAdminStateTaints: [b.example/x, a=1]":                 "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b.example/x a=1",
+		"nodeAdminStateTaints: [x=]":                               "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted x=",
+		"nodeAdminStateConditions: [DrainInProgress, a.io/Leaves]": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted DrainInProgress a.io/Leaves",
+		"enableNodeAdminState: false":                              "off",
+		"enableNodeAdminState: false\nnodeAdminStateTaints: [x]":   "off",
 	} {
 		c, err := loadWith(t, given)
 		got := "off"
@@ -56,6 +57,19 @@ func TestWhoseAnnouncementsAreBelieved(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: %s, want %s", given, got, want)
+		}
+	}
+}
+
+func TestConditionsThatSayNoSuchThing(t *testing.T) {
+	for given, want := range map[string]string{
+		"[DrainInProgress, Ready]": `key "nodeAdminStateConditions[1]": Ready is True on nodes that serve: remove it`,
+		"['']":                     `key "nodeAdminStateConditions[0]" is "": want the type of a Node condition, such as DrainInProgress`,
+		"[DrainInProgress=True]":   `is "DrainInProgress=True": want the type`,
+		"DrainInProgress":          `key "nodeAdminStateConditions": want a list, got a string`,
+	} {
+		if _, err := loadWith(t, "nodeAdminStateConditions: "+given); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", given, err, want)
 		}
 	}
 }

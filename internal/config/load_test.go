@@ -62,7 +62,7 @@ const whole = `{
 	}],
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0, "loadBalancerBackendPoolUpdateWriteSharePercent": 20, "clustersInSubscription": 4, "loadBalancerBackendPoolUpdateParallelMachines": 7,
 	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "loadBalancerWriteStrategy": "Serial",
-	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"],
+	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"], "nodeAdminStateConditions": ["DrainInProgress"],
 	"nodeAdminStateReporters": ["example.com/agent"], "nodeAdminStateMinAvailablePercent": 75
 }`
 
@@ -91,7 +91,7 @@ func wholeConfig() Config {
 		PrivateLinks: PrivateLinks{PrivateLinkServiceResourceGroup: "plsrg", MaximumPrivateLinkServices: new(20), DisableSubnetPolicies: true, PodSubnetNames: []string{"pods"}},
 		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ClustersInSubscription: new(4), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), WriteStrategy: SerialStrategy},
 		AdminState: AdminState{
-			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
+			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"}, NodeAdminStateConditions: []string{"DrainInProgress"},
 			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
 		},
 	}

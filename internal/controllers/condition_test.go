@@ -67,3 +67,23 @@ func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
 	s.waitForTaints(1, spotTaint)
 	s.waitForNodeEvent(1, nodes.EventTainted, 2)
 }
+
+// A node is Down while a condition of azure.json is True, and no longer.
+func TestAConditionOfADrainSetsItsNodeDown(t *testing.T) {
+	t.Parallel()
+	s := newTestEnv(t, "web")
+	s.createNode(1)
+	s.createNode(2)
+	s.createService("web", corev1.ServiceTypeLoadBalancer)
+	s.createSlice("a", "web", s.endpointOn(1), s.endpointOn(2))
+	s.createBackendPool("web", "web")
+	s.waitForMembers("web", s.ip(1), s.ip(2))
+	drains := func(status corev1.ConditionStatus, why string, down ...string) {
+		s.Helper()
+		s.setNodeCondition(1, corev1.NodeCondition{Type: "DrainInProgress", Status: status, Reason: "Drain", LastTransitionTime: metav1.Now()})
+		s.waitForDraining(1, why)
+		s.waitForDown("web", down...)
+	}
+	drains(corev1.ConditionTrue, "DrainInProgress", s.node(1))
+	drains(corev1.ConditionUnknown, "")
+}

@@ -76,6 +76,7 @@ func start() (*testController, error) { return startWith(nil) }
 func startWith(lease updater.Lease) (*testController, error) {
 	draining := signals()
 	draining.ExtraPatterns = []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}
+	draining.ExtraConditions = []string{"DrainInProgress"}
 	return startController(cluster.Config, lease, draining, enableGates)
 }
 

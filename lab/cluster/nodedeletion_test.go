@@ -72,3 +72,33 @@ func TestANodeThatIsDownBeforeItIsExcludedLeaves(t *testing.T) {
 		s.expectMembers("ten minutes have passed", "")
 	})
 }
+
+// A node is deleted and its machine still runs: its member is Down before it leaves, unless no other member is up.
+func TestTheMemberOfADeletedNode(t *testing.T) {
+	for name, off := range map[string]bool{"it is Down first": false, "without admin states": true} {
+		t.Run(name, func(t *testing.T) {
+			runStage(t, Options{Configure: func(c *config.Config) { c.EnableNodeAdminState = new(!off) }}, func(s *Stage) {
+				newLocalService(s)
+				failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 1: true}))
+				s.Sleep(2 * time.Minute)
+				failOn(s.deleteNodeAlone(1))
+				wasDown := false
+				for range 40 {
+					s.Sleep(time.Second)
+					wasDown = wasDown || s.membersOf("shop-web") == "0 1!"
+				}
+				s.Sleep(time.Minute)
+				if s.expectMembers("another is up", "0"); wasDown == off {
+					t.Errorf("it was Down: %v", wasDown)
+				}
+				failOn(s.SetEndpoints("shop/web", map[int]bool{0: true}))
+				failOn(s.deleteNodeAlone(0))
+				s.Sleep(2 * time.Minute)
+				s.expectMembers("it is the last one that serves", map[bool]string{false: "0", true: ""}[off])
+				failOn(s.SetEndpoints("shop/web", map[int]bool{0: true, 2: true}))
+				s.Sleep(2 * time.Minute)
+				s.expectMembers("another has joined", "2")
+			})
+		})
+	}
+}

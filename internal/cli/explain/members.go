@@ -302,7 +302,7 @@ func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []m
 func inputOf(n *corev1.Node) membership.Node {
 	return membership.Node{
 		Name: n.Name, IPs: cache.InternalIPs(n), Place: n.Labels[metadata.PlaceLabel], Excluded: membership.Excluded(n.Labels, true),
-		DrainReason: strings.Join(adminstate.Signals{}.NodeReasons(cache.TaintsOf(n.Spec.Taints...), n.DeletionTimestamp != nil), ", "),
+		DrainReason: strings.Join(adminstate.Signals{}.DrainReasons(cache.StateOf(n)), ", "),
 	}
 }
 

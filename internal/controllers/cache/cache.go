@@ -61,16 +61,16 @@ func stripService(s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 }
 
-// stripNode keeps labels, providerID, internal addresses, draining taints, eviction conditions, and Weir's
-// eviction record.
+// stripNode keeps labels, providerID, internal addresses, draining taints and conditions, eviction conditions, and
+// Weir's eviction record.
 func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	var taints []corev1.Taint
 	var annotations map[string]string
 	var conditions []corev1.NodeCondition
 	if draining != nil {
-		conditions = evictionConditions(n.Status.Conditions)
+		conditions = usedConditions(n.Status.Conditions, draining)
 		for _, t := range n.Spec.Taints {
-			if len(draining.DrainReasons(TaintsOf(t))) > 0 {
+			if len(draining.DrainReasons(adminstate.NodeState{Taints: []adminstate.Taint{taintOf(t)}})) > 0 {
 				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 			}
 		}
@@ -92,10 +92,11 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 
 const maxMessageLength = 64
 
-// evictionConditions keeps the conditions that announce an eviction, without heartbeats.
-func evictionConditions(all []corev1.NodeCondition) (kept []corev1.NodeCondition) {
+// usedConditions keeps the conditions that drain a node or announce an eviction, without heartbeats.
+func usedConditions(all []corev1.NodeCondition, draining *adminstate.Signals) (kept []corev1.NodeCondition) {
 	for _, c := range all {
-		if ConditionOf(c).IsEviction() {
+		is := ConditionOf(c)
+		if is.IsEviction() || len(draining.DrainReasons(adminstate.NodeState{Conditions: []adminstate.Condition{is}})) > 0 {
 			message := strings.Clone(c.Message[:min(len(c.Message), maxMessageLength)])
 			kept = append(kept, corev1.NodeCondition{Type: c.Type, Status: c.Status, Message: message, LastTransitionTime: c.LastTransitionTime})
 		}

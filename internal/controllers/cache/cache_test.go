@@ -46,6 +46,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		n.Status.Conditions = []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "kubelet is posting ready status"},
 			{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Reason: "SpotEvictionIncoming", Message: strings.Repeat("soon ", 200), LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Unix(7, 0)},
+			{Type: "DrainInProgress", Status: corev1.ConditionTrue, Reason: "Drain"}, {Type: "MaintenanceInProgress", Status: corev1.ConditionFalse}, {Type: "Drained", Status: corev1.ConditionTrue},
 		}
 		return n
 	}
@@ -53,9 +54,9 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	want.Spec.ProviderID = "azure:///x"
 	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{metadata.PreemptionAnnotation: "{}"}
 	want.Spec.ProviderID = "azure:///x" // identifies the machine
-	want.Status.Conditions = []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Message: strings.Repeat("soon ", 200)[:64], LastTransitionTime: metav1.Unix(7, 0)}}
+	want.Status.Conditions = []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Message: strings.Repeat("soon ", 200)[:64], LastTransitionTime: metav1.Unix(7, 0)}, {Type: "DrainInProgress", Status: corev1.ConditionTrue}}
 	got := node()
-	stripNode(got, &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}})
+	stripNode(got, &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}, ExtraConditions: []string{"DrainInProgress", "MaintenanceInProgress"}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -97,14 +97,22 @@ func parsePoolID(s string) (lb.PoolID, bool) {
 	return id, strings.EqualFold(id.String(), s) && id.Validate() == nil
 }
 
-// TaintsOf converts taints.
-func TaintsOf(taints ...corev1.Taint) []adminstate.Taint {
-	all := make([]adminstate.Taint, len(taints))
-	for i, t := range taints {
-		all[i] = adminstate.Taint{Key: t.Key, Value: t.Value}
+// StateOf converts what decides whether a node is leaving.
+func StateOf(n *corev1.Node) adminstate.NodeState {
+	state := adminstate.NodeState{
+		Taints: make([]adminstate.Taint, len(n.Spec.Taints)), Conditions: make([]adminstate.Condition, len(n.Status.Conditions)),
+		Deleting: n.DeletionTimestamp != nil,
 	}
-	return all
+	for i, t := range n.Spec.Taints {
+		state.Taints[i] = taintOf(t)
+	}
+	for i, c := range n.Status.Conditions {
+		state.Conditions[i] = ConditionOf(c)
+	}
+	return state
 }
+
+func taintOf(t corev1.Taint) adminstate.Taint { return adminstate.Taint{Key: t.Key, Value: t.Value} }
 
 // ConditionOf converts a node condition.
 func ConditionOf(c corev1.NodeCondition) adminstate.Condition {

@@ -48,6 +48,9 @@ func drawNode(t *rapid.T, name, label string) *corev1.Node {
 			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(of("type", "InternalIP", "InternalIP", "InternalIP", "ExternalIP")), Address: ip})
 		}
 	}
+	if status := of("condition", "", "True", "False", "Unknown"); status != "" {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: "DrainInProgress", Status: corev1.ConditionStatus(status)}}
+	}
 	if record := of("record", "", `{"at":"2026-11-21T10:00:00Z"}`, `{"at":"2026-11-21T11:00:00Z"}`); record != "" {
 		n.Annotations[metadata.PreemptionAnnotation] = record
 	}
@@ -57,7 +60,7 @@ func drawNode(t *rapid.T, name, label string) *corev1.Node {
 
 func changeOne(t *rapid.T, before *corev1.Node) *corev1.Node {
 	next, after := drawNode(t, "n1", "after"), before.DeepCopy()
-	switch rapid.SampledFrom([]string{"labels", "one label", "taints", "addresses", "providerID", "record"}).Draw(t, "changes") {
+	switch rapid.SampledFrom([]string{"labels", "one label", "taints", "addresses", "providerID", "condition", "record"}).Draw(t, "changes") {
 	case "labels":
 		after.Labels = next.Labels
 	case "one label":
@@ -70,6 +73,8 @@ func changeOne(t *rapid.T, before *corev1.Node) *corev1.Node {
 		after.Status.Addresses = next.Status.Addresses
 	case "providerID":
 		after.Spec.ProviderID = next.Spec.ProviderID
+	case "condition":
+		after.Status.Conditions = next.Status.Conditions
 	case "record":
 		after.Annotations = next.Annotations
 	}
@@ -90,7 +95,7 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 			pools[family+kind+" all"], pools[family+kind+" blue"], pools[family+kind+" service"] = all, blue, ofService
 		}
 	}
-	signals := &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}, MinAvailablePercent: 50}
+	signals := &adminstate.Signals{ExtraPatterns: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}, ExtraConditions: []string{"DrainInProgress"}, MinAvailablePercent: 50}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}, AddressType: discoveryv1.AddressTypeIPv4}
 	for _, name := range []string{"n1", "n2"} {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &name, Addresses: []string{"10.9.0.1"}})

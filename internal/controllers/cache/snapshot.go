@@ -132,10 +132,9 @@ func (s *Snapshot) NodeOf(n *corev1.Node) membership.Node {
 func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 	node := nodeOf(n, s.ExcludeControlPlane)
 	if s.Draining != nil {
-		taints, deleting := TaintsOf(n.Spec.Taints...), n.DeletionTimestamp != nil
-		reasons := s.Draining.NodeReasons(taints, deleting)
+		reasons := s.Draining.DrainReasons(StateOf(n))
 		node.DrainReason = strings.Join(reasons, ", ")
-		if node.EvictionAnnounced = s.Draining.IsSpotEviction(taints) && !deleting; node.EvictionAnnounced {
+		if node.EvictionAnnounced = adminstate.IsSpotEviction(reasons); node.EvictionAnnounced {
 			node.EvictionAnnouncedAt = adminstate.ParseRecord(n.Annotations[metadata.PreemptionAnnotation]).At
 		}
 		if node.ExcludedWhileServing = membership.ExcludedByLabel(n.Labels); node.ExcludedWhileServing {
@@ -289,6 +288,7 @@ func (s *Snapshot) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
 func (s *Snapshot) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 	set, err := s.membersOf(p)
 	if err != nil || s.Draining == nil {
+		set.DeletedMayServe = false
 		return set, err
 	}
 	return set.KeepMinAvailable(s.Draining.MinAvailablePercent), nil

@@ -19,7 +19,7 @@ import (
 // Draining determines which nodes drain: they take no new flows, and their addresses are Down.
 type Draining struct {
 	Nodes *cache.Snapshot
-	// Signals define draining; nil ignores taints.
+	// Signals define draining; nil ignores taints and conditions.
 	Signals *adminstate.Signals
 	Log     *slog.Logger
 }
@@ -32,15 +32,15 @@ func (d Draining) Reasons(node string) (reasons []string) {
 	return nil
 }
 
-// reasonsOf returns why a node drains; nil if it does not, or if taints are ignored.
+// reasonsOf returns why a node drains; nil if it does not, or without Signals.
 func (d Draining) reasonsOf(n *corev1.Node) []string {
 	if d.Signals == nil {
 		return nil
 	}
-	return d.Signals.NodeReasons(cache.TaintsOf(n.Spec.Taints...), n.DeletionTimestamp != nil)
+	return d.Signals.DrainReasons(cache.StateOf(n))
 }
 
-// CountByReason returns the number of draining nodes by reason, including zeros of taints. A node with two reasons
+// CountByReason returns the number of draining nodes by reason, including zeros of taints and conditions. A node with two reasons
 // counts twice.
 func (d Draining) CountByReason() map[string]int {
 	count := map[string]int{}

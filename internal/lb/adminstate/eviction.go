@@ -43,6 +43,9 @@ const (
 	conditionPreemption = "PreemptionScheduled"
 	conditionVMEvent    = "VMEventScheduled"
 	preemptPrefix       = "Preempt Scheduled"
+	// conditionReady is a condition of every node.
+	conditionReady = "Ready"
+	conditionTrue  = "True"
 )
 
 // Condition is a condition of a node.
@@ -51,7 +54,7 @@ type Condition struct{ Type, Status, Message string }
 // IsEviction does not check a reporter: only writers of nodes/status can set a condition.
 func (c Condition) IsEviction() bool {
 	switch {
-	case c.Status != "True" || strings.HasPrefix(c.Message, queryFailedPrefix):
+	case c.Status != conditionTrue || strings.HasPrefix(c.Message, queryFailedPrefix):
 		return false
 	case c.Type == conditionVMEvent:
 		return strings.HasPrefix(c.Message, preemptPrefix)

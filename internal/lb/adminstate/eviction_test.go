@@ -46,7 +46,7 @@ func TestWhatIsAnnouncedAlone(t *testing.T) {
 		adminstate.KeyOutOfService:              false,
 		"leaves":                                false,
 	} {
-		if got := s.IsSpotEviction(taints(text)); got != want {
+		if got := adminstate.IsSpotEviction(s.DrainReasons(adminstate.NodeState{Taints: taints(text)})); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}

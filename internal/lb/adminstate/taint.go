@@ -70,9 +70,26 @@ func (p Pattern) matchesTaint(t Taint) bool {
 	return t.Key == p.Key && (p.AnyValue || t.Value == p.Value)
 }
 
+// ParseConditionType checks the type of a condition that marks a leaving node while its status is True.
+func ParseConditionType(text string) (string, error) {
+	if text == conditionReady {
+		return "", fmt.Errorf("%s is True on nodes that serve: remove it", text)
+	}
+	return text, nil
+}
+
+// NodeState is what decides whether a node is leaving.
+type NodeState struct {
+	Taints     []Taint
+	Conditions []Condition
+	Deleting   bool
+}
+
 // Signals configures which nodes are leaving.
 type Signals struct {
 	ExtraPatterns []Pattern
+	// ExtraConditions are condition types, such as those of KEP-5683.
+	ExtraConditions []string
 	// Reporters are trusted; none if empty.
 	Reporters []string
 	// MinAvailablePercent is the share of members, at least one, that announced evictions leave in
@@ -81,35 +98,44 @@ type Signals struct {
 }
 
 // DrainReasons returns why a node must take no new flows, in a fixed order; empty if it may.
-func (s Signals) DrainReasons(taints []Taint) (reasons []string) {
-	if len(taints) == 0 { // fast path: called for each node whenever a pool is computed
-		return nil
+func (s Signals) DrainReasons(n NodeState) (reasons []string) {
+	if len(n.Taints) > 0 || len(n.Conditions) > 0 { // called for each node whenever a pool is computed
+		reasons = s.filterReasons(
+			func(p Pattern) bool { return slices.ContainsFunc(n.Taints, p.matchesTaint) },
+			func(condition string) bool {
+				return slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Type == condition && c.Status == conditionTrue })
+			})
 	}
-	return s.filterReasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matchesTaint) })
-}
-
-// NodeReasons is DrainReasons for a node that may be being deleted: it never serves again.
-func (s Signals) NodeReasons(taints []Taint, deleting bool) []string {
-	reasons := s.DrainReasons(taints)
-	if deleting {
+	if n.Deleting { // it never serves again
 		reasons = append(reasons, ReasonDeleting)
 	}
 	return reasons
 }
 
-// IsSpotEviction reports whether the spot eviction taint is the only reason.
-func (s Signals) IsSpotEviction(taints []Taint) bool {
-	reasons := s.DrainReasons(taints)
+// IsSpotEviction reports whether the spot eviction taint is the only one of the reasons.
+func IsSpotEviction(reasons []string) bool {
 	return len(reasons) == 1 && reasons[0] == ValueSpotEviction
 }
 
-// AllReasons returns the reasons of all taints.
-func (s Signals) AllReasons() []string { return s.filterReasons(func(Pattern) bool { return true }) }
+// AllReasons returns the reasons of all taints and conditions.
+func (s Signals) AllReasons() []string {
+	return s.filterReasons(func(Pattern) bool { return true }, func(string) bool { return true })
+}
 
-func (s Signals) filterReasons(holds func(Pattern) bool) (reasons []string) {
-	for _, p := range slices.Concat(fixedPatterns, s.ExtraPatterns) {
-		if reason := p.Reason(); holds(p) && !slices.Contains(reasons, reason) {
+func (s Signals) filterReasons(hasTaint func(Pattern) bool, hasCondition func(string) bool) (reasons []string) {
+	add := func(reason string) {
+		if !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
+		}
+	}
+	for _, p := range slices.Concat(fixedPatterns, s.ExtraPatterns) {
+		if hasTaint(p) {
+			add(p.Reason())
+		}
+	}
+	for _, condition := range s.ExtraConditions {
+		if hasCondition(condition) {
+			add(condition)
 		}
 	}
 	return reasons

@@ -61,13 +61,48 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 		{oos + " " + spot, oos + " " + spot, "out-of-service spot-eviction"},
 	} {
 		s := signals(t, tt.further)
-		if got := strings.Join(s.DrainReasons(taints(tt.taints)), " "); got != tt.want {
+		if got := strings.Join(s.DrainReasons(adminstate.NodeState{Taints: taints(tt.taints)}), " "); got != tt.want {
 			t.Errorf("%s (further: %s): %q, want %q", tt.taints, tt.further, got, tt.want)
 		}
 	}
 	if got := strings.Join(signals(t, "b a=1 b").AllReasons(), " "); got != "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b a=1" {
 		t.Errorf("all reasons: %s", got)
 	}
+}
+
+// A condition counts while it is True, after the taints, and only if it is configured.
+func TestWhichConditionsSayThatANodeLeaves(t *testing.T) {
+	s := signals(t, "leaves")
+	s.ExtraConditions = []string{"DrainInProgress", "MaintenanceInProgress", "leaves"}
+	for _, tt := range []struct {
+		node adminstate.NodeState
+		want string
+	}{
+		{adminstate.NodeState{Conditions: conditions("Ready=True DrainInProgress=False MaintenanceInProgress=Unknown Drained=True")}, ""},
+		{adminstate.NodeState{Conditions: conditions("Ready=True MaintenanceInProgress=True DrainInProgress=True")}, "DrainInProgress MaintenanceInProgress"},
+		{adminstate.NodeState{Conditions: conditions("DrainInProgress=True leaves=True"), Taints: taints("leaves karpenter.sh/disrupted"), Deleting: true}, "karpenter.sh/disrupted leaves DrainInProgress deleting"},
+		{adminstate.NodeState{Taints: taints("DrainInProgress")}, ""},
+	} {
+		reasons := s.DrainReasons(tt.node)
+		if got := strings.Join(reasons, " "); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.node, got, tt.want)
+		}
+	}
+	if got := (adminstate.Signals{}).DrainReasons(adminstate.NodeState{Conditions: conditions("DrainInProgress=True")}); got != nil {
+		t.Errorf("not configured: %q", got)
+	}
+	if got := strings.Join(s.AllReasons(), " "); !strings.HasSuffix(got, " leaves DrainInProgress MaintenanceInProgress") {
+		t.Errorf("all reasons: %s", got)
+	}
+}
+
+// conditions parses "type=status type=status".
+func conditions(text string) (all []adminstate.Condition) {
+	for _, t := range strings.Fields(text) {
+		name, status, _ := strings.Cut(t, "=")
+		all = append(all, adminstate.Condition{Type: name, Status: status, Message: "a drain"})
+	}
+	return all
 }
 
 // A cordon is not a drain, in any form.

@@ -42,7 +42,7 @@ func computeStates(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	c.Next.Addresses = slices.Clone(observed.Addresses)
 	for i := range c.Next.Addresses {
 		a := &c.Next.Addresses[i]
-		ip, ok := want.AddressOf(a.Machine)
+		ip, ok := want.nodeAddress(*a)
 		if !ok {
 			unidentified = unidentified || isDown(*a)
 			continue

@@ -114,6 +114,8 @@ type Set struct {
 	// whether they are; see JoinEarly.
 	Starting  []lb.Address
 	EarlyJoin EarlyJoin
+	// DeletedMayServe is true if nodes that the cluster no longer has may serve; see RetainDeleted.
+	DeletedMayServe bool
 	// EndpointsWithoutNode is the number of endpoints that take traffic but have no nodeName.
 	EndpointsWithoutNode int
 	// UnsupportedSlices is the number of FQDN slices.
@@ -199,6 +201,7 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 			b.addNode(n)
 		} else {
 			b.addNonMember(name, "the cluster has no node of that name yet")
+			b.set.DeletedMayServe = true
 		}
 	}
 	set = b.buildSet()
@@ -231,7 +234,7 @@ func startingNodes(names map[string]struct{}, node func(name string) (Node, bool
 // OfNodes returns the given nodes that may take traffic.
 func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
 	sorted := slices.SortedFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	b := builder{family: family, byIP: make(map[netip.Addr]int, len(sorted))}
+	b := builder{set: Set{DeletedMayServe: true}, family: family, byIP: make(map[netip.Addr]int, len(sorted))}
 	for _, n := range sorted {
 		b.addNode(n)
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package keeping decides which recorded members remain in a pool although the cluster no longer wants them:
-// a label excludes their node while it still serves endpoints, or the cluster cache may be stale.
+// a label excludes their node while it still serves endpoints, their node was deleted, or the cluster cache may be
+// stale.
 package keeping
 
 import (
@@ -25,6 +26,8 @@ type Policy struct {
 	heldCounts map[schedule.Ref]int
 	// starts are the nodes without a ready endpoint. A restart forgets them, which costs each one join.
 	starts map[schedule.Ref]map[netip.Addr]membership.StartRecord
+	// deleted are the members of deleted nodes. A restart forgets them, which prolongs the time of a pool's last one.
+	deleted map[schedule.Ref]map[netip.Addr]membership.DeletedRecord
 }
 
 // RetainMembers returns set plus the retained members, and when the next of them expires; zero if none does. record
@@ -32,16 +35,17 @@ type Policy struct {
 func (k *Policy) RetainMembers(ref schedule.Ref, set membership.Set, record func() membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
 	stale := k.Stale != nil && k.Stale(now)
 	early, startsEnd := k.joinEarly(ref, set, record, now)
-	if kept = early; stale || len(set.ServingExcluded) > 0 {
+	if kept = early; stale || len(set.ServingExcluded) > 0 || set.DeletedMayServe {
 		has := record()
-		kept, again = early.RetainLeaving(has, now)
-		if stale {
+		leaving, excludedEnd := early.RetainLeaving(has, now)
+		deleted, deletedEnd := k.retainDeleted(ref, leaving, has, now)
+		if kept, again = deleted, earlier(excludedEnd, deletedEnd); stale {
 			kept = kept.RetainRemoved(has, k.NodeAt)
 		}
+	} else {
+		k.forgetDeleted(ref)
 	}
-	if again.IsZero() || !startsEnd.IsZero() && startsEnd.Before(again) {
-		again = startsEnd
-	}
+	again = earlier(again, startsEnd)
 	if stale {
 		k.recordHeld(ref, kept.RetainedStale)
 	}
@@ -67,6 +71,36 @@ func (k *Policy) joinEarly(ref schedule.Ref, set membership.Set, record func() m
 	return joined, again
 }
 
+func (k *Policy) retainDeleted(ref schedule.Ref, set membership.Set, has membership.MemberRecord, now time.Time) (kept membership.Set, again time.Time) {
+	hasNode := func(ip netip.Addr) bool { _, known := k.NodeAt(ip); return known }
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept, next, again := set.RetainDeleted(k.deleted[ref], has, hasNode, now)
+	switch {
+	case len(next) == 0:
+		delete(k.deleted, ref)
+	case k.deleted == nil:
+		k.deleted = map[schedule.Ref]map[netip.Addr]membership.DeletedRecord{ref: next}
+	default:
+		k.deleted[ref] = next
+	}
+	return kept, again
+}
+
+func (k *Policy) forgetDeleted(ref schedule.Ref) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.deleted, ref)
+}
+
+// earlier returns the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // HasStartTimedOut reports whether an address left the pool, or did not join it, because no endpoint there was ready for
 // membership.StartTimeout.
 func (k *Policy) HasStartTimedOut(ref schedule.Ref, ip netip.Addr, now time.Time) bool {
@@ -81,6 +115,7 @@ func (k *Policy) Forget(ref schedule.Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.starts, ref)
+	delete(k.deleted, ref)
 }
 
 // recordHeld records the number of held members. Only a release clears the entry: once the cache is fresh, a caller

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// DeletedDownTime is how long the member of a deleted node is Down before it leaves, and how long other members have
+// been there before it becomes Down: two intervals of the default probe.
+const DeletedDownTime = 10 * time.Second
+
+// ReasonDeleted is the Down reason of such a member.
+const ReasonDeleted = "deleted"
+
+// DeletedRecord is since when a recorded member has no node, and when it may become Down; zero while no other member
+// is up.
+type DeletedRecord struct{ Since, DownAt time.Time }
+
+// RetainDeleted returns the set in which recorded members without a node are Down before they leave. While no other
+// recorded member is up they stay up, until LeavingTimeout. hasNode reports whether a node has the address. records are
+// those of the pool, next replaces them. again is when the next member changes; zero if none does.
+func (s Set) RetainDeleted(records map[netip.Addr]DeletedRecord, has MemberRecord, hasNode func(netip.Addr) bool, now time.Time) (kept Set, next map[netip.Addr]DeletedRecord, again time.Time) {
+	kept = s
+	if !s.DeletedMayServe {
+		return kept, nil, again
+	}
+	othersUp := s.hasRecordedUp(has)
+	for _, ip := range has.Written {
+		if s.hasAddress(ip) || hasNode(ip) {
+			continue
+		}
+		record := records[ip].update(othersUp, now)
+		if next == nil {
+			next = map[netip.Addr]DeletedRecord{}
+		}
+		next[ip] = record
+		down, isDown := has.Down[ip]
+		until := record.Since.Add(LeavingTimeout)
+		if isDown {
+			until = down.Since.Add(DeletedDownTime)
+		}
+		if !now.Before(until) {
+			continue
+		}
+		switch {
+		case isDown || record.DownAt.IsZero():
+		case now.Before(record.DownAt):
+			until = earlier(until, record.DownAt)
+		default:
+			down.Reason, isDown = ReasonDeleted, true
+		}
+		kept = kept.addRetained(Drain{Node: ip.String(), IP: ip, Reason: down.Reason}, isDown)
+		again = earlier(again, until)
+	}
+	return kept, next, again
+}
+
+// earlier returns the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// update returns the record at a time. Members that are up when the node is found deleted have been there before.
+func (r DeletedRecord) update(othersUp bool, now time.Time) DeletedRecord {
+	switch {
+	case r.Since.IsZero():
+		r.Since = now
+		if othersUp {
+			r.DownAt = now
+		}
+	case !othersUp:
+		r.DownAt = time.Time{}
+	case r.DownAt.IsZero():
+		r.DownAt = now.Add(DeletedDownTime)
+	}
+	return r
+}
+
+// hasRecordedUp reports whether a recorded member of the set takes new flows.
+func (s Set) hasRecordedUp(has MemberRecord) bool {
+	return slices.ContainsFunc(s.Addresses, func(a lb.Address) bool {
+		_, isDown := has.Down[a.IP]
+		starts := slices.ContainsFunc(s.Starting, func(b lb.Address) bool { return b.IP == a.IP })
+		return a.AdminState != lb.Down && !isDown && !starts && slices.Contains(has.Written, a.IP)
+	})
+}
