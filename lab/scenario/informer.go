@@ -84,9 +84,11 @@ func (p *process) updateCache(o object, as view) {
 		addressSet(p.cache.nodes, as.nodes, o.name)
 	} else {
 		addressSet(p.cache.services, as.services, o.name)
-		if p.cache.services[o.name] == nil { // a retry has no object anymore
+		if p.cache.services[o.name] == nil { // a retry has no object anymore, unless it empties the pool of a deleted BackendPool
 			for _, b := range p.stage.cluster.bindingsOf(o.name) {
-				p.stage.pools[b.pool.Key()].retryAt = time.Time{}
+				if !b.isDeleting {
+					p.stage.pools[b.pool.Key()].retryAt = time.Time{}
+				}
 			}
 		}
 	}

@@ -45,3 +45,47 @@ func TestChangesAreCounted(t *testing.T) {
 		t.Errorf("%d operations stand for %d changes", len(all), g.ChangeCount)
 	}
 }
+
+// What a merged operation knows of the ones that it stands for.
+func TestMergedOperationsKeepWhatIsUrgent(t *testing.T) {
+	service := ServiceName{Name: "web"}
+	for about, older := range map[string]Operation{
+		"of the same Service": {Ref: Ref{Name: "web"}, Pool: web, Service: service, QueuedAt: seconds(1), ChangedAt: seconds(2)},
+		"of none":             {Ref: Ref{Name: "web"}, Pool: web, QueuedAt: seconds(1), ChangedAt: seconds(2)},
+	} {
+		newer := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: service, QueuedAt: seconds(5), ChangedAt: seconds(4), Impact: Impact{Starting: 1}}
+		for _, set := range []func(*Operation) *bool{
+			func(o *Operation) *bool { return &o.New }, func(o *Operation) *bool { return &o.OutOfSync }, func(o *Operation) *bool { return &o.Exempt },
+		} {
+			for _, of := range []string{"neither", "older", "newer", "both"} {
+				a, b := older, newer
+				*set(&a), *set(&b) = of == "older" || of == "both", of == "newer" || of == "both"
+				all := MergeOperations([]Operation{a}, b)
+				if len(all) != 1 || *set(&all[0]) != (of != "neither") || all[0].Service != service {
+					t.Fatalf("%s, set in %s: %+v", about, of, all)
+				}
+				if got := all[0]; !got.QueuedAt.Equal(seconds(1)) || !got.ChangedAt.Equal(seconds(2)) || got.Impact != newer.Impact {
+					t.Errorf("%s: %+v", about, got)
+				}
+			}
+		}
+	}
+}
+
+// Only the newest admin operation of a pool is kept, with the back-off of the one before.
+func TestAdminOperationsMerge(t *testing.T) {
+	member := Operation{Ref: Ref{Name: "web"}, Pool: web}
+	failed := Operation{Ref: Ref{Name: "web"}, Pool: web, Admin: true, QueuedAt: seconds(1), ChangedAt: seconds(2), FailedAttempts: 3, retryAt: seconds(9), Impact: Impact{Stopping: 1}}
+	newer := Operation{Ref: Ref{Name: "web"}, Pool: web, Admin: true, QueuedAt: seconds(5), ChangedAt: seconds(4), Impact: Impact{Stopping: 2}}
+	all := MergeOperations([]Operation{member, failed}, newer)
+	if len(all) != 2 || all[0].Admin || all[1].FailedAttempts != 3 || !all[1].retryAt.Equal(seconds(9)) || !all[1].QueuedAt.Equal(seconds(1)) || !all[1].ChangedAt.Equal(seconds(2)) || all[1].Impact != newer.Impact {
+		t.Errorf("%+v", all)
+	}
+	newer.Ref.UID = "of the next object"
+	if all = MergeOperations([]Operation{failed}, newer); len(all) != 1 || all[0].FailedAttempts != 0 || !all[0].QueuedAt.Equal(seconds(5)) {
+		t.Errorf("another object: %+v", all)
+	}
+	if reset := failed.ResetRetries(); reset.RetryCount != 0 || !reset.retryAt.IsZero() || reset.FailedAttempts != 3 {
+		t.Errorf("%+v", reset)
+	}
+}

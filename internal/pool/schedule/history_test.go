@@ -3,9 +3,11 @@
 package schedule
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"weir.dev/weir/internal/armerror"
 	"weir.dev/weir/internal/pool/diff"
 )
 
@@ -29,5 +31,109 @@ func TestALookBeginsNoPace(t *testing.T) {
 		if got := !h.LastChange.IsZero(); got != tt.paces {
 			t.Errorf("%s begins a pace: %t", tt.about, got)
 		}
+	}
+}
+
+// What an attempt leaves behind for the next one.
+func TestHistoryAfterAnAttempt(t *testing.T) {
+	start, now := seconds(0), seconds(5)
+	before := History{DelayCount: 3, WaitUntil: seconds(9), TargetSetAt: seconds(1), NeedsRead: true, ExcludedFromBatch: true}
+	exhausted := armerror.Classify(armerror.Failure{Status: 503}, errors.New("x"))
+	for about, tt := range map[string]struct {
+		outcome                  diff.Outcome
+		fault                    *armerror.Fault
+		cause                    Cause
+		excluded                 bool
+		member, admin, firstTime bool
+	}{
+		"written":                     {outcome: diff.Written, cause: Cause{Member: true, hasChange: true}, member: true},
+		"in sync":                     {outcome: diff.Unchanged, cause: Cause{Admin: true}, admin: true},
+		"retriable stays as it was":   {outcome: diff.Retriable, cause: Cause{Member: true}, excluded: true, member: true},
+		"terminal":                    {outcome: diff.Terminal, fault: armerror.Classify(armerror.Failure{Status: 400}, errors.New("x")), excluded: true, firstTime: true},
+		"rejected without a fault":    {outcome: diff.Rejected, excluded: true, firstTime: true},
+		"terminal, but Azure is down": {outcome: diff.Terminal, fault: exhausted, firstTime: true},
+	} {
+		h := before
+		h.ExcludedFromBatch = !tt.firstTime
+		h = h.AfterAttempt(tt.outcome, tt.fault, tt.cause, start, now, time.Minute)
+		if h.DelayCount != 0 || !h.WaitUntil.IsZero() || !h.TargetSetAt.IsZero() || h.NeedsRead {
+			t.Errorf("%s: still waits: %+v", about, h)
+		}
+		if h.ExcludedFromBatch != tt.excluded || h.LastAttempt.Equal(start) != tt.member || h.LastAdmin.Equal(start) != tt.admin {
+			t.Errorf("%s: %+v", about, h)
+		}
+	}
+	for n, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		h := History{DelayCount: n, NeedsRead: true}.AfterAttempt(diff.Postponed, nil, Cause{Member: true, Admin: true, hasChange: true}, start, now, time.Minute)
+		if h.DelayCount != n+1 || !h.WaitUntil.Equal(now.Add(want)) || !h.NeedsRead || !h.LastAttempt.IsZero() || !h.LastAdmin.IsZero() || !h.LastChange.IsZero() {
+			t.Errorf("postponed for the %dth time: %+v", n+1, h)
+		}
+	}
+}
+
+// An attempt that finds a pool in sync after a write that was not counted is that write.
+func TestUncountedWritesAreCountedOnce(t *testing.T) {
+	pending := &diff.MemberProgress{Outcome: diff.Postponed}
+	for about, tt := range map[string]struct {
+		owed    bool
+		result  diff.Result
+		written bool
+		left    bool
+	}{
+		"nothing is owed":          {result: diff.Result{Outcome: diff.Unchanged}},
+		"it is in sync":            {owed: true, result: diff.Result{Outcome: diff.Unchanged}, written: true},
+		"machines are written yet": {owed: true, result: diff.Result{Outcome: diff.Unchanged, MemberProgress: pending}, left: true},
+		"it fails":                 {owed: true, result: diff.Result{Outcome: diff.Retriable}, left: true},
+		"members are handed over":  {result: diff.Result{Outcome: diff.Unchanged, MemberProgress: pending, TargetSet: true, ChangesMembers: true}, left: true},
+		"the same are":             {result: diff.Result{Outcome: diff.Unchanged, MemberProgress: pending, TargetSet: true}},
+		"they are only computed":   {result: diff.Result{Outcome: diff.Retriable, ChangesMembers: true}},
+		"its interfaces are the same as before": {owed: true, result: diff.Result{
+			Outcome: diff.Unchanged, MachineTarget: &diff.MachineTarget{},
+		}},
+	} {
+		r := tt.result
+		h := History{UncountedWrite: tt.owed}.AfterMachineWrite(&r)
+		if written := r.Outcome == diff.Written && r.ChangesMembers; written != tt.written || h.UncountedWrite != tt.left {
+			t.Errorf("%s: %s, owed %t", about, r.Outcome, h.UncountedWrite)
+		}
+	}
+}
+
+// A wait for machines ends a second after the handover at the earliest, and only once.
+func TestTheWaitForMachinesEnds(t *testing.T) {
+	set := seconds(10)
+	waits := History{DelayCount: 2}.WaitForMachines(set, time.Minute)
+	if waits.DelayCount != 0 || !waits.WaitUntil.Equal(seconds(70)) || !waits.TargetSetAt.Equal(set) {
+		t.Errorf("%+v", waits)
+	}
+	if h := (History{DelayCount: 2}).WaitForMachines(set, 0); h.DelayCount != 2 || !h.TargetSetAt.IsZero() || !h.WaitUntil.IsZero() {
+		t.Errorf("without a signal: %+v", h)
+	}
+	next, woken := waits.EndMachineWait()
+	if !woken || !next.WaitUntil.Equal(seconds(11)) {
+		t.Errorf("woken %t, until %s", woken, next.WaitUntil)
+	}
+	if again, woken := next.EndMachineWait(); woken || !again.WaitUntil.Equal(next.WaitUntil) {
+		t.Errorf("woken again, until %s", again.WaitUntil)
+	}
+	other := History{WaitUntil: seconds(70)}
+	if h, woken := other.EndMachineWait(); woken || !h.WaitUntil.Equal(other.WaitUntil) {
+		t.Errorf("another wait ends: %s", h.WaitUntil)
+	}
+}
+
+func TestWhatIsRecordedOfATarget(t *testing.T) {
+	now := seconds(0)
+	target := &diff.MachineTarget{}
+	h := History{}.AfterTarget(diff.Result{TargetSet: true, MachineTarget: target, Unusable: []diff.Unusable{{}}}, now)
+	if h.TargetHash != target.Fingerprint() || !h.HasUnusable || !h.WaitUntil.IsZero() {
+		t.Errorf("%+v", h)
+	}
+	h = h.AfterTarget(diff.Result{MemberProgress: &diff.MemberProgress{WaitFor: time.Minute}}, now)
+	if h.TargetHash != target.Fingerprint() || !h.HasUnusable || !h.WaitUntil.Equal(seconds(60)) {
+		t.Errorf("%+v", h)
+	}
+	if h = h.AfterTarget(diff.Result{TargetSet: true, MachineTarget: target}, now); h.HasUnusable {
+		t.Error("machines that have joined are still unusable")
 	}
 }
