@@ -44,7 +44,7 @@ func TestLeftoversAreFoundAndStay(t *testing.T) {
 		if found := look(); found != "" {
 			t.Errorf("found while all Services are there:\n%s", found)
 		}
-		s.remove("shop/c") // its address stays for d
+		s.remove("shop/c") // its address remains for d
 		s.settle(time.Hour)
 		s.stop()
 		delete(s.services, "shop/b")

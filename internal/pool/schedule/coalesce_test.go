@@ -46,7 +46,7 @@ func TestChangesAreCounted(t *testing.T) {
 	}
 }
 
-// What a merged operation knows of the ones that it stands for.
+// What a merged operation knows of the operations that it replaces.
 func TestMergedOperationsKeepWhatIsUrgent(t *testing.T) {
 	service := ServiceName{Name: "web"}
 	for about, older := range map[string]Operation{
