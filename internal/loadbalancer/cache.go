@@ -12,8 +12,7 @@ import (
 	"sync"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/loadbalancer/limit"
-	"weir.dev/weir/internal/loadbalancer/machinerules"
+	"weir.dev/weir/internal/loadbalancer/usage"
 	"weir.dev/weir/internal/service"
 )
 
@@ -27,11 +26,9 @@ type stateCache struct {
 	observed  map[string]lb.LoadBalancer // by lower-case name
 	byIP      map[string]bool            // those with addresses in a pool, by lower-case name
 	byService map[string]placement
-	// memberUsages are the usages that depend on members, by lower-case name.
-	memberUsages map[string][]limit.Usage
-	nodes        map[string]string // configuration of each node at startup
+	nodes     map[string]string // configuration of each node at startup
 
-	machines machinerules.Counter // has its own lock
+	machines usage.Counter // has its own lock
 	members  memberKinds          // has its own lock
 	settings service.Settings
 
@@ -93,7 +90,7 @@ func (p *stateCache) recordState(balancer lb.LoadBalancer) {
 
 func (p *stateCache) recordStateLocked(balancer lb.LoadBalancer) {
 	if p.observed == nil {
-		p.observed, p.byIP, p.memberUsages = map[string]lb.LoadBalancer{}, map[string]bool{}, map[string][]limit.Usage{}
+		p.observed, p.byIP = map[string]lb.LoadBalancer{}, map[string]bool{}
 	}
 	p.machines.RecordState(balancer)
 	p.members.recordState(p.settings, balancer)
@@ -101,10 +98,8 @@ func (p *stateCache) recordStateLocked(balancer lb.LoadBalancer) {
 	name := strings.ToLower(balancer.ID.Name)
 	if balancer.Etag == "" {
 		delete(p.observed, name)
-		delete(p.memberUsages, name)
 		return
 	}
-	p.memberUsages[name] = limit.ListMemberUsages(balancer)
 	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
 	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
 	p.observed[name] = balancer
@@ -174,6 +169,19 @@ func (b *LoadBalancers) backendPoolKinds(name string) (kinds []service.MemberKin
 		kinds = append(kinds, b.cfg.Cluster.MemberKind(lb.PoolID{LoadBalancer: b.ID(name), Name: pool}))
 	}
 	return kinds
+}
+
+// ListUsages returns how much of Azure's limits the load balancers, their Private Link Services and the security group use,
+// as last observed.
+func (b *LoadBalancers) ListUsages() usage.Usages {
+	s := usage.State{MaxRules: b.cfg.MaxRules, MaxLinks: b.cfg.MaxPrivateLinks}
+	if b.links != nil {
+		s.Links = b.links.ListObserved()
+	}
+	if b.group != nil {
+		s.Groups = b.group.ListObserved()
+	}
+	return b.cache.machines.ListUsages(s, b.usesInterfaces)
 }
 
 func (p *stateCache) setPlacement(key string, s placement) {

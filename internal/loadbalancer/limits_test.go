@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// addressed is a Cluster whose BackendPools add addresses.
+// addressed is a Cluster with BackendPools of addresses.
 type addressed struct{ reaching }
 
 func (addressed) MemberKind(lb.PoolID) service.MemberKind { return service.AddressMembers }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinerules counts the rules that Azure counts per network interface: load balancing and inbound NAT
-// rules of all its pools, on a public load balancer and its internal twin.
-package machinerules
+// Package usage counts what load balancers use of Azure's limits. Load balancing and inbound NAT rules count per network
+// interface, over all its pools on a public load balancer and its internal twin.
+package usage
 
 import (
 	"strings"
 	"sync"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer/limit"
 	"weir.dev/weir/internal/loadbalancer/plan"
 )
 
@@ -18,6 +19,9 @@ type Counter struct {
 	mu            sync.Mutex
 	observed      map[string]plan.Counts // by lower-case load balancer name
 	pendingWrites map[string]plan.Counts
+	// balancers are without members; members has their usages.
+	balancers map[string]lb.LoadBalancer
+	members   map[string][]limit.Usage
 }
 
 // peerKey returns the same key for a public load balancer and its internal twin.
@@ -28,13 +32,19 @@ func (b *Counter) RecordState(balancer lb.LoadBalancer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.observed == nil {
-		b.observed = map[string]plan.Counts{}
+		b.observed, b.balancers, b.members = map[string]plan.Counts{}, map[string]lb.LoadBalancer{}, map[string][]limit.Usage{}
 	}
 	name := strings.ToLower(balancer.ID.Name)
 	delete(b.pendingWrites, name)
 	if b.observed[name] = plan.CountRules(balancer); balancer.Etag == "" {
 		delete(b.observed, name)
+		delete(b.balancers, name)
+		delete(b.members, name)
+		return
 	}
+	b.members[name] = limit.ListMemberUsages(balancer)
+	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
+	b.balancers[name] = balancer
 }
 
 // PeerCounts returns the rules of the twin, writes in progress included.
