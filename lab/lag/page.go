@@ -95,33 +95,35 @@ func RenderPage(rows []ReportRow) map[string]string {
 func (r ReportRow) formatRow() string {
 	s := func(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
 	best := r.Found.Best
-	return fmt.Sprintf("| %s | %s / %s / %s | %s / %s / %s | %s | %s / %s | %d, %d |\n",
+	return fmt.Sprintf("| %s | %s / %s / %s | %s / %s / %s | %s | %s / %s | %.2f | %d | %d, %.0f %% |\n",
 		r.Trace, s(r.Weir.P50), s(r.Weir.P99), s(r.Weir.Average), s(best.P50), s(best.P99), s(best.Average), s(r.LowerBound),
-		s(r.Baseline.P50), s(r.Baseline.P99), r.Weir.Writes, r.Weir.MaxPerWindow)
+		s(r.Baseline.P50), s(r.Baseline.P99), durationRatio(r.Weir.Average, best.Average), r.Weir.Writes, r.Weir.MaxPerWindow, 100*float64(r.Weir.MaxPerWindow)/(r.Share*writeQuota))
 }
 
 const pageHeader = `# How long changes take
 
-` + "`make bench`" + ` writes this page (` + "`lab/lag`" + `). The lanes and the Azure client that ship play traces against the emulator, in virtual
+` + "`make bench`" + ` writes this page (` + "`lab/lag`" + `). The pool updater and the Azure client that ship play traces against the emulator, in virtual
 time; each operation takes the median of the latency profile. Lag is the time from a change of what a pool wants until Azure acts
 on it, or until the change is reverted. Weir is compared with
 
 - **clairvoyant**: the schedule with the least mean lag that was found, of the same strategy, which knows the future. It has the
-  same share of the quota.
+  same share of the quota. *ratio*: Weir's mean lag divided by its.
 - **bound**: a mean lag that no schedule of the strategy goes below.
 - **tick**: every 30 s what waits is written, one pool after the other, each followed by polls every ten seconds.
+
+All pools are of one namespace. Where the most writes in five minutes are about all of the share, the quota binds.
 
 | trace | |
 |---|---|
 `
 
 var costDescriptions = map[Strategy]string{
-	Serial: "A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its load balancer begins after 2 or 30 s.\n",
-	Overlapping: `Azure accepts a write after a second, and the next of its group follows. A row is in force 1.5 or 27 s after
+	Serial: "Each write waits for the end of the one before: with `loadBalancerWriteStrategy: serial`, and where Azure rejects or\ndiscards overlapping writes. A write is in force after 1.5 s (`quiet`) or 27 s (`busy`), and the next of its\nload balancer begins after 2 or 30 s.\n",
+	Overlapping: `The default. Azure accepts a write after a second, and the next of its group follows. A row is in force 1.5 or 27 s after
 the last of it was accepted, and the next row begins after 2 or 30 s, once a read has shown the result of the one before.
 `,
 }
 
-const tableHeader = `| trace | Weir: median / p99 / mean in s | clairvoyant | bound | tick | writes, most in 5 min |
-|---|---|---|---|---|---|
+const tableHeader = `| trace | Weir: median / p99 / mean in s | clairvoyant | bound | tick | ratio | writes | most in 5 min, of the share |
+|---|---|---|---|---|---|---|---|
 `

@@ -15,6 +15,10 @@ func defaultWalks() []walk {
 			{[]string{"backendpools.(*Reconciler).servicesOfSlice"}, []string{"backendpools.(*Reconciler).requestIfBound"}},
 			{[]string{"backendpools.(*Reconciler).reconcileEndpoints"}, []string{"updater.(*queue).enqueue"}},
 		}},
+		{"a pool update, from its queue to Azure and back", []segment{
+			{[]string{"updater.(*worker).run"}, []string{"azure.(*Client).PutPool", "azure.(*Client).Begin"}},
+			{[]string{"updater.(*worker).finishAttempt"}, []string{"updater.(*queue).finishBatch", "backendpool.(*Controller).Report"}},
+		}},
 		{"a Service, to Azure and back", []segment{
 			{[]string{"services.(*Reconciler).Reconcile"}, []string{"loadbalancer.(*queue).addJob"}},
 			{[]string{"loadbalancer.(*queue).run"}, []string{

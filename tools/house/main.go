@@ -59,7 +59,7 @@ func parseFlags(args []string) (options, error) {
 	flags.StringVar(&o.root, "of", "./cmd/weir", "what is shipped: this command, and what it is built from")
 	flags.StringVar(&o.output, "o", "text", "text or json")
 	flags.BoolVar(&o.verbose, "v", false, "name the functions of each walk")
-	flags.Func("walk", "name=entry>end,entry>end… instead of the three walks of this house; repeatable", func(s string) error {
+	flags.Func("walk", "name=entry>end,entry>end… instead of the walks of this house; repeatable", func(s string) error {
 		w, err := parseWalk(s)
 		o.walks = append(o.walks, w)
 		return err

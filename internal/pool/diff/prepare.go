@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -120,10 +121,9 @@ func DryRun(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 	case observed.NIC:
 		return observed, errInterfaces(observed.ID)
 	}
-	want = want.limitRetained(observed.Addresses)
-	overlap := want.findOverlap(observed)
-	if len(overlap) > 0 && !want.Record.Managed {
-		return observed, errOverlap(observed.ID, overlap)
+	r := NewResult(Memory{}, false)
+	if _, _, err := r.PrepareAddresses(observed, want, adminState); err != nil && !errors.Is(err, ErrNotReady) {
+		return observed, err
 	}
-	return computeChange(observed, withoutOverlap(want.Addresses, overlap), findManaged(observed, want, adminState), want.ClusterMark).Next, nil
+	return r.Change.Next, nil
 }

@@ -30,10 +30,8 @@ func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r 
 		return newInterfaceFault(t.pool, met)
 	case named:
 		return met
-	case f.IsPreconditionFailed():
+	case f.IsPreconditionFailed(), f.Code == codeInterfaceMember && !r.HoldsInterfaces:
 		return c.readAndWrite(ctx, t, before, r, met)
-	case f.Code == codeInterfaceMember && !r.HoldsInterfaces:
-		return c.readAsInterfaces(ctx, t, before, r, met)
 	case f.Code == armerror.CodeParentFailed && c.LoadBalancers != nil:
 		if err := c.repairLoadBalancer(ctx, t); err != nil {
 			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
@@ -49,15 +47,20 @@ func (c *Config) retryOnce(ctx context.Context, t target, before diff.Result, r 
 func (c *Config) readAndWrite(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
 	f, patience := armerror.FromError(met), c.Interval
 	landed, members := f.IsPreconditionFailed() && f.MayBeApplied, r.ChangesMembers
-	if landed { // Weir's own write may be in progress
+	switch {
+	case landed: // Weir's own write may be in progress
 		patience = maxOwnWriteIntervals * c.Interval
+	case f.Code == codeInterfaceMember:
+		patience = 0
 	}
 	*r = r.ForSecondTry(before, f)
 	observed, err := c.readIdle(ctx, t.pool, patience)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !t.isNeeded() { // it has waited since
+	case f.Code == codeInterfaceMember && !observed.NIC: // the next attempt will see it
+		return newInterfaceFault(t.pool, met)
+	case !t.isNeeded(): // it has waited since
 		return met
 	}
 	err = c.writeIfNeeded(ctx, t, observed, r)
@@ -81,20 +84,6 @@ func (c *Config) readIdle(ctx context.Context, pool lb.PoolID, patience time.Dur
 			return lb.Pool{}, err
 		}
 	}
-}
-
-// readAsInterfaces reads a pool that has network interfaces, according to Azure. If none are shown
-// yet, the next attempt will see them.
-func (c *Config) readAsInterfaces(ctx context.Context, t target, before diff.Result, r *diff.Result, met error) error {
-	*r = r.ForSecondTry(before, armerror.FromError(met))
-	observed, err := c.Azure.GetPool(ctx, t.pool)
-	switch {
-	case err != nil:
-		return err
-	case !observed.NIC:
-		return newInterfaceFault(t.pool, met)
-	}
-	return c.writeIfNeeded(ctx, t, observed, r)
 }
 
 func newInterfaceFault(pool lb.PoolID, met error) error {
