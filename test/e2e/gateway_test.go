@@ -20,20 +20,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/shipped"
 )
+
+// gatewayTypes are the types that Weir needs.
+var gatewayTypes = []string{"gatewayclasses", "gateways", "tcproutes", "udproutes", "referencegrants"}
 
 // installGatewayAPI installs the standard CRDs of the module.
 func (l *lab) installGatewayAPI() {
 	l.t.Helper()
+	l.installCRDs(gatewayTypes...)
+	l.kubectl("apply", "--server-side", "-k", "../../config/gateway-api")
+	l.must(gatewayv1.Install(l.cluster.Scheme()))
+}
+
+func (l *lab) installCRDs(names ...string) {
+	l.t.Helper()
 	dir, err := exec.CommandContext(l.t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	l.must(err)
 	crds := filepath.Join(strings.TrimSpace(string(dir)), "config/crd/standard")
-	for _, name := range []string{"gatewayclasses", "gateways", "tcproutes", "udproutes", "referencegrants"} {
+	for _, name := range names {
 		l.kubectl("apply", "--server-side", "-f", filepath.Join(crds, "gateway.networking.k8s.io_"+name+".yaml"))
+		l.kubectl("wait", "--for=condition=Established", "crd/"+name+".gateway.networking.k8s.io")
 	}
-	l.kubectl("apply", "--server-side", "-k", "../../config/gateway-api")
-	l.must(gatewayv1.Install(l.cluster.Scheme()))
+}
+
+// removeGatewayAPI removes the CRDs and with them all Gateways.
+func (l *lab) removeGatewayAPI() {
+	l.t.Helper()
+	for _, name := range append([]string{"tlsroutes"}, gatewayTypes...) {
+		l.kubectl("delete", "--ignore-not-found", "crd/"+name+".gateway.networking.k8s.io")
+	}
 }
 
 // backend creates a NodePort Service.
@@ -413,6 +432,123 @@ func TestGatewaysWithCopies(t *testing.T) {
 	l.expectPorts(fmt.Sprintf("tcp 443 %d", port))
 	if kept := copies(1); kept[0].Name != "precious" {
 		t.Errorf("left is %s", kept[0].Name)
+	}
+}
+
+// With the flag, Weir serves Services in a cluster without the CRDs and without their role, and reports no error. It serves Gateways
+// once the CRDs exist, and again after they were removed, and reports a missing type once.
+func TestGatewayAPIIsInstalledLater(t *testing.T) {
+	runParallel(t)
+	l := newLab(t, armemu.Options{})
+	l.removeGatewayAPI()
+	l.kubectl("delete", "--ignore-not-found", "-k", "../../config/gateway-api")
+	node := l.node("n1", "10.0.0.1")
+	weir := l.controller("--cluster-name", l.namespace, "--gateway-api")
+	l.createLoadBalancerService("web", func(s *corev1.Service) {
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}, node)
+	l.ingress("web", 1)
+	if out := weir.ReadOutput(); strings.Contains(out, `"level":"ERROR"`) || strings.Contains(out, "forbidden") {
+		t.Errorf("without Gateway API:\n%s", out)
+	}
+
+	l.installGatewayAPI()
+	create := func(name string) {
+		t.Helper()
+		l.must(client.IgnoreAlreadyExists(l.cluster.Create(t.Context(), &gatewayv1.GatewayClass{
+			ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"},
+		})))
+		l.must(l.cluster.Create(t.Context(), l.newGateway(name, gatewayv1.Listener{
+			Name: "tls", Port: 443, Protocol: gatewayv1.TLSProtocolType, TLS: &gatewayv1.ListenerTLSConfig{Mode: ptr.To(gatewayv1.TLSModePassthrough)},
+		})))
+		l.programmed(name)
+	}
+	create("edge")
+	l.installCRDs("tlsroutes")
+	tls := &gatewayv1.TLSRoute{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "tls"}, Spec: gatewayv1.TLSRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "edge"}}}, Hostnames: []gatewayv1.Hostname{"example.com"},
+		Rules: []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{backendRef(l.namespace, "web")}}},
+	}}
+	l.must(l.cluster.Create(t.Context(), tls))
+	l.eventually("TLSRoute", func() error {
+		if err := l.cluster.Get(t.Context(), client.ObjectKeyFromObject(tls), tls); err != nil {
+			return err
+		}
+		if len(tls.Status.Parents) != 1 {
+			return fmt.Errorf("parents %+v", tls.Status.Parents)
+		}
+		if c := meta.FindStatusCondition(tls.Status.Parents[0].Conditions, "Accepted"); c == nil || c.Reason != "UnsupportedValue" || !strings.Contains(c.Message, "TCPRoute") {
+			return fmt.Errorf("conditions %+v", tls.Status.Parents[0].Conditions)
+		}
+		return nil
+	})
+
+	l.removeGatewayAPI()
+	l.expectPorts("tcp 80 80")
+	l.installGatewayAPI()
+	create("again")
+	out := weir.ReadOutput()
+	if missing := strings.Count(out, "of Gateway API was removed"); missing == 0 || missing > len(gatewayTypes)+1 || strings.Contains(out, `"level":"ERROR"`) {
+		t.Errorf("%d types are reported as removed, or there is another error", missing)
+	}
+	l.must(l.cluster.Delete(t.Context(), l.newGateway("again")))
+	l.expectPorts("tcp 80 80")
+	l.removeGatewayAPI() // waits for the finalizer
+}
+
+// A Gateway is published as a Service is, also after a restart. Its Private Link Service is deleted with it.
+func TestAGatewayIsPublished(t *testing.T) {
+	runParallel(t)
+	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
+	l.installGatewayAPI()
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration","disablePrivateLinkServiceNetworkPolicies":true}`)
+	l.virtualMachine("vm1")
+	l.must(l.cluster.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "weir.dev/gateway-controller"},
+	}))
+	l.backend(l.namespace, "web", corev1.ProtocolTCP, nil)
+	gw := l.newGateway("edge", gatewayv1.Listener{Name: "web", Port: 443, Protocol: gatewayv1.TCPProtocolType})
+	gw.Annotations = map[string]string{service.Internal: "true", service.PLSCreate: "true", service.PLSVisibility: "*"}
+	l.must(l.cluster.Create(t.Context(), gw))
+	l.tcpRoute("web", "edge", backendRef(l.namespace, "web"))
+	link := network + "/privateLinkServices/pls-" + service.OwnerNameOf(string(gw.UID))
+	published := func() {
+		t.Helper()
+		l.eventually("Private Link Service", func() error {
+			if err := l.cluster.Get(t.Context(), client.ObjectKeyFromObject(gw), gw); err != nil {
+				return err
+			}
+			if c := meta.FindStatusCondition(gw.Status.Conditions, "weir.dev/PrivateLinkService"); c == nil || c.Reason != "Published" {
+				return fmt.Errorf("conditions %+v", gw.Status.Conditions)
+			}
+			return nil
+		})
+	}
+	weir := l.controller("--cluster-name", l.namespace, "--gateway-api")
+	published()
+	l.programmed("edge")
+	weir.Kill()
+	l.deleteLease()
+	l.controller("--cluster-name", l.namespace, "--gateway-api")
+	gw.Annotations[service.HAPorts] = "true"
+	l.must(l.cluster.Update(t.Context(), gw))
+	l.eventually("the Gateway is rejected", func() error {
+		published()
+		if c := meta.FindStatusCondition(gw.Status.Conditions, "Accepted"); c == nil || c.Reason != "InvalidParameters" || !strings.Contains(c.Message, service.HAPorts) {
+			return fmt.Errorf("condition %+v", c)
+		}
+		return nil
+	})
+	if _, exists := l.emulator.Get(link); !exists {
+		t.Error("a rejected Gateway lost its Private Link Service")
+	}
+	l.must(l.cluster.Delete(t.Context(), gw))
+	l.gone("Gateway", gw)
+	for _, id := range []string{link, l.loadBalancer() + "-internal"} {
+		if _, exists := l.emulator.Get(id); exists {
+			t.Errorf("%s is left", id)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -57,20 +58,27 @@ func stripService(s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 }
 
-// newRoutes returns objects of the supported route types.
+// newRoutes returns objects of the route types that must exist.
 func newRoutes() []client.Object {
 	return []client.Object{&gatewayv1.TCPRoute{}, &gatewayv1.UDPRoute{}}
 }
 
+func addRouteIndexes(ctx context.Context, to ctrlcache.Cache, kind client.Object) error {
+	for field, keys := range map[string]func(routing.Route) []string{byGateway: gatewayKeys, byService: serviceKeys, byNamespace: backendNamespaces} {
+		if err := to.IndexField(ctx, kind, field, func(obj client.Object) []string {
+			r, _ := routing.RouteOf(obj)
+			return keys(r)
+		}); err != nil {
+			return fmt.Errorf("index of %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
 func addIndexes(ctx context.Context, to ctrlcache.Cache) error {
 	for _, kind := range newRoutes() {
-		for field, keys := range map[string]func(routing.Route) []string{byGateway: gatewayKeys, byService: serviceKeys, byNamespace: backendNamespaces} {
-			if err := to.IndexField(ctx, kind, field, func(obj client.Object) []string {
-				r, _ := routing.RouteOf(obj)
-				return keys(r)
-			}); err != nil {
-				return fmt.Errorf("index of %T: %w", kind, err)
-			}
+		if err := addRouteIndexes(ctx, to, kind); err != nil {
+			return err
 		}
 	}
 	if err := to.IndexField(ctx, &corev1.Service{}, byGateway, copyKeys); err != nil {
@@ -149,13 +157,20 @@ func backendNamespaces(r routing.Route) (keys []string) {
 type objects struct {
 	cached client.Reader
 	view   *cache.Snapshot
+	// hasTLSRoutes is set once the cache has TLSRoutes.
+	hasTLSRoutes *atomic.Bool
 }
 
 func (o objects) routes(ctx context.Context, index, key string) ([]routing.Route, error) {
 	var tcp gatewayv1.TCPRouteList
 	var udp gatewayv1.UDPRouteList
+	var tls gatewayv1.TLSRouteList
 	var all []routing.Route
-	for _, list := range []client.ObjectList{&tcp, &udp} {
+	lists := []client.ObjectList{&tcp, &udp}
+	if o.hasTLSRoutes.Load() {
+		lists = append(lists, &tls)
+	}
+	for _, list := range lists {
 		if err := o.cached.List(ctx, list, client.MatchingFields{index: key}); err != nil {
 			return nil, fmt.Errorf("routes: %w", err)
 		}
@@ -166,6 +181,10 @@ func (o objects) routes(ctx context.Context, index, key string) ([]routing.Route
 	}
 	for i := range udp.Items {
 		r, _ := routing.RouteOf(&udp.Items[i])
+		all = append(all, r)
+	}
+	for i := range tls.Items {
+		r, _ := routing.RouteOf(&tls.Items[i])
 		all = append(all, r)
 	}
 	return all, nil

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,9 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler that is idle until Watch finds Gateway API.
-func New(c Config) *Reconciler { return &Reconciler{cfg: c, inSync: map[types.UID]bool{}} }
+func New(c Config) *Reconciler {
+	return &Reconciler{cfg: c, objects: objects{hasTLSRoutes: &atomic.Bool{}}, inSync: map[types.UID]bool{}}
+}
 
 // RetryFailed requeues requests that failed because of the API server.
 func (r *Reconciler) RetryFailed(now time.Time) { r.queue.RetryFailed(now) }
@@ -104,6 +107,7 @@ func (r *Reconciler) reconcileGateway(ctx context.Context, name types.Namespaced
 	}
 	refs := &references{objects: r.objects, ctx: ctx}
 	a := routing.Attach(gw, routes, refs)
+	a.RejectParameters(unsupportedText(gw))
 	used, again, failed := r.assignNodePorts(ctx, refs, gw, a)
 	if refs.err != nil {
 		return 0, refs.err

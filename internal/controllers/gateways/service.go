@@ -3,6 +3,7 @@
 package gateways
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,8 +46,12 @@ func newService(gw *gatewayv1.Gateway, managed bool, class string, rules []routi
 	for _, address := range gw.Status.Addresses {
 		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: address.Value})
 	}
+	s.Status.Conditions = cache.FilterConditions(gw.Status.Conditions, recordedConditions...)
 	return s
 }
+
+// recordedConditions are conditions of Services that Gateways have, too. They are read after a restart.
+var recordedConditions = []string{metadata.ConditionPrivateLink, metadata.ConditionConflict}
 
 // keepSpec gives an invalid Gateway the spec before, without ports that its routes no longer have.
 func keepSpec(s, before *corev1.Service) {
@@ -63,8 +68,19 @@ func keepSpec(s, before *corev1.Service) {
 // not change: after a restart its former spec is unknown.
 func rejectSpec(s *corev1.Service) { s.Annotations[service.IPv4] = "the Gateway is not accepted" }
 
-// unsupported are annotations of Services without a meaning for Gateways.
-var unsupported = []string{service.HAPorts, service.AdditionalIPs, service.PLSCreate}
+// unsupported are annotations of Services that need floating IP.
+var unsupported = []string{service.HAPorts, service.AdditionalIPs}
+
+// unsupportedText returns why the annotations of a Gateway are rejected; empty if they are not.
+func unsupportedText(gw *gatewayv1.Gateway) string {
+	all := annotationsOf(gw)
+	for _, name := range unsupported {
+		if value := strings.TrimSpace(all[name]); value != "" && !strings.EqualFold(value, "false") {
+			return fmt.Sprintf("annotation %s has no effect on a Gateway, because its rules have no floating IP: remove the annotation, or use a Service", name)
+		}
+	}
+	return ""
+}
 
 // annotationsOf returns the annotations of Weir and Azure. Nodes accept connections at node ports only without floating
 // IP.
@@ -81,9 +97,6 @@ func annotationsOf(gw *gatewayv1.Gateway) map[string]string {
 				all[string(name)] = string(value)
 			}
 		}
-	}
-	for _, name := range unsupported {
-		delete(all, name)
 	}
 	all[service.DisableFloatingIP] = "true"
 	return all

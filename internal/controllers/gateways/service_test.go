@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/controllers/gateways/routing"
+	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -22,7 +23,7 @@ import (
 func TestSpecOfAGateway(t *testing.T) {
 	t.Parallel()
 	gw := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "0001-0002", Annotations: map[string]string{
-		service.PLSCreate: "true", service.HAPorts: "true", service.AdditionalIPs: "192.0.2.9", service.DisableFloatingIP: "false",
+		service.DisableFloatingIP:                           "false",
 		cache.HealthCheckAnnotation(corev1.ProtocolTCP, 80): "22", service.IdleTimeout: "10",
 	}}}
 	gw.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "20.0.0.1"}}
@@ -97,6 +98,32 @@ func TestGatewaysAndServicesHaveDifferentKeys(t *testing.T) {
 	}
 	if all := cache.List[corev1.Service](view.Services, cache.ServicesBalanced, ""); len(all) != 2 {
 		t.Errorf("got %v", all)
+	}
+}
+
+// Annotations that need floating IP reject a Gateway. Conditions that Weir reads after a restart remain.
+func TestAnnotationsAndConditionsOfAGateway(t *testing.T) {
+	t.Parallel()
+	gw := &gatewayv1.Gateway{}
+	for _, c := range []struct {
+		name, value string
+		rejected    bool
+	}{{service.HAPorts, "true", true}, {service.HAPorts, "False", false}, {service.AdditionalIPs, "20.0.0.9", true}, {service.AdditionalIPs, " ", false}, {service.PLSCreate, "true", false}} {
+		gw.Annotations = map[string]string{c.name: c.value}
+		text := unsupportedText(gw)
+		if (text != "") != c.rejected {
+			t.Errorf("%s %q: %q", c.name, c.value, text)
+		}
+		gw.Spec.Listeners = []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.TCPProtocolType}}
+		a := routing.Attach(gw, nil, nil)
+		a.RejectParameters(text)
+		if is := a.AcceptedCondition(); a.IsAccepted() == c.rejected || c.rejected && is.Reason != "InvalidParameters" {
+			t.Errorf("%s %q: %+v", c.name, c.value, is)
+		}
+	}
+	gw.Status.Conditions = []metav1.Condition{{Type: "Accepted", Reason: "Accepted"}, {Type: metadata.ConditionPrivateLink, Reason: "PrivateLinkServicePublished"}}
+	if s := newService(gw, true, "", nil); len(s.Status.Conditions) != 1 || s.Status.Conditions[0].Type != metadata.ConditionPrivateLink {
+		t.Errorf("conditions %+v", s.Status.Conditions)
 	}
 }
 

@@ -63,6 +63,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, gw *gatewayv1.Gateway, a *
 	programmed := programmedCondition(gw, s, a.IsAccepted())
 	meta.SetStatusCondition(&next.Status.Conditions, accepted)
 	meta.SetStatusCondition(&next.Status.Conditions, programmed)
+	if s != nil {
+		for _, kind := range recordedConditions {
+			meta.RemoveStatusCondition(&next.Status.Conditions, kind)
+		}
+		next.Status.Conditions = append(next.Status.Conditions, cache.FilterConditions(s.Status.Conditions, recordedConditions...)...)
+	}
 	next.Status.Listeners = a.Listeners(programmed)
 	for i := range next.Status.Listeners {
 		l := &next.Status.Listeners[i]
@@ -145,6 +151,8 @@ func parentsOf(obj client.Object) *[]gatewayv1.RouteParentStatus {
 	case *gatewayv1.TCPRoute:
 		return &r.Status.Parents
 	case *gatewayv1.UDPRoute:
+		return &r.Status.Parents
+	case *gatewayv1.TLSRoute:
 		return &r.Status.Parents
 	}
 	panic(fmt.Sprintf("%T is not a route", obj))

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -40,12 +43,11 @@ func (r *Reconciler) Watch(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("client for the types of Gateway API: %w", err)
 	}
-	for !hasTypes(types) {
-		if sleep.For(ctx, discoveryInterval) != nil {
-			return nil
-		}
+	if !awaitTypes(ctx, types, resources...) {
+		return nil
 	}
 	options := newCacheOptions(mgr.GetScheme())
+	options.DefaultWatchErrorHandler = r.newWatchErrorHandler()
 	options.HTTPClient, options.Mapper = mgr.GetHTTPClient(), mgr.GetRESTMapper()
 	objects, err := ctrlcache.New(mgr.GetConfig(), options)
 	if err != nil {
@@ -54,30 +56,70 @@ func (r *Reconciler) Watch(ctx context.Context, mgr manager.Manager) error {
 	if err := addIndexes(ctx, objects); err != nil {
 		return err
 	}
-	r.objects.cached, r.objects.view = objects, r.cfg.View
-	return r.addController(mgr, objects)
+	r.objects.cached, r.objects.view = objects, r.cfg.View // before the first reconciliation
+	c, err := r.addController(mgr, objects)
+	if err != nil || !awaitTypes(ctx, types, "tlsroutes") {
+		return err
+	}
+	return r.watchTLSRoutes(ctx, c, objects)
 }
 
-func hasTypes(types discovery.DiscoveryInterface) bool {
+// newWatchErrorHandler returns a handler that reports a removed type once instead of with every retry.
+func (r *Reconciler) newWatchErrorHandler() toolscache.WatchErrorHandlerWithContext {
+	var reported sync.Map
+	return func(ctx context.Context, from *toolscache.Reflector, err error) {
+		if !apierrors.IsNotFound(err) {
+			toolscache.DefaultWatchErrorHandler(ctx, from, err)
+			return
+		}
+		if _, is := reported.LoadOrStore(from.TypeDescription(), true); !is {
+			r.cfg.Log.WarnContext(ctx, "a type of Gateway API was removed: routes do not change until its CRD exists", "type", from.TypeDescription())
+		}
+	}
+}
+
+// watchTLSRoutes watches TLSRoutes, which get a status only.
+func (r *Reconciler) watchTLSRoutes(ctx context.Context, c controller.Controller, objects ctrlcache.Cache) error {
+	if err := addRouteIndexes(ctx, objects, &gatewayv1.TLSRoute{}); err != nil {
+		return err
+	}
+	r.objects.hasTLSRoutes.Store(true)
+	if err := c.Watch(source.Kind(objects, client.Object(&gatewayv1.TLSRoute{}), workqueue.MapHandler(r.requestsOfRoute))); err != nil {
+		return fmt.Errorf("watch of TLSRoutes: %w", err)
+	}
+	return nil
+}
+
+// awaitTypes waits until the API server has these types; false if the context is done before.
+func awaitTypes(ctx context.Context, types discovery.DiscoveryInterface, names ...string) bool {
+	for !hasTypes(types, names) {
+		if sleep.For(ctx, discoveryInterval) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func hasTypes(types discovery.DiscoveryInterface, names []string) bool {
 	list, err := types.ServerResourcesForGroupVersion(gatewayv1.GroupVersion.String())
 	if err != nil {
 		return false
 	}
-	return !slices.ContainsFunc(resources, func(name string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(list.APIResources, func(has metav1.APIResource) bool { return has.Name == name })
 	})
 }
 
-func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache) error {
+func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache) (controller.Controller, error) {
 	if err := mgr.Add(objects); err != nil {
-		return fmt.Errorf("cache of Gateways: %w", err)
+		return nil, fmt.Errorf("cache of Gateways: %w", err)
 	}
 	c, err := controller.New("gateway", mgr, controller.Options{
 		Reconciler: r.queue.WrapReconciler(r.Reconcile), RateLimiter: r.cfg.Backoff.NewRateLimiter(), NewQueue: workqueue.NewNamespaceQueue,
 		MaxConcurrentReconciles: 1, CacheSyncTimeout: math.MaxInt64, // the rest of Weir works without the permissions
 	})
 	if err != nil {
-		return fmt.Errorf("controller of Gateways: %w", err)
+		return nil, fmt.Errorf("controller of Gateways: %w", err)
 	}
 	sources := []source.Source{r.queue.Source()}
 	for kind, to := range map[client.Object]handler.MapFunc{
@@ -89,10 +131,10 @@ func (r *Reconciler) addController(mgr manager.Manager, objects ctrlcache.Cache)
 	sources = append(sources, source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), workqueue.MapHandler(r.requestsOfNamespace)))
 	for _, from := range sources {
 		if err := c.Watch(from); err != nil {
-			return fmt.Errorf("controller of Gateways: %w", err)
+			return nil, fmt.Errorf("controller of Gateways: %w", err)
 		}
 	}
-	return nil
+	return c, nil
 }
 
 func requestsOfGateway(_ context.Context, obj client.Object) []reconcile.Request {

@@ -26,7 +26,9 @@ type Rule struct {
 
 // Attachment is a Gateway with its routes.
 type Attachment struct {
-	gateway   *gatewayv1.Gateway
+	gateway *gatewayv1.Gateway
+	// rejected is why the Gateway cannot be served; empty if it can.
+	rejected  string
 	cluster   Cluster
 	listeners []*listenerState
 	// Parents are the statuses of the routes for this Gateway, by route.
@@ -54,6 +56,10 @@ func (a *Attachment) attachRoute(r Route) {
 		}
 		reason, text := gatewayv1.RouteReasonNoMatchingParent, "the Gateway has no listener with this sectionName or port"
 		isFirst := false
+		if r.Kind == KindTLSRoute {
+			a.addStatus(r, p, gatewayv1.RouteReasonUnsupportedValue, "Azure Load Balancer does not see hostnames, which a TLSRoute always has: use a TCPRoute and a listener with protocol TCP for each backend", true, res)
+			continue
+		}
 		for _, l := range a.listeners {
 			if p.SectionName != nil && *p.SectionName != l.Name || p.Port != nil && *p.Port != l.Port {
 				continue
@@ -119,6 +125,9 @@ func (a *Attachment) ReplaceBackends(replace func(Rule) (b Backend, problem stri
 	}
 }
 
+// RejectParameters rejects the Gateway because of its annotations; empty for none.
+func (a *Attachment) RejectParameters(text string) { a.rejected = text }
+
 // Listeners returns the statuses of the listeners. programmed is the state of the load balancer.
 func (a *Attachment) Listeners(programmed metav1.Condition) []gatewayv1.ListenerStatus {
 	var all []gatewayv1.ListenerStatus
@@ -143,6 +152,8 @@ func (a *Attachment) AcceptedCondition() metav1.Condition {
 		return condition(false, gatewayv1.GatewayReasonUnsupportedAddress, err.Error())
 	}
 	switch {
+	case a.rejected != "":
+		return condition(false, gatewayv1.GatewayReasonInvalidParameters, a.rejected)
 	case valid == 0:
 		return condition(false, gatewayv1.GatewayReasonListenersNotValid, "no listener is valid")
 	case valid < len(a.listeners):

@@ -102,6 +102,23 @@ func tcp(namespace, name string, backends ...string) Route {
 	return route
 }
 
+// tlsRoute returns a TLSRoute like tcp.
+func tlsRoute(namespace, name, backend string) Route {
+	r := tcp(namespace, name, backend)
+	t, ok := r.Object.(*gatewayv1.TCPRoute)
+	if !ok {
+		panic("not a TCPRoute")
+	}
+	out := &gatewayv1.TLSRoute{ObjectMeta: t.ObjectMeta, Spec: gatewayv1.TLSRouteSpec{CommonRouteSpec: t.Spec.CommonRouteSpec, Hostnames: []gatewayv1.Hostname{"example.com"}}}
+	out.Spec.Rules = []gatewayv1.TLSRouteRule{{BackendRefs: t.Spec.Rules[0].BackendRefs}}
+	route, _ := RouteOf(out)
+	return route
+}
+
+func passthrough(l *gatewayv1.Listener) {
+	l.TLS = &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)}
+}
+
 func at(r Route, section string, port int) Route {
 	if section != "" {
 		r.Parents[0].SectionName = new(gatewayv1.SectionName(section))
@@ -151,7 +168,7 @@ func TestAttach(t *testing.T) {
 	grant := gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}, Spec: gatewayv1.ReferenceGrantSpec{
 		From: []gatewayv1.ReferenceGrantFrom{{Group: gatewayv1.GroupName, Kind: KindTCPRoute, Namespace: "shop"}}, To: []gatewayv1.ReferenceGrantTo{{Kind: KindService}},
 	}}
-	web := listener("web", 443, gatewayv1.TCPProtocolType)
+	web, web8443 := listener("web", 443, gatewayv1.TCPProtocolType), listener("web", 8443, gatewayv1.TCPProtocolType)
 	for _, c := range []struct {
 		name   string
 		on     *gatewayv1.Gateway
@@ -177,9 +194,9 @@ func TestAttach(t *testing.T) {
 		{"no such listener", gateway(web), []Route{at(tcp("shop", "r", "a"), "none", 0)}, nil, "web has 0; r NoMatchingParent ResolvedRefs"},
 		{"by port", gateway(web, listener("alt", 444, gatewayv1.TCPProtocolType)), []Route{at(tcp("shop", "r", "a"), "", 444)}, nil, "alt 444>30002; web has 0; alt has 1; r Accepted ResolvedRefs"},
 		{"a replaced node port", gateway(web, listener("alt", 444, gatewayv1.TCPProtocolType), listener("used", 445, gatewayv1.TCPProtocolType)), []Route{tcp("shop", "r", "a")}, nil, "web 443>30001; alt 444>30002; web has 1; alt has 1; used has 1 Programmed=Invalid; r Accepted ResolvedRefs"},
-		{"conflict of protocols", gateway(web, listener("tls", 443, gatewayv1.TLSProtocolType, func(l *gatewayv1.Listener) {
-			l.TLS = &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)}
-		})), []Route{tcp("shop", "r", "a")}, nil, "web has 0 Accepted=ProtocolConflict Conflicted=ProtocolConflict Programmed=Invalid; tls has 0 Accepted=ProtocolConflict Conflicted=ProtocolConflict Programmed=Invalid; r NotAllowedByListeners ResolvedRefs"},
+		{"conflict of protocols", gateway(web, listener("tls", 443, gatewayv1.TLSProtocolType, passthrough)), []Route{tcp("shop", "r", "a")}, nil, "web has 0 Accepted=ProtocolConflict Conflicted=ProtocolConflict Programmed=Invalid; tls has 0 Accepted=ProtocolConflict Conflicted=ProtocolConflict Programmed=Invalid; r NotAllowedByListeners ResolvedRefs"},
+		{"a TLSRoute", gateway(listener("tls", 443, gatewayv1.TLSProtocolType, passthrough), web8443), []Route{tlsRoute("shop", "r", "a"), tcp("shop", "t", "a")}, nil, "web 8443>30001; tls has 0; web has 1; r UnsupportedValue ResolvedRefs; t Accepted ResolvedRefs"},
+		{"a listener that terminates TLS", gateway(listener("tls", 443, gatewayv1.TLSProtocolType)), nil, nil, "tls has 0 Accepted=UnsupportedValue Programmed=Invalid"},
 		{"TCP and UDP on one port", gateway(listener("t", 53, gatewayv1.TCPProtocolType), listener("u", 53, gatewayv1.UDPProtocolType)), []Route{tcp("shop", "r", "a")}, nil, "t 53>30001; t has 1; u has 0; r Accepted ResolvedRefs"},
 		{"HTTP", gateway(web, listener("http", 80, gatewayv1.HTTPProtocolType)), nil, nil, "web has 0; http has 0 Accepted=UnsupportedProtocol Programmed=Invalid"},
 		{"a kind that the protocol does not have", gateway(listener("web", 443, gatewayv1.TCPProtocolType, func(l *gatewayv1.Listener) {

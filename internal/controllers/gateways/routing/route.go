@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Route is a TCPRoute or UDPRoute.
+// Route is a TCPRoute, UDPRoute or TLSRoute.
 type Route struct {
 	// Object is the route itself.
 	Object   client.Object
@@ -22,7 +22,7 @@ type Route struct {
 	Statuses []gatewayv1.RouteParentStatus
 }
 
-// RouteOf returns the Route of a TCPRoute or UDPRoute; false for other objects.
+// RouteOf returns the Route of a TCPRoute, UDPRoute or TLSRoute; false for other objects.
 func RouteOf(obj client.Object) (Route, bool) {
 	switch r := obj.(type) {
 	case *gatewayv1.TCPRoute:
@@ -37,6 +37,12 @@ func RouteOf(obj client.Object) (Route, bool) {
 			out.Backends = append(out.Backends, rule.BackendRefs...)
 		}
 		return out, true
+	case *gatewayv1.TLSRoute:
+		out := Route{Object: r, Kind: KindTLSRoute, Parents: r.Spec.ParentRefs, Statuses: r.Status.Parents}
+		for _, rule := range r.Spec.Rules {
+			out.Backends = append(out.Backends, rule.BackendRefs...)
+		}
+		return out, true
 	}
 	return Route{}, false
 }
@@ -46,6 +52,7 @@ const (
 	KindGateway  gatewayv1.Kind = "Gateway"
 	KindTCPRoute gatewayv1.Kind = "TCPRoute"
 	KindUDPRoute gatewayv1.Kind = "UDPRoute"
+	KindTLSRoute gatewayv1.Kind = "TLSRoute"
 	KindService  gatewayv1.Kind = "Service"
 )
 
