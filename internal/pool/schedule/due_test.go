@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -192,5 +193,95 @@ func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
 	}
 	if g := NewGroup("p", []Operation{{New: true, ChangedAt: seconds(1)}}, History{}); !g.needsFill {
 		t.Error("a new pool is kept waiting")
+	}
+}
+
+// What a group knows of its operations.
+func TestGroupsSummarize(t *testing.T) {
+	service := ServiceName{Namespace: "a", Name: "web"}
+	ops := []Operation{
+		{Ref: Ref{Namespace: "a"}, Resync: true},
+		{Ref: Ref{Namespace: "a"}, Service: service, ChangedAt: seconds(3), QueuedAt: seconds(5), Impact: Impact{Serving: 5, Stopping: 1}, mergeCount: 2},
+		{Ref: Ref{Namespace: "a"}, ChangedAt: seconds(2), QueuedAt: seconds(4), Impact: Impact{Serving: 5, Stopping: 3}, NextEligibleAt: seconds(30), RetryCount: 1, Exempt: true},
+		{Ref: Ref{Namespace: "a"}, Admin: true, QueuedAt: seconds(1)},
+	}
+	g := NewGroup("p", ops, History{})
+	if g.Namespace != "a" || g.ChangeCount != 3 || !g.hasNew || !g.Retry || !g.exempt || g.onlyChecks || g.impact.Stopping != 3 || !g.FirstQueued.Equal(seconds(4)) || !g.ParkedUntil.Equal(seconds(30)) {
+		t.Errorf("%+v", g)
+	}
+	if !g.OldestQueued().Equal(seconds(1)) || !g.NotBefore().Equal(seconds(30)) || !g.EligibleAt(seconds(29)).Equal(seconds(30)) || !g.EligibleAt(seconds(30)).IsZero() {
+		t.Errorf("queued at %s, not before %s", g.OldestQueued(), g.NotBefore())
+	}
+	ops[3].QueuedAt = seconds(99)
+	if !g.Admin.QueuedAt.Equal(seconds(1)) {
+		t.Error("the group changes with the queue")
+	}
+	without := NewGroup("p", ops[1:2], History{})
+	if !without.AdminRetryAt().IsZero() || without.RetryAt(interval).IsZero() || !NewGroup("p", ops[3:], History{}).RetryAt(interval).IsZero() {
+		t.Error("retries of what is not queued")
+	}
+	check := NewCheckGroup("p", "b", seconds(7), History{})
+	if check.Pool != "p" || check.Namespace != "b" || !check.onlyChecks || !check.FirstQueued.Equal(seconds(7)) || !check.ReadyAt(interval).Equal(seconds(7)) {
+		t.Errorf("%+v", check)
+	}
+	resync := Subject{Ref: Ref{Name: "web"}, Pool: web, Service: service}.NewResync(seconds(8))
+	if !resync.Resync || !resync.IsCheck() || resync.Service != service || resync.Pool != web || !resync.QueuedAt.Equal(seconds(8)) {
+		t.Errorf("%+v", resync)
+	}
+	for about, tt := range map[string]struct {
+		group         Group
+		at            float64
+		member, admin bool
+	}{
+		"a change":                     {NewGroup("p", []Operation{{ChangedAt: seconds(1), QueuedAt: seconds(1)}}, History{}), 2, true, false},
+		"not yet":                      {NewGroup("p", []Operation{{ChangedAt: seconds(1), QueuedAt: seconds(1)}}, History{}), 1, false, false},
+		"admin states":                 {NewGroup("p", []Operation{{Admin: true, QueuedAt: seconds(1)}}, History{}), 1, false, true},
+		"admin states before a change": {NewGroup("p", []Operation{{ChangedAt: seconds(1), QueuedAt: seconds(1)}, {Admin: true, QueuedAt: seconds(1)}}, History{}), 1, false, true},
+		"both":                         {NewGroup("p", []Operation{{ChangedAt: seconds(1), QueuedAt: seconds(1)}, {Admin: true, QueuedAt: seconds(1)}}, History{}), 2, true, true},
+		"a resync":                     {check, 7, true, false},
+	} {
+		if member, admin := tt.group.DueKinds(seconds(tt.at), interval); member != tt.member || admin != tt.admin {
+			t.Errorf("%s: member %t, admin states %t", about, member, admin)
+		}
+	}
+	if got := fmt.Sprint(ReadyNamespaces([]Group{check, ofNamespace("c", "c1"), ofNamespace("a", "a1"), NewGroup("x", []Operation{{Ref: Ref{Namespace: "z"}, QueuedAt: seconds(9)}}, History{})}, seconds(8), interval)); got != "[a b c]" {
+		t.Errorf("ready: %s", got)
+	}
+}
+
+// When a pace may delay a change, and which kind a paced change is.
+func TestWhatNeedsAPace(t *testing.T) {
+	now := seconds(1000)
+	recent, old := History{LastChange: now.Add(-interval / 2)}, History{LastChange: now.Add(-interval)}
+	change := []Operation{{ChangedAt: now, QueuedAt: now}}
+	for about, tt := range map[string]struct {
+		ops  []Operation
+		h    History
+		want bool
+	}{
+		"written within the interval": {change, recent, true},
+		"written before":              {change, old, false},
+		"never":                       {change, History{}, false},
+		"a retry":                     {[]Operation{{ChangedAt: now, RetryCount: 1}}, recent, false},
+		"admin states alone":          {[]Operation{{Admin: true}}, recent, false},
+		"a new pool":                  {[]Operation{{ChangedAt: now, New: true}}, recent, false},
+	} {
+		g := NewGroup("p", tt.ops, tt.h)
+		if got := g.NeedsPace(now, interval); got != tt.want {
+			t.Errorf("%s: %t", about, got)
+		}
+		if kind := g.newClaim(now, interval).kind; (kind == kindRepeatedChanges) != tt.want {
+			t.Errorf("%s: kind %d", about, kind)
+		}
+	}
+	stretched := NewGroup("p", change, old)
+	stretched.LongestHold = 2 * interval
+	if !stretched.NeedsPace(now, interval) {
+		t.Error("a longer hold does not delay")
+	}
+	closed := NewGroup("p", change, old)
+	closed.QuotaNotBefore = now.Add(time.Second)
+	if !closed.NeedsPace(now, interval) {
+		t.Error("a used-up quota does not delay")
 	}
 }

@@ -137,3 +137,66 @@ func TestWhatIsRecordedOfATarget(t *testing.T) {
 		t.Error("machines that have joined are still unusable")
 	}
 }
+
+// A time that has passed is shown as now, and none as none.
+func TestTimesForDisplay(t *testing.T) {
+	now := seconds(10)
+	for at, want := range map[time.Time]time.Time{{}: {}, seconds(5): now, seconds(15): seconds(15)} {
+		if got := NotBeforeNow(at, now); !got.Equal(want) {
+			t.Errorf("%s is shown as %s", at, got)
+		}
+	}
+}
+
+// Without a period, only a lost write is checked, once it can no longer land.
+func TestChecksWithoutAPeriod(t *testing.T) {
+	since := seconds(0)
+	last := since.Add(diff.PendingWriteTTL)
+	for about, tt := range map[string]struct {
+		since, now, want time.Time
+	}{
+		"nothing was lost": {now: since},
+		"one may land":     {since: since, now: since, want: last},
+		"it cannot":        {since: since, now: last},
+	} {
+		var h History
+		h.Writes.PendingSince = tt.since
+		if got := h.NextCheckAt("p", tt.now, 0); !got.Equal(tt.want) {
+			t.Errorf("%s: checked at %s, want %s", about, got, tt.want)
+		}
+	}
+	var h History
+	h.Writes.PendingSince = since
+	if got := h.NextCheckAt("p", since, 5*time.Minute); !got.After(since) || got.After(since.Add(5*time.Minute)) {
+		t.Errorf("with a period: %s", got)
+	}
+}
+
+// What caused an attempt, and what it only took along.
+func TestCauses(t *testing.T) {
+	member, admin := Operation{ChangedAt: start}, Operation{Admin: true, ChangedAt: start}
+	extra := func(o Operation) Operation { o.Extra = true; return o }
+	for about, tt := range map[string]struct {
+		ops     []Operation
+		settled bool
+		want    Cause
+		only    bool
+	}{
+		"a change":                               {ops: []Operation{member}, want: Cause{Member: true, hasChange: true}},
+		"admin states":                           {ops: []Operation{admin}, want: Cause{Admin: true}},
+		"both":                                   {ops: []Operation{member, admin}, want: Cause{Member: true, Admin: true, hasChange: true}},
+		"admin states take a change along":       {ops: []Operation{admin, extra(member)}, want: Cause{Admin: true}},
+		"and it is settled":                      {ops: []Operation{admin, extra(member)}, settled: true, want: Cause{Admin: true, hasChange: true}},
+		"a change takes admin states along":      {ops: []Operation{extra(admin), member}, want: Cause{Member: true, hasChange: true}},
+		"and they are settled":                   {ops: []Operation{extra(admin), member}, settled: true, want: Cause{Member: true, Admin: true, hasChange: true}},
+		"a check":                                {ops: []Operation{{Resync: true}}, want: Cause{Member: true}},
+		"only what was taken along is still due": {ops: []Operation{extra(admin)}, only: true},
+	} {
+		if got := CauseOf(tt.ops, tt.settled); got != tt.want || HasOnlyExtra(tt.ops) != tt.only {
+			t.Errorf("%s: %+v, only extra %t", about, got, HasOnlyExtra(tt.ops))
+		}
+	}
+	if got := OldestChange([]Operation{{Admin: true, ChangedAt: seconds(1)}, {ChangedAt: seconds(7)}, {ChangedAt: seconds(5)}, {}}); !got.Equal(seconds(5)) {
+		t.Errorf("the oldest change is of %s", got)
+	}
+}
