@@ -46,7 +46,7 @@ func (p *podSim) wasReady(now time.Time) bool {
 func (p *podSim) isTerminating(now time.Time) bool {
 	return !p.terminatedAt.IsZero() && !now.Before(p.terminatedAt)
 }
-func (p *podSim) isGone(now time.Time) bool { return !p.goneAt.IsZero() && !now.Before(p.goneAt) }
+func (p *podSim) isGone(now time.Time) bool  { return !p.goneAt.IsZero() && !now.Before(p.goneAt) }
 func (p *podSim) isReady(now time.Time) bool { return p.wasReady(now) && !p.isTerminating(now) }
 
 // acceptsFlows reports whether connections that kube-proxy forwards to the pod succeed.
