@@ -1,6 +1,6 @@
 // What Weir needs in Azure beside an AKS cluster: a resource group, an identity that the ServiceAccount
 // weir-system/weir gets by workload identity, the role Weir on the group, the virtual network and the
-// security group of the nodes, and its reads of locations on the subscription. The cluster needs --enable-oidc-issuer and --enable-workload-identity.
+// security group of the nodes, and on the subscription its reads of locations and, if wanted, of health. The cluster needs --enable-oidc-issuer and --enable-workload-identity.
 targetScope = 'subscription'
 
 @description('A new resource group, for what Weir creates')
@@ -11,10 +11,14 @@ param clusterResourceGroup string
 param virtualNetworkId string
 @description('ARM ID of the security group of the nodes; empty with node resource group lockdown')
 param securityGroupId string = ''
+@description('Assigns Weir health, too, for --health of weir explain, weir status and weir doctor')
+param assignHealthRole bool = false
 param location string = deployment().location
 
 var role = loadJsonContent('../azure-role.json')
 var subscriptionRole = loadJsonContent('../azure-role-subscription.json')
+var healthRole = loadJsonContent('../azure-role-health.json')
+var subscriptionRoles = assignHealthRole ? [subscriptionRole, healthRole] : [subscriptionRole]
 var scopes = empty(securityGroupId) ? [virtualNetworkId] : [virtualNetworkId, securityGroupId]
 
 resource cluster 'Microsoft.ContainerService/managedClusters@2024-09-01' existing = {
@@ -43,30 +47,30 @@ resource definition 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
   }
 }
 
-resource subscriptionDefinition 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
-  name: guid(subscription().id, subscriptionRole.Name)
+resource subscriptionDefinitions 'Microsoft.Authorization/roleDefinitions@2022-04-01' = [for one in subscriptionRoles: {
+  name: guid(subscription().id, one.Name)
   properties: {
-    roleName: subscriptionRole.Name
-    description: subscriptionRole.Description
+    roleName: one.Name
+    description: one.Description
     type: 'CustomRole'
     permissions: [
       {
-        actions: subscriptionRole.Actions
-        notActions: subscriptionRole.NotActions
+        actions: one.Actions
+        notActions: one.NotActions
       }
     ]
     assignableScopes: [subscription().id]
   }
-}
+}]
 
-resource onSubscription 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  name: guid(subscription().id, weirResourceGroup, subscriptionRole.Name)
+resource onSubscription 'Microsoft.Authorization/roleAssignments@2022-04-01' = [for (one, i) in subscriptionRoles: {
+  name: guid(subscription().id, weirResourceGroup, one.Name)
   properties: {
     principalId: identity.outputs.principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionDefinition.id
+    roleDefinitionId: subscriptionDefinitions[i].id
   }
-}
+}]
 
 module identity 'identity.bicep' = {
   name: 'weir-identity'

@@ -99,6 +99,13 @@ func builtInKinds() []*resourceKind {
 			retainStatus: typedUpdate(func(n, was *corev1.Node) { was.Status.DeepCopyInto(&n.Status) }),
 			retainSpec:   typedUpdate(func(n, was *corev1.Node) { was.Spec.DeepCopyInto(&n.Spec) }),
 		},
+		{ // without defaults: no kubelet runs it, and a deletion has no grace period
+			gvk: core.WithKind("Pod"), resource: "pods", shortNames: []string{"po"}, namespaced: true, status: true, allowsUnconditional: true, returnsDeleted: true,
+			validateName: validation.NameIsDNSSubdomain,
+			clearStatus:  typedObject(func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }),
+			retainStatus: typedUpdate(func(p, was *corev1.Pod) { was.Status.DeepCopyInto(&p.Status) }),
+			retainSpec:   typedUpdate(func(p, was *corev1.Pod) { was.Spec.DeepCopyInto(&p.Spec) }),
+		},
 		{
 			gvk: core.WithKind("Namespace"), resource: "namespaces", shortNames: []string{"ns"}, status: true, allowsUnconditional: true,
 			returnsDeleted: true, validateName: validation.ValidateNamespaceName, setDefaults: typedObject(defaultNamespace), prepare: typedUpdate(prepareNamespace),

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,22 +29,29 @@ const (
 
 // podSim is a pod of a Service. It starts when it is created, and serves until the end of its preStop time.
 type podSim struct {
-	node                 int
-	readyAt              time.Time
+	node int
+	// startedAt is when its containers are ready.
+	startedAt time.Time
+	// name is that of the Pod with a readiness gate, which is open from openAt on; both are zero without one.
+	name                 string
+	openAt               time.Time
 	terminatedAt, goneAt time.Time // zero before the eviction
 }
 
-func (p podSim) isTerminating(now time.Time) bool {
-	return !p.terminatedAt.IsZero() && !now.Before(p.terminatedAt)
-}
-func (p podSim) isGone(now time.Time) bool { return !p.goneAt.IsZero() && !now.Before(p.goneAt) }
-func (p podSim) isReady(now time.Time) bool {
-	return !now.Before(p.readyAt) && !p.isTerminating(now)
+// wasReady reports whether the pod has ever been ready.
+func (p *podSim) wasReady(now time.Time) bool {
+	return !now.Before(p.startedAt) && (p.name == "" || !p.openAt.IsZero() && !now.Before(p.openAt))
 }
 
-// acceptsFlows reports whether the process in the pod accepts connections.
-func (p podSim) acceptsFlows(now time.Time, preStop time.Duration) bool {
-	return !now.Before(p.readyAt) && (!p.isTerminating(now) || now.Before(p.terminatedAt.Add(preStop)))
+func (p *podSim) isTerminating(now time.Time) bool {
+	return !p.terminatedAt.IsZero() && !now.Before(p.terminatedAt)
+}
+func (p *podSim) isGone(now time.Time) bool  { return !p.goneAt.IsZero() && !now.Before(p.goneAt) }
+func (p *podSim) isReady(now time.Time) bool { return p.wasReady(now) && !p.isTerminating(now) }
+
+// acceptsFlows reports whether connections that kube-proxy forwards to the pod succeed.
+func (p *podSim) acceptsFlows(now time.Time, preStop time.Duration) bool {
+	return p.wasReady(now) && (!p.isTerminating(now) || now.Before(p.terminatedAt.Add(preStop)))
 }
 
 // probeReading is how Azure's page about probes is read.
@@ -81,11 +89,11 @@ type poolMember struct {
 // serviceSim is a Service, its pods and the members of its pool.
 type serviceSim struct {
 	key     string
-	pods    []podSim
+	pods    []*podSim
 	members map[int]*poolMember
 }
 
-func (s *serviceSim) onNode(node int) (pods []podSim) {
+func (s *serviceSim) onNode(node int) (pods []*podSim) {
 	for _, p := range s.pods {
 		if p.node == node {
 			pods = append(pods, p)
@@ -106,12 +114,15 @@ func (s *serviceSim) countReady(now time.Time) (n int) {
 // flowModel counts what the changes of a cluster cost its clients.
 type flowModel struct {
 	*Stage
-	preStop  time.Duration
+	flowOptions
 	services []*serviceSim
 	etag     string
 	second   int
 	cordoned map[int]bool
-	total    flowCounts
+	gates    gateSim
+	// actions run at a second.
+	actions map[int]func()
+	total   flowCounts
 }
 
 // flowCounts are what the clients lost, by the reading of the probe: mild, then strict.
@@ -124,9 +135,19 @@ func (c flowCounts) String() string {
 	return fmt.Sprintf("%.1f of %d new flows lost (strict reading %.1f), %d serving members cut, %d writes", c.lost[0], c.flows, c.lost[1], c.cut, c.writes)
 }
 
-// newFlowModel starts a cluster with Local Services of two replicas.
-func newFlowModel(s *Stage, nodes, services int, preStop time.Duration) *flowModel {
-	m := &flowModel{Stage: s, preStop: preStop, cordoned: map[int]bool{}}
+// flowOptions describe the cluster of a model.
+type flowOptions struct {
+	nodes, services int
+	// pods is the number for each Service; zero is two.
+	pods int
+	// preStop is how long a pod that terminates serves. minReady is minReadySeconds of a Deployment.
+	preStop, minReady time.Duration
+}
+
+// newFlowModel starts a cluster with Local Services.
+func newFlowModel(s *Stage, o flowOptions) *flowModel {
+	nodes, services := o.nodes, o.services
+	m := &flowModel{Stage: s, flowOptions: o, cordoned: map[int]bool{}, actions: map[int]func(){}}
 	for n := range nodes {
 		failOn(s.AddNode(n))
 	}
@@ -134,8 +155,8 @@ func newFlowModel(s *Stage, nodes, services int, preStop time.Duration) *flowMod
 	for i := range services {
 		v := &serviceSim{key: fmt.Sprintf("shop/s%d", i), members: map[int]*poolMember{}}
 		failOn(s.AddService(v.key, func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
-		for r := range 2 {
-			v.pods = append(v.pods, podSim{node: (i + r*(1+i%7)) % nodes, readyAt: time.Now()})
+		for r := range cmp.Or(o.pods, 2) {
+			v.pods = append(v.pods, &podSim{node: (i + r*(1+i%7)) % nodes, startedAt: time.Now()})
 		}
 		m.services = append(m.services, v)
 		m.writeEndpoints(v)
@@ -160,12 +181,12 @@ func (m *flowModel) allNodes(count int) []int {
 // writeEndpoints writes the EndpointSlice as the endpoints controller does.
 func (m *flowModel) writeEndpoints(v *serviceSim) {
 	now, at := time.Now(), parseKey(v.key)
-	v.pods = slices.DeleteFunc(v.pods, func(p podSim) bool { return p.isGone(now) })
+	v.pods = slices.DeleteFunc(v.pods, func(p *podSim) bool { return p.isGone(now) })
 	slice := &discoveryv1.EndpointSlice{}
 	failOn(m.editObject(slice, client.ObjectKey{Namespace: at.Namespace, Name: sliceName(at.Name, discoveryv1.AddressTypeIPv4)}, func() {
 		slice.Endpoints = nil
 		for i, p := range v.pods {
-			serving := !now.Before(p.readyAt)
+			serving := p.wasReady(now)
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
 				Addresses: []string{fmt.Sprintf("10.244.%d.%d", p.node, i+9)}, NodeName: new(nodeName(p.node)),
 				Conditions: discoveryv1.EndpointConditions{Ready: new(p.isReady(now)), Serving: new(serving), Terminating: new(p.isTerminating(now))},
@@ -174,14 +195,21 @@ func (m *flowModel) writeEndpoints(v *serviceSim) {
 	}))
 }
 
+// after runs an action in so many seconds.
+func (m *flowModel) after(seconds int, action func()) { m.actions[m.second+seconds] = action }
+
 // passSecond waits for a second, and writes the endpoints that changed in it.
 func (m *flowModel) passSecond() {
+	if action := m.actions[m.second]; action != nil {
+		action()
+	}
 	before := time.Now()
 	m.Sleep(time.Second)
 	now := time.Now()
 	isDue := func(at time.Time) bool { return at.After(before) && !at.After(now) }
+	m.updateGates(now, isDue)
 	for _, v := range m.services {
-		if slices.ContainsFunc(v.pods, func(p podSim) bool { return isDue(p.readyAt) || isDue(p.goneAt) }) {
+		if slices.ContainsFunc(v.pods, func(p *podSim) bool { return isDue(p.startedAt) || isDue(p.openAt) || isDue(p.goneAt) }) {
 			m.writeEndpoints(v)
 		}
 	}
@@ -237,7 +265,7 @@ func (m *flowModel) readPools(now time.Time) {
 				continue
 			}
 			delete(v.members, node)
-			if slices.ContainsFunc(v.onNode(node), func(p podSim) bool { return p.acceptsFlows(now, m.preStop) }) {
+			if slices.ContainsFunc(v.onNode(node), func(p *podSim) bool { return p.acceptsFlows(now, m.preStop) }) {
 				m.total.cut++
 			}
 		}
@@ -250,8 +278,8 @@ func (m *flowModel) sendFlow(index int, v *serviceSim, now time.Time) {
 	var takers, failing [2]int
 	for _, member := range v.members {
 		local := v.onNode(member.node)
-		hasReady := slices.ContainsFunc(local, func(p podSim) bool { return p.isReady(now) })
-		serves := slices.ContainsFunc(local, func(p podSim) bool {
+		hasReady := slices.ContainsFunc(local, func(p *podSim) bool { return p.isReady(now) })
+		serves := slices.ContainsFunc(local, func(p *podSim) bool {
 			return p.acceptsFlows(now, m.preStop) && (p.isReady(now) || !hasReady)
 		})
 		for i, reading := range []probeReading{mildReading, strictReading} {
@@ -287,15 +315,15 @@ func (m *flowModel) freeNode(v *serviceSim, nodes []int, seed int) int {
 }
 
 // terminate deletes a pod.
-func (m *flowModel) terminate(v *serviceSim, i int) {
+func (m *flowModel) terminate(p *podSim) {
 	now := time.Now()
-	v.pods[i].terminatedAt, v.pods[i].goneAt = now, now.Add(max(m.preStop, time.Second))
+	p.terminatedAt, p.goneAt = now, now.Add(max(m.preStop, time.Second))
 }
 
 // restart is a rolling restart of a Service with one pod more.
 type restart struct {
 	of  *serviceSim
-	old []podSim
+	old []*podSim
 	// started is the pod that starts.
 	started *podSim
 }
@@ -304,17 +332,14 @@ type restart struct {
 func (r *restart) advance(m *flowModel, nodes []int, seed int) bool {
 	now := time.Now()
 	if r.started != nil {
-		if !r.started.isReady(now) {
+		if !r.started.isReady(now.Add(-m.minReady)) {
 			return false
 		}
-		at := slices.IndexFunc(r.of.pods, func(p podSim) bool { return p == r.old[0] })
-		m.terminate(r.of, at)
+		m.terminate(r.old[0])
 		r.old, r.started = r.old[1:], nil
 	}
 	if len(r.old) > 0 {
-		p := podSim{node: m.freeNode(r.of, nodes, seed), readyAt: now.Add(podStartup)}
-		r.of.pods = append(r.of.pods, p)
-		r.started = &p
+		r.started = m.startPod(r.of, m.freeNode(r.of, nodes, seed))
 	}
 	m.writeEndpoints(r.of)
 	return len(r.old) == 0
@@ -346,8 +371,8 @@ func (m *flowModel) evictPods(node int, nodes []int) (left int) {
 			if p.isTerminating(now) || v.countReady(now) < 2 {
 				continue
 			}
-			m.terminate(v, i)
-			v.pods = append(v.pods, podSim{node: m.freeNode(v, nodes, m.second+i), readyAt: now.Add(podStartup)})
+			m.terminate(p)
+			m.startPod(v, m.freeNode(v, nodes, m.second+i))
 			m.writeEndpoints(v)
 			break
 		}

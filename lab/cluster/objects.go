@@ -68,6 +68,7 @@ func newRESTMapper() meta.RESTMapper {
 		corev1.SchemeGroupVersion.WithKind("Service"):            meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("Node"):               meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("Namespace"):          meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("Pod"):                meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("Event"):              meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"):          meta.RESTScopeNamespace,
 		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"): meta.RESTScopeNamespace,

@@ -38,7 +38,7 @@ var rollouts = []struct {
 func measureFlows(t *testing.T, scale float64, preStop time.Duration, run func(m *flowModel, nodes []int)) (counts flowCounts) {
 	t.Helper()
 	runStage(t, Options{Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: scale}, func(s *Stage) {
-		m := newFlowModel(s, 20, 50, preStop)
+		m := newFlowModel(s, flowOptions{nodes: 20, services: 50, preStop: preStop})
 		run(m, m.allNodes(20))
 		counts = m.finish()
 	})

@@ -29,6 +29,8 @@ type Options struct {
 	Seed uint64
 	// Replicas is the number of Weir processes. With more than one, they elect a leader.
 	Replicas int
+	// ReadinessGates has the processes open the gates of pods.
+	ReadinessGates bool
 	// Configure edits azure.json; nil keeps the defaults.
 	Configure func(*config.Config)
 	// Role is Weir's Azure role; nil allows everything.
@@ -170,7 +172,7 @@ func (s *Stage) controllerFlags(log *slog.Logger) app.Options {
 	return app.Options{
 		ClusterName: clusterName, LoadBalancerClass: app.LoadBalancerClass, MetricsAddress: "0", HealthAddress: "0",
 		LeaderElect: s.opts.Replicas > 1, LeaderElectNamespace: weirNamespace, Election: leases.DefaultElection(), Requeue: workqueue.DefaultBackoff(),
-		Log: log,
+		ReadinessGates: s.opts.ReadinessGates, Log: log,
 	}
 }
 
