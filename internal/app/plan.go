@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -18,6 +19,7 @@ import (
 	kubeview "weir.dev/weir/internal/controllers/cache"
 	"weir.dev/weir/internal/k8s/metadata"
 	"weir.dev/weir/internal/k8s/store"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/dryrun"
 	"weir.dev/weir/internal/loadbalancer/dryrun/report"
@@ -136,7 +138,21 @@ func (p *planner) runDryRun(ctx context.Context) (report.Plan, error) {
 			shown.Notes = append(shown.Notes, fmt.Sprintf("%s retained for former Services: weir address list shows them", formatCount(n, "public IP")))
 		}
 	}
+	if n := countRetained(ctx, rehearsal, p.settings.Place); n > 0 {
+		shown.Notes = append(shown.Notes, fmt.Sprintf("%s retained for former Services: weir address list shows them", formatCount(n, "private address")))
+	}
 	return shown, outcome.CheckComplete()
+}
+
+// countRetained counts the retained private addresses. A failure is that of the plan.
+func countRetained(ctx context.Context, rehearsal *dryrun.Simulator, place lb.LoadBalancerID) (n int) {
+	all, _ := rehearsal.Shadow.ListLoadBalancers(ctx, place.SubscriptionID, place.ResourceGroup)
+	for _, b := range all {
+		if slices.Contains(rehearsal.Names(), b.ID.Name) {
+			n += len(b.RetainedAddresses())
+		}
+	}
+	return n
 }
 
 func (p *planner) owedAddresses() *skumigration.AddressClaims {

@@ -143,13 +143,13 @@ func TestAnAddressPinsItsService(t *testing.T) {
 		if err := b.readAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.pinnedConfiguration(t.Context(), service.Spec{Frontends: []service.Frontend{{PublicIP: &service.PublicIP{}}, tt.of}}); err != nil || got != tt.want {
+		if got, err := b.pinnedConfiguration(t.Context(), PlacementRequest{Desired: &service.Spec{Frontends: []service.Frontend{{PublicIP: &service.PublicIP{}}, tt.of}}}, false); err != nil || got != tt.want {
 			t.Errorf("%s: %q, %v", about, got, err)
 		}
 	}
 	azure.fails = "public IPs"
 	b := listed(azure)
-	if _, err := b.pinnedConfiguration(t.Context(), service.Spec{Frontends: []service.Frontend{{PublicIP: &service.PublicIP{Address: ip}}}}); !errors.Is(err, errNotNow) {
+	if _, err := b.pinnedConfiguration(t.Context(), PlacementRequest{Desired: &service.Spec{Frontends: []service.Frontend{{PublicIP: &service.PublicIP{Address: ip}}}}}, false); !errors.Is(err, errNotNow) {
 		t.Error(err)
 	}
 }

@@ -70,6 +70,9 @@ func (l *loadBalancer) jobsOverLimit(jobs []*job) map[string]error {
 		if !j.isLeaving() {
 			s.Rules = j.Desired.SelectPools(l.cfg.Settings.Settings, l.usesInterfaces(l.id.Name), observed.Rules).Rules
 			s.Frontends, s.Unresolved = newFrontends(j.Desired)
+			for i, f := range s.Frontends {
+				s.Frontends[i] = plan.PinAddress(f, j.Owner, j.Service, s.Rules, observed, nil)
+			}
 		}
 		in.Shares = append(in.Shares, s)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/usage"
@@ -298,6 +299,21 @@ func (p *stateCache) findAddress(publicIP, subnet string, ip netip.Addr) string 
 		}
 	}
 	return ""
+}
+
+// findRetained returns the load balancer with the latest private address that was retained for a Service.
+func (p *stateCache) findRetained(key string, family lb.Family) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name, since := "", time.Time{}
+	for _, balancer := range p.observed {
+		for _, r := range balancer.RetainedAddresses() {
+			if r.Service == key && family.Contains(r.Address) && !r.Since.Before(since) {
+				name, since = balancer.ID.Name, r.Since
+			}
+		}
+	}
+	return name
 }
 
 func (p *stateCache) rulesAt(ip lb.PublicIP) []lb.Rule {

@@ -69,6 +69,14 @@ func newJob(req Request, guarded bool) *job {
 	return j
 }
 
+// retainFor returns the Service if its addresses are retained when it leaves them.
+func (j *job) retainFor() string {
+	if j.Retain {
+		return j.Service
+	}
+	return ""
+}
+
 func (j *job) namespace() string { return namespaceOf(j.Service) }
 
 func namespaceOf(service string) string {

@@ -68,6 +68,9 @@ func (b *LoadBalancers) ListOrphans(ctx context.Context) ([]Orphan, error) {
 			}
 		}
 		for _, f := range balancer.Frontends {
+			if _, retained := balancer.RetainedAt(f); retained {
+				continue
+			}
 			if isMissing(f.Name) && !used[strings.ToLower(f.Name)] { // another Service may share the frontend
 				all = append(all, Orphan{Description: "frontend " + f.Name + " of load balancer " + balancer.ID.Name})
 			}

@@ -63,7 +63,7 @@ func (b *LoadBalancers) FindPlacement(ctx context.Context, p PlacementRequest) (
 	configuration := b.cfg.Configurations[0].Name
 	rules, frontends := len(p.Desired.Rules), len(p.Desired.Frontends)
 	if multiple {
-		pinned, err := b.pinnedConfiguration(ctx, *p.Desired)
+		pinned, err := b.pinnedConfiguration(ctx, p, len(where) == 0)
 		if err != nil {
 			return "", nil, err
 		}
@@ -230,12 +230,18 @@ func (b *LoadBalancers) countOccupancy(p PlacementRequest) map[string]service.Lo
 	return all
 }
 
-func (b *LoadBalancers) pinnedConfiguration(ctx context.Context, w service.Spec) (string, error) {
-	for _, f := range w.Frontends {
+// pinnedConfiguration returns the configuration with an address that a Service requests, or that was
+// retained for a new Service.
+func (b *LoadBalancers) pinnedConfiguration(ctx context.Context, p PlacementRequest, isNew bool) (string, error) {
+	for _, f := range p.Desired.Frontends {
 		id, ip := "", netip.Addr{}
 		switch {
 		case f.PublicIP == nil && f.Frontend.Static:
 			ip = f.Frontend.PrivateIP
+		case f.PublicIP == nil && isNew:
+			if name := b.cache.findRetained(p.Service, f.Frontend.Family); name != "" {
+				return b.currentConfiguration([]string{name}), nil
+			}
 		case f.PublicIP != nil && f.PublicIP.UserNamed:
 			id = f.PublicIP.ID.String()
 		case f.PublicIP != nil && f.PublicIP.Address.IsValid():

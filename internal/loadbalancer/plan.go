@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/plan"
@@ -40,7 +41,7 @@ func splitRejected(jobs []*job, p plan.Plan) (served []*job) {
 
 func (l *loadBalancer) planInput(jobs []*job, snap snapshot) plan.Input {
 	in := l.limitsInput(l.id.Name)
-	in.Observed = snap.observed
+	in.Observed, in.Now = snap.observed, time.Now()
 	in.SharedPools, in.SharedProbes, in.ReplacedPools = l.cfg.NodePools(), []string{service.SharedProbeName}, l.replacedPools(jobs, snap.observed, snap.conversions)
 	in.ForeignMembers, in.RemainingInterfaces, in.AddressAt = snap.foreign, snap.remainingInterfaces, snap.publicIPs.AddressAt
 	in.FamilyOf = func(f lb.Frontend) lb.Family { return snap.publicIPs.FamilyOf(f.PublicIP) }
@@ -62,14 +63,14 @@ func (l *loadBalancer) planInput(jobs []*job, snap snapshot) plan.Input {
 }
 
 func (l *loadBalancer) shareOf(j *job, snap snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), DedicatedPools: j.DedicatedPools, RecordedPools: lb.PoolNames(l.id, j.RecordedPools), ManagedPools: lb.PoolNames(l.id, j.ManagedPools), LeftPools: snap.leftPools.ServicePools(j.Service, l.id, j.DedicatedPools)}
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), RetainFor: j.retainFor(), DedicatedPools: j.DedicatedPools, RecordedPools: lb.PoolNames(l.id, j.RecordedPools), ManagedPools: lb.PoolNames(l.id, j.ManagedPools), LeftPools: snap.leftPools.ServicePools(j.Service, l.id, j.DedicatedPools)}
 	if j.isLeaving() {
 		s.NeedsAddress = func(f lb.Frontend) bool { return snap.publicIPs.NeedsAddress(j.Desired, f) }
 		return s
 	}
 	s.Probes, s.Rules = j.localSpec.Probes, j.rules
 	for i, f := range j.localSpec.Frontends {
-		front := plan.PinAddress(f.Frontend, j.Owner, j.localSpec.Rules, snap.observed, l.cfg.ReservedAddress)
+		front := plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, snap.observed, l.cfg.ReservedAddress)
 		if ip, public := snap.publicIPs.PublicIPOf(j.ipRequest, i); public {
 			front.PublicIP = ip.ID.String()
 		}

@@ -60,7 +60,7 @@ func (l *loadBalancer) privateIPRequests(jobs []*job, snap snapshot) []privateip
 		}
 		w := privateip.Request{Owner: j.Owner, Service: j.Service, Created: j.Created}
 		for _, f := range j.localSpec.Frontends {
-			if key := privateip.AddressKey(plan.PinAddress(f.Frontend, j.Owner, j.localSpec.Rules, snap.observed, l.cfg.ReservedAddress)); key != "" {
+			if key := privateip.AddressKey(plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, snap.observed, l.cfg.ReservedAddress)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

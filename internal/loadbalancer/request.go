@@ -46,7 +46,7 @@ type Request struct {
 	// Groups are additional resource groups that may hold public IPs made for the Service.
 	Groups       []string
 	DeleteUnused bool
-	// Retain keeps the public IPs made for the Service when it leaves them.
+	// Retain keeps the public IPs made for the Service, and its private addresses, when it leaves them.
 	Retain bool
 	// LinkGroups are the resource groups that may hold a Private Link Service of the Service.
 	LinkGroups []string

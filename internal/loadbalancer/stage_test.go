@@ -105,7 +105,10 @@ type line struct {
 }
 
 // newStage returns a stage with a running process and no Services.
-func newStage(adjust ...func(*loadbalancer.Settings)) *stage {
+func newStage(adjust ...func(*loadbalancer.Settings)) *stage { return newStageOn(nil, adjust...) }
+
+// newStageOn returns a stage with an Azure that another stage has, too; nil for an Azure of its own.
+func newStageOn(emu *armemu.Emulator, adjust ...func(*loadbalancer.Settings)) *stage {
 	s := &stage{
 		start:    time.Now(),
 		log:      quiet,
@@ -133,9 +136,11 @@ func newStage(adjust ...func(*loadbalancer.Settings)) *stage {
 	if s.links() {
 		role = shipped.AzureRoles()
 	}
-	s.emu = armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: role, MaxPrivateLinks: s.settings.MaxPrivateLinks})
-	if err := s.emu.Put(vnetID, []byte(vnetBody)); err != nil {
-		panic(err)
+	if s.emu = emu; emu == nil {
+		s.emu = armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: role, MaxPrivateLinks: s.settings.MaxPrivateLinks})
+		if err := s.emu.Put(vnetID, []byte(vnetBody)); err != nil {
+			panic(err)
+		}
 	}
 	s.launch()
 	return s

@@ -25,7 +25,7 @@ func (l *loadBalancer) pickZones(jobs []*job, observed lb.LoadBalancer) (picked 
 		}
 		for _, f := range j.localSpec.Frontends {
 			named := service.ZoneChoice(f.Frontend.Zones)
-			is, exists := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.localSpec.Rules, observed, l.cfg.ReservedAddress))
+			is, exists := plan.FrontendAt(observed, j.Owner, plan.PinAddress(f.Frontend, j.Owner, j.Service, j.localSpec.Rules, observed, l.cfg.ReservedAddress))
 			var err error
 			switch {
 			case exists:

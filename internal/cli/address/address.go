@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package address lists, releases and claims retained public IPs.
+// Package address lists, releases and claims retained addresses: public IPs, and private addresses of load balancers.
 package address
 
 import (
@@ -8,46 +8,60 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/loadbalancer"
 	"weir.dev/weir/internal/loadbalancer/publicip"
 )
 
-// Azure lists, writes and deletes public IPs.
+// Azure lists, writes and deletes public IPs and load balancers.
 type Azure interface {
 	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
 	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
 	DeletePublicIP(ctx context.Context, ip lb.PublicIP) error
+	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
+	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
+	DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error
 }
 
-// Command works on the retained public IPs of one resource group.
+// Command works on the retained addresses of one resource group.
 type Command struct {
 	Azure                                      Azure
 	SubscriptionID, ResourceGroup, ClusterName string
-	Out                                        io.Writer
-	JSON                                       bool
+	// Settings are those of the cluster's load balancers.
+	Settings loadbalancer.Settings
+	Out      io.Writer
+	JSON     bool
 	// DryRun prints what would be written, and writes nothing.
 	DryRun bool
+	// DeleteLoadBalancer deletes a load balancer on which only pools and probes without rules are left.
+	DeleteLoadBalancer bool
 }
 
-// row is the JSON form of a retained public IP.
+// row is the JSON form of a retained address.
 type row struct {
 	Name          string    `json:"name"`
 	ResourceGroup string    `json:"resourceGroup"`
 	Address       string    `json:"address"`
+	LoadBalancer  string    `json:"loadBalancer,omitempty"`
 	Cluster       string    `json:"cluster"`
 	Service       string    `json:"service"`
 	Since         time.Time `json:"since"`
 	UsedBy        string    `json:"usedBy,omitempty"`
 }
 
-// List prints the retained public IPs.
+// List prints the retained addresses.
 func (c Command) List(ctx context.Context) error {
 	all, err := c.retained(ctx)
+	if err != nil {
+		return err
+	}
+	_, own, err := c.balancers(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,11 +69,12 @@ func (c Command) List(ctx context.Context) error {
 	for i, r := range all {
 		rows[i] = newRow(r)
 	}
+	rows = append(rows, privateRows(own, c.ClusterName)...)
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(rows)
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(c.Out, "No public IP of resource group %s is retained.\n", c.ResourceGroup)
+		_, err := fmt.Fprintf(c.Out, "No address of resource group %s is retained.\n", c.ResourceGroup)
 		return err
 	}
 	w := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)
@@ -82,6 +97,9 @@ type claimed struct {
 // Claim tags a retained public IP for a Service of the cluster; an empty key is the Service's former name. It writes nothing
 // if the tags are right already. Of two concurrent claims one fails, because the write carries the etag.
 func (c Command) Claim(ctx context.Context, name, key string) error {
+	if private, _ := parsePrivate([]string{name}); len(private) > 0 {
+		return c.claimPrivate(ctx, private[0], key)
+	}
 	ips, err := c.Azure.ListPublicIPs(ctx, c.SubscriptionID, c.ResourceGroup)
 	if err != nil {
 		return fmt.Errorf("public IPs of resource group %s: %w", c.ResourceGroup, err)
@@ -103,23 +121,52 @@ func (c Command) Claim(ctx context.Context, name, key string) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(claimed{newRow(is), was.Cluster, was.Service, changed, c.DryRun})
 	}
-	verb := "claimed"
-	switch {
-	case !changed:
-		verb = "is claimed already"
-	case c.DryRun:
-		verb = "would be claimed"
-	}
-	_, err = fmt.Fprintf(c.Out, "public IP %s (%s) %s for Service %s of cluster %s; it was of Service %s of cluster %s\n", is.ID.Name, is.Address, verb, is.Service, is.Cluster, was.Service, was.Cluster)
+	_, err = fmt.Fprintf(c.Out, "public IP %s (%s) %s for Service %s of cluster %s; it was of Service %s of cluster %s\n", is.ID.Name, is.Address, c.claimVerb(changed), is.Service, is.Cluster, was.Service, was.Cluster)
 	return err
 }
 
-func newRow(r publicip.Retained) row {
-	return row{r.ID.Name, r.ID.ResourceGroup, r.Address.String(), r.Cluster, r.Service, r.Since, r.UsedBy}
+func (c Command) claimVerb(changed bool) string {
+	switch {
+	case !changed:
+		return "is claimed already"
+	case c.DryRun:
+		return "would be claimed"
+	}
+	return "claimed"
 }
 
-// Release deletes retained public IPs by name. It deletes none if one is not retained or in use.
+func newRow(r publicip.Retained) row {
+	return row{Name: r.ID.Name, ResourceGroup: r.ID.ResourceGroup, Address: r.Address.String(), Cluster: r.Cluster, Service: r.Service, Since: r.Since, UsedBy: r.UsedBy}
+}
+
+// Release deletes retained public IPs by name, and private addresses. It releases none if one is not retained or in use.
 func (c Command) Release(ctx context.Context, names []string) error {
+	private, public := parsePrivate(names)
+	if len(private) > 0 {
+		_, own, err := c.balancers(ctx)
+		if err != nil {
+			return err
+		}
+		if err := c.checkPrivate(own, private); err != nil {
+			return err
+		}
+	}
+	if err := c.releasePublic(ctx, public); err != nil {
+		return err
+	}
+	slices.SortFunc(private, func(a, b netip.Addr) int { return b.Compare(a) }) // with IPv6 frontends Azure requires one of IPv4
+	for _, addr := range private {
+		if err := c.releasePrivate(ctx, addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Command) releasePublic(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
 	all, err := c.retained(ctx)
 	if err != nil {
 		return err

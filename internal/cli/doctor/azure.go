@@ -143,18 +143,23 @@ func (a *Azure) unused() []Check {
 	return singleResult(OK, "no public IP of a Service is unused, and no frontend is retained only because Azure requires it", "")
 }
 
-// retainedAddresses lists the public IPs that weir.dev/retain-address keeps.
+// retainedAddresses lists the public IPs and private addresses that weir.dev/retain-address keeps.
 func (a *Azure) retainedAddresses() []Check {
-	if a.ips == nil {
-		return singleResult(Unknown, "the public IP addresses were not read", "")
+	if a.loadBalancers == nil || a.ips == nil {
+		return singleResult(Unknown, "the load balancers and public IP addresses were not read", "")
 	}
+	var texts []string
 	all := publicip.ListRetained(a.ips, "")
-	texts := make([]string, len(all))
-	for i, r := range all {
-		texts[i] = r.String()
+	for _, r := range all {
+		texts = append(texts, r.String())
 	}
-	if len(all) == 0 {
-		return singleResult(OK, "no public IP is retained", "")
+	for _, b := range a.loadBalancers {
+		for _, r := range b.RetainedAddresses() {
+			texts = append(texts, fmt.Sprintf("%s of load balancer %s, of Service %s since %s", r.Address, b.ID.Name, r.Service, r.Since.UTC().Format(time.RFC3339)))
+		}
 	}
-	return singleResult(OK, fmt.Sprintf("public IPs retained: %d; weir address release deletes one: %s", len(all), humanize.FormatList(texts, 5)), "")
+	if len(texts) == 0 {
+		return singleResult(OK, "no address is retained", "")
+	}
+	return singleResult(OK, fmt.Sprintf("retained: %d public IPs, which Azure bills, and %d private addresses; weir address release gives one up: %s", len(all), len(texts)-len(all), humanize.FormatList(texts, 5)), "")
 }

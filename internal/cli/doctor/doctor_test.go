@@ -312,6 +312,22 @@ func TestUnused(t *testing.T) {
 	}
 }
 
+func TestRetainedAddresses(t *testing.T) {
+	tags := map[string]string{"weir-retained-10.0.0.4": "2026-11-28T04:00:00Z shop/in nodes"}
+	kept := lb.PublicIP{ID: lb.ResourceID{Name: "kubernetes-a001"}, Address: netip.MustParseAddr("198.18.0.3"), Tags: map[string]string{"k8s-azure-service": "shop/web", "k8s-azure-cluster-name": "kubernetes", "weir-retained-since": "2026-11-28T04:00:00Z"}}
+	for want, a := range map[string]Azure{
+		"no address is retained": {ips: []lb.PublicIP{}, loadBalancers: []lb.LoadBalancer{}},
+		"retained: 1 public IPs, which Azure bills, and 1 private addresses; weir address release gives one up: " +
+			"kubernetes-a001 (198.18.0.3), of Service shop/web of cluster kubernetes since 2026-11-28T04:00:00Z, 10.0.0.4 of load balancer kubernetes-internal, of Service shop/in since 2026-11-28T04:00:00Z": {
+			ips: []lb.PublicIP{kept}, loadBalancers: []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes-internal"}, Tags: tags}}},
+		"the load balancers and public IP addresses were not read": {},
+	} {
+		if got := a.retainedAddresses(); got[0].Why != want {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestLeftPools(t *testing.T) {
 	const id = "/subscriptions/s/resourcegroups/rg/providers/microsoft.network/loadbalancers/kubernetes/backendaddresspools/shop-web"
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"left-pools": id + " shop/web\n"}}

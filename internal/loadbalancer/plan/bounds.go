@@ -77,7 +77,11 @@ func newUsageTable(in Input) *usageTable {
 		add(r.Name, count{rules: 1})
 	}
 	for _, f := range in.Observed.Frontends {
-		add(f.Name, count{frontends: 1})
+		if r, is := in.Observed.RetainedAt(f); is && shares.ownerOf(f.Name) == "" && in.namespaceOf(f.Name) == "" {
+			c.of.Add(r.Namespace(), 0, 1)
+		} else {
+			add(f.Name, count{frontends: 1})
+		}
 		c.places[placeOf(f)] = shares.ownerOf(f.Name)
 	}
 	c.total = c.of.sumParts()
@@ -102,6 +106,7 @@ func (c *usageTable) countGrowth(s Share) count {
 // pools or addresses, and another namespace is rejected only if the load balancer is full.
 func OverLimit(in Input) map[string]error {
 	c, all := newUsageTable(in), MissingIPv4(in)
+	maps.Copy(all, in.lacksTags())
 	for _, s := range in.Shares {
 		more := c.countGrowth(s)
 		if all[s.Owner] != nil {
@@ -111,6 +116,9 @@ func OverLimit(in Input) map[string]error {
 		namespace := c.byOwner[s.Owner]
 		if more != (count{}) {
 			err = c.checkGrowth(namespace, more)
+		}
+		if err == nil && more.frontends > 0 && slices.ContainsFunc(s.Frontends, isPrivate) {
+			err = in.checkRetainedCount(namespace)
 		}
 		if err == nil {
 			err = c.machinesExceeded(s) // also if as many rules move to another pool

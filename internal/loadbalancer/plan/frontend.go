@@ -35,6 +35,7 @@ func resolveFrontends(in Input, accepted []Share) []lb.Frontend {
 	k := newFrontendFilter(in, accepted)
 	for _, f := range in.Observed.Frontends {
 		if k.isWanted(f) {
+			f.Static = f.Static || in.isLeft(accepted, f)
 			add(f)
 		}
 	}
@@ -119,7 +120,7 @@ func newFrontendFilter(in Input, accepted []Share) frontendFilter {
 // foreign, unless a Service of the plan shared it and its own Service left.
 func (k frontendFilter) isWanted(f lb.Frontend) bool {
 	name := strings.ToLower(f.Name)
-	if k.in.Observed.Pinned[name] {
+	if k.in.Observed.Pinned[name] || k.in.mustRetainAddress(f) {
 		return true
 	}
 	managed := false

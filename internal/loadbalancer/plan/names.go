@@ -41,12 +41,14 @@ func (in Input) nameOf(s Share, want lb.Frontend) string {
 		}
 	}
 	for _, is := range in.Observed.Frontends {
-		if strings.EqualFold(is.Name, want.Name) && placeOf(is) != placeOf(want) && in.isUsedByOthers(s, is.Name) {
+		if strings.EqualFold(is.Name, want.Name) && placeOf(is) != placeOf(want) && (in.isUsedByOthers(s, is.Name) || in.mustRetainAddress(is)) {
 			return another
 		}
 	}
 	return want.Name
 }
+
+func isPrivate(f lb.Frontend) bool { return f.PublicIP == "" }
 
 func isDynamic(f lb.Frontend) bool { return f.PublicIP == "" && !f.Static }
 
@@ -87,12 +89,12 @@ func (s Share) renameFrontends(names map[string]string) Share {
 
 // PinAddress pins a dynamic private frontend to the address that the Service has. It prefers the frontend of the
 // Service's rules, then its former frontend if no foreign rule there has a port that it wants, then the address
-// from owed, which may be nil.
-func PinAddress(want lb.Frontend, owner string, rules []lb.Rule, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
+// from owed, which may be nil, then an address retained for the Service of that key (namespace/name).
+func PinAddress(want lb.Frontend, owner, key string, rules []lb.Rule, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
 	if want.Subnet == "" || want.Static {
 		return want
 	}
-	exists, former := false, want
+	exists, had, former := false, false, want
 	for _, is := range observed.Frontends {
 		exists = exists || strings.EqualFold(is.Name, want.Name)
 		if !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Contains(is.PrivateIP) || !hasOwner(owner, is.Name) {
@@ -107,7 +109,7 @@ func PinAddress(want lb.Frontend, owner string, rules []lb.Rule, observed lb.Loa
 			return fixed
 		}
 		if strings.EqualFold(is.Name, want.Name) && !HasPortOf(of, rulesOf(rules, want.Name)) {
-			former = fixed
+			had, former = true, fixed
 		}
 	}
 	if !exists && owed != nil {
@@ -115,6 +117,9 @@ func PinAddress(want lb.Frontend, owner string, rules []lb.Rule, observed lb.Loa
 			want.Static, want.PrivateIP = true, ip
 			return want
 		}
+	}
+	if !had {
+		return pinRetained(want, owner, key, rules, observed)
 	}
 	return former
 }

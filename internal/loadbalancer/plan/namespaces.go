@@ -45,6 +45,9 @@ func (d *admission) checkNamespace(s Share, accepted *ruleIndex) error {
 		if err := d.checkRetainedAddress(at, mine); err != nil {
 			return err
 		}
+		if err := d.checkRetainedFor(f, mine); err != nil {
+			return err
+		}
 		rules := d.observedRules[at]
 		for _, i := range accepted.at[at] {
 			rules = append(rules[:len(rules):len(rules)], accepted.all[i])

@@ -37,11 +37,11 @@ func TestFixed(t *testing.T) {
 		"it is public":                  {want: lb.Frontend{Name: "a", PublicIP: "/p"}, owes: true},
 	} {
 		owed := func(lb.Frontend) (netip.Addr, bool) { return due, tt.owes }
-		if got := PinAddress(tt.want, "a", nil, lb.LoadBalancer{Frontends: tt.has}, owed); got.PrivateIP != tt.ip || got.Static != tt.ip.IsValid() {
+		if got := PinAddress(tt.want, "a", "shop/a", nil, lb.LoadBalancer{Frontends: tt.has}, owed); got.PrivateIP != tt.ip || got.Static != tt.ip.IsValid() {
 			t.Errorf("%s: %+v", about, got)
 		}
 	}
-	if got := PinAddress(want, "a", nil, lb.LoadBalancer{}, nil); got.Static {
+	if got := PinAddress(want, "a", "shop/a", nil, lb.LoadBalancer{}, nil); got.Static {
 		t.Errorf("nothing is owed: %+v", got)
 	}
 }
@@ -74,7 +74,7 @@ func TestFixedWhereOthersHavePorts(t *testing.T) {
 		"it is at the frontend of another":     {[]lb.Frontend{at("bb", "10.0.0.51", true)}, []lb.Rule{rule("aa", "bb", lb.TCP, 80)}, ""},
 		"of the other family":                  {[]lb.Frontend{{Name: "aa", Family: lb.IPv6, Subnet: "/s", PrivateIP: netip.MustParseAddr("fd00::9"), Static: true}}, nil, ""},
 	} {
-		got := PinAddress(want, "aa", []lb.Rule{rule("aa", "aa", lb.TCP, 80), rule("aa", "aa-IPv6", lb.UDP, 80)}, lb.LoadBalancer{Frontends: tt.frontends, Rules: tt.rules}, nil)
+		got := PinAddress(want, "aa", "shop/aa", []lb.Rule{rule("aa", "aa", lb.TCP, 80), rule("aa", "aa-IPv6", lb.UDP, 80)}, lb.LoadBalancer{Frontends: tt.frontends, Rules: tt.rules}, nil)
 		if is := fmt.Sprint(got.PrivateIP); got.Static != (tt.ip != "") || got.Static && is != tt.ip {
 			t.Errorf("%s: %+v, want %q", about, got, tt.ip)
 		}
@@ -98,7 +98,7 @@ func TestLawFixed(t *testing.T) {
 		rules := draw("aa", "aa", "wanted")
 		planned := func() Plan {
 			in := Input{Observed: observed, SharedPools: []string{"k"}, Others: []string{"bb"}}
-			in.Shares = []Share{{Owner: "aa", Frontends: []lb.Frontend{PinAddress(wanted, "aa", rules, observed, nil)}, Rules: rules, Pools: observed.Pools}}
+			in.Shares = []Share{{Owner: "aa", Frontends: []lb.Frontend{PinAddress(wanted, "aa", "shop/aa", rules, observed, nil)}, Rules: rules, Pools: observed.Pools}}
 			p := Make(in)
 			if len(p.Rejected) > 0 {
 				t.Fatalf("refused: %v", p.Rejected)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lb/change"
@@ -32,6 +33,8 @@ type Share struct {
 	ManagedPools []string
 	// NeedsAddress reports whether a leaving Service needs the address of a frontend elsewhere; nil means no.
 	NeedsAddress func(lb.Frontend) bool
+	// RetainFor is the Service, as namespace/name, if its private addresses are retained when it leaves them.
+	RetainFor string
 	// Unresolved are more frontends, with unknown addresses, for the limit check only.
 	Unresolved []lb.Frontend
 	// LeftPools are the DedicatedPools that Weir made and left because they hold foreign addresses.
@@ -45,6 +48,8 @@ type Input struct {
 	// Shares are the Services to plan, in order of precedence.
 	Shares []Share
 	Others []string
+	// Now is when addresses that a Service leaves are retained.
+	Now time.Time
 	// MaxRules limits the rules of the load balancer; 0 means no limit. RulesBy names the setting behind it;
 	// empty means Azure's limit. MaxFrontends limits the frontends; 0 means no limit.
 	MaxRules     int
@@ -94,6 +99,7 @@ type Plan struct {
 	// left.
 	DrainingPools    []DrainingPool
 	RetainedFrontend *lb.Frontend
+	newlyRetained    []change.Change
 	// Rejected are the rejected Services by owner, with the reason. Their parts are unchanged.
 	Rejected map[string]error
 }
@@ -111,6 +117,7 @@ func Make(in Input) Plan {
 	for _, s := range accepted {
 		p.removePools(in, s, applyShare(&p.Next, s))
 	}
+	p.retainAddresses(in, accepted)
 	p.retainPinned(accepted)
 	removeUnusedProbes(&p.Next, in)
 	p.removeReplaced(in)
@@ -123,7 +130,7 @@ func Make(in Input) Plan {
 	if stranded := p.retainFrontend(in, accepted); stranded != nil {
 		return stranded.planWithout(in, p)
 	}
-	p.Changes = Diff(in.Observed, p.Next)
+	p.Changes = p.withRetained(Diff(in.Observed, p.Next))
 	return p
 }
 
@@ -187,7 +194,7 @@ func isManaged(observed lb.LoadBalancer, in Input) bool {
 }
 
 func hasOnlySharedPools(next lb.LoadBalancer, in Input) bool {
-	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned) == 0 &&
+	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned)+len(next.RetainedAddresses()) == 0 &&
 		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool {
 			return !containsName(in.SharedPools, p.ID.Name) || p.NIC && in.RemainingInterfaces == nil
 		})

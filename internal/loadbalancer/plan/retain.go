@@ -118,8 +118,8 @@ func (s *Share) planWithout(in Input, p Plan) Plan {
 	return p
 }
 
-// UnusedFrontends returns the names of the frontends that no Service has after the plan: deleted ones, and the one
-// required by Azure.
+// UnusedFrontends returns the names of the frontends that no Service has after the plan: deleted ones, the one
+// required by Azure, and those retained from now on.
 func (p Plan) UnusedFrontends() []string {
 	var names []string
 	for _, c := range p.Changes {
@@ -129,6 +129,9 @@ func (p Plan) UnusedFrontends() []string {
 	}
 	if p.RetainedFrontend != nil {
 		names = append(names, p.RetainedFrontend.Name)
+	}
+	for _, c := range p.newlyRetained {
+		names = append(names, c.Name)
 	}
 	return names
 }

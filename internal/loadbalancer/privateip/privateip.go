@@ -62,6 +62,9 @@ func FindUsers(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 	}
 	for _, f := range b.Frontends {
 		f.Static = true // Key ignores dynamic addresses, which are in use as well
+		if r, is := b.RetainedAt(f); is {
+			users[AddressKey(f)] = append(users[AddressKey(f)], r.Namespace())
+		}
 		keys[strings.ToLower(f.Name)] = AddressKey(f)
 		add(AddressKey(f), f.Name)
 	}

@@ -12,11 +12,8 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/service/bound"
 )
-
-// maxRetained is how many unused retained public IPs a namespace may have and still get a new public IP: otherwise Services that
-// come and go would use up the quota of the subscription.
-const maxRetained = 20
 
 // Retained is a public IP that Weir kept for a Service that left it.
 type Retained struct {
@@ -132,11 +129,11 @@ func (r *Round) checkNew(req *Request) error {
 			unused++
 		}
 	}
-	if unused < maxRetained {
+	if unused < bound.MaxRetained {
 		return nil
 	}
 	return fmt.Errorf("namespace %s has %d retained public IPs that no Service uses, and gets no new one while it has %d or more: "+
-		"name one of them, or have an administrator release some with weir address release", namespace, unused, maxRetained)
+		"name one of them, or have an administrator release some with weir address release", namespace, unused, bound.MaxRetained)
 }
 
 func (r *Round) hasRetained() bool {

@@ -21,6 +21,10 @@ const (
 // Annotations are all annotations of this package.
 var Annotations = []string{MaxRules, MaxFrontends, MaxSecurityRules}
 
+// MaxRetained is how many retained addresses that no Service uses a namespace may have and still get a new one: public IPs,
+// and private addresses per load balancer. Otherwise Services that come and go would use up what Azure allows.
+const MaxRetained = 20
+
 // reserveDivisor leaves a tenth to future namespaces, and at least one where Azure sets the limit.
 const reserveDivisor = 10
 
