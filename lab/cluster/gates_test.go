@@ -49,7 +49,7 @@ func (m *flowModel) startPod(v *serviceSim, node int) *podSim {
 	return p
 }
 
-// updateGates reports started containers, reads the gates that opened and deletes the pods that are gone.
+// updateGates reports started containers, reads the gates that opened and deletes the pods that have ended.
 func (m *flowModel) updateGates(now time.Time, isDue func(time.Time) bool) {
 	for _, v := range m.services {
 		for _, p := range v.pods {

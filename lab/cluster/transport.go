@@ -37,7 +37,7 @@ func (w *apiWire) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := w.process.stage.sinceStart()
 	distance := toAPI
 	if isDiscovery(req) {
-		distance = 0 // the REST mapper holds its mutex meanwhile, and time does not pass while another goroutine waits for that
+		distance = 0 // the REST mapper holds its mutex for it, and time does not pass while another goroutine waits for a mutex
 	}
 	resp, err := w.process.sendRequest(req, distance, w.next.RoundTrip)
 	if err == nil {

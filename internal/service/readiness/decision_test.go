@@ -3,6 +3,7 @@
 package readiness
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -126,11 +127,21 @@ func TestRechecksOfPodsThatAreNotReady(t *testing.T) {
 	}
 }
 
+// The guide has a row for each reason, and shows which fail open.
 func TestFailsOpen(t *testing.T) {
+	guide, err := os.ReadFile("../../../docs/guide/readiness-gates.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	proven := map[Reason]bool{InPool: true, NoService: true, NoAddress: true, AnyNode: true}
 	for _, r := range Reasons() {
 		if r.FailsOpen() == proven[r] {
 			t.Errorf("%s fails open: %t", r, r.FailsOpen())
+		}
+		_, row, found := strings.Cut(string(guide), "\n| `"+string(r)+"` |")
+		row, _, _ = strings.Cut(row, "\n")
+		if !found || strings.HasSuffix(row, "| yes |") != r.FailsOpen() {
+			t.Errorf("the guide's row of %s: %q", r, row)
 		}
 	}
 }
