@@ -45,6 +45,8 @@ func TestPoolsOfTwoClusters(t *testing.T) {
 			name: "held: it is neither set Down nor removed", observed: "b2.weir-B=10.0.0.2", wanted: "g2=10.0.0.2/Down", record: "10.0.0.2", managed: true,
 			next: "b2.weir-B=10.0.0.2", overlap: "10.0.0.2",
 		},
+		{name: "held since before marks: it keeps its name", observed: "g1=10.0.0.1", wanted: "g1=10.0.0.1 g2=10.0.0.2", record: "10.0.0.1", managed: true, next: "g1=10.0.0.1 g2.weir-G=10.0.0.2", written: "10.0.0.1 10.0.0.2"},
+		{name: "held since before marks: its node leaves", observed: "g9=10.0.0.9 vm=10.0.0.8", wanted: "", record: "10.0.0.9", managed: true, next: "vm=10.0.0.8"},
 		{name: "held: its node leaves", observed: "b2.weir-B=10.0.0.2", wanted: "", record: "10.0.0.2", managed: true, next: "b2.weir-B=10.0.0.2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
