@@ -3,19 +3,14 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/cli/reach"
 )
 
 func newBudget() *cobra.Command {
-	connection := reach.NewFlags()
-	connection.Namespace = nil
+	leader := newLeaderFlags()
 	var output outputFormat
-	var url, namespace string
 	cmd := &cobra.Command{
 		Use:   "budget",
 		Short: "Show the write quota of the subscription and what Weir spends",
@@ -35,22 +30,16 @@ Exit codes: 0 done, 1 failed, 2 a flag is wrong.`,
   weir budget --operator-url http://127.0.0.1:8082`,
 		Args: rejectArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f := cmd.Flags(); url != "" && (f.Changed("kubeconfig") || f.Changed("weir-namespace")) {
-				return &app.UsageError{Err: errors.New("--operator-url: does not use the API server: remove --kubeconfig and --weir-namespace")}
-			}
-			way, err := connection.NewConnection(url, namespace)
+			way, err := leader.connect(cmd)
 			if err != nil {
 				return err
 			}
 			return app.PrintBudget(cmd.Context(), way, output.isJSON(), cmd.OutOrStdout())
 		},
 	}
+	leader.add(cmd)
 	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&url, "operator-url", "", "where a controller's --operator-bind-address is reached, e.g. http://127.0.0.1:8082; empty: the leader, through the API server")
-	f.StringVar(&namespace, "weir-namespace", "weir-system", "where Weir runs")
 	addOutputFlag(cmd, f, &output, "text, or json")
-	addConnectionFlags(cmd, f, connection, "")
-	completeFlag(cmd, "weir-namespace", completeNamespaces(connection))
+	addConnectionFlags(cmd, f, leader.Flags, "")
 	return cmd
 }

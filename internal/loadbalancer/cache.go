@@ -30,7 +30,7 @@ type stateCache struct {
 	nodes     map[string]string // configuration of each node at startup
 
 	machines usage.Counter // has its own lock
-	members  memberKinds          // has its own lock
+	members  memberKinds   // has its own lock
 	settings service.Settings
 
 	// healthPorts has lb.LoadBalancer.HealthPorts of each pool by lower-case name of the load balancer.

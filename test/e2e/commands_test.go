@@ -46,6 +46,7 @@ func TestConnectionFlagsAndCompletion(t *testing.T) {
 		{[]string{"provision", "list", "-n", l.namespace, "-o", "text"}, 0, ""},
 		{[]string{"leave", "--dry-run", "--as", reader}, 1, "forbidden"},
 		{[]string{"calls", "--as", reader}, 1, "may not get Lease"},
+		{[]string{"budget", "--as", reader}, 1, "may not get Lease"},
 		{[]string{"doctor", "--server", "https://127.0.0.1:1"}, 1, "https://127.0.0.1:1"},
 		{[]string{"doctor", "--request-timeout", "1ms"}, 1, "UNKNOWN   API server\n"},
 		{[]string{"version", "--as", reader}, 0, "Controller: not known: you may not read the Lease"},

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -65,6 +66,28 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 		t.Errorf("weir calls: %v:\n%s", err, calls)
 	}
 	t.Logf("%s", calls)
+	spent, err := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), "budget", "--operator-url", "http://"+weir.operator, "-o", "json").Output()
+	var budget struct {
+		Subscriptions []struct {
+			Spent, Share, Left float64
+			Requests           []struct {
+				Purpose string
+				Writes  int
+			}
+		}
+	}
+	if err = errors.Join(err, json.Unmarshal(spent, &budget)); err != nil || len(budget.Subscriptions) != 1 {
+		t.Fatalf("weir budget: %v:\n%s", err, spent)
+	}
+	writes := 0
+	for _, call := range l.emulator.Calls() {
+		if call.Kind == armemu.KindPut {
+			writes++
+		}
+	}
+	if s := budget.Subscriptions[0]; s.Spent != float64(writes) || s.Share != 500 || s.Left <= 0 || s.Left > s.Share-s.Spent || len(s.Requests) == 0 || s.Requests[0].Purpose != "backend pools" || s.Requests[0].Writes != writes {
+		t.Errorf("weir budget: want %d writes:\n%s", writes, spent)
+	}
 	if code, text := l.runCommand("status"); code != 0 || !strings.Contains(text, "In sync: 1 BackendPool, 0 Services in namespace ") || !strings.Contains(text, " leads.") {
 		t.Errorf("weir status: exit code %d:\n%s", code, text)
 	}

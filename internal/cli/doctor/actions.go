@@ -24,6 +24,8 @@ func (a *Azure) requiredScope(action string) string {
 	network := a.Config.VirtualNetworkID()
 	kind := strings.TrimPrefix(action, "Microsoft.Network/")
 	switch {
+	case action == usagesAction: // the check of the region's limits reads them, which works only at the subscription
+		return ""
 	case strings.HasPrefix(kind, "loadBalancers/"), strings.HasPrefix(kind, "locations/"):
 		return group(a.Config.BackendResourceGroup())
 	case strings.HasPrefix(kind, "publicIPAddresses/"):

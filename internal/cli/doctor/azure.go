@@ -52,7 +52,8 @@ func (a *Azure) allChecks() []namedCheck {
 			return len(all), err
 		})})
 	all = append(all, namedCheck{"security group", a.checkSecurityGroup()}, namedCheck{"zones", a.checkZones})
-	return append(all, namedCheck{"limits", func(context.Context) []Check { return a.checkLimits() }}, namedCheck{"unused", func(context.Context) []Check { return a.unused() }},
+	return append(all, namedCheck{"limits", func(context.Context) []Check { return a.checkLimits() }}, namedCheck{"limits of the region", a.checkRegionLimits},
+		namedCheck{"unused", func(context.Context) []Check { return a.unused() }},
 		namedCheck{"retained addresses", func(context.Context) []Check { return a.retainedAddresses() }})
 }
 

@@ -4,9 +4,11 @@ package doctor
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
+	"weir.dev/weir/internal/azure/usages"
 	"weir.dev/weir/internal/humanize"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/loadbalancer/limit"
@@ -35,6 +37,25 @@ func (a *Azure) checkLimits() []Check {
 		state.Groups = []lb.SecurityGroup{a.group}
 	}
 	return compareUsages(slices.Concat(limit.ListUsages(managed), limit.ListUsages(state)), limitsPage)
+}
+
+const usagesAction = "Microsoft.Network/locations/usages/read"
+
+// checkRegionLimits compares the quotas of the subscription in the region of azure.json.
+func (a *Azure) checkRegionLimits(ctx context.Context) []Check {
+	reported, err := usages.ListUsages(ctx, a.Client, a.Config.SubscriptionID, a.Config.Location)
+	if err != nil {
+		if ctx.Err() != nil {
+			return noResponse(ctx, err)
+		}
+		return singleResult(Unknown, "how many load balancers and public IPs the subscription may still have in "+a.Config.Location+": "+err.Error(),
+			"permit "+usagesAction+" on the subscription; "+limitsPage)
+	}
+	all := make([]limit.RegionUsage, len(reported))
+	for i, u := range reported {
+		all[i] = limit.RegionUsage{Name: u.Name, Used: u.Used, Max: u.Limit}
+	}
+	return compareUsages(limit.ListRegionUsages(a.Config.Location, all), limitsPage)
 }
 
 // compareUsages fails if a limit is reached and warns if one is near. The fullest is first.

@@ -18,7 +18,7 @@ func TestLimits(t *testing.T) {
 		return []metrics.LimitUsage{{Resource: "kubernetes", Limit: "rules", Ratio: 0.8}, {Resource: "nsg", Limit: "security rules"}}
 	})
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP weir_limit_usage_ratio Share of a limit of Azure that a load balancer, the security group or the region uses, as last observed.
+# HELP weir_limit_usage_ratio Share of a limit of Azure that a load balancer or the security group uses, as last observed.
 # TYPE weir_limit_usage_ratio gauge
 weir_limit_usage_ratio{limit="rules",resource="kubernetes"} 0.8
 weir_limit_usage_ratio{limit="security rules",resource="nsg"} 0
