@@ -79,10 +79,10 @@ func (v *Service) classLine() string {
 	return class + ". " + v.servedText
 }
 
-// nextSteps returns the steps without those that say the same.
-func (v *Service) nextSteps() []Step {
+// distinctSteps returns the steps without equal ones.
+func distinctSteps(steps []Step) []Step {
 	var all []Step
-	for _, s := range v.Steps {
+	for _, s := range steps {
 		if !slices.ContainsFunc(all, func(o Step) bool { return o.Do == s.Do && o.Why == s.Why }) {
 			all = append(all, s)
 		}

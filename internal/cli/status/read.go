@@ -27,6 +27,7 @@ type Snapshot struct {
 	Leader      Leader
 	Pools       []v1alpha1.BackendPool
 	Services    []corev1.Service
+	Gateways    Gateways
 	Provisioner Provisioner
 	// Installation is Weir's Deployment.
 	Installation installation.Installation
@@ -51,6 +52,9 @@ func ReadSnapshot(ctx context.Context, api client.Reader, namespace string, now 
 		return Snapshot{}, fmt.Errorf("reading Services: %w", err)
 	}
 	var err error
+	if seen.Gateways, err = ReadGateways(ctx, api, namespace); err != nil {
+		return Snapshot{}, err
+	}
 	if seen.Leader, err = readLeader(ctx, api, LeaseName, now); err != nil {
 		return Snapshot{}, err
 	}
