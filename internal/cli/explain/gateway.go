@@ -97,13 +97,13 @@ func (r Reader) ExplainGateway(ctx context.Context, namespace, name string) (Exp
 	for i, route := range gateways.Routes[:min(len(gateways.Routes), maxRoutes)] {
 		out.Routes[i].Backends = r.describeBackends(ctx, route)
 	}
-	leader, err := status.ReadLeader(ctx, r.API, r.Now)
+	seen, err := status.ReadRunning(ctx, r.API, r.Now)
 	if err != nil {
 		return Explanation{}, err
 	}
 	if slices.ContainsFunc(gateways.All, func(o gatewayv1.Gateway) bool { return o.UID == gw.UID }) {
-		gateways.All = []gatewayv1.Gateway{gw}
-		out.addSteps(status.NewReport(status.Snapshot{At: r.Now, Leader: leader, Gateways: gateways}))
+		seen.Gateways = status.Gateways{All: []gatewayv1.Gateway{gw}, Routes: gateways.Routes}
+		out.addSteps(status.NewReport(seen))
 	}
 	pools = slices.DeleteFunc(pools, func(p v1alpha1.BackendPool) bool {
 		return p.Status.MadeFor != v1alpha1.MadeForNodes || !cache.ContainsFold(out.LoadBalancers, p.Spec.LoadBalancer.Name)
@@ -120,7 +120,7 @@ func newGateway(gw *gatewayv1.Gateway, routes []routing.Route) Gateway {
 	for _, a := range gw.Status.Addresses {
 		out.Addresses = append(out.Addresses, a.Value)
 	}
-	out.LoadBalancers = append(out.LoadBalancers, servicelb.ParseNames(gw.Annotations[metadata.PlaceAnnotation])...)
+	out.LoadBalancers = append(out.LoadBalancers, LoadBalancersOf(gw)...)
 	for _, l := range gw.Spec.Listeners {
 		out.Listeners = append(out.Listeners, newListener(gw, l))
 	}
@@ -129,6 +129,11 @@ func newGateway(gw *gatewayv1.Gateway, routes []routing.Route) Gateway {
 	}
 	out.MoreRoutes = len(routes) - len(out.Routes)
 	return out
+}
+
+// LoadBalancersOf returns the load balancers on which a Gateway is.
+func LoadBalancersOf(gw *gatewayv1.Gateway) []string {
+	return servicelb.ParseNames(gw.Annotations[metadata.PlaceAnnotation])
 }
 
 func newListener(gw *gatewayv1.Gateway, l gatewayv1.Listener) Listener {

@@ -16,10 +16,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/cli/explain"
 	"weir.dev/weir/internal/cli/status"
 	"weir.dev/weir/internal/controllers/services/servicelb"
 	"weir.dev/weir/internal/humanize"
-	"weir.dev/weir/internal/k8s/metadata"
 )
 
 // serviceRow is a Service of type LoadBalancer, or a Gateway.
@@ -96,7 +96,7 @@ func newServiceRow(s *corev1.Service, balancers []string, isWrong bool) serviceR
 func newGatewayRow(gw *gatewayv1.Gateway, problem status.Problem) serviceRow {
 	row := serviceRow{
 		Kind: "Gateway", Namespace: gw.Namespace, Name: gw.Name, Is: stateUpdating, State: v1alpha1.ReasonPending,
-		Balancers: strings.Join(servicelb.ParseNames(gw.Annotations[metadata.PlaceAnnotation]), ", "),
+		Balancers: strings.Join(explain.LoadBalancersOf(gw), ", "),
 	}
 	var addresses []string
 	for _, a := range gw.Status.Addresses {

@@ -126,7 +126,7 @@ func TestReportOfGateways(t *testing.T) {
 	}
 }
 
-// Without the right to list Gateways the report says that they are unknown; without the right to list classes the
+// Without the right to list Gateways they are reported as unknown; without the right to list classes the
 // finalizer decides.
 func TestRightsForGateways(t *testing.T) {
 	t.Parallel()
